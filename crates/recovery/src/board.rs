@@ -1,0 +1,524 @@
+//! The one record of what was sent and what became of it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+
+use airtcp_types::{ByteCount, ExtSeq, Instant, RangeSet, SendRule, SeqRange, TxNo};
+
+use crate::rate::Snapshot;
+
+/// What is known of a transmission. Each is in exactly one of these states.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TxState {
+    /// Held to be in the network.
+    InFlight,
+    /// Judged lost; its bytes wait to be sent again.
+    Lost,
+    /// Its bytes were selectively acknowledged.
+    Sacked,
+    /// A later transmission of the same bytes decides what becomes of them.
+    Superseded,
+}
+
+/// One sending of one byte range.
+#[derive(Clone, Debug)]
+pub struct Transmission {
+    /// Its number: the order in which transmissions left.
+    pub tx: TxNo,
+    /// The bytes it carried, less what was cumulatively acknowledged since.
+    pub range: SeqRange,
+    /// When it left.
+    pub sent_at: Instant,
+    /// The rule that let it leave.
+    pub rule: SendRule,
+    /// What is known of it.
+    pub state: TxState,
+    /// How often these bytes had been sent before.
+    pub resent: u32,
+    /// The transmission of the same bytes before this one.
+    previous: Option<TxNo>,
+    pub(crate) snapshot: Snapshot,
+}
+
+impl Transmission {
+    /// The transmission of the same bytes before this one.
+    pub const fn previous(&self) -> Option<TxNo> {
+        self.previous
+    }
+}
+
+/// Bytes that an ACK told to have arrived, as the latest of their transmissions.
+#[derive(Clone, Copy, Debug)]
+pub struct Delivered {
+    /// The latest transmission of these bytes.
+    pub tx: TxNo,
+    /// The bytes.
+    pub range: SeqRange,
+    /// When that transmission left.
+    pub sent_at: Instant,
+    /// How often the bytes had been sent before: with more than none, which sending arrived is
+    /// not known (Karn).
+    pub resent: u32,
+    /// Whether the cumulative ACK told it, and not a SACK block.
+    pub cumulative: bool,
+    pub(crate) snapshot: Snapshot,
+}
+
+/// A stretch of sent and not yet cumulatively acknowledged bytes that moves as one.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    range: SeqRange,
+    latest: TxNo,
+}
+
+/// The board of transmissions: everything between SND.UNA and SND.NXT, by sequence number and in
+/// the order sent.
+///
+/// Strategies read it; only the [`Sender`](crate::Sender) changes it. A SACK block counts for a
+/// segment once it covers the whole of it. Selectively acknowledged data stays on the board until
+/// the cumulative ACK, because a receiver may renege (RFC 2018 section 8). Working an ACK costs
+/// time proportional to what it newly acknowledges, times a logarithm.
+#[derive(Debug)]
+pub struct Board {
+    /// By sequence number, gapless from SND.UNA to SND.NXT.
+    segments: VecDeque<Segment>,
+    /// By number, without gaps; the first has the number `base`.
+    transmissions: VecDeque<Transmission>,
+    base: TxNo,
+    snd_una: ExtSeq,
+    snd_nxt: ExtSeq,
+    sacked: RangeSet,
+    lost: BTreeMap<ExtSeq, TxNo>,
+    in_flight_bytes: ByteCount,
+    lost_bytes: ByteCount,
+    sacked_bytes: ByteCount,
+}
+
+impl Board {
+    /// An empty board; the first byte to be sent is `first`.
+    pub(crate) fn new(first: ExtSeq) -> Self {
+        Self {
+            segments: VecDeque::new(),
+            transmissions: VecDeque::new(),
+            base: TxNo(0),
+            snd_una: first,
+            snd_nxt: first,
+            sacked: RangeSet::new(),
+            lost: BTreeMap::new(),
+            in_flight_bytes: ByteCount::ZERO,
+            lost_bytes: ByteCount::ZERO,
+            sacked_bytes: ByteCount::ZERO,
+        }
+    }
+
+    /// The oldest byte not cumulatively acknowledged: SND.UNA.
+    pub const fn snd_una(&self) -> ExtSeq {
+        self.snd_una
+    }
+
+    /// The next byte to be sent for the first time: SND.NXT.
+    pub const fn snd_nxt(&self) -> ExtSeq {
+        self.snd_nxt
+    }
+
+    /// Bytes sent and not cumulatively acknowledged: FlightSize (RFC 5681 section 2).
+    pub const fn flight_size(&self) -> ByteCount {
+        self.snd_nxt.since(self.snd_una)
+    }
+
+    /// Bytes of all transmissions in flight; bytes sent twice, with neither sending judged lost,
+    /// count twice.
+    pub const fn in_flight(&self) -> ByteCount {
+        self.in_flight_bytes
+    }
+
+    /// Bytes judged lost that wait to be sent again.
+    pub const fn lost(&self) -> ByteCount {
+        self.lost_bytes
+    }
+
+    /// Bytes of segments that SACK blocks cover.
+    pub const fn sacked(&self) -> ByteCount {
+        self.sacked_bytes
+    }
+
+    /// Whether everything sent is acknowledged.
+    pub fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+
+    /// The selectively acknowledged bytes, as the receiver told them.
+    pub const fn sacked_ranges(&self) -> &RangeSet {
+        &self.sacked
+    }
+
+    /// The number the next transmission will have.
+    pub fn next_tx(&self) -> TxNo {
+        TxNo(self.base.0 + self.transmissions.len() as u64)
+    }
+
+    /// The transmission of that number, unless its bytes are cumulatively acknowledged.
+    pub fn get(&self, tx: TxNo) -> Option<&Transmission> {
+        let index = tx.0.checked_sub(self.base.0)?;
+        self.transmissions.get(usize::try_from(index).ok()?).filter(|t| !t.range.is_empty())
+    }
+
+    /// The latest transmission of the segment at SND.UNA.
+    pub fn first(&self) -> Option<&Transmission> {
+        self.latest_of(self.segments.front()?)
+    }
+
+    /// The lowest bytes that were judged lost and wait to be sent again.
+    pub fn first_lost(&self) -> Option<&Transmission> {
+        self.get(*self.lost.first_key_value()?.1)
+    }
+
+    /// The latest transmission of the segment that holds `seq`.
+    pub fn at(&self, seq: ExtSeq) -> Option<&Transmission> {
+        self.latest_of(self.segments.get(self.index_of(seq)?)?)
+    }
+
+    /// The latest transmission of the highest segment.
+    pub fn last(&self) -> Option<&Transmission> {
+        self.latest_of(self.segments.back()?)
+    }
+
+    /// The latest transmissions of the segments that start in `range`, by sequence number.
+    pub fn starting_in(&self, range: SeqRange) -> impl Iterator<Item = &Transmission> {
+        self.indices_starting_in(range)
+            .filter_map(|index| self.latest_of(self.segments.get(index)?))
+    }
+
+    /// All transmissions whose bytes are not cumulatively acknowledged, in the order sent.
+    pub fn in_order_sent(&self) -> impl DoubleEndedIterator<Item = &Transmission> {
+        self.transmissions.iter().filter(|t| !t.range.is_empty())
+    }
+
+    /// Counts everything anew and compares: every transmission in one state, every byte accounted
+    /// for, every index right.
+    ///
+    /// # Errors
+    /// What does not add up. It is meant for tests, and costs linear time.
+    pub fn audit(&self) -> Result<(), String> {
+        let sum = |state| -> ByteCount {
+            self.in_order_sent().filter(|t| t.state == state).map(|t| t.range.len()).sum()
+        };
+        let check = |what: &str, held: ByteCount, counted: ByteCount| {
+            if held == counted {
+                Ok(())
+            } else {
+                Err(format!("{what}: {held:?} held, {counted:?} counted"))
+            }
+        };
+        check("in flight", self.in_flight_bytes, sum(TxState::InFlight))?;
+        check("lost", self.lost_bytes, sum(TxState::Lost))?;
+        check("sacked", self.sacked_bytes, sum(TxState::Sacked))?;
+        let mut next = self.snd_una;
+        for segment in &self.segments {
+            if segment.range.start != next || segment.range.is_empty() {
+                return Err(format!("segment {:?} does not start at {next:?}", segment.range));
+            }
+            next = segment.range.end;
+            let latest = self.latest_of(segment).ok_or("a segment without transmission")?;
+            if latest.range != segment.range || latest.state == TxState::Superseded {
+                return Err(format!("{segment:?} disagrees with {latest:?}"));
+            }
+            let listed = self.lost.get(&segment.range.start) == Some(&latest.tx);
+            if listed != (latest.state == TxState::Lost) {
+                return Err(format!("{latest:?} and the list of lost segments disagree"));
+            }
+        }
+        if next != self.snd_nxt {
+            return Err(format!("segments end at {next:?}, SND.NXT is {:?}", self.snd_nxt));
+        }
+        Ok(())
+    }
+
+    /// Records that `range`, which starts at SND.NXT, was sent for the first time.
+    pub(crate) fn send_new(
+        &mut self,
+        now: Instant,
+        range: SeqRange,
+        rule: SendRule,
+        snapshot: Snapshot,
+    ) -> TxNo {
+        debug_assert_eq!(range.start, self.snd_nxt, "new data starts at SND.NXT");
+        self.snd_nxt = range.end;
+        let tx = self.push(Transmission {
+            tx: self.next_tx(),
+            range,
+            sent_at: now,
+            rule,
+            state: TxState::InFlight,
+            resent: 0,
+            previous: None,
+            snapshot,
+        });
+        self.segments.push_back(Segment { range, latest: tx });
+        tx
+    }
+
+    /// Records that the first `len` bytes of the segment at `start` were sent again.
+    ///
+    /// The segment is split where `len` is less than all of it: the old transmission keeps the
+    /// rest. `None` if there is no such segment.
+    pub(crate) fn send_again(
+        &mut self,
+        now: Instant,
+        start: ExtSeq,
+        len: ByteCount,
+        rule: SendRule,
+        snapshot: Snapshot,
+    ) -> Option<TxNo> {
+        let index = self.index_of(start)?;
+        let segment = *self.segments.get(index)?;
+        let old = self.get(segment.latest)?;
+        let (old_tx, old_state, resent) = (old.tx, old.state, old.resent);
+        let range =
+            SeqRange::new(segment.range.start, segment.range.end.min(segment.range.start + len));
+        let whole = range == segment.range;
+        if whole {
+            if old_state == TxState::Lost {
+                self.set_state(old_tx, TxState::Superseded);
+            }
+        } else {
+            self.trim(old_tx, range.end);
+            let rest = SeqRange::new(range.end, segment.range.end);
+            self.segments.insert(index + 1, Segment { range: rest, latest: old_tx });
+        }
+        let tx = self.push(Transmission {
+            tx: self.next_tx(),
+            range,
+            sent_at: now,
+            rule,
+            state: TxState::InFlight,
+            resent: resent.saturating_add(1),
+            previous: whole.then_some(old_tx),
+            snapshot,
+        });
+        if let Some(segment) = self.segments.get_mut(index) {
+            *segment = Segment { range, latest: tx };
+        }
+        Some(tx)
+    }
+
+    /// Works the cumulative ACK and the SACK blocks; appends what they newly tell to `delivered`.
+    ///
+    /// `ack` lies between SND.UNA and SND.NXT, blocks between `ack` and SND.NXT.
+    pub(crate) fn acknowledge(
+        &mut self,
+        ack: ExtSeq,
+        blocks: &[SeqRange],
+        delivered: &mut Vec<Delivered>,
+    ) {
+        self.acknowledge_below(ack.min(self.snd_nxt), delivered);
+        for block in blocks {
+            let clipped = SeqRange::new(block.start.max(self.snd_una), block.end.min(self.snd_nxt));
+            self.acknowledge_block(clipped, delivered);
+        }
+    }
+
+    /// Marks `tx` lost, if it is in flight.
+    pub(crate) fn mark_lost(&mut self, tx: TxNo) -> bool {
+        let Some(transmission) = self.get(tx) else { return false };
+        if transmission.state != TxState::InFlight {
+            return false;
+        }
+        // An earlier sending of bytes that were sent again is no longer waited for, and no more.
+        let start = transmission.range.start;
+        let latest = self.at(start).is_some_and(|latest| latest.tx == tx);
+        self.set_state(tx, if latest { TxState::Lost } else { TxState::Superseded });
+        true
+    }
+
+    /// Marks everything lost that is not selectively acknowledged: the retransmission timer ran
+    /// out. If the receiver has SACKed the very first byte it has reneged, and nothing it SACKed
+    /// counts any longer (RFC 2018 section 8).
+    pub(crate) fn mark_all_lost(&mut self) {
+        let reneged = self.first().is_some_and(|first| first.state == TxState::Sacked);
+        if reneged {
+            self.sacked.clear();
+        }
+        for index in 0..self.transmissions.len() {
+            let Some(transmission) = self.transmissions.get(index) else { break };
+            let (tx, state) = (transmission.tx, transmission.state);
+            if transmission.range.is_empty() {
+                continue;
+            }
+            if state == TxState::InFlight {
+                self.mark_lost(tx);
+            } else if reneged && state == TxState::Sacked {
+                self.set_state(tx, TxState::Lost);
+            }
+        }
+    }
+
+    /// Takes back the loss of everything that still waits to be sent again: it was spurious.
+    pub(crate) fn revive_lost(&mut self) {
+        while let Some((_, &tx)) = self.lost.first_key_value() {
+            self.set_state(tx, TxState::InFlight);
+        }
+    }
+
+    fn acknowledge_below(&mut self, ack: ExtSeq, delivered: &mut Vec<Delivered>) {
+        if ack <= self.snd_una {
+            return;
+        }
+        self.snd_una = ack;
+        while let Some(&segment) = self.segments.front() {
+            if segment.range.start >= ack {
+                break;
+            }
+            let told = SeqRange::new(segment.range.start, segment.range.end.min(ack));
+            self.report(segment.latest, told, true, delivered);
+            self.trim_chain(segment.latest, ack);
+            if segment.range.end <= ack {
+                self.segments.pop_front();
+            } else if let Some(front) = self.segments.front_mut() {
+                front.range.start = ack;
+            }
+        }
+        self.sacked.remove_below(ack);
+        while self.transmissions.front().is_some_and(|t| t.range.is_empty()) {
+            self.transmissions.pop_front();
+            self.base.0 += 1;
+        }
+    }
+
+    fn acknowledge_block(&mut self, block: SeqRange, delivered: &mut Vec<Delivered>) {
+        if block.is_empty() {
+            return;
+        }
+        let mut fresh = Vec::new();
+        self.sacked.insert_with(block, |part| fresh.push(part));
+        for part in fresh {
+            // A part may complete a segment that starts below it or ends above it.
+            let from = self.index_of(part.start).unwrap_or(self.segments.len());
+            for index in from..self.segments.len() {
+                let Some(&segment) = self.segments.get(index) else { break };
+                if segment.range.start >= part.end {
+                    break;
+                }
+                if self.sacked.covers(segment.range) {
+                    self.report(segment.latest, segment.range, false, delivered);
+                    self.settle_sacked(segment.latest);
+                }
+            }
+        }
+    }
+
+    fn report(&self, tx: TxNo, range: SeqRange, cumulative: bool, delivered: &mut Vec<Delivered>) {
+        if let Some(t) = self.get(tx).filter(|t| t.state != TxState::Sacked) {
+            delivered.push(Delivered {
+                tx,
+                range,
+                sent_at: t.sent_at,
+                resent: t.resent,
+                cumulative,
+                snapshot: t.snapshot,
+            });
+        }
+    }
+
+    /// The latest transmission becomes the SACKed one; earlier ones are waited for no longer.
+    fn settle_sacked(&mut self, latest: TxNo) {
+        self.set_state(latest, TxState::Sacked);
+        let mut next = self.get(latest).and_then(|t| t.previous);
+        while let Some(tx) = next {
+            next = self.get(tx).and_then(|t| t.previous);
+            self.set_state(tx, TxState::Superseded);
+        }
+    }
+
+    /// Trims a segment's transmissions to the bytes at and above `ack`.
+    fn trim_chain(&mut self, latest: TxNo, ack: ExtSeq) {
+        let mut next = Some(latest);
+        while let Some(tx) = next {
+            next = self.get(tx).and_then(|t| t.previous);
+            self.trim(tx, ack);
+        }
+    }
+
+    /// Takes the bytes below `start` out of a transmission.
+    fn trim(&mut self, tx: TxNo, start: ExtSeq) {
+        let Some(t) = self.get(tx) else { return };
+        let (state, old) = (t.state, t.range);
+        self.count(state, old, false);
+        let new = SeqRange::new(old.start.max(start), old.end);
+        if let Some(t) = self.get_mut(tx) {
+            // An empty range is the mark of a transmission that is done with.
+            t.range = new;
+        }
+        if state == TxState::Lost {
+            self.lost.remove(&old.start);
+        }
+        if !new.is_empty() {
+            self.count(state, new, true);
+            if state == TxState::Lost {
+                self.lost.insert(new.start, tx);
+            }
+        }
+    }
+
+    fn push(&mut self, transmission: Transmission) -> TxNo {
+        let tx = transmission.tx;
+        self.count(transmission.state, transmission.range, true);
+        self.transmissions.push_back(transmission);
+        tx
+    }
+
+    fn set_state(&mut self, tx: TxNo, state: TxState) {
+        let Some(t) = self.get_mut(tx) else { return };
+        let (old, range) = (t.state, t.range);
+        t.state = state;
+        self.count(old, range, false);
+        self.count(state, range, true);
+        if old == TxState::Lost {
+            self.lost.remove(&range.start);
+        }
+        if state == TxState::Lost {
+            self.lost.insert(range.start, tx);
+        }
+    }
+
+    fn count(&mut self, state: TxState, range: SeqRange, enters: bool) {
+        let total = match state {
+            TxState::InFlight => &mut self.in_flight_bytes,
+            TxState::Lost => &mut self.lost_bytes,
+            TxState::Sacked => &mut self.sacked_bytes,
+            TxState::Superseded => return,
+        };
+        if enters {
+            *total += range.len();
+        } else {
+            *total -= range.len();
+        }
+    }
+
+    fn get_mut(&mut self, tx: TxNo) -> Option<&mut Transmission> {
+        let index = tx.0.checked_sub(self.base.0)?;
+        self.transmissions.get_mut(usize::try_from(index).ok()?).filter(|t| !t.range.is_empty())
+    }
+
+    fn latest_of(&self, segment: &Segment) -> Option<&Transmission> {
+        self.get(segment.latest)
+    }
+
+    /// The index of the segment that holds `seq`.
+    fn index_of(&self, seq: ExtSeq) -> Option<usize> {
+        if seq < self.snd_una || seq >= self.snd_nxt {
+            return None;
+        }
+        self.segments.partition_point(|segment| segment.range.start <= seq).checked_sub(1)
+    }
+
+    fn indices_starting_in(&self, range: SeqRange) -> Range<usize> {
+        let from = self.segments.partition_point(|s| s.range.start < range.start);
+        let to = self.segments.partition_point(|s| s.range.start < range.end);
+        from..to.max(from)
+    }
+}
+
+#[cfg(test)]
+#[path = "board_tests.rs"]
+mod tests;

@@ -1,0 +1,377 @@
+//! A choice of strategies: `detection/control[/judge+judge]`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::control::{CongestionControl, ControlParams};
+use crate::detection::LossDetection;
+use crate::judge::LossJudge;
+use crate::registry::{CONTROLS, DETECTIONS, Entry, JUDGES, WireNeeds};
+use airtcp_types::ByteCount;
+
+/// A strategy chosen by name, with its parameter.
+pub struct Choice<T: ?Sized + 'static> {
+    entry: &'static Entry<T>,
+    parameter: Option<String>,
+}
+
+impl<T: ?Sized> Choice<T> {
+    /// Chooses `entry`, which need not be in the registry, with the parameter that would follow the
+    /// colon.
+    ///
+    /// # Errors
+    /// The parameter is not one the strategy takes.
+    pub fn new(
+        entry: &'static Entry<T>,
+        parameter: Option<&str>,
+    ) -> Result<Self, CombinationError> {
+        (entry.make)(parameter, &PROBE).map_err(|why| CombinationError::Parameter {
+            name: entry.name,
+            parameter: parameter.unwrap_or_default().to_owned(),
+            why,
+        })?;
+        Ok(Self { entry, parameter: parameter.map(str::to_owned) })
+    }
+
+    /// What was chosen.
+    pub const fn entry(&self) -> &'static Entry<T> {
+        self.entry
+    }
+
+    fn find(
+        kind: &'static str,
+        entries: &'static [Entry<T>],
+        text: &str,
+    ) -> Result<Self, CombinationError> {
+        let (name, parameter) = match text.split_once(':') {
+            Some((name, parameter)) => (name, Some(parameter)),
+            None => (text, None),
+        };
+        let entry = entries.iter().find(|entry| entry.name == name).ok_or_else(|| {
+            CombinationError::Unknown {
+                kind,
+                name: name.to_owned(),
+                allowed: if entries.is_empty() {
+                    "there is none yet".to_owned()
+                } else {
+                    let names: Vec<_> =
+                        entries.iter().map(|e| format!("{}{}", e.name, e.parameter)).collect();
+                    format!("use one of {}", names.join(", "))
+                },
+            }
+        })?;
+        Self::new(entry, parameter)
+    }
+
+    /// `None` only if the parameter was taken once and is refused now, which no strategy does.
+    fn make(&self, params: &ControlParams) -> Option<Box<T>> {
+        (self.entry.make)(self.parameter.as_deref(), params).ok()
+    }
+}
+
+/// For trying a parameter out; its values do not matter.
+const PROBE: ControlParams = ControlParams {
+    smss: ByteCount(1460),
+    initial_window: ByteCount(14_600),
+    byte_counting_limit: 2,
+};
+
+impl<T: ?Sized> Clone for Choice<T> {
+    fn clone(&self) -> Self {
+        Self { entry: self.entry, parameter: self.parameter.clone() }
+    }
+}
+
+impl<T: ?Sized> fmt::Display for Choice<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.parameter {
+            None => f.write_str(self.entry.name),
+            Some(parameter) => write!(f, "{}:{parameter}", self.entry.name),
+        }
+    }
+}
+
+impl<T: ?Sized> fmt::Debug for Choice<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// Which strategies a sender is made of.
+///
+/// It is written `detection/control`, with judges after a second slash, and parameters after a
+/// colon. An empty part, or one that is left out, is the default's.
+///
+/// ```
+/// use airtcp_recovery::Combination;
+///
+/// let combination: Combination = "newreno/fixed:32".parse()?;
+/// assert_eq!(combination.to_string(), "newreno/fixed:32");
+/// assert_eq!(Combination::default().to_string(), "sack/cubic");
+/// assert!("newreno/vega".parse::<Combination>().is_err());
+/// # Ok::<(), airtcp_recovery::CombinationError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Combination {
+    recovery: Choice<dyn LossDetection>,
+    congestion: Choice<dyn CongestionControl>,
+    judges: Vec<Choice<dyn LossJudge>>,
+}
+
+impl Combination {
+    /// From its three parts as the flags `--recovery`, `--congestion` and `--judge` take them;
+    /// `None` leaves the default.
+    ///
+    /// # Errors
+    /// A name that is unknown, or a parameter that its strategy does not take.
+    pub fn from_parts(
+        recovery: Option<&str>,
+        congestion: Option<&str>,
+        judge: Option<&str>,
+    ) -> Result<Self, CombinationError> {
+        let named = |part: Option<&str>| {
+            part.map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned)
+        };
+        let recovery = named(recovery).unwrap_or_else(|| DEFAULT_RECOVERY.to_owned());
+        let congestion = named(congestion).unwrap_or_else(|| DEFAULT_CONGESTION.to_owned());
+        let mut judges = Vec::new();
+        for judge in named(judge).iter().flat_map(|judges| judges.split('+')) {
+            judges.push(Choice::find("judge", JUDGES, judge)?);
+        }
+        let rank = |choice: &Choice<dyn LossJudge>| {
+            JUDGES.iter().position(|entry| entry.name == choice.entry.name)
+        };
+        judges.sort_by_key(rank);
+        Ok(Self {
+            recovery: Choice::find("recovery", DETECTIONS, &recovery)?,
+            congestion: Choice::find("congestion", CONTROLS, &congestion)?,
+            judges,
+        })
+    }
+
+    /// A list of combinations, separated by commas.
+    ///
+    /// # Errors
+    /// As [`from_parts`](Self::from_parts), for the first one that is wrong.
+    pub fn parse_list(text: &str) -> Result<Vec<Self>, CombinationError> {
+        text.split(',').map(|one| one.trim().parse()).collect()
+    }
+
+    /// Every detection with every control, in the registry's order; `fixed` with a window of 32
+    /// segments.
+    pub fn all() -> Vec<Self> {
+        let mut all = Vec::new();
+        for detection in DETECTIONS {
+            for control in CONTROLS {
+                let parameter = (control.name == "fixed").then_some("32");
+                let (Ok(recovery), Ok(congestion)) =
+                    (Choice::new(detection, None), Choice::new(control, parameter))
+                else {
+                    continue;
+                };
+                all.push(Self { recovery, congestion, judges: Vec::new() });
+            }
+        }
+        all
+    }
+
+    /// The same with another detection, which need not be in the registry.
+    #[must_use]
+    pub fn with_recovery(mut self, choice: Choice<dyn LossDetection>) -> Self {
+        self.recovery = choice;
+        self
+    }
+
+    /// The same with another control, which need not be in the registry.
+    #[must_use]
+    pub fn with_congestion(mut self, choice: Choice<dyn CongestionControl>) -> Self {
+        self.congestion = choice;
+        self
+    }
+
+    /// The same with these judges, asked in this order, which need not be in the registry.
+    #[must_use]
+    pub fn with_judges(mut self, judges: Vec<Choice<dyn LossJudge>>) -> Self {
+        self.judges = judges;
+        self
+    }
+
+    /// The loss detection.
+    pub const fn recovery(&self) -> &Choice<dyn LossDetection> {
+        &self.recovery
+    }
+
+    /// The congestion control.
+    pub const fn congestion(&self) -> &Choice<dyn CongestionControl> {
+        &self.congestion
+    }
+
+    /// What its parts together need on the wire.
+    pub fn needs(&self) -> WireNeeds {
+        let all = [self.recovery.entry.needs, self.congestion.entry.needs];
+        all.into_iter().chain(self.judges.iter().map(|judge| judge.entry.needs)).fold(
+            WireNeeds::default(),
+            |sum, needs| WireNeeds {
+                sack: sum.sack || needs.sack,
+                timestamps: sum.timestamps || needs.timestamps,
+            },
+        )
+    }
+
+    /// The combination for a connection that was `granted` so much on the wire: a detection that
+    /// needs more is replaced by its fallback.
+    #[must_use]
+    pub fn granted(&self, granted: WireNeeds) -> Self {
+        let needs = self.recovery.entry.needs;
+        let met = (granted.sack || !needs.sack) && (granted.timestamps || !needs.timestamps);
+        let fallback = self.recovery.entry.fallback.filter(|_| !met);
+        let replaced = fallback.and_then(|name| Choice::find("recovery", DETECTIONS, name).ok());
+        replaced.map_or_else(|| self.clone(), |recovery| self.clone().with_recovery(recovery))
+    }
+
+    pub(crate) fn make(&self, params: &ControlParams) -> Parts {
+        Parts {
+            detection: self
+                .recovery
+                .make(params)
+                .unwrap_or_else(|| Box::<crate::detection::NewReno>::default()),
+            control: self
+                .congestion
+                .make(params)
+                .unwrap_or_else(|| Box::new(crate::control::Reno::new(params))),
+            judges: self.judges.iter().filter_map(|judge| judge.make(params)).collect(),
+        }
+    }
+}
+
+/// The strategies of one sender.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) detection: Box<dyn LossDetection>,
+    pub(crate) control: Box<dyn CongestionControl>,
+    pub(crate) judges: Vec<Box<dyn LossJudge>>,
+}
+
+const DEFAULT_RECOVERY: &str = "sack";
+const DEFAULT_CONGESTION: &str = "cubic";
+
+impl Default for Combination {
+    fn default() -> Self {
+        Self::from_parts(None, None, None).expect("the default names are in the registry")
+    }
+}
+
+impl PartialEq for Combination {
+    fn eq(&self, other: &Self) -> bool {
+        self.to_string() == other.to_string()
+    }
+}
+
+impl fmt::Display for Combination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.recovery, self.congestion)?;
+        for (judge, separator) in
+            self.judges.iter().zip(std::iter::once('/').chain(std::iter::repeat('+')))
+        {
+            write!(f, "{separator}{judge}")?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Combination {
+    type Err = CombinationError;
+
+    fn from_str(text: &str) -> Result<Self, CombinationError> {
+        let mut parts = text.split('/');
+        let (recovery, congestion, judge) = (parts.next(), parts.next(), parts.next());
+        if parts.next().is_some() {
+            return Err(CombinationError::Shape { text: text.to_owned() });
+        }
+        Self::from_parts(recovery, congestion, judge)
+    }
+}
+
+/// A combination that cannot be had.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum CombinationError {
+    /// There is no strategy of that name.
+    #[error("no {kind} `{name}`: {allowed}")]
+    Unknown {
+        /// `recovery`, `congestion` or `judge`.
+        kind: &'static str,
+        /// The name.
+        name: String,
+        /// What would do.
+        allowed: String,
+    },
+    /// The strategy does not take that parameter.
+    #[error("`{name}` cannot have the parameter `{parameter}`: {why}")]
+    Parameter {
+        /// The strategy.
+        name: &'static str,
+        /// Its parameter.
+        parameter: String,
+        /// What it takes.
+        why: String,
+    },
+    /// There are too many slashes.
+    #[error(
+        "`{text}` is not a combination: write `detection/control[/judge+judge]`, as in `sack/cubic`"
+    )]
+    Shape {
+        /// The text.
+        text: String,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_what_is_shown() {
+        for text in ["sack/cubic", "newreno:slow/fixed:7", "reno/reno"] {
+            assert_eq!(text.parse::<Combination>().unwrap().to_string(), text);
+        }
+        assert_eq!("reno".parse::<Combination>().unwrap().to_string(), "reno/cubic");
+        assert_eq!("/reno".parse::<Combination>().unwrap().to_string(), "sack/reno");
+    }
+
+    #[test]
+    fn errors_name_the_value_and_what_is_allowed() {
+        let error = |text: &str| text.parse::<Combination>().unwrap_err().to_string();
+        assert_eq!(error("sack/vega"), "no congestion `vega`: use one of reno, cubic, fixed:N");
+        assert!(error("sack/fixed").contains("as in `fixed:32`"));
+        assert!(error("sack/fixed:0").contains("1 to 65535"));
+        assert!(error("sack:3/reno").contains("no parameter"));
+        assert!(error("a/b/c/d").contains("as in `sack/cubic`"));
+        assert!(error("sack/reno/dcr").contains("no judge `dcr`"));
+    }
+
+    #[test]
+    fn a_list_is_separated_by_commas() {
+        let list = Combination::parse_list("sack/cubic, reno/reno").unwrap();
+        assert_eq!(
+            list.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            ["sack/cubic", "reno/reno"]
+        );
+    }
+
+    #[test]
+    fn without_sack_the_detection_falls_back() {
+        let combination: Combination = "sack/cubic".parse().unwrap();
+        assert_eq!(combination.granted(WireNeeds::default()).to_string(), "newreno/cubic");
+        let granted = WireNeeds { sack: true, timestamps: false };
+        assert_eq!(combination.granted(granted), combination);
+    }
+
+    #[test]
+    fn all_combinations_parse_back() {
+        let all = Combination::all();
+        assert_eq!(all.len(), DETECTIONS.len() * CONTROLS.len());
+        for combination in all {
+            assert_eq!(combination.to_string().parse::<Combination>().unwrap(), combination);
+        }
+    }
+}

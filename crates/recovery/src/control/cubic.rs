@@ -1,0 +1,150 @@
+//! `cubic`: a window that is a cubic function of the time since the last reduction (RFC 9438).
+
+use std::time::Duration;
+
+use airtcp_types::{ByteCount, Instant};
+
+use super::reno::Windows;
+use super::{CongestionControl, ControlParams, ControlState, Notice};
+use crate::view::AckView;
+
+/// RFC 9438 section 4.6: the multiplicative decrease.
+const BETA: f64 = 0.7;
+/// RFC 9438 section 5.1: segments per second cubed.
+const C: f64 = 0.4;
+
+/// One congestion-avoidance stage: from a reduction, or the end of slow start, to the next one.
+#[derive(Clone, Copy, Debug)]
+struct Stage {
+    start: Instant,
+    /// W_max and cwnd_epoch in segments, K in seconds (RFC 9438 section 4.2).
+    w_max: f64,
+    k: f64,
+    /// W_est of the Reno-friendly region, in segments (section 4.3).
+    w_est: f64,
+    /// What an ACK that does not fill a whole step leaves over, in segments.
+    fraction: f64,
+}
+
+/// CUBIC, in bytes at the edge and segments inside, as the RFC counts.
+#[derive(Clone, Debug)]
+pub struct Cubic {
+    windows: Windows,
+    /// W_max, in segments; zero before the first reduction.
+    w_max: f64,
+    /// cwnd just before the last reduction, in segments.
+    cwnd_prior: f64,
+    stage: Option<Stage>,
+    last_ack: Option<Instant>,
+    before_reduction: Option<(f64, Option<Stage>)>,
+}
+
+impl Cubic {
+    /// In slow start.
+    pub fn new(params: &ControlParams) -> Self {
+        Self {
+            windows: Windows::new(params),
+            w_max: 0.0,
+            cwnd_prior: 0.0,
+            stage: None,
+            last_ack: None,
+            before_reduction: None,
+        }
+    }
+
+    fn segments(&self, bytes: ByteCount) -> f64 {
+        bytes.0 as f64 / self.windows.params.smss.0 as f64
+    }
+
+    fn begin_stage(&self, now: Instant) -> Stage {
+        let cwnd = self.segments(self.windows.cwnd);
+        // Leaving slow start without a loss, the plateau is here (section 4.8).
+        let w_max = self.w_max.max(cwnd);
+        Stage { start: now, w_max, k: ((w_max - cwnd) / C).cbrt(), w_est: cwnd, fraction: 0.0 }
+    }
+
+    /// Congestion avoidance, sections 4.2 to 4.5.
+    fn avoid(&mut self, now: Instant, arrived: ByteCount, srtt: Duration) {
+        let cwnd = self.segments(self.windows.cwnd);
+        let arrived = self.segments(arrived);
+        let mut stage = self.stage.unwrap_or_else(|| self.begin_stage(now));
+        let w_cubic = |t: Duration| C * (t.as_secs_f64() - stage.k).powi(3) + stage.w_max;
+        let elapsed = now.since(stage.start);
+
+        // Section 4.3: alpha makes the Reno-friendly window AIMD with the same loss response.
+        let alpha =
+            if stage.w_est >= self.cwnd_prior { 1.0 } else { 3.0 * (1.0 - BETA) / (1.0 + BETA) };
+        let w_est = stage.w_est + alpha * arrived / cwnd;
+        let step = if w_cubic(elapsed) < w_est {
+            (w_est - cwnd).max(0.0)
+        } else {
+            let target = w_cubic(elapsed + srtt).clamp(cwnd, 1.5 * cwnd);
+            (target - cwnd) / cwnd * arrived
+        };
+        stage.w_est = w_est;
+        let growth = stage.fraction + step;
+        let bytes = ByteCount((growth * self.windows.params.smss.0 as f64) as u64);
+        stage.fraction = growth - self.segments(bytes);
+        self.windows.cwnd += bytes;
+        self.stage = Some(stage);
+    }
+
+    /// Sections 4.6 and 4.7: the reduction, with fast convergence.
+    fn reduced(&mut self, flight_size: ByteCount) -> ByteCount {
+        let used = self.windows.used(flight_size);
+        let cwnd = self.segments(used);
+        self.before_reduction = Some((self.w_max, self.stage.take()));
+        self.cwnd_prior = cwnd;
+        self.w_max = if cwnd < self.w_max { cwnd * (1.0 + BETA) / 2.0 } else { cwnd };
+        used.scale(BETA)
+    }
+}
+
+impl CongestionControl for Cubic {
+    fn on_ack(&mut self, ack: &AckView<'_>, _: ByteCount) {
+        let idle_since = self.last_ack.replace(ack.now);
+        if !Windows::may_grow(ack) {
+            // Section 5.8: time in which the window was not the limit does not count.
+            if let (Some(stage), Some(since)) = (&mut self.stage, idle_since) {
+                stage.start += ack.now.since(since);
+            }
+            return;
+        }
+        let mut arrived = ack.delivered;
+        if self.windows.in_slow_start() {
+            arrived = self.windows.slow_start(ack);
+        }
+        if !self.windows.in_slow_start() && arrived > ByteCount::ZERO {
+            self.avoid(ack.now, arrived, ack.srtt);
+        }
+    }
+
+    fn on_notice(&mut self, _: Instant, _: ByteCount, notice: &Notice) {
+        match *notice {
+            Notice::Reduce { flight_size, .. } => {
+                let ssthresh = self.reduced(flight_size);
+                self.windows.reduce_to(ssthresh);
+            }
+            Notice::Timeout { flight_size, first } => {
+                let ssthresh = if first { self.reduced(flight_size) } else { self.windows.cwnd };
+                self.stage = None;
+                self.windows.collapse(first, ssthresh);
+            }
+            Notice::Undo => {
+                self.windows.undo();
+                if let Some((w_max, stage)) = self.before_reduction.take() {
+                    (self.w_max, self.stage) = (w_max, stage);
+                }
+            }
+            Notice::Lost { .. } | Notice::EpisodeOver => {}
+        }
+    }
+
+    fn window(&self) -> ByteCount {
+        self.windows.cwnd
+    }
+
+    fn state(&self) -> ControlState {
+        self.windows.state()
+    }
+}

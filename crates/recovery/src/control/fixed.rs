@@ -1,0 +1,33 @@
+//! `fixed:N`: a window of N segments that nothing moves.
+
+use airtcp_types::{ByteCount, Instant};
+
+use super::{CongestionControl, ControlParams, ControlState, Notice};
+use crate::view::AckView;
+
+/// The upper bound that the recovery schemes are held against: loss costs repairs, never window.
+#[derive(Clone, Debug)]
+pub struct Fixed {
+    window: ByteCount,
+}
+
+impl Fixed {
+    /// A window of `segments` full segments; at least one.
+    pub fn new(params: &ControlParams, segments: u32) -> Self {
+        Self { window: params.smss * u64::from(segments.max(1)) }
+    }
+}
+
+impl CongestionControl for Fixed {
+    fn on_ack(&mut self, _: &AckView<'_>, _: ByteCount) {}
+
+    fn on_notice(&mut self, _: Instant, _: ByteCount, _: &Notice) {}
+
+    fn window(&self) -> ByteCount {
+        self.window
+    }
+
+    fn state(&self) -> ControlState {
+        ControlState { ssthresh: None, mode: "fixed" }
+    }
+}

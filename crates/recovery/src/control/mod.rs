@@ -1,0 +1,92 @@
+//! Congestion control: how much may be in flight, and how fast it may leave.
+
+mod cubic;
+mod fixed;
+mod reno;
+
+use std::fmt::Debug;
+
+use airtcp_types::{ByteCount, Instant, Rate};
+
+use crate::judge::Cause;
+use crate::view::AckView;
+
+pub use cubic::Cubic;
+pub use fixed::Fixed;
+pub use reno::Reno;
+
+/// What every control is made from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ControlParams {
+    /// The sender's maximum segment size: payload bytes of a full segment.
+    pub smss: ByteCount,
+    /// The window to begin with.
+    pub initial_window: ByteCount,
+    /// L of RFC 3465: how many segments one ACK may count for in slow start.
+    pub byte_counting_limit: u32,
+}
+
+/// Something the sender tells its control.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Notice {
+    /// So many bytes were judged lost. The reduction, if there is one, is a notice of its own.
+    Lost {
+        /// The bytes.
+        bytes: ByteCount,
+        /// What the loss is taken to mean.
+        cause: Cause,
+    },
+    /// The window is to be reduced: once per episode.
+    Reduce {
+        /// FlightSize before (RFC 5681 section 2). It can exceed cwnd by what limited transmit and a
+        /// judge's patience let out, which is not to be counted.
+        flight_size: ByteCount,
+        /// Why.
+        cause: Cause,
+    },
+    /// The retransmission timer ran out.
+    Timeout {
+        /// FlightSize before.
+        flight_size: ByteCount,
+        /// Whether it is the first for this data: later ones leave ssthresh alone (RFC 5681
+        /// section 3.1).
+        first: bool,
+    },
+    /// The episode is over.
+    EpisodeOver,
+    /// The last reduction was spurious: take it back.
+    Undo,
+}
+
+/// What a control would tell of itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ControlState {
+    /// The slow-start threshold; `None` while it is not set.
+    pub ssthresh: Option<ByteCount>,
+    /// What it is doing, in one word.
+    pub mode: &'static str,
+}
+
+/// Decides how much may be in flight.
+///
+/// Windows are bytes; cwnd is never under one SMSS, ssthresh never under two. The order in which
+/// one ACK is worked is written at [`LossDetection`](crate::LossDetection): notices come before
+/// [`on_ack`](Self::on_ack).
+pub trait CongestionControl: Debug + Send {
+    /// Hears an ACK (step 7). `pipe` is what is in the network after it and after its losses.
+    fn on_ack(&mut self, ack: &AckView<'_>, pipe: ByteCount);
+
+    /// Hears a notice (step 6).
+    fn on_notice(&mut self, now: Instant, pipe: ByteCount, notice: &Notice);
+
+    /// The congestion window.
+    fn window(&self) -> ByteCount;
+
+    /// The rate at which data may leave; `None` for as fast as ACKs come.
+    fn pacing_rate(&self) -> Option<Rate> {
+        None
+    }
+
+    /// What it would tell of itself.
+    fn state(&self) -> ControlState;
+}

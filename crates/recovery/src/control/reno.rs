@@ -1,0 +1,135 @@
+//! `reno`: slow start, congestion avoidance and halving (RFC 5681), counting bytes (RFC 3465).
+
+use airtcp_types::{ByteCount, Instant};
+
+use super::{CongestionControl, ControlParams, ControlState, Notice};
+use crate::view::{AckView, Phase};
+
+/// The window and threshold that every loss-based control has, and how slow start moves them.
+#[derive(Clone, Debug)]
+pub(super) struct Windows {
+    pub(super) params: ControlParams,
+    pub(super) cwnd: ByteCount,
+    pub(super) ssthresh: Option<ByteCount>,
+    /// Both before the last reduction.
+    prior: Option<(ByteCount, Option<ByteCount>)>,
+}
+
+impl Windows {
+    pub(super) fn new(params: &ControlParams) -> Self {
+        let cwnd = params.initial_window.max(params.smss);
+        Self { params: *params, cwnd, ssthresh: None, prior: None }
+    }
+
+    pub(super) fn in_slow_start(&self) -> bool {
+        self.ssthresh.is_none_or(|ssthresh| self.cwnd < ssthresh)
+    }
+
+    /// Grows by what arrived, up to the limit of RFC 3465 and to ssthresh; gives back the bytes
+    /// that are left for congestion avoidance.
+    pub(super) fn slow_start(&mut self, ack: &AckView<'_>) -> ByteCount {
+        // RFC 3465 section 2.3: after a time-out one ACK may tell of much that had arrived before.
+        let limit = if ack.phase == Phase::Loss { 1 } else { self.params.byte_counting_limit };
+        let counted = ack.delivered.min(self.params.smss * u64::from(limit));
+        let room = self.ssthresh.map_or(ByteCount::MAX, |ssthresh| ssthresh - self.cwnd);
+        let step = counted.min(room);
+        self.cwnd += step;
+        counted - step
+    }
+
+    /// The window from which a reduction starts: what was in flight by leave of cwnd.
+    pub(super) fn used(&self, flight_size: ByteCount) -> ByteCount {
+        self.cwnd.min(flight_size)
+    }
+
+    /// Reduces both windows to `ssthresh`, within the floor.
+    pub(super) fn reduce_to(&mut self, ssthresh: ByteCount) {
+        self.prior = Some((self.cwnd, self.ssthresh));
+        let ssthresh = ssthresh.max(self.params.smss * 2);
+        self.ssthresh = Some(ssthresh);
+        self.cwnd = self.cwnd.min(ssthresh);
+    }
+
+    /// After a time-out: one segment (RFC 5681 section 3.1, equation 4 and step 6.4).
+    pub(super) fn collapse(&mut self, first: bool, ssthresh: ByteCount) {
+        if first {
+            self.reduce_to(ssthresh);
+        }
+        self.cwnd = self.params.smss;
+    }
+
+    pub(super) fn undo(&mut self) {
+        if let Some((cwnd, ssthresh)) = self.prior.take() {
+            self.cwnd = self.cwnd.max(cwnd);
+            self.ssthresh = ssthresh;
+        }
+    }
+
+    /// Whether an ACK lets the window grow at all.
+    pub(super) fn may_grow(ack: &AckView<'_>) -> bool {
+        ack.cwnd_limited && ack.phase != Phase::Recovery && ack.delivered > ByteCount::ZERO
+    }
+
+    pub(super) fn state(&self) -> ControlState {
+        let mode = if self.in_slow_start() { "slow-start" } else { "congestion-avoidance" };
+        ControlState { ssthresh: self.ssthresh, mode }
+    }
+}
+
+/// Additive increase, multiplicative decrease.
+#[derive(Clone, Debug)]
+pub struct Reno {
+    windows: Windows,
+    /// Bytes that arrived since the window last grew in congestion avoidance.
+    counted: ByteCount,
+}
+
+impl Reno {
+    /// In slow start.
+    pub fn new(params: &ControlParams) -> Self {
+        Self { windows: Windows::new(params), counted: ByteCount::ZERO }
+    }
+}
+
+impl CongestionControl for Reno {
+    fn on_ack(&mut self, ack: &AckView<'_>, _: ByteCount) {
+        if !Windows::may_grow(ack) {
+            return;
+        }
+        let mut arrived = ack.delivered;
+        if self.windows.in_slow_start() {
+            arrived = self.windows.slow_start(ack);
+        }
+        if !self.windows.in_slow_start() {
+            // RFC 5681 section 3.1: one SMSS for each window of bytes that arrived.
+            self.counted += arrived;
+            if self.counted >= self.windows.cwnd {
+                self.counted -= self.windows.cwnd;
+                self.windows.cwnd += self.windows.params.smss;
+            }
+        }
+    }
+
+    fn on_notice(&mut self, _: Instant, _: ByteCount, notice: &Notice) {
+        match *notice {
+            Notice::Reduce { flight_size, .. } => {
+                self.counted = ByteCount::ZERO;
+                self.windows.reduce_to(self.windows.used(flight_size).half());
+            }
+            Notice::Timeout { flight_size, first } => {
+                self.counted = ByteCount::ZERO;
+                self.windows.collapse(first, self.windows.used(flight_size).half());
+            }
+            Notice::Undo => self.windows.undo(),
+            Notice::Lost { .. } | Notice::EpisodeOver => {}
+        }
+    }
+
+    fn window(&self) -> ByteCount {
+        self.windows.cwnd
+    }
+
+    fn state(&self) -> ControlState {
+        self.windows.state()
+    }
+}

@@ -1,0 +1,153 @@
+//! Loss detection: which transmissions are lost.
+//!
+//! A detector reads the [`Board`] and the ACK, and reports what it found; it changes nothing and
+//! keeps no second copy of what the board knows. What a loss means is for the judges, how much may
+//! be sent for the control.
+
+mod newreno;
+mod reno;
+mod sack;
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use airtcp_types::{ByteCount, Instant, SendRule, TxNo};
+
+use crate::board::{Board, Transmission};
+use crate::view::{AckView, View};
+
+pub use newreno::NewReno;
+pub use reno::Reno;
+pub use sack::Sack;
+
+/// What a detector found out about a transmission.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Finding {
+    /// The transmission.
+    pub tx: TxNo,
+    /// How sure it is.
+    pub certainty: Certainty,
+    /// Whether the repair leaves at once, whatever the pipe holds.
+    pub immediate: bool,
+}
+
+/// How sure a detector is of a loss.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Certainty {
+    /// The first sign: something sent later arrived earlier.
+    Suspect,
+    /// The detector's threshold is passed.
+    Lost,
+}
+
+/// Where a detector puts its findings.
+#[derive(Debug, Default)]
+pub struct Findings(pub(crate) Vec<Finding>);
+
+impl Findings {
+    /// The first sign that `tx` may be lost.
+    pub fn suspect(&mut self, tx: TxNo) {
+        self.0.push(Finding { tx, certainty: Certainty::Suspect, immediate: false });
+    }
+
+    /// `tx` is lost; its repair leaves when the windows let it.
+    pub fn lost(&mut self, tx: TxNo) {
+        self.0.push(Finding { tx, certainty: Certainty::Lost, immediate: false });
+    }
+
+    /// `tx` is lost; its repair leaves at once.
+    pub fn lost_immediate(&mut self, tx: TxNo) {
+        self.0.push(Finding { tx, certainty: Certainty::Lost, immediate: true });
+    }
+
+    /// What was found so far.
+    pub fn as_slice(&self) -> &[Finding] {
+        &self.0
+    }
+}
+
+/// How long an episode lasts: the time in which the window is reduced only once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EpisodeEnd {
+    /// Until everything sent before it is acknowledged; the window does not grow meanwhile.
+    RecoveryPoint,
+    /// As [`EpisodeEnd::RecoveryPoint`], but the window grows again from the first ACK that
+    /// advances SND.UNA (RFC 5681 section 3.2 step 6).
+    FirstAdvance,
+    /// For so long; the window grows meanwhile.
+    After(Duration),
+}
+
+/// What to send again, and the rule that says so.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Repair {
+    /// The latest transmission of the bytes to be sent again.
+    pub tx: TxNo,
+    /// [`SendRule::Repair`], [`SendRule::Unsacked`] or [`SendRule::Rescue`].
+    pub rule: SendRule,
+}
+
+/// Decides which transmissions are lost and what to repair next.
+///
+/// # The order in which one ACK is worked
+///
+/// For every combination of strategies, always:
+///
+/// 1. **Board**: what the ACK covers is marked delivered, so that everyone sees the same.
+/// 2. **RTT, rate and round**: they need the board, to tell first sendings from later ones (Karn)
+///    and to know what was in flight when.
+/// 3. **Judges hear the ACK**, before detection, because it may carry the cause of what the
+///    detector is about to find.
+/// 4. **Detection**: [`LossDetection::on_ack`] reports suspects and losses.
+/// 5. **Judges rule** on each finding: repair when, reduce when, and why.
+/// 6. **Notices** to the control: losses, then the reduction, so that it reduces from the window
+///    that the losses happened in, and not from one that this ACK has already grown.
+/// 7. **The control hears the ACK** and may grow.
+/// 8. **Sending**, with all of this known.
+pub trait LossDetection: Debug + Send {
+    /// Works an ACK (step 4).
+    fn on_ack(&mut self, ack: &AckView<'_>, view: &View<'_>, out: &mut Findings);
+
+    /// Works the deadline it gave by [`next_timer`](Self::next_timer).
+    fn on_timer(&mut self, view: &View<'_>, out: &mut Findings) {
+        let _ = (view, out);
+    }
+
+    /// Its next deadline.
+    fn next_timer(&self) -> Option<Instant> {
+        None
+    }
+
+    /// A transmission left.
+    fn on_sent(&mut self, sent: &Transmission) {
+        let _ = sent;
+    }
+
+    /// The retransmission timer ran out; everything in flight has been marked lost.
+    fn on_timeout(&mut self, view: &View<'_>);
+
+    /// Bytes held to be in the network. Credit for duplicate ACKs is counted here: each tells of a
+    /// segment that left, and none is ever added to cwnd.
+    fn pipe(&self, board: &Board) -> ByteCount {
+        board.in_flight()
+    }
+
+    /// What to send again next; `new_data` says whether there is data never sent that the peer's
+    /// window has room for.
+    fn pick(&self, view: &View<'_>, new_data: bool) -> Option<Repair> {
+        let _ = new_data;
+        let lost = view.board.first_lost()?;
+        Some(Repair { tx: lost.tx, rule: SendRule::Repair })
+    }
+
+    /// Whether an ACK that advances SND.UNA starts the retransmission timer anew.
+    fn restarts_rto(&self) -> bool {
+        true
+    }
+
+    /// How long an episode that begins now lasts.
+    fn episode_end(&self, view: &View<'_>) -> EpisodeEnd {
+        let _ = view;
+        EpisodeEnd::RecoveryPoint
+    }
+}

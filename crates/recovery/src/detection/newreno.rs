@@ -1,0 +1,91 @@
+//! `newreno`: a partial ACK tells the next loss of the window (RFC 6582).
+
+use airtcp_types::{ByteCount, ExtSeq};
+
+use super::reno::{DUP_THRESH, DupAcks};
+use super::{Findings, LossDetection};
+use crate::board::Board;
+use crate::view::{AckView, Phase, View};
+
+/// One loss per round trip, without SACK.
+#[derive(Debug, Default)]
+pub struct NewReno {
+    dup_acks: DupAcks,
+    /// The recovery point of the fast recovery that is on.
+    recovering_to: Option<ExtSeq>,
+    /// Duplicate ACKs up to here do not start another recovery (RFC 6582 section 3.2 step 1).
+    recover: Option<ExtSeq>,
+    /// RFC 6582 section 4: restart the timer on every partial ACK ("slow but steady") and not only
+    /// on the first ("impatient").
+    slow_but_steady: bool,
+    partial_acks: u32,
+}
+
+impl NewReno {
+    /// The impatient variant, or the slow but steady one.
+    pub fn new(slow_but_steady: bool) -> Self {
+        Self { slow_but_steady, ..Self::default() }
+    }
+
+    fn on_advance(&mut self, ack: &AckView<'_>, view: &View<'_>, out: &mut Findings) {
+        self.recover = self.recover.filter(|recover| ack.ack <= *recover);
+        match self.recovering_to {
+            Some(point) if ack.ack < point => {
+                self.partial_acks += 1;
+                self.dup_acks.on_partial_ack(ack.acked, view.smss);
+                if let Some(first) = view.board.first() {
+                    out.lost_immediate(first.tx);
+                }
+            }
+            _ => {
+                self.recovering_to = None;
+                self.partial_acks = 0;
+                self.dup_acks.clear();
+            }
+        }
+    }
+}
+
+impl LossDetection for NewReno {
+    fn on_ack(&mut self, ack: &AckView<'_>, view: &View<'_>, out: &mut Findings) {
+        if ack.acked > ByteCount::ZERO {
+            self.on_advance(ack, view, out);
+        }
+        if !ack.duplicate || view.phase == Phase::Loss {
+            return;
+        }
+        let Some(first) = view.board.first() else { return };
+        if self.recovering_to.is_some() {
+            self.dup_acks.count_one(view.smss);
+            return;
+        }
+        if self.recover.is_some() {
+            return;
+        }
+        match self.dup_acks.count_one(view.smss) {
+            1 => out.suspect(first.tx),
+            DUP_THRESH => {
+                let point = view.board.snd_nxt();
+                (self.recovering_to, self.recover) = (Some(point), Some(point));
+                out.lost_immediate(first.tx);
+            }
+            _ => {}
+        }
+    }
+
+    fn on_timeout(&mut self, view: &View<'_>) {
+        self.dup_acks.clear();
+        self.recovering_to = None;
+        self.partial_acks = 0;
+        // RFC 6582 section 3.2 step 4.
+        self.recover = Some(view.board.snd_nxt());
+    }
+
+    fn pipe(&self, board: &Board) -> ByteCount {
+        self.dup_acks.pipe(board)
+    }
+
+    fn restarts_rto(&self) -> bool {
+        self.slow_but_steady || self.partial_acks <= 1
+    }
+}

@@ -1,0 +1,149 @@
+//! `sack`: the conservative SACK-based recovery of RFC 6675.
+
+use airtcp_types::{ByteCount, ExtSeq, SendRule, SeqRange};
+
+use super::reno::DUP_THRESH;
+use super::{Findings, LossDetection, Repair};
+use crate::board::{Board, Transmission, TxState};
+use crate::view::{AckView, Phase, View};
+
+/// IsLost, Pipe and NextSeg of RFC 6675 over the board.
+///
+/// A retransmission that is lost again is not noticed, as in the RFC: the timer repairs it.
+#[derive(Debug, Default)]
+pub struct Sack {
+    dup_acks: u32,
+    /// Everything below it has been examined by IsLost.
+    examined: ExtSeq,
+    recovery: Option<Recovery>,
+}
+
+#[derive(Debug)]
+struct Recovery {
+    point: ExtSeq,
+    /// HighRxt: the end of the highest retransmission.
+    high_rxt: ExtSeq,
+    /// RescueRxt was used.
+    rescued: bool,
+}
+
+impl Sack {
+    /// The number below which everything not SACKed IsLost: more than (DupThresh - 1) * SMSS bytes
+    /// or DupThresh separate ranges above it are SACKed (RFC 6675 section 4).
+    fn lost_below(board: &Board, smss: ByteCount) -> Option<ExtSeq> {
+        let mut bytes = ByteCount::ZERO;
+        for (range, count) in board.sacked_ranges().iter().rev().zip(1u32..) {
+            bytes += range.len();
+            if count >= DUP_THRESH || bytes > smss * u64::from(DUP_THRESH - 1) {
+                return Some(range.start);
+            }
+        }
+        None
+    }
+
+    fn report(&mut self, view: &View<'_>, out: &mut Findings) {
+        let board = view.board;
+        let below = Self::lost_below(board, view.smss);
+        if let Some(first) = board.first().filter(|first| first.state == TxState::InFlight)
+            && self.recovery.is_none()
+            && (self.dup_acks >= DUP_THRESH || below.is_some_and(|seq| first.range.start < seq))
+        {
+            self.recovery = Some(Recovery {
+                point: board.snd_nxt(),
+                high_rxt: board.snd_una(),
+                rescued: false,
+            });
+            // RFC 6675 section 5 (4.3): the first retransmission leaves at once.
+            out.lost_immediate(first.tx);
+            self.examined = first.range.end;
+        }
+        self.report_below(below, view, out);
+    }
+
+    /// Reports what IsLost has newly become true of.
+    fn report_below(&mut self, below: Option<ExtSeq>, view: &View<'_>, out: &mut Findings) {
+        let Some(below) = below.filter(|_| self.recovery.is_some()) else { return };
+        let from = self.examined.max(view.board.snd_una());
+        for segment in view.board.starting_in(SeqRange::new(from, below)) {
+            if segment.state != TxState::InFlight {
+                continue;
+            }
+            match segment.resent {
+                0 => out.lost(segment.tx),
+                // Sent again by rule 3 before IsLost held: only the original leaves the pipe.
+                _ => segment.previous().into_iter().for_each(|original| out.lost(original)),
+            }
+        }
+        self.examined = from.max(below);
+    }
+
+    /// NextSeg rule 3: the lowest segment above HighRxt and below the highest SACKed byte that
+    /// nobody has told anything of.
+    fn unknown_below_sacked<'a>(&self, board: &'a Board) -> Option<&'a Transmission> {
+        let recovery = self.recovery.as_ref()?;
+        let sacked = board.sacked_ranges();
+        let highest = sacked.last()?.end;
+        let from = sacked.next_gap(recovery.high_rxt.max(board.snd_una()));
+        let segment = board.at(from).filter(|_| from < highest)?;
+        (segment.state == TxState::InFlight && segment.range.start >= recovery.high_rxt)
+            .then_some(segment)
+    }
+}
+
+impl LossDetection for Sack {
+    fn on_ack(&mut self, ack: &AckView<'_>, view: &View<'_>, out: &mut Findings) {
+        if ack.acked > ByteCount::ZERO {
+            self.dup_acks = 0;
+            if self.recovery.as_ref().is_some_and(|recovery| ack.ack >= recovery.point) {
+                self.recovery = None;
+            }
+        }
+        if view.phase == Phase::Loss {
+            return;
+        }
+        // RFC 6675 section 2: with SACK, an ACK is duplicate if it SACKs something new.
+        let sacks_new = ack.newly.iter().any(|delivered| !delivered.cumulative);
+        if sacks_new && ack.acked == ByteCount::ZERO {
+            self.dup_acks = self.dup_acks.saturating_add(1);
+            if self.dup_acks == 1 && self.recovery.is_none() {
+                view.board.first().into_iter().for_each(|first| out.suspect(first.tx));
+            }
+        }
+        self.report(view, out);
+    }
+
+    fn on_sent(&mut self, sent: &Transmission) {
+        let Some(recovery) = &mut self.recovery else { return };
+        match sent.rule {
+            // RFC 6675 NextSeg rule 4: HighRxt is not updated by the rescue.
+            SendRule::Rescue => recovery.rescued = true,
+            rule if rule.is_retransmission() => {
+                recovery.high_rxt = recovery.high_rxt.max(sent.range.end);
+            }
+            _ => {}
+        }
+    }
+
+    fn on_timeout(&mut self, view: &View<'_>) {
+        self.dup_acks = 0;
+        self.recovery = None;
+        self.examined = view.board.snd_nxt();
+    }
+
+    fn pick(&self, view: &View<'_>, new_data: bool) -> Option<Repair> {
+        let board = view.board;
+        // NextSeg rule 1.
+        if let Some(lost) = board.first_lost() {
+            return Some(Repair { tx: lost.tx, rule: SendRule::Repair });
+        }
+        // Rule 2 is the sender's: new data.
+        let recovery = self.recovery.as_ref().filter(|_| !new_data)?;
+        if let Some(segment) = self.unknown_below_sacked(board) {
+            return Some(Repair { tx: segment.tx, rule: SendRule::Unsacked });
+        }
+        // Rule 4.
+        let last = board.last()?;
+        (!recovery.rescued && last.state == TxState::InFlight && last.resent == 0)
+            .then_some(Repair { tx: last.tx, rule: SendRule::Rescue })
+    }
+}

@@ -1,0 +1,109 @@
+//! Judges: what a loss is taken to mean.
+//!
+//! Without a judge every loss is congestion: repaired and answered by a reduction, both at once.
+//! Judges are asked in the registry's rank order, and the first with an opinion wins: one that
+//! knows a cause speaks before one that only waits.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use airtcp_types::TxNo;
+
+use crate::detection::Finding;
+use crate::view::{AckView, View};
+
+/// What a loss comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cause {
+    /// A queue was full.
+    Congestion,
+    /// The link damaged the segment.
+    Corruption,
+    /// Nothing was lost; it is late.
+    Reordering,
+    /// The retransmission timer ran out.
+    Timeout,
+}
+
+impl Cause {
+    /// The cause's name, as in traces.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Congestion => "congestion",
+            Self::Corruption => "corruption",
+            Self::Reordering => "reordering",
+            Self::Timeout => "timeout",
+        }
+    }
+}
+
+/// When to do something.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum When {
+    /// Now.
+    Now,
+    /// After so long, if the data is still missing then: it is judged again.
+    After(Duration),
+    /// Not for this finding.
+    Never,
+}
+
+/// What to do about a loss.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ruling {
+    /// When to send the data again.
+    pub repair: When,
+    /// When to reduce the congestion window.
+    pub reduce: When,
+    /// What the loss is taken to come from.
+    pub cause: Cause,
+}
+
+impl Ruling {
+    /// The default: congestion, repaired and answered at once.
+    pub const CONGESTION: Self =
+        Self { repair: When::Now, reduce: When::Now, cause: Cause::Congestion };
+}
+
+/// What a judge raises of its own accord when it hears an ACK.
+#[derive(Debug, Default)]
+pub struct Raised {
+    pub(crate) losses: Vec<(TxNo, Ruling)>,
+    pub(crate) reduce: Option<Cause>,
+    pub(crate) restart_rto: bool,
+}
+
+impl Raised {
+    /// The ACK itself told that `tx` was lost, and why.
+    pub fn loss(&mut self, tx: TxNo, ruling: Ruling) {
+        self.losses.push((tx, ruling));
+    }
+
+    /// The window is to be reduced though nothing was lost.
+    pub fn reduce(&mut self, cause: Cause) {
+        self.reduce = Some(cause);
+    }
+
+    /// The retransmission timer is to start anew.
+    pub fn restart_rto(&mut self) {
+        self.restart_rto = true;
+    }
+}
+
+/// Decides what a loss is taken to mean. The order of work is written at
+/// [`LossDetection`](crate::LossDetection).
+pub trait LossJudge: Debug + Send {
+    /// Hears an ACK, before detection works it (step 3).
+    fn on_ack(&mut self, ack: &AckView<'_>, view: &View<'_>, out: &mut Raised) {
+        let _ = (ack, view, out);
+    }
+
+    /// Rules on a suspect or a loss (step 5); `None` leaves it to the next judge. `again` says that
+    /// the time of an earlier [`When::After`] has come and the data is still missing.
+    fn rule(&mut self, finding: &Finding, view: &View<'_>, again: bool) -> Option<Ruling>;
+
+    /// The retransmission timer ran out: what was waited for is overtaken.
+    fn on_timeout(&mut self, view: &View<'_>) {
+        let _ = view;
+    }
+}

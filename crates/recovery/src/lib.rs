@@ -1,0 +1,65 @@
+//! The sender's brain: what is lost, what a loss means, how much to send and when.
+//!
+//! A [`Sender`] is made of interchangeable parts chosen by name at run time (a [`Combination`]): a
+//! [`LossDetection`] decides which transmissions are lost, [`LossJudge`]s what a loss is taken to
+//! mean, and a [`CongestionControl`] how much may be in flight. Each is ignorant of the others:
+//! they read views and return decisions, and only the sender changes state.
+//!
+//! In flow ACKs ([`Sender::on_ack`]) and the passing of time ([`Sender::on_timeout`]); out flow
+//! decisions to send ([`Sender::send`]) and the next deadline ([`Sender::poll_timeout`]). Nothing
+//! here knows a packet, a socket or a clock.
+//!
+//! ```
+//! use airtcp_recovery::{Ack, Decision, Limit, Sender, SenderConfig, Start, Supply, WireNeeds};
+//! use airtcp_types::{ByteCount, ExtSeq, Instant};
+//! use std::time::Duration;
+//!
+//! let config = SenderConfig { combination: "newreno/reno".parse()?, ..Default::default() };
+//! let first = ExtSeq(1);
+//! let mut sender = Sender::new(&config, &Start {
+//!     now: Instant::ZERO,
+//!     first,
+//!     smss: ByteCount(1000),
+//!     granted: WireNeeds::default(),
+//!     handshake_rtt: Some(Duration::from_millis(20)),
+//!     syn_retransmitted: false,
+//! });
+//! // A lot to send, and a wide window at the peer: the initial window of ten segments leaves.
+//! let supply =
+//!     Supply { end: first + 1_000_000, fin: false, window_edge: first + 65_535, nodelay: false };
+//! let mut segments = 0;
+//! while let Decision::Send(_) = sender.send(Instant::ZERO, &supply) {
+//!     segments += 1;
+//! }
+//! assert_eq!(segments, 10);
+//! assert_eq!(sender.send(Instant::ZERO, &supply), Decision::Blocked(Limit::Cwnd));
+//! # Ok::<(), airtcp_recovery::CombinationError>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod board;
+mod combination;
+pub mod control;
+pub mod detection;
+pub mod judge;
+mod pacer;
+mod profile;
+mod rate;
+pub mod registry;
+mod rtt;
+mod sender;
+mod stats;
+mod view;
+
+pub use board::{Board, Delivered, Transmission, TxState};
+pub use combination::{Choice, Combination, CombinationError};
+pub use control::{CongestionControl, ControlParams, ControlState, Notice};
+pub use detection::{Certainty, EpisodeEnd, Finding, Findings, LossDetection, Repair};
+pub use judge::{Cause, LossJudge, Raised, Ruling, When};
+pub use profile::{Profile, UnknownProfile};
+pub use rate::RateSample;
+pub use registry::{Entry, WireNeeds};
+pub use rtt::{RtoForm, RttEstimator};
+pub use sender::{Ack, Decision, Limit, Sender, SenderConfig, Start, Supply, Transmit};
+pub use stats::Stats;
+pub use view::{AckView, Phase, View};

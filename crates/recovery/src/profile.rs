@@ -1,0 +1,87 @@
+//! Named sets of defaults.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::rtt::RtoForm;
+
+/// What a sender does besides its strategies, under a name.
+///
+/// The fields are public: take a profile and change what you need.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Profile {
+    /// `modern` or `paper`.
+    pub name: &'static str,
+    /// The initial window in segments (RFC 6928: 10).
+    pub initial_window: u32,
+    /// L of RFC 3465: segments that one ACK may count for in slow start.
+    pub byte_counting_limit: u32,
+    /// New data on the first duplicate ACKs (RFC 3042).
+    pub limited_transmit: bool,
+    /// Whether a reduction found spurious is taken back (RFC 4015; detected by RFC 3522 and DSACK).
+    pub undo: bool,
+    /// How the retransmission time-out is computed.
+    pub rto: RtoForm,
+    /// Whether the receiver delays ACKs (RFC 5681 section 4.2); without, every segment is
+    /// acknowledged.
+    pub delayed_acks: bool,
+}
+
+impl Profile {
+    /// What a current Linux host does, and the default.
+    pub const fn modern() -> Self {
+        Self {
+            name: "modern",
+            initial_window: 10,
+            byte_counting_limit: 8,
+            limited_transmit: true,
+            undo: true,
+            rto: RtoForm::LINUX,
+            delayed_acks: true,
+        }
+    }
+
+    /// What the simulators of the 2000s did: an initial window of two segments, no undo, every
+    /// segment acknowledged, RFC 6298's time-out with a floor of 200 ms.
+    pub const fn paper() -> Self {
+        Self {
+            name: "paper",
+            initial_window: 2,
+            byte_counting_limit: 2,
+            limited_transmit: true,
+            undo: false,
+            rto: RtoForm::Rfc { floor: Duration::from_millis(200) },
+            delayed_acks: false,
+        }
+    }
+}
+
+impl Default for Profile {
+    fn default() -> Self {
+        Self::modern()
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// There is no profile of that name.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("no profile `{0}`: use `modern` or `paper`")]
+pub struct UnknownProfile(String);
+
+impl FromStr for Profile {
+    type Err = UnknownProfile;
+
+    fn from_str(name: &str) -> Result<Self, UnknownProfile> {
+        match name {
+            "modern" => Ok(Self::modern()),
+            "paper" => Ok(Self::paper()),
+            other => Err(UnknownProfile(other.to_owned())),
+        }
+    }
+}

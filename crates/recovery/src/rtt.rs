@@ -1,0 +1,170 @@
+//! Round-trip time and the retransmission time-out (RFC 6298).
+
+use std::time::Duration;
+
+/// How the retransmission time-out follows from the estimate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RtoForm {
+    /// SRTT + max(floor, 4 RTTVAR), as Linux: the floor is on the variance term, so that a steady
+    /// long path never has a time-out about equal to its round-trip time.
+    Linux {
+        /// The least that is added to SRTT.
+        floor: Duration,
+    },
+    /// max(floor, SRTT + max(G, 4 RTTVAR)), as RFC 6298 section 2.
+    Rfc {
+        /// The least time-out.
+        floor: Duration,
+    },
+}
+
+impl RtoForm {
+    /// Linux's form with its floor of 200 ms.
+    pub const LINUX: Self = Self::Linux { floor: Duration::from_millis(200) };
+    /// RFC 6298's form with its floor of 1 s.
+    pub const RFC: Self = Self::Rfc { floor: Duration::from_secs(1) };
+}
+
+/// RFC 6298 section 2.1: before the first sample.
+const INITIAL_RTO: Duration = Duration::from_secs(1);
+/// RFC 6298 section 5.7: before the first sample, when the SYN had to be sent again.
+const RTO_AFTER_SYN_LOSS: Duration = Duration::from_secs(3);
+/// RFC 6298 section 2.5 allows a maximum of at least 60 s; Linux's is 120 s.
+const MAX_RTO: Duration = Duration::from_secs(120);
+/// RFC 6298's clock granularity G.
+const GRANULARITY: Duration = Duration::from_millis(1);
+
+/// SRTT, RTTVAR and what follows from them.
+#[derive(Clone, Debug)]
+pub struct RttEstimator {
+    form: RtoForm,
+    /// Smoothed time and its mean deviation; `None` before the first sample.
+    smoothed: Option<(Duration, Duration)>,
+    latest: Option<Duration>,
+    min: Option<Duration>,
+    initial: Duration,
+    backoff: u32,
+}
+
+impl RttEstimator {
+    /// Without a sample; `syn_retransmitted` makes the first time-out 3 s (RFC 6298 section 5.7).
+    pub fn new(form: RtoForm, syn_retransmitted: bool) -> Self {
+        let initial = if syn_retransmitted { RTO_AFTER_SYN_LOSS } else { INITIAL_RTO };
+        Self { form, smoothed: None, latest: None, min: None, initial, backoff: 0 }
+    }
+
+    /// Takes a sample (RFC 6298 sections 2.2 and 2.3), and ends the back-off: the caller hands in
+    /// none that Karn's rule forbids.
+    pub fn on_sample(&mut self, sample: Duration) {
+        self.backoff = 0;
+        self.latest = Some(sample);
+        self.min = Some(self.min.map_or(sample, |min| min.min(sample)));
+        self.smoothed = Some(match self.smoothed {
+            None => (sample, sample / 2),
+            Some((srtt, rttvar)) => {
+                let deviation = srtt.abs_diff(sample);
+                ((srtt * 7 + sample) / 8, (rttvar * 3 + deviation) / 4)
+            }
+        });
+    }
+
+    /// Doubles the time-out (RFC 6298 section 5.5).
+    pub fn back_off(&mut self) {
+        self.backoff = self.backoff.saturating_add(1);
+    }
+
+    /// Ends the back-off without a sample: the peer acknowledged new data, which Karn's rule lets
+    /// count as a sign of life but not as a measure.
+    pub fn end_backoff(&mut self) {
+        self.backoff = 0;
+    }
+
+    /// How often the time-out has doubled since the last sign of life.
+    pub const fn backoff(&self) -> u32 {
+        self.backoff
+    }
+
+    /// The smoothed round-trip time.
+    pub fn srtt(&self) -> Option<Duration> {
+        self.smoothed.map(|(srtt, _)| srtt)
+    }
+
+    /// The mean deviation.
+    pub fn rttvar(&self) -> Option<Duration> {
+        self.smoothed.map(|(_, rttvar)| rttvar)
+    }
+
+    /// The last sample.
+    pub const fn latest(&self) -> Option<Duration> {
+        self.latest
+    }
+
+    /// The smallest sample of the connection.
+    pub const fn min(&self) -> Option<Duration> {
+        self.min
+    }
+
+    /// The retransmission time-out, back-off included.
+    pub fn rto(&self) -> Duration {
+        let base = match (self.smoothed, self.form) {
+            (None, _) => self.initial,
+            (Some((srtt, rttvar)), RtoForm::Linux { floor }) => srtt + floor.max(rttvar * 4),
+            (Some((srtt, rttvar)), RtoForm::Rfc { floor }) => {
+                floor.max(srtt + GRANULARITY.max(rttvar * 4))
+            }
+        };
+        base.saturating_mul(1 << self.backoff.min(16)).min(MAX_RTO)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn the_first_sample_sets_both_estimates() {
+        let mut rtt = RttEstimator::new(RtoForm::RFC, false);
+        assert_eq!(rtt.rto(), ms(1000));
+        rtt.on_sample(ms(400));
+        assert_eq!((rtt.srtt(), rtt.rttvar()), (Some(ms(400)), Some(ms(200))));
+        assert_eq!(rtt.rto(), ms(1200));
+    }
+
+    #[test]
+    fn later_samples_are_smoothed_by_an_eighth_and_a_quarter() {
+        let mut rtt = RttEstimator::new(RtoForm::RFC, false);
+        rtt.on_sample(ms(400));
+        rtt.on_sample(ms(480));
+        assert_eq!((rtt.srtt(), rtt.rttvar()), (Some(ms(410)), Some(ms(170))));
+    }
+
+    #[test]
+    fn on_a_steady_path_linux_keeps_its_distance_and_the_rfc_its_floor() {
+        let (mut linux, mut rfc) = (
+            RttEstimator::new(RtoForm::LINUX, false),
+            RttEstimator::new(RtoForm::Rfc { floor: ms(200) }, false),
+        );
+        for _ in 0..100 {
+            linux.on_sample(ms(300));
+            rfc.on_sample(ms(300));
+        }
+        assert_eq!(linux.rto(), ms(500));
+        assert_eq!(rfc.rto(), ms(301));
+    }
+
+    #[test]
+    fn back_off_doubles_to_the_maximum_and_a_sample_ends_it() {
+        let mut rtt = RttEstimator::new(RtoForm::LINUX, true);
+        assert_eq!(rtt.rto(), Duration::from_secs(3));
+        rtt.back_off();
+        assert_eq!(rtt.rto(), Duration::from_secs(6));
+        (0..40).for_each(|_| rtt.back_off());
+        assert_eq!(rtt.rto(), MAX_RTO);
+        rtt.on_sample(ms(100));
+        assert_eq!((rtt.backoff(), rtt.rto()), (0, ms(300)));
+    }
+}

@@ -1,0 +1,120 @@
+//! One ACK, worked in the order written at `LossDetection`.
+
+use airtcp_types::{ByteCount, EventKind, Instant};
+
+use super::{Ack, Sender};
+use crate::view::AckView;
+
+impl Sender {
+    /// Works an acceptable ACK. An `ack` outside SND.UNA..=SND.NXT is the caller's to refuse, and is
+    /// ignored.
+    pub fn on_ack(&mut self, now: Instant, ack: &Ack<'_>) {
+        let una = self.core.board.snd_una();
+        if ack.ack < una || ack.ack > self.core.board.snd_nxt() {
+            return;
+        }
+        let acked = ack.ack.since(una);
+        let prior_pipe = self.pipe();
+        let phase = self.core.phase();
+        let outstanding = !self.core.board.is_empty();
+
+        // 1. The board.
+        let mut newly = std::mem::take(&mut self.newly);
+        newly.clear();
+        self.core.board.acknowledge(ack.ack, ack.sack, &mut newly);
+        let delivered: ByteCount = newly.iter().map(|delivered| delivered.range.len()).sum();
+
+        // 2. RTT, rate and round.
+        let rtt = self.measure_rtt(now, ack, acked, &newly);
+        let (rate, round_start) = self.rate.on_ack(now, &newly, self.core.rtt.min());
+        self.last_rate = rate.or(self.last_rate);
+        // RFC 5681 section 2: the definition of a duplicate acknowledgment.
+        let duplicate =
+            outstanding && acked == ByteCount::ZERO && !ack.has_payload && !ack.window_changed;
+        let view = AckView {
+            now,
+            ack: ack.ack,
+            acked,
+            delivered,
+            newly: &newly,
+            sack: ack.sack,
+            dsack: ack.dsack,
+            duplicate,
+            echo: ack.echo,
+            ece: ack.ece,
+            rtt,
+            srtt: self.core.rtt.srtt().unwrap_or_default(),
+            rate,
+            round_start,
+            prior_pipe,
+            cwnd_limited: self.cwnd_limited_to.is_some_and(|to| una < to),
+            phase,
+        };
+        self.stats.duplicate_acks += u64::from(duplicate);
+        self.stats.dsacks += u64::from(ack.dsack.is_some());
+        self.undo_if_spurious(now, &view);
+
+        // 3. The judges hear it.
+        let mut raised = std::mem::take(&mut self.raised);
+        for judge in &mut self.judges {
+            judge.on_ack(&view, &self.core.view(now, &*self.control), &mut raised);
+        }
+        self.work_raised(now, &mut raised);
+        self.raised = raised;
+
+        // 4 to 6. Detection, rulings, notices.
+        let mut findings = std::mem::take(&mut self.findings);
+        self.detection.on_ack(&view, &self.core.view(now, &*self.control), &mut findings);
+        self.work_findings(now, &mut findings);
+        self.findings = findings;
+        self.end_episode(&view);
+
+        // 7. The control.
+        self.control.on_ack(&view, self.detection.pipe(&self.core.board));
+        if acked > ByteCount::ZERO {
+            self.core.rtt.end_backoff();
+            self.forget_delivered();
+            if self.core.board.is_empty() || self.detection.restarts_rto() {
+                self.restart_rto(now);
+            }
+        }
+        self.update_pacing();
+        self.newly = newly;
+        self.tell_window();
+    }
+
+    /// Takes a sample for the time-out, by Karn's rule or by time stamps, and gives the one for
+    /// the control.
+    ///
+    /// The time-out wants the oldest segment that the ACK newly covers, so that it includes the
+    /// receiver's delay of ACKs (RFC 6298 section 3, RFC 7323 section 4.2); the control wants the
+    /// newest.
+    fn measure_rtt(
+        &mut self,
+        now: Instant,
+        ack: &Ack<'_>,
+        acked: ByteCount,
+        newly: &[crate::board::Delivered],
+    ) -> Option<std::time::Duration> {
+        // With a retransmission among what the ACK covers cumulatively, what arrived behind it may
+        // have waited for it long since.
+        let clean = newly.iter().all(|delivered| delivered.resent == 0 || !delivered.cumulative);
+        let sent_once = || newly.iter().filter(|delivered| delivered.resent == 0);
+        let (oldest, newest) = if clean {
+            (
+                sent_once().map(|delivered| delivered.sent_at).min(),
+                sent_once().map(|delivered| delivered.sent_at).max(),
+            )
+        } else {
+            // RFC 7323 section 4.1: a sample only from an ACK that advances.
+            let echo = ack.echo.filter(|_| acked > ByteCount::ZERO);
+            (echo, None)
+        };
+        if let Some(sample) = oldest.map(|sent_at| now.since(sent_at)) {
+            self.core.rtt.on_sample(sample);
+            let srtt = self.core.rtt.srtt().unwrap_or(sample);
+            self.tell(|| EventKind::Rtt { sample, srtt });
+        }
+        newest.map(|sent_at| now.since(sent_at))
+    }
+}

@@ -1,0 +1,208 @@
+//! What is done about losses: rulings carried out, episodes, the retransmission timer.
+
+use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, SendRule, TxNo};
+
+use super::Sender;
+use crate::board::{Board, TxState};
+use crate::control::Notice;
+use crate::detection::{Certainty, EpisodeEnd, Finding, Findings};
+use crate::judge::{Cause, Raised, Ruling, When};
+use crate::view::{AckView, Phase};
+
+/// The time in which the window is reduced only once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Episode {
+    /// SND.NXT when it began.
+    point: ExtSeq,
+    /// Where it ends by the clock instead.
+    until: Option<Instant>,
+    phase: Phase,
+    end: EpisodeEnd,
+}
+
+impl Episode {
+    pub(super) const fn phase(&self) -> Phase {
+        self.phase
+    }
+}
+
+/// A ruling that waits for its time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Deferred {
+    pub(super) at: Instant,
+    finding: Finding,
+}
+
+impl Sender {
+    /// Has the judges rule on each finding, and does what they say.
+    pub(super) fn work_findings(&mut self, now: Instant, findings: &mut Findings) {
+        for finding in findings.0.drain(..) {
+            self.rule(now, &finding, false);
+        }
+    }
+
+    /// Does what judges raised of their own accord.
+    pub(super) fn work_raised(&mut self, now: Instant, raised: &mut Raised) {
+        for (tx, ruling) in raised.losses.drain(..) {
+            let finding = Finding { tx, certainty: Certainty::Lost, immediate: false };
+            self.carry_out(now, &finding, ruling);
+        }
+        if let Some(cause) = raised.reduce.take() {
+            self.reduce(now, cause);
+        }
+        if std::mem::take(&mut raised.restart_rto) {
+            self.restart_rto(now);
+        }
+    }
+
+    /// Judges again what an earlier ruling put off, if it is still missing.
+    pub(super) fn rule_again(&mut self, now: Instant) {
+        let mut due = Vec::new();
+        self.deferred.retain(|deferred| {
+            let is_due = deferred.at <= now;
+            is_due.then(|| due.push(deferred.finding));
+            !is_due
+        });
+        for finding in due {
+            self.rule(now, &finding, true);
+        }
+    }
+
+    /// Forgets what was put off and has arrived since.
+    pub(super) fn forget_delivered(&mut self) {
+        let board = &self.core.board;
+        self.deferred.retain(|deferred| is_missing(board, deferred.finding.tx));
+    }
+
+    fn rule(&mut self, now: Instant, finding: &Finding, again: bool) {
+        if !is_missing(&self.core.board, finding.tx) {
+            return;
+        }
+        let view = self.core.view(now, &*self.control);
+        let ruling = self.judges.iter_mut().find_map(|judge| judge.rule(finding, &view, again));
+        match (finding.certainty, ruling) {
+            (_, Some(ruling)) => self.carry_out(now, finding, ruling),
+            (Certainty::Lost, None) => self.carry_out(now, finding, Ruling::CONGESTION),
+            (Certainty::Suspect, None) => {}
+        }
+    }
+
+    fn carry_out(&mut self, now: Instant, finding: &Finding, ruling: Ruling) {
+        if ruling.repair == When::Now {
+            self.mark_lost(now, finding, ruling.cause);
+        }
+        if ruling.reduce == When::Now {
+            self.reduce(now, ruling.cause);
+        }
+        let later = [ruling.repair, ruling.reduce].into_iter().filter_map(|when| match when {
+            When::After(wait) => Some(now + wait),
+            When::Now | When::Never => None,
+        });
+        if let Some(at) = later.min() {
+            self.deferred.push(Deferred { at, finding: *finding });
+        }
+    }
+
+    fn mark_lost(&mut self, now: Instant, finding: &Finding, cause: Cause) {
+        let Some(range) = self.core.board.get(finding.tx).map(|lost| lost.range) else { return };
+        if !self.core.board.mark_lost(finding.tx) {
+            return;
+        }
+        self.stats.segments_lost += 1;
+        self.tell(|| EventKind::Lost { tx: finding.tx, range, cause: cause.name() });
+        let pipe = self.pipe();
+        self.control.on_notice(now, pipe, &Notice::Lost { bytes: range.len(), cause });
+        let waits = self.core.board.get(finding.tx).is_some_and(|t| t.state == TxState::Lost);
+        if finding.immediate && waits {
+            self.immediate = Some((finding.tx, SendRule::FastRetransmit));
+        }
+    }
+
+    /// Reduces the window, unless it was reduced in this episode.
+    fn reduce(&mut self, now: Instant, cause: Cause) {
+        let over = |episode: &Episode| episode.until.is_some_and(|until| until <= now);
+        if self.core.episode.as_ref().is_some_and(|episode| !over(episode)) {
+            return;
+        }
+        let flight_size = self.core.board.flight_size();
+        let view = self.core.view(now, &*self.control);
+        let end = self.detection.episode_end(&view);
+        let (until, phase) = match end {
+            EpisodeEnd::After(time) => (Some(now + time), Phase::Open),
+            EpisodeEnd::RecoveryPoint | EpisodeEnd::FirstAdvance => (None, Phase::Recovery),
+        };
+        let point = self.core.board.snd_nxt();
+        self.core.episode = Some(Episode { point, until, phase, end });
+        self.stats.reductions += 1;
+        self.watch_for_spurious(point);
+        let pipe = self.pipe();
+        self.control.on_notice(now, pipe, &Notice::Reduce { flight_size, cause });
+    }
+
+    /// Ends the episode if this ACK does.
+    pub(super) fn end_episode(&mut self, ack: &AckView<'_>) {
+        let Some(episode) = &mut self.core.episode else { return };
+        let over = match episode.until {
+            Some(until) => until <= ack.now,
+            None => ack.ack >= episode.point,
+        };
+        if over {
+            self.core.episode = None;
+            let pipe = self.pipe();
+            self.control.on_notice(ack.now, pipe, &Notice::EpisodeOver);
+        } else if episode.end == EpisodeEnd::FirstAdvance
+            && episode.phase == Phase::Recovery
+            && ack.acked > ByteCount::ZERO
+        {
+            episode.phase = Phase::Open;
+        }
+    }
+
+    /// The retransmission timer ran out (RFC 6298 section 5, RFC 5681 section 3.1).
+    pub(super) fn on_rto(&mut self, now: Instant) {
+        if self.core.board.is_empty() {
+            self.core.rto_at = None;
+            return;
+        }
+        let flight_size = self.core.board.flight_size();
+        let first = self.core.rtt.backoff() == 0;
+        let point = self.core.board.snd_nxt();
+        self.core.rtt.back_off();
+        self.stats.timeouts += 1;
+        let backoff = self.core.rtt.backoff();
+        self.tell(|| EventKind::Timeout { backoff });
+        if first {
+            self.watch_for_spurious(point);
+        }
+        let lost_before = self.core.board.lost();
+        self.core.board.mark_all_lost();
+        self.deferred.clear();
+        let bytes = self.core.board.lost() - lost_before;
+        self.stats.segments_lost += bytes.0.div_ceil(self.core.smss.0.max(1));
+        let view = self.core.view(now, &*self.control);
+        self.detection.on_timeout(&view);
+        for judge in &mut self.judges {
+            judge.on_timeout(&view);
+        }
+        self.core.episode = Some(Episode {
+            point,
+            until: None,
+            phase: Phase::Loss,
+            end: EpisodeEnd::RecoveryPoint,
+        });
+        let pipe = self.pipe();
+        self.control.on_notice(now, pipe, &Notice::Lost { bytes, cause: Cause::Timeout });
+        self.control.on_notice(now, pipe, &Notice::Timeout { flight_size, first });
+        if let Some(tx) = self.core.board.first_lost().map(|lost| lost.tx) {
+            self.immediate = Some((tx, SendRule::Timeout));
+        }
+        self.restart_rto(now);
+        self.update_pacing();
+    }
+}
+
+/// Whether the bytes of a transmission have not arrived, as far as is known.
+fn is_missing(board: &Board, tx: TxNo) -> bool {
+    let latest = board.get(tx).and_then(|t| board.at(t.range.start));
+    latest.is_some_and(|latest| latest.state != TxState::Sacked)
+}

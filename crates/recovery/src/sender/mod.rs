@@ -1,0 +1,340 @@
+//! The engine: it owns all state, asks the strategies, and alone changes anything.
+
+mod ack;
+mod losses;
+mod send;
+mod undo;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, Rate, SeqRange, TxNo};
+
+use crate::board::{Board, Delivered};
+use crate::combination::{Combination, Parts};
+use crate::control::{CongestionControl, ControlParams, ControlState};
+use crate::detection::{Findings, LossDetection};
+use crate::judge::{LossJudge, Raised};
+use crate::pacer::Pacer;
+use crate::profile::Profile;
+use crate::rate::{RateSample, RateSampler};
+use crate::registry::WireNeeds;
+use crate::rtt::RttEstimator;
+use crate::stats::Stats;
+use crate::view::{Phase, View};
+
+pub use send::{Decision, Limit, Supply, Transmit};
+
+use losses::{Deferred, Episode};
+use undo::Undo;
+
+/// What a sender is to be.
+#[derive(Clone, Debug, Default)]
+pub struct SenderConfig {
+    /// Its strategies.
+    pub combination: Combination,
+    /// Everything else.
+    pub profile: Profile,
+    /// Whether it paces even where its control asks for no rate: at twice the window per
+    /// round trip in slow start and 1.2 times in congestion avoidance, as Linux does.
+    pub pace: bool,
+    /// Whether it makes events.
+    pub events: bool,
+}
+
+/// The connection as it is when the handshake is done.
+#[derive(Clone, Copy, Debug)]
+pub struct Start {
+    /// The time.
+    pub now: Instant,
+    /// The sequence number of the first byte: ISS + 1.
+    pub first: ExtSeq,
+    /// Payload bytes of a full segment.
+    pub smss: ByteCount,
+    /// What the peer granted.
+    pub granted: WireNeeds,
+    /// The round-trip time of the handshake, where it was measured.
+    pub handshake_rtt: Option<Duration>,
+    /// Whether the SYN or the SYN-ACK had to be sent again.
+    pub syn_retransmitted: bool,
+}
+
+/// An acceptable ACK: SND.UNA <= `ack` <= SND.NXT.
+#[derive(Clone, Copy, Debug)]
+pub struct Ack<'a> {
+    /// What it acknowledges.
+    pub ack: ExtSeq,
+    /// Whether it changed the peer's window.
+    pub window_changed: bool,
+    /// Whether its segment carried data, a SYN or a FIN: then it is no duplicate ACK.
+    pub has_payload: bool,
+    /// Its SACK blocks above `ack`, in their order; the DSACK, if any, taken out.
+    pub sack: &'a [SeqRange],
+    /// Its DSACK (RFC 2883).
+    pub dsack: Option<SeqRange>,
+    /// The instant, in whole milliseconds, at which the time stamp it echoes was made.
+    pub echo: Option<Instant>,
+    /// Whether it carries ECE.
+    pub ece: bool,
+}
+
+/// The part of the sender's state that strategies may see.
+#[derive(Debug)]
+struct Core {
+    board: Board,
+    rtt: RttEstimator,
+    smss: ByteCount,
+    episode: Option<Episode>,
+    rto_at: Option<Instant>,
+}
+
+impl Core {
+    fn phase(&self) -> Phase {
+        self.episode.as_ref().map_or(Phase::Open, Episode::phase)
+    }
+
+    fn view(&self, now: Instant, control: &dyn CongestionControl) -> View<'_> {
+        View {
+            now,
+            board: &self.board,
+            phase: self.phase(),
+            smss: self.smss,
+            cwnd: control.window(),
+            ssthresh: control.state().ssthresh,
+            rtt: &self.rtt,
+            rto_left: self.rto_at.map(|at| at.since(now)),
+        }
+    }
+}
+
+/// Decides what is lost, what that means, and what to send when.
+///
+/// Pure state: time and ACKs go in, decisions come out. See
+/// [`LossDetection`](crate::LossDetection) for the order in which an ACK is worked, and
+/// [`send`](Self::send) for the rules by which a transmission may leave.
+#[derive(Debug)]
+pub struct Sender {
+    combination: Combination,
+    profile: Profile,
+    pace: bool,
+    core: Core,
+    rate: RateSampler,
+    last_rate: Option<RateSample>,
+    pacer: Pacer,
+    detection: Box<dyn LossDetection>,
+    judges: Vec<Box<dyn LossJudge>>,
+    control: Box<dyn CongestionControl>,
+    undo: Option<Undo>,
+    deferred: Vec<Deferred>,
+    /// A transmission whose repair leaves whatever the windows say, and the rule for it.
+    immediate: Option<(TxNo, airtcp_types::SendRule)>,
+    pacing_until: Option<Instant>,
+    /// Data up to here was sent while cwnd, or the pacer, was the limit.
+    cwnd_limited_to: Option<ExtSeq>,
+    max_window: ByteCount,
+    stats: Stats,
+    events: Option<VecDeque<EventKind>>,
+    // Kept from ACK to ACK so that working one allocates nothing.
+    newly: Vec<Delivered>,
+    findings: Findings,
+    raised: Raised,
+}
+
+impl Sender {
+    /// A sender with nothing sent. Where the peer did not grant what the detection needs, its
+    /// fallback takes its place: [`combination`](Self::combination) tells.
+    pub fn new(config: &SenderConfig, start: &Start) -> Self {
+        let profile = config.profile.clone();
+        let combination = config.combination.granted(start.granted);
+        // RFC 5681 section 3.1: a lost SYN leaves one segment.
+        let segments = if start.syn_retransmitted { 1 } else { profile.initial_window };
+        let params = ControlParams {
+            smss: start.smss,
+            initial_window: start.smss * u64::from(segments),
+            byte_counting_limit: profile.byte_counting_limit,
+        };
+        let Parts { detection, control, judges } = combination.make(&params);
+        let mut rtt = RttEstimator::new(profile.rto, start.syn_retransmitted);
+        start.handshake_rtt.into_iter().for_each(|sample| rtt.on_sample(sample));
+        Self {
+            combination,
+            profile,
+            pace: config.pace,
+            core: Core {
+                smss: start.smss,
+                board: Board::new(start.first),
+                rtt,
+                episode: None,
+                rto_at: None,
+            },
+            rate: RateSampler::new(start.now),
+            last_rate: None,
+            pacer: Pacer::default(),
+            detection,
+            judges,
+            control,
+            undo: None,
+            deferred: Vec::new(),
+            immediate: None,
+            pacing_until: None,
+            cwnd_limited_to: None,
+            max_window: ByteCount::ZERO,
+            stats: Stats::default(),
+            events: config.events.then(VecDeque::new),
+            newly: Vec::new(),
+            findings: Findings::default(),
+            raised: Raised::default(),
+        }
+    }
+
+    /// The strategies in use.
+    pub const fn combination(&self) -> &Combination {
+        &self.combination
+    }
+
+    /// What was sent and what became of it.
+    pub const fn board(&self) -> &Board {
+        &self.core.board
+    }
+
+    /// The oldest byte not cumulatively acknowledged: SND.UNA.
+    pub const fn snd_una(&self) -> ExtSeq {
+        self.core.board.snd_una()
+    }
+
+    /// The next byte to be sent for the first time: SND.NXT.
+    pub const fn snd_nxt(&self) -> ExtSeq {
+        self.core.board.snd_nxt()
+    }
+
+    /// The congestion window.
+    pub fn cwnd(&self) -> ByteCount {
+        self.control.window().max(self.core.smss)
+    }
+
+    /// What the control tells of itself.
+    pub fn control_state(&self) -> ControlState {
+        self.control.state()
+    }
+
+    /// Bytes the detection holds to be in the network.
+    pub fn pipe(&self) -> ByteCount {
+        self.detection.pipe(&self.core.board)
+    }
+
+    /// What it is doing about losses.
+    pub fn phase(&self) -> Phase {
+        self.core.phase()
+    }
+
+    /// Payload bytes of a full segment.
+    pub const fn smss(&self) -> ByteCount {
+        self.core.smss
+    }
+
+    /// Round-trip time and time-out.
+    pub const fn rtt(&self) -> &RttEstimator {
+        &self.core.rtt
+    }
+
+    /// How often the retransmission timer ran out since the last sign of life.
+    pub const fn backoff(&self) -> u32 {
+        self.core.rtt.backoff()
+    }
+
+    /// The last delivery-rate sample.
+    pub fn delivery_rate(&self) -> Option<RateSample> {
+        self.last_rate
+    }
+
+    /// Whether the application is what limits the rate now.
+    pub fn is_app_limited(&self) -> bool {
+        self.rate.is_app_limited()
+    }
+
+    /// Bytes known to have arrived.
+    pub const fn delivered(&self) -> ByteCount {
+        self.rate.delivered()
+    }
+
+    /// The rate at which data may leave, if it is paced.
+    pub const fn pacing_rate(&self) -> Option<Rate> {
+        self.pacer.rate()
+    }
+
+    /// What it has counted.
+    pub const fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// Its next deadline: the retransmission timer, the pacer, the detection, a deferred ruling.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let deferred = self.deferred.iter().map(|deferred| deferred.at);
+        [self.core.rto_at, self.pacing_until, self.detection.next_timer()]
+            .into_iter()
+            .flatten()
+            .chain(deferred)
+            .min()
+    }
+
+    /// Works every deadline that is due.
+    pub fn on_timeout(&mut self, now: Instant) {
+        if self.pacing_until.is_some_and(|at| at <= now) {
+            self.pacing_until = None;
+        }
+        self.rule_again(now);
+        if self.detection.next_timer().is_some_and(|at| at <= now) {
+            let mut findings = std::mem::take(&mut self.findings);
+            let view = self.core.view(now, &*self.control);
+            self.detection.on_timer(&view, &mut findings);
+            self.work_findings(now, &mut findings);
+            self.findings = findings;
+        }
+        if self.core.rto_at.is_some_and(|at| at <= now) {
+            self.on_rto(now);
+        }
+        self.tell_window();
+    }
+
+    /// The next event, if events are on.
+    pub fn poll_event(&mut self) -> Option<EventKind> {
+        self.events.as_mut()?.pop_front()
+    }
+
+    fn tell(&mut self, event: impl FnOnce() -> EventKind) {
+        if let Some(events) = &mut self.events {
+            events.push_back(event());
+        }
+    }
+
+    fn tell_window(&mut self) {
+        if self.events.is_some() {
+            let (cwnd, pipe) = (self.cwnd(), self.pipe());
+            let ssthresh = self.control.state().ssthresh;
+            self.tell(|| EventKind::Window { cwnd, ssthresh, pipe });
+        }
+    }
+
+    fn restart_rto(&mut self, now: Instant) {
+        self.core.rto_at = (!self.core.board.is_empty()).then(|| now + self.core.rtt.rto());
+    }
+
+    fn update_pacing(&mut self) {
+        let asked = self.control.pacing_rate();
+        let rate = asked.or_else(|| self.window_rate().filter(|_| self.pace));
+        self.pacer.set_rate(rate);
+    }
+
+    /// Linux's sk_pacing_rate: the window per round trip, and some more so that it can grow.
+    fn window_rate(&self) -> Option<Rate> {
+        let srtt = self.core.rtt.srtt()?;
+        let slow_start =
+            self.control.state().ssthresh.is_none_or(|ssthresh| self.cwnd() < ssthresh.half());
+        let gain = if slow_start { 2.0 } else { 1.2 };
+        Some(Rate::from_bytes_over(self.cwnd(), srtt).scale(gain))
+    }
+}
+
+#[cfg(test)]
+#[path = "../sender_tests.rs"]
+mod tests;

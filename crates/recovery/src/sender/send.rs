@@ -1,0 +1,188 @@
+//! What may leave now, and by which rule.
+
+use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, SendRule, SeqRange, TxNo};
+
+use super::Sender;
+use crate::board::TxState;
+use crate::view::Phase;
+
+/// What there is to send, and how far the peer lets it.
+#[derive(Clone, Copy, Debug)]
+pub struct Supply {
+    /// One past the last byte queued; a queued FIN counts as one byte.
+    pub end: ExtSeq,
+    /// Whether a FIN is queued, at `end - 1`.
+    pub fin: bool,
+    /// SND.UNA + SND.WND; it never moves left.
+    pub window_edge: ExtSeq,
+    /// Whether small segments leave at once (TCP_NODELAY).
+    pub nodelay: bool,
+}
+
+/// A transmission the sender has decided on and put on its board.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Transmit {
+    /// Its number.
+    pub tx: TxNo,
+    /// Its bytes; a FIN is the last of them.
+    pub range: SeqRange,
+    /// Why it leaves.
+    pub rule: SendRule,
+}
+
+/// Why nothing may leave.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Limit {
+    /// The congestion window is full.
+    Cwnd,
+    /// The peer's window is full, or so small that filling it would be silly (RFC 9293 section
+    /// 3.8.6.2.1).
+    Rwnd,
+    /// There is nothing to send.
+    App,
+    /// A small segment waits for an ACK (RFC 9293 section 3.7.4).
+    Nagle,
+    /// The pacer holds it back until [`Sender::poll_timeout`].
+    Pacing,
+}
+
+/// The answer of the sending step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Decision {
+    /// This leaves now.
+    Send(Transmit),
+    /// Nothing leaves now.
+    Blocked(Limit),
+}
+
+impl Sender {
+    /// Decides what leaves next. Call it until it is blocked.
+    ///
+    /// No transmission starts with pipe plus its length above min(cwnd, the peer's window), except
+    /// by these rules, which send whatever the congestion window says:
+    /// - [`SendRule::FastRetransmit`]: RFC 5681 section 3.2 step 3, RFC 6675 section 5 (4.3), and a
+    ///   partial ACK's repair, RFC 6582 section 3.2 step 3;
+    /// - [`SendRule::Timeout`]: the one segment that a retransmission time-out sends.
+    ///
+    /// New data that leaves on the first duplicate ACKs is named [`SendRule::LimitedTransmit`]: it
+    /// keeps the rule above, since the pipe has shrunk, but FlightSize exceeds cwnd by it.
+    pub fn send(&mut self, now: Instant, supply: &Supply) -> Decision {
+        self.max_window = self.max_window.max(supply.window_edge.since(self.snd_una()));
+        if let Some((tx, rule)) = self.immediate.take()
+            && self.core.board.get(tx).is_some_and(|t| t.state == TxState::Lost)
+        {
+            return self.retransmit(now, tx, rule, supply);
+        }
+        if let Some(until) = self.pacer.blocked_until(now) {
+            self.pacing_until = Some(until);
+            self.cwnd_limited_to = Some(self.snd_nxt());
+            return Decision::Blocked(Limit::Pacing);
+        }
+        let room = self.cwnd() - self.pipe();
+        let new_data = self.new_data(supply);
+        let view = self.core.view(now, &*self.control);
+        if let Some(repair) = self.detection.pick(&view, new_data.is_ok()) {
+            let length = self.core.board.get(repair.tx).map(|t| self.fitted(t.range, supply).len());
+            if length.is_some_and(|length| length <= room) {
+                return self.retransmit(now, repair.tx, repair.rule, supply);
+            }
+            self.cwnd_limited_to = Some(self.snd_nxt());
+            return Decision::Blocked(Limit::Cwnd);
+        }
+        match new_data {
+            Ok(range) => self.send_new(now, range, room),
+            Err(limit) => {
+                if limit != Limit::Rwnd && room > ByteCount::ZERO {
+                    self.rate.on_app_limited(self.core.board.in_flight());
+                }
+                Decision::Blocked(limit)
+            }
+        }
+    }
+
+    fn send_new(&mut self, now: Instant, range: SeqRange, room: ByteCount) -> Decision {
+        let beyond = self.core.board.flight_size() + range.len() > self.cwnd();
+        let limited_transmit = beyond && self.core.phase() == Phase::Open;
+        if range.len() > room || (limited_transmit && !self.profile.limited_transmit) {
+            self.cwnd_limited_to = Some(self.snd_nxt());
+            return Decision::Blocked(Limit::Cwnd);
+        }
+        let rule = if limited_transmit { SendRule::LimitedTransmit } else { SendRule::NewData };
+        let idle = self.core.board.in_flight() == ByteCount::ZERO;
+        let snapshot = self.rate.on_send(now, idle);
+        let tx = self.core.board.send_new(now, range, rule, snapshot);
+        self.sent(now, Transmit { tx, range, rule })
+    }
+
+    fn retransmit(&mut self, now: Instant, tx: TxNo, rule: SendRule, supply: &Supply) -> Decision {
+        let idle = self.core.board.in_flight() == ByteCount::ZERO;
+        let snapshot = self.rate.on_send(now, idle);
+        let board = &mut self.core.board;
+        let Some(range) = board.get(tx).map(|old| old.range) else {
+            return Decision::Blocked(Limit::App);
+        };
+        let range = fit(range, supply, self.core.smss);
+        let Some(tx) = board.send_again(now, range.start, range.len(), rule, snapshot) else {
+            return Decision::Blocked(Limit::App);
+        };
+        self.on_retransmission(now);
+        self.stats.segments_retransmitted += 1;
+        self.stats.bytes_retransmitted += range.len();
+        self.stats.fast_retransmits += u64::from(rule == SendRule::FastRetransmit);
+        self.sent(now, Transmit { tx, range, rule })
+    }
+
+    fn sent(&mut self, now: Instant, transmit: Transmit) -> Decision {
+        self.stats.segments_sent += 1;
+        self.stats.bytes_sent += transmit.range.len();
+        self.pacer.on_sent(now, transmit.range.len());
+        if let Some(transmission) = self.core.board.get(transmit.tx) {
+            self.detection.on_sent(transmission);
+        }
+        // RFC 6298 section 5 (5.1). The first repair has a whole time-out of its own: on a steady
+        // path the one that runs since the last advance is over before its ACK can be here.
+        if self.core.rto_at.is_none() || transmit.rule == SendRule::FastRetransmit {
+            self.restart_rto(now);
+        }
+        let Transmit { tx, range, rule } = transmit;
+        self.tell(|| EventKind::Sent { tx, range, rule });
+        Decision::Send(transmit)
+    }
+
+    /// The next segment of data never sent, or why there is none.
+    fn new_data(&self, supply: &Supply) -> Result<SeqRange, Limit> {
+        let next = self.snd_nxt();
+        if next >= supply.end {
+            return Err(Limit::App);
+        }
+        let whole = self.fitted(SeqRange::new(next, supply.end), supply);
+        let range = SeqRange::new(next, whole.end.min(supply.window_edge));
+        if range.is_empty() {
+            return Err(Limit::Rwnd);
+        }
+        let full = range.len() >= self.core.smss;
+        let cut_by_window = range.end < whole.end;
+        if cut_by_window && !full && range.len() < self.max_window.half() {
+            return Err(Limit::Rwnd);
+        }
+        let ends_stream = supply.fin && range.end == supply.end;
+        let outstanding = !self.core.board.is_empty();
+        if !full && !cut_by_window && !ends_stream && !supply.nodelay && outstanding {
+            return Err(Limit::Nagle);
+        }
+        Ok(range)
+    }
+
+    fn fitted(&self, range: SeqRange, supply: &Supply) -> SeqRange {
+        fit(range, supply, self.core.smss)
+    }
+}
+
+/// Cuts a range to one segment: SMSS bytes of payload, and the FIN if it follows them.
+fn fit(range: SeqRange, supply: &Supply, smss: ByteCount) -> SeqRange {
+    let fin = supply.fin.then(|| supply.end - 1);
+    let payload_end = fin.map_or(range.end, |fin| range.end.min(fin));
+    let cut = payload_end.min(range.start + smss);
+    let with_fin = fin == Some(cut) && range.end > cut;
+    SeqRange::new(range.start, if with_fin { range.end } else { cut })
+}

@@ -1,0 +1,30 @@
+//! What a sender has counted.
+
+use airtcp_types::ByteCount;
+
+/// Counts since the connection began. Segments are transmissions of up to one SMSS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Stats {
+    /// Transmissions, repairs included.
+    pub segments_sent: u64,
+    /// Bytes in them.
+    pub bytes_sent: ByteCount,
+    /// Transmissions of bytes that had been sent before.
+    pub segments_retransmitted: u64,
+    /// Bytes in them.
+    pub bytes_retransmitted: ByteCount,
+    /// Transmissions judged lost.
+    pub segments_lost: u64,
+    /// Repairs that left at once on the detector's word.
+    pub fast_retransmits: u64,
+    /// Times the retransmission timer ran out.
+    pub timeouts: u64,
+    /// Reductions of the congestion window, time-outs apart.
+    pub reductions: u64,
+    /// Reductions and time-outs taken back as spurious.
+    pub undos: u64,
+    /// Reports of a duplicate (RFC 2883).
+    pub dsacks: u64,
+    /// Duplicate ACKs (RFC 5681).
+    pub duplicate_acks: u64,
+}

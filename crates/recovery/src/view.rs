@@ -1,0 +1,80 @@
+//! What strategies see.
+
+use std::time::Duration;
+
+use airtcp_types::{ByteCount, ExtSeq, Instant, SeqRange};
+
+use crate::board::{Board, Delivered};
+use crate::rate::RateSample;
+use crate::rtt::RttEstimator;
+
+/// What the sender is doing about losses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Phase {
+    /// Nothing, or nothing that stops the window from growing.
+    Open,
+    /// An episode is on: one reduction was made, and the window does not grow.
+    Recovery,
+    /// The retransmission timer ran out, and what was sent before is being repaired.
+    Loss,
+}
+
+/// The sender at a moment, for detectors and judges.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    /// The moment.
+    pub now: Instant,
+    /// What was sent and what became of it.
+    pub board: &'a Board,
+    /// What the sender is doing about losses.
+    pub phase: Phase,
+    /// The sender's maximum segment size: payload bytes of a full segment.
+    pub smss: ByteCount,
+    /// The congestion window.
+    pub cwnd: ByteCount,
+    /// The slow-start threshold; `None` while it is not set.
+    pub ssthresh: Option<ByteCount>,
+    /// Round-trip time estimates.
+    pub rtt: &'a RttEstimator,
+    /// How long until the retransmission timer runs out, if it runs.
+    pub rto_left: Option<Duration>,
+}
+
+/// One ACK and what it told, after the board was brought up to date.
+#[derive(Clone, Copy, Debug)]
+pub struct AckView<'a> {
+    /// When it arrived.
+    pub now: Instant,
+    /// What it acknowledges cumulatively.
+    pub ack: ExtSeq,
+    /// By how much SND.UNA advanced.
+    pub acked: ByteCount,
+    /// Bytes newly known to have arrived, cumulatively or selectively.
+    pub delivered: ByteCount,
+    /// The same, one by one, in the order the ACK told them.
+    pub newly: &'a [Delivered],
+    /// Its SACK blocks above the cumulative ACK.
+    pub sack: &'a [SeqRange],
+    /// Its report of a duplicate (RFC 2883).
+    pub dsack: Option<SeqRange>,
+    /// Whether it is a duplicate ACK as RFC 5681 section 2 defines it.
+    pub duplicate: bool,
+    /// The instant, in whole milliseconds, at which the time stamp it echoes was made.
+    pub echo: Option<Instant>,
+    /// Whether it echoes a congestion mark (ECE).
+    pub ece: bool,
+    /// A round-trip time, from the newest transmission it told of that was sent once.
+    pub rtt: Option<Duration>,
+    /// The smoothed round-trip time after it; zero before the first sample.
+    pub srtt: Duration,
+    /// A delivery-rate sample.
+    pub rate: Option<RateSample>,
+    /// Whether it begins a new round trip.
+    pub round_start: bool,
+    /// Bytes held to be in the network before it.
+    pub prior_pipe: ByteCount,
+    /// Whether what it acknowledges was sent while the congestion window was the limit.
+    pub cwnd_limited: bool,
+    /// What the sender was doing about losses when it arrived.
+    pub phase: Phase,
+}

@@ -1,0 +1,137 @@
+//! What happened, in one vocabulary for every observer.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::{ByteCount, ExtSeq, Instant, SeqRange, TxNo};
+
+/// The two ends of a flow, as the node that reports sees them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct FlowId {
+    /// This end.
+    pub local: SocketAddr,
+    /// The other end.
+    pub remote: SocketAddr,
+}
+
+/// Something that happened at a node.
+///
+/// Nodes make events only when an observer asked for them; off, they cost one test of a flag.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Event {
+    /// When.
+    pub at: Instant,
+    /// To which flow.
+    pub flow: FlowId,
+    /// What.
+    pub kind: EventKind,
+}
+
+/// Why the sender let a transmission leave.
+///
+/// Every transmission names one. The last column of the engine's sending step is this list: what is
+/// not here is not sent.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SendRule {
+    /// Data never sent before, within the windows (RFC 5681 section 3).
+    NewData,
+    /// The first repair of an episode, sent whatever the pipe holds (RFC 5681 section 3.2 step 3,
+    /// RFC 6675 section 5 step 4.3).
+    FastRetransmit,
+    /// Data judged lost, within the windows.
+    Repair,
+    /// Data below SACKed data, not judged lost, because nothing else may be sent (RFC 6675 NextSeg
+    /// rule 3).
+    Unsacked,
+    /// The highest data outstanding, once per episode, because nothing else may be sent (RFC 6675
+    /// NextSeg rule 4).
+    Rescue,
+    /// New data on the first two duplicate ACKs, up to two segments above cwnd (RFC 3042).
+    LimitedTransmit,
+    /// The oldest data again, after a retransmission time-out (RFC 6298 section 5).
+    Timeout,
+}
+
+impl SendRule {
+    /// Whether it sends data that was sent before.
+    pub const fn is_retransmission(self) -> bool {
+        !matches!(self, Self::NewData | Self::LimitedTransmit)
+    }
+
+    /// The rule's short name, as in traces.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NewData => "new-data",
+            Self::FastRetransmit => "fast-retransmit",
+            Self::Repair => "repair",
+            Self::Unsacked => "unsacked",
+            Self::Rescue => "rescue",
+            Self::LimitedTransmit => "limited-transmit",
+            Self::Timeout => "timeout",
+        }
+    }
+}
+
+/// What happened. Names are the field's own.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum EventKind {
+    /// The connection went from one RFC 9293 state to another.
+    State {
+        /// The state it left, as RFC 9293 names it.
+        from: &'static str,
+        /// The state it is in.
+        to: &'static str,
+    },
+    /// A transmission left.
+    Sent {
+        /// Its number.
+        tx: TxNo,
+        /// Its bytes.
+        range: SeqRange,
+        /// Why it left.
+        rule: SendRule,
+    },
+    /// A segment arrived and was accepted.
+    Received {
+        /// Its bytes; empty for a pure ACK.
+        range: SeqRange,
+        /// What it acknowledges.
+        ack: ExtSeq,
+        /// The window it offers.
+        window: ByteCount,
+    },
+    /// A transmission was found lost.
+    Lost {
+        /// Its number.
+        tx: TxNo,
+        /// Its bytes.
+        range: SeqRange,
+        /// What the loss is taken to mean.
+        cause: &'static str,
+    },
+    /// The congestion window, the slow-start threshold or the pipe changed.
+    Window {
+        /// The congestion window.
+        cwnd: ByteCount,
+        /// The slow-start threshold; `None` while it is not set.
+        ssthresh: Option<ByteCount>,
+        /// Bytes held to be in the network.
+        pipe: ByteCount,
+    },
+    /// A round-trip time was measured.
+    Rtt {
+        /// The sample.
+        sample: Duration,
+        /// The smoothed value after it.
+        srtt: Duration,
+    },
+    /// The retransmission timer ran out.
+    Timeout {
+        /// How often in a row.
+        backoff: u32,
+    },
+    /// A reduction was found to be spurious and taken back.
+    Undo,
+}

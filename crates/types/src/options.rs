@@ -1,0 +1,410 @@
+//! TCP options: the one codec that every crate reads and writes them with.
+//!
+//! Kinds and lengths are those of the IANA registry: MSS (RFC 9293 section 3.7.1), window scale and
+//! timestamps (RFC 7323), SACK permitted and SACK (RFC 2018). They are written in Linux's order and
+//! with Linux's padding. A kind that is not known is skipped by its length and counted.
+
+use std::fmt;
+
+use crate::SeqNumber;
+
+/// The most bytes of options a TCP header has room for.
+pub const MAX_LEN: usize = 40;
+/// The most SACK blocks that fit (RFC 2018 section 3).
+pub const MAX_SACK_BLOCKS: usize = 4;
+
+const KIND_END: u8 = 0;
+const KIND_NOP: u8 = 1;
+const KIND_MSS: u8 = 2;
+const KIND_WINDOW_SCALE: u8 = 3;
+const KIND_SACK_PERMITTED: u8 = 4;
+const KIND_SACK: u8 = 5;
+const KIND_TIMESTAMPS: u8 = 8;
+
+const LEN_MSS: usize = 4;
+const LEN_WINDOW_SCALE: usize = 3;
+const LEN_SACK_PERMITTED: usize = 2;
+const LEN_TIMESTAMPS: usize = 10;
+const LEN_SACK_BLOCK: usize = 8;
+
+/// The options of one segment.
+///
+/// ```
+/// use airtcp_types::options::{Timestamps, TcpOptions};
+///
+/// let syn = TcpOptions {
+///     mss: Some(1460),
+///     window_scale: Some(7),
+///     sack_permitted: true,
+///     timestamps: Some(Timestamps { val: 1, ecr: 0 }),
+///     ..TcpOptions::default()
+/// };
+/// let mut bytes = [0; 40];
+/// let len = syn.encode(&mut bytes);
+/// assert_eq!(len, 20);
+/// assert_eq!(TcpOptions::parse(&bytes[..len]), Ok(syn));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TcpOptions {
+    /// The largest segment the peer takes, without headers (bytes).
+    pub mss: Option<u16>,
+    /// By how many bits the peer's windows are shifted; as it came, above 14 too.
+    pub window_scale: Option<u8>,
+    /// Whether SACK may be sent to the peer.
+    pub sack_permitted: bool,
+    /// TSval and TSecr.
+    pub timestamps: Option<Timestamps>,
+    /// What the peer holds above its cumulative ACK, in its order.
+    pub sack: SackBlocks,
+    /// How many options of unknown kind were skipped. Not written.
+    pub unknown: u8,
+}
+
+/// The timestamps option (RFC 7323 section 3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Timestamps {
+    /// TSval: the sender's clock.
+    pub val: u32,
+    /// TSecr: the clock it heard last; meaningless without the ACK flag.
+    pub ecr: u32,
+}
+
+/// Up to four SACK blocks, in the order they have on the wire.
+///
+/// The codec does not judge them: a block may run backwards or lie anywhere.
+#[derive(Clone, Copy, Default)]
+pub struct SackBlocks {
+    blocks: [(SeqNumber, SeqNumber); MAX_SACK_BLOCKS],
+    len: u8,
+}
+
+impl SackBlocks {
+    /// No blocks.
+    pub const EMPTY: Self =
+        Self { blocks: [(SeqNumber(0), SeqNumber(0)); MAX_SACK_BLOCKS], len: 0 };
+
+    /// Appends the block from `start` to `end` (one past its last byte); false if four are there.
+    pub fn push(&mut self, start: SeqNumber, end: SeqNumber) -> bool {
+        let Some(slot) = self.blocks.get_mut(usize::from(self.len)) else { return false };
+        *slot = (start, end);
+        self.len += 1;
+        true
+    }
+
+    /// The blocks: pairs of the first number and the number after the last.
+    pub fn as_slice(&self) -> &[(SeqNumber, SeqNumber)] {
+        &self.blocks[..usize::from(self.len)]
+    }
+
+    /// How many there are.
+    pub const fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+impl PartialEq for SackBlocks {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_slice() == other.as_slice()
+    }
+}
+
+impl Eq for SackBlocks {}
+
+impl fmt::Debug for SackBlocks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.as_slice()).finish()
+    }
+}
+
+impl FromIterator<(SeqNumber, SeqNumber)> for SackBlocks {
+    /// The first four of them.
+    fn from_iter<I: IntoIterator<Item = (SeqNumber, SeqNumber)>>(iter: I) -> Self {
+        let mut blocks = Self::EMPTY;
+        for (start, end) in iter.into_iter().take(MAX_SACK_BLOCKS) {
+            blocks.push(start, end);
+        }
+        blocks
+    }
+}
+
+/// Why a list of options cannot be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum OptionError {
+    /// An option ends after the list does.
+    #[error("option {kind} at byte {at} is cut short")]
+    Truncated {
+        /// Its kind.
+        kind: u8,
+        /// Where it starts.
+        at: usize,
+    },
+    /// An option's length is below two, or wrong for its kind.
+    #[error("option {kind} at byte {at} has length {len}")]
+    Length {
+        /// Its kind.
+        kind: u8,
+        /// Where it starts.
+        at: usize,
+        /// The length it gives.
+        len: u8,
+    },
+}
+
+impl TcpOptions {
+    /// Reads a list of options: all bytes between a TCP header's first 20 and its payload.
+    ///
+    /// Of an option that comes twice, the last one counts.
+    pub fn parse(bytes: &[u8]) -> Result<Self, OptionError> {
+        let mut options = Self::default();
+        let mut at = 0;
+        while let Some(&kind) = bytes.get(at) {
+            if kind == KIND_END {
+                break;
+            }
+            if kind == KIND_NOP {
+                at += 1;
+                continue;
+            }
+            let &len = bytes.get(at + 1).ok_or(OptionError::Truncated { kind, at })?;
+            if len < 2 {
+                return Err(OptionError::Length { kind, at, len });
+            }
+            let end = at + usize::from(len);
+            let body = bytes.get(at + 2..end).ok_or(OptionError::Truncated { kind, at })?;
+            options.take(kind, body).ok_or(OptionError::Length { kind, at, len })?;
+            at = end;
+        }
+        Ok(options)
+    }
+
+    /// Takes one option in; `None` if its length is wrong for its kind.
+    fn take(&mut self, kind: u8, body: &[u8]) -> Option<()> {
+        match kind {
+            KIND_MSS => self.mss = Some(u16::from_be_bytes(body.try_into().ok()?)),
+            KIND_WINDOW_SCALE => {
+                let [shift] = body.try_into().ok()?;
+                self.window_scale = Some(shift);
+            }
+            KIND_SACK_PERMITTED => {
+                let [] = body.try_into().ok()?;
+                self.sack_permitted = true;
+            }
+            KIND_TIMESTAMPS => {
+                let (words, []) = body.as_chunks::<4>() else { return None };
+                let &[val, ecr] = words else { return None };
+                self.timestamps =
+                    Some(Timestamps { val: u32::from_be_bytes(val), ecr: u32::from_be_bytes(ecr) });
+            }
+            KIND_SACK => {
+                let (words, []) = body.as_chunks::<4>() else { return None };
+                let (pairs, []) = words.as_chunks::<2>() else { return None };
+                if pairs.is_empty() || pairs.len() > MAX_SACK_BLOCKS {
+                    return None;
+                }
+                self.sack = pairs
+                    .iter()
+                    .map(|[start, end]| {
+                        let [start, end] = [start, end].map(|word| u32::from_be_bytes(*word));
+                        (SeqNumber(start), SeqNumber(end))
+                    })
+                    .collect();
+            }
+            _ => self.unknown = self.unknown.saturating_add(1),
+        }
+        Some(())
+    }
+
+    /// How many SACK blocks fit beside the other options.
+    pub fn sack_room(&self) -> usize {
+        let used = Self { sack: SackBlocks::EMPTY, ..*self }.encoded_len();
+        (MAX_LEN - used).saturating_sub(4) / LEN_SACK_BLOCK
+    }
+
+    /// How many bytes [`encode`](Self::encode) writes: a multiple of four, at most [`MAX_LEN`].
+    pub fn encoded_len(&self) -> usize {
+        let mut scratch = [0; MAX_LEN];
+        self.encode(&mut scratch)
+    }
+
+    /// Writes the options, padded to a multiple of four bytes, and gives that length.
+    ///
+    /// The order and the padding are Linux's (`tcp_options_write`): MSS; SACK permitted and
+    /// timestamps in one 12-byte group, or each with two NOPs; NOP and window scale; NOPs and SACK.
+    /// SACK blocks that have no room are left out, the last ones first.
+    ///
+    /// # Panics
+    ///
+    /// If `buf` is shorter than [`encoded_len`](Self::encoded_len); 40 bytes are always enough.
+    pub fn encode(&self, buf: &mut [u8]) -> usize {
+        let mut writer = Writer { buf, at: 0 };
+        if let Some(mss) = self.mss {
+            writer.put(&[KIND_MSS, LEN_MSS as u8]);
+            writer.put(&mss.to_be_bytes());
+        }
+        match (self.timestamps, self.sack_permitted) {
+            (Some(_), true) => writer.put(&[KIND_SACK_PERMITTED, LEN_SACK_PERMITTED as u8]),
+            (Some(_), false) => writer.put(&[KIND_NOP, KIND_NOP]),
+            (None, true) => {
+                writer.put(&[KIND_NOP, KIND_NOP, KIND_SACK_PERMITTED, LEN_SACK_PERMITTED as u8]);
+            }
+            (None, false) => {}
+        }
+        if let Some(Timestamps { val, ecr }) = self.timestamps {
+            writer.put(&[KIND_TIMESTAMPS, LEN_TIMESTAMPS as u8]);
+            writer.put(&val.to_be_bytes());
+            writer.put(&ecr.to_be_bytes());
+        }
+        if let Some(shift) = self.window_scale {
+            writer.put(&[KIND_NOP, KIND_WINDOW_SCALE, LEN_WINDOW_SCALE as u8, shift]);
+        }
+        let room = (MAX_LEN - writer.at).saturating_sub(4) / LEN_SACK_BLOCK;
+        let blocks = &self.sack.as_slice()[..self.sack.len().min(room)];
+        if !blocks.is_empty() {
+            let len = 2 + blocks.len() * LEN_SACK_BLOCK;
+            writer.put(&[KIND_NOP, KIND_NOP, KIND_SACK, len as u8]);
+            for (start, end) in blocks {
+                writer.put(&start.0.to_be_bytes());
+                writer.put(&end.0.to_be_bytes());
+            }
+        }
+        writer.at
+    }
+}
+
+/// A cursor that writes.
+struct Writer<'a> {
+    buf: &'a mut [u8],
+    at: usize,
+}
+
+impl Writer<'_> {
+    fn put(&mut self, bytes: &[u8]) {
+        self.buf[self.at..self.at + bytes.len()].copy_from_slice(bytes);
+        self.at += bytes.len();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn encoded(options: &TcpOptions) -> Vec<u8> {
+        let mut buf = [0xaa; MAX_LEN];
+        let len = options.encode(&mut buf);
+        assert_eq!(len, options.encoded_len());
+        buf[..len].to_vec()
+    }
+
+    const TS: Timestamps = Timestamps { val: 0x0102_0304, ecr: 0x0506_0708 };
+
+    #[test]
+    fn a_syn_is_packed_as_linux_packs_it() {
+        let options = TcpOptions {
+            mss: Some(1460),
+            window_scale: Some(7),
+            sack_permitted: true,
+            timestamps: Some(TS),
+            ..Default::default()
+        };
+        let expected = [2, 4, 0x05, 0xb4, 4, 2, 8, 10, 1, 2, 3, 4, 5, 6, 7, 8, 1, 3, 3, 7].to_vec();
+        assert_eq!(encoded(&options), expected);
+        let options = TcpOptions { timestamps: None, ..options };
+        assert_eq!(encoded(&options), [2, 4, 0x05, 0xb4, 1, 1, 4, 2, 1, 3, 3, 7]);
+    }
+
+    #[test]
+    fn an_ack_is_packed_as_linux_packs_it() {
+        let sack = [(SeqNumber(1), SeqNumber(2))].into_iter().collect();
+        let options = TcpOptions { timestamps: Some(TS), sack, ..Default::default() };
+        let expected = [1, 1, 8, 10, 1, 2, 3, 4, 5, 6, 7, 8, 1, 1, 5, 10, 0, 0, 0, 1, 0, 0, 0, 2];
+        assert_eq!(encoded(&options), expected);
+    }
+
+    #[test]
+    fn with_timestamps_three_blocks_fit() {
+        let sack = (0..4).map(|n| (SeqNumber(n * 10), SeqNumber(n * 10 + 5))).collect();
+        let options = TcpOptions { timestamps: Some(TS), sack, ..Default::default() };
+        assert_eq!(options.sack_room(), 3);
+        let read = TcpOptions::parse(&encoded(&options)).unwrap();
+        assert_eq!(read.sack.as_slice(), &sack.as_slice()[..3]);
+        let options = TcpOptions { timestamps: None, ..options };
+        assert_eq!(TcpOptions::parse(&encoded(&options)), Ok(options));
+    }
+
+    #[test]
+    fn unknown_kinds_are_skipped_and_counted() {
+        let read = TcpOptions::parse(&[254, 4, 9, 9, 14, 2, 3, 3, 5, 0, 77]).unwrap();
+        assert_eq!(read, TcpOptions { window_scale: Some(5), unknown: 2, ..Default::default() });
+    }
+
+    #[test]
+    fn absurd_lists_are_errors() {
+        for bytes in [&[2][..], &[2, 4, 1], &[1, 1, 8], &[99, 3], &[5, 10, 0, 0, 0, 0]] {
+            assert!(matches!(TcpOptions::parse(bytes), Err(OptionError::Truncated { .. })));
+        }
+        let cut = [
+            &[99, 0][..],
+            &[99, 1],
+            &[2, 3, 0],
+            &[3, 4, 0, 0],
+            &[4, 3, 0],
+            &[8, 6, 0, 0, 0, 0],
+            &[5, 2],
+            &[5, 6, 0, 0, 0, 0],
+        ];
+        for bytes in cut {
+            assert!(
+                matches!(TcpOptions::parse(bytes), Err(OptionError::Length { .. })),
+                "{bytes:?}"
+            );
+        }
+    }
+
+    fn options() -> impl Strategy<Value = TcpOptions> {
+        let block = any::<(u32, u32)>().prop_map(|(a, b)| (SeqNumber(a), SeqNumber(b)));
+        let timestamps = any::<(u32, u32)>().prop_map(|(val, ecr)| Timestamps { val, ecr });
+        (
+            any::<Option<u16>>(),
+            any::<Option<u8>>(),
+            any::<bool>(),
+            prop::option::of(timestamps),
+            prop::collection::vec(block, 0..=MAX_SACK_BLOCKS),
+        )
+            .prop_map(|(mss, window_scale, sack_permitted, timestamps, blocks)| {
+                TcpOptions {
+                    mss,
+                    window_scale,
+                    sack_permitted,
+                    timestamps,
+                    sack: blocks.into_iter().collect(),
+                    unknown: 0,
+                }
+            })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(options in options()) {
+            let bytes = encoded(&options);
+            prop_assert!(bytes.len() <= MAX_LEN && bytes.len() % 4 == 0);
+            let read = TcpOptions::parse(&bytes).unwrap();
+            let kept = options.sack.len().min(options.sack_room());
+            let sack = options.sack.as_slice()[..kept].iter().copied().collect();
+            prop_assert_eq!(read, TcpOptions { sack, ..options });
+        }
+
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..=60)) {
+            if let Ok(read) = TcpOptions::parse(&bytes) {
+                prop_assert!(encoded(&read).len() <= MAX_LEN);
+            }
+        }
+    }
+}

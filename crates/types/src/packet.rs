@@ -1,0 +1,44 @@
+//! A packet between nodes.
+
+/// What is known of a packet's transport checksum.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Checksum {
+    /// It stands in the packet, over everything, and the receiver is to verify it.
+    #[default]
+    Full,
+    /// Only the pseudo-header's sum stands in the packet; an offloading device completes it.
+    Partial,
+    /// A device or a local sender vouches for it: the receiver need not look.
+    Verified,
+}
+
+/// One IP packet, without a link header.
+///
+/// A super-segment, which exists only between a host and an offloading device, is one packet whose
+/// payload the device cuts into pieces of `segment_size` bytes.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Packet {
+    /// The packet from its first IP header byte to its last payload byte.
+    pub data: Vec<u8>,
+    /// Payload bytes per segment of a super-segment; `None` for an ordinary packet.
+    pub segment_size: Option<u16>,
+    /// What is known of the transport checksum.
+    pub checksum: Checksum,
+}
+
+impl Packet {
+    /// An ordinary packet with its checksum in place.
+    pub const fn new(data: Vec<u8>) -> Self {
+        Self { data, segment_size: None, checksum: Checksum::Full }
+    }
+
+    /// Its length in bytes, IP header included.
+    pub const fn len(&self) -> usize {
+        self.data.len()
+    }
+
+    /// Whether it holds no byte at all.
+    pub const fn is_empty(&self) -> bool {
+        self.data.is_empty()
+    }
+}
