@@ -92,6 +92,12 @@ pub enum EventKind {
         range: SeqRange,
         /// Why it left.
         rule: SendRule,
+        /// Bytes held to be in the network before it.
+        pipe: ByteCount,
+        /// The congestion window.
+        cwnd: ByteCount,
+        /// The peer's window: what it takes beyond SND.UNA.
+        rwnd: ByteCount,
     },
     /// A segment arrived and was accepted.
     Received {

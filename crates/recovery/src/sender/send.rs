@@ -90,7 +90,7 @@ impl Sender {
             return Decision::Blocked(Limit::Cwnd);
         }
         match new_data {
-            Ok(range) => self.send_new(now, range, room),
+            Ok(range) => self.send_new(now, range, room, supply),
             Err(limit) => {
                 if limit != Limit::Rwnd && room > ByteCount::ZERO {
                     self.rate.on_app_limited(self.core.board.in_flight());
@@ -100,7 +100,13 @@ impl Sender {
         }
     }
 
-    fn send_new(&mut self, now: Instant, range: SeqRange, room: ByteCount) -> Decision {
+    fn send_new(
+        &mut self,
+        now: Instant,
+        range: SeqRange,
+        room: ByteCount,
+        supply: &Supply,
+    ) -> Decision {
         let beyond = self.core.board.flight_size() + range.len() > self.cwnd();
         let limited_transmit = beyond && self.core.phase() == Phase::Open;
         if range.len() > room || (limited_transmit && !self.profile.limited_transmit) {
@@ -110,13 +116,15 @@ impl Sender {
         let rule = if limited_transmit { SendRule::LimitedTransmit } else { SendRule::NewData };
         let idle = self.core.board.in_flight() == ByteCount::ZERO;
         let snapshot = self.rate.on_send(now, idle);
+        let pipe = self.pipe();
         let tx = self.core.board.send_new(now, range, rule, snapshot);
-        self.sent(now, Transmit { tx, range, rule })
+        self.sent(now, Transmit { tx, range, rule }, pipe, supply)
     }
 
     fn retransmit(&mut self, now: Instant, tx: TxNo, rule: SendRule, supply: &Supply) -> Decision {
         let idle = self.core.board.in_flight() == ByteCount::ZERO;
         let snapshot = self.rate.on_send(now, idle);
+        let pipe = self.pipe();
         let board = &mut self.core.board;
         let Some(range) = board.get(tx).map(|old| old.range) else {
             return Decision::Blocked(Limit::App);
@@ -129,10 +137,16 @@ impl Sender {
         self.stats.segments_retransmitted += 1;
         self.stats.bytes_retransmitted += range.len();
         self.stats.fast_retransmits += u64::from(rule == SendRule::FastRetransmit);
-        self.sent(now, Transmit { tx, range, rule })
+        self.sent(now, Transmit { tx, range, rule }, pipe, supply)
     }
 
-    fn sent(&mut self, now: Instant, transmit: Transmit) -> Decision {
+    fn sent(
+        &mut self,
+        now: Instant,
+        transmit: Transmit,
+        pipe: ByteCount,
+        supply: &Supply,
+    ) -> Decision {
         self.stats.segments_sent += 1;
         self.stats.bytes_sent += transmit.range.len();
         self.pacer.on_sent(now, transmit.range.len());
@@ -145,7 +159,8 @@ impl Sender {
             self.restart_rto(now);
         }
         let Transmit { tx, range, rule } = transmit;
-        self.tell(|| EventKind::Sent { tx, range, rule });
+        let (cwnd, rwnd) = (self.cwnd(), supply.window_edge.since(self.snd_una()));
+        self.tell(|| EventKind::Sent { tx, range, rule, pipe, cwnd, rwnd });
         Decision::Send(transmit)
     }
 
