@@ -1,0 +1,93 @@
+//! Why a device could not be opened, and what to type.
+
+use std::io;
+
+/// Why a TUN device could not be opened. The text says what to type.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeviceError {
+    /// No interface can have this name.
+    #[error(
+        "\"{name}\" cannot name a TUN device: {reason}; a name has 1 to 15 bytes without white \
+         space, '/', ':' or '%', for example tun0"
+    )]
+    Name {
+        /// The name asked for.
+        name: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// There is no `/dev/net/tun`, or no driver behind it.
+    #[error(
+        "there is no TUN driver at /dev/net/tun ({source}); load it with `sudo modprobe tun`; if \
+         the node is still missing, as in some containers, make it: `sudo mkdir -p /dev/net && \
+         sudo mknod -m 666 /dev/net/tun c 10 200` (docker: `--device /dev/net/tun`)"
+    )]
+    NoDriver {
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// `/dev/net/tun` is there, but not for this user.
+    #[error(
+        "/dev/net/tun may not be opened by this user ({source}); run as root, or type \
+         `sudo chmod 666 /dev/net/tun` (an interface still needs its owner's leave)"
+    )]
+    NodeForbidden {
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The interface needs CAP_NET_ADMIN, or a user it belongs to.
+    #[error(
+        "making the TUN device {name} needs CAP_NET_ADMIN, which this process has not; run as \
+         root, or make the device once for your user: `sudo ip tuntap add dev {name} mode tun user \
+         $USER` (in a container: add the capability NET_ADMIN)"
+    )]
+    NotPermitted {
+        /// The name asked for.
+        name: String,
+    },
+    /// Another process holds the device.
+    #[error(
+        "the TUN device {name} is in use by another process; end that process (`sudo fuser -v \
+         /dev/net/tun` lists those it may be), or choose another name"
+    )]
+    Busy {
+        /// The name asked for.
+        name: String,
+    },
+    /// The name belongs to an interface that is no TUN device.
+    #[error(
+        "the name {name} is taken by an interface that is not a plain TUN device (`ip -details \
+         link show dev {name}` says what it is); choose another name, or remove it: `sudo ip link \
+         del {name}`"
+    )]
+    Taken {
+        /// The name asked for.
+        name: String,
+    },
+    /// The kernel made a device of another name.
+    #[error("asked for the TUN device {name}, got {got}; choose another name")]
+    OtherName {
+        /// The name asked for.
+        name: String,
+        /// The name the kernel gave.
+        got: String,
+    },
+    /// No tokio runtime with IO enabled runs here.
+    #[error(
+        "the TUN device {name} needs a running tokio runtime: open it inside one, or open a \
+         TunFile first"
+    )]
+    NoRuntime {
+        /// The name asked for.
+        name: String,
+    },
+    /// Anything else.
+    #[error("the TUN device {name} could not be opened: {source}")]
+    Other {
+        /// The name asked for.
+        name: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}

@@ -1,0 +1,40 @@
+//! Where packets come from and go to.
+//!
+//! A [`Device`] takes and gives IP packets in batches, without link headers: a [`Tun`] shares them
+//! with the Linux kernel, a [`Memory`] with the other end of its [`pair`](memory::pair). Packets
+//! flow in with [`Device::try_recv`] and out with [`Device::try_send`]; a loop that drives one
+//! waits for [`Device::readable`], and for [`Device::writable`] only when a send left something
+//! over. A packet that a device refuses is counted ([`Counters`]) and dropped; no loop ends for it.
+//!
+//! ```
+//! use std::collections::VecDeque;
+//!
+//! use airtcp_device::{Device, memory};
+//! use airtcp_types::Packet;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> std::io::Result<()> {
+//! let (mut left, mut right) = memory::pair(1500, 64);
+//! left.send(&mut VecDeque::from([Packet::new(vec![0x45; 40])])).await;
+//!
+//! let mut batch = Vec::new();
+//! assert_eq!(right.recv(&mut batch, 32).await?, 1);
+//! assert_eq!(batch[0].len(), 40);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Not here: offload of checksums and segmentation ([`Capabilities`] has the room for it), TAP
+//! devices, and addresses and routes, which belong to whoever made the interface.
+#![deny(unsafe_code)]
+
+mod device;
+mod error;
+pub mod memory;
+mod sys;
+mod tun;
+
+pub use device::{Capabilities, Counters, Device};
+pub use error::DeviceError;
+pub use memory::Memory;
+pub use tun::{Tun, TunFile};

@@ -1,0 +1,62 @@
+//! What needs a promise about a descriptor or a structure of the kernel's.
+#![expect(unsafe_code, reason = "tun-tap gives its descriptor as a number; the MTU needs an ioctl")]
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::libc;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tun_tap::Iface;
+
+// netdevice(7).
+nix::ioctl_read_bad!(siocgifmtu, libc::SIOCGIFMTU, libc::ifreq);
+nix::ioctl_write_ptr_bad!(siocsifmtu, libc::SIOCSIFMTU, libc::ifreq);
+
+/// Sets O_NONBLOCK on a descriptor.
+pub(crate) fn set_nonblocking(file: &impl AsRawFd) -> io::Result<()> {
+    // SAFETY: `file` owns the descriptor and outlives the borrow.
+    let fd = unsafe { BorrowedFd::borrow_raw(file.as_raw_fd()) };
+    let flags = OFlag::from_bits_retain(fcntl(fd, FcntlArg::F_GETFL)?);
+    fcntl(fd, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;
+    Ok(())
+}
+
+/// Hands a TUN device's descriptor to the current runtime's reactor.
+pub(crate) fn register(iface: Iface, interest: Interest) -> io::Result<AsyncFd<Iface>> {
+    // SAFETY: an `Iface` owns one descriptor, always the same, and closes it when dropped.
+    unsafe { AsyncFd::register_with_interest(iface, interest) }.map_err(io::Error::from)
+}
+
+/// The MTU of the interface `name` in the network namespace that `socket` was made in, in bytes.
+pub(crate) fn mtu(socket: &impl AsRawFd, name: &str) -> io::Result<usize> {
+    let mut request = request(name);
+    // SAFETY: the kernel reads the name and writes `ifru_mtu`, all inside `request`.
+    let mtu = unsafe {
+        siocgifmtu(socket.as_raw_fd(), &raw mut request)?;
+        request.ifr_ifru.ifru_mtu
+    };
+    usize::try_from(mtu).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+/// Sets what [`mtu`] reads. Needs CAP_NET_ADMIN over the namespace.
+pub(crate) fn set_mtu(socket: &impl AsRawFd, name: &str, mtu: usize) -> io::Result<()> {
+    let mut request = request(name);
+    request.ifr_ifru.ifru_mtu =
+        mtu.try_into().map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    // SAFETY: the kernel only reads `request`.
+    unsafe { siocsifmtu(socket.as_raw_fd(), &raw const request)? };
+    Ok(())
+}
+
+fn request(name: &str) -> libc::ifreq {
+    // SAFETY: an `ifreq` is numbers all through, for which zero is a value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // The last byte stays zero: a longer name finds no interface, and none is read past its end.
+    let room = request.ifr_name.len() - 1;
+    for (to, from) in request.ifr_name[..room].iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    request
+}

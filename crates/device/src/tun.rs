@@ -1,0 +1,302 @@
+//! A TUN device: packets shared with the Linux kernel.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::time::Duration;
+
+use airtcp_types::Packet;
+use nix::errno::Errno;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tun_tap::{Iface, Mode};
+
+use crate::{Capabilities, Counters, Device, DeviceError, sys};
+
+const NODE: &str = "/dev/net/tun";
+
+/// The longest interface name: IFNAMSIZ less its closing zero.
+const NAME_MAX: usize = 15;
+
+/// Longer than any IP packet, so that no read truncates, whatever the MTU is changed to.
+const SCRATCH: usize = 65_536;
+
+/// How long a wait that finds nothing but an error pauses, so that it never becomes a spin.
+const ERROR_PAUSE: Duration = Duration::from_millis(20);
+
+/// An open TUN device that no runtime drives yet.
+///
+/// Opening looks up the name in the network namespace of the calling thread; the descriptor stays
+/// bound to that namespace and may be used from any thread. So a device inside a namespace is
+/// opened by a thread that has entered it, and given to [`Tun::new`] wherever the runtime is.
+#[derive(Debug)]
+pub struct TunFile {
+    iface: Iface,
+    // Any socket will do; it is bound to the namespace it was made in, unlike /sys.
+    control: UnixDatagram,
+}
+
+impl TunFile {
+    /// Opens the TUN device `name`, and makes it if there is none.
+    ///
+    /// A device made here is removed when it is dropped; one that `ip tuntap add` made stays.
+    ///
+    /// # Errors
+    /// See [`DeviceError`]: its text says what to type.
+    pub fn open(name: &str) -> Result<Self, DeviceError> {
+        check_name(name)?;
+        let iface = Iface::without_packet_info(name, Mode::Tun)
+            .map_err(|source| explain(name, source, Path::new(NODE)))?;
+        // The kernel takes a template for a name and truncates a long one; neither passed above.
+        if iface.name() != name {
+            return Err(DeviceError::OtherName {
+                name: name.to_owned(),
+                got: iface.name().to_owned(),
+            });
+        }
+        let control = UnixDatagram::unbound().map_err(|source| other(name, source))?;
+        sys::set_nonblocking(&iface).map_err(|source| other(name, source))?;
+        Ok(Self { iface, control })
+    }
+
+    /// The interface's name.
+    pub fn name(&self) -> &str {
+        self.iface.name()
+    }
+
+    /// The interface's MTU, in bytes.
+    ///
+    /// # Errors
+    /// The interface is gone.
+    pub fn mtu(&self) -> io::Result<usize> {
+        sys::mtu(&self.control, self.name())
+    }
+
+    /// Sets the interface's MTU, in bytes.
+    ///
+    /// # Errors
+    /// Without CAP_NET_ADMIN over the namespace; the MTU not within 68..=65535.
+    pub fn set_mtu(&self, mtu: usize) -> io::Result<()> {
+        sys::set_mtu(&self.control, self.name(), mtu)
+    }
+}
+
+/// A TUN device: what is sent into it arrives at the kernel, and what the kernel routes to its
+/// interface is received.
+///
+/// It carries whole IP packets without offload. While its link is down the kernel refuses every
+/// packet (EIO): they are counted in `tx_dropped`.
+///
+/// ```no_run
+/// use airtcp_device::{Device, Tun};
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let mut tun = Tun::open("tun0")?;
+/// let mut batch = Vec::new();
+/// tun.recv(&mut batch, 64).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Tun {
+    fd: AsyncFd<Iface>,
+    control: UnixDatagram,
+    /// The last MTU the kernel named, for when the interface is gone.
+    mtu: usize,
+    scratch: Box<[u8]>,
+    counters: Counters,
+}
+
+impl Tun {
+    /// Opens the TUN device `name` in the calling thread's network namespace, as
+    /// [`TunFile::open`], and drives it with the current runtime.
+    ///
+    /// # Errors
+    /// See [`DeviceError`]; also [`DeviceError::NoRuntime`] outside a tokio runtime.
+    pub fn open(name: &str) -> Result<Self, DeviceError> {
+        Self::new(TunFile::open(name)?)
+    }
+
+    /// Drives an open device with the current runtime.
+    ///
+    /// # Errors
+    /// [`DeviceError::NoRuntime`] outside a tokio runtime; [`DeviceError::Other`] when the
+    /// descriptor cannot be registered.
+    ///
+    /// # Panics
+    /// In a runtime built without its IO driver. Its time driver is needed later.
+    pub fn new(file: TunFile) -> Result<Self, DeviceError> {
+        let TunFile { iface, control } = file;
+        let name = iface.name().to_owned();
+        if tokio::runtime::Handle::try_current().is_err() {
+            return Err(DeviceError::NoRuntime { name });
+        }
+        let mtu = sys::mtu(&control, &name).map_err(|source| other(&name, source))?;
+        let interest = Interest::READABLE | Interest::WRITABLE | Interest::ERROR;
+        let fd = sys::register(iface, interest).map_err(|source| other(&name, source))?;
+        let scratch = vec![0; SCRATCH].into_boxed_slice();
+        Ok(Self { fd, control, mtu, scratch, counters: Counters::default() })
+    }
+
+    /// Sets the interface's MTU, in bytes.
+    ///
+    /// # Errors
+    /// As [`TunFile::set_mtu`].
+    pub fn set_mtu(&mut self, mtu: usize) -> io::Result<()> {
+        sys::set_mtu(&self.control, self.fd.get_ref().name(), mtu)?;
+        self.mtu = mtu;
+        Ok(())
+    }
+
+    /// Runs `io` on the descriptor; on EAGAIN the reactor forgets the readiness it had seen.
+    ///
+    /// A reactor that has seen none yet is not asked: a link that is down is never writable, and
+    /// the kernel's EIO is the answer wanted then.
+    fn attempt<T>(
+        fd: &AsyncFd<Iface>,
+        interest: Interest,
+        mut io: impl FnMut(&Iface) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let mut tried = false;
+        let outcome = fd.try_io(interest, |iface| {
+            tried = true;
+            io(iface)
+        });
+        if tried { outcome } else { io(fd.get_ref()) }
+    }
+}
+
+impl Device for Tun {
+    fn name(&self) -> &str {
+        self.fd.get_ref().name()
+    }
+
+    fn mtu(&self) -> usize {
+        sys::mtu(&self.control, self.name()).unwrap_or(self.mtu)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::default()
+    }
+
+    fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    async fn readable(&self) -> io::Result<()> {
+        let mut guard = self.fd.ready(Interest::READABLE | Interest::ERROR).await?;
+        if !guard.ready().is_readable() {
+            // Only an error, which `try_recv` has to look at. The pause comes before the
+            // forgetting, so that a cancelled wait meets the error again.
+            tokio::time::sleep(ERROR_PAUSE).await;
+            guard.clear_ready();
+        }
+        Ok(())
+    }
+
+    async fn writable(&self) -> io::Result<()> {
+        let guard = self.fd.writable().await?;
+        if !guard.ready().is_writable() {
+            // Closed for writing stands for ever, and the caller was just told to wait.
+            tokio::time::sleep(ERROR_PAUSE).await;
+        }
+        Ok(())
+    }
+
+    fn try_recv(&mut self, into: &mut Vec<Packet>, max: usize) -> io::Result<usize> {
+        let Self { fd, scratch, counters, .. } = self;
+        let mut received = 0;
+        while received < max {
+            match Self::attempt(fd, Interest::READABLE, |iface| iface.recv(scratch)) {
+                Ok(length) => {
+                    counters.rx_packets += 1;
+                    counters.rx_bytes += length as u64;
+                    into.push(Packet::new(scratch[..length].to_vec()));
+                    received += 1;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if is_link_down(&error) => break,
+                // Packets first; the same error comes again at the next call.
+                Err(_) if received > 0 => break,
+                Err(error) => {
+                    counters.rx_errors += 1;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(received)
+    }
+
+    fn try_send(&mut self, packets: &mut VecDeque<Packet>) -> usize {
+        // The kernel takes a packet longer than the interface's MTU, and so does this.
+        let capabilities = self.capabilities();
+        let Self { fd, counters, .. } = self;
+        let mut taken = 0;
+        while let Some(packet) = packets.front() {
+            if !capabilities.allow(packet, SCRATCH) {
+                counters.tx_errors += 1;
+            } else {
+                match Self::attempt(fd, Interest::WRITABLE, |iface| iface.send(&packet.data)) {
+                    Ok(length) => {
+                        counters.tx_packets += 1;
+                        counters.tx_bytes += length as u64;
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    Err(error) if is_link_down(&error) => counters.tx_dropped += 1,
+                    Err(error) => {
+                        tracing::debug!(%error, length = packet.len(), "packet refused");
+                        counters.tx_errors += 1;
+                    }
+                }
+            }
+            packets.pop_front();
+            taken += 1;
+        }
+        taken
+    }
+}
+
+fn is_link_down(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::EIO as i32)
+}
+
+fn check_name(name: &str) -> Result<(), DeviceError> {
+    let forbidden = |byte: u8| byte.is_ascii_whitespace() || b"/:%\x0b\0".contains(&byte);
+    let reason = match name {
+        "" => "it is empty",
+        "." | ".." => "it is a directory's",
+        _ if name.len() > NAME_MAX => "it is longer than 15 bytes",
+        _ if name.bytes().any(forbidden) => "it has a character that none may have",
+        _ => return Ok(()),
+    };
+    Err(DeviceError::Name { name: name.to_owned(), reason })
+}
+
+/// What the kernel's refusal means. `node` stands for /dev/net/tun.
+fn explain(name: &str, source: io::Error, node: &Path) -> DeviceError {
+    let owned = || name.to_owned();
+    match source.raw_os_error().map(Errno::from_raw) {
+        Some(Errno::ENOENT | Errno::ENODEV | Errno::ENXIO) => DeviceError::NoDriver { source },
+        // Opening the node gives EACCES, or EPERM where a container forbids the device; so does
+        // asking for an interface of another user. Only opening can tell them apart.
+        Some(Errno::EPERM | Errno::EACCES) => {
+            match std::fs::OpenOptions::new().read(true).write(true).open(node) {
+                Ok(_) => DeviceError::NotPermitted { name: owned() },
+                Err(source) => DeviceError::NodeForbidden { source },
+            }
+        }
+        Some(Errno::EBUSY) => DeviceError::Busy { name: owned() },
+        Some(Errno::EINVAL | Errno::EEXIST) => DeviceError::Taken { name: owned() },
+        _ => other(name, source),
+    }
+}
+
+fn other(name: &str, source: io::Error) -> DeviceError {
+    DeviceError::Other { name: name.to_owned(), source }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,223 @@
+use std::net::UdpSocket;
+
+use airtcp_testbed::{Namespace, or_skip, requirements};
+use airtcp_types::Checksum;
+
+use super::*;
+
+/// A namespace with an open TUN device in it, whose link is still down.
+fn open(name: &'static str) -> Option<(Namespace, TunFile)> {
+    or_skip(requirements())?;
+    let namespace = Namespace::new().unwrap();
+    let file = namespace.run(move || TunFile::open(name)).unwrap();
+    Some((namespace, file))
+}
+
+/// An IPv4 UDP packet from 10.0.0.2:1000 to 10.0.0.1:`port`, without a UDP checksum.
+fn udp(port: u16, payload: &[u8]) -> Packet {
+    let length = 28 + payload.len() as u16;
+    let mut data = vec![0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 2, 10, 0, 0, 1];
+    data[2..4].copy_from_slice(&length.to_be_bytes());
+    let sum: u32 = data.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum();
+    let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
+    data[10..12].copy_from_slice(&sum.to_be_bytes());
+    for field in [1000, port, length - 20, 0] {
+        data.extend_from_slice(&field.to_be_bytes());
+    }
+    data.extend_from_slice(payload);
+    Packet::new(data)
+}
+
+/// The UDP payloads to port 9 among what comes in; the kernel sends things of its own as well.
+async fn receive_udp(tun: &mut Tun, wanted: usize) -> Vec<Vec<u8>> {
+    let (mut batch, mut payloads) = (Vec::new(), Vec::new());
+    while payloads.len() < wanted {
+        tun.recv(&mut batch, 4).await.unwrap();
+        let udp = batch.drain(..).filter(|packet| packet.data[0] == 0x45 && packet.data[9] == 17);
+        payloads.extend(udp.map(|packet| packet.data[28..].to_vec()));
+    }
+    payloads
+}
+
+#[tokio::test]
+async fn packets_go_both_ways_and_are_counted() {
+    let Some((namespace, file)) = open("tun0") else { return };
+    namespace.configure("tun0", &["10.0.0.1/24".parse().unwrap()], Some(1400)).unwrap();
+    let mut tun = Tun::new(file).unwrap();
+    assert_eq!((tun.name(), tun.mtu()), ("tun0", 1400));
+    // Whoever owns the interface may change it while the device is open.
+    namespace.set_mtu("tun0", 9000).unwrap();
+    assert_eq!(tun.mtu(), 9000);
+
+    let socket = namespace.run(|| UdpSocket::bind("10.0.0.1:9").unwrap());
+    let lengths = [1, 100, 8000];
+    for length in lengths {
+        socket.send_to(&vec![length as u8; length], "10.0.0.2:9").unwrap();
+    }
+    let payloads = receive_udp(&mut tun, lengths.len()).await;
+    assert_eq!(payloads, lengths.map(|length| vec![length as u8; length]));
+    assert!(tun.counters().rx_packets >= 3);
+    assert!(tun.counters().rx_bytes >= 8101 + 3 * 28);
+
+    tun.send(&mut VecDeque::from([udp(9, b"one"), udp(9, b"two")])).await;
+    let mut buffer = [0; 16];
+    for expected in [b"one", b"two"] {
+        let (length, from) = socket.recv_from(&mut buffer).unwrap();
+        assert_eq!(&buffer[..length], expected);
+        assert_eq!(from, "10.0.0.2:1000".parse().unwrap());
+    }
+    assert_eq!((tun.counters().tx_packets, tun.counters().tx_bytes), (2, 62));
+}
+
+#[tokio::test]
+async fn what_cannot_be_sent_is_counted_and_the_rest_goes_on() {
+    let Some((namespace, file)) = open("tun0") else { return };
+    let mut tun = Tun::new(file).unwrap();
+    // The link is down.
+    tun.send(&mut (0..10).map(|_| udp(9, b"lost")).collect()).await;
+    assert_eq!((tun.counters().tx_dropped, tun.counters().tx_packets), (10, 0));
+
+    namespace.configure("tun0", &["10.0.0.1/24".parse().unwrap()], None).unwrap();
+    let socket = namespace.run(|| UdpSocket::bind("10.0.0.1:9").unwrap());
+    // Empty, no IP version, more than one may be, for a device that can more, and a good one.
+    let partial = Packet { checksum: Checksum::Partial, ..udp(9, b"partial") };
+    let segmented = Packet { segment_size: Some(100), ..udp(9, b"segmented") };
+    let bad = [vec![], vec![0; 20], vec![0x45; 70_000]].map(Packet::new);
+    let mut packets: VecDeque<Packet> = bad.into();
+    packets.extend([partial, segmented, udp(9, b"good")]);
+    tun.send(&mut packets).await;
+    assert!(packets.is_empty());
+    let mut buffer = [0; 16];
+    let length = socket.recv(&mut buffer).unwrap();
+    assert_eq!(&buffer[..length], b"good");
+    assert_eq!((tun.counters().tx_errors, tun.counters().tx_packets), (5, 1));
+}
+
+#[tokio::test]
+async fn a_link_that_is_down_does_not_spin_and_one_that_comes_up_is_heard() {
+    let Some((namespace, file)) = open("tun0") else { return };
+    let mut tun = Tun::new(file).unwrap();
+    let mut wakes = 0;
+    // Down from the start, then up, then down again: an idle driver in each.
+    for up in [false, true, false] {
+        namespace.set_up("tun0", up).unwrap();
+        let idle = async {
+            loop {
+                tun.readable().await.unwrap();
+                wakes += 1;
+                while tun.try_recv(&mut Vec::new(), 64).unwrap() > 0 {}
+                tun.try_send(&mut VecDeque::from([udp(9, b"x")]));
+            }
+        };
+        let _ = tokio::time::timeout(Duration::from_millis(300), idle).await;
+    }
+    // An error alone wakes it at most each ERROR_PAUSE, a packet of the kernel's own now and then;
+    // a spin wakes it a hundred thousand times.
+    assert!(wakes < 200, "woken {wakes} times");
+
+    namespace.configure("tun0", &["10.0.0.1/24".parse().unwrap()], None).unwrap();
+    let socket = namespace.run(|| UdpSocket::bind("10.0.0.1:9").unwrap());
+    socket.send_to(b"up again", "10.0.0.2:9").unwrap();
+    assert_eq!(receive_udp(&mut tun, 1).await, [b"up again"]);
+}
+
+#[tokio::test]
+async fn a_device_that_is_deleted_ends_in_an_error() {
+    let Some((namespace, file)) = open("tun0") else { return };
+    namespace.set_up("tun0", true).unwrap();
+    let mut tun = Tun::new(file).unwrap();
+    let receiver = tokio::spawn(async move {
+        let mut batch = Vec::new();
+        let error = loop {
+            if let Err(error) = tun.recv(&mut batch, 64).await {
+                break error;
+            }
+        };
+        // Sending goes nowhere, and ends.
+        tun.send(&mut VecDeque::from([udp(9, b"late")])).await;
+        (error, tun.counters(), tun.mtu())
+    });
+    tokio::task::yield_now().await;
+    namespace.remove("tun0").unwrap();
+    let (_, counters, mtu) = receiver.await.unwrap();
+    assert_eq!((counters.rx_errors, counters.tx_errors, mtu), (1, 1, 1500));
+}
+
+#[tokio::test]
+async fn a_batch_is_no_longer_than_asked_for_and_the_rest_stays() {
+    let Some((namespace, file)) = open("tun0") else { return };
+    namespace.set_sysctl("net.ipv6.conf.tun0.disable_ipv6", "1").unwrap();
+    namespace.configure("tun0", &["10.0.0.1/24".parse().unwrap()], None).unwrap();
+    let mut tun = Tun::new(file).unwrap();
+    let socket = namespace.run(|| UdpSocket::bind("10.0.0.1:9").unwrap());
+    for number in 0..5 {
+        socket.send_to(&[number], "10.0.0.2:9").unwrap();
+    }
+    let mut batch = Vec::new();
+    assert_eq!(tun.recv(&mut batch, 3).await.unwrap(), 3);
+    // Still readable, though no new edge comes.
+    tun.readable().await.unwrap();
+    assert_eq!(tun.recv(&mut batch, 3).await.unwrap(), 2);
+    assert_eq!(batch.iter().map(|packet| packet.data[28]).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+    assert_eq!(tun.try_recv(&mut batch, 3).unwrap(), 0);
+}
+
+/// The error's text has to hold each of these.
+#[track_caller]
+fn says(error: &DeviceError, parts: &[&str]) {
+    let text = error.to_string();
+    for part in parts {
+        assert!(text.contains(part), "\"{part}\" is not in: {text}");
+    }
+}
+
+#[test]
+fn a_name_that_cannot_be_is_refused_before_the_kernel_sees_it() {
+    for name in ["", ".", "..", "sixteen-bytes-xx", "a b", "a/b", "a:b", "tun%d", "a\0b", "a\x0bb"]
+    {
+        let error = TunFile::open(name).unwrap_err();
+        assert!(matches!(error, DeviceError::Name { .. }), "{error}");
+        says(&error, &[name, "1 to 15 bytes", "tun0"]);
+    }
+    assert!(check_name("fifteen-bytes-x").is_ok());
+}
+
+#[test]
+fn a_device_in_use_is_busy() {
+    let Some((namespace, _file)) = open("tun0") else { return };
+    let error = namespace.run(|| TunFile::open("tun0")).unwrap_err();
+    assert!(matches!(error, DeviceError::Busy { .. }), "{error}");
+    says(&error, &["tun0", "in use", "another name"]);
+}
+
+#[test]
+fn a_name_of_something_else_is_taken() {
+    let Some((namespace, _file)) = open("tun0") else { return };
+    let error = namespace.run(|| TunFile::open("lo")).unwrap_err();
+    assert!(matches!(error, DeviceError::Taken { .. }), "{error}");
+    says(&error, &["lo", "not a plain TUN device", "ip link del lo"]);
+}
+
+#[test]
+fn outside_a_runtime_it_says_so() {
+    let Some((_namespace, file)) = open("tun0") else { return };
+    let error = Tun::new(file).unwrap_err();
+    assert!(matches!(error, DeviceError::NoRuntime { .. }), "{error}");
+    says(&error, &["tun0", "tokio runtime"]);
+}
+
+#[test]
+fn what_the_kernel_says_is_explained_with_what_to_type() {
+    let explained = |errno: Errno, node: &str| explain("tun7", errno.into(), Path::new(node));
+    let missing = explained(Errno::ENOENT, NODE);
+    says(&missing, &["/dev/net/tun", "sudo modprobe tun", "mknod", "c 10 200"]);
+    assert!(matches!(explained(Errno::ENODEV, NODE), DeviceError::NoDriver { .. }));
+    // A node that opens: it was the interface that was refused.
+    let forbidden = explained(Errno::EPERM, "/dev/null");
+    says(&forbidden, &["CAP_NET_ADMIN", "sudo ip tuntap add dev tun7 mode tun user $USER"]);
+    // A node that does not.
+    let forbidden = explained(Errno::EACCES, "/dev/null/tun");
+    assert!(matches!(forbidden, DeviceError::NodeForbidden { .. }), "{forbidden}");
+    says(&forbidden, &["/dev/net/tun", "sudo chmod 666"]);
+    says(&explained(Errno::ENOMEM, NODE), &["tun7", "could not be opened"]);
+}

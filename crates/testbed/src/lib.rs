@@ -1,0 +1,48 @@
+//! Real networks for tests and demonstrations, made and removed by code.
+//!
+//! A [`Namespace`] is an anonymous network namespace with a thread inside: closures and futures go
+//! in, results come out, and whatever they open (sockets, TUN devices, children) is bound to it.
+//! Addresses, routes and veth pairs are set on it by name; [`peer`] is the kernel's TCP as the
+//! other end, serving and calling. A namespace dies with its last thread, so that even SIGKILL
+//! leaves no process, no interface and no file behind.
+//!
+//! ```no_run
+//! use airtcp_testbed::{Namespace, Service, peer};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let namespace = Namespace::new()?;
+//! // The device belongs to the namespace, and may be driven from anywhere.
+//! let tun = namespace.run(|| airtcp_device::TunFile::open("tun0"))?;
+//! namespace.configure("tun0", &["10.0.0.1/24".parse()?, "fd00::1/64".parse()?], Some(1500))?;
+//! let server = namespace.serve("10.0.0.1:7".parse()?, Service::Echo, None)?;
+//! let address = server.address();
+//! let call = async move { peer::echo(peer::connect(address, None).await?, 1, 4096).await };
+//! let echoed = namespace.spawn(call).await??;
+//! assert_eq!(echoed, 4096);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! As root nothing else is needed. Another user's program calls
+//! [`enter_user_namespace_if_needed`] first thing in `main`; a test asks [`or_skip`].
+#![deny(unsafe_code)]
+
+mod cidr;
+mod error;
+mod link;
+mod namespace;
+mod pattern;
+pub mod peer;
+mod privilege;
+mod sys;
+
+pub use cidr::Cidr;
+pub use error::TestbedError;
+pub use link::Interface;
+pub use namespace::Namespace;
+pub use pattern::Pattern;
+pub use peer::{Server, Service};
+pub use privilege::{enter_user_namespace_if_needed, or_skip, requirements};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,234 @@
+//! Interfaces, addresses and routes of a namespace.
+
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::AsRawFd;
+
+use nix::ifaddrs::getifaddrs;
+use nix::net::if_::{InterfaceFlags, if_nametoindex};
+use rtnetlink::packet_route::address::AddressHeaderFlags;
+use rtnetlink::packet_route::link::{InfoData, InfoVeth};
+use rtnetlink::{Handle, LinkMessageBuilder, LinkUnspec, LinkVeth, RouteMessageBuilder};
+
+use crate::{Cidr, Namespace, TestbedError};
+
+/// An interface as its namespace shows it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Interface {
+    /// Its name.
+    pub name: String,
+    /// Whether it was set up.
+    pub is_up: bool,
+    /// Its addresses, in ascending order.
+    pub addresses: Vec<IpAddr>,
+}
+
+impl Namespace {
+    /// Gives the interface `name` addresses and, if any is given, an MTU in bytes; sets it up.
+    ///
+    /// IPv6 addresses are usable at once: there is no duplicate address detection.
+    ///
+    /// # Errors
+    /// No such interface, or the kernel refuses one of them.
+    pub fn configure(
+        &self,
+        name: &str,
+        addresses: &[Cidr],
+        mtu: Option<u32>,
+    ) -> Result<(), TestbedError> {
+        if let Some(mtu) = mtu {
+            self.set_mtu(name, mtu)?;
+        }
+        for address in addresses {
+            self.add_address(name, *address)?;
+        }
+        self.set_up(name, true)
+    }
+
+    /// Adds an address to the interface `name`, and with it the route to its network.
+    ///
+    /// # Errors
+    /// No such interface, or the kernel refuses the address.
+    pub fn add_address(&self, name: &str, cidr: Cidr) -> Result<(), TestbedError> {
+        let index = self.index(name)?;
+        self.request(format!("adding {cidr} to {name}"), async move |netlink| {
+            let mut request = netlink.address().add(index, cidr.address, cidr.prefix);
+            if cidr.address.is_ipv6() {
+                request.message_mut().header.flags |= AddressHeaderFlags::Nodad;
+            }
+            request.execute().await
+        })
+    }
+
+    /// Sets the MTU of the interface `name`, in bytes.
+    ///
+    /// # Errors
+    /// No such interface, or the kernel refuses the MTU.
+    pub fn set_mtu(&self, name: &str, mtu: u32) -> Result<(), TestbedError> {
+        let index = self.index(name)?;
+        self.request(format!("setting the MTU of {name} to {mtu}"), async move |netlink| {
+            let message = LinkUnspec::new_with_index(index).mtu(mtu).build();
+            netlink.link().set(message).execute().await
+        })
+    }
+
+    /// Sets the interface `name` up or down.
+    ///
+    /// # Errors
+    /// No such interface, or the kernel refuses.
+    pub fn set_up(&self, name: &str, up: bool) -> Result<(), TestbedError> {
+        let index = self.index(name)?;
+        let doing = format!("setting {name} {}", if up { "up" } else { "down" });
+        self.request(doing, async move |netlink| set_link_up(&netlink, index, up).await)
+    }
+
+    /// Removes the interface `name`.
+    ///
+    /// # Errors
+    /// No such interface, or the kernel refuses.
+    pub fn remove(&self, name: &str) -> Result<(), TestbedError> {
+        let index = self.index(name)?;
+        self.request(format!("removing {name}"), async move |netlink| {
+            netlink.link().del(index).execute().await
+        })
+    }
+
+    /// Routes `destination` through the interface `name`, by the router `gateway` if there is one.
+    ///
+    /// # Errors
+    /// No such interface, `gateway` of the other IP version, or the kernel refuses the route.
+    pub fn add_route(
+        &self,
+        name: &str,
+        destination: Cidr,
+        gateway: Option<IpAddr>,
+    ) -> Result<(), TestbedError> {
+        let index = self.index(name)?;
+        let doing = format!("routing {destination} through {name}");
+        let route = RouteMessageBuilder::<IpAddr>::new()
+            .destination_prefix(destination.address, destination.prefix)
+            .and_then(|route| match gateway {
+                Some(gateway) => route.gateway(gateway),
+                None => Ok(route),
+            })
+            .map_err(|error| TestbedError::Refused {
+                doing: doing.clone(),
+                source: io::Error::new(io::ErrorKind::InvalidInput, error.to_string()),
+            })?
+            .output_interface(index)
+            .build();
+        self.request(doing, async move |netlink| netlink.route().add(route).execute().await)
+    }
+
+    /// Joins two namespaces by a cable: `name` here, `peer_name` in `peer`, both still down.
+    ///
+    /// # Errors
+    /// A name is taken, or the kernel has no veth.
+    pub fn connect(
+        &self,
+        name: &str,
+        peer: &Namespace,
+        peer_name: &str,
+    ) -> Result<(), TestbedError> {
+        // Born in its own namespace, the peer may have a name that is taken in this one.
+        let born = LinkMessageBuilder::<LinkUnspec>::new()
+            .name(peer_name)
+            .setns_by_fd(peer.as_file().as_raw_fd())
+            .build();
+        let message = LinkVeth::new(name, peer_name)
+            .set_info_data(InfoData::Veth(InfoVeth::Peer(born)))
+            .build();
+        self.request(format!("making the veth pair {name}, {peer_name}"), async move |netlink| {
+            netlink.link().add(message).execute().await
+        })
+    }
+
+    /// Moves the interface `name` to another namespace, where it arrives down and without
+    /// addresses. Who holds a TUN device's descriptor goes on holding it.
+    ///
+    /// # Errors
+    /// No such interface, or `other` has one of that name.
+    pub fn hand_over(&self, name: &str, other: &Namespace) -> Result<(), TestbedError> {
+        let index = self.index(name)?;
+        let target = other.as_file().as_raw_fd();
+        self.request(format!("moving {name} over"), async move |netlink| {
+            let message = LinkUnspec::new_with_index(index).setns_by_fd(target).build();
+            netlink.link().set(message).execute().await
+        })
+    }
+
+    /// The namespace's interfaces in the kernel's order, loopback first.
+    ///
+    /// # Errors
+    /// The kernel does not tell.
+    pub fn interfaces(&self) -> Result<Vec<Interface>, TestbedError> {
+        self.run(list).map_err(TestbedError::refused("listing the interfaces"))
+    }
+
+    fn index(&self, name: &str) -> Result<u32, TestbedError> {
+        let owned = name.to_owned();
+        self.run(move || if_nametoindex(owned.as_str()))
+            .map_err(|_| TestbedError::NoInterface { name: name.to_owned() })
+    }
+
+    /// Makes one request of the kernel, from inside.
+    fn request<F>(
+        &self,
+        doing: String,
+        request: impl FnOnce(Handle) -> F + Send + 'static,
+    ) -> Result<(), TestbedError>
+    where
+        F: Future<Output = Result<(), rtnetlink::Error>> + Send + 'static,
+    {
+        self.block_on(with_netlink(request)).map_err(TestbedError::refused(doing))
+    }
+}
+
+pub(crate) async fn set_up_loopback() -> Result<(), TestbedError> {
+    let doing = "setting lo up";
+    let index = if_nametoindex("lo").map_err(|errno| TestbedError::refused(doing)(errno.into()))?;
+    with_netlink(async move |netlink| set_link_up(&netlink, index, true).await)
+        .await
+        .map_err(TestbedError::refused(doing))
+}
+
+async fn set_link_up(netlink: &Handle, index: u32, up: bool) -> Result<(), rtnetlink::Error> {
+    let message = LinkUnspec::new_with_index(index);
+    let message = if up { message.up() } else { message.down() };
+    netlink.link().set(message.build()).execute().await
+}
+
+async fn with_netlink<F>(request: impl FnOnce(Handle) -> F) -> io::Result<()>
+where
+    F: Future<Output = Result<(), rtnetlink::Error>>,
+{
+    let (connection, handle, _) = rtnetlink::new_connection()?;
+    // It ends by itself when the handle is dropped.
+    tokio::spawn(connection);
+    request(handle).await.map_err(|error| match error {
+        rtnetlink::Error::NetlinkError(message) => message.to_io(),
+        other => io::Error::other(other.to_string()),
+    })
+}
+
+fn list() -> io::Result<Vec<Interface>> {
+    let mut found: Vec<Interface> = Vec::new();
+    for entry in getifaddrs()? {
+        let name = entry.interface_name;
+        let position = found.iter().position(|known| known.name == name);
+        let position = position.unwrap_or_else(|| {
+            let is_up = entry.flags.contains(InterfaceFlags::IFF_UP);
+            found.push(Interface { name, is_up, addresses: Vec::new() });
+            found.len() - 1
+        });
+        let Some(storage) = entry.address else { continue };
+        let v4 = storage.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
+        let v6 = storage.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip()));
+        found[position].addresses.extend(v4.or(v6));
+    }
+    for interface in &mut found {
+        interface.addresses.sort_unstable();
+    }
+    Ok(found)
+}

@@ -1,0 +1,104 @@
+//! Bytes that anyone can make again, and check.
+
+/// A byte stream that its seed determines: each byte depends on its position alone.
+///
+/// Bytes that are lost, doubled or swapped show at the place where they are.
+///
+/// ```
+/// use airtcp_testbed::Pattern;
+///
+/// let mut bytes = [0; 100];
+/// Pattern::new(7).fill(&mut bytes);
+/// let mut expected = Pattern::new(7);
+/// assert_eq!(expected.check(&bytes[..60]), Ok(()));
+/// bytes[80] ^= 1;
+/// assert_eq!(expected.check(&bytes[60..]), Err(80));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    seed: u64,
+    position: u64,
+}
+
+impl Pattern {
+    /// The stream of `seed`, from its first byte.
+    pub const fn new(seed: u64) -> Self {
+        Self { seed, position: 0 }
+    }
+
+    /// How many bytes were made or checked so far.
+    pub const fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Writes the next bytes of the stream over `buffer`.
+    pub fn fill(&mut self, buffer: &mut [u8]) {
+        let mut rest = buffer;
+        while !rest.is_empty() {
+            let (word, from) = self.word();
+            let length = rest.len().min(8 - from);
+            let (now, later) = rest.split_at_mut(length);
+            now.copy_from_slice(&word[from..from + length]);
+            self.position += length as u64;
+            rest = later;
+        }
+    }
+
+    /// Compares the next bytes of the stream with `bytes`.
+    ///
+    /// # Errors
+    /// The position in the stream of the first byte that differs.
+    pub fn check(&mut self, bytes: &[u8]) -> Result<(), u64> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let (word, from) = self.word();
+            let length = rest.len().min(8 - from);
+            let (now, later) = rest.split_at(length);
+            let expected = &word[from..from + length];
+            if now != expected {
+                let equal = now.iter().zip(expected).take_while(|(a, b)| a == b).count();
+                return Err(self.position + equal as u64);
+            }
+            self.position += length as u64;
+            rest = later;
+        }
+        Ok(())
+    }
+
+    /// The eight bytes that the position lies in, and where in them it lies.
+    fn word(&self) -> ([u8; 8], usize) {
+        // SplitMix64 (Steele, Lea and Flood 2014), which can be entered at any place.
+        let index = self.position / 8 + 1;
+        let mut z = self.seed.wrapping_add(index.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)).to_le_bytes(), (self.position % 8) as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_it_is_cut_does_not_matter() {
+        let mut whole = [0; 64];
+        Pattern::new(3).fill(&mut whole);
+        let mut pieces = [0; 64];
+        let mut pattern = Pattern::new(3);
+        for piece in pieces.chunks_mut(5) {
+            pattern.fill(piece);
+        }
+        assert_eq!(whole, pieces);
+        assert_eq!(pattern.position(), 64);
+    }
+
+    #[test]
+    fn a_byte_too_few_is_found() {
+        let mut bytes = [0; 64];
+        Pattern::new(3).fill(&mut bytes);
+        let mut short = bytes.to_vec();
+        short.remove(20);
+        assert!(Pattern::new(3).check(&short).is_err_and(|at| (20..24).contains(&at)));
+    }
+}

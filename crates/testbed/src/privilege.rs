@@ -1,0 +1,177 @@
+//! What this process may do, and how it gets to.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::Path;
+
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::stat::{Mode, SFlag, makedev, mknod};
+use nix::unistd::{getegid, geteuid};
+
+use crate::{Namespace, TestbedError};
+
+const TUN_NODE: &str = "/dev/net/tun";
+
+/// Set to `1` where a test that cannot have its namespace shall fail instead of being skipped.
+const REQUIRE: &str = "AIRTCP_REQUIRE_NETNS";
+
+// capabilities(7).
+const CAP_NET_ADMIN: u64 = 1 << 12;
+const CAP_SYS_ADMIN: u64 = 1 << 21;
+
+/// Whether namespaces with TUN devices are to be had: makes one, and tries.
+///
+/// # Errors
+/// [`TestbedError::Unavailable`], with the reason and what to do.
+pub fn requirements() -> Result<(), TestbedError> {
+    let namespace = Namespace::new()?;
+    namespace.run(open_tun_node).map_err(|error| TestbedError::Unavailable {
+        reason: format!(
+            "{TUN_NODE} cannot be opened ({error}); type `sudo modprobe tun` if it is missing, \
+             `sudo chmod 666 {TUN_NODE}` or run as root if it is forbidden"
+        ),
+    })?;
+    Ok(())
+}
+
+/// For a test: gives what was made, or says loudly why the test is skipped and gives nothing.
+///
+/// # Panics
+/// When nothing was made though it could have been (every error but
+/// [`TestbedError::Unavailable`]), or when the environment has `AIRTCP_REQUIRE_NETNS=1`.
+///
+/// ```no_run
+/// let Some(()) = airtcp_testbed::or_skip(airtcp_testbed::requirements()) else { return };
+/// ```
+#[track_caller]
+pub fn or_skip<T>(made: Result<T, TestbedError>) -> Option<T> {
+    let required = std::env::var_os(REQUIRE).is_some_and(|value| value == "1");
+    skip_unless(required, made)
+}
+
+#[track_caller]
+fn skip_unless<T>(required: bool, made: Result<T, TestbedError>) -> Option<T> {
+    match made {
+        Ok(made) => Some(made),
+        Err(error @ TestbedError::Unavailable { .. }) if !required => {
+            let test = std::thread::current().name().unwrap_or("a test").to_owned();
+            eprintln!("SKIPPED {test}: {error} ({REQUIRE}=1 makes this a failure)");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Makes this process root in a user namespace of its own, unless it may make network namespaces
+/// as it is.
+///
+/// Call it first thing in `main`, before any thread or runtime starts. Afterwards the process sees
+/// itself as root; files it makes belong to the user it was started by.
+///
+/// # Errors
+/// [`TestbedError::Unavailable`] when the system forbids user namespaces, or when threads run.
+pub fn enter_user_namespace_if_needed() -> Result<(), TestbedError> {
+    if has_capabilities(CAP_NET_ADMIN | CAP_SYS_ADMIN) {
+        return Ok(());
+    }
+    let (uid, gid) = (geteuid(), getegid());
+    unshare(CloneFlags::CLONE_NEWUSER).map_err(|errno| TestbedError::Unavailable {
+        reason: format!(
+            "this user may not make a user namespace ({errno}); run as root, or allow it: \
+             `sudo sysctl -w kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000` \
+             (Ubuntu: `kernel.apparmor_restrict_unprivileged_userns=0`); threads must not run yet"
+        ),
+    })?;
+    // user_namespaces(7): without CAP_SETGID outside, groups can be mapped only once setgroups is
+    // given up.
+    let maps = [
+        ("/proc/self/setgroups", "deny".to_owned()),
+        ("/proc/self/uid_map", format!("0 {uid} 1")),
+        ("/proc/self/gid_map", format!("0 {gid} 1")),
+    ];
+    for (path, value) in maps {
+        fs::write(path, value).map_err(TestbedError::refused(format!("writing {path}")))?;
+    }
+    Ok(())
+}
+
+/// Why a network namespace was refused.
+pub(crate) fn why_no_namespace(error: io::Error) -> String {
+    let kind = error.kind();
+    if kind == io::ErrorKind::PermissionDenied {
+        format!(
+            "this process may not make a network namespace ({error}); run as root (in a \
+             container: with the capabilities SYS_ADMIN and NET_ADMIN)"
+        )
+    } else {
+        format!("a network namespace was refused ({error})")
+    }
+}
+
+/// Where the TUN node is missing or forbidden, tries to give the calling thread one of its own, in
+/// a mount namespace that ends with it. What fails here shows when the device is opened.
+pub(crate) fn make_tun_node_usable() {
+    if open_tun_node().is_ok() {
+        return;
+    }
+    let _ = private_tun_node();
+}
+
+fn private_tun_node() -> nix::Result<()> {
+    let parent = Path::new("/dev/net");
+    unshare(CloneFlags::CLONE_NEWNS)?;
+    // From here on nothing spreads to, or is seen in, the mount namespace outside.
+    mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None::<&str>)?;
+    if !parent.is_dir() {
+        // /dev may be read-only or shared: only a new one on top is ours to write to.
+        return Err(nix::errno::Errno::ENOENT);
+    }
+    mount(Some("tmpfs"), parent, Some("tmpfs"), MsFlags::empty(), Some("mode=755"))?;
+    mknod(TUN_NODE, SFlag::S_IFCHR, Mode::from_bits_truncate(0o666), makedev(10, 200))
+}
+
+fn open_tun_node() -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).open(TUN_NODE)
+}
+
+fn has_capabilities(wanted: u64) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let effective = effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
+    effective.is_some_and(|bits| bits & wanted == wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unavailable() -> Result<(), TestbedError> {
+        Err(TestbedError::Unavailable { reason: "no TUN".to_owned() })
+    }
+
+    #[test]
+    fn what_is_unavailable_skips() {
+        assert_eq!(skip_unless(false, unavailable()), None);
+        assert_eq!(skip_unless(true, Ok(3)), Some(3));
+    }
+
+    #[test]
+    #[should_panic(expected = "no TUN")]
+    fn what_is_required_fails() {
+        skip_unless(true, unavailable());
+    }
+
+    #[test]
+    #[should_panic(expected = "no interface tun0")]
+    fn a_mistake_never_skips() {
+        let error = TestbedError::NoInterface { name: "tun0".to_owned() };
+        skip_unless::<()>(false, Err(error));
+    }
+
+    #[test]
+    fn a_refusal_says_what_to_do() {
+        let reason = why_no_namespace(io::ErrorKind::PermissionDenied.into());
+        assert!(reason.contains("run as root"), "{reason}");
+    }
+}
