@@ -393,7 +393,7 @@ mod tests {
         #[test]
         fn what_is_written_is_read(options in options()) {
             let bytes = encoded(&options);
-            prop_assert!(bytes.len() <= MAX_LEN && bytes.len() % 4 == 0);
+            prop_assert!(bytes.len() <= MAX_LEN && bytes.len().is_multiple_of(4));
             let read = TcpOptions::parse(&bytes).unwrap();
             let kept = options.sack.len().min(options.sack_room());
             let sack = options.sack.as_slice()[..kept].iter().copied().collect();
