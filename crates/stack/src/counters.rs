@@ -1,0 +1,220 @@
+//! What the stack counts, under the names that `nstat` shows.
+
+macro_rules! counters {
+    ($($(#[doc = $doc:literal])+ $field:ident: $name:literal,)+) => {
+        /// What a host has counted since it was made.
+        ///
+        /// Fields are `nstat`'s names in snake case. TCP and UDP counters count both IP versions, as
+        /// the kernel's TCP counters do.
+        #[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize)]
+        #[non_exhaustive]
+        pub struct Counters {
+            $($(#[doc = $doc])+ #[serde(rename = $name)] pub $field: u64,)+
+        }
+
+        impl Counters {
+            /// Every counter's name, as `nstat` spells it, and its value, in a fixed order.
+            pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$(($name, self.$field),)+].into_iter()
+            }
+        }
+    };
+}
+
+counters! {
+    /// IPv4 packets that arrived.
+    ip_in_receives: "IpInReceives",
+    /// IPv4 packets dropped for their header: version, lengths, checksum.
+    ip_in_hdr_errors: "IpInHdrErrors",
+    /// IPv4 packets dropped for an address: not for this host, or a source that no host may have.
+    ip_in_addr_errors: "IpInAddrErrors",
+    /// IPv4 packets of a protocol that the host does not speak.
+    ip_in_unknown_protos: "IpInUnknownProtos",
+    /// IPv4 packets given to a protocol.
+    ip_in_delivers: "IpInDelivers",
+    /// IPv4 packets sent.
+    ip_out_requests: "IpOutRequests",
+    /// IPv4 fragments that arrived.
+    ip_reasm_reqds: "IpReasmReqds",
+    /// IPv4 fragments dropped.
+    ip_reasm_fails: "IpReasmFails",
+    /// IPv4 packets shorter than their header says.
+    ip_ext_in_truncated_pkts: "IpExtInTruncatedPkts",
+    /// IPv4 headers with a bad checksum.
+    ip_ext_in_csum_errors: "IpExtInCsumErrors",
+    /// IPv4 multicast and broadcast packets that arrived; the host listens to none.
+    ip_ext_in_mcast_pkts: "IpExtInMcastPkts",
+    /// IPv6 packets that arrived.
+    ip6_in_receives: "Ip6InReceives",
+    /// IPv6 packets dropped for their header.
+    ip6_in_hdr_errors: "Ip6InHdrErrors",
+    /// IPv6 packets dropped for an address.
+    ip6_in_addr_errors: "Ip6InAddrErrors",
+    /// IPv6 packets of a protocol that the host does not speak.
+    ip6_in_unknown_protos: "Ip6InUnknownProtos",
+    /// IPv6 packets shorter than their header says.
+    ip6_in_truncated_pkts: "Ip6InTruncatedPkts",
+    /// IPv6 multicast packets that arrived; the host listens to none.
+    ip6_in_mcast_pkts: "Ip6InMcastPkts",
+    /// IPv6 packets given to a protocol.
+    ip6_in_delivers: "Ip6InDelivers",
+    /// IPv6 packets sent.
+    ip6_out_requests: "Ip6OutRequests",
+    /// IPv6 fragments that arrived.
+    ip6_reasm_reqds: "Ip6ReasmReqds",
+    /// IPv6 fragments dropped.
+    ip6_reasm_fails: "Ip6ReasmFails",
+
+    /// ICMP messages that arrived.
+    icmp_in_msgs: "IcmpInMsgs",
+    /// ICMP messages that could not be read.
+    icmp_in_errors: "IcmpInErrors",
+    /// ICMP messages with a bad checksum.
+    icmp_in_csum_errors: "IcmpInCsumErrors",
+    /// ICMP Destination Unreachable that arrived.
+    icmp_in_dest_unreachs: "IcmpInDestUnreachs",
+    /// ICMP Echo that arrived.
+    icmp_in_echos: "IcmpInEchos",
+    /// ICMP Echo Reply that arrived.
+    icmp_in_echo_reps: "IcmpInEchoReps",
+    /// ICMP messages sent.
+    icmp_out_msgs: "IcmpOutMsgs",
+    /// ICMP Destination Unreachable sent.
+    icmp_out_dest_unreachs: "IcmpOutDestUnreachs",
+    /// ICMP Echo Reply sent.
+    icmp_out_echo_reps: "IcmpOutEchoReps",
+    /// ICMP errors not sent because too many were due at once.
+    icmp_out_rate_limit_host: "IcmpOutRateLimitHost",
+    /// ICMPv6 messages that arrived.
+    icmp6_in_msgs: "Icmp6InMsgs",
+    /// ICMPv6 messages that could not be read.
+    icmp6_in_errors: "Icmp6InErrors",
+    /// ICMPv6 messages with a bad checksum.
+    icmp6_in_csum_errors: "Icmp6InCsumErrors",
+    /// ICMPv6 Destination Unreachable that arrived.
+    icmp6_in_dest_unreachs: "Icmp6InDestUnreachs",
+    /// ICMPv6 Echo Request that arrived.
+    icmp6_in_echos: "Icmp6InEchos",
+    /// ICMPv6 Echo Reply that arrived.
+    icmp6_in_echo_replies: "Icmp6InEchoReplies",
+    /// ICMPv6 messages sent.
+    icmp6_out_msgs: "Icmp6OutMsgs",
+    /// ICMPv6 Destination Unreachable sent.
+    icmp6_out_dest_unreachs: "Icmp6OutDestUnreachs",
+    /// ICMPv6 Parameter Problem sent.
+    icmp6_out_parm_problems: "Icmp6OutParmProblems",
+    /// ICMPv6 Echo Reply sent.
+    icmp6_out_echo_replies: "Icmp6OutEchoReplies",
+    /// ICMPv6 errors not sent because too many were due at once.
+    icmp6_out_rate_limit_host: "Icmp6OutRateLimitHost",
+
+    /// UDP datagrams put on a socket's queue.
+    udp_in_datagrams: "UdpInDatagrams",
+    /// UDP datagrams to a port that nobody has.
+    udp_no_ports: "UdpNoPorts",
+    /// UDP datagrams dropped for any other reason.
+    udp_in_errors: "UdpInErrors",
+    /// UDP datagrams sent.
+    udp_out_datagrams: "UdpOutDatagrams",
+    /// UDP datagrams dropped because the socket's queue was full.
+    udp_rcvbuf_errors: "UdpRcvbufErrors",
+    /// UDP datagrams with a bad checksum.
+    udp_in_csum_errors: "UdpInCsumErrors",
+
+    /// Connections opened from here.
+    tcp_active_opens: "TcpActiveOpens",
+    /// Connections opened by a peer.
+    tcp_passive_opens: "TcpPassiveOpens",
+    /// Connections that ended in SYN-SENT or SYN-RECEIVED.
+    tcp_attempt_fails: "TcpAttemptFails",
+    /// Connections reset in ESTABLISHED or CLOSE-WAIT.
+    tcp_estab_resets: "TcpEstabResets",
+    /// Connections now in ESTABLISHED or CLOSE-WAIT.
+    tcp_curr_estab: "TcpCurrEstab",
+    /// Segments that arrived, bad ones too.
+    tcp_in_segs: "TcpInSegs",
+    /// Segments sent, without those that only repeat data.
+    tcp_out_segs: "TcpOutSegs",
+    /// Segments sent again.
+    tcp_retrans_segs: "TcpRetransSegs",
+    /// Segments that could not be read.
+    tcp_in_errs: "TcpInErrs",
+    /// RSTs sent.
+    tcp_out_rsts: "TcpOutRsts",
+    /// Segments with a bad checksum.
+    tcp_in_csum_errors: "TcpInCsumErrors",
+    /// SYNs dropped because the listener's backlog was full.
+    tcp_ext_listen_overflows: "TcpExtListenOverflows",
+    /// SYNs dropped for any reason.
+    tcp_ext_listen_drops: "TcpExtListenDrops",
+    /// SYNs dropped because the host's memory was used up.
+    tcp_ext_memory_pressures: "TcpExtTCPMemoryPressures",
+    /// Connections that ended because the host had no memory.
+    tcp_ext_abort_on_memory: "TcpExtTCPAbortOnMemory",
+    /// Connections whose TIME-WAIT ended.
+    tcp_ext_tw: "TcpExtTW",
+    /// Connections in TIME-WAIT replaced by a new one.
+    tcp_ext_tw_recycled: "TcpExtTWRecycled",
+    /// Segments refused by their timestamp (PAWS).
+    tcp_ext_paws_estab: "TcpExtPAWSEstab",
+    /// Delayed ACKs sent by their timer.
+    tcp_ext_delayed_acks: "TcpExtDelayedACKs",
+    /// Segments that were wholly old: our ACK was lost or late.
+    tcp_ext_delayed_ack_lost: "TcpExtDelayedACKLost",
+    /// ACKs that carried no data.
+    tcp_ext_pure_acks: "TcpExtTCPPureAcks",
+    /// Retransmission time-outs.
+    tcp_ext_timeouts: "TcpExtTCPTimeouts",
+    /// Fast retransmissions.
+    tcp_ext_fast_retrans: "TcpExtTCPFastRetrans",
+    /// SYN or SYN-ACK retransmissions.
+    tcp_ext_syn_retrans: "TcpExtTCPSynRetrans",
+    /// Reductions taken back.
+    tcp_ext_full_undo: "TcpExtTCPFullUndo",
+    /// DSACKs sent for data below the cumulative ACK.
+    tcp_ext_dsack_old_sent: "TcpExtTCPDSACKOldSent",
+    /// DSACKs sent for data above it.
+    tcp_ext_dsack_ofo_sent: "TcpExtTCPDSACKOfoSent",
+    /// DSACKs received.
+    tcp_ext_dsack_recv: "TcpExtTCPDSACKRecv",
+    /// SACK blocks that lied and were ignored.
+    tcp_ext_sack_discard: "TcpExtTCPSACKDiscard",
+    /// Segments queued out of order.
+    tcp_ext_ofo_queue: "TcpExtTCPOFOQueue",
+    /// Segments dropped because there was no room to queue them.
+    tcp_ext_ofo_drop: "TcpExtTCPOFODrop",
+    /// Data that came against a closed window.
+    tcp_ext_zero_window_drop: "TcpExtTCPZeroWindowDrop",
+    /// How often the offered window closed.
+    tcp_ext_to_zero_window_adv: "TcpExtTCPToZeroWindowAdv",
+    /// How often the offered window opened again.
+    tcp_ext_from_zero_window_adv: "TcpExtTCPFromZeroWindowAdv",
+    /// Window probes sent.
+    tcp_ext_win_probe: "TcpExtTCPWinProbe",
+    /// Challenge ACKs sent (RFC 5961).
+    tcp_ext_challenge_ack: "TcpExtTCPChallengeACK",
+    /// SYNs in a synchronised state (RFC 5961 section 4).
+    tcp_ext_syn_challenge: "TcpExtTCPSYNChallenge",
+    /// Connections aborted because data came after the application let go.
+    tcp_ext_abort_on_data: "TcpExtTCPAbortOnData",
+    /// Connections aborted because the application let go with data unread.
+    tcp_ext_abort_on_close: "TcpExtTCPAbortOnClose",
+    /// Connections given up after too many time-outs.
+    tcp_ext_abort_on_timeout: "TcpExtTCPAbortOnTimeout",
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_values_are_the_fields() {
+        let counters = Counters { tcp_in_segs: 7, ..Default::default() };
+        let names: BTreeSet<_> = counters.iter().map(|(name, _)| name).collect();
+        assert_eq!(names.len(), counters.iter().count());
+        let seven: Vec<_> = counters.iter().filter(|(_, value)| *value == 7).collect();
+        assert_eq!(seven, [("TcpInSegs", 7)]);
+    }
+}

@@ -1,0 +1,146 @@
+//! TCP segments to their connections, or to whoever answers for those that have none.
+
+use std::net::SocketAddr;
+
+use airtcp_types::checksum::verify_transport;
+use airtcp_types::options::TcpOptions;
+use airtcp_types::{ByteCount, FlowId, Instant, SeqNumber};
+
+use crate::tcp::{Connection, State};
+use crate::wire::ip::{self, Datagram};
+use crate::wire::tcp::{self, Flags, Header, Segment};
+
+use super::{Host, Kind, Owner, Socket, SocketId, TcpSocket, bound};
+
+impl Host {
+    pub(super) fn on_tcp(&mut self, now: Instant, datagram: &Datagram<'_>, verify: bool) {
+        self.counters.tcp_in_segs += 1;
+        let (src, dst, bytes) = (datagram.src, datagram.dst, datagram.payload);
+        let Ok((src_port, dst_port, segment)) = tcp::parse(bytes) else {
+            self.counters.tcp_in_errs += 1;
+            return;
+        };
+        if verify && !verify_transport(src, dst, ip::TCP, bytes) {
+            self.counters.tcp_in_csum_errors += 1;
+            self.counters.tcp_in_errs += 1;
+            return;
+        }
+        let flow = FlowId {
+            local: SocketAddr::new(dst, dst_port),
+            remote: SocketAddr::new(src, src_port),
+        };
+        if let Some(id) = self.connection_for(&flow, &segment) {
+            let pressure = self.is_out_of_memory();
+            let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(id) else {
+                return;
+            };
+            tcp.connection.set_memory_pressure(pressure);
+            tcp.connection.on_segment(now, &segment, &mut self.counters);
+            self.touch(now, id);
+        } else if let Some(listener) = bound(&self.listeners, flow.local) {
+            self.on_listen(now, listener, flow, &segment);
+        } else {
+            self.refuse(&flow, &segment);
+        }
+    }
+
+    /// The connection that a segment belongs to. One that has ended, or that waits in TIME-WAIT and
+    /// makes room for this SYN, is no longer in the way.
+    fn connection_for(&mut self, flow: &FlowId, segment: &Segment<'_>) -> Option<SocketId> {
+        let &id = self.flows.get(flow)?;
+        let listened_to = bound(&self.listeners, flow.local).is_some();
+        let tcp = self.tcp_socket(id)?;
+        let replaced = listened_to
+            && tcp.connection.state() == State::TimeWait
+            && tcp.connection.may_be_replaced(segment);
+        if !replaced && tcp.connection.state() != State::Closed {
+            return Some(id);
+        }
+        let forgotten = tcp.owner == Owner::Nobody;
+        self.flows.remove(flow);
+        if replaced {
+            self.counters.tcp_ext_tw_recycled += 1;
+            if forgotten {
+                self.remove(id);
+            }
+        }
+        None
+    }
+
+    /// RFC 9293 section 3.10.7.2: what arrives in LISTEN.
+    fn on_listen(&mut self, now: Instant, id: SocketId, flow: FlowId, segment: &Segment<'_>) {
+        let flags = segment.flags;
+        if flags.rst {
+            return;
+        }
+        if flags.ack {
+            self.refuse(&flow, segment);
+            return;
+        }
+        // As Linux: a SYN that is also a FIN is no SYN of an honest peer.
+        if !flags.syn || flags.fin {
+            return;
+        }
+        let starved = self.is_out_of_memory();
+        let Some(Socket { kind: Kind::Listener(listener), .. }) = self.sockets.get_mut(id) else {
+            return;
+        };
+        if listener.is_full() || starved {
+            self.counters.tcp_ext_listen_drops += 1;
+            match starved {
+                true => self.counters.tcp_ext_memory_pressures += 1,
+                false => self.counters.tcp_ext_listen_overflows += 1,
+            }
+            return;
+        }
+        let isn = self.secret.isn(now, &flow);
+        let ts_offset = self.secret.timestamp_offset(&flow);
+        let connection = Connection::accept(now, flow, isn, ts_offset, &self.config.tcp, segment);
+        self.counters.tcp_passive_opens += 1;
+        let child = self.adopt(connection, Owner::HalfOpen(id));
+        if let Some(Socket { kind: Kind::Listener(listener), .. }) = self.sockets.get_mut(id) {
+            listener.half_open.insert(child);
+        }
+        self.touch(now, child);
+    }
+
+    /// Takes a new connection into the host's care.
+    pub(super) fn adopt(&mut self, connection: Connection, owner: Owner) -> SocketId {
+        let flow = connection.flow();
+        let tcp = TcpSocket {
+            connection,
+            owner,
+            dirty: false,
+            armed: None,
+            held: ByteCount::ZERO,
+            established: false,
+        };
+        let id = self.sockets.insert(Socket::new(Kind::Tcp(Box::new(tcp))));
+        self.flows.insert(flow, id);
+        id
+    }
+
+    /// RFC 9293 section 3.10.7.1: the RST that a segment without a connection gets.
+    fn refuse(&mut self, flow: &FlowId, segment: &Segment<'_>) {
+        if segment.flags.rst {
+            return;
+        }
+        let (seq, ack) = if segment.flags.ack {
+            (segment.ack, None)
+        } else {
+            (SeqNumber(0), Some(segment.seq + segment.len()))
+        };
+        let header = Header {
+            seq,
+            ack,
+            flags: Flags { rst: true, ..Flags::default() },
+            window: 0,
+            options: TcpOptions::default(),
+        };
+        let packet = tcp::emit(flow, self.config.hop_limit, &header, 0, |_| {});
+        if self.queue(packet) {
+            self.counters.tcp_out_segs += 1;
+            self.counters.tcp_out_rsts += 1;
+        }
+    }
+}

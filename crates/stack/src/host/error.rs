@@ -1,0 +1,46 @@
+//! What a host refuses its applications.
+
+use std::net::{IpAddr, SocketAddr};
+
+use crate::tcp::TcpError;
+
+/// Why a socket call cannot be served.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HostError {
+    /// The socket was closed.
+    #[error("the socket is closed")]
+    Stale,
+    /// The call is for another kind of socket.
+    #[error("the call is for another kind of socket")]
+    WrongKind,
+    /// Another socket has the address.
+    #[error("address {0} is in use")]
+    AddressInUse(SocketAddr),
+    /// The address is not one of the host's.
+    #[error("{0} is not an address of this host")]
+    NotLocal(IpAddr),
+    /// No port is left.
+    #[error("no free port is left")]
+    NoPorts,
+    /// The host has no address to reach it from, or it is no other host's address.
+    #[error("{0} cannot be reached from here")]
+    Unroutable(SocketAddr),
+    /// The host's memory limit is reached.
+    #[error("the host's memory limit is reached")]
+    NoMemory,
+    /// Packets wait to leave; try again once they have.
+    #[error("not ready")]
+    WouldBlock,
+    /// The datagram is too long for one packet.
+    #[error("a datagram of {len} bytes; at most {max} fit")]
+    MessageSize {
+        /// Its length (bytes).
+        len: usize,
+        /// What fits (bytes).
+        max: usize,
+    },
+    /// The connection refuses.
+    #[error(transparent)]
+    Tcp(#[from] TcpError),
+}

@@ -1,0 +1,178 @@
+//! ICMP and ICMPv6: what is answered, what is told to connections, what is complained about.
+
+use airtcp_types::{Instant, Packet};
+
+use crate::tcp::Unreachable;
+use crate::wire::ParseError;
+use crate::wire::icmp::{self, Complaint, Message, Reason};
+use crate::wire::ip::{self, Datagram};
+
+use super::Host;
+
+/// Errors that may be sent in a row, and the time after which one more may (Linux's
+/// `icmp_msgs_burst` and `icmp_msgs_per_sec`; RFC 4443 section 2.4 (f) asks for a limit).
+const BURST: u64 = 50;
+const NANOS_PER_ERROR: u64 = 1_000_000;
+
+/// How many more errors may be sent.
+#[derive(Debug, Default)]
+pub(super) struct Allowance {
+    /// The time that sent errors have used up and that has not passed since, in nanoseconds.
+    debt: u64,
+    /// When that was reckoned.
+    at: Instant,
+}
+
+impl Allowance {
+    fn take(&mut self, now: Instant) -> bool {
+        let passed = now.as_nanos().saturating_sub(self.at.as_nanos());
+        self.debt = self.debt.saturating_sub(passed);
+        self.at = now;
+        let allowed = self.debt + NANOS_PER_ERROR <= BURST * NANOS_PER_ERROR;
+        if allowed {
+            self.debt += NANOS_PER_ERROR;
+        }
+        allowed
+    }
+}
+
+impl Host {
+    pub(super) fn on_icmp(&mut self, now: Instant, datagram: &Datagram<'_>) {
+        self.counters.icmp_in_msgs += 1;
+        match icmp::parse_v4(datagram.payload) {
+            Ok(message) => {
+                match message {
+                    Message::Echo(_) => self.counters.icmp_in_echos += 1,
+                    Message::EchoReply => self.counters.icmp_in_echo_reps += 1,
+                    Message::Error { .. } => self.counters.icmp_in_dest_unreachs += 1,
+                    Message::Other => {}
+                }
+                if self.on_message(now, datagram, message) {
+                    self.counters.icmp_out_msgs += 1;
+                    self.counters.icmp_out_echo_reps += 1;
+                }
+            }
+            Err(error) => {
+                self.counters.icmp_in_errors += 1;
+                self.counters.icmp_in_csum_errors += u64::from(error == ParseError::Checksum);
+            }
+        }
+    }
+
+    pub(super) fn on_icmpv6(&mut self, now: Instant, datagram: &Datagram<'_>) {
+        self.counters.icmp6_in_msgs += 1;
+        match icmp::parse_v6(datagram.src, datagram.dst, datagram.payload) {
+            Ok(message) => {
+                match message {
+                    Message::Echo(_) => self.counters.icmp6_in_echos += 1,
+                    Message::EchoReply => self.counters.icmp6_in_echo_replies += 1,
+                    Message::Error { .. } => self.counters.icmp6_in_dest_unreachs += 1,
+                    Message::Other => {}
+                }
+                if self.on_message(now, datagram, message) {
+                    self.counters.icmp6_out_msgs += 1;
+                    self.counters.icmp6_out_echo_replies += 1;
+                }
+            }
+            Err(error) => {
+                self.counters.icmp6_in_errors += 1;
+                self.counters.icmp6_in_csum_errors += u64::from(error == ParseError::Checksum);
+            }
+        }
+    }
+
+    /// Works a message; true if it was answered.
+    fn on_message(&mut self, now: Instant, datagram: &Datagram<'_>, message: Message<'_>) -> bool {
+        match message {
+            Message::Echo(echoed) => {
+                let hop_limit = self.config.hop_limit;
+                let reply = icmp::emit_echo_reply(datagram.dst, datagram.src, hop_limit, echoed);
+                return self.queue(reply);
+            }
+            Message::Error { reason, quoted } => self.on_error(now, reason, quoted),
+            Message::EchoReply | Message::Other => {}
+        }
+        false
+    }
+
+    /// Tells a connection that the network complained of it. What an error says is believed only if
+    /// it quotes a segment that is outstanding, which the connection checks.
+    fn on_error(&mut self, now: Instant, reason: Reason, quoted: &[u8]) {
+        let error = match reason {
+            Reason::Network => Unreachable::Network,
+            Reason::Host => Unreachable::Host,
+            Reason::Prohibited => Unreachable::Prohibited,
+            Reason::Protocol => Unreachable::Protocol,
+            Reason::Port => Unreachable::Port,
+            // Path MTU discovery is not done, and a parameter problem says nothing about a path.
+            Reason::TooBig(_) | Reason::Parameter => return,
+        };
+        let Some(quote) = icmp::parse_quote(quoted) else { return };
+        if quote.protocol != ip::TCP {
+            return;
+        }
+        let Some(&id) = self.flows.get(&quote.flow) else { return };
+        if let Some(tcp) = self.tcp_socket(id) {
+            tcp.connection.on_unreachable(now, error, quote.seq);
+            self.touch(now, id);
+        }
+    }
+
+    /// Tells the sender of a packet what is wrong with it, unless too many were told already.
+    ///
+    /// Callers have seen that the packet is no ICMP message, no fragment, and from one host to this
+    /// one alone (RFC 1122 section 3.2.2, RFC 4443 section 2.4 (e)).
+    pub(super) fn complain(
+        &mut self,
+        now: Instant,
+        datagram: &Datagram<'_>,
+        complaint: Complaint,
+        packet: &Packet,
+    ) {
+        let v4 = datagram.dst.is_ipv4();
+        if !self.icmp_errors.take(now) {
+            match v4 {
+                true => self.counters.icmp_out_rate_limit_host += 1,
+                false => self.counters.icmp6_out_rate_limit_host += 1,
+            }
+            return;
+        }
+        let (src, dst) = (datagram.dst, datagram.src);
+        let error = icmp::emit_error(src, dst, self.config.hop_limit, complaint, &packet.data);
+        if !self.queue(error) {
+            return;
+        }
+        match (v4, complaint) {
+            (true, _) => {
+                self.counters.icmp_out_msgs += 1;
+                self.counters.icmp_out_dest_unreachs += 1;
+            }
+            (false, Complaint::Port) => {
+                self.counters.icmp6_out_msgs += 1;
+                self.counters.icmp6_out_dest_unreachs += 1;
+            }
+            (false, Complaint::Protocol { .. }) => {
+                self.counters.icmp6_out_msgs += 1;
+                self.counters.icmp6_out_parm_problems += 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn errors_come_in_bursts_and_then_at_a_rate() {
+        for start in [Instant::ZERO, Instant::from_millis(5_000)] {
+            let mut allowance = Allowance::default();
+            let burst = (0..1_000).filter(|_| allowance.take(start)).count();
+            assert_eq!(burst, BURST as usize);
+            let later = start + Duration::from_millis(10);
+            assert_eq!((0..1_000).filter(|_| allowance.take(later)).count(), 10);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The IP layer of what arrives: lengths, header checksums, addresses, protocols.
+
+use std::net::IpAddr;
+
+use airtcp_types::{Checksum, Instant, Packet};
+
+use crate::wire::ParseError;
+use crate::wire::icmp::Complaint;
+use crate::wire::ip::{self, Datagram};
+
+use super::Host;
+
+impl Host {
+    pub(super) fn on_packet(&mut self, now: Instant, packet: &Packet) {
+        let v6 = packet.data.first().is_some_and(|first| first >> 4 == 6);
+        match v6 {
+            true => self.counters.ip6_in_receives += 1,
+            false => self.counters.ip_in_receives += 1,
+        }
+        match ip::parse(&packet.data) {
+            Ok(datagram) => self.on_datagram(now, &datagram, packet),
+            Err(error) => self.count_bad(v6, error),
+        }
+    }
+
+    fn count_bad(&mut self, v6: bool, error: ParseError) {
+        let counters = &mut self.counters;
+        match (error, v6) {
+            (ParseError::Truncated, true) => counters.ip6_in_truncated_pkts += 1,
+            (ParseError::Truncated, false) => counters.ip_ext_in_truncated_pkts += 1,
+            (ParseError::Fragment, true) => {
+                counters.ip6_reasm_reqds += 1;
+                counters.ip6_reasm_fails += 1;
+            }
+            (ParseError::Fragment, false) => {
+                counters.ip_reasm_reqds += 1;
+                counters.ip_reasm_fails += 1;
+            }
+            (ParseError::HeaderChecksum, _) => {
+                counters.ip_ext_in_csum_errors += 1;
+                counters.ip_in_hdr_errors += 1;
+            }
+            (_, true) => counters.ip6_in_hdr_errors += 1,
+            (_, false) => counters.ip_in_hdr_errors += 1,
+        }
+    }
+
+    fn on_datagram(&mut self, now: Instant, datagram: &Datagram<'_>, packet: &Packet) {
+        if !self.is_for_us(datagram.src, datagram.dst) {
+            return;
+        }
+        let v4 = datagram.dst.is_ipv4();
+        // A super-segment is one big packet here. Its checksum, like that of any packet from a local
+        // sender or a device that vouches for it, is not looked at.
+        let verify = packet.checksum == Checksum::Full;
+        match (datagram.protocol, v4) {
+            (ip::TCP, _) => self.on_tcp(now, datagram, verify),
+            (ip::UDP, _) => self.on_udp(now, datagram, verify, packet),
+            (ip::ICMP, true) => self.on_icmp(now, datagram),
+            (ip::ICMPV6, false) => self.on_icmpv6(now, datagram),
+            (protocol, v4) => {
+                match v4 {
+                    true => self.counters.ip_in_unknown_protos += 1,
+                    false => self.counters.ip6_in_unknown_protos += 1,
+                }
+                if v4 || protocol != ip::NO_NEXT_HEADER {
+                    let pointer = datagram.pointer;
+                    self.complain(now, datagram, Complaint::Protocol { pointer }, packet);
+                }
+                return;
+            }
+        }
+        match v4 {
+            true => self.counters.ip_in_delivers += 1,
+            false => self.counters.ip6_in_delivers += 1,
+        }
+    }
+
+    /// Whether a packet goes from one other host to this one, and counts it if not.
+    fn is_for_us(&mut self, src: IpAddr, dst: IpAddr) -> bool {
+        let sound = self.config.may_be_peer(src);
+        if sound && self.config.is_own(dst) {
+            return true;
+        }
+        let to_many = dst.is_multicast() || self.config.is_broadcast(dst);
+        let counters = &mut self.counters;
+        match (to_many, dst.is_ipv4()) {
+            (true, true) => counters.ip_ext_in_mcast_pkts += 1,
+            (true, false) => counters.ip6_in_mcast_pkts += 1,
+            (false, true) => counters.ip_in_addr_errors += 1,
+            (false, false) => counters.ip6_in_addr_errors += 1,
+        }
+        false
+    }
+}

@@ -1,0 +1,90 @@
+//! Listeners: connections that peers open.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::net::SocketAddr;
+
+use airtcp_types::Instant;
+
+use crate::tcp::Readiness;
+
+use super::{Host, HostError, Kind, Owner, Socket, SocketId};
+
+/// A port that takes connections.
+#[derive(Debug)]
+pub(super) struct Listener {
+    pub(super) local: SocketAddr,
+    backlog: usize,
+    /// Connections whose handshake goes on.
+    pub(super) half_open: BTreeSet<SocketId>,
+    /// Connections that wait to be accepted, the oldest first.
+    pub(super) waiting: VecDeque<SocketId>,
+}
+
+impl Listener {
+    pub(super) fn is_full(&self) -> bool {
+        self.half_open.len() + self.waiting.len() >= self.backlog
+    }
+
+    pub(super) fn is_readable(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+}
+
+impl Host {
+    /// Takes connections to `local`. At most `backlog` of them, half-open or not yet accepted, wait
+    /// at a time; SYNs beyond that are dropped, and the peer tries again.
+    ///
+    /// `0.0.0.0` stands for every IPv4 address and `[::]` for every IPv6 address, neither for both;
+    /// a listener at the very address goes before one at all. Port zero is any free one.
+    pub fn tcp_listen(&mut self, local: SocketAddr, backlog: usize) -> Result<SocketId, HostError> {
+        let local = self.bindable(local, &self.listeners)?;
+        let backlog = backlog.clamp(1, self.config.backlog.max(1));
+        let (half_open, waiting) = (BTreeSet::new(), VecDeque::new());
+        let listener = Listener { local, backlog, half_open, waiting };
+        let id = self.sockets.insert(Socket::new(Kind::Listener(listener)));
+        self.listeners.insert(local, id);
+        self.next_port = self.next_port.wrapping_add(1);
+        Ok(id)
+    }
+
+    /// The connection that has waited longest, and its peer; `None` if none waits.
+    ///
+    /// It may have ended since: reading from it then says so.
+    pub fn tcp_accept(
+        &mut self,
+        now: Instant,
+        listener: SocketId,
+    ) -> Result<Option<(SocketId, SocketAddr)>, HostError> {
+        self.socket(listener)?;
+        let Some(Socket { kind: Kind::Listener(queue), .. }) = self.sockets.get_mut(listener)
+        else {
+            return Err(HostError::WrongKind);
+        };
+        let Some(id) = queue.waiting.pop_front() else { return Ok(None) };
+        self.tell(listener);
+        let Some(tcp) = self.tcp_socket(id) else { return Ok(None) };
+        tcp.owner = Owner::Application;
+        let remote = tcp.connection.flow().remote;
+        if let Some(socket) = self.sockets.get_mut(id) {
+            socket.told = Readiness::default();
+        }
+        self.touch(now, id);
+        Ok(Some((id, remote)))
+    }
+
+    /// Removes a listener. Connections that nobody accepted are reset.
+    pub(super) fn close_listener(&mut self, now: Instant, id: SocketId) {
+        self.untell(id);
+        let Some(Socket { kind: Kind::Listener(listener), .. }) = self.sockets.remove(id) else {
+            return;
+        };
+        self.listeners.remove(&listener.local);
+        for child in listener.half_open.into_iter().chain(listener.waiting) {
+            if let Some(tcp) = self.tcp_socket(child) {
+                tcp.owner = Owner::Nobody;
+                tcp.connection.abort(now);
+                self.touch(now, child);
+            }
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! A host: what lies between IP packets on one side and sockets on the other.
+//!
+//! ```text
+//! handle_packet  input.rs     lengths, checksums, addresses; then by protocol:
+//!                  icmp.rs    echo is answered, errors go to their connection
+//!                  udp.rs     to a socket's queue, or port unreachable
+//!                  demux.rs   by 4-tuple to a connection, by port to a listener, or RST
+//! tcp_*, udp_*   streams.rs, listener.rs, udp.rs: what applications call
+//! settle         settle.rs    after every touch: timers, readiness, memory, the end of a connection
+//! ```
+//!
+//! The host never walks all its sockets: a connection that was touched stands in a queue until it
+//! has nothing more to send, one with a deadline stands in a tree, and one that changed its
+//! readiness stands in another queue. Hash tables are only looked up, so that a run repeats exactly.
+//!
+//! Not here, because nothing needs it yet: reassembly of fragments, a route to itself, multicast,
+//! path MTU discovery.
+
+mod config;
+mod demux;
+mod error;
+mod icmp;
+mod input;
+mod listener;
+mod secret;
+mod settle;
+mod slab;
+mod streams;
+mod timers;
+mod udp;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use airtcp_types::{ByteCount, Event, FlowId, Instant, Node, Packet, PortId};
+
+use crate::counters::Counters;
+use crate::tcp::{Connection, Readiness};
+
+pub use config::{Cidr, CidrError, HostConfig};
+pub use error::HostError;
+pub use slab::SocketId;
+
+use listener::Listener;
+use secret::{Keyed, Secret};
+use slab::Slab;
+use timers::Timers;
+use udp::UdpSocket;
+
+/// Packets of the host's own (RST, ICMP, UDP) that may wait to leave.
+const MAX_WAITING: usize = 256;
+/// Events kept for an observer that does not come.
+const MAX_EVENTS: usize = 1 << 16;
+/// Ports that the host chooses from (Linux's `ip_local_port_range`).
+const FIRST_EPHEMERAL_PORT: u16 = 32_768;
+const EPHEMERAL_PORTS: u16 = 28_232;
+
+/// A host with one attachment to the network, [`PortId`] 0.
+///
+/// After any call that takes `now`, drain [`poll_transmit`](Node::poll_transmit): that is also when
+/// connections that have ended are let go. Then ask [`poll_ready`](Self::poll_ready) for the
+/// sockets that something happened to, and [`poll_timeout`](Node::poll_timeout) for the next
+/// deadline.
+///
+/// ```
+/// use airtcp_stack::host::{Host, HostConfig};
+/// use airtcp_types::{Instant, Node, PortId};
+///
+/// let now = Instant::ZERO;
+/// let mut server = Host::new(HostConfig::new(["10.0.0.1/24".parse()?]));
+/// let mut client = Host::new(HostConfig::new(["10.0.0.2/24".parse()?]));
+/// let listener = server.tcp_listen("10.0.0.1:80".parse()?, 8)?;
+/// let stream = client.tcp_connect(now, "10.0.0.1:80".parse()?, None)?;
+/// for _ in 0..3 {
+///     while let Some((_, packet)) = client.poll_transmit(now) {
+///         server.handle_packet(now, PortId(0), packet);
+///     }
+///     while let Some((_, packet)) = server.poll_transmit(now) {
+///         client.handle_packet(now, PortId(0), packet);
+///     }
+/// }
+/// assert!(client.readiness(stream)?.connected);
+/// assert!(server.tcp_accept(now, listener)?.is_some());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Host {
+    config: HostConfig,
+    secret: Secret,
+    counters: Counters,
+    sockets: Slab<Socket>,
+    flows: HashMap<FlowId, SocketId, Keyed>,
+    listeners: HashMap<SocketAddr, SocketId, Keyed>,
+    udp: HashMap<SocketAddr, SocketId, Keyed>,
+    timers: Timers,
+    /// Connections that may have something to send, each once.
+    dirty: VecDeque<SocketId>,
+    /// Sockets whose readiness changed, each once, by when they came in.
+    ready: BTreeMap<u64, SocketId>,
+    /// How many times a socket was put there.
+    told: u64,
+    /// The host's own packets.
+    waiting: VecDeque<Packet>,
+    events: VecDeque<Event>,
+    held: ByteCount,
+    /// How many ports have been chosen (RFC 6056 section 3.3.3, `next_ephemeral`).
+    next_port: u32,
+    icmp_errors: icmp::Allowance,
+}
+
+/// A socket, and what its holder knows of it.
+#[derive(Debug)]
+struct Socket {
+    kind: Kind,
+    /// The readiness that was last queued to be told.
+    told: Readiness,
+    /// Its place in the queue of those to tell, if it stands there.
+    queued: Option<u64>,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Listener(Listener),
+    Tcp(Box<TcpSocket>),
+    Udp(UdpSocket),
+}
+
+/// A connection in the host's care.
+#[derive(Debug)]
+struct TcpSocket {
+    connection: Connection,
+    owner: Owner,
+    /// Whether it stands in the queue of those that may have something to send.
+    dirty: bool,
+    /// The deadline that `timers` has for it.
+    armed: Option<Instant>,
+    /// What it holds of the host's memory.
+    held: ByteCount,
+    /// Whether `TcpCurrEstab` counts it.
+    established: bool,
+}
+
+/// Who has a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Owner {
+    /// An application has its id.
+    Application,
+    /// It is half-open at this listener.
+    HalfOpen(SocketId),
+    /// It waits at this listener to be accepted.
+    Waiting(SocketId),
+    /// The application let go; it ends on its own.
+    Nobody,
+}
+
+impl Host {
+    /// A host that has not seen a packet yet.
+    pub fn new(mut config: HostConfig) -> Self {
+        config.tcp.mtu = config.tcp.mtu.min(config.packet_limit());
+        config.tcp.hop_limit = config.hop_limit;
+        config.tcp.events |= config.events;
+        let secret = Secret::new(config.secret);
+        Self {
+            flows: HashMap::with_hasher(secret.keyed()),
+            listeners: HashMap::with_hasher(secret.keyed()),
+            udp: HashMap::with_hasher(secret.keyed()),
+            secret,
+            config,
+            counters: Counters::default(),
+            sockets: Slab::new(),
+            timers: Timers::default(),
+            dirty: VecDeque::new(),
+            ready: BTreeMap::new(),
+            told: 0,
+            waiting: VecDeque::new(),
+            events: VecDeque::new(),
+            held: ByteCount::ZERO,
+            next_port: 0,
+            icmp_errors: icmp::Allowance::default(),
+        }
+    }
+
+    /// Its settings.
+    pub const fn config(&self) -> &HostConfig {
+        &self.config
+    }
+
+    /// What it has counted.
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// What all its sockets hold, of [`HostConfig::memory`].
+    pub const fn held(&self) -> ByteCount {
+        self.held
+    }
+
+    /// The next socket whose readiness changed since it was last given, and how it stands now. Each
+    /// is given once, in the order in which they changed.
+    pub fn poll_ready(&mut self) -> Option<(SocketId, Readiness)> {
+        let (_, id) = self.ready.pop_first()?;
+        let socket = self.sockets.get_mut(id)?;
+        socket.queued = None;
+        Some((id, socket.readiness()))
+    }
+
+    /// What can be done with a socket now.
+    ///
+    /// A listener is readable when a connection waits to be accepted, a UDP socket when a datagram
+    /// waits.
+    pub fn readiness(&self, socket: SocketId) -> Result<Readiness, HostError> {
+        self.socket(socket).map(Socket::readiness)
+    }
+
+    /// The address at this end of a socket.
+    pub fn local_addr(&self, socket: SocketId) -> Result<SocketAddr, HostError> {
+        Ok(match &self.socket(socket)?.kind {
+            Kind::Listener(listener) => listener.local,
+            Kind::Tcp(tcp) => tcp.connection.flow().local,
+            Kind::Udp(udp) => udp.local,
+        })
+    }
+
+    fn socket(&self, id: SocketId) -> Result<&Socket, HostError> {
+        self.sockets.get(id).filter(|socket| socket.has_holder()).ok_or(HostError::Stale)
+    }
+
+    /// Checks that `local` can be bound, and chooses its port if that is zero.
+    fn bindable(
+        &self,
+        local: SocketAddr,
+        taken: &HashMap<SocketAddr, SocketId, Keyed>,
+    ) -> Result<SocketAddr, HostError> {
+        if !local.ip().is_unspecified() && !self.config.is_own(local.ip()) {
+            return Err(HostError::NotLocal(local.ip()));
+        }
+        if local.port() != 0 {
+            let in_use = taken.contains_key(&local);
+            return if in_use { Err(HostError::AddressInUse(local)) } else { Ok(local) };
+        }
+        self.ephemeral_ports(self.secret.port_offset(local.ip(), local))
+            .map(|port| SocketAddr::new(local.ip(), port))
+            .find(|candidate| !taken.contains_key(candidate))
+            .ok_or(HostError::NoPorts)
+    }
+
+    /// Every port the host chooses from, once, in the order of RFC 6056 section 3.3.3.
+    fn ephemeral_ports(&self, offset: u32) -> impl Iterator<Item = u16> + use<> {
+        let first = offset.wrapping_add(self.next_port);
+        (0..u32::from(EPHEMERAL_PORTS)).map(move |n| {
+            let place = first.wrapping_add(n) % u32::from(EPHEMERAL_PORTS);
+            FIRST_EPHEMERAL_PORT + place as u16
+        })
+    }
+
+    /// Queues a packet of the host's own; false if too many wait, and it is dropped.
+    fn queue(&mut self, packet: Packet) -> bool {
+        let room = self.waiting.len() < MAX_WAITING;
+        if room {
+            self.waiting.push_back(packet);
+        }
+        room
+    }
+}
+
+impl Node for Host {
+    fn handle_packet(&mut self, now: Instant, _port: PortId, packet: Packet) {
+        self.on_packet(now, &packet);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        // All that is due is taken out first: a connection whose deadline is still in the past
+        // afterwards has something to send, and is not asked twice.
+        let mut due = Vec::new();
+        while let Some(id) = self.timers.pop_due(now) {
+            due.push(id);
+        }
+        for id in due {
+            self.on_deadline(now, id);
+        }
+    }
+
+    fn poll_transmit(&mut self, now: Instant) -> Option<(PortId, Packet)> {
+        let packet = match self.waiting.pop_front() {
+            Some(packet) => packet,
+            None => self.transmit(now)?,
+        };
+        if packet.data.first().is_some_and(|first| first >> 4 == 6) {
+            self.counters.ip6_out_requests += 1;
+        } else {
+            self.counters.ip_out_requests += 1;
+        }
+        Some((PortId(0), packet))
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.timers.next()
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+}
+
+impl Socket {
+    fn new(kind: Kind) -> Self {
+        Self { kind, told: Readiness::default(), queued: None }
+    }
+
+    fn readiness(&self) -> Readiness {
+        match &self.kind {
+            Kind::Listener(listener) => {
+                Readiness { readable: listener.is_readable(), ..Readiness::default() }
+            }
+            Kind::Tcp(tcp) => tcp.connection.readiness(),
+            Kind::Udp(udp) => {
+                Readiness { readable: udp.is_readable(), writable: true, ..Readiness::default() }
+            }
+        }
+    }
+
+    /// Whether an application has its id.
+    fn has_holder(&self) -> bool {
+        match &self.kind {
+            Kind::Tcp(tcp) => tcp.owner == Owner::Application,
+            Kind::Listener(_) | Kind::Udp(_) => true,
+        }
+    }
+}
+
+/// The address that stands for all of `like`'s version.
+fn unspecified(like: IpAddr) -> IpAddr {
+    match like {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    }
+}
+
+/// Finds who has bound `local`: its very address, or all addresses.
+fn bound(table: &HashMap<SocketAddr, SocketId, Keyed>, local: SocketAddr) -> Option<SocketId> {
+    let any = SocketAddr::new(unspecified(local.ip()), local.port());
+    table.get(&local).or_else(|| table.get(&any)).copied()
+}

@@ -1,0 +1,103 @@
+//! What a stranger must not guess: sequence numbers, timestamps, ports, hash places.
+
+use std::hash::{BuildHasher, Hash, Hasher};
+use std::net::{IpAddr, SocketAddr};
+
+use airtcp_types::{FlowId, Instant, SeqNumber};
+use siphasher::sip::SipHasher13;
+use siphasher::sip::SipHasher24;
+
+/// What a hash is for, so that one says nothing about another.
+#[derive(Clone, Copy, Hash)]
+enum Purpose {
+    Isn,
+    Timestamp,
+    Port,
+    Map,
+}
+
+/// The host's secret key and what is derived from it.
+#[derive(Clone)]
+pub(super) struct Secret([u8; 16]);
+
+impl Secret {
+    pub(super) const fn new(key: [u8; 16]) -> Self {
+        Self(key)
+    }
+
+    /// RFC 6528 section 3: ISN = M + F(4-tuple, key), M a clock of 4 microseconds.
+    pub(super) fn isn(&self, now: Instant, flow: &FlowId) -> SeqNumber {
+        SeqNumber(self.hash(Purpose::Isn, flow) as u32) + (now.as_nanos() / 4_000) as u32
+    }
+
+    /// The offset of the timestamps between two addresses. As it is the ports' in common, a peer's
+    /// PAWS checks hold from one connection to the next (RFC 7323 section 5.4, RFC 6191).
+    pub(super) fn timestamp_offset(&self, flow: &FlowId) -> u32 {
+        self.hash(Purpose::Timestamp, (flow.local.ip(), flow.remote.ip())) as u32
+    }
+
+    /// RFC 6056 section 3.3.3, `F` of algorithm 3.
+    pub(super) fn port_offset(&self, local: IpAddr, remote: SocketAddr) -> u32 {
+        self.hash(Purpose::Port, (local, remote)) as u32
+    }
+
+    /// Hash keys for tables whose keys a stranger chooses.
+    pub(super) fn keyed(&self) -> Keyed {
+        Keyed(self.hash(Purpose::Map, 0u8), self.hash(Purpose::Map, 1u8))
+    }
+
+    fn hash(&self, purpose: Purpose, value: impl Hash) -> u64 {
+        let mut hasher = SipHasher24::new_with_key(&self.0);
+        (purpose, value).hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+/// Makes hashers with the host's own keys.
+#[derive(Clone, Debug)]
+pub(super) struct Keyed(u64, u64);
+
+impl BuildHasher for Keyed {
+    type Hasher = SipHasher13;
+
+    fn build_hasher(&self) -> SipHasher13 {
+        SipHasher13::new_with_keys(self.0, self.1)
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn flow(port: u16) -> FlowId {
+        FlowId {
+            local: SocketAddr::from(([10, 0, 0, 1], 80)),
+            remote: SocketAddr::from(([10, 0, 0, 2], port)),
+        }
+    }
+
+    #[test]
+    fn isns_differ_by_flow_and_key_and_follow_the_clock() {
+        let (one, other) = (Secret::new([1; 16]), Secret::new([2; 16]));
+        let now = Instant::from_millis(5);
+        let isn = one.isn(now, &flow(1));
+        assert_eq!(isn, one.isn(now, &flow(1)));
+        assert_ne!(isn, one.isn(now, &flow(2)));
+        assert_ne!(isn, other.isn(now, &flow(1)));
+        assert_eq!(one.isn(now + Duration::from_micros(40), &flow(1)), isn + 10);
+    }
+
+    #[test]
+    fn timestamps_of_two_hosts_share_an_offset() {
+        let secret = Secret::new([1; 16]);
+        assert_eq!(secret.timestamp_offset(&flow(1)), secret.timestamp_offset(&flow(2)));
+    }
+}

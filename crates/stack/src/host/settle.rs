@@ -1,0 +1,155 @@
+//! What follows from having touched a connection.
+
+use airtcp_types::{ByteCount, Event, Instant, Packet};
+
+use crate::tcp::State;
+
+use super::{Host, Kind, MAX_EVENTS, Owner, Socket, SocketId, TcpSocket};
+
+/// What a connection takes before a byte is buffered.
+const BASE: ByteCount = ByteCount(size_of::<TcpSocket>() as u64 + size_of::<Socket>() as u64);
+
+impl Host {
+    pub(super) fn tcp_socket(&mut self, id: SocketId) -> Option<&mut TcpSocket> {
+        match &mut self.sockets.get_mut(id)?.kind {
+            Kind::Tcp(tcp) => Some(tcp),
+            _ => None,
+        }
+    }
+
+    /// Whether the sockets hold all they may.
+    pub(super) fn is_out_of_memory(&self) -> bool {
+        self.held >= self.config.memory
+    }
+
+    /// Works a deadline that has come, or sets it anew if it has moved.
+    pub(super) fn on_deadline(&mut self, now: Instant, id: SocketId) {
+        let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(id) else { return };
+        tcp.armed = None;
+        if tcp.connection.poll_timeout().is_some_and(|at| at <= now) {
+            tcp.connection.on_timeout(now, &mut self.counters);
+            self.touch(now, id);
+        } else {
+            self.settle(now, id);
+        }
+    }
+
+    /// After anything was done to a connection: it may have something to send.
+    pub(super) fn touch(&mut self, now: Instant, id: SocketId) {
+        let Some(tcp) = self.tcp_socket(id) else { return };
+        if !tcp.dirty {
+            tcp.dirty = true;
+            self.dirty.push_back(id);
+        }
+        self.settle(now, id);
+    }
+
+    /// The next packet of a connection. One that has none left leaves the queue.
+    pub(super) fn transmit(&mut self, now: Instant) -> Option<Packet> {
+        while let Some(&id) = self.dirty.front() {
+            if let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(id) {
+                if let Some(packet) = tcp.connection.poll_transmit(now, &mut self.counters) {
+                    return Some(packet);
+                }
+                tcp.dirty = false;
+            }
+            self.dirty.pop_front();
+            self.settle(now, id);
+        }
+        None
+    }
+
+    /// Brings everything the host keeps about a connection up to date with it.
+    fn settle(&mut self, now: Instant, id: SocketId) {
+        let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(id) else { return };
+        while let Some(kind) = tcp.connection.poll_event() {
+            if self.events.len() < MAX_EVENTS {
+                self.events.push_back(Event { at: now, flow: tcp.connection.flow(), kind });
+            }
+        }
+        let held = tcp.connection.held() + BASE;
+        self.held = self.held - tcp.held + held;
+        tcp.held = held;
+        self.timers.set(id, &mut tcp.armed, tcp.connection.poll_timeout());
+        let state = tcp.connection.state();
+        if state.counts_as_established() != tcp.established {
+            tcp.established = !tcp.established;
+            let estab = &mut self.counters.tcp_curr_estab;
+            *estab = if tcp.established { *estab + 1 } else { estab.saturating_sub(1) };
+        }
+        if let Owner::HalfOpen(listener) = tcp.owner {
+            self.settle_half_open(id, listener, state);
+        }
+        self.settle_end(id, state);
+        self.tell(id);
+    }
+
+    /// Moves a connection that is no longer half-open to those that wait to be accepted.
+    fn settle_half_open(&mut self, id: SocketId, listener: SocketId, state: State) {
+        let owner = match state {
+            State::Closed => Owner::Nobody,
+            state if state.is_synchronized() => Owner::Waiting(listener),
+            _ => return,
+        };
+        if let Some(tcp) = self.tcp_socket(id) {
+            tcp.owner = owner;
+        }
+        if let Some(Socket { kind: Kind::Listener(queue), .. }) = self.sockets.get_mut(listener) {
+            queue.half_open.remove(&id);
+            if owner != Owner::Nobody {
+                queue.waiting.push_back(id);
+            }
+        }
+        self.tell(listener);
+    }
+
+    /// Lets go of a connection that has ended: of its 4-tuple at once, of the rest when nobody can
+    /// ask for it and its last packet is out.
+    fn settle_end(&mut self, id: SocketId, state: State) {
+        if state != State::Closed {
+            return;
+        }
+        let Some(tcp) = self.tcp_socket(id) else { return };
+        let flow = tcp.connection.flow();
+        let finished = tcp.owner == Owner::Nobody && !tcp.dirty;
+        if self.flows.get(&flow) == Some(&id) {
+            self.flows.remove(&flow);
+        }
+        if finished {
+            self.remove(id);
+        }
+    }
+
+    /// Removes a connection and everything kept about it.
+    pub(super) fn remove(&mut self, id: SocketId) {
+        let Some(Socket { kind: Kind::Tcp(mut tcp), .. }) = self.sockets.remove(id) else { return };
+        self.timers.set(id, &mut tcp.armed, None);
+        self.held -= tcp.held;
+        let flow = tcp.connection.flow();
+        if self.flows.get(&flow) == Some(&id) {
+            self.flows.remove(&flow);
+        }
+    }
+
+    /// Queues a socket for its holder if its readiness changed.
+    pub(super) fn tell(&mut self, id: SocketId) {
+        let Some(socket) = self.sockets.get_mut(id) else { return };
+        let readiness = socket.readiness();
+        if !socket.has_holder() || readiness == socket.told {
+            return;
+        }
+        socket.told = readiness;
+        if socket.queued.is_none() {
+            self.told += 1;
+            socket.queued = Some(self.told);
+            self.ready.insert(self.told, id);
+        }
+    }
+
+    /// Takes a socket that its holder lets go of out of the queue of those to tell.
+    pub(super) fn untell(&mut self, id: SocketId) {
+        if let Some(place) = self.sockets.get_mut(id).and_then(|socket| socket.queued.take()) {
+            self.ready.remove(&place);
+        }
+    }
+}

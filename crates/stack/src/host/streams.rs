@@ -1,0 +1,211 @@
+//! What applications do with connections.
+
+use std::net::{IpAddr, SocketAddr};
+
+use airtcp_recovery::Sender;
+use airtcp_types::{FlowId, Instant};
+
+use crate::tcp::{Connection, Info, State, TcpConfig, TcpError};
+
+use super::{Host, HostError, Kind, Owner, SocketId, TcpSocket};
+
+impl Host {
+    /// Opens a connection to `remote`, with the host's settings or with `config`.
+    ///
+    /// It is open when [`Readiness::connected`](crate::tcp::Readiness::connected) says so; if it
+    /// comes to nothing, it is closed and [`tcp_error`](Self::tcp_error) says why.
+    pub fn tcp_connect(
+        &mut self,
+        now: Instant,
+        remote: SocketAddr,
+        config: Option<TcpConfig>,
+    ) -> Result<SocketId, HostError> {
+        if self.is_out_of_memory() {
+            self.counters.tcp_ext_memory_pressures += 1;
+            return Err(HostError::NoMemory);
+        }
+        let source = self.config.source_for(remote).ok_or(HostError::Unroutable(remote))?;
+        let local = self.port_towards(source, remote)?;
+        let flow = FlowId { local, remote };
+        let config = match config {
+            Some(config) => TcpConfig {
+                mtu: config.mtu.min(self.config.packet_limit()),
+                events: config.events | self.config.events,
+                ..config
+            },
+            None => self.config.tcp.clone(),
+        };
+        let isn = self.secret.isn(now, &flow);
+        let ts_offset = self.secret.timestamp_offset(&flow);
+        let connection = Connection::connect(now, flow, isn, ts_offset, &config);
+        self.counters.tcp_active_opens += 1;
+        let id = self.adopt(connection, Owner::Application);
+        self.touch(now, id);
+        Ok(id)
+    }
+
+    /// RFC 6056 section 3.3.3: a port that has no connection with `remote` yet.
+    fn port_towards(
+        &mut self,
+        source: IpAddr,
+        remote: SocketAddr,
+    ) -> Result<SocketAddr, HostError> {
+        let local = self
+            .ephemeral_ports(self.secret.port_offset(source, remote))
+            .map(|port| SocketAddr::new(source, port))
+            .find(|&local| {
+                !self.flows.contains_key(&FlowId { local, remote })
+                    && super::bound(&self.listeners, local).is_none()
+            })
+            .ok_or(HostError::NoPorts)?;
+        self.next_port = self.next_port.wrapping_add(1);
+        Ok(local)
+    }
+
+    /// Queues as much of `data` as there is room for, and gives how many bytes that was.
+    ///
+    /// # Errors
+    ///
+    /// [`TcpError::WouldBlock`] without room; otherwise why nothing can be sent any more.
+    pub fn tcp_send(
+        &mut self,
+        now: Instant,
+        socket: SocketId,
+        data: &[u8],
+    ) -> Result<usize, HostError> {
+        let pressure = self.is_out_of_memory();
+        self.with(now, socket, |connection| {
+            connection.set_memory_pressure(pressure);
+            connection.send(now, data)
+        })
+    }
+
+    /// Takes bytes that arrived, and gives how many; zero is the end of the stream.
+    ///
+    /// # Errors
+    ///
+    /// [`TcpError::WouldBlock`] if none are there; otherwise why none will come.
+    pub fn tcp_recv(
+        &mut self,
+        now: Instant,
+        socket: SocketId,
+        buf: &mut [u8],
+    ) -> Result<usize, HostError> {
+        let pressure = self.is_out_of_memory();
+        self.with(now, socket, |connection| {
+            connection.set_memory_pressure(pressure);
+            connection.recv(now, buf)
+        })
+    }
+
+    /// Ends the stream after what is queued; reading goes on.
+    pub fn tcp_shutdown(&mut self, now: Instant, socket: SocketId) -> Result<(), HostError> {
+        self.with(now, socket, |connection| {
+            connection.shutdown(now);
+            Ok(())
+        })
+    }
+
+    /// Lets go of a connection or a listener. The id is stale from here on.
+    ///
+    /// A connection delivers what is queued and ends by itself, or with a RST if there is data that
+    /// was not read (RFC 2525 section 2.17). The connections that wait at a listener are reset.
+    pub fn tcp_close(&mut self, now: Instant, socket: SocketId) -> Result<(), HostError> {
+        self.release(now, socket, Connection::close)
+    }
+
+    /// Resets a connection, or closes a listener. The id is stale from here on.
+    pub fn tcp_abort(&mut self, now: Instant, socket: SocketId) -> Result<(), HostError> {
+        self.release(now, socket, Connection::abort)
+    }
+
+    fn release(
+        &mut self,
+        now: Instant,
+        id: SocketId,
+        how: impl FnOnce(&mut Connection, Instant),
+    ) -> Result<(), HostError> {
+        let is_listener = matches!(self.socket(id)?.kind, Kind::Listener(_));
+        if is_listener {
+            self.close_listener(now, id);
+            return Ok(());
+        }
+        let tcp = self.owned(id)?;
+        how(&mut tcp.connection, now);
+        tcp.owner = Owner::Nobody;
+        self.untell(id);
+        self.touch(now, id);
+        Ok(())
+    }
+
+    /// Turns Nagle's algorithm off or on.
+    pub fn tcp_set_nodelay(
+        &mut self,
+        now: Instant,
+        socket: SocketId,
+        nodelay: bool,
+    ) -> Result<(), HostError> {
+        self.with(now, socket, |connection| {
+            connection.set_nodelay(nodelay);
+            Ok(())
+        })
+    }
+
+    /// What `ss -ti` would say of a connection.
+    pub fn tcp_info(&self, now: Instant, socket: SocketId) -> Result<Info, HostError> {
+        self.connection(socket).map(|connection| connection.info(now))
+    }
+
+    /// The state of a connection.
+    pub fn tcp_state(&self, socket: SocketId) -> Result<State, HostError> {
+        self.connection(socket).map(Connection::state)
+    }
+
+    /// Why a connection ended, if not as it should.
+    pub fn tcp_error(&self, socket: SocketId) -> Result<Option<TcpError>, HostError> {
+        self.connection(socket).map(Connection::error)
+    }
+
+    /// The two ends of a connection.
+    pub fn tcp_flow(&self, socket: SocketId) -> Result<FlowId, HostError> {
+        self.connection(socket).map(Connection::flow)
+    }
+
+    /// The sender of a connection, to look at; `None` before it is established.
+    pub fn tcp_sender(&self, socket: SocketId) -> Result<Option<&Sender>, HostError> {
+        self.connection(socket).map(Connection::sender)
+    }
+
+    /// Every connection and its state, in no order that means anything but the same in every run.
+    /// This walks all of them: it is for listings.
+    pub fn tcp_connections(&self) -> impl Iterator<Item = (FlowId, State)> {
+        self.sockets.iter().filter_map(|socket| match &socket.kind {
+            Kind::Tcp(tcp) => Some((tcp.connection.flow(), tcp.connection.state())),
+            _ => None,
+        })
+    }
+
+    /// Calls a connection, and sees to what follows from it.
+    fn with<T>(
+        &mut self,
+        now: Instant,
+        id: SocketId,
+        call: impl FnOnce(&mut Connection) -> Result<T, TcpError>,
+    ) -> Result<T, HostError> {
+        let result = call(&mut self.owned(id)?.connection);
+        self.touch(now, id);
+        Ok(result?)
+    }
+
+    fn owned(&mut self, id: SocketId) -> Result<&mut TcpSocket, HostError> {
+        self.socket(id)?;
+        self.tcp_socket(id).ok_or(HostError::WrongKind)
+    }
+
+    fn connection(&self, id: SocketId) -> Result<&Connection, HostError> {
+        match &self.socket(id)?.kind {
+            Kind::Tcp(tcp) => Ok(&tcp.connection),
+            _ => Err(HostError::WrongKind),
+        }
+    }
+}

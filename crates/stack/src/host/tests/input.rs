@@ -1,0 +1,258 @@
+//! Each kind of bad input is counted under its name, and dropped.
+
+use airtcp_types::Checksum;
+use airtcp_types::checksum::checksum;
+
+use crate::wire::{icmp, udp};
+
+use super::*;
+
+/// Gives the server one packet and checks which counters it moves, and that nothing else happens.
+#[track_caller]
+fn dropped(data: Vec<u8>, counters: &[&str]) {
+    let mut host = server();
+    host.tcp_listen(address("0.0.0.0:80"), 4).unwrap();
+    host.tcp_listen(address("[::]:80"), 4).unwrap();
+    let before = host.counters().clone();
+    let answers = answers(&mut host, data);
+    assert_eq!(moved(&before, host.counters()), counters);
+    assert!(answers.is_empty(), "{answers:?}");
+    assert_eq!(host.tcp_connections().count(), 0);
+}
+
+const V4: &str = "10.0.0.1:80";
+const V6: &str = "[fd00::1]:80";
+
+/// Changes an IPv4 packet's header and makes its checksum right again.
+fn with_header(mut data: Vec<u8>, change: impl FnOnce(&mut [u8])) -> Vec<u8> {
+    change(&mut data);
+    data[10..12].fill(0);
+    let sum = checksum(&data[..20]);
+    data[10..12].copy_from_slice(&sum.to_be_bytes());
+    data
+}
+
+fn from_to(src: &str, dst: &str) -> Vec<u8> {
+    let flow = FlowId { local: address(src), remote: address(dst) };
+    tcp::emit(&flow, 64, &syn(), 0, |_| {}).data
+}
+
+#[test]
+fn a_good_syn_is_answered() {
+    for to in [V4, V6] {
+        let mut host = server();
+        host.tcp_listen(address("0.0.0.0:80"), 4).unwrap();
+        host.tcp_listen(address("[::]:80"), 4).unwrap();
+        let answers = answers(&mut host, segment(to, &syn()));
+        let flags = read_segment(&answers[0]).flags;
+        assert_eq!((answers.len(), flags.syn, flags.ack), (1, true, true));
+    }
+}
+
+#[test]
+fn nothing_and_other_versions() {
+    dropped(vec![], &["IpInReceives", "IpExtInTruncatedPkts"]);
+    dropped(vec![0x55; 60], &["IpInReceives", "IpInHdrErrors"]);
+}
+
+#[test]
+fn packets_cut_short() {
+    let mut v4 = segment(V4, &syn());
+    v4.pop();
+    dropped(v4, &["IpInReceives", "IpExtInTruncatedPkts"]);
+    let mut v6 = segment(V6, &syn());
+    v6.pop();
+    dropped(v6, &["Ip6InReceives", "Ip6InTruncatedPkts"]);
+    let short = with_header(segment(V4, &syn())[..30].to_vec(), |data| data[3] = 30);
+    dropped(short, &["IpInReceives", "IpInDelivers", "TcpInSegs", "TcpInErrs"]);
+}
+
+#[test]
+fn length_fields_too_large_and_too_small() {
+    let large = with_header(segment(V4, &syn()), |data| data[3] += 1);
+    dropped(large, &["IpInReceives", "IpExtInTruncatedPkts"]);
+    let small = with_header(segment(V4, &syn()), |data| data[3] = 19);
+    dropped(small, &["IpInReceives", "IpInHdrErrors"]);
+    let header = with_header(segment(V4, &syn()), |data| data[0] = 0x44);
+    dropped(header, &["IpInReceives", "IpInHdrErrors"]);
+    let mut v6 = segment(V6, &syn());
+    v6[5] += 1;
+    dropped(v6, &["Ip6InReceives", "Ip6InTruncatedPkts"]);
+}
+
+#[test]
+fn checksums_that_are_wrong() {
+    let mut header = segment(V4, &syn());
+    header[8] ^= 1;
+    dropped(header, &["IpInReceives", "IpInHdrErrors", "IpExtInCsumErrors"]);
+    for to in [V4, V6] {
+        let mut data = segment(to, &syn());
+        let last = data.len() - 1;
+        data[last - 6] ^= 1;
+        let v6 = data[0] >> 4 == 6;
+        let ip =
+            if v6 { ["Ip6InReceives", "Ip6InDelivers"] } else { ["IpInReceives", "IpInDelivers"] };
+        dropped(data, &[&ip[..], &["TcpInSegs", "TcpInErrs", "TcpInCsumErrors"]].concat());
+    }
+}
+
+#[test]
+fn a_checksum_that_others_vouch_for_is_not_looked_at() {
+    for checksum in [Checksum::Verified, Checksum::Partial] {
+        let mut host = server();
+        host.tcp_listen(address(V4), 4).unwrap();
+        let mut data = segment(V4, &syn());
+        data[36] ^= 1;
+        let packet = Packet { data, segment_size: None, checksum };
+        host.handle_packet(Instant::ZERO, PORT, packet);
+        assert_eq!(host.tcp_connections().count(), 1);
+    }
+}
+
+#[test]
+fn options_that_make_no_sense() {
+    let header = Header {
+        options: airtcp_types::options::TcpOptions { mss: Some(1), ..Default::default() },
+        ..syn()
+    };
+    let mut data = segment(V4, &header);
+    data[41] = 0;
+    dropped(data, &["IpInReceives", "IpInDelivers", "TcpInSegs", "TcpInErrs"]);
+}
+
+#[test]
+fn fragments() {
+    let counted = ["IpInReceives", "IpReasmReqds", "IpReasmFails"];
+    dropped(with_header(segment(V4, &syn()), |data| data[6] = 0x20), &counted);
+    dropped(with_header(segment(V4, &syn()), |data| data[7] = 1), &counted);
+    let mut v6 = segment(V6, &syn());
+    v6[6] = 44;
+    dropped(v6, &["Ip6InReceives", "Ip6ReasmReqds", "Ip6ReasmFails"]);
+}
+
+#[test]
+fn sources_that_no_host_has() {
+    let martians = [
+        "10.0.0.1:1",
+        "224.0.0.1:1",
+        "255.255.255.255:1",
+        "10.0.0.255:1",
+        "0.0.0.0:1",
+        "127.0.0.1:1",
+    ];
+    for src in martians {
+        dropped(from_to(src, V4), &["IpInReceives", "IpInAddrErrors"]);
+    }
+    for src in ["[fd00::1]:1", "[ff02::1]:1", "[::]:1", "[::1]:1", "[::ffff:10.0.0.9]:1"] {
+        dropped(from_to(src, V6), &["Ip6InReceives", "Ip6InAddrErrors"]);
+    }
+}
+
+#[test]
+fn packets_for_others_and_for_all() {
+    dropped(from_to("10.0.0.9:1", "10.0.0.3:80"), &["IpInReceives", "IpInAddrErrors"]);
+    dropped(from_to("10.0.0.9:1", "10.0.0.255:80"), &["IpInReceives", "IpExtInMcastPkts"]);
+    dropped(from_to("[fd00::9]:1", "[ff02::1]:80"), &["Ip6InReceives", "Ip6InMcastPkts"]);
+}
+
+#[test]
+fn unknown_protocols_are_complained_of() {
+    let mut host = server();
+    let data = with_header(segment(V4, &syn()), |data| data[9] = 200);
+    let complaint = answers(&mut host, data.clone());
+    let message = icmp::parse_v4(ip::parse(&complaint[0].data).unwrap().payload);
+    let reason = icmp::Reason::Protocol;
+    assert_eq!(message, Ok(icmp::Message::Error { reason, quoted: &data }));
+    let mut data = segment(V6, &syn());
+    data[6] = 200;
+    let complaint = answers(&mut host, data.clone());
+    let datagram = ip::parse(&complaint[0].data).unwrap();
+    let message = icmp::parse_v6(datagram.src, datagram.dst, datagram.payload);
+    assert_eq!(message, Ok(icmp::Message::Error { reason, quoted: &data }));
+    assert_eq!(datagram.payload[7], 6, "the next header field");
+    assert_eq!(
+        (host.counters().ip_in_unknown_protos, host.counters().ip6_in_unknown_protos),
+        (1, 1)
+    );
+}
+
+#[test]
+fn echo_is_answered_over_both_versions() {
+    for (to, kind) in [(V4, 8), (V6, 128)] {
+        let mut host = server();
+        let flow = from_stranger(to);
+        // An echo reply the other way, made into a request: only type and checksum differ.
+        let (src, dst) = (flow.local.ip(), flow.remote.ip());
+        let mut data = icmp::emit_echo_reply(src, dst, 64, b"\0\x07\0\x01ping").data;
+        let at = data.len() - 12;
+        let reply = data[at];
+        data[at] = kind;
+        let old = u16::from_be_bytes([data[at + 2], data[at + 3]]);
+        let (reply, kind) = (u16::from(reply) << 8, u16::from(kind) << 8);
+        let sum = airtcp_types::checksum::update(old, reply, kind);
+        data[at + 2..at + 4].copy_from_slice(&sum.to_be_bytes());
+        let replies = answers(&mut host, data.clone());
+        assert_eq!(replies, [icmp::emit_echo_reply(dst, src, 64, b"\0\x07\0\x01ping")]);
+        data[at + 9] ^= 1;
+        assert!(answers(&mut host, data).is_empty());
+        let counters = host.counters();
+        let errors = [counters.icmp_in_csum_errors, counters.icmp6_in_csum_errors];
+        assert_eq!(errors.iter().sum::<u64>(), 1);
+    }
+}
+
+#[test]
+fn an_error_is_never_answered() {
+    let mut host = server();
+    let original = udp::emit(&from_stranger(V4), 64, b"x").data;
+    let flow = from_stranger(V4);
+    let error =
+        icmp::emit_error(flow.local.ip(), flow.remote.ip(), 64, icmp::Complaint::Port, &original);
+    assert!(answers(&mut host, error.data).is_empty());
+    assert_eq!(host.counters().icmp_in_dest_unreachs, 1);
+}
+
+#[test]
+fn a_datagram_to_a_closed_port_is_complained_of_at_a_bounded_rate() {
+    for to in [V4, V6] {
+        let mut host = server();
+        let data = udp::emit(&from_stranger(to), 64, b"x").data;
+        let sent: usize = (0..200).map(|_| answers(&mut host, data.clone()).len()).sum();
+        assert_eq!(sent, 50);
+        assert_eq!(host.counters().udp_no_ports, 200);
+    }
+}
+
+#[test]
+fn what_is_refused_gets_the_right_reset() {
+    let mut host = server();
+    // RFC 9293 section 3.10.7.1: without ACK, <SEQ=0><ACK=SEG.SEQ+SEG.LEN><CTL=RST,ACK>.
+    let reset = answers(&mut host, segment(V4, &syn()));
+    let read = read_segment(&reset[0]);
+    assert_eq!((read.seq, read.ack), (SeqNumber(0), SeqNumber(1_001)));
+    assert_eq!(read.flags, Flags { rst: true, ..Flags::ACK });
+    // With ACK, <SEQ=SEG.ACK><CTL=RST>.
+    let header = Header { ack: Some(SeqNumber(5)), ..syn() };
+    let reset = answers(&mut host, segment(V6, &header));
+    let read = read_segment(&reset[0]);
+    assert_eq!((read.seq, read.flags), (SeqNumber(5), Flags { rst: true, ..Flags::default() }));
+    // A RST is never answered.
+    let header = Header { flags: Flags { rst: true, ..Flags::default() }, ..syn() };
+    assert!(answers(&mut host, segment(V4, &header)).is_empty());
+    assert_eq!(host.counters().tcp_out_rsts, 2);
+}
+
+#[test]
+fn a_listener_takes_syns_alone() {
+    let mut host = server();
+    host.tcp_listen(address(V4), 4).unwrap();
+    let with = |flags, ack| segment(V4, &Header { flags, ack, ..syn() });
+    let rst = Flags { rst: true, syn: true, ..Flags::default() };
+    assert!(answers(&mut host, with(rst, None)).is_empty());
+    let fin = Flags { fin: true, syn: true, ..Flags::default() };
+    assert!(answers(&mut host, with(fin, None)).is_empty());
+    assert!(answers(&mut host, with(Flags::default(), None)).is_empty());
+    let reset = answers(&mut host, with(Flags::ACK, Some(SeqNumber(9))));
+    assert_eq!(read_segment(&reset[0]).seq, SeqNumber(9));
+    assert_eq!(host.tcp_connections().count(), 0);
+}

@@ -1,0 +1,152 @@
+//! Two hosts and a wire without loss, and packets made by hand.
+
+mod input;
+mod strangers;
+mod streams;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use airtcp_types::{ByteCount, FlowId, Instant, Node, Packet, PortId, SeqNumber};
+
+use crate::counters::Counters;
+use crate::tcp::TcpError;
+use crate::wire::tcp::{Flags, Header, Segment};
+use crate::wire::{ip, tcp};
+
+use super::{Host, HostConfig, HostError, SocketId};
+
+const PORT: PortId = PortId(0);
+
+fn address(text: &str) -> SocketAddr {
+    text.parse().unwrap()
+}
+
+fn host(addresses: [&str; 2]) -> Host {
+    let mut config = HostConfig::new(addresses.map(|cidr| cidr.parse().unwrap()));
+    config.secret = [addresses[0].len() as u8; 16];
+    config.events = true;
+    Host::new(config)
+}
+
+fn server() -> Host {
+    host(["10.0.0.1/24", "fd00::1/64"])
+}
+
+/// Two hosts, and the time both go by.
+struct Pair {
+    now: Instant,
+    client: Host,
+    server: Host,
+}
+
+impl Pair {
+    fn new() -> Self {
+        let client = host(["10.0.0.2/24", "fd00::2/64"]);
+        Self { now: Instant::ZERO, client, server: server() }
+    }
+
+    /// Carries packets both ways until there are none.
+    fn exchange(&mut self) {
+        for _ in 0..100_000 {
+            let mut moved = false;
+            while let Some((_, packet)) = self.client.poll_transmit(self.now) {
+                self.server.handle_packet(self.now, PORT, packet);
+                moved = true;
+            }
+            while let Some((_, packet)) = self.server.poll_transmit(self.now) {
+                self.client.handle_packet(self.now, PORT, packet);
+                moved = true;
+            }
+            if !moved {
+                return;
+            }
+        }
+        panic!("the hosts never fall silent");
+    }
+
+    /// Lets time pass, deadline by deadline, until `end` or until no deadline is left.
+    fn run_until(&mut self, end: Instant) {
+        for _ in 0..100_000 {
+            self.exchange();
+            let deadlines = [self.client.poll_timeout(), self.server.poll_timeout()];
+            let Some(next) = deadlines.into_iter().flatten().min().filter(|at| *at <= end) else {
+                self.now = self.now.max(end);
+                return;
+            };
+            self.now = self.now.max(next);
+            self.client.handle_timeout(self.now);
+            self.server.handle_timeout(self.now);
+        }
+        panic!("deadlines never end");
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.run_until(self.now + time);
+    }
+
+    /// A connection from the client to the server's `listener`.
+    fn connect(&mut self, listener: SocketId, to: &str) -> (SocketId, SocketId) {
+        let stream = self.client.tcp_connect(self.now, address(to), None).unwrap();
+        self.exchange();
+        let (accepted, peer) = self.server.tcp_accept(self.now, listener).unwrap().unwrap();
+        assert_eq!(peer, self.client.tcp_flow(stream).unwrap().local);
+        (stream, accepted)
+    }
+}
+
+/// Reads all that is there, and says whether the stream has ended.
+fn read_all(host: &mut Host, now: Instant, socket: SocketId) -> (Vec<u8>, bool) {
+    let (mut all, mut buf) = (Vec::new(), [0; 4096]);
+    loop {
+        match host.tcp_recv(now, socket, &mut buf) {
+            Ok(0) => return (all, true),
+            Ok(n) => all.extend_from_slice(&buf[..n]),
+            Err(HostError::Tcp(TcpError::WouldBlock)) => return (all, false),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// A flow from a stranger to the server.
+fn from_stranger(to: &str) -> FlowId {
+    let remote = address(to);
+    let local = if remote.is_ipv4() { "10.0.0.9:999" } else { "[fd00::9]:999" };
+    FlowId { local: address(local), remote }
+}
+
+fn syn() -> Header {
+    let flags = Flags { syn: true, ..Flags::default() };
+    Header { seq: SeqNumber(1_000), flags, window: 1_000, ..Header::default() }
+}
+
+fn segment(to: &str, header: &Header) -> Vec<u8> {
+    tcp::emit(&from_stranger(to), 64, header, 0, |_| {}).data
+}
+
+/// What a host answers to one packet.
+fn answers(host: &mut Host, data: Vec<u8>) -> Vec<Packet> {
+    let now = Instant::from_millis(1_000);
+    host.handle_packet(now, PORT, Packet::new(data));
+    std::iter::from_fn(|| host.poll_transmit(now).map(|(_, packet)| packet)).collect()
+}
+
+fn read_segment(packet: &Packet) -> Segment<'_> {
+    tcp::parse(ip::parse(&packet.data).unwrap().payload).unwrap().2
+}
+
+/// The counters that moved, by name.
+fn moved(before: &Counters, after: &Counters) -> Vec<&'static str> {
+    let pairs = before.iter().zip(after.iter());
+    pairs.filter(|(before, after)| before.1 != after.1).map(|(_, after)| after.0).collect()
+}
+
+fn held_by_connections(host: &Host) -> ByteCount {
+    host.sockets
+        .iter()
+        .filter_map(|socket| match &socket.kind {
+            super::Kind::Tcp(tcp) => Some(tcp.held),
+            _ => None,
+        })
+        .sum()
+}

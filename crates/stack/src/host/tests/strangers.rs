@@ -1,0 +1,207 @@
+//! Packets that nobody sane would send.
+
+use airtcp_types::Checksum;
+use airtcp_types::options::{TcpOptions, Timestamps};
+use proptest::prelude::*;
+
+use super::*;
+
+/// Fewer than there are strangers, so that the bound is met.
+const BACKLOG: usize = 2;
+
+/// A segment from one of four strangers' ports to the listener, or to a port that nobody has.
+#[derive(Clone, Debug)]
+struct Odd {
+    src_port: u16,
+    to_listener: bool,
+    header: Header,
+    payload: usize,
+    /// Whether its numbers are near those of the connection, if there is one.
+    near: Option<(u32, u32)>,
+    pause: u64,
+}
+
+/// Often what an honest peer sends, so that connections come about.
+fn flags() -> impl Strategy<Value = Flags> {
+    let any = any::<[bool; 7]>().prop_map(|[fin, syn, rst, psh, urg, ece, cwr]| Flags {
+        fin,
+        syn,
+        rst: rst && psh,
+        psh,
+        ack: false,
+        urg,
+        ece,
+        cwr,
+    });
+    let syn = Just(Flags { syn: true, ..Flags::default() });
+    let fin = Just(Flags { fin: true, ..Flags::default() });
+    prop_oneof![4 => Just(Flags::default()), 3 => syn, 1 => fin, 2 => any]
+}
+
+fn options() -> impl Strategy<Value = TcpOptions> {
+    prop_oneof![2 => Just(TcpOptions::default()), 1 => any_options()]
+}
+
+fn any_options() -> impl Strategy<Value = TcpOptions> {
+    let blocks = prop::collection::vec(any::<(u32, u32)>(), 0..=4);
+    let timestamps = any::<Option<(u32, u32)>>();
+    (any::<(Option<u16>, Option<u8>, bool)>(), timestamps, blocks).prop_map(
+        |((mss, window_scale, sack_permitted), timestamps, blocks)| TcpOptions {
+            mss,
+            window_scale,
+            sack_permitted,
+            timestamps: timestamps.map(|(val, ecr)| Timestamps { val, ecr }),
+            sack: blocks.into_iter().map(|(a, b)| (SeqNumber(a), SeqNumber(b))).collect(),
+            unknown: 0,
+        },
+    )
+}
+
+fn odd() -> impl Strategy<Value = Odd> {
+    let numbers = (any::<u32>(), any::<Option<u32>>(), any::<u16>());
+    let near = prop::option::weighted(
+        0.8,
+        (prop_oneof![Just(0), 0u32..4_000], prop_oneof![4 => Just(0), 1 => 0u32..4]),
+    );
+    (
+        1u16..5,
+        prop::bool::weighted(0.9),
+        flags(),
+        options(),
+        numbers,
+        0usize..1_200,
+        near,
+        0u64..3_000,
+    )
+        .prop_map(
+            |(src_port, to_listener, flags, options, (seq, ack, window), payload, near, pause)| {
+                Odd {
+                    src_port,
+                    to_listener,
+                    header: Header {
+                        seq: SeqNumber(seq),
+                        ack: ack.map(SeqNumber),
+                        flags,
+                        window,
+                        options,
+                    },
+                    payload,
+                    near,
+                    pause,
+                }
+            },
+        )
+}
+
+struct Victim {
+    host: Host,
+    listener: SocketId,
+    now: Instant,
+    /// What the host said last, so that some segments can fit it.
+    heard: Vec<(u16, SeqNumber, SeqNumber)>,
+}
+
+impl Victim {
+    fn new() -> Self {
+        let mut host = server();
+        let listener = host.tcp_listen(address("10.0.0.1:80"), BACKLOG).unwrap();
+        Self { host, listener, now: Instant::ZERO, heard: vec![] }
+    }
+
+    fn drain(&mut self) {
+        for _ in 0..10_000 {
+            let Some((_, packet)) = self.host.poll_transmit(self.now) else { return };
+            let datagram = ip::parse(&packet.data).unwrap();
+            if let Ok((_, port, segment)) = tcp::parse(datagram.payload) {
+                self.heard.retain(|(known, ..)| *known != port);
+                self.heard.push((port, segment.seq + segment.len(), segment.ack));
+            }
+        }
+        panic!("the host never falls silent");
+    }
+
+    fn take(&mut self, odd: &Odd) {
+        self.now += Duration::from_millis(odd.pause);
+        self.host.handle_timeout(self.now);
+        self.drain();
+        let mut header = odd.header;
+        let known = self.heard.iter().find(|(port, ..)| *port == odd.src_port);
+        if let (Some((off, acked)), Some((_, theirs, ours))) = (odd.near, known) {
+            header.seq = *ours + off - off / 2;
+            header.ack = Some(*theirs + acked);
+        }
+        let port = if odd.to_listener { 80 } else { 81 };
+        let flow = FlowId {
+            local: SocketAddr::from(([10, 0, 0, 9], odd.src_port)),
+            remote: SocketAddr::from(([10, 0, 0, 1], port)),
+        };
+        let packet = tcp::emit(&flow, 64, &header, odd.payload, |room| room.fill(7));
+        self.host.handle_packet(self.now, PORT, packet);
+        self.drain();
+    }
+
+    fn check(&self) {
+        assert!(
+            self.host.tcp_connections().count() <= BACKLOG,
+            "{}",
+            self.host.sockets.iter().count()
+        );
+        assert!(self.host.flows.len() <= BACKLOG);
+        assert!(self.host.timers.len() <= BACKLOG);
+        assert!(self.host.dirty.is_empty() && self.host.waiting.is_empty());
+        assert_eq!(self.host.held(), held_by_connections(&self.host));
+        let window = self.host.config.tcp.receive_buffer;
+        assert!(self.host.held() <= (window + ByteCount(8_192)) * BACKLOG as u64);
+    }
+
+    /// The application lets go of everything; then all there is comes to its end.
+    fn end(mut self) {
+        while let Some((socket, _)) = self.host.tcp_accept(self.now, self.listener).unwrap() {
+            self.host.tcp_close(self.now, socket).unwrap();
+        }
+        for _ in 0..10_000 {
+            self.drain();
+            let Some(next) = self.host.poll_timeout() else { break };
+            self.now = self.now.max(next);
+            self.host.handle_timeout(self.now);
+        }
+        let left: Vec<_> = self.host.tcp_connections().collect();
+        assert!(left.is_empty(), "{left:?}");
+        assert_eq!(self.host.held(), ByteCount::ZERO);
+    }
+}
+
+proptest! {
+    #[test]
+    fn segments_of_any_kind_do_no_harm(odds in prop::collection::vec(odd(), 1..60)) {
+        let mut victim = Victim::new();
+        for odd in &odds {
+            victim.take(odd);
+            victim.check();
+        }
+        victim.end();
+    }
+
+    #[test]
+    fn bytes_of_any_kind_do_no_harm(
+        packets in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..120), 1..20),
+        whole in any::<bool>(),
+    ) {
+        let mut victim = Victim::new();
+        for mut data in packets {
+            if whole && data.len() >= 20 {
+                // As far as the transport header, they are in order.
+                data[..20].copy_from_slice(&segment("10.0.0.1:80", &syn())[..20]);
+                let len = data.len() as u8;
+                data[3] = len;
+                data[10..12].fill(0);
+                let sum = airtcp_types::checksum::checksum(&data[..20]);
+                data[10..12].copy_from_slice(&sum.to_be_bytes());
+            }
+            let packet = Packet { data, segment_size: None, checksum: Checksum::Verified };
+            victim.host.handle_packet(victim.now, PORT, packet);
+            victim.drain();
+            victim.check();
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! Sockets over a wire without loss.
+
+use airtcp_types::EventKind;
+
+use crate::tcp::{State, TcpConfig};
+
+use super::*;
+
+#[test]
+fn bytes_go_both_ways_and_everything_is_let_go() {
+    for to in ["10.0.0.1:80", "[fd00::1]:80"] {
+        let mut pair = Pair::new();
+        let listener = pair.server.tcp_listen(address(to), 8).unwrap();
+        let (stream, accepted) = pair.connect(listener, to);
+        let sent: Vec<u8> = (0..300_000u32).map(|n| (n % 251) as u8).collect();
+        let (mut queued, mut got) = (0, Vec::new());
+        while got.len() < sent.len() {
+            queued += pair.client.tcp_send(pair.now, stream, &sent[queued..]).unwrap_or(0);
+            pair.pass(Duration::from_millis(50));
+            got.extend(read_all(&mut pair.server, pair.now, accepted).0);
+        }
+        assert_eq!(got, sent);
+        pair.client.tcp_shutdown(pair.now, stream).unwrap();
+        pair.server.tcp_send(pair.now, accepted, b"thanks").unwrap();
+        pair.exchange();
+        assert_eq!(read_all(&mut pair.server, pair.now, accepted), (vec![], true));
+        pair.server.tcp_close(pair.now, accepted).unwrap();
+        pair.exchange();
+        assert_eq!(read_all(&mut pair.client, pair.now, stream), (b"thanks".to_vec(), true));
+        pair.client.tcp_close(pair.now, stream).unwrap();
+        assert_eq!(pair.client.tcp_state(stream), Err(HostError::Stale));
+        pair.exchange();
+        assert_eq!(pair.client.tcp_connections().count(), 1, "TIME-WAIT goes on without a handle");
+        assert_eq!(pair.server.counters().tcp_curr_estab, 0);
+        pair.pass(Duration::from_secs(200));
+        for host in [&pair.client, &pair.server] {
+            assert_eq!(host.tcp_connections().count(), 0);
+            assert_eq!((host.held(), host.flows.len()), (ByteCount::ZERO, 0));
+            assert_eq!(host.poll_timeout(), None);
+        }
+    }
+}
+
+#[test]
+fn readiness_is_told_once_per_change() {
+    let mut pair = Pair::new();
+    let listener = pair.server.tcp_listen(address("0.0.0.0:80"), 8).unwrap();
+    let stream = pair.client.tcp_connect(pair.now, address("10.0.0.1:80"), None).unwrap();
+    assert_eq!(pair.client.poll_ready(), None);
+    pair.exchange();
+    let (ready, readiness) = pair.client.poll_ready().unwrap();
+    assert!(ready == stream && readiness.connected && readiness.writable && !readiness.readable);
+    assert_eq!(pair.client.poll_ready(), None);
+    let (ready, readiness) = pair.server.poll_ready().unwrap();
+    assert!(ready == listener && readiness.readable);
+    let (accepted, _) = pair.server.tcp_accept(pair.now, listener).unwrap().unwrap();
+    let told: Vec<_> = std::iter::from_fn(|| pair.server.poll_ready()).collect();
+    assert_eq!(told.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [listener, accepted]);
+    pair.client.tcp_send(pair.now, stream, b"x").unwrap();
+    pair.exchange();
+    // Read and filled again before anybody asked: it is told nevertheless.
+    pair.server.poll_ready().unwrap();
+    read_all(&mut pair.server, pair.now, accepted);
+    pair.client.tcp_send(pair.now, stream, b"y").unwrap();
+    pair.pass(Duration::from_secs(1));
+    let (ready, readiness) = pair.server.poll_ready().unwrap();
+    assert!(ready == accepted && readiness.readable);
+    pair.server.tcp_abort(pair.now, accepted).unwrap();
+    assert_eq!(pair.server.poll_ready(), None, "nothing is told of a closed socket");
+}
+
+#[test]
+fn a_refused_connection_says_so() {
+    let mut pair = Pair::new();
+    let stream = pair.client.tcp_connect(pair.now, address("10.0.0.1:80"), None).unwrap();
+    pair.exchange();
+    assert_eq!(pair.client.tcp_error(stream), Ok(Some(TcpError::Refused)));
+    assert!(pair.client.readiness(stream).unwrap().closed);
+    assert_eq!(pair.client.flows.len(), 0, "its ports are free");
+    pair.client.tcp_close(pair.now, stream).unwrap();
+    pair.exchange();
+    assert_eq!(pair.client.tcp_connections().count(), 0);
+}
+
+#[test]
+fn a_full_backlog_drops_syns_and_counts_them() {
+    let mut pair = Pair::new();
+    let listener = pair.server.tcp_listen(address("10.0.0.1:80"), 2).unwrap();
+    let to = address("10.0.0.1:80");
+    for _ in 0..3 {
+        // Each handshake is done before the next: those that wait to be accepted count too.
+        pair.client.tcp_connect(pair.now, to, None).unwrap();
+        pair.exchange();
+    }
+    assert_eq!(pair.server.tcp_connections().count(), 2);
+    assert_eq!(pair.server.counters().tcp_ext_listen_overflows, 1);
+    assert!(pair.server.tcp_accept(pair.now, listener).unwrap().is_some());
+    // The third SYN comes again, and there is room now.
+    pair.pass(Duration::from_secs(2));
+    assert_eq!(pair.server.tcp_connections().count(), 3);
+    // Closing the listener resets the two that nobody accepted.
+    pair.server.tcp_close(pair.now, listener).unwrap();
+    pair.exchange();
+    assert_eq!(pair.server.tcp_connections().count(), 1);
+    assert_eq!(pair.client.tcp_connections().filter(|(_, s)| *s == State::Closed).count(), 2);
+    assert_eq!(pair.server.tcp_accept(pair.now, listener), Err(HostError::Stale));
+}
+
+#[test]
+fn half_open_connections_fill_the_backlog() {
+    let mut host = server();
+    host.tcp_listen(address("10.0.0.1:80"), 2).unwrap();
+    for port in 1..=3 {
+        let flow = FlowId {
+            local: SocketAddr::from(([10, 0, 0, 9], port)),
+            remote: address("10.0.0.1:80"),
+        };
+        let answers = answers(&mut host, tcp::emit(&flow, 64, &syn(), 0, |_| {}).data);
+        assert_eq!(answers.len(), usize::from(port < 3));
+    }
+    assert_eq!(host.counters().tcp_ext_listen_drops, 1);
+}
+
+#[test]
+fn a_host_out_of_memory_refuses_connections() {
+    let mut pair = Pair::new();
+    pair.server.config.memory = ByteCount(1);
+    pair.server.tcp_listen(address("10.0.0.1:80"), 8).unwrap();
+    for _ in 0..2 {
+        pair.client.tcp_connect(pair.now, address("10.0.0.1:80"), None).unwrap();
+    }
+    pair.exchange();
+    assert_eq!(pair.server.tcp_connections().count(), 1);
+    assert_eq!(pair.server.counters().tcp_ext_memory_pressures, 1);
+    assert_eq!(
+        pair.server.tcp_connect(pair.now, address("10.0.0.2:1"), None),
+        Err(HostError::NoMemory)
+    );
+    assert_eq!(pair.server.held(), held_by_connections(&pair.server));
+}
+
+#[test]
+fn addresses_are_checked() {
+    let mut host = server();
+    let any = host.tcp_listen(address("0.0.0.0:80"), 1).unwrap();
+    assert_eq!(
+        host.tcp_listen(address("0.0.0.0:80"), 1),
+        Err(HostError::AddressInUse(address("0.0.0.0:80")))
+    );
+    assert!(matches!(host.tcp_listen(address("10.0.0.2:80"), 1), Err(HostError::NotLocal(_))));
+    let free = host.tcp_listen(address("10.0.0.1:0"), 1).unwrap();
+    assert!(host.local_addr(free).unwrap().port() >= 32_768);
+    for to in ["10.0.0.1:80", "0.0.0.0:80", "10.0.0.3:0", "224.0.0.1:80"] {
+        let result = host.tcp_connect(Instant::ZERO, address(to), None);
+        assert_eq!(result, Err(HostError::Unroutable(address(to))));
+    }
+    assert_eq!(host.tcp_send(Instant::ZERO, any, b"x"), Err(HostError::WrongKind));
+    assert_eq!(host.udp_send_to(any, b"x", address("10.0.0.3:1")), Err(HostError::WrongKind));
+}
+
+#[test]
+fn ports_are_chosen_from_their_range_and_never_twice() {
+    let mut host = server();
+    let to = address("10.0.0.3:80");
+    let mut seen = std::collections::BTreeSet::new();
+    for _ in 0..500 {
+        let stream = host.tcp_connect(Instant::ZERO, to, None).unwrap();
+        assert!(seen.insert(host.local_addr(stream).unwrap()));
+    }
+    assert!(seen.iter().all(|local| (32_768..61_000).contains(&local.port())));
+}
+
+#[test]
+fn datagrams_go_both_ways_within_bounds() {
+    let mut pair = Pair::new();
+    for (any, to) in [("0.0.0.0:53", "10.0.0.1:53"), ("[::]:53", "[fd00::1]:53")] {
+        let service = pair.server.udp_bind(address(any)).unwrap();
+        let socket = pair.client.udp_bind(address(any)).unwrap();
+        pair.client.udp_send_to(socket, b"question", address(to)).unwrap();
+        pair.exchange();
+        let mut buf = [0; 4];
+        let (len, from) = pair.server.udp_recv_from(service, &mut buf).unwrap().unwrap();
+        assert_eq!((len, &buf), (4, b"ques"));
+        pair.server.udp_send_to(service, b"", from).unwrap();
+        pair.exchange();
+        assert_eq!(pair.client.udp_recv_from(socket, &mut buf), Ok(Some((0, address(to)))));
+        assert_eq!(pair.client.udp_recv_from(socket, &mut buf), Ok(None));
+        assert!(matches!(
+            pair.client.udp_send_to(socket, &[0; 1_473], address(to)),
+            Err(HostError::MessageSize { len: 1_473, .. })
+        ));
+        // A queue that nobody reads is bounded, and so is what waits to leave.
+        for _ in 0..300 {
+            let result = pair.client.udp_send_to(socket, &[0; 1_400], address(to));
+            if result == Err(HostError::WouldBlock) {
+                pair.exchange();
+            }
+        }
+        pair.exchange();
+        assert!(pair.server.held() <= pair.server.config().udp_receive_buffer);
+        assert!(pair.server.counters().udp_rcvbuf_errors > 0);
+        pair.server.udp_close(service).unwrap();
+        pair.client.udp_close(socket).unwrap();
+        assert_eq!(pair.server.held(), ByteCount::ZERO);
+    }
+}
+
+#[test]
+fn unreachable_reaches_the_connection_it_is_about() {
+    use crate::wire::icmp::{Complaint, emit_error};
+    let mut pair = Pair::new();
+    let stream = pair.client.tcp_connect(pair.now, address("10.0.0.1:80"), None).unwrap();
+    let (_, syn) = pair.client.poll_transmit(pair.now).unwrap();
+    let mut forged = syn.data.clone();
+    forged[27] ^= 0x40;
+    for (quoted, closed) in [(forged, false), (syn.data, true)] {
+        let (src, dst) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+        let error = emit_error(src, dst, 64, Complaint::Port, &quoted);
+        pair.client.handle_packet(pair.now, PORT, error);
+        assert_eq!(pair.client.readiness(stream).unwrap().closed, closed);
+    }
+    assert_eq!(pair.client.tcp_error(stream), Ok(Some(TcpError::Refused)));
+}
+
+#[test]
+fn a_new_syn_replaces_time_wait() {
+    let mut pair = Pair::new();
+    let listener = pair.server.tcp_listen(address("10.0.0.1:80"), 8).unwrap();
+    let (stream, accepted) = pair.connect(listener, "10.0.0.1:80");
+    let flow = pair.client.tcp_flow(stream).unwrap();
+    pair.server.tcp_close(pair.now, accepted).unwrap();
+    pair.exchange();
+    pair.client.tcp_close(pair.now, stream).unwrap();
+    pair.exchange();
+    assert_eq!(pair.server.tcp_connections().next().unwrap().1, State::TimeWait);
+    // The same ports again, from a client that has forgotten: a later clock, a higher ISN.
+    pair.now += Duration::from_secs(5);
+    let header = Header { seq: SeqNumber(0), ..syn() };
+    let isn = pair.client.secret.isn(pair.now, &flow);
+    let data = tcp::emit(&flow, 64, &Header { seq: isn, ..header }, 0, |_| {}).data;
+    pair.server.handle_packet(pair.now, PORT, Packet::new(data));
+    assert_eq!(pair.server.counters().tcp_ext_tw_recycled, 1);
+    let states: Vec<_> = pair.server.tcp_connections().map(|(_, state)| state).collect();
+    assert_eq!(states, [State::SynReceived]);
+}
+
+#[test]
+fn events_carry_their_flow() {
+    let mut pair = Pair::new();
+    let listener = pair.server.tcp_listen(address("10.0.0.1:80"), 8).unwrap();
+    let (stream, _) = pair.connect(listener, "10.0.0.1:80");
+    let flow = pair.client.tcp_flow(stream).unwrap();
+    let events: Vec<_> = std::iter::from_fn(|| pair.client.poll_event()).collect();
+    assert!(events.iter().all(|event| event.flow == flow));
+    let established = |kind: &EventKind| matches!(kind, EventKind::State { to: "ESTABLISHED", .. });
+    assert!(events.iter().any(|event| established(&event.kind)));
+}
+
+#[test]
+fn a_connection_may_have_settings_of_its_own() {
+    let mut pair = Pair::new();
+    let config = TcpConfig { mtu: 9_000, timestamps: false, ..TcpConfig::default() };
+    pair.client.tcp_connect(pair.now, address("10.0.0.1:80"), Some(config)).unwrap();
+    let (_, packet) = pair.client.poll_transmit(pair.now).unwrap();
+    let options = read_segment(&packet).options;
+    assert_eq!(
+        (options.mss, options.timestamps),
+        (Some(1_460), None),
+        "the host's MTU is the limit"
+    );
+}

@@ -1,0 +1,164 @@
+//! UDP sockets (RFC 768, RFC 1122 section 4.1).
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use airtcp_types::checksum::verify_transport;
+use airtcp_types::{ByteCount, FlowId, Instant, Packet};
+
+use crate::wire::icmp::Complaint;
+use crate::wire::{ip, udp};
+
+use super::{Host, HostError, Kind, MAX_WAITING, Socket, SocketId, bound};
+
+/// What a queued datagram takes beside its data.
+const OVERHEAD: u64 = 64;
+
+/// A bound UDP port.
+#[derive(Debug)]
+pub(super) struct UdpSocket {
+    pub(super) local: SocketAddr,
+    queue: VecDeque<(SocketAddr, Vec<u8>)>,
+    held: ByteCount,
+}
+
+impl UdpSocket {
+    pub(super) fn is_readable(&self) -> bool {
+        !self.queue.is_empty()
+    }
+}
+
+fn cost(data: &[u8]) -> ByteCount {
+    ByteCount::from(data.len()) + ByteCount(OVERHEAD)
+}
+
+impl Host {
+    pub(super) fn on_udp(
+        &mut self,
+        now: Instant,
+        datagram: &ip::Datagram<'_>,
+        verify: bool,
+        packet: &Packet,
+    ) {
+        let (src, dst) = (datagram.src, datagram.dst);
+        let Ok(arrived) = udp::parse(datagram.payload) else {
+            self.counters.udp_in_errors += 1;
+            return;
+        };
+        // RFC 8200 section 8.1: with IPv6 there is no going without.
+        let good = match arrived.no_checksum {
+            true => dst.is_ipv4(),
+            false => !verify || verify_transport(src, dst, ip::UDP, arrived.covered),
+        };
+        if !good {
+            self.counters.udp_in_csum_errors += 1;
+            self.counters.udp_in_errors += 1;
+            return;
+        }
+        let Some(id) = bound(&self.udp, SocketAddr::new(dst, arrived.dst_port)) else {
+            self.counters.udp_no_ports += 1;
+            self.complain(now, datagram, Complaint::Port, packet);
+            return;
+        };
+        let starved = self.is_out_of_memory();
+        let Some(Socket { kind: Kind::Udp(socket), .. }) = self.sockets.get_mut(id) else { return };
+        let cost = cost(arrived.payload);
+        if starved || socket.held + cost > self.config.udp_receive_buffer {
+            self.counters.udp_rcvbuf_errors += 1;
+            self.counters.udp_in_errors += 1;
+            return;
+        }
+        let from = SocketAddr::new(src, arrived.src_port);
+        socket.queue.push_back((from, arrived.payload.to_vec()));
+        socket.held += cost;
+        self.held += cost;
+        self.counters.udp_in_datagrams += 1;
+        self.tell(id);
+    }
+
+    /// Takes datagrams to `local`. Unspecified addresses and port zero are as with
+    /// [`tcp_listen`](Self::tcp_listen).
+    pub fn udp_bind(&mut self, local: SocketAddr) -> Result<SocketId, HostError> {
+        let local = self.bindable(local, &self.udp)?;
+        let socket = UdpSocket { local, queue: VecDeque::new(), held: ByteCount::ZERO };
+        let id = self.sockets.insert(Socket::new(Kind::Udp(socket)));
+        self.udp.insert(local, id);
+        self.next_port = self.next_port.wrapping_add(1);
+        self.tell(id);
+        Ok(id)
+    }
+
+    /// Sends one datagram, whole or not at all.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::WouldBlock`] while too many packets wait to leave; [`HostError::MessageSize`]
+    /// above what one packet holds; [`HostError::Unroutable`].
+    pub fn udp_send_to(
+        &mut self,
+        socket: SocketId,
+        data: &[u8],
+        to: SocketAddr,
+    ) -> Result<(), HostError> {
+        let local = self.udp_socket(socket)?.local;
+        let source = match local.ip() {
+            any if any.is_unspecified() => self.config.source_for(to),
+            own => self.config.source_for(to).map(|_| own),
+        };
+        let source = source
+            .filter(|source| source.is_ipv4() == local.is_ipv4() && to.is_ipv4() == local.is_ipv4())
+            .ok_or(HostError::Unroutable(to))?;
+        let header = if to.is_ipv4() { ip::V4_HEADER_LEN } else { ip::V6_HEADER_LEN };
+        let max = usize::from(self.config.packet_limit()).saturating_sub(header + udp::HEADER_LEN);
+        if data.len() > max {
+            return Err(HostError::MessageSize { len: data.len(), max });
+        }
+        if self.waiting.len() >= MAX_WAITING {
+            return Err(HostError::WouldBlock);
+        }
+        let flow = FlowId { local: SocketAddr::new(source, local.port()), remote: to };
+        let packet = udp::emit(&flow, self.config.hop_limit, data);
+        self.queue(packet);
+        self.counters.udp_out_datagrams += 1;
+        Ok(())
+    }
+
+    /// Takes the oldest datagram: its length, and where it came from. `None` if none waits. What
+    /// does not fit `buf` is lost, as with recvfrom(2).
+    pub fn udp_recv_from(
+        &mut self,
+        socket: SocketId,
+        buf: &mut [u8],
+    ) -> Result<Option<(usize, SocketAddr)>, HostError> {
+        let udp = self.udp_socket(socket)?;
+        let Some((from, data)) = udp.queue.pop_front() else { return Ok(None) };
+        let cost = cost(&data);
+        udp.held -= cost;
+        self.held -= cost;
+        let len = data.len().min(buf.len());
+        buf[..len].copy_from_slice(&data[..len]);
+        self.tell(socket);
+        Ok(Some((len, from)))
+    }
+
+    /// Lets go of a UDP socket. The id is stale from here on.
+    pub fn udp_close(&mut self, socket: SocketId) -> Result<(), HostError> {
+        let (local, held) = {
+            let udp = self.udp_socket(socket)?;
+            (udp.local, udp.held)
+        };
+        self.untell(socket);
+        self.udp.remove(&local);
+        self.held -= held;
+        self.sockets.remove(socket);
+        Ok(())
+    }
+
+    fn udp_socket(&mut self, id: SocketId) -> Result<&mut UdpSocket, HostError> {
+        self.socket(id)?;
+        match self.sockets.get_mut(id).map(|socket| &mut socket.kind) {
+            Some(Kind::Udp(udp)) => Ok(udp),
+            _ => Err(HostError::WrongKind),
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The task that moves packets between a device and a host.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::io;
+use std::mem;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use airtcp_device::Device;
+use airtcp_types::{Instant, Node, Packet, PortId};
+use tracing::{debug, error, trace};
+
+use super::shared::{BATCH, Core, End, Shared};
+
+/// Owns the device, and drives the host behind [`Shared`] until one of them ends.
+#[derive(Debug)]
+pub(super) struct Driver<D> {
+    shared: Arc<Shared>,
+    device: D,
+    inbox: Vec<Packet>,
+    /// What the device is to send, at most [`BATCH`]; more waits in the host.
+    outbox: VecDeque<Packet>,
+}
+
+/// What follows a turn.
+enum Next {
+    /// Another one: the host has more to send, and the device takes it.
+    Turn,
+    /// Nothing, until something happens or this time has come.
+    Wait(Option<Instant>),
+}
+
+/// What a turn found under the lock.
+struct Turn {
+    /// Packets that arrived.
+    arrived: usize,
+    closing: Closing,
+    /// There is more to send than was taken.
+    more: bool,
+    armed: Option<Instant>,
+}
+
+/// Ends the stack also when the task is dropped, so that no socket waits for it for ever.
+struct Ending(Arc<Shared>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.end(End::Dropped);
+    }
+}
+
+impl<D: Device> Driver<D> {
+    pub(super) fn new(shared: Arc<Shared>, device: D) -> Self {
+        Self { shared, device, inbox: Vec::new(), outbox: VecDeque::new() }
+    }
+
+    pub(super) async fn run(mut self) {
+        let _ending = Ending(self.shared.clone());
+        let Err(end) = self.drive().await;
+        match &end {
+            End::Device(why) => {
+                error!(device = self.device.name(), why, "the device is gone; the stack ends");
+            }
+            End::Shutdown | End::Dropped => {
+                debug!(device = self.device.name(), "the stack has ended");
+            }
+        }
+        // The device goes before anyone hears of the end: its interface is gone when `shutdown` is.
+        let Self { shared, device, .. } = self;
+        drop(device);
+        shared.end(end);
+    }
+
+    async fn drive(&mut self) -> Result<Infallible, End> {
+        let mut sleep = pin!(tokio::time::sleep(Duration::ZERO));
+        let mut armed = None;
+        loop {
+            let deadline = match self.turn()? {
+                Next::Turn => {
+                    // On a runtime of one thread the sockets want their turn too.
+                    tokio::task::consume_budget().await;
+                    continue;
+                }
+                Next::Wait(deadline) => deadline,
+            };
+            if armed != deadline {
+                armed = deadline;
+                if let Some(deadline) = deadline {
+                    sleep.as_mut().reset(self.shared.moment(deadline));
+                }
+            }
+            tokio::task::consume_budget().await;
+            tokio::select! {
+                ready = self.device.readable() => ready.map_err(|error| gone(&error))?,
+                // Waited for only while the last `try_send` left something over.
+                ready = self.device.writable(), if !self.outbox.is_empty() => {
+                    ready.map_err(|error| gone(&error))?;
+                }
+                () = self.shared.driver.notified() => {}
+                () = &mut sleep, if armed.is_some() => armed = None,
+            }
+        }
+    }
+
+    /// One batch: what arrived goes in, what is due is worked, what is to leave comes out.
+    fn turn(&mut self) -> Result<Next, End> {
+        let received = self.device.try_recv(&mut self.inbox, BATCH);
+        let Self { shared, device, inbox, outbox } = self;
+        let counters = device.counters();
+        let turn = shared.turn(|core, now| {
+            core.device = counters;
+            let arrived = inbox.len();
+            for packet in inbox.drain(..) {
+                core.host.handle_packet(now, PortId(0), packet);
+            }
+            if core.host.poll_timeout().is_some_and(|deadline| deadline <= now) {
+                core.host.handle_timeout(now);
+            }
+            core.settle(now);
+            take_outbox(core, outbox);
+            let closing = closing(core, now, outbox);
+            core.armed = next_wake(core, now);
+            Turn { arrived, closing, more: core.more || !core.outbox.is_empty(), armed: core.armed }
+        });
+        let leaving = outbox.len();
+        let sent = device.try_send(outbox);
+        if turn.arrived > 0 || leaving > 0 {
+            trace!(arrived = turn.arrived, sent, left = leaving - sent, "batch");
+        }
+        received.map_err(|error| gone(&error))?;
+        match turn.closing {
+            Closing::Now => return Err(End::Shutdown),
+            Closing::OnceSent if outbox.is_empty() => return Err(End::Shutdown),
+            Closing::OnceSent | Closing::No => {}
+        }
+        // If the device is full, it decides when there is more to do.
+        Ok(if turn.more && outbox.is_empty() { Next::Turn } else { Next::Wait(turn.armed) })
+    }
+}
+
+/// Takes what the host gave, if the device has taken what it was given before.
+fn take_outbox(core: &mut Core, outbox: &mut VecDeque<Packet>) {
+    core.stalled = !outbox.is_empty();
+    if !core.stalled {
+        mem::swap(&mut core.outbox, outbox);
+    }
+}
+
+/// When the driver is to wake if nothing else wakes it.
+fn next_wake(core: &Core, now: Instant) -> Option<Instant> {
+    let deadline = core.host.poll_timeout().into_iter().chain(core.closing).min()?;
+    if core.stalled {
+        // What is due cannot leave, and stays due: once per tick of the runtime's timer will do.
+        return Some(deadline.max(now + Duration::from_millis(1)));
+    }
+    // A deadline that moves away is met early, which costs less than moving the timer with every
+    // ACK.
+    core.armed.filter(|&armed| armed > now && armed < deadline).or(Some(deadline))
+}
+
+/// Whether a turn is the last one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Closing {
+    No,
+    /// Yes, if the device takes all that is left.
+    OnceSent,
+    /// Yes: the time is over.
+    Now,
+}
+
+fn closing(core: &mut Core, now: Instant, outbox: &mut VecDeque<Packet>) -> Closing {
+    let Some(deadline) = core.closing else { return Closing::No };
+    let quiet = core.is_quiet();
+    if !quiet && now < deadline {
+        return Closing::No;
+    }
+    debug!(in_order = quiet, "letting go of all connections");
+    core.finish(now, quiet);
+    outbox.append(&mut core.outbox);
+    if now < deadline { Closing::OnceSent } else { Closing::Now }
+}
+
+fn gone(error: &io::Error) -> End {
+    End::Device(error.to_string())
+}

@@ -1,0 +1,61 @@
+//! What the host refuses, as the kinds of [`io::Error`] that socket users look at.
+
+use std::io::{self, ErrorKind};
+
+use crate::host::HostError;
+use crate::tcp::{TcpError, Unreachable};
+
+/// The same error as an [`io::Error`]; the text stays the host's.
+pub(super) fn io_error(error: HostError) -> io::Error {
+    let kind = match &error {
+        HostError::Stale => ErrorKind::NotConnected,
+        HostError::WrongKind | HostError::MessageSize { .. } => ErrorKind::InvalidInput,
+        HostError::AddressInUse(_) => ErrorKind::AddrInUse,
+        HostError::NotLocal(_) | HostError::NoPorts => ErrorKind::AddrNotAvailable,
+        HostError::Unroutable(_) => ErrorKind::NetworkUnreachable,
+        HostError::NoMemory => ErrorKind::OutOfMemory,
+        HostError::WouldBlock => ErrorKind::WouldBlock,
+        HostError::Tcp(error) => tcp_kind(*error),
+    };
+    io::Error::new(kind, error)
+}
+
+/// Why a connection ended, as an [`io::Error`].
+pub(super) fn tcp_error(error: TcpError) -> io::Error {
+    io::Error::new(tcp_kind(error), error)
+}
+
+const fn tcp_kind(error: TcpError) -> ErrorKind {
+    match error {
+        TcpError::WouldBlock => ErrorKind::WouldBlock,
+        TcpError::Shutdown => ErrorKind::BrokenPipe,
+        TcpError::Refused => ErrorKind::ConnectionRefused,
+        TcpError::Reset => ErrorKind::ConnectionReset,
+        TcpError::Aborted => ErrorKind::ConnectionAborted,
+        TcpError::TimedOut => ErrorKind::TimedOut,
+        TcpError::Unreachable(Unreachable::Network) => ErrorKind::NetworkUnreachable,
+        // As Linux: a closed port is a refusal, whoever reports it.
+        TcpError::Unreachable(Unreachable::Port) => ErrorKind::ConnectionRefused,
+        TcpError::Unreachable(
+            Unreachable::Host | Unreachable::Prohibited | Unreachable::Protocol,
+        ) => ErrorKind::HostUnreachable,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kind_is_the_one_users_match_and_the_text_is_the_hosts() {
+        let refused = io_error(HostError::Tcp(TcpError::Refused));
+        assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+        let written = io_error(HostError::Tcp(TcpError::Shutdown));
+        assert_eq!(written.kind(), ErrorKind::BrokenPipe);
+        let port = tcp_error(TcpError::Unreachable(Unreachable::Port));
+        assert_eq!(
+            (port.kind(), port.to_string().as_str()),
+            (ErrorKind::ConnectionRefused, "port unreachable")
+        );
+    }
+}

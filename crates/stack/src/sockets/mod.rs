@@ -1,0 +1,53 @@
+//! Sockets for tokio: the shell around the pure stack.
+//!
+//! A [`Stack`] runs one [`Host`](crate::Host) on one [`Device`](airtcp_device::Device), in a task
+//! of its own, the driver. Sockets call the host under a lock that is never held across an await;
+//! what a call gives to send goes to the driver, which moves packets in batches, and what a batch
+//! makes ready wakes the sockets that wait for it. This is the only part of the crate that reads a
+//! clock or asks the operating system for randomness ([`Stack::new`]).
+//!
+//! Every future here is cancel-safe: dropped before it is ready, it has lost no connection, no
+//! datagram and no byte of a stream.
+//!
+//! ```
+//! use airtcp_device::memory;
+//! use airtcp_stack::{HostConfig, Stack};
+//! use tokio::io::{AsyncReadExt, AsyncWriteExt};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let (left, right) = memory::pair(1500, 64);
+//! let server = Stack::new(left, HostConfig::new(["10.0.0.1/24".parse()?]))?;
+//! let client = Stack::new(right, HostConfig::new(["10.0.0.2/24".parse()?]))?;
+//!
+//! let listener = server.listen("10.0.0.1:7".parse()?, 16)?;
+//! let mut one = client.connect("10.0.0.1:7".parse()?).await?;
+//! let (mut other, peer) = listener.accept().await?;
+//! assert_eq!(peer, one.local_addr()?);
+//!
+//! one.write_all(b"hello").await?;
+//! one.shutdown().await?;
+//! let mut heard = Vec::new();
+//! other.read_to_end(&mut heard).await?;
+//! assert_eq!(heard, b"hello");
+//! # Ok(())
+//! # }
+//! ```
+
+mod driver;
+mod epoch;
+mod error;
+mod listener;
+mod shared;
+mod split;
+mod stack;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod udp;
+
+pub use listener::TcpListener;
+pub use split::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReuniteError, WriteHalf};
+pub use stack::Stack;
+pub use stream::TcpStream;
+pub use udp::UdpSocket;

@@ -1,0 +1,393 @@
+//! What the driver and the sockets share: the host, who waits for what, what waits to leave.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::io;
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use airtcp_types::{Instant, Node, Packet};
+use tokio::sync::Notify;
+use tracing::{debug, trace};
+
+use super::epoch::Epoch;
+use crate::host::{Host, SocketId};
+use crate::tcp::{Readiness, State};
+
+/// Packets taken from the host, or from the device, before the lock is let go.
+pub(super) const BATCH: usize = 64;
+
+/// How long connections that nobody holds any more may take to end once the last handle is gone.
+const LINGER: Duration = Duration::from_secs(60);
+
+/// The state behind every handle of one stack.
+pub(super) struct Shared {
+    epoch: Epoch,
+    core: Mutex<Core>,
+    /// Asks the driver for a turn.
+    pub(super) driver: Notify,
+    /// Told after each turn, for those who wait for the host's queue of datagrams to drain.
+    pub(super) drained: Notify,
+    /// Told once, when the driver has ended.
+    pub(super) done: Notify,
+}
+
+/// What the lock guards.
+pub(super) struct Core {
+    pub(super) host: Host,
+    /// Every socket that a handle exists for.
+    waiting: BTreeMap<SocketId, Waiting>,
+    /// Packets on their way from the host to the driver, at most [`BATCH`].
+    pub(super) outbox: VecDeque<Packet>,
+    /// The outbox was full before the host was empty.
+    pub(super) more: bool,
+    /// The driver was asked for a turn and has not begun it.
+    pub(super) kicked: bool,
+    /// The device takes nothing at the moment; the driver waits for it, and not for more packets.
+    pub(super) stalled: bool,
+    /// When the driver wakes without being asked.
+    pub(super) armed: Option<Instant>,
+    /// The stack is closing, and gives up at this time.
+    pub(super) closing: Option<Instant>,
+    /// The driver has ended.
+    pub(super) ended: Option<End>,
+    pub(super) device: airtcp_device::Counters,
+    woken: Woken,
+}
+
+/// Who waits for a socket.
+#[derive(Debug)]
+enum Waiting {
+    /// A stream has one reader and one writer: its halves.
+    Stream { read: Option<Waker>, write: Option<Waker> },
+    /// Any number of tasks may wait for a listener or a UDP socket.
+    Any(Arc<Notify>),
+}
+
+/// The direction a task waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Direction {
+    Read,
+    Write,
+}
+
+/// Why there is no driver any more.
+#[derive(Clone, Debug)]
+pub(super) enum End {
+    /// The stack was shut down, or every handle dropped.
+    Shutdown,
+    /// The device failed for good.
+    Device(String),
+    /// The runtime ended before the stack did.
+    Dropped,
+}
+
+impl End {
+    pub(super) fn error(&self) -> io::Error {
+        match self {
+            Self::Shutdown => {
+                io::Error::new(io::ErrorKind::NotConnected, "the stack was shut down")
+            }
+            Self::Device(why) => io::Error::new(
+                io::ErrorKind::NetworkDown,
+                format!("the device of the stack is gone: {why}"),
+            ),
+            Self::Dropped => io::Error::new(
+                io::ErrorKind::NotConnected,
+                "the runtime that drove the stack has ended",
+            ),
+        }
+    }
+}
+
+/// What to do once the lock is free: a waker may run anything, a drop of one too.
+#[derive(Default, Debug)]
+struct Woken {
+    wakers: Vec<Waker>,
+    notifies: Vec<Arc<Notify>>,
+    discarded: Vec<Waker>,
+}
+
+impl Woken {
+    fn wake(self) {
+        self.wakers.into_iter().for_each(Waker::wake);
+        self.notifies.iter().for_each(|notify| notify.notify_waiters());
+    }
+}
+
+/// Without the host: its secret is no one's to print, and it is long.
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    pub(super) fn new(host: Host) -> Self {
+        Self {
+            epoch: Epoch::start(),
+            core: Mutex::new(Core {
+                host,
+                waiting: BTreeMap::new(),
+                outbox: VecDeque::new(),
+                more: false,
+                kicked: false,
+                stalled: false,
+                armed: None,
+                closing: None,
+                ended: None,
+                device: airtcp_device::Counters::default(),
+                woken: Woken::default(),
+            }),
+            driver: Notify::new(),
+            drained: Notify::new(),
+            done: Notify::new(),
+        }
+    }
+
+    /// Makes a call on the host, then does what it asks for: takes the packets it gives, wakes
+    /// whom it made ready, and asks the driver for a turn if there is something to do there.
+    pub(super) fn with<R>(&self, call: impl FnOnce(&mut Core, Instant) -> R) -> R {
+        let (result, woken, kick) = {
+            let mut core = self.lock();
+            // Read under the lock, so that the host's time never runs backwards.
+            let now = self.epoch.now();
+            let result = call(&mut core, now);
+            core.settle(now);
+            let kick = core.wants_turn();
+            core.kicked |= kick;
+            (result, mem::take(&mut core.woken), kick)
+        };
+        if kick {
+            self.driver.notify_one();
+        }
+        woken.wake();
+        result
+    }
+
+    /// The driver's part of a turn: as [`with`](Self::with), without asking for another one.
+    pub(super) fn turn<R>(&self, call: impl FnOnce(&mut Core, Instant) -> R) -> R {
+        let (result, woken) = {
+            let mut core = self.lock();
+            let now = self.epoch.now();
+            core.kicked = false;
+            let result = call(&mut core, now);
+            (result, mem::take(&mut core.woken))
+        };
+        woken.wake();
+        self.drained.notify_waiters();
+        result
+    }
+
+    /// Looks without calling the host.
+    pub(super) fn look<R>(&self, look: impl FnOnce(&Core, Instant) -> R) -> R {
+        let core = self.lock();
+        let now = self.epoch.now();
+        look(&core, now)
+    }
+
+    /// The moment of `instant` on tokio's clock.
+    pub(super) fn moment(&self, instant: Instant) -> tokio::time::Instant {
+        self.epoch.moment(instant)
+    }
+
+    /// Records that the driver has ended, and tells everyone; the first reason stays.
+    pub(super) fn end(&self, end: End) {
+        let woken = {
+            let mut core = self.lock();
+            core.ended.get_or_insert(end);
+            core.outbox = VecDeque::new();
+            core.wake_all();
+            mem::take(&mut core.woken)
+        };
+        woken.wake();
+        self.drained.notify_waiters();
+        self.done.notify_waiters();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Core> {
+        // A panic under the lock is a bug of ours that has been reported; other sockets go on.
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Core {
+    /// An error once sockets can do nothing any more.
+    pub(super) fn alive(&self) -> io::Result<()> {
+        match &self.ended {
+            Some(end) => Err(end.error()),
+            None => Ok(()),
+        }
+    }
+
+    /// An error once no socket may be opened any more.
+    pub(super) fn open(&self) -> io::Result<()> {
+        self.alive()?;
+        if self.closing.is_some() { Err(End::Shutdown.error()) } else { Ok(()) }
+    }
+
+    /// A handle for a connection comes to be.
+    pub(super) fn add_stream(&mut self, id: SocketId) {
+        self.waiting.insert(id, Waiting::Stream { read: None, write: None });
+    }
+
+    /// A handle for a listener or a UDP socket comes to be.
+    pub(super) fn add_any(&mut self, id: SocketId) -> Arc<Notify> {
+        let notify = Arc::new(Notify::new());
+        self.waiting.insert(id, Waiting::Any(notify.clone()));
+        notify
+    }
+
+    /// The handle of a socket goes; whether the host still knows it.
+    pub(super) fn remove(&mut self, id: SocketId) -> bool {
+        match self.waiting.remove(&id) {
+            Some(Waiting::Stream { read, write }) => {
+                self.woken.discarded.extend(read.into_iter().chain(write));
+                true
+            }
+            Some(Waiting::Any(_)) => true,
+            None => false,
+        }
+    }
+
+    /// Remembers that a task waits for a stream; an error if waiting would be in vain.
+    pub(super) fn wait<T>(
+        &mut self,
+        id: SocketId,
+        direction: Direction,
+        context: &Context<'_>,
+    ) -> Poll<io::Result<T>> {
+        if let Err(error) = self.alive() {
+            return Poll::Ready(Err(error));
+        }
+        let Some(Waiting::Stream { read, write }) = self.waiting.get_mut(&id) else {
+            return Poll::Ready(Err(End::Shutdown.error()));
+        };
+        let slot = if direction == Direction::Read { read } else { write };
+        match slot {
+            Some(waker) if waker.will_wake(context.waker()) => {}
+            _ => self.woken.discarded.extend(slot.replace(context.waker().clone())),
+        }
+        Poll::Pending
+    }
+
+    /// Takes what the host has to give after a call: packets, readiness, events.
+    pub(super) fn settle(&mut self, now: Instant) {
+        self.fill_outbox(now);
+        while let Some((id, readiness)) = self.host.poll_ready() {
+            self.wake(id, readiness);
+        }
+        while let Some(event) = self.host.poll_event() {
+            trace!(target: "airtcp::event", ?event);
+        }
+    }
+
+    /// Takes packets from the host until it has none or the outbox is full.
+    fn fill_outbox(&mut self, now: Instant) {
+        while self.outbox.len() < BATCH {
+            let Some((_, packet)) = self.host.poll_transmit(now) else {
+                self.more = false;
+                return;
+            };
+            self.outbox.push_back(packet);
+        }
+        self.more = true;
+    }
+
+    /// Whether the driver is to be asked for a turn.
+    fn wants_turn(&self) -> bool {
+        if self.kicked || self.ended.is_some() {
+            return false;
+        }
+        let sooner = self
+            .host
+            .poll_timeout()
+            .is_some_and(|deadline| self.armed.is_none_or(|armed| deadline < armed));
+        sooner || (!self.outbox.is_empty() && !self.stalled)
+    }
+
+    fn wake(&mut self, id: SocketId, readiness: Readiness) {
+        let ended = readiness.closed;
+        match self.waiting.get_mut(&id) {
+            Some(Waiting::Stream { read, write }) => {
+                if readiness.readable || ended {
+                    self.woken.wakers.extend(read.take());
+                }
+                if readiness.writable || readiness.connected || ended {
+                    self.woken.wakers.extend(write.take());
+                }
+            }
+            Some(Waiting::Any(notify)) => self.woken.notifies.push(notify.clone()),
+            // A connection that waits for its accept.
+            None => {}
+        }
+    }
+
+    fn wake_all(&mut self) {
+        for waiting in self.waiting.values_mut() {
+            match waiting {
+                Waiting::Stream { read, write } => {
+                    self.woken.wakers.extend(read.take().into_iter().chain(write.take()));
+                }
+                Waiting::Any(notify) => self.woken.notifies.push(notify.clone()),
+            }
+        }
+    }
+
+    /// Begins the end: nothing new, listeners and UDP sockets closed, a FIN on every connection.
+    pub(super) fn close(&mut self, now: Instant, patience: Duration) {
+        let deadline = now + patience;
+        if self.closing.is_some_and(|closing| closing <= deadline) || self.ended.is_some() {
+            return;
+        }
+        debug!(sockets = self.waiting.len(), ?patience, "the stack is closing");
+        self.closing = Some(deadline);
+        for (&id, waiting) in &self.waiting {
+            // An error says that the socket has ended already.
+            let _ = match waiting {
+                Waiting::Stream { .. } => self.host.tcp_shutdown(now, id),
+                Waiting::Any(_) => {
+                    self.host.tcp_close(now, id).or_else(|_| self.host.udp_close(id))
+                }
+            };
+        }
+        self.wake_all();
+    }
+
+    /// The last handle is gone: what was accepted is still delivered, within [`LINGER`].
+    pub(super) fn abandon(&mut self, now: Instant) {
+        self.close(now, LINGER);
+    }
+
+    /// Whether every byte and FIN has been acknowledged, as far as it will be.
+    pub(super) fn is_quiet(&self) -> bool {
+        let busy = |state| {
+            matches!(
+                state,
+                State::Established
+                    | State::FinWait1
+                    | State::CloseWait
+                    | State::Closing
+                    | State::LastAck
+            )
+        };
+        !self.more && self.outbox.is_empty() && !self.host.tcp_connections().any(|(_, s)| busy(s))
+    }
+
+    /// Lets go of every connection: in order when all is `quiet`, with a RST otherwise.
+    pub(super) fn finish(&mut self, now: Instant, quiet: bool) {
+        for (&id, waiting) in &self.waiting {
+            if matches!(waiting, Waiting::Stream { .. }) {
+                // An error says that the connection has ended already.
+                let _ =
+                    if quiet { self.host.tcp_close(now, id) } else { self.host.tcp_abort(now, id) };
+            }
+        }
+        // All of it, for there is no later: at most a RST or an ACK each, and what cwnd lets go.
+        while let Some((_, packet)) = self.host.poll_transmit(now) {
+            self.outbox.push_back(packet);
+        }
+    }
+}

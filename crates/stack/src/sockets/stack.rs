@@ -1,0 +1,182 @@
+//! The stack on its device, and the way to its sockets.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use airtcp_device::Device;
+use airtcp_types::{ByteCount, FlowId};
+use rand::TryRng;
+use rand::rngs::SysRng;
+use tracing::debug;
+
+use super::driver::Driver;
+use super::error::io_error;
+use super::listener::TcpListener;
+use super::shared::Shared;
+use super::stream::TcpStream;
+use super::udp::UdpSocket;
+use crate::counters::Counters;
+use crate::host::{Host, HostConfig};
+use crate::tcp::{State, TcpConfig};
+
+/// How long [`Stack::shutdown`] waits for the peers.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A stack that runs on a device: a handle, cheap to clone.
+///
+/// Sockets keep their stack alive. When the last handle of any kind is dropped, what `write` has
+/// accepted is still delivered: the driver goes on until the peers have acknowledged every FIN, at
+/// most for 60 s and only as long as the runtime lives, then drops the device.
+/// [`shutdown`](Self::shutdown) is the way to wait for that.
+#[derive(Clone, Debug)]
+pub struct Stack(Handle);
+
+/// What each socket holds of its stack; the drop of the last one is heard.
+#[derive(Clone, Debug)]
+pub(super) struct Handle(Arc<Users>);
+
+#[derive(Debug)]
+struct Users(Arc<Shared>);
+
+impl Drop for Users {
+    fn drop(&mut self) {
+        self.0.with(|core, now| core.abandon(now));
+        self.0.driver.notify_one();
+    }
+}
+
+impl Handle {
+    pub(super) fn shared(&self) -> &Shared {
+        &self.0.0
+    }
+}
+
+impl Stack {
+    /// Starts a host on `device`, driven by a task on the current tokio runtime.
+    ///
+    /// A `config.secret` of zeros is replaced by one from the operating system. `config.mtu` is
+    /// lowered to the device's; to use more than its default, set it to the device's first.
+    ///
+    /// # Errors
+    /// There is no tokio runtime here, or the operating system has no randomness to give.
+    pub fn new<D: Device>(device: D, mut config: HostConfig) -> io::Result<Self> {
+        let runtime = tokio::runtime::Handle::try_current()
+            .map_err(|error| io::Error::other(format!("a stack needs a tokio runtime: {error}")))?;
+        if config.secret.iter().all(|&byte| byte == 0) {
+            SysRng.try_fill_bytes(&mut config.secret).map_err(io::Error::other)?;
+        }
+        config.mtu = config.mtu.min(ByteCount::from(device.mtu()));
+        debug!(device = device.name(), mtu = %config.mtu, addresses = ?config.addresses, "starting");
+        let shared = Arc::new(Shared::new(Host::new(config)));
+        runtime.spawn(Driver::new(shared.clone(), device).run());
+        Ok(Self(Handle(Arc::new(Users(shared)))))
+    }
+
+    /// Listens on `local`; an unspecified address is any of its family, port 0 any free one. Up to
+    /// `backlog` connections wait to be accepted.
+    ///
+    /// # Errors
+    /// `AddrInUse`, `AddrNotAvailable`; `NotConnected` or `NetworkDown` once the stack has ended.
+    pub fn listen(&self, local: SocketAddr, backlog: usize) -> io::Result<TcpListener> {
+        let (id, notify) = self.shared().with(|core, _| {
+            core.open()?;
+            let id = core.host.tcp_listen(local, backlog).map_err(io_error)?;
+            Ok::<_, io::Error>((id, core.add_any(id)))
+        })?;
+        debug!(%local, backlog, "listening");
+        Ok(TcpListener::new(self.0.clone(), id, notify))
+    }
+
+    /// Connects to `remote`, with the connection settings of the host.
+    ///
+    /// Dropping the future gives the attempt up.
+    ///
+    /// # Errors
+    /// `ConnectionRefused`, `ConnectionReset`, `TimedOut`, `HostUnreachable`,
+    /// `NetworkUnreachable`, `AddrNotAvailable` when there is no free port; `NotConnected` or
+    /// `NetworkDown` once the stack has ended.
+    pub async fn connect(&self, remote: SocketAddr) -> io::Result<TcpStream> {
+        TcpStream::connect(self.0.clone(), remote, None).await
+    }
+
+    /// Connects to `remote` with settings of its own.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub async fn connect_with(
+        &self,
+        remote: SocketAddr,
+        config: TcpConfig,
+    ) -> io::Result<TcpStream> {
+        TcpStream::connect(self.0.clone(), remote, Some(config)).await
+    }
+
+    /// Opens a UDP socket on `local`; address and port as in [`listen`](Self::listen).
+    ///
+    /// # Errors
+    /// As [`listen`](Self::listen).
+    pub fn udp_bind(&self, local: SocketAddr) -> io::Result<UdpSocket> {
+        let (id, notify) = self.shared().with(|core, _| {
+            core.open()?;
+            let id = core.host.udp_bind(local).map_err(io_error)?;
+            Ok::<_, io::Error>((id, core.add_any(id)))
+        })?;
+        Ok(UdpSocket::new(self.0.clone(), id, notify))
+    }
+
+    /// The host's counters, by `nstat`'s names.
+    pub fn counters(&self) -> Counters {
+        self.shared().look(|core, _| core.host.counters().clone())
+    }
+
+    /// The device's counters, as of the last batch.
+    pub fn device_counters(&self) -> airtcp_device::Counters {
+        self.shared().look(|core, _| core.device)
+    }
+
+    /// The bytes that all sockets hold, of those the host may hold.
+    pub fn held(&self) -> ByteCount {
+        self.shared().look(|core, _| core.host.held())
+    }
+
+    /// Every connection with its state, also those that no application holds any more.
+    pub fn connections(&self) -> Vec<(FlowId, State)> {
+        self.shared().look(|core, _| core.host.tcp_connections().collect())
+    }
+
+    /// Closes every socket in order, waiting at most 5 s for the peers; see
+    /// [`shutdown_within`](Self::shutdown_within).
+    pub async fn shutdown(&self) {
+        self.shutdown_within(PATIENCE).await;
+    }
+
+    /// Closes every socket in order and ends the stack.
+    ///
+    /// Nothing can be opened or written from here on; what was written is delivered, then the
+    /// FINs. When the peers have acknowledged all of it, or `patience` is over and what is left
+    /// was reset, the device is dropped and this returns. Sockets that still exist give errors.
+    pub async fn shutdown_within(&self, patience: Duration) {
+        self.shared().with(|core, now| core.close(now, patience));
+        self.shared().driver.notify_one();
+        let _ = self.closed().await;
+    }
+
+    /// Waits until the stack has ended, and says why: `NetworkDown` when the device is gone,
+    /// `NotConnected` after a shutdown.
+    pub async fn closed(&self) -> io::Error {
+        loop {
+            // Before the look, so that an end in between is heard.
+            let done = self.shared().done.notified();
+            if let Err(error) = self.shared().look(|core, _| core.alive()) {
+                return error;
+            }
+            done.await;
+        }
+    }
+
+    fn shared(&self) -> &Shared {
+        self.0.shared()
+    }
+}

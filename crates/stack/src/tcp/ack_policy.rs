@@ -1,0 +1,192 @@
+//! When to acknowledge (RFC 9293 section 3.8.6.3, RFC 5681 section 4.2), as Linux decides it.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use airtcp_types::options::SackBlocks;
+use airtcp_types::{ByteCount, ExtSeq, Instant};
+
+/// The bounds of a delayed ACK's delay (Linux's `TCP_ATO_MIN`, `TCP_DELACK_MAX`).
+const ATO: (Duration, Duration) = (Duration::from_millis(40), Duration::from_millis(200));
+/// So many ACKs at the start, or after a pause, are not delayed (Linux's `TCP_MAX_QUICKACKS`): the
+/// sender is in slow start and lives on them.
+const QUICK: u8 = 16;
+/// RFC 9293's default MSS: the first guess at the size of the peer's segments.
+const FIRST_MSS: ByteCount = ByteCount(536);
+/// ACKs due at once beyond this are merged: only an absurd batch of arrivals makes so many.
+const MAX_DUE: usize = 256;
+
+/// An ACK that is to leave.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DueAck {
+    /// What it acknowledges.
+    pub(super) ack: ExtSeq,
+    /// Its SACK blocks.
+    pub(super) sack: SackBlocks,
+}
+
+/// Decides when an ACK leaves, and holds those that are due.
+///
+/// ACKs leave when the connection is next asked for packets. Until then they queue, so that a batch
+/// of arrivals is answered with as many ACKs as if its segments had come one by one.
+#[derive(Debug)]
+pub(super) struct AckPolicy {
+    delayed: bool,
+    quick: u8,
+    ato: Duration,
+    /// This end answers with data (Linux's ping-pong mode): ACKs may wait for it from the start.
+    interactive: bool,
+    timer: Option<Instant>,
+    due: VecDeque<DueAck>,
+    last_data: Option<Instant>,
+    /// The size of the peer's full segments, as far as seen.
+    segment: ByteCount,
+    /// The last number that an ACK, sent or due, acknowledges.
+    acknowledged: ExtSeq,
+}
+
+impl AckPolicy {
+    /// `delayed`: ACKs may wait at all.
+    pub(super) const fn new(delayed: bool) -> Self {
+        Self {
+            delayed,
+            quick: QUICK,
+            ato: ATO.0,
+            interactive: false,
+            timer: None,
+            due: VecDeque::new(),
+            last_data: None,
+            segment: FIRST_MSS,
+            acknowledged: ExtSeq(0),
+        }
+    }
+
+    /// Whether in-order data that brought RCV.NXT to `nxt` is to be acknowledged at once. If not,
+    /// the timer runs.
+    pub(super) fn on_data(
+        &mut self,
+        now: Instant,
+        len: ByteCount,
+        nxt: ExtSeq,
+        rto: Duration,
+    ) -> bool {
+        self.segment = self.segment.max(len);
+        self.adapt(now, rto);
+        self.last_data = Some(now);
+        let second = nxt.since(self.acknowledged) > self.segment;
+        let quick = self.quick > 0 && !self.interactive;
+        if !self.delayed || second || quick {
+            return true;
+        }
+        let at = now + self.ato;
+        self.timer = Some(self.timer.map_or(at, |timer| timer.min(at)));
+        false
+    }
+
+    /// The delay follows the gaps between arrivals (Linux's `tcp_event_data_recv`).
+    fn adapt(&mut self, now: Instant, rto: Duration) {
+        let Some(last) = self.last_data else { return };
+        let gap = now.since(last);
+        if gap <= ATO.0 / 2 {
+            self.ato = self.ato / 2 + ATO.0 / 2;
+        } else if gap < self.ato {
+            self.ato = self.ato / 2 + gap;
+        } else if gap > rto {
+            // The sender begins again with a small window.
+            self.quick = QUICK;
+        }
+        self.ato = self.ato.clamp(ATO.0, ATO.1);
+    }
+
+    /// The sender repairs something: it lives on ACKs for a while.
+    pub(super) fn enter_quick(&mut self) {
+        self.quick = QUICK;
+        self.interactive = false;
+    }
+
+    /// An ACK is to leave.
+    pub(super) fn schedule(&mut self, due: DueAck) {
+        self.timer = None;
+        self.acknowledged = due.ack;
+        if self.due.len() == MAX_DUE {
+            self.due.pop_back();
+        }
+        self.due.push_back(due);
+    }
+
+    /// The oldest ACK due.
+    pub(super) fn peek(&self) -> Option<&DueAck> {
+        self.due.front()
+    }
+
+    /// How many are due.
+    pub(super) fn len(&self) -> usize {
+        self.due.len()
+    }
+
+    /// The oldest ACK due, which leaves now.
+    pub(super) fn pop(&mut self) -> Option<DueAck> {
+        let due = self.due.pop_front()?;
+        self.quick = self.quick.saturating_sub(1);
+        if self.due.is_empty() {
+            self.due.shrink_to(0);
+        }
+        Some(due)
+    }
+
+    /// A segment left that acknowledges everything up to `ack`: nothing older is due any more.
+    pub(super) fn on_carried(&mut self, ack: ExtSeq) {
+        if !self.due.is_empty() || self.timer.is_some() || ack > self.acknowledged {
+            self.quick = self.quick.saturating_sub(1);
+        }
+        self.due.clear();
+        self.timer = None;
+        self.acknowledged = ack;
+    }
+
+    /// Data left. So soon after data arrived it is an answer.
+    pub(super) fn on_data_sent(&mut self, now: Instant) {
+        self.interactive |= self.last_data.is_some_and(|last| now.since(last) < self.ato);
+    }
+
+    /// When the delayed ACK is due.
+    pub(super) const fn timer(&self) -> Option<Instant> {
+        self.timer
+    }
+
+    /// Whether the delayed ACK is due now. It is then no conversation.
+    pub(super) fn on_timeout(&mut self, now: Instant) -> bool {
+        if self.timer.is_none_or(|at| at > now) {
+            return false;
+        }
+        self.timer = None;
+        if self.interactive {
+            self.interactive = false;
+            self.ato = ATO.0;
+        } else {
+            self.ato = (self.ato * 2).min(ATO.1);
+        }
+        true
+    }
+
+    /// The present delay.
+    pub(super) const fn ato(&self) -> Duration {
+        self.ato
+    }
+
+    /// The size of the peer's full segments, as far as seen.
+    pub(super) const fn segment(&self) -> ByteCount {
+        self.segment
+    }
+
+    /// Nothing is due any more.
+    pub(super) fn clear(&mut self) {
+        self.due = VecDeque::new();
+        self.timer = None;
+    }
+
+    /// The peer's first byte has the number `nxt`.
+    pub(super) fn start(&mut self, nxt: ExtSeq) {
+        self.acknowledged = nxt;
+    }
+}

@@ -1,0 +1,356 @@
+//! What a segment does (RFC 9293 section 3.10.7.4), in the RFC's order.
+
+use airtcp_recovery::Ack;
+use airtcp_types::options::SackBlocks;
+use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, SeqRange};
+
+use crate::counters::Counters;
+use crate::wire::tcp::Segment;
+
+use super::ack_policy::DueAck;
+use super::acknowledgement::{Bounds, Reports};
+use super::transmit::Reset;
+use super::*;
+
+impl Connection {
+    /// Takes a segment of this connection. What is not acceptable is counted, and answered or
+    /// dropped as RFC 9293 and RFC 5961 say.
+    pub fn on_segment(&mut self, now: Instant, segment: &Segment<'_>, counters: &mut Counters) {
+        self.tally.segs_in += 1;
+        match self.state {
+            State::Closed => {}
+            State::SynSent => self.on_segment_in_syn_sent(now, segment, counters),
+            _ => {
+                if !self.on_repeated_syn(now, segment) {
+                    self.on_synchronized_segment(now, segment, counters);
+                }
+            }
+        }
+    }
+
+    fn on_synchronized_segment(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+        counters: &mut Counters,
+    ) {
+        let mut segment = *segment;
+        let mut seq = self.receive.nxt().nearest(segment.seq);
+        // Simultaneous open: both ends answer the other's SYN with a SYN-ACK (RFC 9293 figure 8).
+        if self.state == State::SynReceived
+            && segment.flags.syn
+            && segment.flags.ack
+            && seq + 1 == self.receive.nxt()
+        {
+            segment.flags.syn = false;
+            seq = seq + 1;
+        }
+        let end = seq + u64::from(segment.len());
+
+        if !self.passes_paws(now, &segment, seq, counters) {
+            return;
+        }
+        if !self.receive.is_acceptable(seq, end) {
+            self.on_unacceptable(now, &segment, seq, end, counters);
+            return;
+        }
+        if let (Some(clock), Some(theirs)) = (&mut self.timestamps, segment.options.timestamps) {
+            clock.on_segment(now, theirs.val, seq, self.receive.last_ack_sent);
+        }
+        if segment.flags.rst {
+            self.on_rst(now, seq, counters);
+            return;
+        }
+        if segment.flags.syn {
+            // RFC 5961 section 4: whatever its number, it is challenged.
+            counters.tcp_ext_syn_challenge += 1;
+            self.send_challenge_ack(now, counters);
+            return;
+        }
+        if !segment.flags.ack || !self.on_ack(now, &segment, seq, counters) {
+            return;
+        }
+        let (ack, window) = (self.send.una(), self.send.window());
+        self.tell(|| EventKind::Received { range: SeqRange::new(seq, end), ack, window });
+        self.on_text(now, &segment, seq, counters);
+    }
+
+    /// RFC 7323 section 5.3: whether the segment is no old duplicate.
+    fn passes_paws(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+        seq: ExtSeq,
+        counters: &mut Counters,
+    ) -> bool {
+        let Some(clock) = &self.timestamps else { return true };
+        if segment.flags.rst {
+            return true;
+        }
+        // RFC 7323 section 3.2: once agreed on, time stamps are on every segment; a SYN is another
+        // connection's.
+        let Some(theirs) = segment.options.timestamps else { return segment.flags.syn };
+        if !clock.is_old(now, theirs.val) {
+            return true;
+        }
+        counters.tcp_ext_paws_estab += 1;
+        if !segment.payload.is_empty() || self.challenge.admit(now) {
+            self.report_duplicate(seq, segment, counters);
+            self.schedule_ack();
+        }
+        false
+    }
+
+    /// RFC 9293 section 3.10.7.4, first: an ACK tells the peer where it should be.
+    fn on_unacceptable(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+        seq: ExtSeq,
+        end: ExtSeq,
+        counters: &mut Counters,
+    ) {
+        if segment.flags.rst {
+            return;
+        }
+        if seq > self.receive.nxt() && self.receive.window() == ByteCount::ZERO {
+            counters.tcp_ext_zero_window_drop += 1;
+        }
+        let probe = seq + 1 == self.receive.nxt() && end <= self.receive.nxt();
+        let answered = if segment.payload.is_empty() {
+            // Two ends that disagree would answer each other for ever.
+            if probe { self.challenge.admit_probe(now) } else { self.challenge.admit(now) }
+        } else {
+            true
+        };
+        if answered {
+            self.report_duplicate(seq, segment, counters);
+            self.schedule_ack();
+        }
+    }
+
+    /// Old data is reported as received twice (RFC 2883 section 4).
+    fn report_duplicate(&mut self, seq: ExtSeq, segment: &Segment<'_>, counters: &mut Counters) {
+        let end = (seq + segment.payload.len() as u64).min(self.receive.nxt());
+        if self.sack && seq < end {
+            counters.tcp_ext_delayed_ack_lost += 1;
+            counters.tcp_ext_dsack_old_sent += 1;
+            self.dsack = Some(SeqRange::new(seq, end));
+        }
+    }
+
+    /// RFC 9293 section 3.10.7.4, second, with RFC 5961 section 3.2.
+    fn on_rst(&mut self, now: Instant, seq: ExtSeq, counters: &mut Counters) {
+        if seq != self.receive.nxt() {
+            if self.receive.is_in_window(seq) {
+                self.send_challenge_ack(now, counters);
+            }
+            return;
+        }
+        match self.state {
+            State::SynReceived => {
+                counters.tcp_attempt_fails += 1;
+                let error = if self.is_passive() { TcpError::Reset } else { TcpError::Refused };
+                self.fail(now, error);
+            }
+            State::TimeWait | State::LastAck | State::Closing => {
+                self.retire(now);
+                self.set_state(State::Closed);
+            }
+            state => {
+                if state.counts_as_established() {
+                    counters.tcp_estab_resets += 1;
+                }
+                self.fail(now, TcpError::Reset);
+            }
+        }
+    }
+
+    /// RFC 9293 section 3.10.7.4, fifth. Gives whether the rest of the segment counts.
+    fn on_ack(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+        seq: ExtSeq,
+        counters: &mut Counters,
+    ) -> bool {
+        if self.state == State::SynReceived {
+            let first = self.send.first();
+            if first.nearest(segment.ack) != first {
+                self.reset = Some(Reset { seq: segment.ack, ack: None });
+                return false;
+            }
+            let echo = segment.options.timestamps.map(|timestamps| timestamps.ecr);
+            self.establish(now, echo);
+        }
+        let ack = self.send.una().nearest(segment.ack);
+        if ack > self.send.nxt() {
+            // It acknowledges what was never sent.
+            self.send_challenge_ack(now, counters);
+            return false;
+        }
+        if ack < self.send.una() {
+            // RFC 5961 section 5.2: a late ACK, or one that nobody can have sent.
+            if ack < self.send.oldest_ack() {
+                self.send_challenge_ack(now, counters);
+                return false;
+            }
+            return true;
+        }
+        self.tally.last_ack = now;
+        if self.send.sender.is_some() {
+            self.hand_to_sender(now, segment, seq, ack, counters);
+            self.on_fin_acked(now);
+        }
+        self.state != State::Closed
+    }
+
+    fn hand_to_sender(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+        seq: ExtSeq,
+        ack: ExtSeq,
+        counters: &mut Counters,
+    ) {
+        let window = ByteCount(u64::from(segment.window) << self.send.scale);
+        let window_changed = self.send.on_window(seq, ack, window);
+        let sack = if self.sack { &segment.options.sack } else { &SackBlocks::EMPTY };
+        let bounds = Bounds { first: self.send.first(), ack, nxt: self.send.nxt() };
+        let reports = Reports::read(sack, &bounds);
+        counters.tcp_ext_sack_discard += reports.lies;
+        counters.tcp_ext_dsack_recv += u64::from(reports.dsack.is_some());
+        let echo = segment
+            .options
+            .timestamps
+            .and_then(|theirs| self.timestamps.and_then(|clock| clock.echo(now, theirs.ecr)));
+        if !segment.payload.is_empty()
+            && let Some(made) = echo
+        {
+            self.receive.on_rtt(now.since(made));
+        }
+        let before = self.send.una();
+        let undos = self.send.undos();
+        counters.tcp_ext_pure_acks += u64::from(segment.len() == 0);
+        self.send.on_ack(
+            now,
+            &Ack {
+                ack,
+                window_changed,
+                has_payload: segment.len() > 0,
+                sack: reports.blocks(),
+                dsack: reports.dsack,
+                echo,
+                ece: segment.flags.ece,
+            },
+        );
+        counters.tcp_ext_full_undo += self.send.undos() - undos;
+        self.tally.bytes_acked += ack.since(before);
+        self.tally.settle(now, &self.send);
+    }
+
+    /// RFC 9293 section 3.10.7.4, seventh and eighth: data and FIN.
+    fn on_text(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+        seq: ExtSeq,
+        counters: &mut Counters,
+    ) {
+        if segment.payload.is_empty() && !segment.flags.fin {
+            return;
+        }
+        if !self.state.takes_data() {
+            // After the peer's FIN only what it sends again can come: a repeated FIN restarts
+            // TIME-WAIT.
+            if self.state == State::TimeWait && segment.flags.fin {
+                self.linger = Some(now + self.settings.time_wait);
+            }
+            self.report_duplicate(seq, segment, counters);
+            self.schedule_ack();
+            return;
+        }
+        let before = self.receive.nxt();
+        let arrival = self.receive.on_data(seq, segment.payload, segment.flags.fin);
+        if self.orphan && arrival.new_bytes > ByteCount::ZERO {
+            // RFC 9293 section 3.6.1: nobody will read it, and the peer should know.
+            counters.tcp_ext_abort_on_data += 1;
+            self.reset_peer(now);
+            self.set_error(TcpError::Aborted);
+            return;
+        }
+        self.count_arrival(now, &arrival, counters);
+        if self.sack
+            && let Some(duplicate) = arrival.duplicate
+        {
+            self.dsack = Some(duplicate);
+            if duplicate.end <= before {
+                counters.tcp_ext_dsack_old_sent += 1;
+            } else {
+                counters.tcp_ext_dsack_ofo_sent += 1;
+            }
+        }
+        let at_once = arrival.out_of_order
+            || arrival.dropped
+            || arrival.duplicate.is_some()
+            || arrival.fin
+            || self.receive.has_holes();
+        if arrival.out_of_order || arrival.duplicate.is_some() {
+            self.acks.enter_quick();
+        }
+        let nxt = self.receive.nxt();
+        let len = ByteCount::from(segment.payload.len());
+        let rto = self.rto();
+        if self.acks.on_data(now, len, nxt, rto) || at_once {
+            self.schedule_ack();
+        }
+        if arrival.fin {
+            self.on_peer_fin(now);
+        }
+    }
+
+    fn count_arrival(&mut self, now: Instant, arrival: &receive::Arrival, counters: &mut Counters) {
+        if arrival.new_bytes > ByteCount::ZERO {
+            self.tally.data_segs_in += 1;
+            self.tally.bytes_received += arrival.new_bytes;
+            self.tally.last_rcv = now;
+        }
+        counters.tcp_ext_ofo_queue += u64::from(arrival.out_of_order && self.receive.has_holes());
+        counters.tcp_ext_ofo_drop += u64::from(arrival.out_of_order && arrival.dropped);
+        if arrival.dropped && self.receive.window() == ByteCount::ZERO {
+            counters.tcp_ext_zero_window_drop += 1;
+        }
+    }
+
+    fn send_challenge_ack(&mut self, now: Instant, counters: &mut Counters) {
+        if self.challenge.admit(now) {
+            counters.tcp_ext_challenge_ack += 1;
+            self.schedule_ack();
+        }
+    }
+
+    /// Has an ACK leave at once, with what is to be reported now.
+    pub(super) fn schedule_ack(&mut self) {
+        let due = DueAck { ack: self.receive.nxt(), sack: self.take_reports() };
+        self.acks.schedule(due);
+    }
+
+    /// The SACK blocks for an ACK: the DSACK first and, if it lies above the cumulative
+    /// acknowledgement, the block around it second (RFC 2883 section 4), then the rest.
+    pub(super) fn take_reports(&mut self) -> SackBlocks {
+        let mut blocks = SackBlocks::EMPTY;
+        if !self.sack {
+            return blocks;
+        }
+        let mut push = |range: SeqRange| blocks.push(range.start.wire(), range.end.wire());
+        let dsack = self.dsack.take();
+        let around = dsack.and_then(|range| self.receive.block_around(range));
+        dsack.into_iter().chain(around).for_each(|range| {
+            push(range);
+        });
+        for range in self.receive.blocks().filter(|range| Some(*range) != around) {
+            push(range);
+        }
+        blocks
+    }
+}

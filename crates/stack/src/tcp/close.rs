@@ -1,0 +1,157 @@
+//! The ends of a connection: FIN from either side, RST, TIME-WAIT (RFC 9293 sections 3.6, 3.10.4).
+
+use airtcp_types::{ByteCount, Instant};
+
+use crate::wire::tcp::Segment;
+
+use super::transmit::Reset;
+use super::*;
+
+impl Connection {
+    /// Ends the sending direction: a FIN follows the data already written. The peer may go on
+    /// sending.
+    pub fn shutdown(&mut self, now: Instant) {
+        if self.send.fin || self.state == State::Closed {
+            return;
+        }
+        self.send.fin = true;
+        self.tally.busy_from(now);
+        match self.state {
+            State::Established => self.set_state(State::FinWait1),
+            State::CloseWait => self.set_state(State::LastAck),
+            // The handshake first.
+            _ => {}
+        }
+    }
+
+    /// The application lets go. What was written is still delivered, then a FIN; but if something
+    /// unread is thrown away, now or later, the peer gets a RST (RFC 2525 section 2.17).
+    pub fn close(&mut self, now: Instant) {
+        self.orphan = true;
+        match self.state {
+            State::Closed | State::TimeWait => {}
+            State::SynSent => {
+                self.retire(now);
+                self.set_state(State::Closed);
+            }
+            _ if self.receive.readable() > ByteCount::ZERO || self.receive.has_holes() => {
+                self.reset_peer(now);
+                self.set_error(TcpError::Aborted);
+            }
+            State::FinWait2 => self.linger = Some(now + self.settings.fin_wait_2),
+            _ => self.shutdown(now),
+        }
+        self.receive.discard();
+    }
+
+    /// Ends the connection with a RST, and forgets what was written.
+    pub fn abort(&mut self, now: Instant) {
+        match self.state {
+            State::Closed => return,
+            State::SynSent | State::TimeWait => {
+                self.retire(now);
+                self.set_state(State::Closed);
+            }
+            _ => self.reset_peer(now),
+        }
+        self.set_error(TcpError::Aborted);
+    }
+
+    /// Whether a SYN may take the place of this connection in TIME-WAIT: it is provably newer (RFC
+    /// 9293 section 3.6.1, RFC 6191).
+    pub fn may_be_replaced(&self, syn: &Segment<'_>) -> bool {
+        if self.state != State::TimeWait || !syn.flags.syn || syn.flags.ack || syn.flags.rst {
+            return false;
+        }
+        let newer = self.receive.nxt().nearest(syn.seq) > self.receive.nxt();
+        let later = match (&self.timestamps, syn.options.timestamps) {
+            (Some(clock), Some(theirs)) => clock.is_before(theirs.val),
+            _ => false,
+        };
+        newer || later
+    }
+
+    /// The peer's FIN is in order.
+    pub(super) fn on_peer_fin(&mut self, now: Instant) {
+        match self.state {
+            State::Established => self.set_state(State::CloseWait),
+            State::FinWait1 => self.set_state(State::Closing),
+            State::FinWait2 => self.enter_time_wait(now),
+            _ => {}
+        }
+    }
+
+    /// After an ACK: the peer may now have our FIN.
+    pub(super) fn on_fin_acked(&mut self, now: Instant) {
+        if !self.send.is_fin_acked() {
+            return;
+        }
+        match self.state {
+            State::FinWait1 => {
+                self.set_state(State::FinWait2);
+                if self.orphan {
+                    self.linger = Some(now + self.settings.fin_wait_2);
+                }
+            }
+            State::Closing => self.enter_time_wait(now),
+            State::LastAck => {
+                self.retire(now);
+                self.set_state(State::Closed);
+            }
+            _ => {}
+        }
+    }
+
+    fn enter_time_wait(&mut self, now: Instant) {
+        self.linger = Some(now + self.settings.time_wait);
+        self.retire_sender(now);
+        self.set_state(State::TimeWait);
+    }
+
+    /// Sends a RST and is done.
+    pub(super) fn reset_peer(&mut self, now: Instant) {
+        let ack = self.receive.nxt().wire();
+        let seq = if self.handshake.is_some() { self.send.first() } else { self.send.nxt() };
+        self.reset = Some(Reset { seq: seq.wire(), ack: Some(ack) });
+        self.receive.discard();
+        self.retire(now);
+        self.set_state(State::Closed);
+    }
+
+    /// The peer has not answered for too long.
+    pub(super) fn give_up(&mut self, now: Instant) {
+        let error = self.soft_error.map_or(TcpError::TimedOut, TcpError::Unreachable);
+        self.fail(now, error);
+    }
+
+    /// It is over, and the application should know why.
+    pub(super) fn fail(&mut self, now: Instant, error: TcpError) {
+        self.retire(now);
+        self.set_error(error);
+        self.set_state(State::Closed);
+    }
+
+    pub(super) fn set_error(&mut self, error: TcpError) {
+        self.error.get_or_insert(error);
+    }
+
+    /// Gives back everything but what the application has not read.
+    pub(super) fn retire(&mut self, now: Instant) {
+        self.retire_sender(now);
+        self.handshake = None;
+        self.acks.clear();
+        self.linger = None;
+        self.probe = false;
+    }
+
+    /// Lets the sender go; its figures and its last events are still wanted.
+    fn retire_sender(&mut self, now: Instant) {
+        if self.send.sender.is_some() {
+            self.last_info = Some(Box::new(self.info(now)));
+        }
+        if let Some(sender) = self.send.sender.as_mut().filter(|_| self.settings.events) {
+            self.events.extend(std::iter::from_fn(|| sender.poll_event()).take(MAX_EVENTS));
+        }
+        self.send.retire();
+    }
+}

@@ -1,0 +1,109 @@
+//! The settings of a connection.
+
+use std::time::Duration;
+
+use airtcp_recovery::SenderConfig;
+use airtcp_types::{ByteCount, FlowId};
+
+/// The settings of a connection. The default is a modern Linux host's.
+#[derive(Clone, Debug)]
+pub struct TcpConfig {
+    /// The sender: detection, control, judges, profile.
+    pub sender: SenderConfig,
+    /// The largest IP packet, headers included (bytes).
+    pub mtu: u16,
+    /// TTL or hop limit of what is sent.
+    pub hop_limit: u8,
+    /// The receive window offered first (bytes); on the SYN it is at most 65,535.
+    pub initial_window: ByteCount,
+    /// The most the receive buffer grows to (bytes); the window scale follows from it.
+    pub receive_buffer: ByteCount,
+    /// The most the send buffer grows to (bytes).
+    pub send_buffer: ByteCount,
+    /// Small segments leave at once (Nagle's algorithm, RFC 9293 section 3.7.4, off).
+    pub nodelay: bool,
+    /// ACKs may wait for a second segment (RFC 9293 section 3.8.6.3). Off, every segment is
+    /// acknowledged.
+    pub delayed_acks: bool,
+    /// Timestamps are offered (RFC 7323).
+    pub timestamps: bool,
+    /// SACK is offered (RFC 2018), and DSACK with it (RFC 2883).
+    pub sack: bool,
+    /// Window scaling is offered (RFC 7323).
+    pub window_scaling: bool,
+    /// How long sent data may go unacknowledged (RFC 5482); without it 15 time-outs in a row are
+    /// the limit.
+    pub user_timeout: Option<Duration>,
+    /// How often a SYN is sent again before the peer counts as gone.
+    pub syn_retries: u8,
+    /// How long TIME-WAIT lasts (twice the MSL of RFC 9293 section 3.4.2; Linux waits 60 s).
+    pub time_wait: Duration,
+    /// How long FIN-WAIT-2 lasts once the application let go.
+    pub fin_wait_2: Duration,
+    /// Whether events are made.
+    pub events: bool,
+}
+
+impl Default for TcpConfig {
+    fn default() -> Self {
+        Self {
+            sender: SenderConfig::default(),
+            mtu: 1500,
+            hop_limit: 64,
+            initial_window: ByteCount(65_535),
+            receive_buffer: ByteCount::from_mib(6),
+            send_buffer: ByteCount::from_mib(4),
+            nodelay: false,
+            delayed_acks: true,
+            timestamps: true,
+            sack: true,
+            window_scaling: true,
+            user_timeout: None,
+            syn_retries: 6,
+            time_wait: Duration::from_secs(60),
+            fin_wait_2: Duration::from_secs(60),
+            events: false,
+        }
+    }
+}
+
+impl TcpConfig {
+    /// The MSS to announce for `flow`: the MTU without fixed headers (RFC 9293 section 3.7.1).
+    pub(super) fn mss(&self, flow: &FlowId) -> u16 {
+        self.mtu.saturating_sub(fixed_headers(flow)).max(MIN_MSS)
+    }
+
+    /// The smallest shift with which the largest receive buffer can be offered (RFC 7323 section
+    /// 2.3: at most 14).
+    pub(super) fn window_scale(&self) -> u8 {
+        (0..14).find(|shift| self.receive_buffer.0 >> shift <= 65_535).unwrap_or(14)
+    }
+}
+
+/// The smallest MSS that is used, whatever a peer says; Linux's `tcp_min_snd_mss`.
+pub(super) const MIN_MSS: u16 = 48;
+
+const fn fixed_headers(flow: &FlowId) -> u16 {
+    if flow.remote.is_ipv4() { 40 } else { 60 }
+}
+
+/// What a peer that names no MSS can take (RFC 9293 section 3.7.1).
+pub(super) const fn default_mss(flow: &FlowId) -> u16 {
+    if flow.remote.is_ipv4() { 536 } else { 1220 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scale_is_the_smallest_that_offers_the_whole_buffer() {
+        let scale = |bytes| {
+            TcpConfig { receive_buffer: ByteCount(bytes), ..Default::default() }.window_scale()
+        };
+        assert_eq!(scale(65_535), 0);
+        assert_eq!(scale(65_536), 1);
+        assert_eq!(scale(6 << 20), 7);
+        assert_eq!(scale(u64::MAX), 14);
+    }
+}

@@ -1,0 +1,271 @@
+//! The three-way handshake (RFC 9293 section 3.5): SYN-SENT, SYN-RECEIVED, and what they negotiate.
+
+use std::time::Duration;
+
+use airtcp_recovery::{Sender, SenderConfig, Start, WireNeeds};
+use airtcp_types::options::TcpOptions;
+use airtcp_types::{ByteCount, ExtSeq, FlowId, Instant, SeqNumber};
+
+use crate::counters::Counters;
+use crate::wire::tcp::Segment;
+
+use super::config::{MIN_MSS, default_mss};
+use super::transmit::Reset;
+use super::*;
+
+/// RFC 6298 section 2.1; it doubles with every retransmission.
+const FIRST_TIMEOUT: Duration = Duration::from_secs(1);
+/// The timestamps option with its padding takes so many bytes from every segment (RFC 7323).
+const TIMESTAMPS_LEN: u16 = 12;
+
+/// What is known before the connection is established.
+#[derive(Debug)]
+pub(super) struct Handshake {
+    sender: SenderConfig,
+    /// This end's options: those offered, then, once the peer's SYN was heard, those agreed.
+    options: TcpOptions,
+    /// The MSS the peer named.
+    peer_mss: u16,
+    sent_at: Instant,
+    timeout: Duration,
+    retries: u8,
+    max_retries: u8,
+    /// A SYN or SYN-ACK is to leave.
+    due: bool,
+    /// It was opened by the peer's SYN.
+    passive: bool,
+}
+
+impl Handshake {
+    fn new(now: Instant, flow: &FlowId, config: &TcpConfig) -> Self {
+        let options = TcpOptions {
+            mss: Some(config.mss(flow)),
+            window_scale: config.window_scaling.then(|| config.window_scale()),
+            sack_permitted: config.sack,
+            ..TcpOptions::default()
+        };
+        let mut sender = config.sender.clone();
+        sender.events |= config.events;
+        Self {
+            sender,
+            options,
+            peer_mss: default_mss(flow),
+            sent_at: now,
+            timeout: FIRST_TIMEOUT,
+            retries: 0,
+            max_retries: config.syn_retries,
+            due: true,
+            passive: false,
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Instant {
+        self.sent_at + self.timeout
+    }
+
+    /// The options of the SYN, if one is to leave.
+    pub(super) fn take_due(&mut self) -> Option<TcpOptions> {
+        std::mem::take(&mut self.due).then_some(self.options)
+    }
+}
+
+impl Connection {
+    /// Opens a connection: SYN-SENT, with the SYN to be taken by
+    /// [`poll_transmit`](Self::poll_transmit).
+    ///
+    /// `isn` is the initial sequence number (RFC 6528), `ts_offset` the start of this end's time
+    /// stamps (RFC 7323 section 5.4); both should be unguessable.
+    pub fn connect(
+        now: Instant,
+        flow: FlowId,
+        isn: SeqNumber,
+        ts_offset: u32,
+        config: &TcpConfig,
+    ) -> Self {
+        let first = ExtSeq::starting_at(isn) + 1;
+        let mss = ByteCount(u64::from(config.mss(&flow)));
+        let delayed = config.delayed_acks && config.sender.profile.delayed_acks;
+        Self {
+            flow,
+            state: State::SynSent,
+            settings: Settings {
+                hop_limit: config.hop_limit,
+                user_timeout: config.user_timeout,
+                time_wait: config.time_wait,
+                fin_wait_2: config.fin_wait_2,
+                events: config.events,
+            },
+            handshake: Some(Box::new(Handshake::new(now, &flow, config))),
+            timestamps: config.timestamps.then(|| Timestamps::new(ts_offset)),
+            sack: config.sack,
+            receive: Receiver::new(now, mss, config.initial_window, config.receive_buffer),
+            acks: AckPolicy::new(delayed),
+            send: SendHalf::new(now, first, config.send_buffer, config.nodelay),
+            challenge: Challenge::default(),
+            dsack: None,
+            reset: None,
+            probe: false,
+            orphan: false,
+            linger: None,
+            error: None,
+            soft_error: None,
+            events: VecDeque::new(),
+            tally: Tally::new(now),
+            last_info: None,
+        }
+    }
+
+    /// Answers a SYN that a listener wants: SYN-RECEIVED, with the SYN-ACK to be taken by
+    /// [`poll_transmit`](Self::poll_transmit). Data in the SYN is left for the peer to send again.
+    pub fn accept(
+        now: Instant,
+        flow: FlowId,
+        isn: SeqNumber,
+        ts_offset: u32,
+        config: &TcpConfig,
+        syn: &Segment<'_>,
+    ) -> Self {
+        let mut connection = Self::connect(now, flow, isn, ts_offset, config);
+        connection.state = State::SynReceived;
+        connection.tally.segs_in += 1;
+        if let Some(handshake) = &mut connection.handshake {
+            handshake.passive = true;
+        }
+        connection.negotiate(now, syn);
+        connection
+    }
+
+    /// Takes the peer's SYN: its number and its options, of which those hold that both ends offer.
+    fn negotiate(&mut self, now: Instant, syn: &Segment<'_>) {
+        let Some(handshake) = &mut self.handshake else { return };
+        let theirs = &syn.options;
+        let ours = &mut handshake.options;
+        if let (Some(shift), Some(_)) = (theirs.window_scale, ours.window_scale) {
+            // RFC 7323 section 2.3: above 14 it counts as 14.
+            self.send.scale = shift.min(14);
+            self.receive.scale = ours.window_scale.unwrap_or(0);
+        } else {
+            ours.window_scale = None;
+        }
+        ours.sack_permitted &= theirs.sack_permitted;
+        self.sack = ours.sack_permitted;
+        match (&mut self.timestamps, theirs.timestamps) {
+            (Some(timestamps), Some(theirs)) => timestamps.start(now, theirs.val),
+            _ => self.timestamps = None,
+        }
+        if let Some(mss) = theirs.mss {
+            handshake.peer_mss = mss.max(MIN_MSS);
+        }
+        let irs = ExtSeq::starting_at(syn.seq);
+        let offered = ByteCount(u64::from(self.receive.syn_window()));
+        self.receive.start(irs, offered);
+        self.acks.start(self.receive.nxt());
+        // RFC 7323 section 2.2: the window on a SYN is not scaled.
+        self.send.on_window(irs, self.send.first(), ByteCount(u64::from(syn.window)));
+    }
+
+    /// RFC 9293 section 3.10.7.3.
+    pub(super) fn on_segment_in_syn_sent(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+        counters: &mut Counters,
+    ) {
+        let first = self.send.first();
+        if segment.flags.ack && first.nearest(segment.ack) != first {
+            if !segment.flags.rst {
+                self.reset = Some(Reset { seq: segment.ack, ack: None });
+            }
+            return;
+        }
+        if segment.flags.rst {
+            if segment.flags.ack {
+                counters.tcp_attempt_fails += 1;
+                self.fail(now, TcpError::Refused);
+            }
+            return;
+        }
+        if !segment.flags.syn {
+            return;
+        }
+        self.negotiate(now, segment);
+        if segment.flags.ack {
+            let echo = segment.options.timestamps.map(|timestamps| timestamps.ecr);
+            self.establish(now, echo);
+            // Our ACK is the third part of the handshake: it is not delayed.
+            self.schedule_ack();
+        } else {
+            // Simultaneous open: our SYN goes again, with an ACK.
+            self.set_state(State::SynReceived);
+            if let Some(handshake) = &mut self.handshake {
+                handshake.due = true;
+            }
+        }
+    }
+
+    /// The peer's SYN in SYN-RECEIVED, once more: our SYN-ACK was lost. Gives whether it was that.
+    pub(super) fn on_repeated_syn(&mut self, now: Instant, segment: &Segment<'_>) -> bool {
+        let irs = self.receive.nxt() - 1;
+        let Some(handshake) = &mut self.handshake else { return false };
+        let repeated = segment.flags.syn
+            && !segment.flags.ack
+            && !segment.flags.rst
+            && irs.nearest(segment.seq) == irs;
+        if repeated && self.challenge.admit(now) {
+            handshake.due = true;
+        }
+        repeated
+    }
+
+    /// Our SYN was acknowledged, and the peer's is known: ESTABLISHED.
+    pub(super) fn establish(&mut self, now: Instant, echo: Option<u32>) {
+        let Some(handshake) = self.handshake.take() else { return };
+        let overhead = if self.timestamps.is_some() { TIMESTAMPS_LEN } else { 0 };
+        let mss = handshake.peer_mss.min(handshake.options.mss.unwrap_or(handshake.peer_mss));
+        let retransmitted = handshake.retries > 0;
+        // Karn: a SYN sent twice is measured by its time stamp or not at all.
+        let echoed = echo.and_then(|ecr| self.timestamps?.echo(now, ecr));
+        let rtt = match echoed.filter(|_| retransmitted) {
+            Some(made) => Some(now.since(made)),
+            None => (!retransmitted).then(|| now.since(handshake.sent_at)),
+        };
+        rtt.into_iter().for_each(|rtt| self.receive.on_rtt(rtt));
+        let start = Start {
+            now,
+            first: self.send.first(),
+            smss: ByteCount(u64::from(mss - overhead)),
+            granted: WireNeeds { sack: self.sack, timestamps: self.timestamps.is_some() },
+            handshake_rtt: rtt,
+            syn_retransmitted: retransmitted,
+        };
+        self.send.sender = Some(Box::new(Sender::new(&handshake.sender, &start)));
+        self.tally.established = true;
+        self.soft_error = None;
+        let state = if self.send.fin { State::FinWait1 } else { State::Established };
+        self.set_state(state);
+    }
+
+    pub(super) fn on_handshake_timeout(&mut self, now: Instant, counters: &mut Counters) {
+        let Some(handshake) = &mut self.handshake else { return };
+        if handshake.deadline() > now {
+            return;
+        }
+        if handshake.retries >= handshake.max_retries {
+            counters.tcp_attempt_fails += 1;
+            self.give_up(now);
+            return;
+        }
+        handshake.retries += 1;
+        handshake.timeout *= 2;
+        handshake.sent_at = now;
+        handshake.due = true;
+        counters.tcp_ext_syn_retrans += 1;
+        counters.tcp_retrans_segs += 1;
+        self.tally.syn_retrans += 1;
+    }
+
+    /// Whether the peer opened it.
+    pub(super) fn is_passive(&self) -> bool {
+        self.handshake.as_ref().is_some_and(|handshake| handshake.passive)
+    }
+}

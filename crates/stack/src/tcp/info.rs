@@ -1,0 +1,388 @@
+//! What a connection tells of itself, in the words of `ss -ti`.
+
+use std::fmt;
+use std::time::Duration;
+
+use airtcp_recovery::{Limit, Transmission, TxState};
+use airtcp_types::{ByteCount, Instant, Rate};
+use serde::Serializer;
+
+use super::send::SendHalf;
+use super::{Connection, State};
+
+/// A connection at a moment: the tokens of `ss -ti`, and [`Display`](fmt::Display) prints its line.
+///
+/// Windows are in bytes here; the printed line gives cwnd, ssthresh, unacked, lost and sacked in
+/// segments, as `ss` does. Durations are serialised as milliseconds, rates as bits per second. What
+/// `ss` shows and this stack does not keep is left out.
+#[derive(Clone, PartialEq, Debug, serde::Serialize)]
+#[non_exhaustive]
+pub struct Info {
+    /// Where it stands.
+    pub state: State,
+    /// Whether timestamps are in use.
+    pub ts: bool,
+    /// Whether SACK is in use.
+    pub sack: bool,
+    /// The sender's strategies, as `detection/control[/judges]`; empty before ESTABLISHED.
+    pub combination: String,
+    /// The shifts of the windows received and sent.
+    pub wscale: (u8, u8),
+    /// The retransmission time-out.
+    #[serde(serialize_with = "millis")]
+    pub rto: Duration,
+    /// How often in a row it has doubled.
+    pub backoff: u32,
+    /// Smoothed round-trip time.
+    #[serde(serialize_with = "maybe_millis")]
+    pub rtt: Option<Duration>,
+    /// Its mean deviation.
+    #[serde(serialize_with = "maybe_millis")]
+    pub rttvar: Option<Duration>,
+    /// The delay of delayed ACKs.
+    #[serde(serialize_with = "millis")]
+    pub ato: Duration,
+    /// Payload bytes of a full segment we send.
+    pub mss: ByteCount,
+    /// Payload bytes of a full segment of the peer, as far as seen.
+    pub rcvmss: ByteCount,
+    /// The congestion window.
+    pub cwnd: ByteCount,
+    /// The slow-start threshold, once set.
+    pub ssthresh: Option<ByteCount>,
+    /// Payload bytes sent, repetitions included.
+    pub bytes_sent: ByteCount,
+    /// Payload bytes sent again.
+    pub bytes_retrans: ByteCount,
+    /// Bytes acknowledged by the peer.
+    pub bytes_acked: ByteCount,
+    /// Payload bytes received, each once.
+    pub bytes_received: ByteCount,
+    /// Segments sent.
+    pub segs_out: u64,
+    /// Segments received.
+    pub segs_in: u64,
+    /// Segments sent with data.
+    pub data_segs_out: u64,
+    /// Segments received with new data.
+    pub data_segs_in: u64,
+    /// cwnd per round-trip time: what it could send.
+    pub send: Rate,
+    /// Since data was last sent.
+    #[serde(serialize_with = "millis")]
+    pub lastsnd: Duration,
+    /// Since data was last received.
+    #[serde(serialize_with = "millis")]
+    pub lastrcv: Duration,
+    /// Since an ACK was last received.
+    #[serde(serialize_with = "millis")]
+    pub lastack: Duration,
+    /// The pacer's rate, if it paces.
+    pub pacing_rate: Option<Rate>,
+    /// The last delivery-rate sample.
+    pub delivery_rate: Option<Rate>,
+    /// Bytes known to have arrived.
+    pub delivered: ByteCount,
+    /// Whether that sample was limited by the application.
+    pub app_limited: bool,
+    /// How long there was something to send or unacknowledged.
+    #[serde(serialize_with = "millis")]
+    pub busy: Duration,
+    /// How long of it the peer's window was the limit.
+    #[serde(serialize_with = "millis")]
+    pub rwnd_limited: Duration,
+    /// Bytes sent and not cumulatively acknowledged.
+    pub unacked: ByteCount,
+    /// Segments sent again and now held to be in the network.
+    pub retrans_out: u64,
+    /// Segments sent again, the SYN's repetitions included.
+    pub retrans: u64,
+    /// Bytes now held to be lost.
+    pub lost: ByteCount,
+    /// Bytes now selectively acknowledged.
+    pub sacked: ByteCount,
+    /// Reports of duplicates received (RFC 2883).
+    pub dsack_dups: u64,
+    /// The receiver's estimate of the round-trip time.
+    #[serde(serialize_with = "maybe_millis")]
+    pub rcv_rtt: Option<Duration>,
+    /// The size that the receive buffer may reach now.
+    pub rcv_space: ByteCount,
+    /// The window we offer.
+    pub rcv_wnd: ByteCount,
+    /// The smallest round-trip time.
+    #[serde(serialize_with = "maybe_millis")]
+    pub minrtt: Option<Duration>,
+    /// The window the peer offers.
+    pub snd_wnd: ByteCount,
+    /// Bytes received and not read.
+    pub recv_q: ByteCount,
+    /// Bytes written and not acknowledged.
+    pub send_q: ByteCount,
+}
+
+/// What a connection counts.
+#[derive(Debug)]
+pub(super) struct Tally {
+    pub(super) established: bool,
+    pub(super) segs_out: u64,
+    pub(super) segs_in: u64,
+    pub(super) data_segs_out: u64,
+    pub(super) data_segs_in: u64,
+    pub(super) bytes_sent: ByteCount,
+    pub(super) bytes_retrans: ByteCount,
+    pub(super) bytes_acked: ByteCount,
+    pub(super) bytes_received: ByteCount,
+    pub(super) retrans_segs: u64,
+    pub(super) syn_retrans: u64,
+    pub(super) last_snd: Instant,
+    pub(super) last_rcv: Instant,
+    pub(super) last_ack: Instant,
+    /// The window last offered was zero.
+    pub(super) closed_window: bool,
+    busy: Stopwatch,
+    rwnd_limited: Stopwatch,
+}
+
+#[derive(Debug, Default)]
+struct Stopwatch {
+    since: Option<Instant>,
+    total: Duration,
+}
+
+impl Stopwatch {
+    fn run(&mut self, now: Instant, on: bool) {
+        match (self.since, on) {
+            (None, true) => self.since = Some(now),
+            (Some(since), false) => {
+                self.total += now.since(since);
+                self.since = None;
+            }
+            _ => {}
+        }
+    }
+
+    fn read(&self, now: Instant) -> Duration {
+        self.total + self.since.map_or(Duration::ZERO, |since| now.since(since))
+    }
+}
+
+impl Tally {
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            established: false,
+            segs_out: 0,
+            segs_in: 0,
+            data_segs_out: 0,
+            data_segs_in: 0,
+            bytes_sent: ByteCount::ZERO,
+            bytes_retrans: ByteCount::ZERO,
+            bytes_acked: ByteCount::ZERO,
+            bytes_received: ByteCount::ZERO,
+            retrans_segs: 0,
+            syn_retrans: 0,
+            last_snd: now,
+            last_rcv: now,
+            last_ack: now,
+            closed_window: false,
+            busy: Stopwatch::default(),
+            rwnd_limited: Stopwatch::default(),
+        }
+    }
+
+    /// There is something to send from now on.
+    pub(super) fn busy_from(&mut self, now: Instant) {
+        self.busy.run(now, true);
+    }
+
+    /// Brings the stopwatches up to date.
+    pub(super) fn settle(&mut self, now: Instant, send: &SendHalf) {
+        let busy = send.una() < send.end();
+        self.busy.run(now, busy);
+        self.rwnd_limited.run(now, busy && send.limit == Some(Limit::Rwnd));
+    }
+}
+
+impl Connection {
+    /// How it stands. Once nothing is left to send, the sender's figures are its last.
+    pub fn info(&self, now: Instant) -> Info {
+        let tally = &self.tally;
+        let mut info = Info {
+            state: self.state,
+            ts: self.timestamps.is_some(),
+            sack: self.sack,
+            combination: String::new(),
+            wscale: (self.send.scale, self.receive.scale),
+            rto: self.rto(),
+            backoff: 0,
+            rtt: None,
+            rttvar: None,
+            ato: self.acks.ato(),
+            mss: ByteCount::ZERO,
+            rcvmss: self.acks.segment(),
+            cwnd: ByteCount::ZERO,
+            ssthresh: None,
+            bytes_sent: tally.bytes_sent,
+            bytes_retrans: tally.bytes_retrans,
+            bytes_acked: tally.bytes_acked,
+            bytes_received: tally.bytes_received,
+            segs_out: tally.segs_out,
+            segs_in: tally.segs_in,
+            data_segs_out: tally.data_segs_out,
+            data_segs_in: tally.data_segs_in,
+            send: Rate::ZERO,
+            lastsnd: now.since(tally.last_snd),
+            lastrcv: now.since(tally.last_rcv),
+            lastack: now.since(tally.last_ack),
+            pacing_rate: None,
+            delivery_rate: None,
+            delivered: ByteCount::ZERO,
+            app_limited: false,
+            busy: tally.busy.read(now),
+            rwnd_limited: tally.rwnd_limited.read(now),
+            unacked: ByteCount::ZERO,
+            retrans_out: 0,
+            retrans: tally.retrans_segs + tally.syn_retrans,
+            lost: ByteCount::ZERO,
+            sacked: ByteCount::ZERO,
+            dsack_dups: 0,
+            rcv_rtt: self.receive.rtt(),
+            rcv_space: self.receive.limit(),
+            rcv_wnd: self.receive.window(),
+            minrtt: None,
+            snd_wnd: self.send.window(),
+            recv_q: self.receive.readable(),
+            send_q: self.send.buffer.len(),
+        };
+        self.add_sender(&mut info);
+        info
+    }
+
+    fn add_sender(&self, info: &mut Info) {
+        let Some(sender) = &self.send.sender else {
+            if let Some(last) = &self.last_info {
+                info.combination.clone_from(&last.combination);
+                info.rto = last.rto;
+                (info.rtt, info.rttvar, info.minrtt) = (last.rtt, last.rttvar, last.minrtt);
+                (info.mss, info.cwnd, info.ssthresh) = (last.mss, last.cwnd, last.ssthresh);
+                (info.send, info.pacing_rate) = (last.send, last.pacing_rate);
+                (info.delivery_rate, info.delivered) = (last.delivery_rate, last.delivered);
+                info.app_limited = last.app_limited;
+                info.dsack_dups = last.dsack_dups;
+            }
+            return;
+        };
+        let (rtt, board) = (sender.rtt(), sender.board());
+        info.combination = sender.combination().to_string();
+        info.backoff = sender.backoff();
+        (info.rtt, info.rttvar, info.minrtt) = (rtt.srtt(), rtt.rttvar(), rtt.min());
+        info.mss = sender.smss();
+        info.cwnd = sender.cwnd();
+        info.ssthresh = sender.control_state().ssthresh;
+        info.send =
+            rtt.srtt().map_or(Rate::ZERO, |srtt| Rate::from_bytes_over(sender.cwnd(), srtt));
+        info.pacing_rate = sender.pacing_rate();
+        let sample = sender.delivery_rate();
+        info.delivery_rate = sample.map(|sample| sample.rate());
+        info.app_limited = sample.is_some_and(|sample| sample.app_limited);
+        info.delivered = sender.delivered();
+        info.unacked = sender.snd_nxt().since(sender.snd_una());
+        let again = |t: &&Transmission| t.resent > 0 && t.state == TxState::InFlight;
+        info.retrans_out = board.in_order_sent().filter(again).count() as u64;
+        info.lost = board.lost();
+        info.sacked = board.sacked();
+        info.dsack_dups = sender.stats().dsacks;
+    }
+}
+
+/// The line of `ss -ti`; tokens with nothing to say are left out, as there.
+impl fmt::Display for Info {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let segments = |bytes: ByteCount| bytes.0.div_ceil(self.mss.0.max(1));
+        let ms = |duration: Duration| duration.as_secs_f64() * 1e3;
+        write!(f, "{}", self.state.ss_name())?;
+        write!(f, "{}{}", if self.ts { " ts" } else { "" }, if self.sack { " sack" } else { "" })?;
+        if !self.combination.is_empty() {
+            write!(f, " {}", self.combination)?;
+        }
+        write!(f, " wscale:{},{} rto:{}", self.wscale.0, self.wscale.1, ms(self.rto).round())?;
+        if self.backoff > 0 {
+            write!(f, " backoff:{}", self.backoff)?;
+        }
+        if let (Some(rtt), Some(rttvar)) = (self.rtt, self.rttvar) {
+            write!(f, " rtt:{:.3}/{:.3}", ms(rtt), ms(rttvar))?;
+        }
+        write!(f, " ato:{} mss:{} rcvmss:{}", ms(self.ato).round(), self.mss, self.rcvmss)?;
+        write!(f, " cwnd:{}", segments(self.cwnd))?;
+        if let Some(ssthresh) = self.ssthresh {
+            write!(f, " ssthresh:{}", segments(ssthresh))?;
+        }
+        let counts = [
+            ("bytes_sent", self.bytes_sent.0),
+            ("bytes_retrans", self.bytes_retrans.0),
+            ("bytes_acked", self.bytes_acked.0),
+            ("bytes_received", self.bytes_received.0),
+            ("segs_out", self.segs_out),
+            ("segs_in", self.segs_in),
+            ("data_segs_out", self.data_segs_out),
+            ("data_segs_in", self.data_segs_in),
+        ];
+        write_counts(f, &counts)?;
+        write!(f, " send {}", self.send)?;
+        write!(f, " lastsnd:{} lastrcv:{}", ms(self.lastsnd).round(), ms(self.lastrcv).round())?;
+        write!(f, " lastack:{}", ms(self.lastack).round())?;
+        if let Some(rate) = self.pacing_rate {
+            write!(f, " pacing_rate {rate}")?;
+        }
+        if let Some(rate) = self.delivery_rate {
+            write!(f, " delivery_rate {rate}")?;
+        }
+        write_counts(f, &[("delivered", segments(self.delivered))])?;
+        if self.app_limited {
+            f.write_str(" app_limited")?;
+        }
+        if !self.busy.is_zero() {
+            write!(f, " busy:{}ms", ms(self.busy).round())?;
+        }
+        if !self.rwnd_limited.is_zero() {
+            let share = 100.0 * ms(self.rwnd_limited) / ms(self.busy).max(f64::MIN_POSITIVE);
+            write!(f, " rwnd_limited:{}ms({share:.1}%)", ms(self.rwnd_limited).round())?;
+        }
+        write_counts(f, &[("unacked", segments(self.unacked))])?;
+        if self.retrans > 0 {
+            write!(f, " retrans:{}/{}", self.retrans_out, self.retrans)?;
+        }
+        let counts = [
+            ("lost", segments(self.lost)),
+            ("sacked", segments(self.sacked)),
+            ("dsack_dups", self.dsack_dups),
+        ];
+        write_counts(f, &counts)?;
+        if let Some(rtt) = self.rcv_rtt {
+            write!(f, " rcv_rtt:{:.3}", ms(rtt))?;
+        }
+        write!(f, " rcv_space:{}", self.rcv_space)?;
+        if let Some(rtt) = self.minrtt {
+            write!(f, " minrtt:{:.3}", ms(rtt))?;
+        }
+        write!(f, " rcv_wnd:{} snd_wnd:{}", self.rcv_wnd, self.snd_wnd)
+    }
+}
+
+fn write_counts(f: &mut fmt::Formatter<'_>, counts: &[(&str, u64)]) -> fmt::Result {
+    counts.iter().filter(|(_, n)| *n > 0).try_for_each(|(name, n)| write!(f, " {name}:{n}"))
+}
+
+fn millis<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(duration.as_secs_f64() * 1e3)
+}
+
+fn maybe_millis<S: Serializer>(
+    duration: &Option<Duration>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match duration {
+        Some(duration) => serializer.serialize_some(&(duration.as_secs_f64() * 1e3)),
+        None => serializer.serialize_none(),
+    }
+}

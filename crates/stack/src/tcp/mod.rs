@@ -1,0 +1,368 @@
+//! One TCP connection (RFC 9293) as a pure state machine.
+//!
+//! Segments, calls of the application and the passing of time go in; packets, readiness and a next
+//! deadline come out. A [`Connection`] knows no port table and no listener: the
+//! [`Host`](crate::Host) finds it by its 4-tuple.
+//!
+//! ```text
+//! on_segment     arrival.rs        RFC 9293 section 3.10.7, in its order: PAWS, sequence, RST ... FIN
+//!                handshake.rs      the three-way handshake and what it negotiates
+//!                receive.rs        windows and order; reassembly.rs, receive_buffer.rs
+//!                ack_policy.rs     when to acknowledge
+//!                acknowledgement.rs, send.rs, airtcp_recovery::Sender
+//! poll_transmit  transmit.rs       RST, SYN, ACKs, data, probes: in that order
+//! close, ...     close.rs          FIN, RST, TIME-WAIT
+//! ```
+//!
+//! Not here, because nothing needs it yet: the urgent pointer (ignored, as RFC 6093 advises),
+//! keep-alive of our own (a peer's is answered), Fast Open, ECN, path MTU discovery.
+
+mod ack_policy;
+mod acknowledgement;
+mod arrival;
+mod challenge;
+mod close;
+mod config;
+mod error;
+mod handshake;
+mod info;
+mod reassembly;
+mod receive;
+mod receive_buffer;
+mod send;
+mod send_buffer;
+mod state;
+mod timestamps;
+mod transmit;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use airtcp_recovery::Sender;
+use airtcp_types::{ByteCount, EventKind, FlowId, Instant, SeqNumber, SeqRange};
+
+use crate::counters::Counters;
+
+pub use config::TcpConfig;
+pub use error::{TcpError, Unreachable};
+pub use info::Info;
+pub use state::State;
+
+use ack_policy::AckPolicy;
+use challenge::Challenge;
+use handshake::Handshake;
+use info::Tally;
+use receive::Receiver;
+use send::SendHalf;
+use timestamps::Timestamps;
+
+/// Time-outs or unanswered probes in a row after which the peer counts as gone (Linux's
+/// `tcp_retries2`), and the same when nobody holds the connection any more (`tcp_orphan_retries`).
+const MAX_SILENCE: u32 = 15;
+const MAX_ORPHAN_SILENCE: u32 = 8;
+/// Events kept for an observer that does not come.
+const MAX_EVENTS: usize = 4096;
+
+/// One TCP connection.
+///
+/// The caller hands in the time, which never runs backwards, and after any call takes packets with
+/// [`poll_transmit`](Self::poll_transmit) until there is none, then asks
+/// [`poll_timeout`](Self::poll_timeout) anew.
+#[derive(Debug)]
+pub struct Connection {
+    flow: FlowId,
+    state: State,
+    settings: Settings,
+    /// Only until ESTABLISHED.
+    handshake: Option<Box<Handshake>>,
+    timestamps: Option<Timestamps>,
+    sack: bool,
+    receive: Receiver,
+    acks: AckPolicy,
+    send: SendHalf,
+    challenge: Challenge,
+    /// What the next ACK reports as received twice (RFC 2883).
+    dsack: Option<SeqRange>,
+    /// A RST is to leave.
+    reset: Option<transmit::Reset>,
+    /// A window probe is to leave.
+    probe: bool,
+    /// The application let go.
+    orphan: bool,
+    /// When TIME-WAIT or an orphan's FIN-WAIT-2 ends.
+    linger: Option<Instant>,
+    error: Option<TcpError>,
+    /// What the network said, should it prove true (RFC 1122 section 4.2.3.9).
+    soft_error: Option<Unreachable>,
+    events: VecDeque<EventKind>,
+    tally: Tally,
+    /// How it stood when there was nothing left to send.
+    last_info: Option<Box<Info>>,
+}
+
+/// The settings that outlive the handshake.
+#[derive(Clone, Copy, Debug)]
+struct Settings {
+    hop_limit: u8,
+    user_timeout: Option<Duration>,
+    time_wait: Duration,
+    fin_wait_2: Duration,
+    events: bool,
+}
+
+/// What an application can do with a connection now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Readiness {
+    /// [`Connection::recv`] gives bytes, the end of the stream, or an error.
+    pub readable: bool,
+    /// [`Connection::send`] takes a fair amount, or gives an error.
+    pub writable: bool,
+    /// The handshake was completed.
+    pub connected: bool,
+    /// The connection is over: nothing will happen any more once the last packets were taken.
+    pub closed: bool,
+}
+
+impl Connection {
+    /// Works everything due at `now`.
+    pub fn on_timeout(&mut self, now: Instant, counters: &mut Counters) {
+        if self.state == State::Closed {
+            return;
+        }
+        if self.linger.is_some_and(|at| at <= now) {
+            if self.state == State::TimeWait {
+                counters.tcp_ext_tw += 1;
+            }
+            self.retire(now);
+            self.set_state(State::Closed);
+            return;
+        }
+        self.on_handshake_timeout(now, counters);
+        if self.acks.on_timeout(now) {
+            counters.tcp_ext_delayed_acks += 1;
+            self.schedule_ack();
+        }
+        self.on_sender_timeout(now, counters);
+        if self.send.on_timeout(now) {
+            self.probe = true;
+        }
+        self.check_patience(now, counters);
+    }
+
+    fn on_sender_timeout(&mut self, now: Instant, counters: &mut Counters) {
+        if let Some(sender) = &mut self.send.sender
+            && sender.poll_timeout().is_some_and(|at| at <= now)
+        {
+            let before = sender.stats().timeouts;
+            sender.on_timeout(now);
+            counters.tcp_ext_timeouts += sender.stats().timeouts - before;
+        }
+    }
+
+    /// RFC 9293 section 3.8.3: R2, or the user time-out in its place.
+    fn check_patience(&mut self, now: Instant, counters: &mut Counters) {
+        let limit = if self.orphan { MAX_ORPHAN_SILENCE } else { MAX_SILENCE };
+        let gone = match self.user_timeout_at() {
+            Some(at) => at <= now,
+            None => self.send.silence() > limit,
+        };
+        if gone {
+            counters.tcp_ext_abort_on_timeout += 1;
+            self.give_up(now);
+        }
+    }
+
+    fn user_timeout_at(&self) -> Option<Instant> {
+        let limit = self.settings.user_timeout.filter(|_| self.send.is_waiting())?;
+        Some(self.send.progress_at + limit)
+    }
+
+    /// When [`on_timeout`](Self::on_timeout) is next needed.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        if self.state == State::Closed {
+            return None;
+        }
+        [
+            self.linger,
+            self.handshake.as_ref().map(|handshake| handshake.deadline()),
+            self.acks.timer(),
+            self.send.sender.as_ref().and_then(|sender| sender.poll_timeout()),
+            self.send.probe_at(),
+            self.user_timeout_at(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// The next event, if [`TcpConfig::events`] is on.
+    pub fn poll_event(&mut self) -> Option<EventKind> {
+        let sender = self.send.sender.as_mut().filter(|_| self.settings.events);
+        self.events.pop_front().or_else(|| sender?.poll_event())
+    }
+
+    /// Copies as much of `data` as there is room for into the send buffer, and gives how much.
+    ///
+    /// # Errors
+    ///
+    /// [`TcpError::WouldBlock`] without room; [`TcpError::Shutdown`] after
+    /// [`shutdown`](Self::shutdown) or [`close`](Self::close); else why the connection ended.
+    pub fn send(&mut self, now: Instant, data: &[u8]) -> Result<usize, TcpError> {
+        if let Some(error) = self.error {
+            return Err(error);
+        }
+        if self.send.fin || self.state == State::Closed {
+            return Err(TcpError::Shutdown);
+        }
+        let n = data.len().min(self.send.room().as_usize());
+        if n == 0 && !data.is_empty() {
+            return Err(TcpError::WouldBlock);
+        }
+        if n > 0 {
+            self.tally.busy_from(now);
+            self.send.buffer.push(&data[..n]);
+        }
+        Ok(n)
+    }
+
+    /// Copies what arrived into `buf`, and gives how much; 0 means that the peer's FIN came.
+    ///
+    /// # Errors
+    ///
+    /// [`TcpError::WouldBlock`] if nothing is there; else why the connection ended. What arrived
+    /// before it ended is given first.
+    pub fn recv(&mut self, now: Instant, buf: &mut [u8]) -> Result<usize, TcpError> {
+        if self.receive.readable() > ByteCount::ZERO {
+            let n = self.receive.read(now, buf);
+            // An ACK that is due anyway will tell of it.
+            let speaks = self.state.takes_data() && self.acks.peek().is_none();
+            if speaks && self.receive.wants_update() {
+                self.schedule_ack();
+            }
+            return Ok(n);
+        }
+        match self.error {
+            Some(error) => Err(error),
+            None if self.receive.is_finished() || self.state == State::Closed => Ok(0),
+            None => Err(TcpError::WouldBlock),
+        }
+    }
+
+    /// Takes an ICMP error about a segment of this connection, which quotes the segment's sequence
+    /// number; a number that is not outstanding is not believed (RFC 5927 section 4.1).
+    ///
+    /// Before the handshake is done a hard error ends the connection. Later, and a soft one always,
+    /// it is only remembered: it names the reason should the connection time out (RFC 5461).
+    pub fn on_unreachable(&mut self, now: Instant, error: Unreachable, quoted: SeqNumber) {
+        let in_handshake = self.handshake.is_some();
+        let (una, nxt) = if in_handshake {
+            (self.send.first() - 1, self.send.first())
+        } else {
+            (self.send.una(), self.send.nxt())
+        };
+        let seq = una.nearest(quoted);
+        if self.state == State::Closed || seq < una || seq >= nxt {
+            return;
+        }
+        if in_handshake && error.is_hard() {
+            self.fail(
+                now,
+                match error {
+                    Unreachable::Port => TcpError::Refused,
+                    other => TcpError::Unreachable(other),
+                },
+            );
+        } else {
+            self.soft_error = Some(error);
+        }
+    }
+
+    /// Turns Nagle's algorithm off or on.
+    pub fn set_nodelay(&mut self, nodelay: bool) {
+        self.send.nodelay = nodelay;
+    }
+
+    /// Whether Nagle's algorithm is off.
+    pub const fn nodelay(&self) -> bool {
+        self.send.nodelay
+    }
+
+    /// Sets how long sent data may go unacknowledged; `None` for the usual number of time-outs.
+    pub fn set_user_timeout(&mut self, limit: Option<Duration>) {
+        self.settings.user_timeout = limit;
+    }
+
+    /// Sets TTL or hop limit.
+    pub fn set_hop_limit(&mut self, hop_limit: u8) {
+        self.settings.hop_limit = hop_limit;
+    }
+
+    /// Tells whether the host is short of memory: buffers then do not grow. A window already
+    /// offered stays offered.
+    pub fn set_memory_pressure(&mut self, pressure: bool) {
+        self.receive.hold_back(pressure);
+        self.send.held_back = pressure;
+    }
+
+    /// Bytes buffered, both ways.
+    pub fn held(&self) -> ByteCount {
+        self.receive.held() + self.send.buffer.len()
+    }
+
+    /// What the application can do now.
+    pub fn readiness(&self) -> Readiness {
+        let over = self.error.is_some() || self.state == State::Closed;
+        let connected = self.handshake.is_none() && self.tally.established;
+        // As Linux: a third of the buffer is free before a writer is woken.
+        let room = self.send.room() * 3 >= self.send.limit() || self.send.fin;
+        Readiness {
+            readable: over
+                || self.receive.readable() > ByteCount::ZERO
+                || self.receive.is_finished(),
+            writable: over || (connected && room),
+            connected,
+            closed: self.state == State::Closed,
+        }
+    }
+
+    /// Why it ended, if not by both FINs.
+    pub const fn error(&self) -> Option<TcpError> {
+        self.error
+    }
+
+    /// Where it stands.
+    pub const fn state(&self) -> State {
+        self.state
+    }
+
+    /// Its two ends.
+    pub const fn flow(&self) -> FlowId {
+        self.flow
+    }
+
+    /// The sender, to look at; `None` before the connection is established.
+    pub fn sender(&self) -> Option<&Sender> {
+        self.send.sender.as_deref()
+    }
+
+    /// What the retransmission and ACK timers go by before there is a sender.
+    fn rto(&self) -> Duration {
+        self.send.sender.as_ref().map_or(Duration::from_secs(1), |sender| sender.rtt().rto())
+    }
+
+    fn set_state(&mut self, to: State) {
+        let from = std::mem::replace(&mut self.state, to);
+        if from != to {
+            self.tell(|| EventKind::State { from: from.name(), to: to.name() });
+        }
+    }
+
+    fn tell(&mut self, event: impl FnOnce() -> EventKind) {
+        if self.settings.events && self.events.len() < MAX_EVENTS {
+            self.events.push_back(event());
+        }
+    }
+}

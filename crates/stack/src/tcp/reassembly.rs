@@ -1,0 +1,220 @@
+//! What arrived above a hole, and what the peer is told about it.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use airtcp_types::{ByteCount, ExtSeq, SeqRange};
+
+/// So many separate ranges are held; a segment that would make one more is dropped. A window of
+/// 6 MiB with every fifth segment lost has fewer.
+const MAX_RANGES: usize = 1024;
+/// Neighbouring data is gathered into pieces up to this size, so that tiny segments cost little.
+const PIECE: usize = 16 * 1024;
+/// As many ranges are remembered in order of arrival as an ACK can report.
+const RECENT: usize = 4;
+
+/// Out-of-order data. Its bytes are bounded by the receive window, its ranges by a constant.
+#[derive(Debug, Default)]
+pub(super) struct Reassembly {
+    /// The ranges held, rising, disjoint and not touching.
+    ranges: VecDeque<SeqRange>,
+    /// The data by its first number, disjoint. Empty in the place of a FIN.
+    pieces: BTreeMap<ExtSeq, Vec<u8>>,
+    /// Starts of the segments that arrived last, the latest first; at most one per range.
+    recent: Vec<ExtSeq>,
+    bytes: usize,
+}
+
+/// What became of a segment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Inserted {
+    /// Bytes that were not held before.
+    pub(super) new_bytes: ByteCount,
+    /// The first part of it that was.
+    pub(super) duplicate: Option<SeqRange>,
+    /// It would have made a range too many.
+    pub(super) refused: bool,
+}
+
+impl Reassembly {
+    pub(super) fn len(&self) -> ByteCount {
+        self.bytes.into()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    /// One past the highest number held.
+    pub(super) fn end(&self) -> Option<ExtSeq> {
+        self.ranges.back().map(|range| range.end)
+    }
+
+    /// Takes a segment in. `range` is its place, and one longer than `data` if it has a FIN.
+    pub(super) fn insert(&mut self, range: SeqRange, data: &[u8]) -> Inserted {
+        let mut done = Inserted::default();
+        if range.is_empty() {
+            return done;
+        }
+        // The ranges that it overlaps or touches.
+        let first = self.ranges.partition_point(|held| held.end < range.start);
+        let last = self.ranges.partition_point(|held| held.start <= range.end);
+        if first == last && self.ranges.len() >= MAX_RANGES {
+            done.refused = true;
+            return done;
+        }
+        let mut merged = range;
+        let mut at = range.start;
+        for index in first..last {
+            let held = self.ranges[index];
+            merged.start = merged.start.min(held.start);
+            merged.end = merged.end.max(held.end);
+            let overlap = SeqRange::new(held.start.max(range.start), held.end.min(range.end));
+            if !overlap.is_empty() {
+                done.duplicate.get_or_insert(overlap);
+                done.new_bytes += self.fill(SeqRange::new(at, overlap.start), range.start, data);
+                at = overlap.end;
+            }
+        }
+        done.new_bytes += self.fill(SeqRange::new(at, range.end), range.start, data);
+        self.ranges.drain(first..last);
+        self.ranges.insert(first, merged);
+
+        self.recent.retain(|seq| !merged.contains(*seq));
+        self.recent.insert(0, range.start);
+        self.recent.truncate(RECENT);
+        done
+    }
+
+    /// Stores the part `gap` of a segment that starts at `start`.
+    fn fill(&mut self, gap: SeqRange, start: ExtSeq, data: &[u8]) -> ByteCount {
+        let from = gap.start.since(start).as_usize().min(data.len());
+        let to = gap.end.since(start).as_usize().clamp(from, data.len());
+        let part = &data[from..to];
+        if part.is_empty() {
+            return ByteCount::ZERO;
+        }
+        self.bytes += part.len();
+        match self.pieces.range_mut(..gap.start).next_back() {
+            Some((at, piece)) if *at + piece.len() as u64 == gap.start && piece.len() < PIECE => {
+                piece.extend_from_slice(part);
+            }
+            _ => {
+                self.pieces.insert(gap.start, part.to_vec());
+            }
+        }
+        part.len().into()
+    }
+
+    /// Takes out what follows `nxt` without a hole, giving its data to `take`; gives the new
+    /// RCV.NXT.
+    pub(super) fn drain(&mut self, nxt: ExtSeq, mut take: impl FnMut(&[u8])) -> ExtSeq {
+        let mut nxt = nxt;
+        while let Some(range) = self.ranges.front().copied().filter(|range| range.start <= nxt) {
+            self.ranges.pop_front();
+            let end = range.end.max(nxt);
+            while let Some(entry) = self.pieces.first_entry().filter(|entry| *entry.key() < end) {
+                let (at, piece) = entry.remove_entry();
+                self.bytes -= piece.len();
+                // In-order data may have covered the start of it meanwhile.
+                let known = nxt.since(at).as_usize().min(piece.len());
+                take(&piece[known..]);
+            }
+            nxt = end;
+        }
+        self.recent.retain(|seq| *seq >= nxt);
+        nxt
+    }
+
+    /// The ranges to report as SACK blocks: that of the latest segment first, then by the time of
+    /// their latest segments (RFC 2018 section 4).
+    pub(super) fn blocks(&self) -> impl Iterator<Item = SeqRange> {
+        self.recent.iter().filter_map(|seq| self.range_of(*seq))
+    }
+
+    /// The range that `seq` is in.
+    pub(super) fn range_of(&self, seq: ExtSeq) -> Option<SeqRange> {
+        let index = self.ranges.partition_point(|range| range.end <= seq);
+        self.ranges.get(index).copied().filter(|range| range.contains(seq))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(start: u64, end: u64) -> SeqRange {
+        SeqRange::new(ExtSeq(start), ExtSeq(end))
+    }
+
+    fn insert(reassembly: &mut Reassembly, start: u64, data: &[u8]) -> Inserted {
+        reassembly.insert(range(start, start + data.len() as u64), data)
+    }
+
+    #[test]
+    fn blocks_come_latest_first_and_merge() {
+        let mut r = Reassembly::default();
+        insert(&mut r, 10, b"aa");
+        insert(&mut r, 20, b"bb");
+        insert(&mut r, 30, b"cc");
+        insert(&mut r, 12, b"dd");
+        let blocks: Vec<_> = r.blocks().collect();
+        assert_eq!(blocks, [range(10, 14), range(30, 32), range(20, 22)]);
+        let filled = insert(&mut r, 14, b"eeeeee");
+        assert_eq!(filled.duplicate, None);
+        assert_eq!(r.blocks().collect::<Vec<_>>(), [range(10, 22), range(30, 32)]);
+    }
+
+    #[test]
+    fn overlaps_are_kept_once_and_reported() {
+        let mut r = Reassembly::default();
+        insert(&mut r, 10, b"abcd");
+        insert(&mut r, 18, b"ij");
+        let over = insert(&mut r, 8, b"yzABCDefghIJkl");
+        assert_eq!(over.new_bytes, ByteCount(8));
+        assert_eq!(over.duplicate, Some(range(10, 14)));
+        assert_eq!(r.len(), ByteCount(14));
+        let mut out = Vec::new();
+        assert_eq!(r.drain(ExtSeq(8), |part| out.extend_from_slice(part)), ExtSeq(22));
+        assert_eq!(out, b"yzabcdefghijkl", "what came first stays");
+        assert!(r.is_empty() && r.len() == ByteCount::ZERO);
+    }
+
+    #[test]
+    fn in_order_data_may_cover_a_part() {
+        let mut r = Reassembly::default();
+        insert(&mut r, 10, b"abcd");
+        insert(&mut r, 20, b"z");
+        let mut out = Vec::new();
+        assert_eq!(r.drain(ExtSeq(12), |part| out.extend_from_slice(part)), ExtSeq(14));
+        assert_eq!(out, b"cd");
+        assert_eq!(r.drain(ExtSeq(14), |_| unreachable!()), ExtSeq(14));
+        assert_eq!(r.drain(ExtSeq(25), |part| assert!(part.is_empty())), ExtSeq(25));
+        assert_eq!(r.len(), ByteCount::ZERO);
+    }
+
+    #[test]
+    fn a_fin_takes_a_number_and_no_byte() {
+        let mut r = Reassembly::default();
+        r.insert(range(10, 13), b"ab");
+        assert_eq!(r.blocks().next(), Some(range(10, 13)));
+        let mut out = Vec::new();
+        assert_eq!(r.drain(ExtSeq(10), |part| out.extend_from_slice(part)), ExtSeq(13));
+        assert_eq!(out, b"ab");
+    }
+
+    #[test]
+    fn ranges_are_bounded_and_tiny_neighbours_share_a_piece() {
+        let mut r = Reassembly::default();
+        for n in 0..5_000 {
+            insert(&mut r, 10 + 2 * n, b"x");
+        }
+        assert_eq!(r.ranges.len(), MAX_RANGES);
+        assert!(insert(&mut r, 100_000, b"x").refused);
+        assert!(!insert(&mut r, 11, b"x").refused, "it fills a hole");
+        let mut r = Reassembly::default();
+        for n in 0..5_000 {
+            insert(&mut r, 10 + n, b"x");
+        }
+        assert_eq!((r.ranges.len(), r.pieces.len()), (1, 1));
+    }
+}

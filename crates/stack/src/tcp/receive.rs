@@ -1,0 +1,394 @@
+//! The receive half: which segments are acceptable, what is in order, which window to offer.
+
+use std::time::Duration;
+
+use airtcp_types::{ByteCount, ExtSeq, Instant, SeqRange};
+
+use super::reassembly::Reassembly;
+use super::receive_buffer::ReceiveBuffer;
+
+/// RCV.NXT, RCV.WND and everything that waits to be read.
+#[derive(Debug)]
+pub(super) struct Receiver {
+    /// RCV.NXT.
+    nxt: ExtSeq,
+    /// One past the last number ever offered; it never moves left.
+    edge: ExtSeq,
+    /// The acknowledgement number sent last (RFC 7323's Last.ACK.sent).
+    pub(super) last_ack_sent: ExtSeq,
+    /// By how many bits the windows we send are shifted.
+    pub(super) scale: u8,
+    /// Our own MSS, for silly-window avoidance.
+    mss: ByteCount,
+    buffer: ReceiveBuffer,
+    /// Only while there are holes: most connections have none most of the time.
+    reassembly: Option<Box<Reassembly>>,
+    /// The number of the peer's FIN, once one came.
+    fin: Option<ExtSeq>,
+    growth: Growth,
+}
+
+/// The size of the receive buffer, and what makes it grow.
+#[derive(Debug)]
+struct Growth {
+    limit: ByteCount,
+    max: ByteCount,
+    held_back: bool,
+    /// The receiver's estimate of the round-trip time.
+    rtt: Option<Duration>,
+    since: Instant,
+    read: ByteCount,
+}
+
+/// What a segment's data or FIN did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Arrival {
+    /// Bytes that were not held before.
+    pub(super) new_bytes: ByteCount,
+    /// What the peer sent twice, for a DSACK.
+    pub(super) duplicate: Option<SeqRange>,
+    /// It left or filled a hole: the peer wants to know at once (RFC 5681 section 4.2).
+    pub(super) out_of_order: bool,
+    /// Some of it was above the window, or would have made too many holes.
+    pub(super) dropped: bool,
+    /// The peer's FIN is now in order.
+    pub(super) fin: bool,
+}
+
+impl Receiver {
+    /// Nothing has arrived: the peer's first number is not known yet.
+    pub(super) fn new(now: Instant, mss: ByteCount, initial: ByteCount, max: ByteCount) -> Self {
+        let growth = Growth {
+            limit: initial.min(max),
+            max,
+            held_back: false,
+            rtt: None,
+            since: now,
+            read: ByteCount::ZERO,
+        };
+        Self {
+            nxt: ExtSeq::default(),
+            edge: ExtSeq::default(),
+            last_ack_sent: ExtSeq::default(),
+            scale: 0,
+            mss,
+            buffer: ReceiveBuffer::default(),
+            reassembly: None,
+            fin: None,
+            growth,
+        }
+    }
+
+    /// The peer's SYN had the number `irs`, and the window on ours was `offered`.
+    pub(super) fn start(&mut self, irs: ExtSeq, offered: ByteCount) {
+        self.nxt = irs + 1;
+        self.last_ack_sent = self.nxt;
+        self.edge = self.nxt + offered;
+    }
+
+    /// RCV.NXT.
+    pub(super) const fn nxt(&self) -> ExtSeq {
+        self.nxt
+    }
+
+    /// RCV.WND: what may still arrive of what was offered.
+    pub(super) fn window(&self) -> ByteCount {
+        self.edge.since(self.nxt)
+    }
+
+    /// Bytes that can be read now.
+    pub(super) fn readable(&self) -> ByteCount {
+        self.buffer.len()
+    }
+
+    /// Bytes held, in order or not.
+    pub(super) fn held(&self) -> ByteCount {
+        self.buffer.len() + self.reassembly.as_ref().map_or(ByteCount::ZERO, |held| held.len())
+    }
+
+    /// Whether there are holes.
+    pub(super) fn has_holes(&self) -> bool {
+        self.reassembly.is_some()
+    }
+
+    /// Whether the peer's FIN and everything before it arrived.
+    pub(super) fn is_finished(&self) -> bool {
+        self.fin.is_some_and(|fin| self.nxt > fin)
+    }
+
+    /// The size the buffer may reach now.
+    pub(super) const fn limit(&self) -> ByteCount {
+        self.growth.limit
+    }
+
+    /// The receiver's estimate of the round-trip time.
+    pub(super) const fn rtt(&self) -> Option<Duration> {
+        self.growth.rtt
+    }
+
+    /// Whether a segment from `seq` to `end` touches the window (RFC 9293 section 3.10.7.4, first).
+    ///
+    /// As Linux it is wider at both ends than the RFC's four cases: down to the last ACK sent, so
+    /// that a repeated FIN counts, and to the window's edge, where a peer that filled the window
+    /// sends its ACKs from, and its one-byte probes.
+    pub(super) fn is_acceptable(&self, seq: ExtSeq, end: ExtSeq) -> bool {
+        end >= self.last_ack_sent && seq <= self.edge.max(self.nxt)
+    }
+
+    /// Whether `seq` lies in the window (RFC 5961 section 3.2).
+    pub(super) fn is_in_window(&self, seq: ExtSeq) -> bool {
+        seq == self.nxt || (seq > self.nxt && seq < self.edge)
+    }
+
+    /// Takes the data and the FIN of an acceptable segment in.
+    pub(super) fn on_data(&mut self, seq: ExtSeq, payload: &[u8], fin: bool) -> Arrival {
+        let mut arrival = Arrival::default();
+        let whole = SeqRange::new(seq, seq + payload.len() as u64 + u64::from(fin));
+        if whole.start < self.nxt {
+            let end = whole.end.min(self.nxt);
+            arrival.duplicate = Some(SeqRange::new(whole.start, end));
+        }
+        if whole.end <= self.nxt {
+            return arrival;
+        }
+        let (payload, fin) = self.trim(seq, payload, fin, &mut arrival);
+        let start = seq.max(self.nxt);
+        let range = SeqRange::new(start, start + payload.len() as u64 + u64::from(fin));
+        if range.is_empty() {
+            return arrival;
+        }
+        if range.start == self.nxt && self.reassembly.is_none() {
+            // The straight path: nothing is missing.
+            self.buffer.push(payload);
+            self.nxt = range.end;
+            arrival.new_bytes = payload.len().into();
+        } else {
+            arrival.out_of_order = true;
+            let Self { reassembly, buffer, .. } = self;
+            let held = reassembly.get_or_insert_default();
+            let inserted = held.insert(range, payload);
+            arrival.new_bytes = inserted.new_bytes;
+            arrival.duplicate = arrival.duplicate.or(inserted.duplicate);
+            arrival.dropped |= inserted.refused;
+            if range.start == self.nxt {
+                self.nxt = held.drain(self.nxt, |data| buffer.push(data));
+            }
+            reassembly.take_if(|held| held.is_empty());
+        }
+        arrival.fin = self.is_finished();
+        arrival
+    }
+
+    /// Cuts off what lies below RCV.NXT, beyond the window's edge, or beyond the FIN.
+    fn trim<'a>(
+        &mut self,
+        seq: ExtSeq,
+        payload: &'a [u8],
+        fin: bool,
+        arrival: &mut Arrival,
+    ) -> (&'a [u8], bool) {
+        let known = self.nxt.since(seq).as_usize().min(payload.len());
+        let start = seq.max(self.nxt);
+        let payload = &payload[known..];
+        let bound = self.fin.map_or(self.edge, |fin| fin.min(self.edge));
+        let room = bound.since(start).as_usize();
+        if room < payload.len() {
+            arrival.dropped = true;
+            return (&payload[..room], false);
+        }
+        // The FIN needs no room. One below what already arrived, or a second one elsewhere, lies.
+        let number = start + payload.len() as u64;
+        let credible = self.fin.is_none_or(|fin| fin == number)
+            && self
+                .reassembly
+                .as_ref()
+                .and_then(|held| held.end())
+                .is_none_or(|end| end <= number + 1);
+        if fin && credible {
+            self.fin = Some(number);
+            self.edge = self.edge.max(number + 1);
+        }
+        (payload, fin && credible)
+    }
+
+    /// SACK blocks, the range with the latest segment first.
+    pub(super) fn blocks(&self) -> impl Iterator<Item = SeqRange> {
+        self.reassembly.iter().flat_map(|held| held.blocks())
+    }
+
+    /// The range above RCV.NXT that holds all of `range` (RFC 2883 section 4: reported after a
+    /// DSACK).
+    pub(super) fn block_around(&self, range: SeqRange) -> Option<SeqRange> {
+        self.reassembly.as_ref()?.range_of(range.start).filter(|block| block.covers(range))
+    }
+
+    /// Takes bytes out for the application.
+    pub(super) fn read(&mut self, now: Instant, buf: &mut [u8]) -> usize {
+        let n = self.buffer.pop(buf);
+        self.growth.on_read(now, n.into());
+        n
+    }
+
+    /// A round-trip time as this end sees it: from our time stamp to the data that echoed it.
+    ///
+    /// The peer's pauses are in it, so the smallest counts most (Linux's `tcp_rcv_rtt_update`).
+    pub(super) fn on_rtt(&mut self, sample: Duration) {
+        let sample = sample.max(Duration::from_millis(1));
+        self.growth.rtt = Some(match self.growth.rtt {
+            Some(rtt) if rtt < sample => (rtt * 7 + sample) / 8,
+            _ => sample,
+        });
+    }
+
+    /// Stops the buffer from growing, or lets it grow again.
+    pub(super) fn hold_back(&mut self, held_back: bool) {
+        self.growth.held_back = held_back;
+    }
+
+    /// Forgets everything that was not read.
+    pub(super) fn discard(&mut self) {
+        self.buffer.clear();
+        self.reassembly = None;
+    }
+
+    /// The edge to offer now: it moves right only by a worthwhile step (RFC 9293 section
+    /// 3.8.6.2.2).
+    fn next_edge(&self) -> ExtSeq {
+        let free = self.growth.limit - self.buffer.len();
+        let edge = self.nxt + free;
+        let step = self.growth.limit.half().min(self.mss);
+        if edge.since(self.edge) >= step { edge } else { self.edge }
+    }
+
+    /// The window field for a segment that acknowledges `ack` now; offers what it says.
+    pub(super) fn offer(&mut self, ack: ExtSeq) -> u16 {
+        let unit = 1u64 << self.scale;
+        let edge = self.next_edge();
+        let window = edge.since(ack).0;
+        // Rounded up the edge does not move left; but a stream of tiny segments must not push it
+        // past the buffer either.
+        let bound = (self.nxt + self.growth.limit.0 + unit).0.saturating_sub(self.buffer.len().0);
+        let mut field = window.div_ceil(unit);
+        if ack.0.saturating_add(field * unit) > bound.max(self.edge.0) {
+            field = window / unit;
+        }
+        let field = u16::try_from(field).unwrap_or(u16::MAX);
+        self.edge = self.edge.max(ack + u64::from(field) * unit);
+        field
+    }
+
+    /// The window field of a SYN, which is not scaled (RFC 7323 section 2.2).
+    pub(super) fn syn_window(&self) -> u16 {
+        u16::try_from(self.growth.limit.0).unwrap_or(u16::MAX)
+    }
+
+    /// Whether reading has opened the window so far that the peer should hear of it: by a step, and
+    /// to twice what it knows (Linux's `tcp_cleanup_rbuf`).
+    pub(super) fn wants_update(&self) -> bool {
+        let known = self.window();
+        let edge = self.next_edge();
+        edge > self.edge && edge.since(self.nxt) >= known * 2
+    }
+}
+
+impl Growth {
+    /// Dynamic right-sizing: an application that reads more than half the buffer within a round
+    /// trip is held up by it, so it doubles.
+    fn on_read(&mut self, now: Instant, bytes: ByteCount) {
+        self.read += bytes;
+        let Some(rtt) = self.rtt else { return };
+        if now.since(self.since) > rtt {
+            self.since = now;
+            self.read = bytes;
+        }
+        if self.read > self.limit.half() && !self.held_back {
+            self.limit = (self.limit * 2).min(self.max);
+            self.since = now;
+            self.read = ByteCount::ZERO;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: ByteCount = ByteCount(1000);
+
+    fn receiver(limit: u64, scale: u8) -> Receiver {
+        let mut r = Receiver::new(Instant::ZERO, MSS, ByteCount(limit), ByteCount(limit * 8));
+        r.start(ExtSeq(99), ByteCount(limit));
+        r.scale = scale;
+        r
+    }
+
+    #[test]
+    fn the_window_closes_and_opens_by_worthwhile_steps_only() {
+        let mut r = receiver(4000, 0);
+        for n in 0..4 {
+            r.on_data(ExtSeq(100 + n * 1000), &[0; 1000], false);
+            assert_eq!(r.offer(r.nxt()), 3000 - 1000 * n as u16);
+        }
+        r.read(Instant::ZERO, &mut [0; 999]);
+        assert!(!r.wants_update());
+        assert_eq!(r.offer(r.nxt()), 0);
+        r.read(Instant::ZERO, &mut [0; 1]);
+        assert!(r.wants_update());
+        assert_eq!(r.offer(r.nxt()), 1000);
+    }
+
+    #[test]
+    fn tiny_segments_move_the_edge_neither_left_nor_past_the_buffer() {
+        let mut r = receiver(65_535, 7);
+        let mut edge = ExtSeq(0);
+        for n in 0..70_000 {
+            r.on_data(ExtSeq(100 + n), b"x", false);
+            let ack = r.nxt();
+            let offered = ack + (u64::from(r.offer(ack)) << 7);
+            // Below one unit of the scale is rounding.
+            assert!(offered + 128 > edge);
+            edge = edge.max(offered);
+        }
+        assert!(r.held() <= ByteCount(65_535 + 128), "{:?}", r.held());
+        assert_eq!(r.offer(r.nxt()), 0);
+    }
+
+    #[test]
+    fn what_lies_beyond_the_window_is_cut_off() {
+        let mut r = receiver(1000, 0);
+        let arrival = r.on_data(ExtSeq(100), &[0; 1500], true);
+        assert!(arrival.dropped && !arrival.fin);
+        assert_eq!((r.nxt(), r.window()), (ExtSeq(1100), ByteCount(0)));
+    }
+
+    #[test]
+    fn a_fin_may_come_first_and_ends_the_stream() {
+        let mut r = receiver(1000, 0);
+        assert!(!r.on_data(ExtSeq(110), b"xy", true).fin);
+        assert!(r.on_data(ExtSeq(112), b"beyond", false).dropped);
+        assert!(!r.on_data(ExtSeq(105), b"", true).fin, "a second FIN lies");
+        assert!(r.on_data(ExtSeq(100), &[0; 10], false).fin);
+        assert_eq!((r.nxt(), r.readable()), (ExtSeq(113), ByteCount(12)));
+    }
+
+    #[test]
+    fn a_fast_reader_gets_a_larger_buffer_up_to_the_maximum() {
+        let mut r = receiver(4000, 0);
+        r.on_rtt(Duration::from_millis(10));
+        let mut now = Instant::ZERO;
+        let mut read_all = |r: &mut Receiver, pause| {
+            let limit = r.limit().as_usize();
+            let nxt = r.nxt();
+            r.offer(nxt);
+            r.on_data(nxt, &vec![0; limit], false);
+            now += Duration::from_millis(pause);
+            r.read(now, &mut vec![0; limit / 2]);
+            now += Duration::from_millis(pause);
+            r.read(now, &mut vec![0; limit]);
+        };
+        read_all(&mut r, 100);
+        assert_eq!(r.limit(), ByteCount(4000), "half a buffer in a round trip is enough");
+        (0..9).for_each(|_| read_all(&mut r, 1));
+        assert_eq!(r.limit(), ByteCount(32_000));
+    }
+}

@@ -1,0 +1,244 @@
+//! The send half: what waits to be sent, what the peer's window allows, and who decides.
+
+use std::time::Duration;
+
+use airtcp_recovery::{Ack, Decision, Limit, Sender, Supply};
+use airtcp_types::{ByteCount, ExtSeq, Instant};
+
+use super::send_buffer::SendBuffer;
+
+/// The longest pause between window probes.
+const MAX_PROBE: Duration = Duration::from_secs(120);
+/// The send buffer takes at least so much, and otherwise twice what may be in flight.
+const SMALL: ByteCount = ByteCount::from_kib(128);
+
+/// SND.UNA, SND.NXT, SND.WND, the send buffer and the sender.
+#[derive(Debug)]
+pub(super) struct SendHalf {
+    /// The number of the first byte: ISS + 1.
+    first: ExtSeq,
+    /// SND.NXT while there is no sender.
+    done: ExtSeq,
+    /// There is one from ESTABLISHED until nothing is left to send or to acknowledge.
+    pub(super) sender: Option<Box<Sender>>,
+    pub(super) buffer: SendBuffer,
+    max: ByteCount,
+    pub(super) held_back: bool,
+    /// A FIN follows the last byte.
+    pub(super) fin: bool,
+    pub(super) nodelay: bool,
+    /// By how many bits the windows we are sent are shifted.
+    pub(super) scale: u8,
+    /// SND.WND.
+    wnd: ByteCount,
+    /// MAX.SND.WND of RFC 5961.
+    max_wnd: ByteCount,
+    /// SND.WL1 and SND.WL2.
+    wl: (ExtSeq, ExtSeq),
+    /// One past the last number the peer allows.
+    edge: ExtSeq,
+    persist: Option<Persist>,
+    /// A window too small to be worth it is used all the same.
+    override_silly: bool,
+    /// Time-outs that the peer answered with a window of zero: they count as probes.
+    forgiven: u32,
+    /// When the peer last acknowledged something new, or had nothing to acknowledge.
+    pub(super) progress_at: Instant,
+    /// What kept the last byte from being sent.
+    pub(super) limit: Option<Limit>,
+}
+
+/// The persist timer (RFC 9293 section 3.8.6.1).
+#[derive(Clone, Copy, Debug)]
+struct Persist {
+    at: Instant,
+    pause: Duration,
+    unanswered: u32,
+}
+
+impl SendHalf {
+    /// Before the handshake: SND.UNA = ISS, SND.NXT = ISS + 1.
+    pub(super) const fn new(now: Instant, first: ExtSeq, max: ByteCount, nodelay: bool) -> Self {
+        Self {
+            first,
+            done: first,
+            sender: None,
+            buffer: SendBuffer::new(first),
+            max,
+            held_back: false,
+            fin: false,
+            nodelay,
+            scale: 0,
+            wnd: ByteCount::ZERO,
+            max_wnd: ByteCount::ZERO,
+            wl: (ExtSeq(0), ExtSeq(0)),
+            edge: first,
+            persist: None,
+            override_silly: false,
+            forgiven: 0,
+            progress_at: now,
+            limit: None,
+        }
+    }
+
+    /// The number of the first byte: ISS + 1.
+    pub(super) const fn first(&self) -> ExtSeq {
+        self.first
+    }
+
+    /// One past the last number queued, the FIN's included.
+    pub(super) fn end(&self) -> ExtSeq {
+        self.buffer.end() + u64::from(self.fin)
+    }
+
+    /// SND.UNA, from ESTABLISHED on.
+    pub(super) fn una(&self) -> ExtSeq {
+        self.sender.as_ref().map_or(self.done, |sender| sender.snd_una())
+    }
+
+    /// SND.NXT.
+    pub(super) fn nxt(&self) -> ExtSeq {
+        self.sender.as_ref().map_or(self.done, |sender| sender.snd_nxt())
+    }
+
+    /// Whether something sent is not acknowledged.
+    pub(super) fn is_outstanding(&self) -> bool {
+        self.una() < self.nxt()
+    }
+
+    /// Whether the FIN was sent and acknowledged.
+    pub(super) fn is_fin_acked(&self) -> bool {
+        self.fin && self.una() == self.end()
+    }
+
+    /// SND.WND.
+    pub(super) const fn window(&self) -> ByteCount {
+        self.wnd
+    }
+
+    /// The oldest acknowledgement number that a peer can still send (RFC 5961 section 5.2).
+    pub(super) fn oldest_ack(&self) -> ExtSeq {
+        self.una() - self.max_wnd.0
+    }
+
+    /// How many bytes the application may write now.
+    pub(super) fn room(&self) -> ByteCount {
+        self.limit() - self.buffer.len()
+    }
+
+    /// The present bound of the buffer: enough for the window to double in a round trip.
+    pub(super) fn limit(&self) -> ByteCount {
+        let cwnd = self.sender.as_ref().map_or(ByteCount::ZERO, |sender| sender.cwnd());
+        let wanted = if self.held_back { SMALL } else { (cwnd * 2).max(SMALL) };
+        wanted.min(self.max)
+    }
+
+    /// Takes the window of an acceptable segment, if it is newer than the last one (RFC 9293
+    /// section 3.10.7.4, fifth); gives whether it changed. A window that shrinks is believed:
+    /// nothing new leaves beyond it (RFC 9293 section 3.8.6, SHLD-15).
+    pub(super) fn on_window(&mut self, seq: ExtSeq, ack: ExtSeq, window: ByteCount) -> bool {
+        let (wl1, wl2) = self.wl;
+        if wl1 > seq || (wl1 == seq && wl2 > ack) {
+            return false;
+        }
+        let changed = self.wnd != window;
+        self.wl = (seq, ack);
+        self.wnd = window;
+        self.max_wnd = self.max_wnd.max(window);
+        self.edge = ack + window;
+        if changed {
+            self.persist = None;
+        }
+        changed
+    }
+
+    /// Hands an acceptable ACK to the sender.
+    pub(super) fn on_ack(&mut self, now: Instant, ack: &Ack<'_>) {
+        if let Some(persist) = &mut self.persist {
+            persist.unanswered = 0;
+        }
+        let Some(sender) = &mut self.sender else { return };
+        if ack.ack > sender.snd_una() || sender.snd_una() == sender.snd_nxt() {
+            self.progress_at = now;
+        }
+        sender.on_ack(now, ack);
+        self.forgiven = if self.wnd == ByteCount::ZERO { sender.backoff() } else { 0 };
+        self.buffer.free_to(sender.snd_una());
+    }
+
+    /// What the sender wants sent, or why nothing.
+    pub(super) fn decide(&mut self, now: Instant) -> Option<Decision> {
+        let mut supply = Supply {
+            end: self.end(),
+            fin: self.fin,
+            window_edge: self.edge,
+            nodelay: self.nodelay,
+        };
+        if std::mem::take(&mut self.override_silly) && self.edge < supply.end {
+            // All there is, as far as the sender can see, fits the window.
+            supply = Supply { end: self.edge, fin: false, nodelay: true, ..supply };
+        }
+        let sender = self.sender.as_mut()?;
+        if sender.snd_una() == sender.snd_nxt() {
+            self.progress_at = now;
+        }
+        let decision = sender.send(now, &supply);
+        let limit = match decision {
+            Decision::Send(_) => None,
+            Decision::Blocked(limit) => Some(limit),
+        };
+        self.limit = limit;
+        let starved = limit == Some(Limit::Rwnd) && sender.snd_una() == sender.snd_nxt();
+        if !starved {
+            self.persist = None;
+        } else if self.persist.is_none() {
+            let pause = sender.rtt().rto().min(MAX_PROBE);
+            self.persist = Some(Persist { at: now + pause, pause, unanswered: 0 });
+        }
+        Some(decision)
+    }
+
+    /// Whether a window probe is due; the next one waits twice as long.
+    pub(super) fn on_timeout(&mut self, now: Instant) -> bool {
+        let Some(persist) = self.persist.as_mut().filter(|persist| persist.at <= now) else {
+            return false;
+        };
+        persist.pause = (persist.pause * 2).min(MAX_PROBE);
+        persist.at = now + persist.pause;
+        persist.unanswered += 1;
+        // RFC 9293 section 3.8.6.2.1: a small window that does not grow is used after a while.
+        self.override_silly = self.edge > self.nxt();
+        !self.override_silly
+    }
+
+    /// When the next window probe is due.
+    pub(super) fn probe_at(&self) -> Option<Instant> {
+        self.persist.map(|persist| persist.at)
+    }
+
+    /// Signs in a row that the peer is gone: time-outs, or probes without an answer.
+    pub(super) fn silence(&self) -> u32 {
+        let backoff = self.sender.as_ref().map_or(0, |sender| sender.backoff());
+        backoff
+            .saturating_sub(self.forgiven)
+            .max(self.persist.map_or(0, |persist| persist.unanswered))
+    }
+
+    /// Reductions taken back so far.
+    pub(super) fn undos(&self) -> u64 {
+        self.sender.as_ref().map_or(0, |sender| sender.stats().undos)
+    }
+
+    /// Whether the peer owes an answer.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.is_outstanding() || self.persist.is_some()
+    }
+
+    /// Nothing will be sent any more.
+    pub(super) fn retire(&mut self) {
+        self.done = self.nxt();
+        self.buffer.clear();
+        self.sender = None;
+        self.persist = None;
+    }
+}

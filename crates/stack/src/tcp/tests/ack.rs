@@ -1,0 +1,178 @@
+//! When and what we acknowledge.
+
+use super::*;
+
+fn delayed() -> TcpConfig {
+    TcpConfig { delayed_acks: true, ..plain() }
+}
+
+/// ESTABLISHED, the quick ACKs of the start used up by `16 * 10` bytes.
+fn settled() -> Script {
+    let mut s = Script::established(&delayed());
+    for n in 0..16 {
+        send!(s, 0, "A", 1 + n * 10, ack = 1, len = 10);
+        recv!(s, 0, "A", 1, ack = 11 + n * 10);
+    }
+    s
+}
+
+#[test]
+fn the_first_sixteen_acks_are_quick_and_later_ones_wait() {
+    let mut s = settled();
+    send!(s, 5, "A", 161, ack = 1, len = 10);
+    recv_nothing!(s, 44);
+    recv!(s, 45, "A", 1, ack = 171);
+    recv_nothing!(s, 1000);
+    assert_eq!(s.counters.tcp_ext_delayed_acks, 1);
+}
+
+#[test]
+fn every_second_full_segment_is_acknowledged_at_once_in_a_batch_too() {
+    let mut s = settled();
+    send!(s, 5, "A", 161, ack = 1, len = 1000);
+    recv_nothing!(s, 5);
+    send!(s, 6, "A", 1161, ack = 1, len = 1000);
+    recv!(s, 6, "A", 1, ack = 2161);
+    for n in 0..5 {
+        send!(s, 7, "A", 2161 + n * 1000, ack = 1, len = 1000);
+    }
+    recv!(s, 7, "A", 1, ack = 4161);
+    recv!(s, 7, "A", 1, ack = 6161);
+    recv_nothing!(s, 46);
+    recv!(s, 47, "A", 1, ack = 7161);
+}
+
+#[test]
+fn quick_acks_come_back_after_a_pause() {
+    let mut s = settled();
+    send!(s, 5, "A", 161, ack = 1, len = 10);
+    recv!(s, 45, "A", 1, ack = 171);
+    send!(s, 1000, "A", 171, ack = 1, len = 10);
+    recv!(s, 1000, "A", 1, ack = 181);
+}
+
+#[test]
+fn without_delayed_acks_every_segment_is_acknowledged() {
+    let mut s = Script::established(&plain());
+    for n in 0..40 {
+        send!(s, 0, "A", 1 + n * 10, ack = 1, len = 10);
+    }
+    for n in 0..40 {
+        recv!(s, 0, "A", 1, ack = 11 + n * 10);
+    }
+    recv_nothing!(s, 1000);
+}
+
+#[test]
+fn an_answer_carries_the_ack() {
+    let mut s = settled();
+    send!(s, 5, "PA", 161, ack = 1, len = 10);
+    s.write(7);
+    recv!(s, 6, "PA", 1, ack = 171, len = 7);
+    recv_nothing!(s, 100);
+}
+
+#[test]
+fn a_hole_is_reported_at_once_latest_block_first() {
+    let mut s = settled();
+    send!(s, 5, "A", 261, ack = 1, len = 100);
+    recv!(s, 5, "A", 1, ack = 161, sack = [(261, 361)]);
+    send!(s, 5, "A", 461, ack = 1, len = 100);
+    recv!(s, 5, "A", 1, ack = 161, sack = [(461, 561), (261, 361)]);
+    send!(s, 5, "A", 661, ack = 1, len = 100);
+    recv!(s, 5, "A", 1, ack = 161, sack = [(661, 761), (461, 561), (261, 361)]);
+    send!(s, 5, "A", 361, ack = 1, len = 50);
+    recv!(s, 5, "A", 1, ack = 161, sack = [(261, 411), (661, 761), (461, 561)]);
+    // Filling the first hole is told at once too.
+    send!(s, 6, "A", 161, ack = 1, len = 100);
+    recv!(s, 6, "A", 1, ack = 411, sack = [(661, 761), (461, 561)]);
+    // So is what came twice within it.
+    send!(s, 6, "A", 411, ack = 1, len = 250);
+    recv!(s, 6, "A", 1, ack = 761, sack = [(461, 561)]);
+    assert_eq!(s.read(), stream(1, 760));
+}
+
+#[test]
+fn each_duplicate_ack_of_a_batch_leaves_with_its_own_blocks() {
+    let mut s = settled();
+    for n in 1..4 {
+        send!(s, 5, "A", 161 + n * 100, ack = 1, len = 100);
+    }
+    for n in 1..4 {
+        recv!(s, 5, "A", 1, ack = 161, sack = [(261, 261 + n * 100)]);
+    }
+    recv_nothing!(s, 5);
+}
+
+#[test]
+fn what_came_twice_is_reported_by_a_dsack() {
+    let mut s = settled();
+    // RFC 2883 section 4.1.1: below the cumulative acknowledgement.
+    send!(s, 5, "A", 61, ack = 1, len = 100);
+    recv!(s, 5, "A", 1, ack = 161, sack = [(61, 161)]);
+    // Above it: the block around it follows.
+    send!(s, 5, "A", 261, ack = 1, len = 100);
+    recv!(s, 5, "A", 1, ack = 161, sack = [(261, 361)]);
+    send!(s, 5, "A", 361, ack = 1, len = 100);
+    recv!(s, 5, "A", 1, ack = 161, sack = [(261, 461)]);
+    send!(s, 5, "A", 261, ack = 1, len = 100);
+    recv!(s, 5, "A", 1, ack = 161, sack = [(261, 361), (261, 461)]);
+    // Partly old, partly new.
+    send!(s, 6, "A", 151, ack = 1, len = 20);
+    recv!(s, 6, "A", 1, ack = 171, sack = [(151, 161), (261, 461)]);
+    assert_eq!(s.counters.tcp_ext_dsack_old_sent, 2);
+    assert_eq!(s.counters.tcp_ext_dsack_ofo_sent, 1);
+}
+
+#[test]
+fn without_sack_nothing_is_reported() {
+    let mut s = Script::established(&TcpConfig { sack: false, ..plain() });
+    send!(s, 5, "A", 101, ack = 1, len = 100);
+    recv!(s, 5, "A", 1, ack = 1);
+    send!(s, 5, "A", 101, ack = 1, len = 100);
+    recv!(s, 5, "A", 1, ack = 1);
+}
+
+#[test]
+fn a_fin_is_acknowledged_at_once() {
+    let mut s = settled();
+    send!(s, 5, "FA", 161, ack = 1, len = 10);
+    recv!(s, 5, "A", 1, ack = 172);
+}
+
+#[test]
+fn a_block_report_does_not_ride_on_a_full_segment() {
+    let mut s = Script::established(&plain());
+    s.write(1000);
+    send!(s, 0, "A", 101, ack = 1, len = 100);
+    recv!(s, 0, "A", 1, ack = 1, sack = [(101, 201)]);
+    recv!(s, 0, "PA", 1, ack = 1, len = 1000);
+    recv_nothing!(s, 0);
+}
+
+#[test]
+fn time_stamps_echo_the_segment_that_moved_the_window() {
+    let mut s = Script::established(&TcpConfig { timestamps: true, delayed_acks: true, ..plain() });
+    send!(s, 5, "A", 1, ack = 1, len = 10);
+    recv!(s, 5, "A", 1, ack = 11, ts = (TS_OFFSET + 5, PEER_TS + 5));
+    // RFC 7323 section 4.3: an out-of-order segment is not echoed.
+    send!(s, 6, "A", 21, ack = 1, len = 10);
+    recv!(s, 6, "A", 1, ack = 11, ts = (TS_OFFSET + 6, PEER_TS + 5), sack = [(21, 31)]);
+}
+
+#[test]
+fn an_old_duplicate_is_refused_by_its_time_stamp() {
+    let mut s = Script::established(&TcpConfig { timestamps: true, ..plain() });
+    send!(s, 50, "A", 1, ack = 1, len = 10);
+    recv!(s, 50, "A", 1, ack = 11);
+    send!(s, 51, "A", 11, ack = 1, len = 10, ts = (PEER_TS + 49, TS_OFFSET));
+    recv!(s, 51, "A", 1, ack = 11, ts = (TS_OFFSET + 51, PEER_TS + 50));
+    assert_eq!((s.read().len(), s.counters.tcp_ext_paws_estab), (10, 1));
+    // And one without any is dropped in silence (RFC 7323 section 3.2).
+    s.timestamps = false;
+    send!(s, 52, "A", 11, ack = 1, len = 10);
+    recv_nothing!(s, 52);
+    // A RST has no use for them.
+    send!(s, 53, "R", 11);
+    assert_eq!(s.conn.error(), Some(TcpError::Reset));
+}

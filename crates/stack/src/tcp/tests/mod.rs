@@ -1,0 +1,338 @@
+//! Packet scripts: one connection, its peer's segments written out, virtual time.
+//!
+//! A [`Script`] starts a connection in a named state; `send!` hands it a segment of the peer at a
+//! time (milliseconds), `recv!` asserts what it sends, `recv_nothing!` that it sends nothing.
+//! Numbers are relative: the peer's data starts at 1, so does ours.
+
+mod ack;
+mod close;
+mod handshake;
+mod pipe;
+mod reset;
+mod transfer;
+mod window;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use airtcp_types::options::{SackBlocks, TcpOptions, Timestamps};
+use airtcp_types::{FlowId, Instant, SeqNumber};
+
+use super::*;
+use crate::counters::Counters;
+use crate::wire::ip;
+use crate::wire::tcp::{Flags, Segment, parse};
+
+/// Our ISN and the peer's: ours wraps soon, so that every script crosses the wrap.
+const ISS: SeqNumber = SeqNumber(u32::MAX - 2000);
+const IRS: SeqNumber = SeqNumber(0x1000_0000);
+const TS_OFFSET: u32 = 5_000_000;
+/// The peer's clock: its TSval at time zero.
+const PEER_TS: u32 = 100;
+const PEER_WINDOW: u16 = 32_000;
+
+/// A segment in a script: only what matters is written.
+#[derive(Clone, PartialEq, Eq, Default)]
+struct Seg {
+    flags: &'static str,
+    seq: u32,
+    ack: Option<u32>,
+    data: Vec<u8>,
+    window: Option<u16>,
+    sack: Vec<(u32, u32)>,
+    /// TSval and TSecr, where a script cares.
+    ts: Option<(u32, u32)>,
+    mss: Option<u16>,
+    wscale: Option<u8>,
+    sack_permitted: bool,
+}
+
+impl std::fmt::Debug for Seg {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "[{}] {}+{}", self.flags, self.seq, self.data.len())?;
+        write!(f, " ack {:?} win {:?} sack {:?}", self.ack, self.window, self.sack)?;
+        write!(f, " ts {:?} mss {:?}", self.ts, self.mss)?;
+        write!(f, " wscale {:?} sackOK {}", self.wscale, self.sack_permitted)
+    }
+}
+
+/// `seg!("FA", seq, ack = n, len = n, ...)`.
+macro_rules! seg {
+    ($flags:literal, $seq:expr $(, $field:ident = $value:expr)*) => {{
+        let mut seg = Seg { flags: $flags, ..Default::default() };
+        seg.seq = $seq;
+        $(seg!(@set seg, $field, $value);)*
+        seg
+    }};
+    (@set $seg:ident, ack, $value:expr) => { $seg.ack = Some($value) };
+    (@set $seg:ident, len, $value:expr) => { $seg.data = stream($seg.seq, $value) };
+    (@set $seg:ident, window, $value:expr) => { $seg.window = Some($value) };
+    (@set $seg:ident, mss, $value:expr) => { $seg.mss = Some($value) };
+    (@set $seg:ident, wscale, $value:expr) => { $seg.wscale = Some($value) };
+    (@set $seg:ident, ts, $value:expr) => { $seg.ts = Some($value) };
+    (@set $seg:ident, sack, $value:expr) => { $seg.sack = $value.to_vec() };
+    (@set $seg:ident, sack_permitted, $value:expr) => { $seg.sack_permitted = $value };
+}
+
+macro_rules! send {
+    ($script:ident, $ms:expr, $($seg:tt)*) => { $script.send_at($ms, seg!($($seg)*)) };
+}
+macro_rules! recv {
+    ($script:ident, $ms:expr, $($seg:tt)*) => { $script.recv_at($ms, &seg!($($seg)*)) };
+}
+macro_rules! recv_nothing {
+    ($script:ident, $ms:expr) => {
+        $script.recv_nothing_at($ms)
+    };
+}
+use {recv, recv_nothing, seg, send};
+
+/// `len` bytes of the one stream that both ends send, from the number `seq` on.
+fn stream(seq: u32, len: usize) -> Vec<u8> {
+    (seq..).take(len).map(|n| (n % 251) as u8).collect()
+}
+
+fn flow() -> FlowId {
+    let end = |text: &str| text.parse::<SocketAddr>().unwrap();
+    FlowId { local: end("10.0.0.1:80"), remote: end("10.0.0.2:40000") }
+}
+
+/// One connection under test.
+struct Script {
+    conn: Connection,
+    counters: Counters,
+    now: Instant,
+    /// The negotiated shift of the windows it sends, and whether its segments carry time stamps.
+    timestamps: bool,
+    /// Our data starts at this number of the connection's.
+    written: u32,
+}
+
+/// A configuration in which a script sees one thing at a time: an MSS of 1000, no time stamps, no
+/// scaling, no delay.
+fn plain() -> TcpConfig {
+    TcpConfig {
+        mtu: 1040,
+        timestamps: false,
+        window_scaling: false,
+        delayed_acks: false,
+        ..TcpConfig::default()
+    }
+}
+
+impl Script {
+    fn connecting(config: &TcpConfig) -> Self {
+        let now = Instant::from_millis(0);
+        let conn = Connection::connect(now, flow(), ISS, TS_OFFSET, config);
+        Self { conn, counters: Counters::default(), now, timestamps: false, written: 1 }
+    }
+
+    /// SYN-RECEIVED after a SYN with everything that `config` offers.
+    fn syn_received(config: &TcpConfig) -> Self {
+        let now = Instant::from_millis(0);
+        let syn = Script::syn_of(config);
+        let wire = syn.to_wire();
+        let conn =
+            Connection::accept(now, flow(), ISS, TS_OFFSET, config, &wire.segment(&syn.data));
+        Self { conn, counters: Counters::default(), now, timestamps: false, written: 1 }
+    }
+
+    fn syn_of(config: &TcpConfig) -> Seg {
+        Seg {
+            flags: "S",
+            window: Some(PEER_WINDOW),
+            mss: Some(config.mtu - 40),
+            wscale: config.window_scaling.then_some(0),
+            sack_permitted: config.sack,
+            ts: config.timestamps.then_some((PEER_TS, 0)),
+            ..Seg::default()
+        }
+    }
+
+    /// ESTABLISHED at time zero, opened by the peer.
+    #[track_caller]
+    fn established(config: &TcpConfig) -> Self {
+        let mut script = Self::syn_received(config);
+        assert_eq!(script.take(0).unwrap().flags, "SA");
+        script.timestamps = config.timestamps;
+        send!(script, 0, "A", 1, ack = 1);
+        assert_eq!(script.conn.state(), State::Established);
+        recv_nothing!(script, 0);
+        script
+    }
+
+    #[track_caller]
+    fn fin_wait_2(config: &TcpConfig) -> Self {
+        let mut script = Self::established(config);
+        script.conn.shutdown(script.now);
+        recv!(script, 0, "FA", 1, ack = 1);
+        send!(script, 0, "A", 1, ack = 2);
+        assert_eq!(script.conn.state(), State::FinWait2);
+        script
+    }
+
+    #[track_caller]
+    fn close_wait(config: &TcpConfig) -> Self {
+        let mut script = Self::established(config);
+        send!(script, 0, "FA", 1, ack = 1);
+        recv!(script, 0, "A", 1, ack = 2);
+        assert_eq!(script.conn.state(), State::CloseWait);
+        script
+    }
+
+    #[track_caller]
+    fn time_wait(config: &TcpConfig) -> Self {
+        let mut script = Self::fin_wait_2(config);
+        send!(script, 0, "FA", 1, ack = 2);
+        recv!(script, 0, "A", 2, ack = 2);
+        assert_eq!(script.conn.state(), State::TimeWait);
+        script
+    }
+
+    /// Lets time pass up to `ms`, working every deadline at its instant. What would leave before
+    /// `ms` has to be received in time.
+    #[track_caller]
+    fn advance(&mut self, ms: u64) {
+        let until = Instant::from_millis(ms);
+        assert!(until >= self.now, "time runs backwards");
+        while let Some(at) = self.conn.poll_timeout().filter(|at| *at <= until) {
+            let at = at.max(self.now);
+            self.now = at;
+            let before = self.conn.poll_timeout();
+            self.conn.on_timeout(at, &mut self.counters);
+            if at < until
+                && let Some(packet) = self.conn.poll_transmit(at, &mut self.counters)
+            {
+                panic!("sent at {at:?}, before {until:?}: {:?}", Seg::from_packet(&packet.data));
+            }
+            if self.conn.poll_timeout() == before {
+                // It waits for poll_transmit.
+                break;
+            }
+        }
+        self.now = until;
+    }
+
+    #[track_caller]
+    fn send_at(&mut self, ms: u64, seg: Seg) {
+        self.advance(ms);
+        let mut seg = seg;
+        if self.timestamps && seg.ts.is_none() {
+            seg.ts = Some((PEER_TS + ms as u32, TS_OFFSET + ms as u32));
+        }
+        let wire = seg.to_wire();
+        self.conn.on_segment(self.now, &wire.segment(&seg.data), &mut self.counters);
+    }
+
+    #[track_caller]
+    fn take(&mut self, ms: u64) -> Option<Seg> {
+        self.advance(ms);
+        let packet = self.conn.poll_transmit(self.now, &mut self.counters)?;
+        Some(Seg::from_packet(&packet.data))
+    }
+
+    #[track_caller]
+    fn recv_at(&mut self, ms: u64, expected: &Seg) {
+        let Some(seg) = self.take(ms) else { panic!("nothing sent, expected {expected:?}") };
+        // What the script does not name is not compared.
+        let mut shown = seg.clone();
+        shown.window = expected.window.and(seg.window);
+        shown.ts = expected.ts.and(seg.ts);
+        assert_eq!(&shown, expected);
+    }
+
+    #[track_caller]
+    fn recv_nothing_at(&mut self, ms: u64) {
+        if let Some(seg) = self.take(ms) {
+            panic!("sent {seg:?}");
+        }
+    }
+
+    /// Writes the next `len` bytes of the stream.
+    #[track_caller]
+    fn write(&mut self, len: usize) {
+        let data = stream(self.written, len);
+        assert_eq!(self.conn.send(self.now, &data), Ok(len));
+        self.written += len as u32;
+    }
+
+    /// Reads everything that is there.
+    fn read(&mut self) -> Vec<u8> {
+        let mut all = Vec::new();
+        let mut buf = [0; 700];
+        while let Ok(n @ 1..) = self.conn.recv(self.now, &mut buf) {
+            all.extend_from_slice(&buf[..n]);
+        }
+        all
+    }
+}
+
+/// A segment of the peer with its numbers on the wire.
+struct Wire {
+    seq: SeqNumber,
+    ack: SeqNumber,
+    flags: Flags,
+    window: u16,
+    options: TcpOptions,
+}
+
+impl Wire {
+    fn segment<'a>(&self, payload: &'a [u8]) -> Segment<'a> {
+        let Self { seq, ack, flags, window, options } = *self;
+        Segment { seq, ack, flags, window, options, payload }
+    }
+}
+
+impl Seg {
+    fn to_wire(&self) -> Wire {
+        let has = |flag| self.flags.contains(flag);
+        let sack: SackBlocks =
+            self.sack.iter().map(|(start, end)| (ISS + *start, ISS + *end)).collect();
+        Wire {
+            seq: IRS + self.seq,
+            ack: ISS + self.ack.unwrap_or(0),
+            flags: Flags {
+                fin: has('F'),
+                syn: has('S'),
+                rst: has('R'),
+                psh: has('P'),
+                ack: self.ack.is_some(),
+                ..Flags::default()
+            },
+            window: self.window.unwrap_or(PEER_WINDOW),
+            options: TcpOptions {
+                mss: self.mss,
+                window_scale: self.wscale,
+                sack_permitted: self.sack_permitted,
+                timestamps: self.ts.map(|(val, ecr)| Timestamps { val, ecr }),
+                sack,
+                unknown: 0,
+            },
+        }
+    }
+
+    fn from_packet(packet: &[u8]) -> Self {
+        let ip = ip::parse(packet).unwrap();
+        let (.., segment) = parse(ip.payload).unwrap();
+        let Flags { fin, syn, rst, psh, ack, .. } = segment.flags;
+        let names = [(fin, 'F'), (syn, 'S'), (rst, 'R'), (psh, 'P'), (ack, 'A')];
+        let text: String = names.iter().filter(|(on, _)| *on).map(|(_, c)| *c).collect();
+        let known = ["", "A", "PA", "FA", "FPA", "S", "SA", "R", "RA"];
+        let flags = known.into_iter().find(|flags| **flags == text).unwrap();
+        let sack = segment.options.sack.as_slice().iter();
+        Self {
+            flags,
+            seq: segment.seq.distance(ISS) as u32,
+            ack: ack.then(|| segment.ack.distance(IRS) as u32),
+            data: segment.payload.to_vec(),
+            window: Some(segment.window),
+            sack: sack
+                .map(|(start, end)| (start.distance(IRS) as u32, end.distance(IRS) as u32))
+                .collect(),
+            ts: segment.options.timestamps.map(|ts| (ts.val, ts.ecr)),
+            mss: segment.options.mss,
+            wscale: segment.options.window_scale,
+            sack_permitted: segment.options.sack_permitted,
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! RST and SYN where they do not belong (RFC 5961), and other nonsense.
+
+use super::*;
+
+#[test]
+fn a_rst_counts_only_at_the_exact_number() {
+    let mut s = Script::established(&plain());
+    send!(s, 0, "R", 2);
+    recv!(s, 0, "A", 1, ack = 1);
+    send!(s, 1, "R", 100_000);
+    send!(s, 1, "R", 0);
+    recv_nothing!(s, 1);
+    assert_eq!(s.conn.state(), State::Established);
+    assert_eq!(s.counters.tcp_ext_challenge_ack, 1);
+    send!(s, 2, "A", 1, ack = 1, len = 10);
+    recv!(s, 2, "A", 1, ack = 11);
+    send!(s, 3, "R", 11);
+    assert_eq!((s.conn.state(), s.conn.error()), (State::Closed, Some(TcpError::Reset)));
+    assert_eq!(s.counters.tcp_estab_resets, 1);
+    // What came before it can be read, then the error.
+    assert_eq!(s.conn.recv(s.now, &mut [0; 90]), Ok(10));
+    assert_eq!(s.conn.recv(s.now, &mut [0; 90]), Err(TcpError::Reset));
+    assert_eq!(s.conn.send(s.now, b"x"), Err(TcpError::Reset));
+}
+
+#[test]
+fn a_syn_is_challenged_wherever_it_lies() {
+    let mut s = Script::established(&plain());
+    send!(s, 0, "S", 50, mss = 1000);
+    recv!(s, 0, "A", 1, ack = 1);
+    send!(s, 1000, "S", 0, ack = 1, mss = 1000);
+    recv!(s, 1000, "A", 1, ack = 1);
+    send!(s, 2000, "S", 0x4000_0000, mss = 1000);
+    recv!(s, 2000, "A", 1, ack = 1);
+    assert_eq!(s.conn.state(), State::Established);
+}
+
+#[test]
+fn challenges_are_limited() {
+    let mut s = Script::established(&plain());
+    for n in 0..100 {
+        send!(s, 10 * n, "R", 2);
+        if n % 50 == 0 {
+            recv!(s, 10 * n, "A", 1, ack = 1);
+        }
+        recv_nothing!(s, 10 * n);
+    }
+}
+
+#[test]
+fn a_rst_in_the_closing_states_just_ends_them() {
+    let mut s = Script::time_wait(&plain());
+    send!(s, 0, "R", 2);
+    assert_eq!((s.conn.state(), s.conn.error()), (State::Closed, None));
+    let mut s = Script::fin_wait_2(&plain());
+    send!(s, 0, "R", 1);
+    assert_eq!((s.conn.state(), s.conn.error()), (State::Closed, Some(TcpError::Reset)));
+}
+
+#[test]
+fn a_segment_without_ack_is_dropped() {
+    let mut s = Script::established(&plain());
+    send!(s, 0, "", 1, len = 10);
+    send!(s, 0, "F", 1);
+    recv_nothing!(s, 1000);
+    assert_eq!(s.conn.state(), State::Established);
+}
+
+#[test]
+fn segments_of_another_world_are_answered_seldom_and_change_nothing() {
+    let mut s = Script::established(&plain());
+    for n in 0..50u32 {
+        send!(s, 0, "A", n.wrapping_mul(0x0923_4567) | 0x0800_0000, ack = 1);
+    }
+    recv!(s, 0, "A", 1, ack = 1);
+    recv_nothing!(s, 0);
+    assert_eq!(s.conn.held(), ByteCount(0));
+}
+
+#[test]
+fn no_segment_makes_it_panic_or_grow() {
+    let mut random = airtcp_types::rng::Stream::new(11, 0);
+    let flags = ["", "A", "PA", "FA", "S", "SA", "R", "RA"];
+    for round in 0..300 {
+        let config = TcpConfig { timestamps: round % 2 == 0, ..plain() };
+        let mut s = match round % 5 {
+            0 => Script::connecting(&config),
+            1 => Script::syn_received(&config),
+            2 => Script::close_wait(&config),
+            3 => Script::fin_wait_2(&config),
+            _ => Script::established(&config),
+        };
+        // Taken as it comes: this script looks at no time stamps.
+        s.timestamps = false;
+        let _ = s.conn.send(s.now, &[7; 20_000]);
+        for _ in 0..200 {
+            let near = |random: &mut airtcp_types::rng::Stream| match random.below(8) {
+                0 => random.next_u64() as u32,
+                _ => (random.below(70_000) as u32).wrapping_sub(2_000),
+            };
+            let blocks = random.below(5) as usize;
+            let seg = Seg {
+                flags: flags[random.below(8) as usize],
+                seq: near(&mut random),
+                ack: (random.below(8) > 0).then(|| near(&mut random)),
+                data: vec![1; random.below(1400) as usize * usize::from(random.chance(0.5))],
+                window: Some(random.next_u64() as u16),
+                sack: (0..blocks).map(|_| (near(&mut random), near(&mut random))).collect(),
+                ts: random.chance(0.7).then(|| (random.below(300) as u32, near(&mut random))),
+                mss: random.chance(0.1).then(|| random.next_u64() as u16),
+                wscale: random.chance(0.1).then(|| random.next_u64() as u8),
+                sack_permitted: random.chance(0.1),
+            };
+            let wire = seg.to_wire();
+            s.now += Duration::from_millis(random.below(300));
+            s.conn.on_timeout(s.now, &mut s.counters);
+            s.conn.on_segment(s.now, &wire.segment(&seg.data), &mut s.counters);
+            let mut sent = 0;
+            while s.conn.poll_transmit(s.now, &mut s.counters).is_some() {
+                sent += 1;
+                assert!(sent < 100, "it does not stop sending");
+            }
+            assert!(s.conn.held() < ByteCount(200_000));
+        }
+    }
+}

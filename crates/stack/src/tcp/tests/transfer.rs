@@ -1,0 +1,204 @@
+//! Data both ways, and its repair.
+
+use super::*;
+
+#[test]
+fn data_goes_both_ways() {
+    let mut s = Script::established(&plain());
+    s.write(1500);
+    recv!(s, 0, "A", 1, ack = 1, len = 1000);
+    recv_nothing!(s, 0);
+    send!(s, 10, "PA", 1, ack = 1001, len = 300);
+    recv!(s, 10, "PA", 1001, ack = 301, len = 500);
+    recv_nothing!(s, 10);
+    assert_eq!(s.read(), stream(1, 300));
+    send!(s, 20, "A", 301, ack = 1501);
+    recv_nothing!(s, 1_000_000);
+    let info = s.conn.info(s.now);
+    assert_eq!((info.bytes_sent, info.bytes_acked), (ByteCount(1500), ByteCount(1500)));
+    assert_eq!((info.bytes_received, info.send_q), (ByteCount(300), ByteCount(0)));
+}
+
+#[test]
+fn the_initial_window_is_ten_segments() {
+    let mut s = Script::established(&plain());
+    s.write(20_000);
+    for n in 0..10 {
+        recv!(s, 0, "A", 1 + n * 1000, ack = 1, len = 1000);
+    }
+    recv_nothing!(s, 0);
+}
+
+#[test]
+fn psh_marks_the_end_of_a_write_not_every_segment() {
+    let mut s = Script::established(&plain());
+    s.write(1500);
+    s.write(1000);
+    recv!(s, 0, "A", 1, ack = 1, len = 1000);
+    recv!(s, 0, "PA", 1001, ack = 1, len = 1000);
+    send!(s, 1, "A", 1, ack = 2001);
+    recv!(s, 1, "PA", 2001, ack = 1, len = 500);
+}
+
+#[test]
+fn nagle_holds_a_small_segment_back_and_nodelay_does_not() {
+    let mut s = Script::established(&plain());
+    s.write(10);
+    recv!(s, 0, "PA", 1, ack = 1, len = 10);
+    s.write(10);
+    recv_nothing!(s, 0);
+    s.conn.set_nodelay(true);
+    recv!(s, 0, "PA", 11, ack = 1, len = 10);
+    s.conn.set_nodelay(false);
+    s.write(10);
+    recv_nothing!(s, 0);
+    send!(s, 5, "A", 1, ack = 21);
+    recv!(s, 5, "PA", 21, ack = 1, len = 10);
+}
+
+#[test]
+fn the_retransmission_timer_backs_off_and_gives_up() {
+    let mut s = Script::established(&plain());
+    s.write(10);
+    recv!(s, 0, "PA", 1, ack = 1, len = 10);
+    // The handshake took no time: RTO = 0 + 200 ms.
+    for ms in [200, 600, 1400, 3000] {
+        recv!(s, ms, "PA", 1, ack = 1, len = 10);
+        recv_nothing!(s, ms);
+    }
+    assert_eq!(s.counters.tcp_ext_timeouts, 4);
+    let mut left = 4;
+    while s.conn.state() != State::Closed {
+        s.now = s.conn.poll_timeout().unwrap();
+        s.conn.on_timeout(s.now, &mut s.counters);
+        left += u32::from(s.conn.poll_transmit(s.now, &mut s.counters).is_some());
+    }
+    assert_eq!((left, s.conn.error()), (15, Some(TcpError::TimedOut)));
+}
+
+#[test]
+fn a_user_timeout_ends_the_wait() {
+    let mut s = Script::established(&plain());
+    s.conn.set_user_timeout(Some(Duration::from_millis(500)));
+    recv_nothing!(s, 10_000);
+    s.write(10);
+    recv!(s, 10_000, "PA", 1, ack = 1, len = 10);
+    recv!(s, 10_200, "PA", 1, ack = 1, len = 10);
+    recv_nothing!(s, 10_500);
+    assert_eq!(s.conn.error(), Some(TcpError::TimedOut));
+}
+
+#[test]
+fn sack_blocks_bring_a_fast_retransmission() {
+    let mut s = Script::established(&plain());
+    s.write(5000);
+    for n in 0..5 {
+        s.take(0).unwrap_or_else(|| panic!("segment {n}"));
+    }
+    send!(s, 10, "A", 1, ack = 1, sack = [(1001, 2001)]);
+    send!(s, 10, "A", 1, ack = 1, sack = [(1001, 3001)]);
+    recv_nothing!(s, 10);
+    send!(s, 10, "A", 1, ack = 1, sack = [(1001, 4001)]);
+    recv!(s, 10, "A", 1, ack = 1, len = 1000);
+    // RFC 6675 NextSeg rule 4: with nothing else to send, the end goes once more.
+    recv!(s, 10, "PA", 4001, ack = 1, len = 1000);
+    recv_nothing!(s, 10);
+    send!(s, 20, "A", 1, ack = 5001);
+    let info = s.conn.info(s.now);
+    assert_eq!((info.retrans, info.bytes_retrans), (2, ByteCount(2000)));
+    assert_eq!(s.counters.tcp_ext_fast_retrans, 1);
+}
+
+#[test]
+fn three_duplicate_acks_do_the_same_without_sack() {
+    let mut s = Script::established(&TcpConfig { sack: false, ..plain() });
+    s.write(5000);
+    (0..5).for_each(|_| assert!(s.take(0).is_some()));
+    for _ in 0..2 {
+        send!(s, 10, "A", 1, ack = 1);
+        recv_nothing!(s, 10);
+    }
+    // A window update or data is no duplicate.
+    send!(s, 10, "A", 1, ack = 1, window = PEER_WINDOW + 1);
+    recv_nothing!(s, 10);
+    send!(s, 10, "A", 1, ack = 1, window = PEER_WINDOW + 1);
+    recv!(s, 10, "A", 1, ack = 1, len = 1000);
+}
+
+#[test]
+fn sack_blocks_that_lie_change_nothing() {
+    let mut s = Script::established(&plain());
+    s.write(5000);
+    (0..5).for_each(|_| assert!(s.take(0).is_some()));
+    let lies = [(5001, 6001), (3001, 2001), (2001, 2001), (4001, 9001)];
+    for _ in 0..5 {
+        send!(s, 10, "A", 1, ack = 1001, sack = lies);
+    }
+    assert_eq!(s.conn.info(s.now).sacked, ByteCount(0));
+    assert_eq!(s.counters.tcp_ext_sack_discard, 20);
+}
+
+#[test]
+fn an_ack_of_the_future_is_answered_and_dropped_with_its_data() {
+    let mut s = Script::established(&plain());
+    send!(s, 0, "A", 1, ack = 2, len = 10);
+    recv!(s, 0, "A", 1, ack = 1);
+    send!(s, 1, "A", 1, ack = 2, len = 10);
+    recv_nothing!(s, 1);
+    assert_eq!(s.read(), b"");
+}
+
+#[test]
+fn an_ack_too_old_to_be_true_is_challenged_and_an_old_one_is_not() {
+    let mut s = Script::established(&plain());
+    s.write(20);
+    recv!(s, 0, "PA", 1, ack = 1, len = 20);
+    send!(s, 0, "A", 1, ack = 21);
+    // RFC 5961 section 5.2: down to SND.UNA - MAX.SND.WND.
+    send!(s, 1, "A", 1, ack = 1, len = 10);
+    recv!(s, 1, "A", 21, ack = 11);
+    send!(s, 2, "A", 11, ack = 21u32.wrapping_sub(u32::from(PEER_WINDOW) + 1), len = 10);
+    recv!(s, 2, "A", 21, ack = 11);
+    assert_eq!(s.counters.tcp_ext_challenge_ack, 1);
+}
+
+#[test]
+fn the_send_buffer_is_bounded_and_says_when_there_is_room() {
+    let mut s = Script::established(&TcpConfig { send_buffer: ByteCount(3000), ..plain() });
+    assert_eq!(s.conn.send(s.now, &stream(1, 5000)), Ok(3000));
+    assert_eq!(s.conn.send(s.now, b"x"), Err(TcpError::WouldBlock));
+    assert!(!s.conn.readiness().writable);
+    (0..3).for_each(|_| assert!(s.take(0).is_some()));
+    send!(s, 1, "A", 1, ack = 1001);
+    assert!(s.conn.readiness().writable);
+    assert_eq!(s.conn.send(s.now, &stream(3001, 5000)), Ok(1000));
+}
+
+#[test]
+fn events_tell_the_story_when_asked_for() {
+    let mut s = Script::established(&TcpConfig { events: true, ..plain() });
+    s.write(10);
+    recv!(s, 0, "PA", 1, ack = 1, len = 10);
+    let mut kinds = Vec::new();
+    while let Some(event) = s.conn.poll_event() {
+        kinds.push(event);
+    }
+    let state = EventKind::State { from: "SYN-RECEIVED", to: "ESTABLISHED" };
+    assert_eq!(kinds.first(), Some(&state));
+    assert!(kinds.iter().any(|kind| matches!(kind, EventKind::Sent { .. })));
+    let mut quiet = Script::established(&plain());
+    assert_eq!(quiet.conn.poll_event(), None);
+}
+
+#[test]
+fn info_prints_the_line_of_ss() {
+    let mut s = Script::established(&plain());
+    s.write(10);
+    recv!(s, 0, "PA", 1, ack = 1, len = 10);
+    let line = s.conn.info(s.now).to_string();
+    for token in
+        ["ESTAB sack sack/cubic wscale:0,0 rto:200", " mss:1000 ", " cwnd:10 ", " unacked:1 "]
+    {
+        assert!(line.contains(token), "{token} in {line}");
+    }
+}

@@ -1,0 +1,193 @@
+//! Flow control in both directions.
+
+use super::*;
+
+#[test]
+fn a_closed_window_is_probed_without_end_while_the_peer_answers() {
+    let mut s = Script::established(&plain());
+    send!(s, 0, "A", 1, ack = 1, window = 0);
+    s.write(1500);
+    recv_nothing!(s, 0);
+    let mut ms = 0;
+    let mut pause = 200;
+    for _ in 0..40 {
+        ms += pause;
+        pause = (pause * 2).min(120_000);
+        recv!(s, ms, "A", 0, ack = 1);
+        recv_nothing!(s, ms);
+        send!(s, ms, "A", 1, ack = 1, window = 0);
+    }
+    assert_eq!(s.counters.tcp_ext_win_probe, 40);
+    send!(s, ms + 1, "A", 1, ack = 1, window = 5000);
+    recv!(s, ms + 1, "A", 1, ack = 1, len = 1000);
+    assert!(s.conn.info(s.now).rwnd_limited >= Duration::from_secs(120));
+}
+
+#[test]
+fn a_peer_that_answers_no_probe_is_gone() {
+    let mut s = Script::established(&plain());
+    send!(s, 0, "A", 1, ack = 1, window = 0);
+    s.write(10);
+    recv_nothing!(s, 0);
+    let mut probes = 0;
+    while let Some(at) = s.conn.poll_timeout() {
+        s.now = at;
+        s.conn.on_timeout(at, &mut s.counters);
+        probes += u32::from(s.conn.poll_transmit(at, &mut s.counters).is_some());
+    }
+    assert_eq!((probes, s.conn.error()), (15, Some(TcpError::TimedOut)));
+}
+
+#[test]
+fn data_leaves_no_further_than_the_peer_allows() {
+    let mut s = Script::established(&plain());
+    send!(s, 0, "A", 1, ack = 1, window = 2500);
+    s.write(5000);
+    recv!(s, 0, "A", 1, ack = 1, len = 1000);
+    recv!(s, 0, "A", 1001, ack = 1, len = 1000);
+    // 500 bytes of window are too silly to use (RFC 9293 section 3.8.6.2.1).
+    recv_nothing!(s, 0);
+    send!(s, 1, "A", 1, ack = 2001, window = 3000);
+    recv!(s, 1, "A", 2001, ack = 1, len = 1000);
+    recv!(s, 1, "A", 3001, ack = 1, len = 1000);
+    recv!(s, 1, "PA", 4001, ack = 1, len = 1000);
+    recv_nothing!(s, 1);
+}
+
+#[test]
+fn a_silly_window_that_stays_is_used_after_a_while() {
+    let mut s = Script::established(&plain());
+    send!(s, 0, "A", 1, ack = 1, window = 100);
+    s.write(5000);
+    recv_nothing!(s, 0);
+    recv_nothing!(s, 199);
+    recv!(s, 200, "A", 1, ack = 1, len = 100);
+    recv_nothing!(s, 200);
+    send!(s, 210, "A", 1, ack = 101, window = 1000);
+    recv!(s, 210, "A", 101, ack = 1, len = 1000);
+}
+
+#[test]
+fn a_window_that_shrinks_is_borne() {
+    let mut s = Script::established(&plain());
+    s.write(3000);
+    (0..3).for_each(|_| assert!(s.take(0).is_some()));
+    s.write(1000);
+    send!(s, 1, "A", 1, ack = 1001, window = 500);
+    recv_nothing!(s, 100);
+    send!(s, 101, "A", 1, ack = 3001, window = 0);
+    recv_nothing!(s, 101);
+    let probe = s.conn.poll_timeout().unwrap().as_millis() + 1;
+    s.conn.on_timeout(Instant::from_millis(probe), &mut s.counters);
+    recv!(s, probe, "A", 3000, ack = 1);
+    send!(s, probe, "A", 1, ack = 3001, window = 1000);
+    recv!(s, probe, "PA", 3001, ack = 1, len = 1000);
+}
+
+#[test]
+fn an_old_segment_does_not_change_the_window() {
+    let mut s = Script::established(&plain());
+    s.write(10);
+    recv!(s, 0, "PA", 1, ack = 1, len = 10);
+    send!(s, 1, "A", 1, ack = 11, window = 7000);
+    send!(s, 1, "A", 1, ack = 1, window = 3);
+    assert_eq!(s.conn.info(s.now).snd_wnd, ByteCount(7000));
+}
+
+#[test]
+fn windows_are_scaled_both_ways() {
+    let config = TcpConfig { window_scaling: true, ..plain() };
+    let syn = Seg { wscale: Some(10), ..Script::syn_of(&config) };
+    let mut s = Script::connecting(&config);
+    let wire = syn.to_wire();
+    s.conn = Connection::accept(s.now, flow(), ISS, TS_OFFSET, &config, &wire.segment(&syn.data));
+    recv!(s, 0, "SA", 0, ack = 1, mss = 1000, wscale = 7, sack_permitted = true, window = 65_535);
+    send!(s, 0, "A", 1, ack = 1, window = 2);
+    assert_eq!(s.conn.info(s.now).snd_wnd, ByteCount(2048));
+    send!(s, 0, "A", 1, ack = 1, len = 1000, window = 2);
+    // 64,535 bytes are left of the buffer: 505 units of 128, rounded up so that the edge stays.
+    recv!(s, 0, "A", 1, ack = 1001, window = 505);
+}
+
+fn small() -> TcpConfig {
+    TcpConfig { initial_window: ByteCount(2000), receive_buffer: ByteCount(2000), ..plain() }
+}
+
+#[test]
+fn our_window_closes_is_probed_and_opens_by_a_worthwhile_step() {
+    let mut s = Script::established(&small());
+    send!(s, 0, "A", 1, ack = 1, len = 1000);
+    recv!(s, 0, "A", 1, ack = 1001, window = 1000);
+    send!(s, 0, "A", 1001, ack = 1, len = 1000);
+    recv!(s, 0, "A", 1, ack = 2001, window = 0);
+    // A probe as Linux sends it, and one with a byte of data.
+    send!(s, 200, "A", 2000, ack = 1);
+    recv!(s, 200, "A", 1, ack = 2001, window = 0);
+    send!(s, 900, "A", 2001, ack = 1, len = 1);
+    recv!(s, 900, "A", 1, ack = 2001, window = 0);
+    let mut buf = [0; 999];
+    assert_eq!(s.conn.recv(s.now, &mut buf), Ok(999));
+    recv_nothing!(s, 901);
+    assert_eq!(s.conn.recv(s.now, &mut buf[..1]), Ok(1));
+    recv!(s, 901, "A", 1, ack = 2001, window = 1000);
+    assert_eq!(s.counters.tcp_ext_to_zero_window_adv, 1);
+    assert_eq!(s.counters.tcp_ext_from_zero_window_adv, 1);
+}
+
+#[test]
+fn an_ack_on_a_segment_beyond_our_closed_window_still_counts() {
+    let mut s = Script::established(&small());
+    send!(s, 0, "A", 1, ack = 1, len = 2000);
+    recv!(s, 0, "A", 1, ack = 2001, window = 0);
+    s.write(10);
+    recv!(s, 0, "PA", 1, ack = 2001, len = 10);
+    send!(s, 1, "A", 2001, ack = 11, len = 500);
+    assert_eq!(s.conn.info(s.now).unacked, ByteCount(0));
+    recv!(s, 1, "A", 11, ack = 2001, window = 0);
+    assert_eq!(s.read(), stream(1, 2000), "and its data does not");
+}
+
+#[test]
+fn data_beyond_the_window_is_cut_off() {
+    let mut s = Script::established(&small());
+    send!(s, 0, "A", 1, ack = 1, len = 3000);
+    recv!(s, 0, "A", 1, ack = 2001, window = 0);
+    send!(s, 1, "A", 9000, ack = 1, len = 10);
+    recv!(s, 1, "A", 1, ack = 2001);
+    assert_eq!(s.read(), stream(1, 2000));
+}
+
+#[test]
+fn memory_pressure_keeps_the_buffer_as_it_is() {
+    let config = TcpConfig { initial_window: ByteCount(4000), ..plain() };
+    for (pressure, expected) in [(true, 4000), (false, 8000)] {
+        let mut s = Script::established(&config);
+        s.conn.set_memory_pressure(pressure);
+        send!(s, 0, "A", 1, ack = 1, len = 3000);
+        s.read();
+        assert_eq!(s.conn.info(s.now).rcv_space, ByteCount(expected));
+    }
+}
+
+#[test]
+fn reading_in_small_bites_sends_one_update() {
+    let mut s = Script::established(&small());
+    send!(s, 0, "A", 1, ack = 1, len = 2000);
+    recv!(s, 0, "A", 1, ack = 2001, window = 0);
+    assert_eq!(s.read().len(), 2000);
+    recv!(s, 0, "A", 1, ack = 2001, window = 2000);
+    recv_nothing!(s, 0);
+}
+
+#[test]
+fn a_window_that_closed_under_sent_data_is_waited_for_as_well() {
+    let mut s = Script::established(&plain());
+    s.write(10);
+    recv!(s, 0, "PA", 1, ack = 1, len = 10);
+    for _ in 0..40 {
+        let ms = s.conn.poll_timeout().unwrap().as_millis();
+        recv!(s, ms, "PA", 1, ack = 1, len = 10);
+        send!(s, ms, "A", 1, ack = 1, window = 0);
+    }
+    assert_eq!(s.conn.state(), State::Established);
+}

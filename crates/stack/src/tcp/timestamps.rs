@@ -1,0 +1,106 @@
+//! Timestamps (RFC 7323): what is sent, what is echoed, and PAWS.
+
+use std::time::Duration;
+
+use airtcp_types::options::Timestamps as Wire;
+use airtcp_types::{ExtSeq, Instant};
+
+/// After so long without a word the peer's clock may have wrapped (RFC 7323 section 5.5).
+const OUTDATED: Duration = Duration::from_secs(24 * 24 * 3600);
+
+/// Both clocks of a connection that uses timestamps. Ours ticks in milliseconds from a secret
+/// offset.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timestamps {
+    offset: u32,
+    /// TS.Recent.
+    recent: u32,
+    recent_at: Instant,
+}
+
+impl Timestamps {
+    /// A clock that is `offset` at the origin; the peer's has not been heard.
+    pub(super) const fn new(offset: u32) -> Self {
+        Self { offset, recent: 0, recent_at: Instant::ZERO }
+    }
+
+    /// The option for a segment that leaves now.
+    pub(super) fn option(&self, now: Instant) -> Wire {
+        Wire { val: self.val(now), ecr: self.recent }
+    }
+
+    fn val(&self, now: Instant) -> u32 {
+        self.offset.wrapping_add(now.as_millis() as u32)
+    }
+
+    /// Takes the peer's first timestamp, from its SYN.
+    pub(super) fn start(&mut self, now: Instant, val: u32) {
+        self.recent = val;
+        self.recent_at = now;
+    }
+
+    /// Whether a segment with this TSval is an old duplicate (PAWS, RFC 7323 section 5.3 R1).
+    pub(super) fn is_old(&self, now: Instant, val: u32) -> bool {
+        (val.wrapping_sub(self.recent) as i32) < 0 && now.since(self.recent_at) < OUTDATED
+    }
+
+    /// Remembers the TSval of an acceptable segment, if it is the one to echo (RFC 7323 section 4.3
+    /// (2)): no segment after the last ACK's edge counts, so that a delayed ACK's delay is
+    /// measured.
+    pub(super) fn on_segment(
+        &mut self,
+        now: Instant,
+        val: u32,
+        seq: ExtSeq,
+        last_ack_sent: ExtSeq,
+    ) {
+        if seq <= last_ack_sent && !self.is_old(now, val) {
+            self.start(now, val);
+        }
+    }
+
+    /// Whether a TSval is later than the last one heard.
+    pub(super) fn is_before(&self, val: u32) -> bool {
+        (val.wrapping_sub(self.recent) as i32) > 0
+    }
+
+    /// When this end made the TSval that came back as `ecr`; `None` if it cannot have.
+    pub(super) fn echo(&self, now: Instant, ecr: u32) -> Option<Instant> {
+        let age = self.val(now).wrapping_sub(ecr);
+        let made = now.as_millis().checked_sub(u64::from(age))?;
+        (age <= i32::MAX as u32).then_some(Instant::from_millis(made))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_echo_is_the_instant_it_was_made_across_the_wrap() {
+        let clock = Timestamps::new(u32::MAX - 5);
+        let made = Instant::from_millis(3);
+        let now = Instant::from_millis(100);
+        assert_eq!(clock.echo(now, clock.option(made).val), Some(made));
+        assert_eq!(clock.echo(made, clock.option(now).val), None, "made in the future");
+    }
+
+    #[test]
+    fn paws_refuses_what_is_older_until_24_days_have_passed() {
+        let mut clock = Timestamps::new(0);
+        clock.start(Instant::ZERO, 100);
+        assert!(clock.is_old(Instant::from_millis(1), 99));
+        assert!(!clock.is_old(Instant::from_millis(1), 100));
+        assert!(!clock.is_old(Instant::ZERO + OUTDATED, 99));
+    }
+
+    #[test]
+    fn a_segment_beyond_the_last_ack_is_not_echoed() {
+        let mut clock = Timestamps::new(0);
+        clock.start(Instant::ZERO, 100);
+        clock.on_segment(Instant::ZERO, 105, ExtSeq(11), ExtSeq(10));
+        assert_eq!(clock.option(Instant::ZERO).ecr, 100);
+        clock.on_segment(Instant::ZERO, 105, ExtSeq(10), ExtSeq(10));
+        assert_eq!(clock.option(Instant::ZERO).ecr, 105);
+    }
+}

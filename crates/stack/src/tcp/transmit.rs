@@ -1,0 +1,189 @@
+//! What leaves, in this order: a RST, a SYN, ACKs that cannot wait, data, a window probe, the last
+//! ACK.
+
+use airtcp_recovery::{Decision, Transmit};
+use airtcp_types::options::{SackBlocks, TcpOptions};
+use airtcp_types::{ByteCount, ExtSeq, Instant, Packet, SendRule, SeqNumber, SeqRange};
+
+use crate::counters::Counters;
+use crate::wire::tcp::{Flags, Header, emit};
+
+use super::*;
+
+/// A RST that is to leave.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Reset {
+    pub(super) seq: SeqNumber,
+    pub(super) ack: Option<SeqNumber>,
+}
+
+impl Connection {
+    /// The next packet to send, until there is none.
+    pub fn poll_transmit(&mut self, now: Instant, counters: &mut Counters) -> Option<Packet> {
+        let packet = self.next_packet(now, counters)?;
+        self.tally.segs_out += 1;
+        Some(packet)
+    }
+
+    fn next_packet(&mut self, now: Instant, counters: &mut Counters) -> Option<Packet> {
+        if let Some(reset) = self.reset.take() {
+            counters.tcp_out_segs += 1;
+            counters.tcp_out_rsts += 1;
+            return Some(self.emit_rst(now, &reset));
+        }
+        if self.state == State::Closed {
+            return None;
+        }
+        if let Some(handshake) = &mut self.handshake {
+            let Some(options) = handshake.take_due() else {
+                return self.emit_due_ack(now, counters);
+            };
+            counters.tcp_out_segs += 1;
+            return Some(self.emit_syn(now, options));
+        }
+        // Every ACK of a batch counts for the peer. Only the last can ride on data, and only if it
+        // has nothing to report that would not fit beside a full segment.
+        let must_go_alone =
+            self.acks.len() > 1 || self.acks.peek().is_some_and(|due| !due.sack.is_empty());
+        if must_go_alone {
+            return self.emit_due_ack(now, counters);
+        }
+        if let Some(Decision::Send(transmit)) = self.send.decide(now) {
+            return Some(self.emit_data(now, &transmit, counters));
+        }
+        self.tally.settle(now, &self.send);
+        if std::mem::take(&mut self.probe) && self.send.probe_at().is_some() {
+            counters.tcp_ext_win_probe += 1;
+            counters.tcp_out_segs += 1;
+            // As Linux: a number that the peer has, so that it answers with an ACK.
+            let seq = self.send.una() - 1;
+            return Some(self.emit_ack(now, seq, self.receive.nxt(), SackBlocks::EMPTY, counters));
+        }
+        self.emit_due_ack(now, counters)
+    }
+
+    fn emit_due_ack(&mut self, now: Instant, counters: &mut Counters) -> Option<Packet> {
+        let due = self.acks.pop()?;
+        counters.tcp_out_segs += 1;
+        Some(self.emit_ack(now, self.send.nxt(), due.ack, due.sack, counters))
+    }
+
+    fn emit_ack(
+        &mut self,
+        now: Instant,
+        seq: ExtSeq,
+        ack: ExtSeq,
+        sack: SackBlocks,
+        counters: &mut Counters,
+    ) -> Packet {
+        let options = TcpOptions { sack, ..self.options(now) };
+        let header = Header {
+            seq: seq.wire(),
+            ack: Some(ack.wire()),
+            flags: Flags::ACK,
+            window: self.offer(ack, counters),
+            options,
+        };
+        self.note_ack_sent(ack);
+        emit(&self.flow, self.settings.hop_limit, &header, 0, |_| {})
+    }
+
+    fn emit_data(&mut self, now: Instant, transmit: &Transmit, counters: &mut Counters) -> Packet {
+        let range = transmit.range;
+        let data_end = range.end.min(self.send.buffer.end());
+        let len = data_end.since(range.start).as_usize();
+        let ack = self.receive.nxt();
+        let fin = self.send.fin && range.end > self.send.buffer.end();
+        let data = SeqRange::new(range.start, data_end);
+        let psh = len > 0 && self.send.buffer.ends_write(data);
+        let header = Header {
+            seq: range.start.wire(),
+            ack: Some(ack.wire()),
+            flags: Flags { fin, psh, ..Flags::ACK },
+            window: self.offer(ack, counters),
+            options: self.options(now),
+        };
+        self.note_ack_sent(ack);
+        self.acks.on_carried(ack);
+        if len > 0 {
+            self.acks.on_data_sent(now);
+        }
+        self.count_data(now, transmit, len.into(), counters);
+        let (a, b) = self.send.buffer.slices(data);
+        emit(&self.flow, self.settings.hop_limit, &header, len, |payload| {
+            let (first, second) = payload.split_at_mut(a.len().min(payload.len()));
+            first.copy_from_slice(&a[..first.len()]);
+            second.copy_from_slice(&b[..second.len()]);
+        })
+    }
+
+    fn count_data(
+        &mut self,
+        now: Instant,
+        transmit: &Transmit,
+        len: ByteCount,
+        counters: &mut Counters,
+    ) {
+        // TcpOutSegs is without segments that only repeat (RFC 4022).
+        if transmit.rule.is_retransmission() {
+            counters.tcp_retrans_segs += 1;
+            self.tally.retrans_segs += 1;
+            self.tally.bytes_retrans += len;
+        } else {
+            counters.tcp_out_segs += 1;
+        }
+        counters.tcp_ext_fast_retrans += u64::from(transmit.rule == SendRule::FastRetransmit);
+        if len > ByteCount::ZERO {
+            self.tally.data_segs_out += 1;
+            self.tally.bytes_sent += len;
+            self.tally.last_snd = now;
+        }
+        self.tally.settle(now, &self.send);
+    }
+
+    fn emit_syn(&mut self, now: Instant, options: TcpOptions) -> Packet {
+        let answer = self.state == State::SynReceived;
+        let timestamps = self.timestamps.map(|clock| clock.option(now));
+        let header = Header {
+            seq: (self.send.first() - 1).wire(),
+            ack: answer.then(|| self.receive.nxt().wire()),
+            flags: Flags { syn: true, ..Flags::default() },
+            window: self.receive.syn_window(),
+            options: TcpOptions { timestamps, ..options },
+        };
+        emit(&self.flow, self.settings.hop_limit, &header, 0, |_| {})
+    }
+
+    fn emit_rst(&self, now: Instant, reset: &Reset) -> Packet {
+        let header = Header {
+            seq: reset.seq,
+            ack: reset.ack,
+            flags: Flags { rst: true, ..Flags::default() },
+            window: 0,
+            // RFC 7323 section 3.2: a RST may carry them, and Linux's does.
+            options: if reset.ack.is_some() { self.options(now) } else { TcpOptions::default() },
+        };
+        emit(&self.flow, self.settings.hop_limit, &header, 0, |_| {})
+    }
+
+    fn options(&self, now: Instant) -> TcpOptions {
+        TcpOptions {
+            timestamps: self.timestamps.map(|clock| clock.option(now)),
+            ..TcpOptions::default()
+        }
+    }
+
+    fn offer(&mut self, ack: ExtSeq, counters: &mut Counters) -> u16 {
+        let field = self.receive.offer(ack);
+        match (std::mem::replace(&mut self.tally.closed_window, field == 0), field == 0) {
+            (false, true) => counters.tcp_ext_to_zero_window_adv += 1,
+            (true, false) => counters.tcp_ext_from_zero_window_adv += 1,
+            _ => {}
+        }
+        field
+    }
+
+    fn note_ack_sent(&mut self, ack: ExtSeq) {
+        self.receive.last_ack_sent = self.receive.last_ack_sent.max(ack);
+    }
+}

@@ -1,0 +1,184 @@
+//! IPv4 (RFC 791) and IPv6 (RFC 8200) headers.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use airtcp_types::checksum;
+use smoltcp::wire::{Ipv4Packet, Ipv6Packet};
+
+use super::ParseError;
+
+/// ICMP's protocol number.
+pub const ICMP: u8 = 1;
+/// TCP's protocol number.
+pub const TCP: u8 = 6;
+/// UDP's protocol number.
+pub const UDP: u8 = 17;
+/// ICMPv6's protocol number.
+pub const ICMPV6: u8 = 58;
+/// The number that says nothing follows (RFC 8200 section 4.7).
+pub const NO_NEXT_HEADER: u8 = 59;
+
+/// An IPv4 header without options, in bytes.
+pub const V4_HEADER_LEN: usize = 20;
+/// An IPv6 header without extension headers, in bytes.
+pub const V6_HEADER_LEN: usize = 40;
+
+const HOP_BY_HOP: u8 = 0;
+const ROUTING: u8 = 43;
+const FRAGMENT: u8 = 44;
+const DESTINATION_OPTIONS: u8 = 60;
+
+/// An IP packet that arrived.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Datagram<'a> {
+    /// Where it says it comes from.
+    pub src: IpAddr,
+    /// Where it is to go.
+    pub dst: IpAddr,
+    /// The number of the protocol it carries; with IPv6, of the first header that is not stepped over.
+    pub protocol: u8,
+    /// The offset of the byte that says so.
+    pub pointer: u32,
+    /// Its time to live.
+    pub hop_limit: u8,
+    /// Its two ECN bits (RFC 3168 section 5).
+    pub ecn: u8,
+    /// What it carries.
+    pub payload: &'a [u8],
+}
+
+/// Reads an IP packet of either version. Bytes after its length are left out.
+///
+/// IPv6 hop-by-hop and destination options and routing headers with nothing left to visit are
+/// stepped over.
+pub fn parse(bytes: &[u8]) -> Result<Datagram<'_>, ParseError> {
+    match bytes.first().ok_or(ParseError::Truncated)? >> 4 {
+        4 => parse_v4(bytes),
+        6 => parse_v6(bytes),
+        version => Err(ParseError::Version(version)),
+    }
+}
+
+fn parse_v4(bytes: &[u8]) -> Result<Datagram<'_>, ParseError> {
+    if bytes.len() < V4_HEADER_LEN {
+        return Err(ParseError::Truncated);
+    }
+    let packet = Ipv4Packet::new_unchecked(bytes);
+    let header_len = usize::from(packet.header_len());
+    let total_len = usize::from(packet.total_len());
+    if header_len < V4_HEADER_LEN || total_len < header_len {
+        return Err(ParseError::Length);
+    }
+    if bytes.len() < total_len {
+        return Err(ParseError::Truncated);
+    }
+    if !checksum::verify(&bytes[..header_len]) {
+        return Err(ParseError::HeaderChecksum);
+    }
+    if packet.more_frags() || packet.frag_offset() != 0 {
+        return Err(ParseError::Fragment);
+    }
+    Ok(Datagram {
+        src: packet.src_addr().into(),
+        dst: packet.dst_addr().into(),
+        protocol: packet.next_header().into(),
+        pointer: 9,
+        hop_limit: packet.hop_limit(),
+        ecn: packet.ecn(),
+        payload: &bytes[header_len..total_len],
+    })
+}
+
+fn parse_v6(bytes: &[u8]) -> Result<Datagram<'_>, ParseError> {
+    if bytes.len() < V6_HEADER_LEN {
+        return Err(ParseError::Truncated);
+    }
+    let packet = Ipv6Packet::new_unchecked(bytes);
+    let total_len = V6_HEADER_LEN + usize::from(packet.payload_len());
+    let bytes = bytes.get(..total_len).ok_or(ParseError::Truncated)?;
+    let mut kind = u8::from(packet.next_header());
+    // Where the byte that gave `kind` stands, and where the header of that kind starts.
+    let (mut pointer, mut at) = (6, V6_HEADER_LEN);
+    loop {
+        match kind {
+            // RFC 8200 section 4.1: hop-by-hop options stand first; anywhere else they are unknown.
+            HOP_BY_HOP if at != V6_HEADER_LEN => break,
+            HOP_BY_HOP | DESTINATION_OPTIONS | ROUTING => {
+                let fixed = bytes.get(at..at + 8).ok_or(ParseError::Truncated)?;
+                // RFC 8200 section 4.4: type and segments left; we are no router.
+                if kind == ROUTING && fixed[3] != 0 {
+                    return Err(ParseError::Length);
+                }
+                pointer = at as u32;
+                kind = fixed[0];
+                at += 8 * (1 + usize::from(fixed[1]));
+            }
+            FRAGMENT => return Err(ParseError::Fragment),
+            _ => break,
+        }
+    }
+    Ok(Datagram {
+        src: packet.src_addr().into(),
+        dst: packet.dst_addr().into(),
+        protocol: kind,
+        pointer,
+        hop_limit: packet.hop_limit(),
+        ecn: packet.traffic_class() & 0b11,
+        payload: bytes.get(at..).ok_or(ParseError::Truncated)?,
+    })
+}
+
+/// Starts a packet with room for `payload_len` zero bytes: the bytes, and where the payload is.
+///
+/// IPv4 has DF set and identification zero, which RFC 6864 section 4.1 allows and Linux does; IPv6
+/// has flow label zero. Two addresses of different versions make an IPv6 packet of mapped addresses.
+pub fn start(
+    src: IpAddr,
+    dst: IpAddr,
+    protocol: u8,
+    hop_limit: u8,
+    payload_len: usize,
+) -> (Vec<u8>, usize) {
+    match (src, dst) {
+        (IpAddr::V4(src), IpAddr::V4(dst)) => {
+            let total_len = V4_HEADER_LEN + payload_len;
+            let mut data = vec![0; total_len];
+            let mut packet = Ipv4Packet::new_unchecked(&mut data[..]);
+            packet.set_version(4);
+            packet.set_header_len(V4_HEADER_LEN as u8);
+            packet.set_total_len(length_field(total_len));
+            packet.set_dont_frag(true);
+            packet.set_hop_limit(hop_limit);
+            packet.set_next_header(protocol.into());
+            packet.set_src_addr(src);
+            packet.set_dst_addr(dst);
+            let sum = checksum::checksum(&data[..V4_HEADER_LEN]);
+            Ipv4Packet::new_unchecked(&mut data[..]).set_checksum(sum);
+            (data, V4_HEADER_LEN)
+        }
+        (src, dst) => {
+            let mut data = vec![0; V6_HEADER_LEN + payload_len];
+            let mut packet = Ipv6Packet::new_unchecked(&mut data[..]);
+            packet.set_version(6);
+            packet.set_payload_len(length_field(payload_len));
+            packet.set_next_header(protocol.into());
+            packet.set_hop_limit(hop_limit);
+            packet.set_src_addr(mapped(src));
+            packet.set_dst_addr(mapped(dst));
+            (data, V6_HEADER_LEN)
+        }
+    }
+}
+
+/// A length for a 16-bit field. Callers keep within an MTU, or within an offload's 65,535 bytes.
+fn length_field(len: usize) -> u16 {
+    debug_assert!(len <= usize::from(u16::MAX), "a packet of {len} bytes");
+    u16::try_from(len).unwrap_or(u16::MAX)
+}
+
+fn mapped(address: IpAddr) -> Ipv6Addr {
+    match address {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped(),
+        IpAddr::V6(v6) => v6,
+    }
+}

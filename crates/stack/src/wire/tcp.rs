@@ -1,0 +1,165 @@
+//! TCP segments (RFC 9293 section 3.1).
+
+use std::net::IpAddr;
+
+use airtcp_types::checksum::Sum;
+use airtcp_types::options::TcpOptions;
+use airtcp_types::{FlowId, Packet, SeqNumber};
+use smoltcp::wire::{TcpPacket, TcpSeqNumber};
+
+use super::{ParseError, ip};
+
+/// A TCP header without options, in bytes.
+pub const HEADER_LEN: usize = 20;
+
+/// The control bits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[expect(missing_docs, reason = "the names are RFC 9293's")]
+pub struct Flags {
+    pub fin: bool,
+    pub syn: bool,
+    pub rst: bool,
+    pub psh: bool,
+    pub ack: bool,
+    pub urg: bool,
+    pub ece: bool,
+    pub cwr: bool,
+}
+
+impl Flags {
+    /// ACK alone.
+    pub const ACK: Self = Self {
+        fin: false,
+        syn: false,
+        rst: false,
+        psh: false,
+        ack: true,
+        urg: false,
+        ece: false,
+        cwr: false,
+    };
+}
+
+/// A segment that arrived. Its checksum has been looked at by whoever holds it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Segment<'a> {
+    /// SEG.SEQ.
+    pub seq: SeqNumber,
+    /// SEG.ACK; means something only with the ACK flag.
+    pub ack: SeqNumber,
+    /// The control bits.
+    pub flags: Flags,
+    /// SEG.WND as it stands on the wire, not scaled.
+    pub window: u16,
+    /// The options.
+    pub options: TcpOptions,
+    /// The data.
+    pub payload: &'a [u8],
+}
+
+impl Segment<'_> {
+    /// SEG.LEN: the data, and one each for SYN and FIN.
+    #[expect(clippy::len_without_is_empty, reason = "SEG.LEN is RFC 9293's name")]
+    pub fn len(&self) -> u32 {
+        // An IP packet holds no more than 2^32 bytes, jumbograms included.
+        self.payload.len() as u32 + u32::from(self.flags.syn) + u32::from(self.flags.fin)
+    }
+}
+
+/// The header of a segment to send.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Header {
+    /// SEG.SEQ.
+    pub seq: SeqNumber,
+    /// SEG.ACK. The ACK flag is set exactly when there is one, whatever `flags` says.
+    pub ack: Option<SeqNumber>,
+    /// The control bits.
+    pub flags: Flags,
+    /// SEG.WND as it is to stand on the wire.
+    pub window: u16,
+    /// The options.
+    pub options: TcpOptions,
+}
+
+/// Reads a TCP segment: source port, destination port, and what it says.
+///
+/// The checksum is not verified here: it needs the addresses (see
+/// [`verify_transport`](airtcp_types::checksum::verify_transport)).
+pub fn parse(bytes: &[u8]) -> Result<(u16, u16, Segment<'_>), ParseError> {
+    if bytes.len() < HEADER_LEN {
+        return Err(ParseError::Truncated);
+    }
+    let packet = TcpPacket::new_unchecked(bytes);
+    let header_len = usize::from(packet.header_len());
+    if header_len < HEADER_LEN {
+        return Err(ParseError::Length);
+    }
+    let (header, payload) = bytes.split_at_checked(header_len).ok_or(ParseError::Truncated)?;
+    let segment = Segment {
+        seq: SeqNumber(packet.seq_number().0 as u32),
+        ack: SeqNumber(packet.ack_number().0 as u32),
+        flags: Flags {
+            fin: packet.fin(),
+            syn: packet.syn(),
+            rst: packet.rst(),
+            psh: packet.psh(),
+            ack: packet.ack(),
+            urg: packet.urg(),
+            ece: packet.ece(),
+            cwr: packet.cwr(),
+        },
+        window: packet.window_len(),
+        options: TcpOptions::parse(&header[HEADER_LEN..])?,
+        payload,
+    };
+    Ok((packet.src_port(), packet.dst_port(), segment))
+}
+
+/// Builds the IP packet of a segment from `flow.local` to `flow.remote`.
+///
+/// `fill` is given `payload_len` zero bytes and writes the data over them. The packet's length has to
+/// fit its IP header: at most 65,535 bytes with IPv4.
+pub fn emit(
+    flow: &FlowId,
+    hop_limit: u8,
+    header: &Header,
+    payload_len: usize,
+    fill: impl FnOnce(&mut [u8]),
+) -> Packet {
+    let header_len = HEADER_LEN + header.options.encoded_len();
+    let (src, dst) = (flow.local.ip(), flow.remote.ip());
+    let (mut data, at) = ip::start(src, dst, ip::TCP, hop_limit, header_len + payload_len);
+    let segment = &mut data[at..];
+    write_header(segment, flow, header, header_len);
+    fill(&mut segment[header_len..]);
+    let sum = transport_sum(src, dst, ip::TCP, segment);
+    TcpPacket::new_unchecked(segment).set_checksum(sum);
+    Packet::new(data)
+}
+
+fn write_header(segment: &mut [u8], flow: &FlowId, header: &Header, header_len: usize) {
+    header.options.encode(&mut segment[HEADER_LEN..header_len]);
+    let mut packet = TcpPacket::new_unchecked(segment);
+    packet.set_src_port(flow.local.port());
+    packet.set_dst_port(flow.remote.port());
+    packet.set_seq_number(TcpSeqNumber(header.seq.0 as i32));
+    packet.set_ack_number(TcpSeqNumber(header.ack.unwrap_or_default().0 as i32));
+    packet.set_header_len(header_len as u8);
+    packet.set_fin(header.flags.fin);
+    packet.set_syn(header.flags.syn);
+    packet.set_rst(header.flags.rst);
+    packet.set_psh(header.flags.psh);
+    packet.set_ack(header.ack.is_some());
+    packet.set_urg(header.flags.urg);
+    packet.set_ece(header.flags.ece);
+    packet.set_cwr(header.flags.cwr);
+    packet.set_window_len(header.window);
+}
+
+/// The checksum of a transport segment whose checksum field is zero.
+pub(super) fn transport_sum(src: IpAddr, dst: IpAddr, protocol: u8, segment: &[u8]) -> u16 {
+    let mut sum = Sum::new();
+    sum.add_pseudo_header(src, dst, protocol, segment.len());
+    sum.add_bytes(segment);
+    sum.finish()
+}
