@@ -1,0 +1,241 @@
+//! What comes in on one side leaves by the other.
+
+use std::collections::VecDeque;
+
+use airtcp_types::{Event, Instant, Node, Packet, PortId};
+
+use crate::Counters;
+
+/// One of a bridge's two sides.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Side {
+    /// Where the server usually is: port 0.
+    Wired,
+    /// Where the mobile host usually is: port 1.
+    Wireless,
+}
+
+impl Side {
+    /// Both of them, in the order of their ports.
+    pub const BOTH: [Self; 2] = [Self::Wired, Self::Wireless];
+
+    /// The port of the bridge on this side.
+    pub const fn port(self) -> PortId {
+        PortId(self as u16)
+    }
+
+    /// The side that a port is on.
+    pub const fn of(port: PortId) -> Option<Self> {
+        match port.0 {
+            0 => Some(Self::Wired),
+            1 => Some(Self::Wireless),
+            _ => None,
+        }
+    }
+
+    /// The other side.
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Wired => Self::Wireless,
+            Self::Wireless => Self::Wired,
+        }
+    }
+
+    /// `wired` or `wireless`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Wired => "wired",
+            Self::Wireless => "wireless",
+        }
+    }
+}
+
+/// Forwards IP packets between two ports, unchanged and in order.
+///
+/// Towards each side it holds a queue of a fixed number of packets; what finds it full is counted
+/// and dropped. What is no IPv4 or IPv6 packet is counted and dropped too. It has no deadlines and
+/// makes no events.
+#[derive(Debug)]
+pub struct Bridge {
+    capacity: usize,
+    /// By the side their packets leave by.
+    queues: [VecDeque<Packet>; 2],
+    /// By the side that packets arrived on.
+    counters: [Counters; 2],
+    /// Whose turn it is in [`Node::poll_transmit`], so that a busy side never starves the other.
+    turn: Side,
+}
+
+impl Bridge {
+    /// A bridge that holds up to `capacity` packets towards each side; at least one.
+    pub fn new(capacity: usize) -> Self {
+        Self {
+            capacity: capacity.max(1),
+            queues: Default::default(),
+            counters: Default::default(),
+            turn: Side::Wired,
+        }
+    }
+
+    /// What arrived on `side`, and what became of it.
+    pub const fn counters(&self, side: Side) -> &Counters {
+        &self.counters[side as usize]
+    }
+
+    /// How many packets wait to leave by `side`.
+    pub fn queued(&self, side: Side) -> usize {
+        self.queues[side as usize].len()
+    }
+
+    /// Gives the next packet that leaves by `side`, until there is none.
+    ///
+    /// A caller whose device on one side is full goes on with the other by this, and leaves what is
+    /// for the full one in its bounded queue. [`Node::poll_transmit`] gives both sides' packets.
+    pub fn poll_transmit_by(&mut self, side: Side) -> Option<Packet> {
+        self.queues[side as usize].pop_front()
+    }
+}
+
+impl Node for Bridge {
+    fn handle_packet(&mut self, _: Instant, port: PortId, packet: Packet) {
+        // A caller's mistake, and nowhere to forward to: there is no third side.
+        let Some(side) = Side::of(port) else { return };
+        let queue = &mut self.queues[side.other() as usize];
+        let counters = &mut self.counters[side as usize];
+        if !is_ip(&packet.data) {
+            counters.dropped_not_ip += 1;
+        } else if queue.len() >= self.capacity {
+            counters.dropped_full += 1;
+        } else {
+            counters.packets += 1;
+            counters.bytes += packet.len() as u64;
+            queue.push_back(packet);
+        }
+    }
+
+    fn handle_timeout(&mut self, _: Instant) {}
+
+    fn poll_transmit(&mut self, _: Instant) -> Option<(PortId, Packet)> {
+        let (side, packet) = [self.turn, self.turn.other()]
+            .into_iter()
+            .find_map(|side| Some((side, self.poll_transmit_by(side)?)))?;
+        self.turn = side.other();
+        Some((side.port(), packet))
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        None
+    }
+}
+
+/// Whether `data` begins with a whole IPv4 (RFC 791) or IPv6 (RFC 8200) header. What is in the
+/// header is for the hosts to judge.
+fn is_ip(data: &[u8]) -> bool {
+    match data.first().map(|first| first >> 4) {
+        Some(4) => data.len() >= 20,
+        Some(6) => data.len() >= 40,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use airtcp_types::Checksum;
+
+    use super::*;
+
+    const NOW: Instant = Instant::ZERO;
+
+    /// An IPv4 packet of 20 bytes and as many more; each has its own contents.
+    fn packet(more: u8) -> Packet {
+        let mut data = vec![more; 20 + usize::from(more)];
+        data[0] = 0x45;
+        Packet::new(data)
+    }
+
+    fn transmitted(bridge: &mut Bridge) -> Vec<(PortId, Packet)> {
+        std::iter::from_fn(|| bridge.poll_transmit(NOW)).collect()
+    }
+
+    #[test]
+    fn what_comes_in_on_one_side_leaves_by_the_other_unchanged_and_in_order() {
+        for side in Side::BOTH {
+            let mut bridge = Bridge::new(8);
+            let mut sent = vec![packet(1), packet(2), packet(3)];
+            sent[1].segment_size = Some(1);
+            sent[2].checksum = Checksum::Verified;
+            for packet in &sent {
+                bridge.handle_packet(NOW, side.port(), packet.clone());
+            }
+            let expected: Vec<_> = sent.into_iter().map(|p| (side.other().port(), p)).collect();
+            assert_eq!(transmitted(&mut bridge), expected);
+            let counters = bridge.counters(side);
+            assert_eq!((counters.packets, counters.bytes), (3, 66));
+            assert_eq!(*bridge.counters(side.other()), Counters::default());
+        }
+    }
+
+    #[test]
+    fn ipv6_passes() {
+        let mut bridge = Bridge::new(8);
+        let mut data = vec![0; 40];
+        data[0] = 0x60;
+        bridge.handle_packet(NOW, Side::Wireless.port(), Packet::new(data));
+        assert_eq!(transmitted(&mut bridge).len(), 1);
+    }
+
+    #[test]
+    fn what_is_no_ip_packet_is_counted_and_dropped() {
+        let mut bridge = Bridge::new(8);
+        let mut short_v6 = vec![0; 39];
+        short_v6[0] = 0x60;
+        let junk = [vec![], vec![0x45], vec![0x45; 19], short_v6, vec![0x55; 60], vec![0xff; 60]];
+        let count = junk.len() as u64;
+        for data in junk {
+            bridge.handle_packet(NOW, Side::Wired.port(), Packet::new(data));
+        }
+        assert_eq!(transmitted(&mut bridge), []);
+        let expected = Counters { dropped_not_ip: count, ..Counters::default() };
+        assert_eq!(*bridge.counters(Side::Wired), expected);
+    }
+
+    #[test]
+    fn a_full_queue_drops_at_the_tail_and_leaves_the_other_side_alone() {
+        let mut bridge = Bridge::new(2);
+        for more in 0..5 {
+            bridge.handle_packet(NOW, Side::Wired.port(), packet(more));
+        }
+        bridge.handle_packet(NOW, Side::Wireless.port(), packet(9));
+        assert_eq!((bridge.queued(Side::Wireless), bridge.queued(Side::Wired)), (2, 1));
+        assert_eq!(bridge.counters(Side::Wired).dropped_full, 3);
+        assert_eq!(bridge.counters(Side::Wireless).dropped_full, 0);
+        assert_eq!(bridge.poll_transmit_by(Side::Wireless), Some(packet(0)));
+        assert_eq!(bridge.poll_transmit_by(Side::Wireless), Some(packet(1)));
+        assert_eq!(bridge.poll_transmit_by(Side::Wireless), None);
+        assert_eq!(bridge.poll_transmit_by(Side::Wired), Some(packet(9)));
+    }
+
+    #[test]
+    fn sides_take_turns() {
+        let mut bridge = Bridge::new(8);
+        for more in 0..3 {
+            bridge.handle_packet(NOW, Side::Wired.port(), packet(more));
+        }
+        bridge.handle_packet(NOW, Side::Wireless.port(), packet(9));
+        let ports: Vec<_> = transmitted(&mut bridge).iter().map(|(port, _)| port.0).collect();
+        assert_eq!(ports, [0, 1, 1, 1]);
+    }
+
+    #[test]
+    fn an_unknown_port_and_the_passing_of_time_do_nothing() {
+        let mut bridge = Bridge::new(8);
+        bridge.handle_packet(NOW, PortId(2), packet(1));
+        bridge.handle_timeout(Instant::MAX);
+        assert_eq!(transmitted(&mut bridge), []);
+        assert_eq!((bridge.poll_timeout(), bridge.poll_event()), (None, None));
+    }
+}

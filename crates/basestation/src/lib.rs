@@ -1,0 +1,32 @@
+//! The bridge between a wired and a wireless TUN device.
+//!
+//! Packets flow in on one side and out on the other, unchanged. The [`Bridge`] is pure: a
+//! [`Node`](airtcp_types::Node) with one port per [`Side`], a bounded queue towards each, and
+//! [`Counters`] of what arrived on each. A [`Forwarder`] drives one between two devices, and
+//! [`main`] is the command `basestation --wired TUN --wireless TUN`.
+//!
+//! ```
+//! use airtcp_basestation::{Bridge, Side};
+//! use airtcp_types::{Instant, Node, Packet};
+//!
+//! let mut bridge = Bridge::new(512);
+//! let mut packet = Packet::new(vec![0; 20]);
+//! packet.data[0] = 0x45;
+//! bridge.handle_packet(Instant::ZERO, Side::Wired.port(), packet.clone());
+//! assert_eq!(bridge.poll_transmit(Instant::ZERO), Some((Side::Wireless.port(), packet)));
+//! ```
+//!
+//! Not here: everything that a base station does besides forwarding. It repairs nothing (no ARQ),
+//! marks nothing (no ECN, no edited option), shapes nothing, knows no flow and answers no packet;
+//! it neither fragments nor says "packet too big". Its queue drops at the tail.
+#![forbid(unsafe_code)]
+
+mod bridge;
+mod command;
+mod counters;
+mod forwarder;
+
+pub use bridge::{Bridge, Side};
+pub use command::main;
+pub use counters::Counters;
+pub use forwarder::{DeviceGone, Forwarder};

@@ -1,0 +1,7 @@
+//! `basestation --wired TUN --wireless TUN`: the bridge between two TUN devices.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    airtcp_basestation::main()
+}

@@ -1,0 +1,152 @@
+//! The base station between two kernels, each in a namespace of its own.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::UdpSocket;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use airtcp::basestation::{Bridge, Forwarder, Side};
+use airtcp::device::{Device, Tun, TunFile};
+use airtcp_testbed::{Namespace, Service, or_skip, peer, requirements};
+
+const BYTES: u64 = 4 << 20;
+
+/// Two namespaces with a TUN device each: the wired host is .1, the wireless one .2.
+fn configure(wired: &Namespace, wireless: &Namespace) {
+    for (namespace, device, host) in [(wired, "tun0", 1), (wireless, "tun1", 2)] {
+        let addresses = [format!("10.7.0.{host}/24"), format!("fd07::{host}/64")];
+        let addresses = addresses.map(|address| address.parse().unwrap());
+        namespace.configure(device, &addresses, Some(1400)).unwrap();
+    }
+}
+
+/// TCP both ways over both IP versions, and datagrams.
+fn exchange(wired: &Namespace, wireless: &Namespace) {
+    for address in ["10.7.0.2:0", "[fd07::2]:0"] {
+        let server = wireless.serve(address.parse().unwrap(), Service::Echo, None).unwrap();
+        let server_address = server.address();
+        let echoed = wired.block_on(async move {
+            peer::echo(peer::connect(server_address, None).await?, 7, BYTES).await
+        });
+        assert_eq!(echoed.unwrap(), BYTES, "{address}");
+    }
+    let answerer = wireless.run(|| UdpSocket::bind("10.7.0.2:0")).unwrap();
+    let asker = wired.run(|| UdpSocket::bind("10.7.0.1:0")).unwrap();
+    for socket in [&answerer, &asker] {
+        socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    }
+    asker.send_to(b"ping", answerer.local_addr().unwrap()).unwrap();
+    let mut datagram = [0; 16];
+    let (length, from) = answerer.recv_from(&mut datagram).unwrap();
+    assert_eq!((&datagram[..length], from), (&b"ping"[..], asker.local_addr().unwrap()));
+}
+
+#[test]
+fn two_kernels_talk_through_the_library() {
+    let Some(()) = or_skip(requirements()) else { return };
+    let (wired, wireless) = (Namespace::new().unwrap(), Namespace::new().unwrap());
+    let tun0 = wired.run(|| TunFile::open("tun0")).unwrap();
+    let tun1 = wireless.run(|| TunFile::open("tun1")).unwrap();
+    configure(&wired, &wireless);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let (tun0, tun1) = (Tun::new(tun0).unwrap(), Tun::new(tun1).unwrap());
+        let mut forwarder = Forwarder::new(Bridge::new(512), tun0, tun1);
+        let talk = tokio::task::spawn_blocking(move || exchange(&wired, &wireless));
+        tokio::select! {
+            Err(gone) = forwarder.run() => panic!("{gone}"),
+            talked = talk => talked.unwrap(),
+        }
+        let counters = Side::BOTH.map(|side| *forwarder.bridge().counters(side));
+        for (counters, sent) in
+            counters.iter().zip([forwarder.wireless().counters(), forwarder.wired().counters()])
+        {
+            // The echoed bytes of two connections, and their headers.
+            assert!(counters.bytes > 2 * BYTES, "{counters:?}");
+            assert_eq!(counters.dropped_not_ip, 0);
+            let left = sent.tx_packets + sent.tx_dropped + sent.tx_errors;
+            assert!(left <= counters.packets && left > 0, "{counters:?} {sent:?}");
+        }
+    });
+}
+
+/// The command, and the lines of its stderr.
+struct BaseStation {
+    child: Child,
+    stderr: std::io::Lines<BufReader<std::process::ChildStderr>>,
+}
+
+impl BaseStation {
+    fn start(namespace: &Namespace, arguments: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_basestation"));
+        command
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .env_remove("RUST_LOG");
+        let mut child = namespace.spawn_child(command).unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap()).lines();
+        Self { child, stderr }
+    }
+
+    fn signal(&self, signal: &str) {
+        let id = self.child.id().to_string();
+        // `kill` is built into every POSIX shell.
+        let sent = Command::new("sh").args(["-c", &format!("kill -{signal} {id}")]).status();
+        assert!(sent.unwrap().success());
+    }
+}
+
+impl Drop for BaseStation {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn two_kernels_talk_through_the_command() {
+    let Some(()) = or_skip(requirements()) else { return };
+    let (wired, wireless) = (Namespace::new().unwrap(), Namespace::new().unwrap());
+    let mut station =
+        BaseStation::start(&wired, &["--wired", "tun0", "--wireless", "tun1", "--json"]);
+    assert_eq!(station.stderr.next().unwrap().unwrap(), "ready");
+    wired.hand_over("tun1", &wireless).unwrap();
+    configure(&wired, &wireless);
+    exchange(&wired, &wireless);
+
+    // Before its end on request, and at its end without: a line of counters each.
+    let mut stdout = BufReader::new(station.child.stdout.take().unwrap());
+    station.signal("USR1");
+    let mut asked = String::new();
+    stdout.read_line(&mut asked).unwrap();
+    // Setting a link down while it is bridged is no error.
+    wireless.set_up("tun1", false).unwrap();
+    station.signal("TERM");
+    let mut last = String::new();
+    stdout.read_to_string(&mut last).unwrap();
+    assert!(station.child.wait().unwrap().success());
+    for line in [asked, last] {
+        let report: serde_json::Value = serde_json::from_str(&line).unwrap();
+        for (side, device) in [("wired", "tun0"), ("wireless", "tun1")] {
+            assert_eq!(report[side]["device"], device);
+            assert!(report[side]["bytes"].as_u64().unwrap() > 2 * BYTES, "{report}");
+            assert_eq!(report[side]["dropped_not_ip"], 0, "{report}");
+        }
+    }
+    // What it made is gone with it.
+    assert!(wired.interfaces().unwrap().iter().all(|interface| interface.name != "tun0"));
+}
+
+#[test]
+fn a_device_that_cannot_be_had_is_one_line_that_says_what_to_type() {
+    let Some(()) = or_skip(requirements()) else { return };
+    let wired = Namespace::new().unwrap();
+    let taken = wired.run(|| TunFile::open("tun0")).unwrap();
+    let mut station = BaseStation::start(&wired, &["--wired", "tun0", "--wireless", "tun1"]);
+    let line = station.stderr.next().unwrap().unwrap();
+    assert!(line.contains("tun0") && line.contains("choose another name"), "{line}");
+    assert!(station.stderr.next().is_none());
+    assert_eq!(station.child.wait().unwrap().code(), Some(1));
+    drop(taken);
+}
