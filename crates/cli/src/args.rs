@@ -1,0 +1,306 @@
+//! The command line: what it takes, and one line for what it does not.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use airtcp_recovery::{Combination, Profile};
+use airtcp_stack::host::Cidr;
+use airtcp_types::ByteCount;
+use clap::error::ErrorKind;
+use clap::{Args, Parser, Subcommand};
+
+use crate::value;
+
+/// `airtcp` and its commands.
+#[derive(Parser, Debug)]
+#[command(
+    name = "airtcp",
+    version,
+    about = "A user-space TCP/IP stack on TUN devices whose sender is made of interchangeable parts",
+    after_help = "RUST_LOG sets what is logged on stderr, for example RUST_LOG=airtcp=debug."
+)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The commands.
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    /// Serve on a TUN device until Ctrl-C
+    Serve(ServeArgs),
+    /// List every strategy there is
+    Names(NamesArgs),
+    /// Send a file both ways between the Linux kernel and this stack, and check it
+    Demo(DemoArgs),
+}
+
+/// What a sender is made of.
+#[derive(Args, Debug)]
+pub(crate) struct SenderArgs {
+    /// How losses are found: a name of `airtcp names`
+    #[arg(long, value_name = "NAME", value_parser = value::recovery)]
+    recovery: Option<String>,
+    /// How much is sent: a name of `airtcp names`
+    #[arg(long, value_name = "NAME", value_parser = value::congestion)]
+    congestion: Option<String>,
+    /// What a loss is taken to mean: names of `airtcp names`, joined by `+`
+    #[arg(long, value_name = "NAME[+NAME]", value_parser = value::judge)]
+    judge: Option<String>,
+    /// The set of defaults: `modern` or `paper`
+    #[arg(long, value_name = "PROFILE", default_value = "modern", value_parser = value::profile)]
+    pub(crate) profile: Profile,
+}
+
+impl SenderArgs {
+    /// The three parts together.
+    pub(crate) fn combination(&self) -> anyhow::Result<Combination> {
+        let parts = (self.recovery.as_deref(), self.congestion.as_deref(), self.judge.as_deref());
+        Ok(Combination::from_parts(parts.0, parts.1, parts.2)?)
+    }
+}
+
+/// `airtcp serve`.
+#[derive(Args, Debug)]
+pub(crate) struct ServeArgs {
+    /// The TUN device; it is made if there is none of that name, and removed at the end
+    #[arg(long, value_name = "NAME", value_parser = value::tun)]
+    pub(crate) tun: String,
+    /// An address of this stack with its prefix length; once for each address
+    #[arg(long, value_name = "CIDR", required = true, value_parser = value::cidr)]
+    pub(crate) address: Vec<Cidr>,
+    #[command(flatten)]
+    pub(crate) sender: SenderArgs,
+    /// The largest IP packet in bytes [default: the device's]
+    #[arg(long, value_name = "BYTES", value_parser = value::mtu)]
+    pub(crate) mtu: Option<u16>,
+    /// At the end, print counters and connections as JSON on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// echo:PORT, sink:PORT (answers with the number of bytes, 8 bytes big-endian),
+    /// source:PORT or http:PORT:DIR (GET, HEAD and PUT)
+    #[arg(value_name = "SERVICE", required = true, value_parser = value::service)]
+    pub(crate) services: Vec<ServiceSpec>,
+}
+
+/// One service and its port.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct ServiceSpec {
+    /// Where it listens.
+    pub(crate) port: u16,
+    /// What it does.
+    pub(crate) kind: ServiceKind,
+}
+
+/// What a service does.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum ServiceKind {
+    /// Sends back what it reads.
+    Echo,
+    /// Reads to the end and answers with the number of bytes.
+    Sink,
+    /// Writes until the peer closes.
+    Source,
+    /// Files below a directory.
+    Http(PathBuf),
+}
+
+/// `airtcp names`.
+#[derive(Args, Debug)]
+pub(crate) struct NamesArgs {
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `airtcp demo`.
+#[derive(Args, Debug)]
+pub(crate) struct DemoArgs {
+    #[command(flatten)]
+    pub(crate) sender: SenderArgs,
+    /// How long the file is, in bytes or as 64MiB
+    #[arg(long, value_name = "BYTES", default_value = "64MiB", value_parser = value::size)]
+    pub(crate) size: ByteCount,
+    /// The results as JSON instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What was asked for on the command line.
+///
+/// # Errors
+/// The text to print and the exit code: help and version with code 0, a mistake as one line with
+/// code 2.
+pub(crate) fn parse(
+    arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+) -> Result<Cli, Refusal> {
+    let cli = Cli::try_parse_from(arguments).map_err(|error| Refusal::new(&error))?;
+    if let Command::Serve(serve) = &cli.command
+        && let Err(text) = serve.check()
+    {
+        return Err(Refusal { text: format!("error: {text}"), is_mistake: true });
+    }
+    Ok(cli)
+}
+
+impl ServeArgs {
+    /// What no value shows alone.
+    fn check(&self) -> Result<(), String> {
+        for (index, service) in self.services.iter().enumerate() {
+            if self.services[..index].iter().any(|other| other.port == service.port) {
+                return Err(format!(
+                    "port {} is given to two services: each needs a port of its own; for example \
+                     echo:7 sink:9",
+                    service.port
+                ));
+            }
+        }
+        // RFC 8200 section 5: IPv6 needs links of at least 1280 bytes.
+        let has_ipv6 = self.address.iter().any(|cidr| cidr.address().is_ipv6());
+        match self.mtu {
+            Some(mtu) if has_ipv6 && mtu < 1280 => Err(format!(
+                "--mtu {mtu} is too small for an IPv6 address, which needs 1280 or more; for \
+                 example --mtu 1500"
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Why there is nothing to run.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// What to print.
+    pub(crate) text: String,
+    /// Whether it goes to stderr and the exit code is 2; help was asked for otherwise.
+    pub(crate) is_mistake: bool,
+}
+
+impl Refusal {
+    fn new(error: &clap::Error) -> Self {
+        let text = error.to_string();
+        let is_mistake =
+            !matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+        let is_help = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+        if !is_mistake || is_help {
+            return Self { text: text.trim_end().to_owned(), is_mistake };
+        }
+        let mut line = String::new();
+        for part in text.lines().map(str::trim) {
+            if part.starts_with("Usage:") || part.starts_with("For more information") {
+                break;
+            }
+            if !part.is_empty() {
+                line.push_str(if line.is_empty() { "" } else { " " });
+                line.push_str(part);
+            }
+        }
+        // Our own parsers name an example themselves.
+        if error.kind() != ErrorKind::ValueValidation {
+            line.push_str(
+                "; for example: airtcp serve --tun tun0 --address 10.0.0.2/24 echo:7, or: airtcp \
+                 demo --size 64MiB",
+            );
+        }
+        Self { text: line, is_mistake }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(arguments: &str) -> String {
+        let refusal = parse(arguments.split(' ')).unwrap_err();
+        assert!(refusal.is_mistake);
+        assert_eq!(refusal.text.lines().count(), 1, "{}", refusal.text);
+        refusal.text
+    }
+
+    #[test]
+    fn a_bad_value_is_one_line_with_what_is_allowed_and_an_example() {
+        assert_eq!(
+            error("airtcp serve --tun t --address 10.0.0.2/24 --congestion vega echo:7"),
+            "error: invalid value 'vega' for '--congestion <NAME>': no congestion `vega`: use one \
+             of reno, cubic, fixed:N; for example --congestion cubic"
+        );
+        assert_eq!(
+            error("airtcp serve --tun t --address 10.0.0.2/24 echo:70000"),
+            "error: invalid value 'echo:70000' for '<SERVICE>...': the port is a number from 1 to \
+             65535; for example echo:7"
+        );
+        assert_eq!(
+            error("airtcp serve --tun t --address 10.0.0.2/24 --mtu 80 echo:7"),
+            "error: invalid value '80' for '--mtu <BYTES>': the MTU is 576 to 65535 bytes; for \
+             example --mtu 1500"
+        );
+        assert_eq!(
+            error("airtcp demo --size 64MB2"),
+            "error: invalid value '64MB2' for '--size <BYTES>': a size is 1 to 68719476736 bytes, \
+             alone or with KiB, MiB, GiB, kB, MB or GB; for example --size 64MiB"
+        );
+        assert_eq!(
+            error("airtcp demo --profile old"),
+            "error: invalid value 'old' for '--profile <PROFILE>': no profile `old`: use `modern` \
+             or `paper`; for example --profile modern"
+        );
+        assert_eq!(
+            error("airtcp serve --tun a-name-too-long-for-it --address 10.0.0.2/24 echo:7"),
+            "error: invalid value 'a-name-too-long-for-it' for '--tun <NAME>': a device's name has \
+             1 to 15 bytes without white space, `/`, `:` and `%`; for example --tun tun0"
+        );
+        let address = error("airtcp serve --tun t --address 10.0.0.2/33 echo:7");
+        assert!(address.starts_with(
+            "error: invalid value '10.0.0.2/33' for '--address <CIDR>': an address with its prefix \
+             length"
+        ));
+        assert!(address.ends_with("for example --address 10.0.0.2/24 or --address fd00::2/64"));
+    }
+
+    #[test]
+    fn what_is_missing_or_unknown_is_one_line_too() {
+        let missing = error("airtcp serve --address 10.0.0.2/24 echo:7");
+        assert!(missing.contains("--tun <NAME>"), "{missing}");
+        let unknown = error("airtcp serve --tun t --adress 10.0.0.2/24 echo:7");
+        assert!(unknown.contains("--adress"), "{unknown}");
+        let command = error("airtcp server");
+        assert!(command.contains("'server'") && command.contains("'serve'"), "{command}");
+    }
+
+    #[test]
+    fn values_that_do_not_fit_together_are_refused() {
+        assert!(
+            error("airtcp serve --tun t --address 10.0.0.2/24 echo:7 sink:7").contains("port 7")
+        );
+        assert!(
+            error("airtcp serve --tun t --address fd00::2/64 --mtu 600 echo:7").contains("1280")
+        );
+    }
+
+    #[test]
+    fn help_and_version_are_no_mistakes() {
+        for arguments in ["airtcp --version", "airtcp serve --help"] {
+            assert!(!parse(arguments.split(' ')).unwrap_err().is_mistake);
+        }
+        assert_eq!(
+            parse(["airtcp", "--version"]).unwrap_err().text,
+            concat!("airtcp ", env!("CARGO_PKG_VERSION"))
+        );
+    }
+
+    #[test]
+    fn a_whole_line_is_understood() {
+        let line = "airtcp serve --tun t --address 10.0.0.2/24 --address fd00::2/64 --recovery \
+                    newreno --congestion fixed:32 --profile paper --mtu 1400 --json echo:7 \
+                    http:80:/tmp";
+        let Command::Serve(serve) = parse(line.split_whitespace()).unwrap().command else {
+            panic!("that is serve");
+        };
+        assert_eq!(serve.sender.combination().unwrap().to_string(), "newreno/fixed:32");
+        assert_eq!(serve.sender.profile, Profile::paper());
+        assert_eq!((serve.address.len(), serve.mtu, serve.json), (2, Some(1400), true));
+        assert_eq!(serve.services[0], ServiceSpec { port: 7, kind: ServiceKind::Echo });
+        assert_eq!(serve.services[1].kind, ServiceKind::Http("/tmp".into()));
+    }
+}

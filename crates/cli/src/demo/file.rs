@@ -1,0 +1,147 @@
+//! The file that is sent, and the one that arrives. Neither has a name: nothing stays behind.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::FileExt;
+
+use airtcp_types::ByteCount;
+use airtcp_types::rng::Stream;
+use anyhow::Context;
+use sha2::{Digest, Sha256};
+
+/// The file's content, for every run the same.
+const SEED: u64 = 2;
+
+const CHUNK: usize = 1 << 20;
+
+/// A file of pseudo-random bytes.
+#[derive(Debug)]
+pub(super) struct Sample {
+    file: File,
+    size: ByteCount,
+    sha256: String,
+}
+
+impl Sample {
+    /// Makes one of `size` bytes in the directory for temporary files.
+    ///
+    /// # Errors
+    /// It cannot be written there.
+    pub(super) fn make(size: ByteCount) -> anyhow::Result<Self> {
+        let mut file = nameless()?;
+        let mut random = Stream::new(SEED, 0);
+        let mut hash = Sha256::new();
+        let mut chunk = vec![0; CHUNK];
+        let mut left = size.as_usize();
+        while left > 0 {
+            let length = left.min(CHUNK);
+            for word in chunk[..length].chunks_mut(8) {
+                word.copy_from_slice(&random.next_u64().to_le_bytes()[..word.len()]);
+            }
+            file.write_all(&chunk[..length]).context("writing the file to be sent")?;
+            hash.update(&chunk[..length]);
+            left -= length;
+        }
+        Ok(Self { file, size, sha256: hex(&hash.finalize()) })
+    }
+
+    /// How long it is.
+    pub(super) const fn size(&self) -> ByteCount {
+        self.size
+    }
+
+    /// Its digest, in hexadecimal digits.
+    pub(super) fn sha256(&self) -> &str {
+        &self.sha256
+    }
+
+    /// A reader from its beginning, which shares no position with others.
+    ///
+    /// # Errors
+    /// The process is out of descriptors.
+    pub(super) fn reader(&self) -> io::Result<Reader> {
+        Ok(Reader { file: self.file.try_clone()?, position: 0 })
+    }
+}
+
+/// Reads a [`Sample`].
+#[derive(Debug)]
+pub(super) struct Reader {
+    file: File,
+    position: u64,
+}
+
+impl Read for Reader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.file.read_at(buffer, self.position)?;
+        self.position += length as u64;
+        Ok(length)
+    }
+}
+
+/// A new file without a name.
+///
+/// # Errors
+/// There is no directory for temporary files, or no room in it.
+pub(super) fn nameless() -> anyhow::Result<File> {
+    tempfile::tempfile().with_context(|| {
+        format!(
+            "making a file in {} (choose another place by TMPDIR, for example TMPDIR=/var/tmp)",
+            std::env::temp_dir().display()
+        )
+    })
+}
+
+/// The length of `file` and its digest in hexadecimal digits.
+///
+/// # Errors
+/// It cannot be read.
+pub(super) fn digest(mut file: File) -> anyhow::Result<(u64, String)> {
+    file.rewind()?;
+    let mut hash = Sha256::new();
+    let mut chunk = vec![0; CHUNK];
+    let mut length = 0;
+    loop {
+        match file.read(&mut chunk).context("reading what arrived")? {
+            0 => return Ok((length, hex(&hash.finalize()))),
+            read => {
+                hash.update(&chunk[..read]);
+                length += read as u64;
+            }
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_has_the_digest_that_was_made() {
+        let sample = Sample::make(ByteCount(CHUNK as u64 + 13)).unwrap();
+        let mut copy = nameless().unwrap();
+        for _ in 0..2 {
+            copy.rewind().unwrap();
+            assert_eq!(
+                io::copy(&mut sample.reader().unwrap(), &mut copy).unwrap(),
+                sample.size().0
+            );
+        }
+        let (length, sha256) = digest(copy.try_clone().unwrap()).unwrap();
+        assert_eq!((length, sha256.as_str()), (sample.size().0, sample.sha256()));
+        copy.write_all_at(b"?", 17).unwrap();
+        assert_ne!(digest(copy).unwrap().1, sample.sha256());
+    }
+
+    #[test]
+    fn a_digest_is_what_sha256sum_prints() {
+        assert_eq!(
+            digest(nameless().unwrap()).unwrap().1,
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+        );
+    }
+}

@@ -1,0 +1,123 @@
+//! `airtcp demo`: a file crosses between the Linux kernel and this stack, each way, each version of
+//! IP, and is compared at the other end.
+//!
+//! Everything happens in a network namespace of its own, on a TUN device that is gone with this
+//! process. Where there is none to be had, two stacks talk over a device in memory.
+
+mod file;
+mod network;
+mod report;
+mod transfer;
+
+use std::time::Duration;
+
+use airtcp_types::{ByteCount, Rate};
+use anyhow::{Context, bail};
+use tokio::time::timeout;
+
+use crate::args::DemoArgs;
+use crate::output;
+use file::Sample;
+use network::Network;
+use report::{Report, Row};
+use transfer::Course;
+
+/// A transfer that takes longer than this, and than this rate would, has stalled.
+const LEAST_TIME: Duration = Duration::from_secs(20);
+const LEAST_BYTES_PER_SECOND: u64 = 1 << 20;
+
+/// Runs the transfers and prints the results.
+///
+/// # Errors
+/// A transfer broke, or what arrived is not what was sent.
+pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
+    // First of all: it fails once threads run.
+    let tun = airtcp_testbed::enter_user_namespace_if_needed()
+        .map_err(anyhow::Error::from)
+        .and_then(|()| network::Tun::new());
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let reason = match tun {
+        Ok(tun) => {
+            // The namespace ends here, outside of the runtime, which its thread must not block.
+            let (namespace, file) = tun.into_parts();
+            return runtime.block_on(async {
+                let network = Network::with_kernel(&namespace, file, &args.sender)?;
+                demonstrate(args, &network, None).await
+            });
+        }
+        Err(error) => output::explain(&error),
+    };
+    eprintln!("note: {reason}");
+    eprintln!("note: no kernel to talk to, so two airtcp stacks do, over a device in memory");
+    runtime.block_on(async {
+        let network = Network::in_memory(&args.sender)?;
+        demonstrate(args, &network, Some(reason)).await
+    })
+}
+
+async fn demonstrate(
+    args: &DemoArgs,
+    network: &Network<'_>,
+    reason: Option<String>,
+) -> anyhow::Result<()> {
+    let size = args.size;
+    eprintln!("making a file of {}", output::bytes(size.0));
+    let sample = tokio::task::spawn_blocking(move || Sample::make(size)).await??;
+    let mut report = Report::new(network, &sample, reason);
+    let courses = network.courses();
+    let mut broken = None;
+    for (index, course) in courses.iter().enumerate() {
+        let title = format!("[{}/{}] {course}", index + 1, courses.len());
+        match one(network, course, &sample, &title).await {
+            Ok(row) => report.rows.push(row),
+            Err(error) => {
+                broken = Some(error.context(course.to_string()));
+                break;
+            }
+        }
+    }
+    network.shutdown().await;
+    if args.json {
+        output::print_json(&report)?;
+    } else {
+        output::print(&report.to_string())?;
+    }
+    if let Some(error) = broken {
+        return Err(error);
+    }
+    let differing = report.rows.iter().filter(|row| !row.intact).count();
+    if differing > 0 {
+        bail!("{differing} of {} transfers did not arrive as they were sent", report.rows.len());
+    }
+    Ok(())
+}
+
+async fn one(
+    network: &Network<'_>,
+    course: &Course,
+    sample: &Sample,
+    title: &str,
+) -> anyhow::Result<Row> {
+    let patience = LEAST_TIME + Duration::from_secs(sample.size().0 / LEAST_BYTES_PER_SECOND);
+    let progress = report::Progress::start(title, sample.size());
+    let transfer = transfer::run(network, course, sample, progress.counter());
+    let done = timeout(patience, transfer)
+        .await
+        .with_context(|| format!("stalled: not done after {} s", patience.as_secs()))??;
+    drop(progress);
+    let transfer::Done { strategy, duration, retransmissions, rtt, received } = done;
+    let (length, sha256) = tokio::task::spawn_blocking(move || file::digest(received)).await??;
+    let intact = sha256 == sample.sha256() && ByteCount(length) == sample.size();
+    Ok(Row {
+        direction: course.direction().to_owned(),
+        ip: course.ip(),
+        strategy,
+        bytes: length,
+        seconds: duration.as_secs_f64(),
+        bits_per_second: Rate::from_bytes_over(ByteCount(length), duration).bits_per_sec(),
+        retransmissions,
+        rtt_ms: rtt.map(|rtt| rtt.as_secs_f64() * 1e3),
+        sha256,
+        intact,
+    })
+}

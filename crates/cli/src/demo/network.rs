@@ -1,0 +1,142 @@
+//! Two ends and what is between them.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use airtcp_device::{TunFile, memory};
+use airtcp_stack::Stack;
+use airtcp_stack::host::Cidr;
+use airtcp_testbed::Namespace;
+use anyhow::Context;
+
+use super::transfer::Course;
+use crate::args::SenderArgs;
+use crate::serve::host_config;
+
+const TUN: &str = "tun0";
+const MTU: u16 = 1500;
+
+/// The first end's addresses, and the second's.
+const FIRST: [&str; 2] = ["10.77.0.1/24", "fd77::1/64"];
+const SECOND: [&str; 2] = ["10.77.0.2/24", "fd77::2/64"];
+
+/// Packets under way in memory, each way.
+const CAPACITY: usize = 1024;
+
+/// A TUN device in a namespace of its own.
+pub(super) struct Tun {
+    namespace: Namespace,
+    file: TunFile,
+}
+
+impl Tun {
+    /// Makes both. The kernel has the first end's addresses.
+    ///
+    /// # Errors
+    /// This process may not, or the kernel has none: the text says what to type.
+    pub(super) fn new() -> anyhow::Result<Self> {
+        let namespace = Namespace::new()?;
+        let file = namespace.run(|| TunFile::open(TUN))?;
+        let mut addresses = Vec::new();
+        for address in FIRST {
+            addresses.push(address.parse()?);
+        }
+        namespace.configure(TUN, &addresses, Some(MTU.into()))?;
+        Ok(Self { namespace, file })
+    }
+
+    /// The namespace has to outlive the device.
+    pub(super) fn into_parts(self) -> (Namespace, TunFile) {
+        (self.namespace, self.file)
+    }
+}
+
+/// Two ends that reach each other.
+pub(super) struct Network<'a> {
+    /// The kernel, or a stack in its place.
+    pub(super) first: End<'a>,
+    /// Our stack.
+    pub(super) second: Stack,
+}
+
+/// Who the first end is.
+pub(super) enum End<'a> {
+    /// The kernel's TCP, in this namespace.
+    Kernel(&'a Namespace),
+    /// A stack like the second.
+    Stack(Stack),
+}
+
+impl<'a> Network<'a> {
+    /// The kernel and our stack, at the two sides of `file`.
+    ///
+    /// # Errors
+    /// The stack does not start.
+    pub(super) fn with_kernel(
+        namespace: &'a Namespace,
+        file: TunFile,
+        sender: &SenderArgs,
+    ) -> anyhow::Result<Self> {
+        let device = airtcp_device::Tun::new(file)?;
+        let second = Stack::new(device, host_config(cidrs(SECOND)?, sender)?)
+            .context("starting the stack")?;
+        Ok(Self { first: End::Kernel(namespace), second })
+    }
+
+    /// Two stacks, at the two ends of a device in memory.
+    ///
+    /// # Errors
+    /// They do not start.
+    pub(super) fn in_memory(sender: &SenderArgs) -> anyhow::Result<Self> {
+        let (left, right) = memory::pair(MTU.into(), CAPACITY);
+        let start = |device, addresses| {
+            let config = host_config(cidrs(addresses)?, sender)?;
+            Stack::new(device, config).context("starting a stack")
+        };
+        Ok(Self { first: End::Stack(start(left, FIRST)?), second: start(right, SECOND)? })
+    }
+
+    /// Whether the first end is the kernel.
+    pub(super) const fn has_kernel(&self) -> bool {
+        matches!(self.first, End::Kernel(_))
+    }
+
+    /// The ways that the file takes.
+    pub(super) fn courses(&self) -> Vec<Course> {
+        let mut courses = Vec::new();
+        for is_ipv6 in [false, true] {
+            for first_calls in [true, false] {
+                for first_sends in [first_calls, !first_calls] {
+                    let has_kernel = self.has_kernel();
+                    courses.push(Course { has_kernel, is_ipv6, first_calls, first_sends });
+                }
+            }
+        }
+        courses
+    }
+
+    /// The address of an end.
+    ///
+    /// # Errors
+    /// None: the addresses are constants.
+    pub(super) fn address(first: bool, is_ipv6: bool, port: u16) -> anyhow::Result<SocketAddr> {
+        let texts = if first { FIRST } else { SECOND };
+        let cidr: Cidr = texts[usize::from(is_ipv6)].parse()?;
+        let ip: IpAddr = cidr.address();
+        Ok(SocketAddr::new(ip, port))
+    }
+
+    /// Closes what is open.
+    pub(super) async fn shutdown(&self) {
+        const PATIENCE: Duration = Duration::from_secs(1);
+        if let End::Stack(stack) = &self.first {
+            tokio::join!(stack.shutdown_within(PATIENCE), self.second.shutdown_within(PATIENCE));
+        } else {
+            self.second.shutdown_within(PATIENCE).await;
+        }
+    }
+}
+
+fn cidrs(texts: [&str; 2]) -> anyhow::Result<Vec<Cidr>> {
+    texts.iter().map(|text| Ok(text.parse()?)).collect()
+}

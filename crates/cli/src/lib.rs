@@ -1,0 +1,65 @@
+//! The commands of `airtcp`: [`main`] reads the command line and runs one.
+//!
+//! `serve` puts services on a TUN device, `names` lists the strategies, `demo` sends a file both
+//! ways between the Linux kernel and this stack. Results go to stdout, everything else to stderr.
+//! The exit code is 0 when all went well, 2 for a mistake on the command line, 1 for what failed
+//! later; either way one line on stderr says what and what to do.
+//!
+//! ```no_run
+//! fn main() -> std::process::ExitCode {
+//!     airtcp_cli::main()
+//! }
+//! ```
+#![forbid(unsafe_code)]
+
+mod args;
+mod demo;
+mod names;
+mod output;
+mod serve;
+mod services;
+mod value;
+
+use std::process::ExitCode;
+
+use tracing_subscriber::EnvFilter;
+
+use crate::args::Command;
+
+/// Reads the command line, runs the command, and gives the exit code of the process.
+///
+/// Call it first thing in `main`, before any thread is started: `demo` may have to enter a user
+/// namespace.
+pub fn main() -> ExitCode {
+    let cli = match args::parse(std::env::args_os()) {
+        Ok(cli) => cli,
+        Err(refusal) if refusal.is_mistake => {
+            eprintln!("{}", refusal.text);
+            return ExitCode::from(2);
+        }
+        Err(refusal) => return finish(output::print(&refusal.text).map_err(Into::into)),
+    };
+    start_logging();
+    match cli.command {
+        Command::Serve(args) => finish(serve::run(args)),
+        Command::Names(args) => finish(names::run(&args)),
+        Command::Demo(args) => finish(demo::run(&args)),
+    }
+}
+
+fn start_logging() {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+    // It fails only where a logger is set already, and then that one is meant.
+    let _ =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+}
+
+fn finish(result: anyhow::Result<()>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {}", output::explain(&error));
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What the commands print.
+
+use std::io::{self, ErrorKind, Write};
+
+use serde::Serialize;
+
+/// Writes `text` and the end of the line to stdout. A reader that went away is no error: it has
+/// seen enough.
+///
+/// # Errors
+/// Those of writing.
+pub(crate) fn print(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    match writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        result => result,
+    }
+}
+
+/// Writes `value` as JSON to stdout.
+///
+/// # Errors
+/// Those of writing; `value` has no form in JSON.
+pub(crate) fn print_json(value: &impl Serialize) -> io::Result<()> {
+    print(&serde_json::to_string_pretty(value)?)
+}
+
+/// The text in one line.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// An error with its causes, in one line. A cause that is in the text already is not repeated.
+pub(crate) fn explain(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for cause in error.chain() {
+        let text = one_line(&cause.to_string());
+        if line.contains(&text) {
+            continue;
+        }
+        line.push_str(if line.is_empty() { "" } else { ": " });
+        line.push_str(&text);
+    }
+    line
+}
+
+/// Bytes as a person reads them: `64 MiB`, `1.5 MiB`, `12 B`.
+pub(crate) fn bytes(count: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    let mut value = count as f64;
+    let mut unit = "B";
+    for larger in UNITS {
+        if value < 1024.0 {
+            break;
+        }
+        value /= 1024.0;
+        unit = larger;
+    }
+    if value.fract() == 0.0 { format!("{value} {unit}") } else { format!("{value:.1} {unit}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_have_the_unit_that_fits() {
+        assert_eq!(bytes(0), "0 B");
+        assert_eq!(bytes(1023), "1023 B");
+        assert_eq!(bytes(64 << 20), "64 MiB");
+        assert_eq!(bytes(3 << 19), "1.5 MiB");
+    }
+
+    #[test]
+    fn an_error_stays_in_its_line_and_says_nothing_twice() {
+        let error = anyhow::anyhow!("no device").context("tun0:\n  no device").context("serving");
+        assert_eq!(explain(&error), "serving: tun0: no device");
+    }
+}

@@ -1,0 +1,104 @@
+//! GET and HEAD: a file, a part of it, a directory's index or its listing.
+
+use std::path::Path;
+
+use hyper::header::{
+    ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HeaderValue, IF_RANGE, LOCATION,
+    RANGE,
+};
+use hyper::{Request, Response, StatusCode};
+
+use super::body::Body;
+use super::{Files, Refusal, listing, path, range, text_response};
+
+/// The file or directory `below` the served one.
+///
+/// # Errors
+/// What is not there, may not be read, or is neither file nor directory.
+pub(super) async fn answer<B>(
+    files: &Files,
+    below: &Path,
+    request: &Request<B>,
+) -> Result<Response<Body>, Refusal> {
+    let mut found = files.find(below).await?;
+    let mut metadata = tokio::fs::metadata(&found).await?;
+    if metadata.is_dir() {
+        // The links of a listing are relative, and right only below a slash.
+        let target = request.uri().path();
+        if !target.ends_with('/') {
+            return redirect(below);
+        }
+        match files.find(&below.join("index.html")).await {
+            Ok(index) => {
+                metadata = tokio::fs::metadata(&index).await?;
+                found = index;
+            }
+            Err(refusal) if refusal.status == StatusCode::NOT_FOUND => {
+                let text = listing::page(&found, below).await?;
+                return Ok(text_response(StatusCode::OK, "text/html; charset=utf-8", text));
+            }
+            Err(refusal) => return Err(refusal),
+        }
+    }
+    // Opening a pipe would wait for a writer.
+    if !metadata.is_file() {
+        return Err(Refusal::new(StatusCode::FORBIDDEN, "that is no file"));
+    }
+    let file = tokio::fs::File::open(&found).await?;
+    let length = file.metadata().await?.len();
+    let header = request.headers().get(RANGE).and_then(|value| value.to_str().ok());
+    // Without validators here, no If-Range can hold (RFC 9110 section 13.1.5).
+    let header = header.filter(|_| !request.headers().contains_key(IF_RANGE));
+    let part = match header.map_or(Ok(None), |header| range::part(header, length)) {
+        Ok(part) => part,
+        Err(refusal) => {
+            let mut response = refusal.into_response();
+            let value = HeaderValue::try_from(format!("bytes */{length}"));
+            response.headers_mut().extend(value.ok().map(|value| (CONTENT_RANGE, value)));
+            return Ok(response);
+        }
+    };
+    let (start, count) = part.unwrap_or((0, length));
+    let mut response = Response::new(Body::from_file(file.into_std().await, start, count));
+    if part.is_some() {
+        *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+        let last = start + count - 1;
+        let value = HeaderValue::try_from(format!("bytes {start}-{last}/{length}"));
+        response.headers_mut().extend(value.ok().map(|value| (CONTENT_RANGE, value)));
+    }
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_LENGTH, HeaderValue::from(count));
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type(&found)));
+    headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    Ok(response)
+}
+
+fn redirect(below: &Path) -> Result<Response<Body>, Refusal> {
+    let mut target = String::new();
+    for part in below {
+        target.push('/');
+        target.push_str(&path::encode(part.as_encoded_bytes()));
+    }
+    target.push('/');
+    let value = HeaderValue::try_from(target)
+        .map_err(|_| Refusal::new(StatusCode::NOT_FOUND, "no such directory"))?;
+    let mut response = Refusal::new(StatusCode::MOVED_PERMANENTLY, "a directory ends with a slash")
+        .into_response();
+    response.headers_mut().insert(LOCATION, value);
+    Ok(response)
+}
+
+fn content_type(path: &Path) -> &'static str {
+    match path.extension().and_then(|extension| extension.to_str()).unwrap_or_default() {
+        "html" | "htm" => "text/html; charset=utf-8",
+        "txt" | "md" | "toml" | "rs" | "log" => "text/plain; charset=utf-8",
+        "css" => "text/css",
+        "js" => "text/javascript",
+        "json" => "application/json",
+        "svg" => "image/svg+xml",
+        "png" => "image/png",
+        "jpg" | "jpeg" => "image/jpeg",
+        "pdf" => "application/pdf",
+        _ => "application/octet-stream",
+    }
+}

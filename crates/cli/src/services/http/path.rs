@@ -1,0 +1,94 @@
+//! From the path of a request to a path below the directory, and back.
+
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use hyper::StatusCode;
+
+use super::Refusal;
+
+/// The file that the path of a request names, relative to the directory; never above it.
+///
+/// # Errors
+/// 400 for an escape that is none, and for names that no file has: `..`, `.`, with a slash or a
+/// zero byte inside.
+pub(super) fn resolve(path: &str) -> Result<PathBuf, Refusal> {
+    let mut below = PathBuf::new();
+    for part in path.split('/').filter(|part| !part.is_empty()) {
+        let name = decode(part).filter(|name| {
+            !matches!(name.as_slice(), b"." | b"..") && !name.contains(&b'/') && !name.contains(&0)
+        });
+        let name = name.ok_or_else(|| {
+            Refusal::new(StatusCode::BAD_REQUEST, format!("{part:?} is no name of a file here"))
+        })?;
+        below.push(OsString::from_vec(name));
+    }
+    Ok(below)
+}
+
+/// `name` as a part of a path in a request (RFC 3986 section 2.3: what need not be escaped).
+pub(super) fn encode(name: &[u8]) -> String {
+    let mut text = String::new();
+    for &byte in name {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            let _ = write!(text, "%{byte:02X}");
+        }
+    }
+    text
+}
+
+fn decode(part: &str) -> Option<Vec<u8>> {
+    let mut bytes = part.bytes();
+    let mut decoded = Vec::with_capacity(part.len());
+    while let Some(byte) = bytes.next() {
+        decoded.push(match byte {
+            b'%' => {
+                let mut digit = || char::from(bytes.next()?).to_digit(16);
+                u8::try_from(digit()? * 16 + digit()?).ok()?
+            }
+            byte => byte,
+        });
+    }
+    Some(decoded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_back_from_their_escapes() {
+        let name = "a b/ü%.txt".as_bytes();
+        assert_eq!(encode(name), "a%20b%2F%C3%BC%25.txt");
+        assert_eq!(decode(&encode(name)).as_deref(), Some(name));
+        assert_eq!(resolve("//a%20b///c/").unwrap(), PathBuf::from("a b/c"));
+        assert_eq!(resolve("/").unwrap(), PathBuf::new());
+    }
+
+    #[test]
+    fn nothing_leads_above_the_directory() {
+        for path in [
+            "/..",
+            "/../etc/passwd",
+            "/a/../../b",
+            "/%2e%2e/b",
+            "/.%2E",
+            "/a%2Fb",
+            "/..%2fb",
+            "/%00",
+            "/%",
+            "/%2",
+            "/%zz",
+            "/.",
+        ] {
+            let refusal = resolve(path).unwrap_err();
+            assert_eq!(refusal.status, StatusCode::BAD_REQUEST, "{path}");
+        }
+        // Two dots inside of a name are a name.
+        assert_eq!(resolve("/..a/b..").unwrap(), PathBuf::from("..a/b.."));
+    }
+}

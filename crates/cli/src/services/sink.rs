@@ -1,0 +1,45 @@
+//! Reads to the end of the stream and answers with the number of bytes.
+
+use std::io;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use super::CHUNK;
+
+/// Serves one connection: the count is 8 bytes, big-endian.
+///
+/// # Errors
+/// Those of the stream.
+pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S) -> io::Result<()> {
+    let mut buffer = vec![0; CHUNK];
+    let mut count: u64 = 0;
+    loop {
+        match stream.read(&mut buffer).await? {
+            0 => break,
+            length => count += length as u64,
+        }
+    }
+    stream.write_u64(count).await?;
+    stream.shutdown().await
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::duplex;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_answer_is_the_count_and_nothing_else() {
+        for count in [0, 1, 70_000] {
+            let (mut client, mut server) = duplex(4096);
+            let serving = tokio::spawn(async move { serve(&mut server).await });
+            client.write_all(&vec![7; count]).await.unwrap();
+            client.shutdown().await.unwrap();
+            let mut answer = Vec::new();
+            client.read_to_end(&mut answer).await.unwrap();
+            assert_eq!(answer, (count as u64).to_be_bytes());
+            serving.await.unwrap().unwrap();
+        }
+    }
+}

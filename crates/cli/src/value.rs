@@ -1,0 +1,169 @@
+//! Values on the command line. Each parser's error says what is allowed, and gives an example.
+
+use std::path::Path;
+
+use airtcp_recovery::{Combination, Profile};
+use airtcp_stack::host::Cidr;
+use airtcp_types::ByteCount;
+
+use crate::args::{ServiceKind, ServiceSpec};
+
+/// The most that `--size` takes.
+const LARGEST: ByteCount = ByteCount::from_mib(64 * 1024);
+
+/// `--recovery`.
+pub(crate) fn recovery(text: &str) -> Result<String, String> {
+    match Combination::from_parts(Some(text), None, None) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(error) => Err(format!("{error}; for example --recovery sack")),
+    }
+}
+
+/// `--congestion`.
+pub(crate) fn congestion(text: &str) -> Result<String, String> {
+    match Combination::from_parts(None, Some(text), None) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(error) => Err(format!("{error}; for example --congestion cubic")),
+    }
+}
+
+/// `--judge`.
+pub(crate) fn judge(text: &str) -> Result<String, String> {
+    match Combination::from_parts(None, None, Some(text)) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(error) => Err(match airtcp_recovery::registry::JUDGES.first() {
+            Some(first) => format!("{error}; for example --judge {}", first.name),
+            None => format!("{error}; leave --judge out"),
+        }),
+    }
+}
+
+/// `--profile`.
+pub(crate) fn profile(text: &str) -> Result<Profile, String> {
+    text.parse().map_err(|error| format!("{error}; for example --profile modern"))
+}
+
+/// `--tun`.
+pub(crate) fn tun(text: &str) -> Result<String, String> {
+    let forbidden = |c: char| c.is_whitespace() || "/:%".contains(c);
+    if !(1..=15).contains(&text.len()) || text.contains(forbidden) || [".", ".."].contains(&text) {
+        return Err(
+            "a device's name has 1 to 15 bytes without white space, `/`, `:` and `%`; for \
+                    example --tun tun0"
+                .into(),
+        );
+    }
+    Ok(text.to_owned())
+}
+
+/// `--address`.
+pub(crate) fn cidr(text: &str) -> Result<Cidr, String> {
+    const EXAMPLE: &str = "for example --address 10.0.0.2/24 or --address fd00::2/64";
+    const ALLOWED: &str =
+        "an address with its prefix length, up to /32 for IPv4 and /128 for IPv6, is allowed";
+    let cidr: Cidr = text.parse().map_err(|error| format!("{ALLOWED} ({error}); {EXAMPLE}"))?;
+    let address = cidr.address();
+    if address.is_unspecified() || address.is_multicast() || address.is_loopback() {
+        return Err(format!("an address that one host may have is allowed; {EXAMPLE}"));
+    }
+    Ok(cidr)
+}
+
+/// `--mtu`.
+pub(crate) fn mtu(text: &str) -> Result<u16, String> {
+    let mtu = text.parse().ok().filter(|mtu| *mtu >= 576);
+    mtu.ok_or_else(|| "the MTU is 576 to 65535 bytes; for example --mtu 1500".to_owned())
+}
+
+/// `SERVICE`.
+pub(crate) fn service(text: &str) -> Result<ServiceSpec, String> {
+    let (name, rest) = text.split_once(':').unwrap_or((text, ""));
+    let (port, directory) = match rest.split_once(':') {
+        Some((port, directory)) => (port, Some(directory)),
+        None => (rest, None),
+    };
+    let kind = match (name, directory) {
+        ("echo", None) => ServiceKind::Echo,
+        ("sink", None) => ServiceKind::Sink,
+        ("source", None) => ServiceKind::Source,
+        ("http", Some(directory)) => ServiceKind::Http(Path::new(directory).to_owned()),
+        ("http", None) => {
+            return Err("http takes a port and a directory; for example http:80:/srv/www".into());
+        }
+        _ => {
+            return Err("write echo:PORT, sink:PORT, source:PORT or http:PORT:DIR; for example \
+                        echo:7"
+                .into());
+        }
+    };
+    let port = port.parse().ok().filter(|port| *port > 0).ok_or_else(|| {
+        let rest = if name == "http" { ":/srv/www" } else { "" };
+        let usual = if name == "http" { 80 } else { 7 };
+        format!("the port is a number from 1 to 65535; for example {name}:{usual}{rest}")
+    })?;
+    match &kind {
+        ServiceKind::Http(directory) if !directory.is_dir() => Err(format!(
+            "`{}` is not a directory; make it first, or name one, for example http:{port}:/tmp",
+            directory.display()
+        )),
+        _ => Ok(ServiceSpec { port, kind }),
+    }
+}
+
+/// `--size`.
+pub(crate) fn size(text: &str) -> Result<ByteCount, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let factor: Option<u64> = match &text[digits..] {
+        "" | "B" => Some(1),
+        "KiB" => Some(1 << 10),
+        "MiB" => Some(1 << 20),
+        "GiB" => Some(1 << 30),
+        "kB" => Some(1_000),
+        "MB" => Some(1_000_000),
+        "GB" => Some(1_000_000_000),
+        _ => None,
+    };
+    let bytes = factor.zip(text[..digits].parse::<u64>().ok()).and_then(|(f, n)| n.checked_mul(f));
+    bytes.map(ByteCount).filter(|bytes| (ByteCount(1)..=LARGEST).contains(bytes)).ok_or_else(|| {
+        format!(
+            "a size is 1 to {LARGEST} bytes, alone or with KiB, MiB, GiB, kB, MB or GB; for \
+             example --size 64MiB"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_with_their_units() {
+        assert_eq!(size("64MiB"), Ok(ByteCount::from_mib(64)));
+        assert_eq!(size("3kB"), Ok(ByteCount(3_000)));
+        assert_eq!(size("1"), Ok(ByteCount(1)));
+        for bad in ["", "0", "MiB", "-1", "1.5MiB", "65GiB", "99999999999999999999", "1 MiB", "1é"]
+        {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn services_are_read_and_mistakes_named() {
+        assert_eq!(service("sink:9"), Ok(ServiceSpec { port: 9, kind: ServiceKind::Sink }));
+        let error = |text: &str| service(text).unwrap_err();
+        assert!(error("http:80").contains("http:80:/srv/www"));
+        assert!(error("http:80:/no/such/place").contains("`/no/such/place` is not a directory"));
+        assert!(error("http:0:/tmp").contains("for example http:80:/srv/www"));
+        assert!(error("discard:9").contains("echo:PORT, sink:PORT, source:PORT or http:PORT:DIR"));
+        assert!(error("echo:7:x").contains("for example echo:7"));
+        assert!(error("echo").contains("1 to 65535"));
+    }
+
+    #[test]
+    fn addresses_are_those_of_a_host() {
+        assert_eq!(cidr("fd00::2/64").unwrap().to_string(), "fd00::2/64");
+        for bad in ["0.0.0.0/0", "224.0.0.1/24", "127.0.0.1/8", "10.0.0/24", "10.0.0.1/-1"] {
+            assert!(cidr(bad).unwrap_err().contains("for example"), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! `airtcp`: see the crate `airtcp_cli`.
+
+fn main() -> std::process::ExitCode {
+    airtcp_cli::main()
+}

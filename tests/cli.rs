@@ -1,0 +1,141 @@
+//! The commands as a user types them: what they print, and the exit code.
+
+use std::error::Error;
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::process::{Command, Output, Stdio};
+
+use airtcp_testbed::{Namespace, or_skip, peer, requirements};
+use serde_json::Value;
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+fn airtcp(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_airtcp"));
+    command.args(arguments);
+    command
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn names_lists_every_kind() -> Outcome {
+    let output = airtcp(&["names", "--json"]).output()?;
+    assert!(output.status.success());
+    let names: Value = serde_json::from_slice(&output.stdout)?;
+    let of = |kind: &str| -> Vec<&str> {
+        let list = names[kind].as_array().expect("a list");
+        assert!(list.iter().all(|entry| entry["source"].is_string()), "{list:?}");
+        list.iter().filter_map(|entry| entry["name"].as_str()).collect()
+    };
+    assert!(["reno", "newreno", "sack"].iter().all(|name| of("recovery").contains(name)));
+    assert!(["reno", "cubic", "fixed"].iter().all(|name| of("congestion").contains(name)));
+    of("judge");
+    Ok(())
+}
+
+#[test]
+fn a_mistake_is_one_line_and_exit_code_two() -> Outcome {
+    let lines: [&[&str]; 5] = [
+        &["serve", "--tun", "tun0", "--address", "10.0.0.2/33", "echo:7"],
+        &["serve", "--tun", "tun0", "--address", "10.0.0.2/24", "echo:0"],
+        &["serve", "--tun", "tun0", "--address", "10.0.0.2/24"],
+        &["demo", "--size", "lots"],
+        &["demo", "--congestion", "fixed:0"],
+    ];
+    for line in lines {
+        let output = airtcp(line).output()?;
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{line:?}: {text}");
+        assert_eq!(text.lines().count(), 1, "{line:?}: {text}");
+        assert!(text.starts_with("error: "), "{text}");
+        assert!(text.contains("for example") || text.contains("as in"), "{text}");
+        assert!(output.stdout.is_empty());
+    }
+    Ok(())
+}
+
+#[test]
+fn the_demo_arrives_intact_with_the_kernel_as_its_peer() -> Outcome {
+    let Some(()) = or_skip(requirements()) else { return Ok(()) };
+    let output =
+        airtcp(&["demo", "--json", "--size", "300kB", "--recovery", "newreno"]).output()?;
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report: Value = serde_json::from_slice(&output.stdout)?;
+    assert_eq!(report["device"], "tun");
+    let transfers = report["transfers"].as_array().expect("a list");
+    assert_eq!(transfers.len(), 8);
+    for transfer in transfers {
+        assert_eq!(transfer["intact"], true, "{transfer}");
+        assert_eq!(transfer["bytes"], 300_000, "{transfer}");
+        assert_eq!(transfer["sha256"], report["sha256"], "{transfer}");
+    }
+    let ours = transfers.iter().filter(|transfer| transfer["strategy"] == "newreno/cubic");
+    assert_eq!(ours.count(), 4);
+    Ok(())
+}
+
+#[test]
+fn serve_answers_the_kernel_and_sums_up_at_the_end() -> Outcome {
+    const BYTES: u64 = 100_000;
+    let Some(()) = or_skip(requirements()) else { return Ok(()) };
+    let namespace = Namespace::new()?;
+    let mut command = airtcp(&[
+        "serve",
+        "--tun",
+        "tun0",
+        "--address",
+        "10.0.0.2/24",
+        "--address",
+        "fd00::2/64",
+        "--json",
+        "echo:7",
+        "sink:9",
+    ]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut serve = namespace.spawn_child(command)?;
+    let mut notes = BufReader::new(serve.stderr.take().expect("it is piped")).lines();
+    let mut note = String::new();
+    while note != "ready" {
+        note = notes.next().expect("it ended before it was ready")?;
+    }
+    // The link is down until here.
+    namespace.configure("tun0", &["10.0.0.1/24".parse()?, "fd00::1/64".parse()?], None)?;
+    for server in ["10.0.0.2:7", "[fd00::2]:7"] {
+        let server: SocketAddr = server.parse()?;
+        let echoed = namespace.block_on(async move {
+            peer::echo(peer::connect(server, None).await?, 1, BYTES).await
+        })?;
+        assert_eq!(echoed, BYTES);
+    }
+    let counted = namespace.block_on(async {
+        let server = SocketAddr::from(([10, 0, 0, 2], 9));
+        peer::upload(peer::connect(server, None).await?, 1, BYTES).await
+    })?;
+    assert_eq!(counted, BYTES);
+
+    let killed = Command::new("kill").args(["-INT", &serve.id().to_string()]).status()?;
+    assert!(killed.success());
+    let mut text = String::new();
+    serve.stdout.take().expect("it is piped").read_to_string(&mut text)?;
+    assert!(serve.wait()?.success());
+    let report: Value = serde_json::from_str(&text)?;
+    assert_eq!(report["connections_total"], 3);
+    assert_eq!(report["counters"]["TcpPassiveOpens"], 3);
+    let mut services: Vec<_> = report["connections"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|connection| {
+            assert_eq!(connection["info"]["bytes_received"], BYTES, "{connection}");
+            connection["service"].as_str().unwrap_or_default().to_owned()
+        })
+        .collect();
+    services.sort_unstable();
+    assert_eq!(services, ["echo", "echo", "sink"]);
+    // What it made is gone with it.
+    assert!(namespace.interfaces()?.iter().all(|interface| interface.name != "tun0"));
+    Ok(())
+}
