@@ -1,0 +1,59 @@
+//! A control of one's own: a segment more per round trip, a quarter less on a loss.
+use airtcp::recovery::{AckView, CongestionControl, ControlState, Notice, WireNeeds, registry};
+use airtcp::stack::{HostConfig, Stack, tcp::TcpConfig};
+use airtcp::types::{ByteCount, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+#[derive(Debug)]
+struct Gentle {
+    smss: ByteCount,
+    cwnd: ByteCount,
+}
+
+impl CongestionControl for Gentle {
+    fn on_ack(&mut self, ack: &AckView<'_>, _pipe: ByteCount) {
+        if ack.round_start && ack.cwnd_limited {
+            self.cwnd += self.smss;
+        }
+    }
+    fn on_notice(&mut self, _now: Instant, _pipe: ByteCount, notice: &Notice) {
+        match notice {
+            Notice::Reduce { .. } => self.cwnd = self.cwnd.scale(0.75).max(self.smss * 2),
+            Notice::Timeout { .. } => self.cwnd = self.smss,
+            _ => {}
+        }
+    }
+    fn window(&self) -> ByteCount {
+        self.cwnd
+    }
+    fn state(&self) -> ControlState {
+        ControlState { ssthresh: None, mode: "gentle" }
+    }
+}
+
+static GENTLE: registry::Entry<dyn CongestionControl> = registry::Entry {
+    name: "gentle",
+    parameter: "",
+    summary: "a segment more per round trip, a quarter less on a loss",
+    source: "this example",
+    needs: WireNeeds { sack: false, timestamps: false },
+    fallback: None,
+    make: |_, params| Ok(Box::new(Gentle { smss: params.smss, cwnd: params.initial_window })),
+};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let (left, right) = airtcp::device::memory::pair(1500, 256);
+    let server = Stack::new(left, HostConfig::new(["10.0.0.1/24".parse()?]))?;
+    let client = Stack::new(right, HostConfig::new(["10.0.0.2/24".parse()?]))?;
+    let (address, mut tcp) = ("10.0.0.1:7".parse()?, TcpConfig::default());
+    let gentle = airtcp::recovery::Choice::new(&GENTLE, None)?;
+    tcp.sender.combination = tcp.sender.combination.with_congestion(gentle);
+    let listener = server.listen(address, 1)?;
+    let mut stream = client.connect_with(address, tcp).await?;
+    let (mut accepted, _) = listener.accept().await?;
+    let mut received = vec![0; 1 << 20];
+    tokio::try_join!(stream.write_all(&[7; 1 << 20]), accepted.read_exact(&mut received))?;
+    println!("{} bytes by {}", received.len(), stream.info()?.combination);
+    Ok(())
+}

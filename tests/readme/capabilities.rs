@@ -1,0 +1,175 @@
+//! The README's table, row by row, asked of the code.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use airtcp::basestation::{Bridge, Side};
+use airtcp::device::{Device, Memory, Tun, memory};
+use airtcp::recovery::registry::{CONTROLS, DETECTIONS, JUDGES};
+use airtcp::recovery::{Profile, Ruling, When};
+use airtcp::stack::tcp::TcpConfig;
+use airtcp::stack::{Counters, TcpStream, UdpSocket};
+use airtcp::types::{Instant, Node, Packet};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::hosts;
+
+/// A row of the table.
+pub(crate) struct Row<'a> {
+    pub(crate) what: &'a str,
+    /// What stands between backticks in it.
+    pub(crate) names: Vec<&'a str>,
+    pub(crate) there: bool,
+}
+
+/// Whether the code has what the row names: all of it, or nothing.
+pub(crate) fn is_there(row: &Row<'_>) -> bool {
+    let among = |known: &[&str]| {
+        let there = row.names.iter().filter(|name| known.contains(name)).count();
+        assert!(there == 0 || there == row.names.len(), "{} is half there", row.what);
+        there > 0
+    };
+    match row.what {
+        what if what.starts_with("Loss detection `") => among(&detections()),
+        what if what.starts_with("Congestion control `") => among(&controls()),
+        what if what.starts_with("Judges `") => among(&judges()),
+        what if what.starts_with("Commands `") => {
+            let commands = commands();
+            assert_eq!(row.names, commands);
+            true
+        }
+        what if what.starts_with("Profiles `") => {
+            row.names.iter().all(|name| name.parse::<Profile>().is_ok())
+        }
+        "Judges: the seam, and the default ruling (a loss is congestion)" => {
+            (Ruling::CONGESTION.repair, Ruling::CONGESTION.reduce) == (When::Now, When::Now)
+        }
+        "Limited transmit, undo of a spurious reduction (Eifel, DSACK)" => {
+            Profile::modern().limited_transmit && Profile::modern().undo
+        }
+        "Tail loss probe, PRR, HyStart++, F-RTO, window validation" => {
+            code_has("crates", &["tlp", "taillossprobe", "prr", "hystart", "frto", "cwv"])
+        }
+        "IPv4 and IPv6, ICMP and ICMPv6 echo and unreachable, UDP" => {
+            hosts::answers_echo() && hosts::speaks_udp() && hosts::tells_of_closed_ports()
+        }
+        "IP fragments and reassembly, routing, multicast, neighbour discovery" => {
+            hosts::reassembles() || hosts::routes()
+        }
+        "TCP: active and passive open, data both ways, half-close, reset" => {
+            hosts::half_closes() && hosts::resets()
+        }
+        "TCP options: MSS, window scaling, timestamps with PAWS, SACK with DSACK" => {
+            let syn = hosts::syn().options;
+            let offered = [syn.mss.is_some(), syn.window_scale.is_some(), syn.sack_permitted];
+            offered == [true; 3]
+                && syn.timestamps.is_some()
+                && counts(&["TcpExtPAWSEstab", "TcpExtTCPDSACKOldSent"])
+        }
+        "TCP: delayed ACKs with quick ACKs, Nagle, zero-window probes" => {
+            let config = TcpConfig::default();
+            config.delayed_acks
+                && !config.nodelay
+                && counts(&["TcpExtDelayedACKs", "TcpExtTCPWinProbe"])
+        }
+        "TCP: path MTU discovery" => hosts::obeys_too_big(),
+        "TCP: SYN cookies" => hosts::answers_every_syn(),
+        "TCP: Fast Open, ECN, keep-alive of our own, urgent data" => {
+            let syn = hosts::syn();
+            syn.ecn_flags || syn.options.unknown > 0 || counts(&["TcpExtTCPKeepAlive"])
+        }
+        "TCP: HACK options, transmission numbers on the wire" => {
+            code_has("crates", &["hack", "exid", "txnoecho"]) || hosts::syn().options.unknown > 0
+        }
+        "Sockets for tokio: TCP and UDP" => {
+            fn is_stream<T: AsyncRead + AsyncWrite>() {}
+            is_stream::<TcpStream>();
+            size_of::<UdpSocket>() > 0
+        }
+        "Devices: TUN, a pair in memory" => {
+            fn is_device<D: Device>() {}
+            is_device::<Tun>();
+            is_device::<Memory>();
+            true
+        }
+        "Devices: offload of checksums and segmentation" => {
+            let able = memory::pair(1500, 1).0.capabilities();
+            able.checksum_offload
+                || able.segmentation_offload
+                || code_has("crates/device", &["vnet", "virtio", "gso", "tso"])
+        }
+        "Base station: forwarding between two TUN devices" => {
+            let (mut bridge, packet) = (Bridge::new(1), Packet::new(vec![0x45; 20]));
+            bridge.handle_packet(Instant::ZERO, Side::Wired.port(), packet.clone());
+            bridge.poll_transmit(Instant::ZERO) == Some((Side::Wireless.port(), packet))
+        }
+        "Base station: ARQ, marking, shaping, anything that looks at a flow" => {
+            code_has("crates/basestation", &["arq", "ecn", "shaper", "flowid"])
+        }
+        "RRTP" => has_crate(&["rrtp"]),
+        "Simulator, link emulator, conformance tests from outside" => {
+            has_crate(&["sim", "link", "packetdrill"])
+        }
+        what => panic!("no check for the row `{what}`: add one here"),
+    }
+}
+
+pub(crate) fn detections() -> Vec<&'static str> {
+    DETECTIONS.iter().map(|entry| entry.name).collect()
+}
+
+pub(crate) fn controls() -> Vec<&'static str> {
+    CONTROLS.iter().map(|entry| entry.name).collect()
+}
+
+pub(crate) fn judges() -> Vec<&'static str> {
+    JUDGES.iter().map(|entry| entry.name).collect()
+}
+
+/// The commands that `airtcp help` lists, without `help` itself.
+fn commands() -> Vec<String> {
+    let help = Command::new(env!("CARGO_BIN_EXE_airtcp")).arg("help").output().unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    help.lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .map_while(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .map(str::to_owned)
+        .collect()
+}
+
+fn counts(names: &[&str]) -> bool {
+    let known: BTreeSet<_> = Counters::default().iter().map(|(name, _)| name).collect();
+    names.iter().all(|name| known.contains(name))
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn has_crate(names: &[&str]) -> bool {
+    names.iter().any(|name| root().join("crates").join(name).exists())
+}
+
+/// Whether any of these words is an identifier, or a part of one, in the code below a directory.
+/// Comments do not count: they may say what is not there.
+fn code_has(directory: &str, words: &[&str]) -> bool {
+    let mut left: Vec<PathBuf> = vec![root().join(directory)];
+    while let Some(path) = left.pop() {
+        if path.is_dir() {
+            left.extend(fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(path).unwrap().to_lowercase();
+            let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
+            for word in code.flat_map(|code| code.split(|c: char| !c.is_ascii_alphanumeric())) {
+                if words.contains(&word) {
+                    return true;
+                }
+            }
+        }
+    }
+    false
+}

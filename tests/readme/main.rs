@@ -1,0 +1,122 @@
+//! What the README and the pages say is what the code does.
+
+mod capabilities;
+mod hosts;
+
+use std::fs;
+use std::path::Path;
+
+use airtcp::recovery::Combination;
+use capabilities::{Row, is_there};
+
+fn page(name: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap()
+}
+
+/// What stands between backticks, line by line.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().flat_map(|line| line.split('`').skip(1).step_by(2))
+}
+
+fn table(readme: &str) -> Vec<Row<'_>> {
+    let lines = readme.lines().skip_while(|line| *line != "| What | There |").skip(2);
+    lines
+        .take_while(|line| line.starts_with('|'))
+        .map(|line| {
+            let cells: Vec<_> = line.split('|').map(str::trim).collect();
+            let ["", what, there, ""] = cells[..] else { panic!("not two cells: {line}") };
+            let there = match there {
+                "yes" => true,
+                "no" => false,
+                other => panic!("neither yes nor no but `{other}`: {line}"),
+            };
+            Row { what, names: quoted(what).collect(), there }
+        })
+        .collect()
+}
+
+#[test]
+fn every_row_of_the_table_is_what_the_code_says() {
+    let readme = page("README.md");
+    let rows = table(&readme);
+    assert!(rows.len() > 20, "the table is gone");
+    for row in &rows {
+        assert_eq!(is_there(row), row.there, "{}", row.what);
+    }
+    assert!(readme.contains(&format!("`{}`", Combination::default())));
+}
+
+#[test]
+fn the_table_lists_every_strategy_there_is() {
+    let readme = page("README.md");
+    let rows = table(&readme);
+    let listed = |kind: &str| -> Vec<_> {
+        let rows = rows.iter().filter(|row| row.there && row.what.starts_with(kind));
+        rows.flat_map(|row| row.names.iter().copied()).collect()
+    };
+    assert_eq!(listed("Loss detection"), capabilities::detections());
+    assert_eq!(listed("Congestion control"), capabilities::controls());
+    assert_eq!(listed("Judges `"), capabilities::judges());
+}
+
+#[test]
+fn the_commands_to_copy_are_the_two_that_are_announced() {
+    let readme = page("README.md");
+    let commands: Vec<_> = readme
+        .lines()
+        .map(|line| line.trim_start().trim_start_matches("$ "))
+        .filter(|line| line.starts_with("cargo "))
+        .collect();
+    assert_eq!(commands, ["cargo run --release -- demo", "cargo test --workspace"]);
+    let manifest = page("Cargo.toml");
+    let version = manifest.lines().find_map(|line| line.strip_prefix("rust-version = "));
+    let version = version.unwrap().trim_matches('"');
+    assert!(readme.contains(&format!("Rust {version}")), "{version}");
+}
+
+#[test]
+fn every_file_that_is_named_is_there() {
+    for name in [
+        "README.md",
+        "docs/architecture.md",
+        "docs/deviations.md",
+        "docs/write-your-own-strategy.md",
+    ] {
+        let text = page(name);
+        let files = quoted(&text)
+            .filter(|quote| quote.contains('/') && !quote.contains(' '))
+            .filter(|quote| [".md", ".rs", "/run", "/"].iter().any(|end| quote.ends_with(end)));
+        for file in files {
+            let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+            assert!(root.join(file).exists(), "{name} names {file}");
+        }
+    }
+    for file in ["LICENSE-MIT", "LICENSE-APACHE", "CHANGELOG.md"] {
+        assert!(!page(file).is_empty());
+    }
+}
+
+#[test]
+fn the_crates_of_the_architecture_page_are_the_crates() {
+    let text = page("docs/architecture.md");
+    let mut named: Vec<_> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("      "))
+        .filter_map(|line| line.split_once("/ ").map(|(name, _)| name))
+        .collect();
+    let crates = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("crates")).unwrap();
+    let mut crates: Vec<_> =
+        crates.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    named.sort_unstable();
+    crates.sort_unstable();
+    assert_eq!(named, crates);
+}
+
+#[test]
+fn the_worked_example_is_the_one_that_is_compiled_and_is_short() {
+    let text = page("docs/write-your-own-strategy.md");
+    let (_, rest) = text.split_once("```rust\n").unwrap();
+    let (example, _) = rest.split_once("```\n").unwrap();
+    assert_eq!(example, page("examples/own_strategy.rs"));
+    assert!(example.lines().count() < 60);
+}
