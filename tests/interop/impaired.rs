@@ -1,0 +1,153 @@
+//! A device that loses, doubles and reorders packets, seeded.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use airtcp::device::{Capabilities, Counters, Device};
+use airtcp::types::Packet;
+use airtcp::types::rng::Stream;
+
+/// Shares of packets, in both directions alike.
+#[derive(Clone, Copy, Debug)]
+pub struct Impairment {
+    pub loss: f64,
+    pub duplicate: f64,
+    /// Held back until three later packets have passed.
+    pub reorder: f64,
+    pub seed: u64,
+}
+
+/// What was done, for the test to look at.
+#[derive(Default)]
+pub struct Harm {
+    lost: AtomicU64,
+    duplicated: AtomicU64,
+    overtaken: AtomicU64,
+}
+
+pub struct HarmDone {
+    pub lost: u64,
+    pub duplicated: u64,
+    pub overtaken: u64,
+}
+
+impl Harm {
+    pub fn done(&self) -> HarmDone {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        HarmDone {
+            lost: load(&self.lost),
+            duplicated: load(&self.duplicated),
+            overtaken: load(&self.overtaken),
+        }
+    }
+}
+
+/// One direction.
+struct Way {
+    impairment: Impairment,
+    stream: Stream,
+    /// A packet that is held back, and how many still have to overtake it.
+    held: Option<(Packet, u8)>,
+    harm: Arc<Harm>,
+}
+
+impl Way {
+    fn pass(&mut self, packet: Packet, mut out: impl FnMut(Packet)) {
+        let Impairment { loss, duplicate, reorder, .. } = self.impairment;
+        if self.stream.chance(loss) {
+            self.harm.lost.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        if self.held.is_none() && self.stream.chance(reorder) {
+            self.held = Some((packet, 3));
+            return;
+        }
+        if self.stream.chance(duplicate) {
+            self.harm.duplicated.fetch_add(1, Ordering::Relaxed);
+            out(packet.clone());
+        }
+        out(packet);
+        if let Some((held, left)) = self.held.take() {
+            if left > 1 {
+                self.held = Some((held, left - 1));
+            } else {
+                self.harm.overtaken.fetch_add(1, Ordering::Relaxed);
+                out(held);
+            }
+        }
+    }
+}
+
+/// Any device, impaired.
+pub struct Impaired<D> {
+    device: D,
+    inward: Way,
+    outward: Way,
+    received: Vec<Packet>,
+    /// Impaired and not yet taken by the device.
+    outbox: VecDeque<Packet>,
+}
+
+impl<D: Device> Impaired<D> {
+    pub fn new(device: D, impairment: Impairment, harm: Arc<Harm>) -> Self {
+        let way = |cause| Way {
+            impairment,
+            stream: Stream::new(impairment.seed, cause),
+            held: None,
+            harm: Arc::clone(&harm),
+        };
+        Self {
+            device,
+            inward: way(0),
+            outward: way(1),
+            received: Vec::new(),
+            outbox: VecDeque::new(),
+        }
+    }
+}
+
+impl<D: Device> Device for Impaired<D> {
+    fn name(&self) -> &str {
+        self.device.name()
+    }
+
+    fn mtu(&self) -> usize {
+        self.device.mtu()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.device.capabilities()
+    }
+
+    fn counters(&self) -> Counters {
+        self.device.counters()
+    }
+
+    async fn readable(&self) -> io::Result<()> {
+        self.device.readable().await
+    }
+
+    async fn writable(&self) -> io::Result<()> {
+        self.device.writable().await
+    }
+
+    fn try_recv(&mut self, into: &mut Vec<Packet>, max: usize) -> io::Result<usize> {
+        let before = into.len();
+        self.device.try_recv(&mut self.received, max)?;
+        for packet in self.received.drain(..) {
+            self.inward.pass(packet, |packet| into.push(packet));
+        }
+        Ok(into.len() - before)
+    }
+
+    fn try_send(&mut self, packets: &mut VecDeque<Packet>) -> usize {
+        let taken = packets.len();
+        for packet in packets.drain(..) {
+            self.outward.pass(packet, |packet| self.outbox.push_back(packet));
+        }
+        self.device.try_send(&mut self.outbox);
+        taken
+    }
+}
