@@ -282,7 +282,7 @@ impl Board {
                 self.set_state(old_tx, TxState::Superseded);
             }
         } else {
-            self.trim(old_tx, range.end);
+            self.trim_chain(old_tx, range.end);
             let rest = SeqRange::new(range.end, segment.range.end);
             self.segments.insert(index + 1, Segment { range: rest, latest: old_tx });
         }
@@ -335,7 +335,7 @@ impl Board {
     /// out. If the receiver has SACKed the very first byte it has reneged, and nothing it SACKed
     /// counts any longer (RFC 2018 section 8).
     pub(crate) fn mark_all_lost(&mut self) {
-        let reneged = self.first().is_some_and(|first| first.state == TxState::Sacked);
+        let reneged = self.sacked.range_at(self.snd_una).is_some();
         if reneged {
             self.sacked.clear();
         }
@@ -379,6 +379,8 @@ impl Board {
             }
         }
         self.sacked.remove_below(ack);
+        // An ACK that ends inside a segment may leave of it only what was SACKed before.
+        self.settle_if_sacked(0, delivered);
         while self.transmissions.front().is_some_and(|t| t.range.is_empty()) {
             self.transmissions.pop_front();
             self.base.0 += 1;
@@ -394,16 +396,21 @@ impl Board {
         for part in fresh {
             // A part may complete a segment that starts below it or ends above it.
             let from = self.index_of(part.start).unwrap_or(self.segments.len());
+            let starts_in = |segment: &Segment| segment.range.start < part.end;
             for index in from..self.segments.len() {
-                let Some(&segment) = self.segments.get(index) else { break };
-                if segment.range.start >= part.end {
+                if !self.segments.get(index).is_some_and(starts_in) {
                     break;
                 }
-                if self.sacked.covers(segment.range) {
-                    self.report(segment.latest, segment.range, false, delivered);
-                    self.settle_sacked(segment.latest);
-                }
+                self.settle_if_sacked(index, delivered);
             }
+        }
+    }
+
+    fn settle_if_sacked(&mut self, index: usize, delivered: &mut Vec<Delivered>) {
+        let covered = |segment: &&Segment| self.sacked.covers(segment.range);
+        if let Some(&segment) = self.segments.get(index).filter(covered) {
+            self.report(segment.latest, segment.range, false, delivered);
+            self.settle_sacked(segment.latest);
         }
     }
 

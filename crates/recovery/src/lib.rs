@@ -49,6 +49,8 @@ pub mod registry;
 mod rtt;
 mod sender;
 mod stats;
+#[cfg(test)]
+mod testkit;
 mod view;
 
 pub use board::{Board, Delivered, Transmission, TxState};

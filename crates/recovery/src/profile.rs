@@ -21,6 +21,9 @@ pub struct Profile {
     pub limited_transmit: bool,
     /// Whether a reduction found spurious is taken back (RFC 4015; detected by RFC 3522 and DSACK).
     pub undo: bool,
+    /// Whether cwnd falls to the initial window after a time-out's worth of silence (RFC 5681
+    /// section 4.1).
+    pub idle_restart: bool,
     /// How the retransmission time-out is computed.
     pub rto: RtoForm,
     /// Whether the receiver delays ACKs (RFC 5681 section 4.2); without, every segment is
@@ -37,6 +40,7 @@ impl Profile {
             byte_counting_limit: 8,
             limited_transmit: true,
             undo: true,
+            idle_restart: true,
             rto: RtoForm::LINUX,
             delayed_acks: true,
         }
@@ -51,6 +55,7 @@ impl Profile {
             byte_counting_limit: 2,
             limited_transmit: true,
             undo: false,
+            idle_restart: false,
             rto: RtoForm::Rfc { floor: Duration::from_millis(200) },
             delayed_acks: false,
         }

@@ -135,3 +135,58 @@ pub static JUDGES: &[Entry<dyn LossJudge>] = &[];
 fn no_parameter(parameter: Option<&str>) -> Result<(), String> {
     parameter.map_or(Ok(()), |_| Err("it takes no parameter".to_owned()))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::Combination;
+
+    /// Name and parameter of each entry, after a look at what a listing shows of it.
+    fn listed<T: ?Sized>(entries: &[Entry<T>]) -> Vec<(&'static str, &'static str)> {
+        let names: BTreeSet<_> = entries.iter().map(|entry| entry.name).collect();
+        assert_eq!(names.len(), entries.len(), "no name twice");
+        for entry in entries {
+            let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+            assert!(!entry.name.is_empty() && entry.name.chars().all(plain), "{entry:?}");
+            assert!(!entry.summary.is_empty() && !entry.summary.contains('\n'), "{entry:?}");
+            assert!(!entry.source.is_empty(), "{entry:?}");
+            let fallback = entry.fallback.is_none_or(|name| names.contains(name));
+            assert!(fallback, "{entry:?} falls back on nothing");
+            assert!(entry.needs == NOTHING || entry.fallback.is_some(), "{entry:?}");
+        }
+        entries.iter().map(|entry| (entry.name, entry.parameter)).collect()
+    }
+
+    /// What a user would type for an entry.
+    fn typed((name, parameter): (&str, &str)) -> String {
+        if parameter == ":N" { format!("{name}:7") } else { name.to_owned() }
+    }
+
+    #[test]
+    fn what_is_listed_can_be_typed_and_nothing_else() {
+        for detection in listed(DETECTIONS).into_iter().map(typed) {
+            for control in listed(CONTROLS).into_iter().map(typed) {
+                let text = format!("{detection}/{control}");
+                assert_eq!(text.parse::<Combination>().unwrap().to_string(), text);
+            }
+        }
+        for judge in listed(JUDGES).into_iter().map(typed) {
+            assert!(format!("sack/cubic/{judge}").parse::<Combination>().is_ok(), "{judge}");
+        }
+        let Err(error) = "sack/nothing".parse::<Combination>() else { panic!("it parses") };
+        for (name, parameter) in listed(CONTROLS) {
+            assert!(error.to_string().contains(&format!("{name}{parameter}")), "{error}");
+        }
+    }
+
+    #[test]
+    fn parameters_that_are_listed_are_taken() {
+        for (name, parameter) in listed(DETECTIONS) {
+            let with = format!("{name}{}/reno", parameter.trim_matches(['[', ']']));
+            assert!(with.parse::<Combination>().is_ok(), "{with}");
+            assert!(format!("{name}:nonsense/reno").parse::<Combination>().is_err(), "{name}");
+        }
+    }
+}

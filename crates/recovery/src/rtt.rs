@@ -73,13 +73,12 @@ impl RttEstimator {
         self.backoff = self.backoff.saturating_add(1);
     }
 
-    /// Ends the back-off without a sample: the peer acknowledged new data, which Karn's rule lets
-    /// count as a sign of life but not as a measure.
+    /// Ends the back-off without a sample: the time-out was spurious.
     pub fn end_backoff(&mut self) {
         self.backoff = 0;
     }
 
-    /// How often the time-out has doubled since the last sign of life.
+    /// How often the time-out has doubled since the last sample.
     pub const fn backoff(&self) -> u32 {
         self.backoff
     }

@@ -36,7 +36,8 @@ pub struct Cubic {
     cwnd_prior: f64,
     stage: Option<Stage>,
     last_ack: Option<Instant>,
-    before_reduction: Option<(f64, Option<Stage>)>,
+    /// W_max, cwnd_prior and the stage before the last reduction.
+    before_reduction: Option<(f64, f64, Option<Stage>)>,
 }
 
 impl Cubic {
@@ -93,7 +94,7 @@ impl Cubic {
     fn reduced(&mut self, flight_size: ByteCount) -> ByteCount {
         let used = self.windows.used(flight_size);
         let cwnd = self.segments(used);
-        self.before_reduction = Some((self.w_max, self.stage.take()));
+        self.before_reduction = Some((self.w_max, self.cwnd_prior, self.stage.take()));
         self.cwnd_prior = cwnd;
         self.w_max = if cwnd < self.w_max { cwnd * (1.0 + BETA) / 2.0 } else { cwnd };
         used.scale(BETA)
@@ -102,6 +103,9 @@ impl Cubic {
 
 impl CongestionControl for Cubic {
     fn on_ack(&mut self, ack: &AckView<'_>, _: ByteCount) {
+        if ack.acked == ByteCount::ZERO {
+            return;
+        }
         let idle_since = self.last_ack.replace(ack.now);
         if !Windows::may_grow(ack) {
             // Section 5.8: time in which the window was not the limit does not count.
@@ -119,7 +123,7 @@ impl CongestionControl for Cubic {
         }
     }
 
-    fn on_notice(&mut self, _: Instant, _: ByteCount, notice: &Notice) {
+    fn on_notice(&mut self, now: Instant, _: ByteCount, notice: &Notice) {
         match *notice {
             Notice::Reduce { flight_size, .. } => {
                 let ssthresh = self.reduced(flight_size);
@@ -127,13 +131,28 @@ impl CongestionControl for Cubic {
             }
             Notice::Timeout { flight_size, first } => {
                 let ssthresh = if first { self.reduced(flight_size) } else { self.windows.cwnd };
-                self.stage = None;
+                // Section 4.8: the stage that follows begins at its plateau, with K = 0.
+                (self.w_max, self.stage) = (0.0, None);
                 self.windows.collapse(first, ssthresh);
             }
             Notice::Undo => {
                 self.windows.undo();
-                if let Some((w_max, stage)) = self.before_reduction.take() {
-                    (self.w_max, self.stage) = (w_max, stage);
+                // Section 4.9.
+                if let Some(before) = self.before_reduction.take() {
+                    (self.w_max, self.cwnd_prior, self.stage) = before;
+                }
+            }
+            Notice::Idle { time, restart } => {
+                if let Some(stage) = &mut self.stage {
+                    // Section 5.8: idle time does not count.
+                    stage.start += time;
+                }
+                // The time is counted: the next ACK is not to count it again.
+                self.last_ack = Some(now);
+                if restart {
+                    // Slow start from the restart window, then a new stage.
+                    self.stage = None;
+                    self.windows.restart();
                 }
             }
             Notice::Lost { .. } | Notice::EpisodeOver => {}
@@ -148,3 +167,7 @@ impl CongestionControl for Cubic {
         self.windows.state()
     }
 }
+
+#[cfg(test)]
+#[path = "cubic_tests.rs"]
+mod tests;

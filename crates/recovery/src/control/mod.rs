@@ -5,6 +5,7 @@ mod fixed;
 mod reno;
 
 use std::fmt::Debug;
+use std::time::Duration;
 
 use airtcp_types::{ByteCount, Instant, Rate};
 
@@ -54,6 +55,13 @@ pub enum Notice {
     },
     /// The episode is over.
     EpisodeOver,
+    /// Nothing was outstanding for a while, and new data is about to leave.
+    Idle {
+        /// For how long.
+        time: Duration,
+        /// Whether cwnd is to fall to the restart window, min(IW, cwnd) (RFC 5681 section 4.1).
+        restart: bool,
+    },
     /// The last reduction was spurious: take it back.
     Undo,
 }

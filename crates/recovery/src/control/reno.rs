@@ -65,9 +65,16 @@ impl Windows {
         }
     }
 
+    /// RFC 5681 section 4.1.
+    pub(super) fn restart(&mut self) {
+        self.cwnd = self.cwnd.min(self.params.initial_window.max(self.params.smss));
+    }
+
     /// Whether an ACK lets the window grow at all.
     pub(super) fn may_grow(ack: &AckView<'_>) -> bool {
-        ack.cwnd_limited && ack.phase != Phase::Recovery && ack.delivered > ByteCount::ZERO
+        // RFC 5681 section 3.1 grows on ACKs of new data, and RFC 3042 section 2 leaves cwnd alone on
+        // duplicate ACKs: a SACK block alone does not count.
+        ack.cwnd_limited && ack.phase != Phase::Recovery && ack.acked > ByteCount::ZERO
     }
 
     pub(super) fn state(&self) -> ControlState {
@@ -104,7 +111,8 @@ impl CongestionControl for Reno {
             // RFC 5681 section 3.1: one SMSS for each window of bytes that arrived.
             self.counted += arrived;
             if self.counted >= self.windows.cwnd {
-                self.counted -= self.windows.cwnd;
+                // One SMSS per ACK at most: what is left over is not saved up beyond a window.
+                self.counted = (self.counted - self.windows.cwnd).min(self.windows.cwnd);
                 self.windows.cwnd += self.windows.params.smss;
             }
         }
@@ -121,7 +129,11 @@ impl CongestionControl for Reno {
                 self.windows.collapse(first, self.windows.used(flight_size).half());
             }
             Notice::Undo => self.windows.undo(),
-            Notice::Lost { .. } | Notice::EpisodeOver => {}
+            Notice::Idle { restart: true, .. } => {
+                self.counted = ByteCount::ZERO;
+                self.windows.restart();
+            }
+            Notice::Lost { .. } | Notice::EpisodeOver | Notice::Idle { .. } => {}
         }
     }
 
@@ -133,3 +145,7 @@ impl CongestionControl for Reno {
         self.windows.state()
     }
 }
+
+#[cfg(test)]
+#[path = "reno_tests.rs"]
+mod tests;

@@ -126,6 +126,10 @@ pub trait LossDetection: Debug + Send {
     /// The retransmission timer ran out; everything in flight has been marked lost.
     fn on_timeout(&mut self, view: &View<'_>);
 
+    /// The last reduction or time-out was spurious, and is taken back: what was judged lost and not
+    /// yet sent again is in flight, and no recovery goes on.
+    fn on_undo(&mut self, view: &View<'_>);
+
     /// Bytes held to be in the network. Credit for duplicate ACKs is counted here: each tells of a
     /// segment that left, and none is ever added to cwnd.
     fn pipe(&self, board: &Board) -> ByteCount {

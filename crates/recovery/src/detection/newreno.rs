@@ -56,13 +56,13 @@ impl LossDetection for NewReno {
         }
         let Some(first) = view.board.first() else { return };
         if self.recovering_to.is_some() {
-            self.dup_acks.count_one(view.smss);
+            self.dup_acks.count_one(view);
             return;
         }
         if self.recover.is_some() {
             return;
         }
-        match self.dup_acks.count_one(view.smss) {
+        match self.dup_acks.count_one(view) {
             1 => out.suspect(first.tx),
             DUP_THRESH => {
                 let point = view.board.snd_nxt();
@@ -79,6 +79,10 @@ impl LossDetection for NewReno {
         self.partial_acks = 0;
         // RFC 6582 section 3.2 step 4.
         self.recover = Some(view.board.snd_nxt());
+    }
+
+    fn on_undo(&mut self, _: &View<'_>) {
+        *self = Self::new(self.slow_but_steady);
     }
 
     fn pipe(&self, board: &Board) -> ByteCount {

@@ -21,9 +21,12 @@ pub(super) struct DupAcks {
 
 impl DupAcks {
     /// Counts one, and gives how many there are now.
-    pub(super) fn count_one(&mut self, smss: ByteCount) -> u32 {
+    ///
+    /// The credit is never more than what is in flight: RFC 5681 section 3.2 allows that limit
+    /// against receivers that make duplicate ACKs up.
+    pub(super) fn count_one(&mut self, view: &View<'_>) -> u32 {
         self.count = self.count.saturating_add(1);
-        self.credit += smss;
+        self.credit = (self.credit + view.smss).min(unacknowledged(view.board));
         self.count
     }
 
@@ -39,8 +42,14 @@ impl DupAcks {
 
     /// Bytes in flight less the credit.
     pub(super) fn pipe(&self, board: &Board) -> ByteCount {
-        board.in_flight() - self.credit
+        unacknowledged(board) - self.credit
     }
+}
+
+/// Bytes in flight for a detector without eyes for SACK: what a block tells to have arrived, its
+/// duplicate ACK has given credit for already.
+fn unacknowledged(board: &Board) -> ByteCount {
+    board.in_flight() + board.sacked()
 }
 
 /// Fast retransmit on the third duplicate ACK. Of several losses in a window each needs three
@@ -62,7 +71,7 @@ impl LossDetection for Reno {
             return;
         }
         let Some(first) = view.board.first() else { return };
-        match self.dup_acks.count_one(view.smss) {
+        match self.dup_acks.count_one(view) {
             1 => out.suspect(first.tx),
             DUP_THRESH => out.lost_immediate(first.tx),
             _ => {}
@@ -72,6 +81,10 @@ impl LossDetection for Reno {
     fn on_timeout(&mut self, view: &View<'_>) {
         self.dup_acks.clear();
         self.recover = Some(view.board.snd_nxt());
+    }
+
+    fn on_undo(&mut self, _: &View<'_>) {
+        *self = Self::default();
     }
 
     fn pipe(&self, board: &Board) -> ByteCount {

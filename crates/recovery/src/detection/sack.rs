@@ -16,6 +16,8 @@ pub struct Sack {
     /// Everything below it has been examined by IsLost.
     examined: ExtSeq,
     recovery: Option<Recovery>,
+    /// What was SACKed below it is no evidence of loss: it had misled once.
+    evidence_from: ExtSeq,
 }
 
 #[derive(Debug)]
@@ -30,9 +32,11 @@ struct Recovery {
 impl Sack {
     /// The number below which everything not SACKed IsLost: more than (DupThresh - 1) * SMSS bytes
     /// or DupThresh separate ranges above it are SACKed (RFC 6675 section 4).
-    fn lost_below(board: &Board, smss: ByteCount) -> Option<ExtSeq> {
+    fn lost_below(&self, board: &Board, smss: ByteCount) -> Option<ExtSeq> {
         let mut bytes = ByteCount::ZERO;
-        for (range, count) in board.sacked_ranges().iter().rev().zip(1u32..) {
+        let fresh = |range: &SeqRange| range.end > self.evidence_from;
+        for (range, count) in board.sacked_ranges().iter().rev().take_while(fresh).zip(1u32..) {
+            let range = SeqRange::new(range.start.max(self.evidence_from), range.end);
             bytes += range.len();
             if count >= DUP_THRESH || bytes > smss * u64::from(DUP_THRESH - 1) {
                 return Some(range.start);
@@ -43,7 +47,7 @@ impl Sack {
 
     fn report(&mut self, view: &View<'_>, out: &mut Findings) {
         let board = view.board;
-        let below = Self::lost_below(board, view.smss);
+        let below = self.lost_below(board, view.smss);
         if let Some(first) = board.first().filter(|first| first.state == TxState::InFlight)
             && self.recovery.is_none()
             && (self.dup_acks >= DUP_THRESH || below.is_some_and(|seq| first.range.start < seq))
@@ -128,6 +132,11 @@ impl LossDetection for Sack {
         self.dup_acks = 0;
         self.recovery = None;
         self.examined = view.board.snd_nxt();
+    }
+
+    fn on_undo(&mut self, view: &View<'_>) {
+        let misled_by = view.board.sacked_ranges().last().map(|range| range.end);
+        *self = Self { evidence_from: misled_by.unwrap_or_default(), ..Self::default() };
     }
 
     fn pick(&self, view: &View<'_>, new_data: bool) -> Option<Repair> {

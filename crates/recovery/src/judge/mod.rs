@@ -42,7 +42,8 @@ impl Cause {
 pub enum When {
     /// Now.
     Now,
-    /// After so long, if the data is still missing then: it is judged again.
+    /// After so long, and a millisecond at least, if the data is still missing then: it is judged
+    /// again.
     After(Duration),
     /// Not for this finding.
     Never,

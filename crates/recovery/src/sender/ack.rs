@@ -6,13 +6,15 @@ use super::{Ack, Sender};
 use crate::view::AckView;
 
 impl Sender {
-    /// Works an acceptable ACK. An `ack` outside SND.UNA..=SND.NXT is the caller's to refuse, and is
-    /// ignored.
+    /// Works an acceptable ACK. An `ack` above SND.NXT is the caller's to refuse, and is ignored;
+    /// one below SND.UNA comes late, and only its SACK blocks tell something.
     pub fn on_ack(&mut self, now: Instant, ack: &Ack<'_>) {
         let una = self.core.board.snd_una();
-        if ack.ack < una || ack.ack > self.core.board.snd_nxt() {
+        if ack.ack > self.core.board.snd_nxt() {
             return;
         }
+        let late = ack.ack < una;
+        let ack = &Ack { ack: ack.ack.max(una), echo: ack.echo.filter(|_| !late), ..*ack };
         let acked = ack.ack.since(una);
         let prior_pipe = self.pipe();
         let phase = self.core.phase();
@@ -29,8 +31,11 @@ impl Sender {
         let (rate, round_start) = self.rate.on_ack(now, &newly, self.core.rtt.min());
         self.last_rate = rate.or(self.last_rate);
         // RFC 5681 section 2: the definition of a duplicate acknowledgment.
-        let duplicate =
-            outstanding && acked == ByteCount::ZERO && !ack.has_payload && !ack.window_changed;
+        let duplicate = outstanding
+            && !late
+            && acked == ByteCount::ZERO
+            && !ack.has_payload
+            && !ack.window_changed;
         let view = AckView {
             now,
             ack: ack.ack,
@@ -72,7 +77,8 @@ impl Sender {
         // 7. The control.
         self.control.on_ack(&view, self.detection.pipe(&self.core.board));
         if acked > ByteCount::ZERO {
-            self.core.rtt.end_backoff();
+            self.core.timeouts_in_row = 0;
+            self.idle_since = self.core.board.is_empty().then_some(now);
             self.forget_delivered();
             if self.core.board.is_empty() || self.detection.restarts_rto() {
                 self.restart_rto(now);
@@ -107,7 +113,7 @@ impl Sender {
             )
         } else {
             // RFC 7323 section 4.1: a sample only from an ACK that advances.
-            let echo = ack.echo.filter(|_| acked > ByteCount::ZERO);
+            let echo = ack.echo.filter(|&echo| acked > ByteCount::ZERO && echo <= now);
             (echo, None)
         };
         if let Some(sample) = oldest.map(|sent_at| now.since(sent_at)) {

@@ -1,5 +1,7 @@
 //! What is done about losses: rulings carried out, episodes, the retransmission timer.
 
+use std::time::Duration;
+
 use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, SendRule, TxNo};
 
 use super::Sender;
@@ -8,6 +10,9 @@ use crate::control::Notice;
 use crate::detection::{Certainty, EpisodeEnd, Finding, Findings};
 use crate::judge::{Cause, Raised, Ruling, When};
 use crate::view::{AckView, Phase};
+
+/// A judge that waits for no time at all would be asked for ever at one instant.
+const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 
 /// The time in which the window is reduced only once.
 #[derive(Clone, Copy, Debug)]
@@ -95,7 +100,7 @@ impl Sender {
             self.reduce(now, ruling.cause);
         }
         let later = [ruling.repair, ruling.reduce].into_iter().filter_map(|when| match when {
-            When::After(wait) => Some(now + wait),
+            When::After(wait) => Some(now + wait.max(SHORTEST_WAIT)),
             When::Now | When::Never => None,
         });
         if let Some(at) = later.min() {
@@ -124,6 +129,10 @@ impl Sender {
         if self.core.episode.as_ref().is_some_and(|episode| !over(episode)) {
             return;
         }
+        if self.core.episode.take().is_some() {
+            let pipe = self.pipe();
+            self.control.on_notice(now, pipe, &Notice::EpisodeOver);
+        }
         let flight_size = self.core.board.flight_size();
         let view = self.core.view(now, &*self.control);
         let end = self.detection.episode_end(&view);
@@ -134,7 +143,7 @@ impl Sender {
         let point = self.core.board.snd_nxt();
         self.core.episode = Some(Episode { point, until, phase, end });
         self.stats.reductions += 1;
-        self.watch_for_spurious(point);
+        self.watch_for_spurious();
         let pipe = self.pipe();
         self.control.on_notice(now, pipe, &Notice::Reduce { flight_size, cause });
     }
@@ -148,6 +157,7 @@ impl Sender {
         };
         if over {
             self.core.episode = None;
+            self.end_watch_later();
             let pipe = self.pipe();
             self.control.on_notice(ack.now, pipe, &Notice::EpisodeOver);
         } else if episode.end == EpisodeEnd::FirstAdvance
@@ -165,14 +175,15 @@ impl Sender {
             return;
         }
         let flight_size = self.core.board.flight_size();
-        let first = self.core.rtt.backoff() == 0;
+        let first = self.core.timeouts_in_row == 0;
         let point = self.core.board.snd_nxt();
         self.core.rtt.back_off();
+        self.core.timeouts_in_row = self.core.timeouts_in_row.saturating_add(1);
         self.stats.timeouts += 1;
-        let backoff = self.core.rtt.backoff();
+        let backoff = self.core.timeouts_in_row;
         self.tell(|| EventKind::Timeout { backoff });
         if first {
-            self.watch_for_spurious(point);
+            self.watch_for_spurious();
         }
         let lost_before = self.core.board.lost();
         self.core.board.mark_all_lost();
@@ -197,7 +208,6 @@ impl Sender {
             self.immediate = Some((tx, SendRule::Timeout));
         }
         self.restart_rto(now);
-        self.update_pacing();
     }
 }
 

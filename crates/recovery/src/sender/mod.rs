@@ -59,7 +59,7 @@ pub struct Start {
     pub syn_retransmitted: bool,
 }
 
-/// An acceptable ACK: SND.UNA <= `ack` <= SND.NXT.
+/// An acceptable ACK: `ack` <= SND.NXT. One below SND.UNA was overtaken.
 #[derive(Clone, Copy, Debug)]
 pub struct Ack<'a> {
     /// What it acknowledges.
@@ -86,6 +86,9 @@ struct Core {
     smss: ByteCount,
     episode: Option<Episode>,
     rto_at: Option<Instant>,
+    /// How often the retransmission timer ran out since SND.UNA last advanced. The back-off of the
+    /// timer lasts longer: until there is a sample (RFC 6298 section 5).
+    timeouts_in_row: u32,
 }
 
 impl Core {
@@ -132,6 +135,9 @@ pub struct Sender {
     /// Data up to here was sent while cwnd, or the pacer, was the limit.
     cwnd_limited_to: Option<ExtSeq>,
     max_window: ByteCount,
+    last_sent: Instant,
+    /// Since when nothing is outstanding, until the control was told.
+    idle_since: Option<Instant>,
     stats: Stats,
     events: Option<VecDeque<EventKind>>,
     // Kept from ACK to ACK so that working one allocates nothing.
@@ -145,13 +151,15 @@ impl Sender {
     /// fallback takes its place: [`combination`](Self::combination) tells.
     pub fn new(config: &SenderConfig, start: &Start) -> Self {
         let profile = config.profile.clone();
+        let smss = start.smss.max(ByteCount(1));
         let combination = config.combination.granted(start.granted);
         // RFC 5681 section 3.1: a lost SYN leaves one segment.
         let segments = if start.syn_retransmitted { 1 } else { profile.initial_window };
         let params = ControlParams {
-            smss: start.smss,
-            initial_window: start.smss * u64::from(segments),
-            byte_counting_limit: profile.byte_counting_limit,
+            smss,
+            initial_window: smss * u64::from(segments),
+            // The pacer spreads what a stretch ACK lets out; without one, L is the limit of a burst.
+            byte_counting_limit: if config.pace { u32::MAX } else { profile.byte_counting_limit },
         };
         let Parts { detection, control, judges } = combination.make(&params);
         let mut rtt = RttEstimator::new(profile.rto, start.syn_retransmitted);
@@ -161,11 +169,12 @@ impl Sender {
             profile,
             pace: config.pace,
             core: Core {
-                smss: start.smss,
+                smss,
                 board: Board::new(start.first),
                 rtt,
                 episode: None,
                 rto_at: None,
+                timeouts_in_row: 0,
             },
             rate: RateSampler::new(start.now),
             last_rate: None,
@@ -179,6 +188,8 @@ impl Sender {
             pacing_until: None,
             cwnd_limited_to: None,
             max_window: ByteCount::ZERO,
+            last_sent: start.now,
+            idle_since: None,
             stats: Stats::default(),
             events: config.events.then(VecDeque::new),
             newly: Vec::new(),
@@ -237,9 +248,9 @@ impl Sender {
         &self.core.rtt
     }
 
-    /// How often the retransmission timer ran out since the last sign of life.
+    /// How often the retransmission timer ran out since SND.UNA last advanced.
     pub const fn backoff(&self) -> u32 {
-        self.core.rtt.backoff()
+        self.core.timeouts_in_row
     }
 
     /// The last delivery-rate sample.
@@ -293,6 +304,7 @@ impl Sender {
         if self.core.rto_at.is_some_and(|at| at <= now) {
             self.on_rto(now);
         }
+        self.update_pacing();
         self.tell_window();
     }
 
@@ -336,5 +348,4 @@ impl Sender {
 }
 
 #[cfg(test)]
-#[path = "../sender_tests.rs"]
 mod tests;

@@ -4,6 +4,7 @@ use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, SendRule, SeqRange, Tx
 
 use super::Sender;
 use crate::board::TxState;
+use crate::control::Notice;
 use crate::view::Phase;
 
 /// What there is to send, and how far the peer lets it.
@@ -13,7 +14,8 @@ pub struct Supply {
     pub end: ExtSeq,
     /// Whether a FIN is queued, at `end - 1`.
     pub fin: bool,
-    /// SND.UNA + SND.WND; it never moves left.
+    /// SND.UNA + SND.WND. Where it moves left new data waits, and repairs go on (RFC 9293 section
+    /// 3.8.6).
     pub window_edge: ExtSeq,
     /// Whether small segments leave at once (TCP_NODELAY).
     pub nodelay: bool,
@@ -73,16 +75,21 @@ impl Sender {
         {
             return self.retransmit(now, tx, rule, supply);
         }
+        self.end_idle(now, supply);
+        let room = self.cwnd() - self.pipe();
         if let Some(until) = self.pacer.blocked_until(now) {
             self.pacing_until = Some(until);
-            self.cwnd_limited_to = Some(self.snd_nxt());
+            let sendable = supply.end.min(supply.window_edge).since(self.snd_nxt());
+            if sendable >= room {
+                // In time cwnd would be the limit: the pacer must not keep it from growing.
+                self.cwnd_limited_to = Some(self.snd_nxt());
+            }
             return Decision::Blocked(Limit::Pacing);
         }
-        let room = self.cwnd() - self.pipe();
         let new_data = self.new_data(supply);
         let view = self.core.view(now, &*self.control);
         if let Some(repair) = self.detection.pick(&view, new_data.is_ok()) {
-            let length = self.core.board.get(repair.tx).map(|t| self.fitted(t.range, supply).len());
+            let length = self.core.board.get(repair.tx).map(|t| self.fitted(t.range).len());
             if length.is_some_and(|length| length <= room) {
                 return self.retransmit(now, repair.tx, repair.rule, supply);
             }
@@ -92,12 +99,33 @@ impl Sender {
         match new_data {
             Ok(range) => self.send_new(now, range, room, supply),
             Err(limit) => {
+                if room < self.core.smss {
+                    // The last of the data has filled the window just so.
+                    self.cwnd_limited_to = Some(self.snd_nxt());
+                }
                 if limit != Limit::Rwnd && room > ByteCount::ZERO {
                     self.rate.on_app_limited(self.core.board.in_flight());
                 }
                 Decision::Blocked(limit)
             }
         }
+    }
+
+    /// RFC 5681 section 4.1: after a time-out's worth of silence no ACK clocks the window out.
+    fn end_idle(&mut self, now: Instant, supply: &Supply) {
+        let Some(idle_since) = self.idle_since else { return };
+        if self.new_data(supply).is_err() {
+            return;
+        }
+        self.idle_since = None;
+        let time = now.since(idle_since);
+        let silence = now.since(self.last_sent);
+        let restart = self.profile.idle_restart && silence > self.core.rtt.rto();
+        if restart {
+            // What happened before the silence is not to bring the old window back.
+            self.undo = None;
+        }
+        self.control.on_notice(now, ByteCount::ZERO, &Notice::Idle { time, restart });
     }
 
     fn send_new(
@@ -114,26 +142,24 @@ impl Sender {
             return Decision::Blocked(Limit::Cwnd);
         }
         let rule = if limited_transmit { SendRule::LimitedTransmit } else { SendRule::NewData };
-        let idle = self.core.board.in_flight() == ByteCount::ZERO;
-        let snapshot = self.rate.on_send(now, idle);
+        let snapshot = self.rate.on_send(now, self.core.board.is_empty());
         let pipe = self.pipe();
         let tx = self.core.board.send_new(now, range, rule, snapshot);
         self.sent(now, Transmit { tx, range, rule }, pipe, supply)
     }
 
     fn retransmit(&mut self, now: Instant, tx: TxNo, rule: SendRule, supply: &Supply) -> Decision {
-        let idle = self.core.board.in_flight() == ByteCount::ZERO;
-        let snapshot = self.rate.on_send(now, idle);
+        let snapshot = self.rate.on_send(now, self.core.board.is_empty());
         let pipe = self.pipe();
         let board = &mut self.core.board;
         let Some(range) = board.get(tx).map(|old| old.range) else {
             return Decision::Blocked(Limit::App);
         };
-        let range = fit(range, supply, self.core.smss);
+        let range = SeqRange::new(range.start, range.end.min(range.start + self.core.smss));
         let Some(tx) = board.send_again(now, range.start, range.len(), rule, snapshot) else {
             return Decision::Blocked(Limit::App);
         };
-        self.on_retransmission(now);
+        self.on_retransmission(now, range);
         self.stats.segments_retransmitted += 1;
         self.stats.bytes_retransmitted += range.len();
         self.stats.fast_retransmits += u64::from(rule == SendRule::FastRetransmit);
@@ -147,6 +173,7 @@ impl Sender {
         pipe: ByteCount,
         supply: &Supply,
     ) -> Decision {
+        self.last_sent = now;
         self.stats.segments_sent += 1;
         self.stats.bytes_sent += transmit.range.len();
         self.pacer.on_sent(now, transmit.range.len());
@@ -154,8 +181,11 @@ impl Sender {
             self.detection.on_sent(transmission);
         }
         // RFC 6298 section 5 (5.1). The first repair has a whole time-out of its own: on a steady
-        // path the one that runs since the last advance is over before its ACK can be here.
-        if self.core.rto_at.is_none() || transmit.rule == SendRule::FastRetransmit {
+        // path the one that runs since the last advance is over before its ACK can be here. Those
+        // of NewReno's later partial ACKs have not, or the impatient variant would be patient.
+        let first_repair =
+            transmit.rule == SendRule::FastRetransmit && self.detection.restarts_rto();
+        if self.core.rto_at.is_none() || first_repair {
             self.restart_rto(now);
         }
         let Transmit { tx, range, rule } = transmit;
@@ -170,7 +200,7 @@ impl Sender {
         if next >= supply.end {
             return Err(Limit::App);
         }
-        let whole = self.fitted(SeqRange::new(next, supply.end), supply);
+        let whole = self.fitted(SeqRange::new(next, supply.end));
         let range = SeqRange::new(next, whole.end.min(supply.window_edge));
         if range.is_empty() {
             return Err(Limit::Rwnd);
@@ -188,16 +218,11 @@ impl Sender {
         Ok(range)
     }
 
-    fn fitted(&self, range: SeqRange, supply: &Supply) -> SeqRange {
-        fit(range, supply, self.core.smss)
+    /// Cuts a range to one segment of at most SMSS bytes, a FIN counted as one.
+    ///
+    /// So the FIN of a stream that ends with a full segment leaves in a segment of its own: with it
+    /// the last one would need more than a window of one SMSS, and never leave.
+    fn fitted(&self, range: SeqRange) -> SeqRange {
+        SeqRange::new(range.start, range.end.min(range.start + self.core.smss))
     }
-}
-
-/// Cuts a range to one segment: SMSS bytes of payload, and the FIN if it follows them.
-fn fit(range: SeqRange, supply: &Supply, smss: ByteCount) -> SeqRange {
-    let fin = supply.fin.then(|| supply.end - 1);
-    let payload_end = fin.map_or(range.end, |fin| range.end.min(fin));
-    let cut = payload_end.min(range.start + smss);
-    let with_fin = fin == Some(cut) && range.end > cut;
-    SeqRange::new(range.start, if with_fin { range.end } else { cut })
 }

@@ -1,47 +1,59 @@
 //! Taking back a reduction that was spurious.
 //!
-//! Two signs: the ACK of a retransmission carries a time stamp from before it left, so that the
-//! original had arrived (Eifel detection, RFC 3522); or the receiver reports every retransmission
-//! of the episode as a duplicate (DSACK, RFC 2883 and RFC 3708). The response is RFC 4015's.
+//! Two signs: the first ACK after a retransmission that advances carries a time stamp from before
+//! it left, so that the original had arrived (Eifel detection, RFC 3522); or the receiver reports
+//! every retransmission since the reduction as a duplicate (DSACK, RFC 2883 and RFC 3708). The
+//! response is RFC 4015's.
 
-use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant};
+use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, RangeSet, SeqRange};
 
 use super::Sender;
 use crate::control::Notice;
 use crate::view::AckView;
 
 /// What would show the last reduction to be spurious.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Undo {
-    /// SND.NXT when it was made.
-    point: ExtSeq,
     /// When the first retransmission since left, until the ACK that decides by time stamp.
     first_retransmission: Option<Instant>,
+    /// What was sent again since; its size is bounded by the windows.
+    sent_again: RangeSet,
     retransmissions: u64,
     duplicates: u64,
+    /// SND.NXT when the episode ended: once it is acknowledged, a report of a duplicate is late by
+    /// more than a round trip, and about something else.
+    ends_at: Option<ExtSeq>,
 }
 
 impl Sender {
-    pub(super) fn watch_for_spurious(&mut self, point: ExtSeq) {
-        let watch = Undo { point, first_retransmission: None, retransmissions: 0, duplicates: 0 };
-        self.undo = self.profile.undo.then_some(watch);
+    pub(super) fn watch_for_spurious(&mut self) {
+        self.undo = self.profile.undo.then(Undo::default);
     }
 
-    pub(super) fn on_retransmission(&mut self, now: Instant) {
+    /// The episode is over, but reports of its duplicates may still be on their way.
+    pub(super) fn end_watch_later(&mut self) {
         if let Some(undo) = &mut self.undo {
+            undo.ends_at = Some(self.core.board.snd_nxt());
+        }
+    }
+
+    pub(super) fn on_retransmission(&mut self, now: Instant, range: SeqRange) {
+        if let Some(undo) = self.undo.as_mut().filter(|undo| undo.ends_at.is_none()) {
             if undo.retransmissions == 0 {
                 undo.first_retransmission = Some(now);
             }
             undo.retransmissions += 1;
+            undo.sent_again.insert(range);
         }
     }
 
     pub(super) fn undo_if_spurious(&mut self, now: Instant, ack: &AckView<'_>) {
-        let Some(undo) = self.undo.as_mut().filter(|undo| undo.retransmissions > 0) else { return };
-        if ack.dsack.is_some_and(|dsack| dsack.start < undo.point) {
-            undo.duplicates += 1;
-        }
-        let mut spurious = undo.duplicates >= undo.retransmissions;
+        let Some(undo) = &mut self.undo else { return };
+        // A duplicate of what was sent once is the network's own.
+        let reported =
+            ack.dsack.is_some_and(|dsack| !dsack.is_empty() && undo.sent_again.covers(dsack));
+        undo.duplicates += u64::from(reported);
+        let mut spurious = reported && undo.duplicates >= undo.retransmissions;
         if ack.acked > ByteCount::ZERO
             && let Some(echo) = ack.echo
             && let Some(first) = undo.first_retransmission.take()
@@ -52,6 +64,8 @@ impl Sender {
         }
         if spurious {
             self.take_back(now);
+        } else if undo.ends_at.is_some_and(|end| ack.ack > end) {
+            self.undo = None;
         }
     }
 
@@ -62,6 +76,8 @@ impl Sender {
         self.core.board.revive_lost();
         self.core.rtt.end_backoff();
         self.stats.undos += 1;
+        let view = self.core.view(now, &*self.control);
+        self.detection.on_undo(&view);
         let pipe = self.pipe();
         self.control.on_notice(now, pipe, &Notice::Undo);
         self.restart_rto(now);

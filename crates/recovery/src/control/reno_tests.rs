@@ -1,0 +1,117 @@
+use super::*;
+use crate::judge::Cause;
+use crate::testkit::{SMSS, ack_view, ms};
+
+const fn segments(count: u64) -> ByteCount {
+    ByteCount(count * SMSS)
+}
+
+fn reno(initial: u64, limit: u32) -> Reno {
+    let params = ControlParams {
+        smss: segments(1),
+        initial_window: segments(initial),
+        byte_counting_limit: limit,
+    };
+    Reno::new(&params)
+}
+
+fn hear(reno: &mut Reno, arrived: u64) -> ByteCount {
+    reno.on_ack(&ack_view(ms(0), segments(arrived)), ByteCount::ZERO);
+    reno.window()
+}
+
+fn reduce(reno: &mut Reno, flight_size: ByteCount) {
+    let notice = Notice::Reduce { flight_size, cause: Cause::Congestion };
+    reno.on_notice(ms(0), ByteCount::ZERO, &notice);
+}
+
+#[test]
+fn slow_start_counts_bytes_up_to_the_limit() {
+    // RFC 3465 section 2.2: L segments per ACK, whatever a stretch ACK covers.
+    let mut modern = reno(10, 8);
+    assert_eq!(hear(&mut modern, 1), segments(11));
+    assert_eq!(hear(&mut modern, 2), segments(13));
+    assert_eq!(hear(&mut modern, 40), segments(21));
+    assert_eq!(hear(&mut reno(2, 2), 40), segments(4));
+}
+
+#[test]
+fn after_a_time_out_an_ack_counts_for_one_segment() {
+    // RFC 3465 section 2.3.
+    let mut reno = reno(20, 8);
+    let timeout = Notice::Timeout { flight_size: segments(20), first: true };
+    reno.on_notice(ms(0), ByteCount::ZERO, &timeout);
+    // RFC 5681 section 3.1: the loss window is one segment, ssthresh half of FlightSize.
+    assert_eq!((reno.window(), reno.state().ssthresh), (segments(1), Some(segments(10))));
+    let view = AckView { phase: Phase::Loss, ..ack_view(ms(0), segments(5)) };
+    reno.on_ack(&view, ByteCount::ZERO);
+    assert_eq!(reno.window(), segments(2));
+}
+
+#[test]
+fn congestion_avoidance_adds_a_segment_per_window() {
+    let mut reno = reno(20, 8);
+    reduce(&mut reno, segments(20));
+    assert_eq!((reno.window(), reno.state().mode), (segments(10), "congestion-avoidance"));
+    (0..9).for_each(|_| assert_eq!(hear(&mut reno, 1), segments(10)));
+    assert_eq!(hear(&mut reno, 1), segments(11));
+    (0..10).for_each(|_| assert_eq!(hear(&mut reno, 1), segments(11)));
+    assert_eq!(hear(&mut reno, 1), segments(12));
+    // A stretch ACK of many windows still adds one, and little is kept of the rest.
+    assert_eq!(hear(&mut reno, 1_000), segments(13));
+    hear(&mut reno, 1);
+    assert!(hear(&mut reno, 1) <= segments(14));
+}
+
+#[test]
+fn what_slow_start_leaves_over_counts_for_avoidance() {
+    let mut reno = reno(10, 8);
+    reduce(&mut reno, segments(10));
+    let timeout = Notice::Timeout { flight_size: segments(10), first: false };
+    reno.on_notice(ms(0), ByteCount::ZERO, &timeout);
+    // From 1 to the threshold of 5 in one ACK of 8; the 4 left over count.
+    assert_eq!(hear(&mut reno, 8), segments(5));
+    assert_eq!(reno.counted, segments(4));
+    assert_eq!(hear(&mut reno, 1), segments(6));
+}
+
+#[test]
+fn a_reduction_halves_what_was_in_use_and_has_a_floor() {
+    // RFC 5681 section 3.1, equation 4; limited transmit is not counted.
+    let mut reno = reno(10, 8);
+    reduce(&mut reno, segments(12));
+    assert_eq!((reno.window(), reno.state().ssthresh), (segments(5), Some(segments(5))));
+    reduce(&mut reno, segments(3));
+    assert_eq!((reno.window(), reno.state().ssthresh), (segments(2), Some(segments(2))));
+}
+
+#[test]
+fn nothing_grows_in_recovery_unlimited_or_on_duplicates() {
+    let mut reno = reno(10, 8);
+    let view = ack_view(ms(0), segments(1));
+    for still in [
+        AckView { phase: Phase::Recovery, ..view },
+        AckView { cwnd_limited: false, ..view },
+        AckView { acked: ByteCount::ZERO, ..view },
+    ] {
+        reno.on_ack(&still, ByteCount::ZERO);
+        assert_eq!(reno.window(), segments(10));
+    }
+}
+
+#[test]
+fn undo_restores_and_restart_bounds() {
+    let mut reno = reno(10, 100);
+    assert_eq!(hear(&mut reno, 30), segments(40));
+    reduce(&mut reno, segments(40));
+    reno.on_notice(ms(0), ByteCount::ZERO, &Notice::Undo);
+    assert_eq!((reno.window(), reno.state().ssthresh), (segments(40), None));
+    // A second one has nothing to restore.
+    reno.on_notice(ms(0), ByteCount::ZERO, &Notice::Undo);
+    assert_eq!(reno.window(), segments(40));
+    let idle = |restart| Notice::Idle { time: std::time::Duration::from_secs(9), restart };
+    reno.on_notice(ms(0), ByteCount::ZERO, &idle(false));
+    assert_eq!(reno.window(), segments(40));
+    reno.on_notice(ms(0), ByteCount::ZERO, &idle(true));
+    assert_eq!(reno.window(), segments(10));
+}

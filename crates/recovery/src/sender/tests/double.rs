@@ -1,0 +1,197 @@
+//! Strategies that note what they are told and say what a test has laid down. They stand outside the
+//! registry, as a user's own would.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use airtcp_types::{ByteCount, Instant, TxNo};
+
+use crate::board::Transmission;
+use crate::control::ControlParams;
+use crate::detection::{Finding, Findings};
+use crate::judge::{Raised, Ruling};
+use crate::registry::Entry;
+use crate::view::{AckView, View};
+use crate::{
+    Choice, Combination, CongestionControl, ControlState, LossDetection, LossJudge, Notice,
+    Profile, Sender, WireNeeds,
+};
+
+thread_local! {
+    static LOG: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+    static FINDINGS: RefCell<VecDeque<(TxNo, Found)>> = const { RefCell::new(VecDeque::new()) };
+    static RULINGS: RefCell<VecDeque<Option<Ruling>>> = const { RefCell::new(VecDeque::new()) };
+    static RAISED: RefCell<Option<(TxNo, Ruling)>> = const { RefCell::new(None) };
+}
+
+/// What the detector is to report.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Found {
+    Suspect,
+    Lost,
+    Immediate,
+}
+
+fn note(text: String) {
+    LOG.with_borrow_mut(|log| log.push(text));
+}
+
+/// What was noted since the last call.
+pub(super) fn noted() -> Vec<String> {
+    LOG.take()
+}
+
+/// The detector reports this on the next ACK.
+pub(super) fn find(tx: u64, found: Found) {
+    FINDINGS.with_borrow_mut(|findings| findings.push_back((TxNo(tx), found)));
+}
+
+/// The judge rules so on the next question; without anything laid down it has no opinion.
+pub(super) fn rule(ruling: Option<Ruling>) {
+    RULINGS.with_borrow_mut(|rulings| rulings.push_back(ruling));
+}
+
+/// The judge raises this on the next ACK.
+pub(super) fn raise(tx: u64, ruling: Ruling) {
+    RAISED.set(Some((TxNo(tx), ruling)));
+}
+
+#[derive(Debug)]
+struct Detection;
+
+impl LossDetection for Detection {
+    fn on_ack(&mut self, ack: &AckView<'_>, view: &View<'_>, out: &mut Findings) {
+        note(format!("detection hears {} with SND.UNA {}", ack.ack.0, view.board.snd_una().0));
+        for (tx, found) in FINDINGS.take() {
+            match found {
+                Found::Suspect => out.suspect(tx),
+                Found::Lost => out.lost(tx),
+                Found::Immediate => out.lost_immediate(tx),
+            }
+        }
+    }
+
+    fn on_sent(&mut self, sent: &Transmission) {
+        note(format!("detection sees {} leave as {}", sent.tx.0, sent.rule.name()));
+    }
+
+    fn on_timeout(&mut self, view: &View<'_>) {
+        note(format!("detection times out with {} B lost", view.board.lost()));
+    }
+
+    fn on_undo(&mut self, _: &View<'_>) {
+        note("detection undoes".to_owned());
+    }
+}
+
+#[derive(Debug)]
+struct Judge;
+
+impl LossJudge for Judge {
+    fn on_ack(&mut self, ack: &AckView<'_>, view: &View<'_>, out: &mut Raised) {
+        let (una, rtt) = (view.board.snd_una().0, ack.rtt.unwrap_or_default());
+        note(format!("judge hears {} with SND.UNA {una}, RTT {rtt:?}", ack.ack.0));
+        if let Some((tx, ruling)) = RAISED.take() {
+            out.loss(tx, ruling);
+        }
+    }
+
+    fn rule(&mut self, finding: &Finding, _: &View<'_>, again: bool) -> Option<Ruling> {
+        let ruling = RULINGS.with_borrow_mut(VecDeque::pop_front).flatten();
+        let again = if again { " again" } else { "" };
+        note(format!("judge rules{again} on {:?} {}", finding.certainty, finding.tx.0));
+        ruling
+    }
+
+    fn on_timeout(&mut self, _: &View<'_>) {
+        note("judge times out".to_owned());
+    }
+}
+
+/// A window of ten segments; it notes notices, and which one came twice without an end between.
+#[derive(Debug)]
+struct Control {
+    window: ByteCount,
+}
+
+impl CongestionControl for Control {
+    fn on_ack(&mut self, ack: &AckView<'_>, pipe: ByteCount) {
+        note(format!("control hears {} with pipe {pipe}", ack.ack.0));
+    }
+
+    fn on_notice(&mut self, _: Instant, _: ByteCount, notice: &Notice) {
+        note(match notice {
+            Notice::Lost { bytes, cause } => format!("control: {bytes} B lost, {}", cause.name()),
+            Notice::Reduce { flight_size, cause } => {
+                format!("control: reduce from {flight_size} B, {}", cause.name())
+            }
+            Notice::Timeout { first, .. } => format!("control: time-out, first {first}"),
+            Notice::EpisodeOver => "control: episode over".to_owned(),
+            Notice::Idle { time, restart } => format!("control: idle {time:?}, restart {restart}"),
+            Notice::Undo => "control: undo".to_owned(),
+        });
+    }
+
+    fn window(&self) -> ByteCount {
+        self.window
+    }
+
+    fn state(&self) -> ControlState {
+        ControlState { ssthresh: None, mode: "recording" }
+    }
+}
+
+const NEEDS: WireNeeds = WireNeeds { sack: false, timestamps: false };
+
+static DETECTION: Entry<dyn LossDetection> = Entry {
+    name: "recording",
+    parameter: "",
+    summary: "notes what it is told",
+    source: "this file",
+    needs: NEEDS,
+    fallback: None,
+    make: |_, _| Ok(Box::new(Detection)),
+};
+
+static JUDGE: Entry<dyn LossJudge> = Entry {
+    name: "recording",
+    parameter: "",
+    summary: "notes what it is told",
+    source: "this file",
+    needs: NEEDS,
+    fallback: None,
+    make: |_, _| Ok(Box::new(Judge)),
+};
+
+static CONTROL: Entry<dyn CongestionControl> = Entry {
+    name: "recording",
+    parameter: "",
+    summary: "notes what it is told",
+    source: "this file",
+    needs: NEEDS,
+    fallback: None,
+    make: |_, params: &ControlParams| Ok(Box::new(Control { window: params.smss * 10 })),
+};
+
+/// A sender of nothing but doubles, with so many judges.
+pub(super) fn sender(judges: usize) -> Sender {
+    let judge = || Choice::new(&JUDGE, None).unwrap();
+    let combination = Combination::default()
+        .with_recovery(Choice::new(&DETECTION, None).unwrap())
+        .with_congestion(Choice::new(&CONTROL, None).unwrap())
+        .with_judges((0..judges).map(|_| judge()).collect());
+    crate::testkit::sender_of(combination, Profile::modern())
+}
+
+/// A named detection and control with the recording judge between them.
+pub(super) fn with_judge(combination: &str) -> Sender {
+    let combination: Combination = combination.parse().unwrap();
+    let judged = combination.with_judges(vec![Choice::new(&JUDGE, None).unwrap()]);
+    crate::testkit::sender_of(judged, Profile::modern())
+}
+
+/// So many milliseconds.
+pub(super) const fn millis(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}

@@ -1,0 +1,7 @@
+//! The sender as a whole.
+
+mod double;
+mod network;
+mod order;
+mod sending;
+mod undo;

@@ -1,0 +1,272 @@
+//! The order in which one ACK is worked, and what becomes of rulings.
+
+use airtcp_types::{Instant, SendRule};
+
+use super::double::{self, Found, find, millis, noted, raise, rule};
+use crate::testkit::{RTT, ack, ms, named, pump, segments, supply};
+use crate::{Cause, Limit, Phase, Ruling, Sender, TxState, When};
+
+/// Ten segments are out, and nothing is noted yet.
+fn ten_out(judges: usize) -> Sender {
+    let mut sender = double::sender(judges);
+    let (sent, limit) = pump(&mut sender, Instant::ZERO, &supply(100));
+    assert_eq!((sent.len(), limit), (10, Limit::Cwnd));
+    noted();
+    sender
+}
+
+fn state(sender: &Sender, tx: u64) -> Option<TxState> {
+    sender.board().get(airtcp_types::TxNo(tx)).map(|transmission| transmission.state)
+}
+
+const fn ruling(repair: When, reduce: When) -> Ruling {
+    Ruling { repair, reduce, cause: Cause::Corruption }
+}
+
+#[test]
+fn one_ack_is_worked_in_the_order_that_the_trait_promises() {
+    let mut sender = ten_out(1);
+    find(2, Found::Suspect);
+    find(1, Found::Lost);
+    find(2, Found::Immediate);
+    sender.on_ack(Instant::ZERO + RTT, &ack(1, &[segments(3, 4)]));
+    sender.board().audit().unwrap();
+    let (sent, _) = pump(&mut sender, Instant::ZERO + RTT, &supply(100));
+    assert_eq!(
+        noted(),
+        [
+            // Board and RTT first: both are seen here.
+            "judge hears 1001 with SND.UNA 1001, RTT 100ms",
+            "detection hears 1001 with SND.UNA 1001",
+            // Each finding is ruled on and carried out in turn; one reduction for all.
+            "judge rules on Suspect 2",
+            "judge rules on Lost 1",
+            "control: 1000 B lost, congestion",
+            "control: reduce from 9000 B, congestion",
+            "judge rules on Lost 2",
+            "control: 1000 B lost, congestion",
+            "control hears 1001 with pipe 6000",
+            // Then sending: the immediate one before all others.
+            "detection sees 10 leave as fast-retransmit",
+            "detection sees 11 leave as repair",
+            "detection sees 12 leave as new-data",
+            "detection sees 13 leave as new-data",
+        ]
+    );
+    assert_eq!(
+        named(&sent)[..2],
+        [(2, SendRule::FastRetransmit), (1, SendRule::Repair)],
+        "the immediate repair goes first"
+    );
+}
+
+#[test]
+fn without_a_judge_a_loss_is_congestion_and_a_suspicion_nothing() {
+    let mut sender = ten_out(0);
+    find(0, Found::Suspect);
+    sender.on_ack(ms(100), &ack(0, &[]));
+    assert_eq!(noted(), ["detection hears 1 with SND.UNA 1", "control hears 1 with pipe 10000"]);
+    find(0, Found::Lost);
+    sender.on_ack(ms(101), &ack(0, &[]));
+    assert_eq!(
+        noted()[1..3],
+        ["control: 1000 B lost, congestion", "control: reduce from 10000 B, congestion"]
+    );
+    assert_eq!((state(&sender, 0), sender.phase()), (Some(TxState::Lost), Phase::Recovery));
+}
+
+#[test]
+fn the_first_judge_with_an_opinion_wins() {
+    let mut sender = ten_out(2);
+    rule(None);
+    rule(Some(ruling(When::Now, When::Never)));
+    find(0, Found::Lost);
+    sender.on_ack(ms(100), &ack(0, &[]));
+    let log = noted();
+    assert_eq!(log.iter().filter(|line| line.starts_with("judge rules")).count(), 2);
+    assert!(log.contains(&"control: 1000 B lost, corruption".to_owned()));
+
+    // The second is not asked if the first knows.
+    rule(Some(ruling(When::Now, When::Never)));
+    find(1, Found::Lost);
+    sender.on_ack(ms(101), &ack(0, &[]));
+    assert_eq!(noted().iter().filter(|line| line.starts_with("judge rules")).count(), 1);
+}
+
+#[test]
+fn repair_without_reduction_and_reduction_without_repair() {
+    let mut sender = ten_out(1);
+    rule(Some(ruling(When::Now, When::Never)));
+    find(0, Found::Lost);
+    sender.on_ack(ms(100), &ack(0, &[]));
+    assert_eq!((state(&sender, 0), sender.phase()), (Some(TxState::Lost), Phase::Open));
+    assert_eq!(sender.stats().reductions, 0);
+
+    rule(Some(ruling(When::Never, When::Now)));
+    find(1, Found::Lost);
+    sender.on_ack(ms(101), &ack(0, &[]));
+    assert_eq!((state(&sender, 1), sender.phase()), (Some(TxState::InFlight), Phase::Recovery));
+    assert_eq!(sender.stats().reductions, 1);
+}
+
+#[test]
+fn never_is_never() {
+    let mut sender = ten_out(1);
+    rule(Some(ruling(When::Never, When::Never)));
+    find(0, Found::Lost);
+    sender.on_ack(ms(100), &ack(0, &[]));
+    assert_eq!((state(&sender, 0), sender.phase()), (Some(TxState::InFlight), Phase::Open));
+    let rto = sender.poll_timeout().unwrap();
+    noted();
+    sender.on_timeout(rto - millis(1));
+    assert!(noted().is_empty(), "nothing is judged again");
+}
+
+#[test]
+fn what_is_put_off_is_judged_again_when_its_time_comes() {
+    let mut sender = ten_out(1);
+    rule(Some(ruling(When::After(millis(40)), When::After(millis(40)))));
+    find(0, Found::Suspect);
+    sender.on_ack(ms(100), &ack(0, &[]));
+    assert_eq!(sender.poll_timeout(), Some(ms(140)));
+    noted();
+
+    sender.on_timeout(ms(139));
+    assert!(noted().is_empty());
+    // Put off once more, then decided.
+    rule(Some(ruling(When::After(millis(10)), When::Never)));
+    sender.on_timeout(ms(140));
+    assert_eq!(noted(), ["judge rules again on Suspect 0"]);
+    rule(Some(Ruling::CONGESTION));
+    sender.on_timeout(ms(150));
+    assert_eq!(
+        noted(),
+        [
+            "judge rules again on Suspect 0",
+            "control: 1000 B lost, congestion",
+            "control: reduce from 10000 B, congestion",
+        ]
+    );
+    assert_eq!(state(&sender, 0), Some(TxState::Lost));
+}
+
+#[test]
+fn what_is_put_off_is_forgotten_when_it_arrives() {
+    for sacked in [false, true] {
+        let mut sender = ten_out(1);
+        rule(Some(ruling(When::After(millis(40)), When::After(millis(40)))));
+        find(0, Found::Lost);
+        sender.on_ack(ms(100), &ack(0, &[]));
+        if sacked {
+            sender.on_ack(ms(120), &ack(0, &[segments(0, 1)]));
+        } else {
+            sender.on_ack(ms(120), &ack(1, &[]));
+        }
+        noted();
+        sender.on_timeout(ms(140));
+        assert!(noted().is_empty(), "SACKed: {sacked}");
+    }
+}
+
+#[test]
+fn a_repair_can_come_at_once_and_the_reduction_later() {
+    let mut sender = ten_out(1);
+    rule(Some(ruling(When::Now, When::After(millis(40)))));
+    find(0, Found::Lost);
+    sender.on_ack(ms(100), &ack(0, &[]));
+    assert_eq!(pump(&mut sender, ms(100), &supply(100)).0.len(), 1);
+    assert_eq!(sender.phase(), Phase::Open);
+    // The repair has not arrived by then, and the judge has nothing more to say: congestion.
+    sender.on_timeout(ms(140));
+    assert_eq!((sender.phase(), sender.stats().segments_lost), (Phase::Recovery, 1));
+}
+
+#[test]
+fn what_a_judge_raises_is_done_before_detection() {
+    let mut sender = ten_out(1);
+    raise(4, ruling(When::Now, When::Never));
+    sender.on_ack(ms(100), &ack(0, &[]));
+    assert_eq!(
+        noted(),
+        [
+            "judge hears 1 with SND.UNA 1, RTT 0ns",
+            "control: 1000 B lost, corruption",
+            "detection hears 1 with SND.UNA 1",
+            "control hears 1 with pipe 9000",
+        ]
+    );
+    assert_eq!((state(&sender, 4), sender.phase()), (Some(TxState::Lost), Phase::Open));
+}
+
+#[test]
+fn one_episode_has_one_reduction_and_the_next_another() {
+    let mut sender = ten_out(0);
+    for tx in 0..3 {
+        find(tx, Found::Lost);
+        sender.on_ack(ms(100 + tx), &ack(0, &[]));
+    }
+    let reductions = |log: Vec<String>| log.iter().filter(|line| line.contains("reduce")).count();
+    assert_eq!(reductions(noted()), 1);
+    // Up to the recovery point, and at it, the episode is the old one.
+    sender.on_ack(ms(200), &ack(9, &[]));
+    pump(&mut sender, ms(200), &supply(100));
+    find(9, Found::Lost);
+    sender.on_ack(ms(201), &ack(9, &[]));
+    assert_eq!(reductions(noted()), 0);
+    sender.on_ack(ms(210), &ack(10, &[]));
+    assert!(noted().contains(&"control: episode over".to_owned()));
+    let next = sender.board().first().unwrap().tx.0;
+    find(next, Found::Lost);
+    sender.on_ack(ms(220), &ack(10, &[]));
+    assert_eq!(reductions(noted()), 1);
+}
+
+#[test]
+fn a_time_out_marks_all_lost_before_anyone_hears_of_it() {
+    let mut sender = ten_out(1);
+    rule(Some(ruling(When::After(millis(400)), When::After(millis(400)))));
+    find(0, Found::Lost);
+    sender.on_ack(ms(10), &ack(0, &[]));
+    noted();
+    let rto = sender.poll_timeout().unwrap();
+    sender.on_timeout(rto);
+    assert_eq!(
+        noted(),
+        [
+            "detection times out with 10000 B lost",
+            "judge times out",
+            "control: 10000 B lost, timeout",
+            "control: time-out, first true",
+        ]
+    );
+    // What was put off is overtaken.
+    assert_eq!(sender.poll_timeout(), Some(rto + sender.rtt().rto()));
+}
+
+#[test]
+fn sack_tells_of_each_loss_once() {
+    let mut sender = double::with_judge("sack/fixed:20");
+    pump(&mut sender, Instant::ZERO, &supply(20));
+    (0..50).for_each(|_| rule(Some(ruling(When::Never, When::Never))));
+    for upto in 6..20 {
+        sender.on_ack(ms(100), &ack(0, &[segments(5, upto)]));
+    }
+    let log = noted();
+    let asked =
+        |tx| log.iter().filter(|line| **line == format!("judge rules on Lost {tx}")).count();
+    assert_eq!((0..5).map(asked).collect::<Vec<_>>(), [1; 5]);
+}
+
+#[test]
+fn silence_is_told_when_new_data_ends_it() {
+    let mut sender = ten_out(0);
+    sender.on_ack(ms(100), &ack(10, &[]));
+    assert_eq!(pump(&mut sender, ms(100), &supply(10)).1, Limit::App);
+    noted();
+    pump(&mut sender, ms(250), &supply(11));
+    assert_eq!(noted()[0], "control: idle 150ms, restart false");
+    sender.on_ack(ms(350), &ack(11, &[]));
+    noted();
+    pump(&mut sender, ms(9_350), &supply(12));
+    assert_eq!(noted()[0], "control: idle 9s, restart true");
+}

@@ -1,0 +1,413 @@
+//! What may leave, by which rule; the timer; the windows.
+
+use airtcp_types::{ByteCount, Instant, SendRule, TxNo};
+
+use super::double::millis;
+use crate::testkit::{RTT, SMSS, ack, ms, named, pump, segments, sender, sender_of, seq, supply};
+use crate::{Ack, Limit, Phase, Profile, Sender, SenderConfig, Start, Supply, TxState, WireNeeds};
+
+/// A sender whose initial window of ten segments is out.
+fn ten_out(combination: &str) -> Sender {
+    let mut sender = sender(combination);
+    assert_eq!(pump(&mut sender, Instant::ZERO, &supply(100)).0.len(), 10);
+    sender
+}
+
+#[test]
+fn the_first_two_duplicates_each_release_a_new_segment() {
+    // RFC 3042 section 2.
+    for combination in ["reno/reno", "newreno/cubic", "sack/reno", "sack/cubic"] {
+        let mut sender = ten_out(combination);
+        let cwnd = sender.cwnd();
+        for duplicate in 1..=2 {
+            let sacked = [segments(1, 1 + duplicate)];
+            let sack = if combination.starts_with("sack") { &sacked[..] } else { &[] };
+            sender.on_ack(ms(100), &ack(0, sack));
+            let (sent, limit) = pump(&mut sender, ms(100), &supply(100));
+            assert_eq!(named(&sent), [(9 + duplicate, SendRule::LimitedTransmit)], "{combination}");
+            assert_eq!((limit, sender.cwnd()), (Limit::Cwnd, cwnd), "{combination}");
+        }
+        sender.on_ack(ms(101), &ack(0, &[segments(1, 4)]));
+        let (sent, _) = pump(&mut sender, ms(101), &supply(100));
+        assert_eq!(named(&sent)[0], (0, SendRule::FastRetransmit), "{combination}");
+        // The two are not counted into FlightSize (RFC 5681 section 3.2 step 2).
+        let factor = if combination.ends_with("cubic") { 0.7 } else { 0.5 };
+        assert_eq!(sender.cwnd(), cwnd.scale(factor), "{combination}");
+    }
+}
+
+#[test]
+fn without_limited_transmit_the_first_duplicates_release_nothing() {
+    let profile = Profile { limited_transmit: false, ..Profile::modern() };
+    let mut sender = sender_of("newreno/reno".parse().unwrap(), profile);
+    pump(&mut sender, Instant::ZERO, &supply(100));
+    sender.on_ack(ms(100), &ack(0, &[]));
+    assert_eq!(pump(&mut sender, ms(100), &supply(100)), (vec![], Limit::Cwnd));
+}
+
+#[test]
+fn duplicates_that_are_made_up_give_no_more_credit_than_is_in_flight() {
+    for combination in ["reno/reno", "newreno/reno"] {
+        let mut sender = ten_out(combination);
+        // More of them than segments are out, and nothing to send meanwhile.
+        for _ in 0..1_000 {
+            sender.on_ack(ms(100), &ack(0, &[]));
+            pump(&mut sender, ms(100), &supply(10));
+        }
+        let (sent, _) = pump(&mut sender, ms(100), &supply(10_000));
+        assert_eq!(sent.len(), 5, "{combination}: cwnd, and not what was saved up");
+    }
+}
+
+#[test]
+fn an_ack_with_data_or_with_another_window_is_no_duplicate() {
+    let mut sender = ten_out("newreno/reno");
+    for _ in 0..5 {
+        sender.on_ack(ms(100), &Ack { has_payload: true, ..ack(0, &[]) });
+        sender.on_ack(ms(100), &Ack { window_changed: true, ..ack(0, &[]) });
+    }
+    assert_eq!((sender.stats().duplicate_acks, sender.stats().segments_lost), (0, 0));
+}
+
+#[test]
+fn without_new_data_sack_sends_what_nobody_told_of_and_rescues_the_last() {
+    // RFC 6675 section 4, NextSeg rules 3 and 4: ten out, no more to send; 0 and 2 are missing, 2 not
+    // yet lost by IsLost, and of 7 to 9 nothing is known.
+    let mut sender = sender("sack/fixed:10");
+    pump(&mut sender, Instant::ZERO, &supply(10));
+    let blocks = [segments(3, 5), segments(1, 2)];
+    sender.on_ack(ms(100), &ack(0, &[segments(1, 2)]));
+    sender.on_ack(ms(101), &ack(0, &[segments(3, 4), segments(1, 2)]));
+    assert_eq!(pump(&mut sender, ms(101), &supply(10)), (vec![], Limit::App));
+    sender.on_ack(ms(102), &ack(0, &blocks));
+    let (sent, limit) = pump(&mut sender, ms(102), &supply(10));
+    assert_eq!(
+        named(&sent),
+        [(0, SendRule::FastRetransmit), (2, SendRule::Unsacked), (9, SendRule::Rescue)]
+    );
+    assert_eq!(limit, Limit::App);
+    // IsLost becomes true of the first sending of 2: it leaves the pipe, and is not sent a third
+    // time.
+    let pipe = sender.pipe();
+    sender.on_ack(ms(103), &ack(0, &[segments(3, 6), segments(1, 2)]));
+    assert_eq!(sender.pipe(), pipe - ByteCount(2 * SMSS));
+    assert_eq!(pump(&mut sender, ms(103), &supply(10)), (vec![], Limit::App));
+    sender.board().audit().unwrap();
+}
+
+#[test]
+fn sack_prefers_new_data_to_guesses() {
+    let mut sender = sender("sack/fixed:10");
+    pump(&mut sender, Instant::ZERO, &supply(10));
+    for blocks in [&[segments(1, 2)][..], &[segments(3, 4), segments(1, 2)]] {
+        sender.on_ack(ms(100), &ack(0, blocks));
+    }
+    sender.on_ack(ms(102), &ack(0, &[segments(3, 5), segments(1, 2)]));
+    let (sent, _) = pump(&mut sender, ms(102), &supply(100));
+    assert_eq!(named(&sent)[..2], [(0, SendRule::FastRetransmit), (10, SendRule::NewData)]);
+}
+
+#[test]
+fn a_time_out_resends_the_first_and_slow_starts() {
+    let mut sender = ten_out("sack/reno");
+    let rto = sender.poll_timeout().unwrap();
+    sender.on_timeout(rto);
+    assert_eq!((sender.cwnd(), sender.phase()), (ByteCount(SMSS), Phase::Loss));
+    // RFC 5681 section 3.1, equation 4.
+    assert_eq!(sender.control_state().ssthresh, Some(ByteCount(5 * SMSS)));
+    let (sent, limit) = pump(&mut sender, rto, &supply(100));
+    assert_eq!((named(&sent), limit), (vec![(0, SendRule::Timeout)], Limit::Cwnd));
+    sender.on_ack(rto + RTT, &ack(1, &[]));
+    let (sent, _) = pump(&mut sender, rto + RTT, &supply(100));
+    assert_eq!(named(&sent), [(1, SendRule::Repair), (2, SendRule::Repair)]);
+    // Until the recovery point, duplicates start no fast retransmit and no other reduction.
+    for _ in 0..5 {
+        sender.on_ack(rto + RTT, &ack(1, &[]));
+    }
+    assert_eq!(sender.stats().reductions, 0);
+    sender.on_ack(rto + RTT * 2, &ack(10, &[]));
+    assert_eq!(sender.phase(), Phase::Open);
+}
+
+#[test]
+fn duplicates_at_the_recovery_point_are_echoes_of_the_time_out() {
+    // RFC 6582 sections 3.2 step 4 and 4.1: the receiver had some of what was sent again.
+    for combination in ["reno/reno", "newreno/reno"] {
+        let mut sender = ten_out(combination);
+        let rto = sender.poll_timeout().unwrap();
+        sender.on_timeout(rto);
+        pump(&mut sender, rto, &supply(100));
+        sender.on_ack(rto + RTT, &ack(10, &[]));
+        pump(&mut sender, rto + RTT, &supply(100));
+        for _ in 0..4 {
+            sender.on_ack(rto + RTT, &ack(10, &[]));
+        }
+        assert_eq!((sender.phase(), sender.stats().reductions), (Phase::Open, 0), "{combination}");
+        // Beyond it they count again.
+        for _ in 0..4 {
+            sender.on_ack(rto + RTT * 2, &ack(11, &[]));
+        }
+        assert_eq!(sender.stats().reductions, 1, "{combination}");
+    }
+}
+
+#[test]
+fn the_second_time_out_leaves_ssthresh_alone() {
+    for combination in ["sack/reno", "sack/cubic"] {
+        let mut sender = ten_out(combination);
+        let mut thresholds = Vec::new();
+        for _ in 0..3 {
+            let rto = sender.poll_timeout().unwrap();
+            sender.on_timeout(rto);
+            pump(&mut sender, rto, &supply(100));
+            thresholds.push(sender.control_state().ssthresh);
+        }
+        assert!(thresholds.iter().all(|threshold| *threshold == thresholds[0]), "{combination}");
+        assert_eq!(sender.backoff(), 3);
+    }
+}
+
+#[test]
+fn the_back_off_lasts_until_there_is_a_sample() {
+    // RFC 6298 section 5, Karn: the ACK of a retransmission is a sign of life, but no measure.
+    let mut sender = ten_out("newreno/reno");
+    let first = sender.rtt().rto();
+    let rto = sender.poll_timeout().unwrap();
+    sender.on_timeout(rto);
+    pump(&mut sender, rto, &supply(100));
+    sender.on_ack(rto + RTT, &ack(1, &[]));
+    assert_eq!((sender.backoff(), sender.rtt().rto()), (0, first * 2));
+    // Everything old, then one that was sent once.
+    pump(&mut sender, rto + RTT, &supply(100));
+    sender.on_ack(rto + RTT * 2, &ack(10, &[]));
+    assert_eq!(sender.rtt().rto(), first * 2);
+    let (sent, _) = pump(&mut sender, rto + RTT * 2, &supply(100));
+    assert_eq!(named(&sent)[0], (10, SendRule::NewData));
+    sender.on_ack(rto + RTT * 3, &ack(11, &[]));
+    assert!(sender.rtt().rto() < first * 2);
+}
+
+#[test]
+fn retransmissions_give_no_sample_without_time_stamps() {
+    let mut sender = ten_out("sack/reno");
+    for upto in 2..=4 {
+        sender.on_ack(ms(100), &ack(0, &[segments(1, upto)]));
+    }
+    pump(&mut sender, ms(100), &supply(100));
+    let srtt = sender.rtt().srtt();
+    // It covers the repair, and what waited behind it: neither tells the round-trip time.
+    sender.on_ack(ms(180), &ack(4, &[]));
+    assert_eq!(sender.rtt().srtt(), srtt);
+    // With time stamps it does; one from the future does not.
+    sender.on_ack(ms(190), &Ack { echo: Some(ms(900)), ..ack(5, &[]) });
+    assert_eq!(sender.rtt().min(), Some(RTT));
+}
+
+#[test]
+fn a_sample_includes_the_delay_of_a_delayed_ack() {
+    let mut sender = sender("sack/reno");
+    pump(&mut sender, ms(0), &supply(1));
+    pump(&mut sender, ms(30), &Supply { nodelay: true, ..supply(2) });
+    sender.on_ack(ms(150), &ack(2, &[]));
+    assert_eq!(sender.rtt().latest(), Some(millis(150)));
+}
+
+#[test]
+fn a_receiver_that_reneges_gets_everything_again() {
+    let mut sender = ten_out("sack/cubic");
+    // Everything SACKed, nothing acknowledged (RFC 2018 section 8).
+    sender.on_ack(ms(100), &ack(0, &[segments(0, 10)]));
+    assert_eq!((sender.pipe(), sender.board().sacked()), (ByteCount::ZERO, ByteCount(10 * SMSS)));
+    let rto = sender.poll_timeout().unwrap();
+    sender.on_timeout(rto);
+    sender.board().audit().unwrap();
+    assert_eq!(
+        (sender.board().lost(), sender.board().sacked()),
+        (ByteCount(10 * SMSS), ByteCount(0))
+    );
+    let (sent, _) = pump(&mut sender, rto, &supply(10));
+    assert_eq!(named(&sent), [(0, SendRule::Timeout)]);
+}
+
+#[test]
+fn a_fin_alone_is_resent_too() {
+    let mut sender = sender("sack/cubic");
+    let end = Supply { end: seq(0) + 1, fin: true, ..supply(40) };
+    assert_eq!(pump(&mut sender, Instant::ZERO, &end).0.len(), 1);
+    let rto = sender.poll_timeout().unwrap();
+    sender.on_timeout(rto);
+    let (sent, limit) = pump(&mut sender, rto, &end);
+    assert_eq!((sent.len(), sent[0].range.len(), limit), (1, ByteCount(1), Limit::App));
+}
+
+#[test]
+fn after_a_silence_the_window_starts_anew() {
+    // RFC 5681 section 4.1.
+    let window_after = |profile: Profile, silence: u64| {
+        let mut sender = sender_of("sack/reno".parse().unwrap(), profile);
+        pump(&mut sender, ms(0), &supply(10));
+        sender.on_ack(ms(100), &ack(10, &[]));
+        pump(&mut sender, ms(100), &supply(30));
+        sender.on_ack(ms(200), &ack(30, &[]));
+        let grown = sender.cwnd().0 / SMSS;
+        pump(&mut sender, ms(200 + silence), &supply(1_000));
+        (grown, sender.cwnd().0 / SMSS)
+    };
+    let unlimited = Profile { byte_counting_limit: 100, ..Profile::modern() };
+    assert_eq!(window_after(unlimited.clone(), 5_000), (40, 10));
+    assert_eq!(window_after(unlimited.clone(), 50), (40, 40), "shorter than the time-out");
+    let carefree = Profile { idle_restart: false, ..unlimited };
+    assert_eq!(window_after(carefree, 5_000), (40, 40));
+}
+
+#[test]
+fn a_window_that_is_not_used_does_not_grow() {
+    for combination in ["sack/reno", "sack/cubic"] {
+        let mut sender = sender(combination);
+        let cwnd = sender.cwnd();
+        for round in 0..50 {
+            let now = ms(round * 100);
+            pump(&mut sender, now, &supply(round * 4 + 4));
+            sender.on_ack(now + RTT, &ack(round * 4 + 4, &[]));
+        }
+        assert_eq!(sender.cwnd(), cwnd, "{combination}");
+        // As soon as it is filled, if only just so, it does.
+        pump(&mut sender, ms(5_000), &supply(210));
+        sender.on_ack(ms(5_100), &ack(210, &[]));
+        assert!(sender.cwnd() > cwnd, "{combination}");
+    }
+}
+
+#[test]
+fn a_paced_flow_with_little_to_send_does_not_grow() {
+    let config = SenderConfig { pace: true, ..SenderConfig::default() };
+    let start = Start {
+        now: Instant::ZERO,
+        first: seq(0),
+        smss: ByteCount(SMSS),
+        granted: WireNeeds { sack: true, timestamps: true },
+        handshake_rtt: Some(RTT),
+        syn_retransmitted: false,
+    };
+    let grown = |per_round: u64| {
+        let mut sender = Sender::new(&config, &start);
+        let (mut now, cwnd) = (Instant::ZERO, sender.cwnd());
+        for round in 1..20 {
+            let round_ends = now + RTT;
+            while pump(&mut sender, now, &supply(round * per_round)).1 == Limit::Pacing {
+                now = sender.poll_timeout().unwrap();
+                sender.on_timeout(now);
+            }
+            now = now.max(round_ends);
+            sender.on_ack(now, &ack(crate::testkit::index(sender.snd_nxt()), &[]));
+        }
+        sender.cwnd() > cwnd
+    };
+    assert!(!grown(4), "four segments a round");
+    assert!(grown(1_000), "as many as may leave");
+}
+
+#[test]
+fn a_partial_ack_lets_out_its_repair_and_one_new_segment() {
+    // RFC 6582 section 3.2 step 3: deflate by what is acknowledged, add back one SMSS.
+    let mut sender = sender("newreno/fixed:10");
+    pump(&mut sender, Instant::ZERO, &supply(100));
+    // 0 and 2 are lost; each of the eight others lets one out.
+    for _ in 0..8 {
+        sender.on_ack(ms(100), &ack(0, &[]));
+        pump(&mut sender, ms(100), &supply(100));
+    }
+    sender.on_ack(ms(200), &ack(2, &[]));
+    let (sent, _) = pump(&mut sender, ms(200), &supply(100));
+    assert_eq!(named(&sent), [(2, SendRule::FastRetransmit), (18, SendRule::NewData)]);
+}
+
+#[test]
+fn after_a_time_out_sack_looks_for_no_losses_until_the_recovery_point() {
+    // RFC 6675 section 5.1.
+    let mut sender = ten_out("sack/reno");
+    let rto = sender.poll_timeout().unwrap();
+    sender.on_timeout(rto);
+    pump(&mut sender, rto, &supply(100));
+    let lost = sender.stats().segments_lost;
+    for upto in 2..6 {
+        sender.on_ack(rto + RTT, &ack(0, &[segments(1, upto)]));
+    }
+    assert_eq!((sender.stats().segments_lost, sender.pipe()), (lost, ByteCount(SMSS)));
+}
+
+#[test]
+fn small_segments_wait_for_an_ack_and_silly_windows_for_a_larger_one() {
+    let mut sender = sender("sack/reno");
+    let small = Supply { end: seq(1) + 10, ..supply(40) };
+    let (sent, limit) = pump(&mut sender, Instant::ZERO, &small);
+    assert_eq!((sent.len(), limit), (1, Limit::Nagle));
+    let (sent, limit) = pump(&mut sender, Instant::ZERO, &Supply { nodelay: true, ..small });
+    assert_eq!((sent.len(), limit), (1, Limit::App));
+    let mut ending = self::sender("sack/reno");
+    let (sent, limit) = pump(&mut ending, Instant::ZERO, &Supply { fin: true, ..small });
+    assert_eq!((sent.len(), limit), (2, Limit::App), "the end of the stream does not wait");
+    let silly = Supply { window_edge: seq(1) + 20, ..supply(40) };
+    assert_eq!(pump(&mut sender, Instant::ZERO, &silly), (vec![], Limit::Rwnd));
+}
+
+#[test]
+fn acks_that_cannot_be_are_ignored() {
+    let mut sender = ten_out("sack/cubic");
+    sender.on_ack(ms(100), &ack(5, &[]));
+    let (pipe, cwnd) = (sender.pipe(), sender.cwnd());
+    sender.on_ack(ms(101), &ack(11, &[]));
+    sender.on_ack(ms(101), &ack(4, &[]));
+    let backwards = airtcp_types::SeqRange::new(seq(9), seq(7));
+    sender.on_ack(ms(101), &ack(5, &[backwards, segments(0, 3), segments(50, 90)]));
+    assert_eq!((sender.pipe(), sender.cwnd(), sender.snd_una()), (pipe, cwnd, seq(5)));
+    sender.board().audit().unwrap();
+}
+
+#[test]
+fn numbers_rise_and_states_follow() {
+    let mut sender = ten_out("sack/reno");
+    for upto in 2..=4 {
+        sender.on_ack(ms(100), &ack(0, &[segments(1, upto)]));
+    }
+    let state = |sender: &Sender, tx| sender.board().get(TxNo(tx)).map(|t| t.state);
+    assert_eq!(state(&sender, 0), Some(TxState::Lost));
+    let (sent, _) = pump(&mut sender, ms(100), &supply(100));
+    assert_eq!(sent[0].tx, TxNo(10));
+    assert_eq!(state(&sender, 0), Some(TxState::Superseded));
+    assert_eq!(
+        (state(&sender, 1), state(&sender, 10)),
+        (Some(TxState::Sacked), Some(TxState::InFlight))
+    );
+    sender.on_ack(ms(200), &ack(4, &[]));
+    assert_eq!(state(&sender, 10), None);
+}
+
+#[test]
+fn a_sacked_segment_gives_a_duplicate_acks_credit_and_no_more() {
+    // A peer sends SACK blocks to whoever said that it understands them, whatever the detection.
+    for combination in ["reno/fixed:20", "newreno/fixed:20"] {
+        let mut sender = sender(combination);
+        let (sent, _) = pump(&mut sender, ms(0), &supply(1_000));
+        assert_eq!(sent.len(), 20);
+        for arrived in 2..=11 {
+            sender.on_ack(ms(20), &ack(0, &[segments(1, arrived)]));
+            pump(&mut sender, ms(20), &supply(1_000));
+        }
+        // Ten segments left the network, and ten new ones and the repair keep it full.
+        let stats = sender.stats();
+        assert_eq!((stats.segments_sent, stats.segments_retransmitted), (20 + 10 + 1, 1));
+    }
+}
+
+#[test]
+fn a_late_ack_tells_by_its_sack_blocks_alone() {
+    let mut sender = sender("sack/fixed:20");
+    pump(&mut sender, ms(0), &supply(1_000));
+    sender.on_ack(ms(20), &ack(3, &[]));
+    let before = sender.stats().duplicate_acks;
+    sender.on_ack(ms(21), &ack(2, &[segments(5, 6)]));
+    assert_eq!(sender.snd_una(), seq(3));
+    assert_eq!(sender.board().sacked(), segments(5, 6).len());
+    assert_eq!(sender.stats().duplicate_acks, before);
+}

@@ -1,0 +1,172 @@
+//! Spurious reductions and time-outs are taken back, and only they.
+
+use airtcp_types::{ByteCount, Instant, SendRule, SeqRange};
+
+use crate::testkit::{RTT, SMSS, ack, ms, named, pump, segments, sender, sender_of, supply};
+use crate::{Ack, Phase, Profile, Sender};
+
+const ALL: [&str; 6] =
+    ["reno/reno", "reno/cubic", "newreno/reno", "newreno/cubic", "sack/reno", "sack/cubic"];
+
+/// Segment 0 is late; three that left after it were heard of at 100 ms, and it was sent again.
+fn repaired(combination: &str, profile: Profile) -> Sender {
+    let mut sender = sender_of(combination.parse().unwrap(), profile);
+    pump(&mut sender, Instant::ZERO, &supply(100));
+    for upto in 2..=4 {
+        sender.on_ack(ms(100), &ack(0, &[segments(1, upto)]));
+        pump(&mut sender, ms(100), &supply(100));
+    }
+    assert_eq!((sender.stats().reductions, sender.phase()), (1, Phase::Recovery));
+    assert_eq!(sender.stats().segments_retransmitted, 1);
+    sender
+}
+
+fn with_echo(ack: Ack<'_>, echo: u64) -> Ack<'_> {
+    Ack { echo: Some(ms(echo)), ..ack }
+}
+
+fn with_dsack(ack: Ack<'_>, dsack: SeqRange) -> Ack<'_> {
+    Ack { dsack: Some(dsack), ..ack }
+}
+
+#[test]
+fn a_time_stamp_from_before_the_repair_restores_both_windows() {
+    for combination in ALL {
+        let mut sender = repaired(combination, Profile::modern());
+        let before = self::sender(combination).cwnd();
+        assert!(sender.cwnd() < before);
+        sender.on_ack(ms(120), &with_echo(ack(4, &[]), 0));
+        assert_eq!((sender.stats().undos, sender.phase()), (1, Phase::Open), "{combination}");
+        assert_eq!(sender.cwnd(), before, "{combination}");
+        assert_eq!(sender.control_state().ssthresh, None, "{combination}");
+        sender.board().audit().unwrap();
+        // The same ACK, and those that follow it, are no evidence of another loss.
+        assert_eq!(sender.stats().reductions, 1, "{combination}");
+        sender.on_ack(ms(121), &with_echo(ack(8, &[]), 0));
+        assert_eq!((sender.stats().reductions, sender.stats().segments_lost), (1, 1));
+    }
+}
+
+#[test]
+fn a_time_stamp_of_the_repair_itself_restores_nothing() {
+    for combination in ALL {
+        let mut sender = repaired(combination, Profile::modern());
+        sender.on_ack(ms(200), &with_echo(ack(4, &[]), 100));
+        // Only the first ACK that advances decides (RFC 3522 section 3.2).
+        sender.on_ack(ms(201), &with_echo(ack(5, &[]), 0));
+        assert_eq!(sender.stats().undos, 0, "{combination}");
+    }
+}
+
+#[test]
+fn a_report_of_each_repair_as_a_duplicate_restores_both_windows() {
+    for combination in ALL {
+        let mut sender = repaired(combination, Profile::modern());
+        // No time stamps: the original fills the hole, the episode ends, then the repair arrives.
+        let point = crate::testkit::index(sender.snd_nxt());
+        sender.on_ack(ms(120), &ack(point, &[]));
+        assert_eq!((sender.stats().undos, sender.phase()), (0, Phase::Open));
+        let reduced = sender.cwnd();
+        pump(&mut sender, ms(120), &supply(100));
+        sender.on_ack(ms(200), &with_dsack(ack(point, &[]), segments(0, 1)));
+        assert_eq!(sender.stats().undos, 1, "{combination}");
+        assert!(sender.cwnd() > reduced);
+        assert_eq!(sender.cwnd(), self::sender(combination).cwnd(), "{combination}");
+    }
+}
+
+#[test]
+fn a_duplicate_that_was_not_sent_again_is_the_networks_own() {
+    let mut sender = repaired("sack/cubic", Profile::modern());
+    for elsewhere in [segments(1, 2), segments(5, 6), segments(40, 50)] {
+        sender.on_ack(ms(150), &with_dsack(ack(0, &[segments(1, 4)]), elsewhere));
+    }
+    assert_eq!(sender.stats().undos, 0);
+}
+
+#[test]
+fn of_two_repairs_both_must_be_duplicates() {
+    let both = |reported: &[u64]| {
+        let mut sender = sender("sack/reno");
+        pump(&mut sender, Instant::ZERO, &supply(100));
+        sender.on_ack(ms(100), &ack(0, &[segments(2, 8)]));
+        let (sent, _) = pump(&mut sender, ms(100), &supply(100));
+        assert_eq!(
+            named(&sent)[..2],
+            [(0, SendRule::FastRetransmit), (1, SendRule::Repair)],
+            "both are lost at once"
+        );
+        for &segment in reported {
+            let dsack = segments(segment, segment + 1);
+            sender.on_ack(ms(200), &with_dsack(ack(8, &[]), dsack));
+        }
+        sender.stats().undos
+    };
+    assert_eq!(both(&[0]), 0);
+    assert_eq!(both(&[0, 1]), 1);
+}
+
+#[test]
+fn a_late_report_is_about_something_else() {
+    let mut sender = repaired("sack/reno", Profile::modern());
+    let point = crate::testkit::index(sender.snd_nxt());
+    sender.on_ack(ms(200), &ack(point, &[]));
+    // A whole round trip after the episode.
+    pump(&mut sender, ms(200), &supply(100));
+    let next = crate::testkit::index(sender.snd_nxt());
+    sender.on_ack(ms(300), &ack(next, &[]));
+    sender.on_ack(ms(301), &with_dsack(ack(next, &[]), segments(0, 1)));
+    assert_eq!(sender.stats().undos, 0);
+}
+
+#[test]
+fn a_spurious_time_out_is_taken_back_and_new_data_goes_on() {
+    for combination in ALL {
+        let mut sender = sender(combination);
+        let before = sender.cwnd();
+        pump(&mut sender, Instant::ZERO, &supply(100));
+        let rto = sender.poll_timeout().unwrap();
+        sender.on_timeout(rto);
+        let (sent, _) = pump(&mut sender, rto, &supply(100));
+        assert_eq!(named(&sent), [(0, SendRule::Timeout)]);
+        assert_eq!(sender.cwnd(), ByteCount(SMSS));
+        // The originals were only late (RFC 4015 section 3): go on with what was never sent.
+        let now = rto + RTT / 2;
+        sender.on_ack(now, &with_echo(ack(2, &[]), 0));
+        // The window is what it was, and this ACK lets it grow as any does.
+        let grown = before + ByteCount(SMSS);
+        assert_eq!((sender.stats().undos, sender.cwnd()), (1, grown), "{combination}");
+        assert_eq!((sender.phase(), sender.board().lost()), (Phase::Open, ByteCount::ZERO));
+        let (sent, _) = pump(&mut sender, now, &supply(100));
+        assert_eq!(
+            named(&sent),
+            [10, 11, 12].map(|segment| (segment, SendRule::NewData)),
+            "{combination}"
+        );
+        sender.board().audit().unwrap();
+    }
+}
+
+#[test]
+fn in_the_paper_profile_nothing_is_taken_back() {
+    let mut sender = repaired("sack/reno", Profile { initial_window: 10, ..Profile::paper() });
+    let reduced = sender.cwnd();
+    sender.on_ack(ms(120), &with_echo(ack(4, &[]), 0));
+    assert_eq!((sender.stats().undos, sender.cwnd()), (0, reduced));
+}
+
+#[test]
+fn after_an_undo_new_evidence_finds_a_real_loss() {
+    let mut sender = repaired("sack/reno", Profile::modern());
+    // Segment 0 was late, but segment 4 is lost.
+    sender.on_ack(ms(110), &with_echo(ack(4, &[]), 0));
+    assert_eq!(sender.stats().undos, 1);
+    let mut upto = 5;
+    while sender.stats().reductions == 1 && upto < 10 {
+        upto += 1;
+        sender.on_ack(ms(111), &ack(4, &[segments(5, upto)]));
+    }
+    assert_eq!((upto, sender.stats().reductions), (8, 2));
+    let (sent, _) = pump(&mut sender, ms(111), &supply(100));
+    assert_eq!(named(&sent)[0], (4, SendRule::FastRetransmit));
+}

@@ -1,0 +1,285 @@
+//! For tests: a sender with short calls, and a network of one pipe with an ideal receiver.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use airtcp_types::{ByteCount, ExtSeq, Instant, RangeSet, SendRule, SeqRange};
+
+use crate::{
+    Ack, AckView, Combination, Decision, Limit, Phase, Profile, Sender, SenderConfig, Start,
+    Supply, Transmit, WireNeeds,
+};
+
+/// Bytes of a full segment in all tests.
+pub(crate) const SMSS: u64 = 1000;
+/// The first sequence number in all tests.
+pub(crate) const FIRST: ExtSeq = ExtSeq(1);
+/// The round-trip time in all tests.
+pub(crate) const RTT: Duration = Duration::from_millis(100);
+
+pub(crate) const fn ms(millis: u64) -> Instant {
+    Instant::from_millis(millis)
+}
+
+/// Where segment `index` starts.
+pub(crate) fn seq(index: u64) -> ExtSeq {
+    FIRST + index * SMSS
+}
+
+/// Segments `from..to`.
+pub(crate) fn segments(from: u64, to: u64) -> SeqRange {
+    SeqRange::new(seq(from), seq(to))
+}
+
+/// The number of the segment that starts at `seq`.
+pub(crate) fn index(seq: ExtSeq) -> u64 {
+    seq.since(FIRST).0 / SMSS
+}
+
+/// A sender of `combination` at a peer that grants everything.
+pub(crate) fn sender_of(combination: Combination, profile: Profile) -> Sender {
+    let config = SenderConfig { combination, profile, ..SenderConfig::default() };
+    let start = Start {
+        now: Instant::ZERO,
+        first: FIRST,
+        smss: ByteCount(SMSS),
+        granted: WireNeeds { sack: true, timestamps: true },
+        handshake_rtt: Some(RTT),
+        syn_retransmitted: false,
+    };
+    Sender::new(&config, &start)
+}
+
+/// As [`sender_of`], by name, in the modern profile.
+pub(crate) fn sender(combination: &str) -> Sender {
+    sender_of(combination.parse().expect("a known combination"), Profile::modern())
+}
+
+/// Everything to `index` is there to be sent, and the peer's window takes it.
+pub(crate) fn supply(index: u64) -> Supply {
+    Supply { end: seq(index), fin: false, window_edge: seq(index), nodelay: false }
+}
+
+/// A pure ACK of everything below segment `index`, with SACK blocks.
+pub(crate) fn ack(index: u64, sack: &[SeqRange]) -> Ack<'_> {
+    Ack {
+        ack: seq(index),
+        window_changed: false,
+        has_payload: false,
+        sack,
+        dsack: None,
+        echo: None,
+        ece: false,
+    }
+}
+
+/// Sends all that may leave.
+pub(crate) fn pump(sender: &mut Sender, now: Instant, supply: &Supply) -> (Vec<Transmit>, Limit) {
+    let mut sent = Vec::new();
+    loop {
+        match sender.send(now, supply) {
+            Decision::Send(transmit) => sent.push(transmit),
+            Decision::Blocked(limit) => return (sent, limit),
+        }
+        assert!(sent.len() < 100_000, "the sender does not stop");
+    }
+}
+
+/// What left, as segment number and rule.
+pub(crate) fn named(sent: &[Transmit]) -> Vec<(u64, SendRule)> {
+    sent.iter().map(|transmit| (index(transmit.range.start), transmit.rule)).collect()
+}
+
+#[derive(Debug)]
+enum Event {
+    Data { range: SeqRange, stamp: Instant },
+    Ack { ack: ExtSeq, sack: Vec<SeqRange>, dsack: Option<SeqRange>, echo: Instant },
+}
+
+/// A sender, a pipe of fixed delay that loses what it is told to, and a receiver that acknowledges
+/// every segment at once. After each step it checks what holds for every combination.
+#[derive(Debug)]
+pub(crate) struct Net {
+    pub(crate) now: Instant,
+    pub(crate) sender: Sender,
+    pub(crate) supply: Supply,
+    /// The peer's window.
+    pub(crate) rwnd: ByteCount,
+    /// Which sending of which segment is lost: (segment, sendings before).
+    pub(crate) losses: BTreeSet<(u64, u32)>,
+    /// How much longer the first sending of a segment takes.
+    pub(crate) delays: BTreeMap<u64, Duration>,
+    /// Whether the receiver takes part in SACK and time stamps.
+    pub(crate) options: bool,
+    /// What left, and when.
+    pub(crate) sent: Vec<(Instant, Transmit)>,
+    /// The largest pipe just after something left by leave of the windows.
+    pub(crate) most_in_flight: ByteCount,
+    events: BTreeMap<(Instant, u64), Event>,
+    count: u64,
+    received: RangeSet,
+    rcv_nxt: ExtSeq,
+    latest: ExtSeq,
+    ts_recent: Instant,
+}
+
+impl Net {
+    pub(crate) fn new(sender: Sender, segments: u64, rwnd_segments: u64) -> Self {
+        let rwnd = ByteCount(rwnd_segments * SMSS);
+        let supply =
+            Supply { end: seq(segments), fin: false, window_edge: FIRST + rwnd, nodelay: false };
+        Self {
+            now: Instant::ZERO,
+            sender,
+            supply,
+            rwnd,
+            losses: BTreeSet::new(),
+            delays: BTreeMap::new(),
+            options: true,
+            sent: Vec::new(),
+            most_in_flight: ByteCount::ZERO,
+            events: BTreeMap::new(),
+            count: 0,
+            received: RangeSet::new(),
+            rcv_nxt: FIRST,
+            latest: FIRST,
+            ts_recent: Instant::ZERO,
+        }
+    }
+
+    /// Runs until everything is acknowledged; gives the time that took.
+    #[track_caller]
+    pub(crate) fn run(&mut self) -> Duration {
+        let start = self.now;
+        self.pump();
+        let mut steps = 0;
+        while self.sender.snd_una() < self.supply.end {
+            assert!(self.step(), "{} stalls: {:?}", self.sender.combination(), self.sender);
+            steps += 1;
+            assert!(steps < 1_000_000, "{} does not end", self.sender.combination());
+        }
+        self.now.since(start)
+    }
+
+    /// Works the next event or deadline; `false` if there is none.
+    pub(crate) fn step(&mut self) -> bool {
+        let event = self.events.first_key_value().map(|(&(at, _), _)| at);
+        let Some(at) = event.into_iter().chain(self.sender.poll_timeout()).min() else {
+            return false;
+        };
+        self.now = self.now.max(at);
+        if event == Some(at) {
+            match self.events.pop_first() {
+                Some((_, Event::Data { range, stamp })) => self.receive(range, stamp),
+                Some((_, Event::Ack { ack, sack, dsack, echo })) => {
+                    self.supply.window_edge = self.supply.window_edge.max(ack + self.rwnd);
+                    let (sack, dsack) =
+                        if self.options { (&sack[..], dsack) } else { (&[][..], None) };
+                    let echo = Some(echo).filter(|_| self.options);
+                    let heard = Ack { ack, sack, dsack, echo, ..self::ack(0, &[]) };
+                    self.sender.on_ack(self.now, &heard);
+                }
+                None => {}
+            }
+        } else {
+            self.sender.on_timeout(self.now);
+        }
+        self.sender.board().audit().unwrap();
+        self.pump();
+        true
+    }
+
+    #[track_caller]
+    fn pump(&mut self) {
+        loop {
+            let pipe = self.sender.pipe();
+            let sacked = self.sender.board().sacked_ranges().clone();
+            let (cwnd, smss) = (self.sender.cwnd(), ByteCount(SMSS));
+            match self.sender.send(self.now, &self.supply) {
+                Decision::Send(transmit) => {
+                    let cwnd = self.sender.cwnd().max(cwnd);
+                    let Transmit { range, rule, .. } = transmit;
+                    if !matches!(rule, SendRule::FastRetransmit | SendRule::Timeout) {
+                        assert!(pipe + range.len() <= cwnd, "{transmit:?} with {pipe} of {cwnd}");
+                        self.most_in_flight = self.most_in_flight.max(pipe + range.len());
+                    }
+                    assert!(range.end <= self.supply.window_edge, "{transmit:?} beyond rwnd");
+                    assert!(!sacked.covers(range), "{transmit:?} was SACKed");
+                    self.transmit(transmit);
+                }
+                Decision::Blocked(Limit::Cwnd) => {
+                    assert!(pipe + smss > cwnd, "idle with {pipe} of {cwnd}");
+                    break;
+                }
+                Decision::Blocked(_) => break,
+            }
+            self.sender.board().audit().unwrap();
+        }
+    }
+
+    fn transmit(&mut self, transmit: Transmit) {
+        let segment = index(transmit.range.start);
+        let before = self.sendings(segment);
+        self.sent.push((self.now, transmit));
+        if self.losses.contains(&(segment, before)) {
+            return;
+        }
+        let late = self.delays.get(&segment).filter(|_| before == 0).copied().unwrap_or_default();
+        let stamp = Instant::from_millis(self.now.as_millis());
+        let arrival = self.now + RTT / 2 + late;
+        self.post(arrival, Event::Data { range: transmit.range, stamp });
+    }
+
+    /// How often a segment has left.
+    pub(crate) fn sendings(&self, segment: u64) -> u32 {
+        let same = |sent: &&(Instant, Transmit)| index(sent.1.range.start) == segment;
+        self.sent.iter().filter(same).count() as u32
+    }
+
+    fn receive(&mut self, range: SeqRange, stamp: Instant) {
+        let duplicate = range.end <= self.rcv_nxt || self.received.covers(range);
+        // RFC 7323 section 5.3: what lies outside the window, as old duplicates do, is left out.
+        if range.start <= self.rcv_nxt && !duplicate {
+            self.ts_recent = self.ts_recent.max(stamp);
+        }
+        self.latest = range.start;
+        self.received.insert(range);
+        self.rcv_nxt = self.received.next_gap(self.rcv_nxt);
+        // RFC 2018 section 4: the block of the latest segment first.
+        let above = |block: &SeqRange| block.start > self.rcv_nxt;
+        let first = self.received.range_at(self.latest).filter(above);
+        let rest = self.received.iter().rev().filter(above).filter(|block| Some(*block) != first);
+        let sack = first.into_iter().chain(rest).take(3).collect();
+        let dsack = duplicate.then_some(range);
+        let ack = Event::Ack { ack: self.rcv_nxt, sack, dsack, echo: self.ts_recent };
+        self.post(self.now + RTT / 2, ack);
+    }
+
+    fn post(&mut self, at: Instant, event: Event) {
+        self.events.insert((at, self.count), event);
+        self.count += 1;
+    }
+}
+
+/// An ACK that acknowledges `bytes` of a flow whose window is its limit.
+pub(crate) fn ack_view(now: Instant, bytes: ByteCount) -> AckView<'static> {
+    AckView {
+        now,
+        ack: FIRST,
+        acked: bytes,
+        delivered: bytes,
+        newly: &[],
+        sack: &[],
+        dsack: None,
+        duplicate: false,
+        echo: None,
+        ece: false,
+        rtt: Some(RTT),
+        srtt: RTT,
+        rate: None,
+        round_start: false,
+        prior_pipe: ByteCount::ZERO,
+        cwnd_limited: true,
+        phase: Phase::Open,
+    }
+}

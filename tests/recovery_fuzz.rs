@@ -1,0 +1,453 @@
+//! One operation-list fuzzer for each trait of the sender's brain, over every name that the registry
+//! knows, on a real [`Sender`] and without the stack.
+//!
+//! The receiver on the other side may lie: it SACKs what was never sent or what it takes back later,
+//! reports duplicates that there were none of, and echoes any time stamp.
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use airtcp_recovery::registry::{CONTROLS, DETECTIONS, Entry, JUDGES, Make};
+use airtcp_recovery::{
+    Ack, AckView, Cause, Choice, Combination, CongestionControl, ControlParams, ControlState,
+    Decision, Finding, LossJudge, Notice, Phase, Profile, Raised, Ruling, Sender, SenderConfig,
+    Start, Supply, Transmit, TxState, View, When, WireNeeds,
+};
+use airtcp_types::{ByteCount, ExtSeq, Instant, Rate, SendRule, SeqRange, TxNo};
+use proptest::prelude::*;
+
+const SMSS: u64 = 1_000;
+const FIRST: ExtSeq = ExtSeq(5_000_000);
+
+/// One thing that can happen to a sender. Numbers are taken modulo what makes sense at the time.
+#[derive(Clone, Debug)]
+enum Operation {
+    /// The application writes so many segments.
+    Write(u64),
+    /// The sending step, up to so many segments.
+    Send(u64),
+    /// An ACK that advances by so many segments, or ends inside one.
+    Ack { segments: u64, inside: bool, echo: Echo },
+    /// An ACK of nothing new with these blocks, in segments from SND.UNA; they may be nonsense.
+    Sack(Vec<(u64, u64)>),
+    /// A duplicate ACK.
+    Duplicate,
+    /// A report of a duplicate, so many segments below or above SND.UNA.
+    Dsack(i64),
+    /// An ACK for data never sent, or below SND.UNA.
+    Absurd(i64),
+    /// Time passes, in microseconds, and every deadline on the way is worked.
+    Pass(u64),
+    /// Time passes to the next deadline.
+    Deadline,
+    /// Nothing happens for so many seconds.
+    Idle(u64),
+    /// The peer opens its window by so many segments, or changes it without.
+    Window(u64),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Echo {
+    None,
+    Now,
+    Old,
+    Future,
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    let echo = prop_oneof![
+        4 => Just(Echo::Now),
+        2 => Just(Echo::None),
+        2 => Just(Echo::Old),
+        1 => Just(Echo::Future),
+    ];
+    prop_oneof![
+        4 => (0u64..60).prop_map(Operation::Write),
+        8 => (1u64..80).prop_map(Operation::Send),
+        6 => (0u64..30, prop::bool::weighted(0.1), echo)
+            .prop_map(|(segments, inside, echo)| Operation::Ack { segments, inside, echo }),
+        6 => prop::collection::vec((0u64..70, 0u64..70), 1..4).prop_map(Operation::Sack),
+        4 => Just(Operation::Duplicate),
+        2 => (-40i64..10).prop_map(Operation::Dsack),
+        1 => (-90i64..90).prop_map(Operation::Absurd),
+        6 => (0u64..200_000).prop_map(Operation::Pass),
+        3 => Just(Operation::Deadline),
+        1 => (1u64..200).prop_map(Operation::Idle),
+        3 => (0u64..80).prop_map(Operation::Window),
+    ]
+}
+
+/// A sender in the hands of the fuzzer, and what it must keep to.
+struct World {
+    sender: Sender,
+    supply: Supply,
+    now: Instant,
+    last_tx: Option<TxNo>,
+    max_window: ByteCount,
+}
+
+impl World {
+    fn new(combination: Combination, profile: Profile, granted: WireNeeds, pace: bool) -> Self {
+        EPISODE.set(false);
+        let config = SenderConfig { combination, profile, pace, events: false };
+        let now = Instant::from_millis(1_000);
+        let start = Start {
+            now,
+            first: FIRST,
+            smss: ByteCount(SMSS),
+            granted,
+            handshake_rtt: Some(Duration::from_millis(40)),
+            syn_retransmitted: false,
+        };
+        let sender = Sender::new(&config, &start);
+        let max_window = sender.cwnd();
+        let window_edge = FIRST + 40 * SMSS;
+        let supply = Supply { end: FIRST, fin: false, window_edge, nodelay: false };
+        Self { sender, supply, now, last_tx: None, max_window }
+    }
+
+    fn work(&mut self, operation: &Operation) -> Result<(), TestCaseError> {
+        let una = self.sender.snd_una();
+        match operation {
+            Operation::Write(segments) => self.supply.end = self.supply.end + segments * SMSS,
+            Operation::Send(count) => return self.send(*count),
+            Operation::Ack { segments, inside, echo } => {
+                let outstanding = self.sender.snd_nxt().since(una).0;
+                let bytes = segments * SMSS + if *inside { 300 } else { 0 };
+                let ack = una + bytes.min(outstanding);
+                let echo = match echo {
+                    Echo::None => None,
+                    Echo::Now => Some(Instant::from_millis(self.now.as_millis())),
+                    Echo::Old => Some(Instant::from_millis(self.now.as_millis() / 2)),
+                    Echo::Future => Some(self.now + Duration::from_secs(1_000)),
+                };
+                self.ack(Ack { echo, ..plain(ack) });
+            }
+            Operation::Sack(blocks) => {
+                let block = |&(from, to): &(u64, u64)| {
+                    // Some start below SND.UNA, some run backwards, some lie beyond SND.NXT.
+                    SeqRange::new(una + from * SMSS - 3 * SMSS, una + to * SMSS)
+                };
+                let sack: Vec<_> = blocks.iter().map(block).collect();
+                self.ack(Ack { sack: &sack, ..plain(una) });
+            }
+            Operation::Duplicate => self.ack(plain(una)),
+            Operation::Dsack(offset) => {
+                let start = ExtSeq(una.0.saturating_add_signed(offset * SMSS as i64));
+                let dsack = Some(SeqRange::new(start, start + SMSS));
+                self.ack(Ack { dsack, ..plain(una) });
+            }
+            Operation::Absurd(offset) => {
+                let ack = ExtSeq(una.0.saturating_add_signed(offset * SMSS as i64));
+                if ack < una || ack > self.sender.snd_nxt() {
+                    self.ack(plain(ack));
+                }
+            }
+            Operation::Pass(micros) => self.pass(Duration::from_micros(*micros))?,
+            Operation::Deadline => {
+                if let Some(at) = self.sender.poll_timeout() {
+                    self.pass(at.since(self.now))?;
+                }
+            }
+            Operation::Idle(seconds) => self.pass(Duration::from_secs(*seconds))?,
+            Operation::Window(segments) => {
+                self.supply.window_edge =
+                    self.supply.window_edge.max(self.sender.snd_una() + segments * SMSS);
+                self.ack(Ack { window_changed: true, ..plain(self.sender.snd_una()) });
+            }
+        }
+        self.check()
+    }
+
+    fn ack(&mut self, ack: Ack<'_>) {
+        self.sender.on_ack(self.now, &ack);
+    }
+
+    fn pass(&mut self, time: Duration) -> Result<(), TestCaseError> {
+        let end = self.now + time;
+        // Nothing asks for more than a deadline each millisecond, and most for far fewer.
+        for _ in 0..time.as_millis() * 2 + 1_000 {
+            let Some(at) = self.sender.poll_timeout().filter(|at| *at <= end) else {
+                self.now = end;
+                return Ok(());
+            };
+            self.now = self.now.max(at);
+            self.sender.on_timeout(self.now);
+            self.check()?;
+        }
+        Err(TestCaseError::fail("the deadlines do not end"))
+    }
+
+    fn send(&mut self, count: u64) -> Result<(), TestCaseError> {
+        for _ in 0..count {
+            let (pipe, nxt) = (self.sender.pipe(), self.sender.snd_nxt());
+            let sacked = self.sender.board().sacked_ranges().clone();
+            let decision = self.sender.send(self.now, &self.supply);
+            let Decision::Send(Transmit { tx, range, rule }) = decision else {
+                return self.check();
+            };
+            prop_assert!(self.last_tx.is_none_or(|last| last < tx), "numbers rise");
+            self.last_tx = Some(tx);
+            prop_assert!(!range.is_empty() && range.len() <= ByteCount(SMSS), "{range:?}");
+            prop_assert!(range.end <= self.supply.window_edge && range.end <= self.supply.end);
+            prop_assert_eq!(rule.is_retransmission(), range.start < nxt);
+            prop_assert!(!sacked.covers(range), "{range:?} was SACKed");
+            if !matches!(rule, SendRule::FastRetransmit | SendRule::Timeout) {
+                prop_assert!(pipe + range.len() <= self.sender.cwnd(), "{rule:?} above cwnd");
+            }
+            let state = self.sender.board().get(tx).map(|sent| sent.state);
+            prop_assert_eq!(state, Some(TxState::InFlight));
+            self.check()?;
+        }
+        Ok(())
+    }
+
+    fn check(&mut self) -> Result<(), TestCaseError> {
+        let sender = &self.sender;
+        prop_assert!(sender.board().audit().is_ok(), "{:?}", sender.board().audit());
+        let cwnd = sender.cwnd();
+        prop_assert!(cwnd >= ByteCount(SMSS));
+        if let Some(ssthresh) = sender.control_state().ssthresh {
+            prop_assert!(ssthresh >= ByteCount(2 * SMSS));
+        }
+        // Nothing grows by more than what arrived.
+        let bound = self.max_window + sender.delivered();
+        prop_assert!(cwnd <= bound, "{cwnd} above {bound}");
+        if !sender.board().is_empty() {
+            prop_assert!(sender.poll_timeout().is_some(), "nothing watches what is outstanding");
+        }
+        prop_assert!(sender.rtt().rto() <= Duration::from_secs(120));
+        prop_assert!(!TWICE.get(), "the window was reduced twice in an episode");
+        Ok(())
+    }
+}
+
+fn plain(ack: ExtSeq) -> Ack<'static> {
+    Ack {
+        ack,
+        window_changed: false,
+        has_payload: false,
+        sack: &[],
+        dsack: None,
+        echo: None,
+        ece: false,
+    }
+}
+
+thread_local! {
+    static EPISODE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+    static TWICE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+    static INNER: RefCell<Option<Choice<dyn CongestionControl>>> = const { RefCell::new(None) };
+    static RULINGS: RefCell<Vec<Option<Ruling>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A control that looks over another one's shoulder.
+#[derive(Debug)]
+struct Watched(Box<dyn CongestionControl>);
+
+impl CongestionControl for Watched {
+    fn on_ack(&mut self, ack: &AckView<'_>, pipe: ByteCount) {
+        let before = self.0.window();
+        self.0.on_ack(ack, pipe);
+        if ack.phase == Phase::Recovery {
+            assert!(self.0.window() <= before, "no growth in recovery");
+        }
+    }
+
+    fn on_notice(&mut self, now: Instant, pipe: ByteCount, notice: &Notice) {
+        match notice {
+            Notice::Reduce { .. } => {
+                TWICE.set(TWICE.get() || EPISODE.replace(true));
+                let before = self.0.window();
+                self.0.on_notice(now, pipe, notice);
+                assert!(self.0.window() <= before.max(ByteCount(2 * SMSS)));
+                return;
+            }
+            // A time-out begins an episode of its own; the end and the undo end one.
+            Notice::Timeout { .. } => EPISODE.set(true),
+            Notice::EpisodeOver | Notice::Undo => EPISODE.set(false),
+            Notice::Lost { .. } | Notice::Idle { .. } => {}
+        }
+        self.0.on_notice(now, pipe, notice);
+    }
+
+    fn window(&self) -> ByteCount {
+        self.0.window()
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        self.0.pacing_rate()
+    }
+
+    fn state(&self) -> ControlState {
+        self.0.state()
+    }
+}
+
+const WATCH: Make<dyn CongestionControl> = |_, params: &ControlParams| {
+    INNER.with_borrow(|inner| {
+        let choice = inner.as_ref().ok_or("no control to watch")?;
+        let made = (choice.entry().make)(parameter(choice.entry().parameter), params)?;
+        Ok(Box::new(Watched(made)) as _)
+    })
+};
+
+static WATCHED: Entry<dyn CongestionControl> = Entry {
+    name: "watched",
+    parameter: "",
+    summary: "looks over another control's shoulder",
+    source: "this file",
+    needs: WireNeeds { sack: false, timestamps: false },
+    fallback: None,
+    make: WATCH,
+};
+
+/// A judge that rules as the fuzzer says.
+#[derive(Debug)]
+struct Whim;
+
+impl LossJudge for Whim {
+    fn on_ack(&mut self, ack: &AckView<'_>, view: &View<'_>, out: &mut Raised) {
+        if let Some(Some(ruling)) = RULINGS.with_borrow(|rulings| rulings.last().copied()) {
+            if ack.ece {
+                out.reduce(ruling.cause);
+            }
+            if let Some(last) = view.board.last().filter(|_| ack.duplicate) {
+                out.loss(last.tx, ruling);
+                out.restart_rto();
+            }
+        }
+    }
+
+    fn rule(&mut self, _: &Finding, _: &View<'_>, _: bool) -> Option<Ruling> {
+        RULINGS.with_borrow_mut(|rulings| {
+            // What was laid down goes round and round.
+            let ruling = rulings.pop()?;
+            rulings.insert(0, ruling);
+            ruling
+        })
+    }
+}
+
+static WHIM: Entry<dyn LossJudge> = Entry {
+    name: "whim",
+    parameter: "",
+    summary: "rules as the fuzzer says",
+    source: "this file",
+    needs: WireNeeds { sack: false, timestamps: false },
+    fallback: None,
+    make: |_, _| Ok(Box::new(Whim)),
+};
+
+fn when() -> impl Strategy<Value = When> {
+    prop_oneof![
+        Just(When::Now),
+        Just(When::Never),
+        (0u64..300).prop_map(|millis| When::After(Duration::from_millis(millis))),
+    ]
+}
+
+fn rulings() -> impl Strategy<Value = Vec<Option<Ruling>>> {
+    let cause = prop_oneof![Just(Cause::Corruption), Just(Cause::Reordering)];
+    let ruling = (when(), when(), cause).prop_map(|(repair, reduce, cause)| Ruling {
+        repair,
+        reduce,
+        cause,
+    });
+    prop::collection::vec(prop::option::of(ruling), 1..5)
+}
+
+fn profile() -> impl Strategy<Value = Profile> {
+    prop_oneof![Just(Profile::modern()), Just(Profile::paper())]
+}
+
+fn granted() -> impl Strategy<Value = WireNeeds> {
+    (prop::bool::weighted(0.8), any::<bool>())
+        .prop_map(|(sack, timestamps)| WireNeeds { sack, timestamps })
+}
+
+/// Runs one list of operations, and then checks that an honest receiver still gets everything.
+fn run(mut world: World, operations: &[Operation]) -> Result<(), TestCaseError> {
+    TWICE.set(false);
+    for operation in operations {
+        world.work(operation)?;
+    }
+    let end = world.supply.end.max(world.sender.snd_nxt());
+    for _ in 0..10_000 {
+        if world.sender.snd_una() >= end {
+            return Ok(());
+        }
+        world.supply.window_edge = world.supply.window_edge.max(world.sender.snd_una() + 40 * SMSS);
+        world.send(10)?;
+        world.pass(Duration::from_millis(20))?;
+        // It has everything that was ever sent.
+        world.ack(plain(world.sender.snd_nxt()));
+        world.check()?;
+    }
+    Err(TestCaseError::fail("an honest receiver does not get it all"))
+}
+
+/// The parameter that a listed strategy wants.
+fn parameter(shown: &str) -> Option<&'static str> {
+    (shown == ":N").then_some("12")
+}
+
+fn watch(entry: &'static Entry<dyn CongestionControl>) -> Combination {
+    INNER.set(Some(Choice::new(entry, parameter(entry.parameter)).expect("a listed parameter")));
+    Combination::default().with_congestion(Choice::new(&WATCHED, None).expect("it is laid down"))
+}
+
+fn operations() -> impl Strategy<Value = Vec<Operation>> {
+    prop::collection::vec(operation(), 1..80)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn every_detection_stands_anything(
+        operations in operations(),
+        profile in profile(),
+        granted in granted(),
+        pace in any::<bool>(),
+    ) {
+        for entry in DETECTIONS {
+            for shown in [None, entry.parameter.strip_prefix("[:").and_then(|p| p.strip_suffix(']'))] {
+                let choice = Choice::new(entry, shown).expect("a listed parameter");
+                let combination = watch(&CONTROLS[0]).with_recovery(choice);
+                run(World::new(combination, profile.clone(), granted, pace), &operations)?;
+            }
+        }
+    }
+
+    #[test]
+    fn every_control_stands_anything(
+        operations in operations(),
+        profile in profile(),
+        granted in granted(),
+        pace in any::<bool>(),
+    ) {
+        for entry in CONTROLS {
+            let world = World::new(watch(entry), profile.clone(), granted, pace);
+            run(world, &operations)?;
+        }
+    }
+
+    #[test]
+    fn every_judge_stands_anything_and_anything_stands_every_ruling(
+        operations in operations(),
+        profile in profile(),
+        granted in granted(),
+        rulings in rulings(),
+        detection in 0..DETECTIONS.len(),
+    ) {
+        for entry in JUDGES.iter().chain(std::iter::once(&WHIM)) {
+            RULINGS.set(rulings.clone());
+            let judge = Choice::new(entry, parameter(entry.parameter)).expect("a listed parameter");
+            let recovery = Choice::new(&DETECTIONS[detection], None).expect("a listed name");
+            let combination =
+                watch(&CONTROLS[1]).with_recovery(recovery).with_judges(vec![judge]);
+            run(World::new(combination, profile.clone(), granted, false), &operations)?;
+        }
+    }
+}
