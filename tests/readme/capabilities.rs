@@ -70,7 +70,7 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
         }
         "TCP: delayed ACKs with quick ACKs, Nagle, zero-window probes" => {
             let config = TcpConfig::default();
-            config.delayed_acks
+            config.sender.profile.delayed_acks
                 && !config.nodelay
                 && counts(&["TcpExtDelayedACKs", "TcpExtTCPWinProbe"])
         }

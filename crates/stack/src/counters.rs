@@ -155,7 +155,7 @@ counters! {
     tcp_ext_tw: "TcpExtTW",
     /// Connections in TIME-WAIT replaced by a new one.
     tcp_ext_tw_recycled: "TcpExtTWRecycled",
-    /// Segments refused by their timestamp (PAWS).
+    /// Segments refused by their timestamp (PAWS), or for having none.
     tcp_ext_paws_estab: "TcpExtPAWSEstab",
     /// Delayed ACKs sent by their timer.
     tcp_ext_delayed_acks: "TcpExtDelayedACKs",
@@ -193,6 +193,16 @@ counters! {
     tcp_ext_win_probe: "TcpExtTCPWinProbe",
     /// Challenge ACKs sent (RFC 5961).
     tcp_ext_challenge_ack: "TcpExtTCPChallengeACK",
+    /// Challenge ACKs not sent because one had just been.
+    tcp_ext_ack_skipped_challenge: "TcpExtTCPACKSkippedChallenge",
+    /// Segments outside the window that were not answered because one had just been.
+    tcp_ext_ack_skipped_seq: "TcpExtTCPACKSkippedSeq",
+    /// Segments refused by PAWS that were not answered because one had just been.
+    tcp_ext_ack_skipped_paws: "TcpExtTCPACKSkippedPAWS",
+    /// Repeated SYNs that were not answered because one had just been.
+    tcp_ext_ack_skipped_syn_recv: "TcpExtTCPACKSkippedSynRecv",
+    /// Segments that begin beyond the window.
+    tcp_ext_beyond_window: "TcpExtBeyondWindow",
     /// SYNs in a synchronised state (RFC 5961 section 4).
     tcp_ext_syn_challenge: "TcpExtTCPSYNChallenge",
     /// Connections aborted because data came after the application let go.

@@ -45,7 +45,6 @@ pub(crate) fn host_config(
     sender: &SenderArgs,
 ) -> anyhow::Result<HostConfig> {
     let mut config = HostConfig::new(addresses);
-    config.tcp.delayed_acks = sender.profile.delayed_acks;
     config.tcp.sender = SenderConfig {
         combination: sender.combination()?,
         profile: sender.profile.clone(),

@@ -15,6 +15,9 @@ const QUICK: u8 = 16;
 const FIRST_MSS: ByteCount = ByteCount(536);
 /// ACKs due at once beyond this are merged: only an absurd batch of arrivals makes so many.
 const MAX_DUE: usize = 256;
+/// What one ACK may newly acknowledge when data arrived in one batch (the largest packet that Linux's
+/// receive offload makes of a batch, and acknowledges once).
+const STRETCH: ByteCount = ByteCount::from_kib(64);
 
 /// An ACK that is to leave.
 #[derive(Clone, Copy, Debug)]
@@ -27,8 +30,10 @@ pub(super) struct DueAck {
 
 /// Decides when an ACK leaves, and holds those that are due.
 ///
-/// ACKs leave when the connection is next asked for packets. Until then they queue, so that a batch
-/// of arrivals is answered with as many ACKs as if its segments had come one by one.
+/// ACKs leave when the connection is next asked for packets. Until then they queue, so that the peer
+/// hears of every hole and every duplicate in a batch of arrivals. Those of data in order become one,
+/// as RFC 9293 section 3.8.6.3 allows for aggregated segments, once no quick ACKs are due: each costs
+/// both ends about as much as a full segment.
 #[derive(Debug)]
 pub(super) struct AckPolicy {
     delayed: bool,
@@ -38,6 +43,8 @@ pub(super) struct AckPolicy {
     interactive: bool,
     timer: Option<Instant>,
     due: VecDeque<DueAck>,
+    /// What was acknowledged before the last ACK that is due, if that one may acknowledge more.
+    stretch: Option<ExtSeq>,
     last_data: Option<Instant>,
     /// The size of the peer's full segments, as far as seen.
     segment: ByteCount,
@@ -55,6 +62,7 @@ impl AckPolicy {
             interactive: false,
             timer: None,
             due: VecDeque::new(),
+            stretch: None,
             last_data: None,
             segment: FIRST_MSS,
             acknowledged: ExtSeq(0),
@@ -75,7 +83,7 @@ impl AckPolicy {
         self.last_data = Some(now);
         let second = nxt.since(self.acknowledged) > self.segment;
         let quick = self.quick > 0 && !self.interactive;
-        if !self.delayed || second || quick {
+        if !self.delayed || second || quick || self.may_stretch(nxt) {
             return true;
         }
         let at = now + self.ato;
@@ -104,10 +112,26 @@ impl AckPolicy {
         self.interactive = false;
     }
 
+    /// Whether the last ACK that is due may acknowledge everything up to `ack`.
+    fn may_stretch(&self, ack: ExtSeq) -> bool {
+        self.stretch.is_some_and(|from| ack.since(from) <= STRETCH)
+    }
+
     /// An ACK is to leave.
     pub(super) fn schedule(&mut self, due: DueAck) {
         self.timer = None;
-        self.acknowledged = due.ack;
+        let from = std::mem::replace(&mut self.acknowledged, due.ack);
+        // One that acknowledges nothing new, or reports something, is a message of its own.
+        let plain = due.ack > from && due.sack.is_empty();
+        if plain
+            && self.may_stretch(due.ack)
+            && let Some(last) = self.due.back_mut()
+        {
+            last.ack = due.ack;
+            return;
+        }
+        let quick = self.due.len() < usize::from(self.quick);
+        self.stretch = (plain && self.delayed && !quick).then_some(from);
         if self.due.len() == MAX_DUE {
             self.due.pop_back();
         }
@@ -129,6 +153,7 @@ impl AckPolicy {
         let due = self.due.pop_front()?;
         self.quick = self.quick.saturating_sub(1);
         if self.due.is_empty() {
+            self.stretch = None;
             self.due.shrink_to(0);
         }
         Some(due)
@@ -140,6 +165,7 @@ impl AckPolicy {
             self.quick = self.quick.saturating_sub(1);
         }
         self.due.clear();
+        self.stretch = None;
         self.timer = None;
         self.acknowledged = ack;
     }
@@ -182,6 +208,7 @@ impl AckPolicy {
     /// Nothing is due any more.
     pub(super) fn clear(&mut self) {
         self.due = VecDeque::new();
+        self.stretch = None;
         self.timer = None;
     }
 

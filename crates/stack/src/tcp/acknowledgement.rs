@@ -1,7 +1,117 @@
-//! An acceptable ACK on its way to the sender: SACK blocks that lie are sorted out first.
+//! ACKs on their way to the sender: those that cannot be true are challenged, and SACK blocks that
+//! lie are sorted out.
 
+use airtcp_recovery::Ack;
 use airtcp_types::options::{MAX_SACK_BLOCKS, SackBlocks};
-use airtcp_types::{ExtSeq, SeqRange};
+use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, SeqRange};
+
+use crate::counters::Counters;
+use crate::wire::tcp::Segment;
+
+use super::transmit::Reset;
+use super::*;
+
+impl Connection {
+    /// RFC 9293 section 3.10.7.4, fifth. Gives whether the rest of the segment counts.
+    pub(super) fn on_ack(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+        seq: ExtSeq,
+        counters: &mut Counters,
+    ) -> bool {
+        let in_handshake = self.state == State::SynReceived;
+        let first = self.send.first();
+        if in_handshake && first.nearest(segment.ack) != first {
+            self.reset = Some(Reset { seq: segment.ack, ack: None });
+            return false;
+        }
+        let ack = self.send.una().nearest(segment.ack);
+        // RFC 5961 section 5.2: it acknowledges what was never sent, or is older than any ACK that
+        // may still be on its way.
+        if ack > self.send.nxt() || ack < self.send.oldest_ack() {
+            self.send_challenge_ack(now, counters);
+            return false;
+        }
+        let range = SeqRange::new(seq, seq + u64::from(segment.len()));
+        let window = ByteCount(u64::from(segment.window) << self.send.scale);
+        self.tell(|| EventKind::Received { range, ack, window });
+        if in_handshake {
+            let echo = segment.options.timestamps.map(|timestamps| timestamps.ecr);
+            self.establish(now, echo);
+        }
+        if ack < self.send.una() {
+            self.on_late_ack(now, segment, ack, counters);
+            return true;
+        }
+        self.tally.last_ack = now;
+        self.soft_error = None;
+        if self.send.sender.is_some() {
+            let window_changed = self.send.on_window(seq, ack, window);
+            self.hand_to_sender(now, segment, ack, window_changed, counters);
+            self.on_fin_acked(now);
+        }
+        self.state != State::Closed
+    }
+
+    /// A newer ACK has overtaken it. What arrived above a hole, and what arrived twice, it may be
+    /// the only one to tell; the window it offers is history.
+    fn on_late_ack(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+        ack: ExtSeq,
+        counters: &mut Counters,
+    ) {
+        if self.sack && !segment.options.sack.is_empty() {
+            self.hand_to_sender(now, segment, ack, false, counters);
+        }
+    }
+
+    fn hand_to_sender(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+        ack: ExtSeq,
+        window_changed: bool,
+        counters: &mut Counters,
+    ) {
+        let before = self.send.una();
+        let sack = if self.sack { &segment.options.sack } else { &SackBlocks::EMPTY };
+        let bounds = Bounds { first: self.send.first(), ack, una: before, nxt: self.send.nxt() };
+        let reports = Reports::read(sack, &bounds);
+        counters.tcp_ext_sack_discard += reports.lies;
+        counters.tcp_ext_dsack_recv += u64::from(reports.dsack.is_some());
+        let echo = segment
+            .options
+            .timestamps
+            .filter(|_| ack >= before)
+            .and_then(|theirs| self.timestamps.and_then(|clock| clock.echo(now, theirs.ecr)));
+        if !segment.payload.is_empty()
+            && let Some(made) = echo
+        {
+            self.receive.on_rtt(now.since(made));
+        }
+        let undos = self.send.undos();
+        counters.tcp_ext_pure_acks += u64::from(segment.len() == 0);
+        self.send.on_ack(
+            now,
+            &Ack {
+                ack,
+                window_changed,
+                has_payload: segment.len() > 0,
+                sack: reports.blocks(),
+                dsack: reports.dsack,
+                echo,
+                ece: segment.flags.ece,
+            },
+        );
+        self.collect_events();
+        counters.tcp_ext_full_undo += self.send.undos() - undos;
+        self.tally.bytes_acked += ack.since(before);
+        self.tally.settle(now, &self.send);
+    }
+}
 
 /// The SACK option of one ACK, checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -21,17 +131,21 @@ pub(super) struct Bounds {
     pub(super) first: ExtSeq,
     /// SEG.ACK.
     pub(super) ack: ExtSeq,
+    /// SND.UNA before this ACK; above SEG.ACK if the ACK is late.
+    pub(super) una: ExtSeq,
     /// SND.NXT.
     pub(super) nxt: ExtSeq,
 }
 
 impl Reports {
-    /// Checks the blocks of an ACK: what was never sent, is empty, runs backwards or was
-    /// acknowledged already is left out.
+    /// Checks the blocks of an ACK: what was never sent, is empty, runs backwards or lies below its
+    /// own cumulative acknowledgement is a lie. What a later ACK has acknowledged is no lie, and no
+    /// news either.
     pub(super) fn read(sack: &SackBlocks, bounds: &Bounds) -> Self {
         let range =
             |&(start, end)| SeqRange::new(bounds.ack.nearest(start), bounds.ack.nearest(end));
         let mut reports = Self::default();
+        let known = bounds.ack.max(bounds.una);
         let wire = sack.as_slice();
         for (index, block) in wire.iter().map(range).enumerate() {
             let sent = bounds.first <= block.start && block.end <= bounds.nxt && !block.is_empty();
@@ -46,8 +160,8 @@ impl Reports {
                 reports.dsack = Some(block);
             } else if block.start < bounds.ack {
                 reports.lies += 1;
-            } else {
-                reports.blocks[reports.len] = block;
+            } else if block.end > known {
+                reports.blocks[reports.len] = SeqRange::new(block.start.max(known), block.end);
                 reports.len += 1;
             }
         }
@@ -66,11 +180,16 @@ mod tests {
 
     use super::*;
 
-    const BOUNDS: Bounds = Bounds { first: ExtSeq(1000), ack: ExtSeq(2000), nxt: ExtSeq(5000) };
+    const BOUNDS: Bounds =
+        Bounds { first: ExtSeq(1000), ack: ExtSeq(2000), una: ExtSeq(1500), nxt: ExtSeq(5000) };
+
+    fn read_within(bounds: &Bounds, blocks: &[(u32, u32)]) -> Reports {
+        let sack = blocks.iter().map(|(a, b)| (SeqNumber(*a), SeqNumber(*b))).collect();
+        Reports::read(&sack, bounds)
+    }
 
     fn read(blocks: &[(u32, u32)]) -> Reports {
-        let sack = blocks.iter().map(|(a, b)| (SeqNumber(*a), SeqNumber(*b))).collect();
-        Reports::read(&sack, &BOUNDS)
+        read_within(&BOUNDS, blocks)
     }
 
     fn range(start: u64, end: u64) -> SeqRange {
@@ -83,6 +202,16 @@ mod tests {
         assert_eq!((reports.blocks(), reports.lies), (&[range(2500, 3500)][..], 3));
         assert_eq!(read(&[(2500, 3000), (1500, 2500)]).lies, 1, "below the cumulative ACK");
         assert_eq!(read(&[(900, 950)]).lies, 1, "below the first byte");
+    }
+
+    #[test]
+    fn of_a_late_ack_only_what_is_news_is_kept() {
+        let late = Bounds { una: ExtSeq(3000), ..BOUNDS };
+        let reports = read_within(&late, &[(2500, 2700), (2800, 3200), (4000, 4500)]);
+        assert_eq!(reports.blocks(), [range(3000, 3200), range(4000, 4500)]);
+        assert_eq!((reports.lies, reports.dsack), (0, None));
+        let reports = read_within(&late, &[(1500, 1600), (1700, 4500)]);
+        assert_eq!((reports.lies, reports.dsack), (1, Some(range(1500, 1600))));
     }
 
     #[test]

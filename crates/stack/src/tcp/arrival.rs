@@ -1,15 +1,12 @@
 //! What a segment does (RFC 9293 section 3.10.7.4), in the RFC's order.
 
-use airtcp_recovery::Ack;
 use airtcp_types::options::SackBlocks;
-use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, SeqRange};
+use airtcp_types::{ByteCount, ExtSeq, Instant, SeqRange};
 
 use crate::counters::Counters;
 use crate::wire::tcp::Segment;
 
 use super::ack_policy::DueAck;
-use super::acknowledgement::{Bounds, Reports};
-use super::transmit::Reset;
 use super::*;
 
 impl Connection {
@@ -21,7 +18,7 @@ impl Connection {
             State::Closed => {}
             State::SynSent => self.on_segment_in_syn_sent(now, segment, counters),
             _ => {
-                if !self.on_repeated_syn(now, segment) {
+                if !self.on_repeated_syn(now, segment, counters) {
                     self.on_synchronized_segment(now, segment, counters);
                 }
             }
@@ -54,24 +51,21 @@ impl Connection {
             self.on_unacceptable(now, &segment, seq, end, counters);
             return;
         }
-        if let (Some(clock), Some(theirs)) = (&mut self.timestamps, segment.options.timestamps) {
-            clock.on_segment(now, theirs.val, seq, self.receive.last_ack_sent);
-        }
         if segment.flags.rst {
             self.on_rst(now, seq, counters);
             return;
         }
         if segment.flags.syn {
-            // RFC 5961 section 4: whatever its number, it is challenged.
-            counters.tcp_ext_syn_challenge += 1;
-            self.send_challenge_ack(now, counters);
+            self.challenge_syn(now, counters);
             return;
         }
         if !segment.flags.ack || !self.on_ack(now, &segment, seq, counters) {
             return;
         }
-        let (ack, window) = (self.send.una(), self.send.window());
-        self.tell(|| EventKind::Received { range: SeqRange::new(seq, end), ack, window });
+        // Only now is it the peer's for certain: a forged time stamp would refuse all that follows.
+        if let (Some(clock), Some(theirs)) = (&mut self.timestamps, segment.options.timestamps) {
+            clock.on_segment(now, theirs.val, seq, self.receive.last_ack_sent);
+        }
         self.on_text(now, &segment, seq, counters);
     }
 
@@ -87,16 +81,22 @@ impl Connection {
         if segment.flags.rst {
             return true;
         }
-        // RFC 7323 section 3.2: once agreed on, time stamps are on every segment; a SYN is another
-        // connection's.
-        let Some(theirs) = segment.options.timestamps else { return segment.flags.syn };
+        let Some(theirs) = segment.options.timestamps else {
+            // RFC 7323 section 3.2: once agreed on, time stamps are on every segment; a SYN is
+            // another connection's.
+            counters.tcp_ext_paws_estab += u64::from(!segment.flags.syn);
+            return segment.flags.syn;
+        };
         if !clock.is_old(now, theirs.val) {
             return true;
         }
         counters.tcp_ext_paws_estab += 1;
-        if !segment.payload.is_empty() || self.challenge.admit(now) {
+        let data = !segment.payload.is_empty() && !segment.flags.syn;
+        if data || self.challenge.admit(now) {
             self.report_duplicate(seq, segment, counters);
             self.schedule_ack();
+        } else {
+            counters.tcp_ext_ack_skipped_paws += 1;
         }
         false
     }
@@ -110,11 +110,18 @@ impl Connection {
         end: ExtSeq,
         counters: &mut Counters,
     ) {
+        if seq > self.receive.nxt() {
+            counters.tcp_ext_beyond_window += 1;
+            if self.receive.window() == ByteCount::ZERO {
+                counters.tcp_ext_zero_window_drop += 1;
+            }
+        }
         if segment.flags.rst {
             return;
         }
-        if seq > self.receive.nxt() && self.receive.window() == ByteCount::ZERO {
-            counters.tcp_ext_zero_window_drop += 1;
+        if segment.flags.syn {
+            self.challenge_syn(now, counters);
+            return;
         }
         let probe = seq + 1 == self.receive.nxt() && end <= self.receive.nxt();
         let answered = if segment.payload.is_empty() {
@@ -126,14 +133,20 @@ impl Connection {
         if answered {
             self.report_duplicate(seq, segment, counters);
             self.schedule_ack();
+        } else {
+            counters.tcp_ext_ack_skipped_seq += 1;
         }
     }
 
     /// Old data is reported as received twice (RFC 2883 section 4).
     fn report_duplicate(&mut self, seq: ExtSeq, segment: &Segment<'_>, counters: &mut Counters) {
         let end = (seq + segment.payload.len() as u64).min(self.receive.nxt());
-        if self.sack && seq < end {
-            counters.tcp_ext_delayed_ack_lost += 1;
+        if seq >= end {
+            return;
+        }
+        counters.tcp_ext_delayed_ack_lost += 1;
+        self.acks.enter_quick();
+        if self.sack {
             counters.tcp_ext_dsack_old_sent += 1;
             self.dsack = Some(SeqRange::new(seq, end));
         }
@@ -164,89 +177,6 @@ impl Connection {
                 self.fail(now, TcpError::Reset);
             }
         }
-    }
-
-    /// RFC 9293 section 3.10.7.4, fifth. Gives whether the rest of the segment counts.
-    fn on_ack(
-        &mut self,
-        now: Instant,
-        segment: &Segment<'_>,
-        seq: ExtSeq,
-        counters: &mut Counters,
-    ) -> bool {
-        if self.state == State::SynReceived {
-            let first = self.send.first();
-            if first.nearest(segment.ack) != first {
-                self.reset = Some(Reset { seq: segment.ack, ack: None });
-                return false;
-            }
-            let echo = segment.options.timestamps.map(|timestamps| timestamps.ecr);
-            self.establish(now, echo);
-        }
-        let ack = self.send.una().nearest(segment.ack);
-        if ack > self.send.nxt() {
-            // It acknowledges what was never sent.
-            self.send_challenge_ack(now, counters);
-            return false;
-        }
-        if ack < self.send.una() {
-            // RFC 5961 section 5.2: a late ACK, or one that nobody can have sent.
-            if ack < self.send.oldest_ack() {
-                self.send_challenge_ack(now, counters);
-                return false;
-            }
-            return true;
-        }
-        self.tally.last_ack = now;
-        if self.send.sender.is_some() {
-            self.hand_to_sender(now, segment, seq, ack, counters);
-            self.on_fin_acked(now);
-        }
-        self.state != State::Closed
-    }
-
-    fn hand_to_sender(
-        &mut self,
-        now: Instant,
-        segment: &Segment<'_>,
-        seq: ExtSeq,
-        ack: ExtSeq,
-        counters: &mut Counters,
-    ) {
-        let window = ByteCount(u64::from(segment.window) << self.send.scale);
-        let window_changed = self.send.on_window(seq, ack, window);
-        let sack = if self.sack { &segment.options.sack } else { &SackBlocks::EMPTY };
-        let bounds = Bounds { first: self.send.first(), ack, nxt: self.send.nxt() };
-        let reports = Reports::read(sack, &bounds);
-        counters.tcp_ext_sack_discard += reports.lies;
-        counters.tcp_ext_dsack_recv += u64::from(reports.dsack.is_some());
-        let echo = segment
-            .options
-            .timestamps
-            .and_then(|theirs| self.timestamps.and_then(|clock| clock.echo(now, theirs.ecr)));
-        if !segment.payload.is_empty()
-            && let Some(made) = echo
-        {
-            self.receive.on_rtt(now.since(made));
-        }
-        let before = self.send.una();
-        let undos = self.send.undos();
-        counters.tcp_ext_pure_acks += u64::from(segment.len() == 0);
-        self.send.on_ack(
-            now,
-            &Ack {
-                ack,
-                window_changed,
-                has_payload: segment.len() > 0,
-                sack: reports.blocks(),
-                dsack: reports.dsack,
-                echo,
-                ece: segment.flags.ece,
-            },
-        );
-        counters.tcp_ext_full_undo += self.send.undos() - undos;
-        self.tally.bytes_acked += ack.since(before);
-        self.tally.settle(now, &self.send);
     }
 
     /// RFC 9293 section 3.10.7.4, seventh and eighth: data and FIN.
@@ -322,10 +252,18 @@ impl Connection {
         }
     }
 
-    fn send_challenge_ack(&mut self, now: Instant, counters: &mut Counters) {
+    /// RFC 5961 section 4: a SYN is challenged, whatever its number.
+    fn challenge_syn(&mut self, now: Instant, counters: &mut Counters) {
+        counters.tcp_ext_syn_challenge += 1;
+        self.send_challenge_ack(now, counters);
+    }
+
+    pub(super) fn send_challenge_ack(&mut self, now: Instant, counters: &mut Counters) {
         if self.challenge.admit(now) {
             counters.tcp_ext_challenge_ack += 1;
             self.schedule_ack();
+        } else {
+            counters.tcp_ext_ack_skipped_challenge += 1;
         }
     }
 

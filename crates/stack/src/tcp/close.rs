@@ -1,5 +1,7 @@
 //! The ends of a connection: FIN from either side, RST, TIME-WAIT (RFC 9293 sections 3.6, 3.10.4).
 
+use std::cmp::Ordering;
+
 use airtcp_types::{ByteCount, Instant};
 
 use crate::wire::tcp::Segment;
@@ -64,11 +66,14 @@ impl Connection {
             return false;
         }
         let newer = self.receive.nxt().nearest(syn.seq) > self.receive.nxt();
-        let later = match (&self.timestamps, syn.options.timestamps) {
-            (Some(clock), Some(theirs)) => clock.is_before(theirs.val),
-            _ => false,
-        };
-        newer || later
+        match (&self.timestamps, syn.options.timestamps) {
+            (Some(clock), Some(theirs)) => match clock.order(theirs.val) {
+                Ordering::Greater => true,
+                Ordering::Equal => newer,
+                Ordering::Less => false,
+            },
+            _ => newer,
+        }
     }
 
     /// The peer's FIN is in order.
@@ -144,14 +149,12 @@ impl Connection {
         self.probe = false;
     }
 
-    /// Lets the sender go; its figures and its last events are still wanted.
+    /// Lets the sender go; its figures are still wanted.
     fn retire_sender(&mut self, now: Instant) {
         if self.send.sender.is_some() {
             self.last_info = Some(Box::new(self.info(now)));
         }
-        if let Some(sender) = self.send.sender.as_mut().filter(|_| self.settings.events) {
-            self.events.extend(std::iter::from_fn(|| sender.poll_event()).take(MAX_EVENTS));
-        }
+        self.collect_events();
         self.send.retire();
     }
 }

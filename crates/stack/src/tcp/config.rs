@@ -8,7 +8,8 @@ use airtcp_types::{ByteCount, FlowId};
 /// The settings of a connection. The default is a modern Linux host's.
 #[derive(Clone, Debug)]
 pub struct TcpConfig {
-    /// The sender: detection, control, judges, profile.
+    /// The sender: detection, control, judges, profile. Whether ACKs are delayed is in the profile
+    /// too, though it is the receiver that obeys it.
     pub sender: SenderConfig,
     /// The largest IP packet, headers included (bytes).
     pub mtu: u16,
@@ -22,9 +23,6 @@ pub struct TcpConfig {
     pub send_buffer: ByteCount,
     /// Small segments leave at once (Nagle's algorithm, RFC 9293 section 3.7.4, off).
     pub nodelay: bool,
-    /// ACKs may wait for a second segment (RFC 9293 section 3.8.6.3). Off, every segment is
-    /// acknowledged.
-    pub delayed_acks: bool,
     /// Timestamps are offered (RFC 7323).
     pub timestamps: bool,
     /// SACK is offered (RFC 2018), and DSACK with it (RFC 2883).
@@ -54,7 +52,6 @@ impl Default for TcpConfig {
             receive_buffer: ByteCount::from_mib(6),
             send_buffer: ByteCount::from_mib(4),
             nodelay: false,
-            delayed_acks: true,
             timestamps: true,
             sack: true,
             window_scaling: true,

@@ -27,7 +27,10 @@ pub(super) struct Handshake {
     /// The MSS the peer named.
     peer_mss: u16,
     sent_at: Instant,
+    /// How often a SYN or SYN-ACK has left.
+    sent: u32,
     timeout: Duration,
+    /// How often the timer ran out.
     retries: u8,
     max_retries: u8,
     /// A SYN or SYN-ACK is to leave.
@@ -51,6 +54,7 @@ impl Handshake {
             options,
             peer_mss: default_mss(flow),
             sent_at: now,
+            sent: 0,
             timeout: FIRST_TIMEOUT,
             retries: 0,
             max_retries: config.syn_retries,
@@ -63,9 +67,13 @@ impl Handshake {
         self.sent_at + self.timeout
     }
 
-    /// The options of the SYN, if one is to leave.
-    pub(super) fn take_due(&mut self) -> Option<TcpOptions> {
-        std::mem::take(&mut self.due).then_some(self.options)
+    /// The options of the SYN, if one is to leave, and whether one has left before.
+    pub(super) fn take_due(&mut self) -> Option<(TcpOptions, bool)> {
+        if !std::mem::take(&mut self.due) {
+            return None;
+        }
+        self.sent += 1;
+        Some((self.options, self.sent > 1))
     }
 }
 
@@ -84,7 +92,6 @@ impl Connection {
     ) -> Self {
         let first = ExtSeq::starting_at(isn) + 1;
         let mss = ByteCount(u64::from(config.mss(&flow)));
-        let delayed = config.delayed_acks && config.sender.profile.delayed_acks;
         Self {
             flow,
             state: State::SynSent,
@@ -99,7 +106,7 @@ impl Connection {
             timestamps: config.timestamps.then(|| Timestamps::new(ts_offset)),
             sack: config.sack,
             receive: Receiver::new(now, mss, config.initial_window, config.receive_buffer),
-            acks: AckPolicy::new(delayed),
+            acks: AckPolicy::new(config.sender.profile.delayed_acks),
             send: SendHalf::new(now, first, config.send_buffer, config.nodelay),
             challenge: Challenge::default(),
             dsack: None,
@@ -199,12 +206,19 @@ impl Connection {
             self.set_state(State::SynReceived);
             if let Some(handshake) = &mut self.handshake {
                 handshake.due = true;
+                // That is no sign of loss.
+                handshake.sent = handshake.sent.saturating_sub(1);
             }
         }
     }
 
     /// The peer's SYN in SYN-RECEIVED, once more: our SYN-ACK was lost. Gives whether it was that.
-    pub(super) fn on_repeated_syn(&mut self, now: Instant, segment: &Segment<'_>) -> bool {
+    pub(super) fn on_repeated_syn(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+        counters: &mut Counters,
+    ) -> bool {
         let irs = self.receive.nxt() - 1;
         let Some(handshake) = &mut self.handshake else { return false };
         let repeated = segment.flags.syn
@@ -213,6 +227,8 @@ impl Connection {
             && irs.nearest(segment.seq) == irs;
         if repeated && self.challenge.admit(now) {
             handshake.due = true;
+        } else if repeated {
+            counters.tcp_ext_ack_skipped_syn_recv += 1;
         }
         repeated
     }
@@ -222,7 +238,7 @@ impl Connection {
         let Some(handshake) = self.handshake.take() else { return };
         let overhead = if self.timestamps.is_some() { TIMESTAMPS_LEN } else { 0 };
         let mss = handshake.peer_mss.min(handshake.options.mss.unwrap_or(handshake.peer_mss));
-        let retransmitted = handshake.retries > 0;
+        let retransmitted = handshake.sent > 1;
         // Karn: a SYN sent twice is measured by its time stamp or not at all.
         let echoed = echo.and_then(|ecr| self.timestamps?.echo(now, ecr));
         let rtt = match echoed.filter(|_| retransmitted) {
@@ -259,9 +275,6 @@ impl Connection {
         handshake.timeout *= 2;
         handshake.sent_at = now;
         handshake.due = true;
-        counters.tcp_ext_syn_retrans += 1;
-        counters.tcp_retrans_segs += 1;
-        self.tally.syn_retrans += 1;
     }
 
     /// Whether the peer opened it.

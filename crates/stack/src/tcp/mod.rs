@@ -159,6 +159,7 @@ impl Connection {
             let before = sender.stats().timeouts;
             sender.on_timeout(now);
             counters.tcp_ext_timeouts += sender.stats().timeouts - before;
+            self.collect_events();
         }
     }
 
@@ -176,7 +177,8 @@ impl Connection {
     }
 
     fn user_timeout_at(&self) -> Option<Instant> {
-        let limit = self.settings.user_timeout.filter(|_| self.send.is_waiting())?;
+        let waiting = self.handshake.is_some() || self.send.is_waiting();
+        let limit = self.settings.user_timeout.filter(|_| waiting)?;
         Some(self.send.progress_at + limit)
     }
 
@@ -200,8 +202,7 @@ impl Connection {
 
     /// The next event, if [`TcpConfig::events`] is on.
     pub fn poll_event(&mut self) -> Option<EventKind> {
-        let sender = self.send.sender.as_mut().filter(|_| self.settings.events);
-        self.events.pop_front().or_else(|| sender?.poll_event())
+        self.events.pop_front()
     }
 
     /// Copies as much of `data` as there is room for into the send buffer, and gives how much.
@@ -357,6 +358,18 @@ impl Connection {
         let from = std::mem::replace(&mut self.state, to);
         if from != to {
             self.tell(|| EventKind::State { from: from.name(), to: to.name() });
+        }
+    }
+
+    /// Queues what the sender has to tell behind what happened before it.
+    fn collect_events(&mut self) {
+        let Some(sender) = self.send.sender.as_mut().filter(|_| self.settings.events) else {
+            return;
+        };
+        while let Some(event) = sender.poll_event() {
+            if self.events.len() < MAX_EVENTS {
+                self.events.push_back(event);
+            }
         }
     }
 

@@ -51,17 +51,21 @@ impl Reassembly {
 
     /// Takes a segment in. `range` is its place, and one longer than `data` if it has a FIN.
     pub(super) fn insert(&mut self, range: SeqRange, data: &[u8]) -> Inserted {
+        let (first, last) = self.touched(range);
+        if first == last && self.ranges.len() >= MAX_RANGES {
+            return Inserted { refused: true, ..Inserted::default() };
+        }
+        self.insert_next(range, data)
+    }
+
+    /// As [`insert`](Self::insert), for a segment that starts at RCV.NXT: it is taken out again
+    /// forthwith, and however many ranges there are, refusing it would leave the hole for ever.
+    pub(super) fn insert_next(&mut self, range: SeqRange, data: &[u8]) -> Inserted {
         let mut done = Inserted::default();
         if range.is_empty() {
             return done;
         }
-        // The ranges that it overlaps or touches.
-        let first = self.ranges.partition_point(|held| held.end < range.start);
-        let last = self.ranges.partition_point(|held| held.start <= range.end);
-        if first == last && self.ranges.len() >= MAX_RANGES {
-            done.refused = true;
-            return done;
-        }
+        let (first, last) = self.touched(range);
         let mut merged = range;
         let mut at = range.start;
         for index in first..last {
@@ -85,7 +89,16 @@ impl Reassembly {
         done
     }
 
-    /// Stores the part `gap` of a segment that starts at `start`.
+    /// The ranges that `range` overlaps or touches: the first, and one past the last.
+    fn touched(&self, range: SeqRange) -> (usize, usize) {
+        (
+            self.ranges.partition_point(|held| held.end < range.start),
+            self.ranges.partition_point(|held| held.start <= range.end),
+        )
+    }
+
+    /// Stores the part `gap` of a segment that starts at `start`. Pieces that touch become one while
+    /// they are small, so that there are few of them whatever the order they come in.
     fn fill(&mut self, gap: SeqRange, start: ExtSeq, data: &[u8]) -> ByteCount {
         let from = gap.start.since(start).as_usize().min(data.len());
         let to = gap.end.since(start).as_usize().clamp(from, data.len());
@@ -94,12 +107,20 @@ impl Reassembly {
             return ByteCount::ZERO;
         }
         self.bytes += part.len();
+        let end = gap.start + part.len() as u64;
+        let room = PIECE.saturating_sub(part.len());
+        let above = match self.pieces.get(&end).is_some_and(|above| above.len() <= room) {
+            true => self.pieces.remove(&end).unwrap_or_default(),
+            false => Vec::new(),
+        };
+        let room = room - above.len();
         match self.pieces.range_mut(..gap.start).next_back() {
-            Some((at, piece)) if *at + piece.len() as u64 == gap.start && piece.len() < PIECE => {
-                piece.extend_from_slice(part);
+            Some((at, below)) if *at + below.len() as u64 == gap.start && below.len() <= room => {
+                below.extend_from_slice(part);
+                below.extend_from_slice(&above);
             }
             _ => {
-                self.pieces.insert(gap.start, part.to_vec());
+                self.pieces.insert(gap.start, [part, &above].concat());
             }
         }
         part.len().into()
@@ -216,5 +237,34 @@ mod tests {
             insert(&mut r, 10 + n, b"x");
         }
         assert_eq!((r.ranges.len(), r.pieces.len()), (1, 1));
+    }
+
+    #[test]
+    fn tiny_segments_share_pieces_in_any_order() {
+        let odd_last = (0..1_000).map(|n| 2 * n).chain((0..1_000).map(|n| 2 * n + 1));
+        for order in [odd_last.collect::<Vec<u64>>(), (0..2_000).rev().collect()] {
+            let mut r = Reassembly::default();
+            for at in order {
+                insert(&mut r, 10 + at, &[(at % 251) as u8]);
+            }
+            assert_eq!((r.ranges.len(), r.pieces.len(), r.len()), (1, 1, ByteCount(2_000)));
+            let mut out = Vec::new();
+            r.drain(ExtSeq(10), |part| out.extend_from_slice(part));
+            assert!(out.into_iter().eq((0..2_000).map(|at| (at % 251) as u8)));
+        }
+    }
+
+    #[test]
+    fn what_comes_next_is_taken_however_many_ranges_there_are() {
+        let mut r = Reassembly::default();
+        (0..MAX_RANGES as u64).for_each(|n| {
+            insert(&mut r, 100 + 2 * n, b"x");
+        });
+        assert!(insert(&mut r, 10, b"ab").refused);
+        let taken = r.insert_next(range(10, 12), b"ab");
+        assert_eq!((taken.refused, taken.new_bytes), (false, ByteCount(2)));
+        let mut out = Vec::new();
+        assert_eq!(r.drain(ExtSeq(10), |part| out.extend_from_slice(part)), ExtSeq(12));
+        assert_eq!((out.as_slice(), r.ranges.len()), (&b"ab"[..], MAX_RANGES));
     }
 }

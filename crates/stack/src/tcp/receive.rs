@@ -7,6 +7,10 @@ use airtcp_types::{ByteCount, ExtSeq, Instant, SeqRange};
 use super::reassembly::Reassembly;
 use super::receive_buffer::ReceiveBuffer;
 
+/// Segments of ours that a peer may send beyond what it was promised while the host is short of
+/// memory, so that no connection stands still (Linux's `tcp_clamp_window`).
+const HELD_BACK: u64 = 4;
+
 /// RCV.NXT, RCV.WND and everything that waits to be read.
 #[derive(Debug)]
 pub(super) struct Receiver {
@@ -79,8 +83,12 @@ impl Receiver {
         }
     }
 
-    /// The peer's SYN had the number `irs`, and the window on ours was `offered`.
+    /// The peer's SYN had the number `irs`, and the window on ours was `offered`. The scale is agreed
+    /// on: a buffer larger than can be offered would only promise updates that say nothing new.
     pub(super) fn start(&mut self, irs: ExtSeq, offered: ByteCount) {
+        let most = ByteCount(u64::from(u16::MAX) << self.scale);
+        self.growth.max = self.growth.max.min(most);
+        self.growth.limit = self.growth.limit.min(most);
         self.nxt = irs + 1;
         self.last_ack_sent = self.nxt;
         self.edge = self.nxt + offered;
@@ -166,7 +174,10 @@ impl Receiver {
             arrival.out_of_order = true;
             let Self { reassembly, buffer, .. } = self;
             let held = reassembly.get_or_insert_default();
-            let inserted = held.insert(range, payload);
+            let inserted = match range.start == self.nxt {
+                true => held.insert_next(range, payload),
+                false => held.insert(range, payload),
+            };
             arrival.new_bytes = inserted.new_bytes;
             arrival.duplicate = arrival.duplicate.or(inserted.duplicate);
             arrival.dropped |= inserted.refused;
@@ -240,7 +251,7 @@ impl Receiver {
         });
     }
 
-    /// Stops the buffer from growing, or lets it grow again.
+    /// Stops the buffer from growing, and the window from moving on far, or lets them again.
     pub(super) fn hold_back(&mut self, held_back: bool) {
         self.growth.held_back = held_back;
     }
@@ -254,8 +265,11 @@ impl Receiver {
     /// The edge to offer now: it moves right only by a worthwhile step (RFC 9293 section
     /// 3.8.6.2.2).
     fn next_edge(&self) -> ExtSeq {
-        let free = self.growth.limit - self.buffer.len();
-        let edge = self.nxt + free;
+        let limit = match self.growth.held_back {
+            true => self.growth.limit.min(self.mss * HELD_BACK),
+            false => self.growth.limit,
+        };
+        let edge = self.nxt + (limit - self.buffer.len());
         let step = self.growth.limit.half().min(self.mss);
         if edge.since(self.edge) >= step { edge } else { self.edge }
     }

@@ -116,9 +116,10 @@ impl SendHalf {
         self.wnd
     }
 
-    /// The oldest acknowledgement number that a peer can still send (RFC 5961 section 5.2).
+    /// The oldest acknowledgement number that a peer can still send (RFC 5961 section 5.2), and none
+    /// from before the connection.
     pub(super) fn oldest_ack(&self) -> ExtSeq {
-        self.una() - self.max_wnd.0
+        self.first.max(self.una() - self.max_wnd.0)
     }
 
     /// How many bytes the application may write now.
@@ -136,9 +137,12 @@ impl SendHalf {
     /// Takes the window of an acceptable segment, if it is newer than the last one (RFC 9293
     /// section 3.10.7.4, fifth); gives whether it changed. A window that shrinks is believed:
     /// nothing new leaves beyond it (RFC 9293 section 3.8.6, SHLD-15).
+    ///
+    /// As in Linux, an ACK that advances is newer whatever its number: it may ride on data that
+    /// the peer sends again.
     pub(super) fn on_window(&mut self, seq: ExtSeq, ack: ExtSeq, window: ByteCount) -> bool {
         let (wl1, wl2) = self.wl;
-        if wl1 > seq || (wl1 == seq && wl2 > ack) {
+        if ack <= self.una() && (wl1 > seq || (wl1 == seq && wl2 > ack)) {
             return false;
         }
         let changed = self.wnd != window;

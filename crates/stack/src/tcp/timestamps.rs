@@ -1,5 +1,6 @@
 //! Timestamps (RFC 7323): what is sent, what is echoed, and PAWS.
 
+use std::cmp::Ordering;
 use std::time::Duration;
 
 use airtcp_types::options::Timestamps as Wire;
@@ -41,7 +42,7 @@ impl Timestamps {
 
     /// Whether a segment with this TSval is an old duplicate (PAWS, RFC 7323 section 5.3 R1).
     pub(super) fn is_old(&self, now: Instant, val: u32) -> bool {
-        (val.wrapping_sub(self.recent) as i32) < 0 && now.since(self.recent_at) < OUTDATED
+        self.order(val) == Ordering::Less && now.since(self.recent_at) < OUTDATED
     }
 
     /// Remembers the TSval of an acceptable segment, if it is the one to echo (RFC 7323 section 4.3
@@ -59,9 +60,9 @@ impl Timestamps {
         }
     }
 
-    /// Whether a TSval is later than the last one heard.
-    pub(super) fn is_before(&self, val: u32) -> bool {
-        (val.wrapping_sub(self.recent) as i32) > 0
+    /// Whether a TSval is later than the last one heard, the same, or earlier.
+    pub(super) fn order(&self, val: u32) -> Ordering {
+        (val.wrapping_sub(self.recent) as i32).cmp(&0)
     }
 
     /// When this end made the TSval that came back as `ecr`; `None` if it cannot have.

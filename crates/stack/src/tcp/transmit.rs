@@ -35,10 +35,16 @@ impl Connection {
             return None;
         }
         if let Some(handshake) = &mut self.handshake {
-            let Some(options) = handshake.take_due() else {
+            let Some((options, again)) = handshake.take_due() else {
                 return self.emit_due_ack(now, counters);
             };
-            counters.tcp_out_segs += 1;
+            if again {
+                counters.tcp_ext_syn_retrans += 1;
+                counters.tcp_retrans_segs += 1;
+                self.tally.syn_retrans += 1;
+            } else {
+                counters.tcp_out_segs += 1;
+            }
             return Some(self.emit_syn(now, options));
         }
         // Every ACK of a batch counts for the peer. Only the last can ride on data, and only if it
@@ -48,7 +54,9 @@ impl Connection {
         if must_go_alone {
             return self.emit_due_ack(now, counters);
         }
-        if let Some(Decision::Send(transmit)) = self.send.decide(now) {
+        let decision = self.send.decide(now);
+        self.collect_events();
+        if let Some(Decision::Send(transmit)) = decision {
             return Some(self.emit_data(now, &transmit, counters));
         }
         self.tally.settle(now, &self.send);

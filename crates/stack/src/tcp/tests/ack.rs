@@ -2,10 +2,6 @@
 
 use super::*;
 
-fn delayed() -> TcpConfig {
-    TcpConfig { delayed_acks: true, ..plain() }
-}
-
 /// ESTABLISHED, the quick ACKs of the start used up by `16 * 10` bytes.
 fn settled() -> Script {
     let mut s = Script::established(&delayed());
@@ -27,7 +23,7 @@ fn the_first_sixteen_acks_are_quick_and_later_ones_wait() {
 }
 
 #[test]
-fn every_second_full_segment_is_acknowledged_at_once_in_a_batch_too() {
+fn every_second_full_segment_is_acknowledged_at_once_and_a_batch_in_order_once() {
     let mut s = settled();
     send!(s, 5, "A", 161, ack = 1, len = 1000);
     recv_nothing!(s, 5);
@@ -36,10 +32,41 @@ fn every_second_full_segment_is_acknowledged_at_once_in_a_batch_too() {
     for n in 0..5 {
         send!(s, 7, "A", 2161 + n * 1000, ack = 1, len = 1000);
     }
-    recv!(s, 7, "A", 1, ack = 4161);
-    recv!(s, 7, "A", 1, ack = 6161);
-    recv_nothing!(s, 46);
-    recv!(s, 47, "A", 1, ack = 7161);
+    recv!(s, 7, "A", 1, ack = 7161);
+    recv_nothing!(s, 1000);
+}
+
+#[test]
+fn a_batch_with_a_hole_is_answered_before_and_behind_it() {
+    let mut s = settled();
+    for seq in [161, 1161, 3161, 4161, 2161, 5161, 6161] {
+        send!(s, 5, "A", seq, ack = 1, len = 1000);
+    }
+    recv!(s, 5, "A", 1, ack = 2161);
+    recv!(s, 5, "A", 1, ack = 2161, sack = [(3161, 4161)]);
+    recv!(s, 5, "A", 1, ack = 2161, sack = [(3161, 5161)]);
+    // The hole brought quick ACKs back.
+    recv!(s, 5, "A", 1, ack = 5161);
+    recv!(s, 5, "A", 1, ack = 6161);
+    recv!(s, 5, "A", 1, ack = 7161);
+    recv_nothing!(s, 1000);
+}
+
+#[test]
+fn duplicate_acks_without_blocks_are_not_merged_into_what_follows() {
+    let mut s = Script::established(&TcpConfig { sack: false, ..delayed() });
+    for n in 0..16 {
+        send!(s, 0, "A", 1 + n * 10, ack = 1, len = 10);
+        recv!(s, 0, "A", 1, ack = 11 + n * 10);
+    }
+    send!(s, 5, "A", 161, ack = 1, len = 1000);
+    send!(s, 5, "A", 161, ack = 1, len = 1000);
+    send!(s, 5, "A", 161, ack = 1, len = 1000);
+    send!(s, 5, "A", 1161, ack = 1, len = 1000);
+    for ack in [1161, 1161, 2161] {
+        recv!(s, 5, "A", 1, ack = ack);
+    }
+    recv_nothing!(s, 1000);
 }
 
 #[test]
@@ -152,7 +179,7 @@ fn a_block_report_does_not_ride_on_a_full_segment() {
 
 #[test]
 fn time_stamps_echo_the_segment_that_moved_the_window() {
-    let mut s = Script::established(&TcpConfig { timestamps: true, delayed_acks: true, ..plain() });
+    let mut s = Script::established(&TcpConfig { timestamps: true, ..delayed() });
     send!(s, 5, "A", 1, ack = 1, len = 10);
     recv!(s, 5, "A", 1, ack = 11, ts = (TS_OFFSET + 5, PEER_TS + 5));
     // RFC 7323 section 4.3: an out-of-order segment is not echoed.

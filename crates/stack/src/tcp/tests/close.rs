@@ -214,4 +214,11 @@ fn a_newer_syn_may_take_the_place_of_time_wait() {
     let s = Script::established(&plain());
     let syn = seg!("S", 1000);
     assert!(!s.conn.may_be_replaced(&syn.to_wire().segment(&syn.data)));
+    // RFC 6191: time stamps go before numbers.
+    let s = Script::time_wait(&TcpConfig { timestamps: true, ..plain() });
+    for (seq, later, expected) in [(1000, -1, false), (1000, 0, true), (1, 0, false), (1, 1, true)]
+    {
+        let syn = seg!("S", seq, ts = (PEER_TS.wrapping_add_signed(later), 0));
+        assert_eq!(s.conn.may_be_replaced(&syn.to_wire().segment(&syn.data)), expected);
+    }
 }

@@ -90,6 +90,27 @@ fn a_lost_syn_ack_is_sent_again_by_the_timer_and_by_the_syn() {
 }
 
 #[test]
+fn a_repeated_syn_is_a_sign_of_loss_and_spoils_the_measurement() {
+    let mut s = Script::syn_received(&plain());
+    recv!(s, 0, "SA", 0, ack = 1, mss = 1000, sack_permitted = true);
+    send!(s, 900, "S", 0, mss = 1000);
+    recv!(s, 900, "SA", 0, ack = 1, mss = 1000, sack_permitted = true);
+    send!(s, 950, "A", 1, ack = 1);
+    let info = s.conn.info(s.now);
+    assert_eq!((info.rtt, info.cwnd), (None, ByteCount(1000)));
+    assert_eq!((s.counters.tcp_ext_syn_retrans, s.counters.tcp_out_segs), (1, 1));
+}
+
+#[test]
+fn a_user_timeout_limits_the_handshake_too() {
+    let config = TcpConfig { user_timeout: Some(Duration::from_millis(500)), ..plain() };
+    let mut s = Script::connecting(&config);
+    recv!(s, 0, "S", 0, mss = 1000, sack_permitted = true);
+    recv_nothing!(s, 500);
+    assert_eq!(s.conn.error(), Some(TcpError::TimedOut));
+}
+
+#[test]
 fn a_lost_last_ack_is_made_good_by_data() {
     let mut s = Script::syn_received(&plain());
     recv!(s, 0, "SA", 0, ack = 1, mss = 1000, sack_permitted = true);
@@ -109,7 +130,8 @@ fn both_may_open_at_once() {
     send!(s, 9, "S", 0, ack = 1, mss = 900, sack_permitted = true);
     assert_eq!(s.conn.state(), State::Established);
     recv_nothing!(s, 9);
-    assert_eq!(s.conn.info(s.now).mss, ByteCount(900));
+    let info = s.conn.info(s.now);
+    assert_eq!((info.mss, info.cwnd), (ByteCount(900), ByteCount(9000)));
 }
 
 #[test]

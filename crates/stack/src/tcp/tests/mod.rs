@@ -111,13 +111,14 @@ struct Script {
 /// A configuration in which a script sees one thing at a time: an MSS of 1000, no time stamps, no
 /// scaling, no delay.
 fn plain() -> TcpConfig {
-    TcpConfig {
-        mtu: 1040,
-        timestamps: false,
-        window_scaling: false,
-        delayed_acks: false,
-        ..TcpConfig::default()
-    }
+    let mut config = delayed();
+    config.sender.profile.delayed_acks = false;
+    config
+}
+
+/// As [`plain`], with delayed ACKs.
+fn delayed() -> TcpConfig {
+    TcpConfig { mtu: 1040, timestamps: false, window_scaling: false, ..TcpConfig::default() }
 }
 
 impl Script {

@@ -158,7 +158,7 @@ fn streams_arrive_intact_over_a_bad_path_both_ways() {
         let mut config = TcpConfig { nodelay: seed % 2 == 0, ..TcpConfig::default() };
         config.sender.combination = combination.parse().unwrap();
         config.timestamps = seed % 3 != 0;
-        config.delayed_acks = seed % 5 != 0;
+        config.sender.profile.delayed_acks = seed % 5 != 0;
         let amounts = [300_000, 100_000];
         let mut pipe = Pipe::new(BAD, [&config, &config], seed);
         pipe.run(amounts);

@@ -36,6 +36,32 @@ fn a_syn_is_challenged_wherever_it_lies() {
 }
 
 #[test]
+fn a_syn_with_data_outside_the_window_is_answered_no_more_often() {
+    let mut s = Script::established(&plain());
+    for _ in 0..20 {
+        send!(s, 0, "S", 0x4000_0000, len = 10);
+    }
+    recv!(s, 0, "A", 1, ack = 1);
+    recv_nothing!(s, 0);
+    assert_eq!((s.counters.tcp_ext_syn_challenge, s.counters.tcp_ext_beyond_window), (20, 20));
+    assert_eq!(s.counters.tcp_ext_ack_skipped_challenge, 19);
+}
+
+#[test]
+fn a_forged_time_stamp_is_not_remembered() {
+    let mut s = Script::established(&TcpConfig { timestamps: true, ..plain() });
+    let forged = (PEER_TS + 0x4000_0000, 0);
+    send!(s, 1, "R", 0, ts = forged);
+    send!(s, 1, "S", 1, ts = forged);
+    send!(s, 1, "A", 1, ack = 77, len = 10, ts = forged);
+    send!(s, 1, "", 1, len = 10, ts = forged);
+    while s.take(1).is_some() {}
+    send!(s, 2, "A", 1, ack = 1, len = 10);
+    recv!(s, 2, "A", 1, ack = 11);
+    assert_eq!(s.counters.tcp_ext_paws_estab, 0);
+}
+
+#[test]
 fn challenges_are_limited() {
     let mut s = Script::established(&plain());
     for n in 0..100 {

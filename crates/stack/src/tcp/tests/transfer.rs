@@ -110,6 +110,22 @@ fn sack_blocks_bring_a_fast_retransmission() {
 }
 
 #[test]
+fn a_late_ack_still_tells_what_arrived() {
+    let mut s = Script::established(&plain());
+    s.write(5000);
+    (0..5).for_each(|_| assert!(s.take(0).is_some()));
+    send!(s, 10, "A", 1, ack = 1001, window = 9_000);
+    send!(s, 11, "A", 1, ack = 1, sack = [(501, 1001), (3001, 4001)], window = 1);
+    let info = s.conn.info(s.now);
+    assert_eq!((info.sacked, info.snd_wnd), (ByteCount(1000), ByteCount(9000)));
+    assert_eq!(s.counters.tcp_ext_sack_discard, 0);
+    recv_nothing!(s, 11);
+    // With the others it makes three segments, and a loss is found.
+    send!(s, 12, "A", 1, ack = 1001, sack = [(2001, 5001)]);
+    recv!(s, 12, "A", 1001, ack = 1, len = 1000);
+}
+
+#[test]
 fn three_duplicate_acks_do_the_same_without_sack() {
     let mut s = Script::established(&TcpConfig { sack: false, ..plain() });
     s.write(5000);
@@ -175,17 +191,25 @@ fn the_send_buffer_is_bounded_and_says_when_there_is_room() {
 }
 
 #[test]
-fn events_tell_the_story_when_asked_for() {
+fn events_tell_the_story_in_order_when_asked_for() {
     let mut s = Script::established(&TcpConfig { events: true, ..plain() });
     s.write(10);
     recv!(s, 0, "PA", 1, ack = 1, len = 10);
-    let mut kinds = Vec::new();
-    while let Some(event) = s.conn.poll_event() {
-        kinds.push(event);
-    }
-    let state = EventKind::State { from: "SYN-RECEIVED", to: "ESTABLISHED" };
-    assert_eq!(kinds.first(), Some(&state));
-    assert!(kinds.iter().any(|kind| matches!(kind, EventKind::Sent { .. })));
+    send!(s, 1, "A", 1, ack = 11);
+    s.conn.shutdown(s.now);
+    recv!(s, 1, "FA", 11, ack = 1);
+    let told: Vec<_> = std::iter::from_fn(|| s.conn.poll_event())
+        .filter_map(|kind| match kind {
+            EventKind::Received { .. } => Some("received"),
+            EventKind::State { to, .. } => Some(to),
+            EventKind::Sent { .. } => Some("sent"),
+            EventKind::Rtt { .. } => Some("rtt"),
+            _ => None,
+        })
+        .collect();
+    let story =
+        ["received", "ESTABLISHED", "sent", "received", "rtt", "FIN-WAIT-1", "sent"].as_slice();
+    assert_eq!(told, story);
     let mut quiet = Script::established(&plain());
     assert_eq!(quiet.conn.poll_event(), None);
 }

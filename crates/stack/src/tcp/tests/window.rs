@@ -95,6 +95,28 @@ fn an_old_segment_does_not_change_the_window() {
 }
 
 #[test]
+fn an_ack_that_advances_brings_its_window_though_its_data_is_old() {
+    let mut s = Script::established(&plain());
+    s.write(20);
+    recv!(s, 0, "PA", 1, ack = 1, len = 20);
+    send!(s, 1, "A", 101, ack = 1, len = 10);
+    recv!(s, 1, "A", 21, ack = 1, sack = [(101, 111)]);
+    send!(s, 2, "A", 1, ack = 21, len = 100, window = 7000);
+    assert_eq!(s.conn.info(s.now).snd_wnd, ByteCount(7000));
+}
+
+#[test]
+fn a_peer_without_scaling_is_sent_no_updates_that_say_nothing() {
+    let config = TcpConfig { initial_window: ByteCount::from_mib(1), ..plain() };
+    let mut s = Script::established(&config);
+    assert_eq!(s.conn.info(s.now).rcv_space, ByteCount(65_535));
+    send!(s, 0, "A", 1, ack = 1, len = 100);
+    recv!(s, 0, "A", 1, ack = 101);
+    s.read();
+    recv_nothing!(s, 0);
+}
+
+#[test]
 fn windows_are_scaled_both_ways() {
     let config = TcpConfig { window_scaling: true, ..plain() };
     let syn = Seg { wscale: Some(10), ..Script::syn_of(&config) };
@@ -166,6 +188,22 @@ fn memory_pressure_keeps_the_buffer_as_it_is() {
         send!(s, 0, "A", 1, ack = 1, len = 3000);
         s.read();
         assert_eq!(s.conn.info(s.now).rcv_space, ByteCount(expected));
+    }
+}
+
+#[test]
+fn memory_pressure_holds_the_window_back_but_does_not_stop_the_peer() {
+    let mut s = Script::established(&plain());
+    send!(s, 0, "A", 1, ack = 1, len = 1000);
+    recv!(s, 0, "A", 1, ack = 1001, window = 64_535);
+    s.conn.set_memory_pressure(true);
+    for n in 1..100u32 {
+        send!(s, 0, "A", 1 + n * 1000, ack = 1, len = 1000);
+        s.read();
+        let left = 64_535u32.saturating_sub(n * 1000).max(4_000);
+        let offered = u32::from(s.take(0).unwrap().window.unwrap());
+        // What was promised stays promised; then the window moves on in steps of a segment.
+        assert!(offered <= left && offered + 1000 > left, "{offered} of {left}");
     }
 }
 
