@@ -29,6 +29,7 @@ impl NewReno {
 
     fn on_advance(&mut self, ack: &AckView<'_>, view: &View<'_>, out: &mut Findings) {
         self.recover = self.recover.filter(|recover| ack.ack <= *recover);
+        self.dup_acks.on_advance(ack.ack);
         match self.recovering_to {
             Some(point) if ack.ack < point => {
                 self.partial_acks += 1;
@@ -59,7 +60,7 @@ impl LossDetection for NewReno {
             self.dup_acks.count_one(view);
             return;
         }
-        if self.recover.is_some() {
+        if self.recover.is_some() || self.dup_acks.are_echoes() {
             return;
         }
         match self.dup_acks.count_one(view) {
@@ -74,11 +75,10 @@ impl LossDetection for NewReno {
     }
 
     fn on_timeout(&mut self, view: &View<'_>) {
-        self.dup_acks.clear();
-        self.recovering_to = None;
-        self.partial_acks = 0;
         // RFC 6582 section 3.2 step 4.
-        self.recover = Some(view.board.snd_nxt());
+        self.dup_acks.on_timeout(view.board.snd_nxt());
+        (self.recovering_to, self.recover) = (None, None);
+        self.partial_acks = 0;
     }
 
     fn on_undo(&mut self, _: &View<'_>) {

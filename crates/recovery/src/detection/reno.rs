@@ -17,6 +17,8 @@ pub(super) const DUP_THRESH: u32 = 3;
 pub(super) struct DupAcks {
     count: u32,
     credit: ByteCount,
+    /// After a time-out, duplicate ACKs up to here are echoes of going back (RFC 6582 section 4.1).
+    going_back_to: Option<ExtSeq>,
 }
 
 impl DupAcks {
@@ -26,8 +28,23 @@ impl DupAcks {
     /// against receivers that make duplicate ACKs up.
     pub(super) fn count_one(&mut self, view: &View<'_>) -> u32 {
         self.count = self.count.saturating_add(1);
-        self.credit = (self.credit + view.smss).min(unacknowledged(view.board));
+        self.credit = (self.credit + view.smss).min(self.unacknowledged(view.board));
         self.count
+    }
+
+    /// Whether duplicate ACKs tell nothing, because of a time-out.
+    pub(super) const fn are_echoes(&self) -> bool {
+        self.going_back_to.is_some()
+    }
+
+    /// SND.UNA advanced to `ack`.
+    pub(super) fn on_advance(&mut self, ack: ExtSeq) {
+        self.going_back_to = self.going_back_to.filter(|point| ack <= *point);
+    }
+
+    /// The retransmission timer ran out: everything outstanding is sent again, from the first on.
+    pub(super) fn on_timeout(&mut self, snd_nxt: ExtSeq) {
+        *self = Self { going_back_to: Some(snd_nxt), ..Self::default() };
     }
 
     /// SND.UNA advanced by a partial ACK: what it covers beyond the hole had given credit.
@@ -37,19 +54,21 @@ impl DupAcks {
     }
 
     pub(super) fn clear(&mut self) {
-        *self = Self::default();
+        (self.count, self.credit) = (0, ByteCount::ZERO);
     }
 
     /// Bytes in flight less the credit.
     pub(super) fn pipe(&self, board: &Board) -> ByteCount {
-        unacknowledged(board) - self.credit
+        self.unacknowledged(board) - self.credit
     }
-}
 
-/// Bytes in flight for a detector without eyes for SACK: what a block tells to have arrived, its
-/// duplicate ACK has given credit for already.
-fn unacknowledged(board: &Board) -> ByteCount {
-    board.in_flight() + board.sacked()
+    /// Bytes in flight for a detector without eyes for SACK: what a block tells to have arrived, its
+    /// duplicate ACK has given credit for already. Going back, what was sent before the time-out is
+    /// not in flight, arrived or not.
+    fn unacknowledged(&self, board: &Board) -> ByteCount {
+        let sacked = if self.are_echoes() { ByteCount::ZERO } else { board.sacked() };
+        board.in_flight() + sacked
+    }
 }
 
 /// Fast retransmit on the third duplicate ACK. Of several losses in a window each needs three
@@ -57,17 +76,15 @@ fn unacknowledged(board: &Board) -> ByteCount {
 #[derive(Debug, Default)]
 pub struct Reno {
     dup_acks: DupAcks,
-    /// After a time-out, duplicate ACKs up to here are echoes of go-back-N (RFC 6582 section 4.1).
-    recover: Option<ExtSeq>,
 }
 
 impl LossDetection for Reno {
     fn on_ack(&mut self, ack: &AckView<'_>, view: &View<'_>, out: &mut Findings) {
         if ack.acked > ByteCount::ZERO {
             self.dup_acks.clear();
-            self.recover = self.recover.filter(|recover| ack.ack <= *recover);
+            self.dup_acks.on_advance(ack.ack);
         }
-        if !ack.duplicate || view.phase == Phase::Loss || self.recover.is_some() {
+        if !ack.duplicate || view.phase == Phase::Loss || self.dup_acks.are_echoes() {
             return;
         }
         let Some(first) = view.board.first() else { return };
@@ -79,8 +96,7 @@ impl LossDetection for Reno {
     }
 
     fn on_timeout(&mut self, view: &View<'_>) {
-        self.dup_acks.clear();
-        self.recover = Some(view.board.snd_nxt());
+        self.dup_acks.on_timeout(view.board.snd_nxt());
     }
 
     fn on_undo(&mut self, _: &View<'_>) {

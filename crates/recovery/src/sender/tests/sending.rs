@@ -411,3 +411,18 @@ fn a_late_ack_tells_by_its_sack_blocks_alone() {
     assert_eq!(sender.board().sacked(), segments(5, 6).len());
     assert_eq!(sender.stats().duplicate_acks, before);
 }
+
+#[test]
+fn after_a_time_out_what_was_sacked_does_not_stop_the_repairs() {
+    for combination in ["reno/reno", "newreno/reno"] {
+        let mut sender = sender(combination);
+        pump(&mut sender, ms(0), &supply(10));
+        sender.on_ack(ms(20), &ack(0, &[segments(6, 10)]));
+        let timeout = sender.poll_timeout().unwrap();
+        sender.on_timeout(timeout);
+        pump(&mut sender, timeout, &supply(10));
+        sender.on_ack(timeout + RTT, &ack(1, &[segments(6, 10)]));
+        let (sent, _) = pump(&mut sender, timeout + RTT, &supply(10));
+        assert_eq!(named(&sent), [(1, SendRule::Repair), (2, SendRule::Repair)], "{combination}");
+    }
+}

@@ -1,0 +1,8 @@
+//! The whole engine, two hosts and a path, in virtual time.
+
+mod goodput;
+mod parallel;
+mod properties;
+mod transfer;
+mod wire;
+mod world;

@@ -1,0 +1,257 @@
+//! Properties of whole connections, for every detection with every control, over random paths.
+
+use std::time::Duration;
+
+use airtcp::recovery::Combination;
+use airtcp::types::{ByteCount, Event, EventKind, ExtSeq, Instant, Packet, RangeSet, SendRule};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+use crate::parallel::in_parallel;
+use crate::transfer::Transfer;
+use crate::wire::SackSniffer;
+use crate::world::{
+    CLIENT, CLIENT_HOST, Impairment, Observer, SERVER, SERVER_HOST, World, host_config,
+};
+
+const CASES: u32 = 256;
+/// A FIN takes a sequence number but no room.
+const FIN: ByteCount = ByteCount(1);
+/// A connection that is not over by then hangs.
+const PATIENCE: Duration = Duration::from_secs(3600 * 4);
+
+#[derive(Clone, Debug)]
+struct Case {
+    seed: u64,
+    path: Impairment,
+    up: u64,
+    down: u64,
+    receive_buffer: u64,
+    nodelay: bool,
+    sack: bool,
+    timestamps: bool,
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    let path = (
+        0u64..200_000,
+        prop_oneof![Just(0u64), 0..20_000u64],
+        prop_oneof![Just(0.0), 0.0..0.1f64],
+        prop_oneof![Just(0.0), 0.0..0.1f64],
+        prop_oneof![Just(0.0), 0.0..0.2f64],
+    )
+        .prop_map(|(delay, jitter, loss, duplicate, reorder)| Impairment {
+            delay: Duration::from_micros(delay),
+            jitter: Duration::from_micros(jitter),
+            loss,
+            duplicate,
+            reorder,
+            bottleneck: None,
+        });
+    (
+        any::<u64>(),
+        path,
+        prop_oneof![0u64..3_000, 0..200_000u64],
+        prop_oneof![Just(0u64), 0..100_000u64],
+        prop_oneof![2_000u64..20_000, Just(6u64 << 20)],
+        any::<bool>(),
+        prop::bool::weighted(0.9),
+        prop::bool::weighted(0.9),
+    )
+        .prop_map(|(seed, path, up, down, receive_buffer, nodelay, sack, timestamps)| Case {
+            seed,
+            path,
+            up,
+            down,
+            receive_buffer,
+            nodelay,
+            sack,
+            timestamps,
+        })
+}
+
+fn world<O: Observer>(case: &Case, combination: &Combination, observer: O) -> World<O> {
+    let config = |address| {
+        let mut config = host_config(address, combination, true);
+        config.tcp.receive_buffer = ByteCount(case.receive_buffer);
+        config.tcp.initial_window = ByteCount(case.receive_buffer.min(65_535));
+        config.tcp.nodelay = case.nodelay;
+        config.tcp.sack = case.sack;
+        config.tcp.timestamps = case.timestamps;
+        config
+    };
+    World::new(config(CLIENT), config(SERVER), case.path, case.seed, observer)
+}
+
+/// What the transmissions of one end must obey.
+#[derive(Default)]
+struct Conduct {
+    sent: RangeSet,
+    next_tx: Option<u64>,
+    una: Option<ExtSeq>,
+}
+
+impl Conduct {
+    fn on_event(&mut self, kind: &EventKind) {
+        if let EventKind::Received { ack, .. } = kind {
+            self.una = self.una.max(Some(*ack));
+        }
+        let &EventKind::Sent { tx, range, rule, pipe, cwnd, rwnd } = kind else { return };
+        assert!(self.next_tx.is_none_or(|next| tx.0 == next), "transmission numbers rise by one");
+        self.next_tx = Some(tx.0 + 1);
+
+        let before = self.sent.bytes();
+        self.sent.insert(range);
+        let new = self.sent.bytes() - before;
+        assert_eq!(
+            new == ByteCount::ZERO,
+            rule.is_retransmission(),
+            "{rule:?} of {range:?}: of it {new:?} were never sent"
+        );
+        let exempt = matches!(rule, SendRule::FastRetransmit | SendRule::Timeout);
+        assert!(
+            exempt || pipe + range.len() <= cwnd + FIN,
+            "{rule:?} of {range:?} with {pipe:?} in the pipe and a window of {cwnd:?}"
+        );
+        // A window that shrinks, as a reordered ACK makes it seem, stops new data and no repair (RFC
+        // 9293 section 3.8.6).
+        let una = *self.una.get_or_insert(range.start);
+        assert!(
+            rule.is_retransmission() || range.end.since(una) <= rwnd,
+            "{rule:?} of {range:?} beyond {rwnd:?} from {una:?}, the peer's window"
+        );
+    }
+}
+
+/// The conduct of both ends, and what is on the wire.
+#[derive(Default)]
+struct Watch {
+    conduct: [Conduct; 2],
+    sniffer: SackSniffer,
+}
+
+impl Observer for Watch {
+    fn on_event(&mut self, host: usize, event: &Event) {
+        self.sniffer.on_event(host, event);
+        self.conduct[host].on_event(&event.kind);
+    }
+
+    fn on_arrival(&mut self, host: usize, packet: &Packet) {
+        self.sniffer.on_arrival(host, packet);
+    }
+
+    fn on_departure(&mut self, host: usize, packet: &Packet) {
+        self.sniffer.on_departure(host, packet);
+    }
+}
+
+fn run(case: &Case, combination: &Combination) {
+    let mut world = world(case, combination, Watch::default());
+    let mut transfer = Transfer::start(&mut world, case.up, case.down);
+    let deadline = Instant::ZERO + PATIENCE;
+    while !transfer.is_over() {
+        assert!(world.now < deadline, "not over after {PATIENCE:?}: {:?}", transfer.ends);
+        transfer.work(&mut world);
+        let alive = world.step();
+        for (end, host) in transfer.ends.iter().zip(&world.hosts) {
+            if let Some(socket) = end.socket
+                && let Ok(Some(sender)) = host.tcp_sender(socket)
+            {
+                sender.board().audit().unwrap();
+            }
+        }
+        assert!(alive || transfer.is_over(), "nothing will ever happen again: {:?}", transfer.ends);
+    }
+    for (end, other) in [(CLIENT_HOST, SERVER_HOST), (SERVER_HOST, CLIENT_HOST)] {
+        let (end, other) = (&transfer.ends[end], &transfer.ends[other]);
+        if other.error.is_none() && end.error.is_none() {
+            assert_eq!(end.received, other.to_send, "the stream arrives whole");
+        }
+    }
+    transfer.close(&mut world);
+    while world.step() {
+        assert!(world.now < deadline + PATIENCE, "a closed connection never ends");
+    }
+    for host in &world.hosts {
+        assert_eq!(host.tcp_connections().count(), 0, "a connection is left behind");
+        assert_eq!(host.held(), ByteCount::ZERO, "memory is left behind");
+    }
+}
+
+/// The stream arrives intact, every transmission obeys its rule, the board adds up after every
+/// step, and every connection ends.
+#[test]
+fn connections_over_random_paths() {
+    in_parallel(&Combination::all(), check);
+}
+
+fn check(combination: &Combination) {
+    let config = Config { cases: CASES, failure_persistence: None, ..Config::default() };
+    // A fixed seed: the same cases on every machine.
+    let mut runner = TestRunner::new_with_rng(
+        config,
+        proptest::test_runner::TestRng::deterministic_rng(
+            proptest::test_runner::RngAlgorithm::ChaCha,
+        ),
+    );
+    let result = runner.run(&case(), |case| {
+        run(&case, combination);
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{combination}: {error}");
+    }
+}
+
+/// Without loss, a bulk flow fills min(cwnd, the peer's window) to within one segment whenever it
+/// has ACKs to work with (and `Conduct` shows it never passes it).
+#[test]
+fn a_bulk_flow_fills_its_window() {
+    for combination in Combination::all() {
+        for receive_buffer in [20_000, 6 << 20] {
+            let case = Case {
+                seed: 1,
+                path: Impairment::delay(Duration::from_millis(25)),
+                up: 3_000_000,
+                down: 0,
+                receive_buffer,
+                nodelay: false,
+                sack: true,
+                timestamps: true,
+            };
+            let mut world = world(&case, &combination, PeersWindow::default());
+            let mut transfer = Transfer::start(&mut world, case.up, case.down);
+            let mut filled = 0u32;
+            while transfer.ends[CLIENT_HOST].sent < case.up {
+                transfer.work(&mut world);
+                world.pump();
+                let socket = transfer.ends[CLIENT_HOST].socket.unwrap();
+                if let Ok(Some(sender)) = world.hosts[CLIENT_HOST].tcp_sender(socket)
+                    && let Some(rwnd) = world.observer.0
+                    && transfer.ends[CLIENT_HOST].sent < case.up
+                {
+                    let limit = sender.cwnd().min(rwnd);
+                    let held = sender.board().flight_size() + sender.smss();
+                    // What the peer's window let in since the last transmission is not known here:
+                    // the flight may be larger than an old window allows, never smaller.
+                    assert!(held > limit, "{combination}: {held:?} in flight of {limit:?}");
+                    filled += 1;
+                }
+                assert!(world.step());
+            }
+            assert!(filled > 10, "{combination}: the window was looked at only {filled} times");
+        }
+    }
+}
+
+/// The peer's window when the client last sent.
+#[derive(Default)]
+struct PeersWindow(Option<ByteCount>);
+
+impl Observer for PeersWindow {
+    fn on_event(&mut self, host: usize, event: &Event) {
+        if let (CLIENT_HOST, EventKind::Sent { rwnd, .. }) = (host, &event.kind) {
+            self.0 = Some(*rwnd);
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! One connection with data both ways, driven to its end.
+
+use airtcp::stack::host::{HostError, SocketId};
+use airtcp::stack::tcp::TcpError;
+use airtcp::types::Instant;
+
+use crate::world::{CLIENT_HOST, Observer, SERVER_HOST, World, pattern, pattern_bytes, server};
+
+/// One end: what it still has to send, and what it has received.
+#[derive(Debug, Default)]
+pub struct End {
+    pub socket: Option<SocketId>,
+    pub sent: u64,
+    pub to_send: u64,
+    pub received: u64,
+    pub received_all: bool,
+    pub shut: bool,
+    pub error: Option<TcpError>,
+    /// When the last byte, and the FIN, came.
+    pub finished_at: Option<Instant>,
+}
+
+/// A connection from the client to the server, so many bytes each way, then closed by both.
+pub struct Transfer {
+    pub ends: [End; 2],
+    listener: SocketId,
+}
+
+impl Transfer {
+    pub fn start<O: Observer>(world: &mut World<O>, up: u64, down: u64) -> Self {
+        let now = world.now;
+        let listener = world.hosts[SERVER_HOST].tcp_listen(server(), 16).unwrap();
+        let socket = world.hosts[CLIENT_HOST].tcp_connect(now, server(), None).unwrap();
+        let client = End { socket: Some(socket), to_send: up, ..End::default() };
+        Self { ends: [client, End { to_send: down, ..End::default() }], listener }
+    }
+
+    /// Lets both applications do what they can. Panics if a byte is not the one that was sent.
+    pub fn work<O: Observer>(&mut self, world: &mut World<O>) {
+        let now = world.now;
+        if self.ends[SERVER_HOST].socket.is_none() {
+            let accepted = world.hosts[SERVER_HOST].tcp_accept(now, self.listener).unwrap();
+            self.ends[SERVER_HOST].socket = accepted.map(|(socket, _)| socket);
+        }
+        for (end, host) in self.ends.iter_mut().zip(&mut world.hosts) {
+            let Some(socket) = end.socket.filter(|_| end.error.is_none()) else { continue };
+            loop {
+                let left = end.to_send - end.sent;
+                if left == 0 || !host.readiness(socket).unwrap().writable {
+                    break;
+                }
+                let chunk = pattern_bytes(end.sent, left.min(16_384) as usize);
+                match host.tcp_send(now, socket, &chunk) {
+                    Ok(0) => break,
+                    Ok(taken) => end.sent += taken as u64,
+                    Err(error) => {
+                        end.fail(error);
+                        break;
+                    }
+                }
+            }
+            if end.sent == end.to_send && !end.shut && end.error.is_none() {
+                match host.tcp_shutdown(now, socket) {
+                    Ok(()) => end.shut = true,
+                    Err(error) => end.fail(error),
+                }
+            }
+            let mut buffer = [0; 16_384];
+            while !end.received_all && end.error.is_none() {
+                match host.tcp_recv(now, socket, &mut buffer) {
+                    Ok(0) => {
+                        end.received_all = true;
+                        end.finished_at = Some(now);
+                    }
+                    Ok(len) => {
+                        for (offset, &byte) in (end.received..).zip(&buffer[..len]) {
+                            assert_eq!(byte, pattern(offset), "byte {offset} of the stream");
+                        }
+                        end.received += len as u64;
+                    }
+                    Err(HostError::Tcp(TcpError::WouldBlock)) => break,
+                    Err(error) => end.fail(error),
+                }
+            }
+        }
+    }
+
+    /// Whether both ends have received everything, or ended in an error.
+    pub fn is_over(&self) -> bool {
+        self.ends.iter().all(|end| (end.received_all && end.shut) || end.error.is_some())
+    }
+
+    /// Lets go of both sockets.
+    pub fn close<O: Observer>(&mut self, world: &mut World<O>) {
+        for (end, host) in self.ends.iter_mut().zip(&mut world.hosts) {
+            if let Some(socket) = end.socket.take() {
+                host.tcp_close(world.now, socket).unwrap();
+            }
+        }
+        world.hosts[SERVER_HOST].tcp_close(world.now, self.listener).unwrap();
+    }
+}
+
+impl End {
+    fn fail(&mut self, error: HostError) {
+        match error {
+            HostError::Tcp(TcpError::WouldBlock) => {}
+            HostError::Tcp(error) => self.error = Some(error),
+            other => panic!("{other}"),
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Two hosts and a bad path between them, in virtual time.
+//!
+//! Not modelled, because the tests that use it do not need it: corruption, routing, more hosts.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use airtcp::recovery::Combination;
+use airtcp::stack::host::{Cidr, Host, HostConfig};
+use airtcp::types::rng::Stream;
+use airtcp::types::{ByteCount, Event, Instant, Node, Packet, PortId, Rate};
+
+pub const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+pub const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
+pub const PORT: u16 = 5001;
+
+pub fn server() -> SocketAddr {
+    SocketAddr::new(SERVER, PORT)
+}
+
+/// What one direction of the path does to packets.
+#[derive(Clone, Copy, Debug)]
+pub struct Impairment {
+    /// One way.
+    pub delay: Duration,
+    /// Up to so much is added, evenly distributed, packet by packet: packets overtake each other.
+    pub jitter: Duration,
+    /// Shares of packets.
+    pub loss: f64,
+    pub duplicate: f64,
+    /// A share of packets is held back by another delay, so that later ones overtake it.
+    pub reorder: f64,
+    /// The rate of the bottleneck, and how many packets wait before it.
+    pub bottleneck: Option<(Rate, usize)>,
+}
+
+impl Impairment {
+    pub fn delay(delay: Duration) -> Self {
+        Self {
+            delay,
+            jitter: Duration::ZERO,
+            loss: 0.0,
+            duplicate: 0.0,
+            reorder: 0.0,
+            bottleneck: None,
+        }
+    }
+}
+
+struct Direction {
+    impairment: Impairment,
+    loss: Stream,
+    duplicate: Stream,
+    reorder: Stream,
+    jitter: Stream,
+    free_at: Instant,
+}
+
+impl Direction {
+    fn new(impairment: Impairment, seed: u64, number: u64) -> Self {
+        let stream = |cause| Stream::new(seed, number * 16 + cause);
+        Self {
+            impairment,
+            loss: stream(0),
+            duplicate: stream(1),
+            reorder: stream(2),
+            jitter: stream(3),
+            free_at: Instant::ZERO,
+        }
+    }
+
+    /// When a packet that enters now arrives; not at all, once or twice.
+    fn arrivals(&mut self, now: Instant, len: usize) -> Vec<Instant> {
+        let Impairment { delay, jitter, loss, duplicate, reorder, bottleneck } = self.impairment;
+        // Every packet draws from every stream, so that one cause never shifts another.
+        let lost = self.loss.chance(loss);
+        let copies = 1 + usize::from(self.duplicate.chance(duplicate));
+        let held = self.reorder.chance(reorder);
+        let jitter = jitter.mul_f64(self.jitter.next_f64());
+        let mut leaves = now;
+        if let Some((rate, queue)) = bottleneck {
+            let packet = ByteCount::from(len);
+            if self.free_at.since(now) > rate.time_for(packet * queue as u64) {
+                return Vec::new();
+            }
+            self.free_at = self.free_at.max(now) + rate.time_for(packet);
+            leaves = self.free_at;
+        }
+        if lost {
+            return Vec::new();
+        }
+        let arrives = leaves + delay + jitter + if held { delay } else { Duration::ZERO };
+        (0..copies as u64).map(|copy| arrives + Duration::from_micros(copy)).collect()
+    }
+}
+
+/// Watches everything that happens, in the order in which it happens.
+pub trait Observer {
+    fn on_event(&mut self, _host: usize, _event: &Event) {}
+    /// A packet is about to arrive at a host.
+    fn on_arrival(&mut self, _host: usize, _packet: &Packet) {}
+    /// A packet has left a host.
+    fn on_departure(&mut self, _host: usize, _packet: &Packet) {}
+}
+
+impl Observer for () {}
+
+/// Two hosts, the path between them, and a clock.
+pub struct World<O = ()> {
+    pub now: Instant,
+    pub hosts: [Host; 2],
+    directions: [Direction; 2],
+    /// By arrival time, then in the order sent.
+    wire: BTreeMap<(Instant, u64), (usize, Packet)>,
+    order: u64,
+    pub observer: O,
+}
+
+/// The client is host 0, the server host 1.
+pub const CLIENT_HOST: usize = 0;
+pub const SERVER_HOST: usize = 1;
+
+pub fn host_config(address: IpAddr, combination: &Combination, events: bool) -> HostConfig {
+    let mut config = HostConfig::new([Cidr::new(address, 24).unwrap()]);
+    config.tcp.sender.combination = combination.clone();
+    config.events = events;
+    config
+}
+
+impl<O: Observer> World<O> {
+    pub fn new(
+        client: HostConfig,
+        server: HostConfig,
+        path: Impairment,
+        seed: u64,
+        observer: O,
+    ) -> Self {
+        Self {
+            now: Instant::ZERO,
+            hosts: [Host::new(client), Host::new(server)],
+            directions: [Direction::new(path, seed, 0), Direction::new(path, seed, 1)],
+            wire: BTreeMap::new(),
+            order: 0,
+            observer,
+        }
+    }
+
+    /// Another path back than there.
+    pub fn with_path_back(mut self, path: Impairment, seed: u64) -> Self {
+        self.directions[SERVER_HOST] = Direction::new(path, seed, 1);
+        self
+    }
+
+    /// Puts on the wire whatever the hosts have to send.
+    pub fn pump(&mut self) {
+        for from in [CLIENT_HOST, SERVER_HOST] {
+            while let Some((_, packet)) = self.hosts[from].poll_transmit(self.now) {
+                self.tell_events(from);
+                self.observer.on_departure(from, &packet);
+                for arrives in self.directions[from].arrivals(self.now, packet.len()) {
+                    self.order += 1;
+                    self.wire.insert((arrives, self.order), (1 - from, packet.clone()));
+                }
+            }
+            self.tell_events(from);
+        }
+    }
+
+    fn tell_events(&mut self, host: usize) {
+        while let Some(event) = self.hosts[host].poll_event() {
+            self.observer.on_event(host, &event);
+        }
+    }
+
+    /// Goes to the next thing that happens, and lets it; `false` if nothing will.
+    pub fn step(&mut self) -> bool {
+        self.pump();
+        let arrival = self.wire.first_key_value().map(|(&(at, _), _)| at);
+        let deadline = self.hosts.iter().filter_map(Node::poll_timeout).min();
+        let Some(next) = arrival.into_iter().chain(deadline).min() else { return false };
+        self.now = self.now.max(next);
+        while let Some(entry) = self.wire.first_entry().filter(|entry| entry.key().0 <= self.now) {
+            let (to, packet) = entry.remove();
+            self.observer.on_arrival(to, &packet);
+            self.hosts[to].handle_packet(self.now, PortId(0), packet);
+            self.tell_events(to);
+        }
+        for host in &mut self.hosts {
+            if host.poll_timeout().is_some_and(|at| at <= self.now) {
+                host.handle_timeout(self.now);
+            }
+        }
+        self.pump();
+        true
+    }
+}
+
+/// The byte of a test stream at an offset: a mistake in order or place shows.
+pub fn pattern(offset: u64) -> u8 {
+    let mixed = (offset.wrapping_mul(0x9e37_79b9_7f4a_7c15)) >> 32;
+    (mixed ^ (offset >> 13)) as u8
+}
+
+pub fn pattern_bytes(from: u64, len: usize) -> Vec<u8> {
+    (from..from + len as u64).map(pattern).collect()
+}
