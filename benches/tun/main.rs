@@ -9,7 +9,7 @@ mod smoltcp_loop;
 
 use std::time::Duration;
 
-use peer::{Direction, Subject};
+use peer::{Direction, Sample, Subject};
 
 const PAIRS: usize = 9;
 const TIME: Duration = Duration::from_secs(1);
@@ -23,18 +23,29 @@ fn main() {
     }
     let ours = ours::Ours::start();
     let smoltcp = smoltcp_loop::SmoltcpLoop::start();
-    println!("Gbit/s of payload, kernel cubic peer, MTU 1500, {pairs} pairs of {TIME:?}");
-    println!("{:<16} {:>8} {:>8} {:>7} {:>16}", "", "airtcp", "smoltcp", "ratio", "min to max");
+    println!("Gbit/s of payload, kernel cubic peer, MTU 1500, {pairs} pairs of {TIME:?};");
+    println!("s/GB: CPU seconds of both ends and the kernel between them per gigabyte");
+    println!(
+        "{:<16} {:>8} {:>8} {:>7} {:>16} {:>8} {:>8} {:>7}",
+        "", "airtcp", "smoltcp", "ratio", "min to max", "s/GB", "smoltcp", "ratio"
+    );
     for direction in [Direction::IntoStack, Direction::OutOfStack] {
         let mut rows = Vec::new();
         for _ in 0..pairs {
-            let (a, b) = (ours.measure(direction, TIME), smoltcp.measure(direction, TIME));
-            rows.push((a, b, a / b));
+            rows.push((ours.measure(direction, TIME), smoltcp.measure(direction, TIME)));
         }
-        let (a, _, _) = spread(rows.iter().map(|row| row.0));
-        let (b, _, _) = spread(rows.iter().map(|row| row.1));
-        let (ratio, low, high) = spread(rows.iter().map(|row| row.2));
-        println!("{:<16} {a:>8.2} {b:>8.2} {ratio:>7.2} {low:>7.2} to {high:.2}", direction.name());
+        let column = |of: fn(&(Sample, Sample)) -> f64| spread(rows.iter().map(of));
+        let (a, _, _) = column(|(a, _)| a.rate);
+        let (b, _, _) = column(|(_, b)| b.rate);
+        let (ratio, low, high) = column(|(a, b)| a.rate / b.rate);
+        let (a_cpu, _, _) = column(|(a, _)| a.cpu);
+        let (b_cpu, _, _) = column(|(_, b)| b.cpu);
+        let (cpu_ratio, _, _) = column(|(a, b)| a.cpu / b.cpu);
+        println!(
+            "{:<16} {a:>8.2} {b:>8.2} {ratio:>7.2} {low:>7.2} to {high:.2} \
+             {a_cpu:>11.2} {b_cpu:>8.2} {cpu_ratio:>7.2}",
+            direction.name()
+        );
     }
 }
 

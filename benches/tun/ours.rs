@@ -10,12 +10,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::peer::{KERNEL_CIDR, SINK, SOURCE, STACK, Subject};
 
-pub struct Ours {
+pub(crate) struct Ours {
     namespace: Namespace,
 }
 
 impl Ours {
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let namespace = Namespace::new().expect("a namespace");
         let file = namespace.run(|| TunFile::open("tun0")).expect("a TUN device");
         let address = KERNEL_CIDR.parse().expect("an address");

@@ -7,19 +7,19 @@ use airtcp_testbed::{Namespace, peer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// The stack under test answers here; the kernel has `.1`.
-pub const STACK: [u8; 4] = [10, 77, 0, 2];
-pub const KERNEL_CIDR: &str = "10.77.0.1/24";
-pub const SINK: u16 = 5001;
-pub const SOURCE: u16 = 5002;
+pub(crate) const STACK: [u8; 4] = [10, 77, 0, 2];
+pub(crate) const KERNEL_CIDR: &str = "10.77.0.1/24";
+pub(crate) const SINK: u16 = 5001;
+pub(crate) const SOURCE: u16 = 5002;
 
 #[derive(Clone, Copy)]
-pub enum Direction {
+pub(crate) enum Direction {
     IntoStack,
     OutOfStack,
 }
 
 impl Direction {
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::IntoStack => "into the stack",
             Self::OutOfStack => "out of it",
@@ -27,21 +27,43 @@ impl Direction {
     }
 }
 
+/// What one measurement gave.
+pub struct Sample {
+    /// Gbit/s of payload.
+    pub rate: f64,
+    /// CPU seconds of this process, which is both ends and the kernel's work for them, per gigabyte
+    /// of payload. A busy machine moves it less than the rate.
+    pub cpu: f64,
+}
+
 /// A stack under test, behind a TUN device in a namespace of its own.
-pub trait Subject {
+pub(crate) trait Subject {
     fn namespace(&self) -> &Namespace;
 
-    /// Gbit/s of payload of one connection over about `time`.
-    fn measure(&self, direction: Direction, time: Duration) -> f64 {
+    /// One connection over about `time`.
+    fn measure(&self, direction: Direction, time: Duration) -> Sample {
+        let (start, cpu) = (Instant::now(), cpu_time());
         let outcome = match direction {
             Direction::IntoStack => self.namespace().block_on(upload(time)),
             Direction::OutOfStack => self.namespace().block_on(download(time)),
         };
-        outcome.expect("the kernel's connection to the stack under test")
+        let bytes = outcome.expect("the kernel's connection to the stack under test") as f64;
+        let cpu = (cpu_time() - cpu).as_secs_f64() * 1e9 / bytes;
+        Sample { rate: bytes * 8.0 / start.elapsed().as_secs_f64() / 1e9, cpu }
     }
 }
 
-async fn upload(time: Duration) -> std::io::Result<f64> {
+/// CPU time of all threads of this process.
+fn cpu_time() -> Duration {
+    let tasks = std::fs::read_dir("/proc/self/task").expect("/proc to be mounted");
+    let nanoseconds = |task: std::io::Result<std::fs::DirEntry>| {
+        let schedstat = std::fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
+        schedstat.split(' ').next()?.parse::<u64>().ok()
+    };
+    Duration::from_nanos(tasks.filter_map(nanoseconds).sum())
+}
+
+async fn upload(time: Duration) -> std::io::Result<u64> {
     let mut stream = peer::connect(SocketAddr::from((STACK, SINK)), Some("cubic")).await?;
     let chunk = vec![0x5a; 1 << 18];
     let start = Instant::now();
@@ -50,16 +72,15 @@ async fn upload(time: Duration) -> std::io::Result<f64> {
     }
     stream.shutdown().await?;
     // The sink answers with its count when it has read everything.
-    let received = stream.read_u64().await?;
-    Ok(received as f64 * 8.0 / start.elapsed().as_secs_f64() / 1e9)
+    stream.read_u64().await
 }
 
-async fn download(time: Duration) -> std::io::Result<f64> {
+async fn download(time: Duration) -> std::io::Result<u64> {
     let mut stream = peer::connect(SocketAddr::from((STACK, SOURCE)), Some("cubic")).await?;
     let mut buffer = vec![0; 1 << 18];
-    let (start, mut received) = (Instant::now(), 0usize);
+    let (start, mut received) = (Instant::now(), 0);
     while start.elapsed() < time {
-        received += stream.read(&mut buffer).await?;
+        received += stream.read(&mut buffer).await? as u64;
     }
-    Ok(received as f64 * 8.0 / start.elapsed().as_secs_f64() / 1e9)
+    Ok(received)
 }

@@ -13,12 +13,12 @@ use crate::peer::{KERNEL_CIDR, SINK, SOURCE, STACK, Subject};
 
 const BUFFER: usize = 1 << 20;
 
-pub struct SmoltcpLoop {
+pub(crate) struct SmoltcpLoop {
     namespace: Namespace,
 }
 
 impl SmoltcpLoop {
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let namespace = Namespace::new().expect("a namespace");
         let (opened, is_open) = std::sync::mpsc::channel();
         namespace

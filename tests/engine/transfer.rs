@@ -8,26 +8,26 @@ use crate::world::{CLIENT_HOST, Observer, SERVER_HOST, World, pattern, pattern_b
 
 /// One end: what it still has to send, and what it has received.
 #[derive(Debug, Default)]
-pub struct End {
-    pub socket: Option<SocketId>,
-    pub sent: u64,
-    pub to_send: u64,
-    pub received: u64,
-    pub received_all: bool,
-    pub shut: bool,
-    pub error: Option<TcpError>,
+pub(crate) struct End {
+    pub(crate) socket: Option<SocketId>,
+    pub(crate) sent: u64,
+    pub(crate) to_send: u64,
+    pub(crate) received: u64,
+    pub(crate) received_all: bool,
+    pub(crate) shut: bool,
+    pub(crate) error: Option<TcpError>,
     /// When the last byte, and the FIN, came.
-    pub finished_at: Option<Instant>,
+    pub(crate) finished_at: Option<Instant>,
 }
 
 /// A connection from the client to the server, so many bytes each way, then closed by both.
-pub struct Transfer {
-    pub ends: [End; 2],
+pub(crate) struct Transfer {
+    pub(crate) ends: [End; 2],
     listener: SocketId,
 }
 
 impl Transfer {
-    pub fn start<O: Observer>(world: &mut World<O>, up: u64, down: u64) -> Self {
+    pub(crate) fn start<O: Observer>(world: &mut World<O>, up: u64, down: u64) -> Self {
         let now = world.now;
         let listener = world.hosts[SERVER_HOST].tcp_listen(server(), 16).unwrap();
         let socket = world.hosts[CLIENT_HOST].tcp_connect(now, server(), None).unwrap();
@@ -36,7 +36,7 @@ impl Transfer {
     }
 
     /// Lets both applications do what they can. Panics if a byte is not the one that was sent.
-    pub fn work<O: Observer>(&mut self, world: &mut World<O>) {
+    pub(crate) fn work<O: Observer>(&mut self, world: &mut World<O>) {
         let now = world.now;
         if self.ends[SERVER_HOST].socket.is_none() {
             let accepted = world.hosts[SERVER_HOST].tcp_accept(now, self.listener).unwrap();
@@ -86,12 +86,12 @@ impl Transfer {
     }
 
     /// Whether both ends have received everything, or ended in an error.
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.ends.iter().all(|end| (end.received_all && end.shut) || end.error.is_some())
     }
 
     /// Lets go of both sockets.
-    pub fn close<O: Observer>(&mut self, world: &mut World<O>) {
+    pub(crate) fn close<O: Observer>(&mut self, world: &mut World<O>) {
         for (end, host) in self.ends.iter_mut().zip(&mut world.hosts) {
             if let Some(socket) = end.socket.take() {
                 host.tcp_close(world.now, socket).unwrap();

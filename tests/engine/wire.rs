@@ -8,7 +8,7 @@ use crate::world::Observer;
 
 /// Follows both directions and asserts that nothing the peer has SACKed is sent again.
 #[derive(Default)]
-pub struct SackSniffer {
+pub(crate) struct SackSniffer {
     ends: [Sacked; 2],
 }
 
@@ -61,15 +61,15 @@ impl Observer for SackSniffer {
 }
 
 /// A TCP segment as etherparse reads it.
-pub struct Segment {
-    pub seq: SeqNumber,
+pub(crate) struct Segment {
+    pub(crate) seq: SeqNumber,
     /// Payload and FIN: what it takes of the sequence space, the SYN apart.
-    pub len: u64,
-    pub sack: Vec<(SeqNumber, SeqNumber)>,
+    pub(crate) len: u64,
+    pub(crate) sack: Vec<(SeqNumber, SeqNumber)>,
 }
 
 /// Reads a packet, and asserts that its lengths and checksums are right.
-pub fn read(packet: &Packet) -> Option<Segment> {
+pub(crate) fn read(packet: &Packet) -> Option<Segment> {
     let sliced = SlicedPacket::from_ip(&packet.data).expect("a well-formed IP packet");
     let Some(TransportSlice::Tcp(tcp)) = &sliced.transport else { return None };
     let checksum = match &sliced.net {

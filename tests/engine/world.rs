@@ -11,32 +11,32 @@ use airtcp::stack::host::{Cidr, Host, HostConfig};
 use airtcp::types::rng::Stream;
 use airtcp::types::{ByteCount, Event, Instant, Node, Packet, PortId, Rate};
 
-pub const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
-pub const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
-pub const PORT: u16 = 5001;
+pub(crate) const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+pub(crate) const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
+pub(crate) const PORT: u16 = 5001;
 
-pub fn server() -> SocketAddr {
+pub(crate) fn server() -> SocketAddr {
     SocketAddr::new(SERVER, PORT)
 }
 
 /// What one direction of the path does to packets.
 #[derive(Clone, Copy, Debug)]
-pub struct Impairment {
+pub(crate) struct Impairment {
     /// One way.
-    pub delay: Duration,
+    pub(crate) delay: Duration,
     /// Up to so much is added, evenly distributed, packet by packet: packets overtake each other.
-    pub jitter: Duration,
+    pub(crate) jitter: Duration,
     /// Shares of packets.
-    pub loss: f64,
-    pub duplicate: f64,
+    pub(crate) loss: f64,
+    pub(crate) duplicate: f64,
     /// A share of packets is held back by another delay, so that later ones overtake it.
-    pub reorder: f64,
+    pub(crate) reorder: f64,
     /// The rate of the bottleneck, and how many packets wait before it.
-    pub bottleneck: Option<(Rate, usize)>,
+    pub(crate) bottleneck: Option<(Rate, usize)>,
 }
 
 impl Impairment {
-    pub fn delay(delay: Duration) -> Self {
+    pub(crate) fn delay(delay: Duration) -> Self {
         Self {
             delay,
             jitter: Duration::ZERO,
@@ -96,7 +96,7 @@ impl Direction {
 }
 
 /// Watches everything that happens, in the order in which it happens.
-pub trait Observer {
+pub(crate) trait Observer {
     fn on_event(&mut self, _host: usize, _event: &Event) {}
     /// A packet is about to arrive at a host.
     fn on_arrival(&mut self, _host: usize, _packet: &Packet) {}
@@ -107,21 +107,21 @@ pub trait Observer {
 impl Observer for () {}
 
 /// Two hosts, the path between them, and a clock.
-pub struct World<O = ()> {
-    pub now: Instant,
-    pub hosts: [Host; 2],
+pub(crate) struct World<O = ()> {
+    pub(crate) now: Instant,
+    pub(crate) hosts: [Host; 2],
     directions: [Direction; 2],
     /// By arrival time, then in the order sent.
     wire: BTreeMap<(Instant, u64), (usize, Packet)>,
     order: u64,
-    pub observer: O,
+    pub(crate) observer: O,
 }
 
 /// The client is host 0, the server host 1.
-pub const CLIENT_HOST: usize = 0;
-pub const SERVER_HOST: usize = 1;
+pub(crate) const CLIENT_HOST: usize = 0;
+pub(crate) const SERVER_HOST: usize = 1;
 
-pub fn host_config(address: IpAddr, combination: &Combination, events: bool) -> HostConfig {
+pub(crate) fn host_config(address: IpAddr, combination: &Combination, events: bool) -> HostConfig {
     let mut config = HostConfig::new([Cidr::new(address, 24).unwrap()]);
     config.tcp.sender.combination = combination.clone();
     config.events = events;
@@ -129,7 +129,7 @@ pub fn host_config(address: IpAddr, combination: &Combination, events: bool) -> 
 }
 
 impl<O: Observer> World<O> {
-    pub fn new(
+    pub(crate) fn new(
         client: HostConfig,
         server: HostConfig,
         path: Impairment,
@@ -147,13 +147,13 @@ impl<O: Observer> World<O> {
     }
 
     /// Another path back than there.
-    pub fn with_path_back(mut self, path: Impairment, seed: u64) -> Self {
+    pub(crate) fn with_path_back(mut self, path: Impairment, seed: u64) -> Self {
         self.directions[SERVER_HOST] = Direction::new(path, seed, 1);
         self
     }
 
     /// Puts on the wire whatever the hosts have to send.
-    pub fn pump(&mut self) {
+    pub(crate) fn pump(&mut self) {
         for from in [CLIENT_HOST, SERVER_HOST] {
             while let Some((_, packet)) = self.hosts[from].poll_transmit(self.now) {
                 self.tell_events(from);
@@ -174,7 +174,7 @@ impl<O: Observer> World<O> {
     }
 
     /// Goes to the next thing that happens, and lets it; `false` if nothing will.
-    pub fn step(&mut self) -> bool {
+    pub(crate) fn step(&mut self) -> bool {
         self.pump();
         let arrival = self.wire.first_key_value().map(|(&(at, _), _)| at);
         let deadline = self.hosts.iter().filter_map(Node::poll_timeout).min();
@@ -197,11 +197,11 @@ impl<O: Observer> World<O> {
 }
 
 /// The byte of a test stream at an offset: a mistake in order or place shows.
-pub fn pattern(offset: u64) -> u8 {
+pub(crate) fn pattern(offset: u64) -> u8 {
     let mixed = (offset.wrapping_mul(0x9e37_79b9_7f4a_7c15)) >> 32;
     (mixed ^ (offset >> 13)) as u8
 }
 
-pub fn pattern_bytes(from: u64, len: usize) -> Vec<u8> {
+pub(crate) fn pattern_bytes(from: u64, len: usize) -> Vec<u8> {
     (from..from + len as u64).map(pattern).collect()
 }

@@ -11,30 +11,30 @@ use airtcp::types::rng::Stream;
 
 /// Shares of packets, in both directions alike.
 #[derive(Clone, Copy, Debug)]
-pub struct Impairment {
-    pub loss: f64,
-    pub duplicate: f64,
+pub(crate) struct Impairment {
+    pub(crate) loss: f64,
+    pub(crate) duplicate: f64,
     /// Held back until three later packets have passed.
-    pub reorder: f64,
-    pub seed: u64,
+    pub(crate) reorder: f64,
+    pub(crate) seed: u64,
 }
 
 /// What was done, for the test to look at.
 #[derive(Default)]
-pub struct Harm {
+pub(crate) struct Harm {
     lost: AtomicU64,
     duplicated: AtomicU64,
     overtaken: AtomicU64,
 }
 
-pub struct HarmDone {
-    pub lost: u64,
-    pub duplicated: u64,
-    pub overtaken: u64,
+pub(crate) struct HarmDone {
+    pub(crate) lost: u64,
+    pub(crate) duplicated: u64,
+    pub(crate) overtaken: u64,
 }
 
 impl Harm {
-    pub fn done(&self) -> HarmDone {
+    pub(crate) fn done(&self) -> HarmDone {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         HarmDone {
             lost: load(&self.lost),
@@ -81,7 +81,7 @@ impl Way {
 }
 
 /// Any device, impaired.
-pub struct Impaired<D> {
+pub(crate) struct Impaired<D> {
     device: D,
     inward: Way,
     outward: Way,
@@ -91,7 +91,7 @@ pub struct Impaired<D> {
 }
 
 impl<D: Device> Impaired<D> {
-    pub fn new(device: D, impairment: Impairment, harm: Arc<Harm>) -> Self {
+    pub(crate) fn new(device: D, impairment: Impairment, harm: Arc<Harm>) -> Self {
         let way = |cause| Way {
             impairment,
             stream: Stream::new(impairment.seed, cause),

@@ -11,20 +11,20 @@ use airtcp_testbed::{Namespace, TestbedError};
 use crate::impaired::{Harm, HarmDone, Impaired, Impairment};
 
 #[derive(Clone, Copy)]
-pub enum Family {
+pub(crate) enum Family {
     V4,
     V6,
 }
 
 impl Family {
-    pub fn ours(self) -> IpAddr {
+    pub(crate) fn ours(self) -> IpAddr {
         match self {
             Self::V4 => [10, 77, 0, 2].into(),
             Self::V6 => [0xfd00, 0x77, 0, 0, 0, 0, 0, 2].into(),
         }
     }
 
-    pub fn kernel(self) -> IpAddr {
+    pub(crate) fn kernel(self) -> IpAddr {
         match self {
             Self::V4 => [10, 77, 0, 1].into(),
             Self::V6 => [0xfd00, 0x77, 0, 0, 0, 0, 0, 1].into(),
@@ -39,15 +39,15 @@ impl Family {
     }
 }
 
-pub struct Setup {
-    pub namespace: Namespace,
-    pub stack: Stack,
+pub(crate) struct Setup {
+    pub(crate) namespace: Namespace,
+    pub(crate) stack: Stack,
     harm: Arc<Harm>,
 }
 
 impl Setup {
     /// Needs a runtime. Without an impairment the device is left as it is.
-    pub fn new(impairment: Option<Impairment>) -> Result<Self, TestbedError> {
+    pub(crate) fn new(impairment: Option<Impairment>) -> Result<Self, TestbedError> {
         airtcp_testbed::requirements()?;
         let namespace = Namespace::new()?;
         let file = namespace.run(|| TunFile::open("tun0")).expect("a TUN device");
@@ -68,12 +68,12 @@ impl Setup {
     }
 
     /// What the device has done to packets so far.
-    pub fn harm(&self) -> HarmDone {
+    pub(crate) fn harm(&self) -> HarmDone {
         self.harm.done()
     }
 
     /// An echo service of ours on a port of its own.
-    pub fn serve_echo(&self, family: Family) -> SocketAddr {
+    pub(crate) fn serve_echo(&self, family: Family) -> SocketAddr {
         let listener =
             self.stack.listen(SocketAddr::new(family.ours(), 0), 256).expect("a free port");
         let address = listener.local_addr().expect("its address");

@@ -61,7 +61,8 @@ impl Cubic {
         let cwnd = self.segments(self.windows.cwnd);
         // Leaving slow start without a loss, the plateau is here (section 4.8).
         let w_max = self.w_max.max(cwnd);
-        Stage { start: now, w_max, k: ((w_max - cwnd) / C).cbrt(), w_est: cwnd, fraction: 0.0 }
+        // In Rust and not the system's: the same bits on every machine.
+        Stage { start: now, w_max, k: libm::cbrt((w_max - cwnd) / C), w_est: cwnd, fraction: 0.0 }
     }
 
     /// Congestion avoidance, sections 4.2 to 4.5.
@@ -69,7 +70,10 @@ impl Cubic {
         let cwnd = self.segments(self.windows.cwnd);
         let arrived = self.segments(arrived);
         let mut stage = self.stage.unwrap_or_else(|| self.begin_stage(now));
-        let w_cubic = |t: Duration| C * (t.as_secs_f64() - stage.k).powi(3) + stage.w_max;
+        let w_cubic = |t: Duration| {
+            let from_k = t.as_secs_f64() - stage.k;
+            C * from_k * from_k * from_k + stage.w_max
+        };
         let elapsed = now.since(stage.start);
 
         // Section 4.3: alpha makes the Reno-friendly window AIMD with the same loss response.

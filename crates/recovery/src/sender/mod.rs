@@ -333,7 +333,7 @@ impl Sender {
 
     fn update_pacing(&mut self) {
         let asked = self.control.pacing_rate();
-        let rate = asked.or_else(|| self.window_rate().filter(|_| self.pace));
+        let rate = asked.or_else(|| if self.pace { self.window_rate() } else { None });
         self.pacer.set_rate(rate);
     }
 
