@@ -67,12 +67,16 @@ counters! {
 
     /// ICMP messages that arrived.
     icmp_in_msgs: "IcmpInMsgs",
-    /// ICMP messages that could not be read.
+    /// ICMP messages that could not be read, or are about a connection that is not known.
     icmp_in_errors: "IcmpInErrors",
     /// ICMP messages with a bad checksum.
     icmp_in_csum_errors: "IcmpInCsumErrors",
     /// ICMP Destination Unreachable that arrived.
     icmp_in_dest_unreachs: "IcmpInDestUnreachs",
+    /// ICMP Time Exceeded that arrived.
+    icmp_in_time_excds: "IcmpInTimeExcds",
+    /// ICMP Parameter Problem that arrived.
+    icmp_in_parm_probs: "IcmpInParmProbs",
     /// ICMP Echo that arrived.
     icmp_in_echos: "IcmpInEchos",
     /// ICMP Echo Reply that arrived.
@@ -87,12 +91,18 @@ counters! {
     icmp_out_rate_limit_host: "IcmpOutRateLimitHost",
     /// ICMPv6 messages that arrived.
     icmp6_in_msgs: "Icmp6InMsgs",
-    /// ICMPv6 messages that could not be read.
+    /// ICMPv6 messages that could not be read, or are about a connection that is not known.
     icmp6_in_errors: "Icmp6InErrors",
     /// ICMPv6 messages with a bad checksum.
     icmp6_in_csum_errors: "Icmp6InCsumErrors",
     /// ICMPv6 Destination Unreachable that arrived.
     icmp6_in_dest_unreachs: "Icmp6InDestUnreachs",
+    /// ICMPv6 Packet Too Big that arrived; the path MTU is not followed.
+    icmp6_in_pkt_too_bigs: "Icmp6InPktTooBigs",
+    /// ICMPv6 Time Exceeded that arrived.
+    icmp6_in_time_excds: "Icmp6InTimeExcds",
+    /// ICMPv6 Parameter Problem that arrived.
+    icmp6_in_parm_problems: "Icmp6InParmProblems",
     /// ICMPv6 Echo Request that arrived.
     icmp6_in_echos: "Icmp6InEchos",
     /// ICMPv6 Echo Reply that arrived.
@@ -149,8 +159,8 @@ counters! {
     tcp_ext_listen_drops: "TcpExtListenDrops",
     /// SYNs dropped because the host's memory was used up.
     tcp_ext_memory_pressures: "TcpExtTCPMemoryPressures",
-    /// Connections that ended because the host had no memory.
-    tcp_ext_abort_on_memory: "TcpExtTCPAbortOnMemory",
+    /// ICMP errors about segments that are not outstanding.
+    tcp_ext_out_of_window_icmps: "TcpExtOutOfWindowIcmps",
     /// Connections whose TIME-WAIT ended.
     tcp_ext_tw: "TcpExtTW",
     /// Connections in TIME-WAIT replaced by a new one.

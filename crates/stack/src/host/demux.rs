@@ -12,6 +12,15 @@ use crate::wire::tcp::{self, Flags, Header, Segment};
 
 use super::{Host, Kind, Owner, Socket, SocketId, TcpSocket, bound};
 
+/// Whose a segment is.
+enum Found {
+    Connection(SocketId),
+    /// Nobody's; but until now somebody had its 4-tuple, and SND.NXT was this.
+    Nobody {
+        after: Option<SeqNumber>,
+    },
+}
+
 impl Host {
     pub(super) fn on_tcp(&mut self, now: Instant, datagram: &Datagram<'_>, verify: bool) {
         self.counters.tcp_in_segs += 1;
@@ -29,16 +38,21 @@ impl Host {
             local: SocketAddr::new(dst, dst_port),
             remote: SocketAddr::new(src, src_port),
         };
-        if let Some(id) = self.connection_for(&flow, &segment) {
-            let pressure = self.is_out_of_memory();
-            let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(id) else {
+        let after = match self.connection_for(&flow, &segment) {
+            Found::Nobody { after } => after,
+            Found::Connection(id) => {
+                let pressure = self.is_out_of_memory();
+                let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(id) else {
+                    return;
+                };
+                tcp.connection.set_memory_pressure(pressure);
+                tcp.connection.on_segment(now, &segment, &mut self.counters);
+                self.touch(now, id);
                 return;
-            };
-            tcp.connection.set_memory_pressure(pressure);
-            tcp.connection.on_segment(now, &segment, &mut self.counters);
-            self.touch(now, id);
-        } else if let Some(listener) = bound(&self.listeners, flow.local) {
-            self.on_listen(now, listener, flow, &segment);
+            }
+        };
+        if let Some(listener) = bound(&self.listeners, flow.local) {
+            self.on_listen(now, listener, flow, &segment, after);
         } else {
             self.refuse(&flow, &segment);
         }
@@ -46,16 +60,17 @@ impl Host {
 
     /// The connection that a segment belongs to. One that has ended, or that waits in TIME-WAIT and
     /// makes room for this SYN, is no longer in the way.
-    fn connection_for(&mut self, flow: &FlowId, segment: &Segment<'_>) -> Option<SocketId> {
-        let &id = self.flows.get(flow)?;
-        let listened_to = bound(&self.listeners, flow.local).is_some();
-        let tcp = self.tcp_socket(id)?;
+    fn connection_for(&mut self, flow: &FlowId, segment: &Segment<'_>) -> Found {
+        let Some(&id) = self.flows.get(flow) else { return Found::Nobody { after: None } };
+        let listened_to = segment.flags.syn && bound(&self.listeners, flow.local).is_some();
+        let Some(tcp) = self.tcp_socket(id) else { return Found::Nobody { after: None } };
         let replaced = listened_to
             && tcp.connection.state() == State::TimeWait
             && tcp.connection.may_be_replaced(segment);
         if !replaced && tcp.connection.state() != State::Closed {
-            return Some(id);
+            return Found::Connection(id);
         }
+        let after = Some(tcp.connection.snd_nxt());
         let forgotten = tcp.owner == Owner::Nobody;
         self.flows.remove(flow);
         if replaced {
@@ -64,11 +79,18 @@ impl Host {
                 self.remove(id);
             }
         }
-        None
+        Found::Nobody { after }
     }
 
     /// RFC 9293 section 3.10.7.2: what arrives in LISTEN.
-    fn on_listen(&mut self, now: Instant, id: SocketId, flow: FlowId, segment: &Segment<'_>) {
+    fn on_listen(
+        &mut self,
+        now: Instant,
+        id: SocketId,
+        flow: FlowId,
+        segment: &Segment<'_>,
+        after: Option<SeqNumber>,
+    ) {
         let flags = segment.flags;
         if flags.rst {
             return;
@@ -94,6 +116,9 @@ impl Host {
             return;
         }
         let isn = self.secret.isn(now, &flow);
+        // RFC 9293 section 3.6.1: larger than any number of the connection before it, which may have
+        // been faster than the clock of the ISNs. The distance is Linux's.
+        let isn = after.filter(|after| isn <= *after).map_or(isn, |after| after + 65_537);
         let ts_offset = self.secret.timestamp_offset(&flow);
         let connection = Connection::accept(now, flow, isn, ts_offset, &self.config.tcp, segment);
         self.counters.tcp_passive_opens += 1;
@@ -106,14 +131,14 @@ impl Host {
 
     /// Takes a new connection into the host's care.
     pub(super) fn adopt(&mut self, connection: Connection, owner: Owner) -> SocketId {
-        let flow = connection.flow();
+        let (flow, state) = (connection.flow(), connection.state());
         let tcp = TcpSocket {
             connection,
             owner,
             dirty: false,
             armed: None,
             held: ByteCount::ZERO,
-            established: false,
+            state,
         };
         let id = self.sockets.insert(Socket::new(Kind::Tcp(Box::new(tcp))));
         self.flows.insert(flow, id);

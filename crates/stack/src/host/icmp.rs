@@ -2,6 +2,7 @@
 
 use airtcp_types::{Instant, Packet};
 
+use crate::counters::Counters;
 use crate::tcp::Unreachable;
 use crate::wire::ParseError;
 use crate::wire::icmp::{self, Complaint, Message, Reason};
@@ -38,46 +39,23 @@ impl Allowance {
 
 impl Host {
     pub(super) fn on_icmp(&mut self, now: Instant, datagram: &Datagram<'_>) {
-        self.counters.icmp_in_msgs += 1;
-        match icmp::parse_v4(datagram.payload) {
-            Ok(message) => {
-                match message {
-                    Message::Echo(_) => self.counters.icmp_in_echos += 1,
-                    Message::EchoReply => self.counters.icmp_in_echo_reps += 1,
-                    Message::Error { .. } => self.counters.icmp_in_dest_unreachs += 1,
-                    Message::Other => {}
-                }
-                if self.on_message(now, datagram, message) {
-                    self.counters.icmp_out_msgs += 1;
-                    self.counters.icmp_out_echo_reps += 1;
-                }
-            }
-            Err(error) => {
-                self.counters.icmp_in_errors += 1;
-                self.counters.icmp_in_csum_errors += u64::from(error == ParseError::Checksum);
-            }
+        let v4 = datagram.dst.is_ipv4();
+        let parsed = match v4 {
+            true => icmp::parse_v4(datagram.payload),
+            false => icmp::parse_v6(datagram.src, datagram.dst, datagram.payload),
+        };
+        match v4 {
+            true => count_v4(&mut self.counters, &parsed),
+            false => count_v6(&mut self.counters, &parsed),
         }
-    }
-
-    pub(super) fn on_icmpv6(&mut self, now: Instant, datagram: &Datagram<'_>) {
-        self.counters.icmp6_in_msgs += 1;
-        match icmp::parse_v6(datagram.src, datagram.dst, datagram.payload) {
-            Ok(message) => {
-                match message {
-                    Message::Echo(_) => self.counters.icmp6_in_echos += 1,
-                    Message::EchoReply => self.counters.icmp6_in_echo_replies += 1,
-                    Message::Error { .. } => self.counters.icmp6_in_dest_unreachs += 1,
-                    Message::Other => {}
-                }
-                if self.on_message(now, datagram, message) {
-                    self.counters.icmp6_out_msgs += 1;
-                    self.counters.icmp6_out_echo_replies += 1;
-                }
-            }
-            Err(error) => {
-                self.counters.icmp6_in_errors += 1;
-                self.counters.icmp6_in_csum_errors += u64::from(error == ParseError::Checksum);
-            }
+        if parsed.is_ok_and(|message| self.on_message(now, datagram, message)) {
+            let counters = &mut self.counters;
+            let (sent, replies) = match v4 {
+                true => (&mut counters.icmp_out_msgs, &mut counters.icmp_out_echo_reps),
+                false => (&mut counters.icmp6_out_msgs, &mut counters.icmp6_out_echo_replies),
+            };
+            *sent += 1;
+            *replies += 1;
         }
     }
 
@@ -89,7 +67,10 @@ impl Host {
                 let reply = icmp::emit_echo_reply(datagram.dst, datagram.src, hop_limit, echoed);
                 return self.queue(reply);
             }
-            Message::Error { reason, quoted } => self.on_error(now, reason, quoted),
+            Message::Error { reason, quoted } => {
+                let v4 = datagram.dst.is_ipv4();
+                self.on_error(now, v4, reason, quoted);
+            }
             Message::EchoReply | Message::Other => {}
         }
         false
@@ -97,10 +78,10 @@ impl Host {
 
     /// Tells a connection that the network complained of it. What an error says is believed only if
     /// it quotes a segment that is outstanding, which the connection checks.
-    fn on_error(&mut self, now: Instant, reason: Reason, quoted: &[u8]) {
+    fn on_error(&mut self, now: Instant, v4: bool, reason: Reason, quoted: &[u8]) {
         let error = match reason {
             Reason::Network => Unreachable::Network,
-            Reason::Host => Unreachable::Host,
+            Reason::Host | Reason::HopLimit => Unreachable::Host,
             Reason::Prohibited => Unreachable::Prohibited,
             Reason::Protocol => Unreachable::Protocol,
             Reason::Port => Unreachable::Port,
@@ -111,9 +92,16 @@ impl Host {
         if quote.protocol != ip::TCP {
             return;
         }
-        let Some(&id) = self.flows.get(&quote.flow) else { return };
+        let Some(&id) = self.flows.get(&quote.flow) else {
+            match v4 {
+                true => self.counters.icmp_in_errors += 1,
+                false => self.counters.icmp6_in_errors += 1,
+            }
+            return;
+        };
         if let Some(tcp) = self.tcp_socket(id) {
-            tcp.connection.on_unreachable(now, error, quote.seq);
+            let believed = tcp.connection.on_unreachable(now, error, quote.seq);
+            self.counters.tcp_ext_out_of_window_icmps += u64::from(!believed);
             self.touch(now, id);
         }
     }
@@ -155,6 +143,44 @@ impl Host {
                 self.counters.icmp6_out_msgs += 1;
                 self.counters.icmp6_out_parm_problems += 1;
             }
+        }
+    }
+}
+
+fn count_v4(counters: &mut Counters, parsed: &Result<Message<'_>, ParseError>) {
+    counters.icmp_in_msgs += 1;
+    match parsed {
+        Ok(Message::Echo(_)) => counters.icmp_in_echos += 1,
+        Ok(Message::EchoReply) => counters.icmp_in_echo_reps += 1,
+        Ok(Message::Error { reason, .. }) => match reason {
+            Reason::HopLimit => counters.icmp_in_time_excds += 1,
+            Reason::Parameter => counters.icmp_in_parm_probs += 1,
+            _ => counters.icmp_in_dest_unreachs += 1,
+        },
+        Ok(Message::Other) => {}
+        Err(error) => {
+            counters.icmp_in_errors += 1;
+            counters.icmp_in_csum_errors += u64::from(*error == ParseError::Checksum);
+        }
+    }
+}
+
+fn count_v6(counters: &mut Counters, parsed: &Result<Message<'_>, ParseError>) {
+    counters.icmp6_in_msgs += 1;
+    match parsed {
+        Ok(Message::Echo(_)) => counters.icmp6_in_echos += 1,
+        Ok(Message::EchoReply) => counters.icmp6_in_echo_replies += 1,
+        Ok(Message::Error { reason, .. }) => match reason {
+            Reason::TooBig(_) => counters.icmp6_in_pkt_too_bigs += 1,
+            Reason::HopLimit => counters.icmp6_in_time_excds += 1,
+            // A protocol that is not spoken is a header that is not known (RFC 4443 section 3.4).
+            Reason::Parameter | Reason::Protocol => counters.icmp6_in_parm_problems += 1,
+            _ => counters.icmp6_in_dest_unreachs += 1,
+        },
+        Ok(Message::Other) => {}
+        Err(error) => {
+            counters.icmp6_in_errors += 1;
+            counters.icmp6_in_csum_errors += u64::from(*error == ParseError::Checksum);
         }
     }
 }

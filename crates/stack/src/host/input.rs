@@ -11,7 +11,8 @@ use crate::wire::ip::{self, Datagram};
 use super::Host;
 
 impl Host {
-    pub(super) fn on_packet(&mut self, now: Instant, packet: &Packet) {
+    /// Takes a packet whose memory stays the caller's.
+    pub(crate) fn on_packet(&mut self, now: Instant, packet: &Packet) {
         let v6 = packet.data.first().is_some_and(|first| first >> 4 == 6);
         match v6 {
             true => self.counters.ip6_in_receives += 1,
@@ -56,8 +57,7 @@ impl Host {
         match (datagram.protocol, v4) {
             (ip::TCP, _) => self.on_tcp(now, datagram, verify),
             (ip::UDP, _) => self.on_udp(now, datagram, verify, packet),
-            (ip::ICMP, true) => self.on_icmp(now, datagram),
-            (ip::ICMPV6, false) => self.on_icmpv6(now, datagram),
+            (ip::ICMP, true) | (ip::ICMPV6, false) => self.on_icmp(now, datagram),
             (protocol, v4) => {
                 match v4 {
                     true => self.counters.ip_in_unknown_protos += 1,

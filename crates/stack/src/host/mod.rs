@@ -38,7 +38,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use airtcp_types::{ByteCount, Event, FlowId, Instant, Node, Packet, PortId};
 
 use crate::counters::Counters;
-use crate::tcp::{Connection, Readiness};
+use crate::tcp::{Connection, Readiness, State};
 
 pub use config::{Cidr, CidrError, HostConfig};
 pub use error::HostError;
@@ -98,6 +98,8 @@ pub struct Host {
     timers: Timers,
     /// Connections that may have something to send, each once.
     dirty: VecDeque<SocketId>,
+    /// How many packets the first of them has sent in its turn.
+    in_turn: u32,
     /// Sockets whose readiness changed, each once, by when they came in.
     ready: BTreeMap<u64, SocketId>,
     /// How many times a socket was put there.
@@ -139,8 +141,8 @@ struct TcpSocket {
     armed: Option<Instant>,
     /// What it holds of the host's memory.
     held: ByteCount,
-    /// Whether `TcpCurrEstab` counts it.
-    established: bool,
+    /// The state it was in when last looked at.
+    state: State,
 }
 
 /// Who has a connection.
@@ -173,6 +175,7 @@ impl Host {
             sockets: Slab::new(),
             timers: Timers::default(),
             dirty: VecDeque::new(),
+            in_turn: 0,
             ready: BTreeMap::new(),
             told: 0,
             waiting: VecDeque::new(),

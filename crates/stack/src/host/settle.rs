@@ -1,10 +1,16 @@
 //! What follows from having touched a connection.
 
+use std::collections::VecDeque;
+
 use airtcp_types::{ByteCount, Event, Instant, Packet};
 
+use crate::counters::Counters;
 use crate::tcp::State;
 
 use super::{Host, Kind, MAX_EVENTS, Owner, Socket, SocketId, TcpSocket};
+
+/// Packets that a connection may send before the next one has its turn.
+const QUANTUM: u32 = 16;
 
 /// What a connection takes before a byte is buffered.
 const BASE: ByteCount = ByteCount(size_of::<TcpSocket>() as u64 + size_of::<Socket>() as u64);
@@ -44,15 +50,23 @@ impl Host {
         self.settle(now, id);
     }
 
-    /// The next packet of a connection. One that has none left leaves the queue.
+    /// The next packet of a connection. They take turns; one that has none left leaves the queue.
     pub(super) fn transmit(&mut self, now: Instant) -> Option<Packet> {
         while let Some(&id) = self.dirty.front() {
             if let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(id) {
                 if let Some(packet) = tcp.connection.poll_transmit(now, &mut self.counters) {
+                    // What happens later happens to others in between.
+                    collect_events(now, tcp, &mut self.events);
+                    self.in_turn += 1;
+                    if self.in_turn == QUANTUM {
+                        self.in_turn = 0;
+                        self.dirty.rotate_left(1);
+                    }
                     return Some(packet);
                 }
                 tcp.dirty = false;
             }
+            self.in_turn = 0;
             self.dirty.pop_front();
             self.settle(now, id);
         }
@@ -62,21 +76,14 @@ impl Host {
     /// Brings everything the host keeps about a connection up to date with it.
     fn settle(&mut self, now: Instant, id: SocketId) {
         let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(id) else { return };
-        while let Some(kind) = tcp.connection.poll_event() {
-            if self.events.len() < MAX_EVENTS {
-                self.events.push_back(Event { at: now, flow: tcp.connection.flow(), kind });
-            }
-        }
+        collect_events(now, tcp, &mut self.events);
         let held = tcp.connection.held() + BASE;
         self.held = self.held - tcp.held + held;
         tcp.held = held;
         self.timers.set(id, &mut tcp.armed, tcp.connection.poll_timeout());
         let state = tcp.connection.state();
-        if state.counts_as_established() != tcp.established {
-            tcp.established = !tcp.established;
-            let estab = &mut self.counters.tcp_curr_estab;
-            *estab = if tcp.established { *estab + 1 } else { estab.saturating_sub(1) };
-        }
+        let before = std::mem::replace(&mut tcp.state, state);
+        count_transition(before, state, &mut self.counters);
         if let Owner::HalfOpen(listener) = tcp.owner {
             self.settle_half_open(id, listener, state);
         }
@@ -150,6 +157,30 @@ impl Host {
     pub(super) fn untell(&mut self, id: SocketId) {
         if let Some(place) = self.sockets.get_mut(id).and_then(|socket| socket.queued.take()) {
             self.ready.remove(&place);
+        }
+    }
+}
+
+fn collect_events(now: Instant, tcp: &mut TcpSocket, events: &mut VecDeque<Event>) {
+    while let Some(kind) = tcp.connection.poll_event() {
+        if events.len() < MAX_EVENTS {
+            events.push_back(Event { at: now, flow: tcp.connection.flow(), kind });
+        }
+    }
+}
+
+/// RFC 4022: `tcpCurrEstab`, `tcpAttemptFails`, `tcpEstabResets`.
+fn count_transition(from: State, to: State, counters: &mut Counters) {
+    match (from.counts_as_established(), to.counts_as_established()) {
+        (false, true) => counters.tcp_curr_estab += 1,
+        (true, false) => counters.tcp_curr_estab = counters.tcp_curr_estab.saturating_sub(1),
+        _ => {}
+    }
+    if to == State::Closed {
+        match from {
+            State::SynSent | State::SynReceived => counters.tcp_attempt_fails += 1,
+            State::Established | State::CloseWait => counters.tcp_estab_resets += 1,
+            _ => {}
         }
     }
 }

@@ -60,6 +60,12 @@ impl<T> Slab<T> {
         Some(value)
     }
 
+    /// Every id, in the order of places.
+    pub(super) fn ids(&self) -> impl Iterator<Item = SocketId> {
+        let taken = (0u32..).zip(&self.places).filter(|(_, place)| place.value.is_some());
+        taken.map(|(index, place)| SocketId { index, generation: place.generation })
+    }
+
     /// Every value, in the order of places.
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
         self.places.iter().filter_map(|place| place.value.as_ref())
@@ -80,5 +86,6 @@ mod tests {
         assert_eq!((slab.get(first), slab.get(second)), (None, Some(&'b')));
         assert_eq!(slab.remove(first), None);
         assert_eq!(slab.iter().count(), 1);
+        assert!(slab.ids().eq([second]));
     }
 }

@@ -5,9 +5,10 @@ use std::net::{IpAddr, SocketAddr};
 use airtcp_recovery::Sender;
 use airtcp_types::{FlowId, Instant};
 
+use crate::counters::Counters;
 use crate::tcp::{Connection, Info, State, TcpConfig, TcpError};
 
-use super::{Host, HostError, Kind, Owner, SocketId, TcpSocket};
+use super::{Host, HostError, Kind, Owner, Socket, SocketId, TcpSocket};
 
 impl Host {
     /// Opens a connection to `remote`, with the host's settings or with `config`.
@@ -111,27 +112,44 @@ impl Host {
     /// A connection delivers what is queued and ends by itself, or with a RST if there is data that
     /// was not read (RFC 2525 section 2.17). The connections that wait at a listener are reset.
     pub fn tcp_close(&mut self, now: Instant, socket: SocketId) -> Result<(), HostError> {
-        self.release(now, socket, Connection::close)
+        self.release(now, socket, |connection, now, counters| {
+            let lost = connection.close(now);
+            counters.tcp_ext_abort_on_close += u64::from(lost);
+        })
     }
 
     /// Resets a connection, or closes a listener. The id is stale from here on.
     pub fn tcp_abort(&mut self, now: Instant, socket: SocketId) -> Result<(), HostError> {
-        self.release(now, socket, Connection::abort)
+        self.release(now, socket, |connection, now, _| connection.abort(now))
+    }
+
+    /// Resets every connection, those that nobody holds any more or has accepted yet too. The ids
+    /// stay good.
+    pub fn tcp_abort_all(&mut self, now: Instant) {
+        let all: Vec<SocketId> = self.sockets.ids().collect();
+        for id in all {
+            if let Some(tcp) = self.tcp_socket(id) {
+                tcp.connection.abort(now);
+                self.touch(now, id);
+            }
+        }
     }
 
     fn release(
         &mut self,
         now: Instant,
         id: SocketId,
-        how: impl FnOnce(&mut Connection, Instant),
+        how: impl FnOnce(&mut Connection, Instant, &mut Counters),
     ) -> Result<(), HostError> {
         let is_listener = matches!(self.socket(id)?.kind, Kind::Listener(_));
         if is_listener {
             self.close_listener(now, id);
             return Ok(());
         }
-        let tcp = self.owned(id)?;
-        how(&mut tcp.connection, now);
+        let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(id) else {
+            return Err(HostError::WrongKind);
+        };
+        how(&mut tcp.connection, now, &mut self.counters);
         tcp.owner = Owner::Nobody;
         self.untell(id);
         self.touch(now, id);

@@ -385,6 +385,9 @@ impl Core {
                     if quiet { self.host.tcp_close(now, id) } else { self.host.tcp_abort(now, id) };
             }
         }
+        if !quiet {
+            self.host.tcp_abort_all(now);
+        }
         // All of it, for there is no later: at most a RST or an ACK each, and what cwnd lets go.
         while let Some((_, packet)) = self.host.poll_transmit(now) {
             self.outbox.push_back(packet);

@@ -16,7 +16,7 @@ impl Connection {
         self.tally.segs_in += 1;
         match self.state {
             State::Closed => {}
-            State::SynSent => self.on_segment_in_syn_sent(now, segment, counters),
+            State::SynSent => self.on_segment_in_syn_sent(now, segment),
             _ => {
                 if !self.on_repeated_syn(now, segment, counters) {
                     self.on_synchronized_segment(now, segment, counters);
@@ -162,7 +162,6 @@ impl Connection {
         }
         match self.state {
             State::SynReceived => {
-                counters.tcp_attempt_fails += 1;
                 let error = if self.is_passive() { TcpError::Reset } else { TcpError::Refused };
                 self.fail(now, error);
             }
@@ -170,12 +169,7 @@ impl Connection {
                 self.retire(now);
                 self.set_state(State::Closed);
             }
-            state => {
-                if state.counts_as_established() {
-                    counters.tcp_estab_resets += 1;
-                }
-                self.fail(now, TcpError::Reset);
-            }
+            _ => self.fail(now, TcpError::Reset),
         }
     }
 

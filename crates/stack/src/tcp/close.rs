@@ -27,16 +27,19 @@ impl Connection {
     }
 
     /// The application lets go. What was written is still delivered, then a FIN; but if something
-    /// unread is thrown away, now or later, the peer gets a RST (RFC 2525 section 2.17).
-    pub fn close(&mut self, now: Instant) {
+    /// unread is thrown away, now or later, the peer gets a RST (RFC 2525 section 2.17). Gives
+    /// whether it was now.
+    pub fn close(&mut self, now: Instant) -> bool {
         self.orphan = true;
+        let unread = self.receive.readable() > ByteCount::ZERO || self.receive.has_holes();
+        let lost = unread && !matches!(self.state, State::Closed | State::TimeWait);
         match self.state {
             State::Closed | State::TimeWait => {}
             State::SynSent => {
                 self.retire(now);
                 self.set_state(State::Closed);
             }
-            _ if self.receive.readable() > ByteCount::ZERO || self.receive.has_holes() => {
+            _ if lost => {
                 self.reset_peer(now);
                 self.set_error(TcpError::Aborted);
             }
@@ -44,6 +47,7 @@ impl Connection {
             _ => self.shutdown(now),
         }
         self.receive.discard();
+        lost
     }
 
     /// Ends the connection with a RST, and forgets what was written.

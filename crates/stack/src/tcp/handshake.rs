@@ -172,12 +172,7 @@ impl Connection {
     }
 
     /// RFC 9293 section 3.10.7.3.
-    pub(super) fn on_segment_in_syn_sent(
-        &mut self,
-        now: Instant,
-        segment: &Segment<'_>,
-        counters: &mut Counters,
-    ) {
+    pub(super) fn on_segment_in_syn_sent(&mut self, now: Instant, segment: &Segment<'_>) {
         let first = self.send.first();
         if segment.flags.ack && first.nearest(segment.ack) != first {
             if !segment.flags.rst {
@@ -187,7 +182,6 @@ impl Connection {
         }
         if segment.flags.rst {
             if segment.flags.ack {
-                counters.tcp_attempt_fails += 1;
                 self.fail(now, TcpError::Refused);
             }
             return;
@@ -261,13 +255,12 @@ impl Connection {
         self.set_state(state);
     }
 
-    pub(super) fn on_handshake_timeout(&mut self, now: Instant, counters: &mut Counters) {
+    pub(super) fn on_handshake_timeout(&mut self, now: Instant) {
         let Some(handshake) = &mut self.handshake else { return };
         if handshake.deadline() > now {
             return;
         }
         if handshake.retries >= handshake.max_retries {
-            counters.tcp_attempt_fails += 1;
             self.give_up(now);
             return;
         }

@@ -140,7 +140,7 @@ impl Connection {
             self.set_state(State::Closed);
             return;
         }
-        self.on_handshake_timeout(now, counters);
+        self.on_handshake_timeout(now);
         if self.acks.on_timeout(now) {
             counters.tcp_ext_delayed_acks += 1;
             self.schedule_ack();
@@ -253,11 +253,12 @@ impl Connection {
     }
 
     /// Takes an ICMP error about a segment of this connection, which quotes the segment's sequence
-    /// number; a number that is not outstanding is not believed (RFC 5927 section 4.1).
+    /// number; a number that is not outstanding is not believed (RFC 5927 section 4.1). Gives
+    /// whether it was believed.
     ///
     /// Before the handshake is done a hard error ends the connection. Later, and a soft one always,
     /// it is only remembered: it names the reason should the connection time out (RFC 5461).
-    pub fn on_unreachable(&mut self, now: Instant, error: Unreachable, quoted: SeqNumber) {
+    pub fn on_unreachable(&mut self, now: Instant, error: Unreachable, quoted: SeqNumber) -> bool {
         let in_handshake = self.handshake.is_some();
         let (una, nxt) = if in_handshake {
             (self.send.first() - 1, self.send.first())
@@ -266,7 +267,7 @@ impl Connection {
         };
         let seq = una.nearest(quoted);
         if self.state == State::Closed || seq < una || seq >= nxt {
-            return;
+            return false;
         }
         if in_handshake && error.is_hard() {
             self.fail(
@@ -279,6 +280,7 @@ impl Connection {
         } else {
             self.soft_error = Some(error);
         }
+        true
     }
 
     /// Turns Nagle's algorithm off or on.
@@ -342,6 +344,11 @@ impl Connection {
     /// Its two ends.
     pub const fn flow(&self) -> FlowId {
         self.flow
+    }
+
+    /// SND.NXT.
+    pub fn snd_nxt(&self) -> SeqNumber {
+        self.send.nxt().wire()
     }
 
     /// The sender, to look at; `None` before the connection is established.

@@ -52,8 +52,10 @@ pub enum Message<'a> {
 pub enum Reason {
     /// There is no route to the network.
     Network,
-    /// The host does not answer, or the hop limit ran out on the way.
+    /// The host does not answer.
     Host,
+    /// The hop limit ran out on the way.
+    HopLimit,
     /// The protocol is not spoken there.
     Protocol,
     /// Nobody has the port.
@@ -81,7 +83,8 @@ pub fn parse_v4(bytes: &[u8]) -> Result<Message<'_>, ParseError> {
         (V4_UNREACHABLE, 4) => Reason::TooBig(u16::from_be_bytes([mtu_high, mtu_low]).into()),
         (V4_UNREACHABLE, 9 | 10 | 13) => Reason::Prohibited,
         (V4_UNREACHABLE, 0 | 6 | 11) => Reason::Network,
-        (V4_UNREACHABLE, _) | (V4_TIME_EXCEEDED, _) => Reason::Host,
+        (V4_UNREACHABLE, _) => Reason::Host,
+        (V4_TIME_EXCEEDED, _) => Reason::HopLimit,
         (V4_PARAMETER_PROBLEM, _) => Reason::Parameter,
         _ => return Ok(Message::Other),
     };
@@ -101,7 +104,8 @@ pub fn parse_v6(src: IpAddr, dst: IpAddr, bytes: &[u8]) -> Result<Message<'_>, P
         (V6_UNREACHABLE, 1 | 5 | 6) => Reason::Prohibited,
         (V6_UNREACHABLE, 4) => Reason::Port,
         (V6_UNREACHABLE, 0) => Reason::Network,
-        (V6_UNREACHABLE, _) | (V6_TIME_EXCEEDED, _) => Reason::Host,
+        (V6_UNREACHABLE, _) => Reason::Host,
+        (V6_TIME_EXCEEDED, _) => Reason::HopLimit,
         (V6_PACKET_TOO_BIG, _) => Reason::TooBig(u32::from_be_bytes(mtu)),
         (V6_PARAMETER_PROBLEM, 1) => Reason::Protocol,
         (V6_PARAMETER_PROBLEM, _) => Reason::Parameter,

@@ -202,6 +202,41 @@ fn echo_is_answered_over_both_versions() {
 }
 
 #[test]
+fn every_error_is_counted_under_its_name() {
+    let v4 = [
+        (3, 1, "IcmpInDestUnreachs"),
+        (3, 4, "IcmpInDestUnreachs"),
+        (11, 0, "IcmpInTimeExcds"),
+        (12, 0, "IcmpInParmProbs"),
+    ];
+    let v6 = [
+        (1, 0, "Icmp6InDestUnreachs"),
+        (2, 0, "Icmp6InPktTooBigs"),
+        (3, 0, "Icmp6InTimeExcds"),
+        (4, 1, "Icmp6InParmProblems"),
+    ];
+    for (to, kinds) in [(V4, v4), (V6, v6)] {
+        for (kind, code, name) in kinds {
+            let flow = from_stranger(to);
+            let (src, dst) = (flow.local.ip(), flow.remote.ip());
+            let mut data = icmp::emit_echo_reply(src, dst, 64, &[0; 40]).data;
+            let at = data.len() - 44;
+            let old = u16::from_be_bytes([data[at], data[at + 1]]);
+            data[at..at + 2].copy_from_slice(&[kind, code]);
+            let sum = u16::from_be_bytes([data[at + 2], data[at + 3]]);
+            let sum = airtcp_types::checksum::update(sum, old, u16::from_be_bytes([kind, code]));
+            data[at + 2..at + 4].copy_from_slice(&sum.to_be_bytes());
+            let ip = if to == V4 {
+                ["IpInReceives", "IpInDelivers", "IcmpInMsgs"]
+            } else {
+                ["Ip6InReceives", "Ip6InDelivers", "Icmp6InMsgs"]
+            };
+            dropped(data, &[&ip[..], &[name]].concat());
+        }
+    }
+}
+
+#[test]
 fn an_error_is_never_answered() {
     let mut host = server();
     let original = udp::emit(&from_stranger(V4), 64, b"x").data;

@@ -220,6 +220,9 @@ fn unreachable_reaches_the_connection_it_is_about() {
         assert_eq!(pair.client.readiness(stream).unwrap().closed, closed);
     }
     assert_eq!(pair.client.tcp_error(stream), Ok(Some(TcpError::Refused)));
+    let counters = pair.client.counters();
+    assert_eq!((counters.icmp_in_dest_unreachs, counters.tcp_attempt_fails), (2, 1));
+    assert_eq!(counters.tcp_ext_out_of_window_icmps, 1, "the forged one quotes another number");
 }
 
 #[test]
@@ -242,6 +245,93 @@ fn a_new_syn_replaces_time_wait() {
     assert_eq!(pair.server.counters().tcp_ext_tw_recycled, 1);
     let states: Vec<_> = pair.server.tcp_connections().map(|(_, state)| state).collect();
     assert_eq!(states, [State::SynReceived]);
+}
+
+#[test]
+fn what_replaces_time_wait_starts_above_all_its_numbers() {
+    let mut pair = Pair::new();
+    let listener = pair.server.tcp_listen(address("10.0.0.1:80"), 8).unwrap();
+    let (stream, accepted) = pair.connect(listener, "10.0.0.1:80");
+    let flow = pair.client.tcp_flow(stream).unwrap();
+    // In no time at all more bytes than the clock of the ISNs has ticks.
+    for _ in 0..100 {
+        pair.server.tcp_send(pair.now, accepted, &[0; 10_000]).unwrap();
+        pair.exchange();
+        read_all(&mut pair.client, pair.now, stream);
+    }
+    pair.server.tcp_close(pair.now, accepted).unwrap();
+    pair.exchange();
+    pair.client.tcp_close(pair.now, stream).unwrap();
+    pair.exchange();
+    pair.pass(Duration::from_millis(50));
+    let before = pair.server.secret.isn(Instant::ZERO, &swapped(flow)) + 1_000_002;
+    let isn = pair.client.secret.isn(pair.now, &flow);
+    let header = Header { seq: isn, ..syn() };
+    let data = tcp::emit(&flow, 64, &header, 0, |_| {}).data;
+    pair.server.handle_packet(pair.now, PORT, Packet::new(data));
+    let (_, syn_ack) = pair.server.poll_transmit(pair.now).unwrap();
+    assert_eq!(read_segment(&syn_ack).seq, before + 65_537);
+}
+
+fn swapped(flow: FlowId) -> FlowId {
+    FlowId { local: flow.remote, remote: flow.local }
+}
+
+#[test]
+fn connections_take_turns() {
+    let mut pair = Pair::new();
+    pair.client.config.tcp.sender.combination = "sack/fixed:40".parse().unwrap();
+    let listener = pair.server.tcp_listen(address("10.0.0.1:80"), 8).unwrap();
+    let streams: Vec<_> = (0..3).map(|_| pair.connect(listener, "10.0.0.1:80").0).collect();
+    for &stream in &streams {
+        pair.client.tcp_send(pair.now, stream, &[0; 58_000]).unwrap();
+    }
+    let ports: Vec<_> = std::iter::from_fn(|| pair.client.poll_transmit(pair.now))
+        .map(|(_, packet)| tcp::parse(ip::parse(&packet.data).unwrap().payload).unwrap().0)
+        .collect();
+    let turns: Vec<_> = ports.chunk_by(|a, b| a == b).map(|turn| (turn[0], turn.len())).collect();
+    let port = |n: usize| pair.client.local_addr(streams[n]).unwrap().port();
+    let round = |packets| [0, 1, 2].map(|n| (port(n), packets));
+    assert_eq!(turns, [round(16), round(16), round(8)].concat());
+}
+
+#[test]
+fn aborting_all_leaves_nobody_out() {
+    let mut pair = Pair::new();
+    let to = "10.0.0.1:80";
+    let listener = pair.server.tcp_listen(address(to), 8).unwrap();
+    let (_, held) = pair.connect(listener, to);
+    let (_, orphan) = pair.connect(listener, to);
+    pair.server.tcp_close(pair.now, orphan).unwrap();
+    pair.client.tcp_connect(pair.now, address(to), None).unwrap();
+    pair.exchange();
+    pair.server.handle_packet(pair.now, PORT, Packet::new(segment(to, &syn())));
+    while pair.server.poll_transmit(pair.now).is_some() {}
+    assert_eq!(pair.server.tcp_connections().count(), 4);
+    pair.server.tcp_abort_all(pair.now);
+    let resets: Vec<_> = std::iter::from_fn(|| pair.server.poll_transmit(pair.now)).collect();
+    assert_eq!(resets.len(), 4);
+    assert!(resets.iter().all(|(_, packet)| read_segment(packet).flags.rst));
+    assert_eq!(pair.server.tcp_error(held), Ok(Some(TcpError::Aborted)));
+    let counters = pair.server.counters();
+    assert_eq!((counters.tcp_curr_estab, counters.tcp_estab_resets), (0, 2));
+    assert_eq!(counters.tcp_attempt_fails, 1);
+    // Those with a handle, and one that can still be accepted.
+    assert_eq!(pair.server.tcp_connections().count(), 2);
+}
+
+#[test]
+fn closing_with_data_unread_is_counted() {
+    let mut pair = Pair::new();
+    let listener = pair.server.tcp_listen(address("10.0.0.1:80"), 8).unwrap();
+    let (stream, accepted) = pair.connect(listener, "10.0.0.1:80");
+    pair.client.tcp_send(pair.now, stream, b"x").unwrap();
+    pair.exchange();
+    pair.server.tcp_close(pair.now, accepted).unwrap();
+    pair.exchange();
+    assert_eq!(pair.server.counters().tcp_ext_abort_on_close, 1);
+    assert_eq!(pair.client.tcp_error(stream), Ok(Some(TcpError::Reset)));
+    assert_eq!(pair.client.counters().tcp_estab_resets, 1);
 }
 
 #[test]

@@ -1,0 +1,250 @@
+//! A storm of segments, true, false and mutilated, over connections in every state.
+
+use airtcp_types::Checksum;
+use airtcp_types::options::{TcpOptions, Timestamps};
+use airtcp_types::rng::Stream;
+
+use super::*;
+
+const MEMORY: ByteCount = ByteCount::from_mib(4);
+const PORTS: u16 = 24;
+
+/// What a stranger knows of a connection: what the host said last.
+#[derive(Clone, Copy, Default)]
+struct Heard {
+    local: u16,
+    seq: SeqNumber,
+    ack: SeqNumber,
+    flags: Flags,
+    timestamp: Option<u32>,
+}
+
+struct Storm {
+    random: Stream,
+    host: Host,
+    now: Instant,
+    listener: SocketId,
+    held: Vec<SocketId>,
+    /// By the stranger's port.
+    heard: Vec<Heard>,
+}
+
+impl Storm {
+    fn new(seed: u64) -> Self {
+        let mut config = HostConfig::new(["10.0.0.1/24".parse().unwrap()]);
+        config.memory = MEMORY;
+        config.events = seed.is_multiple_of(2);
+        let mut host = Host::new(config);
+        let listener = host.tcp_listen(address("10.0.0.1:80"), 8).unwrap();
+        let heard = vec![Heard { local: 80, ..Heard::default() }; usize::from(PORTS)];
+        let now = Instant::ZERO;
+        Self { random: Stream::new(seed, 0), host, now, listener, held: vec![], heard }
+    }
+
+    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.random.below(from.len() as u64) as usize]
+    }
+
+    fn near(&mut self, around: SeqNumber) -> SeqNumber {
+        let off = match self.random.below(10) {
+            0..5 => 0,
+            5..8 => self.random.below(6_000) as u32,
+            8 => self.random.below(200_000) as u32,
+            _ => self.random.next_u64() as u32,
+        };
+        if self.random.chance(0.5) { around + off } else { around - off }
+    }
+
+    fn options(&mut self, heard: &Heard) -> TcpOptions {
+        let blocks = if self.random.chance(0.3) { self.random.below(5) } else { 0 };
+        let clock = self.now.as_millis() as u32;
+        let val = if self.random.chance(0.9) { clock } else { self.random.next_u64() as u32 };
+        let ecr = if self.random.chance(0.9) { heard.timestamp } else { None };
+        TcpOptions {
+            mss: self.random.chance(0.3).then(|| self.random.next_u64() as u16),
+            window_scale: self.random.chance(0.3).then(|| self.random.next_u64() as u8),
+            sack_permitted: self.random.chance(0.3),
+            timestamps: self.random.chance(0.8).then(|| Timestamps {
+                val,
+                ecr: ecr.unwrap_or_else(|| self.random.next_u64() as u32),
+            }),
+            sack: (0..blocks)
+                .map(|_| {
+                    let start = self.near(heard.seq);
+                    (start, start + self.random.below(5_000) as u32)
+                })
+                .collect(),
+            unknown: 0,
+        }
+    }
+
+    /// What an honest peer would say next, so that connections come about and last.
+    fn honest(&mut self, heard: &Heard) -> (Header, usize) {
+        let alive = heard.flags.ack && !heard.flags.rst;
+        let val = self.now.as_millis() as u32;
+        let timestamps = Timestamps { val, ecr: heard.timestamp.unwrap_or(0) };
+        let mut header = Header {
+            seq: heard.ack,
+            ack: (alive || heard.flags.syn).then_some(heard.seq),
+            flags: Flags { syn: !alive, ..Flags::default() },
+            window: 30_000,
+            options: TcpOptions { timestamps: Some(timestamps), ..TcpOptions::default() },
+        };
+        if !alive {
+            header.options.mss = Some(1_460);
+            header.options.window_scale = self.random.chance(0.8).then_some(7);
+            header.options.sack_permitted = self.random.chance(0.8);
+        }
+        (header, if alive { self.pick(&[0, 0, 1_000]) } else { 0 })
+    }
+
+    fn hostile(&mut self, heard: &Heard) -> (Header, usize) {
+        let set = ["", "", "", "", "", "", "", "", "", "f", "s", "p", "p", "r", "fs", "rs", "fsrp"];
+        let set = self.pick(&set);
+        let flags = Flags {
+            fin: set.contains('f'),
+            syn: set.contains('s'),
+            rst: set.contains('r') && self.random.chance(0.2),
+            psh: set.contains('p'),
+            urg: self.random.chance(0.1),
+            ..Flags::default()
+        };
+        let header = Header {
+            seq: self.near(heard.ack),
+            ack: (!flags.syn || self.random.chance(0.3)).then(|| self.near(heard.seq)),
+            flags,
+            window: self.pick(&[0, 1, 500, 30_000, u16::MAX]),
+            options: self.options(heard),
+        };
+        (header, self.pick(&[0, 0, 1, 7, 1_400, 9_000]))
+    }
+
+    fn segment(&mut self) -> Packet {
+        let port = self.random.below(PORTS.into()) as u16;
+        let heard = self.heard[usize::from(port)];
+        let honest = self.random.chance(0.4);
+        let (header, len) = if honest { self.honest(&heard) } else { self.hostile(&heard) };
+        let flow = FlowId {
+            local: SocketAddr::from(([10, 0, 0, 9], 1 + port)),
+            remote: SocketAddr::from(([10, 0, 0, 1], heard.local)),
+        };
+        let mut packet = tcp::emit(&flow, 64, &header, len, |_| {});
+        if self.random.chance(0.05) {
+            // A device that vouches for what it should not.
+            let at = 20 + self.random.below(packet.len() as u64 - 20) as usize;
+            packet.data[at] = self.random.next_u64() as u8;
+            packet.checksum = Checksum::Verified;
+        }
+        if self.random.chance(0.01) {
+            let len = self.random.below(packet.len() as u64) as usize;
+            packet.data.truncate(len);
+        }
+        packet
+    }
+
+    fn icmp_error(&mut self) -> Packet {
+        let port = self.random.below(PORTS.into()) as u16;
+        let heard = self.heard[usize::from(port)];
+        let quoted = FlowId {
+            local: SocketAddr::from(([10, 0, 0, 1], heard.local)),
+            remote: SocketAddr::from(([10, 0, 0, 9], 1 + port)),
+        };
+        let header = Header { seq: self.near(heard.seq), ..Header::default() };
+        let quoted = tcp::emit(&quoted, 64, &header, 0, |_| {}).data;
+        let complaint = crate::wire::icmp::Complaint::Port;
+        let (src, dst) = ([10, 0, 0, 9].into(), [10, 0, 0, 1].into());
+        crate::wire::icmp::emit_error(src, dst, 64, complaint, &quoted)
+    }
+
+    /// The application does something, sensible or not.
+    fn act(&mut self) {
+        if let Ok(Some((socket, _))) = self.host.tcp_accept(self.now, self.listener) {
+            self.held.push(socket);
+        }
+        if self.held.len() < 4 && self.random.chance(0.02) {
+            let to = SocketAddr::from(([10, 0, 0, 9], 1 + self.random.below(PORTS.into()) as u16));
+            self.held.extend(self.host.tcp_connect(self.now, to, None));
+        }
+        if self.held.is_empty() {
+            return;
+        }
+        let at = self.random.below(self.held.len() as u64) as usize;
+        let socket = self.held[at];
+        if self.host.readiness(socket).is_ok_and(|ready| ready.closed) && self.random.chance(0.5) {
+            let _ = self.host.tcp_close(self.now, self.held.swap_remove(at));
+            return;
+        }
+        // Whatever it says is right: the storm may have ended the connection.
+        let _ = match self.random.below(300) {
+            0..40 => self.host.tcp_send(self.now, socket, &[7; 20_000]).map(drop),
+            40..100 => self.host.tcp_recv(self.now, socket, &mut [0; 50_000]).map(drop),
+            100..102 => self.host.tcp_shutdown(self.now, socket),
+            102..110 => self.host.tcp_info(self.now, socket).map(|info| drop(info.to_string())),
+            110 => self.host.tcp_abort(self.now, self.held.swap_remove(at)),
+            111..114 => self.host.tcp_close(self.now, self.held.swap_remove(at)),
+            _ => Ok(()),
+        };
+    }
+
+    fn drain(&mut self) {
+        for _ in 0..50_000 {
+            let Some((_, packet)) = self.host.poll_transmit(self.now) else { return };
+            let datagram = ip::parse(&packet.data).unwrap();
+            let Ok((local, port, segment)) = tcp::parse(datagram.payload) else { continue };
+            if let Some(heard) = self.heard.get_mut(usize::from(port).wrapping_sub(1)) {
+                heard.local = local;
+                heard.seq = segment.seq + segment.len();
+                heard.ack = segment.ack;
+                heard.flags = segment.flags;
+                heard.timestamp = segment.options.timestamps.map(|ts| ts.val);
+            }
+        }
+        panic!("the host never falls silent");
+    }
+
+    fn step(&mut self) {
+        let pause = self.pick(&[0, 0, 0, 0, 1, 20, 300, 5_000]);
+        self.now += Duration::from_millis(pause);
+        self.host.handle_timeout(self.now);
+        self.drain();
+        self.act();
+        let packet = if self.random.chance(0.02) { self.icmp_error() } else { self.segment() };
+        self.host.handle_packet(self.now, PORT, packet);
+        self.drain();
+        while self.host.poll_ready().is_some() {}
+        while self.host.poll_event().is_some() {}
+    }
+
+    fn check(&self) {
+        let sockets = self.host.tcp_connections().count() as u64;
+        assert!(sockets <= 8 + 8 + u64::from(PORTS) + self.held.len() as u64, "{sockets} sockets");
+        // What was promised before memory ran out may still come.
+        let promised = self.host.config.tcp.receive_buffer * sockets;
+        assert!(self.host.held() <= MEMORY + promised, "{:?}", self.host.held());
+        assert_eq!(self.host.held(), held_by_connections(&self.host));
+        assert!(self.host.timers.len() as u64 <= sockets);
+        assert!(self.host.dirty.is_empty() && self.host.waiting.is_empty());
+    }
+}
+
+#[test]
+fn a_storm_of_segments_does_no_harm() {
+    let many = std::env::var("AIRTCP_STORM").ok().and_then(|text| text.parse().ok());
+    let segments: u64 = many.unwrap_or(30_000);
+    for seed in 0..segments.div_ceil(10_000) {
+        let mut storm = Storm::new(seed);
+        for _ in 0..10_000 {
+            storm.step();
+            storm.check();
+        }
+        if many.is_some() {
+            let states: Vec<_> = storm.host.tcp_connections().map(|(_, state)| state).collect();
+            println!("{seed} {:?} {states:?}", storm.host.held());
+            if seed == 0 {
+                for (name, value) in storm.host.counters().iter().filter(|(_, value)| *value > 0) {
+                    println!("  {name} {value}");
+                }
+            }
+        }
+    }
+}
