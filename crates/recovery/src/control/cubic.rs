@@ -37,7 +37,7 @@ pub struct Cubic {
     stage: Option<Stage>,
     last_ack: Option<Instant>,
     /// W_max, cwnd_prior and the stage before the last reduction.
-    before_reduction: Option<(f64, f64, Option<Stage>)>,
+    before_reduction: Option<Box<(f64, f64, Option<Stage>)>>,
 }
 
 impl Cubic {
@@ -98,7 +98,8 @@ impl Cubic {
     fn reduced(&mut self, flight_size: ByteCount) -> ByteCount {
         let used = self.windows.used(flight_size);
         let cwnd = self.segments(used);
-        self.before_reduction = Some((self.w_max, self.cwnd_prior, self.stage.take()));
+        let before = (self.w_max, self.cwnd_prior, self.stage.take());
+        self.before_reduction = Some(Box::new(before));
         self.cwnd_prior = cwnd;
         self.w_max = if cwnd < self.w_max { cwnd * (1.0 + BETA) / 2.0 } else { cwnd };
         used.scale(BETA)
@@ -143,7 +144,7 @@ impl CongestionControl for Cubic {
                 self.windows.undo();
                 // Section 4.9.
                 if let Some(before) = self.before_reduction.take() {
-                    (self.w_max, self.cwnd_prior, self.stage) = before;
+                    (self.w_max, self.cwnd_prior, self.stage) = *before;
                 }
             }
             Notice::Idle { time, restart } => {

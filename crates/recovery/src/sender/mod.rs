@@ -127,7 +127,7 @@ pub struct Sender {
     detection: Box<dyn LossDetection>,
     judges: Vec<Box<dyn LossJudge>>,
     control: Box<dyn CongestionControl>,
-    undo: Option<Undo>,
+    undo: Option<Box<Undo>>,
     deferred: Vec<Deferred>,
     /// A transmission whose repair leaves whatever the windows say, and the rule for it.
     immediate: Option<(TxNo, airtcp_types::SendRule)>,

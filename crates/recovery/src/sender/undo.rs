@@ -27,7 +27,7 @@ pub(super) struct Undo {
 
 impl Sender {
     pub(super) fn watch_for_spurious(&mut self) {
-        self.undo = self.profile.undo.then(Undo::default);
+        self.undo = self.profile.undo.then(Box::<Undo>::default);
     }
 
     /// The episode is over, but reports of its duplicates may still be on their way.

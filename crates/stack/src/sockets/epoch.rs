@@ -12,6 +12,7 @@ pub(super) struct Epoch(tokio::time::Instant);
 
 impl Epoch {
     /// Time begins now.
+    #[expect(clippy::disallowed_methods, reason = "this is where the stack's time comes from")]
     pub(super) fn start() -> Self {
         Self(tokio::time::Instant::now())
     }

@@ -108,7 +108,6 @@ impl Connection {
         );
         self.collect_events();
         counters.tcp_ext_full_undo += self.send.undos() - undos;
-        self.tally.bytes_acked += ack.since(before);
         self.tally.settle(now, &self.send);
     }
 }

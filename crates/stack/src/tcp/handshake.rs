@@ -100,7 +100,6 @@ impl Connection {
                 user_timeout: config.user_timeout,
                 time_wait: config.time_wait,
                 fin_wait_2: config.fin_wait_2,
-                events: config.events,
             },
             handshake: Some(Box::new(Handshake::new(now, &flow, config))),
             timestamps: config.timestamps.then(|| Timestamps::new(ts_offset)),
@@ -116,7 +115,7 @@ impl Connection {
             linger: None,
             error: None,
             soft_error: None,
-            events: VecDeque::new(),
+            events: config.events.then(Box::default),
             tally: Tally::new(now),
             last_info: None,
         }

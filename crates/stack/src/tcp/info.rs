@@ -131,7 +131,6 @@ pub(super) struct Tally {
     pub(super) data_segs_in: u64,
     pub(super) bytes_sent: ByteCount,
     pub(super) bytes_retrans: ByteCount,
-    pub(super) bytes_acked: ByteCount,
     pub(super) bytes_received: ByteCount,
     pub(super) retrans_segs: u64,
     pub(super) syn_retrans: u64,
@@ -144,26 +143,25 @@ pub(super) struct Tally {
     rwnd_limited: Stopwatch,
 }
 
+/// Adds up the time it runs, in 16 bytes.
 #[derive(Debug, Default)]
 struct Stopwatch {
-    since: Option<Instant>,
-    total: Duration,
+    running: bool,
+    /// Stopped, what it shows, counted from the origin. Running, when it would have had to start
+    /// from nothing to show what it does. Each is the time since the other.
+    mark: Instant,
 }
 
 impl Stopwatch {
     fn run(&mut self, now: Instant, on: bool) {
-        match (self.since, on) {
-            (None, true) => self.since = Some(now),
-            (Some(since), false) => {
-                self.total += now.since(since);
-                self.since = None;
-            }
-            _ => {}
+        if self.running != on {
+            self.running = on;
+            self.mark = Instant::ZERO + now.since(self.mark);
         }
     }
 
     fn read(&self, now: Instant) -> Duration {
-        self.total + self.since.map_or(Duration::ZERO, |since| now.since(since))
+        if self.running { now.since(self.mark) } else { self.mark.since(Instant::ZERO) }
     }
 }
 
@@ -177,7 +175,6 @@ impl Tally {
             data_segs_in: 0,
             bytes_sent: ByteCount::ZERO,
             bytes_retrans: ByteCount::ZERO,
-            bytes_acked: ByteCount::ZERO,
             bytes_received: ByteCount::ZERO,
             retrans_segs: 0,
             syn_retrans: 0,
@@ -224,7 +221,7 @@ impl Connection {
             ssthresh: None,
             bytes_sent: tally.bytes_sent,
             bytes_retrans: tally.bytes_retrans,
-            bytes_acked: tally.bytes_acked,
+            bytes_acked: self.send.una().since(self.send.first()),
             bytes_received: tally.bytes_received,
             segs_out: tally.segs_out,
             segs_in: tally.segs_in,

@@ -97,7 +97,9 @@ pub struct Connection {
     error: Option<TcpError>,
     /// What the network said, should it prove true (RFC 1122 section 4.2.3.9).
     soft_error: Option<Unreachable>,
-    events: VecDeque<EventKind>,
+    /// For an observer, if one is wanted.
+    #[expect(clippy::box_collection, reason = "an idle connection has none, and is to be small")]
+    events: Option<Box<VecDeque<EventKind>>>,
     tally: Tally,
     /// How it stood when there was nothing left to send.
     last_info: Option<Box<Info>>,
@@ -110,7 +112,6 @@ struct Settings {
     user_timeout: Option<Duration>,
     time_wait: Duration,
     fin_wait_2: Duration,
-    events: bool,
 }
 
 /// What an application can do with a connection now.
@@ -202,7 +203,7 @@ impl Connection {
 
     /// The next event, if [`TcpConfig::events`] is on.
     pub fn poll_event(&mut self) -> Option<EventKind> {
-        self.events.pop_front()
+        self.events.as_mut()?.pop_front()
     }
 
     /// Copies as much of `data` as there is room for into the send buffer, and gives how much.
@@ -370,19 +371,19 @@ impl Connection {
 
     /// Queues what the sender has to tell behind what happened before it.
     fn collect_events(&mut self) {
-        let Some(sender) = self.send.sender.as_mut().filter(|_| self.settings.events) else {
+        let (Some(events), Some(sender)) = (&mut self.events, &mut self.send.sender) else {
             return;
         };
         while let Some(event) = sender.poll_event() {
-            if self.events.len() < MAX_EVENTS {
-                self.events.push_back(event);
+            if events.len() < MAX_EVENTS {
+                events.push_back(event);
             }
         }
     }
 
     fn tell(&mut self, event: impl FnOnce() -> EventKind) {
-        if self.settings.events && self.events.len() < MAX_EVENTS {
-            self.events.push_back(event());
+        if let Some(events) = self.events.as_mut().filter(|events| events.len() < MAX_EVENTS) {
+            events.push_back(event());
         }
     }
 }

@@ -37,7 +37,8 @@ pub(super) struct SendHalf {
     wl: (ExtSeq, ExtSeq),
     /// One past the last number the peer allows.
     edge: ExtSeq,
-    persist: Option<Persist>,
+    /// Seldom there: most connections never meet a closed window.
+    persist: Option<Box<Persist>>,
     /// A window too small to be worth it is used all the same.
     override_silly: bool,
     /// Time-outs that the peer answered with a window of zero: they count as probes.
@@ -197,7 +198,7 @@ impl SendHalf {
             self.persist = None;
         } else if self.persist.is_none() {
             let pause = sender.rtt().rto().min(MAX_PROBE);
-            self.persist = Some(Persist { at: now + pause, pause, unanswered: 0 });
+            self.persist = Some(Box::new(Persist { at: now + pause, pause, unanswered: 0 }));
         }
         Some(decision)
     }
@@ -217,7 +218,7 @@ impl SendHalf {
 
     /// When the next window probe is due.
     pub(super) fn probe_at(&self) -> Option<Instant> {
-        self.persist.map(|persist| persist.at)
+        self.persist.as_ref().map(|persist| persist.at)
     }
 
     /// Signs in a row that the peer is gone: time-outs, or probes without an answer.
@@ -225,7 +226,7 @@ impl SendHalf {
         let backoff = self.sender.as_ref().map_or(0, |sender| sender.backoff());
         backoff
             .saturating_sub(self.forgiven)
-            .max(self.persist.map_or(0, |persist| persist.unanswered))
+            .max(self.persist.as_ref().map_or(0, |persist| persist.unanswered))
     }
 
     /// Reductions taken back so far.

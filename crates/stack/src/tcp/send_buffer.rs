@@ -15,14 +15,15 @@ pub(super) struct SendBuffer {
     /// The sequence number of the first byte held.
     start: ExtSeq,
     data: VecDeque<u8>,
-    /// Where writes ended, rising.
-    writes: VecDeque<ExtSeq>,
+    /// Where writes ended, rising; only while there are some.
+    #[expect(clippy::box_collection, reason = "an idle connection has none, and is to be small")]
+    writes: Option<Box<VecDeque<ExtSeq>>>,
 }
 
 impl SendBuffer {
     /// An empty buffer whose first byte will have the number `start`.
     pub(super) const fn new(start: ExtSeq) -> Self {
-        Self { start, data: VecDeque::new(), writes: VecDeque::new() }
+        Self { start, data: VecDeque::new(), writes: None }
     }
 
     pub(super) fn len(&self) -> ByteCount {
@@ -37,10 +38,12 @@ impl SendBuffer {
     /// Takes one write in.
     pub(super) fn push(&mut self, data: &[u8]) {
         self.data.extend(data);
-        if self.writes.len() == WRITES {
-            self.writes.pop_front();
+        let end = self.end();
+        let writes = self.writes.get_or_insert_default();
+        if writes.len() == WRITES {
+            writes.pop_front();
         }
-        self.writes.push_back(self.end());
+        writes.push_back(end);
     }
 
     /// Forgets everything below `una`.
@@ -53,11 +56,11 @@ impl SendBuffer {
         } else {
             self.data.drain(..freed);
         }
-        while self.writes.front().is_some_and(|end| *end <= una) {
-            self.writes.pop_front();
-        }
-        if self.writes.is_empty() {
-            self.writes.shrink_to(0);
+        if let Some(writes) = &mut self.writes {
+            while writes.front().is_some_and(|end| *end <= una) {
+                writes.pop_front();
+            }
+            self.writes.take_if(|writes| writes.is_empty());
         }
     }
 
@@ -82,8 +85,11 @@ impl SendBuffer {
 
     /// Whether `range` holds the end of a write, so that the receiver should pass it on (PSH).
     pub(super) fn ends_write(&self, range: SeqRange) -> bool {
-        let after = self.writes.partition_point(|end| *end <= range.start);
-        range.end >= self.end() || self.writes.get(after).is_some_and(|end| *end <= range.end)
+        let ends_one = |writes: &VecDeque<ExtSeq>| {
+            let after = writes.partition_point(|end| *end <= range.start);
+            writes.get(after).is_some_and(|end| *end <= range.end)
+        };
+        range.end >= self.end() || self.writes.as_deref().is_some_and(ends_one)
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use airtcp_recovery::ControlParams;
+use airtcp_recovery::registry::{CONTROLS, DETECTIONS};
 use airtcp_types::rng::Stream;
 
 use super::*;
@@ -195,6 +197,21 @@ fn an_idle_connection_is_small() {
     }
     assert_eq!(pipe.ends[1].state(), State::Established);
     assert_eq!(pipe.ends[1].held(), ByteCount::ZERO);
-    let engine = size_of::<Connection>() + size_of::<airtcp_recovery::Sender>();
-    assert!(engine < 2048, "{} + {}", size_of::<Connection>(), engine - size_of::<Connection>());
+    // The connection, its sender, and the largest strategies that the sender has in boxes.
+    let (connection, sender) = (size_of::<Connection>(), size_of::<Sender>());
+    let params = ControlParams {
+        smss: ByteCount(1000),
+        initial_window: ByteCount(10_000),
+        byte_counting_limit: 8,
+    };
+    let detections = DETECTIONS
+        .iter()
+        .filter_map(|entry| (entry.make)(None, &params).ok())
+        .map(|made| size_of_val(&*made));
+    let controls = CONTROLS
+        .iter()
+        .filter_map(|entry| (entry.make)(None, &params).ok())
+        .map(|made| size_of_val(&*made));
+    let sizes = [connection, sender, detections.max().unwrap(), controls.max().unwrap()];
+    assert!(sizes.iter().sum::<usize>() < 2048, "{sizes:?}");
 }
