@@ -385,6 +385,11 @@ impl Board {
             self.transmissions.pop_front();
             self.base.0 += 1;
         }
+        if self.segments.is_empty() {
+            // Nothing may be sent for long.
+            self.segments = VecDeque::new();
+            self.transmissions.shrink_to(0);
+        }
     }
 
     fn acknowledge_block(&mut self, block: SeqRange, delivered: &mut Vec<Delivered>) {

@@ -85,7 +85,8 @@ impl Sender {
             }
         }
         self.update_pacing();
-        self.newly = newly;
+        // Kept from ACK to ACK, but not where none will come.
+        self.newly = if self.core.board.is_empty() { Vec::new() } else { newly };
         self.tell_window();
     }
 

@@ -4,8 +4,6 @@ use std::collections::VecDeque;
 
 use airtcp_types::{ByteCount, ExtSeq, SeqRange};
 
-/// An empty buffer keeps no more than this.
-const KEPT: usize = 1024;
 /// So many ends of writes are remembered; more only cost a PSH.
 const WRITES: usize = 64;
 
@@ -51,8 +49,7 @@ impl SendBuffer {
         let freed = una.since(self.start).as_usize().min(self.data.len());
         self.start = self.start + freed as u64;
         if freed == self.data.len() {
-            self.data.clear();
-            self.data.shrink_to(KEPT);
+            self.data = VecDeque::new();
         } else {
             self.data.drain(..freed);
         }
@@ -119,7 +116,7 @@ mod tests {
         let mut buffer = SendBuffer::new(ExtSeq(0));
         buffer.push(&[7; 100_000]);
         buffer.free_to(ExtSeq(100_000));
-        assert!(buffer.data.capacity() <= KEPT);
+        assert_eq!(buffer.data.capacity(), 0);
         assert_eq!(buffer.end(), ExtSeq(100_000));
     }
 

@@ -65,8 +65,12 @@ impl Timestamps {
         (val.wrapping_sub(self.recent) as i32).cmp(&0)
     }
 
-    /// When this end made the TSval that came back as `ecr`; `None` if it cannot have.
+    /// When this end made the TSval that came back as `ecr`; `None` if it cannot have. Zero is what
+    /// a peer sends that has heard none.
     pub(super) fn echo(&self, now: Instant, ecr: u32) -> Option<Instant> {
+        if ecr == 0 {
+            return None;
+        }
         let age = self.val(now).wrapping_sub(ecr);
         let made = now.as_millis().checked_sub(u64::from(age))?;
         (age <= i32::MAX as u32).then_some(Instant::from_millis(made))
@@ -84,6 +88,7 @@ mod tests {
         let now = Instant::from_millis(100);
         assert_eq!(clock.echo(now, clock.option(made).val), Some(made));
         assert_eq!(clock.echo(made, clock.option(now).val), None, "made in the future");
+        assert_eq!(clock.echo(now, 0), None, "none was heard");
     }
 
     #[test]
