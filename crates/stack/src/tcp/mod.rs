@@ -7,7 +7,7 @@
 //! ```text
 //! on_segment     arrival.rs        RFC 9293 section 3.10.7, in its order: PAWS, sequence, RST ... FIN
 //!                handshake.rs      the three-way handshake and what it negotiates
-//!                receive.rs        windows and order; reassembly.rs, receive_buffer.rs
+//!                receive.rs        windows and order; reassembly.rs, receive_buffer.rs, growth.rs
 //!                ack_policy.rs     when to acknowledge
 //!                acknowledgement.rs, send.rs, airtcp_recovery::Sender
 //! poll_transmit  transmit.rs       RST, SYN, ACKs, data, probes: in that order
@@ -24,6 +24,7 @@ mod challenge;
 mod close;
 mod config;
 mod error;
+mod growth;
 mod handshake;
 mod info;
 mod reassembly;

@@ -4,12 +4,9 @@ use std::time::Duration;
 
 use airtcp_types::{ByteCount, ExtSeq, Instant, SeqRange};
 
+use super::growth::Growth;
 use super::reassembly::Reassembly;
 use super::receive_buffer::ReceiveBuffer;
-
-/// Segments of ours that a peer may send beyond what it was promised while the host is short of
-/// memory, so that no connection stands still (Linux's `tcp_clamp_window`).
-const HELD_BACK: u64 = 4;
 
 /// RCV.NXT, RCV.WND and everything that waits to be read.
 #[derive(Debug)]
@@ -32,18 +29,6 @@ pub(super) struct Receiver {
     growth: Growth,
 }
 
-/// The size of the receive buffer, and what makes it grow.
-#[derive(Debug)]
-struct Growth {
-    limit: ByteCount,
-    max: ByteCount,
-    held_back: bool,
-    /// The receiver's estimate of the round-trip time.
-    rtt: Option<Duration>,
-    since: Instant,
-    read: ByteCount,
-}
-
 /// What a segment's data or FIN did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Arrival {
@@ -62,14 +47,6 @@ pub(super) struct Arrival {
 impl Receiver {
     /// Nothing has arrived: the peer's first number is not known yet.
     pub(super) fn new(now: Instant, mss: ByteCount, initial: ByteCount, max: ByteCount) -> Self {
-        let growth = Growth {
-            limit: initial.min(max),
-            max,
-            held_back: false,
-            rtt: None,
-            since: now,
-            read: ByteCount::ZERO,
-        };
         Self {
             nxt: ExtSeq::default(),
             edge: ExtSeq::default(),
@@ -79,16 +56,14 @@ impl Receiver {
             buffer: ReceiveBuffer::default(),
             reassembly: None,
             fin: None,
-            growth,
+            growth: Growth::new(now, initial, max),
         }
     }
 
     /// The peer's SYN had the number `irs`, and the window on ours was `offered`. The scale is agreed
     /// on: a buffer larger than can be offered would only promise updates that say nothing new.
     pub(super) fn start(&mut self, irs: ExtSeq, offered: ByteCount) {
-        let most = ByteCount(u64::from(u16::MAX) << self.scale);
-        self.growth.max = self.growth.max.min(most);
-        self.growth.limit = self.growth.limit.min(most);
+        self.growth.keep_below(ByteCount(u64::from(u16::MAX) << self.scale));
         self.nxt = irs + 1;
         self.last_ack_sent = self.nxt;
         self.edge = self.nxt + offered;
@@ -126,12 +101,12 @@ impl Receiver {
 
     /// The size the buffer may reach now.
     pub(super) const fn limit(&self) -> ByteCount {
-        self.growth.limit
+        self.growth.limit()
     }
 
     /// The receiver's estimate of the round-trip time.
     pub(super) const fn rtt(&self) -> Option<Duration> {
-        self.growth.rtt
+        self.growth.rtt()
     }
 
     /// Whether a segment from `seq` to `end` touches the window (RFC 9293 section 3.10.7.4, first).
@@ -241,19 +216,13 @@ impl Receiver {
     }
 
     /// A round-trip time as this end sees it: from our time stamp to the data that echoed it.
-    ///
-    /// The peer's pauses are in it, so the smallest counts most (Linux's `tcp_rcv_rtt_update`).
     pub(super) fn on_rtt(&mut self, sample: Duration) {
-        let sample = sample.max(Duration::from_millis(1));
-        self.growth.rtt = Some(match self.growth.rtt {
-            Some(rtt) if rtt < sample => (rtt * 7 + sample) / 8,
-            _ => sample,
-        });
+        self.growth.on_rtt(sample);
     }
 
     /// Stops the buffer from growing, and the window from moving on far, or lets them again.
     pub(super) fn hold_back(&mut self, held_back: bool) {
-        self.growth.held_back = held_back;
+        self.growth.hold_back(held_back);
     }
 
     /// Forgets everything that was not read.
@@ -265,12 +234,8 @@ impl Receiver {
     /// The edge to offer now: it moves right only by a worthwhile step (RFC 9293 section
     /// 3.8.6.2.2).
     fn next_edge(&self) -> ExtSeq {
-        let limit = match self.growth.held_back {
-            true => self.growth.limit.min(self.mss * HELD_BACK),
-            false => self.growth.limit,
-        };
-        let edge = self.nxt + (limit - self.buffer.len());
-        let step = self.growth.limit.half().min(self.mss);
+        let edge = self.nxt + (self.growth.offered(self.mss) - self.buffer.len());
+        let step = self.growth.limit().half().min(self.mss);
         if edge.since(self.edge) >= step { edge } else { self.edge }
     }
 
@@ -281,7 +246,7 @@ impl Receiver {
         let window = edge.since(ack).0;
         // Rounded up the edge does not move left; but a stream of tiny segments must not push it
         // past the buffer either.
-        let bound = (self.nxt + self.growth.limit.0 + unit).0.saturating_sub(self.buffer.len().0);
+        let bound = (self.nxt + self.growth.limit().0 + unit).0.saturating_sub(self.buffer.len().0);
         let mut field = window.div_ceil(unit);
         if ack.0.saturating_add(field * unit) > bound.max(self.edge.0) {
             field = window / unit;
@@ -293,7 +258,7 @@ impl Receiver {
 
     /// The window field of a SYN, which is not scaled (RFC 7323 section 2.2).
     pub(super) fn syn_window(&self) -> u16 {
-        u16::try_from(self.growth.limit.0).unwrap_or(u16::MAX)
+        u16::try_from(self.growth.limit().0).unwrap_or(u16::MAX)
     }
 
     /// Whether reading has opened the window so far that the peer should hear of it: by a step, and
@@ -302,24 +267,6 @@ impl Receiver {
         let known = self.window();
         let edge = self.next_edge();
         edge > self.edge && edge.since(self.nxt) >= known * 2
-    }
-}
-
-impl Growth {
-    /// Dynamic right-sizing: an application that reads more than half the buffer within a round
-    /// trip is held up by it, so it doubles.
-    fn on_read(&mut self, now: Instant, bytes: ByteCount) {
-        self.read += bytes;
-        let Some(rtt) = self.rtt else { return };
-        if now.since(self.since) > rtt {
-            self.since = now;
-            self.read = bytes;
-        }
-        if self.read > self.limit.half() && !self.held_back {
-            self.limit = (self.limit * 2).min(self.max);
-            self.since = now;
-            self.read = ByteCount::ZERO;
-        }
     }
 }
 

@@ -1,0 +1,80 @@
+//! The size that a receive buffer may reach, and what makes it grow.
+
+use std::time::Duration;
+
+use airtcp_types::{ByteCount, Instant};
+
+/// Segments of ours that a peer may send beyond what it was promised while the host is short of
+/// memory, so that no connection stands still (Linux's `tcp_clamp_window`).
+const HELD_BACK: u64 = 4;
+
+/// Dynamic right-sizing of a receive buffer.
+#[derive(Debug)]
+pub(super) struct Growth {
+    limit: ByteCount,
+    max: ByteCount,
+    held_back: bool,
+    /// The receiver's estimate of the round-trip time.
+    rtt: Option<Duration>,
+    since: Instant,
+    read: ByteCount,
+}
+
+impl Growth {
+    pub(super) fn new(now: Instant, initial: ByteCount, max: ByteCount) -> Self {
+        let limit = initial.min(max);
+        Self { limit, max, held_back: false, rtt: None, since: now, read: ByteCount::ZERO }
+    }
+
+    /// The size the buffer may reach now.
+    pub(super) const fn limit(&self) -> ByteCount {
+        self.limit
+    }
+
+    /// As much of it as may be offered to a peer whose segments are like ours, of `mss`.
+    pub(super) fn offered(&self, mss: ByteCount) -> ByteCount {
+        if self.held_back { self.limit.min(mss * HELD_BACK) } else { self.limit }
+    }
+
+    /// The receiver's estimate of the round-trip time.
+    pub(super) const fn rtt(&self) -> Option<Duration> {
+        self.rtt
+    }
+
+    /// No size above `most` is of use.
+    pub(super) fn keep_below(&mut self, most: ByteCount) {
+        self.max = self.max.min(most);
+        self.limit = self.limit.min(most);
+    }
+
+    /// Stops it, or lets it go on.
+    pub(super) fn hold_back(&mut self, held_back: bool) {
+        self.held_back = held_back;
+    }
+
+    /// A round-trip time. The peer's pauses are in it, so the smallest counts most (Linux's
+    /// `tcp_rcv_rtt_update`).
+    pub(super) fn on_rtt(&mut self, sample: Duration) {
+        let sample = sample.max(Duration::from_millis(1));
+        self.rtt = Some(match self.rtt {
+            Some(rtt) if rtt < sample => (rtt * 7 + sample) / 8,
+            _ => sample,
+        });
+    }
+
+    /// An application that reads more than half the buffer within a round trip is held up by it, so
+    /// it doubles.
+    pub(super) fn on_read(&mut self, now: Instant, bytes: ByteCount) {
+        self.read += bytes;
+        let Some(rtt) = self.rtt else { return };
+        if now.since(self.since) > rtt {
+            self.since = now;
+            self.read = bytes;
+        }
+        if self.read > self.limit.half() && !self.held_back {
+            self.limit = (self.limit * 2).min(self.max);
+            self.since = now;
+            self.read = ByteCount::ZERO;
+        }
+    }
+}
