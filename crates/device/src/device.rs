@@ -107,6 +107,12 @@ pub trait Device: Send + Sync + 'static {
     /// come from it again. What arrived before is given first.
     fn try_recv(&mut self, into: &mut Vec<Packet>, max: usize) -> io::Result<usize>;
 
+    /// Takes received packets back once they were worked: a device may use their memory for the next
+    /// ones. Nobody has to give any back.
+    fn recycle(&mut self, packets: &mut Vec<Packet>) {
+        packets.clear();
+    }
+
     /// Sends packets from the front of `packets` until it is empty or the device is full, and gives
     /// the number taken out.
     ///

@@ -22,6 +22,11 @@ const NAME_MAX: usize = 15;
 /// Longer than any IP packet, so that no read truncates, whatever the MTU is changed to.
 const SCRATCH: usize = 65_536;
 
+/// As many packets as are received at a time have their memory used again. One of a size that only
+/// offload makes is given back to the allocator.
+const SPARE: usize = 64;
+const SPARE_LENGTH: usize = 16_384;
+
 /// How long a wait that finds nothing but an error pauses, so that it never becomes a spin.
 const ERROR_PAUSE: Duration = Duration::from_millis(20);
 
@@ -105,6 +110,8 @@ pub struct Tun {
     /// The last MTU the kernel named, for when the interface is gone.
     mtu: usize,
     scratch: Box<[u8]>,
+    /// Memory for packets to come, at most [`SPARE`] of them.
+    spare: Vec<Vec<u8>>,
     counters: Counters,
 }
 
@@ -136,7 +143,8 @@ impl Tun {
         let interest = Interest::READABLE | Interest::WRITABLE | Interest::ERROR;
         let fd = sys::register(iface, interest).map_err(|source| other(&name, source))?;
         let scratch = vec![0; SCRATCH].into_boxed_slice();
-        Ok(Self { fd, control, mtu, scratch, counters: Counters::default() })
+        let (spare, counters) = (Vec::new(), Counters::default());
+        Ok(Self { fd, control, mtu, scratch, spare, counters })
     }
 
     /// Sets the interface's MTU, in bytes.
@@ -205,14 +213,16 @@ impl Device for Tun {
     }
 
     fn try_recv(&mut self, into: &mut Vec<Packet>, max: usize) -> io::Result<usize> {
-        let Self { fd, scratch, counters, .. } = self;
+        let Self { fd, scratch, spare, counters, .. } = self;
         let mut received = 0;
         while received < max {
             match Self::attempt(fd, Interest::READABLE, |iface| iface.recv(scratch)) {
                 Ok(length) => {
                     counters.rx_packets += 1;
                     counters.rx_bytes += length as u64;
-                    into.push(Packet::new(scratch[..length].to_vec()));
+                    let mut data = spare.pop().unwrap_or_default();
+                    data.extend_from_slice(&scratch[..length]);
+                    into.push(Packet::new(data));
                     received += 1;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -227,6 +237,15 @@ impl Device for Tun {
             }
         }
         Ok(received)
+    }
+
+    fn recycle(&mut self, packets: &mut Vec<Packet>) {
+        for Packet { mut data, .. } in packets.drain(..) {
+            if self.spare.len() < SPARE && data.capacity() <= SPARE_LENGTH {
+                data.clear();
+                self.spare.push(data);
+            }
+        }
     }
 
     fn try_send(&mut self, packets: &mut VecDeque<Packet>) -> usize {

@@ -28,6 +28,24 @@ fn udp(port: u16, payload: &[u8]) -> Packet {
     Packet::new(data)
 }
 
+#[tokio::test]
+async fn memory_given_back_is_bounded_and_leaves_nothing_in_what_comes_next() {
+    let Some((namespace, file)) = open("tun0") else { return };
+    namespace.configure("tun0", &["10.0.0.1/24".parse().unwrap()], Some(1400)).unwrap();
+    let mut tun = Tun::new(file).unwrap();
+    let mut old: Vec<Packet> = (0..2 * SPARE).map(|_| Packet::new(vec![0xee; 1400])).collect();
+    old.insert(0, Packet::new(vec![0xee; SPARE_LENGTH + 1]));
+    tun.recycle(&mut old);
+    assert!(old.is_empty());
+    assert_eq!(tun.spare.len(), SPARE);
+    assert!(tun.spare.iter().all(|data| data.capacity() <= SPARE_LENGTH));
+
+    let socket = namespace.run(|| UdpSocket::bind("10.0.0.1:9").unwrap());
+    socket.send_to(&[7; 3], "10.0.0.2:9").unwrap();
+    assert_eq!(receive_udp(&mut tun, 1).await, [[7; 3]]);
+    assert!(tun.spare.len() < SPARE, "it was used");
+}
+
 /// The UDP payloads to port 9 among what comes in; the kernel sends things of its own as well.
 async fn receive_udp(tun: &mut Tun, wanted: usize) -> Vec<Vec<u8>> {
     let (mut batch, mut payloads) = (Vec::new(), Vec::new());

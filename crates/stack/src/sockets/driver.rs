@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use airtcp_device::Device;
-use airtcp_types::{Instant, Node, Packet, PortId};
+use airtcp_types::{Instant, Node, Packet};
 use tracing::{debug, error, trace};
 
 use super::shared::{BATCH, Core, End, Shared};
@@ -77,21 +77,22 @@ impl<D: Device> Driver<D> {
         let mut sleep = pin!(tokio::time::sleep(Duration::ZERO));
         let mut armed = None;
         loop {
-            let deadline = match self.turn()? {
-                Next::Turn => {
-                    // On a runtime of one thread the sockets want their turn too.
-                    tokio::task::consume_budget().await;
-                    continue;
-                }
-                Next::Wait(deadline) => deadline,
-            };
+            let (next, woke) = self.turn()?;
+            if woke {
+                // Who was woken works while the bytes are in the cache, and reads before the buffer
+                // grows: without this a device that is always ready keeps a runtime of one thread
+                // to itself for thousands of packets.
+                tokio::task::yield_now().await;
+            } else {
+                tokio::task::consume_budget().await;
+            }
+            let Next::Wait(deadline) = next else { continue };
             if armed != deadline {
                 armed = deadline;
                 if let Some(deadline) = deadline {
                     sleep.as_mut().reset(self.shared.moment(deadline));
                 }
             }
-            tokio::task::consume_budget().await;
             tokio::select! {
                 ready = self.device.readable() => ready.map_err(|error| gone(&error))?,
                 // Waited for only while the last `try_send` left something over.
@@ -105,15 +106,16 @@ impl<D: Device> Driver<D> {
     }
 
     /// One batch: what arrived goes in, what is due is worked, what is to leave comes out.
-    fn turn(&mut self) -> Result<Next, End> {
+    /// Gives what follows, and whether a task was woken.
+    fn turn(&mut self) -> Result<(Next, bool), End> {
         let received = self.device.try_recv(&mut self.inbox, BATCH);
         let Self { shared, device, inbox, outbox } = self;
         let counters = device.counters();
-        let turn = shared.turn(|core, now| {
+        let (turn, woke) = shared.turn(|core, now| {
             core.device = counters;
             let arrived = inbox.len();
-            for packet in inbox.drain(..) {
-                core.host.handle_packet(now, PortId(0), packet);
+            for packet in inbox.iter() {
+                core.host.on_packet(now, packet);
             }
             if core.host.poll_timeout().is_some_and(|deadline| deadline <= now) {
                 core.host.handle_timeout(now);
@@ -124,6 +126,7 @@ impl<D: Device> Driver<D> {
             core.armed = next_wake(core, now);
             Turn { arrived, closing, more: core.more || !core.outbox.is_empty(), armed: core.armed }
         });
+        device.recycle(inbox);
         let leaving = outbox.len();
         let sent = device.try_send(outbox);
         if turn.arrived > 0 || leaving > 0 {
@@ -136,7 +139,8 @@ impl<D: Device> Driver<D> {
             Closing::OnceSent | Closing::No => {}
         }
         // If the device is full, it decides when there is more to do.
-        Ok(if turn.more && outbox.is_empty() { Next::Turn } else { Next::Wait(turn.armed) })
+        let again = turn.more && outbox.is_empty();
+        Ok((if again { Next::Turn } else { Next::Wait(turn.armed) }, woke))
     }
 }
 

@@ -167,8 +167,9 @@ impl Shared {
         result
     }
 
-    /// The driver's part of a turn: as [`with`](Self::with), without asking for another one.
-    pub(super) fn turn<R>(&self, call: impl FnOnce(&mut Core, Instant) -> R) -> R {
+    /// The driver's part of a turn: as [`with`](Self::with), without asking for another one. Tells
+    /// also whether a task was woken.
+    pub(super) fn turn<R>(&self, call: impl FnOnce(&mut Core, Instant) -> R) -> (R, bool) {
         let (result, woken) = {
             let mut core = self.lock();
             let now = self.epoch.now();
@@ -176,9 +177,10 @@ impl Shared {
             let result = call(&mut core, now);
             (result, mem::take(&mut core.woken))
         };
+        let woke = !woken.wakers.is_empty() || !woken.notifies.is_empty();
         woken.wake();
         self.drained.notify_waiters();
-        result
+        (result, woke)
     }
 
     /// Looks without calling the host.
