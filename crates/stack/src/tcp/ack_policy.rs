@@ -217,3 +217,24 @@ impl AckPolicy {
         self.acknowledged = nxt;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_ack_answers_64_kib_of_a_batch_at_most() {
+        let mut acks = AckPolicy::new(true);
+        acks.quick = 0;
+        acks.start(ExtSeq(0));
+        for n in 1..=100 {
+            let nxt = ExtSeq(n * 1448);
+            if acks.on_data(Instant::ZERO, ByteCount(1448), nxt, Duration::from_secs(1)) {
+                acks.schedule(DueAck { ack: nxt, sack: SackBlocks::EMPTY });
+            }
+        }
+        let due: Vec<u64> = std::iter::from_fn(|| acks.pop()).map(|due| due.ack.0 / 1448).collect();
+        assert_eq!(due, [45, 90, 100]);
+        assert_eq!(acks.timer(), None);
+    }
+}
