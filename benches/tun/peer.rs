@@ -28,12 +28,12 @@ impl Direction {
 }
 
 /// What one measurement gave.
-pub struct Sample {
+pub(crate) struct Sample {
     /// Gbit/s of payload.
-    pub rate: f64,
+    pub(crate) rate: f64,
     /// CPU seconds of this process, which is both ends and the kernel's work for them, per gigabyte
     /// of payload. A busy machine moves it less than the rate.
-    pub cpu: f64,
+    pub(crate) cpu: f64,
 }
 
 /// A stack under test, behind a TUN device in a namespace of its own.
