@@ -53,18 +53,6 @@ fn a_batch_with_a_hole_is_answered_before_and_behind_it() {
 }
 
 #[test]
-fn one_ack_answers_64_kib_of_a_batch_at_most() {
-    let mut s = settled();
-    for n in 0..5 {
-        send!(s, 5, "A", 161 + n * 13_000, ack = 1, len = 13_000);
-    }
-    // 5 x 13,000 bytes are below, one more is above.
-    send!(s, 5, "A", 65_161, ack = 1, len = 300);
-    send!(s, 5, "A", 65_461, ack = 1, len = 300);
-    recv!(s, 5, "A", 1, ack = 65_461);
-}
-
-#[test]
 fn duplicate_acks_without_blocks_are_not_merged_into_what_follows() {
     let mut s = Script::established(&TcpConfig { sack: false, ..delayed() });
     for n in 0..16 {
