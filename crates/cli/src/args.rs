@@ -156,6 +156,15 @@ impl ServeArgs {
                 ));
             }
         }
+        for (index, cidr) in self.address.iter().enumerate() {
+            let address = cidr.address();
+            if self.address[..index].iter().any(|other| other.address() == address) {
+                return Err(format!(
+                    "--address {address} is given twice: once is enough; for example --address \
+                     10.0.0.2/24 --address fd00::2/64"
+                ));
+            }
+        }
         // RFC 8200 section 5: IPv6 needs links of at least 1280 bytes.
         let has_ipv6 = self.address.iter().any(|cidr| cidr.address().is_ipv6());
         match self.mtu {
@@ -272,6 +281,10 @@ mod tests {
     fn values_that_do_not_fit_together_are_refused() {
         assert!(
             error("airtcp serve --tun t --address 10.0.0.2/24 echo:7 sink:7").contains("port 7")
+        );
+        assert!(
+            error("airtcp serve --tun t --address fd00::2/64 --address fd00::2/48 echo:7")
+                .contains("fd00::2 is given twice")
         );
         assert!(
             error("airtcp serve --tun t --address fd00::2/64 --mtu 600 echo:7").contains("1280")

@@ -20,6 +20,7 @@ mod serve;
 mod services;
 mod value;
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use tracing_subscriber::EnvFilter;
@@ -34,7 +35,7 @@ pub fn main() -> ExitCode {
     let cli = match args::parse(std::env::args_os()) {
         Ok(cli) => cli,
         Err(refusal) if refusal.is_mistake => {
-            eprintln!("{}", refusal.text);
+            output::note(refusal.text);
             return ExitCode::from(2);
         }
         Err(refusal) => return finish(output::print(&refusal.text).map_err(Into::into)),
@@ -49,16 +50,19 @@ pub fn main() -> ExitCode {
 
 fn start_logging() {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+    let logger = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr);
     // It fails only where a logger is set already, and then that one is meant.
-    let _ =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+    let _ = logger.try_init();
 }
 
 fn finish(result: anyhow::Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {}", output::explain(&error));
+            output::note(format_args!("error: {}", output::explain(&error)));
             ExitCode::FAILURE
         }
     }

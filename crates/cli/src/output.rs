@@ -1,5 +1,6 @@
 //! What the commands print.
 
+use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 
 use serde::Serialize;
@@ -15,6 +16,11 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         result => result,
     }
+}
+
+/// Writes `text` and the end of the line to stderr, if anyone still reads it.
+pub(crate) fn note(text: impl Display) {
+    let _ = writeln!(io::stderr(), "{text}");
 }
 
 /// Writes `value` as JSON to stdout.

@@ -1,5 +1,6 @@
 //! Values on the command line. Each parser's error says what is allowed, and gives an example.
 
+use std::net::IpAddr;
 use std::path::Path;
 
 use airtcp_recovery::{Combination, Profile};
@@ -63,10 +64,22 @@ pub(crate) fn cidr(text: &str) -> Result<Cidr, String> {
         "an address with its prefix length, up to /32 for IPv4 and /128 for IPv6, is allowed";
     let cidr: Cidr = text.parse().map_err(|error| format!("{ALLOWED} ({error}); {EXAMPLE}"))?;
     let address = cidr.address();
-    if address.is_unspecified() || address.is_multicast() || address.is_loopback() {
+    let is_reserved = names_a_network(cidr)
+        || address.is_unspecified()
+        || address.is_multicast()
+        || address.is_loopback();
+    if is_reserved {
         return Err(format!("an address that one host may have is allowed; {EXAMPLE}"));
     }
     Ok(cidr)
+}
+
+/// Whether the part of an IPv4 address that counts hosts is all zeros or all ones, which is the
+/// network itself or its broadcast address (RFC 1122 section 3.2.1.3; not of two: RFC 3021).
+fn names_a_network(cidr: Cidr) -> bool {
+    let IpAddr::V4(address) = cidr.address() else { return false };
+    let hosts = u32::MAX.checked_shr(cidr.prefix_len().into()).unwrap_or(0);
+    hosts > 1 && [0, hosts].contains(&(address.to_bits() & hosts))
 }
 
 /// `--mtu`.
@@ -162,7 +175,18 @@ mod tests {
     #[test]
     fn addresses_are_those_of_a_host() {
         assert_eq!(cidr("fd00::2/64").unwrap().to_string(), "fd00::2/64");
-        for bad in ["0.0.0.0/0", "224.0.0.1/24", "127.0.0.1/8", "10.0.0/24", "10.0.0.1/-1"] {
+        for good in ["10.0.0.0/32", "10.0.0.0/31", "10.0.0.1/31", "10.0.1.0/16", "fd00::/64"] {
+            assert!(cidr(good).is_ok(), "{good}");
+        }
+        for bad in [
+            "10.0.0.0/24",
+            "10.0.0.255/24",
+            "0.0.0.0/0",
+            "224.0.0.1/24",
+            "127.0.0.1/8",
+            "10.0.0/24",
+            "10.0.0.1/-1",
+        ] {
             assert!(cidr(bad).unwrap_err().contains("for example"), "{bad}");
         }
     }

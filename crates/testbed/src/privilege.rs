@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::Path;
 
-use nix::mount::{MsFlags, mount};
+use nix::mount::{MsFlags, mount, umount};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::stat::{Mode, SFlag, makedev, mknod};
 use nix::unistd::{getegid, geteuid};
@@ -98,14 +98,17 @@ pub fn enter_user_namespace_if_needed() -> Result<(), TestbedError> {
 
 /// Why a network namespace was refused.
 pub(crate) fn why_no_namespace(error: io::Error) -> String {
-    let kind = error.kind();
-    if kind == io::ErrorKind::PermissionDenied {
-        format!(
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => format!(
             "this process may not make a network namespace ({error}); run as root (in a \
              container: with the capabilities SYS_ADMIN and NET_ADMIN)"
-        )
-    } else {
-        format!("a network namespace was refused ({error})")
+        ),
+        // ENOSPC is how unshare(2) says that a limit of namespaces(7) is reached.
+        io::ErrorKind::StorageFull => format!(
+            "there are as many network namespaces as this system allows ({error}); allow more: \
+             `sudo sysctl -w user.max_net_namespaces=10000`"
+        ),
+        _ => format!("a network namespace was refused ({error})"),
     }
 }
 
@@ -128,7 +131,13 @@ fn private_tun_node() -> nix::Result<()> {
         return Err(nix::errno::Errno::ENOENT);
     }
     mount(Some("tmpfs"), parent, Some("tmpfs"), MsFlags::empty(), Some("mode=755"))?;
-    mknod(TUN_NODE, SFlag::S_IFCHR, Mode::from_bits_truncate(0o666), makedev(10, 200))
+    let made = mknod(TUN_NODE, SFlag::S_IFCHR, Mode::from_bits_truncate(0o666), makedev(10, 200));
+    if made.is_err() {
+        // A user namespace may not make device nodes. The node outside, if there is one, is to be
+        // seen again: why that one cannot be opened is what the user has to hear.
+        umount(parent)?;
+    }
+    made
 }
 
 fn open_tun_node() -> io::Result<File> {
@@ -173,5 +182,7 @@ mod tests {
     fn a_refusal_says_what_to_do() {
         let reason = why_no_namespace(io::ErrorKind::PermissionDenied.into());
         assert!(reason.contains("run as root"), "{reason}");
+        let reason = why_no_namespace(io::Error::from_raw_os_error(nix::libc::ENOSPC));
+        assert!(reason.contains("sysctl -w user.max_net_namespaces="), "{reason}");
     }
 }

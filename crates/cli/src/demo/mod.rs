@@ -47,8 +47,8 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
         }
         Err(error) => output::explain(&error),
     };
-    eprintln!("note: {reason}");
-    eprintln!("note: no kernel to talk to, so two airtcp stacks do, over a device in memory");
+    output::note(format_args!("note: {reason}"));
+    output::note("note: no kernel to talk to, so two airtcp stacks do, over a device in memory");
     runtime.block_on(async {
         let network = Network::in_memory(&args.sender)?;
         demonstrate(args, &network, Some(reason)).await
@@ -61,7 +61,7 @@ async fn demonstrate(
     reason: Option<String>,
 ) -> anyhow::Result<()> {
     let size = args.size;
-    eprintln!("making a file of {}", output::bytes(size.0));
+    output::note(format_args!("making a file of {}", output::bytes(size.0)));
     let sample = tokio::task::spawn_blocking(move || Sample::make(size)).await??;
     let mut report = Report::new(network, &sample, reason);
     let courses = network.courses();

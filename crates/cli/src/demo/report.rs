@@ -118,15 +118,14 @@ impl Progress {
     pub(super) fn start(title: &str, size: ByteCount) -> Self {
         let arrived = Arc::new(AtomicU64::new(0));
         if !stderr().is_terminal() {
-            eprintln!("{title}");
+            output::note(title);
             return Self { arrived, ticking: None };
         }
         let (title, counter) = (title.to_owned(), Arc::clone(&arrived));
         let ticking = tokio::spawn(async move {
             loop {
                 let share = 100 * counter.load(Ordering::Relaxed) / size.0.max(1);
-                eprint!("\r{title}: {share} % ");
-                let _ = stderr().flush();
+                let _ = write!(stderr(), "\r{title}: {share} % ");
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         });
@@ -143,7 +142,7 @@ impl Drop for Progress {
     fn drop(&mut self) {
         if let Some(ticking) = &self.ticking {
             ticking.abort();
-            eprint!("\r\x1b[K");
+            let _ = write!(stderr(), "\r\x1b[K");
         }
     }
 }

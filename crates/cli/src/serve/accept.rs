@@ -1,5 +1,6 @@
 //! One listener: every connection becomes a task.
 
+use std::io::ErrorKind::{NetworkDown, NotConnected};
 use std::time::{Duration, Instant};
 
 use airtcp_stack::{TcpListener, TcpStream};
@@ -22,8 +23,9 @@ pub(super) async fn run(listener: TcpListener, service: Service, mut stop: Stop,
                     let (stop, summary) = (for_connections.clone(), summary.clone());
                     connections.spawn(handle(stream, service.clone(), stop, summary));
                 }
+                // The stack ended, which `serve` tells.
+                Err(error) if matches!(error.kind(), NetworkDown | NotConnected) => stop.wait().await,
                 Err(error) => {
-                    // If the stack ended, `stop` comes soon.
                     tracing::warn!(%error, "a connection could not be accepted");
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use airtcp_recovery::SenderConfig;
 use airtcp_stack::{HostConfig, Stack, TcpListener};
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 
@@ -68,13 +68,13 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
         listeners.spawn(accept::run(listener, service, stop.clone(), summary.clone()));
     }
     if is_new {
-        eprintln!("note: {}", device::how_to_reach(&args.tun, &args.address));
+        output::note(format_args!("note: {}", device::how_to_reach(&args.tun, &args.address)));
     }
-    eprintln!("ready");
+    output::note("ready");
 
     let ended = tokio::select! {
         () = signals.wait() => Ok(()),
-        error = stack.closed() => Err(error).context("the stack ended"),
+        error = stack.closed() => Err(anyhow!("{error}; start again to make it anew")),
     };
     let farewell = async {
         // Whoever listened for it and is gone needs no telling.
