@@ -1,6 +1,6 @@
 //! The command `basestation`.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use airtcp_device::{Device, DeviceError, Tun};
@@ -75,7 +75,11 @@ pub fn main() -> ExitCode {
         }
     };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(io::stderr().is_terminal())
+        .with_writer(io::stderr)
+        .init();
     match run(&args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

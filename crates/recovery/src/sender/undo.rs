@@ -1,6 +1,6 @@
 //! Taking back a reduction that was spurious.
 //!
-//! Two signs: the first ACK after a retransmission that advances carries a time stamp from before
+//! Three signs: what was to be sent again is acknowledged before it was; the first ACK after a retransmission that advances carries a time stamp from before
 //! it left, so that the original had arrived (Eifel detection, RFC 3522); or the receiver reports
 //! every retransmission since the reduction as a duplicate (DSACK, RFC 2883 and RFC 3708). The
 //! response is RFC 4015's.
@@ -48,12 +48,16 @@ impl Sender {
     }
 
     pub(super) fn undo_if_spurious(&mut self, now: Instant, ack: &AckView<'_>) {
+        // Acknowledged before its repair has left: a host that is late sees to its timers before
+        // the ACKs that wait for it.
+        let overtaken = self.immediate.is_some_and(|(tx, _)| self.core.board.get(tx).is_none());
         let Some(undo) = &mut self.undo else { return };
         // A duplicate of what was sent once is the network's own.
         let reported =
             ack.dsack.is_some_and(|dsack| !dsack.is_empty() && undo.sent_again.covers(dsack));
         undo.duplicates += u64::from(reported);
         let mut spurious = reported && undo.duplicates >= undo.retransmissions;
+        spurious |= overtaken && undo.retransmissions == 0;
         if ack.acked > ByteCount::ZERO
             && let Some(echo) = ack.echo
             && let Some(first) = undo.first_retransmission.take()

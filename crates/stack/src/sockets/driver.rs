@@ -60,6 +60,10 @@ impl<D: Device> Driver<D> {
         let _ending = Ending(self.shared.clone());
         let Err(end) = self.drive().await;
         match &end {
+            // The other end of a pair in memory may well go first.
+            End::Device(why) if self.shared.is_closing() => {
+                debug!(device = self.device.name(), why, "the device is gone; so is the stack");
+            }
             End::Device(why) => {
                 error!(device = self.device.name(), why, "the device is gone; the stack ends");
             }

@@ -209,6 +209,11 @@ impl Shared {
         self.done.notify_waiters();
     }
 
+    /// Whether the end has been asked for.
+    pub(super) fn is_closing(&self) -> bool {
+        self.lock().closing.is_some()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Core> {
         // A panic under the lock is a bug of ours that has been reported; other sockets go on.
         self.core.lock().unwrap_or_else(PoisonError::into_inner)

@@ -148,6 +148,24 @@ fn a_spurious_time_out_is_taken_back_and_new_data_goes_on() {
 }
 
 #[test]
+fn a_repair_that_an_ack_overtakes_was_not_needed() {
+    for combination in ALL {
+        let mut sender = sender(combination);
+        pump(&mut sender, Instant::ZERO, &supply(100));
+        let before = sender.cwnd();
+        // The time-out is worked, and before anything leaves, the ACK that had been waiting is.
+        sender.on_timeout(sender.poll_timeout().unwrap());
+        let now = ms(5_000);
+        sender.on_ack(now, &ack(10, &[]));
+        assert_eq!((sender.stats().undos, sender.phase()), (1, Phase::Open), "{combination}");
+        // The window is back, and this ACK may grow it.
+        assert!((before..=before + ByteCount(SMSS)).contains(&sender.cwnd()), "{combination}");
+        assert_eq!(sender.control_state().ssthresh, None);
+        sender.board().audit().unwrap();
+    }
+}
+
+#[test]
 fn in_the_paper_profile_nothing_is_taken_back() {
     let mut sender = repaired("sack/reno", Profile { initial_window: 10, ..Profile::paper() });
     let reduced = sender.cwnd();
