@@ -6,6 +6,7 @@
 //!   sockets on it;
 //! - [`recovery`]: the sender's brain: loss detection, judges and congestion control, by name;
 //! - [`device`]: TUN devices, and a pair in memory;
+//! - [`link`]: the link emulator, described in netem's words;
 //! - [`basestation`]: the bridge between a wired and a wireless device;
 //! - [`types`]: what all share.
 //!
@@ -25,6 +26,7 @@
 
 pub use airtcp_basestation as basestation;
 pub use airtcp_device as device;
+pub use airtcp_link as link;
 pub use airtcp_recovery as recovery;
 pub use airtcp_stack as stack;
 pub use airtcp_types as types;

@@ -14,7 +14,7 @@ use airtcp::stack::{Counters, TcpStream, UdpSocket};
 use airtcp::types::{Instant, Node, Packet};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::hosts;
+use crate::{hosts, links};
 
 /// A row of the table.
 pub(crate) struct Row<'a> {
@@ -109,9 +109,14 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
             code_has("crates/basestation", &["arq", "ecn", "shaper", "flowid"])
         }
         "RRTP" => has_crate(&["rrtp"]),
-        "Simulator, link emulator, conformance tests from outside" => {
-            has_crate(&["sim", "link", "packetdrill"])
+        "Link emulator: rate, mahimahi traces, queues, delay, reordering, loss, corruption, outages, half duplex" => {
+            links::has_every_part()
         }
+        "Link emulator: correlations of netem, a model of radio power, collisions, events" => {
+            links::correlates()
+                || code_has("crates/link", &["correlation", "power", "collision", "eventkind"])
+        }
+        "Simulator, conformance tests from outside" => has_crate(&["sim", "packetdrill"]),
         what => panic!("no check for the row `{what}`: add one here"),
     }
 }

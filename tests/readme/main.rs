@@ -2,6 +2,7 @@
 
 mod capabilities;
 mod hosts;
+mod links;
 
 use std::fs;
 use std::path::Path;

@@ -1,0 +1,38 @@
+//! What became of the packets.
+
+use airtcp_types::ByteCount;
+
+/// What one direction of a link did, in packets unless said otherwise.
+///
+/// `received + duplicated` is the sum of `forwarded`, `queue_dropped`, `channel_lost`, `disconnected`, `overflowed`
+/// and what the link holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Came in.
+    pub received: u64,
+    /// Went out.
+    pub forwarded: u64,
+    /// Bytes that went out.
+    pub forwarded_bytes: ByteCount,
+    /// Dropped by the queue: full, or kept short.
+    pub queue_dropped: u64,
+    /// Given the CE mark by the queue.
+    pub marked: u64,
+    /// Lost in the channel: at random, in a burst, by number or by the duty cycle.
+    pub channel_lost: u64,
+    /// Lost because the link was down.
+    pub disconnected: u64,
+    /// Had bits flipped.
+    pub corrupted: u64,
+    /// Of these, had bits of the IP or transport header flipped.
+    pub corrupted_header: u64,
+    /// Of the corrupted, whole TCP or UDP packets whose every checksum still holds: no receiver can notice.
+    pub corrupted_unnoticed: u64,
+    /// Sent a second time.
+    pub duplicated: u64,
+    /// Went out after a packet that had entered the channel later (RFC 4737 section 3.3); second copies
+    /// are not counted.
+    pub reordered: u64,
+    /// Dropped because the delay line holds all it may.
+    pub overflowed: u64,
+}

@@ -1,0 +1,111 @@
+//! CoDel, RFC 8289, with the names of its pseudocode (section 5).
+
+use std::time::Duration;
+
+use airtcp_types::{ByteCount, Instant, Packet};
+
+use super::Queue;
+use crate::{Counters, ip};
+
+/// Section 5.3's MAXPACKET, at the usual MTU.
+const MAXPACKET: ByteCount = ByteCount(1_500);
+
+#[derive(Clone, Debug)]
+pub(super) struct CoDel {
+    target: Duration,
+    interval: Duration,
+    ecn: bool,
+    /// When the sojourn time will have been above target for an interval; `None` while it is below.
+    first_above_time: Option<Instant>,
+    dropping: bool,
+    drop_next: Instant,
+    count: u32,
+    lastcount: u32,
+}
+
+impl CoDel {
+    pub(super) fn new(target: Duration, interval: Duration, ecn: bool) -> Self {
+        Self {
+            target,
+            interval,
+            ecn,
+            first_above_time: None,
+            dropping: false,
+            drop_next: Instant::ZERO,
+            count: 0,
+            lastcount: 0,
+        }
+    }
+
+    /// RFC 8289 section 5.5. A packet that can be marked is, in place of being dropped, and leaves.
+    pub(super) fn dequeue(
+        &mut self,
+        now: Instant,
+        queue: &mut Queue,
+        counters: &mut Counters,
+    ) -> Option<Packet> {
+        let (mut packet, mut ok_to_drop) = self.dodequeue(now, queue)?;
+        if self.dropping {
+            // Leaving the state ends the loop: the sojourn time is below target.
+            self.dropping = ok_to_drop;
+            while self.dropping && now >= self.drop_next {
+                self.count = self.count.saturating_add(1);
+                if self.mark(&mut packet, counters) {
+                    self.drop_next = self.control_law(self.drop_next);
+                    return Some(packet);
+                }
+                (packet, ok_to_drop) = self.dodequeue(now, queue).or_else(|| {
+                    self.dropping = false;
+                    None
+                })?;
+                self.dropping = ok_to_drop;
+                if ok_to_drop {
+                    self.drop_next = self.control_law(self.drop_next);
+                }
+            }
+        } else if ok_to_drop {
+            // Start from the rate that controlled the queue the last time, if that was recent.
+            let delta = self.count.saturating_sub(self.lastcount);
+            let recent = now.since(self.drop_next) < self.interval * 16;
+            self.count = if delta > 1 && recent { delta } else { 1 };
+            self.dropping = true;
+            self.drop_next = self.control_law(now);
+            self.lastcount = self.count;
+            if !self.mark(&mut packet, counters) {
+                packet = self.dodequeue(now, queue)?.0;
+            }
+        }
+        Some(packet)
+    }
+
+    /// RFC 8289 section 5.6: the packet, and whether its sojourn time allows a drop.
+    fn dodequeue(&mut self, now: Instant, queue: &mut Queue) -> Option<(Packet, bool)> {
+        let Some(waiting) = queue.take() else {
+            self.first_above_time = None;
+            return None;
+        };
+        let mut ok_to_drop = false;
+        if now.since(waiting.since) < self.target || queue.bytes() <= MAXPACKET {
+            self.first_above_time = None;
+        } else {
+            let above = *self.first_above_time.get_or_insert(now + self.interval);
+            ok_to_drop = now >= above;
+        }
+        Some((waiting.packet, ok_to_drop))
+    }
+
+    /// Marks the packet; if it cannot be, counts it as dropped and says so.
+    fn mark(&self, packet: &mut Packet, counters: &mut Counters) -> bool {
+        if self.ecn && ip::set_ce(&mut packet.data) {
+            counters.marked += 1;
+            return true;
+        }
+        counters.queue_dropped += 1;
+        false
+    }
+
+    /// RFC 8289 section 5.4.
+    fn control_law(&self, t: Instant) -> Instant {
+        t + self.interval.div_f64(libm::sqrt(f64::from(self.count.max(1))))
+    }
+}

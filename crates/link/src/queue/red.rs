@@ -1,0 +1,70 @@
+//! Random early detection (Floyd and Jacobson 1993), on the length in packets.
+
+use std::time::Duration;
+
+use airtcp_types::Instant;
+use airtcp_types::rng::Stream;
+
+use crate::spec::Share;
+
+/// The weight of one arrival in the average, as in the paper.
+const WEIGHT: f64 = 0.002;
+
+#[derive(Clone, Debug)]
+pub(super) struct Red {
+    min: f64,
+    max: f64,
+    probability: f64,
+    slot: Duration,
+    random: Stream,
+    average: f64,
+    /// Packets since the last one that was hit.
+    count: u32,
+    empty_since: Option<Instant>,
+}
+
+impl Red {
+    pub(super) fn new(min: u32, max: u32, share: Share, slot: Duration, random: Stream) -> Self {
+        Self {
+            min: f64::from(min),
+            max: f64::from(max),
+            probability: share.probability(),
+            slot: slot.max(Duration::from_nanos(1)),
+            random,
+            average: 0.0,
+            count: 0,
+            empty_since: None,
+        }
+    }
+
+    pub(super) fn on_empty(&mut self, now: Instant) {
+        self.empty_since = Some(now);
+    }
+
+    /// Whether the packet that arrives at a queue of this length is to be marked or dropped.
+    pub(super) fn hits(&mut self, now: Instant, length: usize) -> bool {
+        match self.empty_since.take() {
+            // The average ages as if so many packets had found the queue empty.
+            Some(since) => {
+                let missed = now.since(since).div_duration_f64(self.slot);
+                self.average *= libm::pow(1.0 - WEIGHT, missed);
+            }
+            None => self.average += WEIGHT * (length as f64 - self.average),
+        }
+        let draw = self.random.next_f64();
+        if self.average < self.min {
+            self.count = 0;
+            return false;
+        }
+        let early = self.probability * (self.average - self.min) / (self.max - self.min);
+        // Hits are spread evenly, not geometrically.
+        let room = 1.0 - f64::from(self.count) * early;
+        let spread = if room > early { early / room } else { 1.0 };
+        if self.average >= self.max || draw < spread {
+            self.count = 0;
+            return true;
+        }
+        self.count = self.count.saturating_add(1);
+        false
+    }
+}

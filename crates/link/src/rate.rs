@@ -1,0 +1,173 @@
+//! How fast packets leave the queue.
+
+use std::time::Duration;
+
+use airtcp_types::{ByteCount, Instant, Rate};
+
+/// A packet-delivery trace, as mahimahi records and replays them: one stamp in milliseconds per line, each an
+/// opportunity to deliver one MTU of 1504 bytes; after the last stamp it begins anew.
+///
+/// As in mahimahi a packet counts 4 bytes more than its IP length (the header of its TUN device), so that an
+/// opportunity carries a 1500-byte packet exactly; what an opportunity has left goes to the next packet
+/// in the queue, and is gone if there is none.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Trace {
+    /// Rising stamps in milliseconds; the last one is the period, and is not zero.
+    stamps: Vec<u64>,
+}
+
+/// A trace that is not one.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum TraceError {
+    /// A line is not a number of milliseconds.
+    #[error("line {line}: expected a time in whole milliseconds, such as `17`")]
+    NotAStamp {
+        /// The line, the first is 1.
+        line: usize,
+    },
+    /// A line is earlier than the one before.
+    #[error("line {line}: {stamp} is earlier than the line before, {before}")]
+    Backwards {
+        /// The line, the first is 1.
+        line: usize,
+        /// Its stamp.
+        stamp: u64,
+        /// The stamp before it.
+        before: u64,
+    },
+    /// There is no line, or all of them are 0.
+    #[error("the trace has no stamp over 0")]
+    Empty,
+    /// It is longer than 10 million lines.
+    #[error("the trace has more than 10000000 lines")]
+    TooLong,
+}
+
+impl Trace {
+    /// Bytes that one opportunity carries.
+    pub const OPPORTUNITY: ByteCount = ByteCount(1504);
+    /// Bytes that a packet counts beyond its own.
+    pub const OVERHEAD: ByteCount = ByteCount(4);
+    const MAX_LINES: usize = 10_000_000;
+
+    /// Reads a trace from its text.
+    ///
+    /// # Errors
+    ///
+    /// The first line that is not right.
+    pub fn parse(text: &str) -> Result<Self, TraceError> {
+        let mut stamps: Vec<u64> = Vec::new();
+        for (index, line) in text.lines().enumerate() {
+            let number = index + 1;
+            let stamp: u32 =
+                line.trim().parse().map_err(|_| TraceError::NotAStamp { line: number })?;
+            let stamp = u64::from(stamp);
+            let before = stamps.last().copied().unwrap_or(0);
+            if stamp < before {
+                return Err(TraceError::Backwards { line: number, stamp, before });
+            }
+            if stamps.len() == Self::MAX_LINES {
+                return Err(TraceError::TooLong);
+            }
+            stamps.push(stamp);
+        }
+        if stamps.last().is_none_or(|last| *last == 0) {
+            return Err(TraceError::Empty);
+        }
+        Ok(Self { stamps })
+    }
+
+    fn period(&self) -> u64 {
+        self.stamps.last().copied().unwrap_or(1).max(1)
+    }
+
+    /// When the opportunity of this number is, counted from the clock's origin.
+    fn at(&self, number: u64) -> Instant {
+        let lines = self.stamps.len() as u64;
+        let stamp = self.stamps[(number % lines) as usize];
+        Instant::from_millis((number / lines).saturating_mul(self.period()).saturating_add(stamp))
+    }
+
+    /// The number of the first opportunity after `now`.
+    fn after(&self, now: Instant) -> u64 {
+        let round = now.as_millis() / self.period();
+        let into = now.as_millis() % self.period();
+        let earlier = self.stamps.partition_point(|stamp| *stamp <= into) as u64;
+        // At the very end of a round `into` is 0, and the last stamp of the round before is now: it is past.
+        round.saturating_mul(self.stamps.len() as u64).saturating_add(earlier)
+    }
+}
+
+/// A packet being put on the wire: how long that takes is known at its first byte.
+#[derive(Clone, Debug)]
+pub(crate) enum Serialiser {
+    Unlimited,
+    Constant { rate: Rate, overhead: ByteCount },
+    Trace { trace: Trace, next: u64, left: u64 },
+}
+
+impl Serialiser {
+    /// When the last byte of a packet leaves whose first one may leave at `now`.
+    ///
+    /// `fresh` says that the wire was idle before: opportunities up to `now` have gone by unused.
+    pub(crate) fn finish(&mut self, now: Instant, size: ByteCount, fresh: bool) -> Instant {
+        match self {
+            Self::Unlimited => now,
+            Self::Constant { rate, overhead } => now + rate.time_for(size + *overhead),
+            Self::Trace { trace, next, left } => {
+                if fresh {
+                    (*next, *left) = (trace.after(now), 0);
+                }
+                let mut need = (size + Trace::OVERHEAD).0;
+                let mut at = now;
+                while need > 0 {
+                    if *left == 0 {
+                        at = trace.at(*next);
+                        *next = next.saturating_add(1);
+                        *left = Trace::OPPORTUNITY.0;
+                    }
+                    let sent = need.min(*left);
+                    need -= sent;
+                    *left -= sent;
+                }
+                at
+            }
+        }
+    }
+
+    /// About how long a packet of 1500 bytes takes, for what must age while nothing is sent.
+    pub(crate) fn slot(&self) -> Duration {
+        match self {
+            Self::Unlimited => Duration::from_micros(1),
+            Self::Constant { rate, .. } => rate.time_for(ByteCount(1_500)),
+            Self::Trace { trace, .. } => {
+                Duration::from_millis(trace.period())
+                    / u32::try_from(trace.stamps.len()).unwrap_or(1)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_with_rubbish_names_the_line() {
+        let mut lines: Vec<String> = (1..20).map(|ms| ms.to_string()).collect();
+        lines[16] = "rubbish".to_owned();
+        let error = Trace::parse(&lines.join("\n")).unwrap_err();
+        assert!(error.to_string().starts_with("line 17: "));
+        assert_eq!(Trace::parse(""), Err(TraceError::Empty));
+        assert_eq!(Trace::parse("0\n0"), Err(TraceError::Empty));
+        let backwards = TraceError::Backwards { line: 2, stamp: 4, before: 5 };
+        assert_eq!(Trace::parse("5\n4"), Err(backwards));
+    }
+
+    #[test]
+    fn the_next_opportunity_is_strictly_later() {
+        let trace = Trace::parse("0\n5\n5\n10").unwrap();
+        let next = |ms| trace.at(trace.after(Instant::from_millis(ms))).as_millis();
+        assert_eq!([0, 4, 5, 9, 10, 15].map(next), [5, 5, 10, 10, 15, 20]);
+    }
+}

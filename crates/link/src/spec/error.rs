@@ -1,0 +1,44 @@
+//! What is wrong with a description, and where.
+
+use std::fmt;
+
+/// A description that is not understood: the place, what stands there, and what would be right.
+///
+/// Shown in one line: ``at byte 5, `10mbps`: expected a rate, such as `10mbit` ``.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub struct SpecError {
+    /// Bytes before the word; the length of the text if a word is missing at its end.
+    pub offset: usize,
+    /// The word, shortened if it is long; empty at the end of the text.
+    pub word: String,
+    /// What is expected there.
+    pub expected: &'static str,
+    /// An example of it.
+    pub example: &'static str,
+}
+
+impl SpecError {
+    /// Longer words are cut: an error stays one line.
+    const SHOWN: usize = 40;
+
+    pub(crate) fn new(
+        offset: usize,
+        word: &str,
+        expected: &'static str,
+        example: &'static str,
+    ) -> Self {
+        let word = word.chars().take(Self::SHOWN).flat_map(char::escape_debug).collect();
+        Self { offset, word, expected, example }
+    }
+}
+
+impl fmt::Display for SpecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at byte {}, ", self.offset)?;
+        match self.word.as_str() {
+            "" => write!(f, "the end")?,
+            word => write!(f, "`{word}`")?,
+        }
+        write!(f, ": expected {}, such as `{}`", self.expected, self.example)
+    }
+}

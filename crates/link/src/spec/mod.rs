@@ -1,0 +1,266 @@
+//! The description of one direction of a link, in netem's words.
+//!
+//! A description is a list of words; every part may be left out and stands at most once, but `down` and `only`,
+//! which add up. Times have a unit (`s`, `ms`, `us`, `ns`), rates are in `bit`, `kbit`, `mbit` or `gbit`,
+//! sizes in `b`, `kb` or `mb` (of 1024, as in tc), shares in per cent.
+//!
+//! | Words | Meaning |
+//! | --- | --- |
+//! | `rate RATE [BYTES]` | a constant rate; each packet counts BYTES more than it has (netem's packet overhead) |
+//! | `trace FILE` | a mahimahi packet-delivery trace, in place of a rate |
+//! | `half TIME` | half duplex: both directions share the air, and a frame of this one costs TIME more |
+//! | `limit PACKETS [SIZE]` | what the queue holds; 1000 packets, as netem, and any size |
+//! | `codel [target TIME] [interval TIME] [ecn]` | CoDel (RFC 8289); drop-tail without |
+//! | `red min PACKETS max PACKETS probability P` | RED: CE on ECT packets, others dropped |
+//! | `mark PACKETS` | from so many queued packets on: CE on ECT packets, others dropped |
+//! | `delay TIME [JITTER [distribution uniform, normal or pareto] [inorder]]` | the delay line; uniform, as netem |
+//! | `delayed P MEAN SD` | a share of packets delayed by N(MEAN, SD) more, past the order |
+//! | `paths TIME TIME` | packets take two paths in turn, each with its delay on top |
+//! | `loss [random] P` | each packet by itself |
+//! | `loss gemodel P [R [1-H [1-K]]]` | Gilbert-Elliott, netem's parameters and order |
+//! | `burst P LEN` | outside of a burst, a share P of packets starts one: LEN packets in a row are lost |
+//! | `drop every N`, `drop 3,7,10-12` | each N-th packet; packets by number, the first is 1 |
+//! | `duty TIME TIME` | in turn, nothing lost for a time and everything for a time |
+//! | `duplicate P` | netem's |
+//! | `biterror BER` | each bit by itself |
+//! | `corrupt P [header H] [run LEN] [bits N]` | a share P of packets, or of starts of runs of LEN packets; the header (IP and TCP or UDP) is hit in a share H of them, the payload in the others; N bits in a row are hit |
+//! | `down FROM FOR [every TIME]` | disconnected, from FROM after the clock's origin; may be repeated |
+//! | `only payload`, `only forth`, `only back` | errors (loss and corruption) only to packets with payload; only in one direction |
+//! | `seed N` | of all randomness of this direction |
+//!
+//! Not there, because nothing needs them yet: netem's correlations, `loss state`, `reorder` and `slot`.
+
+mod error;
+mod parse;
+mod show;
+pub(crate) mod value;
+
+use std::time::Duration;
+
+use airtcp_types::{ByteCount, Rate};
+
+pub use error::SpecError;
+pub use value::Share;
+
+/// One direction of a link, described. See the [module](self) for the words.
+///
+/// ```
+/// use airtcp_link::LinkSpec;
+///
+/// let text = "rate 10mbit delay 5ms 1ms distribution normal loss gemodel 1% 10% 75% 0.1% limit 50 seed 7";
+/// let spec: LinkSpec = text.parse()?;
+/// assert_eq!(spec.queue.packets, 50);
+/// assert_eq!(spec.to_string().parse::<LinkSpec>()?, spec);
+///
+/// let error = "rate 10mbps".parse::<LinkSpec>().unwrap_err();
+/// assert_eq!(error.to_string(), "at byte 5, `10mbps`: expected a rate, such as `10mbit`");
+/// # Ok::<(), airtcp_link::SpecError>(())
+/// ```
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct LinkSpec {
+    /// How fast packets leave the queue.
+    pub rate: RateSpec,
+    /// Half duplex: the air time each frame costs beyond its bytes.
+    pub half: Option<Duration>,
+    /// What waits, and how it is kept short.
+    pub queue: QueueSpec,
+    /// The delay line.
+    pub delay: DelaySpec,
+    /// Packets delayed past the order.
+    pub delayed: Option<DelayedSpec>,
+    /// The delays of two paths that packets take in turn.
+    pub paths: Option<(Duration, Duration)>,
+    /// Random loss.
+    pub loss: Option<LossSpec>,
+    /// The share of packets that start a burst of losses, and how many packets it has.
+    pub burst: Option<(Share, u64)>,
+    /// Packets lost by number.
+    pub drop: Option<DropSpec>,
+    /// In turn, how long nothing is lost and how long everything.
+    pub duty: Option<(Duration, Duration)>,
+    /// The share of packets that arrive twice.
+    pub duplicate: Option<Share>,
+    /// The probability that a bit is flipped, `0.0..=0.5`.
+    pub biterror: Option<f64>,
+    /// Corruption per packet.
+    pub corrupt: Option<CorruptSpec>,
+    /// When the link is down.
+    pub down: Vec<DownSpec>,
+    /// What errors are limited to.
+    pub only: Only,
+    /// The seed of all randomness of this direction.
+    pub seed: u64,
+}
+
+/// How fast packets leave the queue.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum RateSpec {
+    /// At once.
+    #[default]
+    Unlimited,
+    /// At a constant rate.
+    Constant {
+        /// The rate.
+        rate: Rate,
+        /// Bytes that each packet counts beyond its own.
+        overhead: ByteCount,
+    },
+    /// By a mahimahi packet-delivery trace, named by the file it is in.
+    Trace(String),
+}
+
+/// What waits for the serialiser.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct QueueSpec {
+    /// Packets it holds at most.
+    pub packets: usize,
+    /// Bytes it holds at most, if that is limited.
+    pub bytes: Option<ByteCount>,
+    /// How it is kept short.
+    pub discipline: Discipline,
+}
+
+impl Default for QueueSpec {
+    fn default() -> Self {
+        Self { packets: 1_000, bytes: None, discipline: Discipline::DropTail }
+    }
+}
+
+/// How a queue is kept short.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub enum Discipline {
+    /// What finds it full is dropped.
+    #[default]
+    DropTail,
+    /// CoDel, RFC 8289.
+    CoDel {
+        /// The standing delay it allows.
+        target: Duration,
+        /// The time it allows it to come down in.
+        interval: Duration,
+        /// Whether ECT packets are marked where others are dropped.
+        ecn: bool,
+    },
+    /// Random early detection on the averaged length in packets.
+    Red {
+        /// Nothing happens below.
+        min: u32,
+        /// Every packet is marked or dropped from here on.
+        max: u32,
+        /// The probability just below `max`.
+        probability: Share,
+    },
+    /// Marks, or drops what cannot be marked, from so many queued packets on.
+    Mark(u32),
+}
+
+/// The delay line.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct DelaySpec {
+    /// The mean delay.
+    pub base: Duration,
+    /// The spread round it.
+    pub jitter: Duration,
+    /// Its shape.
+    pub distribution: Distribution,
+    /// Whether jitter leaves packets in order: none leaves before one that entered earlier.
+    pub in_order: bool,
+}
+
+/// The shape of jitter. A delay below zero is none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Distribution {
+    /// Even between `-jitter` and `+jitter`, which is netem's default.
+    #[default]
+    Uniform,
+    /// Normal, `jitter` its standard deviation.
+    Normal,
+    /// Pareto of shape 3 (that of netem's table), moved to mean 0 and standard deviation `jitter`.
+    Pareto,
+}
+
+/// A share of packets delayed past the order.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct DelayedSpec {
+    /// Which share.
+    pub share: Share,
+    /// The mean of the delay on top.
+    pub mean: Duration,
+    /// Its standard deviation. A delay below zero is none.
+    pub deviation: Duration,
+}
+
+/// Random loss.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum LossSpec {
+    /// Each packet by itself.
+    Random(Share),
+    /// Gilbert-Elliott: a packet is lost with `loss_bad` in the bad state and `loss_good` in the good one.
+    GilbertElliott {
+        /// From good to bad, per packet: `p`.
+        to_bad: Share,
+        /// From bad to good, per packet: `r`.
+        to_good: Share,
+        /// `1-h`.
+        loss_bad: Share,
+        /// `1-k`.
+        loss_good: Share,
+    },
+}
+
+/// Packets lost by number. Only packets that [`Only`] admits are counted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum DropSpec {
+    /// Each n-th.
+    Every(u64),
+    /// These, first and last of each range; the first packet is 1.
+    Numbers(Vec<(u64, u64)>),
+}
+
+/// Corruption per packet.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct CorruptSpec {
+    /// The share of packets that are corrupted, or that start a run.
+    pub share: Share,
+    /// In which share of them the header is hit, and the payload in the others; `None` for anywhere. What
+    /// is to be hit in the payload and has none stays whole.
+    pub header: Option<Share>,
+    /// Packets in a row that are corrupted.
+    pub run: u64,
+    /// Bits in a row that are hit: the first and the last are flipped, those between with an even chance.
+    pub bits: u32,
+}
+
+/// When a link is down.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DownSpec {
+    /// From when, after the clock's origin.
+    pub from: Duration,
+    /// For how long.
+    pub length: Duration,
+    /// Again and again, so far apart.
+    pub every: Option<Duration>,
+}
+
+/// What loss and corruption are limited to. Disconnection, duplication and queues know no limit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Only {
+    /// To packets that carry payload.
+    pub payload: bool,
+    /// To one direction, where one description is used for both.
+    pub way: Option<Way>,
+}
+
+/// A direction of a link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// From port 0 to port 1.
+    Forth,
+    /// From port 1 to port 0.
+    Back,
+}
+
+impl Way {
+    /// Both, in the order of the ports packets come in by.
+    pub const BOTH: [Self; 2] = [Self::Forth, Self::Back];
+}

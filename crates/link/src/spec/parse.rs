@@ -1,0 +1,306 @@
+//! A description read word by word.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use airtcp_types::ByteCount;
+
+use super::value::{self, Share};
+use super::{
+    CorruptSpec, DelaySpec, DelayedSpec, Discipline, Distribution, DownSpec, DropSpec, LinkSpec,
+    LossSpec, RateSpec, SpecError, Way,
+};
+
+/// The most ranges a `drop` list has, and the most times `down` stands: a description stays small.
+const MOST: usize = 1_000;
+/// The largest count of packets in a description.
+const MAX_PACKETS: u64 = 1_000_000;
+/// No IP packet has more bits in a row than this.
+const MAX_BITS: u64 = 65_535 * 8;
+
+impl FromStr for LinkSpec {
+    type Err = SpecError;
+
+    /// Reads a description, the empty one too: a link that does nothing to packets.
+    ///
+    /// # Errors
+    ///
+    /// The first word that is not understood, or the end of the text where a word is missing.
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        let mut words = Words { text, at: 0 };
+        let mut spec = Self::default();
+        let mut seen = Vec::new();
+        while let Some((offset, part)) = words.next() {
+            // A rate and a trace, or two disciplines, are each other's second time.
+            let part_of = match part {
+                "trace" => "rate",
+                "red" | "mark" => "codel",
+                other => other,
+            };
+            if !matches!(part_of, "down" | "only") && seen.contains(&part_of) {
+                return Err(SpecError::new(offset, part, "this part only once", "seed 7"));
+            }
+            spec.read_part(offset, part, &mut words)?;
+            seen.push(part_of);
+        }
+        Ok(spec)
+    }
+}
+
+impl LinkSpec {
+    fn read_part(&mut self, at: usize, part: &str, words: &mut Words<'_>) -> Result<(), SpecError> {
+        match part {
+            "rate" => {
+                let rate = words.take(value::rate, "a rate", "10mbit")?;
+                let overhead = words.take_if(|word| value::whole(word, 0..=value::MAX_BYTES));
+                self.rate = RateSpec::Constant { rate, overhead: ByteCount(overhead.unwrap_or(0)) };
+            }
+            "trace" => {
+                let file = words.take(|word| Some(word.to_owned()), "a file", "verizon-lte.up")?;
+                self.rate = RateSpec::Trace(file);
+            }
+            "half" => self.half = Some(words.time("100us")?),
+            "limit" => {
+                self.queue.packets = words.count("50")? as usize;
+                self.queue.bytes = words.take_if(value::size);
+            }
+            "codel" => self.queue.discipline = words.codel()?,
+            "red" => self.queue.discipline = words.red()?,
+            "mark" => self.queue.discipline = Discipline::Mark(words.count("65")? as u32),
+            "delay" => self.delay = words.delay()?,
+            "delayed" => {
+                let (share, mean) = (words.share("10%")?, words.time("25ms")?);
+                self.delayed = Some(DelayedSpec { share, mean, deviation: words.time("8ms")? });
+            }
+            "paths" => self.paths = Some((words.time("0ms")?, words.time("40ms")?)),
+            "loss" => self.loss = Some(words.loss()?),
+            "burst" => self.burst = Some((words.share("5%")?, words.count("5")?)),
+            "drop" => self.drop = Some(words.drop_list()?),
+            "duty" => {
+                let (on, off) = (words.time("900ms")?, words.period("100ms")?);
+                self.duty = Some((on, off));
+            }
+            "duplicate" => self.duplicate = Some(words.share("1%")?),
+            "biterror" => {
+                let rate = |word: &str| value::number(word).filter(|rate| *rate <= 0.5);
+                self.biterror = Some(words.take(rate, "a bit error rate up to 0.5", "1e-6")?);
+            }
+            "corrupt" => self.corrupt = Some(words.corrupt()?),
+            "down" if self.down.len() < MOST => self.down.push(words.down()?),
+            "only" => match words.choice(
+                &["payload", "forth", "back"],
+                "payload, forth or back",
+                "forth",
+            )? {
+                0 => self.only.payload = true,
+                1 => self.only.way = Some(Way::Forth),
+                _ => self.only.way = Some(Way::Back),
+            },
+            "seed" => {
+                let seed = |word: &str| value::whole(word, 0..=u64::MAX);
+                self.seed = words.take(seed, "a whole number", "7")?;
+            }
+            other => {
+                let expected = "rate, trace, half, limit, codel, red, mark, delay, delayed, paths, loss, burst, \
+                                drop, duty, duplicate, biterror, corrupt, down (up to 1000 times), only or seed";
+                return Err(SpecError::new(at, other, expected, "delay 5ms"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The words that are left, and where they stand.
+#[derive(Clone, Copy)]
+struct Words<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Iterator for Words<'a> {
+    type Item = (usize, &'a str);
+
+    fn next(&mut self) -> Option<(usize, &'a str)> {
+        let rest = self.text.get(self.at..)?;
+        let offset = self.at + (rest.len() - rest.trim_start().len());
+        let word = rest.split_whitespace().next()?;
+        self.at = offset + word.len();
+        Some((offset, word))
+    }
+}
+
+impl Words<'_> {
+    /// The next word, read; it must be there and right.
+    fn take<T>(
+        &mut self,
+        read: impl FnOnce(&str) -> Option<T>,
+        expected: &'static str,
+        example: &'static str,
+    ) -> Result<T, SpecError> {
+        let (offset, word) = self.next().unwrap_or((self.text.len(), ""));
+        let value = if word.is_empty() { None } else { read(word) };
+        value.ok_or_else(|| SpecError::new(offset, word, expected, example))
+    }
+
+    /// The next word if it can be read so, and nothing taken otherwise.
+    fn take_if<T>(&mut self, read: impl FnOnce(&str) -> Option<T>) -> Option<T> {
+        let mut ahead = *self;
+        let value = read(ahead.next()?.1)?;
+        *self = ahead;
+        Some(value)
+    }
+
+    fn is_next(&mut self, wanted: &str) -> bool {
+        self.take_if(|word| (word == wanted).then_some(())).is_some()
+    }
+
+    /// Whether the next word starts with a digit, and so cannot be the next part.
+    fn is_value_next(&self) -> bool {
+        let mut ahead = *self;
+        ahead.next().is_some_and(|(_, word)| word.starts_with(|c: char| c.is_ascii_digit()))
+    }
+
+    fn share(&mut self, example: &'static str) -> Result<Share, SpecError> {
+        self.take(value::share, "a share from 0% to 100%", example)
+    }
+
+    fn time(&mut self, example: &'static str) -> Result<Duration, SpecError> {
+        self.take(value::time, "a time with its unit", example)
+    }
+
+    /// A time that is not zero.
+    fn period(&mut self, example: &'static str) -> Result<Duration, SpecError> {
+        let read = |word: &str| value::time(word).filter(|time| !time.is_zero());
+        self.take(read, "a time over zero with its unit", example)
+    }
+
+    fn count(&mut self, example: &'static str) -> Result<u64, SpecError> {
+        let read = |word: &str| value::whole(word, 1..=MAX_PACKETS);
+        self.take(read, "a count from 1 to 1000000", example)
+    }
+
+    fn keyword(&mut self, wanted: &'static str) -> Result<(), SpecError> {
+        self.take(|word| (word == wanted).then_some(()), "this word", wanted)
+    }
+
+    /// The number of the name that is next.
+    fn choice(
+        &mut self,
+        names: &[&'static str],
+        expected: &'static str,
+        example: &'static str,
+    ) -> Result<usize, SpecError> {
+        self.take(|word| names.iter().position(|name| *name == word), expected, example)
+    }
+
+    fn codel(&mut self) -> Result<Discipline, SpecError> {
+        // RFC 8289 sections 4.2 and 4.3.
+        let mut target = Duration::from_millis(5);
+        let mut interval = Duration::from_millis(100);
+        if self.is_next("target") {
+            target = self.time("5ms")?;
+        }
+        if self.is_next("interval") {
+            interval = self.period("100ms")?;
+        }
+        Ok(Discipline::CoDel { target, interval, ecn: self.is_next("ecn") })
+    }
+
+    fn red(&mut self) -> Result<Discipline, SpecError> {
+        self.keyword("min")?;
+        let min = self.count("5")?;
+        self.keyword("max")?;
+        let above = |word: &str| value::whole(word, min + 1..=MAX_PACKETS);
+        let max = self.take(above, "a count above min", "15")?;
+        self.keyword("probability")?;
+        let probability = self.share("10%")?;
+        Ok(Discipline::Red { min: min as u32, max: max as u32, probability })
+    }
+
+    fn delay(&mut self) -> Result<DelaySpec, SpecError> {
+        let mut delay = DelaySpec { base: self.time("5ms")?, ..DelaySpec::default() };
+        if !self.is_value_next() {
+            return Ok(delay);
+        }
+        delay.jitter = self.period("1ms")?;
+        if self.is_next("distribution") {
+            delay.distribution = match self.choice(
+                &["uniform", "normal", "pareto"],
+                "uniform, normal or pareto",
+                "normal",
+            )? {
+                0 => Distribution::Uniform,
+                1 => Distribution::Normal,
+                _ => Distribution::Pareto,
+            };
+        }
+        delay.in_order = self.is_next("inorder");
+        Ok(delay)
+    }
+
+    fn loss(&mut self) -> Result<LossSpec, SpecError> {
+        if !self.is_next("gemodel") {
+            self.is_next("random");
+            return Ok(LossSpec::Random(self.share("1%")?));
+        }
+        // tc-netem(8): r is 1-p, 1-h is 100 % and 1-k is 0 % unless given.
+        let to_bad = self.share("1%")?;
+        let rest = Share::from_percent(100.0 - to_bad.probability() * 100.0).unwrap_or(Share::ALL);
+        let [mut to_good, mut loss_bad, mut loss_good] = [rest, Share::ALL, Share::NONE];
+        for value in [&mut to_good, &mut loss_bad, &mut loss_good] {
+            if !self.is_value_next() {
+                break;
+            }
+            *value = self.share("10%")?;
+        }
+        Ok(LossSpec::GilbertElliott { to_bad, to_good, loss_bad, loss_good })
+    }
+
+    fn drop_list(&mut self) -> Result<DropSpec, SpecError> {
+        if self.is_next("every") {
+            return Ok(DropSpec::Every(self.count("100")?));
+        }
+        let numbers = self.take(numbers, "every, or packet numbers from 1 on", "3,7,10-12")?;
+        Ok(DropSpec::Numbers(numbers))
+    }
+
+    fn corrupt(&mut self) -> Result<CorruptSpec, SpecError> {
+        let mut corrupt = CorruptSpec { share: self.share("5%")?, header: None, run: 1, bits: 1 };
+        if self.is_next("header") {
+            corrupt.header = Some(self.share("95%")?);
+        }
+        if self.is_next("run") {
+            corrupt.run = self.count("5")?;
+        }
+        if self.is_next("bits") {
+            let bits = |word: &str| value::whole(word, 1..=MAX_BITS);
+            corrupt.bits = self.take(bits, "a count of bits up to 524280", "32")? as u32;
+        }
+        Ok(corrupt)
+    }
+
+    fn down(&mut self) -> Result<DownSpec, SpecError> {
+        let (from, length) = (self.time("5s")?, self.period("2s")?);
+        let longer = |word: &str| value::time(word).filter(|every| *every >= length);
+        let every = if self.is_next("every") {
+            Some(self.take(longer, "a time no shorter than the disconnection", "20s")?)
+        } else {
+            None
+        };
+        Ok(DownSpec { from, length, every })
+    }
+}
+
+/// `3,7,10-12` as ranges.
+fn numbers(word: &str) -> Option<Vec<(u64, u64)>> {
+    let mut ranges = Vec::new();
+    for part in word.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let first = value::whole(first, 1..=u64::MAX)?;
+        ranges.push((first, value::whole(last, first..=u64::MAX)?));
+        if ranges.len() > MOST {
+            return None;
+        }
+    }
+    Some(ranges)
+}

@@ -1,0 +1,145 @@
+//! A description in the words it is read from.
+
+use std::fmt::{self, Display};
+
+use super::value::{show_rate, show_size, show_time};
+use super::{
+    CorruptSpec, DelaySpec, Discipline, Distribution, DropSpec, LinkSpec, LossSpec, QueueSpec,
+    RateSpec, Way,
+};
+
+impl Display for LinkSpec {
+    /// Parts that are as they would be without a word are left out; the seed never is.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        show_rate_spec(&self.rate, f)?;
+        if let Some(overhead) = self.half {
+            write!(f, "half {} ", show_time(overhead))?;
+        }
+        show_queue(&self.queue, f)?;
+        show_delay(&self.delay, f)?;
+        if let Some(delayed) = self.delayed {
+            let (mean, deviation) = (show_time(delayed.mean), show_time(delayed.deviation));
+            write!(f, "delayed {} {mean} {deviation} ", delayed.share)?;
+        }
+        if let Some((one, other)) = self.paths {
+            write!(f, "paths {} {} ", show_time(one), show_time(other))?;
+        }
+        self.show_errors(f)?;
+        for down in &self.down {
+            write!(f, "down {} {} ", show_time(down.from), show_time(down.length))?;
+            if let Some(every) = down.every {
+                write!(f, "every {} ", show_time(every))?;
+            }
+        }
+        if self.only.payload {
+            write!(f, "only payload ")?;
+        }
+        match self.only.way {
+            Some(Way::Forth) => write!(f, "only forth ")?,
+            Some(Way::Back) => write!(f, "only back ")?,
+            None => {}
+        }
+        write!(f, "seed {}", self.seed)
+    }
+}
+
+impl LinkSpec {
+    fn show_errors(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.loss {
+            Some(LossSpec::Random(share)) => write!(f, "loss {share} ")?,
+            Some(LossSpec::GilbertElliott { to_bad, to_good, loss_bad, loss_good }) => {
+                write!(f, "loss gemodel {to_bad} {to_good} {loss_bad} {loss_good} ")?;
+            }
+            None => {}
+        }
+        if let Some((share, length)) = self.burst {
+            write!(f, "burst {share} {length} ")?;
+        }
+        match &self.drop {
+            Some(DropSpec::Every(n)) => write!(f, "drop every {n} ")?,
+            Some(DropSpec::Numbers(ranges)) => {
+                let ranges: Vec<_> = ranges.iter().map(show_range).collect();
+                write!(f, "drop {} ", ranges.join(","))?;
+            }
+            None => {}
+        }
+        if let Some((on, off)) = self.duty {
+            write!(f, "duty {} {} ", show_time(on), show_time(off))?;
+        }
+        if let Some(share) = self.duplicate {
+            write!(f, "duplicate {share} ")?;
+        }
+        if let Some(rate) = self.biterror {
+            write!(f, "biterror {rate:e} ")?;
+        }
+        match self.corrupt {
+            Some(corrupt) => show_corrupt(&corrupt, f),
+            None => Ok(()),
+        }
+    }
+}
+
+fn show_rate_spec(rate: &RateSpec, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match rate {
+        RateSpec::Unlimited => Ok(()),
+        RateSpec::Constant { rate, overhead } if overhead.0 == 0 => {
+            write!(f, "rate {} ", show_rate(*rate))
+        }
+        RateSpec::Constant { rate, overhead } => {
+            write!(f, "rate {} {} ", show_rate(*rate), overhead.0)
+        }
+        RateSpec::Trace(file) => write!(f, "trace {file} "),
+    }
+}
+
+fn show_queue(queue: &QueueSpec, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match (queue.packets, queue.bytes) {
+        (packets, None) if packets == QueueSpec::default().packets => {}
+        (packets, None) => write!(f, "limit {packets} ")?,
+        (packets, Some(bytes)) => write!(f, "limit {packets} {} ", show_size(bytes))?,
+    }
+    match queue.discipline {
+        Discipline::DropTail => Ok(()),
+        Discipline::CoDel { target, interval, ecn } => {
+            let (target, interval) = (show_time(target), show_time(interval));
+            let ecn = if ecn { "ecn " } else { "" };
+            write!(f, "codel target {target} interval {interval} {ecn}")
+        }
+        Discipline::Red { min, max, probability } => {
+            write!(f, "red min {min} max {max} probability {probability} ")
+        }
+        Discipline::Mark(packets) => write!(f, "mark {packets} "),
+    }
+}
+
+fn show_delay(delay: &DelaySpec, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if *delay == DelaySpec::default() {
+        return Ok(());
+    }
+    write!(f, "delay {} ", show_time(delay.base))?;
+    if delay.jitter.is_zero() {
+        return Ok(());
+    }
+    write!(f, "{} ", show_time(delay.jitter))?;
+    match delay.distribution {
+        Distribution::Uniform => {}
+        Distribution::Normal => write!(f, "distribution normal ")?,
+        Distribution::Pareto => write!(f, "distribution pareto ")?,
+    }
+    if delay.in_order { write!(f, "inorder ") } else { Ok(()) }
+}
+
+fn show_range(&(first, last): &(u64, u64)) -> String {
+    if first == last { first.to_string() } else { format!("{first}-{last}") }
+}
+
+fn show_corrupt(corrupt: &CorruptSpec, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(f, "corrupt {} ", corrupt.share)?;
+    if let Some(header) = corrupt.header {
+        write!(f, "header {header} ")?;
+    }
+    if corrupt.run > 1 {
+        write!(f, "run {} ", corrupt.run)?;
+    }
+    if corrupt.bits > 1 { write!(f, "bits {} ", corrupt.bits) } else { Ok(()) }
+}

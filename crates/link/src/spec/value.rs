@@ -1,0 +1,130 @@
+//! The values of a description, read from a word and written as one.
+
+use std::fmt;
+use std::time::Duration;
+
+use airtcp_types::{ByteCount, Rate};
+
+/// A share of all packets, kept as the percentage that was written, so that it is shown as such.
+#[derive(Clone, Copy, PartialEq, PartialOrd, Debug, Default)]
+pub struct Share {
+    percent: f64,
+}
+
+impl Share {
+    /// No packet.
+    pub const NONE: Self = Self { percent: 0.0 };
+    /// Every packet.
+    pub const ALL: Self = Self { percent: 100.0 };
+
+    /// `percent` of all packets; `None` unless it is between 0 and 100.
+    pub fn from_percent(percent: f64) -> Option<Self> {
+        // Adding zero makes a negative zero a plain one.
+        (0.0..=100.0).contains(&percent).then_some(Self { percent: percent + 0.0 })
+    }
+
+    /// As a probability, `0.0..=1.0`.
+    pub const fn probability(self) -> f64 {
+        self.percent / 100.0
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}%", self.percent)
+    }
+}
+
+/// No time in a description is longer: a million seconds. In nanoseconds it is exact as an `f64`.
+pub(crate) const MAX_TIME: Duration = Duration::from_secs(1_000_000);
+/// No rate in a description is higher: ten terabits per second.
+pub(crate) const MAX_RATE: u64 = 10_000_000_000_000;
+/// No size in a description is larger: a gibibyte.
+pub(crate) const MAX_BYTES: u64 = 1 << 30;
+
+const TIME_UNITS: [(&str, u64); 4] =
+    [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
+const RATE_UNITS: [(&str, u64); 4] =
+    [("gbit", 1_000_000_000), ("mbit", 1_000_000), ("kbit", 1_000), ("bit", 1)];
+// As in tc, where a kilobyte has 1024 bytes.
+const SIZE_UNITS: [(&str, u64); 3] = [("mb", 1 << 20), ("kb", 1 << 10), ("b", 1)];
+
+/// A non-negative plain number: digits, a point, an exponent.
+pub(crate) fn number(word: &str) -> Option<f64> {
+    // Rust also reads `inf`, `nan` and a sign, which no quantity here has.
+    let plain = word.bytes().all(|b| b.is_ascii_digit() || b".eE-".contains(&b));
+    let value = plain.then(|| word.parse::<f64>().ok())??;
+    (value.is_finite() && value >= 0.0).then_some(value + 0.0)
+}
+
+fn with_unit(word: &str, units: &[(&str, u64)], max: u64) -> Option<u64> {
+    let split = word.find(|c: char| c.is_ascii_alphabetic() && !matches!(c, 'e' | 'E'))?;
+    let (digits, unit) = word.split_at_checked(split)?;
+    let (_, factor) = units.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit))?;
+    let value = (number(digits)? * *factor as f64).round();
+    (value <= max as f64).then_some(value as u64)
+}
+
+fn in_largest_unit(value: u64, units: &[(&str, u64)]) -> String {
+    let exact = units.iter().find(|(_, factor)| value != 0 && value.is_multiple_of(*factor));
+    let (unit, factor) = exact.copied().unwrap_or((units[0].0, 1));
+    format!("{}{unit}", value / factor)
+}
+
+pub(crate) fn share(word: &str) -> Option<Share> {
+    Share::from_percent(number(word.strip_suffix('%')?)?)
+}
+
+pub(crate) fn time(word: &str) -> Option<Duration> {
+    with_unit(word, &TIME_UNITS, MAX_TIME.as_nanos() as u64).map(Duration::from_nanos)
+}
+
+pub(crate) fn rate(word: &str) -> Option<Rate> {
+    let bits = with_unit(word, &RATE_UNITS, MAX_RATE)?;
+    (bits > 0).then(|| Rate::from_bits_per_sec(bits))
+}
+
+pub(crate) fn size(word: &str) -> Option<ByteCount> {
+    with_unit(word, &SIZE_UNITS, MAX_BYTES).map(ByteCount)
+}
+
+/// A whole number within bounds.
+pub(crate) fn whole(word: &str, bounds: std::ops::RangeInclusive<u64>) -> Option<u64> {
+    if !word.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    word.parse().ok().filter(|value| bounds.contains(value))
+}
+
+pub(crate) fn show_time(time: Duration) -> String {
+    in_largest_unit(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), &TIME_UNITS)
+}
+
+pub(crate) fn show_rate(rate: Rate) -> String {
+    in_largest_unit(rate.bits_per_sec(), &RATE_UNITS)
+}
+
+pub(crate) fn show_size(size: ByteCount) -> String {
+    in_largest_unit(size.0, &SIZE_UNITS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_read_with_their_units() {
+        assert_eq!(time("1.5ms"), Some(Duration::from_micros(1_500)));
+        assert_eq!(time("5"), None, "tc takes microseconds; here a unit is asked for");
+        assert_eq!(rate("10Mbit"), Some(Rate::from_bits_per_sec(10_000_000)));
+        assert_eq!(rate("10mbps"), None, "which tc takes for megabytes");
+        assert_eq!(size("64kb"), Some(ByteCount(65_536)));
+        assert_eq!(share("0.1%").map(Share::probability), Some(0.001));
+        assert_eq!(
+            (share("101%"), share("1"), share("-1%"), share("nan%")),
+            (None, None, None, None)
+        );
+        assert_eq!(show_time(Duration::from_micros(1_500)), "1500us");
+        assert_eq!(show_time(Duration::ZERO), "0s");
+    }
+}

@@ -1,0 +1,129 @@
+//! Queues: limits, occupancy, CoDel, RED and marks.
+
+use airtcp_types::rng::Stream;
+
+use super::*;
+
+#[test]
+fn a_queue_holds_packets_and_bytes_up_to_its_limit() {
+    for (spec, kept) in [("rate 8mbit limit 5", 6), ("rate 8mbit limit 50 4kb", 5)] {
+        let mut link = link(spec);
+        // One more than the queue holds is on the wire.
+        let out = send(&mut link, (0..20).map(|n| (Instant::ZERO, numbered(n, 1_000))));
+        assert_eq!(out.len(), kept);
+        assert_eq!(forth(&link).queue_dropped, 20 - kept as u64);
+    }
+}
+
+/// Parts of a run whose means are about independent of each other.
+const BATCHES: usize = 40;
+
+#[test]
+fn occupancy_is_that_of_m_d_1() {
+    // 1 ms of service. An arrival of a Poisson process sees the time average.
+    for (load, batch) in [(0.3, 10_000), (0.6, 10_000), (0.9, 30_000)] {
+        let mut link = link("rate 8mbit limit 100000");
+        let mut random = Stream::new(11, 0);
+        let mut at = 0.0;
+        let mut means = [0.0; BATCHES];
+        for mean in &mut means {
+            for _ in 0..batch {
+                at -= libm::log(1.0 - random.next_f64()) * 1e6 / load;
+                let now = Instant::from_nanos(at as u64);
+                while link.poll_transmit(now).is_some() {}
+                *mean += link.queued(Way::Forth).0 as f64 / f64::from(batch);
+                link.handle_packet(now, PortId(0), Packet::new(vec![0; 1_000]));
+            }
+        }
+        // Pollaczek and Khinchine, constant service.
+        let expected = load * load / (2.0 * (1.0 - load));
+        let count = BATCHES as f64;
+        let mean = means.iter().sum::<f64>() / count;
+        let variance = means.iter().map(|m| (m - mean).powi(2)).sum::<f64>() / (count - 1.0);
+        // Batches are longer than the queue's memory: 3.6 is Student's 0.1 % for 39 degrees of freedom.
+        let error = (variance / count).sqrt();
+        assert!((mean - expected).abs() < 3.6 * error, "load {load}: {mean}, not {expected}");
+        assert!(error < 0.04 * expected, "a bound that could fail: {error} of {expected}");
+    }
+}
+
+/// When a standing queue's packets are hit, in seconds: ten packets are sent for every seven that leave.
+fn hits(spec: &str, packet: &Packet, of: fn(&Counters) -> u64) -> Vec<f64> {
+    let mut link = link(spec);
+    let mut times = Vec::new();
+    for number in 0..15_000u64 {
+        let now = Instant::from_nanos(number * 70_000);
+        link.handle_packet(now, PortId(0), packet.clone());
+        while link.poll_transmit(now).is_some() {}
+        while (times.len() as u64) < of(link.counters(Way::Forth)) {
+            times.push(now.as_secs_f64());
+        }
+    }
+    times
+}
+
+#[test]
+fn codel_drops_by_its_control_law() {
+    let packet = ipv4_tcp(1_210, 0);
+    let times = hits("rate 100mbit limit 100000 codel", &packet, |c| c.queue_dropped);
+    assert!(times.len() > 20, "{}", times.len());
+    // The sojourn time passes 5 ms at about 5 / 0.3 ms, and an interval later the first one goes.
+    assert!((times[0] - 0.1167).abs() < 0.002, "{}", times[0]);
+    let mut due = times[0];
+    for (index, time) in times.iter().enumerate() {
+        // RFC 8289 section 5.4, to the packet that is next: 100 us.
+        assert!((time - due).abs() < 0.000_3, "drop {index} at {time}, due {due}");
+        due += 0.1 / ((index + 1) as f64).sqrt();
+    }
+    // With ECN the same packets are marked, and none is dropped.
+    let ect = ipv4_tcp(1_210, 1);
+    let spec = "rate 100mbit limit 100000 codel ecn";
+    assert_eq!(hits(spec, &ect, |c| c.queue_dropped).len(), 0);
+    let marked = hits(spec, &ect, |c| c.marked);
+    assert!((marked.len() as i64 - times.len() as i64).abs() <= 1, "{}", marked.len());
+}
+
+#[test]
+fn codel_leaves_a_short_queue_alone() {
+    let mut link = link("rate 100mbit codel");
+    // A burst that is gone within the interval, again and again.
+    for round in 0..20 {
+        let at = Instant::from_millis(round * 50);
+        send(&mut link, (0..100).map(|_| (at, ipv4_tcp(1_210, 0))));
+    }
+    assert_eq!(forth(&link).queue_dropped, 0);
+}
+
+#[test]
+fn a_threshold_marks_what_can_be_marked_and_drops_the_rest() {
+    for (ecn, marked, dropped) in [(2, 4, 0), (0, 0, 4)] {
+        let mut link = link("rate 8mbit mark 5");
+        let out = send(&mut link, (0..10).map(|_| (Instant::ZERO, ipv4_tcp(100, ecn))));
+        assert_eq!((forth(&link).marked, forth(&link).queue_dropped), (marked, dropped));
+        assert_eq!(out.iter().filter(|(_, p)| p.data[1] & 3 == 3).count() as u64, marked);
+        assert!(out.iter().all(|(_, p)| crate::ip::is_accepted(&p.data)));
+    }
+}
+
+#[test]
+fn red_marks_between_its_thresholds() {
+    let mut link = link("rate 8mbit limit 10000 red min 5 max 50 probability 10% seed 4");
+    let (mut average, mut between, mut hit_between) = (0.0, 0u64, 0);
+    for number in 0..400usize {
+        let length = number.saturating_sub(1);
+        // The first packet empties the queue it never stood in: that arrival ages the average of 0.
+        if number > 1 {
+            average += 0.002 * (length as f64 - average);
+        }
+        let before = forth(&link).marked;
+        link.handle_packet(Instant::ZERO, PortId(0), ipv4_tcp(100, 2));
+        let hit = forth(&link).marked - before;
+        match average {
+            a if a < 5.0 => assert_eq!(hit, 0, "at {a}"),
+            a if a >= 50.0 => assert_eq!(hit, 1, "at {a}"),
+            _ => (between, hit_between) = (between + 1, hit_between + hit),
+        }
+    }
+    // Between the two about 5 % on average, and spread twice as dense by the count.
+    assert!(between > 100 && (5..40).contains(&hit_between), "{hit_between} of {between}");
+}
