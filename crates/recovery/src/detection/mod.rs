@@ -91,7 +91,8 @@ pub struct Repair {
 ///
 /// # The order in which one ACK is worked
 ///
-/// For every combination of strategies, always:
+/// For every combination of strategies, always, except that an ACK which tells nothing while nothing
+/// is outstanding is not worked at all:
 ///
 /// 1. **Board**: what the ACK covers is marked delivered, so that everyone sees the same.
 /// 2. **RTT, rate and round**: they need the board, to tell first sendings from later ones (Karn)

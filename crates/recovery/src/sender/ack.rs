@@ -13,6 +13,11 @@ impl Sender {
         if ack.ack > self.core.board.snd_nxt() {
             return;
         }
+        // A stream that only comes in has nothing to tell the sender, segment by segment.
+        let tells = ack.window_changed || !ack.sack.is_empty() || ack.dsack.is_some() || ack.ece;
+        if self.core.board.is_empty() && !tells {
+            return;
+        }
         let late = ack.ack < una;
         let ack = &Ack { ack: ack.ack.max(una), echo: ack.echo.filter(|_| !late), ..*ack };
         let acked = ack.ack.since(una);

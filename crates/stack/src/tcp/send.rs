@@ -166,16 +166,6 @@ impl SendHalf {
         if ack.ack > sender.snd_una() || sender.snd_una() == sender.snd_nxt() {
             self.progress_at = now;
         }
-        // A stream that only comes in has nothing to tell the sender, segment by segment.
-        let silent = sender.snd_una() == sender.snd_nxt()
-            && ack.ack == sender.snd_una()
-            && !ack.window_changed
-            && ack.sack.is_empty()
-            && ack.dsack.is_none()
-            && !ack.ece;
-        if silent {
-            return;
-        }
         sender.on_ack(now, ack);
         self.forgiven = if self.wnd == ByteCount::ZERO { sender.backoff() } else { 0 };
         self.buffer.free_to(sender.snd_una());
