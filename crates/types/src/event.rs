@@ -1,9 +1,10 @@
 //! What happened, in one vocabulary for every observer.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::{ByteCount, ExtSeq, Instant, SeqRange, TxNo};
+use crate::{ByteCount, ExtSeq, Instant, Packet, SeqRange, TxNo};
 
 /// The two ends of a flow, as the node that reports sees them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -21,8 +22,8 @@ pub struct FlowId {
 pub struct Event {
     /// When.
     pub at: Instant,
-    /// To which flow.
-    pub flow: FlowId,
+    /// To which flow; `None` where the node looks at packets and knows no flows, as a link.
+    pub flow: Option<FlowId>,
     /// What.
     pub kind: EventKind,
 }
@@ -140,4 +141,55 @@ pub enum EventKind {
     },
     /// A reduction was found to be spurious and taken back.
     Undo,
+    /// Something was done to a packet on its way.
+    Packet {
+        /// What.
+        fate: Fate,
+        /// The packet as it is after that; as it was, if it is no more.
+        packet: Packet,
+    },
+}
+
+/// What a node on the way did to a packet.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[non_exhaustive]
+pub enum Fate {
+    /// It is no more.
+    Dropped {
+        /// Why, in a word or two: `queue full`, `random loss`.
+        cause: &'static str,
+    },
+    /// Bits of it were flipped.
+    Corrupted {
+        /// How many.
+        bits: u32,
+        /// Whether some of them are in the IP or the transport header.
+        header: bool,
+        /// Whether every checksum of it still holds, so that no receiver can notice.
+        unnoticed: bool,
+    },
+    /// It was given the CE mark (RFC 3168).
+    Marked {
+        /// By what, in a word or two: `codel`.
+        cause: &'static str,
+    },
+    /// A second one was made of it.
+    Duplicated,
+}
+
+/// As a comment in a capture says it: `dropped: queue full`.
+impl fmt::Display for Fate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Dropped { cause } => write!(f, "dropped: {cause}"),
+            Self::Corrupted { bits, header, unnoticed } => {
+                let s = if *bits == 1 { "" } else { "s" };
+                let place = if *header { "header" } else { "payload" };
+                write!(f, "corrupted: {bits} bit{s} flipped, {place} hit")?;
+                if *unnoticed { f.write_str(", no checksum notices") } else { Ok(()) }
+            }
+            Self::Marked { cause } => write!(f, "marked CE: {cause}"),
+            Self::Duplicated => f.write_str("duplicated"),
+        }
+    }
 }

@@ -17,6 +17,7 @@
 pub mod checksum;
 mod event;
 mod node;
+mod observer;
 pub mod options;
 mod packet;
 mod range_set;
@@ -25,8 +26,9 @@ mod seq;
 mod time;
 mod units;
 
-pub use event::{Event, EventKind, FlowId, SendRule};
+pub use event::{Event, EventKind, Fate, FlowId, SendRule};
 pub use node::{Node, PortId};
+pub use observer::{Crossing, NodeId, Observer};
 pub use packet::{Checksum, Packet};
 pub use range_set::RangeSet;
 pub use seq::{ExtSeq, SeqNumber, SeqRange, TxNo};

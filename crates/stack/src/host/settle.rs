@@ -164,7 +164,7 @@ impl Host {
 fn collect_events(now: Instant, tcp: &mut TcpSocket, events: &mut VecDeque<Event>) {
     while let Some(kind) = tcp.connection.poll_event() {
         if events.len() < MAX_EVENTS {
-            events.push_back(Event { at: now, flow: tcp.connection.flow(), kind });
+            events.push_back(Event { at: now, flow: Some(tcp.connection.flow()), kind });
         }
     }
 }

@@ -341,7 +341,7 @@ fn events_carry_their_flow() {
     let (stream, _) = pair.connect(listener, "10.0.0.1:80");
     let flow = pair.client.tcp_flow(stream).unwrap();
     let events: Vec<_> = std::iter::from_fn(|| pair.client.poll_event()).collect();
-    assert!(events.iter().all(|event| event.flow == flow));
+    assert!(events.iter().all(|event| event.flow == Some(flow)));
     let established = |kind: &EventKind| matches!(kind, EventKind::State { to: "ESTABLISHED", .. });
     assert!(events.iter().any(|event| established(&event.kind)));
 }

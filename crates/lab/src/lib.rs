@@ -1,0 +1,2 @@
+//! Experiments by name: records, tables, pictures and verdicts.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! A discrete-event world in virtual time, in which the stack and the link emulator run.
+#![forbid(unsafe_code)]
