@@ -6,7 +6,7 @@ use airtcp_types::ByteCount;
 ///
 /// `received + duplicated` is the sum of `forwarded`, `queue_dropped`, `channel_lost`, `disconnected`, `overflowed`
 /// and what the link holds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
 pub struct Counters {
     /// Came in.
     pub received: u64,

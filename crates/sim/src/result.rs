@@ -1,0 +1,129 @@
+//! What came of a run.
+
+use airtcp_link::Counters;
+use serde::Serialize;
+
+/// What came of one run. Its JSON is the same, byte for byte, for the same scenario and seed.
+///
+/// Times are in seconds, rates in bit/s.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct RunResult {
+    /// The scenario.
+    pub name: String,
+    /// The seed it ran with.
+    pub seed: u64,
+    /// Every flow and copy, in the scenario's order.
+    pub flows: Vec<FlowResult>,
+    /// Every direction of every link.
+    pub links: Vec<LinkResult>,
+    /// Jain's index of the flows' goodput: 1 if all are equal, 1/n if one has everything.
+    pub jain: f64,
+    /// Deadlines worked and packets delivered.
+    pub events: u64,
+    /// Packets that hosts sent.
+    pub packets: u64,
+    /// When it ended.
+    pub end: f64,
+}
+
+/// What came of one flow. Where it had several connections, this is their sum.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct FlowResult {
+    /// The name in the scenario.
+    pub name: String,
+    /// Which copy, from zero.
+    pub copy: u32,
+    /// The sender's strategies.
+    pub combination: String,
+    /// Payload bytes that arrived and were read in order, at either end.
+    pub bytes: u64,
+    /// Of these, those read in the interval from the warm-up's end to the run's, over the interval.
+    pub goodput: f64,
+    /// Segments sent by the end that opens the connection, those sent again included.
+    pub segments_sent: u64,
+    /// Of these, those sent again.
+    pub retransmissions: u64,
+    /// Of these, those that were not needed: see [`measure`](crate::measure).
+    pub spurious: u64,
+    /// Times the retransmission timer ran out.
+    pub timeouts: u64,
+    /// Transmissions judged lost.
+    pub lost: u64,
+    /// Reductions of the congestion window, time-outs apart.
+    pub reductions: u64,
+    /// How long recoveries took: see [`measure`](crate::measure).
+    pub recoveries: Summary,
+    /// Round-trip times, as the sender measured them.
+    pub rtt: Summary,
+    /// When all of it had arrived, from the flow's start; `None` for one that has no end or did not come
+    /// to it.
+    pub finished: Option<f64>,
+    /// How long exchanges took: a request with its response, a message back and forth, a short flow.
+    pub exchanges: Summary,
+    /// Everything that was summed up, if the scenario asks for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub samples: Option<Samples>,
+}
+
+/// What summaries are made of.
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+pub struct Samples {
+    /// Round-trip times: when measured, and the value.
+    pub rtt: Vec<(f64, f64)>,
+    /// Recoveries: when begun, and how long they took.
+    pub recoveries: Vec<(f64, f64)>,
+    /// Exchanges: when begun, and how long they took.
+    pub exchanges: Vec<(f64, f64)>,
+}
+
+/// What one direction of a link did.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct LinkResult {
+    /// The link's name.
+    pub name: String,
+    /// `forth` or `back`.
+    pub way: &'static str,
+    /// What became of its packets.
+    pub counters: Counters,
+    /// Packets that waited, on average over time.
+    pub queue_mean: f64,
+    /// The most packets that waited.
+    pub queue_max: u64,
+    /// The share of the time that its rate was in use; `None` for a link without a constant rate.
+    pub utilisation: Option<f64>,
+}
+
+/// Some values in short.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+pub struct Summary {
+    /// How many; the others are zero if this is.
+    pub count: u64,
+    /// Their mean.
+    pub mean: f64,
+    /// The smallest.
+    pub min: f64,
+    /// The largest.
+    pub max: f64,
+    /// Their standard deviation, as of a sample; zero for one.
+    pub sd: f64,
+}
+
+/// Jain's fairness index: the square of the sum over n times the sum of squares. Nobody having anything is fair.
+pub fn jain(shares: &[f64]) -> f64 {
+    let sum: f64 = shares.iter().sum();
+    let squares: f64 = shares.iter().map(|share| share * share).sum();
+    if squares == 0.0 { 1.0 } else { sum * sum / (shares.len() as f64 * squares) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jains_index_goes_from_one_nth_to_one() {
+        assert_eq!(jain(&[3.0, 3.0, 3.0]), 1.0);
+        assert_eq!(jain(&[5.0, 0.0, 0.0, 0.0]), 0.25);
+        assert_eq!(jain(&[]), 1.0);
+        assert_eq!(jain(&[0.0, 0.0]), 1.0);
+    }
+}

@@ -1,0 +1,202 @@
+//! What is to be run.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use airtcp_link::{LinkSpec, Trace};
+use airtcp_recovery::{Combination, Profile};
+use airtcp_types::ByteCount;
+
+/// One experiment: a network, what flows over it, for how long, and the seed of all that is random.
+///
+/// ```
+/// use airtcp_sim::{FlowSpec, Scenario, Topology, Wire};
+///
+/// let bottleneck = Wire::both("rate 10mbit delay 5ms limit 50".parse()?);
+/// let topology = Topology::Dumbbell { access: Wire::default(), bottleneck };
+/// let scenario = Scenario {
+///     flows: vec![FlowSpec { count: 2, ..FlowSpec::new("sack/reno".parse()?) }],
+///     ..Scenario::new("two-flows", topology)
+/// };
+/// assert!(airtcp_sim::run(&scenario, None)?.jain > 0.5);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// What results are called.
+    pub name: String,
+    /// How long it runs, in virtual time.
+    pub duration: Duration,
+    /// Goodput is counted from here to the end.
+    pub warm_up: Duration,
+    /// The seed. Every link direction and every application derives a stream of its own from it.
+    pub seed: u64,
+    /// The network.
+    pub topology: Topology,
+    /// Who sends.
+    pub flows: Vec<FlowSpec>,
+    /// Whether results keep every RTT sample, recovery and exchange.
+    pub samples: bool,
+    /// The packet-delivery traces that link descriptions name.
+    pub traces: BTreeMap<String, Trace>,
+}
+
+impl Scenario {
+    /// Ten seconds of nothing on `topology`, with seed 1: give it flows.
+    pub fn new(name: impl Into<String>, topology: Topology) -> Self {
+        Self {
+            name: name.into(),
+            duration: Duration::from_secs(10),
+            warm_up: Duration::ZERO,
+            seed: 1,
+            topology,
+            flows: Vec::new(),
+            samples: false,
+            traces: BTreeMap::new(),
+        }
+    }
+}
+
+/// Both directions of a link. Forth is from left to right.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Wire {
+    /// What is done to packets from left to right.
+    pub forth: LinkSpec,
+    /// What is done to packets from right to left.
+    pub back: LinkSpec,
+}
+
+impl Wire {
+    /// The same both ways. Each direction draws from a stream of its own.
+    pub fn both(spec: LinkSpec) -> Self {
+        Self { forth: spec.clone(), back: spec }
+    }
+}
+
+/// How hosts hang together.
+#[derive(Clone, Debug)]
+pub enum Topology {
+    /// Every flow has a host of its own on the left and on the right, each on its access wire; two routers, and
+    /// the bottleneck between them.
+    ///
+    /// An access wire's forth is from left to right too: of the left one to the router, of the right one
+    /// from it.
+    Dumbbell {
+        /// The access wires of flows that name none.
+        access: Wire,
+        /// The wire between the routers.
+        bottleneck: Wire,
+    },
+    /// One host at each end, and wires in a row between them, without routers.
+    Chain {
+        /// From left to right.
+        wires: Vec<Wire>,
+    },
+}
+
+/// The direction that a flow's data takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Way {
+    /// The left host opens the connection, and sends.
+    #[default]
+    Forth,
+    /// The right host does.
+    Back,
+}
+
+/// A flow, or some that are alike.
+#[derive(Clone, Debug)]
+pub struct FlowSpec {
+    /// What results call it.
+    pub name: String,
+    /// How many there are of it.
+    pub count: u32,
+    /// The strategies of both ends.
+    pub combination: Combination,
+    /// The profile of both ends.
+    pub profile: Profile,
+    /// Which way it goes.
+    pub way: Way,
+    /// What is sent.
+    pub app: App,
+    /// When the first copy begins.
+    pub start: Duration,
+    /// How much later each copy begins than the one before.
+    pub stagger: Duration,
+    /// The longest IP packet (bytes).
+    pub mtu: u16,
+    /// Whether timestamps are offered.
+    pub timestamps: bool,
+    /// Whether SACK is offered.
+    pub sack: bool,
+    /// Whether the sender paces even where its control asks for no rate.
+    pub pace: bool,
+    /// The most the receive buffer grows to, if not the stack's default.
+    pub receive_buffer: Option<ByteCount>,
+    /// The most the send buffer grows to, if not the stack's default.
+    pub send_buffer: Option<ByteCount>,
+    /// The access wires of its hosts, in a dumbbell, if not the topology's.
+    pub access: Option<Wire>,
+}
+
+impl FlowSpec {
+    /// One bulk transfer from left to right until the end, named after its combination.
+    pub fn new(combination: Combination) -> Self {
+        Self {
+            name: combination.to_string(),
+            count: 1,
+            combination,
+            profile: Profile::default(),
+            way: Way::Forth,
+            app: App::Bulk { size: None },
+            start: Duration::ZERO,
+            stagger: Duration::ZERO,
+            mtu: 1500,
+            timestamps: true,
+            sack: true,
+            pace: false,
+            receive_buffer: None,
+            send_buffer: None,
+            access: None,
+        }
+    }
+}
+
+/// What an application sends.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum App {
+    /// One long transfer.
+    Bulk {
+        /// How much; without it, as much as there is time for.
+        size: Option<ByteCount>,
+    },
+    /// Requests, each answered before the next, on one connection.
+    RequestResponse {
+        /// The size of a request.
+        request: ByteCount,
+        /// The size of its response.
+        response: ByteCount,
+        /// The mean pause between a response and the next request, exponentially distributed; zero for none.
+        think: Duration,
+        /// How many requests; without it, as many as there is time for.
+        count: Option<u64>,
+    },
+    /// Many short transfers, each on a connection of its own.
+    ShortFlows {
+        /// The smallest and the largest size; those between are equally likely.
+        size: (ByteCount, ByteCount),
+        /// The mean pause between the end of a transfer and the begin of the same user's next.
+        gap: Duration,
+        /// Whether pauses are Pareto-distributed (of shape 1.5); they are all alike without.
+        pareto: bool,
+        /// How many transfer at the same time.
+        users: u32,
+    },
+    /// A message back and forth on one connection.
+    PingPong {
+        /// The size of the message.
+        size: ByteCount,
+        /// How many times back and forth; without it, as many as there is time for.
+        count: Option<u64>,
+    },
+}
