@@ -6,6 +6,9 @@
 //! waits for [`Device::readable`], and for [`Device::writable`] only when a send left something
 //! over. A packet that a device refuses is counted ([`Counters`]) and dropped; no loop ends for it.
 //!
+//! A [`Driver`] is such a loop for any [`Node`](airtcp_types::Node): it runs one between devices in real
+//! time, by a [`Clock`] that others may share and an [`Alarm`] finer than the runtime's timers.
+//!
 //! ```
 //! use std::collections::VecDeque;
 //!
@@ -28,13 +31,23 @@
 //! devices, and addresses and routes, which belong to whoever made the interface.
 #![deny(unsafe_code)]
 
+mod alarm;
+mod clock;
 mod device;
+mod drive;
 mod error;
+mod lateness;
 pub mod memory;
 mod sys;
 mod tun;
+mod watch;
 
+pub use alarm::Alarm;
+pub use clock::Clock;
 pub use device::{Capabilities, Counters, Device};
+pub use drive::{DriveError, Driver};
 pub use error::DeviceError;
+pub use lateness::Lateness;
 pub use memory::Memory;
 pub use tun::{Tun, TunFile};
+pub use watch::Watch;

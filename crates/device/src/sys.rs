@@ -1,11 +1,12 @@
 //! What needs a promise about a descriptor or a structure of the kernel's.
-#![expect(unsafe_code, reason = "tun-tap gives its descriptor as a number; the MTU needs an ioctl")]
+#![expect(unsafe_code, reason = "the reactor takes descriptors as numbers; the MTU needs an ioctl")]
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::libc;
+use nix::sys::timerfd::TimerFd;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tun_tap::Iface;
@@ -27,6 +28,22 @@ pub(crate) fn set_nonblocking(file: &impl AsRawFd) -> io::Result<()> {
 pub(crate) fn register(iface: Iface, interest: Interest) -> io::Result<AsyncFd<Iface>> {
     // SAFETY: an `Iface` owns one descriptor, always the same, and closes it when dropped.
     unsafe { AsyncFd::register_with_interest(iface, interest) }.map_err(io::Error::from)
+}
+
+/// A timer of the kernel's.
+#[derive(Debug)]
+pub(crate) struct Timer(pub(crate) TimerFd);
+
+impl AsRawFd for Timer {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_fd().as_raw_fd()
+    }
+}
+
+/// Hands a timer's descriptor to the current runtime's reactor.
+pub(crate) fn register_timer(timer: Timer) -> io::Result<AsyncFd<Timer>> {
+    // SAFETY: a `TimerFd` owns one descriptor, always the same, and closes it when dropped.
+    unsafe { AsyncFd::register_with_interest(timer, Interest::READABLE) }.map_err(io::Error::from)
 }
 
 /// The MTU of the interface `name` in the network namespace that `socket` was made in, in bytes.

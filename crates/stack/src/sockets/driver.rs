@@ -4,11 +4,10 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
 use std::mem;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use airtcp_device::Device;
+use airtcp_device::{Alarm, Device};
 use airtcp_types::{Instant, Node, Packet};
 use tracing::{debug, error, trace};
 
@@ -19,6 +18,7 @@ use super::shared::{BATCH, Core, End, Shared};
 pub(super) struct Driver<D> {
     shared: Arc<Shared>,
     device: D,
+    alarm: Alarm,
     inbox: Vec<Packet>,
     /// What the device is to send, at most [`BATCH`]; more waits in the host.
     outbox: VecDeque<Packet>,
@@ -52,8 +52,8 @@ impl Drop for Ending {
 }
 
 impl<D: Device> Driver<D> {
-    pub(super) fn new(shared: Arc<Shared>, device: D) -> Self {
-        Self { shared, device, inbox: Vec::new(), outbox: VecDeque::new() }
+    pub(super) fn new(shared: Arc<Shared>, device: D, alarm: Alarm) -> Self {
+        Self { shared, device, alarm, inbox: Vec::new(), outbox: VecDeque::new() }
     }
 
     pub(super) async fn run(mut self) {
@@ -78,8 +78,6 @@ impl<D: Device> Driver<D> {
     }
 
     async fn drive(&mut self) -> Result<Infallible, End> {
-        let mut sleep = pin!(tokio::time::sleep(Duration::ZERO));
-        let mut armed = None;
         loop {
             let (next, woke) = self.turn()?;
             if woke {
@@ -91,12 +89,7 @@ impl<D: Device> Driver<D> {
                 tokio::task::consume_budget().await;
             }
             let Next::Wait(deadline) = next else { continue };
-            if armed != deadline {
-                armed = deadline;
-                if let Some(deadline) = deadline {
-                    sleep.as_mut().reset(self.shared.moment(deadline));
-                }
-            }
+            self.alarm.set(deadline).map_err(|error| gone(&error))?;
             tokio::select! {
                 ready = self.device.readable() => ready.map_err(|error| gone(&error))?,
                 // Waited for only while the last `try_send` left something over.
@@ -104,7 +97,7 @@ impl<D: Device> Driver<D> {
                     ready.map_err(|error| gone(&error))?;
                 }
                 () = self.shared.driver.notified() => {}
-                () = &mut sleep, if armed.is_some() => armed = None,
+                rang = self.alarm.ring() => rang.map_err(|error| gone(&error))?,
             }
         }
     }
@@ -113,14 +106,12 @@ impl<D: Device> Driver<D> {
     /// Gives what follows, and whether a task was woken.
     fn turn(&mut self) -> Result<(Next, bool), End> {
         let received = self.device.try_recv(&mut self.inbox, BATCH);
-        let Self { shared, device, inbox, outbox } = self;
+        let Self { shared, device, inbox, outbox, .. } = self;
         let counters = device.counters();
         let (turn, woke) = shared.turn(|core, now| {
             core.device = counters;
             let arrived = inbox.len();
-            for packet in inbox.iter() {
-                core.host.on_packet(now, packet);
-            }
+            core.arrive(now, inbox);
             if core.host.poll_timeout().is_some_and(|deadline| deadline <= now) {
                 core.host.handle_timeout(now);
             }
@@ -160,7 +151,7 @@ fn take_outbox(core: &mut Core, outbox: &mut VecDeque<Packet>) {
 fn next_wake(core: &Core, now: Instant) -> Option<Instant> {
     let deadline = core.host.poll_timeout().into_iter().chain(core.closing).min()?;
     if core.stalled {
-        // What is due cannot leave, and stays due: once per tick of the runtime's timer will do.
+        // What is due cannot leave, and stays due: once in a millisecond will do.
         return Some(deadline.max(now + Duration::from_millis(1)));
     }
     // A deadline that moves away is met early, which costs less than moving the timer with every

@@ -3,7 +3,7 @@
 //! A [`Stack`] runs one [`Host`](crate::Host) on one [`Device`](airtcp_device::Device), in a task
 //! of its own, the driver. Sockets call the host under a lock that is never held across an await;
 //! what a call gives to send goes to the driver, which moves packets in batches, and what a batch
-//! makes ready wakes the sockets that wait for it. This is the only part of the crate that reads a
+//! makes ready wakes the sockets that wait for it. This is the only part of the crate that has a
 //! clock or asks the operating system for randomness ([`Stack::new`]).
 //!
 //! Every future here is cancel-safe: dropped before it is ready, it has lost no connection, no
@@ -35,7 +35,6 @@
 //! ```
 
 mod driver;
-mod epoch;
 mod error;
 mod listener;
 mod shared;
@@ -45,6 +44,8 @@ mod stream;
 #[cfg(test)]
 mod tests;
 mod udp;
+#[cfg(test)]
+mod watch_tests;
 
 pub use listener::TcpListener;
 pub use split::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReuniteError, WriteHalf};

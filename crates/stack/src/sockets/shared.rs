@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use airtcp_types::{Instant, Node, Packet};
+use airtcp_device::{Clock, Watch};
+use airtcp_types::{Crossing, Instant, Node, Packet};
 use tokio::sync::Notify;
 use tracing::{debug, trace};
 
-use super::epoch::Epoch;
 use crate::host::{Host, SocketId};
 use crate::tcp::{Readiness, State};
 
@@ -24,7 +24,7 @@ const LINGER: Duration = Duration::from_secs(60);
 
 /// The state behind every handle of one stack.
 pub(super) struct Shared {
-    epoch: Epoch,
+    clock: Clock,
     core: Mutex<Core>,
     /// Asks the driver for a turn.
     pub(super) driver: Notify,
@@ -54,6 +54,8 @@ pub(super) struct Core {
     /// The driver has ended.
     pub(super) ended: Option<End>,
     pub(super) device: airtcp_device::Counters,
+    /// Who is shown what the host does.
+    pub(super) watch: Option<Watch>,
     woken: Woken,
 }
 
@@ -125,9 +127,9 @@ impl fmt::Debug for Shared {
 }
 
 impl Shared {
-    pub(super) fn new(host: Host) -> Self {
+    pub(super) fn new(host: Host, clock: Clock, watch: Option<Watch>) -> Self {
         Self {
-            epoch: Epoch::start(),
+            clock,
             core: Mutex::new(Core {
                 host,
                 waiting: BTreeMap::new(),
@@ -139,6 +141,7 @@ impl Shared {
                 closing: None,
                 ended: None,
                 device: airtcp_device::Counters::default(),
+                watch,
                 woken: Woken::default(),
             }),
             driver: Notify::new(),
@@ -153,7 +156,7 @@ impl Shared {
         let (result, woken, kick) = {
             let mut core = self.lock();
             // Read under the lock, so that the host's time never runs backwards.
-            let now = self.epoch.now();
+            let now = self.clock.now();
             let result = call(&mut core, now);
             core.settle(now);
             let kick = core.wants_turn();
@@ -172,7 +175,7 @@ impl Shared {
     pub(super) fn turn<R>(&self, call: impl FnOnce(&mut Core, Instant) -> R) -> (R, bool) {
         let (result, woken) = {
             let mut core = self.lock();
-            let now = self.epoch.now();
+            let now = self.clock.now();
             core.kicked = false;
             let result = call(&mut core, now);
             (result, mem::take(&mut core.woken))
@@ -186,13 +189,8 @@ impl Shared {
     /// Looks without calling the host.
     pub(super) fn look<R>(&self, look: impl FnOnce(&Core, Instant) -> R) -> R {
         let core = self.lock();
-        let now = self.epoch.now();
+        let now = self.clock.now();
         look(&core, now)
-    }
-
-    /// The moment of `instant` on tokio's clock.
-    pub(super) fn moment(&self, instant: Instant) -> tokio::time::Instant {
-        self.epoch.moment(instant)
     }
 
     /// Records that the driver has ended, and tells everyone; the first reason stays.
@@ -288,6 +286,9 @@ impl Core {
         }
         while let Some(event) = self.host.poll_event() {
             trace!(target: "airtcp::event", ?event);
+            if let Some(watch) = &self.watch {
+                watch.event(&event);
+            }
         }
     }
 
@@ -298,9 +299,26 @@ impl Core {
                 self.more = false;
                 return;
             };
-            self.outbox.push_back(packet);
+            self.push(now, packet);
         }
         self.more = true;
+    }
+
+    fn push(&mut self, now: Instant, packet: Packet) {
+        if let Some(watch) = &self.watch {
+            watch.packet(now, Crossing::Out, &packet);
+        }
+        self.outbox.push_back(packet);
+    }
+
+    /// Gives the host packets that arrived.
+    pub(super) fn arrive(&mut self, now: Instant, packets: &[Packet]) {
+        for packet in packets {
+            if let Some(watch) = &self.watch {
+                watch.packet(now, Crossing::In, packet);
+            }
+            self.host.on_packet(now, packet);
+        }
     }
 
     /// Whether the driver is to be asked for a turn.
@@ -397,7 +415,7 @@ impl Core {
         }
         // All of it, for there is no later: at most a RST or an ACK each, and what cwnd lets go.
         while let Some((_, packet)) = self.host.poll_transmit(now) {
-            self.outbox.push_back(packet);
+            self.push(now, packet);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use airtcp_device::Device;
+use airtcp_device::{Alarm, Clock, Device, Watch};
 use airtcp_types::{ByteCount, FlowId};
 use rand::TryRng;
 use rand::rngs::SysRng;
@@ -60,8 +60,38 @@ impl Stack {
     /// lowered to the device's; to use more than its default, set it to the device's first.
     ///
     /// # Errors
-    /// There is no tokio runtime here, or the operating system has no randomness to give.
-    pub fn new<D: Device>(device: D, mut config: HostConfig) -> io::Result<Self> {
+    /// There is no tokio runtime here, the operating system has no randomness to give, or the process has
+    /// no descriptor left.
+    ///
+    /// # Panics
+    /// In a runtime built without its IO driver.
+    pub fn new<D: Device>(device: D, config: HostConfig) -> io::Result<Self> {
+        Self::start(device, config, Clock::start(), None)
+    }
+
+    /// As [`new`](Self::new), on a clock that others may share, and with every packet and event of the
+    /// host shown to an observer.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    ///
+    /// # Panics
+    /// As [`new`](Self::new).
+    pub fn watched<D: Device>(
+        device: D,
+        config: HostConfig,
+        clock: Clock,
+        watch: Watch,
+    ) -> io::Result<Self> {
+        Self::start(device, HostConfig { events: true, ..config }, clock, Some(watch))
+    }
+
+    fn start<D: Device>(
+        device: D,
+        mut config: HostConfig,
+        clock: Clock,
+        watch: Option<Watch>,
+    ) -> io::Result<Self> {
         let runtime = tokio::runtime::Handle::try_current()
             .map_err(|error| io::Error::other(format!("a stack needs a tokio runtime: {error}")))?;
         if config.secret.iter().all(|&byte| byte == 0) {
@@ -69,8 +99,9 @@ impl Stack {
         }
         config.mtu = config.mtu.min(ByteCount::from(device.mtu()));
         debug!(device = device.name(), mtu = %config.mtu, addresses = ?config.addresses, "starting");
-        let shared = Arc::new(Shared::new(Host::new(config)));
-        runtime.spawn(Driver::new(shared.clone(), device).run());
+        let alarm = Alarm::new(clock)?;
+        let shared = Arc::new(Shared::new(Host::new(config), clock, watch));
+        runtime.spawn(Driver::new(shared.clone(), device, alarm).run());
         Ok(Self(Handle(Arc::new(Users(shared)))))
     }
 

@@ -17,7 +17,7 @@ use crate::tcp::State;
 /// A test that hangs fails; no test looks at how long it took.
 const LIMIT: Duration = Duration::from_secs(60);
 
-async fn within<T>(work: impl Future<Output = T>) -> T {
+pub(super) async fn within<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(LIMIT, work).await.expect("hangs")
 }
 
@@ -37,7 +37,7 @@ fn stacks() -> (Stack, Stack) {
 }
 
 /// A connection between two stacks: the server's end and the client's.
-async fn connected(server: &Stack, client: &Stack) -> (TcpStream, TcpStream) {
+pub(super) async fn connected(server: &Stack, client: &Stack) -> (TcpStream, TcpStream) {
     let listener = server.listen(addr("10.0.0.1:0"), 1).unwrap();
     let remote = listener.local_addr().unwrap();
     let (one, other) = tokio::join!(listener.accept(), client.connect(remote));
@@ -45,7 +45,7 @@ async fn connected(server: &Stack, client: &Stack) -> (TcpStream, TcpStream) {
 }
 
 /// Bytes that repeat nowhere near, so that any mix-up shows.
-fn pattern(len: usize) -> Vec<u8> {
+pub(super) fn pattern(len: usize) -> Vec<u8> {
     (0..len as u64).map(|n| (n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect()
 }
 
