@@ -1,0 +1,141 @@
+//! The runs of one scenario, summed up.
+
+use serde::Serialize;
+
+use crate::{FlowResult, Interval, LinkResult, RunResult};
+
+/// What the runs of one scenario say together: means over seeds, with their intervals.
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+pub struct Aggregate {
+    /// Every flow of the scenario.
+    pub flows: Vec<FlowAggregate>,
+    /// Every direction of every link.
+    pub links: Vec<LinkAggregate>,
+    /// Jain's index.
+    pub jain: Interval,
+}
+
+/// A flow of the scenario. A run's value is the mean of the flow's copies; times are in seconds.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct FlowAggregate {
+    /// Its name.
+    pub name: String,
+    /// The sender's strategies.
+    pub combination: String,
+    /// How many copies it has.
+    pub copies: u64,
+    /// Goodput, in bit/s.
+    pub goodput: Interval,
+    /// Segments sent again.
+    pub retransmissions: Interval,
+    /// Of these, those that were not needed.
+    pub spurious: Interval,
+    /// Time-outs.
+    pub timeouts: Interval,
+    /// The mean round-trip time, of the copies and runs that measured any.
+    pub rtt: Interval,
+    /// The mean duration of recoveries, of the copies and runs that had any.
+    pub recovery: Interval,
+    /// The mean duration of exchanges, of the copies and runs that had any.
+    pub exchange: Interval,
+    /// When it finished, of the copies and runs that did.
+    pub finished: Interval,
+}
+
+/// A direction of a link.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct LinkAggregate {
+    /// Its name.
+    pub name: String,
+    /// `forth` or `back`.
+    pub way: &'static str,
+    /// Packets that went out.
+    pub forwarded: Interval,
+    /// Packets dropped by the queue.
+    pub queue_dropped: Interval,
+    /// Packets lost in the channel.
+    pub channel_lost: Interval,
+    /// Packets lost because the link was down.
+    pub disconnected: Interval,
+    /// Packets dropped because the delay line was full.
+    pub overflowed: Interval,
+    /// Packets with bits flipped.
+    pub corrupted: Interval,
+    /// Packets given the CE mark.
+    pub marked: Interval,
+    /// Packets that waited, on average over time.
+    pub queue_mean: Interval,
+    /// The most packets that waited.
+    pub queue_max: Interval,
+    /// The share of the time that the rate was in use, where there is one.
+    pub utilisation: Interval,
+}
+
+impl Aggregate {
+    /// Of these runs, which are of one scenario.
+    pub fn of(runs: &[RunResult]) -> Self {
+        let Some(first) = runs.first() else { return Self::default() };
+        // Each first copy begins a flow: names may repeat.
+        let begins = first.flows.iter().enumerate().filter(|(_, flow)| flow.copy == 0);
+        let mut bounds: Vec<usize> = begins.map(|(index, _)| index).collect();
+        bounds.push(first.flows.len());
+        let flow = |bounds: &[usize]| FlowAggregate::of(runs, bounds[0]..bounds[1]);
+        Self {
+            flows: bounds.windows(2).filter_map(flow).collect(),
+            links: (0..first.links.len()).filter_map(|at| LinkAggregate::of(runs, at)).collect(),
+            jain: Interval::of(&runs.iter().map(|run| run.jain).collect::<Vec<_>>()),
+        }
+    }
+}
+
+impl FlowAggregate {
+    fn of(runs: &[RunResult], copies: std::ops::Range<usize>) -> Option<Self> {
+        let over = |value: &dyn Fn(&FlowResult) -> Option<f64>| {
+            let run = |run: &RunResult| {
+                let flows = run.flows.get(copies.clone()).unwrap_or_default();
+                let values: Vec<f64> = flows.iter().filter_map(value).collect();
+                (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+            };
+            Interval::of(&runs.iter().filter_map(run).collect::<Vec<_>>())
+        };
+        let mean = |summary: &crate::Summary| (summary.count > 0).then_some(summary.mean);
+        let first = runs.first()?.flows.get(copies.start)?;
+        Some(Self {
+            name: first.name.clone(),
+            combination: first.combination.clone(),
+            copies: copies.len() as u64,
+            goodput: over(&|flow| Some(flow.goodput)),
+            retransmissions: over(&|flow| Some(flow.retransmissions as f64)),
+            spurious: over(&|flow| Some(flow.spurious as f64)),
+            timeouts: over(&|flow| Some(flow.timeouts as f64)),
+            rtt: over(&|flow| mean(&flow.rtt)),
+            recovery: over(&|flow| mean(&flow.recoveries)),
+            exchange: over(&|flow| mean(&flow.exchanges)),
+            finished: over(&|flow| flow.finished),
+        })
+    }
+}
+
+impl LinkAggregate {
+    fn of(runs: &[RunResult], at: usize) -> Option<Self> {
+        let over = |value: &dyn Fn(&LinkResult) -> Option<f64>| {
+            let links = runs.iter().filter_map(|run| run.links.get(at));
+            Interval::of(&links.filter_map(value).collect::<Vec<_>>())
+        };
+        let first = runs.first()?.links.get(at)?;
+        Some(Self {
+            name: first.name.clone(),
+            way: first.way,
+            forwarded: over(&|link| Some(link.counters.forwarded as f64)),
+            queue_dropped: over(&|link| Some(link.counters.queue_dropped as f64)),
+            channel_lost: over(&|link| Some(link.counters.channel_lost as f64)),
+            disconnected: over(&|link| Some(link.counters.disconnected as f64)),
+            overflowed: over(&|link| Some(link.counters.overflowed as f64)),
+            corrupted: over(&|link| Some(link.counters.corrupted as f64)),
+            marked: over(&|link| Some(link.counters.marked as f64)),
+            queue_mean: over(&|link| Some(link.queue_mean)),
+            queue_max: over(&|link| Some(link.queue_max as f64)),
+            utilisation: over(&|link| link.utilisation),
+        })
+    }
+}

@@ -1,0 +1,44 @@
+//! One scenario with many seeds.
+
+use std::num::NonZero;
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use crate::{RunResult, Scenario, SimError};
+
+/// Runs a scenario once with each seed, on so many threads; `None` for as many as there are cores.
+///
+/// Results are in the order of the seeds, and the same on any number of threads. `done` is called after each
+/// run, in any order.
+///
+/// ```no_run
+/// # fn f(scenario: &airtcp_sim::Scenario) -> Result<(), airtcp_sim::SimError> {
+/// let runs = airtcp_sim::run_seeds(scenario, 1..11, None, |run| eprintln!("seed {}", run.seed))?;
+/// assert_eq!(runs.len(), 10);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// That of the first seed whose run failed; [`SimError::Threads`] if there can be no threads.
+pub fn run_seeds(
+    scenario: &Scenario,
+    seeds: Range<u64>,
+    threads: Option<NonZero<usize>>,
+    done: impl Fn(&RunResult) + Sync,
+) -> Result<Vec<RunResult>, SimError> {
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads.map_or(0, NonZero::get))
+        .build()
+        .map_err(|error| SimError::Threads(error.to_string()))?;
+    let seeds: Vec<u64> = seeds.collect();
+    let one = |seed: &u64| {
+        let result = crate::run(&Scenario { seed: *seed, ..scenario.clone() }, None);
+        result.inspect(&done)
+    };
+    // Gathered before they are looked through, so that the error is that of the first seed on any machine.
+    let results: Vec<_> = pool.install(|| seeds.par_iter().map(one).collect());
+    results.into_iter().collect()
+}

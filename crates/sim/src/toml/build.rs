@@ -1,0 +1,212 @@
+//! A scenario made from its file: what no value shows alone.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use ::toml::Spanned;
+use airtcp_link::named::{LINKS, NamedLink};
+use airtcp_link::spec::RateSpec;
+use airtcp_link::{LinkSpec, Trace};
+use airtcp_recovery::Combination;
+
+use super::Source;
+use super::file::{FlowFile, ScenarioFile, WireFile};
+use crate::{App, FlowSpec, Scenario, SimError, Topology, Wire};
+
+type Load<'a> = &'a mut dyn FnMut(&str) -> Result<Trace, String>;
+
+pub(super) fn scenario(
+    source: &Source<'_>,
+    file: ScenarioFile,
+    load: Load<'_>,
+) -> Result<Scenario, SimError> {
+    let mut builder = Builder { source, load, traces: BTreeMap::new() };
+    let duration = file.duration.get_ref().0;
+    if duration.is_zero() {
+        return Err(source.refuse(file.duration.span().start, "a run takes longer than no time"));
+    }
+    let warm_up = file.warm_up.as_ref().map(|time| time.get_ref().0).unwrap_or_default();
+    if let Some(place) = file.warm_up.as_ref().filter(|_| warm_up >= duration) {
+        let what = format!("nothing is left after it of the duration, {duration:?}");
+        return Err(source.refuse(place.span().start, &what));
+    }
+    let name = file.name.clone().unwrap_or_else(|| stem(source.name));
+    let topology = builder.topology(&file)?;
+    if file.flow.is_empty() {
+        let what = "nobody sends: add a `[[flow]]`, with `congestion = \"reno\"` for example";
+        return Err(source.refuse(source.text.trim_end().len(), what));
+    }
+    let is_chain = matches!(topology, Topology::Chain { .. });
+    let flows: Result<_, _> =
+        file.flow.into_iter().map(|flow| builder.flow(flow.into_inner(), is_chain)).collect();
+    Ok(Scenario {
+        name,
+        duration,
+        warm_up,
+        seed: file.seed,
+        topology,
+        flows: flows?,
+        samples: file.samples,
+        traces: builder.traces,
+    })
+}
+
+fn stem(name: &str) -> String {
+    let stem = Path::new(name).file_stem().and_then(|stem| stem.to_str());
+    stem.unwrap_or("scenario").to_owned()
+}
+
+struct Builder<'a> {
+    source: &'a Source<'a>,
+    load: Load<'a>,
+    traces: BTreeMap<String, Trace>,
+}
+
+impl Builder<'_> {
+    fn topology(&mut self, file: &ScenarioFile) -> Result<Topology, SimError> {
+        match (&file.bottleneck, file.wire.as_slice(), &file.access) {
+            (Some(bottleneck), [], access) => Ok(Topology::Dumbbell {
+                bottleneck: self.wire(bottleneck.get_ref())?,
+                access: access.as_ref().map_or(Ok(Wire::default()), |a| self.wire(a.get_ref()))?,
+            }),
+            (None, wires @ [_, ..], None) => Ok(Topology::Chain {
+                wires: wires
+                    .iter()
+                    .map(|wire| self.wire(wire.get_ref()))
+                    .collect::<Result<_, _>>()?,
+            }),
+            (None, [], _) => {
+                let what = "no network: add a `[bottleneck]` for a dumbbell or `[[wire]]`s for a chain, \
+                            with `forth = \"rate 10mbit delay 10ms limit 50\"` for example";
+                Err(self.source.refuse(self.source.text.trim_end().len(), what))
+            }
+            (_, [wire, ..], _) => {
+                let what =
+                    "either `[[wire]]`s make a chain, or `[bottleneck]` and `[access]` a dumbbell";
+                Err(self.source.refuse(wire.span().start, what))
+            }
+        }
+    }
+
+    /// Without `back`, a named link is itself both ways, and words are the same both ways.
+    fn wire(&mut self, file: &WireFile) -> Result<Wire, SimError> {
+        let named = |text: &Spanned<String>| NamedLink::find(text.get_ref()).map(NamedLink::specs);
+        let (forth, up) = match named(&file.forth) {
+            Some((down, up)) => (down, up),
+            None => {
+                let forth = self.words(&file.forth)?;
+                (forth.clone(), forth)
+            }
+        };
+        let back = match &file.back {
+            None => up,
+            Some(text) => match named(text) {
+                Some((_, up)) => up,
+                None => self.words(text)?,
+            },
+        };
+        Ok(Wire { forth, back })
+    }
+
+    fn words(&mut self, text: &Spanned<String>) -> Result<LinkSpec, SimError> {
+        let spec: LinkSpec = text.get_ref().parse().map_err(|error: airtcp_link::SpecError| {
+            let word = if error.word.is_empty() { "the end" } else { &error.word };
+            let mut what =
+                format!("`{word}`: expected {}, such as `{}`", error.expected, error.example);
+            if !text.get_ref().trim().contains(char::is_whitespace) {
+                let names: Vec<_> = LINKS.iter().map(|link| link.name).collect();
+                what.push_str(&format!("; or the name of a link: {}", names.join(", ")));
+            }
+            self.source.refuse_within(text, error.offset, &what)
+        })?;
+        if let RateSpec::Trace(file) = &spec.rate
+            && !self.traces.contains_key(file)
+        {
+            let trace = (self.load)(file).map_err(|reason| {
+                let offset = text.get_ref().find(file.as_str()).unwrap_or(0);
+                self.source.refuse_within(text, offset, &format!("trace {file}: {reason}"))
+            })?;
+            self.traces.insert(file.clone(), trace);
+        }
+        Ok(spec)
+    }
+
+    fn flow(&mut self, file: FlowFile, is_chain: bool) -> Result<FlowSpec, SimError> {
+        let app = self.app(&file)?;
+        let access = match &file.access {
+            Some(access) if is_chain => {
+                let what = "a chain has no access wires";
+                return Err(self.source.refuse(access.span().start, what));
+            }
+            Some(access) => Some(self.wire(access.get_ref())?),
+            None => None,
+        };
+        let combination = Combination::from_parts(
+            file.recovery.as_ref().map(|name| name.0.as_str()),
+            file.congestion.as_ref().map(|name| name.0.as_str()),
+            file.judge.as_ref().map(|name| name.0.as_str()),
+        )
+        .unwrap_or_default();
+        let usual = FlowSpec::new(combination);
+        Ok(FlowSpec {
+            name: file.name.unwrap_or_else(|| usual.name.clone()),
+            count: file.count as u32,
+            profile: file.profile,
+            way: file.way,
+            app,
+            start: file.start,
+            stagger: file.stagger,
+            mtu: file.mtu as u16,
+            timestamps: file.timestamps,
+            sack: file.sack,
+            pace: file.pace,
+            receive_buffer: file.receive_buffer,
+            send_buffer: file.send_buffer,
+            access,
+            ..usual
+        })
+    }
+
+    fn app(&self, file: &FlowFile) -> Result<App, SimError> {
+        let places = [
+            file.bulk.as_ref().map(Spanned::span),
+            file.request_response.as_ref().map(Spanned::span),
+            file.short_flows.as_ref().map(Spanned::span),
+            file.ping_pong.as_ref().map(Spanned::span),
+        ];
+        let mut given: Vec<_> = places.into_iter().flatten().map(|span| span.start).collect();
+        given.sort_unstable();
+        if let [_, second, ..] = given.as_slice() {
+            let what =
+                "a flow has one application: bulk, request_response, short_flows or ping_pong";
+            return Err(self.source.refuse(*second, what));
+        }
+        if let Some(app) = file.request_response.as_ref().map(Spanned::get_ref) {
+            let (request, response) = (app.request, app.response);
+            return Ok(App::RequestResponse {
+                request,
+                response,
+                think: app.think,
+                count: app.count,
+            });
+        }
+        if let Some(app) = file.short_flows.as_ref().map(Spanned::get_ref) {
+            let largest = app.largest.as_ref().map_or(app.smallest, |size| size.get_ref().0);
+            if let Some(place) = app.largest.as_ref().filter(|_| largest < app.smallest) {
+                let what = "the largest is not as large as the smallest";
+                return Err(self.source.refuse(place.span().start, what));
+            }
+            let size = (app.smallest, largest);
+            return Ok(App::ShortFlows {
+                size,
+                gap: app.gap,
+                pareto: app.pareto,
+                users: app.users as u32,
+            });
+        }
+        if let Some(app) = file.ping_pong.as_ref().map(Spanned::get_ref) {
+            return Ok(App::PingPong { size: app.size, count: app.count });
+        }
+        Ok(App::Bulk { size: file.bulk.as_ref().and_then(|bulk| bulk.get_ref().size) })
+    }
+}

@@ -1,0 +1,192 @@
+//! A scenario file as it is written.
+//!
+//! Tables have no `flatten` and no untagged choices, which would lose the place of an error.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use ::toml::Spanned;
+use airtcp_recovery::Profile;
+use airtcp_types::ByteCount;
+use serde::Deserialize;
+use serde::de::{Deserializer, SeqAccess, Visitor};
+
+use super::quantity::{Congestion, Judge, Recovery, some_whole, some_word, whole, word};
+use crate::Way;
+
+/// More flows, users or exchanges than this are a slip of the finger.
+const MANY: u64 = 1_000_000;
+
+/// The whole file.
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ScenarioFile {
+    pub(super) name: Option<String>,
+    #[serde(default = "ten_seconds")]
+    pub(super) duration: Spanned<Time>,
+    pub(super) warm_up: Option<Spanned<Time>>,
+    #[serde(default = "one", deserialize_with = "whole::<_, 0, { u64::MAX }>")]
+    pub(super) seed: u64,
+    #[serde(default)]
+    pub(super) samples: bool,
+    pub(super) bottleneck: Option<Spanned<WireFile>>,
+    pub(super) access: Option<Spanned<WireFile>>,
+    #[serde(default, deserialize_with = "list")]
+    pub(super) wire: Vec<Spanned<WireFile>>,
+    #[serde(default, deserialize_with = "list")]
+    pub(super) flow: Vec<Spanned<FlowFile>>,
+}
+
+/// Both directions of a link, each in words or a name.
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields, expecting = "a table with `forth` and perhaps `back`")]
+pub(super) struct WireFile {
+    pub(super) forth: Spanned<String>,
+    pub(super) back: Option<Spanned<String>>,
+}
+
+/// `[[flow]]`.
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields, expecting = "a table: `[[flow]]`")]
+pub(super) struct FlowFile {
+    pub(super) name: Option<String>,
+    #[serde(default = "one", deserialize_with = "whole::<_, 1, MANY>")]
+    pub(super) count: u64,
+    #[serde(default, deserialize_with = "some_word")]
+    pub(super) recovery: Option<Recovery>,
+    #[serde(default, deserialize_with = "some_word")]
+    pub(super) congestion: Option<Congestion>,
+    #[serde(default, deserialize_with = "some_word")]
+    pub(super) judge: Option<Judge>,
+    #[serde(default, deserialize_with = "word")]
+    pub(super) profile: Profile,
+    #[serde(default, deserialize_with = "word")]
+    pub(super) way: Way,
+    #[serde(default, deserialize_with = "word")]
+    pub(super) start: Duration,
+    #[serde(default, deserialize_with = "word")]
+    pub(super) stagger: Duration,
+    #[serde(default = "ethernet", deserialize_with = "whole::<_, 576, 65535>")]
+    pub(super) mtu: u64,
+    #[serde(default = "yes")]
+    pub(super) timestamps: bool,
+    #[serde(default = "yes")]
+    pub(super) sack: bool,
+    #[serde(default)]
+    pub(super) pace: bool,
+    #[serde(default, deserialize_with = "some_word")]
+    pub(super) receive_buffer: Option<ByteCount>,
+    #[serde(default, deserialize_with = "some_word")]
+    pub(super) send_buffer: Option<ByteCount>,
+    pub(super) access: Option<Spanned<WireFile>>,
+    pub(super) bulk: Option<Spanned<BulkFile>>,
+    pub(super) request_response: Option<Spanned<RequestResponseFile>>,
+    pub(super) short_flows: Option<Spanned<ShortFlowsFile>>,
+    pub(super) ping_pong: Option<Spanned<PingPongFile>>,
+}
+
+/// One long transfer.
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields, expecting = "a table such as `{ size = \"10MB\" }`")]
+pub(super) struct BulkFile {
+    #[serde(default, deserialize_with = "some_word")]
+    pub(super) size: Option<ByteCount>,
+}
+
+/// Requests on one connection.
+#[derive(Deserialize, Debug)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table such as `{ request = \"100B\", response = \"10kB\" }`"
+)]
+pub(super) struct RequestResponseFile {
+    #[serde(deserialize_with = "word")]
+    pub(super) request: ByteCount,
+    #[serde(deserialize_with = "word")]
+    pub(super) response: ByteCount,
+    #[serde(default, deserialize_with = "word")]
+    pub(super) think: Duration,
+    #[serde(default, deserialize_with = "some_whole::<_, 1, MANY>")]
+    pub(super) count: Option<u64>,
+}
+
+/// Transfers on a connection each.
+#[derive(Deserialize, Debug)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table such as `{ smallest = \"5kB\", largest = \"50kB\", gap = \"1s\" }`"
+)]
+pub(super) struct ShortFlowsFile {
+    #[serde(deserialize_with = "word")]
+    pub(super) smallest: ByteCount,
+    #[serde(default)]
+    pub(super) largest: Option<Spanned<Size>>,
+    #[serde(default, deserialize_with = "word")]
+    pub(super) gap: Duration,
+    #[serde(default)]
+    pub(super) pareto: bool,
+    #[serde(default = "one", deserialize_with = "whole::<_, 1, MANY>")]
+    pub(super) users: u64,
+}
+
+/// Messages back and forth.
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields, expecting = "a table such as `{ size = \"64B\" }`")]
+pub(super) struct PingPongFile {
+    #[serde(deserialize_with = "word")]
+    pub(super) size: ByteCount,
+    #[serde(default, deserialize_with = "some_whole::<_, 1, MANY>")]
+    pub(super) count: Option<u64>,
+}
+
+/// A time whose place is asked for later.
+#[derive(Deserialize, Clone, Copy, Debug)]
+#[serde(transparent)]
+pub(super) struct Time(#[serde(deserialize_with = "word")] pub(super) Duration);
+
+/// A size whose place is asked for later.
+#[derive(Deserialize, Clone, Copy, Debug)]
+#[serde(transparent)]
+pub(super) struct Size(#[serde(deserialize_with = "word")] pub(super) ByteCount);
+
+fn ten_seconds() -> Spanned<Time> {
+    Spanned::new(0..0, Time(Duration::from_secs(10)))
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn ethernet() -> u64 {
+    1_500
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// A list of tables, with an error that knows how one is written.
+fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
+    struct List<T>(PhantomData<T>);
+
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for List<T> {
+        type Value = Vec<T>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list of tables, each with two brackets, as in `[[flow]]`")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Vec<T>, A::Error> {
+            let mut list = Vec::new();
+            while let Some(element) = elements.next_element()? {
+                list.push(element);
+            }
+            Ok(list)
+        }
+    }
+
+    deserializer.deserialize_seq(List(PhantomData))
+}

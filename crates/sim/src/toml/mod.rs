@@ -1,0 +1,74 @@
+//! Scenario files: TOML read into a [`Scenario`].
+//!
+//! A file says what differs from the defaults; eight lines are a scenario. Quantities are text with their unit
+//! (`"5ms"`, `"10MB"`), links are netem's words or a [named link](airtcp_link::named). What is not understood is
+//! refused in one line, with the place and with what would be.
+//!
+//! ```
+//! let text = r#"
+//!     duration = "2s"
+//!     [bottleneck]
+//!     forth = "rate 10mbit delay 10ms limit 50"
+//!     [[flow]]
+//!     congestion = "reno"
+//!     count = 2
+//! "#;
+//! let source = airtcp_sim::toml::Source { name: "two.toml", text, settings: &[] };
+//! let scenario = source.read(|trace| Err(format!("no trace `{trace}` here")))?;
+//! assert_eq!((scenario.name.as_str(), scenario.flows[0].count), ("two", 2));
+//! # Ok::<(), airtcp_sim::SimError>(())
+//! ```
+
+mod build;
+mod file;
+mod place;
+mod quantity;
+mod setting;
+#[cfg(test)]
+mod tests;
+
+use airtcp_link::Trace;
+use serde::Deserialize;
+
+pub use setting::{Setting, SettingError};
+
+use crate::{Scenario, SimError};
+use file::ScenarioFile;
+
+/// A commented scenario file that runs in about a second.
+pub const EXAMPLE: &str = include_str!("example.toml");
+
+/// A scenario file, and what is set beside it.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    /// What errors call it. A scenario without a name is called after it.
+    pub name: &'a str,
+    /// What stands in it.
+    pub text: &'a str,
+    /// Values that take the place of the file's, the last one if there are several.
+    pub settings: &'a [Setting],
+}
+
+impl Source<'_> {
+    /// Reads it. `load` gives the packet-delivery traces that links name: nothing here opens a file.
+    ///
+    /// # Errors
+    ///
+    /// [`SimError::File`] and [`SimError::Setting`], for the first thing that is not understood.
+    pub fn read(
+        &self,
+        mut load: impl FnMut(&str) -> Result<Trace, String>,
+    ) -> Result<Scenario, SimError> {
+        let refuse = |error: ::toml::de::Error| {
+            self.refuse(error.span().map_or(0, |span| span.start), error.message())
+        };
+        let mut document = ::toml::de::DeTable::parse(self.text).map_err(refuse)?;
+        for (index, setting) in self.settings.iter().enumerate() {
+            let at = self.setting_span(index);
+            let applied = setting.apply(document.get_mut(), at.clone());
+            applied.map_err(|what| self.refuse(at.start, &what))?;
+        }
+        let file = ScenarioFile::deserialize(::toml::de::Deserializer::from(document));
+        build::scenario(self, file.map_err(refuse)?, &mut load)
+    }
+}

@@ -1,0 +1,64 @@
+//! Where in a source something stands.
+
+use std::ops::Range;
+
+use ::toml::Spanned;
+
+use super::Source;
+use crate::SimError;
+
+/// Longer messages are cut: an error stays one line that can be read.
+const LONGEST: usize = 500;
+
+impl Source<'_> {
+    /// The span of a setting's value: settings are counted on behind the end of the text.
+    pub(super) fn setting_span(&self, index: usize) -> Range<usize> {
+        let start = self.text.len() + 1 + index;
+        start..start + 1
+    }
+
+    /// The error that says `what` is wrong at the byte `at`.
+    pub(super) fn refuse(&self, at: usize, what: &str) -> SimError {
+        let what = in_one_line(what);
+        match at.checked_sub(self.text.len() + 1).and_then(|index| self.settings.get(index)) {
+            Some(setting) => SimError::Setting { setting: setting.to_string(), what },
+            None => SimError::File { place: self.place(at), what },
+        }
+    }
+
+    /// As [`refuse`](Self::refuse), at the byte `offset` of a string's content.
+    pub(super) fn refuse_within(
+        &self,
+        string: &Spanned<String>,
+        offset: usize,
+        what: &str,
+    ) -> SimError {
+        let span = string.span();
+        // Where the content has escapes it is not in the text as it is; then the string's begin has to do.
+        let content =
+            self.text.get(span.clone()).and_then(|raw| raw.find(string.as_ref().as_str()));
+        let at = content.map_or(span.start, |content| span.start + content + offset);
+        self.refuse(at, what)
+    }
+
+    /// `name:line:column`, both counted from 1, columns in characters.
+    fn place(&self, at: usize) -> String {
+        let before = self.text.get(..at).unwrap_or(self.text);
+        let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+        let begin = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let column = before[begin..].chars().count() + 1;
+        format!("{}:{line}:{column}", self.name)
+    }
+}
+
+fn in_one_line(text: &str) -> String {
+    let mut line = String::new();
+    for (count, c) in text.trim().chars().enumerate() {
+        if count == LONGEST {
+            line.push_str("...");
+            break;
+        }
+        if c.is_control() { line.extend(c.escape_debug()) } else { line.push(c) }
+    }
+    line
+}

@@ -1,0 +1,451 @@
+//! Every kind of mistake has its own line here, and the place is checked to the column.
+
+use std::time::Duration;
+
+use airtcp_link::LinkSpec;
+use airtcp_link::named::NamedLink;
+use airtcp_recovery::Profile;
+use airtcp_types::ByteCount;
+
+use super::*;
+use crate::{App, Topology, Way};
+
+const SMALL: &str = r#"duration = "2s"
+[bottleneck]
+forth = "rate 10mbit delay 10ms limit 50"
+
+[[flow]]
+congestion = "reno"
+count = 2
+"#;
+
+fn no_trace(name: &str) -> Result<Trace, String> {
+    Err(format!("no `{name}` here"))
+}
+
+fn read_with(text: &str, settings: &[&str]) -> Result<Scenario, SimError> {
+    let settings: Vec<Setting> = settings.iter().map(|text| text.parse().unwrap()).collect();
+    Source { name: "s.toml", text, settings: &settings }.read(no_trace)
+}
+
+fn read(text: &str) -> Result<Scenario, SimError> {
+    read_with(text, &[])
+}
+
+#[track_caller]
+fn error(text: &str) -> String {
+    let error = read(text).unwrap_err();
+    assert!(matches!(error, SimError::File { .. }), "{error:?}");
+    one_line(error)
+}
+
+#[track_caller]
+fn set_error(settings: &[&str]) -> String {
+    let error = read_with(SMALL, settings).unwrap_err();
+    assert!(matches!(error, SimError::Setting { .. }), "{error:?}");
+    one_line(error)
+}
+
+#[track_caller]
+fn one_line(error: SimError) -> String {
+    let text = error.to_string();
+    assert!(!text.contains(['\n', '\r']), "{text}");
+    text
+}
+
+fn spec(text: &str) -> LinkSpec {
+    text.parse().unwrap()
+}
+
+#[test]
+fn a_small_file_has_defaults_for_the_rest() {
+    let scenario = read(SMALL).unwrap();
+    assert_eq!((scenario.name.as_str(), scenario.seed, scenario.samples), ("s", 1, false));
+    assert_eq!(scenario.duration, Duration::from_secs(2));
+    assert_eq!(scenario.warm_up, Duration::ZERO);
+    let Topology::Dumbbell { access, bottleneck } = &scenario.topology else {
+        panic!("that is a dumbbell")
+    };
+    assert_eq!(*access, crate::Wire::default());
+    assert_eq!(bottleneck.forth, spec("rate 10mbit delay 10ms limit 50"));
+    assert_eq!(bottleneck.back, bottleneck.forth);
+    let [flow] = scenario.flows.as_slice() else { panic!("that is one flow") };
+    assert_eq!((flow.name.as_str(), flow.count), ("sack/reno", 2));
+    let usual = crate::FlowSpec::new("sack/reno".parse().unwrap());
+    assert_eq!(format!("{:?}", crate::FlowSpec { count: 2, ..usual }), format!("{flow:?}"));
+}
+
+#[test]
+fn every_key_arrives_where_it_belongs() {
+    let text = r#"
+name = "all"
+duration = "1min"
+warm_up = "10s"
+seed = 18446744073709551615
+samples = true
+[bottleneck]
+forth = "weak-4g"
+[access]
+forth = "delay 1ms"
+back = "delay 2ms"
+[[flow]]
+name = "one"
+count = 3
+recovery = "newreno"
+congestion = "fixed:32"
+profile = "paper"
+way = "back"
+start = "1.5s"
+stagger = "100ms"
+mtu = 1040
+timestamps = false
+sack = false
+pace = true
+receive_buffer = "4MB"
+send_buffer = "64KiB"
+access.forth = "delay 5ms"
+bulk.size = "10MB"
+[[flow]]
+request_response = { request = "100B", response = "10kB", think = "1s", count = 7 }
+[[flow]]
+short_flows = { smallest = "5kB", largest = "50kB", gap = "2s", pareto = true, users = 5 }
+[[flow]]
+ping_pong = { size = "64B", count = 9 }
+"#;
+    let scenario = read(text).unwrap();
+    assert_eq!((scenario.name.as_str(), scenario.seed, scenario.samples), ("all", u64::MAX, true));
+    assert_eq!(scenario.duration, Duration::from_secs(60));
+    assert_eq!(scenario.warm_up, Duration::from_secs(10));
+    let Topology::Dumbbell { access, bottleneck } = &scenario.topology else {
+        panic!("that is a dumbbell")
+    };
+    assert_eq!((&access.forth, &access.back), (&spec("delay 1ms"), &spec("delay 2ms")));
+    let (down, up) = NamedLink::find("weak-4g").unwrap().specs();
+    assert_eq!((&bottleneck.forth, &bottleneck.back), (&down, &up));
+    let [one, two, three, four] = scenario.flows.as_slice() else { panic!("there are four") };
+    assert_eq!((one.name.as_str(), one.count, one.mtu), ("one", 3, 1040));
+    assert_eq!(one.combination.to_string(), "newreno/fixed:32");
+    assert_eq!((&one.profile, one.way), (&Profile::paper(), Way::Back));
+    assert_eq!(
+        (one.start, one.stagger),
+        (Duration::from_millis(1_500), Duration::from_millis(100))
+    );
+    assert_eq!((one.timestamps, one.sack, one.pace), (false, false, true));
+    assert_eq!(one.receive_buffer, Some(ByteCount(4_000_000)));
+    assert_eq!(one.send_buffer, Some(ByteCount(65_536)));
+    assert_eq!(one.access.as_ref().unwrap().back, spec("delay 5ms"));
+    assert_eq!(one.app, App::Bulk { size: Some(ByteCount(10_000_000)) });
+    let (request, response) = (ByteCount(100), ByteCount(10_000));
+    let think = Duration::from_secs(1);
+    assert_eq!(two.app, App::RequestResponse { request, response, think, count: Some(7) });
+    let size = (ByteCount(5_000), ByteCount(50_000));
+    let gap = Duration::from_secs(2);
+    assert_eq!(three.app, App::ShortFlows { size, gap, pareto: true, users: 5 });
+    assert_eq!(four.app, App::PingPong { size: ByteCount(64), count: Some(9) });
+}
+
+#[test]
+fn wires_in_a_row_are_a_chain() {
+    let scenario = read(
+        "[[wire]]\nforth = \"delay 1ms\"\n[[wire]]\nforth = \"lte\"\nback = \"edge\"\n[[flow]]",
+    );
+    let Topology::Chain { wires } = scenario.unwrap().topology else { panic!("that is a chain") };
+    assert_eq!(wires.len(), 2);
+    assert_eq!(wires[1].forth, NamedLink::find("lte").unwrap().specs().0);
+    assert_eq!(wires[1].back, NamedLink::find("edge").unwrap().specs().1);
+}
+
+#[test]
+fn the_example_is_a_scenario() {
+    let scenario = Source { name: "x", text: EXAMPLE, settings: &[] }.read(no_trace).unwrap();
+    assert_eq!(scenario.flows.len(), 3);
+    assert!(EXAMPLE.lines().filter(|line| line.contains('#')).count() > 10);
+}
+
+#[test]
+fn an_unknown_key_is_named_with_those_there_are() {
+    assert_eq!(
+        error("duration = \"2s\"\n\n  warmup = \"1s\"\n"),
+        "s.toml:3:3: unknown field `warmup`, expected one of `name`, `duration`, `warm_up`, `seed`, \
+         `samples`, `bottleneck`, `access`, `wire`, `flow`"
+    );
+    let text = format!("{SMALL}congestin = \"reno\"\n");
+    let message = error(&text);
+    assert!(
+        message.starts_with("s.toml:8:1: unknown field `congestin`, expected one of `name`"),
+        "{message}"
+    );
+    assert!(message.contains("`congestion`"), "{message}");
+    let wire = SMALL.replace("forth =", "fort =");
+    assert_eq!(error(&wire), "s.toml:3:1: unknown field `fort`, expected `forth` or `back`");
+    let app = format!("{SMALL}bulk = {{ size = \"1MB\",\n    sise = \"2MB\" }}\n");
+    assert_eq!(error(&app), "s.toml:9:5: unknown field `sise`, expected `size`");
+    let table = format!("{SMALL}[flows]\n");
+    assert!(error(&table).starts_with("s.toml:8:2: unknown field `flows`"), "{}", error(&table));
+}
+
+#[test]
+fn a_wrong_unit_is_named_with_those_there_are() {
+    assert_eq!(
+        error(&SMALL.replace("2s", "2sec")),
+        "s.toml:1:12: `2sec`: expected a time with its unit (h, min, s, ms, us or ns), such as \"5ms\""
+    );
+    assert_eq!(
+        error(&SMALL.replace("\"2s\"", "2")),
+        "s.toml:1:12: invalid type: integer `2`, expected a time with its unit (h, min, s, ms, us or ns), \
+         such as \"5ms\""
+    );
+    let size = format!("{SMALL}[flow.bulk]\nsize = \"10Mbit\"\n");
+    assert_eq!(
+        error(&size),
+        "s.toml:9:8: `10Mbit`: expected a size over zero with its unit (B, kB, MB, GB, KiB, MiB or GiB), such \
+         as \"10MB\""
+    );
+}
+
+#[test]
+fn a_wrong_value_is_named_with_what_is_allowed() {
+    let flow = |line: &str| error(&format!("{SMALL}{line}\n"));
+    assert_eq!(
+        error(&SMALL.replace("\"reno\"", "\"vegas-\"")),
+        "s.toml:6:14: no congestion `vegas-`: use one of reno, cubic, fixed:N"
+            .replace("reno, cubic, fixed:N", &names())
+    );
+    assert!(flow("recovery = \"x\"").starts_with("s.toml:8:12: no recovery `x`: use one of reno"));
+    assert!(flow("judge = \"x\"").starts_with("s.toml:8:9: no judge `x`"));
+    assert_eq!(flow("profile = \"old\""), "s.toml:8:11: `old`: expected \"modern\" or \"paper\"");
+    assert_eq!(flow("way = \"up\""), "s.toml:8:7: `up`: expected \"forth\" or \"back\"");
+    assert_eq!(flow("mtu = 80"), "s.toml:8:7: `80`: expected a whole number from 576 to 65535");
+    assert_eq!(flow("mtu = -1"), "s.toml:8:7: `-1`: expected a whole number from 576 to 65535");
+    assert_eq!(
+        flow("mtu = 1e3"),
+        "s.toml:8:7: invalid type: floating point `1000.0`, expected a whole number from 576 to 65535"
+    );
+    assert_eq!(
+        flow("mtu = 99999999999999999999999999999999999999999"),
+        "s.toml:8:7: integer number overflowed"
+    );
+    assert_eq!(flow("pace = 1"), "s.toml:8:8: invalid type: integer `1`, expected a boolean");
+    assert_eq!(
+        error(&SMALL.replace("count = 2", "count = 0")),
+        "s.toml:7:9: `0`: expected a whole number from 1 to 1000000"
+    );
+    assert_eq!(flow("send_buffer = \"0B\"").split(": ").next(), Some("s.toml:8:15"));
+}
+
+fn names() -> String {
+    let entries = airtcp_recovery::registry::CONTROLS.iter();
+    entries.map(|entry| format!("{}{}", entry.name, entry.parameter)).collect::<Vec<_>>().join(", ")
+}
+
+#[test]
+fn a_link_is_wrong_at_its_word() {
+    assert_eq!(
+        error(&SMALL.replace("10mbit", "10mbps")),
+        "s.toml:3:15: `10mbps`: expected a rate, such as `10mbit`"
+    );
+    assert_eq!(
+        error(&SMALL.replace("10ms limit 50", "")),
+        "s.toml:3:28: `the end`: expected a time with its unit, such as `5ms`"
+    );
+    let message = error(&SMALL.replace("rate 10mbit delay 10ms limit 50", "weak-5g"));
+    assert!(message.starts_with("s.toml:3:10: `weak-5g`: expected rate,"), "{message}");
+    assert!(message.contains("the name of a link: edge, 3g"), "{message}");
+    let several = SMALL.replace(
+        "\"rate 10mbit delay 10ms limit 50\"",
+        "\"\"\"\n  rate 10mbit\n  delay 10 ms\"\"\"",
+    );
+    assert_eq!(error(&several), "s.toml:5:9: `10`: expected a time with its unit, such as `5ms`");
+    let escaped = SMALL.replace("rate 10mbit", "rate\\t10mbps");
+    assert_eq!(error(&escaped), "s.toml:3:9: `10mbps`: expected a rate, such as `10mbit`");
+}
+
+#[test]
+fn columns_are_counted_in_characters() {
+    assert_eq!(
+        error("bottleneck = { forth = \"delay 1ms\", \"é\" = \"\" }\nflow = [{}]"),
+        "s.toml:1:37: unknown field `é`, expected `forth` or `back`"
+    );
+    assert_eq!(
+        error("name = \"Größe\" # é\nbottleneck.\"ü\".x = 1"),
+        "s.toml:2:12: unknown field `ü`, expected `forth` or `back`"
+    );
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    assert!(error("").starts_with("s.toml:1:1: no network: add a `[bottleneck]`"));
+    let nobody = error("[bottleneck]\nforth = \"delay 1ms\"\n");
+    assert!(nobody.starts_with("s.toml:2:20: nobody sends: add a `[[flow]]`"), "{nobody}");
+    assert_eq!(error("\n[bottleneck]\n[[flow]]"), "s.toml:2:1: missing field `forth`");
+    let app = format!("{SMALL}request_response = {{ request = \"1B\" }}\n");
+    assert_eq!(error(&app), "s.toml:8:20: missing field `response`");
+}
+
+#[test]
+fn what_does_not_go_together_is_said() {
+    let wires = format!("{SMALL}\n[[wire]]\nforth = \"delay 1ms\"\n");
+    assert_eq!(
+        error(&wires),
+        "s.toml:9:1: either `[[wire]]`s make a chain, or `[bottleneck]` and `[access]` a dumbbell"
+    );
+    let apps = format!("{SMALL}ping_pong = {{ size = \"64B\" }}\nbulk = {{}}\n");
+    assert_eq!(
+        error(&apps),
+        "s.toml:9:8: a flow has one application: bulk, request_response, short_flows or ping_pong"
+    );
+    assert_eq!(
+        error(&format!("warm_up = \"3s\"\n{SMALL}")),
+        "s.toml:1:11: nothing is left after it of the duration, 2s"
+    );
+    assert_eq!(error(&SMALL.replace("2s", "0s")), "s.toml:1:12: a run takes longer than no time");
+    let sizes = format!("{SMALL}short_flows = {{ smallest = \"5kB\", largest = \"4kB\" }}\n");
+    assert_eq!(error(&sizes), "s.toml:8:45: the largest is not as large as the smallest");
+    let access = "[[wire]]\nforth = \"\"\n[[flow]]\naccess = { forth = \"\" }\n";
+    assert_eq!(error(access), "s.toml:4:10: a chain has no access wires");
+}
+
+#[test]
+fn what_is_no_table_or_no_toml_is_said() {
+    let flow = SMALL.replace("[[flow]]", "[flow]");
+    assert_eq!(
+        error(&flow),
+        "s.toml:5:1: invalid type: map, expected a list of tables, each with two brackets, as in `[[flow]]`"
+    );
+    assert_eq!(
+        error("bottleneck = \"weak-4g\"\n[[flow]]"),
+        "s.toml:1:14: invalid type: string \"weak-4g\", expected a table with `forth` and perhaps `back`"
+    );
+    assert!(error(&SMALL.replace("\"2s\"", "2s")).starts_with("s.toml:1:1"));
+    assert!(error(&SMALL.replace("50\"", "50")).starts_with("s.toml:3:"));
+    assert!(
+        error(&SMALL.replace("count = 2", "congestion = \"cubic\"")).starts_with("s.toml:7:1: ")
+    );
+    assert!(error("\"a\\nb\" = 1").starts_with("s.toml:1:1: unknown field `a\\nb`"));
+    assert!(error(&format!("duration = \"{}\"", "9".repeat(10_000))).len() < 200);
+    assert!(error(&format!("{} = 1", "k".repeat(10_000))).len() < 600);
+    assert!(error(&format!("x = {}", "[".repeat(100_000))).starts_with("s.toml:1:"));
+}
+
+#[test]
+fn a_trace_is_read_once_and_its_fault_told_with_both_places() {
+    let text = SMALL.replace("rate 10mbit", "trace up.txt");
+    assert_eq!(error(&text), "s.toml:3:16: trace up.txt: no `up.txt` here");
+    let source = Source { name: "s.toml", text: &text, settings: &[] };
+    let mut loads = 0;
+    let scenario = source.read(|_| {
+        loads += 1;
+        Trace::parse("1\n2\n").map_err(|error| error.to_string())
+    });
+    assert!(scenario.unwrap().traces.contains_key("up.txt"));
+    assert_eq!(loads, 1);
+    let rubbish = format!("{}x\n", "1\n".repeat(16));
+    let error = source.read(|_| Trace::parse(&rubbish).map_err(|error| error.to_string()));
+    assert_eq!(
+        one_line(error.unwrap_err()),
+        "s.toml:3:16: trace up.txt: line 17: expected a time in whole milliseconds, such as `17`"
+    );
+}
+
+#[test]
+fn settings_take_the_place_of_what_the_file_says() {
+    let scenario = read_with(
+        SMALL,
+        &[
+            "duration=60s",
+            "seed = 7",
+            "flow.0.congestion=cubic",
+            "flow.0.congestion=fixed:7",
+            "flow.0.sack=false",
+            "flow.0.name='5'",
+            "bottleneck.back=rate 1mbit delay 5ms",
+            "access.forth=\"delay 1ms\"",
+            "flow.0.bulk.size=3MB",
+        ],
+    )
+    .unwrap();
+    assert_eq!((scenario.duration, scenario.seed), (Duration::from_secs(60), 7));
+    let flow = &scenario.flows[0];
+    assert_eq!(flow.combination.to_string(), "sack/fixed:7");
+    assert_eq!((flow.sack, flow.name.as_str(), flow.count), (false, "5", 2));
+    assert_eq!(flow.app, App::Bulk { size: Some(ByteCount(3_000_000)) });
+    let Topology::Dumbbell { access, bottleneck } = &scenario.topology else {
+        panic!("that is a dumbbell")
+    };
+    assert_eq!(bottleneck.back, spec("rate 1mbit delay 5ms"));
+    assert_eq!(access.forth, spec("delay 1ms"));
+}
+
+#[test]
+fn a_setting_that_leads_nowhere_says_what_is_there() {
+    assert_eq!(
+        set_error(&["flow.0.sack=true", "flow.0.congestin=reno"]).split(", expected").next(),
+        Some("`flow.0.congestin=reno`: unknown field `congestin`")
+    );
+    assert!(
+        set_error(&["flwo.0.sack=true"]).contains("unknown field `flwo`, expected one of `name`")
+    );
+    assert_eq!(
+        set_error(&["flow.1.congestion=reno"]),
+        "`flow.1.congestion=reno`: there is no `flow.1`: only `flow.0` is there"
+    );
+    assert_eq!(
+        set_error(&["flow.sack=true"]),
+        "`flow.sack=true`: there is no `flow.sack`: only `flow.0` is there"
+    );
+    assert_eq!(
+        set_error(&["duration.x=1"]),
+        "`duration.x=1`: `duration` has nothing inside it: it is a string"
+    );
+    assert_eq!(
+        set_error(&["bottleneck.forth=rate 10mbps"]),
+        "`bottleneck.forth=rate 10mbps`: `10mbps`: expected a rate, such as `10mbit`"
+    );
+    assert_eq!(
+        set_error(&["warm_up=5s"]),
+        "`warm_up=5s`: nothing is left after it of the duration, 2s"
+    );
+    assert!(set_error(&["duration=60"]).contains("invalid type: integer `60`, expected a time"));
+    assert!(set_error(&["flow.0=x"]).contains("expected a table: `[[flow]]`"));
+    assert!(set_error(&["bottleneck={}"]).contains("expected a table with `forth`"));
+}
+
+#[test]
+fn a_setting_is_a_path_and_a_value() {
+    for bad in ["duration", "=5", "a..b=1", ".a=1", ""] {
+        let error = bad.parse::<Setting>().unwrap_err().to_string();
+        assert!(error.contains("flow.0.congestion=reno"), "{error}");
+    }
+    assert_eq!("a.b=c=d".parse::<Setting>().unwrap().to_string(), "a.b=c=d");
+}
+
+/// The page of the format lists every key, and no other.
+#[test]
+fn the_page_knows_every_key() {
+    let page = include_str!("../../../../docs/scenarios.md");
+    let tables: [(&str, &str); 7] = [
+        ("", ""),
+        ("wire", "[bottleneck]\n"),
+        ("flow", "[[flow]]\n"),
+        ("bulk", "[[flow]]\nbulk."),
+        ("request_response", "[[flow]]\nrequest_response."),
+        ("short_flows", "[[flow]]\nshort_flows."),
+        ("ping_pong", "[[flow]]\nping_pong."),
+    ];
+    let mut keys = Vec::new();
+    for (table, begin) in tables {
+        // The error lists the keys there are.
+        let message = error(&format!("{begin}zzz = 1"));
+        let (_, list) = message.split_once("expected ").unwrap();
+        keys.extend(list.split('`').skip(1).step_by(2).map(|key| match table {
+            "" | "wire" | "flow" => key.to_owned(),
+            app => format!("{app}.{key}"),
+        }));
+    }
+    let (page, _) = page.split_once("## Results").unwrap();
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    let mut listed: Vec<_> = rows.map(str::to_owned).collect();
+    keys.sort_unstable();
+    listed.sort_unstable();
+    assert_eq!(keys, listed);
+}
