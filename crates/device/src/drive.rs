@@ -100,6 +100,8 @@ struct Port<D> {
     outbox: VecDeque<Packet>,
     /// When each packet in the outbox was due, if the node had a time for it.
     due: VecDeque<Option<Instant>>,
+    /// When the device took the first packet and the last one.
+    span: Option<(Instant, Instant)>,
     dropped: u64,
 }
 
@@ -170,6 +172,14 @@ impl<N: Node, D: Device> Driver<N, D> {
     /// There are not so many ports.
     pub fn dropped(&self, port: usize) -> u64 {
         self.ports[port].dropped
+    }
+
+    /// When the device of a port took the first packet and the last one, if it took any.
+    ///
+    /// # Panics
+    /// There are not so many ports.
+    pub fn span(&self, port: usize) -> Option<(Instant, Instant)> {
+        self.ports[port].span
     }
 
     /// How long after their due time packets were taken by their devices, of those that had one: a packet
@@ -245,6 +255,9 @@ impl<N: Node, D: Device> Driver<N, D> {
         for port in self.ports.iter_mut().filter(|port| port.is_waiting()) {
             let taken = port.device.try_send(&mut port.outbox);
             let left_at = self.clock.now();
+            if taken > 0 {
+                port.span = Some((port.span.map_or(left_at, |(first, _)| first), left_at));
+            }
             for due in port.due.drain(..taken).flatten() {
                 self.lateness.record(left_at.since(due));
             }
@@ -257,7 +270,7 @@ type Wait<'a> = Pin<Box<dyn Future<Output = io::Result<()>> + Send + 'a>>;
 impl<D: Device> Port<D> {
     fn new(device: D) -> Self {
         let (inbox, outbox, due) = (Vec::new(), VecDeque::new(), VecDeque::new());
-        Self { device, inbox, outbox, due, dropped: 0 }
+        Self { device, inbox, outbox, due, span: None, dropped: 0 }
     }
 
     fn is_waiting(&self) -> bool {

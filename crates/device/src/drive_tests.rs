@@ -82,6 +82,8 @@ async fn packets_leave_when_they_are_due_and_in_order() {
     right.send(&mut packets(5)).await;
     run_until(&mut driver, &mut left, 5).await;
     assert_eq!((driver.dropped(0), driver.dropped(1)), (0, 0));
+    let (first, last) = driver.span(1).unwrap();
+    assert!(first.since(before) >= hold && last >= first && driver.span(0).unwrap().0 > last);
 }
 
 #[tokio::test]

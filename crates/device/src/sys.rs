@@ -14,6 +14,8 @@ use tun_tap::Iface;
 // netdevice(7).
 nix::ioctl_read_bad!(siocgifmtu, libc::SIOCGIFMTU, libc::ifreq);
 nix::ioctl_write_ptr_bad!(siocsifmtu, libc::SIOCSIFMTU, libc::ifreq);
+// linux/if_tun.h.
+nix::ioctl_write_int!(tunsetoffload, b'T', 208);
 
 /// Sets O_NONBLOCK on a descriptor.
 pub(crate) fn set_nonblocking(file: &impl AsRawFd) -> io::Result<()> {
@@ -21,6 +23,13 @@ pub(crate) fn set_nonblocking(file: &impl AsRawFd) -> io::Result<()> {
     let fd = unsafe { BorrowedFd::borrow_raw(file.as_raw_fd()) };
     let flags = OFlag::from_bits_retain(fcntl(fd, FcntlArg::F_GETFL)?);
     fcntl(fd, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;
+    Ok(())
+}
+
+/// Has the kernel give a TUN device whole packets only, whatever its last owner had asked for.
+pub(crate) fn set_no_offload(tun: &Iface) -> io::Result<()> {
+    // SAFETY: the request takes a number; none of the flags are set.
+    unsafe { tunsetoffload(tun.as_raw_fd(), 0) }?;
     Ok(())
 }
 

@@ -62,6 +62,7 @@ impl TunFile {
         }
         let control = UnixDatagram::unbound().map_err(|source| other(name, source))?;
         sys::set_nonblocking(&iface).map_err(|source| other(name, source))?;
+        sys::set_no_offload(&iface).map_err(|source| other(name, source))?;
         Ok(Self { iface, control })
     }
 

@@ -27,6 +27,12 @@ pub enum TestbedError {
         /// What was given.
         text: String,
     },
+    /// A TUN device cannot be had.
+    #[error(transparent)]
+    Device(#[from] airtcp_device::DeviceError),
+    /// An emulated link broke.
+    #[error("the emulated link broke: {0}")]
+    Link(#[from] airtcp_device::DriveError),
     /// The kernel refused something.
     #[error("{doing}: {source}")]
     Refused {

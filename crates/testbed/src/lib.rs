@@ -3,7 +3,8 @@
 //! A [`Namespace`] is an anonymous network namespace with a thread inside: closures and futures go
 //! in, results come out, and whatever they open (sockets, TUN devices, children) is bound to it.
 //! Addresses, routes and veth pairs are set on it by name; [`peer`] is the kernel's TCP as the
-//! other end, serving and calling. A namespace dies with its last thread, so that even SIGKILL
+//! other end, serving and calling. A [`Dumbbell`](dumbbell::Dumbbell) is two hosts, the kernel's or our
+//! stack's, with an emulated link between them. A namespace dies with its last thread, so that even SIGKILL
 //! leaves no process, no interface and no file behind.
 //!
 //! ```no_run
@@ -27,7 +28,10 @@
 //! [`enter_user_namespace_if_needed`] first thing in `main`; a test asks [`or_skip`].
 #![deny(unsafe_code)]
 
+mod bulk;
 mod cidr;
+pub mod dumbbell;
+mod emulator;
 mod error;
 mod link;
 mod namespace;
@@ -36,6 +40,7 @@ pub mod peer;
 mod privilege;
 mod sys;
 
+pub use bulk::{Bulk, Bulked};
 pub use cidr::Cidr;
 pub use error::TestbedError;
 pub use link::Interface;

@@ -268,7 +268,7 @@ async fn handle(mut stream: TcpStream, service: Service) -> io::Result<()> {
     }
 }
 
-async fn write_pattern(
+pub(crate) async fn write_pattern(
     writer: &mut (impl AsyncWriteExt + Unpin),
     seed: u64,
     bytes: u64,
@@ -296,7 +296,7 @@ fn socket(address: SocketAddr, congestion: Option<&str>) -> io::Result<TcpSocket
     Ok(socket)
 }
 
-fn differs_at(position: u64) -> io::Error {
+pub(crate) fn differs_at(position: u64) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("byte {position} is not what was sent"))
 }
 

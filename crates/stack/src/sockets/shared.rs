@@ -199,6 +199,7 @@ impl Shared {
             let mut core = self.lock();
             core.ended.get_or_insert(end);
             core.outbox = VecDeque::new();
+            core.watch = None;
             core.wake_all();
             mem::take(&mut core.woken)
         };
