@@ -3,6 +3,8 @@
 use airtcp_link::LinkError;
 use airtcp_stack::HostError;
 
+use crate::Stuck;
+
 /// Why a scenario cannot be run.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum SimError {
@@ -23,13 +25,16 @@ pub enum SimError {
         source: LinkError,
     },
     /// A host refused what an application asked of it.
-    #[error("host `{name}`: {source}")]
+    #[error("flow `{flow}`: {source}")]
     Host {
-        /// The host's name.
-        name: String,
+        /// The flow.
+        flow: String,
         /// Why.
         source: HostError,
     },
+    /// Nothing takes time.
+    #[error(transparent)]
+    Stuck(#[from] Stuck),
     /// What arrived is not what was sent.
     #[error(
         "flow `{flow}`: the byte at {offset} of its stream is wrong on arrival: a fault of the stack"
@@ -40,4 +45,23 @@ pub enum SimError {
         /// Where in its stream.
         offset: u64,
     },
+    /// A scenario file is not understood.
+    #[error("{place}: {what}")]
+    File {
+        /// `name:line:column`.
+        place: String,
+        /// What is wrong, and what would be right.
+        what: String,
+    },
+    /// A value set beside the file is not understood.
+    #[error("`{setting}`: {what}")]
+    Setting {
+        /// The setting.
+        setting: String,
+        /// What is wrong, and what would be right.
+        what: String,
+    },
+    /// There can be no threads to run on.
+    #[error("starting threads: {0}")]
+    Threads(String),
 }

@@ -1,5 +1,7 @@
 //! What came of a run.
 
+use std::collections::BTreeMap;
+
 use airtcp_link::Counters;
 use serde::Serialize;
 
@@ -18,11 +20,11 @@ pub struct RunResult {
     pub links: Vec<LinkResult>,
     /// Jain's index of the flows' goodput: 1 if all are equal, 1/n if one has everything.
     pub jain: f64,
-    /// Deadlines worked and packets delivered.
+    /// Deadlines worked and packets handed from node to node.
     pub events: u64,
     /// Packets that hosts sent.
     pub packets: u64,
-    /// When it ended.
+    /// When a packet last moved.
     pub end: f64,
 }
 
@@ -39,19 +41,19 @@ pub struct FlowResult {
     pub bytes: u64,
     /// Of these, those read in the interval from the warm-up's end to the run's, over the interval.
     pub goodput: f64,
-    /// Segments sent by the end that opens the connection, those sent again included.
+    /// Data segments sent by both ends, those sent again included.
     pub segments_sent: u64,
     /// Of these, those sent again.
     pub retransmissions: u64,
-    /// Of these, those that were not needed: see [`measure`](crate::measure).
+    /// Of these, those that were not needed: see [the crate's page](crate#figures).
     pub spurious: u64,
     /// Times the retransmission timer ran out.
     pub timeouts: u64,
-    /// Transmissions judged lost.
+    /// Transmissions found lost, time-outs apart.
     pub lost: u64,
     /// Reductions of the congestion window, time-outs apart.
     pub reductions: u64,
-    /// How long recoveries took: see [`measure`](crate::measure).
+    /// How long recoveries took: see [the crate's page](crate#figures).
     pub recoveries: Summary,
     /// Round-trip times, as the sender measured them.
     pub rtt: Summary,
@@ -60,6 +62,8 @@ pub struct FlowResult {
     pub finished: Option<f64>,
     /// How long exchanges took: a request with its response, a message back and forth, a short flow.
     pub exchanges: Summary,
+    /// Connections that ended otherwise than they should.
+    pub broken: u64,
     /// Everything that was summed up, if the scenario asks for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub samples: Option<Samples>,
@@ -85,11 +89,13 @@ pub struct LinkResult {
     pub way: &'static str,
     /// What became of its packets.
     pub counters: Counters,
+    /// Packets that are no more, by cause.
+    pub drops: BTreeMap<&'static str, u64>,
     /// Packets that waited, on average over time.
     pub queue_mean: f64,
     /// The most packets that waited.
     pub queue_max: u64,
-    /// The share of the time that its rate was in use; `None` for a link without a constant rate.
+    /// The share of the time in which its rate was in use; `None` without a rate.
     pub utilisation: Option<f64>,
 }
 

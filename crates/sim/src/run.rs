@@ -1,8 +1,14 @@
 //! A scenario, run.
 
-use airtcp_types::Observer;
+use airtcp_link::Way;
+use airtcp_types::{Crossing, Event, Instant, NodeId, Observer, Packet};
 
-use crate::{RunResult, Scenario, SimError};
+use crate::app::Exchange;
+use crate::check::check;
+use crate::measure::{Counts, Measure};
+use crate::network::{Network, Placed};
+use crate::summary::Running;
+use crate::{FlowResult, LinkResult, RunResult, Scenario, SimError, jain};
 
 /// What a node of a scenario is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,17 +27,157 @@ pub enum NodeKind {
 ///
 /// What is senseless about the scenario.
 pub fn run(
-    _scenario: &Scenario,
-    _observer: Option<&mut dyn Observer>,
+    scenario: &Scenario,
+    observer: Option<&mut dyn Observer>,
 ) -> Result<RunResult, SimError> {
-    Err(SimError::Senseless { place: "scenario".to_owned(), what: "not yet".to_owned() })
+    check(scenario)?;
+    let mut network = Network::new(scenario, observer.is_some())?;
+    let first_flows = std::mem::take(&mut network.first_flows);
+    let measure = Measure::new(network.flows.len(), first_flows, scenario.samples);
+    let mut watch = Watch { measure, packets: 0, last: Instant::ZERO, other: observer };
+    network.world.run_until(Instant::ZERO + scenario.duration, &mut watch)?;
+    let links = link_results(scenario, &mut network);
+    check_applications(scenario, &network, &links)?;
+    let flows: Vec<FlowResult> = network
+        .flows
+        .iter()
+        .zip(watch.measure.flows)
+        .map(|(placed, counts)| flow_result(scenario, &network, placed, counts))
+        .collect();
+    let goodput: Vec<f64> = flows.iter().map(|flow| flow.goodput).collect();
+    Ok(RunResult {
+        name: scenario.name.clone(),
+        seed: scenario.seed,
+        flows,
+        links,
+        jain: jain(&goodput),
+        events: network.world.touches(),
+        packets: watch.packets,
+        end: watch.last.as_secs_f64(),
+    })
 }
 
-/// The nodes of a scenario, each at the place of its [`NodeId`](airtcp_types::NodeId).
+/// The nodes of a scenario, each at the place of its [`NodeId`].
 ///
 /// # Errors
 ///
 /// What is senseless about the scenario.
-pub fn nodes(_scenario: &Scenario) -> Result<Vec<(String, NodeKind)>, SimError> {
-    Ok(Vec::new())
+pub fn nodes(scenario: &Scenario) -> Result<Vec<(String, NodeKind)>, SimError> {
+    check(scenario)?;
+    Ok(Network::new(scenario, false)?.nodes)
+}
+
+/// Shows everything to who measures, and to who else wants to see it.
+struct Watch<'a> {
+    measure: Measure,
+    /// Packets that came from hosts.
+    packets: u64,
+    /// When a packet last moved.
+    last: Instant,
+    other: Option<&'a mut dyn Observer>,
+}
+
+impl Observer for Watch<'_> {
+    fn on_packet(&mut self, now: Instant, node: NodeId, crossing: Crossing, packet: &Packet) {
+        self.last = now;
+        self.packets += u64::from(crossing == Crossing::Out && self.measure.is_host(node));
+        self.measure.on_packet(now, node, crossing, packet);
+        if let Some(other) = &mut self.other {
+            other.on_packet(now, node, crossing, packet);
+        }
+    }
+
+    fn on_event(&mut self, node: NodeId, event: &Event) {
+        self.measure.on_event(node, event);
+        if let Some(other) = &mut self.other {
+            other.on_event(node, event);
+        }
+    }
+}
+
+/// What applications were refused, or found wrong.
+fn check_applications(
+    scenario: &Scenario,
+    network: &Network,
+    links: &[LinkResult],
+) -> Result<(), SimError> {
+    let unnoticed = links.iter().any(|link| link.counters.corrupted_unnoticed > 0);
+    for placed in &network.flows {
+        let flow = || scenario.flows[placed.spec].name.clone();
+        for end in [placed.caller, placed.answerer] {
+            let Some(meter) = network.meter(end) else { continue };
+            if let Some(source) = meter.refused {
+                return Err(SimError::Host { flow: flow(), source });
+            }
+            // No checksum notices every flipped bit.
+            if let Some(offset) = meter.wrong.filter(|_| !unnoticed) {
+                return Err(SimError::Content { flow: flow(), offset });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn flow_result(
+    scenario: &Scenario,
+    network: &Network,
+    placed: &Placed,
+    mut counts: Counts,
+) -> FlowResult {
+    let spec = &scenario.flows[placed.spec];
+    let meters: Vec<_> =
+        [placed.caller, placed.answerer].into_iter().filter_map(|end| network.meter(end)).collect();
+    let sum = |of: fn(&crate::app::Meter) -> u64| meters.iter().map(|meter| of(meter)).sum();
+    let counted: u64 = sum(|meter| meter.counted);
+    let finished = meters.iter().filter_map(|meter| meter.finished).max();
+    let mut exchanges = Running::default();
+    for Exchange { began, ended } in meters.iter().flat_map(|meter| &meter.exchanges) {
+        let took = ended.since(*began).as_secs_f64();
+        exchanges.add(took);
+        if scenario.samples {
+            counts.samples.exchanges.push((began.as_secs_f64(), took));
+        }
+    }
+    let interval = (scenario.duration - scenario.warm_up).as_secs_f64();
+    FlowResult {
+        name: spec.name.clone(),
+        copy: placed.copy,
+        combination: spec.combination.to_string(),
+        bytes: sum(|meter| meter.bytes),
+        goodput: counted as f64 * 8.0 / interval,
+        segments_sent: counts.segments_sent,
+        retransmissions: counts.retransmissions,
+        spurious: counts.spurious,
+        timeouts: counts.timeouts,
+        lost: counts.lost,
+        reductions: counts.reductions,
+        recoveries: counts.recoveries.summary(),
+        rtt: counts.rtt.summary(),
+        finished: finished.map(|at| at.since(placed.start).as_secs_f64()),
+        exchanges: exchanges.summary(),
+        broken: sum(|meter| meter.broken),
+        samples: scenario.samples.then_some(counts.samples),
+    }
+}
+
+fn link_results(scenario: &Scenario, network: &mut Network) -> Vec<LinkResult> {
+    let end = Instant::ZERO + scenario.duration;
+    let mut results = Vec::new();
+    for (id, has_rate) in network.links.clone() {
+        let name = network.nodes[id.0 as usize].0.clone();
+        let Some(link) = network.link(id) else { continue };
+        for way in Way::BOTH {
+            let occupancy = link.occupancy(way, end);
+            results.push(LinkResult {
+                name: name.clone(),
+                way: if way == Way::Forth { "forth" } else { "back" },
+                counters: *link.counters(way),
+                drops: link.drops(way).filter(|(_, packets)| *packets > 0).collect(),
+                queue_mean: occupancy.mean,
+                queue_max: occupancy.max as u64,
+                utilisation: has_rate[way as usize].then_some(occupancy.busy),
+            });
+        }
+    }
+    results
 }

@@ -118,6 +118,11 @@ pub enum EventKind {
         /// What the loss is taken to mean.
         cause: &'static str,
     },
+    /// The congestion window is reduced: an episode begins. A time-out is none.
+    Reduced {
+        /// What the loss behind it is taken to mean.
+        cause: &'static str,
+    },
     /// The congestion window, the slow-start threshold or the pipe changed.
     Window {
         /// The congestion window.

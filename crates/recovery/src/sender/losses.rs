@@ -143,6 +143,7 @@ impl Sender {
         let point = self.core.board.snd_nxt();
         self.core.episode = Some(Episode { point, until, phase, end });
         self.stats.reductions += 1;
+        self.tell(|| EventKind::Reduced { cause: cause.name() });
         self.watch_for_spurious();
         let pipe = self.pipe();
         self.control.on_notice(now, pipe, &Notice::Reduce { flight_size, cause });

@@ -58,6 +58,12 @@ impl HostConfig {
         u16::try_from(self.mtu.0).unwrap_or(u16::MAX)
     }
 
+    /// A connection's own settings, as far as they go on this host.
+    pub(super) fn fitted(&self, config: TcpConfig) -> TcpConfig {
+        let mtu = config.mtu.min(self.packet_limit());
+        TcpConfig { mtu, events: config.events | self.events, ..config }
+    }
+
     /// Whether it names all hosts of one of the host's IPv4 networks.
     pub(super) fn is_broadcast(&self, address: IpAddr) -> bool {
         let IpAddr::V4(address) = address else { return false };

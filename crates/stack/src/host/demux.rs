@@ -120,7 +120,8 @@ impl Host {
         // been faster than the clock of the ISNs. The distance is Linux's.
         let isn = after.filter(|after| isn <= *after).map_or(isn, |after| after + 65_537);
         let ts_offset = self.secret.timestamp_offset(&flow);
-        let connection = Connection::accept(now, flow, isn, ts_offset, &self.config.tcp, segment);
+        let config = listener.config.as_deref().unwrap_or(&self.config.tcp);
+        let connection = Connection::accept(now, flow, isn, ts_offset, config, segment);
         self.counters.tcp_passive_opens += 1;
         let child = self.adopt(connection, Owner::HalfOpen(id));
         if let Some(Socket { kind: Kind::Listener(listener), .. }) = self.sockets.get_mut(id) {

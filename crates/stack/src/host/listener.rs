@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use airtcp_types::Instant;
 
-use crate::tcp::Readiness;
+use crate::tcp::{Readiness, TcpConfig};
 
 use super::{Host, HostError, Kind, Owner, Socket, SocketId};
 
@@ -14,6 +14,8 @@ use super::{Host, HostError, Kind, Owner, Socket, SocketId};
 pub(super) struct Listener {
     pub(super) local: SocketAddr,
     backlog: usize,
+    /// What its connections start from, if not from the host's settings.
+    pub(super) config: Option<Box<TcpConfig>>,
     /// Connections whose handshake goes on.
     pub(super) half_open: BTreeSet<SocketId>,
     /// Connections that wait to be accepted, the oldest first.
@@ -37,10 +39,30 @@ impl Host {
     /// `0.0.0.0` stands for every IPv4 address and `[::]` for every IPv6 address, neither for both;
     /// a listener at the very address goes before one at all. Port zero is any free one.
     pub fn tcp_listen(&mut self, local: SocketAddr, backlog: usize) -> Result<SocketId, HostError> {
+        self.listen(local, backlog, None)
+    }
+
+    /// As [`tcp_listen`](Self::tcp_listen), with settings of their own for its connections.
+    pub fn tcp_listen_with(
+        &mut self,
+        local: SocketAddr,
+        backlog: usize,
+        config: TcpConfig,
+    ) -> Result<SocketId, HostError> {
+        let config = self.config.fitted(config);
+        self.listen(local, backlog, Some(Box::new(config)))
+    }
+
+    fn listen(
+        &mut self,
+        local: SocketAddr,
+        backlog: usize,
+        config: Option<Box<TcpConfig>>,
+    ) -> Result<SocketId, HostError> {
         let local = self.bindable(local, &self.listeners)?;
         let backlog = backlog.clamp(1, self.config.backlog.max(1));
         let (half_open, waiting) = (BTreeSet::new(), VecDeque::new());
-        let listener = Listener { local, backlog, half_open, waiting };
+        let listener = Listener { local, backlog, config, half_open, waiting };
         let id = self.sockets.insert(Socket::new(Kind::Listener(listener)));
         self.listeners.insert(local, id);
         self.next_port = self.next_port.wrapping_add(1);

@@ -29,11 +29,7 @@ impl Host {
         let local = self.port_towards(source, remote)?;
         let flow = FlowId { local, remote };
         let config = match config {
-            Some(config) => TcpConfig {
-                mtu: config.mtu.min(self.config.packet_limit()),
-                events: config.events | self.config.events,
-                ..config
-            },
+            Some(config) => self.config.fitted(config),
             None => self.config.tcp.clone(),
         };
         let isn = self.secret.isn(now, &flow);

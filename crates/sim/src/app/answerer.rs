@@ -1,0 +1,132 @@
+//! The end that connections are opened to.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use airtcp_stack::host::{HostError, SocketId};
+use airtcp_stack::tcp::{Readiness, TcpConfig, TcpError};
+use airtcp_types::Instant;
+
+use super::station::Desk;
+use super::{Meter, pattern};
+
+/// So much is read at once.
+const READ: usize = 4096;
+/// Connections that may wait.
+const BACKLOG: usize = 4096;
+
+/// Takes connections, reads everything, answers each request, and closes when the other end has.
+#[derive(Debug)]
+pub(crate) struct Answerer {
+    address: SocketAddr,
+    config: TcpConfig,
+    /// The size of a request and of its answer; `None` without answers.
+    answers: Option<(u64, u64)>,
+    /// All that will come, on all connections; `None` if there is no end.
+    expected: Option<u64>,
+    listener: Option<SocketId>,
+    started: bool,
+    connections: BTreeMap<SocketId, Stream>,
+    pub(crate) meter: Meter,
+}
+
+/// One connection.
+#[derive(Debug, Default)]
+struct Stream {
+    read: u64,
+    written: u64,
+    /// What is to be written, as an offset of its stream.
+    owed: u64,
+    /// The other end has closed.
+    over: bool,
+}
+
+impl Answerer {
+    pub(crate) const fn new(
+        address: SocketAddr,
+        config: TcpConfig,
+        answers: Option<(u64, u64)>,
+        expected: Option<u64>,
+        meter: Meter,
+    ) -> Self {
+        let connections = BTreeMap::new();
+        let (listener, started) = (None, false);
+        Self { address, config, answers, expected, listener, started, connections, meter }
+    }
+
+    /// It listens from the first moment on.
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        (!self.started).then_some(Instant::ZERO)
+    }
+
+    pub(super) fn on_timeout(&mut self, desk: &mut Desk<'_>) {
+        self.started = true;
+        match desk.host.tcp_listen_with(self.address, BACKLOG, self.config.clone()) {
+            Ok(listener) => {
+                self.listener = Some(listener);
+                desk.hold(listener);
+            }
+            Err(error) => self.meter.refused = Some(error),
+        }
+    }
+
+    pub(super) fn on_ready(&mut self, desk: &mut Desk<'_>, socket: SocketId, ready: Readiness) {
+        if self.listener == Some(socket) {
+            while let Ok(Some((stream, _))) = desk.host.tcp_accept(desk.now, socket) {
+                desk.hold(stream);
+                self.connections.insert(stream, Stream::default());
+            }
+            return;
+        }
+        let alive = !ready.readable || self.read(desk, socket);
+        if !alive || self.write(desk, socket) {
+            self.connections.remove(&socket);
+            desk.close(socket);
+        }
+    }
+
+    /// Reads what there is; whether the connection is still good.
+    fn read(&mut self, desk: &mut Desk<'_>, socket: SocketId) -> bool {
+        let Some(stream) = self.connections.get_mut(&socket) else { return false };
+        let mut buffer = [0; READ];
+        loop {
+            match desk.host.tcp_recv(desk.now, socket, &mut buffer) {
+                Ok(0) => {
+                    stream.over = true;
+                    break;
+                }
+                Ok(len) => {
+                    self.meter.on_read(desk.now, stream.read, &buffer[..len]);
+                    stream.read += len as u64;
+                    // What comes with the last bytes is told of once more.
+                    if len < READ {
+                        break;
+                    }
+                }
+                Err(HostError::Tcp(TcpError::WouldBlock)) => break,
+                Err(_) => {
+                    self.meter.broken += 1;
+                    return false;
+                }
+            }
+        }
+        if self.expected.is_some_and(|expected| self.meter.bytes >= expected) {
+            self.meter.finished.get_or_insert(desk.now);
+        }
+        if let Some((request, answer)) = self.answers {
+            stream.owed = stream.read / request * answer;
+        }
+        true
+    }
+
+    /// Writes what is owed; whether nothing more will be.
+    fn write(&mut self, desk: &mut Desk<'_>, socket: SocketId) -> bool {
+        let Some(stream) = self.connections.get_mut(&socket) else { return true };
+        while stream.written < stream.owed {
+            let piece = pattern::piece(stream.written, stream.owed - stream.written);
+            let Ok(len) = desk.host.tcp_send(desk.now, socket, piece) else { return false };
+            stream.written += len as u64;
+        }
+        stream.over
+    }
+}

@@ -1,0 +1,63 @@
+//! What an application got.
+
+use airtcp_stack::HostError;
+use airtcp_types::Instant;
+
+use super::pattern;
+
+/// When an exchange began and ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Exchange {
+    pub(crate) began: Instant,
+    pub(crate) ended: Instant,
+}
+
+/// What an application counts.
+#[derive(Clone, Debug)]
+pub(crate) struct Meter {
+    /// From when on bytes count for the goodput.
+    counts_from: Instant,
+    /// Bytes read.
+    pub(crate) bytes: u64,
+    /// Of these, those that count for the goodput.
+    pub(crate) counted: u64,
+    pub(crate) exchanges: Vec<Exchange>,
+    /// When everything was done.
+    pub(crate) finished: Option<Instant>,
+    /// Connections that ended otherwise than they should.
+    pub(crate) broken: u64,
+    /// Where a byte was wrong.
+    pub(crate) wrong: Option<u64>,
+    /// What the host refused.
+    pub(crate) refused: Option<HostError>,
+}
+
+impl Meter {
+    pub(crate) const fn new(counts_from: Instant) -> Self {
+        Self {
+            counts_from,
+            bytes: 0,
+            counted: 0,
+            exchanges: Vec::new(),
+            finished: None,
+            broken: 0,
+            wrong: None,
+            refused: None,
+        }
+    }
+
+    /// Takes what was read from `offset` of its stream on.
+    pub(super) fn on_read(&mut self, now: Instant, offset: u64, bytes: &[u8]) {
+        self.bytes += bytes.len() as u64;
+        if now >= self.counts_from {
+            self.counted += bytes.len() as u64;
+        }
+        if let Some(at) = pattern::mismatch(offset, bytes) {
+            self.wrong.get_or_insert(at);
+        }
+    }
+
+    pub(super) fn on_exchange(&mut self, began: Instant, ended: Instant) {
+        self.exchanges.push(Exchange { began, ended });
+    }
+}

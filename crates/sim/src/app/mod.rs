@@ -1,0 +1,23 @@
+//! Applications, and the station they live on.
+//!
+//! ```text
+//! station.rs   a host and its applications, as one Node
+//! caller.rs    opens a connection: bulk, requests, a message back and forth
+//! crowd.rs     users who open one short connection after another
+//! answerer.rs  takes connections: reads everything, and answers requests
+//! pattern.rs   what is sent, and verified on arrival
+//! meter.rs     what arrived, and when
+//! ```
+
+mod answerer;
+mod caller;
+mod crowd;
+mod meter;
+mod pattern;
+mod station;
+
+pub(crate) use answerer::Answerer;
+pub(crate) use caller::{Caller, Script};
+pub(crate) use crowd::{Crowd, Habits};
+pub(crate) use meter::{Exchange, Meter};
+pub(crate) use station::{Application, Station};

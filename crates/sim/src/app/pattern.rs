@@ -1,0 +1,56 @@
+//! What applications send: bytes whose place in the stream shows.
+
+use airtcp_types::ByteCount;
+
+/// A prime, so that no number of equal segments is a whole number of periods.
+const PERIOD: usize = 8_191;
+/// The longest piece.
+pub(crate) const PIECE: usize = 16 * 1024;
+
+static BYTES: [u8; PERIOD + PIECE] = {
+    let mut bytes = [0; PERIOD + PIECE];
+    let mut at = 0;
+    while at < bytes.len() {
+        let place = (at % PERIOD) as u32;
+        bytes[at] = (place.wrapping_mul(0x9e37_79b9) >> 24) as u8;
+        at += 1;
+    }
+    bytes
+};
+
+/// Up to [`PIECE`] bytes of the stream, from `offset` on.
+pub(crate) fn piece(offset: u64, len: u64) -> &'static [u8] {
+    let from = (offset % PERIOD as u64) as usize;
+    &BYTES[from..from + ByteCount(len).as_usize().min(PIECE)]
+}
+
+/// Where `bytes`, which were read from `offset` on, first differ from the stream.
+pub(crate) fn mismatch(offset: u64, bytes: &[u8]) -> Option<u64> {
+    let mut offset = offset;
+    for part in bytes.chunks(PIECE) {
+        let expected = piece(offset, part.len() as u64);
+        if part != expected {
+            let same = part.iter().zip(expected).take_while(|(got, sent)| got == sent).count();
+            return Some(offset + same as u64);
+        }
+        offset += part.len() as u64;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_piece_in_the_wrong_place_shows() {
+        let long = [piece(5_000, 20_000), piece(5_000 + PIECE as u64, 4_000)].concat();
+        assert_eq!(mismatch(5_000, &long), None);
+        for wrong in [1u64, 1_448, 14_480, 8_190] {
+            assert!(mismatch(5_000 + wrong, &long[..1_448]).is_some(), "moved by {wrong}");
+        }
+        let mut flipped = long;
+        flipped[19_000] ^= 4;
+        assert_eq!(mismatch(5_000, &flipped), Some(24_000));
+    }
+}

@@ -1,0 +1,164 @@
+//! A host and the applications on it.
+
+use std::collections::BTreeMap;
+
+use airtcp_stack::host::{Host, SocketId};
+use airtcp_stack::tcp::Readiness;
+use airtcp_types::{Event, Instant, Node, Packet, PortId};
+
+use super::{Answerer, Caller, Crowd, Meter};
+use crate::agenda::Agenda;
+
+/// One of a station's applications.
+#[derive(Debug)]
+pub(crate) enum Application {
+    Answerer(Answerer),
+    Caller(Caller),
+    Crowd(Crowd),
+}
+
+/// What an application is called with.
+pub(super) struct Desk<'a> {
+    pub(super) now: Instant,
+    pub(super) host: &'a mut Host,
+    /// The application's number.
+    me: u32,
+    /// Whose each socket is.
+    holders: &'a mut BTreeMap<SocketId, u32>,
+}
+
+impl Desk<'_> {
+    /// From now on the application hears of `socket`.
+    pub(super) fn hold(&mut self, socket: SocketId) {
+        self.holders.insert(socket, self.me);
+    }
+
+    /// Lets go of a connection.
+    pub(super) fn close(&mut self, socket: SocketId) {
+        self.holders.remove(&socket);
+        // It can only be stale, and then it is closed already.
+        let _ = self.host.tcp_close(self.now, socket);
+    }
+}
+
+/// A host and its applications, as one node.
+#[derive(Debug)]
+pub(crate) struct Station {
+    host: Host,
+    applications: Vec<Application>,
+    holders: BTreeMap<SocketId, u32>,
+    /// When applications want to act of their own accord.
+    agenda: Agenda,
+}
+
+impl Station {
+    pub(crate) fn new(host: Host) -> Self {
+        let (applications, holders) = (Vec::new(), BTreeMap::new());
+        Self { host, applications, holders, agenda: Agenda::new() }
+    }
+
+    /// Puts an application on the host, and gives its number. It begins at the deadline it has.
+    pub(crate) fn add(&mut self, application: Application) -> usize {
+        let me = self.applications.len();
+        self.agenda.set(me as u32, application.poll_timeout());
+        self.applications.push(application);
+        me
+    }
+
+    pub(crate) fn meter(&self, application: usize) -> Option<&Meter> {
+        self.applications.get(application).map(Application::meter)
+    }
+
+    /// Tells applications of their sockets; whether there was something to tell.
+    fn serve(&mut self, now: Instant) -> bool {
+        let mut any = false;
+        while let Some((socket, readiness)) = self.host.poll_ready() {
+            any = true;
+            if let Some(&me) = self.holders.get(&socket) {
+                self.call(now, me, |application, desk| {
+                    application.on_ready(desk, socket, readiness);
+                });
+            }
+        }
+        any
+    }
+
+    fn call(&mut self, now: Instant, me: u32, call: impl FnOnce(&mut Application, &mut Desk<'_>)) {
+        let Some(application) = self.applications.get_mut(me as usize) else { return };
+        let mut desk = Desk { now, host: &mut self.host, me, holders: &mut self.holders };
+        call(application, &mut desk);
+        self.agenda.set(me, application.poll_timeout());
+    }
+}
+
+impl Application {
+    pub(crate) const fn meter(&self) -> &Meter {
+        match self {
+            Self::Answerer(answerer) => &answerer.meter,
+            Self::Caller(caller) => &caller.meter,
+            Self::Crowd(crowd) => &crowd.meter,
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        match self {
+            Self::Answerer(answerer) => answerer.poll_timeout(),
+            Self::Caller(caller) => caller.poll_timeout(),
+            Self::Crowd(crowd) => crowd.poll_timeout(),
+        }
+    }
+
+    fn on_timeout(&mut self, desk: &mut Desk<'_>) {
+        match self {
+            Self::Answerer(answerer) => answerer.on_timeout(desk),
+            Self::Caller(caller) => caller.on_timeout(desk),
+            Self::Crowd(crowd) => crowd.on_timeout(desk),
+        }
+    }
+
+    fn on_ready(&mut self, desk: &mut Desk<'_>, socket: SocketId, readiness: Readiness) {
+        match self {
+            Self::Answerer(answerer) => answerer.on_ready(desk, socket, readiness),
+            Self::Caller(caller) => caller.on_ready(desk, socket, readiness),
+            Self::Crowd(crowd) => crowd.on_ready(desk, socket, readiness),
+        }
+    }
+}
+
+impl Node for Station {
+    fn handle_packet(&mut self, now: Instant, port: PortId, packet: Packet) {
+        self.host.handle_packet(now, port, packet);
+        self.serve(now);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        if self.host.poll_timeout().is_some_and(|at| at <= now) {
+            self.host.handle_timeout(now);
+        }
+        while let Some(me) = self.agenda.pop_due(now) {
+            self.call(now, me, Application::on_timeout);
+        }
+        self.serve(now);
+    }
+
+    /// That connections have sent something, or ended with it, may be news to applications.
+    fn poll_transmit(&mut self, now: Instant) -> Option<(PortId, Packet)> {
+        loop {
+            if let Some(transmit) = self.host.poll_transmit(now) {
+                return Some(transmit);
+            }
+            if !self.serve(now) {
+                return None;
+            }
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let own = self.agenda.first().map(|(at, _)| at);
+        self.host.poll_timeout().into_iter().chain(own).min()
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.host.poll_event()
+    }
+}

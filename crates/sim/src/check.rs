@@ -1,0 +1,105 @@
+//! Whether a scenario makes sense.
+
+use std::time::Duration;
+
+use airtcp_link::LinkSpec;
+use airtcp_link::spec::RateSpec;
+
+use crate::measure::PORTS;
+use crate::{App, FlowSpec, Scenario, SimError, Topology, Wire};
+
+/// What a router has ports for.
+const MAX_FLOWS: u64 = 60_000;
+/// The smallest IPv4 packet that every host takes (RFC 791 section 3.2).
+const MIN_MTU: u16 = 68 + 20;
+/// The clock ends after 584 years.
+const MAX_DURATION: Duration = Duration::from_secs(100 * 365 * 86_400);
+
+/// Refuses what cannot be meant.
+pub(crate) fn check(scenario: &Scenario) -> Result<(), SimError> {
+    let of_scenario = |what: &str| senseless("scenario", what);
+    if scenario.duration.is_zero() {
+        return Err(of_scenario("the duration is zero: nothing can happen"));
+    }
+    if scenario.duration > MAX_DURATION {
+        return Err(of_scenario("the duration is over 100 years: choose a shorter one"));
+    }
+    if scenario.warm_up >= scenario.duration {
+        return Err(of_scenario("the warm-up is as long as the duration: make it shorter"));
+    }
+    let total: u64 = scenario.flows.iter().map(|flow| u64::from(flow.count)).sum();
+    if total == 0 {
+        return Err(of_scenario("there are no flows: add one"));
+    }
+    let most = match &scenario.topology {
+        Topology::Dumbbell { .. } => MAX_FLOWS,
+        Topology::Chain { wires } if wires.is_empty() => {
+            return Err(senseless("topology", "the chain has no wires: add one"));
+        }
+        Topology::Chain { .. } => u64::from(PORTS),
+    };
+    if total > most {
+        return Err(of_scenario(&format!("{total} flows: at most {most} fit this topology")));
+    }
+    scenario.flows.iter().try_for_each(|flow| check_flow(scenario, flow))
+}
+
+fn check_flow(scenario: &Scenario, flow: &FlowSpec) -> Result<(), SimError> {
+    let refuse = |what: &str| Err(senseless(&format!("flow `{}`", flow.name), what));
+    if flow.count == 0 {
+        return refuse("its count is zero: leave it out, or give it a copy");
+    }
+    if flow.start.saturating_add(flow.stagger.saturating_mul(flow.count - 1)) >= scenario.duration {
+        return refuse("a copy of it begins when all is over: start it earlier");
+    }
+    if flow.mtu < MIN_MTU {
+        return refuse(&format!("its mtu is under {MIN_MTU} bytes: choose a larger one"));
+    }
+    if [flow.receive_buffer, flow.send_buffer].iter().flatten().any(|buffer| buffer.0 == 0) {
+        return refuse("it has a buffer of zero bytes: nothing can pass");
+    }
+    match &flow.app {
+        App::Bulk { size } if size.is_some_and(|size| size.0 == 0) => {
+            return refuse("it transfers nothing: choose a size");
+        }
+        App::RequestResponse { request, response, .. } if request.0 == 0 || response.0 == 0 => {
+            return refuse("its request or its response is empty: choose a size");
+        }
+        App::PingPong { size, .. } if size.0 == 0 => {
+            return refuse("its message is empty: choose a size");
+        }
+        App::RequestResponse { count: Some(0), .. } | App::PingPong { count: Some(0), .. } => {
+            return refuse("it is to ask zero times: leave the count out, or choose one");
+        }
+        App::ShortFlows { size: (smallest, largest), users, .. } => {
+            if smallest.0 == 0 || smallest > largest {
+                return refuse("its sizes are zero or run backwards: smallest first");
+            }
+            if *users == 0 {
+                return refuse("it has no users: give it one");
+            }
+        }
+        _ => {}
+    }
+    let wires: Vec<&Wire> = match &scenario.topology {
+        Topology::Dumbbell { access, bottleneck } => {
+            vec![flow.access.as_ref().unwrap_or(access), bottleneck]
+        }
+        Topology::Chain { .. } if flow.access.is_some() => {
+            return refuse("it has an access wire, but a chain has none: leave it out");
+        }
+        Topology::Chain { wires } => wires.iter().collect(),
+    };
+    if !wires.iter().any(|wire| takes_time(&wire.forth) || takes_time(&wire.back)) {
+        return refuse("no link of its path has a rate or a delay, so time would stand still");
+    }
+    Ok(())
+}
+
+fn takes_time(spec: &LinkSpec) -> bool {
+    spec.rate != RateSpec::Unlimited || !spec.delay.base.is_zero()
+}
+
+fn senseless(place: &str, what: &str) -> SimError {
+    SimError::Senseless { place: place.to_owned(), what: what.to_owned() }
+}

@@ -1,0 +1,209 @@
+//! What flows did, told from the events of their hosts and from the packets that reach them.
+//!
+//! - A *retransmission* is a transmission of bytes that were sent before, by either end of a flow.
+//! - It was *spurious*, by ground truth, if the receiver already had all its bytes when it left or when it
+//!   arrived. One that arrived first, with the original behind it, counts when the original arrives.
+//! - A *recovery* begins with the first loss found, or the first time-out, while there is none. It ends with the
+//!   cumulative ACK of everything that had been sent when it began. One that the run cuts off is not counted.
+//! - A *round-trip time* is a sample that the retransmission timer was given.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+
+use airtcp_types::checksum::verify_transport;
+use airtcp_types::{
+    Crossing, Event, EventKind, ExtSeq, FlowId, Instant, NodeId, Observer, Packet, RangeSet,
+    SeqNumber, SeqRange,
+};
+
+use crate::Samples;
+use crate::summary::Running;
+
+/// Server ports begin here, and end before those that hosts choose themselves.
+pub(crate) const FIRST_PORT: u16 = 5001;
+pub(crate) const PORTS: u16 = 27_000;
+
+/// Retransmissions of one direction of which it is not known yet whether they were needed.
+const MAX_PENDING: usize = 4096;
+
+/// TCP's protocol number, and the length of its header without options.
+const TCP: u8 = 6;
+const TCP_HEADER: usize = 20;
+
+/// Counts, per flow.
+#[derive(Debug)]
+pub(crate) struct Measure {
+    pub(crate) flows: Vec<Counts>,
+    /// The flow whose server port is [`FIRST_PORT`] at each node; `None` if it is no host.
+    first_flows: Vec<Option<u32>>,
+    /// Retransmissions that wait, of all flows: without one no packet is looked at.
+    pending: usize,
+    keep_samples: bool,
+}
+
+/// What one flow did.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) segments_sent: u64,
+    pub(crate) retransmissions: u64,
+    pub(crate) spurious: u64,
+    pub(crate) timeouts: u64,
+    pub(crate) lost: u64,
+    pub(crate) reductions: u64,
+    pub(crate) recoveries: Running,
+    pub(crate) rtt: Running,
+    pub(crate) samples: Samples,
+    /// By the port of the end that opened the connection, and whether that end is the one that sends.
+    halves: BTreeMap<(u16, bool), Half>,
+}
+
+/// One direction of a connection.
+#[derive(Debug, Default)]
+struct Half {
+    /// One past the highest number sent.
+    highest: ExtSeq,
+    /// When the recovery began, and what its last ACK acknowledges.
+    recovery: Option<(Instant, ExtSeq)>,
+    /// What the receiver has.
+    arrived: RangeSet,
+    /// Retransmissions that may still turn out to be spurious.
+    pending: BTreeMap<ExtSeq, SeqRange>,
+}
+
+impl Measure {
+    /// `first_flows`: for each node its first flow, whose server port is [`FIRST_PORT`].
+    pub(crate) fn new(flows: usize, first_flows: Vec<Option<u32>>, keep_samples: bool) -> Self {
+        let flows = std::iter::repeat_with(Counts::default).take(flows).collect();
+        Self { flows, first_flows, pending: 0, keep_samples }
+    }
+
+    pub(crate) fn is_host(&self, node: NodeId) -> bool {
+        self.first_flows.get(node.0 as usize).is_some_and(Option::is_some)
+    }
+
+    /// The flow at this node, the port of its caller, and whether this end is the caller.
+    fn find(&self, node: NodeId, flow: &FlowId) -> Option<(usize, u16, bool)> {
+        let first = (*self.first_flows.get(node.0 as usize)?)? as usize;
+        let (local, remote) = (flow.local.port(), flow.remote.port());
+        let server = |port: u16| Some(port.checked_sub(FIRST_PORT).filter(|n| *n < PORTS)?.into());
+        let (number, caller, calls): (usize, _, _) = match server(remote) {
+            Some(number) => (number, local, true),
+            None => (server(local)?, remote, false),
+        };
+        (first + number < self.flows.len()).then_some((first + number, caller, calls))
+    }
+
+    fn on_retransmission_arrived(&mut self, node: NodeId, packet: &Packet) -> Option<()> {
+        let (flow, seq) = read(packet)?;
+        let (index, port, calls) = self.find(node, &flow)?;
+        let flow = &mut self.flows[index];
+        let half = flow.halves.get_mut(&(port, !calls))?;
+        let seq = half.highest.nearest(seq);
+        let range = *half.pending.get(&seq)?;
+        if half.arrived.covers(range) && is_whole(packet) {
+            half.pending.remove(&seq);
+            self.pending -= 1;
+            flow.spurious += 1;
+        }
+        Some(())
+    }
+}
+
+impl Observer for Measure {
+    fn on_packet(&mut self, _now: Instant, node: NodeId, crossing: Crossing, packet: &Packet) {
+        if self.pending > 0 && crossing == Crossing::In {
+            self.on_retransmission_arrived(node, packet);
+        }
+    }
+
+    fn on_event(&mut self, node: NodeId, event: &Event) {
+        let Some((index, port, calls)) = event.flow.and_then(|flow| self.find(node, &flow)) else {
+            return;
+        };
+        let keep = self.keep_samples;
+        let counts = &mut self.flows[index];
+        match &event.kind {
+            EventKind::Sent { range, rule, .. } => {
+                counts.segments_sent += 1;
+                let half = counts.halves.entry((port, calls)).or_default();
+                half.highest = half.highest.max(range.end);
+                if rule.is_retransmission() {
+                    counts.retransmissions += 1;
+                    if half.arrived.covers(*range) {
+                        counts.spurious += 1;
+                    } else if half.pending.insert(range.start, *range).is_none() {
+                        self.pending += 1;
+                        if half.pending.len() > MAX_PENDING {
+                            half.pending.pop_first();
+                            self.pending -= 1;
+                        }
+                    }
+                }
+            }
+            EventKind::Received { range, ack, .. } => {
+                if !range.is_empty() {
+                    let half = counts.halves.entry((port, !calls)).or_default();
+                    half.arrived.insert(*range);
+                }
+                let Some(half) = counts.halves.get_mut(&(port, calls)) else { return };
+                if let Some((began, _)) = half.recovery.take_if(|(_, point)| ack >= point) {
+                    let took = event.at.since(began).as_secs_f64();
+                    counts.recoveries.add(took);
+                    if keep {
+                        counts.samples.recoveries.push((began.as_secs_f64(), took));
+                    }
+                }
+            }
+            EventKind::Lost { .. } | EventKind::Timeout { .. } => {
+                match event.kind {
+                    EventKind::Lost { .. } => counts.lost += 1,
+                    _ => counts.timeouts += 1,
+                }
+                if let Some(half) = counts.halves.get_mut(&(port, calls)) {
+                    half.recovery.get_or_insert((event.at, half.highest));
+                }
+            }
+            EventKind::Reduced { .. } => counts.reductions += 1,
+            EventKind::Rtt { sample, .. } => {
+                let sample = sample.as_secs_f64();
+                counts.rtt.add(sample);
+                if keep {
+                    counts.samples.rtt.push((event.at.as_secs_f64(), sample));
+                }
+            }
+            // The port may be another connection's soon.
+            EventKind::State { to: "CLOSED", .. } if calls => {
+                for calls in [false, true] {
+                    let gone = counts.halves.remove(&(port, calls));
+                    self.pending -= gone.map_or(0, |half| half.pending.len());
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The flow of a TCP segment in IPv4, as the node that it arrives at sees it, and its sequence number.
+fn read(packet: &Packet) -> Option<(FlowId, SeqNumber)> {
+    let (src, dst, segment) = split(packet)?;
+    let (ports, rest) = segment.split_first_chunk::<4>()?;
+    let port = |at| u16::from_be_bytes([ports[at], ports[at + 1]]);
+    let flow = FlowId { local: (dst, port(2)).into(), remote: (src, port(0)).into() };
+    Some((flow, SeqNumber(u32::from_be_bytes(*rest.first_chunk()?))))
+}
+
+fn split(packet: &Packet) -> Option<(IpAddr, IpAddr, &[u8])> {
+    let data = &packet.data;
+    let header_len = usize::from(data.first()? & 0xf) * 4;
+    let is_tcp = data[0] >> 4 == 4 && *data.get(9)? == TCP;
+    let address = |at: usize| -> Option<IpAddr> {
+        Some(Ipv4Addr::from_octets(*data.get(at..)?.first_chunk()?).into())
+    };
+    let segment = data.get(header_len..).filter(|s| is_tcp && s.len() >= TCP_HEADER)?;
+    Some((address(12)?, address(16)?, segment))
+}
+
+/// Whether the checksum of a TCP segment holds: others are not taken.
+fn is_whole(packet: &Packet) -> bool {
+    split(packet).is_some_and(|(src, dst, segment)| verify_transport(src, dst, TCP, segment))
+}

@@ -1,0 +1,403 @@
+//! A scenario's nodes, wired.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use airtcp_link::spec::RateSpec;
+use airtcp_link::{Link, LinkSpec};
+use airtcp_recovery::SenderConfig;
+use airtcp_stack::host::{Cidr, Host, HostConfig};
+use airtcp_stack::tcp::TcpConfig;
+use airtcp_types::rng::Stream;
+use airtcp_types::{ByteCount, Event, Instant, Node, NodeId, Packet, PortId};
+
+use crate::app::{Answerer, Application, Caller, Crowd, Habits, Meter, Script, Station};
+use crate::measure::FIRST_PORT;
+use crate::router::Router;
+use crate::world::World;
+use crate::{App, FlowSpec, NodeKind, Scenario, SimError, Topology, Way, Wire};
+
+/// What streams are drawn for; the low half of a stream's number says for which of them.
+const LINKS: u64 = 1 << 32;
+const FLOWS: u64 = 2 << 32;
+const HOSTS: u64 = 3 << 32;
+
+/// Hosts on the left have the addresses from here on, and those on the right from there.
+const LEFT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 0);
+const RIGHT: Ipv4Addr = Ipv4Addr::new(10, 128, 0, 0);
+
+/// A node of a scenario.
+#[derive(Debug)]
+pub(crate) enum Element {
+    Station(Box<Station>),
+    Link(Box<Link>),
+    Router(Router),
+}
+
+/// One copy of a flow.
+#[derive(Debug)]
+pub(crate) struct Placed {
+    /// Which of the scenario's flows it is.
+    pub(crate) spec: usize,
+    pub(crate) copy: u32,
+    pub(crate) start: Instant,
+    /// The station of the end that opens connections, and its application there.
+    pub(crate) caller: (NodeId, usize),
+    /// The same of the other end.
+    pub(crate) answerer: (NodeId, usize),
+}
+
+/// A scenario, built.
+#[derive(Debug)]
+pub(crate) struct Network {
+    pub(crate) world: World<Element>,
+    pub(crate) nodes: Vec<(String, NodeKind)>,
+    pub(crate) flows: Vec<Placed>,
+    /// Every link, and whether each direction has a rate.
+    pub(crate) links: Vec<(NodeId, [bool; 2])>,
+    /// For each node the first flow it has an end of, if it is a host.
+    pub(crate) first_flows: Vec<Option<u32>>,
+}
+
+/// A station that is not in the world yet.
+struct Bench {
+    station: Station,
+    address: Ipv4Addr,
+}
+
+impl Network {
+    pub(crate) fn new(scenario: &Scenario, link_events: bool) -> Result<Self, SimError> {
+        let builder = Builder {
+            scenario,
+            link_events,
+            hosts: 0,
+            network: Self {
+                world: World::new(),
+                nodes: Vec::new(),
+                flows: Vec::new(),
+                links: Vec::new(),
+                first_flows: Vec::new(),
+            },
+        };
+        match &scenario.topology {
+            Topology::Dumbbell { access, bottleneck } => builder.dumbbell(access, bottleneck),
+            Topology::Chain { wires } => builder.chain(wires),
+        }
+    }
+
+    pub(crate) fn meter(&self, (node, application): (NodeId, usize)) -> Option<&Meter> {
+        match self.world.node(node)? {
+            Element::Station(station) => station.meter(application),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn link(&mut self, node: NodeId) -> Option<&mut Link> {
+        match self.world.node_mut(node)? {
+            Element::Link(link) => Some(link),
+            _ => None,
+        }
+    }
+}
+
+struct Builder<'a> {
+    scenario: &'a Scenario,
+    link_events: bool,
+    hosts: u64,
+    network: Network,
+}
+
+impl Builder<'_> {
+    fn dumbbell(mut self, access: &Wire, bottleneck: &Wire) -> Result<Network, SimError> {
+        let far = Some(PortId(0));
+        let mut routers = [Router::new(far), Router::new(far)];
+        let total = self.copies().count() as u32;
+        for index in 0..total {
+            routers[0].route(address(LEFT, index), PortId(index as u16 + 1));
+            routers[1].route(address(RIGHT, index), PortId(index as u16 + 1));
+        }
+        let [left, right] = ["left", "right"].map(|side| format!("{side}-router"));
+        let [first, second] = routers;
+        let left = self.add(left, NodeKind::Router, Element::Router(first), None);
+        let link = self.link("bottleneck".to_owned(), bottleneck)?;
+        let right = self.add(right, NodeKind::Router, Element::Router(second), None);
+        self.network.world.connect((left, PortId(0)), (link, PortId(0)));
+        self.network.world.connect((link, PortId(1)), (right, PortId(0)));
+        for (index, (spec, copy)) in (0..).zip(self.copies().collect::<Vec<_>>()) {
+            let mut sides = [self.bench(LEFT, index), self.bench(RIGHT, index)];
+            let [caller, answerer] = self.install(&mut sides, spec, copy, index, FIRST_PORT);
+            let wire = self.scenario.flows[spec].access.as_ref().unwrap_or(access);
+            let router_port = PortId(index as u16 + 1);
+            let number = index + 1;
+            let [one, other] = sides;
+            let one = self.host(format!("left-{number}"), one, index);
+            self.wire(format!("left-access-{number}"), wire, one, (left, router_port), true)?;
+            let other = self.host(format!("right-{number}"), other, index);
+            self.wire(format!("right-access-{number}"), wire, other, (right, router_port), false)?;
+            self.place(spec, copy, [one, other], [caller, answerer]);
+        }
+        Ok(self.network)
+    }
+
+    fn chain(mut self, wires: &[Wire]) -> Result<Network, SimError> {
+        let mut sides = [self.bench(LEFT, 0), self.bench(LEFT, 1)];
+        let copies: Vec<_> = self.copies().collect();
+        let mut ends = Vec::new();
+        for (index, (spec, copy)) in (0..).zip(&copies) {
+            let port = FIRST_PORT + index as u16;
+            ends.push(self.install(&mut sides, *spec, *copy, index, port));
+        }
+        let [left, right] = sides;
+        let left = self.host("left".to_owned(), left, 0);
+        let mut last = (left, PortId(0));
+        for (number, wire) in (1..).zip(wires) {
+            let link = self.link(format!("wire-{number}"), wire)?;
+            self.network.world.connect(last, (link, PortId(0)));
+            last = (link, PortId(1));
+        }
+        let right = self.host("right".to_owned(), right, 0);
+        self.network.world.connect(last, (right, PortId(0)));
+        for ((spec, copy), ends) in copies.into_iter().zip(ends) {
+            self.place(spec, copy, [left, right], ends);
+        }
+        Ok(self.network)
+    }
+
+    /// Every flow's copies, in the scenario's order.
+    fn copies(&self) -> impl Iterator<Item = (usize, u32)> + use<'_> {
+        let flows = self.scenario.flows.iter().enumerate();
+        flows.flat_map(|(spec, flow)| (0..flow.count).map(move |copy| (spec, copy)))
+    }
+
+    fn add(
+        &mut self,
+        name: String,
+        kind: NodeKind,
+        element: Element,
+        first_flow: Option<u32>,
+    ) -> NodeId {
+        self.network.nodes.push((name, kind));
+        self.network.first_flows.push(first_flow);
+        self.network.world.add(element)
+    }
+
+    fn host(&mut self, name: String, bench: Bench, first_flow: u32) -> NodeId {
+        let element = Element::Station(Box::new(bench.station));
+        self.add(name, NodeKind::Host, element, Some(first_flow))
+    }
+
+    fn bench(&mut self, side: Ipv4Addr, index: u32) -> Bench {
+        let address = address(side, index);
+        let cidr = Cidr::new(IpAddr::V4(address), 32).expect("a host's address");
+        let mut random = Stream::new(self.scenario.seed, HOSTS | self.hosts);
+        self.hosts += 1;
+        let mut secret = [0; 16];
+        secret[..8].copy_from_slice(&random.next_u64().to_le_bytes());
+        secret[8..].copy_from_slice(&random.next_u64().to_le_bytes());
+        let host = Host::new(HostConfig {
+            secret,
+            mtu: ByteCount(u16::MAX.into()),
+            // What connections hold is bounded by their own buffers.
+            memory: ByteCount::MAX,
+            events: true,
+            ..HostConfig::new([cidr])
+        });
+        Bench { station: Station::new(host), address }
+    }
+
+    /// Puts both ends of a flow on the left and the right, and gives their numbers there, the caller's first.
+    fn install(
+        &self,
+        sides: &mut [Bench; 2],
+        spec: usize,
+        copy: u32,
+        index: u32,
+        port: u16,
+    ) -> [usize; 2] {
+        let flow = &self.scenario.flows[spec];
+        let [left, right] = sides;
+        let (caller, answerer) = match flow.way {
+            Way::Forth => (left, right),
+            Way::Back => (right, left),
+        };
+        let remote = SocketAddr::new(answerer.address.into(), port);
+        let config = tcp_config(flow);
+        let random = Stream::new(self.scenario.seed, FLOWS | u64::from(index));
+        let meter = Meter::new(Instant::ZERO + self.scenario.warm_up);
+        let start = start(flow, copy);
+        let script = |request, response: ByteCount, think, count| Script {
+            request,
+            response: response.0,
+            think,
+            count,
+        };
+        let (script, answers, expected) = match &flow.app {
+            App::Bulk { size } => {
+                let size = size.map(|size| size.0);
+                let nothing = ByteCount::ZERO;
+                (script(size, nothing, std::time::Duration::ZERO, size.map(|_| 1)), None, size)
+            }
+            App::RequestResponse { request, response, think, count } => {
+                let answers = Some((request.0, response.0));
+                (script(Some(request.0), *response, *think, *count), answers, None)
+            }
+            App::PingPong { size, count } => {
+                let think = std::time::Duration::ZERO;
+                (script(Some(size.0), *size, think, *count), Some((size.0, size.0)), None)
+            }
+            App::ShortFlows { size, gap, pareto, users } => {
+                let size = (size.0.0, size.1.0);
+                let habits = Habits { size, gap: *gap, pareto: *pareto };
+                let crowd = Crowd::new(
+                    start,
+                    *users,
+                    remote,
+                    config.clone(),
+                    habits,
+                    random,
+                    meter.clone(),
+                );
+                let answers = Answerer::new(remote, config, None, None, meter);
+                return [
+                    caller.station.add(Application::Crowd(crowd)),
+                    answerer.station.add(Application::Answerer(answers)),
+                ];
+            }
+        };
+        let answers = Answerer::new(remote, config.clone(), answers, expected, meter.clone());
+        let calls = Caller::new(start, remote, config, script, random, meter);
+        [
+            caller.station.add(Application::Caller(calls)),
+            answerer.station.add(Application::Answerer(answers)),
+        ]
+    }
+
+    fn place(&mut self, spec: usize, copy: u32, hosts: [NodeId; 2], ends: [usize; 2]) {
+        let flow = &self.scenario.flows[spec];
+        let [left, right] = hosts;
+        let (caller, answerer) = match flow.way {
+            Way::Forth => (left, right),
+            Way::Back => (right, left),
+        };
+        self.network.flows.push(Placed {
+            spec,
+            copy,
+            start: start(flow, copy),
+            caller: (caller, ends[0]),
+            answerer: (answerer, ends[1]),
+        });
+    }
+
+    /// Connects a host and a router; by a link, unless it would do nothing.
+    fn wire(
+        &mut self,
+        name: String,
+        wire: &Wire,
+        host: NodeId,
+        router: (NodeId, PortId),
+        left: bool,
+    ) -> Result<(), SimError> {
+        let host = (host, PortId(0));
+        if *wire == Wire::default() {
+            self.network.world.connect(host, router);
+            return Ok(());
+        }
+        let link = self.link(name, wire)?;
+        let (one, other) = if left { (host, router) } else { (router, host) };
+        self.network.world.connect(one, (link, PortId(0)));
+        self.network.world.connect((link, PortId(1)), other);
+        Ok(())
+    }
+
+    fn link(&mut self, name: String, wire: &Wire) -> Result<NodeId, SimError> {
+        let number = 2 * self.network.links.len() as u64;
+        let seeded = |spec: &LinkSpec, way: u64| LinkSpec {
+            seed: Stream::new(self.scenario.seed, LINKS | (number + way))
+                .next_u64()
+                .wrapping_add(spec.seed),
+            ..spec.clone()
+        };
+        let (forth, back) = (seeded(&wire.forth, 0), seeded(&wire.back, 1));
+        let traces = &self.scenario.traces;
+        let read = |file: &str| {
+            traces.get(file).cloned().ok_or_else(|| "the scenario has no such trace".to_owned())
+        };
+        let mut link = Link::with_traces(&forth, &back, read)
+            .map_err(|source| SimError::Link { name: name.clone(), source })?;
+        link.set_events(self.link_events);
+        let id = self.add(name, NodeKind::Link, Element::Link(Box::new(link)), None);
+        let has_rate = |spec: &LinkSpec| spec.rate != RateSpec::Unlimited;
+        self.network.links.push((id, [has_rate(&forth), has_rate(&back)]));
+        Ok(id)
+    }
+}
+
+fn address(side: Ipv4Addr, index: u32) -> Ipv4Addr {
+    Ipv4Addr::from_bits(side.to_bits() + index + 1)
+}
+
+fn start(flow: &FlowSpec, copy: u32) -> Instant {
+    Instant::ZERO + flow.start + flow.stagger.saturating_mul(copy)
+}
+
+fn tcp_config(flow: &FlowSpec) -> TcpConfig {
+    let default = TcpConfig::default();
+    let receive_buffer = flow.receive_buffer.unwrap_or(default.receive_buffer);
+    TcpConfig {
+        sender: SenderConfig {
+            combination: flow.combination.clone(),
+            profile: flow.profile.clone(),
+            pace: flow.pace,
+            events: true,
+        },
+        mtu: flow.mtu,
+        initial_window: default.initial_window.min(receive_buffer),
+        receive_buffer,
+        send_buffer: flow.send_buffer.unwrap_or(default.send_buffer),
+        nodelay: !matches!(flow.app, App::Bulk { .. }),
+        timestamps: flow.timestamps,
+        sack: flow.sack,
+        ..default
+    }
+}
+
+impl Node for Element {
+    fn handle_packet(&mut self, now: Instant, port: PortId, packet: Packet) {
+        match self {
+            Self::Station(node) => node.handle_packet(now, port, packet),
+            Self::Link(node) => node.handle_packet(now, port, packet),
+            Self::Router(node) => node.handle_packet(now, port, packet),
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        match self {
+            Self::Station(node) => node.handle_timeout(now),
+            Self::Link(node) => node.handle_timeout(now),
+            Self::Router(node) => node.handle_timeout(now),
+        }
+    }
+
+    fn poll_transmit(&mut self, now: Instant) -> Option<(PortId, Packet)> {
+        match self {
+            Self::Station(node) => node.poll_transmit(now),
+            Self::Link(node) => node.poll_transmit(now),
+            Self::Router(node) => node.poll_transmit(now),
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        match self {
+            Self::Station(node) => node.poll_timeout(),
+            Self::Link(node) => node.poll_timeout(),
+            Self::Router(node) => node.poll_timeout(),
+        }
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        match self {
+            Self::Station(node) => node.poll_event(),
+            Self::Link(node) => node.poll_event(),
+            Self::Router(node) => node.poll_event(),
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What forwards packets between wires.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::Ipv4Addr;
+
+use airtcp_types::checksum;
+use airtcp_types::{Event, Instant, Node, Packet, PortId};
+
+/// The length of an IPv4 header without options, and where its fields are (RFC 791 section 3.1).
+const HEADER: usize = 20;
+const TTL: usize = 8;
+const CHECKSUM: usize = 10;
+const DESTINATION: usize = 16;
+
+/// An IPv4 router: packets leave at once by the port that has their destination; queues are in links.
+///
+/// It says nothing to senders of what it drops. Not there, because nothing needs it yet: IPv6, ICMP, prefixes.
+#[derive(Clone, Debug, Default)]
+pub struct Router {
+    routes: BTreeMap<Ipv4Addr, PortId>,
+    default: Option<PortId>,
+    waiting: VecDeque<(PortId, Packet)>,
+    counters: RouterCounters,
+}
+
+/// What became of a router's packets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct RouterCounters {
+    /// Left again.
+    pub forwarded: u64,
+    /// Dropped: no IPv4 header, or one whose checksum does not hold (RFC 1812 section 5.2.2).
+    pub malformed: u64,
+    /// Dropped: their time to live was over.
+    pub expired: u64,
+    /// Dropped: no route.
+    pub unroutable: u64,
+}
+
+impl Router {
+    /// A router that sends what it has no route for out of `default`.
+    pub fn new(default: Option<PortId>) -> Self {
+        Self { default, ..Self::default() }
+    }
+
+    /// Sends packets to `destination` out of `port`.
+    pub fn route(&mut self, destination: Ipv4Addr, port: PortId) {
+        self.routes.insert(destination, port);
+    }
+
+    /// What it has counted.
+    pub const fn counters(&self) -> &RouterCounters {
+        &self.counters
+    }
+
+    /// Where a packet goes, with one hop less to live; or which counter counts it.
+    fn forward(&mut self, packet: &mut Packet) -> Result<PortId, &mut u64> {
+        let counters = &mut self.counters;
+        let header_len = |first: u8| usize::from(first & 0xf) * 4;
+        let sound = packet.data.first().is_some_and(|first| {
+            let header = packet.data.get(..header_len(*first));
+            first >> 4 == 4 && header.is_some_and(|h| h.len() >= HEADER && checksum::verify(h))
+        });
+        let Some(header) = packet.data.first_chunk_mut::<HEADER>().filter(|_| sound) else {
+            return Err(&mut counters.malformed);
+        };
+        if header[TTL] <= 1 {
+            return Err(&mut counters.expired);
+        }
+        let [a, b, c, d] = [0, 1, 2, 3].map(|byte| header[DESTINATION + byte]);
+        let route = self.routes.get(&Ipv4Addr::new(a, b, c, d)).copied().or(self.default);
+        let Some(port) = route else { return Err(&mut counters.unroutable) };
+        let word = |header: &[u8; HEADER], at| u16::from_be_bytes([header[at], header[at + 1]]);
+        let old = word(header, TTL);
+        header[TTL] -= 1;
+        let sum = checksum::update(word(header, CHECKSUM), old, word(header, TTL));
+        header[CHECKSUM..CHECKSUM + 2].copy_from_slice(&sum.to_be_bytes());
+        counters.forwarded += 1;
+        Ok(port)
+    }
+}
+
+impl Node for Router {
+    fn handle_packet(&mut self, _now: Instant, _port: PortId, mut packet: Packet) {
+        match self.forward(&mut packet) {
+            Ok(port) => self.waiting.push_back((port, packet)),
+            Err(counter) => *counter += 1,
+        }
+    }
+
+    fn handle_timeout(&mut self, _now: Instant) {}
+
+    fn poll_transmit(&mut self, _now: Instant) -> Option<(PortId, Packet)> {
+        self.waiting.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(ttl: u8, last: u8) -> Packet {
+        let mut data =
+            vec![0x45, 0, 0, 20, 0, 0, 0x40, 0, ttl, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, last];
+        let sum = checksum::checksum(&data);
+        data[CHECKSUM..CHECKSUM + 2].copy_from_slice(&sum.to_be_bytes());
+        Packet::new(data)
+    }
+
+    #[test]
+    fn packets_go_to_their_destinations_with_a_hop_less_and_a_right_checksum() {
+        let mut router = Router::new(None);
+        router.route(Ipv4Addr::new(10, 0, 0, 2), PortId(7));
+        for ttl in 2..=255 {
+            router.handle_packet(Instant::ZERO, PortId(0), packet(ttl, 2));
+            let (port, out) = router.poll_transmit(Instant::ZERO).unwrap();
+            assert_eq!((port, out), (PortId(7), packet(ttl - 1, 2)));
+        }
+    }
+
+    #[test]
+    fn what_cannot_go_on_is_counted() {
+        let mut router = Router::new(None);
+        router.route(Ipv4Addr::new(10, 0, 0, 2), PortId(0));
+        let mut wrong = packet(9, 2);
+        wrong.data[15] ^= 1;
+        let short = Packet::new(vec![0x45; 19]);
+        for packet in [packet(1, 2), packet(0, 2), packet(9, 3), wrong, short, Packet::default()] {
+            router.handle_packet(Instant::ZERO, PortId(0), packet);
+        }
+        assert_eq!(router.poll_transmit(Instant::ZERO), None);
+        let counted = RouterCounters { forwarded: 0, malformed: 3, expired: 2, unroutable: 1 };
+        assert_eq!(*router.counters(), counted);
+    }
+}

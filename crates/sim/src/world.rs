@@ -1,0 +1,219 @@
+//! Nodes on wires, and a clock.
+
+use airtcp_types::{Crossing, Instant, Node, NodeId, Observer, PortId};
+
+use crate::agenda::Agenda;
+
+/// So much happens at one instant only if time stands still.
+const MAX_AT_ONCE: u64 = 20_000_000;
+
+/// Nodes, the wires between their ports, and virtual time.
+///
+/// A wire delivers at once: delay is in links. Time goes from deadline to deadline; of several at the same
+/// time, the node that was added first has its turn first. Only nodes that have something to do are touched, so
+/// that what an event costs does not depend on how many others are idle.
+///
+/// ```
+/// use airtcp_link::Link;
+/// use airtcp_sim::World;
+/// use airtcp_types::{Instant, Node, Packet, PortId};
+///
+/// // Two links in a row: 5 ms and 7 ms.
+/// let mut world: World<Link> = World::new();
+/// let links = ["delay 5ms", "delay 7ms"].map(|text| {
+///     let spec = text.parse().unwrap();
+///     world.add(Link::new(&spec, &spec).unwrap())
+/// });
+/// world.connect((links[0], PortId(1)), (links[1], PortId(0)));
+/// world.deliver(links[0], PortId(0), Packet::new(vec![0x45; 100]), &mut ());
+/// world.run_until(Instant::from_millis(11), &mut ())?;
+/// assert_eq!(world.unwired(), 0);
+/// world.run_until(Instant::from_millis(12), &mut ())?;
+/// assert_eq!(world.unwired(), 1, "it came out at the end, where nobody is");
+/// # Ok::<(), airtcp_sim::Stuck>(())
+/// ```
+#[derive(Debug)]
+pub struct World<N> {
+    now: Instant,
+    places: Vec<Place<N>>,
+    agenda: Agenda,
+    /// Nodes that are being asked for packets, each by a packet from the one before it.
+    asked: Vec<u32>,
+    touches: u64,
+    /// The same when time last went on.
+    touched_before: u64,
+    unwired: u64,
+}
+
+#[derive(Debug)]
+struct Place<N> {
+    node: N,
+    /// What each port is wired to.
+    wires: Vec<Option<(u32, PortId)>>,
+}
+
+/// Time stands still: nodes go on and on at one instant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("time stands still at {0:?}: give the links a rate or a delay")]
+pub struct Stuck(pub Instant);
+
+impl<N: Node> World<N> {
+    /// Nothing, at [`Instant::ZERO`].
+    pub const fn new() -> Self {
+        Self {
+            now: Instant::ZERO,
+            places: Vec::new(),
+            agenda: Agenda::new(),
+            asked: Vec::new(),
+            touches: 0,
+            touched_before: 0,
+            unwired: 0,
+        }
+    }
+
+    /// Puts a node in. Its deadlines count from now on.
+    ///
+    /// # Panics
+    ///
+    /// With more than 2^32 nodes.
+    pub fn add(&mut self, node: N) -> NodeId {
+        let id = u32::try_from(self.places.len()).expect("memory ends long before 2^32 nodes");
+        self.agenda.set(id, node.poll_timeout());
+        self.places.push(Place { node, wires: Vec::new() });
+        NodeId(id)
+    }
+
+    /// Wires two ports, either of which may be wired again later. A node that is not there has no ports.
+    pub fn connect(&mut self, one: (NodeId, PortId), other: (NodeId, PortId)) {
+        for ((from, port), (to, far)) in [(one, other), (other, one)] {
+            let Some(place) = self.places.get_mut(from.0 as usize) else { return };
+            let port = usize::from(port.0);
+            if place.wires.len() <= port {
+                place.wires.resize(port + 1, None);
+            }
+            place.wires[port] = Some((to.0, far));
+        }
+    }
+
+    /// The time.
+    pub const fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// A node.
+    pub fn node(&self, id: NodeId) -> Option<&N> {
+        self.places.get(id.0 as usize).map(|place| &place.node)
+    }
+
+    /// A node, to be asked what needs it changed. What it has to do because of it waits for its next turn.
+    pub fn node_mut(&mut self, id: NodeId) -> Option<&mut N> {
+        self.places.get_mut(id.0 as usize).map(|place| &mut place.node)
+    }
+
+    /// Every node, in the order of their ids.
+    pub fn nodes(&self) -> impl Iterator<Item = &N> {
+        self.places.iter().map(|place| &place.node)
+    }
+
+    /// How many times a node was given a packet or a deadline.
+    pub const fn touches(&self) -> u64 {
+        self.touches
+    }
+
+    /// Packets that left by a port that is not wired.
+    pub const fn unwired(&self) -> u64 {
+        self.unwired
+    }
+
+    /// Gives a packet to a node now, and sees to what follows from it.
+    pub fn deliver(
+        &mut self,
+        id: NodeId,
+        port: PortId,
+        packet: airtcp_types::Packet,
+        observer: &mut (impl Observer + ?Sized),
+    ) {
+        if let Some(place) = self.places.get_mut(id.0 as usize) {
+            self.touches += 1;
+            observer.on_packet(self.now, id, Crossing::In, &packet);
+            place.node.handle_packet(self.now, port, packet);
+            self.drain(id.0, observer);
+        }
+    }
+
+    /// Works every deadline up to `end`, and goes there.
+    ///
+    /// # Errors
+    ///
+    /// If time stands still.
+    pub fn run_until(
+        &mut self,
+        end: Instant,
+        observer: &mut (impl Observer + ?Sized),
+    ) -> Result<(), Stuck> {
+        while let Some((at, id)) = self.agenda.first().filter(|(at, _)| *at <= end) {
+            if at > self.now {
+                self.now = at;
+                self.touched_before = self.touches;
+            }
+            if self.is_stuck() {
+                return Err(Stuck(self.now));
+            }
+            self.agenda.set(id, None);
+            self.touches += 1;
+            self.places[id as usize].node.handle_timeout(self.now);
+            self.drain(id, observer);
+        }
+        if self.is_stuck() {
+            return Err(Stuck(self.now));
+        }
+        self.now = self.now.max(end);
+        Ok(())
+    }
+
+    fn is_stuck(&self) -> bool {
+        self.touches - self.touched_before > MAX_AT_ONCE
+    }
+
+    /// Passes on whatever a node has to send, and whatever follows from it now.
+    ///
+    /// A node that was given a packet is asked before the next is given, so that packets which come at one
+    /// instant are no batch.
+    fn drain(&mut self, first: u32, observer: &mut (impl Observer + ?Sized)) {
+        let now = self.now;
+        self.asked.push(first);
+        // Nodes that answer each other without end would never come to the next deadline.
+        while let Some(&id) = self.asked.last() {
+            if self.is_stuck() {
+                self.asked.clear();
+                return;
+            }
+            let Place { node, wires } = &mut self.places[id as usize];
+            let packet = node.poll_transmit(now);
+            while let Some(event) = node.poll_event() {
+                observer.on_event(NodeId(id), &event);
+            }
+            let Some((port, packet)) = packet else {
+                self.agenda.set(id, node.poll_timeout());
+                self.asked.pop();
+                continue;
+            };
+            observer.on_packet(now, NodeId(id), Crossing::Out, &packet);
+            let Some((to, far)) = wires.get(usize::from(port.0)).copied().flatten() else {
+                self.unwired += 1;
+                continue;
+            };
+            self.touches += 1;
+            observer.on_packet(now, NodeId(to), Crossing::In, &packet);
+            let Some(peer) = self.places.get_mut(to as usize) else { continue };
+            peer.node.handle_packet(now, far, packet);
+            self.asked.push(to);
+        }
+    }
+}
+
+impl<N: Node> Default for World<N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
