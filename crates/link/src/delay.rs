@@ -1,14 +1,14 @@
 //! The delay line: how long each packet is under way, and in which order packets come out.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, VecDeque};
 use std::f64::consts::TAU;
 use std::time::Duration;
 
 use airtcp_types::rng::Stream;
 use airtcp_types::{ByteCount, Instant, Packet};
 
-use crate::spec::{DelaySpec, DelayedSpec, Distribution, LinkSpec};
+use crate::spec::{DelayedSpec, Distribution, LinkSpec};
 
 /// A packet as it enters the delay line.
 #[derive(Clone, Debug)]
@@ -30,47 +30,61 @@ pub(crate) struct Drawn {
     astray: bool,
 }
 
+#[derive(Clone, Debug)]
+struct Jitter {
+    nanos: f64,
+    distribution: Distribution,
+    stream: Stream,
+}
+
 /// Draws delays, the same number of draws for every packet.
 #[derive(Clone, Debug)]
 pub(crate) struct Delays {
-    spec: DelaySpec,
-    delayed: Option<DelayedSpec>,
+    base: Duration,
+    /// Boxed, as what draws is large, and is rarely there.
+    jitter: Option<Box<Jitter>>,
+    delayed: Option<Box<(DelayedSpec, Stream)>>,
     paths: Option<(Duration, Duration)>,
-    jitter: Stream,
-    astray: Stream,
     number: u64,
 }
 
 impl Delays {
     pub(crate) fn new(spec: &LinkSpec, jitter: Stream, astray: Stream) -> Self {
-        let (delayed, paths) = (spec.delayed, spec.paths);
-        Self { spec: spec.delay, delayed, paths, jitter, astray, number: 0 }
+        let jitter = (!spec.delay.jitter.is_zero()).then(|| {
+            let nanos = spec.delay.jitter.as_nanos() as f64;
+            Box::new(Jitter { nanos, distribution: spec.delay.distribution, stream: jitter })
+        });
+        let delayed = spec.delayed.map(|delayed| Box::new((delayed, astray)));
+        Self { base: spec.delay.base, jitter, delayed, paths: spec.paths, number: 0 }
+    }
+
+    /// A time that no packet's delay is below.
+    pub(crate) fn least(&self) -> Duration {
+        if self.jitter.is_none() { self.base } else { Duration::ZERO }
     }
 
     pub(crate) fn draw(&mut self) -> Drawn {
-        let mut nanos = self.spec.base.as_nanos() as f64;
-        if !self.spec.jitter.is_zero() {
-            let jitter = self.spec.jitter.as_nanos() as f64;
-            nanos += jitter * deviate(self.spec.distribution, &mut self.jitter);
+        let mut drawn = Drawn { delay: self.base, path: 0, astray: false };
+        if let Some(jitter) = &mut self.jitter {
+            let Jitter { nanos, distribution, stream } = &mut **jitter;
+            let nanos = self.base.as_nanos() as f64 + *nanos * deviate(*distribution, stream);
+            drawn.delay = Duration::from_nanos(nanos.max(0.0) as u64);
         }
-        let mut delay = Duration::from_nanos(nanos.max(0.0) as u64);
-        let mut astray = false;
-        if let Some(spec) = self.delayed {
-            astray = self.astray.chance(spec.share.probability());
-            let extra = deviate(Distribution::Normal, &mut self.astray)
-                * spec.deviation.as_nanos() as f64
+        if let Some(delayed) = &mut self.delayed {
+            let (spec, stream) = &mut **delayed;
+            drawn.astray = stream.chance(spec.share.probability());
+            let extra = deviate(Distribution::Normal, stream) * spec.deviation.as_nanos() as f64
                 + spec.mean.as_nanos() as f64;
-            if astray {
-                delay += Duration::from_nanos(extra.max(0.0) as u64);
+            if drawn.astray {
+                drawn.delay += Duration::from_nanos(extra.max(0.0) as u64);
             }
         }
-        let mut path = 0;
         if let Some((one, other)) = self.paths {
-            path = (self.number % 2) as usize;
-            delay += [one, other][path];
+            drawn.path = (self.number % 2) as usize;
+            drawn.delay += [one, other][drawn.path];
         }
         self.number += 1;
-        Drawn { delay, path, astray }
+        drawn
     }
 }
 
@@ -89,17 +103,52 @@ fn deviate(distribution: Distribution, stream: &mut Stream) -> f64 {
     }
 }
 
-/// Packets under way, the next to arrive first; of two at the same time, the first to enter.
+/// A packet under way.
+#[derive(Clone, Debug)]
+struct UnderWay {
+    due: Instant,
+    entry: Entry,
+}
+
+impl UnderWay {
+    /// Of two at the same time, the first to enter comes out first.
+    fn rank(&self) -> (Instant, u64, bool) {
+        (self.due, self.entry.number, self.entry.copy)
+    }
+}
+
+impl Ord for UnderWay {
+    /// The earlier is the greater: a heap gives the greatest first.
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.rank().cmp(&self.rank())
+    }
+}
+
+impl PartialOrd for UnderWay {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for UnderWay {
+    fn eq(&self, other: &Self) -> bool {
+        self.rank() == other.rank()
+    }
+}
+
+impl Eq for UnderWay {}
+
+/// Packets under way, the next to arrive first.
 #[derive(Clone, Debug)]
 pub(crate) struct DelayLine {
-    /// Due time, entry, and where the packet is kept.
-    order: BinaryHeap<Reverse<(Instant, u64, usize)>>,
-    slots: Vec<Option<Entry>>,
-    free: Vec<usize>,
+    /// Those that arrive no earlier than the one that entered before them: all of them where delays are
+    /// constant or in order.
+    line: VecDeque<UnderWay>,
+    /// Those that overtake.
+    early: BinaryHeap<UnderWay>,
     in_order: bool,
     /// The latest due time of each path.
     latest: [Instant; 2],
-    entries: u64,
     bytes: ByteCount,
 }
 
@@ -111,21 +160,19 @@ impl DelayLine {
 
     pub(crate) fn new(in_order: bool) -> Self {
         Self {
-            order: BinaryHeap::new(),
-            slots: Vec::new(),
-            free: Vec::new(),
+            line: VecDeque::new(),
+            early: BinaryHeap::new(),
             in_order,
             latest: [Instant::ZERO; 2],
-            entries: 0,
             bytes: ByteCount::ZERO,
         }
     }
 
-    /// Takes a packet; `false` if there is no room for it.
-    pub(crate) fn push(&mut self, now: Instant, entry: Entry, drawn: Drawn) -> bool {
+    /// Takes a packet, or gives it back if there is no room for it.
+    pub(crate) fn push(&mut self, now: Instant, entry: Entry, drawn: Drawn) -> Result<(), Packet> {
         let cost = cost(&entry);
         if self.bytes + cost > Self::MAX_BYTES {
-            return false;
+            return Err(entry.packet);
         }
         self.bytes += cost;
         let mut due = now + drawn.delay;
@@ -133,31 +180,37 @@ impl DelayLine {
             due = due.max(self.latest[drawn.path]);
             self.latest[drawn.path] = due;
         }
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(None);
-            self.slots.len() - 1
-        });
-        self.slots[slot] = Some(entry);
-        self.order.push(Reverse((due, self.entries, slot)));
-        self.entries += 1;
-        true
+        let under_way = UnderWay { due, entry };
+        if self.line.back().is_none_or(|last| last.due <= due) {
+            self.line.push_back(under_way);
+        } else {
+            self.early.push(under_way);
+        }
+        Ok(())
     }
 
     /// When the next packet arrives.
     pub(crate) fn due(&self) -> Option<Instant> {
-        self.order.peek().map(|Reverse((due, ..))| *due)
+        let due = |under_way: &UnderWay| under_way.due;
+        match (self.line.front().map(due), self.early.peek().map(due)) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        }
     }
 
     pub(crate) fn pop(&mut self) -> Option<Entry> {
-        let Reverse((_, _, slot)) = self.order.pop()?;
-        let entry = self.slots[slot].take()?;
-        self.free.push(slot);
+        let overtakes = match (self.line.front(), self.early.peek()) {
+            (Some(first), Some(early)) => early.rank() < first.rank(),
+            (first, _) => first.is_none(),
+        };
+        let next = if overtakes { self.early.pop() } else { self.line.pop_front() };
+        let UnderWay { entry, .. } = next?;
         self.bytes -= cost(&entry);
         Some(entry)
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.order.len()
+        self.line.len() + self.early.len()
     }
 }
 
@@ -178,9 +231,9 @@ mod tests {
             let packet = Packet::new(Vec::with_capacity(16 << 20));
             Entry { packet, number, copy: false }
         };
-        let taken = (0..20).filter(|n| line.push(Instant::ZERO, entry(*n), drawn)).count();
+        let taken = (0..20).filter(|n| line.push(Instant::ZERO, entry(*n), drawn).is_ok()).count();
         assert_eq!((taken, line.len()), (15, 15), "16 would be 256 MiB and their keeping");
         line.pop();
-        assert!(line.push(Instant::ZERO, entry(20), drawn));
+        assert!(line.push(Instant::ZERO, entry(20), drawn).is_ok());
     }
 }

@@ -34,7 +34,7 @@
 //! ```
 //!
 //! Not modelled: collisions and retries of a shared medium (directions take turns by frame), a position and
-//! power model of disconnection, and events for observers.
+//! power model of disconnection.
 #![forbid(unsafe_code)]
 
 mod channel;
@@ -42,9 +42,11 @@ mod counters;
 mod delay;
 mod direction;
 mod ip;
+mod ledger;
 mod link;
 mod medium;
 pub mod named;
+mod occupancy;
 mod queue;
 mod rate;
 pub mod spec;
@@ -53,5 +55,7 @@ mod tests;
 
 pub use counters::Counters;
 pub use link::{Link, LinkError};
+pub use named::parse_pair;
+pub use occupancy::Occupancy;
 pub use rate::{Trace, TraceError};
 pub use spec::{LinkSpec, Share, SpecError, Way};

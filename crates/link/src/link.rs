@@ -6,16 +6,17 @@ use crate::direction::Direction;
 use crate::medium::Medium;
 use crate::rate::Serialiser;
 use crate::spec::{LinkSpec, RateSpec, Way};
-use crate::{Counters, Trace};
+use crate::{Counters, Occupancy, Trace};
 
 /// Two directions between port 0 and port 1. See the crate's page.
 ///
 /// It works each thing at its own time, not at the time it is called: called late, it delivers late but
-/// with the same losses, and its rate does not fall. It makes no events.
+/// with the same losses, and its rate does not fall.
 #[derive(Clone, Debug)]
 pub struct Link {
     directions: [Direction; 2],
-    medium: Medium,
+    /// There if the directions share the air.
+    medium: Option<Medium>,
     unknown_port: u64,
 }
 
@@ -71,15 +72,35 @@ impl Link {
                     Serialiser::Trace { trace, next: 0, left: 0 }
                 }
             };
-            Ok(Direction::new(spec, way, serialiser))
+            Ok(Direction::new(spec, way, serialiser, half))
         };
         let directions = [direction(forth, Way::Forth)?, direction(back, Way::Back)?];
-        Ok(Self { directions, medium: Medium::new(half), unknown_port: 0 })
+        Ok(Self { directions, medium: half.then(Medium::new), unknown_port: 0 })
+    }
+
+    /// Starts or stops making an [`Event`] of each packet that is dropped, corrupted, marked or doubled.
+    ///
+    /// An event has a copy of the packet; without events there is none. At most 65,536 wait to be taken in each
+    /// direction; more are counted ([`missed_events`](Self::missed_events)). What a link does to packets is the
+    /// same with and without.
+    pub fn set_events(&mut self, on: bool) {
+        self.directions.iter_mut().for_each(|direction| direction.ledger.set_events(on));
+    }
+
+    /// Events that found too many before them, since [`set_events`](Self::set_events).
+    pub fn missed_events(&self) -> u64 {
+        self.directions.iter().map(|direction| direction.ledger.missed_events()).sum()
     }
 
     /// What one direction did so far.
     pub fn counters(&self, way: Way) -> &Counters {
-        &self.directions[way as usize].counters
+        &self.directions[way as usize].ledger.counters
+    }
+
+    /// Packets that one direction dropped so far, by cause, without the causes that dropped none. The causes are
+    /// those of [`Fate::Dropped`](airtcp_types::Fate::Dropped).
+    pub fn drops(&self, way: Way) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        self.directions[way as usize].ledger.drops()
     }
 
     /// Packets dropped because they came in on a port that a link does not have.
@@ -87,10 +108,17 @@ impl Link {
         self.unknown_port
     }
 
-    /// Packets and bytes that wait in the queue of one direction, without the one being sent.
+    /// Packets and bytes that wait in the queue of one direction, without the one being sent, as of the last
+    /// call that had a time.
     pub fn queued(&self, way: Way) -> (usize, ByteCount) {
         let direction = &self.directions[way as usize];
         (direction.waiting(), direction.waiting_bytes())
+    }
+
+    /// How full the queue and how busy the serialiser of one direction were, from the clock's origin to `now`.
+    pub fn occupancy(&mut self, way: Way, now: Instant) -> Occupancy {
+        self.advance(now);
+        self.directions[way as usize].occupancy(now)
     }
 
     /// Packets that one direction has taken and not yet given or dropped.
@@ -100,33 +128,26 @@ impl Link {
 
     /// Works everything due up to `now`, in the order of time.
     fn advance(&mut self, now: Instant) {
-        while let Some((done, way)) = self.next_done() {
-            if done > now {
-                break;
-            }
+        let Some(medium) = &mut self.medium else {
+            return self.directions.iter_mut().for_each(|direction| direction.advance(now));
+        };
+        loop {
+            // On the shared air there is one frame at a time.
+            let done = |way: &Way| self.directions[*way as usize].frame_done();
+            let sends = Way::BOTH.into_iter().find_map(|way| Some((done(&way)?, way)));
+            let Some((done, way)) = sends.filter(|(done, _)| *done <= now) else { return };
             self.directions[way as usize].end_frame();
-            self.medium.end(way);
-            self.begin_frames(done);
+            medium.end();
+            Self::begin_shared(&mut self.directions, medium, done);
         }
     }
 
-    fn next_done(&self) -> Option<(Instant, Way)> {
-        let done = |way: Way| Some((self.directions[way as usize].frame_done()?, way));
-        Way::BOTH.into_iter().filter_map(done).min_by_key(|(done, _)| *done)
-    }
-
-    /// Puts on the wire what may be at `now`.
-    fn begin_frames(&mut self, now: Instant) {
-        loop {
-            let waits = |way: Way| self.directions[way as usize].waiting() > 0;
-            let waits = Way::BOTH.map(waits);
-            let next = Way::BOTH.into_iter().find(|way| {
-                waits[*way as usize] && self.medium.may_send(*way, waits[1 - *way as usize])
-            });
-            let Some(way) = next else { return };
+    /// Puts on the shared air what may be at `now`.
+    fn begin_shared(directions: &mut [Direction; 2], medium: &mut Medium, now: Instant) {
+        while let Some(way) = medium.turn([0, 1].map(|way| directions[way].waiting() > 0)) {
             // A queue that is kept short may drop all it has, and is asked again only if it has more.
-            if self.directions[way as usize].begin_frame(now) {
-                self.medium.begin(way);
+            if directions[way as usize].begin_frame(now) {
+                medium.begin(way);
             }
         }
     }
@@ -137,11 +158,15 @@ impl Node for Link {
     /// matter: a link carries bytes.
     fn handle_packet(&mut self, now: Instant, port: PortId, packet: Packet) {
         self.advance(now);
-        match self.directions.get_mut(usize::from(port.0)) {
-            Some(direction) => direction.push(now, packet),
-            None => self.unknown_port += 1,
+        let Some(direction) = self.directions.get_mut(usize::from(port.0)) else {
+            self.unknown_port += 1;
+            return;
+        };
+        direction.push(now, packet);
+        match &mut self.medium {
+            None => direction.begin_frame_if_idle(now),
+            Some(medium) => Self::begin_shared(&mut self.directions, medium, now),
         }
-        self.begin_frames(now);
         self.advance(now);
     }
 
@@ -152,21 +177,30 @@ impl Node for Link {
     /// Gives the packet that arrived first; of two at once, the forward direction's.
     fn poll_transmit(&mut self, now: Instant) -> Option<(PortId, Packet)> {
         self.advance(now);
-        let due = |way: Way| Some((self.directions[way as usize].due()?, way));
-        let (due, way) = Way::BOTH.into_iter().filter_map(due).min_by_key(|(due, _)| *due)?;
-        if due > now {
-            return None;
-        }
-        let out = PortId(1 - way as u16);
-        Some((out, self.directions[way as usize].pop()?))
+        let due = |way: Way| self.directions[way as usize].due().filter(|due| *due <= now);
+        let way = match (due(Way::Forth), due(Way::Back)) {
+            (Some(forth), Some(back)) if back < forth => Way::Back,
+            (Some(_), _) => Way::Forth,
+            (None, Some(_)) => Way::Back,
+            (None, None) => return None,
+        };
+        Some((PortId(way.other() as u16), self.directions[way as usize].pop()?))
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        let times = |direction: &Direction| [direction.frame_done(), direction.due()];
-        self.directions.iter().flat_map(times).flatten().min()
+        match (self.directions[0].next(), self.directions[1].next()) {
+            (Some(forth), Some(back)) => Some(forth.min(back)),
+            (forth, back) => forth.or(back),
+        }
     }
 
+    /// Gives the next of the events that [`Link::set_events`] asks for, in the order of time.
     fn poll_event(&mut self) -> Option<Event> {
-        None
+        let at = |way: Way| self.directions[way as usize].ledger.event_at();
+        let back_first = match (at(Way::Forth), at(Way::Back)) {
+            (Some(forth), Some(back)) => back < forth,
+            (forth, _) => forth.is_none(),
+        };
+        self.directions[usize::from(back_first)].ledger.take_event()
     }
 }

@@ -9,32 +9,33 @@ use crate::spec::Way;
 /// collisions and its retries are not modelled.
 #[derive(Clone, Debug)]
 pub(crate) struct Medium {
-    shared: bool,
-    on_air: [bool; 2],
+    busy: bool,
     last: Way,
 }
 
 impl Medium {
-    pub(crate) fn new(shared: bool) -> Self {
+    pub(crate) fn new() -> Self {
         // The first turn is the forward direction's.
-        Self { shared, on_air: [false; 2], last: Way::Back }
+        Self { busy: false, last: Way::Back }
     }
 
-    /// Whether `way` may begin a frame; `other_waits` says whether the other direction has one too.
-    pub(crate) fn may_send(&self, way: Way, other_waits: bool) -> bool {
-        if self.shared {
-            self.on_air == [false; 2] && (self.last != way || !other_waits)
-        } else {
-            !self.on_air[way as usize]
+    /// Which direction may begin a frame, of those that have one: forth, back.
+    pub(crate) fn turn(&self, waits: [bool; 2]) -> Option<Way> {
+        match waits {
+            _ if self.busy => None,
+            [true, true] => Some(self.last.other()),
+            [true, false] => Some(Way::Forth),
+            [false, true] => Some(Way::Back),
+            [false, false] => None,
         }
     }
 
     pub(crate) fn begin(&mut self, way: Way) {
-        self.on_air[way as usize] = true;
+        self.busy = true;
         self.last = way;
     }
 
-    pub(crate) fn end(&mut self, way: Way) {
-        self.on_air[way as usize] = false;
+    pub(crate) fn end(&mut self) {
+        self.busy = false;
     }
 }

@@ -1,10 +1,19 @@
 //! Links by name, so that results on them can be compared.
 //!
-//! Port 0 is the side of the network, port 1 that of the user: the forward direction is down. Where a source
-//! gives a number it is taken as it is; the source says which numbers are round figures of our own. Queues
-//! are round figures throughout: about what the rate carries in a round trip, and at least 20 packets.
+//! Port 0 is the side of the network, port 1 that of the user: the forward direction is down. Each says
+//! where its numbers are from; what has no source is chosen, not measured. Queues are chosen throughout: about
+//! what the rate carries in a round trip, and at least 20 packets.
+//!
+//! | Name | Where the numbers are from |
+//! | --- | --- |
+//! | `edge`, `3g`, `lte` | the profiles Edge, 3G and LTE of Apple's Network Link Conditioner, as lists on the web repeat them; Apple states them in the tool alone |
+//! | `slow-4g` | Lighthouse's default, `docs/throttling.md` in its repository: 1.6 Mbit/s down, 750 kbit/s up, a latency (round trip) of 150 ms, no loss; half of it each way is chosen |
+//! | `geo-satellite` | RFC 2488 section 2: 279.0 ms over the satellite from the edge of its view, a bit error rate of 1e-7; the rates are chosen |
+//! | `weak-4g` | chosen, not measured: a phone at the edge of its cell, bad spells of 5 packets on average |
+//! | `congested-wifi` | chosen, not measured: half duplex, with 150 us a frame for spacing, preamble and acknowledgement |
+//! | `very-bad` | chosen, not measured: named after a profile of the Network Link Conditioner |
 
-use crate::spec::LinkSpec;
+use crate::spec::{LinkSpec, SpecError};
 
 /// A link with a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,65 +34,102 @@ pub const LINKS: &[NamedLink] = &[
         name: "edge",
         down: "rate 240kbit delay 400ms limit 20",
         up: "rate 200kbit delay 440ms limit 20",
-        source: "Apple's Network Link Conditioner, profile Edge, as commonly listed",
+        source: "profile Edge of Apple's Network Link Conditioner, as lists on the web repeat it",
     },
     NamedLink {
         name: "3g",
         down: "rate 780kbit delay 100ms limit 20",
         up: "rate 330kbit delay 100ms limit 20",
-        source: "Apple's Network Link Conditioner, profile 3G, as commonly listed",
+        source: "profile 3G of Apple's Network Link Conditioner, as lists on the web repeat it",
     },
     NamedLink {
         name: "slow-4g",
         down: "rate 1600kbit delay 75ms limit 20",
         up: "rate 750kbit delay 75ms limit 20",
-        source: "Lighthouse's Slow 4G: 1.6 Mbit/s, 750 kbit/s, 150 ms round trip; its half each way is ours",
+        source: "Lighthouse, docs/throttling.md: 1.6 Mbit/s, 750 kbit/s, 150 ms round trip; half of it each way is \
+                 chosen",
     },
     NamedLink {
         name: "lte",
         down: "rate 50mbit delay 50ms limit 480",
         up: "rate 10mbit delay 65ms limit 100",
-        source: "Apple's Network Link Conditioner, profile LTE, as commonly listed",
+        source: "profile LTE of Apple's Network Link Conditioner, as lists on the web repeat it",
     },
     NamedLink {
         name: "weak-4g",
         down: "rate 2mbit delay 60ms 15ms distribution normal inorder loss gemodel 1% 20% 30% 0.1% limit 30",
         up: "rate 500kbit delay 60ms 15ms distribution normal inorder loss gemodel 1% 20% 30% 0.1% limit 20",
-        source: "round figures: a phone at the edge of its cell, bad spells of 5 packets on average",
+        source: "chosen, not measured: a phone at the edge of its cell, bad spells of 5 packets on average",
     },
     NamedLink {
         name: "congested-wifi",
         down: "rate 20mbit half 150us delay 5ms 4ms distribution pareto inorder loss gemodel 2% 25% 25% 0.2% limit 100",
         up: "rate 20mbit half 150us delay 5ms 4ms distribution pareto inorder loss gemodel 2% 25% 25% 0.2% limit 100",
-        source: "round figures: half duplex, a frame's spacing, preamble and acknowledgement in 150 us",
+        source: "chosen, not measured: half duplex, a frame's spacing, preamble and acknowledgement in 150 us",
     },
     NamedLink {
         name: "geo-satellite",
         down: "rate 20mbit delay 279ms biterror 1e-7 limit 930",
         up: "rate 2mbit delay 279ms biterror 1e-7 limit 100",
         source: "RFC 2488 section 2: 279.0 ms at the edge of the view area, a bit error rate of 1e-7; the \
-                 rates are round figures",
+                 rates are chosen",
     },
     NamedLink {
         name: "very-bad",
         down: "rate 1mbit delay 500ms loss 10% limit 85",
         up: "rate 1mbit delay 500ms loss 10% limit 85",
-        source: "Apple's Network Link Conditioner, profile Very Bad Network, as commonly listed",
+        source: "chosen, not measured: named after a profile of Apple's Network Link Conditioner",
     },
 ];
 
-impl NamedLink {
-    /// The link of this name.
-    pub fn find(name: &str) -> Option<&'static Self> {
-        LINKS.iter().find(|link| link.name == name)
-    }
+/// The link of this name.
+pub fn find(name: &str) -> Option<&'static NamedLink> {
+    LINKS.iter().find(|link| link.name == name)
+}
 
+/// Reads what a user says of a whole link, its directions forth and back: the name of a link, or one
+/// description that is used for both.
+///
+/// ```
+/// let (down, up) = airtcp_link::parse_pair("slow-4g")?;
+/// assert_eq!(down.rate, "rate 1600kbit".parse::<airtcp_link::LinkSpec>()?.rate);
+/// assert_ne!(down, up);
+/// let (forth, back) = airtcp_link::parse_pair("rate 10mbit delay 5ms")?;
+/// assert_eq!(forth, back);
+/// # Ok::<(), airtcp_link::SpecError>(())
+/// ```
+///
+/// # Errors
+///
+/// The first word that is not understood, as [`LinkSpec`] reads a description.
+pub fn parse_pair(text: &str) -> Result<(LinkSpec, LinkSpec), SpecError> {
+    let first = text.split_whitespace().next().unwrap_or("");
+    let start = text.len() - text.trim_start().len();
+    if let Some(link) = find(first) {
+        let rest = text[start + first.len()..].trim_start();
+        let Some(word) = rest.split_whitespace().next() else { return Ok(link.specs()) };
+        let expected = "nothing after the name of a link";
+        return Err(SpecError::new(text.len() - rest.len(), word, expected, link.name));
+    }
+    match text.parse::<LinkSpec>() {
+        Ok(spec) => Ok((spec.clone(), spec)),
+        // A first word that begins no description may be meant for a name.
+        Err(error) if error.offset == start && !first.is_empty() => {
+            Err(SpecError::new(start, first, NAME_OR_PART, "weak-4g"))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Said of a first word that is neither; a test makes sure that the list is whole.
+const NAME_OR_PART: &str = "a link (edge, 3g, slow-4g, lte, weak-4g, congested-wifi, geo-satellite, very-bad) or the words \
+                            of a description";
+
+impl NamedLink {
     /// Its two directions, down and up.
     ///
     /// ```
-    /// use airtcp_link::named::NamedLink;
-    ///
-    /// let (down, up) = NamedLink::find("geo-satellite").unwrap().specs();
+    /// let (down, up) = airtcp_link::named::find("geo-satellite").unwrap().specs();
     /// assert_eq!((down.delay.base.as_millis(), up.delay.base.as_millis()), (279, 279));
     /// ```
     ///
@@ -108,5 +154,27 @@ mod tests {
             assert!(Link::new(&down, &up).is_ok() && !link.source.is_empty());
             assert!(LINKS[..index].iter().all(|other| other.name != link.name));
         }
+    }
+
+    #[test]
+    fn a_pair_is_a_name_or_words() {
+        for link in LINKS {
+            assert_eq!(parse_pair(&format!(" {} ", link.name)), Ok(link.specs()));
+            assert!(NAME_OR_PART.contains(link.name), "{}", link.name);
+        }
+        let words = "rate 1mbit loss 1%";
+        let spec: LinkSpec = words.parse().unwrap();
+        assert_eq!(parse_pair(words), Ok((spec.clone(), spec)));
+        assert_eq!(parse_pair(""), Ok(Default::default()));
+        let error = |text: &str| parse_pair(text).unwrap_err().to_string();
+        assert_eq!(
+            error(" weak-5g"),
+            format!("at byte 1, `weak-5g`: expected {NAME_OR_PART}, such as `weak-4g`")
+        );
+        assert_eq!(
+            error("lte  loss 1%"),
+            "at byte 5, `loss`: expected nothing after the name of a link, such as `lte`"
+        );
+        assert!(error("rate lte").starts_with("at byte 5, `lte`: expected a rate"));
     }
 }

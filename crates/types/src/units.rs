@@ -144,7 +144,11 @@ impl Rate {
         if self.0 == 0 {
             return Duration::MAX;
         }
-        let nanos = u128::from(bytes.0) * 8 * 1_000_000_000 / u128::from(self.0);
+        // A packet's bits in nanoseconds fit in 64 bits, whose division is several times faster.
+        if let Some(bit_nanos) = bytes.0.checked_mul(8_000_000_000) {
+            return Duration::from_nanos(bit_nanos / self.0);
+        }
+        let nanos = u128::from(bytes.0) * 8_000_000_000 / u128::from(self.0);
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
@@ -196,6 +200,12 @@ mod tests {
         let rate = Rate::from_bits_per_sec(8_000_000);
         assert_eq!(rate.bytes_in(Duration::from_millis(5)), ByteCount(5_000));
         assert_eq!(rate.time_for(ByteCount(5_000)), Duration::from_millis(5));
+        // Too many bits in nanoseconds for 64 bits.
+        assert_eq!(rate.time_for(ByteCount(3_000_000_000)), Duration::from_secs(3_000));
+        assert_eq!(
+            Rate::from_bits_per_sec(1).time_for(ByteCount::MAX),
+            Duration::from_nanos(u64::MAX)
+        );
         assert_eq!(Rate::from_bytes_over(ByteCount(5_000), Duration::from_millis(5)), rate);
     }
 

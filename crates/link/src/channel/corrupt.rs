@@ -4,12 +4,14 @@ use airtcp_types::rng::Stream;
 use airtcp_types::{Checksum, Packet};
 
 use super::loss::Bursts;
+use crate::ip;
+use crate::ledger::Damage;
 use crate::spec::CorruptSpec;
-use crate::{Counters, ip};
 
 /// Each bit is flipped by itself with a probability.
 #[derive(Clone, Debug)]
 pub(super) struct BitErrors {
+    rate: f64,
     /// The logarithm of the probability that a bit is not flipped.
     log_whole: f64,
     stream: Stream,
@@ -17,7 +19,7 @@ pub(super) struct BitErrors {
 
 impl BitErrors {
     pub(super) fn new(rate: f64, stream: Stream) -> Self {
-        Self { log_whole: libm::log1p(-rate), stream }
+        Self { rate, log_whole: libm::log1p(-rate), stream }
     }
 
     /// One draw per packet, whatever its length: it seeds all that befalls the packet.
@@ -30,24 +32,27 @@ impl BitErrors {
         libm::floor(libm::log(1.0 - share) / self.log_whole)
     }
 
-    fn first(&self, key: u64) -> f64 {
-        self.gap((key >> 11) as f64 / (1u64 << 53) as f64)
-    }
-
     /// Whether any bit of so many bytes is hit. Most packets' are not, and need no stream of their own.
     fn strikes(&self, key: u64, len: usize) -> bool {
-        self.first(key) < len as f64 * 8.0
+        let bits = len as f64 * 8.0;
+        // The probability is below bits times rate, which needs no logarithm.
+        share(key) <= bits * self.rate && self.gap(share(key)) < bits
     }
 
-    fn flip(&self, key: u64, data: &mut [u8], flipped: &mut Flipped) {
+    fn flip(&self, key: u64, data: &mut [u8]) {
         let bits = data.len() as f64 * 8.0;
-        let mut at = self.first(key);
+        let mut at = self.gap(share(key));
         let mut stream = Stream::new(key, 0);
         while at < bits {
-            flipped.flip(data, at as usize);
+            flip(data, at as usize);
             at += 1.0 + self.gap(stream.next_f64());
         }
     }
+}
+
+/// A draw as a number from `0.0..1.0`.
+fn share(draw: u64) -> f64 {
+    (draw >> 11) as f64 / (1u64 << 53) as f64
 }
 
 /// Corruption per packet, in the header or in the payload.
@@ -71,9 +76,9 @@ impl Corruption {
         self.bursts.hits_next().then_some(key)
     }
 
-    fn flip(&self, key: u64, data: &mut [u8], flipped: &mut Flipped) {
+    /// Flips bits of a packet whose headers have so many bytes.
+    fn flip(&self, key: u64, data: &mut [u8], header: usize) {
         let mut stream = Stream::new(key, 0);
-        let header = flipped.header.min(data.len());
         let in_header = self.spec.header.map(|share| stream.chance(share.probability()));
         let region = match in_header {
             Some(true) => 0..header,
@@ -89,66 +94,48 @@ impl Corruption {
         for bit in first..first + length {
             let edge = bit == first || bit + 1 == first + length;
             if edge || stream.chance(0.5) {
-                flipped.flip(data, bit as usize);
+                flip(data, bit as usize);
             }
         }
     }
 }
 
-/// What was drawn for one packet.
-pub(super) struct Flips {
-    pub(super) errors: Option<u64>,
-    pub(super) corruption: Option<Option<u64>>,
-}
-
-struct Flipped {
-    /// Bytes of the headers before anything was flipped; none in what is not IP.
-    header: usize,
-    any: bool,
-    in_header: bool,
-}
-
-impl Flipped {
-    fn flip(&mut self, data: &mut [u8], bit: usize) {
-        if let Some(byte) = data.get_mut(bit / 8) {
-            *byte ^= 0x80 >> (bit % 8);
-            self.any = true;
-            self.in_header |= bit / 8 < self.header;
-        }
+fn flip(data: &mut [u8], bit: usize) {
+    if let Some(byte) = data.get_mut(bit / 8) {
+        *byte ^= 0x80 >> (bit % 8);
     }
 }
 
-/// Flips what was drawn, and counts it.
+/// Flips what was drawn, and tells what it did if it did anything.
 pub(super) fn apply(
-    flips: Flips,
-    errors: Option<&BitErrors>,
-    corruption: Option<&Corruption>,
+    errors: Option<(&BitErrors, u64)>,
+    corruption: Option<(&Corruption, u64)>,
     packet: &mut Packet,
-    counters: &mut Counters,
-) {
-    let strikes = |(errors, key): &(&BitErrors, u64)| errors.strikes(*key, packet.len());
-    let error_key = errors.zip(flips.errors).filter(strikes);
-    let corrupt_key = corruption.zip(flips.corruption.flatten());
-    if error_key.is_none() && corrupt_key.is_none() {
-        return;
+) -> Option<Damage> {
+    let errors = errors.filter(|(errors, key)| errors.strikes(*key, packet.len()));
+    if errors.is_none() && corruption.is_none() {
+        return None;
     }
-    let header = ip::header_len(&packet.data).unwrap_or(0);
-    let mut flipped = Flipped { header, any: false, in_header: false };
+    // None in what is not IP.
+    let header = ip::header_len(&packet.data).unwrap_or(0).min(packet.len());
     let original = packet.data.clone();
-    if let Some((errors, key)) = error_key {
-        errors.flip(key, &mut packet.data, &mut flipped);
+    if let Some((errors, key)) = errors {
+        errors.flip(key, &mut packet.data);
     }
-    if let Some((corruption, key)) = corrupt_key {
-        corruption.flip(key, &mut packet.data, &mut flipped);
+    if let Some((corruption, key)) = corruption {
+        corruption.flip(key, &mut packet.data, header);
     }
     // Two causes may have flipped the same bit, and so nothing.
-    if !flipped.any || original == packet.data {
-        return;
+    let differ = |range: std::ops::Range<usize>| -> u32 {
+        let pairs = original[range.clone()].iter().zip(&packet.data[range]);
+        pairs.map(|(one, other)| (one ^ other).count_ones()).sum()
+    };
+    let (in_header, in_payload) = (differ(0..header), differ(header..original.len()));
+    if in_header + in_payload == 0 {
+        return None;
     }
     // What vouched for the packet did so before the air had it.
     packet.checksum = Checksum::Full;
-    counters.corrupted += 1;
-    counters.corrupted_header += u64::from(flipped.in_header);
     let unnoticed = ip::is_accepted(&original) && ip::is_accepted(&packet.data);
-    counters.corrupted_unnoticed += u64::from(unnoticed);
+    Some(Damage { bits: in_header + in_payload, header: in_header > 0, unnoticed })
 }

@@ -2,6 +2,7 @@
 
 use airtcp_types::rng::Stream;
 
+use crate::ledger::DropCause;
 use crate::spec::{DropSpec, LossSpec};
 
 /// Random loss: each packet by itself, or Gilbert-Elliott.
@@ -17,9 +18,12 @@ impl RandomLoss {
         Self { spec, bad: false, stream }
     }
 
-    pub(super) fn loses_next(&mut self) -> bool {
+    /// Why the next packet is lost, if it is.
+    pub(super) fn loses_next(&mut self) -> Option<DropCause> {
         match self.spec {
-            LossSpec::Random(share) => self.stream.chance(share.probability()),
+            LossSpec::Random(share) => {
+                self.stream.chance(share.probability()).then_some(DropCause::RandomLoss)
+            }
             LossSpec::GilbertElliott { to_bad, to_good, loss_bad, loss_good } => {
                 // netem's order (loss_gilb_ell): the state before the packet decides its loss, and
                 // the packet changes the state for the next one.
@@ -28,7 +32,7 @@ impl RandomLoss {
                 let changes = self.stream.chance(leave.probability());
                 let lost = self.stream.chance(loss.probability());
                 self.bad ^= changes;
-                lost
+                lost.then_some(DropCause::GilbertElliott)
             }
         }
     }

@@ -7,8 +7,9 @@ mod outage;
 use airtcp_types::rng::Stream;
 use airtcp_types::{Instant, Packet};
 
+use crate::ip;
+use crate::ledger::{DropCause, Ledger};
 use crate::spec::{LinkSpec, Way};
-use crate::{Counters, ip};
 use corrupt::{BitErrors, Corruption};
 use loss::{Bursts, Drops, RandomLoss};
 use outage::Outages;
@@ -37,14 +38,12 @@ impl Cause {
     }
 }
 
-/// What comes out of the channel for one packet.
-pub(crate) enum Verdict {
-    Lost,
-    Through {
-        packet: Packet,
-        /// Whether it comes out twice.
-        twice: bool,
-    },
+/// What became of a packet in the channel.
+pub(crate) enum Passage {
+    Lost(DropCause),
+    Once,
+    /// It comes out twice.
+    Twice,
 }
 
 /// The channel of one direction. Every packet is seen by every cause, whatever becomes of it.
@@ -57,17 +56,17 @@ pub(crate) struct Channel {
     loss: Option<RandomLoss>,
     bursts: Option<Bursts>,
     drops: Option<Drops>,
-    outages: Outages,
-    duplicate: f64,
-    duplicates: Stream,
+    outages: Option<Outages>,
+    duplicates: Option<(f64, Stream)>,
     bit_errors: Option<BitErrors>,
     corruption: Option<Corruption>,
 }
 
 impl Channel {
-    pub(crate) fn new(spec: &LinkSpec, way: Way) -> Self {
+    /// The channel that `spec` describes; `None` if everything comes through, once and as it was.
+    pub(crate) fn new(spec: &LinkSpec, way: Way) -> Option<Self> {
         let stream = |cause: Cause| cause.stream(spec.seed, way);
-        Self {
+        let channel = Self {
             only_payload: spec.only.payload,
             unharmed: spec.only.way.is_some_and(|only| only != way),
             loss: spec.loss.map(|loss| RandomLoss::new(loss, stream(Cause::Loss))),
@@ -76,8 +75,7 @@ impl Channel {
             }),
             drops: spec.drop.clone().map(Drops::new),
             outages: Outages::new(spec.duty, &spec.down),
-            duplicate: spec.duplicate.map_or(0.0, |share| share.probability()),
-            duplicates: stream(Cause::Duplicate),
+            duplicates: spec.duplicate.map(|share| (share.probability(), stream(Cause::Duplicate))),
             bit_errors: spec
                 .biterror
                 .filter(|rate| *rate > 0.0)
@@ -85,43 +83,60 @@ impl Channel {
             corruption: spec
                 .corrupt
                 .map(|corrupt| Corruption::new(corrupt, stream(Cause::Corrupt))),
-        }
+        };
+        let clean = channel.loss.is_none()
+            && channel.bursts.is_none()
+            && channel.drops.is_none()
+            && channel.outages.is_none()
+            && channel.duplicates.is_none()
+            && channel.bit_errors.is_none()
+            && channel.corruption.is_none();
+        (!clean).then_some(channel)
     }
 
+    /// Does to a packet what befalls it. All but its end is entered in the ledger.
     pub(crate) fn pass(
         &mut self,
         now: Instant,
-        mut packet: Packet,
-        counters: &mut Counters,
-    ) -> Verdict {
+        packet: &mut Packet,
+        ledger: &mut Ledger,
+    ) -> Passage {
         let harmed = !self.unharmed && (!self.only_payload || ip::has_payload(&packet.data));
         // Each draws, and none is left out because another has spoken.
-        let random = self.loss.as_mut().is_some_and(RandomLoss::loses_next);
+        let random = self.loss.as_mut().and_then(RandomLoss::loses_next);
         let burst = self.bursts.as_mut().is_some_and(Bursts::hits_next);
-        let dropped = harmed && self.drops.as_mut().is_some_and(Drops::takes_next);
+        let by_number = harmed && self.drops.as_mut().is_some_and(Drops::takes_next);
         let errors = self.bit_errors.as_mut().map(BitErrors::draw);
-        let corruption = self.corruption.as_mut().map(Corruption::draw);
-        let twice = self.duplicates.chance(self.duplicate);
+        let corruption = self.corruption.as_mut().and_then(Corruption::draw);
+        let twice = self.duplicates.as_mut().is_some_and(|(share, stream)| stream.chance(*share));
 
-        if self.outages.is_down(now) {
-            counters.disconnected += 1;
-            return Verdict::Lost;
-        }
-        if harmed && (random || burst || dropped || self.outages.is_duty_off(now)) {
-            counters.channel_lost += 1;
-            return Verdict::Lost;
+        let out = |is: fn(&Outages, Instant) -> bool| {
+            self.outages.as_ref().is_some_and(|outages| is(outages, now))
+        };
+        let lost = if out(Outages::is_down) {
+            Some(DropCause::LinkDown)
+        } else if harmed {
+            random
+                .or(burst.then_some(DropCause::Burst))
+                .or(by_number.then_some(DropCause::ByNumber))
+                .or_else(|| out(Outages::is_duty_off).then_some(DropCause::DutyCycle))
+        } else {
+            None
+        };
+        if let Some(cause) = lost {
+            return Passage::Lost(cause);
         }
         if harmed {
-            let flips = corrupt::Flips { errors, corruption };
-            corrupt::apply(
-                flips,
-                self.bit_errors.as_ref(),
-                self.corruption.as_ref(),
-                &mut packet,
-                counters,
-            );
+            let errors = self.bit_errors.as_ref().zip(errors);
+            let corruption = self.corruption.as_ref().zip(corruption);
+            if let Some(damage) = corrupt::apply(errors, corruption, packet) {
+                ledger.corrupted(now, damage, packet);
+            }
         }
-        counters.duplicated += u64::from(twice);
-        Verdict::Through { packet, twice }
+        if !twice {
+            return Passage::Once;
+        }
+        ledger.duplicated(now, packet);
+        Passage::Twice
     }
 }

@@ -14,8 +14,9 @@ pub(super) struct Outages {
 }
 
 impl Outages {
-    pub(super) fn new(duty: Option<(Duration, Duration)>, down: &[DownSpec]) -> Self {
-        Self { duty, down: down.to_vec() }
+    /// `None` if there are none.
+    pub(super) fn new(duty: Option<(Duration, Duration)>, down: &[DownSpec]) -> Option<Self> {
+        (duty.is_some() || !down.is_empty()).then(|| Self { duty, down: down.to_vec() })
     }
 
     /// Whether the link is down. It is from the first instant of a disconnection to before the last.

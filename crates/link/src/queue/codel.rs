@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use airtcp_types::{ByteCount, Instant, Packet};
 
-use super::Queue;
-use crate::{Counters, ip};
+use super::Store;
+use crate::ip;
+use crate::ledger::{DropCause, Ledger};
 
 /// Section 5.3's MAXPACKET, at the usual MTU.
 const MAXPACKET: ByteCount = ByteCount(1_500);
@@ -41,25 +42,27 @@ impl CoDel {
     pub(super) fn dequeue(
         &mut self,
         now: Instant,
-        queue: &mut Queue,
-        counters: &mut Counters,
+        store: &mut Store,
+        ledger: &mut Ledger,
     ) -> Option<Packet> {
-        let (mut packet, mut ok_to_drop) = self.dodequeue(now, queue)?;
+        let (mut packet, ok_to_drop) = self.dodequeue(now, store)?;
         if self.dropping {
             // Leaving the state ends the loop: the sojourn time is below target.
             self.dropping = ok_to_drop;
             while self.dropping && now >= self.drop_next {
                 self.count = self.count.saturating_add(1);
-                if self.mark(&mut packet, counters) {
-                    self.drop_next = self.control_law(self.drop_next);
-                    return Some(packet);
-                }
-                (packet, ok_to_drop) = self.dodequeue(now, queue).or_else(|| {
-                    self.dropping = false;
-                    None
-                })?;
-                self.dropping = ok_to_drop;
-                if ok_to_drop {
+                packet = match self.mark(now, packet, ledger) {
+                    Some(marked) => {
+                        self.drop_next = self.control_law(self.drop_next);
+                        return Some(marked);
+                    }
+                    None => {
+                        let next = self.dodequeue(now, store);
+                        self.dropping = next.as_ref().is_some_and(|(_, ok_to_drop)| *ok_to_drop);
+                        next?.0
+                    }
+                };
+                if self.dropping {
                     self.drop_next = self.control_law(self.drop_next);
                 }
             }
@@ -71,21 +74,22 @@ impl CoDel {
             self.dropping = true;
             self.drop_next = self.control_law(now);
             self.lastcount = self.count;
-            if !self.mark(&mut packet, counters) {
-                packet = self.dodequeue(now, queue)?.0;
-            }
+            packet = match self.mark(now, packet, ledger) {
+                Some(marked) => marked,
+                None => self.dodequeue(now, store)?.0,
+            };
         }
         Some(packet)
     }
 
     /// RFC 8289 section 5.6: the packet, and whether its sojourn time allows a drop.
-    fn dodequeue(&mut self, now: Instant, queue: &mut Queue) -> Option<(Packet, bool)> {
-        let Some(waiting) = queue.take() else {
+    fn dodequeue(&mut self, now: Instant, store: &mut Store) -> Option<(Packet, bool)> {
+        let Some(waiting) = store.take(now) else {
             self.first_above_time = None;
             return None;
         };
         let mut ok_to_drop = false;
-        if now.since(waiting.since) < self.target || queue.bytes() <= MAXPACKET {
+        if now.since(waiting.since) < self.target || store.bytes <= MAXPACKET {
             self.first_above_time = None;
         } else {
             let above = *self.first_above_time.get_or_insert(now + self.interval);
@@ -94,14 +98,14 @@ impl CoDel {
         Some((waiting.packet, ok_to_drop))
     }
 
-    /// Marks the packet; if it cannot be, counts it as dropped and says so.
-    fn mark(&self, packet: &mut Packet, counters: &mut Counters) -> bool {
+    /// The packet, marked; if it cannot be, it is dropped.
+    fn mark(&self, now: Instant, mut packet: Packet, ledger: &mut Ledger) -> Option<Packet> {
         if self.ecn && ip::set_ce(&mut packet.data) {
-            counters.marked += 1;
-            return true;
+            ledger.marked(now, DropCause::CoDel, &packet);
+            return Some(packet);
         }
-        counters.queue_dropped += 1;
-        false
+        ledger.dropped(now, DropCause::CoDel, packet);
+        None
     }
 
     /// RFC 8289 section 5.4.

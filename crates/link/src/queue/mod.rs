@@ -9,8 +9,10 @@ use std::time::Duration;
 use airtcp_types::rng::Stream;
 use airtcp_types::{ByteCount, Instant, Packet};
 
+use crate::ip;
+use crate::ledger::{DropCause, Ledger};
+use crate::occupancy::Gauge;
 use crate::spec::{Discipline, QueueSpec};
-use crate::{Counters, ip};
 use codel::CoDel;
 use red::Red;
 
@@ -19,6 +21,29 @@ use red::Red;
 struct Waiting {
     packet: Packet,
     since: Instant,
+}
+
+/// The packets themselves, first in first out.
+#[derive(Clone, Debug, Default)]
+struct Store {
+    waiting: VecDeque<Waiting>,
+    bytes: ByteCount,
+    gauge: Gauge,
+}
+
+impl Store {
+    fn put(&mut self, now: Instant, packet: Packet) {
+        self.gauge.lasted(now, self.waiting.len());
+        self.bytes += ByteCount::from(packet.len());
+        self.waiting.push_back(Waiting { packet, since: now });
+    }
+
+    fn take(&mut self, now: Instant) -> Option<Waiting> {
+        self.gauge.lasted(now, self.waiting.len());
+        let waiting = self.waiting.pop_front()?;
+        self.bytes -= ByteCount::from(waiting.packet.len());
+        Some(waiting)
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -32,8 +57,7 @@ enum Manager {
 /// The queue of one direction.
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
-    waiting: VecDeque<Waiting>,
-    bytes: ByteCount,
+    store: Store,
     packets_limit: usize,
     bytes_limit: ByteCount,
     manager: Manager,
@@ -53,8 +77,7 @@ impl Queue {
             Discipline::Mark(packets) => Manager::Mark(packets as usize),
         };
         Self {
-            waiting: VecDeque::new(),
-            bytes: ByteCount::ZERO,
+            store: Store::default(),
             packets_limit: spec.packets,
             bytes_limit: spec.bytes.unwrap_or(ByteCount::MAX),
             manager,
@@ -62,48 +85,49 @@ impl Queue {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.waiting.len()
+        self.store.waiting.len()
     }
 
     pub(crate) fn bytes(&self) -> ByteCount {
-        self.bytes
+        self.store.bytes
     }
 
-    /// Takes a packet in, or drops and counts it.
-    pub(crate) fn push(&mut self, now: Instant, mut packet: Packet, counters: &mut Counters) {
+    /// Mean and maximum of the length from the origin to `now`.
+    pub(crate) fn mean_and_max(&mut self, now: Instant) -> (f64, usize) {
+        self.store.gauge.lasted(now, self.store.waiting.len());
+        self.store.gauge.mean_and_max()
+    }
+
+    /// Takes a packet in, or drops it.
+    pub(crate) fn push(&mut self, now: Instant, mut packet: Packet, ledger: &mut Ledger) {
+        let length = self.len();
         let hit = match &mut self.manager {
-            Manager::DropTail | Manager::CoDel(_) => false,
-            Manager::Red(red) => red.hits(now, self.waiting.len()),
-            Manager::Mark(threshold) => self.waiting.len() >= *threshold,
+            Manager::DropTail | Manager::CoDel(_) => None,
+            Manager::Red(red) => red.hits(now, length).then_some(DropCause::Red),
+            Manager::Mark(threshold) => (length >= *threshold).then_some(DropCause::Threshold),
         };
         let size = ByteCount::from(packet.len());
-        let full = self.waiting.len() >= self.packets_limit || self.bytes + size > self.bytes_limit;
-        if full || (hit && !ip::set_ce(&mut packet.data)) {
-            counters.queue_dropped += 1;
-            return;
+        if length >= self.packets_limit || self.store.bytes + size > self.bytes_limit {
+            return ledger.dropped(now, DropCause::QueueFull, packet);
         }
-        counters.marked += u64::from(hit);
-        self.bytes += size;
-        self.waiting.push_back(Waiting { packet, since: now });
+        if let Some(cause) = hit {
+            if !ip::set_ce(&mut packet.data) {
+                return ledger.dropped(now, cause, packet);
+            }
+            ledger.marked(now, cause, &packet);
+        }
+        self.store.put(now, packet);
     }
 
     /// The next packet for the serialiser.
-    pub(crate) fn pop(&mut self, now: Instant, counters: &mut Counters) -> Option<Packet> {
-        let mut manager = std::mem::replace(&mut self.manager, Manager::DropTail);
-        let next = match &mut manager {
-            Manager::CoDel(codel) => codel.dequeue(now, self, counters),
-            _ => self.take().map(|waiting| waiting.packet),
-        };
-        if let (Manager::Red(red), true) = (&mut manager, self.waiting.is_empty()) {
+    pub(crate) fn pop(&mut self, now: Instant, ledger: &mut Ledger) -> Option<Packet> {
+        if let Manager::CoDel(codel) = &mut self.manager {
+            return codel.dequeue(now, &mut self.store, ledger);
+        }
+        let next = self.store.take(now);
+        if let (Manager::Red(red), true) = (&mut self.manager, self.store.waiting.is_empty()) {
             red.on_empty(now);
         }
-        self.manager = manager;
-        next
-    }
-
-    fn take(&mut self) -> Option<Waiting> {
-        let waiting = self.waiting.pop_front()?;
-        self.bytes -= ByteCount::from(waiting.packet.len());
-        Some(waiting)
+        next.map(|waiting| waiting.packet)
     }
 }

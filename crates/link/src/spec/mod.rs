@@ -263,4 +263,12 @@ pub enum Way {
 impl Way {
     /// Both, in the order of the ports packets come in by.
     pub const BOTH: [Self; 2] = [Self::Forth, Self::Back];
+
+    /// The opposite one.
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Forth => Self::Back,
+            Self::Back => Self::Forth,
+        }
+    }
 }

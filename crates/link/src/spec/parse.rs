@@ -87,15 +87,23 @@ impl LinkSpec {
             }
             "corrupt" => self.corrupt = Some(words.corrupt()?),
             "down" if self.down.len() < MOST => self.down.push(words.down()?),
-            "only" => match words.choice(
-                &["payload", "forth", "back"],
-                "payload, forth or back",
-                "forth",
-            )? {
-                0 => self.only.payload = true,
-                1 => self.only.way = Some(Way::Forth),
-                _ => self.only.way = Some(Way::Back),
-            },
+            "only" => {
+                let mut ahead = *words;
+                let place = ahead.next().map_or(words.text.len(), |(offset, _)| offset);
+                let names = ["payload", "forth", "back"];
+                let way = match words.choice(&names, "payload, forth or back", "forth")? {
+                    0 => {
+                        self.only.payload = true;
+                        return Ok(());
+                    }
+                    1 => Way::Forth,
+                    _ => Way::Back,
+                };
+                if self.only.way.replace(way).is_some_and(|before| before != way) {
+                    let word = words.text.get(place..words.at).unwrap_or("");
+                    return Err(SpecError::new(place, word, "one direction only", "forth"));
+                }
+            }
             "seed" => {
                 let seed = |word: &str| value::whole(word, 0..=u64::MAX);
                 self.seed = words.take(seed, "a whole number", "7")?;

@@ -53,6 +53,7 @@ pub(crate) fn ipv6_udp(payload: usize) -> Packet {
 }
 
 mod errors;
+mod events;
 mod properties;
 mod queues;
 mod timing;

@@ -16,6 +16,11 @@ fn what_is_wrong_is_pointed_at() {
             "delay 5ms 1ms distribution norml",
             "at byte 27, `norml`: expected uniform, normal or pareto, such as `normal`",
         ),
+        (
+            "only forth only back",
+            "at byte 16, `back`: expected one direction only, such as `forth`",
+        ),
+        ("only", "at byte 4, the end: expected payload, forth or back, such as `forth`"),
         ("limit 0", "at byte 6, `0`: expected a count from 1 to 1000000, such as `50`"),
         (
             "drop 5-3",

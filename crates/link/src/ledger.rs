@@ -1,0 +1,193 @@
+//! What became of each packet, counted, and told to an observer if there is one.
+
+use std::collections::VecDeque;
+
+use airtcp_types::{ByteCount, Event, EventKind, Fate, Instant, Packet};
+
+use crate::Counters;
+
+/// Why a packet is no more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum DropCause {
+    QueueFull,
+    CoDel,
+    Red,
+    Threshold,
+    RandomLoss,
+    GilbertElliott,
+    Burst,
+    ByNumber,
+    DutyCycle,
+    LinkDown,
+    LineFull,
+}
+
+impl DropCause {
+    /// In the order of the variants.
+    const NAMES: [&str; 11] = [
+        "queue full",
+        "codel",
+        "red",
+        "threshold",
+        "random loss",
+        "gilbert-elliott",
+        "burst",
+        "by number",
+        "duty cycle",
+        "link down",
+        "delay line full",
+    ];
+
+    /// In a word or two, as events and results have it.
+    pub(crate) const fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+}
+
+/// What corruption did to a packet, as far as only the emulator knows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Damage {
+    pub(crate) bits: u32,
+    pub(crate) header: bool,
+    pub(crate) unnoticed: bool,
+}
+
+/// The books of one direction: a packet's fate is entered once, and the counters and the events follow.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ledger {
+    pub(crate) counters: Counters,
+    drops: [u64; DropCause::NAMES.len()],
+    /// There while somebody watches.
+    log: Option<Log>,
+}
+
+impl Ledger {
+    /// Starts or stops making events. Those made are forgotten with the one who asked for them.
+    pub(crate) fn set_events(&mut self, on: bool) {
+        self.log = match self.log.take() {
+            log @ Some(_) if on => log,
+            _ => on.then(Log::default),
+        };
+    }
+
+    /// Packets dropped by each cause that dropped any.
+    pub(crate) fn drops(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        DropCause::NAMES.into_iter().zip(self.drops).filter(|(_, count)| *count > 0)
+    }
+
+    /// When the oldest event that nobody has taken yet was.
+    pub(crate) fn event_at(&self) -> Option<Instant> {
+        Some(self.log.as_ref()?.kept.front()?.at)
+    }
+
+    pub(crate) fn take_event(&mut self) -> Option<Event> {
+        let log = self.log.as_mut()?;
+        let event = log.kept.pop_front()?;
+        log.bytes -= cost(&event);
+        Some(event)
+    }
+
+    /// Events that found no room.
+    pub(crate) fn missed_events(&self) -> u64 {
+        self.log.as_ref().map_or(0, |log| log.missed)
+    }
+
+    pub(crate) fn dropped(&mut self, now: Instant, cause: DropCause, packet: Packet) {
+        use DropCause::{CoDel, LineFull, LinkDown, QueueFull, Red, Threshold};
+        let counter = match cause {
+            QueueFull | CoDel | Red | Threshold => &mut self.counters.queue_dropped,
+            LinkDown => &mut self.counters.disconnected,
+            LineFull => &mut self.counters.overflowed,
+            _ => &mut self.counters.channel_lost,
+        };
+        *counter += 1;
+        self.drops[cause as usize] += 1;
+        self.tell(now, Fate::Dropped { cause: cause.name() }, || packet);
+    }
+
+    pub(crate) fn marked(&mut self, now: Instant, cause: DropCause, packet: &Packet) {
+        self.counters.marked += 1;
+        self.tell(now, Fate::Marked { cause: cause.name() }, || packet.clone());
+    }
+
+    pub(crate) fn corrupted(&mut self, now: Instant, damage: Damage, packet: &Packet) {
+        let Damage { bits, header, unnoticed } = damage;
+        self.counters.corrupted += 1;
+        self.counters.corrupted_header += u64::from(header);
+        self.counters.corrupted_unnoticed += u64::from(unnoticed);
+        self.tell(now, Fate::Corrupted { bits, header, unnoticed }, || packet.clone());
+    }
+
+    pub(crate) fn duplicated(&mut self, now: Instant, packet: &Packet) {
+        self.counters.duplicated += 1;
+        self.tell(now, Fate::Duplicated, || packet.clone());
+    }
+
+    fn tell(&mut self, at: Instant, fate: Fate, packet: impl FnOnce() -> Packet) {
+        if let Some(log) = &mut self.log {
+            let kind = EventKind::Packet { fate, packet: packet() };
+            log.push(Event { at, flow: None, kind });
+        }
+    }
+}
+
+/// Events that nobody has taken yet.
+#[derive(Clone, Debug, Default)]
+struct Log {
+    kept: VecDeque<Event>,
+    bytes: ByteCount,
+    missed: u64,
+}
+
+impl Log {
+    const MAX_EVENTS: usize = 65_536;
+    /// So many packets of 2 KiB: only larger ones meet this limit first.
+    const MAX_BYTES: ByteCount = ByteCount::from_mib(128);
+
+    fn push(&mut self, event: Event) {
+        let cost = cost(&event);
+        if self.kept.len() >= Self::MAX_EVENTS || self.bytes + cost > Self::MAX_BYTES {
+            self.missed += 1;
+            return;
+        }
+        self.bytes += cost;
+        self.kept.push_back(event);
+    }
+}
+
+fn cost(event: &Event) -> ByteCount {
+    match &event.kind {
+        EventKind::Packet { packet, .. } => ByteCount::from(packet.data.capacity()),
+        _ => ByteCount::ZERO,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_takes_is_bounded() {
+        let mut ledger = Ledger::default();
+        let lose = |ledger: &mut Ledger, capacity: usize| {
+            let packet = Packet::new(Vec::with_capacity(capacity));
+            ledger.dropped(Instant::ZERO, DropCause::Burst, packet);
+        };
+        lose(&mut ledger, 0);
+        assert_eq!(ledger.event_at(), None, "nobody asked");
+        ledger.set_events(true);
+        (0..65_539).for_each(|_| lose(&mut ledger, 0));
+        assert_eq!(ledger.missed_events(), 3);
+        let taken = std::iter::from_fn(|| ledger.take_event()).count();
+        assert_eq!(taken, 65_536);
+        // What is reserved counts, and costs the test nothing.
+        (0..9).for_each(|_| lose(&mut ledger, 16 << 20));
+        assert_eq!((ledger.missed_events(), ledger.event_at()), (4, Some(Instant::ZERO)));
+        ledger.set_events(true);
+        assert!(ledger.take_event().is_some(), "asking again forgets nothing");
+        ledger.set_events(false);
+        assert!(ledger.take_event().is_none());
+        assert_eq!(ledger.counters.channel_lost, 65_549);
+        assert_eq!(ledger.drops().collect::<Vec<_>>(), [("burst", 65_549)]);
+    }
+}
