@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use ::toml::Spanned;
-use airtcp_link::named::{LINKS, NamedLink};
 use airtcp_link::spec::RateSpec;
 use airtcp_link::{LinkSpec, Trace};
 use airtcp_recovery::Combination;
@@ -90,36 +89,21 @@ impl Builder<'_> {
 
     /// Without `back`, a named link is itself both ways, and words are the same both ways.
     fn wire(&mut self, file: &WireFile) -> Result<Wire, SimError> {
-        let named = |text: &Spanned<String>| NamedLink::find(text.get_ref()).map(NamedLink::specs);
-        let (forth, up) = match named(&file.forth) {
-            Some((down, up)) => (down, up),
-            None => {
-                let forth = self.words(&file.forth)?;
-                (forth.clone(), forth)
-            }
-        };
-        let back = match &file.back {
-            None => up,
-            Some(text) => match named(text) {
-                Some((_, up)) => up,
-                None => self.words(text)?,
-            },
-        };
+        let (forth, mut back) = self.pair(&file.forth)?;
+        if let Some(text) = &file.back {
+            (_, back) = self.pair(text)?;
+        }
         Ok(Wire { forth, back })
     }
 
-    fn words(&mut self, text: &Spanned<String>) -> Result<LinkSpec, SimError> {
-        let spec: LinkSpec = text.get_ref().parse().map_err(|error: airtcp_link::SpecError| {
+    fn pair(&mut self, text: &Spanned<String>) -> Result<(LinkSpec, LinkSpec), SimError> {
+        let pair = airtcp_link::parse_pair(text.get_ref()).map_err(|error| {
             let word = if error.word.is_empty() { "the end" } else { &error.word };
-            let mut what =
+            let what =
                 format!("`{word}`: expected {}, such as `{}`", error.expected, error.example);
-            if !text.get_ref().trim().contains(char::is_whitespace) {
-                let names: Vec<_> = LINKS.iter().map(|link| link.name).collect();
-                what.push_str(&format!("; or the name of a link: {}", names.join(", ")));
-            }
             self.source.refuse_within(text, error.offset, &what)
         })?;
-        if let RateSpec::Trace(file) = &spec.rate
+        if let RateSpec::Trace(file) = &pair.0.rate
             && !self.traces.contains_key(file)
         {
             let trace = (self.load)(file).map_err(|reason| {
@@ -128,7 +112,7 @@ impl Builder<'_> {
             })?;
             self.traces.insert(file.clone(), trace);
         }
-        Ok(spec)
+        Ok(pair)
     }
 
     fn flow(&mut self, file: FlowFile, is_chain: bool) -> Result<FlowSpec, SimError> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use airtcp_link::LinkSpec;
-use airtcp_link::named::NamedLink;
+use airtcp_link::named;
 use airtcp_recovery::Profile;
 use airtcp_types::ByteCount;
 
@@ -120,7 +120,7 @@ ping_pong = { size = "64B", count = 9 }
         panic!("that is a dumbbell")
     };
     assert_eq!((&access.forth, &access.back), (&spec("delay 1ms"), &spec("delay 2ms")));
-    let (down, up) = NamedLink::find("weak-4g").unwrap().specs();
+    let (down, up) = named::find("weak-4g").unwrap().specs();
     assert_eq!((&bottleneck.forth, &bottleneck.back), (&down, &up));
     let [one, two, three, four] = scenario.flows.as_slice() else { panic!("there are four") };
     assert_eq!((one.name.as_str(), one.count, one.mtu), ("one", 3, 1040));
@@ -151,8 +151,8 @@ fn wires_in_a_row_are_a_chain() {
     );
     let Topology::Chain { wires } = scenario.unwrap().topology else { panic!("that is a chain") };
     assert_eq!(wires.len(), 2);
-    assert_eq!(wires[1].forth, NamedLink::find("lte").unwrap().specs().0);
-    assert_eq!(wires[1].back, NamedLink::find("edge").unwrap().specs().1);
+    assert_eq!(wires[1].forth, named::find("lte").unwrap().specs().0);
+    assert_eq!(wires[1].back, named::find("edge").unwrap().specs().1);
 }
 
 #[test]
@@ -249,8 +249,7 @@ fn a_link_is_wrong_at_its_word() {
         "s.toml:3:28: `the end`: expected a time with its unit, such as `5ms`"
     );
     let message = error(&SMALL.replace("rate 10mbit delay 10ms limit 50", "weak-5g"));
-    assert!(message.starts_with("s.toml:3:10: `weak-5g`: expected rate,"), "{message}");
-    assert!(message.contains("the name of a link: edge, 3g"), "{message}");
+    assert!(message.starts_with("s.toml:3:10: `weak-5g`: expected a link (edge, 3g,"), "{message}");
     let several = SMALL.replace(
         "\"rate 10mbit delay 10ms limit 50\"",
         "\"\"\"\n  rate 10mbit\n  delay 10 ms\"\"\"",
