@@ -27,7 +27,8 @@ impl Node for Delay {
     }
 
     fn poll_transmit(&mut self, now: Instant) -> Option<(PortId, Packet)> {
-        let (_, port, packet) = self.held.pop_front_if(|(due, ..)| *due <= now)?;
+        self.held.front().filter(|(due, ..)| *due <= now)?;
+        let (_, port, packet) = self.held.pop_front()?;
         Some((port, packet))
     }
 

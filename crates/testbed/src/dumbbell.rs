@@ -129,7 +129,8 @@ impl Dumbbell {
     /// # Errors
     /// [`TestbedError::Unavailable`] when this process may not; what the kernel refuses.
     pub fn build(plan: Plan) -> Result<Self, TestbedError> {
-        let Plan { left, right, link, clock, observer } = plan;
+        let Plan { left, right, mut link, clock, observer } = plan;
+        link.set_events(observer.is_some());
         let watch = |node| observer.clone().map(|observer| Watch::new(observer, node));
         let (left_device, left) = end(Self::LEFT, left, clock, watch(Self::LEFT))?;
         let (right_device, right) = end(Self::RIGHT, right, clock, watch(Self::RIGHT))?;
