@@ -139,3 +139,36 @@ impl LinkAggregate {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{FlowSpec, Scenario, Topology, Wire, run_seeds};
+
+    #[test]
+    fn copies_are_averaged_and_flows_told_apart_even_of_one_name() {
+        let bottleneck = Wire::both("rate 2mbit delay 5ms limit 20 loss 1%".parse().unwrap());
+        let topology = Topology::Dumbbell { access: Wire::default(), bottleneck };
+        let flow = |count| FlowSpec { count, ..FlowSpec::new("sack/reno".parse().unwrap()) };
+        let scenario = Scenario {
+            duration: std::time::Duration::from_secs(2),
+            flows: vec![flow(2), flow(1)],
+            ..Scenario::new("two", topology)
+        };
+        let runs = run_seeds(&scenario, 3..6, None, |_| ()).unwrap();
+        assert_eq!(runs.iter().map(|run| run.seed).collect::<Vec<_>>(), [3, 4, 5]);
+        let aggregate = Aggregate::of(&runs);
+        let copies: Vec<_> = aggregate.flows.iter().map(|flow| flow.copies).collect();
+        assert_eq!(copies, [2, 1]);
+        let mean = |run: &RunResult| (run.flows[0].goodput + run.flows[1].goodput) / 2.0;
+        let means: Vec<f64> = runs.iter().map(mean).collect();
+        assert_eq!(aggregate.flows[0].goodput, Interval::of(&means));
+        assert_eq!(aggregate.flows[0].exchange.n, 0, "a bulk transfer has none");
+        assert_eq!(aggregate.links.len(), runs[0].links.len());
+        let lost =
+            runs.iter().map(|run| run.links.iter().map(|l| l.counters.channel_lost).sum::<u64>());
+        let of_links: f64 = aggregate.links.iter().map(|link| link.channel_lost.mean * 3.0).sum();
+        assert!((of_links - lost.sum::<u64>() as f64).abs() < 1e-6 && of_links > 0.0);
+        assert_eq!(Aggregate::of(&[]), Aggregate::default());
+    }
+}

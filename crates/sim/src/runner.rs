@@ -42,3 +42,42 @@ pub fn run_seeds(
     let results: Vec<_> = pool.install(|| seeds.par_iter().map(one).collect());
     results.into_iter().collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::{FlowSpec, Topology, Wire};
+
+    fn scenario() -> Scenario {
+        let spec = "rate 2mbit delay 5ms 1ms limit 20 loss 2%".parse().unwrap();
+        Scenario {
+            duration: std::time::Duration::from_secs(1),
+            flows: vec![FlowSpec::new("sack/cubic".parse().unwrap())],
+            ..Scenario::new("one", Topology::Chain { wires: vec![Wire::both(spec)] })
+        }
+    }
+
+    #[test]
+    fn threads_change_nothing_but_the_time_it_takes() {
+        let done = AtomicUsize::new(0);
+        let on = |threads| {
+            let count = |_: &RunResult| _ = done.fetch_add(1, Ordering::Relaxed);
+            let runs = run_seeds(&scenario(), 1..9, NonZero::new(threads), count).unwrap();
+            serde_json::to_string(&runs).unwrap()
+        };
+        let one = on(1);
+        assert_eq!(one, on(4));
+        assert_eq!(one, on(0), "on all cores");
+        assert_eq!(done.into_inner(), 24);
+    }
+
+    #[test]
+    fn no_seeds_are_no_runs_and_an_error_is_an_error() {
+        assert_eq!(run_seeds(&scenario(), 5..5, None, |_| ()), Ok(Vec::new()));
+        let empty = Scenario { flows: Vec::new(), ..scenario() };
+        let senseless = run_seeds(&empty, 1..3, None, |_| ());
+        assert!(matches!(senseless, Err(SimError::Senseless { .. })));
+    }
+}
