@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use airtcp_recovery::{Combination, Profile};
 use airtcp_stack::host::Cidr;
@@ -9,7 +10,11 @@ use airtcp_types::ByteCount;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 
-use crate::value;
+use crate::lab::LabArgs;
+use crate::link::LinkArgs;
+use crate::plot::PlotArgs;
+use crate::sim::args::SimArgs;
+use crate::value::{self, LinkPair};
 
 /// `airtcp` and its commands.
 #[derive(Parser, Debug)]
@@ -34,6 +39,14 @@ pub(crate) enum Command {
     Names(NamesArgs),
     /// Send a file both ways between the Linux kernel and this stack, and check it
     Demo(DemoArgs),
+    /// Emulate a link between two TUN devices until Ctrl-C
+    Link(LinkArgs),
+    /// Run scenarios in virtual time: `sim init` prints one to begin with
+    Sim(SimArgs),
+    /// Run experiments by name: what papers and theory say beside what is measured
+    Lab(LabArgs),
+    /// Draw the time-sequence graph of a flow, from a trace or a capture
+    Plot(PlotArgs),
 }
 
 /// What a sender is made of.
@@ -78,6 +91,9 @@ pub(crate) struct ServeArgs {
     /// At the end, print counters and connections as JSON on stdout
     #[arg(long)]
     pub(crate) json: bool,
+    /// Write a capture, an event log and pictures into this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) trace: Option<PathBuf>,
     /// echo:PORT, sink:PORT (answers with the number of bytes, 8 bytes big-endian),
     /// source:PORT or http:PORT:DIR (GET, HEAD and PUT)
     #[arg(value_name = "SERVICE", required = true, value_parser = value::service)]
@@ -122,6 +138,19 @@ pub(crate) struct DemoArgs {
     /// How long the file is, in bytes or as 64MiB
     #[arg(long, value_name = "BYTES", default_value = "64MiB", value_parser = value::size)]
     pub(crate) size: ByteCount,
+    /// Send for a while over a link that loses packets, beside the kernel's congestion controls, and draw it
+    #[arg(long, conflicts_with = "size")]
+    pub(crate) lossy: bool,
+    /// The link of --lossy: words of `airtcp link --help`, or a link by name
+    #[arg(long, value_name = "SPEC", requires = "lossy", value_parser = value::link,
+          default_value = "rate 20mbit delay 20ms limit 70 loss 1% only forth seed 1")]
+    pub(crate) link: LinkPair,
+    /// How long each sender of --lossy sends
+    #[arg(long, value_name = "SECONDS", requires = "lossy", value_parser = value::seconds, default_value = "5")]
+    pub(crate) seconds: Duration,
+    /// Write a capture, an event log and pictures of what this stack does into this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) trace: Option<PathBuf>,
     /// The results as JSON instead of a table
     #[arg(long)]
     pub(crate) json: bool,
@@ -136,12 +165,15 @@ pub(crate) fn parse(
     arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>,
 ) -> Result<Cli, Refusal> {
     let cli = Cli::try_parse_from(arguments).map_err(|error| Refusal::new(&error))?;
-    if let Command::Serve(serve) = &cli.command
-        && let Err(text) = serve.check()
-    {
-        return Err(Refusal { text: format!("error: {text}"), is_mistake: true });
+    let checked = match &cli.command {
+        Command::Serve(serve) => serve.check(),
+        Command::Link(link) => link.check(),
+        _ => Ok(()),
+    };
+    match checked {
+        Ok(()) => Ok(cli),
+        Err(text) => Err(Refusal { text: format!("error: {text}"), is_mistake: true }),
     }
-    Ok(cli)
 }
 
 impl ServeArgs {

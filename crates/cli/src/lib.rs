@@ -1,7 +1,7 @@
 //! The commands of `airtcp`: [`main`] reads the command line and runs one.
 //!
 //! `serve` puts services on a TUN device, `names` lists the strategies, `demo` sends a file both
-//! ways between the Linux kernel and this stack. Results go to stdout, everything else to stderr.
+//! ways between the Linux kernel and this stack, `link` emulates a link between two TUN devices. Results go to stdout, everything else to stderr.
 //! The exit code is 0 when all went well, 2 for a mistake on the command line, 1 for what failed
 //! later; either way one line on stderr says what and what to do.
 //!
@@ -14,10 +14,15 @@
 
 mod args;
 mod demo;
+mod lab;
+mod link;
 mod names;
 mod output;
+mod plot;
+mod record;
 mod serve;
 mod services;
+mod sim;
 mod value;
 
 use std::io::IsTerminal;
@@ -45,6 +50,10 @@ pub fn main() -> ExitCode {
         Command::Serve(args) => finish(serve::run(args)),
         Command::Names(args) => finish(names::run(&args)),
         Command::Demo(args) => finish(demo::run(&args)),
+        Command::Link(args) => finish(link::run(&args)),
+        Command::Sim(args) => finish(sim::run(&args)),
+        Command::Plot(args) => finish(plot::run(&args)),
+        Command::Lab(args) => finish(lab::run(&args)),
     }
 }
 
@@ -63,7 +72,7 @@ fn finish(result: anyhow::Result<()>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             output::note(format_args!("error: {}", output::explain(&error)));
-            ExitCode::FAILURE
+            if error.is::<output::Mistake>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }

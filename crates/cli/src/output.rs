@@ -1,6 +1,7 @@
 //! What the commands print.
 
-use std::fmt::Display;
+use std::error::Error;
+use std::fmt::{self, Display};
 use std::io::{self, ErrorKind, Write};
 
 use serde::Serialize;
@@ -49,6 +50,25 @@ pub(crate) fn explain(error: &anyhow::Error) -> String {
     }
     line
 }
+
+/// A mistake on the command line that shows only when a file is read: the exit code is 2.
+#[derive(Debug)]
+pub(crate) struct Mistake(String);
+
+impl Mistake {
+    /// With the line to print.
+    pub(crate) fn new(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for Mistake {}
 
 /// Bytes as a person reads them: `64 MiB`, `1.5 MiB`, `12 B`.
 pub(crate) fn bytes(count: u64) -> String {

@@ -2,7 +2,9 @@
 
 use std::net::IpAddr;
 use std::path::Path;
+use std::time::Duration;
 
+use airtcp_link::LinkSpec;
 use airtcp_recovery::{Combination, Profile};
 use airtcp_stack::host::Cidr;
 use airtcp_types::ByteCount;
@@ -121,6 +123,37 @@ pub(crate) fn service(text: &str) -> Result<ServiceSpec, String> {
         )),
         _ => Ok(ServiceSpec { port, kind }),
     }
+}
+
+/// What one description of a link says of both directions.
+#[derive(Clone, Debug)]
+pub(crate) struct LinkPair {
+    /// From the first end to the second.
+    pub(crate) forth: LinkSpec,
+    /// From the second end to the first.
+    pub(crate) back: LinkSpec,
+}
+
+/// A link in netem's words, or by name.
+pub(crate) fn link(text: &str) -> Result<LinkPair, String> {
+    let (forth, back) = airtcp_link::parse_pair(text).map_err(|error| error.to_string())?;
+    Ok(LinkPair { forth, back })
+}
+
+/// `--seconds`.
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: Option<f64> = text.parse().ok().filter(|seconds| (0.001..=1e7).contains(seconds));
+    seconds
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .ok_or_else(|| "it takes 0.001 to 10000000 seconds; for example --seconds 10".to_owned())
+}
+
+/// `--from` and `--to`.
+pub(crate) fn moment(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok();
+    seconds
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .ok_or_else(|| "it takes seconds since the begin; for example --from 1.5".to_owned())
 }
 
 /// `--size`.

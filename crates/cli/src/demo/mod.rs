@@ -5,6 +5,7 @@
 //! process. Where there is none to be had, two stacks talk over a device in memory.
 
 mod file;
+mod lossy;
 mod network;
 mod report;
 mod transfer;
@@ -31,6 +32,9 @@ const LEAST_BYTES_PER_SECOND: u64 = 1 << 20;
 /// # Errors
 /// A transfer broke, or what arrived is not what was sent.
 pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
+    if args.lossy {
+        return lossy::run(args);
+    }
     // First of all: it fails once threads run.
     let tun = airtcp_testbed::enter_user_namespace_if_needed()
         .map_err(anyhow::Error::from)
@@ -41,8 +45,8 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
             // The namespace ends here, outside of the runtime, which its thread must not block.
             let (namespace, file) = tun.into_parts();
             return runtime.block_on(async {
-                let network = Network::with_kernel(&namespace, file, &args.sender)?;
-                demonstrate(args, &network, None).await
+                let network = Network::with_kernel(&namespace, file, args)?;
+                demonstrate(args, network, None).await
             });
         }
         Err(error) => output::explain(&error),
@@ -50,25 +54,25 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     output::note(format_args!("note: {reason}"));
     output::note("note: no kernel to talk to, so two airtcp stacks do, over a device in memory");
     runtime.block_on(async {
-        let network = Network::in_memory(&args.sender)?;
-        demonstrate(args, &network, Some(reason)).await
+        let network = Network::in_memory(args)?;
+        demonstrate(args, network, Some(reason)).await
     })
 }
 
 async fn demonstrate(
     args: &DemoArgs,
-    network: &Network<'_>,
+    network: Network<'_>,
     reason: Option<String>,
 ) -> anyhow::Result<()> {
     let size = args.size;
     output::note(format_args!("making a file of {}", output::bytes(size.0)));
     let sample = tokio::task::spawn_blocking(move || Sample::make(size)).await??;
-    let mut report = Report::new(network, &sample, reason);
+    let mut report = Report::new(&network, &sample, reason);
     let courses = network.courses();
     let mut broken = None;
     for (index, course) in courses.iter().enumerate() {
         let title = format!("[{}/{}] {course}", index + 1, courses.len());
-        match one(network, course, &sample, &title).await {
+        match one(&network, course, &sample, &title).await {
             Ok(row) => report.rows.push(row),
             Err(error) => {
                 broken = Some(error.context(course.to_string()));
@@ -76,7 +80,7 @@ async fn demonstrate(
             }
         }
     }
-    network.shutdown().await;
+    network.shutdown().await?;
     if args.json {
         output::print_json(&report)?;
     } else {

@@ -7,10 +7,13 @@ use airtcp_device::{TunFile, memory};
 use airtcp_stack::Stack;
 use airtcp_stack::host::Cidr;
 use airtcp_testbed::Namespace;
+use airtcp_trace::NodeKind;
+use airtcp_types::NodeId;
 use anyhow::Context;
 
 use super::transfer::Course;
-use crate::args::SenderArgs;
+use crate::args::DemoArgs;
+use crate::record::{self, Recording};
 use crate::serve::host_config;
 
 const TUN: &str = "tun0";
@@ -57,6 +60,8 @@ pub(super) struct Network<'a> {
     pub(super) first: End<'a>,
     /// Our stack.
     pub(super) second: Stack,
+    /// What is written of our stacks, if anything is.
+    recording: Option<Recording>,
 }
 
 /// Who the first end is.
@@ -75,25 +80,30 @@ impl<'a> Network<'a> {
     pub(super) fn with_kernel(
         namespace: &'a Namespace,
         file: TunFile,
-        sender: &SenderArgs,
+        args: &DemoArgs,
     ) -> anyhow::Result<Self> {
+        let recording = record(args, &["airtcp"])?;
         let device = airtcp_device::Tun::new(file)?;
-        let second = Stack::new(device, host_config(cidrs(SECOND)?, sender)?)
+        let config = host_config(cidrs(SECOND)?, &args.sender)?;
+        let second = record::stack(recording.as_ref(), NodeId(0), device, config)
             .context("starting the stack")?;
-        Ok(Self { first: End::Kernel(namespace), second })
+        Ok(Self { first: End::Kernel(namespace), second, recording })
     }
 
     /// Two stacks, at the two ends of a device in memory.
     ///
     /// # Errors
     /// They do not start.
-    pub(super) fn in_memory(sender: &SenderArgs) -> anyhow::Result<Self> {
+    pub(super) fn in_memory(args: &DemoArgs) -> anyhow::Result<Self> {
+        let recording = record(args, &["first", "second"])?;
         let (left, right) = memory::pair(MTU.into(), CAPACITY);
-        let start = |device, addresses| {
-            let config = host_config(cidrs(addresses)?, sender)?;
-            Stack::new(device, config).context("starting a stack")
+        let start = |node, device, addresses| {
+            let config = host_config(cidrs(addresses)?, &args.sender)?;
+            record::stack(recording.as_ref(), NodeId(node), device, config)
+                .context("starting a stack")
         };
-        Ok(Self { first: End::Stack(start(left, FIRST)?), second: start(right, SECOND)? })
+        let (first, second) = (start(0, left, FIRST)?, start(1, right, SECOND)?);
+        Ok(Self { first: End::Stack(first), second, recording })
     }
 
     /// Whether the first end is the kernel.
@@ -126,15 +136,28 @@ impl<'a> Network<'a> {
         Ok(SocketAddr::new(ip, port))
     }
 
-    /// Closes what is open.
-    pub(super) async fn shutdown(&self) {
+    /// Closes what is open, and ends the trace.
+    ///
+    /// # Errors
+    /// The trace could not be written.
+    pub(super) async fn shutdown(self) -> anyhow::Result<()> {
         const PATIENCE: Duration = Duration::from_secs(1);
         if let End::Stack(stack) = &self.first {
             tokio::join!(stack.shutdown_within(PATIENCE), self.second.shutdown_within(PATIENCE));
         } else {
             self.second.shutdown_within(PATIENCE).await;
         }
+        match self.recording {
+            Some(recording) => recording.finish().map(drop),
+            None => Ok(()),
+        }
     }
+}
+
+fn record(args: &DemoArgs, names: &[&str]) -> anyhow::Result<Option<Recording>> {
+    let Some(directory) = &args.trace else { return Ok(None) };
+    let nodes: Vec<_> = names.iter().map(|name| (*name, NodeKind::Host)).collect();
+    Ok(Some(Recording::start(directory, "airtcp demo", &nodes)?))
 }
 
 fn cidrs(texts: [&str; 2]) -> anyhow::Result<Vec<Cidr>> {

@@ -87,7 +87,7 @@ pub(super) async fn run(
     let receiving = Job::Receive(received.try_clone()?, arrived);
     let (first_job, second_job) =
         if course.first_sends { (sending, receiving) } else { (receiving, sending) };
-    let before = kernel_retransmissions(network).await;
+    let before = kernel_retransmissions(network);
 
     let server = Network::address(!course.first_calls, course.is_ipv6, PORT)?;
     let start;
@@ -113,7 +113,7 @@ pub(super) async fn run(
 
     let sender = if course.first_sends { &first } else { &second };
     let retransmissions = match sender.retransmissions {
-        None => kernel_retransmissions(network).await.zip(before).map(|(n, m)| n.saturating_sub(m)),
+        None => kernel_retransmissions(network).zip(before).map(|(n, m)| n.saturating_sub(m)),
         known => known,
     };
     Ok(Done {
@@ -243,18 +243,11 @@ async fn joined<T>(mut task: AbortOnDrop<anyhow::Result<T>>) -> anyhow::Result<T
 }
 
 /// Segments that the kernel has sent again, in the whole namespace and for both versions.
-async fn kernel_retransmissions(network: &Network<'_>) -> Option<u64> {
-    let End::Kernel(namespace) = &network.first else { return None };
-    let read = || std::fs::read_to_string("/proc/thread-self/net/snmp");
-    let table = namespace.spawn(async move { read() }).await.ok()?.ok()?;
-    snmp(&table, "Tcp:", "RetransSegs")
-}
-
-/// A value of the table in /proc/net/snmp: a line of names, and one of values.
-fn snmp(table: &str, protocol: &str, name: &str) -> Option<u64> {
-    let mut lines = table.lines().filter(|line| line.starts_with(protocol));
-    let column = lines.next()?.split_whitespace().position(|word| word == name)?;
-    lines.next()?.split_whitespace().nth(column)?.parse().ok()
+fn kernel_retransmissions(network: &Network<'_>) -> Option<u64> {
+    match &network.first {
+        End::Kernel(namespace) => namespace.retransmissions().ok(),
+        End::Stack(_) => None,
+    }
 }
 
 #[cfg(test)]
@@ -262,14 +255,6 @@ mod tests {
     use airtcp_types::ByteCount;
 
     use super::*;
-
-    #[test]
-    fn a_value_is_found_by_its_name() {
-        let table = "Ip: RetransSegs\nIp: 9\nTcp: InSegs RetransSegs\nTcp: 1 2\n";
-        assert_eq!(snmp(table, "Tcp:", "RetransSegs"), Some(2));
-        assert_eq!(snmp(table, "Tcp:", "OutSegs"), None);
-        assert_eq!(snmp(table, "Udp:", "InSegs"), None);
-    }
 
     #[tokio::test]
     async fn a_file_goes_through_a_pipe() {

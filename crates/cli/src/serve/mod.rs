@@ -9,12 +9,15 @@ use std::time::Duration;
 
 use airtcp_recovery::SenderConfig;
 use airtcp_stack::{HostConfig, Stack, TcpListener};
+use airtcp_trace::NodeKind;
+use airtcp_types::NodeId;
 use anyhow::{Context, anyhow};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 
 use crate::args::{SenderArgs, ServeArgs, ServiceKind};
 use crate::output;
+use crate::record::{self, Recording};
 use crate::services::{Files, Service, Stop};
 use summary::Summary;
 
@@ -59,7 +62,14 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
     let mut config = host_config(args.address.iter().copied(), &args.sender)?;
     config.mtu = mtu;
     config.backlog = BACKLOG;
-    let stack = Stack::new(tun, config).context("starting the stack")?;
+    let recording = match &args.trace {
+        Some(directory) => {
+            Some(Recording::start(directory, "airtcp serve", &[("airtcp", NodeKind::Host)])?)
+        }
+        None => None,
+    };
+    let stack =
+        record::stack(recording.as_ref(), NodeId(0), tun, config).context("starting the stack")?;
 
     let (stopping, stop) = Stop::new();
     let summary = Summary::default();
@@ -88,6 +98,9 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
     }
     if args.json {
         output::print_json(&summary.report(&stack))?;
+    }
+    if let Some(recording) = recording {
+        recording.finish()?;
     }
     ended
 }

@@ -1,0 +1,226 @@
+//! `airtcp lab`: experiments by name.
+
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+
+use airtcp_lab::{EXPERIMENTS, Experiment, Ground, LabError, Plan, Report};
+use airtcp_testbed::TestbedError;
+use anyhow::{anyhow, bail};
+use clap::{Args, Subcommand};
+use comfy_table::{CellAlignment, Table, presets};
+use serde::Serialize;
+
+use crate::output::{self, Mistake};
+
+/// `airtcp lab`.
+#[derive(Args, Debug)]
+pub(crate) struct LabArgs {
+    /// What to do.
+    #[command(subcommand)]
+    command: LabCommand,
+}
+
+/// The commands of `airtcp lab`.
+#[derive(Subcommand, Debug)]
+enum LabCommand {
+    /// List the experiments
+    List(ListArgs),
+    /// Run experiments: what their sources say beside what is measured
+    Run(RunArgs),
+}
+
+/// `airtcp lab list`.
+#[derive(Args, Debug)]
+struct ListArgs {
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// `airtcp lab run`.
+#[derive(Args, Debug)]
+struct RunArgs {
+    /// Names of `airtcp lab list`, or patterns as 'self/*'
+    #[arg(value_name = "NAME", required = true, value_parser = name)]
+    names: Vec<String>,
+    /// How often each case is run [default: the experiment's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    seeds: Option<u64>,
+    /// Everything, raw records too, as JSON
+    #[arg(long)]
+    json: bool,
+    /// Write records, tables and pictures below this directory
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// How many threads run seeds; the results are the same [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    threads: Option<NonZero<usize>>,
+}
+
+impl LabArgs {
+    /// Whether it moves real packets, and wants namespaces.
+    fn is_real(&self) -> bool {
+        match &self.command {
+            LabCommand::List(_) => false,
+            LabCommand::Run(args) => airtcp_lab::select(&args.names)
+                .is_ok_and(|selected| selected.iter().any(|e| e.ground == Ground::Real)),
+        }
+    }
+}
+
+/// Runs one of its commands.
+///
+/// # Errors
+/// An experiment could not be run, or a self-check failed; writing.
+pub(crate) fn run(args: &LabArgs) -> anyhow::Result<()> {
+    if args.is_real()
+        // First of all: it fails once threads run.
+        && let Err(error) = airtcp_testbed::enter_user_namespace_if_needed()
+    {
+        output::note(format_args!("note: {error}"));
+    }
+    match &args.command {
+        LabCommand::List(args) => list(args),
+        LabCommand::Run(args) => run_experiments(args),
+    }
+}
+
+fn name(text: &str) -> Result<String, String> {
+    match airtcp_lab::select(&[text]) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn threads(text: &str) -> Result<NonZero<usize>, String> {
+    let threads = text.parse().ok().filter(|threads: &NonZero<usize>| threads.get() <= 1_024);
+    threads.ok_or_else(|| "a number from 1 to 1024 is allowed; for example --threads 2".to_owned())
+}
+
+/// An experiment in the list.
+#[derive(Serialize)]
+struct Listed {
+    name: &'static str,
+    what: &'static str,
+    source: &'static str,
+    ground: Ground,
+    /// About how long it takes on one core.
+    seconds: u32,
+}
+
+fn list(args: &ListArgs) -> anyhow::Result<()> {
+    if args.json {
+        let listed = |e: &Experiment| Listed {
+            name: e.name,
+            what: e.what,
+            source: e.source,
+            ground: e.ground,
+            seconds: e.seconds,
+        };
+        output::print_json(&EXPERIMENTS.iter().map(listed).collect::<Vec<_>>())?;
+        return Ok(());
+    }
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+    table.set_header(["name", "what", "source", "runs", "about"]);
+    for experiment in EXPERIMENTS {
+        let Experiment { name, what, source, ground, seconds, .. } = experiment;
+        table.add_row([name, what, source, ground.name(), format!("{seconds} s").as_str()]);
+    }
+    if let Some(column) = table.column_mut(4) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    output::print(&table.to_string())?;
+    Ok(())
+}
+
+fn run_experiments(args: &RunArgs) -> anyhow::Result<()> {
+    let selected = airtcp_lab::select(&args.names)
+        .map_err(|error| anyhow!(Mistake::new(error.to_string())))?;
+    let plan = Plan { seeds: args.seeds, threads: args.threads, is_small: false };
+    let (mut reports, mut unfit, mut failed) = (Vec::new(), Vec::new(), Vec::new());
+    for (number, experiment) in selected.iter().enumerate() {
+        let Experiment { name, seconds, .. } = experiment;
+        if *seconds >= 10 || selected.len() > 1 {
+            let of = selected.len();
+            output::note(format_args!("{name} ({} of {of}, about {seconds} s)", number + 1));
+        }
+        // One that this machine cannot run keeps no other from running.
+        let report = match experiment.run(&plan) {
+            Ok(report) => report,
+            Err(error @ LabError::Testbed(TestbedError::Unavailable { .. })) => {
+                output::note(format_args!("NOT RUN: {name}: {error}"));
+                unfit.push(*name);
+                continue;
+            }
+            Err(error) => return Err(anyhow!(error).context(*name)),
+        };
+        if report.is_failed_check() {
+            failed.push(*name);
+        }
+        if !args.json {
+            output::print(&report.to_text())?;
+        }
+        if let Some(dir) = &args.out {
+            write(&report, dir)?;
+        }
+        reports.push(report);
+    }
+    if args.json {
+        output::print_json(&reports)?;
+    }
+    if !unfit.is_empty() {
+        bail!("not run: {}: the reason is above", unfit.join(", "));
+    }
+    if !failed.is_empty() {
+        bail!("self-checks failed: {}: no result counts until they hold", failed.join(", "));
+    }
+    Ok(())
+}
+
+fn write(report: &Report, dir: &Path) -> anyhow::Result<()> {
+    let files = report.write(dir)?;
+    let folder = dir.join(report.experiment.name);
+    output::note(format_args!("{} files in {}", files.len(), folder.display()));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser, Debug)]
+    struct Line {
+        #[command(flatten)]
+        lab: LabArgs,
+    }
+
+    fn parse(line: &str) -> Result<LabArgs, String> {
+        let line = Line::try_parse_from(line.split(' ')).map(|line| line.lab);
+        line.map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn names_and_patterns_are_understood_and_others_refused() {
+        let LabCommand::Run(args) =
+            parse("lab run self/* dcr/table16 --seeds 3 --threads 2").unwrap().command
+        else {
+            panic!("that is run");
+        };
+        assert_eq!((args.names.len(), args.seeds), (2, Some(3)));
+        let error = parse("lab run self/los").unwrap_err();
+        assert!(error.contains("no experiment `self/los`"), "{error}");
+        assert!(error.contains("airtcp lab list"), "{error}");
+        assert!(parse("lab run self/loss --seeds 0").is_err());
+        assert!(parse("lab run self/loss --threads 0").unwrap_err().contains("1 to 1024"));
+    }
+
+    #[test]
+    fn only_real_experiments_want_namespaces() {
+        assert!(!parse("lab list").unwrap().is_real());
+        assert!(!parse("lab run self/loss dcr/*").unwrap().is_real());
+        assert!(parse("lab run self/packets").unwrap().is_real());
+    }
+}

@@ -1,0 +1,123 @@
+//! What `airtcp link` takes.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use airtcp_link::LinkSpec;
+use clap::Args;
+
+use crate::value::{self, LinkPair};
+
+/// `airtcp link`.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "A SPEC is in netem's words: rate 10mbit delay 5ms 1ms loss 1% limit 50. SIGUSR1 prints the \
+                        counters so far."
+)]
+pub(crate) struct LinkArgs {
+    /// The TUN device at the one end; it is made if there is none of that name, and removed at the end
+    #[arg(long, value_name = "TUN", value_parser = value::tun)]
+    pub(crate) a: String,
+    /// The TUN device at the other end, as the first
+    #[arg(long, value_name = "TUN", value_parser = value::tun)]
+    pub(crate) b: String,
+    /// What is done to packets from a to b, and from b to a if there is no second one; or a link by name,
+    /// whose way down is from a to b
+    #[arg(value_name = "SPEC", value_parser = value::link)]
+    pub(crate) forth: LinkPair,
+    /// What is done to packets from b to a
+    #[arg(value_name = "SPEC BACK", value_parser = value::link)]
+    pub(crate) back: Option<LinkPair>,
+    /// Stop after so long
+    #[arg(long, value_name = "SECONDS", value_parser = value::seconds)]
+    pub(crate) seconds: Option<Duration>,
+    /// Write what crosses the link into this directory: a capture and an event log
+    #[arg(long, value_name = "DIR")]
+    pub(crate) trace: Option<PathBuf>,
+    /// Print the counters as JSON, one line each time
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl LinkArgs {
+    /// What no value shows alone.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if self.a == self.b {
+            return Err(format!(
+                "--a and --b are both {}: a link has two ends; for example: airtcp link --a tun0 --b \
+                 tun1 \"rate 10mbit delay 5ms\"",
+                self.a
+            ));
+        }
+        Ok(())
+    }
+
+    /// What is done to packets from a to b, and from b to a.
+    pub(crate) fn specs(&self) -> [&LinkSpec; 2] {
+        [&self.forth.forth, &self.back.as_ref().unwrap_or(&self.forth).back]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::args::{Cli, Command, parse};
+
+    fn link(words: &[&str]) -> Result<super::LinkArgs, String> {
+        let line = [&["airtcp", "link", "--a", "t0", "--b", "t1"], words].concat();
+        match parse(line) {
+            Ok(Cli { command: Command::Link(link) }) => Ok(link),
+            Ok(_) => panic!("that is link"),
+            Err(refusal) => {
+                assert!(
+                    refusal.is_mistake && refusal.text.lines().count() == 1,
+                    "{}",
+                    refusal.text
+                );
+                Err(refusal.text)
+            }
+        }
+    }
+
+    fn specs(words: &[&str]) -> [String; 2] {
+        link(words).unwrap().specs().map(ToString::to_string)
+    }
+
+    #[test]
+    fn one_description_is_for_both_ways_two_are_for_one_each() {
+        let [forth, back] = specs(&["rate 10mbit delay 5ms"]);
+        assert_eq!(forth, back);
+        assert!(forth.starts_with("rate 10mbit") && forth.contains("delay 5ms"), "{forth}");
+        let [forth, back] = specs(&["rate 10mbit", "rate 1mbit"]);
+        assert!(
+            forth.starts_with("rate 10mbit") && back.starts_with("rate 1mbit"),
+            "{forth} {back}"
+        );
+    }
+
+    #[test]
+    fn a_name_is_a_link_with_its_two_ways() {
+        let [down, up] = specs(&["slow-4g"]);
+        assert!(down.starts_with("rate 1600kbit") && up.starts_with("rate 750kbit"), "{down} {up}");
+        let [down, up] = specs(&["slow-4g", "delay 1s"]);
+        assert!(down.starts_with("rate 1600kbit") && up.contains("delay 1s"), "{down} {up}");
+    }
+
+    #[test]
+    fn a_mistake_names_the_word() {
+        assert_eq!(
+            link(&["rate 10mbit delay"]).unwrap_err(),
+            "error: invalid value 'rate 10mbit delay' for '<SPEC>': at byte 17, the end: expected a time \
+             with its unit, such as `5ms`"
+        );
+        let back = link(&["rate 10mbit", "loss 1"]).unwrap_err();
+        assert!(back.contains("[SPEC BACK]") && back.contains("at byte 5, `1`"), "{back}");
+        let name = link(&["weak4g"]).unwrap_err();
+        assert!(name.contains("`weak4g`") && name.contains("weak-4g"), "{name}");
+        let time = link(&["rate 10mbit", "--seconds", "0"]).unwrap_err();
+        assert!(time.contains("--seconds 10"), "{time}");
+        let missing = link(&[]).unwrap_err();
+        assert!(missing.contains("<SPEC>"), "{missing}");
+        let same = parse(["airtcp", "link", "--a", "t0", "--b", "t0", "seed 1"]).unwrap_err();
+        assert!(same.is_mistake && same.text.contains("both t0"), "{}", same.text);
+    }
+}

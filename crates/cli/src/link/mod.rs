@@ -1,0 +1,104 @@
+//! `airtcp link`: an emulated link between two TUN devices, in real time.
+
+mod args;
+mod report;
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::time::Duration;
+
+use airtcp_device::{Clock, Driver, Tun};
+use airtcp_link::{Link, Trace};
+use airtcp_trace::NodeKind;
+use airtcp_types::NodeId;
+use anyhow::anyhow;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::output;
+use crate::record::Recording;
+pub(crate) use args::LinkArgs;
+use report::Report;
+
+/// The longest trace that is read, in bytes.
+const LONGEST: u64 = 128 << 20;
+
+/// Runs the link until Ctrl-C, SIGTERM or the end of its time.
+///
+/// # Errors
+/// A trace cannot be read, a device cannot be opened or is gone.
+pub(crate) fn run(args: &LinkArgs) -> anyhow::Result<()> {
+    let [forth, back] = args.specs();
+    let link = Link::with_traces(forth, back, read_trace)?;
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(serve(args, link))
+}
+
+async fn serve(args: &LinkArgs, mut link: Link) -> anyhow::Result<()> {
+    // Before `ready`, so that whoever waits for it may send signals.
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut report = signal(SignalKind::user_defined1())?;
+    let devices = [Tun::open(&args.a)?, Tun::open(&args.b)?];
+    let recording = args.trace.as_deref().map(|directory| {
+        link.set_events(true);
+        Recording::start(directory, "airtcp link", &[("link", NodeKind::Link)])
+    });
+    let recording = recording.transpose()?;
+    let clock = recording.as_ref().map_or_else(Clock::start, Recording::clock);
+    let mut driver = Driver::new(link, devices, clock)?;
+    if let Some(recording) = &recording {
+        driver.watch(recording.watch(NodeId(0)));
+    }
+    output::note(format_args!(
+        "note: {} and {} are open without offload: each packet has at most the MTU's bytes, and its checksum",
+        args.a, args.b
+    ));
+    output::note("ready");
+    let mut time_over = std::pin::pin!(over(args.seconds));
+    let outcome = loop {
+        tokio::select! {
+            Err(gone) = driver.run() => break Err(anyhow!("{gone}; start again to make it anew")),
+            () = caught(&mut interrupt) => break Ok(()),
+            () = caught(&mut terminate) => break Ok(()),
+            () = &mut time_over => break Ok(()),
+            () = caught(&mut report) => print(&Report::new(&driver, args.specs()), args.json)?,
+        }
+    };
+    print(&Report::new(&driver, args.specs()), args.json)?;
+    if let Some(recording) = recording {
+        recording.finish()?;
+    }
+    outcome
+}
+
+async fn over(after: Option<Duration>) {
+    match after {
+        Some(after) => tokio::time::sleep(after).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn caught(signal: &mut Signal) {
+    if signal.recv().await.is_none() {
+        // It will not be caught any more, which is no reason to act as if it had been.
+        std::future::pending().await
+    }
+}
+
+fn print(report: &Report, json: bool) -> anyhow::Result<()> {
+    let text = if json { serde_json::to_string(report)? } else { report.to_string() };
+    Ok(output::print(&text)?)
+}
+
+/// The trace in a file; why it is none, without the file's name.
+fn read_trace(file: &str) -> Result<Trace, String> {
+    let read = || -> io::Result<String> {
+        let mut text = String::new();
+        File::open(file)?.take(LONGEST + 1).read_to_string(&mut text)?;
+        Ok(text)
+    };
+    let text = read().map_err(|error| error.to_string())?;
+    if text.len() as u64 > LONGEST {
+        return Err(format!("it is longer than {LONGEST} bytes"));
+    }
+    Trace::parse(&text).map_err(|error| error.to_string())
+}

@@ -1,0 +1,172 @@
+//! What the link did, as a table or as a line of JSON.
+
+use std::fmt;
+use std::time::Duration;
+
+use airtcp_device::{Device, Driver, Lateness, Tun};
+use airtcp_link::{Counters, Link, LinkSpec, Way};
+use airtcp_types::{ByteCount, Rate};
+use comfy_table::{CellAlignment, Table, presets};
+use serde::Serialize;
+
+/// All counters at one moment.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    /// Since the start.
+    seconds: f64,
+    /// From a to b.
+    forth: Direction,
+    /// From b to a.
+    back: Direction,
+    lateness: Percentiles,
+    /// The whole histogram, which is for people.
+    #[serde(skip)]
+    histogram: Lateness,
+}
+
+#[derive(Debug, Serialize)]
+struct Direction {
+    from: String,
+    to: String,
+    spec: String,
+    #[serde(flatten)]
+    link: Counters,
+    /// Packets in the queue now.
+    queued: usize,
+    queued_bytes: ByteCount,
+    /// Of IP packets, from the first to the last one that left.
+    bits_per_second: u64,
+    /// Dropped after the link, because the device was full for too long.
+    device_full: u64,
+    /// Dropped after the link, because the device was down.
+    device_down: u64,
+    /// Dropped after the link, because the device refused it.
+    device_refused: u64,
+}
+
+/// How late packets left, in microseconds.
+#[derive(Debug, Serialize)]
+struct Percentiles {
+    packets: u64,
+    p50_us: f64,
+    p90_us: f64,
+    p99_us: f64,
+    p999_us: f64,
+    max_us: f64,
+}
+
+impl Report {
+    pub(super) fn new(driver: &Driver<Link, Tun>, [forth, back]: [&LinkSpec; 2]) -> Self {
+        let lateness = driver.lateness();
+        let us = |late: Duration| late.as_nanos() as f64 / 1e3;
+        let percent = |percent| us(lateness.percentile(percent));
+        Self {
+            seconds: driver.clock().now().as_secs_f64(),
+            forth: Direction::new(driver, Way::Forth, forth),
+            back: Direction::new(driver, Way::Back, back),
+            lateness: Percentiles {
+                packets: lateness.packets(),
+                p50_us: percent(50.0),
+                p90_us: percent(90.0),
+                p99_us: percent(99.0),
+                p999_us: percent(99.9),
+                max_us: us(lateness.max()),
+            },
+            histogram: lateness.clone(),
+        }
+    }
+}
+
+impl Direction {
+    fn new(driver: &Driver<Link, Tun>, way: Way, spec: &LinkSpec) -> Self {
+        let (from, to) = if way == Way::Forth { (0, 1) } else { (1, 0) };
+        let link = *driver.node().counters(way);
+        let (queued, queued_bytes) = driver.node().queued(way);
+        let device = driver.device(to).counters();
+        let span = driver.span(to).map_or(Duration::ZERO, |(first, last)| last.since(first));
+        Self {
+            from: driver.device(from).name().to_owned(),
+            to: driver.device(to).name().to_owned(),
+            spec: spec.to_string(),
+            link,
+            queued,
+            queued_bytes,
+            bits_per_second: Rate::from_bytes_over(ByteCount(device.tx_bytes), span).bits_per_sec(),
+            device_full: driver.dropped(to),
+            device_down: device.tx_dropped,
+            device_refused: device.tx_errors,
+        }
+    }
+
+    /// Names and figures, in the order of a packet's way.
+    fn rows(&self) -> Vec<(&'static str, String)> {
+        let Counters {
+            received,
+            forwarded,
+            forwarded_bytes,
+            queue_dropped,
+            marked,
+            channel_lost,
+            disconnected,
+            corrupted,
+            corrupted_header,
+            corrupted_unnoticed,
+            duplicated,
+            reordered,
+            overflowed,
+        } = self.link;
+        let rate = Rate::from_bits_per_sec(self.bits_per_second).to_string();
+        let counts = [
+            ("received", received),
+            ("queue dropped", queue_dropped),
+            ("marked CE", marked),
+            ("in the queue now", self.queued as u64),
+            ("bytes in the queue now", self.queued_bytes.0),
+            ("lost in the channel", channel_lost),
+            ("lost while down", disconnected),
+            ("corrupted", corrupted),
+            ("  in a header", corrupted_header),
+            ("  unnoticed by checksums", corrupted_unnoticed),
+            ("duplicated", duplicated),
+            ("delay line full", overflowed),
+            ("forwarded", forwarded),
+            ("  out of order", reordered),
+            ("  bytes", forwarded_bytes.0),
+            ("device full", self.device_full),
+            ("device down", self.device_down),
+            ("device refused", self.device_refused),
+        ];
+        let mut rows = vec![("", self.spec.clone())];
+        rows.extend(counts.map(|(name, count)| (name, count.to_string())));
+        rows.push(("rate", rate));
+        rows
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut table = Table::new();
+        let head = |way: &Direction| format!("{} -> {}", way.from, way.to);
+        table.load_style(presets::UTF8_FULL_CONDENSED).set_header([
+            format!("{:.1} s", self.seconds),
+            head(&self.forth),
+            head(&self.back),
+        ]);
+        for ((name, forth), (_, back)) in self.forth.rows().into_iter().zip(self.back.rows()) {
+            table.add_row([name.to_owned(), forth, back]);
+        }
+        for column in 1..3 {
+            if let Some(column) = table.column_mut(column) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        let Percentiles { packets, p50_us, p90_us, p99_us, p999_us, max_us } = self.lateness;
+        writeln!(f, "{table}")?;
+        write!(
+            f,
+            "lateness of {packets} packets: median {p50_us:.0} us, 90 % {p90_us:.0} us, 99 % {p99_us:.0} us, \
+             99.9 % {p999_us:.0} us, most {max_us:.0} us"
+        )?;
+        if packets > 0 { write!(f, "\n{}", self.histogram) } else { Ok(()) }
+    }
+}

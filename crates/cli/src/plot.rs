@@ -1,0 +1,143 @@
+//! `airtcp plot`: the time-sequence graph of a flow, from a trace or anybody's capture.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use airtcp_trace::TraceError;
+use airtcp_trace::plot::{self, Flow, Trace, Window};
+use anyhow::Context;
+use clap::Args;
+use comfy_table::{CellAlignment, Table, presets};
+use serde::Serialize;
+
+use crate::output::{self, Mistake};
+use crate::value;
+
+/// `airtcp plot`.
+#[derive(Args, Debug)]
+pub(crate) struct PlotArgs {
+    /// A directory that --trace wrote, its events.sqlog, or a .pcap or .pcapng file
+    #[arg(value_name = "TRACE")]
+    trace: PathBuf,
+    /// Where the picture goes: .svg, .xpl for xplot, or - for an SVG on stdout [default: named after the flow, in
+    /// this directory]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Which flow, by its number in --list: the first has the most bytes
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    flow: usize,
+    /// Draw from here on, in seconds since the trace's begin
+    #[arg(long, value_name = "SECONDS", value_parser = value::moment)]
+    from: Option<Duration>,
+    /// Draw up to here
+    #[arg(long, value_name = "SECONDS", value_parser = value::moment)]
+    to: Option<Duration>,
+    /// List the flows, and draw none
+    #[arg(long)]
+    list: bool,
+    /// The list as JSON
+    #[arg(long, requires = "list")]
+    json: bool,
+}
+
+/// Draws a flow, or lists them.
+///
+/// # Errors
+/// The trace cannot be read: with the place of what is wrong in it; the picture cannot be written.
+pub(crate) fn run(args: &PlotArgs) -> anyhow::Result<()> {
+    let trace = plot::read(&args.trace)?;
+    if args.list {
+        return list(&trace, args.json);
+    }
+    let flow = trace.flows().get(args.flow.wrapping_sub(1));
+    let flow = flow.ok_or_else(|| {
+        mistake(TraceError::NoSuchFlow { number: args.flow, count: trace.flows().len() })
+    })?;
+    let path = args.output.clone().unwrap_or_else(|| format!("{}.svg", flow.file_name()).into());
+    if path.extension().is_some_and(|extension| extension == "xpl") {
+        trace.xpl(args.flow, &path)?;
+    } else {
+        let window = Window { from: args.from, to: args.to };
+        let picture = trace.svg(args.flow, window).map_err(|error| match error {
+            TraceError::Window { .. } => mistake(error),
+            other => other.into(),
+        })?;
+        if path == Path::new("-") {
+            return Ok(output::print(picture.trim_end())?);
+        }
+        write(&path, &picture)?;
+    }
+    output::note(format_args!("wrote {}", path.display()));
+    Ok(())
+}
+
+fn mistake(error: TraceError) -> anyhow::Error {
+    Mistake::new(format!("{error}; --list shows what there is")).into()
+}
+
+fn write(path: &Path, picture: &str) -> anyhow::Result<()> {
+    fs::write(path, picture)
+        .map_err(|error| match error.kind() {
+            ErrorKind::NotFound => {
+                anyhow::anyhow!("{}: there is no such directory", path.display())
+            }
+            _ => error.into(),
+        })
+        .with_context(|| format!("writing {}", path.display()))
+}
+
+/// A flow, as it is listed.
+#[derive(Serialize)]
+struct Line {
+    number: usize,
+    sender: String,
+    receiver: String,
+    bytes: u64,
+    packets: u64,
+    begin: f64,
+    end: f64,
+}
+
+impl Line {
+    fn new(index: usize, flow: &Flow) -> Self {
+        Self {
+            number: index + 1,
+            sender: flow.sender.to_string(),
+            receiver: flow.receiver.to_string(),
+            bytes: flow.bytes.0,
+            packets: flow.packets,
+            begin: flow.first.as_secs_f64(),
+            end: flow.last.as_secs_f64(),
+        }
+    }
+}
+
+fn list(trace: &Trace, json: bool) -> anyhow::Result<()> {
+    let lines: Vec<_> =
+        trace.flows().iter().enumerate().map(|(i, flow)| Line::new(i, flow)).collect();
+    if json {
+        return Ok(output::print_json(&lines)?);
+    }
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_FULL_CONDENSED);
+    table.set_header(["flow", "sender", "receiver", "bytes", "packets", "begin s", "end s"]);
+    for line in lines {
+        table.add_row([
+            line.number.to_string(),
+            line.sender,
+            line.receiver,
+            line.bytes.to_string(),
+            line.packets.to_string(),
+            format!("{:.3}", line.begin),
+            format!("{:.3}", line.end),
+        ]);
+    }
+    for column in [0, 3, 4, 5, 6] {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    Ok(output::print(&table.to_string())?)
+}

@@ -1,0 +1,119 @@
+//! `--trace DIR`: a recorder that several threads show things to.
+
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use airtcp_device::{Clock, Device, Watch};
+use airtcp_sim::Scenario;
+use airtcp_stack::{HostConfig, Stack};
+use airtcp_trace::{NodeInfo, NodeKind, Recorder, Written};
+use airtcp_types::{Crossing, Event, Instant, NodeId, Observer, Packet};
+use anyhow::Context;
+
+use crate::output;
+
+/// A stack that is shown to the recording, if there is one.
+///
+/// # Errors
+/// It does not start.
+pub(crate) fn stack<D: Device>(
+    recording: Option<&Recording>,
+    node: NodeId,
+    device: D,
+    config: HostConfig,
+) -> io::Result<Stack> {
+    match recording {
+        Some(recording) => Stack::watched(device, config, recording.clock, recording.watch(node)),
+        None => Stack::new(device, config),
+    }
+}
+
+/// The nodes of a scenario, as a trace has them.
+///
+/// # Errors
+/// What is senseless about the scenario.
+pub(crate) fn nodes(scenario: &Scenario) -> anyhow::Result<Vec<NodeInfo>> {
+    let info = |(name, kind)| {
+        let kind = match kind {
+            airtcp_sim::NodeKind::Host => NodeKind::Host,
+            airtcp_sim::NodeKind::Link => NodeKind::Link,
+            airtcp_sim::NodeKind::Router => NodeKind::Other,
+        };
+        NodeInfo { name, kind }
+    };
+    Ok(airtcp_sim::nodes(scenario)?.into_iter().map(info).collect())
+}
+
+/// A trace that is being recorded in real time.
+pub(crate) struct Recording {
+    recorder: Arc<Mutex<UntilTaken>>,
+    clock: Clock,
+}
+
+/// The recorder, until the trace ends: those who show it things may live longer.
+struct UntilTaken(Option<Recorder>);
+
+impl Observer for UntilTaken {
+    fn on_packet(&mut self, now: Instant, node: NodeId, crossing: Crossing, packet: &Packet) {
+        if let Some(recorder) = &mut self.0 {
+            recorder.on_packet(now, node, crossing, packet);
+        }
+    }
+
+    fn on_event(&mut self, node: NodeId, event: &Event) {
+        if let Some(recorder) = &mut self.0 {
+            recorder.on_event(node, event);
+        }
+    }
+}
+
+impl Recording {
+    /// Begins a trace of the nodes named, in the directory, and the clock that all of them share.
+    ///
+    /// # Errors
+    /// The files cannot be made.
+    pub(crate) fn start(
+        directory: &Path,
+        title: &str,
+        nodes: &[(&str, NodeKind)],
+    ) -> anyhow::Result<Self> {
+        let clock = Clock::start();
+        let nodes: Vec<_> = nodes
+            .iter()
+            .map(|(name, kind)| NodeInfo { name: (*name).to_owned(), kind: *kind })
+            .collect();
+        let recorder = Recorder::create(directory, title, &nodes, clock.origin())
+            .with_context(|| format!("--trace {}", directory.display()))?;
+        Ok(Self { recorder: Arc::new(Mutex::new(UntilTaken(Some(recorder)))), clock })
+    }
+
+    /// The clock to drive the nodes by.
+    pub(crate) const fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// What is to be handed to who drives the nodes.
+    pub(crate) fn observer(&self) -> Arc<Mutex<dyn Observer + Send>> {
+        self.recorder.clone()
+    }
+
+    /// What is to be handed to who drives one node.
+    pub(crate) fn watch(&self, node: NodeId) -> Watch {
+        Watch::new(self.observer(), node)
+    }
+
+    /// Ends the trace and draws its flows. What comes after is not in it.
+    ///
+    /// # Errors
+    /// The first that was met since the begin.
+    pub(crate) fn finish(self) -> anyhow::Result<Written> {
+        let recorder = self.recorder.lock().unwrap_or_else(PoisonError::into_inner).0.take();
+        let recorder = recorder.context("the trace has ended before")?;
+        let written = recorder.finish().context("writing the trace")?;
+        for file in &written.files {
+            output::note(format_args!("wrote {}", file.display()));
+        }
+        Ok(written)
+    }
+}

@@ -1,0 +1,55 @@
+//! What `airtcp sim` takes.
+
+use std::num::NonZero;
+use std::path::PathBuf;
+
+use airtcp_sim::toml::Setting;
+use clap::{Args, Subcommand};
+
+/// `airtcp sim`.
+#[derive(Args, Debug)]
+pub(crate) struct SimArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: SimCommand,
+}
+
+/// The commands of `airtcp sim`.
+#[derive(Subcommand, Debug)]
+pub(crate) enum SimCommand {
+    /// Print a commented scenario to begin with
+    Init,
+    /// Run a scenario in virtual time, once for each seed
+    Run(RunArgs),
+}
+
+/// `airtcp sim run`.
+#[derive(Args, Debug)]
+pub(crate) struct RunArgs {
+    /// The scenario file; `-` for stdin
+    #[arg(value_name = "SCENARIO.toml")]
+    pub(crate) scenario: PathBuf,
+    /// Put a value in the place of the file's, as in flow.0.congestion=reno; may be repeated
+    #[arg(long = "set", value_name = "PATH=VALUE")]
+    pub(crate) settings: Vec<Setting>,
+    /// How many seeds, counted on from the first
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) seeds: u32,
+    /// The first seed [default: the scenario's]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// How many threads run seeds; the results are the same [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub(crate) threads: Option<NonZero<usize>>,
+    /// Every run's full record and the means over them as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write what the first seed's packets did into this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) trace: Option<PathBuf>,
+}
+
+fn threads(text: &str) -> Result<NonZero<usize>, String> {
+    let threads = text.parse().ok().filter(|threads: &NonZero<usize>| threads.get() <= 1_024);
+    threads.ok_or_else(|| "a number from 1 to 1024 is allowed; for example --threads 2".to_owned())
+}
