@@ -1,2 +1,46 @@
-//! Experiments by name: records, tables, pictures and verdicts.
+//! Experiments by name: what a paper or theory says, done again, and held against it.
+//!
+//! An [`Experiment`] is one file that says what it does and where that is described, and a line in
+//! [`EXPERIMENTS`]. Running it gives a [`Report`]: raw records, a table, pictures with the source's axes, and
+//! each [`Claim`] of the source beside the measured figure, with a [`Verdict`]. Nothing is tuned to a source's
+//! figure: a claim that does not hold is a result. That does not go for the experiments called `self/...`, which
+//! check our own tools: where one of theirs does not hold, no result counts.
+//!
+//! A [`Plan`] flows in, reports flow out; simulated ones are the same bytes for the same plan, on any number
+//! of threads.
+//!
+//! ```
+//! use airtcp_lab::{Plan, Verdict};
+//!
+//! let plan = Plan { is_small: true, ..Plan::default() };
+//! for experiment in airtcp_lab::select(&["self/half*"])? {
+//!     let report = experiment.run(&plan)?;
+//!     assert!(report.findings.claims.iter().all(|claim| claim.verdict == Verdict::Holds));
+//!     println!("{}", report.to_text());
+//! }
+//! # Ok::<(), airtcp_lab::LabError>(())
+//! ```
 #![forbid(unsafe_code)]
+
+mod checks;
+mod dcr;
+mod draw;
+mod error;
+mod experiment;
+mod feed;
+mod findings;
+mod glob;
+mod paper;
+mod real;
+mod registry;
+mod report;
+mod simulate;
+mod table;
+mod theory;
+
+pub use error::LabError;
+pub use experiment::{Experiment, Ground, Kind, Plan, Run};
+pub use findings::{Claim, Findings, Picture, Verdict};
+pub use registry::{EXPERIMENTS, select};
+pub use report::Report;
+pub use table::Table;

@@ -1,0 +1,114 @@
+//! Bits that a link flips.
+
+use airtcp_link::Way;
+use airtcp_trace::figure::{Figure, Style};
+use airtcp_types::{Instant, Packet};
+use serde::Serialize;
+
+use crate::theory::{self, Trials};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "self/bit-errors",
+    what: "Flipped bits, and packets hit by them, against the bit error rate",
+    source: "binomial law: a packet of n bits is hit with 1 - (1 - BER)^n",
+    kind: Kind::SelfCheck,
+    ground: Ground::Simulated,
+    seconds: 3,
+    seeds: 5,
+    body,
+};
+
+const BYTES: usize = 1_000;
+const BITS: u64 = BYTES as u64 * 8;
+const PACKETS: u64 = 50_000;
+const RATES: [f64; 4] = [1e-6, 1e-5, 1e-4, 1e-3];
+
+#[derive(Serialize)]
+struct Record {
+    seed: u64,
+    ber: f64,
+    bits: u64,
+    flipped: u64,
+    packets: u64,
+    /// Packets that arrived with a bit flipped.
+    hit: u64,
+    /// Packets that the link says it corrupted.
+    counted: u64,
+}
+
+fn body(run: &Run) -> Result<Findings, LabError> {
+    let packets = run.scaled(PACKETS);
+    let mut findings =
+        Findings::new(["BER", "bits flipped, of 10^6", "packets hit, %", "theory, %", "counted"]);
+    let (mut measured, mut curve) = (Vec::new(), Vec::new());
+    for ber in RATES {
+        let (mut flipped, mut hit, mut counted) = (0, 0, 0);
+        for seed in 1..=run.seeds {
+            let record = one(seed, ber, packets)?;
+            flipped += record.flipped;
+            hit += record.hit;
+            counted += record.counted;
+            findings.record(&record)?;
+        }
+        let all = packets * run.seeds;
+        let bits = Trials::share(flipped, all * BITS, ber);
+        let whole = 1.0 - (1.0 - ber).powi(BITS as i32);
+        let hits = Trials::share(hit, all, whole);
+        let (bits_shown, hits_shown) =
+            (theory::show(&bits.estimate(), 1e6, 2), theory::show(&hits.estimate(), 100.0, 3));
+        findings.table.row([
+            format!("{ber:e}"),
+            bits_shown.clone(),
+            hits_shown.clone(),
+            format!("{:.3}", whole * 100.0),
+            counted.to_string(),
+        ]);
+        let million = format!("{} of 10^6", ber * 1e6);
+        findings.claim(format!("BER {ber:e}, bits"), million, bits_shown, bits.verdict());
+        let claimed = format!("{:.3} %", whole * 100.0);
+        let verdict = if counted == hit {
+            hits.verdict()
+        } else {
+            crate::Verdict::DoesNotHold(format!("{hit} are hit, and the link counts {counted}"))
+        };
+        findings.claim(
+            format!("BER {ber:e}, packets"),
+            claimed,
+            format!("{hits_shown} %"),
+            verdict,
+        );
+        measured.push(draw::interval(ber, &hits.estimate(), 100.0));
+    }
+    for step in 0..=30 {
+        let ber = libm::pow(10.0, -6.0 + f64::from(step) / 10.0);
+        curve.push(draw::point(ber, (1.0 - (1.0 - ber).powi(BITS as i32)) * 100.0));
+    }
+    findings.picture(
+        "bit-errors",
+        Figure {
+            title: format!("Packets of {BYTES} bytes with a bit flipped"),
+            x: draw::log("bit error rate"),
+            y: draw::linear("packets hit, %"),
+            series: vec![
+                draw::series("theory", Style::Line, curve),
+                draw::series("measured, 95 %", Style::Marks, measured),
+            ],
+        },
+    );
+    Ok(findings)
+}
+
+fn one(seed: u64, ber: f64, packets: u64) -> Result<Record, LabError> {
+    let mut link = feed::link(&format!("biterror {ber} seed {seed}"))?;
+    let zeros = Packet::new(vec![0; BYTES]);
+    let stream = (0..packets).map(|n| (Instant::from_nanos(n * 1_000), zeros.clone()));
+    let (mut flipped, mut hit) = (0, 0);
+    feed::send(&mut link, stream, |_, packet| {
+        let ones: u64 = packet.data.iter().map(|byte| u64::from(byte.count_ones())).sum();
+        flipped += ones;
+        hit += u64::from(ones > 0);
+    });
+    let counted = link.counters(Way::Forth).corrupted;
+    Ok(Record { seed, ber, bits: packets * BITS, flipped, packets, hit, counted })
+}

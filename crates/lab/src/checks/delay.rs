@@ -1,0 +1,177 @@
+//! The time packets take over the delay line.
+
+use airtcp_trace::figure::{Figure, Style};
+use serde::Serialize;
+use statrs::distribution::{ContinuousCDF, Normal};
+
+use crate::theory::{self, ChiSquare, Trials};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "self/delay",
+    what: "The distribution of the link's delay, and its mean, against its description",
+    source: "uniform, normal and Pareto (shape 3) laws; DCR 3.1 for delayed packets",
+    kind: Kind::SelfCheck,
+    ground: Ground::Simulated,
+    seconds: 2,
+    seeds: 5,
+    body,
+};
+
+const PACKETS: u64 = 50_000;
+const BINS: usize = 20;
+
+/// A description, and what of its delay is drawn: in milliseconds, and its inverse distribution function.
+struct Law {
+    link: &'static str,
+    mean: f64,
+    deviation: f64,
+    quantile: fn(f64) -> f64,
+}
+
+const LAWS: [Law; 3] = [
+    Law {
+        link: "delay 20ms 4ms",
+        mean: 20.0,
+        deviation: 2.309_401,
+        quantile: |q| 20.0 + 4.0 * (2.0 * q - 1.0),
+    },
+    Law {
+        link: "delay 20ms 4ms distribution normal",
+        mean: 20.0,
+        deviation: 4.0,
+        quantile: |q| 20.0 + 4.0 * Normal::standard().inverse_cdf(q),
+    },
+    Law {
+        link: "delay 20ms 4ms distribution pareto",
+        mean: 20.0,
+        deviation: 4.0,
+        // Shape 3: mean 3/2 and variance 3/4, moved and scaled.
+        quantile: |q| 20.0 + 4.0 * (libm::pow(1.0 - q, -1.0 / 3.0) - 1.5) / 0.75f64.sqrt(),
+    },
+];
+
+/// A share of packets is delayed by a normal time more.
+const DELAYED: &str = "delay 50ms delayed 10% 25ms 8ms";
+
+#[derive(Serialize)]
+struct Record<'a> {
+    seed: u64,
+    link: &'a str,
+    packets: u64,
+    /// In milliseconds.
+    mean: f64,
+    min: f64,
+    max: f64,
+    /// Packets between the quantiles in theory: as many in each.
+    bins: Vec<u64>,
+}
+
+fn body(run: &Run) -> Result<Findings, LabError> {
+    let packets = run.scaled(PACKETS);
+    let mut findings = Findings::new(["link", "mean, ms", "theory", "distribution"]);
+    let mut series = Vec::new();
+    for law in &LAWS {
+        let (mut all, mut bins) = (Vec::new(), vec![0; BINS]);
+        for seed in 1..=run.seeds {
+            let delays = delays(&format!("{} seed {seed}", law.link), packets)?;
+            let own = histogram(&delays, law.quantile);
+            bins.iter_mut().zip(&own).for_each(|(all, own)| *all += own);
+            findings.record(&record(seed, law.link, &delays, own))?;
+            all.extend(delays);
+        }
+        let trials = Trials {
+            sum: all.iter().sum(),
+            count: all.len() as f64,
+            mean: law.mean,
+            variance: law.deviation * law.deviation,
+        };
+        let test = ChiSquare::test(&bins, &[1.0 / BINS as f64; BINS])?;
+        let mean = theory::show(&trials.estimate(), 1.0, 3);
+        let row = [law.link.to_owned(), mean.clone(), format!("{:.3}", law.mean), test.show()];
+        findings.table.row(row);
+        let (what, claimed) = (format!("{}, mean", law.link), format!("{} ms", law.mean));
+        findings.claim(what, claimed, format!("{mean} ms"), trials.verdict());
+        let what = format!("{}, {BINS} quantiles", law.link);
+        findings.claim(what, "even", test.show(), test.verdict());
+        series.extend(curves(law, all));
+    }
+    delayed(run, packets, &mut findings)?;
+    findings.picture(
+        "delay",
+        Figure {
+            title: "Delay of packets".to_owned(),
+            x: draw::linear("delay, ms"),
+            y: draw::linear("share of packets up to it"),
+            series,
+        },
+    );
+    Ok(findings)
+}
+
+/// Packets that are held back: how many, and for how long.
+fn delayed(run: &Run, packets: u64, findings: &mut Findings) -> Result<(), LabError> {
+    let later = |q| 25.0 + 8.0 * Normal::standard().inverse_cdf(q);
+    let (mut all, mut bins) = (Vec::new(), vec![0; BINS]);
+    for seed in 1..=run.seeds {
+        let delays = delays(&format!("{DELAYED} seed {seed}"), packets)?;
+        let late: Vec<f64> = delays.iter().filter(|d| **d > 50.0).map(|d| d - 50.0).collect();
+        let own = histogram(&late, later);
+        bins.iter_mut().zip(&own).for_each(|(all, own)| *all += own);
+        findings.record(&record(seed, DELAYED, &late, own))?;
+        all.extend(late);
+    }
+    let share = Trials::share(all.len() as u64, packets * run.seeds, 0.1);
+    let (count, variance) = (all.len() as f64, 64.0);
+    let mean = Trials { sum: all.iter().sum(), count, mean: 25.0, variance };
+    let test = ChiSquare::test(&bins, &[1.0 / BINS as f64; BINS])?;
+    let shown = theory::show(&mean.estimate(), 1.0, 3);
+    findings.table.row([DELAYED.to_owned(), shown, "25.000".to_owned(), test.show()]);
+    let shown = format!("{} %", theory::show(&share.estimate(), 100.0, 2));
+    findings.claim(format!("{DELAYED}, share"), "10 %", shown, share.verdict());
+    findings.claim(format!("{DELAYED}, {BINS} quantiles"), "even", test.show(), test.verdict());
+    Ok(())
+}
+
+fn record<'a>(seed: u64, link: &'a str, delays: &[f64], bins: Vec<u64>) -> Record<'a> {
+    Record {
+        seed,
+        link,
+        packets: delays.len() as u64,
+        mean: delays.iter().sum::<f64>() / delays.len() as f64,
+        min: delays.iter().copied().fold(f64::INFINITY, f64::min),
+        max: delays.iter().copied().fold(0.0, f64::max),
+        bins,
+    }
+}
+
+/// Delays of so many packets, in milliseconds.
+fn delays(text: &str, packets: u64) -> Result<Vec<f64>, LabError> {
+    let mut delays = Vec::with_capacity(packets as usize);
+    feed::send(&mut feed::link(text)?, feed::stream(packets), |at, packet| {
+        let sent = airtcp_types::Instant::from_nanos(feed::number_of(packet) * 1_000);
+        delays.push(at.since(sent).as_nanos() as f64 / 1e6);
+    });
+    Ok(delays)
+}
+
+fn histogram(delays: &[f64], quantile: impl Fn(f64) -> f64) -> Vec<u64> {
+    let edges: Vec<f64> = (1..BINS).map(|n| quantile(n as f64 / BINS as f64)).collect();
+    let mut bins = vec![0; BINS];
+    delays.iter().for_each(|delay| bins[edges.partition_point(|edge| edge <= delay)] += 1);
+    bins
+}
+
+/// The distribution function, as measured and in theory.
+fn curves(law: &Law, mut delays: Vec<f64>) -> [airtcp_trace::figure::Series; 2] {
+    delays.sort_by(f64::total_cmp);
+    let shares = (1..100).map(|n| f64::from(n) / 100.0);
+    let theory = shares.clone().map(|q| draw::point((law.quantile)(q), q)).collect();
+    let measured = shares.step_by(3).map(|q| {
+        draw::point(delays[((delays.len() as f64 * q) as usize).min(delays.len() - 1)], q)
+    });
+    [
+        draw::series(format!("{}, theory", law.link), Style::Line, theory),
+        draw::series(law.link, Style::Marks, measured.collect()),
+    ]
+}

@@ -1,0 +1,107 @@
+//! One flow and a link that loses nothing.
+
+use std::time::Duration;
+
+use airtcp_sim::{FlowSpec, Interval, Scenario, Topology, Wire};
+use serde::Serialize;
+
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, feed, simulate, theory};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "self/full-pipe",
+    what: "One flow over a dumbbell that loses nothing, with a queue of one bandwidth-delay product",
+    source: "a window between one and two products keeps the link busy; the payload's share of packets",
+    kind: Kind::SelfCheck,
+    ground: Ground::Simulated,
+    seconds: 10,
+    seeds: 1,
+    body,
+};
+
+const COMBINATIONS: [&str; 2] = ["sack/reno", "sack/cubic"];
+/// Mbit/s of the bottleneck.
+const RATES: [u64; 2] = [10, 50];
+/// 18 ms of the bottleneck and 1 ms of each access wire, both ways.
+const RTT: f64 = 0.040;
+const MTU: u64 = 1_500;
+/// Of these, payload: less IP and TCP headers and timestamps.
+const MSS: u64 = 1_448;
+/// Of the payload limit.
+const AT_LEAST: f64 = 0.98;
+
+#[derive(Serialize)]
+struct Record<'a> {
+    seed: u64,
+    combination: &'a str,
+    rate: u64,
+    queue_packets: u64,
+    goodput: f64,
+    limit: f64,
+    dropped: u64,
+    timeouts: u64,
+}
+
+fn body(run: &Run) -> Result<Findings, LabError> {
+    let mut findings =
+        Findings::new(["sender", "link, Mbit/s", "goodput, Mbit/s", "limit", "share, %"]);
+    for combination in COMBINATIONS {
+        for rate in RATES {
+            let bits = (rate * 1_000_000) as f64;
+            let queue = (bits * RTT / 8.0 / MTU as f64).ceil() as u64;
+            let limit = bits * MSS as f64 / MTU as f64;
+            let scenario = scenario(combination, rate, queue, run.is_small)?;
+            let mut goodputs = Vec::new();
+            for result in simulate::seeds(run, |_| scenario.clone())? {
+                let flow = &result.flows[0];
+                findings.record(&Record {
+                    seed: result.seed,
+                    combination,
+                    rate: rate * 1_000_000,
+                    queue_packets: queue,
+                    goodput: flow.goodput,
+                    limit,
+                    dropped: result.links.iter().map(|link| link.counters.queue_dropped).sum(),
+                    timeouts: flow.timeouts,
+                })?;
+                goodputs.push(flow.goodput);
+            }
+            let goodput = Interval::of(&goodputs);
+            let share = goodput.mean / limit;
+            findings.table.row([
+                combination.to_owned(),
+                rate.to_string(),
+                theory::show(&goodput, 1e-6, 3),
+                format!("{:.3}", limit / 1e6),
+                format!("{:.2}", share * 100.0),
+            ]);
+            let verdict = Verdict::of(share >= AT_LEAST, || {
+                format!("{:.2} % of the limit is not used", (1.0 - share) * 100.0)
+            });
+            let what = format!("{combination} on {rate} Mbit/s, share of the payload limit");
+            findings.claim(what, "98 % or more", format!("{:.2} %", share * 100.0), verdict);
+        }
+    }
+    Ok(findings)
+}
+
+fn scenario(
+    combination: &str,
+    rate: u64,
+    queue: u64,
+    is_small: bool,
+) -> Result<Scenario, LabError> {
+    // A sawtooth of Reno at the higher rate is 9 s long.
+    let (warm_up, end) = if is_small { (5, 15) } else { (20, 120) };
+    let access = Wire::both(feed::spec("rate 1gbit delay 1ms limit 10000")?);
+    let bottleneck = Wire {
+        forth: feed::spec(&format!("rate {rate}mbit delay 18ms limit {queue}"))?,
+        back: feed::spec(&format!("rate {rate}mbit delay 18ms limit 1000"))?,
+    };
+    let combination = combination.parse().expect("a name of the registry");
+    Ok(Scenario {
+        warm_up: Duration::from_secs(warm_up),
+        duration: Duration::from_secs(end),
+        flows: vec![FlowSpec::new(combination)],
+        ..Scenario::new("full-pipe", Topology::Dumbbell { access, bottleneck })
+    })
+}

@@ -1,0 +1,78 @@
+//! Two directions on one medium.
+
+use airtcp_link::Way;
+use airtcp_types::{Instant, Node, PortId};
+use serde::Serialize;
+use std::time::Duration;
+
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, feed};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "self/half-duplex",
+    what: "Frames of two directions that share the air, against those of a link that does not",
+    source: "arithmetic: frames of both directions take turns, each with its bits over the rate and the overhead",
+    kind: Kind::SelfCheck,
+    ground: Ground::Simulated,
+    seconds: 1,
+    seeds: 1,
+    body,
+};
+
+/// 1 ms on a link of 10 Mbit/s.
+const BYTES: usize = 1_250;
+const SECONDS: u64 = 10;
+
+/// A description, the ports that have always something to send, and frames a second in theory.
+const CASES: [(&str, &[u16], [u64; 2]); 5] = [
+    ("rate 10mbit half 250us", &[0, 1], [400, 400]),
+    ("rate 10mbit half 250us", &[0], [800, 0]),
+    ("rate 10mbit half 250us", &[1], [0, 800]),
+    ("rate 10mbit half 0us", &[0, 1], [500, 500]),
+    ("rate 10mbit", &[0, 1], [1_000, 1_000]),
+];
+
+#[derive(Serialize)]
+struct Record<'a> {
+    seed: u64,
+    link: &'a str,
+    busy_ports: &'a [u16],
+    seconds: u64,
+    frames: [u64; 2],
+}
+
+fn body(run: &Run) -> Result<Findings, LabError> {
+    let seconds = run.scaled(SECONDS);
+    let mut findings = Findings::new(["link", "busy", "frames/s forth", "back", "theory"]);
+    for seed in 1..=run.seeds {
+        for (text, ports, theory) in CASES {
+            let mut link = feed::link(&format!("{text} limit 1000000"))?;
+            for number in 0..1_100 * seconds {
+                for port in ports {
+                    link.handle_packet(Instant::ZERO, PortId(*port), feed::numbered(number, BYTES));
+                }
+            }
+            let end = Instant::ZERO + Duration::from_secs(seconds);
+            link.handle_timeout(end);
+            while link.poll_transmit(end).is_some() {}
+            let frames = Way::BOTH.map(|way| link.counters(way).forwarded);
+            findings.record(&Record { seed, link: text, busy_ports: ports, seconds, frames })?;
+            if seed > 1 {
+                continue;
+            }
+            let busy = match ports {
+                [0] => "forth",
+                [1] => "back",
+                _ => "both",
+            };
+            let [forth, back] = frames.map(|frames| (frames / seconds).to_string());
+            let claimed = format!("{} and {}", theory[0], theory[1]);
+            let measured = format!("{forth} and {back}");
+            findings.table.row([text.to_owned(), busy.to_owned(), forth, back, claimed.clone()]);
+            let verdict = Verdict::of(frames == theory.map(|rate| rate * seconds), || {
+                format!("{frames:?} frames in {seconds} s")
+            });
+            findings.claim(format!("{text}, {busy} busy"), claimed, measured, verdict);
+        }
+    }
+    Ok(findings)
+}

@@ -1,0 +1,112 @@
+//! The kernel's senders beside ours, over the same emulated link.
+
+use std::time::Duration;
+
+use airtcp_recovery::Profile;
+use airtcp_sim::Interval;
+use airtcp_trace::figure::{Figure, Style};
+use serde::Serialize;
+
+use crate::real::{Course, Tcp};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, theory};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "self/kernel-senders",
+    what: "Linux' reno, cubic and bbr beside our senders, over the same link: 100 Mbit/s, 20 ms, loss 0 to 10 %",
+    source: "no claim: what users of the kernel's senders would see of ours",
+    kind: Kind::Study,
+    ground: Ground::Real,
+    seconds: 800,
+    seeds: 3,
+    body,
+};
+
+/// Per cent, of data alone.
+const LOSSES: [f64; 7] = [0.0, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0];
+/// 20 ms back and forth, and one bandwidth-delay product before the link.
+const LINK: &str = "rate 100mbit delay 10ms limit 167";
+const BACK: &str = "rate 100mbit delay 10ms limit 1000";
+const WARM_UP: Duration = Duration::from_secs(2);
+const END: Duration = Duration::from_secs(8);
+/// Where logarithmic axes have no zero, it is drawn here.
+const ZERO: f64 = 0.05;
+
+fn senders() -> [(&'static str, Tcp); 5] {
+    let ours =
+        |text: &str| Tcp::Ours(text.parse().expect("a name of the registry"), Profile::modern());
+    [
+        ("Linux reno", Tcp::Kernel(Some("reno"))),
+        ("ours sack/reno", ours("sack/reno")),
+        ("Linux cubic", Tcp::Kernel(Some("cubic"))),
+        ("ours sack/cubic", ours("sack/cubic")),
+        ("Linux bbr", Tcp::Kernel(Some("bbr"))),
+    ]
+}
+
+#[derive(Serialize)]
+struct Record<'a> {
+    seed: u64,
+    sender: &'a str,
+    /// Per cent.
+    loss: f64,
+    goodput: f64,
+    lost: u64,
+    queue_dropped: u64,
+    /// Seconds that 99 % of the packets were not exceeding.
+    lateness: f64,
+}
+
+fn body(run: &Run) -> Result<Findings, LabError> {
+    let mut findings =
+        Findings::new(["sender", "0 %", "0.1 %", "0.5 %", "1 %", "2 %", "5 %", "10 %"]);
+    let mut series = Vec::new();
+    for (name, tcp) in senders() {
+        let mut points = Vec::new();
+        let mut cells = [const { String::new() }; LOSSES.len()];
+        for (loss, cell) in LOSSES.into_iter().zip(&mut cells) {
+            let mut goodputs = Vec::new();
+            for seed in 1..=run.seeds {
+                let course = Course {
+                    sender: tcp.clone(),
+                    receiver: Tcp::Kernel(None),
+                    forth: feed::spec(&format!("{LINK} loss {loss}% only payload seed {seed}"))?,
+                    back: feed::spec(BACK)?,
+                    warm_up: WARM_UP,
+                    end: END,
+                };
+                let done = course.run()?;
+                findings.record(&Record {
+                    seed,
+                    sender: name,
+                    loss,
+                    goodput: done.goodput,
+                    lost: done.link.channel_lost,
+                    queue_dropped: done.link.queue_dropped,
+                    lateness: done.lateness,
+                })?;
+                goodputs.push(done.goodput);
+            }
+            let goodput = Interval::of(&goodputs);
+            *cell = theory::show(&goodput, 1e-6, 2);
+            points.push(draw::interval(loss.max(ZERO), &goodput, 1e-6));
+        }
+        let [a, b, c, d, e, f, g] = cells;
+        findings.table.row([name.to_owned(), a, b, c, d, e, f, g]);
+        series.push(draw::series(name, Style::LineAndMarks, points));
+    }
+    findings.notes.push(
+        "Mbit/s of payload from 2 to 8 s after the begin, received by Linux; columns are the share of \
+         data packets lost at random."
+            .to_owned(),
+    );
+    findings.picture(
+        "kernel-senders",
+        Figure {
+            title: "Senders over random loss, 100 Mbit/s, 20 ms".to_owned(),
+            x: draw::log(&format!("loss, % ({ZERO} stands for 0)")),
+            y: draw::log("goodput, Mbit/s"),
+            series,
+        },
+    );
+    Ok(findings)
+}

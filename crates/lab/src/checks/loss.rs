@@ -1,0 +1,111 @@
+//! The share of packets that a link loses.
+
+use airtcp_trace::figure::{Figure, Style};
+use serde::Serialize;
+
+use crate::theory::{self, Trials};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "self/loss",
+    what: "The link's share of lost packets against its description",
+    source: "binomial law; Gilbert-Elliott's stationary share (netem(8), gemodel)",
+    kind: Kind::SelfCheck,
+    ground: Ground::Simulated,
+    seconds: 2,
+    seeds: 5,
+    body,
+};
+
+const PACKETS: u64 = 200_000;
+
+/// What a loss model says of one packet, and how much its neighbours agree with it.
+struct Law {
+    spec: String,
+    share: f64,
+    variance: f64,
+}
+
+impl Law {
+    fn random(percent: f64) -> Self {
+        let share = percent / 100.0;
+        Self { spec: format!("loss {percent}%"), share, variance: share * (1.0 - share) }
+    }
+
+    /// Parameters in netem's order, in per cent.
+    fn gilbert_elliott([p, r, loss_bad, loss_good]: [f64; 4]) -> Self {
+        let spec = format!("loss gemodel {p}% {r}% {loss_bad}% {loss_good}%");
+        let [p, r, loss_bad, loss_good] = [p, r, loss_bad, loss_good].map(|x| x / 100.0);
+        let bad = p / (p + r);
+        let share = bad * loss_bad + (1.0 - bad) * loss_good;
+        // The state's autocorrelation falls by this factor with each packet: a geometric series.
+        let memory = 1.0 - p - r;
+        let together = (loss_bad - loss_good).powi(2) * bad * (1.0 - bad);
+        let variance = share * (1.0 - share) + 2.0 * together * memory / (1.0 - memory);
+        Self { spec, share, variance }
+    }
+}
+
+#[derive(Serialize)]
+struct Record<'a> {
+    seed: u64,
+    link: &'a str,
+    packets: u64,
+    lost: u64,
+    share: f64,
+    theory: f64,
+}
+
+fn body(run: &Run) -> Result<Findings, LabError> {
+    let packets = run.scaled(PACKETS);
+    let mut findings = Findings::new(["link", "lost, %", "theory, %"]);
+    let random = [0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0].map(Law::random);
+    let bursty = [[2.0, 20.0, 100.0, 0.0], [1.0, 10.0, 75.0, 0.1]].map(Law::gilbert_elliott);
+    let mut points = Vec::new();
+    for law in random.iter().chain(&bursty) {
+        let mut all = 0;
+        for seed in 1..=run.seeds {
+            let lost = feed::losses(&format!("{} seed {seed}", law.spec), packets)?;
+            let lost = lost.iter().filter(|lost| **lost).count() as u64;
+            all += lost;
+            findings.record(&Record {
+                seed,
+                link: &law.spec,
+                packets,
+                lost,
+                share: lost as f64 / packets as f64,
+                theory: law.share,
+            })?;
+        }
+        let trials = Trials {
+            sum: all as f64,
+            count: (packets * run.seeds) as f64,
+            mean: law.share,
+            variance: law.variance,
+        };
+        let (share, expected) =
+            (theory::show(&trials.estimate(), 100.0, 3), format!("{:.3}", law.share * 100.0));
+        findings.table.row([law.spec.clone(), share.clone(), expected.clone()]);
+        findings.claim(
+            law.spec.clone(),
+            format!("{expected} %"),
+            format!("{share} %"),
+            trials.verdict(),
+        );
+        points.push(draw::interval(law.share * 100.0, &trials.estimate(), 100.0));
+    }
+    let diagonal = [0.1, 20.0].map(|share| draw::point(share, share)).to_vec();
+    findings.picture(
+        "loss",
+        Figure {
+            title: "Lost packets".to_owned(),
+            x: draw::log("share described, %"),
+            y: draw::log("share lost, %"),
+            series: vec![
+                draw::series("theory", Style::Line, diagonal),
+                draw::series("measured, 95 %", Style::Marks, points),
+            ],
+        },
+    );
+    Ok(findings)
+}

@@ -1,0 +1,15 @@
+//! The checks of our own tools: the link emulator and the simulator against theory and against real packets.
+
+pub(crate) mod bit_errors;
+pub(crate) mod bursts;
+pub(crate) mod delay;
+pub(crate) mod fairness;
+pub(crate) mod full_pipe;
+pub(crate) mod half_duplex;
+pub(crate) mod kernel_senders;
+pub(crate) mod loss;
+pub(crate) mod mathis;
+pub(crate) mod md1;
+pub(crate) mod packets;
+pub(crate) mod rate;
+pub(crate) mod trace;

@@ -1,0 +1,100 @@
+//! The rate of a link that has more to send than it can.
+
+use airtcp_types::{Instant, Rate};
+use serde::Serialize;
+
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, feed};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "self/rate",
+    what: "The rate of a link that is kept busy against its description",
+    source: "arithmetic: every packet takes its bits over the rate, to the nanosecond",
+    kind: Kind::SelfCheck,
+    ground: Ground::Simulated,
+    seconds: 1,
+    seeds: 1,
+    body,
+};
+
+const PACKETS: u64 = 2_000;
+
+/// A description, its rate, and the bytes that a packet counts beyond its own.
+const LINKS: [(&str, u64, usize); 5] = [
+    ("rate 64kbit", 64_000, 0),
+    ("rate 1mbit", 1_000_000, 0),
+    ("rate 10mbit 14", 10_000_000, 14),
+    ("rate 100mbit", 100_000_000, 0),
+    ("rate 10gbit", 10_000_000_000, 0),
+];
+
+#[derive(Serialize)]
+struct Record<'a> {
+    seed: u64,
+    link: &'a str,
+    bytes: usize,
+    packets: u64,
+    /// From the first packet that arrived to the last, in nanoseconds.
+    nanoseconds: u64,
+    bits_per_second: u64,
+}
+
+fn body(run: &Run) -> Result<Findings, LabError> {
+    let packets = run.scaled(PACKETS);
+    let mut findings =
+        Findings::new(["link", "packet, bytes", "measured, bit/s", "described", "off, ppm"]);
+    for seed in 1..=run.seeds {
+        for (link, described, overhead) in LINKS {
+            for bytes in [40, 576, 1_500] {
+                let (first, last) =
+                    times(&format!("{link} limit 100000 delay 3ms"), packets, bytes)?;
+                let elapsed = last.since(first);
+                let sent = airtcp_types::ByteCount::from(bytes + overhead) * (packets - 1);
+                let measured = Rate::from_bytes_over(sent, elapsed).bits_per_sec();
+                let nanoseconds = elapsed.as_nanos() as u64;
+                findings.record(&Record {
+                    seed,
+                    link,
+                    bytes,
+                    packets,
+                    nanoseconds,
+                    bits_per_second: measured,
+                })?;
+                if seed > 1 {
+                    continue;
+                }
+                let off = (measured as f64 / described as f64 - 1.0) * 1e6;
+                findings.table.row([
+                    link.to_owned(),
+                    bytes.to_string(),
+                    measured.to_string(),
+                    described.to_string(),
+                    format!("{off:+.1}"),
+                ]);
+                let count = (packets - 1) as f64;
+                let exact = count * (bytes + overhead) as f64 * 8e9 / described as f64;
+                // Each packet takes whole nanoseconds.
+                let verdict = Verdict::of((nanoseconds as f64 - exact).abs() <= count, || {
+                    format!("{packets} packets take {nanoseconds} ns and not {exact:.0}")
+                });
+                let what = format!("{link}, {bytes} bytes");
+                findings.claim(
+                    what,
+                    format!("{described} bit/s"),
+                    format!("{measured} bit/s"),
+                    verdict,
+                );
+            }
+        }
+    }
+    Ok(findings)
+}
+
+/// When the first and the last of so many packets arrive that are all there at once.
+fn times(text: &str, packets: u64, bytes: usize) -> Result<(Instant, Instant), LabError> {
+    let mut times: Option<(Instant, Instant)> = None;
+    let all = (0..packets).map(|number| (Instant::ZERO, feed::numbered(number, bytes)));
+    feed::send(&mut feed::link(text)?, all, |at, _| {
+        times = Some((times.map_or(at, |(first, _)| first), at));
+    });
+    Ok(times.unwrap_or_default())
+}

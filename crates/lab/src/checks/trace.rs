@@ -1,0 +1,106 @@
+//! A packet-delivery trace, replayed.
+
+use std::fmt::Write as _;
+
+use airtcp_link::{Link, Trace};
+use airtcp_trace::figure::{Figure, Style};
+use airtcp_types::Instant;
+use airtcp_types::rng::Stream;
+use serde::Serialize;
+
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, feed};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "self/trace",
+    what: "A packet-delivery trace replayed, packet by packet",
+    source: "mahimahi's format: one stamp in milliseconds for each packet of 1500 bytes",
+    kind: Kind::SelfCheck,
+    ground: Ground::Simulated,
+    seconds: 1,
+    seeds: 5,
+    body,
+};
+
+const STAMPS: u64 = 5_000;
+/// The trace begins anew, and once more.
+const ROUNDS: u64 = 3;
+
+#[derive(Serialize)]
+struct Record {
+    seed: u64,
+    stamps: u64,
+    period_ms: u64,
+    packets: u64,
+    /// Packets that arrived at another millisecond than their stamp.
+    late_or_early: u64,
+}
+
+fn body(run: &Run) -> Result<Findings, LabError> {
+    let count = run.scaled(STAMPS);
+    let mut findings = Findings::new(["seed", "stamps", "packets", "not at their stamp"]);
+    let mut wrong = 0;
+    for seed in 1..=run.seeds {
+        let stamps = stamps(seed, count);
+        let period = stamps.last().copied().unwrap_or(1);
+        let times = replay(&stamps, count * ROUNDS)?;
+        let expected = (0..ROUNDS).flat_map(|round| {
+            stamps.iter().map(move |stamp| Instant::from_millis(round * period + stamp))
+        });
+        let off = expected.zip(&times).filter(|(expected, at)| expected != *at).count() as u64;
+        let off = off + (count * ROUNDS).abs_diff(times.len() as u64);
+        let packets = count * ROUNDS;
+        let record = Record { seed, stamps: count, period_ms: period, packets, late_or_early: off };
+        findings.record(&record)?;
+        findings.table.row([seed, count, packets, off].map(|n| n.to_string()));
+        wrong += off;
+        if seed == 1 {
+            let steps = |times: &mut dyn Iterator<Item = f64>| {
+                times.zip(1..).take(100).map(|(at, n)| draw::point(at, f64::from(n))).collect()
+            };
+            let stamped = steps(&mut stamps.iter().map(|stamp| *stamp as f64));
+            let arrived = steps(&mut times.iter().map(|at| at.as_secs_f64() * 1e3));
+            findings.picture(
+                "trace",
+                Figure {
+                    title: "The first packets of a trace".to_owned(),
+                    x: draw::linear("time, ms"),
+                    y: draw::linear("packets delivered"),
+                    series: vec![
+                        draw::series("trace", Style::Steps, stamped),
+                        draw::series("link", Style::Marks, arrived),
+                    ],
+                },
+            );
+        }
+    }
+    let verdict = Verdict::of(wrong == 0, || format!("{wrong} packets are early or late"));
+    findings.claim("packets not at their stamp", "0", wrong.to_string(), verdict);
+    Ok(findings)
+}
+
+/// Stamps with gaps of 0 to 7 ms: some opportunities share a millisecond.
+fn stamps(seed: u64, count: u64) -> Vec<u64> {
+    let mut random = Stream::new(seed, 0);
+    let mut at = 1;
+    let next = |_| {
+        at += random.below(8);
+        at
+    };
+    (0..count).map(next).collect()
+}
+
+/// When packets that are all there at once arrive over a link of these stamps.
+fn replay(stamps: &[u64], packets: u64) -> Result<Vec<Instant>, LabError> {
+    let text = stamps.iter().fold(String::new(), |mut text, stamp| {
+        let _ = writeln!(text, "{stamp}");
+        text
+    });
+    let spec = feed::spec("trace stamps limit 1000000")?;
+    let mut link = Link::with_traces(&spec, &spec, |_| {
+        Trace::parse(&text).map_err(|error| error.to_string())
+    })?;
+    let mut times = Vec::new();
+    let all = (0..packets).map(|number| (Instant::ZERO, feed::numbered(number, 1_500)));
+    feed::send(&mut link, all, |at, _| times.push(at));
+    Ok(times)
+}

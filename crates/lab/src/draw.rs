@@ -1,0 +1,26 @@
+//! Axes, series and points in few words.
+
+use airtcp_sim::Interval;
+use airtcp_trace::figure::{Axis, Point, Scale, Series, Style};
+
+pub(crate) fn linear(label: &str) -> Axis {
+    Axis { label: label.to_owned(), scale: Scale::Linear, range: None }
+}
+
+pub(crate) fn log(label: &str) -> Axis {
+    Axis { label: label.to_owned(), scale: Scale::Log, range: None }
+}
+
+pub(crate) fn point(x: f64, y: f64) -> Point {
+    Point { x, y, low: None, high: None }
+}
+
+/// A point with its 95 % interval, multiplied by `unit`.
+pub(crate) fn interval(x: f64, interval: &Interval, unit: f64) -> Point {
+    let (low, high) = interval.bounds();
+    Point { x, y: interval.mean * unit, low: Some(low * unit), high: Some(high * unit) }
+}
+
+pub(crate) fn series(name: impl Into<String>, style: Style, points: Vec<Point>) -> Series {
+    Series { name: name.into(), points, style }
+}

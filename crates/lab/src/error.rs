@@ -1,0 +1,52 @@
+//! What can go wrong.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why an experiment did not run to its end, or left nothing behind.
+///
+/// A claim that does not hold is none of these: it is a [`Verdict`](crate::Verdict).
+#[derive(thiserror::Error, Debug)]
+#[non_exhaustive]
+pub enum LabError {
+    /// No experiment has that name, or matches that pattern.
+    #[error("no experiment `{pattern}`: use names of `airtcp lab list`, or a pattern as 'self/*'")]
+    Unknown {
+        /// What was asked for.
+        pattern: String,
+    },
+    /// A description of a link in an experiment is wrong.
+    #[error("link `{text}`: {source}")]
+    Spec {
+        /// The description.
+        text: String,
+        /// Where it is wrong.
+        source: airtcp_link::SpecError,
+    },
+    /// A link could not be made.
+    #[error(transparent)]
+    Link(#[from] airtcp_link::LinkError),
+    /// A scenario could not be run.
+    #[error(transparent)]
+    Sim(#[from] airtcp_sim::SimError),
+    /// There can be no network of namespaces, or it broke.
+    #[error(transparent)]
+    Testbed(#[from] airtcp_testbed::TestbedError),
+    /// A transfer with real packets broke.
+    #[error("the transfer broke: {0}")]
+    Transfer(#[source] io::Error),
+    /// What was measured has no theory beside it: a mistake in the experiment.
+    #[error("no distribution: {0}")]
+    Distribution(String),
+    /// A record has no form in JSON.
+    #[error("a record: {0}")]
+    Record(#[from] serde_json::Error),
+    /// A file could not be written.
+    #[error("{}: {source}", path.display())]
+    Write {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}

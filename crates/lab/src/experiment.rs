@@ -1,0 +1,104 @@
+//! What an experiment is, and how it is run.
+
+use std::num::NonZero;
+
+use serde::Serialize;
+
+use crate::{Findings, LabError, Report};
+
+/// An experiment: one file that makes one of these, and a line in the [registry](crate::EXPERIMENTS).
+#[derive(Clone, Copy, Debug)]
+pub struct Experiment {
+    /// `paper/figure`, or `self/...` for what the tools are checked by.
+    pub name: &'static str,
+    /// What is done, in one line.
+    pub what: &'static str,
+    /// Where it is described: paper and section, RFC, or theory.
+    pub source: &'static str,
+    /// What becomes of claims that do not hold.
+    pub kind: Kind,
+    /// Where it runs.
+    pub ground: Ground,
+    /// About how long it takes on one core, in seconds.
+    pub seconds: u32,
+    /// Repetitions, each with a seed of its own, unless the plan says how many.
+    pub seeds: u64,
+    /// Does it.
+    pub body: fn(&Run) -> Result<Findings, LabError>,
+}
+
+/// What becomes of claims that do not hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// The tools are wrong: nothing measured with them counts.
+    SelfCheck,
+    /// That is a result.
+    Study,
+}
+
+/// Where an experiment runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ground {
+    /// In virtual time: a seed gives the same bytes always.
+    Simulated,
+    /// With real packets between network namespaces, in real time.
+    Real,
+}
+
+impl Ground {
+    /// As it is listed.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Simulated => "simulated",
+            Self::Real => "real",
+        }
+    }
+}
+
+/// What is asked of every experiment of a call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Plan {
+    /// Repetitions; the experiment's own number if `None`.
+    pub seeds: Option<u64>,
+    /// Threads that repetitions are spread over; one per core if `None`. Results do not depend on it.
+    pub threads: Option<NonZero<usize>>,
+    /// Whether only the way is tried: a few short repetitions, whose figures mean little.
+    pub is_small: bool,
+}
+
+/// What one experiment is to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Run {
+    /// Repetitions, of the seeds 1 to this.
+    pub seeds: u64,
+    /// As in the [`Plan`].
+    pub threads: Option<NonZero<usize>>,
+    /// As in the [`Plan`].
+    pub is_small: bool,
+}
+
+impl Run {
+    /// `full`, or a hundredth of it when the experiment is small.
+    pub(crate) const fn scaled(&self, full: u64) -> u64 {
+        if self.is_small { full.div_ceil(100) } else { full }
+    }
+}
+
+impl Experiment {
+    /// Repetitions of a small run.
+    const SMALL_SEEDS: u64 = 2;
+
+    /// Runs it and judges its claims.
+    ///
+    /// # Errors
+    ///
+    /// Those that keep it from running to its end. A claim that does not hold is none.
+    pub fn run(&self, plan: &Plan) -> Result<Report, LabError> {
+        let own = if plan.is_small { Self::SMALL_SEEDS } else { self.seeds };
+        let seeds = plan.seeds.unwrap_or(own).max(1);
+        let run = Run { seeds, threads: plan.threads, is_small: plan.is_small };
+        Ok(Report { experiment: *self, seeds, findings: (self.body)(&run)? })
+    }
+}

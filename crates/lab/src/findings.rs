@@ -1,0 +1,126 @@
+//! What an experiment found: records, a table, pictures, and its claims with their verdicts.
+
+use airtcp_trace::figure::Figure;
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::{LabError, Table};
+
+/// What an experiment found.
+#[derive(Clone, Debug)]
+pub struct Findings {
+    /// One for each run of each case: what everything else is computed from.
+    pub records: Vec<Box<RawValue>>,
+    /// What is read first.
+    pub table: Table,
+    /// Pictures with the source's axes.
+    pub pictures: Vec<Picture>,
+    /// What the source says, beside what was measured.
+    pub claims: Vec<Claim>,
+    /// What the reader has to know beside: how the set-up differs, and why.
+    pub notes: Vec<String>,
+}
+
+/// A picture and the name of its file.
+#[derive(Clone, Debug)]
+pub struct Picture {
+    /// The file's name without `.svg`.
+    pub name: &'static str,
+    /// What is drawn.
+    pub figure: Figure,
+}
+
+/// Something the source says that can be measured.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Claim {
+    /// Of what.
+    pub what: String,
+    /// The source's figure.
+    pub claimed: String,
+    /// Ours.
+    pub measured: String,
+    /// Whether it is so.
+    #[serde(flatten)]
+    pub verdict: Verdict,
+}
+
+/// Whether a claim is so.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(tag = "verdict", content = "reason", rename_all = "kebab-case")]
+pub enum Verdict {
+    /// It is.
+    Holds,
+    /// It is not, and why.
+    DoesNotHold(String),
+    /// It cannot be told, and why.
+    NotComparable(String),
+}
+
+impl Verdict {
+    /// [`Holds`](Verdict::Holds) if it does, with the reason if it does not.
+    pub fn of(holds: bool, reason: impl FnOnce() -> String) -> Self {
+        if holds { Self::Holds } else { Self::DoesNotHold(reason()) }
+    }
+
+    /// Its name in tables.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::DoesNotHold(_) => "does not hold",
+            Self::NotComparable(_) => "not comparable",
+        }
+    }
+
+    /// Why it does not hold or cannot be told.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Holds => None,
+            Self::DoesNotHold(reason) | Self::NotComparable(reason) => Some(reason),
+        }
+    }
+}
+
+impl Findings {
+    /// Nothing yet, and a table of these columns.
+    pub fn new<const N: usize>(columns: [&str; N]) -> Self {
+        Self {
+            records: Vec::new(),
+            table: Table::new(columns),
+            pictures: Vec::new(),
+            claims: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Keeps a record. It holds its seed, and no time of a clock unless the experiment is real.
+    ///
+    /// # Errors
+    ///
+    /// It has no form in JSON.
+    pub fn record(&mut self, record: &impl Serialize) -> Result<(), LabError> {
+        self.records.push(to_raw_value(record)?);
+        Ok(())
+    }
+
+    /// Adds a claim.
+    pub fn claim(
+        &mut self,
+        what: impl Into<String>,
+        claimed: impl Into<String>,
+        measured: impl Into<String>,
+        verdict: Verdict,
+    ) {
+        let (what, claimed, measured) = (what.into(), claimed.into(), measured.into());
+        self.claims.push(Claim { what, claimed, measured, verdict });
+    }
+
+    /// Adds a picture.
+    pub fn picture(&mut self, name: &'static str, figure: Figure) {
+        self.pictures.push(Picture { name, figure });
+    }
+
+    /// Claims that do not hold.
+    pub fn refuted(&self) -> impl Iterator<Item = &Claim> {
+        self.claims.iter().filter(|claim| matches!(claim.verdict, Verdict::DoesNotHold(_)))
+    }
+}

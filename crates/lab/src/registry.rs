@@ -1,0 +1,72 @@
+//! All experiments by name.
+
+use crate::{Experiment, LabError, checks, dcr, glob};
+
+/// Every experiment, in the order they are listed and run in.
+pub const EXPERIMENTS: &[Experiment] = &[
+    checks::loss::EXPERIMENT,
+    checks::bursts::EXPERIMENT,
+    checks::bit_errors::EXPERIMENT,
+    checks::rate::EXPERIMENT,
+    checks::trace::EXPERIMENT,
+    checks::delay::EXPERIMENT,
+    checks::md1::EXPERIMENT,
+    checks::half_duplex::EXPERIMENT,
+    checks::mathis::EXPERIMENT,
+    checks::full_pipe::EXPERIMENT,
+    checks::fairness::EXPERIMENT,
+    checks::packets::EXPERIMENT,
+    checks::kernel_senders::EXPERIMENT,
+    dcr::table16::EXPERIMENT,
+];
+
+/// The experiments that any of `patterns` names, each once and in the registry's order. In a pattern `*` stands
+/// for any characters and `?` for one.
+///
+/// # Errors
+///
+/// [`LabError::Unknown`] with the first pattern that names none.
+pub fn select<S: AsRef<str>>(patterns: &[S]) -> Result<Vec<&'static Experiment>, LabError> {
+    let names =
+        |pattern: &S, experiment: &Experiment| glob::matches(pattern.as_ref(), experiment.name);
+    if let Some(unknown) =
+        patterns.iter().find(|pattern| !EXPERIMENTS.iter().any(|e| names(pattern, e)))
+    {
+        return Err(LabError::Unknown { pattern: unknown.as_ref().to_owned() });
+    }
+    let wanted = |e: &&Experiment| patterns.iter().any(|pattern| names(pattern, e));
+    Ok(EXPERIMENTS.iter().filter(wanted).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_say_the_paper() {
+        for (index, experiment) in EXPERIMENTS.iter().enumerate() {
+            let (paper, figure) = experiment.name.split_once('/').expect("paper/figure");
+            assert!(["self", "hack", "rrtp", "dcr", "le", "tcp-ecn"].contains(&paper));
+            let allowed =
+                |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
+            assert!(!figure.is_empty() && figure.chars().all(allowed), "{figure}");
+            assert!(EXPERIMENTS[..index].iter().all(|other| other.name != experiment.name));
+            assert!(!experiment.what.is_empty() && !experiment.source.is_empty());
+            assert!(experiment.seeds > 0);
+        }
+    }
+
+    #[test]
+    fn patterns_select_in_the_order_of_the_list_and_once() {
+        let names = |patterns: &[&str]| -> Vec<&str> {
+            select(patterns).unwrap().iter().map(|e| e.name).collect()
+        };
+        assert_eq!(names(&["self/rate", "self/l*", "self/loss"]), ["self/loss", "self/rate"]);
+        assert_eq!(names(&["*"]).len(), EXPERIMENTS.len());
+        let error = select(&["self/loss", "self/los"]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "no experiment `self/los`: use names of `airtcp lab list`, or a pattern as 'self/*'"
+        );
+    }
+}

@@ -1,0 +1,207 @@
+//! What measured figures are held against, and how far from it chance may carry them.
+
+use airtcp_sim::Interval;
+use statrs::distribution::{ChiSquared, ContinuousCDF, Normal, StudentsT};
+
+use crate::{LabError, Verdict};
+
+/// A self-check fails by chance with this probability, for one seed. Seeds are fixed: one that holds, holds.
+pub(crate) const LEVEL: f64 = 0.001;
+
+/// The normal distribution's two-sided 95 % point.
+const NORMAL_95: f64 = 1.959_964;
+
+/// A figure with its 95 % interval as text, with so many decimals, first multiplied by `unit`.
+pub(crate) fn show(interval: &Interval, unit: f64, decimals: usize) -> String {
+    let mean = interval.mean * unit;
+    match interval.half_width {
+        Some(half) => format!("{mean:.decimals$} ± {:.decimals$}", half * unit),
+        None => format!("{mean:.decimals$}"),
+    }
+}
+
+/// The ratio of two independent means. Its spread is that of small deviations, and its interval is Student's with
+/// the degrees of freedom of the smaller sample.
+pub(crate) fn ratio(above: &Interval, below: &Interval) -> Interval {
+    let mean = above.mean / below.mean;
+    let n = above.n.min(below.n);
+    let part = |of: &Interval| (of.sd / of.mean).powi(2) / of.n as f64;
+    let error = mean * (part(above) + part(below)).sqrt();
+    let student = StudentsT::new(0.0, 1.0, n.saturating_sub(1) as f64).ok();
+    let half_width = student.map(|t| t.inverse_cdf(0.975) * error);
+    Interval { mean, half_width, sd: error * (n as f64).sqrt(), n }
+}
+
+/// Whether the true mean may be `theory`, at the [`LEVEL`].
+pub(crate) fn mean_is(theory: f64, measured: &Interval) -> Result<Verdict, LabError> {
+    let student = StudentsT::new(0.0, 1.0, measured.n.saturating_sub(1) as f64)
+        .map_err(|_| LabError::Distribution("a mean needs two runs: use --seeds 2".to_owned()))?;
+    let bound = student.inverse_cdf(1.0 - LEVEL / 2.0);
+    let off = (measured.mean - theory) / (measured.sd / (measured.n as f64).sqrt());
+    Ok(Verdict::of(off.abs() <= bound, || {
+        format!("{off:+.1} standard errors away; chance alone goes {bound:.1}")
+    }))
+}
+
+/// A figure measured in many independent trials, against what theory says of one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Trials {
+    /// The measured sum over all.
+    pub(crate) sum: f64,
+    /// How many.
+    pub(crate) count: f64,
+    /// The mean of one, in theory.
+    pub(crate) mean: f64,
+    /// The variance that one adds, in theory.
+    pub(crate) variance: f64,
+}
+
+impl Trials {
+    /// Trials that hit or do not.
+    pub(crate) fn share(hits: u64, of: u64, share: f64) -> Self {
+        let variance = share * (1.0 - share);
+        Self { sum: hits as f64, count: of as f64, mean: share, variance }
+    }
+
+    /// The mean of one trial, as measured; theory's variance gives the interval.
+    pub(crate) fn estimate(&self) -> Interval {
+        let half_width = Some(NORMAL_95 * (self.variance / self.count).sqrt());
+        let (mean, sd) = (self.sum / self.count, self.variance.sqrt());
+        Interval { mean, half_width, sd, n: self.count as u64 }
+    }
+
+    /// Whether the measured mean is theory's, at the [`LEVEL`].
+    pub(crate) fn verdict(&self) -> Verdict {
+        let deviation = (self.count * self.variance).sqrt();
+        let off = (self.sum - self.count * self.mean) / deviation;
+        let bound = Normal::standard().inverse_cdf(1.0 - LEVEL / 2.0);
+        Verdict::of(off.abs() <= bound, || {
+            format!("{off:+.1} standard deviations away; chance alone goes {bound:.1}")
+        })
+    }
+}
+
+/// Pearson's test of counts against the shares they should have.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct ChiSquare {
+    pub(crate) statistic: f64,
+    pub(crate) freedom: usize,
+    /// The probability of so large a statistic by chance.
+    pub(crate) p: f64,
+}
+
+impl ChiSquare {
+    /// Tests `counts` against `shares`, which add up to 1. Bins in which under 5 are expected are added to the
+    /// one before.
+    ///
+    /// # Errors
+    ///
+    /// There are too few counts for two bins.
+    pub(crate) fn test(counts: &[u64], shares: &[f64]) -> Result<Self, LabError> {
+        let total = counts.iter().sum::<u64>() as f64;
+        let mut bins: Vec<(f64, f64)> = Vec::new();
+        for (count, share) in counts.iter().zip(shares) {
+            let (count, expected) = (*count as f64, share * total);
+            match bins.last_mut() {
+                Some(last) if last.1 < 5.0 || expected < 5.0 => {
+                    *last = (last.0 + count, last.1 + expected);
+                }
+                _ => bins.push((count, expected)),
+            }
+        }
+        let freedom = bins.len().saturating_sub(1);
+        let distribution = ChiSquared::new(freedom as f64)
+            .map_err(|_| LabError::Distribution(format!("{total} counts are too few to test")))?;
+        let statistic = bins.iter().map(|(o, e)| (o - e).powi(2) / e).sum();
+        Ok(Self { statistic, freedom, p: distribution.sf(statistic) })
+    }
+
+    /// Whether the counts are distributed so, at the [`LEVEL`].
+    pub(crate) fn verdict(&self) -> Verdict {
+        Verdict::of(self.p > LEVEL, || format!("chance alone does this with p = {:.1e}", self.p))
+    }
+
+    /// As text.
+    pub(crate) fn show(&self) -> String {
+        format!("chi² {:.1} of {}, p = {:.3}", self.statistic, self.freedom, self.p)
+    }
+}
+
+/// The shares of lengths 1, 2, ... of runs that end after each element with probability `stop`; the last of
+/// `bins` is for it and all longer ones.
+pub(crate) fn geometric(stop: f64, bins: usize) -> Vec<f64> {
+    let go = 1.0 - stop;
+    let mut shares: Vec<f64> = (0..bins as i32 - 1).map(|k| stop * go.powi(k)).collect();
+    shares.push(go.powi(bins as i32 - 1));
+    shares
+}
+
+/// The mean number waiting before a server of constant service time, at a load of a Poisson process: Pollaczek
+/// and Khinchine's formula.
+pub(crate) fn md1_waiting(load: f64) -> f64 {
+    load * load / (2.0 * (1.0 - load))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chi_square_has_the_points_of_the_tables() {
+        // 10 degrees of freedom: the 5 % point is 18.31.
+        let shares = [1.0 / 11.0; 11];
+        let mut counts = [1_000; 11];
+        (counts[0], counts[1]) = (1_096, 904);
+        let test = ChiSquare::test(&counts, &shares).unwrap();
+        assert_eq!(test.freedom, 10);
+        assert!((test.statistic - 18.43).abs() < 0.01 && (test.p - 0.048).abs() < 0.001);
+        assert_eq!(test.verdict(), Verdict::Holds);
+        (counts[0], counts[1]) = (1_150, 850);
+        let reason = ChiSquare::test(&counts, &shares).unwrap().verdict();
+        assert!(matches!(reason, Verdict::DoesNotHold(why) if why.contains("p = ")));
+    }
+
+    #[test]
+    fn bins_that_expect_little_are_joined_and_too_little_is_an_error() {
+        let test = ChiSquare::test(&[60, 30, 5, 4, 1], &[0.6, 0.3, 0.06, 0.03, 0.01]).unwrap();
+        assert_eq!(test.freedom, 2);
+        assert!(ChiSquare::test(&[3, 0], &[0.5, 0.5]).is_err());
+    }
+
+    #[test]
+    fn a_share_is_held_against_its_deviation() {
+        let verdict = |hits| Trials::share(hits, 10_000, 0.1).verdict();
+        assert_eq!(verdict(1_090), Verdict::Holds);
+        assert!(verdict(1_120).reason().unwrap().starts_with("+4.0 standard deviations"));
+        let estimate = Trials::share(1_090, 10_000, 0.1).estimate();
+        assert_eq!(show(&estimate, 100.0, 2), "10.90 ± 0.59");
+    }
+
+    #[test]
+    fn a_mean_is_held_against_its_standard_error() {
+        let measured = Interval::of(&[9.0, 10.0, 11.0, 10.0]);
+        assert_eq!(mean_is(10.5, &measured).unwrap(), Verdict::Holds);
+        assert!(mean_is(20.0, &measured).unwrap().reason().unwrap().starts_with("-24.5 "));
+        assert!(mean_is(1.0, &Interval::of(&[1.0])).is_err());
+        assert_eq!(show(&Interval::of(&[1.0]), 2.0, 1), "2.0");
+    }
+
+    #[test]
+    fn a_ratio_has_the_spread_of_both() {
+        let (above, below) = (Interval::of(&[9.0, 10.0, 11.0]), Interval::of(&[5.0; 4]));
+        let measured = ratio(&above, &below);
+        assert_eq!((measured.mean, measured.n), (2.0, 3));
+        // What is below is exact: the interval is a fifth of the one above.
+        let wide = above.half_width.unwrap() / 5.0;
+        assert!((measured.half_width.unwrap() - wide).abs() < 1e-9);
+        assert_eq!(ratio(&Interval::of(&[1.0]), &below).half_width, None);
+    }
+
+    #[test]
+    fn shares_of_runs_add_up() {
+        let shares = geometric(0.25, 5);
+        assert_eq!(shares[..2], [0.25, 0.1875]);
+        assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+        assert_eq!(md1_waiting(0.5), 0.25);
+    }
+}

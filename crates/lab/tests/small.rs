@@ -1,0 +1,129 @@
+//! Every simulated experiment, in its small form: that it runs, and what it leaves behind.
+
+use std::num::NonZero;
+
+use airtcp_lab::{EXPERIMENTS, Experiment, Ground, Kind, Plan, Report, Verdict};
+
+fn small(experiment: &Experiment, threads: usize) -> Report {
+    let plan = Plan { seeds: None, threads: NonZero::new(threads), is_small: true };
+    experiment.run(&plan).unwrap_or_else(|error| panic!("{}: {error}", experiment.name))
+}
+
+fn simulated() -> impl Iterator<Item = &'static Experiment> {
+    EXPERIMENTS.iter().filter(|experiment| experiment.ground == Ground::Simulated)
+}
+
+#[test]
+fn every_simulated_experiment_leaves_records_a_table_and_verdicts() {
+    for experiment in simulated() {
+        let report = small(experiment, 1);
+        let findings = &report.findings;
+        assert!(!findings.table.rows().is_empty() && !findings.claims.is_empty());
+        for record in &findings.records {
+            let record: serde_json::Value = serde_json::from_str(record.get()).unwrap();
+            let seed = record["seed"].as_u64().expect("a record has its seed");
+            assert!((1..=report.seeds).contains(&seed), "{}: seed {seed}", experiment.name);
+        }
+        for seed in 1..=report.seeds {
+            let of_seed = format!("\"seed\":{seed},");
+            assert!(findings.records.iter().any(|record| record.get().contains(&of_seed)));
+        }
+        for claim in &findings.claims {
+            assert!(!claim.what.is_empty() && !claim.claimed.is_empty());
+            let is_number = |c: char| c.is_ascii_digit();
+            assert!(claim.measured.contains(is_number), "{}: {claim:?}", experiment.name);
+            if let Some(reason) = claim.verdict.reason() {
+                assert!(!reason.is_empty() && reason.lines().count() == 1);
+            }
+        }
+        for picture in &findings.pictures {
+            assert!(picture.figure.series.iter().any(|series| !series.points.is_empty()));
+            assert!(picture.figure.to_svg().contains("<svg"));
+        }
+    }
+}
+
+/// What does not depend on how long a flow runs holds in the small form too.
+#[test]
+fn the_link_is_as_described_in_the_small_form_too() {
+    let of_the_link = ["loss", "bursts", "bit-errors", "rate", "trace", "delay", "md1"];
+    for experiment in simulated() {
+        let name = experiment.name.strip_prefix("self/");
+        if name.is_some_and(|name| of_the_link.contains(&name)) {
+            let report = small(experiment, 1);
+            let refuted: Vec<_> = report.findings.refuted().collect();
+            assert!(refuted.is_empty(), "{}: {refuted:?}", experiment.name);
+            assert!(!report.is_failed_check());
+        }
+    }
+}
+
+#[test]
+fn the_same_plan_gives_the_same_bytes_on_any_number_of_threads() {
+    for experiment in simulated() {
+        let texts = |threads| {
+            let report = small(experiment, threads);
+            let json = serde_json::to_string(&report).unwrap();
+            let svgs: Vec<_> = report.findings.pictures.iter().map(|p| p.figure.to_svg()).collect();
+            (report.to_text(), report.to_markdown(), json, svgs)
+        };
+        assert_eq!(texts(1), texts(2), "{}", experiment.name);
+    }
+}
+
+#[test]
+fn seeds_are_as_many_as_asked_for() {
+    let experiment = EXPERIMENTS.iter().find(|e| e.name == "self/trace").unwrap();
+    let plan = Plan { seeds: Some(3), threads: None, is_small: true };
+    let report = experiment.run(&plan).unwrap();
+    assert_eq!((report.seeds, report.findings.records.len()), (3, 3));
+    assert!(report.to_text().contains("3 runs of each case, simulated."));
+}
+
+#[test]
+fn a_report_is_written_below_its_name() {
+    let experiment = EXPERIMENTS.iter().find(|e| e.name == "self/loss").unwrap();
+    let report = small(experiment, 1);
+    let dir = tempfile::tempdir().unwrap();
+    let written = report.write(dir.path()).unwrap();
+    let names: Vec<_> = written
+        .iter()
+        .map(|path| path.strip_prefix(dir.path()).unwrap().to_str().unwrap())
+        .collect();
+    assert_eq!(names, ["self/loss/records.jsonl", "self/loss/table.md", "self/loss/loss.svg"]);
+    let records = std::fs::read_to_string(&written[0]).unwrap();
+    assert_eq!(records.lines().count(), report.findings.records.len());
+    let page = std::fs::read_to_string(&written[1]).unwrap();
+    assert!(page.contains("](loss.svg)") && page.contains("| link "), "{page}");
+
+    let file = dir.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    let error = report.write(&file).unwrap_err().to_string();
+    assert!(error.starts_with(&format!("{}/self/loss: ", file.display())), "{error}");
+}
+
+#[test]
+fn only_a_self_check_fails_by_a_claim_that_does_not_hold() {
+    let experiment = EXPERIMENTS.iter().find(|e| e.name == "self/rate").unwrap();
+    let mut report = small(experiment, 1);
+    assert!(!report.is_failed_check());
+    report.findings.claim("of a moon", "round", "flat 1", Verdict::NotComparable("far".into()));
+    assert!(!report.is_failed_check());
+    report.findings.claim("of a sun", "hot", "cold 1", Verdict::DoesNotHold("night".into()));
+    assert!(report.is_failed_check());
+    assert!(report.to_text().ends_with("of a sun: does not hold: night\n"));
+    report.experiment.kind = Kind::Study;
+    assert!(!report.is_failed_check());
+}
+
+/// The text of one report, whole. `AIRTCP_RECORD=1 cargo test -p airtcp-lab` writes it anew.
+#[test]
+fn a_report_reads_as_recorded() {
+    let experiment = EXPERIMENTS.iter().find(|e| e.name == "self/half-duplex").unwrap();
+    let measured = small(experiment, 1).to_markdown();
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/half-duplex.md");
+    if std::env::var_os("AIRTCP_RECORD").is_some() {
+        std::fs::write(path, &measured).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(path).unwrap_or_default(), measured);
+}
