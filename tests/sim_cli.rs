@@ -1,0 +1,237 @@
+//! `airtcp sim` as a user types it: what it prints, and the exit code.
+
+use std::error::Error;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+const SMALL: &str = r#"duration = "2s"
+[bottleneck]
+forth = "rate 5mbit delay 10ms limit 30 loss 1%"
+
+[[flow]]
+congestion = "reno"
+count = 2
+"#;
+
+fn airtcp(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_airtcp"));
+    command.args(arguments);
+    command
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The command's output with `text` as its stdin.
+fn fed(arguments: &[&str], text: &str) -> Result<Output, Box<dyn Error>> {
+    let mut command = airtcp(arguments);
+    let streams = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = streams.spawn()?;
+    // It need not read all of it.
+    let _ = child.stdin.take().expect("it is piped").write_all(text.as_bytes());
+    Ok(child.wait_with_output()?)
+}
+
+fn scenario(directory: &TempDir, text: &str) -> Result<PathBuf, Box<dyn Error>> {
+    let path = directory.path().join("small.toml");
+    std::fs::write(&path, text)?;
+    Ok(path)
+}
+
+/// One line on stderr, which is given without the `error: ` it begins with; nothing on stdout.
+#[track_caller]
+fn refused(output: &Output, code: i32) -> String {
+    let text = stderr(output);
+    assert_eq!(output.status.code(), Some(code), "{text}");
+    assert_eq!(text.lines().count(), 1, "{text}");
+    assert!(output.stdout.is_empty());
+    text.trim_end().strip_prefix("error: ").expect("it begins so").to_owned()
+}
+
+fn json(output: &Output) -> Result<Value, Box<dyn Error>> {
+    assert!(output.status.success(), "{}", stderr(output));
+    assert!(output.stderr.is_empty(), "{}", stderr(output));
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+#[test]
+fn the_example_is_commented_and_runs() -> Outcome {
+    let init = airtcp(&["sim", "init"]).output()?;
+    assert!(init.status.success());
+    let example = String::from_utf8(init.stdout)?;
+    assert!(example.matches('#').count() > 10, "{example}");
+    let output = fed(&["sim", "run", "-"], &example)?;
+    assert!(output.status.success(), "{}", stderr(&output));
+    let table = String::from_utf8(output.stdout)?;
+    assert!(table.starts_with("two-kinds: 20 s of virtual time, seed 1\n"), "{table}");
+    for word in
+        ["newreno/reno", "sack/cubic", "goodput", "queue full", "bottleneck", "Jain's index"]
+    {
+        assert!(table.contains(word), "{word}: {table}");
+    }
+    Ok(())
+}
+
+#[test]
+fn json_has_every_run_and_is_the_same_on_one_thread_and_two() -> Outcome {
+    let directory = TempDir::new()?;
+    let path = scenario(&directory, SMALL)?;
+    let path = path.to_str().expect("it is text");
+    let run = |threads| {
+        airtcp(&["sim", "run", path, "--json", "--seeds", "4", "--threads", threads]).output()
+    };
+    let (one, two) = (run("1")?, run("2")?);
+    assert_eq!(one.stdout, two.stdout);
+    let report = json(&one)?;
+    assert_eq!(report["scenario"], "small");
+    assert_eq!(report["seeds"], serde_json::json!([1, 2, 3, 4]));
+    let runs = report["runs"].as_array().expect("a list");
+    for (run, seed) in runs.iter().zip(1..) {
+        assert_eq!(run["seed"], seed);
+        assert_eq!(run["flows"].as_array().expect("a list").len(), 2);
+        assert!(run["flows"][0]["bytes"].as_u64() > Some(0), "{run}");
+    }
+    assert_eq!(runs.len(), 4);
+    assert_ne!(runs[0]["flows"], runs[1]["flows"], "a seed is a run of its own");
+    let flow = &report["aggregate"]["flows"][0];
+    assert_eq!((&flow["name"], &flow["copies"]), (&"sack/reno".into(), &2.into()));
+    assert_eq!(flow["goodput"]["n"], 4);
+    let mean = |run: &Value| {
+        (run["flows"][0]["goodput"].as_f64().unwrap()
+            + run["flows"][1]["goodput"].as_f64().unwrap())
+            / 2.0
+    };
+    let expected = runs.iter().map(mean).sum::<f64>() / 4.0;
+    assert!((flow["goodput"]["mean"].as_f64().unwrap() - expected).abs() < 1e-3);
+    assert!(flow["goodput"]["half_width"].as_f64() > Some(0.0));
+    Ok(())
+}
+
+#[test]
+fn settings_and_seeds_take_the_place_of_the_files() -> Outcome {
+    let output = fed(
+        &[
+            "sim",
+            "run",
+            "-",
+            "--json",
+            "--set",
+            "flow.0.congestion=fixed:4",
+            "--set",
+            "bottleneck.forth=rate 1mbit delay 5ms",
+            "--set",
+            "duration=500ms",
+            "--seed",
+            "7",
+        ],
+        SMALL,
+    )?;
+    let report = json(&output)?;
+    assert_eq!((&report["scenario"], &report["seeds"]), (&"stdin".into(), &serde_json::json!([7])));
+    assert_eq!(report["runs"][0]["flows"][0]["combination"], "sack/fixed:4");
+    assert!(report["aggregate"]["flows"][0]["goodput"]["half_width"].is_null());
+    assert!(report["runs"][0]["flows"][0]["goodput"].as_f64() < Some(1e6));
+    Ok(())
+}
+
+#[test]
+fn a_mistake_in_the_file_is_one_line_with_its_place() -> Outcome {
+    let directory = TempDir::new()?;
+    let rubbish = format!("{}x\n", "1\n".repeat(16));
+    std::fs::write(directory.path().join("up.txt"), rubbish)?;
+    let cases = [
+        (
+            "loss 1%\"",
+            "loss 1%\"\nfourth = \"\"",
+            ":4:1: unknown field `fourth`, expected `forth` or `back`",
+        ),
+        (
+            "\"2s\"",
+            "\"2sec\"",
+            ":1:12: `2sec`: expected a time with its unit (h, min, s, ms, us or ns), such as \"5ms\"",
+        ),
+        ("10ms limit", "limit", ":3:27: `limit`: expected a time with its unit, such as `5ms`"),
+        (
+            "rate 5mbit",
+            "trace up.txt",
+            ":3:16: trace up.txt: line 17: expected a time in whole milliseconds, such as `17`",
+        ),
+        (
+            "rate 5mbit",
+            "trace down.txt",
+            ":3:16: trace down.txt: No such file or directory (os error 2)",
+        ),
+        (
+            "[[flow]]",
+            "[flow]",
+            ":5:1: invalid type: map, expected a list of tables, each with two brackets, as in `[[flow]]`",
+        ),
+    ];
+    for (right, wrong, expected) in cases {
+        let path = scenario(&directory, &SMALL.replace(right, wrong))?;
+        let output = airtcp(&["sim", "run"]).arg(&path).output()?;
+        assert_eq!(refused(&output, 1), format!("{}{expected}", path.display()));
+    }
+    Ok(())
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_one_line() -> Outcome {
+    let missing = airtcp(&["sim", "run", "/no/such.toml"]).output()?;
+    assert_eq!(
+        refused(&missing, 1),
+        "reading /no/such.toml: No such file or directory (os error 2)"
+    );
+    let long = fed(&["sim", "run", "-"], &" ".repeat((1 << 20) + 1))?;
+    assert_eq!(refused(&long, 1), "reading stdin: it is longer than 1 MiB");
+    Ok(())
+}
+
+#[test]
+fn a_mistake_on_the_command_line_is_one_line_and_exit_code_two() -> Outcome {
+    let cases: [(&[&str], &str); 7] = [
+        (&["--set", "flow.0.congestin=reno"], "unknown field `congestin`, expected one of `name`"),
+        (&["--set", "flow.3.congestion=reno"], "there is no `flow.3`: only `flow.0` is there"),
+        (&["--set", "duration=60"], "expected a time with its unit"),
+        (&["--set", "duration"], "such as `flow.0.congestion=reno`"),
+        (&["--seeds", "0"], "1..=100000"),
+        (&["--threads", "0"], "for example --threads 2"),
+        (&["--seed", "18446744073709551615", "--seeds", "2"], "for example --seed 1"),
+    ];
+    for (arguments, expected) in cases {
+        let output = fed(&[&["sim", "run", "-"], arguments].concat(), SMALL)?;
+        let text = refused(&output, 2);
+        assert!(text.contains(expected), "{text}");
+    }
+    let nothing = airtcp(&["sim", "run"]).output()?;
+    assert!(refused(&nothing, 2).contains("SCENARIO.toml"));
+    Ok(())
+}
+
+#[test]
+fn a_trace_of_the_first_seed_changes_no_result() -> Outcome {
+    let directory = TempDir::new()?;
+    let into = directory.path().join("trace");
+    let plain = fed(&["sim", "run", "-", "--json", "--seeds", "2"], SMALL)?;
+    let traced = fed(
+        &["sim", "run", "-", "--json", "--seeds", "2", "--trace", into.to_str().expect("text")],
+        SMALL,
+    )?;
+    assert!(traced.status.success(), "{}", stderr(&traced));
+    assert_eq!(traced.stdout, plain.stdout);
+    for name in ["packets.pcapng", "events.sqlog"] {
+        let file = into.join(name);
+        assert!(std::fs::metadata(&file)?.len() > 10_000, "{name}");
+        assert!(stderr(&traced).contains(&format!("wrote {}\n", file.display())));
+    }
+    let pictures = stderr(&traced).lines().filter(|line| line.ends_with(".svg")).count();
+    assert_eq!(pictures, 2, "one of each flow");
+    Ok(())
+}
