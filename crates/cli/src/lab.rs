@@ -1,5 +1,6 @@
 //! `airtcp lab`: experiments by name.
 
+use std::fmt::Write as _;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
@@ -7,7 +8,6 @@ use airtcp_lab::{EXPERIMENTS, Experiment, Ground, LabError, Plan, Report};
 use airtcp_testbed::TestbedError;
 use anyhow::{anyhow, bail};
 use clap::{Args, Subcommand};
-use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 
 use crate::output::{self, Mistake};
@@ -120,17 +120,15 @@ fn list(args: &ListArgs) -> anyhow::Result<()> {
         output::print_json(&EXPERIMENTS.iter().map(listed).collect::<Vec<_>>())?;
         return Ok(());
     }
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY);
-    table.set_header(["name", "what", "source", "runs", "about"]);
+    let width = EXPERIMENTS.iter().map(|e| e.name.len()).max().unwrap_or(0);
+    let mut text = String::new();
     for experiment in EXPERIMENTS {
         let Experiment { name, what, source, ground, seconds, .. } = experiment;
-        table.add_row([name, what, source, ground.name(), format!("{seconds} s").as_str()]);
+        let _ = writeln!(text, "{name:width$}  {what}");
+        let _ =
+            writeln!(text, "{:width$}  {}, about {seconds} s; source: {source}", "", ground.name());
     }
-    if let Some(column) = table.column_mut(4) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    output::print(&table.to_string())?;
+    output::print(text.trim_end())?;
     Ok(())
 }
 
