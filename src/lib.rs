@@ -7,6 +7,8 @@
 //! - [`recovery`]: the sender's brain: loss detection, judges and congestion control, by name;
 //! - [`device`]: TUN devices, and a pair in memory;
 //! - [`link`]: the link emulator, described in netem's words;
+//! - [`sim`]: whole networks of both in virtual time;
+//! - [`trace`]: what observers make of packets and events;
 //! - [`basestation`]: the bridge between a wired and a wireless device;
 //! - [`types`]: what all share.
 //!
@@ -28,7 +30,9 @@ pub use airtcp_basestation as basestation;
 pub use airtcp_device as device;
 pub use airtcp_link as link;
 pub use airtcp_recovery as recovery;
+pub use airtcp_sim as sim;
 pub use airtcp_stack as stack;
+pub use airtcp_trace as trace;
 pub use airtcp_types as types;
 
 /// The examples of the README and of the pages are compiled, and run where they can be.
