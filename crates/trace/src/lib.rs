@@ -1,2 +1,38 @@
 //! What observers make of packets and events: captures, event logs, time-sequence graphs, pictures.
+//!
+//! A [`Recorder`] is an [`Observer`](airtcp_types::Observer): packets and events flow in, and files come out, a
+//! pcapng capture and a qlog-style event log as it happens, and at the end each flow's time-sequence graph.
+//! [`plot`] draws such a graph from a trace, or from any capture. [`figure`] draws measurements.
+//!
+//! The capture has one interface per node, so a packet is in it once for each host that sent or received it.
+//! tcptrace wants one point of view: `tshark -r packets.pcapng -Y 'frame.interface_name == "client"' -F pcap -w
+//! client.pcap`.
+//!
+//! ```
+//! use airtcp_trace::{NodeInfo, NodeKind, Recorder};
+//! use airtcp_types::{Crossing, Instant, NodeId, Observer, Packet};
+//! use std::time::Duration;
+//!
+//! let dir = tempfile::tempdir()?;
+//! let nodes = [NodeInfo { name: "client".to_owned(), kind: NodeKind::Host }];
+//! let mut recorder = Recorder::create(dir.path(), "an example", &nodes, Duration::ZERO)?;
+//! recorder.on_packet(Instant::ZERO, NodeId(0), Crossing::Out, &Packet::new(vec![0x45; 40]));
+//! let written = recorder.finish()?;
+//! assert_eq!(written.files.len(), 2, "there was no flow to draw");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
+
+mod capture;
+mod error;
+pub mod figure;
+mod node_info;
+pub mod plot;
+mod recorder;
+mod segment;
+mod sqlog;
+mod svg;
+
+pub use error::TraceError;
+pub use node_info::{NodeInfo, NodeKind};
+pub use recorder::{Recorder, Written};

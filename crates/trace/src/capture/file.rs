@@ -1,0 +1,96 @@
+//! A file that is read in pieces, and knows where it is.
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use crate::TraceError;
+
+/// The longest block that is believed: a longer one is a length gone wrong.
+const MAX_BLOCK: u32 = 1 << 24;
+
+#[derive(Debug)]
+pub(super) struct Source {
+    path: PathBuf,
+    file: BufReader<File>,
+    /// Where the reader is.
+    pub(super) at: u64,
+    /// Where the block or packet starts that is being read.
+    pub(super) block_at: u64,
+}
+
+impl Source {
+    pub(super) fn open(path: &Path) -> Result<Self, TraceError> {
+        let file = File::open(path).map_err(TraceError::file(path))?;
+        let file = BufReader::with_capacity(1 << 16, file);
+        Ok(Self { path: path.to_owned(), file, at: 0, block_at: 0 })
+    }
+
+    /// An error in the block that is being read.
+    pub(super) fn wrong(&self, reason: impl Into<String>) -> TraceError {
+        TraceError::Capture { path: self.path.clone(), at: self.block_at, reason: reason.into() }
+    }
+
+    /// The next `N` bytes, or `None` if the file ends right here.
+    pub(super) fn head<const N: usize>(&mut self) -> Result<Option<[u8; N]>, TraceError> {
+        let mut bytes = [0; N];
+        let mut filled = 0;
+        while filled < N {
+            match self.file.read(&mut bytes[filled..]) {
+                Ok(0) if filled == 0 => return Ok(None),
+                Ok(0) => return Err(self.wrong("cut short")),
+                Ok(more) => filled += more,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(TraceError::file(&self.path)(error)),
+            }
+        }
+        self.at += N as u64;
+        Ok(Some(bytes))
+    }
+
+    /// Fills `body` with the next `len` bytes.
+    pub(super) fn body(&mut self, len: u32, body: &mut Vec<u8>) -> Result<(), TraceError> {
+        if len > MAX_BLOCK {
+            return Err(self.wrong(format!("a length of {len} bytes cannot be true")));
+        }
+        body.clear();
+        let mut limited = (&mut self.file).take(u64::from(len));
+        let read = limited.read_to_end(body).map_err(TraceError::file(&self.path))?;
+        if read < len as usize {
+            return Err(self.wrong("cut short"));
+        }
+        self.at += u64::from(len);
+        Ok(())
+    }
+}
+
+/// Which end of a number comes first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Order {
+    Big,
+    Little,
+}
+
+impl Order {
+    pub(super) fn u16(self, bytes: [u8; 2]) -> u16 {
+        if self == Self::Big { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) }
+    }
+
+    pub(super) fn u32(self, bytes: [u8; 4]) -> u32 {
+        if self == Self::Big { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
+    }
+
+    pub(super) fn u64(self, bytes: [u8; 8]) -> u64 {
+        if self == Self::Big { u64::from_be_bytes(bytes) } else { u64::from_le_bytes(bytes) }
+    }
+
+    /// The word at `at`; `None` if the bytes end before.
+    pub(super) fn word(self, bytes: &[u8], at: usize) -> Option<u32> {
+        Some(self.u32(*bytes.get(at..)?.first_chunk()?))
+    }
+
+    /// The half word at `at`; `None` if the bytes end before.
+    pub(super) fn half(self, bytes: &[u8], at: usize) -> Option<u16> {
+        Some(self.u16(*bytes.get(at..)?.first_chunk()?))
+    }
+}

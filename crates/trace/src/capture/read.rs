@@ -1,0 +1,126 @@
+//! Captures of any origin: pcap and pcapng, packet by packet.
+//!
+//! `pcap-file` writes our captures but does not read others': version 2.0 ignores `if_tsresol` and
+//! refuses packets that were cut at the snap length, and an error there has no place in the file.
+
+use std::path::Path;
+
+use crate::TraceError;
+
+use super::file::{Order, Source};
+use super::link_layer;
+use super::pcapng::{self, Section};
+
+/// Which way a packet went at the interface that captured it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Direction {
+    In,
+    Out,
+    /// The capture does not say.
+    Unknown,
+}
+
+/// One captured IP packet.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Record {
+    /// Nanoseconds since the Unix epoch.
+    pub(crate) at: u64,
+    pub(crate) interface: u32,
+    pub(crate) direction: Direction,
+    pub(crate) comment: Option<String>,
+    /// From the first byte of the IP header; the end may have been cut off.
+    pub(crate) data: Vec<u8>,
+}
+
+/// Gives the IP packets of a capture, and passes over everything else in it.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    source: Source,
+    format: Format,
+}
+
+#[derive(Debug)]
+enum Format {
+    Pcap { order: Order, nanos: bool, link: u32 },
+    PcapNg(Section),
+}
+
+impl Reader {
+    pub(crate) fn open(path: &Path) -> Result<Self, TraceError> {
+        let mut source = Source::open(path)?;
+        let magic = source.head::<4>()?.ok_or_else(|| source.wrong("the file is empty"))?;
+        let format = match u32::from_be_bytes(magic) {
+            0xa1b2_c3d4 => Self::pcap(&mut source, Order::Big, false)?,
+            0xa1b2_3c4d => Self::pcap(&mut source, Order::Big, true)?,
+            0xd4c3_b2a1 => Self::pcap(&mut source, Order::Little, false)?,
+            0x4d3c_b2a1 => Self::pcap(&mut source, Order::Little, true)?,
+            pcapng::SECTION_HEADER => Format::PcapNg(Section::read(&mut source)?),
+            _ => return Err(source.wrong("neither a pcap nor a pcapng file")),
+        };
+        Ok(Self { source, format })
+    }
+
+    fn pcap(source: &mut Source, order: Order, nanos: bool) -> Result<Format, TraceError> {
+        let header = source.head::<20>()?.ok_or_else(|| source.wrong("cut short"))?;
+        // The upper bits say how long the frame check sequence is.
+        let link = order.word(&header, 16).unwrap_or(0) & 0xffff;
+        if !link_layer::is_known(link) {
+            return Err(source.wrong(format!("link type {link} is not one that is understood")));
+        }
+        Ok(Format::Pcap { order, nanos, link })
+    }
+
+    /// The next IP packet; `None` at the end of the file.
+    pub(crate) fn next(&mut self) -> Result<Option<Record>, TraceError> {
+        loop {
+            self.source.block_at = self.source.at;
+            let frame = match &mut self.format {
+                Format::Pcap { order, nanos, link } => {
+                    next_pcap(&mut self.source, *order, *nanos, *link)?
+                }
+                Format::PcapNg(section) => section.next(&mut self.source)?,
+            };
+            let Some(frame) = frame else { return Ok(None) };
+            if let Some(record) = frame.into_record() {
+                return Ok(Some(record));
+            }
+        }
+    }
+}
+
+/// What a block of a capture holds.
+pub(super) enum Frame {
+    /// A packet, and its link type.
+    Packet(u32, Record),
+    /// Anything else.
+    Other,
+}
+
+impl Frame {
+    /// The packet without its link header, if it is an IP packet.
+    fn into_record(self) -> Option<Record> {
+        let Self::Packet(link, mut record) = self else { return None };
+        let (header, direction) = link_layer::header(link, &record.data)?;
+        record.data.drain(..header);
+        if record.direction == Direction::Unknown {
+            record.direction = direction;
+        }
+        Some(record)
+    }
+}
+
+fn next_pcap(
+    source: &mut Source,
+    order: Order,
+    nanos: bool,
+    link: u32,
+) -> Result<Option<Frame>, TraceError> {
+    let Some(header) = source.head::<16>()? else { return Ok(None) };
+    let [seconds, fraction, captured] = [0, 4, 8].map(|at| order.word(&header, at).unwrap_or(0));
+    let mut data = Vec::new();
+    source.body(captured, &mut data)?;
+    let fraction = u64::from(fraction) * if nanos { 1 } else { 1_000 };
+    let at = u64::from(seconds) * 1_000_000_000 + fraction;
+    let direction = Direction::Unknown;
+    Ok(Some(Frame::Packet(link, Record { at, interface: 0, direction, comment: None, data })))
+}

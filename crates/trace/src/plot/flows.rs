@@ -1,0 +1,104 @@
+//! Which packet belongs to which flow.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use airtcp_types::{ByteCount, Instant, SeqNumber};
+
+use crate::capture::Direction;
+use crate::segment::Segment;
+
+use super::Flow;
+use super::inputs::Seen;
+
+/// Flows beyond these are not listed, so that a scan of all ports does not fill the memory.
+const MAX_FLOWS: usize = 100_000;
+
+/// Finds the flows of a trace: the same ones, with the same numbers, each time it is read.
+#[derive(Default)]
+pub(super) struct FlowTable {
+    entries: Vec<Entry>,
+    /// The latest flow between two ends.
+    current: BTreeMap<(SocketAddr, SocketAddr), usize>,
+}
+
+struct Entry {
+    flow: Flow,
+    /// Where the sender's packets are looked at.
+    edge: Seen,
+    isn: Option<SeqNumber>,
+}
+
+/// What a packet is: of one flow data, of the flow in the other direction an ACK.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(super) struct Roles {
+    pub(super) sends: Option<usize>,
+    pub(super) acknowledges: Option<usize>,
+}
+
+impl FlowTable {
+    pub(super) fn on_packet(&mut self, at: Instant, seen: Seen, segment: &Segment) -> Roles {
+        let (from, to) = (segment.from, segment.to);
+        let sends = self.sender(at, seen, segment);
+        let acknowledges = self.current(to, from).filter(|&index| {
+            let edge = self.entries[index].edge;
+            edge.interface == seen.interface && edge.direction == opposite(seen.direction)
+        });
+        if let Some(index) = sends {
+            let flow = &mut self.entries[index].flow;
+            flow.bytes += ByteCount(u64::from(segment.len));
+            flow.packets += 1;
+        }
+        for index in [sends, acknowledges].into_iter().flatten() {
+            self.entries[index].flow.last = at;
+        }
+        Roles { sends, acknowledges }
+    }
+
+    /// The latest flow of data from one end to the other.
+    pub(super) fn current(&self, sender: SocketAddr, receiver: SocketAddr) -> Option<usize> {
+        self.current.get(&(sender, receiver)).copied()
+    }
+
+    fn sender(&mut self, at: Instant, seen: Seen, segment: &Segment) -> Option<usize> {
+        let (from, to) = (segment.from, segment.to);
+        let isn = segment.syn.then_some(segment.seq);
+        let mut before = 0;
+        if let Some(index) = self.current(from, to) {
+            let entry = &self.entries[index];
+            if entry.edge != seen {
+                return None;
+            }
+            // Another SYN than the first starts another connection.
+            if isn.is_none() || entry.isn == isn {
+                return Some(index);
+            }
+            before = entry.flow.before + 1;
+        }
+        let index = self.entries.len();
+        if index == MAX_FLOWS {
+            return None;
+        }
+        let (bytes, packets, first, last) = (ByteCount::ZERO, 0, at, at);
+        let flow = Flow { sender: from, receiver: to, before, bytes, packets, first, last, index };
+        self.entries.push(Entry { flow, edge: seen, isn });
+        self.current.insert((from, to), index);
+        Some(index)
+    }
+
+    /// The flows that carried data, the one with the most first.
+    pub(super) fn into_flows(self) -> Vec<Flow> {
+        let flows = self.entries.into_iter().map(|entry| entry.flow);
+        let mut flows: Vec<Flow> = flows.filter(|flow| flow.bytes > ByteCount::ZERO).collect();
+        flows.sort_by_key(|flow| (std::cmp::Reverse(flow.bytes), flow.index));
+        flows
+    }
+}
+
+fn opposite(direction: Direction) -> Direction {
+    match direction {
+        Direction::In => Direction::Out,
+        Direction::Out => Direction::In,
+        Direction::Unknown => Direction::Unknown,
+    }
+}

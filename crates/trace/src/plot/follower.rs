@@ -1,0 +1,278 @@
+//! Follows one flow at its sender's edge, and says what is to be drawn.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, RangeSet, SeqRange};
+
+use crate::segment::Segment;
+
+/// Segments whose RTT is being measured; in a longer flight the others are not.
+const MAX_TIMED: usize = 4_096;
+/// Holes in what was seen to be sent; beyond these the lowest are taken for sent.
+const MAX_RANGES: usize = 1_024;
+/// RFC 7323 section 2.3.
+const MAX_SHIFT: u8 = 14;
+
+/// How a segment relates to those before it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Kind {
+    New,
+    /// Some of it was sent before.
+    Retransmitted,
+    /// Data above it was sent before, and it was not.
+    OutOfOrder,
+}
+
+/// Something to be drawn. Sequence numbers count from the initial one.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Mark {
+    Data {
+        from: u64,
+        to: u64,
+        kind: Kind,
+        push: bool,
+    },
+    Syn {
+        seq: u64,
+        again: bool,
+    },
+    Fin {
+        seq: u64,
+        again: bool,
+    },
+    Reset {
+        seq: u64,
+    },
+    /// The cumulative ACK was `from` since `since`, and is now `to`.
+    Ack {
+        since: Instant,
+        from: u64,
+        to: u64,
+    },
+    /// So was the right edge of the receiver's window.
+    Edge {
+        since: Instant,
+        from: u64,
+        to: u64,
+    },
+    ZeroWindow {
+        seq: u64,
+    },
+    /// A SACK block, its place in the option, and how many there are.
+    Sack {
+        from: u64,
+        to: u64,
+        place: usize,
+        count: usize,
+    },
+    /// The link dropped a segment of the flow.
+    Dropped {
+        from: u64,
+        to: u64,
+    },
+    /// What the capture shows: bytes sent and not yet acknowledged, and round trips.
+    Outstanding(u64),
+    RoundTrip(Duration),
+    /// What the sender itself says.
+    Cwnd(u64),
+    Ssthresh(u64),
+    Pipe(u64),
+    Rtt {
+        sample: Duration,
+        srtt: Duration,
+    },
+    Timeout,
+    /// The origin of sequence numbers, on the wire: the first mark of a flow.
+    Isn(u32),
+}
+
+/// What is known of a flow.
+#[derive(Debug, Default)]
+pub(super) struct Follower {
+    started: Option<Started>,
+    /// By how much the receiver's windows are shifted, from its SYN.
+    receiver_shift: Option<u8>,
+    /// Whether the sender's SYN has the option too; without, nothing is shifted.
+    sender_scales: Option<bool>,
+    sent: RangeSet,
+    nxt: ExtSeq,
+    acked: Option<Acked>,
+    timed: VecDeque<Timed>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Started {
+    isn: ExtSeq,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Acked {
+    at: Instant,
+    ack: ExtSeq,
+    /// `None` while it is not known how the window is scaled.
+    edge: Option<ExtSeq>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Timed {
+    end: ExtSeq,
+    at: Instant,
+    /// Sent once only (Karn).
+    once: bool,
+}
+
+impl Follower {
+    fn start(&mut self, first: airtcp_types::SeqNumber, out: &mut impl FnMut(Mark)) -> Started {
+        *self.started.get_or_insert_with(|| {
+            let isn = ExtSeq::starting_at(first);
+            self.nxt = isn;
+            out(Mark::Isn(first.0));
+            Started { isn }
+        })
+    }
+
+    /// The flow's sender sends a segment.
+    pub(super) fn on_sent(&mut self, at: Instant, segment: &Segment, out: &mut impl FnMut(Mark)) {
+        let isn = self.start(segment.seq, out).isn;
+        let seq = self.nxt.nearest(segment.seq);
+        let relative = |seq: ExtSeq| seq.since(isn).0;
+        if segment.syn {
+            self.sender_scales = Some(segment.options.window_scale.is_some());
+        }
+        if segment.rst {
+            out(Mark::Reset { seq: relative(seq) });
+            return;
+        }
+        let data = seq + u64::from(segment.syn);
+        let fin = data + u64::from(segment.len);
+        let end = fin + u64::from(segment.fin);
+        let range = SeqRange::new(seq, end);
+        if range.is_empty() {
+            return;
+        }
+        let kind = self.remember(range);
+        let again = kind == Kind::Retransmitted;
+        if segment.syn {
+            out(Mark::Syn { seq: relative(seq), again });
+        }
+        if segment.len > 0 {
+            let (from, to) = (relative(data), relative(fin));
+            out(Mark::Data { from, to, kind, push: segment.psh });
+        }
+        if segment.fin {
+            out(Mark::Fin { seq: relative(fin), again });
+        }
+        self.nxt = self.nxt.max(end);
+        if again {
+            // Which of the two an ACK is for cannot be told (Karn).
+            self.timed.iter_mut().filter(|timed| timed.end > seq).for_each(|old| old.once = false);
+        } else if self.timed.len() < MAX_TIMED {
+            self.timed.push_back(Timed { end, at, once: true });
+        }
+        self.tell_outstanding(out);
+    }
+
+    fn remember(&mut self, range: SeqRange) -> Kind {
+        let (mut fresh, below) = (0, range.start < self.nxt);
+        self.sent.insert_with(range, |part| fresh += part.len().0);
+        if self.sent.len() > MAX_RANGES {
+            let second = self.sent.iter().nth(1).map_or(range.end, |range| range.end);
+            self.sent.insert(SeqRange::new(ExtSeq(0), second));
+        }
+        match below {
+            false => Kind::New,
+            true if fresh == range.len().0 => Kind::OutOfOrder,
+            true => Kind::Retransmitted,
+        }
+    }
+
+    fn tell_outstanding(&self, out: &mut impl FnMut(Mark)) {
+        if let Some(Acked { ack, .. }) = self.acked {
+            out(Mark::Outstanding(self.nxt.since(ack).0));
+        }
+    }
+
+    /// A segment of the receiver arrives at the sender.
+    pub(super) fn on_ack(&mut self, at: Instant, segment: &Segment, out: &mut impl FnMut(Mark)) {
+        if segment.syn {
+            self.receiver_shift = Some(segment.options.window_scale.unwrap_or(0).min(MAX_SHIFT));
+        }
+        let (Some(wire), false) = (segment.ack, segment.rst) else { return };
+        let isn = self.start(wire, out).isn;
+        let relative = |seq: ExtSeq| seq.since(isn).0;
+        let ack = self.nxt.nearest(wire);
+        let edge = self.window(segment).map(|window| ack + window);
+        if let Some(Acked { at: since, ack: old, edge: old_edge }) = self.acked {
+            // The line never falls: what is overtaken tells nothing.
+            let (from, to) = (relative(old), relative(ack.max(old)));
+            out(Mark::Ack { since, from, to });
+            if let (Some(old), Some(new)) = (old_edge, edge) {
+                out(Mark::Edge { since, from: relative(old), to: relative(new) });
+            }
+        }
+        if let Some(edge) = edge.filter(|_| segment.window == 0) {
+            out(Mark::ZeroWindow { seq: relative(edge) });
+        }
+        let blocks = segment.options.sack.as_slice();
+        for (place, &(start, end)) in blocks.iter().enumerate() {
+            let (start, end) = (ack.nearest(start), ack.nearest(end));
+            if start < end {
+                let (from, to) = (relative(start), relative(end));
+                out(Mark::Sack { from, to, place: place + 1, count: blocks.len() });
+            }
+        }
+        let mut measured = None;
+        while let Some(timed) = self.timed.front().filter(|timed| timed.end <= ack) {
+            measured = timed.once.then(|| at.since(timed.at));
+            self.timed.pop_front();
+        }
+        if let Some(sample) = measured {
+            out(Mark::RoundTrip(sample));
+        }
+        let ack = self.acked.map_or(ack, |old| ack.max(old.ack));
+        self.acked = Some(Acked { at, ack, edge });
+        self.tell_outstanding(out);
+    }
+
+    /// The window a segment offers, if it is known how it is scaled.
+    fn window(&self, segment: &Segment) -> Option<u64> {
+        let window = u64::from(segment.window);
+        // RFC 7323 section 2.2: that of a SYN is never shifted.
+        if segment.syn {
+            return Some(window);
+        }
+        let shift = if self.sender_scales? { self.receiver_shift? } else { 0 };
+        Some(window << shift)
+    }
+
+    /// Something was done on the way to a segment of the sender.
+    pub(super) fn on_fate(&self, fate: &str, segment: &Segment, out: &mut impl FnMut(Mark)) {
+        let Some(Started { isn }) = self.started else { return };
+        let len = u64::from(segment.len) + u64::from(segment.syn) + u64::from(segment.fin);
+        if len > 0 && fate.starts_with("dropped") {
+            let from = self.nxt.nearest(segment.seq).since(isn).0;
+            out(Mark::Dropped { from, to: from + len });
+        }
+    }
+
+    /// The sender tells of something.
+    pub(super) fn on_event(&self, kind: &EventKind, out: &mut impl FnMut(Mark)) {
+        match *kind {
+            EventKind::Sent { range, pipe, cwnd, .. } => {
+                out(Mark::Cwnd(cwnd.0));
+                out(Mark::Pipe((pipe + range.len()).0));
+            }
+            EventKind::Window { cwnd, ssthresh, pipe } => {
+                out(Mark::Cwnd(cwnd.0));
+                if let Some(ssthresh) = ssthresh.filter(|&ssthresh| ssthresh < ByteCount::MAX) {
+                    out(Mark::Ssthresh(ssthresh.0));
+                }
+                out(Mark::Pipe(pipe.0));
+            }
+            EventKind::Rtt { sample, srtt } => out(Mark::Rtt { sample, srtt }),
+            EventKind::Timeout { .. } => out(Mark::Timeout),
+            _ => {}
+        }
+    }
+}

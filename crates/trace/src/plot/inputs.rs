@@ -1,0 +1,114 @@
+//! The files of a trace, read side by side in the order of time.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use airtcp_types::{Event, Instant};
+
+use crate::capture::{self, Direction, Record};
+use crate::recorder::{EVENTS, PACKETS};
+use crate::segment::Segment;
+use crate::{TraceError, sqlog};
+
+/// Where a packet was seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Seen {
+    pub(super) interface: u32,
+    pub(super) direction: Direction,
+}
+
+/// One thing that happened.
+pub(super) enum Item<'a> {
+    /// A segment crossed the edge of a node, or met its fate on the way if there is one.
+    Packet {
+        at: Instant,
+        seen: Seen,
+        segment: &'a Segment,
+        fate: Option<&'a str>,
+    },
+    Event(&'a Event),
+}
+
+#[derive(Debug)]
+pub(super) struct Inputs {
+    packets: PathBuf,
+    events: Option<PathBuf>,
+    title: String,
+    /// Since the Unix epoch, of [`Instant::ZERO`].
+    origin: Duration,
+}
+
+impl Inputs {
+    pub(super) fn find(path: &Path) -> Result<Self, TraceError> {
+        let ends_in = |end: &str| path.extension().is_some_and(|extension| extension == end);
+        let (packets, events) = if path.is_dir() {
+            (path.join(PACKETS), Some(path.join(EVENTS)).filter(|events| events.exists()))
+        } else if ends_in("sqlog") {
+            (path.with_file_name(PACKETS), Some(path.to_owned()))
+        } else {
+            let own = path.file_name().is_some_and(|name| name == PACKETS);
+            let events = path.with_file_name(EVENTS);
+            (path.to_owned(), (own && events.exists()).then_some(events))
+        };
+        let mut inputs = Self { packets, events, title: String::new(), origin: Duration::ZERO };
+        match &inputs.events {
+            Some(events) => {
+                let log = sqlog::Reader::open(events)?;
+                (inputs.title, inputs.origin) = (log.title, log.origin);
+            }
+            None => {
+                let first = capture::Reader::open(&inputs.packets)?.next()?;
+                inputs.origin = Duration::from_nanos(first.map_or(0, |record| record.at));
+            }
+        }
+        Ok(inputs)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.packets
+    }
+
+    pub(super) fn title(&self) -> &str {
+        &self.title
+    }
+
+    pub(super) fn origin(&self) -> Duration {
+        self.origin
+    }
+
+    /// Shows everything, in the order of time; of what happened at once, packets first.
+    pub(super) fn walk(&self, mut show: impl FnMut(Item<'_>)) -> Result<(), TraceError> {
+        let mut capture = capture::Reader::open(&self.packets)?;
+        let mut log = self.events.as_deref().map(sqlog::Reader::open).transpose()?;
+        let mut next_event = move || match &mut log {
+            Some(log) => log.next().map(|next| next.map(|(_, event)| event)),
+            None => Ok(None),
+        };
+        let mut event = next_event()?;
+        while let Some(record) = capture.next()? {
+            let at = self.instant(&record);
+            while let Some(earlier) = event.take_if(|event| event.at < at) {
+                show(Item::Event(&earlier));
+                event = next_event()?;
+            }
+            if let Some(segment) = Segment::parse(&record.data) {
+                let Record { interface, direction, comment, .. } = record;
+                let seen = Seen { interface, direction };
+                // A comment of ours on a packet without a direction says what became of it.
+                let fate =
+                    comment.filter(|_| self.events.is_some() && direction == Direction::Unknown);
+                show(Item::Packet { at, seen, segment: &segment, fate: fate.as_deref() });
+            }
+        }
+        while let Some(last) = event.take() {
+            show(Item::Event(&last));
+            event = next_event()?;
+        }
+        Ok(())
+    }
+
+    fn instant(&self, record: &Record) -> Instant {
+        let origin = u64::try_from(self.origin.as_nanos()).unwrap_or(u64::MAX);
+        Instant::from_nanos(record.at.saturating_sub(origin))
+    }
+}

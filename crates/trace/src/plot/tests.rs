@@ -1,0 +1,158 @@
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use airtcp_types::options::TcpOptions;
+use airtcp_types::{Crossing, Instant, NodeId, SeqNumber};
+use proptest::prelude::*;
+
+use super::*;
+use crate::{NodeInfo, NodeKind, capture};
+
+const SYN: u8 = 0x02;
+const ACK: u8 = 0x10;
+
+/// A segment of the client, or of the server.
+fn segment(
+    client: bool,
+    seq: u32,
+    ack: u32,
+    flags: u8,
+    len: usize,
+    sack: &[(u32, u32)],
+) -> Vec<u8> {
+    let blocks = sack.iter().map(|&(from, to)| (SeqNumber(from), SeqNumber(to)));
+    let options = TcpOptions { sack: blocks.collect(), ..TcpOptions::default() };
+    let mut words = [0; 40];
+    let options = options.encode(&mut words);
+    let (from, to) = if client { (1, 2) } else { (2, 1) };
+    let (from_port, to_port): (u16, u16) = if client { (40_000, 5_001) } else { (5_001, 40_000) };
+    let total = (40 + options + len) as u16;
+    let mut packet = vec![0x45, 0];
+    packet.extend(total.to_be_bytes());
+    packet.extend([0, 0, 0, 0, 64, 6, 0, 0, 10, 0, 0, from, 10, 0, 0, to]);
+    packet.extend(from_port.to_be_bytes());
+    packet.extend(to_port.to_be_bytes());
+    packet.extend(seq.to_be_bytes());
+    packet.extend(ack.to_be_bytes());
+    packet.extend([((20 + options) as u8 / 4) << 4, flags, 0x03, 0xe8, 0, 0, 0, 0]);
+    packet.extend(&words[..options]);
+    packet.resize(usize::from(total), 0);
+    packet
+}
+
+/// Ten bytes, sent twice, and what the server says to that.
+fn write(path: &Path) {
+    let node = NodeInfo { name: "client".to_owned(), kind: NodeKind::Host };
+    let mut writer = capture::Writer::create(path, "", &[node], Duration::from_secs(5)).unwrap();
+    for (ms, client, packet) in [
+        (0, true, segment(true, 100, 0, SYN, 0, &[])),
+        (10, false, segment(false, 500, 101, SYN | ACK, 0, &[])),
+        (10, true, segment(true, 101, 501, ACK, 10, &[])),
+        (20, false, segment(false, 501, 111, ACK, 0, &[])),
+        (30, true, segment(true, 101, 501, ACK, 10, &[])),
+        (40, false, segment(false, 501, 111, ACK, 0, &[(101, 111)])),
+    ] {
+        let crossing = if client { Crossing::Out } else { Crossing::In };
+        writer.crossing(Instant::from_millis(ms), NodeId(0), crossing, &packet).unwrap();
+    }
+    writer.finish().unwrap();
+}
+
+const EXPECTED: &str = "\
+timeval double
+title
+10.0.0.1:40000_==>_10.0.0.2:5001 (time sequence graph)
+xlabel
+time
+ylabel
+sequence number
+orange
+diamond 5.000000 100
+atext 5.000000 101
+SYN
+uarrow 5.000000 101
+line 5.000000 100 5.000000 101
+white
+darrow 5.010000 101
+uarrow 5.010000 111
+line 5.010000 101 5.010000 111
+green
+line 5.010000 101 5.020000 101
+line 5.020000 101 5.020000 111
+yellow
+line 5.010000 1101 5.020000 1101
+line 5.020000 1101 5.020000 1111
+red
+atext 5.030000 111
+R
+red
+darrow 5.030000 101
+uarrow 5.030000 111
+line 5.030000 101 5.030000 111
+green
+line 5.020000 111 5.040000 111
+dtick 5.040000 111
+yellow
+line 5.020000 1111 5.040000 1111
+utick 5.040000 1111
+purple
+line 5.040000 101 5.040000 111
+htick 5.040000 101
+htick 5.040000 111
+atext 5.040000 111
+S
+go
+";
+
+#[test]
+fn a_graph_is_what_tcptrace_would_draw() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.pcapng");
+    write(&path);
+    let trace = read(&path).unwrap();
+    let flow = &trace.flows()[0];
+    assert_eq!((trace.flows().len(), flow.bytes, flow.packets), (1, ByteCount(20), 3));
+    assert_eq!(flow.file_name(), "10.0.0.1_40000-10.0.0.2_5001");
+    let xpl = dir.path().join("a.xpl");
+    trace.xpl(1, &xpl).unwrap();
+    assert_eq!(fs::read_to_string(xpl).unwrap(), EXPECTED);
+}
+
+#[test]
+fn what_cannot_be_drawn_is_told_in_one_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.pcapng");
+    write(&path);
+    let trace = read(&path).unwrap();
+    let error = trace.svg(2, Window::default()).unwrap_err().to_string();
+    assert_eq!(error, "there is no flow 2: the trace has flows 1 to 1");
+    let window = Window { from: Some(Duration::from_secs(9)), to: None };
+    let error = trace.svg(1, window).unwrap_err().to_string();
+    assert!(error.starts_with("nothing lies between 9.0"), "{error}");
+    let (from, to) = (Some(Duration::from_millis(15)), Some(Duration::from_millis(25)));
+    assert!(trace.svg(1, Window { from, to }).unwrap().contains("0 data segments"));
+}
+
+proptest! {
+    #[test]
+    fn no_packets_panic(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..20),
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.pcapng");
+        write(&path);
+        let mut bytes = fs::read(&path).unwrap();
+        for (at, byte) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        fs::write(&path, bytes).unwrap();
+        if let Ok(trace) = read(&path) {
+            for number in 1..=trace.flows().len() {
+                trace.xpl(number, &dir.path().join("a.xpl")).unwrap();
+                prop_assert!(trace.svg(number, Window::default()).unwrap().ends_with("</svg>\n"));
+            }
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The observer that writes everything it is shown into a directory.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use airtcp_types::{Crossing, Event, EventKind, Instant, NodeId, Observer, Packet};
+
+use crate::node_info::check_names;
+use crate::{NodeInfo, NodeKind, TraceError, capture, plot, sqlog};
+
+/// The capture's name in its directory.
+pub(crate) const PACKETS: &str = "packets.pcapng";
+/// The event log's name in its directory.
+pub(crate) const EVENTS: &str = "events.sqlog";
+
+/// How many flows get pictures, those with the most bytes. The others are drawn by `airtcp plot`.
+const MAX_PICTURES: usize = 32;
+
+/// Writes everything an observer is shown into a directory: `packets.pcapng` and `events.sqlog` as it happens,
+/// then for each flow a time-sequence graph, `FLOW_tsg.xpl` and `FLOW.svg`.
+///
+/// What is held in memory does not grow with what is shown. An error stops the writing and is told by
+/// [`finish`](Recorder::finish).
+#[derive(Debug)]
+pub struct Recorder {
+    dir: PathBuf,
+    nodes: Vec<NodeInfo>,
+    packets: capture::Writer,
+    events: sqlog::Writer,
+    error: Option<TraceError>,
+}
+
+/// What a recorder wrote.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Written {
+    /// Every file, in the order of writing.
+    pub files: Vec<PathBuf>,
+    /// How many flows with data have no picture, because others have more data.
+    pub without_picture: usize,
+}
+
+impl Recorder {
+    /// Starts a trace of `nodes` in the directory `dir`, which is made if it is not there.
+    ///
+    /// `origin` is the time since the Unix epoch of [`Instant::ZERO`].
+    ///
+    /// # Errors
+    ///
+    /// [`TraceError::File`] if the files cannot be made, [`TraceError::NodeName`] if two nodes have one name.
+    pub fn create(
+        dir: &Path,
+        title: &str,
+        nodes: &[NodeInfo],
+        origin: Duration,
+    ) -> Result<Self, TraceError> {
+        check_names(nodes)?;
+        fs::create_dir_all(dir).map_err(TraceError::file(dir))?;
+        let path = dir.join(PACKETS);
+        let packets = capture::Writer::create(&path, title, nodes, origin)
+            .map_err(TraceError::file(&path))?;
+        let events = sqlog::Writer::create(&dir.join(EVENTS), title, nodes, origin)?;
+        let (dir, nodes) = (dir.to_owned(), nodes.to_vec());
+        Ok(Self { dir, nodes, packets, events, error: None })
+    }
+
+    /// Ends the trace, and draws its flows.
+    ///
+    /// # Errors
+    ///
+    /// The first error met since the trace was begun.
+    pub fn finish(self) -> Result<Written, TraceError> {
+        if let Some(error) = self.error {
+            return Err(error);
+        }
+        let (packets, events) = (self.dir.join(PACKETS), self.dir.join(EVENTS));
+        self.packets.finish().map_err(TraceError::file(&packets))?;
+        self.events.finish()?;
+        let mut written = Written { files: vec![packets, events], without_picture: 0 };
+        let trace = plot::read(&self.dir)?;
+        written.without_picture = trace.flows().len().saturating_sub(MAX_PICTURES);
+        written.files.extend(trace.draw_all(&self.dir, MAX_PICTURES)?);
+        Ok(written)
+    }
+
+    fn keep(&mut self, result: Result<(), TraceError>) {
+        if let Err(error) = result {
+            self.error.get_or_insert(error);
+        }
+    }
+
+    fn packet(
+        &mut self,
+        node: NodeId,
+        write: impl FnOnce(&mut capture::Writer) -> std::io::Result<()>,
+    ) -> Result<(), TraceError> {
+        if node.0 as usize >= self.nodes.len() {
+            return Err(TraceError::UnknownNode(node.0));
+        }
+        write(&mut self.packets).map_err(TraceError::file(&self.dir.join(PACKETS)))
+    }
+}
+
+impl Observer for Recorder {
+    fn on_packet(&mut self, now: Instant, node: NodeId, crossing: Crossing, packet: &Packet) {
+        // A link passes on what its hosts' captures have already.
+        let passes_on =
+            self.nodes.get(node.0 as usize).is_some_and(|node| node.kind == NodeKind::Link);
+        if self.error.is_none() && !passes_on {
+            let result = self.packet(node, |file| file.crossing(now, node, crossing, &packet.data));
+            self.keep(result);
+        }
+    }
+
+    fn on_event(&mut self, node: NodeId, event: &Event) {
+        if self.error.is_some() {
+            return;
+        }
+        if let EventKind::Packet { fate, packet } = &event.kind {
+            let result = self.packet(node, |file| file.fate(event.at, node, fate, &packet.data));
+            self.keep(result);
+        }
+        let result = self.events.event(node, event);
+        self.keep(result);
+    }
+}

@@ -1,0 +1,175 @@
+//! Reading a log.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use airtcp_types::{Event, EventKind, ExtSeq, Fate, FlowId, NodeId, SeqRange, TxNo};
+use serde::Deserialize;
+
+use crate::{NodeInfo, TraceError};
+
+use super::RECORD_SEPARATOR;
+use super::data::*;
+use super::header::Header;
+use super::words::word;
+
+/// Twice the longest packet in hexadecimal is far below it.
+const MAX_LINE: u64 = 1 << 20;
+
+/// Gives the events of a log, one after the other.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    file: BufReader<File>,
+    path: PathBuf,
+    line: u64,
+    text: Vec<u8>,
+    pub(crate) title: String,
+    pub(crate) nodes: Vec<NodeInfo>,
+    /// Of [`Instant::ZERO`](airtcp_types::Instant::ZERO), since the Unix epoch.
+    pub(crate) origin: Duration,
+}
+
+impl Reader {
+    pub(crate) fn open(path: &Path) -> Result<Self, TraceError> {
+        let file = File::open(path).map_err(TraceError::file(path))?;
+        let mut reader = Self {
+            file: BufReader::with_capacity(1 << 16, file),
+            path: path.to_owned(),
+            line: 0,
+            text: Vec::new(),
+            title: String::new(),
+            nodes: Vec::new(),
+            origin: Duration::ZERO,
+        };
+        if !reader.next_line()? {
+            reader.line = 1;
+            return Err(reader.wrong("the file is empty"));
+        }
+        let header = parse::<Header>(&reader.text).and_then(Header::take);
+        (reader.title, reader.nodes, reader.origin) =
+            header.map_err(|reason| reader.wrong(reason))?;
+        Ok(reader)
+    }
+
+    /// The next event, and the node it happened at; `None` at the end of the file.
+    pub(crate) fn next(&mut self) -> Result<Option<(NodeId, Event)>, TraceError> {
+        if !self.next_line()? {
+            return Ok(None);
+        }
+        event(&self.text, &self.nodes).map(Some).map_err(|reason| self.wrong(reason))
+    }
+
+    fn wrong(&self, reason: impl Into<String>) -> TraceError {
+        TraceError::Line { path: self.path.clone(), line: self.line, reason: reason.into() }
+    }
+
+    /// Reads a record without its separator and its newline; `false` at the end of the file.
+    fn next_line(&mut self) -> Result<bool, TraceError> {
+        self.text.clear();
+        let mut limited = (&mut self.file).take(MAX_LINE);
+        let read = limited.read_until(b'\n', &mut self.text);
+        if read.map_err(TraceError::file(&self.path))? == 0 {
+            return Ok(false);
+        }
+        self.line += 1;
+        if self.text.pop() != Some(b'\n') {
+            let long = self.text.len() as u64 >= MAX_LINE - 1;
+            return Err(self.wrong(if long { "a line too long" } else { "cut short" }));
+        }
+        if self.text.first() != Some(&RECORD_SEPARATOR) {
+            return Err(self.wrong("a record starts with the byte 0x1E (RFC 7464)"));
+        }
+        self.text.remove(0);
+        Ok(true)
+    }
+}
+
+/// Reads JSON; a message says the column, for the line is the file's.
+fn parse<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, String> {
+    serde_json::from_slice(text).map_err(|error| {
+        let message = error.to_string();
+        let message = message.split(" at line ").next().unwrap_or_default();
+        // The separator before the text is the first column.
+        format!("{message} (column {})", error.column() + 1)
+    })
+}
+
+fn event(text: &[u8], nodes: &[NodeInfo]) -> Result<(NodeId, Event), String> {
+    let record: RawRecord<'_> = parse(text)?;
+    let node = nodes.iter().position(|node| node.name == record.node);
+    let node = node.ok_or_else(|| format!("no node is called {:?}", record.node))?;
+    let flow = record.group_id.as_deref().map(flow).transpose()?;
+    let data = record.data.get().as_bytes();
+    let kind = kind(&record.name, data).map_err(|reason| format!("{}: {reason}", record.name))?;
+    let at = record.time.instant()?;
+    Ok((NodeId(node as u32), Event { at, flow, kind }))
+}
+
+fn flow(group: &str) -> Result<FlowId, String> {
+    let ends = group.split_once('-').and_then(|(local, remote)| {
+        Some(FlowId { local: local.parse().ok()?, remote: remote.parse().ok()? })
+    });
+    ends.ok_or_else(|| format!("{group:?} is no flow such as 10.0.0.1:40000-10.0.0.2:5001"))
+}
+
+fn range(seq: u64, len: u64) -> SeqRange {
+    SeqRange::new(ExtSeq(seq), ExtSeq(seq) + len)
+}
+
+fn kind(name: &str, data: &[u8]) -> Result<EventKind, String> {
+    Ok(match name {
+        STATE => {
+            let State { old, new } = parse(data)?;
+            EventKind::State { from: word(&old)?, to: word(&new)? }
+        }
+        SENT => {
+            let Sent { header, seq, len, rule, pipe, cwnd, rwnd, .. } = parse(data)?;
+            let (tx, range) = (TxNo(header.packet_number), range(seq, len));
+            EventKind::Sent { tx, range, rule, pipe, cwnd, rwnd }
+        }
+        RECEIVED => {
+            let Received { seq, len, ack, wnd } = parse(data)?;
+            EventKind::Received { range: range(seq, len), ack: ExtSeq(ack), window: wnd }
+        }
+        LOST => {
+            let Lost { header, seq, len, trigger } = parse(data)?;
+            let (tx, range) = (TxNo(header.packet_number), range(seq, len));
+            EventKind::Lost { tx, range, cause: word(&trigger)? }
+        }
+        METRICS if parse::<Metrics<'_>>(data)?.srtt.is_some() => {
+            let Rtt { latest_rtt, srtt, .. } = parse(data)?;
+            EventKind::Rtt { sample: latest_rtt.duration()?, srtt: srtt.duration()? }
+        }
+        METRICS => {
+            let Window { cwnd, ssthresh, pipe, .. } = parse(data)?;
+            EventKind::Window { cwnd, ssthresh, pipe }
+        }
+        TIMER => EventKind::Timeout { backoff: parse::<Timer>(data)?.backoff },
+        CONGESTION_STATE => {
+            let CongestionState { new, trigger } = parse(data)?;
+            match new.as_str() {
+                REDUCED => EventKind::Reduced { cause: word(&trigger)? },
+                UNDONE => EventKind::Undo,
+                other => return Err(format!("no such congestion state: {other:?}")),
+            }
+        }
+        DROPPED | MARKED | DUPLICATED => {
+            let Handled { trigger, raw } = parse(data)?;
+            let cause = || word(trigger.as_deref().ok_or("trigger is missing")?);
+            let fate = match name {
+                DROPPED => Fate::Dropped { cause: cause()? },
+                MARKED => Fate::Marked { cause: cause()? },
+                _ => Fate::Duplicated,
+            };
+            EventKind::Packet { fate, packet: raw.packet()? }
+        }
+        CORRUPTED => {
+            let Corrupted { bits, header_hit, unnoticed, raw } = parse(data)?;
+            let fate = Fate::Corrupted { bits, header: header_hit, unnoticed };
+            EventKind::Packet { fate, packet: raw.packet()? }
+        }
+        other => return Err(format!("no event is called {other:?}")),
+    })
+}

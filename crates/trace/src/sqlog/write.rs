@@ -1,0 +1,161 @@
+//! Writing a log.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use airtcp_types::{Event, EventKind, Fate, FlowId, NodeId, Packet};
+use serde::Serialize;
+
+use crate::{NodeInfo, TraceError};
+
+use super::RECORD_SEPARATOR;
+use super::data::*;
+use super::header::Header;
+
+/// Writes events to a file, as they happen.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    file: BufWriter<File>,
+    path: std::path::PathBuf,
+    nodes: Vec<String>,
+}
+
+impl Writer {
+    pub(crate) fn create(
+        path: &Path,
+        title: &str,
+        nodes: &[NodeInfo],
+        origin: Duration,
+    ) -> Result<Self, TraceError> {
+        let file = File::create(path).map_err(TraceError::file(path))?;
+        let file = BufWriter::with_capacity(1 << 16, file);
+        let names = nodes.iter().map(|node| node.name.clone()).collect();
+        let mut writer = Self { file, path: path.to_owned(), nodes: names };
+        writer.record(&Header::new(title, nodes, origin))?;
+        Ok(writer)
+    }
+
+    pub(crate) fn event(&mut self, node: NodeId, event: &Event) -> Result<(), TraceError> {
+        match &event.kind {
+            EventKind::State { from, to } => {
+                self.put(node, event, STATE, State { old: from.to_string(), new: to.to_string() })
+            }
+            &EventKind::Sent { tx, range, rule, pipe, cwnd, rwnd } => {
+                let header = PacketHeader { packet_number: tx.0 };
+                let (seq, len) = (range.start.0, range.len().0);
+                let (bytes_in_flight, congestion_window) = (pipe, cwnd);
+                self.put(
+                    node,
+                    event,
+                    SENT,
+                    Sent {
+                        header,
+                        seq,
+                        len,
+                        rule,
+                        bytes_in_flight,
+                        pipe,
+                        congestion_window,
+                        cwnd,
+                        rwnd,
+                    },
+                )
+            }
+            &EventKind::Received { range, ack, window } => {
+                let (seq, len) = (range.start.0, range.len().0);
+                self.put(node, event, RECEIVED, Received { seq, len, ack: ack.0, wnd: window })
+            }
+            &EventKind::Lost { tx, range, cause } => {
+                let header = PacketHeader { packet_number: tx.0 };
+                let (seq, len) = (range.start.0, range.len().0);
+                self.put(node, event, LOST, Lost { header, seq, len, trigger: cause.to_owned() })
+            }
+            &EventKind::Window { cwnd, ssthresh, pipe } => {
+                let (congestion_window, bytes_in_flight) = (cwnd, pipe);
+                let window = Window { congestion_window, cwnd, ssthresh, bytes_in_flight, pipe };
+                self.put(node, event, METRICS, window)
+            }
+            &EventKind::Rtt { sample, srtt } => {
+                let srtt = srtt.into();
+                let rtt = Rtt { latest_rtt: sample.into(), smoothed_rtt: Some(srtt), srtt };
+                self.put(node, event, METRICS, rtt)
+            }
+            &EventKind::Timeout { backoff } => {
+                let (timer_type, event_type) = ("rto".to_owned(), "expired".to_owned());
+                self.put(node, event, TIMER, Timer { timer_type, event_type, backoff })
+            }
+            EventKind::Reduced { cause } => {
+                let (new, trigger) = (REDUCED.to_owned(), cause.to_string());
+                self.put(node, event, CONGESTION_STATE, CongestionState { new, trigger })
+            }
+            EventKind::Undo => {
+                let (new, trigger) = (UNDONE.to_owned(), "spurious".to_owned());
+                self.put(node, event, CONGESTION_STATE, CongestionState { new, trigger })
+            }
+            EventKind::Packet { fate, packet } => self.fate(node, event, *fate, packet),
+            other => Err(TraceError::UnknownEvent(format!("{other:?}"))),
+        }
+    }
+
+    fn fate(
+        &mut self,
+        node: NodeId,
+        event: &Event,
+        fate: Fate,
+        packet: &Packet,
+    ) -> Result<(), TraceError> {
+        let raw = Raw::new(packet);
+        let cause = |cause: &str| Some(cause.to_owned());
+        match fate {
+            Fate::Dropped { cause: why } => {
+                self.put(node, event, DROPPED, Handled { trigger: cause(why), raw })
+            }
+            Fate::Marked { cause: why } => {
+                self.put(node, event, MARKED, Handled { trigger: cause(why), raw })
+            }
+            Fate::Duplicated => self.put(node, event, DUPLICATED, Handled { trigger: None, raw }),
+            Fate::Corrupted { bits, header, unnoticed } => self.put(
+                node,
+                event,
+                CORRUPTED,
+                Corrupted { bits, header_hit: header, unnoticed, raw },
+            ),
+            other => Err(TraceError::UnknownEvent(format!("{other:?}"))),
+        }
+    }
+
+    fn put<D: Serialize>(
+        &mut self,
+        node: NodeId,
+        event: &Event,
+        name: &'static str,
+        data: D,
+    ) -> Result<(), TraceError> {
+        let index = node.0 as usize;
+        let node = self.nodes.get(index).ok_or(TraceError::UnknownNode(node.0))?.clone();
+        let group_id = event.flow.map(|flow| Cow::Owned(group_id(flow)));
+        let (time, name) = (event.at.into(), Cow::Borrowed(name));
+        self.record(&Record { time, name, node: Cow::Owned(node), group_id, data })
+    }
+
+    fn record<R: Serialize>(&mut self, record: &R) -> Result<(), TraceError> {
+        let mut write = || {
+            self.file.write_all(&[RECORD_SEPARATOR])?;
+            serde_json::to_writer(&mut self.file, record).map_err(io::Error::from)?;
+            self.file.write_all(b"\n")
+        };
+        write().map_err(TraceError::file(&self.path))
+    }
+
+    pub(crate) fn finish(mut self) -> Result<(), TraceError> {
+        self.file.flush().map_err(TraceError::file(&self.path))
+    }
+}
+
+/// The flow, as the node that reports sees it: its own end first.
+fn group_id(flow: FlowId) -> String {
+    format!("{}-{}", flow.local, flow.remote)
+}
