@@ -1,0 +1,4 @@
+//! The simulator: the same bytes for the same seed, and what theory says.
+
+mod determinism;
+mod theory;
