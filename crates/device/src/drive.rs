@@ -103,6 +103,8 @@ struct Port<D> {
     /// When the device took the first packet and the last one.
     span: Option<(Instant, Instant)>,
     dropped: u64,
+    /// Who is shown what is beyond the device.
+    watch: Option<Watch>,
 }
 
 impl<N: Node, D: Device> Driver<N, D> {
@@ -123,9 +125,18 @@ impl<N: Node, D: Device> Driver<N, D> {
         Ok(Self { node, ports, clock, alarm, watch: None, lateness })
     }
 
-    /// Shows everything to an observer from here on.
+    /// Shows the node to an observer from here on.
     pub fn watch(&mut self, watch: Watch) {
         self.watch = Some(watch);
+    }
+
+    /// Shows a host that the device of a port leads to, as far as it is seen from here: what comes from the
+    /// device has left it, what the device is given arrives at it.
+    ///
+    /// # Panics
+    /// There are not so many ports.
+    pub fn watch_host(&mut self, port: usize, watch: Watch) {
+        self.ports[port].watch = Some(watch);
     }
 
     /// Runs until a device is gone.
@@ -202,6 +213,9 @@ impl<N: Node, D: Device> Driver<N, D> {
             more |= port.still(index, received)? == BATCH;
             let now = self.clock.now();
             for packet in port.inbox.drain(..) {
+                if let Some(watch) = &port.watch {
+                    watch.packet(now, Crossing::Out, &packet);
+                }
                 if let Some(watch) = &self.watch {
                     watch.packet(now, Crossing::In, &packet);
                 }
@@ -244,6 +258,9 @@ impl<N: Node, D: Device> Driver<N, D> {
             if port.outbox.len() >= ROOM {
                 port.dropped += 1;
             } else {
+                if let Some(watch) = &port.watch {
+                    watch.packet(now, Crossing::In, &packet);
+                }
                 port.outbox.push_back(packet);
                 port.due.push_back(due);
             }
@@ -270,7 +287,7 @@ type Wait<'a> = Pin<Box<dyn Future<Output = io::Result<()>> + Send + 'a>>;
 impl<D: Device> Port<D> {
     fn new(device: D) -> Self {
         let (inbox, outbox, due) = (Vec::new(), VecDeque::new(), VecDeque::new());
-        Self { device, inbox, outbox, due, span: None, dropped: 0 }
+        Self { device, inbox, outbox, due, span: None, dropped: 0, watch: None }
     }
 
     fn is_waiting(&self) -> bool {

@@ -136,7 +136,9 @@ async fn an_observer_is_shown_packets_and_events() {
     let (mut left, mut driver, mut right) = between(Duration::from_micros(200));
     let notes = Arc::new(Mutex::new(Notes::default()));
     driver.watch(Watch::new(notes.clone(), NodeId(7)));
+    driver.watch_host(0, Watch::new(notes.clone(), NodeId(6)));
+    driver.watch_host(1, Watch::new(notes.clone(), NodeId(8)));
     left.send(&mut packets(1)).await;
     run_until(&mut driver, &mut right, 1).await;
-    assert_eq!(notes.lock().unwrap().0, ["7 In 40", "7 true", "7 Out 40"]);
+    assert_eq!(notes.lock().unwrap().0, ["6 Out 40", "7 In 40", "7 true", "7 Out 40", "8 In 40"]);
 }

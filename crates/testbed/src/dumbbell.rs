@@ -28,8 +28,8 @@ pub struct Plan {
     pub link: Link,
     /// The clock of the link and of the stacks.
     pub clock: Clock,
-    /// Who is shown the link and the stacks, under the numbers [`Dumbbell::LEFT`], [`Dumbbell::LINK`] and
-    /// [`Dumbbell::RIGHT`]. A kernel's packets are seen at the link alone.
+    /// Who is shown the link and the hosts, under the numbers [`Dumbbell::LEFT`], [`Dumbbell::LINK`] and
+    /// [`Dumbbell::RIGHT`]. A kernel has packets, but tells no events.
     pub observer: Option<Arc<Mutex<dyn Observer + Send>>>,
 }
 
@@ -135,7 +135,10 @@ impl Dumbbell {
         let (left_device, left) = end(Self::LEFT, left, clock, watch(Self::LEFT))?;
         let (right_device, right) = end(Self::RIGHT, right, clock, watch(Self::RIGHT))?;
         let devices = [left_device, right_device];
-        let emulator = Emulator::start(link, devices, clock, watch(Self::LINK))?;
+        // A stack shows itself; of a kernel, the link's driver shows what it sees.
+        let hosts = [(&left, Self::LEFT), (&right, Self::RIGHT)]
+            .map(|(end, node)| if end.stack().is_none() { watch(node) } else { None });
+        let emulator = Emulator::start(link, devices, clock, watch(Self::LINK), hosts)?;
         Ok(Self { emulator, left, right })
     }
 

@@ -22,12 +22,14 @@ pub(crate) struct Emulator {
 }
 
 impl Emulator {
-    /// Starts it: port 0 of `link` is the first device.
+    /// Starts it: port 0 of `link` is the first device. An observer is shown the link, and of the hosts those
+    /// that are asked for.
     pub(crate) fn start(
         link: Link,
         devices: [TunFile; 2],
         clock: Clock,
         watch: Option<Watch>,
+        hosts: [Option<Watch>; 2],
     ) -> Result<Self, TestbedError> {
         let (looks, receiver) = unbounded_channel();
         let (started, start) = mpsc::channel();
@@ -41,6 +43,11 @@ impl Emulator {
                 let mut driver = Driver::new(link, [Tun::new(a)?, Tun::new(b)?], clock)?;
                 if let Some(watch) = watch {
                     driver.watch(watch);
+                }
+                for (port, watch) in hosts.into_iter().enumerate() {
+                    if let Some(watch) = watch {
+                        driver.watch_host(port, watch);
+                    }
                 }
                 // Whoever waits for it hears of an error by the thread's end.
                 let _ = started.send(());

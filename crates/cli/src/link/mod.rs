@@ -38,15 +38,19 @@ async fn serve(args: &LinkArgs, mut link: Link) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut report = signal(SignalKind::user_defined1())?;
     let devices = [Tun::open(&args.a)?, Tun::open(&args.b)?];
-    let recording = args.trace.as_deref().map(|directory| {
-        link.set_events(true);
-        Recording::start(directory, "airtcp link", &[("link", NodeKind::Link)])
-    });
-    let recording = recording.transpose()?;
+    link.set_events(args.trace.is_some());
+    // Whoever is behind a device is a host as far as the trace is concerned.
+    let nodes = [(&*args.a, NodeKind::Host), ("link", NodeKind::Link), (&*args.b, NodeKind::Host)];
+    let recording = args.trace.as_deref();
+    let recording = recording
+        .map(|directory| Recording::start(directory, "airtcp link", &nodes))
+        .transpose()?;
     let clock = recording.as_ref().map_or_else(Clock::start, Recording::clock);
     let mut driver = Driver::new(link, devices, clock)?;
     if let Some(recording) = &recording {
-        driver.watch(recording.watch(NodeId(0)));
+        driver.watch_host(0, recording.watch(NodeId(0)));
+        driver.watch(recording.watch(NodeId(1)));
+        driver.watch_host(1, recording.watch(NodeId(2)));
     }
     output::note(format_args!(
         "note: {} and {} are open without offload: each packet has at most the MTU's bytes, and its checksum",

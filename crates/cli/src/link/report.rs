@@ -136,8 +136,8 @@ impl Direction {
             ("device down", self.device_down),
             ("device refused", self.device_refused),
         ];
-        let mut rows = vec![("", self.spec.clone())];
-        rows.extend(counts.map(|(name, count)| (name, count.to_string())));
+        let mut rows: Vec<_> =
+            counts.into_iter().map(|(name, count)| (name, count.to_string())).collect();
         rows.push(("rate", rate));
         rows
     }
@@ -147,6 +147,9 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut table = Table::new();
         let head = |way: &Direction| format!("{} -> {}", way.from, way.to);
+        for way in [&self.forth, &self.back] {
+            writeln!(f, "{}: {}", head(way), way.spec)?;
+        }
         table.load_style(presets::UTF8_FULL_CONDENSED).set_header([
             format!("{:.1} s", self.seconds),
             head(&self.forth),
