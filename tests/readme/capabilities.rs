@@ -14,7 +14,7 @@ use airtcp::stack::{Counters, TcpStream, UdpSocket};
 use airtcp::types::{Instant, Node, Packet};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::{hosts, links};
+use crate::{hosts, links, worlds};
 
 /// A row of the table.
 pub(crate) struct Row<'a> {
@@ -81,7 +81,7 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
             syn.ecn_flags || syn.options.unknown > 0 || counts(&["TcpExtTCPKeepAlive"])
         }
         "TCP: HACK options, transmission numbers on the wire" => {
-            code_has("crates", &["hack", "exid", "txnoecho"]) || hosts::syn().options.unknown > 0
+            code_has("crates/stack", &["hack", "exid", "txnoecho"]) || hosts::syn().options.unknown > 0
         }
         "Sockets for tokio: TCP and UDP" => {
             fn is_stream<T: AsyncRead + AsyncWrite>() {}
@@ -112,11 +112,25 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
         "Link emulator: rate, mahimahi traces, queues, delay, reordering, loss, corruption, outages, half duplex" => {
             links::has_every_part()
         }
-        "Link emulator: correlations of netem, a model of radio power, collisions, events" => {
-            links::correlates()
-                || code_has("crates/link", &["correlation", "power", "collision", "eventkind"])
+        "Link emulator: what it did to each packet, told as events; links by name" => {
+            links::tells() && airtcp::link::named::find("weak-4g").is_some()
         }
-        "Simulator, conformance tests from outside" => has_crate(&["sim", "packetdrill"]),
+        "Link emulator: correlations of netem, a model of radio power, collisions" => {
+            links::correlates() || code_has("crates/link", &["correlation", "power", "collision"])
+        }
+        "Simulator: scenario files, dumbbells and chains, applications, intervals over seeds" => {
+            worlds::runs_every_part()
+        }
+        "Simulator: losses by congestion of traffic that is not TCP, changes of a scenario while it runs" => {
+            code_has("crates/sim/src/app", &["udp"]) || code_has("crates/sim", &["timeline"])
+        }
+        "Trace: pcapng with comments, an event log in qlog's manner, time-sequence graphs for xplot and as SVG" => {
+            worlds::records_every_file()
+        }
+        "Lab: experiments with verdicts, the emulator and the simulator checked against theory and packets" => {
+            worlds::lab_has_self_checks()
+        }
+        "Conformance tests from outside" => has_crate(&["packetdrill"]),
         what => panic!("no check for the row `{what}`: add one here"),
     }
 }

@@ -3,6 +3,7 @@
 mod capabilities;
 mod hosts;
 mod links;
+mod worlds;
 
 use std::fs;
 use std::path::Path;
@@ -81,6 +82,7 @@ fn every_file_that_is_named_is_there() {
         "README.md",
         "docs/architecture.md",
         "docs/deviations.md",
+        "docs/scenarios.md",
         "docs/write-your-own-strategy.md",
     ] {
         let text = page(name);

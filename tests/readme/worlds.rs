@@ -1,0 +1,73 @@
+//! The simulator, the trace and the lab, asked for what the table says of them.
+
+use std::fs;
+use std::time::Duration;
+
+use airtcp::sim::{Aggregate, Scenario, toml};
+use airtcp::trace::{NodeInfo, NodeKind, Recorder};
+
+fn scenario(text: &str) -> Scenario {
+    let source = toml::Source { name: "scenario.toml", text, settings: &[] };
+    source.read(|_| Err("there is no trace".to_owned())).unwrap()
+}
+
+const DUMBBELL: &str = r#"
+duration = "2s"
+[bottleneck]
+forth = "rate 10mbit delay 5ms limit 50"
+[[flow]]
+bulk = { size = "100kB" }
+[[flow]]
+ping_pong = { size = "100B" }
+"#;
+
+const OTHERS: &str = r#"
+request_response = { request = "100B", response = "10kB" }
+[[flow]]
+short_flows = { smallest = "10kB", gap = "100ms", users = 2 }
+"#;
+
+/// Whether a file is a run of every topology and application, and runs add up.
+pub(crate) fn runs_every_part() -> bool {
+    let chain = DUMBBELL
+        .replace("[bottleneck]", "[[wire]]")
+        .replace(r#"ping_pong = { size = "100B" }"#, OTHERS);
+    [DUMBBELL, &chain].iter().all(|text| {
+        let runs = airtcp::sim::run_seeds(&scenario(text), 1..4, None, |_| {}).unwrap();
+        let moved = |run: &airtcp::sim::RunResult| run.flows.iter().all(|flow| flow.bytes > 0);
+        runs.iter().all(moved)
+            && Aggregate::of(&runs).flows.iter().all(|flow| flow.goodput.half_width.is_some())
+    })
+}
+
+/// Whether a recorder leaves every kind of file.
+pub(crate) fn records_every_file() -> bool {
+    let scenario = scenario(DUMBBELL);
+    let info = |(name, kind)| {
+        let kind = match kind {
+            airtcp::sim::NodeKind::Host => NodeKind::Host,
+            airtcp::sim::NodeKind::Link => NodeKind::Link,
+            airtcp::sim::NodeKind::Router => NodeKind::Other,
+        };
+        NodeInfo { name, kind }
+    };
+    let nodes: Vec<_> = airtcp::sim::nodes(&scenario).unwrap().into_iter().map(info).collect();
+    let directory = tempfile::tempdir().unwrap();
+    let mut recorder = Recorder::create(directory.path(), "a run", &nodes, Duration::ZERO).unwrap();
+    airtcp::sim::run(&scenario, Some(&mut recorder)).unwrap();
+    let files = recorder.finish().unwrap().files;
+    let has = |ending: &str| {
+        files.iter().any(|file| {
+            file.to_string_lossy().ends_with(ending) && fs::metadata(file).unwrap().len() > 0
+        })
+    };
+    [".pcapng", ".sqlog", "_tsg.xpl", ".svg"].into_iter().all(has)
+}
+
+/// Whether the lab has experiments on the ground itself.
+pub(crate) fn lab_has_self_checks() -> bool {
+    let names: Vec<_> = airtcp_lab::EXPERIMENTS.iter().map(|experiment| experiment.name).collect();
+    ["self/loss", "self/mathis", "self/packets", "dcr/table16"]
+        .iter()
+        .all(|name| names.contains(name))
+}
