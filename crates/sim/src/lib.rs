@@ -1,4 +1,38 @@
 //! A discrete-event world in virtual time, in which the stack and the link emulator run.
+//!
+//! In flows a [`Scenario`]: a network, applications, and a seed. Out flows a [`RunResult`], the same byte for byte
+//! for the same scenario; an [`Observer`](airtcp_types::Observer) may watch. Hosts, links and routers are the very
+//! state machines that run in real time, [`Node`](airtcp_types::Node)s in a [`World`] that moves from deadline to
+//! deadline. [`toml`] reads scenarios from files, [`run_seeds`] runs one with many seeds, [`Aggregate`] makes means
+//! and intervals of that.
+//!
+//! ```
+//! use airtcp_sim::{FlowSpec, Scenario, Topology, Wire, run};
+//!
+//! let wire = Wire::both("rate 10mbit delay 10ms limit 17".parse()?);
+//! let scenario = Scenario {
+//!     flows: vec![FlowSpec::new("sack/reno".parse()?)],
+//!     ..Scenario::new("one flow", Topology::Chain { wires: vec![wire] })
+//! };
+//! let result = run(&scenario, None)?;
+//! // Ten seconds; 1448 bytes of each 1500 are payload.
+//! assert!(result.flows[0].goodput > 0.95 * 10e6 * 1448.0 / 1500.0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Figures
+//!
+//! They are told from the events of hosts, and from packets that reach them.
+//!
+//! - A *retransmission* is a transmission of bytes that were sent before, by either end of a flow.
+//! - It was *spurious*, by ground truth, if the receiver already had all its bytes when it left or when it
+//!   arrived. Where the original comes behind it, it counts when the original comes. A second copy that the
+//!   network made of a retransmission cannot be told from that.
+//! - A *recovery* begins with the first loss found, or the first time-out, while there is none. It ends with the
+//!   cumulative ACK of everything that had been sent when it began. One that the run cuts off is not counted.
+//! - A *round-trip time* is a sample that the retransmission timer was given.
+//!
+//! Not modelled: IPv6, ICMP from routers, and what an application costs in time.
 #![forbid(unsafe_code)]
 
 mod agenda;

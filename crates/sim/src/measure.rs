@@ -1,11 +1,5 @@
-//! What flows did, told from the events of their hosts and from the packets that reach them.
-//!
-//! - A *retransmission* is a transmission of bytes that were sent before, by either end of a flow.
-//! - It was *spurious*, by ground truth, if the receiver already had all its bytes when it left or when it
-//!   arrived. One that arrived first, with the original behind it, counts when the original arrives.
-//! - A *recovery* begins with the first loss found, or the first time-out, while there is none. It ends with the
-//!   cumulative ACK of everything that had been sent when it began. One that the run cuts off is not counted.
-//! - A *round-trip time* is a sample that the retransmission timer was given.
+//! What flows did, told from the events of their hosts and from the packets that reach them. The definitions are
+//! on [the crate's page](crate#figures).
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};

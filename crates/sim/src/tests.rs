@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use airtcp_types::{ByteCount, Crossing, Instant, NodeId, Observer, Packet};
+
 use crate::*;
 
 fn dumbbell(bottleneck: &str) -> Topology {
@@ -29,4 +31,187 @@ fn one_flow_fills_a_lossless_bottleneck() {
     let result = run(&scenario, None).unwrap();
     let limit = 10e6 * 1448.0 / 1500.0;
     assert!(result.flows[0].goodput > 0.98 * limit, "{}", result.flows[0].goodput / limit);
+}
+
+#[test]
+fn who_watches_changes_nothing_and_sees_every_packet() {
+    #[derive(Default)]
+    struct Count(u64);
+    impl Observer for Count {
+        fn on_packet(&mut self, _: Instant, node: NodeId, crossing: Crossing, _: &Packet) {
+            // The hosts of a dumbbell with one flow and no access wires.
+            self.0 += u64::from(crossing == Crossing::Out && [3, 4].contains(&node.0));
+        }
+    }
+    let bottleneck = "rate 10mbit delay 10ms 2ms limit 17 loss 1%";
+    let scenario = one(dumbbell(bottleneck), flow("sack/cubic", BULK));
+    let names = nodes(&scenario).unwrap();
+    assert_eq!((names[3].0.as_str(), names[4].0.as_str()), ("left-1", "right-1"));
+    let mut count = Count::default();
+    let watched = run(&scenario, Some(&mut count)).unwrap();
+    assert_eq!(watched, run(&scenario, None).unwrap());
+    assert_eq!(count.0, watched.packets);
+}
+
+#[test]
+fn seeds_matter_and_repeat() {
+    let scenario = one(dumbbell("rate 10mbit delay 10ms loss 1%"), flow("sack/cubic", BULK));
+    let json = |seed| {
+        let result = run(&Scenario { seed, ..scenario.clone() }, None).unwrap();
+        serde_json::to_string(&result).unwrap()
+    };
+    assert_eq!(json(1), json(1));
+    assert_ne!(json(1), json(2));
+}
+
+#[test]
+fn a_transfer_of_a_size_finishes_with_every_byte() {
+    for way in [Way::Forth, Way::Back] {
+        let size = ByteCount(1_000_000);
+        let wire = Wire::both("rate 8mbit delay 5ms loss 2%".parse().unwrap());
+        let spec = FlowSpec {
+            way,
+            start: Duration::from_secs(1),
+            ..flow("sack/reno", App::Bulk { size: Some(size) })
+        };
+        let result = run(&one(Topology::Chain { wires: vec![wire] }, spec), None).unwrap();
+        let flow = &result.flows[0];
+        assert_eq!((flow.bytes, flow.broken), (size.0, 0));
+        let finished = flow.finished.unwrap();
+        assert!((1.0..8.0).contains(&finished), "a second at least: {finished}");
+        assert!(
+            flow.retransmissions
+                >= result.links[usize::from(way == Way::Back)].counters.channel_lost
+        );
+    }
+}
+
+#[test]
+fn exchanges_take_their_round_trips() {
+    // 20 ms there and back; a request and its response are a packet each.
+    let wire = || Wire::both("delay 10ms".parse().unwrap());
+    let asks = App::RequestResponse {
+        request: ByteCount(300),
+        response: ByteCount(1_000),
+        think: Duration::from_millis(50),
+        count: Some(20),
+    };
+    let pings = App::PingPong { size: ByteCount(1), count: Some(20) };
+    for (app, bytes) in [(asks, 20 * 1_300), (pings, 20 * 2)] {
+        let result =
+            run(&one(Topology::Chain { wires: vec![wire()] }, flow("sack/reno", app)), None);
+        let flow = result.unwrap().flows.remove(0);
+        assert_eq!((flow.bytes, flow.exchanges.count), (bytes, 20));
+        // The first has the handshake before it.
+        assert!((flow.exchanges.min - 0.020).abs() < 1e-6, "{:?}", flow.exchanges);
+        assert!((flow.exchanges.max - 0.040).abs() < 1e-6, "{:?}", flow.exchanges);
+        assert!(flow.finished.is_some());
+    }
+}
+
+#[test]
+fn short_flows_come_and_go() {
+    let app = App::ShortFlows {
+        size: (ByteCount(1_000), ByteCount(20_000)),
+        gap: Duration::from_millis(500),
+        pareto: true,
+        users: 10,
+    };
+    let scenario = one(dumbbell("rate 10mbit delay 10ms loss 1%"), flow("sack/cubic", app));
+    let result = run(&Scenario { samples: true, ..scenario }, None).unwrap();
+    let flow = &result.flows[0];
+    let transfers = flow.exchanges.count;
+    assert!((100..=220).contains(&transfers), "ten users, ten seconds: {transfers}");
+    assert!((1_000 * transfers..=20_000 * (transfers + 10)).contains(&flow.bytes));
+    assert_eq!(flow.samples.as_ref().unwrap().exchanges.len() as u64, transfers);
+    assert_eq!(flow.broken, 0);
+}
+
+/// Packets that are held back look lost: what is sent for them was not needed, and nothing else was.
+#[test]
+fn spurious_retransmissions_are_told_from_needed_ones() {
+    let result_of = |errors: &str| {
+        let link = format!("rate 10mbit delay 10ms limit 1000 {errors}");
+        let spec =
+            FlowSpec { receive_buffer: Some(ByteCount::from_kib(60)), ..flow("sack/reno", BULK) };
+        run(&one(dumbbell(&link), spec), None).unwrap().flows.remove(0)
+    };
+    let reordered = result_of("delayed 1% 8ms 0ms only forth");
+    assert!(reordered.retransmissions > 20, "{reordered:?}");
+    assert_eq!(reordered.spurious, reordered.retransmissions);
+    let lossy = result_of("drop every 97 only forth only payload");
+    assert!(lossy.retransmissions > 20, "{lossy:?}");
+    // The rescue of RFC 6675 section 5 (4), which is sent on no evidence of a loss.
+    assert_eq!(lossy.spurious, 1);
+}
+
+/// Ten flows that are silent, or ten thousand: no node is touched for them.
+#[test]
+fn idle_flows_cost_nothing() {
+    let touches = |idle: u32, seconds| {
+        let app = App::RequestResponse {
+            request: ByteCount(10),
+            response: ByteCount(10),
+            think: Duration::from_secs(1_000_000_000),
+            count: None,
+        };
+        let silent = FlowSpec {
+            count: idle,
+            stagger: Duration::from_secs(2) / idle,
+            ..flow("sack/reno", app)
+        };
+        let mut scenario = one(dumbbell("rate 10mbit delay 10ms limit 17"), silent);
+        // What begins late knows nothing of those before.
+        let late = FlowSpec { start: Duration::from_secs(5), ..flow("sack/reno", BULK) };
+        scenario.flows.push(late);
+        let duration = Duration::from_secs(seconds);
+        run(&Scenario { duration, ..scenario }, None).unwrap().events
+    };
+    let by_bulk = |idle| touches(idle, 8) - touches(idle, 6);
+    assert_eq!(by_bulk(10), by_bulk(2_000));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_its_place() {
+    let good = one(dumbbell("rate 10mbit"), flow("sack/reno", BULK));
+    let message = |change: &dyn Fn(&mut Scenario)| {
+        let mut scenario = good.clone();
+        change(&mut scenario);
+        run(&scenario, None).unwrap_err().to_string()
+    };
+    let cases: [(&dyn Fn(&mut Scenario), &str); 9] = [
+        (&|s| s.flows.clear(), "scenario: there are no flows: add one"),
+        (&|s| s.duration = Duration::ZERO, "scenario: the duration is zero: nothing can happen"),
+        (
+            &|s| s.warm_up = s.duration,
+            "scenario: the warm-up is as long as the duration: make it shorter",
+        ),
+        (
+            &|s| s.flows[0].count = 100_000,
+            "scenario: 100000 flows: at most 60000 fit this topology",
+        ),
+        (
+            &|s| s.flows[0].start = s.duration,
+            "flow `sack/reno`: a copy of it begins when all is over: start it earlier",
+        ),
+        (
+            &|s| s.flows[0].mtu = 60,
+            "flow `sack/reno`: its mtu is under 88 bytes: choose a larger one",
+        ),
+        (
+            &|s| s.flows[0].app = App::Bulk { size: Some(ByteCount(0)) },
+            "flow `sack/reno`: it transfers nothing: choose a size",
+        ),
+        (
+            &|s| s.topology = dumbbell("loss 1%"),
+            "flow `sack/reno`: no link of its path has a rate or a delay, so time would stand still",
+        ),
+        (
+            &|s| s.topology = dumbbell("trace no.such"),
+            "link `bottleneck`: trace no.such: the scenario has no such trace",
+        ),
+    ];
+    for (change, expected) in cases {
+        assert_eq!(message(change), expected);
+    }
 }

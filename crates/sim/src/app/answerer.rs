@@ -98,8 +98,7 @@ impl Answerer {
                 Ok(len) => {
                     self.meter.on_read(desk.now, stream.read, &buffer[..len]);
                     stream.read += len as u64;
-                    // What comes with the last bytes is told of once more.
-                    if len < READ {
+                    if len < READ && !desk.is_readable(socket) {
                         break;
                     }
                 }

@@ -33,6 +33,11 @@ impl Desk<'_> {
         self.holders.insert(socket, self.me);
     }
 
+    /// Whether more can be read at once, be it the end.
+    pub(super) fn is_readable(&self, socket: SocketId) -> bool {
+        self.host.readiness(socket).is_ok_and(|ready| ready.readable)
+    }
+
     /// Lets go of a connection.
     pub(super) fn close(&mut self, socket: SocketId) {
         self.holders.remove(&socket);
