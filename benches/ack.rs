@@ -34,7 +34,7 @@ impl Flow {
                 now,
                 first: FIRST,
                 smss: SMSS,
-                granted: WireNeeds { sack: true, timestamps: true },
+                granted: WireNeeds { sack: true, timestamps: true, ..WireNeeds::NONE },
                 handshake_rtt: Some(RTT),
                 syn_retransmitted: false,
             },
@@ -72,6 +72,7 @@ impl Flow {
                 dsack: None,
                 echo: None,
                 ece: false,
+                echoed: None,
             },
         );
         while let Decision::Send(sent) = self.sender.send(self.now, &supply(&self.sender)) {

@@ -231,6 +231,7 @@ fn plain(ack: ExtSeq) -> Ack<'static> {
         dsack: None,
         echo: None,
         ece: false,
+        echoed: None,
     }
 }
 
@@ -297,7 +298,7 @@ static WATCHED: Entry<dyn CongestionControl> = Entry {
     parameter: "",
     summary: "looks over another control's shoulder",
     source: "this file",
-    needs: WireNeeds { sack: false, timestamps: false },
+    needs: WireNeeds::NONE,
     fallback: None,
     make: WATCH,
 };
@@ -334,7 +335,7 @@ static WHIM: Entry<dyn LossJudge> = Entry {
     parameter: "",
     summary: "rules as the fuzzer says",
     source: "this file",
-    needs: WireNeeds { sack: false, timestamps: false },
+    needs: WireNeeds::NONE,
     fallback: None,
     make: |_, _| Ok(Box::new(Whim)),
 };
@@ -362,8 +363,11 @@ fn profile() -> impl Strategy<Value = Profile> {
 }
 
 fn granted() -> impl Strategy<Value = WireNeeds> {
-    (prop::bool::weighted(0.8), any::<bool>())
-        .prop_map(|(sack, timestamps)| WireNeeds { sack, timestamps })
+    (prop::bool::weighted(0.8), any::<bool>()).prop_map(|(sack, timestamps)| WireNeeds {
+        sack,
+        timestamps,
+        ..WireNeeds::NONE
+    })
 }
 
 /// Runs one list of operations, and then checks that an honest receiver still gets everything.

@@ -209,21 +209,16 @@ impl Combination {
     /// What its parts together need on the wire.
     pub fn needs(&self) -> WireNeeds {
         let all = [self.recovery.entry.needs, self.congestion.entry.needs];
-        all.into_iter().chain(self.judges.iter().map(|judge| judge.entry.needs)).fold(
-            WireNeeds::default(),
-            |sum, needs| WireNeeds {
-                sack: sum.sack || needs.sack,
-                timestamps: sum.timestamps || needs.timestamps,
-            },
-        )
+        all.into_iter()
+            .chain(self.judges.iter().map(|judge| judge.entry.needs))
+            .fold(WireNeeds::NONE, WireNeeds::union)
     }
 
     /// The combination for a connection that was `granted` so much on the wire: a detection that
     /// needs more is replaced by its fallback.
     #[must_use]
     pub fn granted(&self, granted: WireNeeds) -> Self {
-        let needs = self.recovery.entry.needs;
-        let met = (granted.sack || !needs.sack) && (granted.timestamps || !needs.timestamps);
+        let met = self.recovery.entry.needs.missing(granted).is_none();
         let fallback = self.recovery.entry.fallback.filter(|_| !met);
         let replaced = fallback.and_then(|name| Choice::find("recovery", DETECTIONS, name).ok());
         replaced.map_or_else(|| self.clone(), |recovery| self.clone().with_recovery(recovery))
@@ -362,7 +357,7 @@ mod tests {
     fn without_sack_the_detection_falls_back() {
         let combination: Combination = "sack/cubic".parse().unwrap();
         assert_eq!(combination.granted(WireNeeds::default()).to_string(), "newreno/cubic");
-        let granted = WireNeeds { sack: true, timestamps: false };
+        let granted = WireNeeds { sack: true, ..WireNeeds::NONE };
         assert_eq!(combination.granted(granted), combination);
     }
 

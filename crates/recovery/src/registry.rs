@@ -16,6 +16,44 @@ pub struct WireNeeds {
     pub sack: bool,
     /// Time stamps (RFC 7323).
     pub timestamps: bool,
+    /// Header checksums and special ACKs (HACK 3).
+    pub hack: bool,
+    /// Transmission numbers and their echo (LE 2.2.2).
+    pub txno_echo: bool,
+    /// Explicit congestion notification (RFC 3168).
+    pub ecn: bool,
+}
+
+impl WireNeeds {
+    /// Nothing.
+    pub const NONE: Self =
+        Self { sack: false, timestamps: false, hack: false, txno_echo: false, ecn: false };
+
+    /// What either needs.
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self {
+            sack: self.sack || other.sack,
+            timestamps: self.timestamps || other.timestamps,
+            hack: self.hack || other.hack,
+            txno_echo: self.txno_echo || other.txno_echo,
+            ecn: self.ecn || other.ecn,
+        }
+    }
+
+    /// The name of the first of these needs that was not `granted`; `None` if all are met.
+    pub const fn missing(self, granted: Self) -> Option<&'static str> {
+        match (self, granted) {
+            (Self { sack: true, .. }, Self { sack: false, .. }) => Some("SACK"),
+            (Self { timestamps: true, .. }, Self { timestamps: false, .. }) => Some("timestamps"),
+            (Self { hack: true, .. }, Self { hack: false, .. }) => Some("HACK"),
+            (Self { txno_echo: true, .. }, Self { txno_echo: false, .. }) => {
+                Some("transmission numbers")
+            }
+            (Self { ecn: true, .. }, Self { ecn: false, .. }) => Some("ECN"),
+            _ => None,
+        }
+    }
 }
 
 /// Makes a strategy from its parameter, which is what follows the colon in `fixed:32`, or says what
@@ -46,7 +84,7 @@ impl<T: ?Sized> Debug for Entry<T> {
     }
 }
 
-const NOTHING: WireNeeds = WireNeeds { sack: false, timestamps: false };
+const NOTHING: WireNeeds = WireNeeds::NONE;
 
 /// The loss detectors.
 pub static DETECTIONS: &[Entry<dyn LossDetection>] = &[
@@ -79,7 +117,7 @@ pub static DETECTIONS: &[Entry<dyn LossDetection>] = &[
         parameter: "",
         summary: "conservative recovery from SACK blocks, with DSACK",
         source: "RFC 6675, RFC 2883",
-        needs: WireNeeds { sack: true, timestamps: false },
+        needs: WireNeeds { sack: true, ..WireNeeds::NONE },
         fallback: Some("newreno"),
         make: |parameter, _| {
             no_parameter(parameter).map(|()| Box::new(detection::Sack::default()) as _)

@@ -43,7 +43,7 @@ pub(crate) fn sender_of(combination: Combination, profile: Profile) -> Sender {
         now: Instant::ZERO,
         first: FIRST,
         smss: ByteCount(SMSS),
-        granted: WireNeeds { sack: true, timestamps: true },
+        granted: WireNeeds { sack: true, timestamps: true, ..WireNeeds::NONE },
         handshake_rtt: Some(RTT),
         syn_retransmitted: false,
     };
@@ -70,6 +70,7 @@ pub(crate) fn ack(index: u64, sack: &[SeqRange]) -> Ack<'_> {
         dsack: None,
         echo: None,
         ece: false,
+        echoed: None,
     }
 }
 
@@ -274,6 +275,7 @@ pub(crate) fn ack_view(now: Instant, bytes: ByteCount) -> AckView<'static> {
         duplicate: false,
         echo: None,
         ece: false,
+        echoed_tx: None,
         rtt: Some(RTT),
         srtt: RTT,
         rate: None,

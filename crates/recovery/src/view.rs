@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use airtcp_types::{ByteCount, ExtSeq, Instant, SeqRange};
+use airtcp_types::{ByteCount, ExtSeq, Instant, SeqRange, TxNo};
 
 use crate::board::{Board, Delivered};
 use crate::rate::RateSample;
@@ -63,6 +63,8 @@ pub struct AckView<'a> {
     pub echo: Option<Instant>,
     /// Whether it echoes a congestion mark (ECE).
     pub ece: bool,
+    /// The transmission whose number it echoes, where the wire has such numbers (LE 2.2.2).
+    pub echoed_tx: Option<TxNo>,
     /// A round-trip time, from the newest transmission it told of that was sent once.
     pub rtt: Option<Duration>,
     /// The smoothed round-trip time after it; zero before the first sample.

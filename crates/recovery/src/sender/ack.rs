@@ -52,6 +52,7 @@ impl Sender {
             duplicate,
             echo: ack.echo,
             ece: ack.ece,
+            echoed_tx: ack.echoed,
             rtt,
             srtt: self.core.rtt.srtt().unwrap_or_default(),
             rate,

@@ -3,6 +3,7 @@
 mod ack;
 mod losses;
 mod send;
+mod special_ack;
 mod undo;
 
 use std::collections::VecDeque;
@@ -76,6 +77,9 @@ pub struct Ack<'a> {
     pub echo: Option<Instant>,
     /// Whether it carries ECE.
     pub ece: bool,
+    /// The transmission whose number it echoes, where both ends number them: the one that made it
+    /// leave.
+    pub echoed: Option<TxNo>,
 }
 
 /// The part of the sender's state that strategies may see.

@@ -104,6 +104,7 @@ impl Connection {
                 dsack: reports.dsack,
                 echo,
                 ece: segment.flags.ece,
+                echoed: None,
             },
         );
         self.collect_events();

@@ -243,7 +243,11 @@ impl Connection {
             now,
             first: self.send.first(),
             smss: ByteCount(u64::from(mss - overhead)),
-            granted: WireNeeds { sack: self.sack, timestamps: self.timestamps.is_some() },
+            granted: WireNeeds {
+                sack: self.sack,
+                timestamps: self.timestamps.is_some(),
+                ..WireNeeds::NONE
+            },
             handshake_rtt: rtt,
             syn_retransmitted: retransmitted,
         };

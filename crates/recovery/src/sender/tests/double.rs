@@ -142,7 +142,7 @@ impl CongestionControl for Control {
     }
 }
 
-const NEEDS: WireNeeds = WireNeeds { sack: false, timestamps: false };
+const NEEDS: WireNeeds = WireNeeds::NONE;
 
 static DETECTION: Entry<dyn LossDetection> = Entry {
     name: "recording",

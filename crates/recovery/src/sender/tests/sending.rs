@@ -285,7 +285,7 @@ fn a_paced_flow_with_little_to_send_does_not_grow() {
         now: Instant::ZERO,
         first: seq(0),
         smss: ByteCount(SMSS),
-        granted: WireNeeds { sack: true, timestamps: true },
+        granted: WireNeeds { sack: true, timestamps: true, ..WireNeeds::NONE },
         handshake_rtt: Some(RTT),
         syn_retransmitted: false,
     };
