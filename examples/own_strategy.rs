@@ -34,6 +34,7 @@ impl CongestionControl for Gentle {
 static GENTLE: registry::Entry<dyn CongestionControl> = registry::Entry {
     name: "gentle",
     parameter: "",
+    example: None,
     summary: "a segment more per round trip, a quarter less on a loss",
     source: "this example",
     needs: WireNeeds::NONE,

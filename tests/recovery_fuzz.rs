@@ -288,7 +288,7 @@ impl CongestionControl for Watched {
 const WATCH: Make<dyn CongestionControl> = |_, params: &ControlParams| {
     INNER.with_borrow(|inner| {
         let choice = inner.as_ref().ok_or("no control to watch")?;
-        let made = (choice.entry().make)(parameter(choice.entry().parameter), params)?;
+        let made = (choice.entry().make)(plain_parameter(choice.entry(), params), params)?;
         Ok(Box::new(Watched(made)) as _)
     })
 };
@@ -296,6 +296,7 @@ const WATCH: Make<dyn CongestionControl> = |_, params: &ControlParams| {
 static WATCHED: Entry<dyn CongestionControl> = Entry {
     name: "watched",
     parameter: "",
+    example: None,
     summary: "looks over another control's shoulder",
     source: "this file",
     needs: WireNeeds::NONE,
@@ -333,6 +334,7 @@ impl LossJudge for Whim {
 static WHIM: Entry<dyn LossJudge> = Entry {
     name: "whim",
     parameter: "",
+    example: None,
     summary: "rules as the fuzzer says",
     source: "this file",
     needs: WireNeeds::NONE,
@@ -366,7 +368,7 @@ fn granted() -> impl Strategy<Value = WireNeeds> {
     (prop::bool::weighted(0.8), any::<bool>()).prop_map(|(sack, timestamps)| WireNeeds {
         sack,
         timestamps,
-        ..WireNeeds::NONE
+        ..WireNeeds::ALL
     })
 }
 
@@ -391,13 +393,16 @@ fn run(mut world: World, operations: &[Operation]) -> Result<(), TestCaseError> 
     Err(TestCaseError::fail("an honest receiver does not get it all"))
 }
 
-/// The parameter that a listed strategy wants.
-fn parameter(shown: &str) -> Option<&'static str> {
-    (shown == ":N").then_some("12")
+/// The example of a parameter, where there must be one.
+fn plain_parameter(
+    entry: &Entry<dyn CongestionControl>,
+    params: &ControlParams,
+) -> Option<&'static str> {
+    entry.example.filter(|_| (entry.make)(None, params).is_err())
 }
 
 fn watch(entry: &'static Entry<dyn CongestionControl>) -> Combination {
-    INNER.set(Some(Choice::new(entry, parameter(entry.parameter)).expect("a listed parameter")));
+    INNER.set(Some(Choice::plain(entry).expect("a listed control")));
     Combination::default().with_congestion(Choice::new(&WATCHED, None).expect("it is laid down"))
 }
 
@@ -416,8 +421,8 @@ proptest! {
         pace in any::<bool>(),
     ) {
         for entry in DETECTIONS {
-            for shown in [None, entry.parameter.strip_prefix("[:").and_then(|p| p.strip_suffix(']'))] {
-                let choice = Choice::new(entry, shown).expect("a listed parameter");
+            for parameter in [None, entry.example] {
+                let Ok(choice) = Choice::new(entry, parameter) else { continue };
                 let combination = watch(&CONTROLS[0]).with_recovery(choice);
                 run(World::new(combination, profile.clone(), granted, pace), &operations)?;
             }
@@ -447,8 +452,8 @@ proptest! {
     ) {
         for entry in JUDGES.iter().chain(std::iter::once(&WHIM)) {
             RULINGS.set(rulings.clone());
-            let judge = Choice::new(entry, parameter(entry.parameter)).expect("a listed parameter");
-            let recovery = Choice::new(&DETECTIONS[detection], None).expect("a listed name");
+            let judge = Choice::plain(entry).expect("a listed judge");
+            let recovery = Choice::plain(&DETECTIONS[detection]).expect("a listed name");
             let combination =
                 watch(&CONTROLS[1]).with_recovery(recovery).with_judges(vec![judge]);
             run(World::new(combination, profile.clone(), granted, false), &operations)?;

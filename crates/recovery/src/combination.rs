@@ -33,6 +33,14 @@ impl<T: ?Sized> Choice<T> {
         Ok(Self { entry, parameter: parameter.map(str::to_owned) })
     }
 
+    /// Chooses `entry` without a parameter if it can do without, else with the example of one.
+    ///
+    /// # Errors
+    /// The entry gives no example, or one that it does not take.
+    pub fn plain(entry: &'static Entry<T>) -> Result<Self, CombinationError> {
+        Self::new(entry, None).or_else(|_| Self::new(entry, entry.example))
+    }
+
     /// What was chosen.
     pub const fn entry(&self) -> &'static Entry<T> {
         self.entry
@@ -43,24 +51,46 @@ impl<T: ?Sized> Choice<T> {
         entries: &'static [Entry<T>],
         text: &str,
     ) -> Result<Self, CombinationError> {
-        let (name, parameter) = match text.split_once(':') {
-            Some((name, parameter)) => (name, Some(parameter)),
-            None => (text, None),
+        // `westwood+` is how its authors write `westwood-plus`.
+        let plus = text.strip_suffix('+').map(|name| format!("{name}-plus"));
+        let text = plus.as_deref().unwrap_or(text);
+        let named = |name| entries.iter().find(|entry: &&Entry<T>| entry.name == name);
+        // A variant has its colon in its name.
+        let (found, parameter) = match (named(text), text.split_once(':')) {
+            (None, Some((name, parameter))) => (named(name), Some(parameter)),
+            (found, _) => (found, None),
         };
-        let entry = entries.iter().find(|entry| entry.name == name).ok_or_else(|| {
-            CombinationError::Unknown {
-                kind,
-                name: name.to_owned(),
-                allowed: if entries.is_empty() {
-                    "there is none yet".to_owned()
-                } else {
-                    let names: Vec<_> =
-                        entries.iter().map(|e| format!("{}{}", e.name, e.parameter)).collect();
-                    format!("use one of {}", names.join(", "))
-                },
-            }
+        let entry = found.ok_or_else(|| CombinationError::Unknown {
+            kind,
+            name: text.to_owned(),
+            allowed: if entries.is_empty() {
+                "there is none yet".to_owned()
+            } else {
+                let names: Vec<_> =
+                    entries.iter().map(|e| format!("{}{}", e.name, e.parameter)).collect();
+                format!("use one of {}", names.join(", "))
+            },
         })?;
         Self::new(entry, parameter)
+    }
+
+    /// Itself, or the first of its fallbacks that needs no more than was granted.
+    fn granted(
+        &self,
+        kind: &'static str,
+        entries: &'static [Entry<T>],
+        granted: WireNeeds,
+    ) -> Self {
+        let mut choice = self.clone();
+        for _ in entries {
+            let met = choice.entry.needs.missing(granted).is_none();
+            match choice.entry.fallback.filter(|_| !met).map(|name| Self::find(kind, entries, name))
+            {
+                Some(Ok(next)) => choice = next,
+                _ => break,
+            }
+        }
+        choice
     }
 
     /// `None` only if the parameter was taken once and is refused now, which no strategy does.
@@ -157,15 +187,14 @@ impl Combination {
         text.split(',').map(|one| one.trim().parse()).collect()
     }
 
-    /// Every detection with every control, in the registry's order; `fixed` with a window of 32
-    /// segments.
+    /// Every detection with every control, in the registry's order, with the example of a parameter
+    /// where one has to be given.
     pub fn all() -> Vec<Self> {
         let mut all = Vec::new();
         for detection in DETECTIONS {
             for control in CONTROLS {
-                let parameter = (control.name == "fixed").then_some("32");
                 let (Ok(recovery), Ok(congestion)) =
-                    (Choice::new(detection, None), Choice::new(control, parameter))
+                    (Choice::plain(detection), Choice::plain(control))
                 else {
                     continue;
                 };
@@ -208,20 +237,22 @@ impl Combination {
 
     /// What its parts together need on the wire.
     pub fn needs(&self) -> WireNeeds {
-        let all = [self.recovery.entry.needs, self.congestion.entry.needs];
-        all.into_iter()
-            .chain(self.judges.iter().map(|judge| judge.entry.needs))
-            .fold(WireNeeds::NONE, WireNeeds::union)
+        let judges = self.judges.iter().map(|judge| judge.entry.needs);
+        judges.fold(self.recovery.entry.needs.union(self.congestion.entry.needs), WireNeeds::union)
     }
 
-    /// The combination for a connection that was `granted` so much on the wire: a detection that
-    /// needs more is replaced by its fallback.
+    /// The combination for a connection that was `granted` so much on the wire: a detection or
+    /// control that needs more is replaced by its fallback, and a judge that does is left out.
     #[must_use]
     pub fn granted(&self, granted: WireNeeds) -> Self {
-        let met = self.recovery.entry.needs.missing(granted).is_none();
-        let fallback = self.recovery.entry.fallback.filter(|_| !met);
-        let replaced = fallback.and_then(|name| Choice::find("recovery", DETECTIONS, name).ok());
-        replaced.map_or_else(|| self.clone(), |recovery| self.clone().with_recovery(recovery))
+        Self {
+            recovery: self.recovery.granted("recovery", DETECTIONS, granted),
+            congestion: self.congestion.granted("congestion", CONTROLS, granted),
+            judges: (self.judges.iter())
+                .filter(|judge| judge.entry.needs.missing(granted).is_none())
+                .cloned()
+                .collect(),
+        }
     }
 
     pub(crate) fn make(&self, params: &ControlParams) -> Parts {

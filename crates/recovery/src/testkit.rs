@@ -43,7 +43,7 @@ pub(crate) fn sender_of(combination: Combination, profile: Profile) -> Sender {
         now: Instant::ZERO,
         first: FIRST,
         smss: ByteCount(SMSS),
-        granted: WireNeeds { sack: true, timestamps: true, ..WireNeeds::NONE },
+        granted: WireNeeds::ALL,
         handshake_rtt: Some(RTT),
         syn_retransmitted: false,
     };

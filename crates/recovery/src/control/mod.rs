@@ -12,8 +12,11 @@ use airtcp_types::{ByteCount, Instant, Rate};
 use crate::judge::Cause;
 use crate::view::AckView;
 
+pub(crate) use cubic::CUBIC;
 pub use cubic::Cubic;
+pub(crate) use fixed::FIXED;
 pub use fixed::Fixed;
+pub(crate) use reno::RENO;
 pub use reno::Reno;
 
 /// What every control is made from.

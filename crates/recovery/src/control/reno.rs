@@ -3,7 +3,19 @@
 use airtcp_types::{ByteCount, Instant};
 
 use super::{CongestionControl, ControlParams, ControlState, Notice};
+use crate::registry::{Entry, WireNeeds, no_parameter};
 use crate::view::{AckView, Phase};
+
+pub(crate) const RENO: Entry<dyn CongestionControl> = Entry {
+    name: "reno",
+    parameter: "",
+    example: None,
+    summary: "additive increase, halving, bytes counted",
+    source: "RFC 5681, RFC 3465",
+    needs: WireNeeds::NONE,
+    fallback: None,
+    make: |parameter, params| no_parameter(parameter).map(|()| Box::new(Reno::new(params)) as _),
+};
 
 /// The window and threshold that every loss-based control has, and how slow start moves them.
 #[derive(Clone, Debug)]

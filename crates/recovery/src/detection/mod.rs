@@ -16,8 +16,11 @@ use airtcp_types::{ByteCount, Instant, SendRule, TxNo};
 use crate::board::{Board, Transmission};
 use crate::view::{AckView, View};
 
+pub(crate) use newreno::NEWRENO;
 pub use newreno::NewReno;
+pub(crate) use reno::RENO;
 pub use reno::Reno;
+pub(crate) use sack::SACK;
 pub use sack::Sack;
 
 /// What a detector found out about a transmission.

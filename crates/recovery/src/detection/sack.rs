@@ -5,7 +5,19 @@ use airtcp_types::{ByteCount, ExtSeq, SendRule, SeqRange};
 use super::reno::DUP_THRESH;
 use super::{Findings, LossDetection, Repair};
 use crate::board::{Board, Transmission, TxState};
+use crate::registry::{Entry, WireNeeds, no_parameter};
 use crate::view::{AckView, Phase, View};
+
+pub(crate) const SACK: Entry<dyn LossDetection> = Entry {
+    name: "sack",
+    parameter: "",
+    example: None,
+    summary: "conservative recovery from SACK blocks, with DSACK",
+    source: "RFC 6675, RFC 2883",
+    needs: WireNeeds { sack: true, ..WireNeeds::NONE },
+    fallback: Some("newreno"),
+    make: |parameter, _| no_parameter(parameter).map(|()| Box::new(Sack::default()) as _),
+};
 
 /// IsLost, Pipe and NextSeg of RFC 6675 over the board.
 ///

@@ -142,14 +142,13 @@ impl CongestionControl for Control {
     }
 }
 
-const NEEDS: WireNeeds = WireNeeds::NONE;
-
 static DETECTION: Entry<dyn LossDetection> = Entry {
     name: "recording",
     parameter: "",
+    example: None,
     summary: "notes what it is told",
     source: "this file",
-    needs: NEEDS,
+    needs: WireNeeds::NONE,
     fallback: None,
     make: |_, _| Ok(Box::new(Detection)),
 };
@@ -157,9 +156,10 @@ static DETECTION: Entry<dyn LossDetection> = Entry {
 static JUDGE: Entry<dyn LossJudge> = Entry {
     name: "recording",
     parameter: "",
+    example: None,
     summary: "notes what it is told",
     source: "this file",
-    needs: NEEDS,
+    needs: WireNeeds::NONE,
     fallback: None,
     make: |_, _| Ok(Box::new(Judge)),
 };
@@ -167,9 +167,10 @@ static JUDGE: Entry<dyn LossJudge> = Entry {
 static CONTROL: Entry<dyn CongestionControl> = Entry {
     name: "recording",
     parameter: "",
+    example: None,
     summary: "notes what it is told",
     source: "this file",
-    needs: NEEDS,
+    needs: WireNeeds::NONE,
     fallback: None,
     make: |_, params: &ControlParams| Ok(Box::new(Control { window: params.smss * 10 })),
 };
