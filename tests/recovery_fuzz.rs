@@ -192,7 +192,7 @@ impl World {
             prop_assert!(range.end <= self.supply.window_edge && range.end <= self.supply.end);
             prop_assert_eq!(rule.is_retransmission(), range.start < nxt);
             prop_assert!(!sacked.covers(range), "{range:?} was SACKed");
-            if !matches!(rule, SendRule::FastRetransmit | SendRule::Timeout) {
+            if !rule.exceeds_cwnd() {
                 prop_assert!(pipe + range.len() <= self.sender.cwnd(), "{rule:?} above cwnd");
             }
             let state = self.sender.board().get(tx).map(|sent| sent.state);
@@ -267,7 +267,7 @@ impl CongestionControl for Watched {
             // A time-out begins an episode of its own; the end and the undo end one.
             Notice::Timeout { .. } => EPISODE.set(true),
             Notice::EpisodeOver | Notice::Undo => EPISODE.set(false),
-            Notice::Lost { .. } | Notice::Idle { .. } => {}
+            Notice::Lost { .. } | Notice::Idle { .. } | Notice::TakeOver { .. } => {}
         }
         self.0.on_notice(now, pipe, notice);
     }

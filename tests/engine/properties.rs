@@ -108,7 +108,7 @@ impl Conduct {
             rule.is_retransmission(),
             "{rule:?} of {range:?}: of it {new:?} were never sent"
         );
-        let exempt = matches!(rule, SendRule::FastRetransmit | SendRule::Timeout);
+        let exempt = rule.exceeds_cwnd();
         assert!(
             exempt || pipe + range.len() <= cwnd + FIN,
             "{rule:?} of {range:?} with {pipe:?} in the pipe and a window of {cwnd:?}"

@@ -341,6 +341,16 @@ pub enum CombinationError {
         /// What it takes.
         why: String,
     },
+    /// It needs something on the wire that the connection does not have.
+    #[error(
+        "`{combination}` needs {missing}, which this connection did not negotiate: choose it when you open one"
+    )]
+    NotGranted {
+        /// The combination.
+        combination: String,
+        /// What it needs.
+        missing: &'static str,
+    },
     /// There are too many slashes.
     #[error(
         "`{text}` is not a combination: write `detection/control[/judge+judge]`, as in `sack/cubic`"

@@ -200,7 +200,7 @@ impl Net {
                 Decision::Send(transmit) => {
                     let cwnd = self.sender.cwnd().max(cwnd);
                     let Transmit { range, rule, .. } = transmit;
-                    if !matches!(rule, SendRule::FastRetransmit | SendRule::Timeout) {
+                    if !rule.exceeds_cwnd() {
                         assert!(pipe + range.len() <= cwnd, "{transmit:?} with {pipe} of {cwnd}");
                         self.most_in_flight = self.most_in_flight.max(pipe + range.len());
                     }
@@ -282,6 +282,7 @@ pub(crate) fn ack_view(now: Instant, bytes: ByteCount) -> AckView<'static> {
         round_start: false,
         prior_pipe: ByteCount::ZERO,
         cwnd_limited: true,
+        put_off: false,
         phase: Phase::Open,
     }
 }

@@ -172,6 +172,7 @@ impl CongestionControl for Cubic {
                     self.windows.restart();
                 }
             }
+            Notice::TakeOver { cwnd, ssthresh } => self.windows.take_over(cwnd, ssthresh),
             Notice::Lost { .. } | Notice::EpisodeOver => {}
         }
     }

@@ -45,6 +45,10 @@ impl CongestionControl for Fixed {
         self.window
     }
 
+    fn in_slow_start(&self) -> bool {
+        false
+    }
+
     fn state(&self) -> ControlState {
         ControlState { ssthresh: None, mode: "fixed" }
     }

@@ -67,6 +67,13 @@ pub enum Notice {
     },
     /// The last reduction was spurious: take it back.
     Undo,
+    /// It takes the place of another control in the midst of a connection, and goes on from these.
+    TakeOver {
+        /// The window.
+        cwnd: ByteCount,
+        /// The slow-start threshold, if it is set.
+        ssthresh: Option<ByteCount>,
+    },
 }
 
 /// What a control would tell of itself.
@@ -92,6 +99,11 @@ pub trait CongestionControl: Debug + Send {
 
     /// The congestion window.
     fn window(&self) -> ByteCount;
+
+    /// Whether it is in slow start.
+    fn in_slow_start(&self) -> bool {
+        self.state().ssthresh.is_none_or(|ssthresh| self.window() < ssthresh)
+    }
 
     /// The rate at which data may leave; `None` for as fast as ACKs come.
     fn pacing_rate(&self) -> Option<Rate> {

@@ -77,6 +77,10 @@ impl Windows {
         }
     }
 
+    pub(super) fn take_over(&mut self, cwnd: ByteCount, ssthresh: Option<ByteCount>) {
+        (self.cwnd, self.ssthresh, self.prior) = (cwnd, ssthresh, None);
+    }
+
     /// RFC 5681 section 4.1.
     pub(super) fn restart(&mut self) {
         self.cwnd = self.cwnd.min(self.params.initial_window.max(self.params.smss));
@@ -86,7 +90,10 @@ impl Windows {
     pub(super) fn may_grow(ack: &AckView<'_>) -> bool {
         // RFC 5681 section 3.1 grows on ACKs of new data, and RFC 3042 section 2 leaves cwnd alone on
         // duplicate ACKs: a SACK block alone does not count.
-        ack.cwnd_limited && ack.phase != Phase::Recovery && ack.acked > ByteCount::ZERO
+        // While a judge waits they are all there is, and the window goes on growing (DCR 2.2).
+        let counts =
+            ack.acked > ByteCount::ZERO || (ack.put_off && ack.delivered > ByteCount::ZERO);
+        ack.cwnd_limited && ack.phase != Phase::Recovery && counts
     }
 
     pub(super) fn state(&self) -> ControlState {
@@ -141,6 +148,7 @@ impl CongestionControl for Reno {
                 self.windows.collapse(first, self.windows.used(flight_size).half());
             }
             Notice::Undo => self.windows.undo(),
+            Notice::TakeOver { cwnd, ssthresh } => self.windows.take_over(cwnd, ssthresh),
             Notice::Idle { restart: true, .. } => {
                 self.counted = ByteCount::ZERO;
                 self.windows.restart();

@@ -2,6 +2,7 @@
 
 use airtcp_types::{ByteCount, EventKind, Instant};
 
+use super::prr::Progress;
 use super::{Ack, Sender};
 use crate::view::AckView;
 
@@ -24,12 +25,15 @@ impl Sender {
         let prior_pipe = self.pipe();
         let phase = self.core.phase();
         let outstanding = !self.core.board.is_empty();
+        let lost_before = self.stats.segments_lost;
 
         // 1. The board.
         let mut newly = std::mem::take(&mut self.newly);
         newly.clear();
         self.core.board.acknowledge(ack.ack, ack.sack, &mut newly);
         let delivered: ByteCount = newly.iter().map(|delivered| delivered.range.len()).sum();
+
+        self.newly_delivered = delivered;
 
         // 2. RTT, rate and round.
         let rtt = self.measure_rtt(now, ack, acked, &newly);
@@ -59,6 +63,7 @@ impl Sender {
             round_start,
             prior_pipe,
             cwnd_limited: self.cwnd_limited_to.is_some_and(|to| una < to),
+            put_off: false,
             phase,
         };
         self.stats.duplicate_acks += u64::from(duplicate);
@@ -78,22 +83,45 @@ impl Sender {
         self.detection.on_ack(&view, &self.core.view(now, &*self.control), &mut findings);
         self.work_findings(now, &mut findings);
         self.findings = findings;
+        self.on_probe_acked(&view);
         self.end_episode(&view);
 
         // 7. The control.
+        if delivered > ByteCount::ZERO {
+            self.forget_delivered();
+        }
+        let view = AckView { put_off: self.waits(), ..view };
         self.control.on_ack(&view, self.detection.pipe(&self.core.board));
+        self.reduce_in_proportion(&view, lost_before);
         if acked > ByteCount::ZERO {
             self.core.timeouts_in_row = 0;
             self.idle_since = self.core.board.is_empty().then_some(now);
-            self.forget_delivered();
             if self.core.board.is_empty() || self.detection.restarts_rto() {
                 self.restart_rto(now);
             }
         }
+        self.newly_delivered = ByteCount::ZERO;
+        self.schedule_probe(now);
         self.update_pacing();
         // Kept from ACK to ACK, but not where none will come.
         self.newly = if self.core.board.is_empty() { Vec::new() } else { newly };
         self.tell_window();
+    }
+
+    /// What RFC 9937 lets out on this ACK.
+    fn reduce_in_proportion(&mut self, ack: &AckView<'_>, lost_before: u64) {
+        if self.core.episode.is_none() {
+            self.prr = None;
+        }
+        let (pipe, smss) = (self.pipe(), self.core.smss);
+        let Some(prr) = &mut self.prr else { return };
+        prr.on_ack(&Progress {
+            delivered: ack.delivered,
+            pipe,
+            ssthresh: self.control.window(),
+            safe: ack.acked > ByteCount::ZERO && self.stats.segments_lost == lost_before,
+            smss,
+        });
     }
 
     /// Takes a sample for the time-out, by Karn's rule or by time stamps, and gives the one for

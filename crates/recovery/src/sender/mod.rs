@@ -2,8 +2,11 @@
 
 mod ack;
 mod losses;
+mod probe;
+mod prr;
 mod send;
 mod special_ack;
+mod take_over;
 mod undo;
 
 use std::collections::VecDeque;
@@ -26,7 +29,10 @@ use crate::view::{Phase, View};
 
 pub use send::{Decision, Limit, Supply, Transmit};
 
-use losses::{Deferred, Episode};
+pub(crate) use losses::Deferred;
+use losses::Episode;
+use probe::Probe;
+use prr::Prr;
 use undo::Undo;
 
 /// What a sender is to be.
@@ -89,6 +95,10 @@ struct Core {
     rtt: RttEstimator,
     smss: ByteCount,
     episode: Option<Episode>,
+    /// Rulings that wait for their time.
+    deferred: Vec<Deferred>,
+    /// Whether the detection goes by SACK.
+    sack: bool,
     rto_at: Option<Instant>,
     /// How often the retransmission timer ran out since SND.UNA last advanced. The back-off of the
     /// timer lasts longer: until there is a sample (RFC 6298 section 5).
@@ -108,8 +118,11 @@ impl Core {
             smss: self.smss,
             cwnd: control.window(),
             ssthresh: control.state().ssthresh,
+            slow_start: control.in_slow_start(),
+            sack: self.sack,
             rtt: &self.rtt,
             rto_left: self.rto_at.map(|at| at.since(now)),
+            deferred: &self.deferred,
         }
     }
 }
@@ -122,6 +135,7 @@ impl Core {
 #[derive(Debug)]
 pub struct Sender {
     combination: Combination,
+    granted: WireNeeds,
     profile: Profile,
     pace: bool,
     core: Core,
@@ -132,7 +146,14 @@ pub struct Sender {
     judges: Vec<Box<dyn LossJudge>>,
     control: Box<dyn CongestionControl>,
     undo: Option<Box<Undo>>,
-    deferred: Vec<Deferred>,
+    prr: Option<Box<Prr>>,
+    /// Bytes that the ACK being worked newly told to have arrived.
+    newly_delivered: ByteCount,
+    /// Whether tails are probed.
+    probes: bool,
+    probe: Option<Box<Probe>>,
+    /// The window when a judge began to wait, for as long as it does.
+    held_at: Option<ByteCount>,
     /// A transmission whose repair leaves whatever the windows say, and the rule for it.
     immediate: Option<(TxNo, airtcp_types::SendRule)>,
     pacing_until: Option<Instant>,
@@ -159,17 +180,16 @@ impl Sender {
         let combination = config.combination.granted(start.granted);
         // RFC 5681 section 3.1: a lost SYN leaves one segment.
         let segments = if start.syn_retransmitted { 1 } else { profile.initial_window };
-        let params = ControlParams {
-            smss,
-            initial_window: smss * u64::from(segments),
-            // The pacer spreads what a stretch ACK lets out; without one, L is the limit of a burst.
-            byte_counting_limit: if config.pace { u32::MAX } else { profile.byte_counting_limit },
-        };
+        let params = control_params(&profile, config.pace, smss, segments);
         let Parts { detection, control, judges } = combination.make(&params);
         let mut rtt = RttEstimator::new(profile.rto, start.syn_retransmitted);
+        rtt.set_variances(judges.iter().find_map(|judge| judge.rto_variances()));
         start.handshake_rtt.into_iter().for_each(|sample| rtt.on_sample(sample));
+        let sack = combination.recovery().entry().needs.sack;
         Self {
+            probes: profile.tail_loss_probe && sack && detection.wants_probes(),
             combination,
+            granted: start.granted,
             profile,
             pace: config.pace,
             core: Core {
@@ -177,6 +197,8 @@ impl Sender {
                 board: Board::new(start.first),
                 rtt,
                 episode: None,
+                deferred: Vec::new(),
+                sack,
                 rto_at: None,
                 timeouts_in_row: 0,
             },
@@ -187,7 +209,10 @@ impl Sender {
             judges,
             control,
             undo: None,
-            deferred: Vec::new(),
+            prr: None,
+            newly_delivered: ByteCount::ZERO,
+            probe: None,
+            held_at: None,
             immediate: None,
             pacing_until: None,
             cwnd_limited_to: None,
@@ -222,9 +247,21 @@ impl Sender {
         self.core.board.snd_nxt()
     }
 
-    /// The congestion window.
+    /// What may be in flight: the control's window. While a reduction is spread over its round trip
+    /// it is what is in flight and what may yet leave (RFC 9937); while a judge waits it is no more
+    /// than when it began to, so that each ACK releases what it tells to have arrived (DCR 2.2).
     pub fn cwnd(&self) -> ByteCount {
-        self.control.window().max(self.core.smss)
+        let held_at = self.held_at.filter(|_| self.waits()).unwrap_or(ByteCount::MAX);
+        let window = match &self.prr {
+            Some(prr) => self.pipe() + prr.quota(),
+            None => self.control.window().min(held_at),
+        };
+        window.max(self.core.smss)
+    }
+
+    /// Whether a judge has put something off, and nothing else goes on.
+    fn waits(&self) -> bool {
+        !self.core.deferred.is_empty() && self.core.phase() == Phase::Open
     }
 
     /// What the control tells of itself.
@@ -282,10 +319,12 @@ impl Sender {
         &self.stats
     }
 
-    /// Its next deadline: the retransmission timer, the pacer, the detection, a deferred ruling.
+    /// Its next deadline: the retransmission timer, the pacer, the probe, the detection, a deferred
+    /// ruling.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let deferred = self.deferred.iter().map(|deferred| deferred.at);
-        [self.core.rto_at, self.pacing_until, self.detection.next_timer()]
+        let deferred = self.core.deferred.iter().map(|deferred| deferred.at);
+        let probe = self.probe.as_ref().and_then(|probe| probe.at);
+        [self.core.rto_at, self.pacing_until, probe, self.detection.next_timer()]
             .into_iter()
             .flatten()
             .chain(deferred)
@@ -305,6 +344,7 @@ impl Sender {
             self.work_findings(now, &mut findings);
             self.findings = findings;
         }
+        self.on_probe_timeout(now);
         if self.core.rto_at.is_some_and(|at| at <= now) {
             self.on_rto(now);
         }
@@ -348,6 +388,20 @@ impl Sender {
             self.control.state().ssthresh.is_none_or(|ssthresh| self.cwnd() < ssthresh.half());
         let gain = if slow_start { 2.0 } else { 1.2 };
         Some(Rate::from_bytes_over(self.cwnd(), srtt).scale(gain))
+    }
+}
+
+fn control_params(
+    profile: &Profile,
+    pace: bool,
+    smss: ByteCount,
+    initial_window: u32,
+) -> ControlParams {
+    ControlParams {
+        smss,
+        initial_window: smss * u64::from(initial_window),
+        // The pacer spreads what a stretch ACK lets out; without one, L is the limit of a burst.
+        byte_counting_limit: if pace { u32::MAX } else { profile.byte_counting_limit },
     }
 }
 
