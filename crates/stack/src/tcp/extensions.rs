@@ -82,8 +82,8 @@ impl Extensions {
     }
 
     /// What they take from every segment with data.
-    pub(super) fn len(&self) -> usize {
-        self.hack.map_or(0, HackForm::len) + if self.numbered { TxNumbers::LEN } else { 0 }
+    pub(super) fn overhead(&self) -> usize {
+        self.hack.map_or(0, HackForm::overhead) + if self.numbered { TxNumbers::LEN } else { 0 }
     }
 
     /// Adds what the transmission `tx` carries. The checksum is filled in when all else is.

@@ -242,7 +242,7 @@ impl Connection {
     pub(super) fn establish(&mut self, now: Instant, echo: Option<u32>) {
         let Some(handshake) = self.handshake.take() else { return };
         let timestamps = if self.timestamps.is_some() { TIMESTAMPS_LEN } else { 0 };
-        let overhead = timestamps + self.extensions.as_ref().map_or(0, |e| e.len() as u16);
+        let overhead = timestamps + self.extensions.as_ref().map_or(0, |e| e.overhead() as u16);
         let mss = handshake.peer_mss.min(handshake.options.mss.unwrap_or(handshake.peer_mss));
         let retransmitted = handshake.sent > 1;
         // Karn: a SYN sent twice is measured by its time stamp or not at all.

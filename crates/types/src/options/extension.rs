@@ -51,7 +51,7 @@ pub enum HackForm {
 
 impl HackForm {
     /// What the checksum takes from every segment with data.
-    pub const fn len(self) -> usize {
+    pub const fn overhead(self) -> usize {
         match self {
             Self::Kinds => 4,
             Self::ExId => 8,

@@ -47,7 +47,7 @@ fn it_is_spoken_where_both_ends_offer_it() {
         assert_eq!(s.take(0).unwrap().hack, agreed, "the answer has the form of the offer");
         assert_eq!(s.conn.granted().hack, agreed.is_some());
         send!(s, 0, "A", 1, ack = 1);
-        let taken = agreed.map_or(0, HackForm::len) as u64;
+        let taken = agreed.map_or(0, HackForm::overhead) as u64;
         assert_eq!(s.conn.info(s.now).mss, ByteCount(1000 - taken));
     }
 }
