@@ -137,7 +137,7 @@ impl<T: ?Sized> fmt::Debug for Choice<T> {
 ///
 /// let combination: Combination = "newreno/fixed:32".parse()?;
 /// assert_eq!(combination.to_string(), "newreno/fixed:32");
-/// assert_eq!(Combination::default().to_string(), "sack/cubic");
+/// assert_eq!(Combination::default().to_string(), "rack/cubic");
 /// assert!("newreno/vega".parse::<Combination>().is_err());
 /// # Ok::<(), airtcp_recovery::CombinationError>(())
 /// ```
@@ -278,7 +278,7 @@ pub(crate) struct Parts {
     pub(crate) judges: Vec<Box<dyn LossJudge>>,
 }
 
-const DEFAULT_RECOVERY: &str = "sack";
+const DEFAULT_RECOVERY: &str = "rack";
 const DEFAULT_CONGESTION: &str = "cubic";
 
 impl Default for Combination {
@@ -371,18 +371,35 @@ mod tests {
             assert_eq!(text.parse::<Combination>().unwrap().to_string(), text);
         }
         assert_eq!("reno".parse::<Combination>().unwrap().to_string(), "reno/cubic");
-        assert_eq!("/reno".parse::<Combination>().unwrap().to_string(), "sack/reno");
+        assert_eq!("/reno".parse::<Combination>().unwrap().to_string(), "rack/reno");
     }
 
     #[test]
     fn errors_name_the_value_and_what_is_allowed() {
         let error = |text: &str| text.parse::<Combination>().unwrap_err().to_string();
-        assert_eq!(error("sack/vega"), "no congestion `vega`: use one of reno, cubic, fixed:N");
+        assert_eq!(
+            error("sack/vega"),
+            "no congestion `vega`: use one of reno, cubic, fixed:N, westwood, westwood-plus"
+        );
         assert!(error("sack/fixed").contains("as in `fixed:32`"));
         assert!(error("sack/fixed:0").contains("1 to 65535"));
         assert!(error("sack:3/reno").contains("no parameter"));
         assert!(error("a/b/c/d").contains("as in `sack/cubic`"));
-        assert!(error("sack/reno/dcr").contains("no judge `dcr`"));
+        assert!(
+            error("sack/reno/dcr").contains("no judge `dcr`: use one of hack, rr[:K], dcr:timer")
+        );
+    }
+
+    #[test]
+    fn judges_are_asked_by_rank_and_left_out_where_the_wire_lacks_what_they_need() {
+        let combination: Combination = "sack/westwood+/dcr:timer+hack".parse().unwrap();
+        assert_eq!(combination.to_string(), "sack/westwood-plus/hack+dcr:timer");
+        assert!(combination.needs().hack && combination.needs().sack);
+        let granted = WireNeeds { sack: true, ..WireNeeds::NONE };
+        assert_eq!(combination.granted(granted).to_string(), "sack/westwood-plus/dcr:timer");
+        let echo: Combination = "le:echo/cubic".parse().unwrap();
+        assert_eq!(echo.granted(granted).to_string(), "le/cubic");
+        assert_eq!(echo.granted(WireNeeds::NONE).to_string(), "newreno/cubic");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::fmt::{self, Debug};
 
 use crate::control::{self, CongestionControl, ControlParams};
 use crate::detection::{self, LossDetection};
-use crate::judge::LossJudge;
+use crate::judge::{self, LossJudge};
 
 /// What a strategy needs on the wire. The connection negotiates it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -92,16 +92,24 @@ impl<T: ?Sized> Debug for Entry<T> {
 }
 
 /// The loss detectors.
-pub static DETECTIONS: &[Entry<dyn LossDetection>] =
-    &[detection::RENO, detection::NEWRENO, detection::SACK];
+pub static DETECTIONS: &[Entry<dyn LossDetection>] = &[
+    detection::RENO,
+    detection::NEWRENO,
+    detection::SACK,
+    detection::FACK,
+    detection::RACK,
+    detection::LE,
+    detection::LE_ECHO,
+];
 
 /// The congestion controls.
 pub static CONTROLS: &[Entry<dyn CongestionControl>] =
-    &[control::RENO, control::CUBIC, control::FIXED];
+    &[control::RENO, control::CUBIC, control::FIXED, control::WESTWOOD, control::WESTWOOD_PLUS];
 
 /// The judges, in the order in which they are asked: one that knows the cause speaks before one
 /// that only waits.
-pub static JUDGES: &[Entry<dyn LossJudge>] = &[];
+pub static JUDGES: &[Entry<dyn LossJudge>] =
+    &[judge::HACK, judge::RR, judge::DCR_TIMER, judge::DCR_COUNT];
 
 pub(crate) fn no_parameter(parameter: Option<&str>) -> Result<(), String> {
     parameter.map_or(Ok(()), |_| Err("it takes no parameter".to_owned()))

@@ -29,6 +29,8 @@ pub struct View<'a> {
     pub board: &'a Board,
     /// What the sender is doing about losses.
     pub phase: Phase,
+    /// Whether the window was reduced so lately that another loss does not reduce it again.
+    pub episode: bool,
     /// The sender's maximum segment size: payload bytes of a full segment.
     pub smss: ByteCount,
     /// The congestion window.

@@ -3,6 +3,7 @@
 mod cubic;
 mod fixed;
 mod reno;
+mod westwood;
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -18,6 +19,8 @@ pub(crate) use fixed::FIXED;
 pub use fixed::Fixed;
 pub(crate) use reno::RENO;
 pub use reno::Reno;
+pub use westwood::Westwood;
+pub(crate) use westwood::{WESTWOOD, WESTWOOD_PLUS};
 
 /// What every control is made from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

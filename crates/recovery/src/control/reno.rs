@@ -115,6 +115,22 @@ impl Reno {
     pub fn new(params: &ControlParams) -> Self {
         Self { windows: Windows::new(params), counted: ByteCount::ZERO }
     }
+
+    /// The window from which a reduction starts.
+    pub(super) fn used(&self, flight_size: ByteCount) -> ByteCount {
+        self.windows.used(flight_size)
+    }
+
+    pub(super) fn reduce_to(&mut self, ssthresh: ByteCount) {
+        self.counted = ByteCount::ZERO;
+        self.windows.reduce_to(ssthresh);
+    }
+
+    /// After a time-out.
+    pub(super) fn collapse(&mut self, first: bool, ssthresh: ByteCount) {
+        self.counted = ByteCount::ZERO;
+        self.windows.collapse(first, ssthresh);
+    }
 }
 
 impl CongestionControl for Reno {
@@ -140,12 +156,10 @@ impl CongestionControl for Reno {
     fn on_notice(&mut self, _: Instant, _: ByteCount, notice: &Notice) {
         match *notice {
             Notice::Reduce { flight_size, .. } => {
-                self.counted = ByteCount::ZERO;
-                self.windows.reduce_to(self.windows.used(flight_size).half());
+                self.reduce_to(self.used(flight_size).half());
             }
             Notice::Timeout { flight_size, first } => {
-                self.counted = ByteCount::ZERO;
-                self.windows.collapse(first, self.windows.used(flight_size).half());
+                self.collapse(first, self.used(flight_size).half());
             }
             Notice::Undo => self.windows.undo(),
             Notice::TakeOver { cwnd, ssthresh } => self.windows.take_over(cwnd, ssthresh),

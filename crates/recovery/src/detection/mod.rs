@@ -4,9 +4,13 @@
 //! keeps no second copy of what the board knows. What a loss means is for the judges, how much may
 //! be sent for the control.
 
+mod fack;
+mod le;
 mod newreno;
+mod rack;
 mod reno;
 mod sack;
+mod sweep;
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -16,8 +20,14 @@ use airtcp_types::{ByteCount, Instant, SendRule, TxNo};
 use crate::board::{Board, Transmission};
 use crate::view::{AckView, View};
 
+pub(crate) use fack::FACK;
+pub use fack::Fack;
+pub use le::Le;
+pub(crate) use le::{LE, LE_ECHO};
 pub(crate) use newreno::NEWRENO;
 pub use newreno::NewReno;
+pub(crate) use rack::RACK;
+pub use rack::Rack;
 pub(crate) use reno::RENO;
 pub use reno::Reno;
 pub(crate) use sack::SACK;

@@ -4,6 +4,10 @@
 //! Judges are asked in the registry's rank order, and the first with an opinion wins: one that
 //! knows a cause speaks before one that only waits.
 
+mod dcr;
+mod hack;
+mod rr;
+
 use std::fmt::Debug;
 use std::time::Duration;
 
@@ -11,6 +15,13 @@ use airtcp_types::{ExtSeq, TxNo};
 
 use crate::detection::Finding;
 use crate::view::{AckView, View};
+
+pub use dcr::Dcr;
+pub(crate) use dcr::{DCR_COUNT, DCR_TIMER};
+pub(crate) use hack::HACK;
+pub use hack::Hack;
+pub(crate) use rr::RR;
+pub use rr::Rr;
 
 /// What a loss comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -30,6 +30,11 @@ impl Episode {
     pub(super) const fn phase(&self) -> Phase {
         self.phase
     }
+
+    /// Whether the clock has ended it.
+    pub(super) fn is_over(&self, now: Instant) -> bool {
+        self.until.is_some_and(|until| until <= now)
+    }
 }
 
 /// A ruling that waits for its time.
@@ -143,8 +148,7 @@ impl Sender {
 
     /// Reduces the window, unless it was reduced in this episode; gives whether it did.
     pub(super) fn reduce(&mut self, now: Instant, cause: Cause) -> bool {
-        let over = |episode: &Episode| episode.until.is_some_and(|until| until <= now);
-        if self.core.episode.as_ref().is_some_and(|episode| !over(episode)) {
+        if self.core.episode.as_ref().is_some_and(|episode| !episode.is_over(now)) {
             return false;
         }
         if self.core.episode.take().is_some() {

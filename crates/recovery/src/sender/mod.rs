@@ -115,6 +115,7 @@ impl Core {
             now,
             board: &self.board,
             phase: self.phase(),
+            episode: self.episode.as_ref().is_some_and(|episode| !episode.is_over(now)),
             smss: self.smss,
             cwnd: control.window(),
             ssthresh: control.state().ssthresh,
@@ -355,6 +356,11 @@ impl Sender {
     /// The next event, if events are on.
     pub fn poll_event(&mut self) -> Option<EventKind> {
         self.events.as_mut()?.pop_front()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn tell_control(&mut self, now: Instant, notice: &crate::Notice) {
+        self.control.on_notice(now, ByteCount::ZERO, notice);
     }
 
     fn tell(&mut self, event: impl FnOnce() -> EventKind) {
