@@ -221,3 +221,43 @@ fn without_agreement_a_special_ack_is_an_ack() {
     assert_eq!(s.conn.info(s.now).bytes_acked, ByteCount(1000));
     assert_eq!(s.counters.tcp_ext_hack_acks_recv, 0);
 }
+
+#[test]
+fn a_notified_corruption_is_repaired_and_costs_no_window() {
+    for combination in ["newreno/reno/hack", "sack/cubic/hack", "rack/cubic/hack"] {
+        // The judge alone has it offered.
+        let mut config = plain();
+        config.sender.combination = combination.parse().unwrap();
+        // A round trip takes 20 ms.
+        let mut s = Script::connecting(&config);
+        recv!(s, 0, "S", 0, mss = 1000, sack_permitted = true, hack = KINDS);
+        send!(s, 20, "S", 0, ack = 1, mss = 1000, sack_permitted = true, hack = KINDS);
+        recv!(s, 20, "A", 1, ack = 1);
+        s.write(4 * 996);
+        while s.take(20).is_some() {}
+        let before = s.conn.info(s.now);
+        send!(s, 40, "A", 1, ack = 1, hack_ack = (KINDS, 997));
+        recv!(s, 40, "A", 997, ack = 1, len = 996, hack = KINDS);
+        recv_nothing!(s, 40);
+        let after = s.conn.info(s.now);
+        assert_eq!((after.cwnd, after.ssthresh), (before.cwnd, before.ssthresh), "{combination}");
+        // The same again within a round trip is a duplicate of the network's.
+        send!(s, 41, "A", 1, ack = 1, hack_ack = (KINDS, 997));
+        recv_nothing!(s, 41);
+        let counters = &s.counters;
+        let heard = (counters.tcp_ext_hack_acks_recv, counters.tcp_ext_hack_acks_ignored);
+        assert_eq!(heard, (2, 1), "{combination}");
+        assert_eq!(s.conn.info(s.now).retrans, 1);
+    }
+}
+
+#[test]
+fn a_judge_that_needs_it_is_no_choice_where_it_was_not_negotiated() {
+    let mut s = Script::established(&plain());
+    let refused = s.conn.set_combination(s.now, &"sack/cubic/hack".parse().unwrap());
+    assert_eq!(refused, Err(SwitchError::NotNegotiated("HACK")));
+    let mut s = Script::established(&willing());
+    assert_eq!(s.conn.set_combination(s.now, &"sack/cubic/hack".parse().unwrap()), Ok(()));
+    let echo = s.conn.set_combination(s.now, &"le:echo/reno".parse().unwrap());
+    assert_eq!(echo, Err(SwitchError::NotNegotiated("transmission numbers")));
+}

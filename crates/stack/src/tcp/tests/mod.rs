@@ -135,7 +135,11 @@ fn plain() -> TcpConfig {
 
 /// As [`plain`], with delayed ACKs.
 fn delayed() -> TcpConfig {
-    TcpConfig { mtu: 1040, timestamps: false, window_scaling: false, ..TcpConfig::default() }
+    let mut config =
+        TcpConfig { mtu: 1040, timestamps: false, window_scaling: false, ..TcpConfig::default() };
+    // It sends nothing of its own accord but by the retransmission timer.
+    config.sender.combination = "sack/cubic".parse().unwrap();
+    config
 }
 
 impl Script {
