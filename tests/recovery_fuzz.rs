@@ -13,7 +13,7 @@ use airtcp_recovery::{
     Decision, Finding, LossJudge, Notice, Phase, Profile, Raised, Ruling, Sender, SenderConfig,
     Start, Supply, Transmit, TxState, View, When, WireNeeds,
 };
-use airtcp_types::{ByteCount, ExtSeq, Instant, Rate, SendRule, SeqRange, TxNo};
+use airtcp_types::{ByteCount, ExtSeq, Instant, Rate, SeqRange, TxNo};
 use proptest::prelude::*;
 
 const SMSS: u64 = 1_000;
@@ -34,6 +34,12 @@ enum Operation {
     Duplicate,
     /// A report of a duplicate, so many segments below or above SND.UNA.
     Dsack(i64),
+    /// Word that the segment so many above or below SND.UNA, or something inside it, was corrupted.
+    Special { segments: i64, inside: bool },
+    /// An ACK of so many segments that echoes the number of any transmission.
+    Echoed { segments: u64, back: u64 },
+    /// Other strategies, by their place in the list of all.
+    Switch(usize),
     /// An ACK for data never sent, or below SND.UNA.
     Absurd(i64),
     /// Time passes, in microseconds, and every deadline on the way is worked.
@@ -69,6 +75,11 @@ fn operation() -> impl Strategy<Value = Operation> {
         6 => prop::collection::vec((0u64..70, 0u64..70), 1..4).prop_map(Operation::Sack),
         4 => Just(Operation::Duplicate),
         2 => (-40i64..10).prop_map(Operation::Dsack),
+        3 => (-5i64..60, prop::bool::weighted(0.1))
+            .prop_map(|(segments, inside)| Operation::Special { segments, inside }),
+        2 => (0u64..10, 0u64..50)
+            .prop_map(|(segments, back)| Operation::Echoed { segments, back }),
+        1 => (0usize..1_000).prop_map(Operation::Switch),
         1 => (-90i64..90).prop_map(Operation::Absurd),
         6 => (0u64..200_000).prop_map(Operation::Pass),
         3 => Just(Operation::Deadline),
@@ -136,6 +147,33 @@ impl World {
                 let start = ExtSeq(una.0.saturating_add_signed(offset * SMSS as i64));
                 let dsack = Some(SeqRange::new(start, start + SMSS));
                 self.ack(Ack { dsack, ..plain(una) });
+            }
+            Operation::Special { segments, inside } => {
+                let start = una.0.saturating_add_signed(segments * SMSS as i64);
+                let (cwnd, told) = (self.sender.cwnd(), ExtSeq(start + u64::from(*inside)));
+                let missing = self.sender.board().at(told);
+                let starts = missing.is_some_and(|t| t.range.start == told);
+                let believed = self.sender.on_special_ack(self.now, told);
+                prop_assert!(!believed || starts, "{told:?} is believed");
+                prop_assert!(self.sender.cwnd() <= cwnd, "word of corruption opens the window");
+            }
+            Operation::Echoed { segments, back } => {
+                let outstanding = self.sender.snd_nxt().since(una).0;
+                let newest = self.last_tx.map_or(0, |tx| tx.0 + 2);
+                let echoed = Some(TxNo(newest.saturating_sub(*back)));
+                self.ack(Ack { echoed, ..plain(una + (segments * SMSS).min(outstanding)) });
+            }
+            Operation::Switch(number) => {
+                let all = Combination::all();
+                let next = &all[number % all.len()];
+                // Under the eyes of the control that is being watched.
+                let combination = self.sender.combination().clone();
+                let next = combination.with_recovery(next.recovery().clone());
+                let granted = self.sender.set_combination(self.now, &next).is_ok();
+                prop_assert!(!granted || *self.sender.combination() == next);
+                if granted {
+                    EPISODE.set(false);
+                }
             }
             Operation::Absurd(offset) => {
                 let ack = ExtSeq(una.0.saturating_add_signed(offset * SMSS as i64));

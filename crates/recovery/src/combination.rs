@@ -12,7 +12,7 @@ use airtcp_types::ByteCount;
 /// A strategy chosen by name, with its parameter.
 pub struct Choice<T: ?Sized + 'static> {
     entry: &'static Entry<T>,
-    parameter: Option<String>,
+    parameter: Option<Box<str>>,
 }
 
 impl<T: ?Sized> Choice<T> {
@@ -30,7 +30,7 @@ impl<T: ?Sized> Choice<T> {
             parameter: parameter.unwrap_or_default().to_owned(),
             why,
         })?;
-        Ok(Self { entry, parameter: parameter.map(str::to_owned) })
+        Ok(Self { entry, parameter: parameter.map(Box::from) })
     }
 
     /// Chooses `entry` without a parameter if it can do without, else with the example of one.

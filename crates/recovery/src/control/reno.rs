@@ -24,7 +24,7 @@ pub(super) struct Windows {
     pub(super) cwnd: ByteCount,
     pub(super) ssthresh: Option<ByteCount>,
     /// Both before the last reduction.
-    prior: Option<(ByteCount, Option<ByteCount>)>,
+    prior: Option<Box<(ByteCount, Option<ByteCount>)>>,
 }
 
 impl Windows {
@@ -56,7 +56,7 @@ impl Windows {
 
     /// Reduces both windows to `ssthresh`, within the floor.
     pub(super) fn reduce_to(&mut self, ssthresh: ByteCount) {
-        self.prior = Some((self.cwnd, self.ssthresh));
+        self.prior = Some(Box::new((self.cwnd, self.ssthresh)));
         let ssthresh = ssthresh.max(self.params.smss * 2);
         self.ssthresh = Some(ssthresh);
         self.cwnd = self.cwnd.min(ssthresh);
@@ -71,7 +71,7 @@ impl Windows {
     }
 
     pub(super) fn undo(&mut self) {
-        if let Some((cwnd, ssthresh)) = self.prior.take() {
+        if let Some((cwnd, ssthresh)) = self.prior.take().map(|prior| *prior) {
             self.cwnd = self.cwnd.max(cwnd);
             self.ssthresh = ssthresh;
         }

@@ -45,7 +45,7 @@ struct Reordering {
     seen: bool,
     /// RACK.dsack_round: until it is acknowledged, more reports of duplicates do not count.
     dsack_round: Option<ExtSeq>,
-    multiplier: u32,
+    multiplier: u16,
     persist: u8,
     was_in_recovery: bool,
 }
@@ -82,7 +82,7 @@ impl Reordering {
             return Duration::ZERO;
         }
         let quarter = view.rtt.min().unwrap_or_default() / 4;
-        quarter.saturating_mul(self.multiplier).min(view.rtt.srtt().unwrap_or_default())
+        quarter.saturating_mul(u32::from(self.multiplier)).min(view.rtt.srtt().unwrap_or_default())
     }
 }
 

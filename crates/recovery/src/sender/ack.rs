@@ -3,7 +3,7 @@
 use airtcp_types::{ByteCount, EventKind, Instant};
 
 use super::prr::Progress;
-use super::{Ack, Sender};
+use super::{Ack, Scratch, Sender};
 use crate::view::AckView;
 
 impl Sender {
@@ -28,16 +28,17 @@ impl Sender {
         let lost_before = self.stats.segments_lost;
 
         // 1. The board.
-        let mut newly = std::mem::take(&mut self.newly);
+        let mut scratch = self.scratch.take().unwrap_or_default();
+        let Scratch { newly, findings, raised } = &mut *scratch;
         newly.clear();
-        self.core.board.acknowledge(ack.ack, ack.sack, &mut newly);
+        self.core.board.acknowledge(ack.ack, ack.sack, newly);
         let delivered: ByteCount = newly.iter().map(|delivered| delivered.range.len()).sum();
 
         self.newly_delivered = delivered;
 
         // 2. RTT, rate and round.
-        let rtt = self.measure_rtt(now, ack, acked, &newly);
-        let (rate, round_start) = self.rate.on_ack(now, &newly, self.core.rtt.min());
+        let rtt = self.measure_rtt(now, ack, acked, newly);
+        let (rate, round_start) = self.rate.on_ack(now, newly, self.core.rtt.min());
         self.last_rate = rate.or(self.last_rate);
         // RFC 5681 section 2: the definition of a duplicate acknowledgment.
         let duplicate = outstanding
@@ -50,7 +51,7 @@ impl Sender {
             ack: ack.ack,
             acked,
             delivered,
-            newly: &newly,
+            newly,
             sack: ack.sack,
             dsack: ack.dsack,
             duplicate,
@@ -71,18 +72,14 @@ impl Sender {
         self.undo_if_spurious(now, &view);
 
         // 3. The judges hear it.
-        let mut raised = std::mem::take(&mut self.raised);
         for judge in &mut self.judges {
-            judge.on_ack(&view, &self.core.view(now, &*self.control), &mut raised);
+            judge.on_ack(&view, &self.core.view(now, &*self.control), raised);
         }
-        self.work_raised(now, &mut raised);
-        self.raised = raised;
+        self.work_raised(now, raised);
 
         // 4 to 6. Detection, rulings, notices.
-        let mut findings = std::mem::take(&mut self.findings);
-        self.detection.on_ack(&view, &self.core.view(now, &*self.control), &mut findings);
-        self.work_findings(now, &mut findings);
-        self.findings = findings;
+        self.detection.on_ack(&view, &self.core.view(now, &*self.control), findings);
+        self.work_findings(now, findings);
         self.on_probe_acked(&view);
         self.end_episode(&view);
 
@@ -103,8 +100,7 @@ impl Sender {
         self.newly_delivered = ByteCount::ZERO;
         self.schedule_probe(now);
         self.update_pacing();
-        // Kept from ACK to ACK, but not where none will come.
-        self.newly = if self.core.board.is_empty() { Vec::new() } else { newly };
+        self.scratch = (!self.core.board.is_empty()).then_some(scratch);
         self.tell_window();
     }
 

@@ -42,6 +42,8 @@ impl Episode {
 pub(crate) struct Deferred {
     pub(super) at: Instant,
     pub(crate) finding: Finding,
+    /// The window when the wait began.
+    pub(super) window: ByteCount,
 }
 
 impl Sender {
@@ -124,10 +126,9 @@ impl Sender {
             When::Now | When::Never => None,
         });
         if let Some(at) = later.min() {
-            if self.core.deferred.is_empty() {
-                self.held_at = Some(self.control.window());
-            }
-            self.core.deferred.push(Deferred { at, finding: *finding });
+            let window = self.core.deferred.first().map(|deferred| deferred.window);
+            let window = window.unwrap_or_else(|| self.control.window());
+            self.core.deferred.push(Deferred { at, finding: *finding, window });
         }
     }
 

@@ -153,8 +153,6 @@ pub struct Sender {
     /// Whether tails are probed.
     probes: bool,
     probe: Option<Box<Probe>>,
-    /// The window when a judge began to wait, for as long as it does.
-    held_at: Option<ByteCount>,
     /// A transmission whose repair leaves whatever the windows say, and the rule for it.
     immediate: Option<(TxNo, airtcp_types::SendRule)>,
     pacing_until: Option<Instant>,
@@ -166,7 +164,13 @@ pub struct Sender {
     idle_since: Option<Instant>,
     stats: Stats,
     events: Option<VecDeque<EventKind>>,
-    // Kept from ACK to ACK so that working one allocates nothing.
+    /// Kept from ACK to ACK, so that working one allocates nothing, but not where none will come.
+    scratch: Option<Box<Scratch>>,
+}
+
+/// What is gathered while an ACK is worked.
+#[derive(Debug, Default)]
+struct Scratch {
     newly: Vec<Delivered>,
     findings: Findings,
     raised: Raised,
@@ -213,7 +217,6 @@ impl Sender {
             prr: None,
             newly_delivered: ByteCount::ZERO,
             probe: None,
-            held_at: None,
             immediate: None,
             pacing_until: None,
             cwnd_limited_to: None,
@@ -222,9 +225,7 @@ impl Sender {
             idle_since: None,
             stats: Stats::default(),
             events: config.events.then(VecDeque::new),
-            newly: Vec::new(),
-            findings: Findings::default(),
-            raised: Raised::default(),
+            scratch: None,
         }
     }
 
@@ -252,10 +253,11 @@ impl Sender {
     /// it is what is in flight and what may yet leave (RFC 9937); while a judge waits it is no more
     /// than when it began to, so that each ACK releases what it tells to have arrived (DCR 2.2).
     pub fn cwnd(&self) -> ByteCount {
-        let held_at = self.held_at.filter(|_| self.waits()).unwrap_or(ByteCount::MAX);
-        let window = match &self.prr {
-            Some(prr) => self.pipe() + prr.quota(),
-            None => self.control.window().min(held_at),
+        let waits = self.core.deferred.first().filter(|_| self.waits());
+        let window = match (&self.prr, waits) {
+            (Some(prr), _) => self.pipe() + prr.quota(),
+            (None, Some(deferred)) => self.control.window().min(deferred.window),
+            (None, None) => self.control.window(),
         };
         window.max(self.core.smss)
     }
@@ -339,11 +341,11 @@ impl Sender {
         }
         self.rule_again(now);
         if self.detection.next_timer().is_some_and(|at| at <= now) {
-            let mut findings = std::mem::take(&mut self.findings);
+            let mut scratch = self.scratch.take().unwrap_or_default();
             let view = self.core.view(now, &*self.control);
-            self.detection.on_timer(&view, &mut findings);
-            self.work_findings(now, &mut findings);
-            self.findings = findings;
+            self.detection.on_timer(&view, &mut scratch.findings);
+            self.work_findings(now, &mut scratch.findings);
+            self.scratch = Some(scratch);
         }
         self.on_probe_timeout(now);
         if self.core.rto_at.is_some_and(|at| at <= now) {
