@@ -87,7 +87,7 @@ fn supply(sender: &Sender) -> Supply {
 }
 
 fn acks(c: &mut Criterion) {
-    for combination in Combination::all() {
+    for combination in Combination::all().into_iter().chain(Combination::all_judged()) {
         let mut group = c.benchmark_group(format!("ack/{combination}"));
         // A control that brings its own window has only one size.
         let own = Flow::new(&combination, 1_000).sender.board().flight_size().0 / SMSS.0;

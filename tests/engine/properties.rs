@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use airtcp::recovery::Combination;
-use airtcp::types::{ByteCount, Event, EventKind, ExtSeq, Instant, Packet, RangeSet, SendRule};
+use airtcp::types::{ByteCount, Event, EventKind, ExtSeq, Instant, Packet, RangeSet};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 

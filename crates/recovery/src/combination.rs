@@ -148,6 +148,8 @@ pub struct Combination {
     judges: Vec<Choice<dyn LossJudge>>,
 }
 
+static RENO: Entry<dyn CongestionControl> = crate::control::RENO;
+
 impl Combination {
     /// From its three parts as the flags `--recovery`, `--congestion` and `--judge` take them;
     /// `None` leaves the default.
@@ -199,6 +201,22 @@ impl Combination {
                     continue;
                 };
                 all.push(Self { recovery, congestion, judges: Vec::new() });
+            }
+        }
+        all
+    }
+
+    /// Every detection with every judge, in the registry's order, under the control `reno`.
+    pub fn all_judged() -> Vec<Self> {
+        let reno = Self::default().with_congestion(Choice { entry: &RENO, parameter: None });
+        let mut all = Vec::new();
+        for detection in DETECTIONS {
+            for judge in JUDGES {
+                let (Ok(recovery), Ok(judge)) = (Choice::plain(detection), Choice::plain(judge))
+                else {
+                    continue;
+                };
+                all.push(reno.clone().with_recovery(recovery).with_judges(vec![judge]));
             }
         }
         all

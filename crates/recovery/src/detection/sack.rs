@@ -96,8 +96,7 @@ impl Sack {
     /// NextSeg rule 3: the lowest segment above HighRxt and below the highest SACKed byte that
     /// nobody has told anything of.
     ///
-    /// What a judge has put off is not sent by this rule either, nor what was sent again for
-    /// another reason than this recovery.
+    /// What a judge has put off is not sent by this rule either.
     fn unknown_below_sacked<'a>(&self, view: &View<'a>) -> Option<&'a Transmission> {
         let recovery = self.recovery.as_ref()?;
         let board = view.board;
@@ -107,7 +106,6 @@ impl Sack {
         let segment = board.at(from).filter(|_| from < highest)?;
         let unknown = segment.state == TxState::InFlight
             && segment.range.start >= recovery.high_rxt
-            && segment.resent == 0
             && !view.is_put_off(segment.tx);
         unknown.then_some(segment)
     }
