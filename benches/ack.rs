@@ -34,7 +34,7 @@ impl Flow {
                 now,
                 first: FIRST,
                 smss: SMSS,
-                granted: WireNeeds { sack: true, timestamps: true },
+                granted: WireNeeds::ALL,
                 handshake_rtt: Some(RTT),
                 syn_retransmitted: false,
             },
@@ -72,6 +72,7 @@ impl Flow {
                 dsack: None,
                 echo: None,
                 ece: false,
+                echoed: None,
             },
         );
         while let Decision::Send(sent) = self.sender.send(self.now, &supply(&self.sender)) {
@@ -86,12 +87,12 @@ fn supply(sender: &Sender) -> Supply {
 }
 
 fn acks(c: &mut Criterion) {
-    for combination in Combination::all() {
+    for combination in Combination::all().into_iter().chain(Combination::all_judged()) {
         let mut group = c.benchmark_group(format!("ack/{combination}"));
-        // `fixed` brings its own window, which the initial one does not widen.
-        let sizes: &[u32] =
-            if combination.congestion().entry().name == "fixed" { &[32] } else { &[1_000, 10_000] };
-        for &segments in sizes {
+        // A control that brings its own window has only one size.
+        let own = Flow::new(&combination, 1_000).sender.board().flight_size().0 / SMSS.0;
+        let sizes = if own == 1_000 { vec![1_000, 10_000] } else { vec![own as u32] };
+        for segments in sizes {
             group.bench_with_input(BenchmarkId::new("in-order", segments), &segments, |b, &n| {
                 let mut flow = Flow::new(&combination, n);
                 b.iter(|| flow.in_order());

@@ -34,9 +34,10 @@ impl CongestionControl for Gentle {
 static GENTLE: registry::Entry<dyn CongestionControl> = registry::Entry {
     name: "gentle",
     parameter: "",
+    example: None,
     summary: "a segment more per round trip, a quarter less on a loss",
     source: "this example",
-    needs: WireNeeds { sack: false, timestamps: false },
+    needs: WireNeeds::NONE,
     fallback: None,
     make: |_, params| Ok(Box::new(Gentle { smss: params.smss, cwnd: params.initial_window })),
 };

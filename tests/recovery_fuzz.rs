@@ -13,7 +13,7 @@ use airtcp_recovery::{
     Decision, Finding, LossJudge, Notice, Phase, Profile, Raised, Ruling, Sender, SenderConfig,
     Start, Supply, Transmit, TxState, View, When, WireNeeds,
 };
-use airtcp_types::{ByteCount, ExtSeq, Instant, Rate, SendRule, SeqRange, TxNo};
+use airtcp_types::{ByteCount, ExtSeq, Instant, Rate, SeqRange, TxNo};
 use proptest::prelude::*;
 
 const SMSS: u64 = 1_000;
@@ -34,6 +34,12 @@ enum Operation {
     Duplicate,
     /// A report of a duplicate, so many segments below or above SND.UNA.
     Dsack(i64),
+    /// Word that the segment so many above or below SND.UNA, or something inside it, was corrupted.
+    Special { segments: i64, inside: bool },
+    /// An ACK of so many segments that echoes the number of any transmission.
+    Echoed { segments: u64, back: u64 },
+    /// Other strategies, by their place in the list of all.
+    Switch(usize),
     /// An ACK for data never sent, or below SND.UNA.
     Absurd(i64),
     /// Time passes, in microseconds, and every deadline on the way is worked.
@@ -69,6 +75,11 @@ fn operation() -> impl Strategy<Value = Operation> {
         6 => prop::collection::vec((0u64..70, 0u64..70), 1..4).prop_map(Operation::Sack),
         4 => Just(Operation::Duplicate),
         2 => (-40i64..10).prop_map(Operation::Dsack),
+        3 => (-5i64..60, prop::bool::weighted(0.1))
+            .prop_map(|(segments, inside)| Operation::Special { segments, inside }),
+        2 => (0u64..10, 0u64..50)
+            .prop_map(|(segments, back)| Operation::Echoed { segments, back }),
+        1 => (0usize..1_000).prop_map(Operation::Switch),
         1 => (-90i64..90).prop_map(Operation::Absurd),
         6 => (0u64..200_000).prop_map(Operation::Pass),
         3 => Just(Operation::Deadline),
@@ -137,6 +148,33 @@ impl World {
                 let dsack = Some(SeqRange::new(start, start + SMSS));
                 self.ack(Ack { dsack, ..plain(una) });
             }
+            Operation::Special { segments, inside } => {
+                let start = una.0.saturating_add_signed(segments * SMSS as i64);
+                let (cwnd, told) = (self.sender.cwnd(), ExtSeq(start + u64::from(*inside)));
+                let missing = self.sender.board().at(told);
+                let starts = missing.is_some_and(|t| t.range.start == told);
+                let believed = self.sender.on_special_ack(self.now, told);
+                prop_assert!(!believed || starts, "{told:?} is believed");
+                prop_assert!(self.sender.cwnd() <= cwnd, "word of corruption opens the window");
+            }
+            Operation::Echoed { segments, back } => {
+                let outstanding = self.sender.snd_nxt().since(una).0;
+                let newest = self.last_tx.map_or(0, |tx| tx.0 + 2);
+                let echoed = Some(TxNo(newest.saturating_sub(*back)));
+                self.ack(Ack { echoed, ..plain(una + (segments * SMSS).min(outstanding)) });
+            }
+            Operation::Switch(number) => {
+                let all = Combination::all();
+                let next = &all[number % all.len()];
+                // Under the eyes of the control that is being watched.
+                let combination = self.sender.combination().clone();
+                let next = combination.with_recovery(next.recovery().clone());
+                let granted = self.sender.set_combination(self.now, &next).is_ok();
+                prop_assert!(!granted || *self.sender.combination() == next);
+                if granted {
+                    EPISODE.set(false);
+                }
+            }
             Operation::Absurd(offset) => {
                 let ack = ExtSeq(una.0.saturating_add_signed(offset * SMSS as i64));
                 if ack < una || ack > self.sender.snd_nxt() {
@@ -192,7 +230,7 @@ impl World {
             prop_assert!(range.end <= self.supply.window_edge && range.end <= self.supply.end);
             prop_assert_eq!(rule.is_retransmission(), range.start < nxt);
             prop_assert!(!sacked.covers(range), "{range:?} was SACKed");
-            if !matches!(rule, SendRule::FastRetransmit | SendRule::Timeout) {
+            if !rule.exceeds_cwnd() {
                 prop_assert!(pipe + range.len() <= self.sender.cwnd(), "{rule:?} above cwnd");
             }
             let state = self.sender.board().get(tx).map(|sent| sent.state);
@@ -231,6 +269,7 @@ fn plain(ack: ExtSeq) -> Ack<'static> {
         dsack: None,
         echo: None,
         ece: false,
+        echoed: None,
     }
 }
 
@@ -266,7 +305,7 @@ impl CongestionControl for Watched {
             // A time-out begins an episode of its own; the end and the undo end one.
             Notice::Timeout { .. } => EPISODE.set(true),
             Notice::EpisodeOver | Notice::Undo => EPISODE.set(false),
-            Notice::Lost { .. } | Notice::Idle { .. } => {}
+            Notice::Lost { .. } | Notice::Idle { .. } | Notice::TakeOver { .. } => {}
         }
         self.0.on_notice(now, pipe, notice);
     }
@@ -287,7 +326,7 @@ impl CongestionControl for Watched {
 const WATCH: Make<dyn CongestionControl> = |_, params: &ControlParams| {
     INNER.with_borrow(|inner| {
         let choice = inner.as_ref().ok_or("no control to watch")?;
-        let made = (choice.entry().make)(parameter(choice.entry().parameter), params)?;
+        let made = (choice.entry().make)(plain_parameter(choice.entry(), params), params)?;
         Ok(Box::new(Watched(made)) as _)
     })
 };
@@ -295,9 +334,10 @@ const WATCH: Make<dyn CongestionControl> = |_, params: &ControlParams| {
 static WATCHED: Entry<dyn CongestionControl> = Entry {
     name: "watched",
     parameter: "",
+    example: None,
     summary: "looks over another control's shoulder",
     source: "this file",
-    needs: WireNeeds { sack: false, timestamps: false },
+    needs: WireNeeds::NONE,
     fallback: None,
     make: WATCH,
 };
@@ -332,9 +372,10 @@ impl LossJudge for Whim {
 static WHIM: Entry<dyn LossJudge> = Entry {
     name: "whim",
     parameter: "",
+    example: None,
     summary: "rules as the fuzzer says",
     source: "this file",
-    needs: WireNeeds { sack: false, timestamps: false },
+    needs: WireNeeds::NONE,
     fallback: None,
     make: |_, _| Ok(Box::new(Whim)),
 };
@@ -362,8 +403,11 @@ fn profile() -> impl Strategy<Value = Profile> {
 }
 
 fn granted() -> impl Strategy<Value = WireNeeds> {
-    (prop::bool::weighted(0.8), any::<bool>())
-        .prop_map(|(sack, timestamps)| WireNeeds { sack, timestamps })
+    (prop::bool::weighted(0.8), any::<bool>()).prop_map(|(sack, timestamps)| WireNeeds {
+        sack,
+        timestamps,
+        ..WireNeeds::ALL
+    })
 }
 
 /// Runs one list of operations, and then checks that an honest receiver still gets everything.
@@ -387,13 +431,16 @@ fn run(mut world: World, operations: &[Operation]) -> Result<(), TestCaseError> 
     Err(TestCaseError::fail("an honest receiver does not get it all"))
 }
 
-/// The parameter that a listed strategy wants.
-fn parameter(shown: &str) -> Option<&'static str> {
-    (shown == ":N").then_some("12")
+/// The example of a parameter, where there must be one.
+fn plain_parameter(
+    entry: &Entry<dyn CongestionControl>,
+    params: &ControlParams,
+) -> Option<&'static str> {
+    entry.example.filter(|_| (entry.make)(None, params).is_err())
 }
 
 fn watch(entry: &'static Entry<dyn CongestionControl>) -> Combination {
-    INNER.set(Some(Choice::new(entry, parameter(entry.parameter)).expect("a listed parameter")));
+    INNER.set(Some(Choice::plain(entry).expect("a listed control")));
     Combination::default().with_congestion(Choice::new(&WATCHED, None).expect("it is laid down"))
 }
 
@@ -412,8 +459,8 @@ proptest! {
         pace in any::<bool>(),
     ) {
         for entry in DETECTIONS {
-            for shown in [None, entry.parameter.strip_prefix("[:").and_then(|p| p.strip_suffix(']'))] {
-                let choice = Choice::new(entry, shown).expect("a listed parameter");
+            for parameter in [None, entry.example] {
+                let Ok(choice) = Choice::new(entry, parameter) else { continue };
                 let combination = watch(&CONTROLS[0]).with_recovery(choice);
                 run(World::new(combination, profile.clone(), granted, pace), &operations)?;
             }
@@ -443,8 +490,8 @@ proptest! {
     ) {
         for entry in JUDGES.iter().chain(std::iter::once(&WHIM)) {
             RULINGS.set(rulings.clone());
-            let judge = Choice::new(entry, parameter(entry.parameter)).expect("a listed parameter");
-            let recovery = Choice::new(&DETECTIONS[detection], None).expect("a listed name");
+            let judge = Choice::plain(entry).expect("a listed judge");
+            let recovery = Choice::plain(&DETECTIONS[detection]).expect("a listed name");
             let combination =
                 watch(&CONTROLS[1]).with_recovery(recovery).with_judges(vec![judge]);
             run(World::new(combination, profile.clone(), granted, false), &operations)?;

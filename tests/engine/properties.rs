@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use airtcp::recovery::Combination;
-use airtcp::types::{ByteCount, Event, EventKind, ExtSeq, Instant, Packet, RangeSet, SendRule};
+use airtcp::types::{ByteCount, Event, EventKind, ExtSeq, Instant, Packet, RangeSet};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -108,7 +108,7 @@ impl Conduct {
             rule.is_retransmission(),
             "{rule:?} of {range:?}: of it {new:?} were never sent"
         );
-        let exempt = matches!(rule, SendRule::FastRetransmit | SendRule::Timeout);
+        let exempt = rule.exceeds_cwnd();
         assert!(
             exempt || pipe + range.len() <= cwnd + FIN,
             "{rule:?} of {range:?} with {pipe:?} in the pipe and a window of {cwnd:?}"

@@ -109,6 +109,6 @@ mod tests {
         for entry in CONTROLS {
             assert!(text.contains(entry.source));
         }
-        assert!(text.ends_with("default: sack/cubic\n"));
+        assert!(text.ends_with("default: rack/cubic\n"));
     }
 }

@@ -59,6 +59,8 @@ pub struct Delivered {
     /// How often the bytes had been sent before: with more than none, which sending arrived is
     /// not known (Karn).
     pub resent: u32,
+    /// The transmission of the same bytes before that one.
+    pub previous: Option<TxNo>,
     /// Whether the cumulative ACK told it, and not a SACK block.
     pub cumulative: bool,
     pub(crate) snapshot: Snapshot,
@@ -150,6 +152,11 @@ impl Board {
     /// The selectively acknowledged bytes, as the receiver told them.
     pub const fn sacked_ranges(&self) -> &RangeSet {
         &self.sacked
+    }
+
+    /// The number of the oldest transmission on the board; that of the next one if it is empty.
+    pub const fn oldest_tx(&self) -> TxNo {
+        self.base
     }
 
     /// The number the next transmission will have.
@@ -331,10 +338,10 @@ impl Board {
         true
     }
 
-    /// Marks everything lost that is not selectively acknowledged: the retransmission timer ran
-    /// out. If the receiver has SACKed the very first byte it has reneged, and nothing it SACKed
+    /// Marks everything lost that is not selectively acknowledged, but for the bytes that `spared`
+    /// speaks for and that do not start at SND.UNA: the retransmission timer ran out. If the receiver has SACKed the very first byte it has reneged, and nothing it SACKed
     /// counts any longer (RFC 2018 section 8).
-    pub(crate) fn mark_all_lost(&mut self) {
+    pub(crate) fn mark_all_lost(&mut self, spared: impl Fn(&Transmission) -> bool) {
         let reneged = self.sacked.range_at(self.snd_una).is_some();
         if reneged {
             self.sacked.clear();
@@ -345,7 +352,8 @@ impl Board {
             if transmission.range.is_empty() {
                 continue;
             }
-            if state == TxState::InFlight {
+            let spared = transmission.range.start > self.snd_una && spared(transmission);
+            if state == TxState::InFlight && !spared {
                 self.mark_lost(tx);
             } else if reneged && state == TxState::Sacked {
                 self.set_state(tx, TxState::Lost);
@@ -426,6 +434,7 @@ impl Board {
                 range,
                 sent_at: t.sent_at,
                 resent: t.resent,
+                previous: t.previous,
                 cumulative,
                 snapshot: t.snapshot,
             });

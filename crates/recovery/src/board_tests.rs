@@ -45,7 +45,7 @@ impl Audited {
     }
 
     fn mark_all_lost(&mut self) {
-        self.0.mark_all_lost();
+        self.0.mark_all_lost(|_| false);
         self.0.audit().unwrap();
     }
 

@@ -12,7 +12,7 @@ use airtcp_types::ByteCount;
 /// A strategy chosen by name, with its parameter.
 pub struct Choice<T: ?Sized + 'static> {
     entry: &'static Entry<T>,
-    parameter: Option<String>,
+    parameter: Option<Box<str>>,
 }
 
 impl<T: ?Sized> Choice<T> {
@@ -30,7 +30,15 @@ impl<T: ?Sized> Choice<T> {
             parameter: parameter.unwrap_or_default().to_owned(),
             why,
         })?;
-        Ok(Self { entry, parameter: parameter.map(str::to_owned) })
+        Ok(Self { entry, parameter: parameter.map(Box::from) })
+    }
+
+    /// Chooses `entry` without a parameter if it can do without, else with the example of one.
+    ///
+    /// # Errors
+    /// The entry gives no example, or one that it does not take.
+    pub fn plain(entry: &'static Entry<T>) -> Result<Self, CombinationError> {
+        Self::new(entry, None).or_else(|_| Self::new(entry, entry.example))
     }
 
     /// What was chosen.
@@ -43,24 +51,46 @@ impl<T: ?Sized> Choice<T> {
         entries: &'static [Entry<T>],
         text: &str,
     ) -> Result<Self, CombinationError> {
-        let (name, parameter) = match text.split_once(':') {
-            Some((name, parameter)) => (name, Some(parameter)),
-            None => (text, None),
+        // `westwood+` is how its authors write `westwood-plus`.
+        let plus = text.strip_suffix('+').map(|name| format!("{name}-plus"));
+        let text = plus.as_deref().unwrap_or(text);
+        let named = |name| entries.iter().find(|entry: &&Entry<T>| entry.name == name);
+        // A variant has its colon in its name.
+        let (found, parameter) = match (named(text), text.split_once(':')) {
+            (None, Some((name, parameter))) => (named(name), Some(parameter)),
+            (found, _) => (found, None),
         };
-        let entry = entries.iter().find(|entry| entry.name == name).ok_or_else(|| {
-            CombinationError::Unknown {
-                kind,
-                name: name.to_owned(),
-                allowed: if entries.is_empty() {
-                    "there is none yet".to_owned()
-                } else {
-                    let names: Vec<_> =
-                        entries.iter().map(|e| format!("{}{}", e.name, e.parameter)).collect();
-                    format!("use one of {}", names.join(", "))
-                },
-            }
+        let entry = found.ok_or_else(|| CombinationError::Unknown {
+            kind,
+            name: text.to_owned(),
+            allowed: if entries.is_empty() {
+                "there is none yet".to_owned()
+            } else {
+                let names: Vec<_> =
+                    entries.iter().map(|e| format!("{}{}", e.name, e.parameter)).collect();
+                format!("use one of {}", names.join(", "))
+            },
         })?;
         Self::new(entry, parameter)
+    }
+
+    /// Itself, or the first of its fallbacks that needs no more than was granted.
+    fn granted(
+        &self,
+        kind: &'static str,
+        entries: &'static [Entry<T>],
+        granted: WireNeeds,
+    ) -> Self {
+        let mut choice = self.clone();
+        for _ in entries {
+            let met = choice.entry.needs.missing(granted).is_none();
+            match choice.entry.fallback.filter(|_| !met).map(|name| Self::find(kind, entries, name))
+            {
+                Some(Ok(next)) => choice = next,
+                _ => break,
+            }
+        }
+        choice
     }
 
     /// `None` only if the parameter was taken once and is refused now, which no strategy does.
@@ -107,7 +137,7 @@ impl<T: ?Sized> fmt::Debug for Choice<T> {
 ///
 /// let combination: Combination = "newreno/fixed:32".parse()?;
 /// assert_eq!(combination.to_string(), "newreno/fixed:32");
-/// assert_eq!(Combination::default().to_string(), "sack/cubic");
+/// assert_eq!(Combination::default().to_string(), "rack/cubic");
 /// assert!("newreno/vega".parse::<Combination>().is_err());
 /// # Ok::<(), airtcp_recovery::CombinationError>(())
 /// ```
@@ -117,6 +147,8 @@ pub struct Combination {
     congestion: Choice<dyn CongestionControl>,
     judges: Vec<Choice<dyn LossJudge>>,
 }
+
+static RENO: Entry<dyn CongestionControl> = crate::control::RENO;
 
 impl Combination {
     /// From its three parts as the flags `--recovery`, `--congestion` and `--judge` take them;
@@ -157,19 +189,34 @@ impl Combination {
         text.split(',').map(|one| one.trim().parse()).collect()
     }
 
-    /// Every detection with every control, in the registry's order; `fixed` with a window of 32
-    /// segments.
+    /// Every detection with every control, in the registry's order, with the example of a parameter
+    /// where one has to be given.
     pub fn all() -> Vec<Self> {
         let mut all = Vec::new();
         for detection in DETECTIONS {
             for control in CONTROLS {
-                let parameter = (control.name == "fixed").then_some("32");
                 let (Ok(recovery), Ok(congestion)) =
-                    (Choice::new(detection, None), Choice::new(control, parameter))
+                    (Choice::plain(detection), Choice::plain(control))
                 else {
                     continue;
                 };
                 all.push(Self { recovery, congestion, judges: Vec::new() });
+            }
+        }
+        all
+    }
+
+    /// Every detection with every judge, in the registry's order, under the control `reno`.
+    pub fn all_judged() -> Vec<Self> {
+        let reno = Self::default().with_congestion(Choice { entry: &RENO, parameter: None });
+        let mut all = Vec::new();
+        for detection in DETECTIONS {
+            for judge in JUDGES {
+                let (Ok(recovery), Ok(judge)) = (Choice::plain(detection), Choice::plain(judge))
+                else {
+                    continue;
+                };
+                all.push(reno.clone().with_recovery(recovery).with_judges(vec![judge]));
             }
         }
         all
@@ -208,25 +255,22 @@ impl Combination {
 
     /// What its parts together need on the wire.
     pub fn needs(&self) -> WireNeeds {
-        let all = [self.recovery.entry.needs, self.congestion.entry.needs];
-        all.into_iter().chain(self.judges.iter().map(|judge| judge.entry.needs)).fold(
-            WireNeeds::default(),
-            |sum, needs| WireNeeds {
-                sack: sum.sack || needs.sack,
-                timestamps: sum.timestamps || needs.timestamps,
-            },
-        )
+        let judges = self.judges.iter().map(|judge| judge.entry.needs);
+        judges.fold(self.recovery.entry.needs.union(self.congestion.entry.needs), WireNeeds::union)
     }
 
-    /// The combination for a connection that was `granted` so much on the wire: a detection that
-    /// needs more is replaced by its fallback.
+    /// The combination for a connection that was `granted` so much on the wire: a detection or
+    /// control that needs more is replaced by its fallback, and a judge that does is left out.
     #[must_use]
     pub fn granted(&self, granted: WireNeeds) -> Self {
-        let needs = self.recovery.entry.needs;
-        let met = (granted.sack || !needs.sack) && (granted.timestamps || !needs.timestamps);
-        let fallback = self.recovery.entry.fallback.filter(|_| !met);
-        let replaced = fallback.and_then(|name| Choice::find("recovery", DETECTIONS, name).ok());
-        replaced.map_or_else(|| self.clone(), |recovery| self.clone().with_recovery(recovery))
+        Self {
+            recovery: self.recovery.granted("recovery", DETECTIONS, granted),
+            congestion: self.congestion.granted("congestion", CONTROLS, granted),
+            judges: (self.judges.iter())
+                .filter(|judge| judge.entry.needs.missing(granted).is_none())
+                .cloned()
+                .collect(),
+        }
     }
 
     pub(crate) fn make(&self, params: &ControlParams) -> Parts {
@@ -252,7 +296,7 @@ pub(crate) struct Parts {
     pub(crate) judges: Vec<Box<dyn LossJudge>>,
 }
 
-const DEFAULT_RECOVERY: &str = "sack";
+const DEFAULT_RECOVERY: &str = "rack";
 const DEFAULT_CONGESTION: &str = "cubic";
 
 impl Default for Combination {
@@ -315,6 +359,16 @@ pub enum CombinationError {
         /// What it takes.
         why: String,
     },
+    /// It needs something on the wire that the connection does not have.
+    #[error(
+        "`{combination}` needs {missing}, which this connection did not negotiate: choose it when you open one"
+    )]
+    NotGranted {
+        /// The combination.
+        combination: String,
+        /// What it needs.
+        missing: &'static str,
+    },
     /// There are too many slashes.
     #[error(
         "`{text}` is not a combination: write `detection/control[/judge+judge]`, as in `sack/cubic`"
@@ -335,18 +389,35 @@ mod tests {
             assert_eq!(text.parse::<Combination>().unwrap().to_string(), text);
         }
         assert_eq!("reno".parse::<Combination>().unwrap().to_string(), "reno/cubic");
-        assert_eq!("/reno".parse::<Combination>().unwrap().to_string(), "sack/reno");
+        assert_eq!("/reno".parse::<Combination>().unwrap().to_string(), "rack/reno");
     }
 
     #[test]
     fn errors_name_the_value_and_what_is_allowed() {
         let error = |text: &str| text.parse::<Combination>().unwrap_err().to_string();
-        assert_eq!(error("sack/vega"), "no congestion `vega`: use one of reno, cubic, fixed:N");
+        assert_eq!(
+            error("sack/vega"),
+            "no congestion `vega`: use one of reno, cubic, fixed:N, westwood, westwood-plus"
+        );
         assert!(error("sack/fixed").contains("as in `fixed:32`"));
         assert!(error("sack/fixed:0").contains("1 to 65535"));
         assert!(error("sack:3/reno").contains("no parameter"));
         assert!(error("a/b/c/d").contains("as in `sack/cubic`"));
-        assert!(error("sack/reno/dcr").contains("no judge `dcr`"));
+        assert!(
+            error("sack/reno/dcr").contains("no judge `dcr`: use one of hack, rr[:K], dcr:timer")
+        );
+    }
+
+    #[test]
+    fn judges_are_asked_by_rank_and_left_out_where_the_wire_lacks_what_they_need() {
+        let combination: Combination = "sack/westwood+/dcr:timer+hack".parse().unwrap();
+        assert_eq!(combination.to_string(), "sack/westwood-plus/hack+dcr:timer");
+        assert!(combination.needs().hack && combination.needs().sack);
+        let granted = WireNeeds { sack: true, ..WireNeeds::NONE };
+        assert_eq!(combination.granted(granted).to_string(), "sack/westwood-plus/dcr:timer");
+        let echo: Combination = "le:echo/cubic".parse().unwrap();
+        assert_eq!(echo.granted(granted).to_string(), "le/cubic");
+        assert_eq!(echo.granted(WireNeeds::NONE).to_string(), "newreno/cubic");
     }
 
     #[test]
@@ -362,7 +433,7 @@ mod tests {
     fn without_sack_the_detection_falls_back() {
         let combination: Combination = "sack/cubic".parse().unwrap();
         assert_eq!(combination.granted(WireNeeds::default()).to_string(), "newreno/cubic");
-        let granted = WireNeeds { sack: true, timestamps: false };
+        let granted = WireNeeds { sack: true, ..WireNeeds::NONE };
         assert_eq!(combination.granted(granted), combination);
     }
 

@@ -19,6 +19,12 @@ pub struct Profile {
     pub byte_counting_limit: u32,
     /// New data on the first duplicate ACKs (RFC 3042).
     pub limited_transmit: bool,
+    /// Whether a reduction is spread over the round trip it takes (RFC 9937), where the detection
+    /// goes by SACK.
+    pub proportional_rate_reduction: bool,
+    /// Whether a tail that nothing is heard of is probed before the retransmission timer runs out
+    /// (RFC 8985 section 7), where the detection makes use of it.
+    pub tail_loss_probe: bool,
     /// Whether a reduction found spurious is taken back (RFC 4015; detected by RFC 3522 and DSACK).
     pub undo: bool,
     /// Whether cwnd falls to the initial window after a time-out's worth of silence (RFC 5681
@@ -39,6 +45,8 @@ impl Profile {
             initial_window: 10,
             byte_counting_limit: 8,
             limited_transmit: true,
+            proportional_rate_reduction: true,
+            tail_loss_probe: true,
             undo: true,
             idle_restart: true,
             rto: RtoForm::LINUX,
@@ -46,7 +54,8 @@ impl Profile {
         }
     }
 
-    /// What the simulators of the 2000s did: an initial window of two segments, no undo, every
+    /// What the simulators of the 2000s did: an initial window of two segments, windows that fall
+    /// at once, no probes, no undo, every
     /// segment acknowledged, RFC 6298's time-out with a floor of 200 ms.
     pub const fn paper() -> Self {
         Self {
@@ -54,6 +63,8 @@ impl Profile {
             initial_window: 2,
             byte_counting_limit: 2,
             limited_transmit: true,
+            proportional_rate_reduction: false,
+            tail_loss_probe: false,
             undo: false,
             idle_restart: false,
             rto: RtoForm::Rfc { floor: Duration::from_millis(200) },

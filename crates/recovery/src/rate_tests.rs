@@ -77,7 +77,7 @@ fn a_time_out_is_part_of_a_sample() {
     flow.send(0, 2);
     flow.ack(100, 1, &[]);
     // The rest is lost: nothing is in flight, but the network is not idle by choice.
-    flow.board.mark_all_lost();
+    flow.board.mark_all_lost(|_| false);
     let snapshot = flow.rate.on_send(ms(1_100), flow.board.is_empty());
     flow.board.send_again(ms(1_100), seq(1), ByteCount(SMSS), SendRule::Timeout, snapshot);
     let (sample, _) = flow.ack(1_200, 2, &[]);

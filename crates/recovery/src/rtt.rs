@@ -44,13 +44,26 @@ pub struct RttEstimator {
     min: Option<Duration>,
     initial: Duration,
     backoff: u32,
+    /// How many RTTVAR the time-out is above SRTT: RFC 6298's K.
+    variances: u32,
 }
+
+/// RFC 6298 section 2: K.
+const VARIANCES: u32 = 4;
 
 impl RttEstimator {
     /// Without a sample; `syn_retransmitted` makes the first time-out 3 s (RFC 6298 section 5.7).
     pub fn new(form: RtoForm, syn_retransmitted: bool) -> Self {
         let initial = if syn_retransmitted { RTO_AFTER_SYN_LOSS } else { INITIAL_RTO };
-        Self { form, smoothed: None, latest: None, min: None, initial, backoff: 0 }
+        Self {
+            form,
+            smoothed: None,
+            latest: None,
+            min: None,
+            initial,
+            backoff: 0,
+            variances: VARIANCES,
+        }
     }
 
     /// Takes a sample (RFC 6298 sections 2.2 and 2.3), and ends the back-off: the caller hands in
@@ -66,6 +79,12 @@ impl RttEstimator {
                 ((srtt * 7 + sample) / 8, (rttvar * 3 + deviation) / 4)
             }
         });
+    }
+
+    /// Sets how many RTTVAR the time-out is above SRTT, and with it, in proportion, Linux's floor on
+    /// that term; `None` for RFC 6298's four.
+    pub(crate) fn set_variances(&mut self, variances: Option<u32>) {
+        self.variances = variances.unwrap_or(VARIANCES);
     }
 
     /// Doubles the time-out (RFC 6298 section 5.5).
@@ -107,9 +126,11 @@ impl RttEstimator {
     pub fn rto(&self) -> Duration {
         let base = match (self.smoothed, self.form) {
             (None, _) => self.initial,
-            (Some((srtt, rttvar)), RtoForm::Linux { floor }) => srtt + floor.max(rttvar * 4),
+            (Some((srtt, rttvar)), RtoForm::Linux { floor }) => {
+                srtt + (floor / VARIANCES).max(rttvar) * self.variances
+            }
             (Some((srtt, rttvar)), RtoForm::Rfc { floor }) => {
-                floor.max(srtt + GRANULARITY.max(rttvar * 4))
+                floor.max(srtt + GRANULARITY.max(rttvar * self.variances))
             }
         };
         base.saturating_mul(1 << self.backoff.min(16)).min(MAX_RTO)

@@ -25,6 +25,10 @@ pub struct Stats {
     pub undos: u64,
     /// Reports of a duplicate (RFC 2883).
     pub dsacks: u64,
+    /// Transmissions that special ACKs told to have been corrupted (HACK 3.3).
+    pub corrupted: u64,
+    /// Tail loss probes (RFC 8985 section 7).
+    pub probes: u64,
     /// Duplicate ACKs (RFC 5681).
     pub duplicate_acks: u64,
 }

@@ -43,7 +43,7 @@ pub(crate) fn sender_of(combination: Combination, profile: Profile) -> Sender {
         now: Instant::ZERO,
         first: FIRST,
         smss: ByteCount(SMSS),
-        granted: WireNeeds { sack: true, timestamps: true },
+        granted: WireNeeds::ALL,
         handshake_rtt: Some(RTT),
         syn_retransmitted: false,
     };
@@ -70,6 +70,7 @@ pub(crate) fn ack(index: u64, sack: &[SeqRange]) -> Ack<'_> {
         dsack: None,
         echo: None,
         ece: false,
+        echoed: None,
     }
 }
 
@@ -199,7 +200,7 @@ impl Net {
                 Decision::Send(transmit) => {
                     let cwnd = self.sender.cwnd().max(cwnd);
                     let Transmit { range, rule, .. } = transmit;
-                    if !matches!(rule, SendRule::FastRetransmit | SendRule::Timeout) {
+                    if !rule.exceeds_cwnd() {
                         assert!(pipe + range.len() <= cwnd, "{transmit:?} with {pipe} of {cwnd}");
                         self.most_in_flight = self.most_in_flight.max(pipe + range.len());
                     }
@@ -274,12 +275,14 @@ pub(crate) fn ack_view(now: Instant, bytes: ByteCount) -> AckView<'static> {
         duplicate: false,
         echo: None,
         ece: false,
+        echoed_tx: None,
         rtt: Some(RTT),
         srtt: RTT,
         rate: None,
         round_start: false,
         prior_pipe: ByteCount::ZERO,
         cwnd_limited: true,
+        put_off: false,
         phase: Phase::Open,
     }
 }

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use airtcp_types::{ByteCount, ExtSeq, Instant, SeqRange};
+use airtcp_types::{ByteCount, ExtSeq, Instant, SeqRange, TxNo};
 
 use crate::board::{Board, Delivered};
 use crate::rate::RateSample;
 use crate::rtt::RttEstimator;
+use crate::sender::Deferred;
 
 /// What the sender is doing about losses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,16 +29,30 @@ pub struct View<'a> {
     pub board: &'a Board,
     /// What the sender is doing about losses.
     pub phase: Phase,
+    /// Whether the window was reduced so lately that another loss does not reduce it again.
+    pub episode: bool,
     /// The sender's maximum segment size: payload bytes of a full segment.
     pub smss: ByteCount,
     /// The congestion window.
     pub cwnd: ByteCount,
     /// The slow-start threshold; `None` while it is not set.
     pub ssthresh: Option<ByteCount>,
+    /// Whether the control is in slow start.
+    pub slow_start: bool,
+    /// Whether the detection goes by SACK.
+    pub sack: bool,
     /// Round-trip time estimates.
     pub rtt: &'a RttEstimator,
     /// How long until the retransmission timer runs out, if it runs.
     pub rto_left: Option<Duration>,
+    pub(crate) deferred: &'a [Deferred],
+}
+
+impl View<'_> {
+    /// Whether a judge has put off what is to be done about the loss of `tx`.
+    pub fn is_put_off(&self, tx: TxNo) -> bool {
+        self.deferred.iter().any(|deferred| deferred.finding.tx == tx)
+    }
 }
 
 /// One ACK and what it told, after the board was brought up to date.
@@ -63,6 +78,8 @@ pub struct AckView<'a> {
     pub echo: Option<Instant>,
     /// Whether it echoes a congestion mark (ECE).
     pub ece: bool,
+    /// The transmission whose number it echoes, where the wire has such numbers (LE 2.2.2).
+    pub echoed_tx: Option<TxNo>,
     /// A round-trip time, from the newest transmission it told of that was sent once.
     pub rtt: Option<Duration>,
     /// The smoothed round-trip time after it; zero before the first sample.
@@ -75,6 +92,9 @@ pub struct AckView<'a> {
     pub prior_pipe: ByteCount,
     /// Whether what it acknowledges was sent while the congestion window was the limit.
     pub cwnd_limited: bool,
+    /// Whether a judge has put something off, and waits. Such an ACK lets the window grow though it
+    /// does not advance (DCR 2.2).
+    pub put_off: bool,
     /// What the sender was doing about losses when it arrived.
     pub phase: Phase,
 }

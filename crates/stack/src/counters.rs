@@ -215,6 +215,19 @@ counters! {
     tcp_ext_beyond_window: "TcpExtBeyondWindow",
     /// SYNs in a synchronised state (RFC 5961 section 4).
     tcp_ext_syn_challenge: "TcpExtTCPSYNChallenge",
+    /// Segments with bad data whose header checksum is wrong too (HACK).
+    tcp_ext_hack_hdr_errors: "TcpExtHackHdrErrors",
+    /// Corrupted segments with a good header that were not answered: outside the window, of no
+    /// connection, or of one that does not speak HACK.
+    tcp_ext_hack_unanswered: "TcpExtHackUnanswered",
+    /// Special ACKs sent: segments that arrived with a good header and bad data.
+    tcp_ext_hack_acks_sent: "TcpExtHackAcksSent",
+    /// Special ACKs received.
+    tcp_ext_hack_acks_recv: "TcpExtHackAcksRecv",
+    /// Of these, those that name nothing that can have been corrupted.
+    tcp_ext_hack_acks_ignored: "TcpExtHackAcksIgnored",
+    /// Handshakes in which HACK was refused because a device vouches for checksums.
+    tcp_ext_hack_offloaded: "TcpExtHackOffloaded",
     /// Connections aborted because data came after the application let go.
     tcp_ext_abort_on_data: "TcpExtTCPAbortOnData",
     /// Connections aborted because the application let go with data unread.

@@ -50,6 +50,11 @@ pub enum SendRule {
     Rescue,
     /// New data on the first two duplicate ACKs, up to two segments above cwnd (RFC 3042).
     LimitedTransmit,
+    /// New data whatever the congestion window says, because no ACK has come for two round trips
+    /// (RFC 8985 section 7.3).
+    Probe,
+    /// The highest data outstanding again, for the same reason: there is nothing new to send.
+    ProbeAgain,
     /// The oldest data again, after a retransmission time-out (RFC 6298 section 5).
     Timeout,
 }
@@ -57,7 +62,7 @@ pub enum SendRule {
 impl SendRule {
     /// Whether it sends data that was sent before.
     pub const fn is_retransmission(self) -> bool {
-        !matches!(self, Self::NewData | Self::LimitedTransmit)
+        !matches!(self, Self::NewData | Self::LimitedTransmit | Self::Probe)
     }
 
     /// The rule's short name, as in traces.
@@ -69,8 +74,15 @@ impl SendRule {
             Self::Unsacked => "unsacked",
             Self::Rescue => "rescue",
             Self::LimitedTransmit => "limited-transmit",
+            Self::Probe => "probe",
+            Self::ProbeAgain => "probe-again",
             Self::Timeout => "timeout",
         }
+    }
+
+    /// Whether it sends whatever the congestion window says.
+    pub const fn exceeds_cwnd(self) -> bool {
+        matches!(self, Self::FastRetransmit | Self::Probe | Self::ProbeAgain | Self::Timeout)
     }
 }
 

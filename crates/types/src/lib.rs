@@ -16,6 +16,7 @@
 
 pub mod checksum;
 mod event;
+pub mod header_checksum;
 mod node;
 mod observer;
 pub mod options;

@@ -2,11 +2,16 @@
 //!
 //! Kinds and lengths are those of the IANA registry: MSS (RFC 9293 section 3.7.1), window scale and
 //! timestamps (RFC 7323), SACK permitted and SACK (RFC 2018). They are written in Linux's order and
-//! with Linux's padding. A kind that is not known is skipped by its length and counted.
+//! with Linux's padding, those of [`extension`] between the window scale and SACK. A kind that is not
+//! known is skipped by its length and counted.
+
+pub mod extension;
 
 use std::fmt;
 
 use crate::SeqNumber;
+
+pub use extension::{Hack, HackAck, HackForm, TxNumbers};
 
 /// The most bytes of options a TCP header has room for.
 pub const MAX_LEN: usize = 40;
@@ -56,6 +61,12 @@ pub struct TcpOptions {
     pub timestamps: Option<Timestamps>,
     /// What the peer holds above its cumulative ACK, in its order.
     pub sack: SackBlocks,
+    /// The checksum of this very header (HACK 3); on a SYN the offer to send it.
+    pub hack: Option<Hack>,
+    /// Which segment arrived corrupted (HACK 3).
+    pub hack_ack: Option<HackAck>,
+    /// The number of this transmission, and the echo of the peer's; on a SYN the offer of both.
+    pub tx_numbers: Option<TxNumbers>,
     /// How many options of unknown kind were skipped. Not written.
     pub unknown: u8,
 }
@@ -161,23 +172,10 @@ impl TcpOptions {
     /// Of an option that comes twice, the last one counts.
     pub fn parse(bytes: &[u8]) -> Result<Self, OptionError> {
         let mut options = Self::default();
-        let mut at = 0;
-        while let Some(&kind) = bytes.get(at) {
-            if kind == KIND_END {
-                break;
-            }
-            if kind == KIND_NOP {
-                at += 1;
-                continue;
-            }
-            let &len = bytes.get(at + 1).ok_or(OptionError::Truncated { kind, at })?;
-            if len < 2 {
-                return Err(OptionError::Length { kind, at, len });
-            }
-            let end = at + usize::from(len);
-            let body = bytes.get(at + 2..end).ok_or(OptionError::Truncated { kind, at })?;
+        for option in walk(bytes) {
+            let RawOption { kind, at, body } = option?;
+            let len = body.len() as u8 + 2;
             options.take(kind, body).ok_or(OptionError::Length { kind, at, len })?;
-            at = end;
         }
         Ok(options)
     }
@@ -214,6 +212,7 @@ impl TcpOptions {
                     })
                     .collect();
             }
+            _ if self.take_extension(kind, body) => {}
             _ => self.unknown = self.unknown.saturating_add(1),
         }
         Some(())
@@ -235,7 +234,7 @@ impl TcpOptions {
     ///
     /// The order and the padding are Linux's (`tcp_options_write`): MSS; SACK permitted and
     /// timestamps in one 12-byte group, or each with two NOPs; NOP and window scale; NOPs and SACK.
-    /// SACK blocks that have no room are left out, the last ones first.
+    /// What has no room is left out: SACK blocks, the last ones first, before anything else.
     ///
     /// # Panics
     ///
@@ -262,6 +261,7 @@ impl TcpOptions {
         if let Some(shift) = self.window_scale {
             writer.put(&[KIND_NOP, KIND_WINDOW_SCALE, LEN_WINDOW_SCALE as u8, shift]);
         }
+        self.put_extensions(&mut writer);
         let room = (MAX_LEN - writer.at).saturating_sub(4) / LEN_SACK_BLOCK;
         let blocks = &self.sack.as_slice()[..self.sack.len().min(room)];
         if !blocks.is_empty() {
@@ -276,6 +276,38 @@ impl TcpOptions {
     }
 }
 
+/// One option as it stands in the list.
+struct RawOption<'a> {
+    kind: u8,
+    /// Where its kind stands.
+    at: usize,
+    /// What follows its length.
+    body: &'a [u8],
+}
+
+/// The options of a list but for NOPs, up to its end or the first that cannot be read.
+fn walk(bytes: &[u8]) -> impl Iterator<Item = Result<RawOption<'_>, OptionError>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        while bytes.get(at) == Some(&KIND_NOP) {
+            at += 1;
+        }
+        let &kind = bytes.get(at).filter(|kind| **kind != KIND_END)?;
+        let option = read_option(bytes, kind, at);
+        at = option.as_ref().map_or(bytes.len(), |option| at + 2 + option.body.len());
+        Some(option)
+    })
+}
+
+fn read_option(bytes: &[u8], kind: u8, at: usize) -> Result<RawOption<'_>, OptionError> {
+    let &len = bytes.get(at + 1).ok_or(OptionError::Truncated { kind, at })?;
+    if len < 2 {
+        return Err(OptionError::Length { kind, at, len });
+    }
+    let body = bytes.get(at + 2..at + usize::from(len));
+    Ok(RawOption { kind, at, body: body.ok_or(OptionError::Truncated { kind, at })? })
+}
+
 /// A cursor that writes.
 struct Writer<'a> {
     buf: &'a mut [u8],
@@ -286,6 +318,12 @@ impl Writer<'_> {
     fn put(&mut self, bytes: &[u8]) {
         self.buf[self.at..self.at + bytes.len()].copy_from_slice(bytes);
         self.at += bytes.len();
+    }
+
+    fn put_if_room(&mut self, bytes: &[u8]) {
+        if self.at + bytes.len() <= MAX_LEN {
+            self.put(bytes);
+        }
     }
 }
 
@@ -376,17 +414,18 @@ mod tests {
             any::<bool>(),
             prop::option::of(timestamps),
             prop::collection::vec(block, 0..=MAX_SACK_BLOCKS),
+            extension::tests::extensions(),
         )
-            .prop_map(|(mss, window_scale, sack_permitted, timestamps, blocks)| {
-                TcpOptions {
+            .prop_map(
+                |(mss, window_scale, sack_permitted, timestamps, blocks, extensions)| TcpOptions {
                     mss,
                     window_scale,
                     sack_permitted,
                     timestamps,
                     sack: blocks.into_iter().collect(),
-                    unknown: 0,
-                }
-            })
+                    ..extensions
+                },
+            )
     }
 
     proptest! {

@@ -6,7 +6,19 @@ use airtcp_types::{ByteCount, Instant};
 
 use super::reno::Windows;
 use super::{CongestionControl, ControlParams, ControlState, Notice};
+use crate::registry::{Entry, WireNeeds, no_parameter};
 use crate::view::AckView;
+
+pub(crate) const CUBIC: Entry<dyn CongestionControl> = Entry {
+    name: "cubic",
+    parameter: "",
+    example: None,
+    summary: "cubic growth since the last reduction",
+    source: "RFC 9438",
+    needs: WireNeeds::NONE,
+    fallback: None,
+    make: |parameter, params| no_parameter(parameter).map(|()| Box::new(Cubic::new(params)) as _),
+};
 
 /// RFC 9438 section 4.6: the multiplicative decrease.
 const BETA: f64 = 0.7;
@@ -160,6 +172,7 @@ impl CongestionControl for Cubic {
                     self.windows.restart();
                 }
             }
+            Notice::TakeOver { cwnd, ssthresh } => self.windows.take_over(cwnd, ssthresh),
             Notice::Lost { .. } | Notice::EpisodeOver => {}
         }
     }

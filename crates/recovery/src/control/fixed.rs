@@ -3,7 +3,25 @@
 use airtcp_types::{ByteCount, Instant};
 
 use super::{CongestionControl, ControlParams, ControlState, Notice};
+use crate::registry::{Entry, WireNeeds};
 use crate::view::AckView;
+
+pub(crate) const FIXED: Entry<dyn CongestionControl> = Entry {
+    name: "fixed",
+    parameter: ":N",
+    example: Some("32"),
+    summary: "a window of N segments that nothing moves",
+    source: "the upper bound in comparisons; unfair to others",
+    needs: WireNeeds::NONE,
+    fallback: None,
+    make: |parameter, params| {
+        let segments = parameter.and_then(|n| n.parse().ok()).filter(|n| (1..=65_535).contains(n));
+        match segments {
+            Some(segments) => Ok(Box::new(Fixed::new(params, segments))),
+            None => Err("it takes 1 to 65535 segments, as in `fixed:32`".to_owned()),
+        }
+    },
+};
 
 /// The upper bound that the recovery schemes are held against: loss costs repairs, never window.
 #[derive(Clone, Debug)]
@@ -25,6 +43,10 @@ impl CongestionControl for Fixed {
 
     fn window(&self) -> ByteCount {
         self.window
+    }
+
+    fn in_slow_start(&self) -> bool {
+        false
     }
 
     fn state(&self) -> ControlState {

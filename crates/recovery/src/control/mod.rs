@@ -3,6 +3,7 @@
 mod cubic;
 mod fixed;
 mod reno;
+mod westwood;
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -12,9 +13,14 @@ use airtcp_types::{ByteCount, Instant, Rate};
 use crate::judge::Cause;
 use crate::view::AckView;
 
+pub(crate) use cubic::CUBIC;
 pub use cubic::Cubic;
+pub(crate) use fixed::FIXED;
 pub use fixed::Fixed;
+pub(crate) use reno::RENO;
 pub use reno::Reno;
+pub use westwood::Westwood;
+pub(crate) use westwood::{WESTWOOD, WESTWOOD_PLUS};
 
 /// What every control is made from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,6 +70,13 @@ pub enum Notice {
     },
     /// The last reduction was spurious: take it back.
     Undo,
+    /// It takes the place of another control in the midst of a connection, and goes on from these.
+    TakeOver {
+        /// The window.
+        cwnd: ByteCount,
+        /// The slow-start threshold, if it is set.
+        ssthresh: Option<ByteCount>,
+    },
 }
 
 /// What a control would tell of itself.
@@ -89,6 +102,11 @@ pub trait CongestionControl: Debug + Send {
 
     /// The congestion window.
     fn window(&self) -> ByteCount;
+
+    /// Whether it is in slow start.
+    fn in_slow_start(&self) -> bool {
+        self.state().ssthresh.is_none_or(|ssthresh| self.window() < ssthresh)
+    }
 
     /// The rate at which data may leave; `None` for as fast as ACKs come.
     fn pacing_rate(&self) -> Option<Rate> {

@@ -3,7 +3,19 @@
 use airtcp_types::{ByteCount, Instant};
 
 use super::{CongestionControl, ControlParams, ControlState, Notice};
+use crate::registry::{Entry, WireNeeds, no_parameter};
 use crate::view::{AckView, Phase};
+
+pub(crate) const RENO: Entry<dyn CongestionControl> = Entry {
+    name: "reno",
+    parameter: "",
+    example: None,
+    summary: "additive increase, halving, bytes counted",
+    source: "RFC 5681, RFC 3465",
+    needs: WireNeeds::NONE,
+    fallback: None,
+    make: |parameter, params| no_parameter(parameter).map(|()| Box::new(Reno::new(params)) as _),
+};
 
 /// The window and threshold that every loss-based control has, and how slow start moves them.
 #[derive(Clone, Debug)]
@@ -12,7 +24,7 @@ pub(super) struct Windows {
     pub(super) cwnd: ByteCount,
     pub(super) ssthresh: Option<ByteCount>,
     /// Both before the last reduction.
-    prior: Option<(ByteCount, Option<ByteCount>)>,
+    prior: Option<Box<(ByteCount, Option<ByteCount>)>>,
 }
 
 impl Windows {
@@ -44,7 +56,7 @@ impl Windows {
 
     /// Reduces both windows to `ssthresh`, within the floor.
     pub(super) fn reduce_to(&mut self, ssthresh: ByteCount) {
-        self.prior = Some((self.cwnd, self.ssthresh));
+        self.prior = Some(Box::new((self.cwnd, self.ssthresh)));
         let ssthresh = ssthresh.max(self.params.smss * 2);
         self.ssthresh = Some(ssthresh);
         self.cwnd = self.cwnd.min(ssthresh);
@@ -59,10 +71,14 @@ impl Windows {
     }
 
     pub(super) fn undo(&mut self) {
-        if let Some((cwnd, ssthresh)) = self.prior.take() {
+        if let Some((cwnd, ssthresh)) = self.prior.take().map(|prior| *prior) {
             self.cwnd = self.cwnd.max(cwnd);
             self.ssthresh = ssthresh;
         }
+    }
+
+    pub(super) fn take_over(&mut self, cwnd: ByteCount, ssthresh: Option<ByteCount>) {
+        (self.cwnd, self.ssthresh, self.prior) = (cwnd, ssthresh, None);
     }
 
     /// RFC 5681 section 4.1.
@@ -74,7 +90,10 @@ impl Windows {
     pub(super) fn may_grow(ack: &AckView<'_>) -> bool {
         // RFC 5681 section 3.1 grows on ACKs of new data, and RFC 3042 section 2 leaves cwnd alone on
         // duplicate ACKs: a SACK block alone does not count.
-        ack.cwnd_limited && ack.phase != Phase::Recovery && ack.acked > ByteCount::ZERO
+        // While a judge waits they are all there is, and the window goes on growing (DCR 2.2).
+        let counts =
+            ack.acked > ByteCount::ZERO || (ack.put_off && ack.delivered > ByteCount::ZERO);
+        ack.cwnd_limited && ack.phase != Phase::Recovery && counts
     }
 
     pub(super) fn state(&self) -> ControlState {
@@ -95,6 +114,22 @@ impl Reno {
     /// In slow start.
     pub fn new(params: &ControlParams) -> Self {
         Self { windows: Windows::new(params), counted: ByteCount::ZERO }
+    }
+
+    /// The window from which a reduction starts.
+    pub(super) fn used(&self, flight_size: ByteCount) -> ByteCount {
+        self.windows.used(flight_size)
+    }
+
+    pub(super) fn reduce_to(&mut self, ssthresh: ByteCount) {
+        self.counted = ByteCount::ZERO;
+        self.windows.reduce_to(ssthresh);
+    }
+
+    /// After a time-out.
+    pub(super) fn collapse(&mut self, first: bool, ssthresh: ByteCount) {
+        self.counted = ByteCount::ZERO;
+        self.windows.collapse(first, ssthresh);
     }
 }
 
@@ -121,14 +156,13 @@ impl CongestionControl for Reno {
     fn on_notice(&mut self, _: Instant, _: ByteCount, notice: &Notice) {
         match *notice {
             Notice::Reduce { flight_size, .. } => {
-                self.counted = ByteCount::ZERO;
-                self.windows.reduce_to(self.windows.used(flight_size).half());
+                self.reduce_to(self.used(flight_size).half());
             }
             Notice::Timeout { flight_size, first } => {
-                self.counted = ByteCount::ZERO;
-                self.windows.collapse(first, self.windows.used(flight_size).half());
+                self.collapse(first, self.used(flight_size).half());
             }
             Notice::Undo => self.windows.undo(),
+            Notice::TakeOver { cwnd, ssthresh } => self.windows.take_over(cwnd, ssthresh),
             Notice::Idle { restart: true, .. } => {
                 self.counted = ByteCount::ZERO;
                 self.windows.restart();

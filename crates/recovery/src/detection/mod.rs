@@ -4,9 +4,13 @@
 //! keeps no second copy of what the board knows. What a loss means is for the judges, how much may
 //! be sent for the control.
 
+mod fack;
+mod le;
 mod newreno;
+mod rack;
 mod reno;
 mod sack;
+mod sweep;
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -16,8 +20,17 @@ use airtcp_types::{ByteCount, Instant, SendRule, TxNo};
 use crate::board::{Board, Transmission};
 use crate::view::{AckView, View};
 
+pub(crate) use fack::FACK;
+pub use fack::Fack;
+pub use le::Le;
+pub(crate) use le::{LE, LE_ECHO};
+pub(crate) use newreno::NEWRENO;
 pub use newreno::NewReno;
+pub(crate) use rack::RACK;
+pub use rack::Rack;
+pub(crate) use reno::RENO;
 pub use reno::Reno;
+pub(crate) use sack::SACK;
 pub use sack::Sack;
 
 /// What a detector found out about a transmission.
@@ -128,8 +141,21 @@ pub trait LossDetection: Debug + Send {
     fn on_timeout(&mut self, view: &View<'_>);
 
     /// The last reduction or time-out was spurious, and is taken back: what was judged lost and not
-    /// yet sent again is in flight, and no recovery goes on.
+    /// yet sent again is in flight, and no recovery goes on. A detection that takes the place of
+    /// another in the midst of a connection begins so, too.
     fn on_undo(&mut self, view: &View<'_>);
+
+    /// Whether `sent` is not to be taken for lost when the retransmission timer runs out: it has not
+    /// been on its way for long enough (RFC 8985 section 6.3).
+    fn survives_timeout(&self, now: Instant, sent: &Transmission) -> bool {
+        let _ = (now, sent);
+        false
+    }
+
+    /// Whether the ACK of a tail loss probe tells it something (RFC 8985 section 7).
+    fn wants_probes(&self) -> bool {
+        false
+    }
 
     /// Bytes held to be in the network. Credit for duplicate ACKs is counted here: each tells of a
     /// segment that left, and none is ever added to cwnd.

@@ -5,7 +5,23 @@ use airtcp_types::{ByteCount, ExtSeq};
 use super::reno::{DUP_THRESH, DupAcks};
 use super::{Findings, LossDetection};
 use crate::board::Board;
+use crate::registry::{Entry, WireNeeds};
 use crate::view::{AckView, Phase, View};
+
+pub(crate) const NEWRENO: Entry<dyn LossDetection> = Entry {
+    name: "newreno",
+    parameter: "[:slow]",
+    example: Some("slow"),
+    summary: "a partial ACK tells the next loss; `slow` restarts the timer on every one",
+    source: "RFC 6582",
+    needs: WireNeeds::NONE,
+    fallback: None,
+    make: |parameter, _| match parameter {
+        None => Ok(Box::new(NewReno::new(false))),
+        Some("slow") => Ok(Box::new(NewReno::new(true))),
+        Some(_) => Err("it takes `slow` or nothing, as in `newreno:slow`".to_owned()),
+    },
+};
 
 /// One loss per round trip, without SACK.
 #[derive(Debug, Default)]

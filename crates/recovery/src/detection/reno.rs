@@ -4,7 +4,19 @@ use airtcp_types::{ByteCount, ExtSeq};
 
 use super::{EpisodeEnd, Findings, LossDetection};
 use crate::board::Board;
+use crate::registry::{Entry, WireNeeds, no_parameter};
 use crate::view::{AckView, Phase, View};
+
+pub(crate) const RENO: Entry<dyn LossDetection> = Entry {
+    name: "reno",
+    parameter: "",
+    example: None,
+    summary: "fast retransmit on three duplicate ACKs, recovery ends with the first new ACK",
+    source: "RFC 5681",
+    needs: WireNeeds::NONE,
+    fallback: None,
+    make: |parameter, _| no_parameter(parameter).map(|()| Box::new(Reno::default()) as _),
+};
 
 /// RFC 5681 section 3.2.
 pub(super) const DUP_THRESH: u32 = 3;

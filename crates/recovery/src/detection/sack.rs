@@ -5,7 +5,19 @@ use airtcp_types::{ByteCount, ExtSeq, SendRule, SeqRange};
 use super::reno::DUP_THRESH;
 use super::{Findings, LossDetection, Repair};
 use crate::board::{Board, Transmission, TxState};
+use crate::registry::{Entry, WireNeeds, no_parameter};
 use crate::view::{AckView, Phase, View};
+
+pub(crate) const SACK: Entry<dyn LossDetection> = Entry {
+    name: "sack",
+    parameter: "",
+    example: None,
+    summary: "conservative recovery from SACK blocks, with DSACK",
+    source: "RFC 6675, RFC 2883",
+    needs: WireNeeds { sack: true, ..WireNeeds::NONE },
+    fallback: Some("newreno"),
+    make: |parameter, _| no_parameter(parameter).map(|()| Box::new(Sack::default()) as _),
+};
 
 /// IsLost, Pipe and NextSeg of RFC 6675 over the board.
 ///
@@ -83,14 +95,19 @@ impl Sack {
 
     /// NextSeg rule 3: the lowest segment above HighRxt and below the highest SACKed byte that
     /// nobody has told anything of.
-    fn unknown_below_sacked<'a>(&self, board: &'a Board) -> Option<&'a Transmission> {
+    ///
+    /// What a judge has put off is not sent by this rule either.
+    fn unknown_below_sacked<'a>(&self, view: &View<'a>) -> Option<&'a Transmission> {
         let recovery = self.recovery.as_ref()?;
+        let board = view.board;
         let sacked = board.sacked_ranges();
         let highest = sacked.last()?.end;
         let from = sacked.next_gap(recovery.high_rxt.max(board.snd_una()));
         let segment = board.at(from).filter(|_| from < highest)?;
-        (segment.state == TxState::InFlight && segment.range.start >= recovery.high_rxt)
-            .then_some(segment)
+        let unknown = segment.state == TxState::InFlight
+            && segment.range.start >= recovery.high_rxt
+            && !view.is_put_off(segment.tx);
+        unknown.then_some(segment)
     }
 }
 
@@ -147,12 +164,13 @@ impl LossDetection for Sack {
         }
         // Rule 2 is the sender's: new data.
         let recovery = self.recovery.as_ref().filter(|_| !new_data)?;
-        if let Some(segment) = self.unknown_below_sacked(board) {
+        if let Some(segment) = self.unknown_below_sacked(view) {
             return Some(Repair { tx: segment.tx, rule: SendRule::Unsacked });
         }
         // Rule 4.
         let last = board.last()?;
-        (!recovery.rescued && last.state == TxState::InFlight && last.resent == 0)
+        let wanted = !recovery.rescued && last.state == TxState::InFlight && last.resent == 0;
+        (wanted && !view.is_put_off(last.tx))
             .then_some(Repair { tx: last.tx, rule: SendRule::Rescue })
     }
 }

@@ -4,13 +4,24 @@
 //! Judges are asked in the registry's rank order, and the first with an opinion wins: one that
 //! knows a cause speaks before one that only waits.
 
+mod dcr;
+mod hack;
+mod rr;
+
 use std::fmt::Debug;
 use std::time::Duration;
 
-use airtcp_types::TxNo;
+use airtcp_types::{ExtSeq, TxNo};
 
 use crate::detection::Finding;
 use crate::view::{AckView, View};
+
+pub use dcr::Dcr;
+pub(crate) use dcr::{DCR_COUNT, DCR_TIMER};
+pub(crate) use hack::HACK;
+pub use hack::Hack;
+pub(crate) use rr::RR;
+pub use rr::Rr;
 
 /// What a loss comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,6 +83,7 @@ pub struct Raised {
     pub(crate) losses: Vec<(TxNo, Ruling)>,
     pub(crate) reduce: Option<Cause>,
     pub(crate) restart_rto: bool,
+    pub(crate) judge_again: bool,
 }
 
 impl Raised {
@@ -89,6 +101,11 @@ impl Raised {
     pub fn restart_rto(&mut self) {
         self.restart_rto = true;
     }
+
+    /// What was put off need not wait any longer: judge it again now.
+    pub fn judge_again(&mut self) {
+        self.judge_again = true;
+    }
 }
 
 /// Decides what a loss is taken to mean. The order of work is written at
@@ -99,9 +116,20 @@ pub trait LossJudge: Debug + Send {
         let _ = (ack, view, out);
     }
 
+    /// Hears that a transmission of the segment at `seq` arrived with a good header and corrupted
+    /// data (HACK 3.3).
+    fn on_special_ack(&mut self, seq: ExtSeq, view: &View<'_>, out: &mut Raised) {
+        let _ = (seq, view, out);
+    }
+
     /// Rules on a suspect or a loss (step 5); `None` leaves it to the next judge. `again` says that
     /// the time of an earlier [`When::After`] has come and the data is still missing.
     fn rule(&mut self, finding: &Finding, view: &View<'_>, again: bool) -> Option<Ruling>;
+
+    /// How many RTTVAR the retransmission time-out is to be above SRTT, in place of RFC 6298's four.
+    fn rto_variances(&self) -> Option<u32> {
+        None
+    }
 
     /// The retransmission timer ran out: what was waited for is overtaken.
     fn on_timeout(&mut self, view: &View<'_>) {

@@ -2,7 +2,8 @@
 
 use airtcp_types::{ByteCount, EventKind, Instant};
 
-use super::{Ack, Sender};
+use super::prr::Progress;
+use super::{Ack, Scratch, Sender};
 use crate::view::AckView;
 
 impl Sender {
@@ -24,16 +25,20 @@ impl Sender {
         let prior_pipe = self.pipe();
         let phase = self.core.phase();
         let outstanding = !self.core.board.is_empty();
+        let lost_before = self.stats.segments_lost;
 
         // 1. The board.
-        let mut newly = std::mem::take(&mut self.newly);
+        let mut scratch = self.scratch.take().unwrap_or_default();
+        let Scratch { newly, findings, raised } = &mut *scratch;
         newly.clear();
-        self.core.board.acknowledge(ack.ack, ack.sack, &mut newly);
+        self.core.board.acknowledge(ack.ack, ack.sack, newly);
         let delivered: ByteCount = newly.iter().map(|delivered| delivered.range.len()).sum();
 
+        self.newly_delivered = delivered;
+
         // 2. RTT, rate and round.
-        let rtt = self.measure_rtt(now, ack, acked, &newly);
-        let (rate, round_start) = self.rate.on_ack(now, &newly, self.core.rtt.min());
+        let rtt = self.measure_rtt(now, ack, acked, newly);
+        let (rate, round_start) = self.rate.on_ack(now, newly, self.core.rtt.min());
         self.last_rate = rate.or(self.last_rate);
         // RFC 5681 section 2: the definition of a duplicate acknowledgment.
         let duplicate = outstanding
@@ -46,18 +51,20 @@ impl Sender {
             ack: ack.ack,
             acked,
             delivered,
-            newly: &newly,
+            newly,
             sack: ack.sack,
             dsack: ack.dsack,
             duplicate,
             echo: ack.echo,
             ece: ack.ece,
+            echoed_tx: ack.echoed,
             rtt,
             srtt: self.core.rtt.srtt().unwrap_or_default(),
             rate,
             round_start,
             prior_pipe,
             cwnd_limited: self.cwnd_limited_to.is_some_and(|to| una < to),
+            put_off: false,
             phase,
         };
         self.stats.duplicate_acks += u64::from(duplicate);
@@ -65,34 +72,52 @@ impl Sender {
         self.undo_if_spurious(now, &view);
 
         // 3. The judges hear it.
-        let mut raised = std::mem::take(&mut self.raised);
         for judge in &mut self.judges {
-            judge.on_ack(&view, &self.core.view(now, &*self.control), &mut raised);
+            judge.on_ack(&view, &self.core.view(now, &*self.control), raised);
         }
-        self.work_raised(now, &mut raised);
-        self.raised = raised;
+        self.work_raised(now, raised);
 
         // 4 to 6. Detection, rulings, notices.
-        let mut findings = std::mem::take(&mut self.findings);
-        self.detection.on_ack(&view, &self.core.view(now, &*self.control), &mut findings);
-        self.work_findings(now, &mut findings);
-        self.findings = findings;
+        self.detection.on_ack(&view, &self.core.view(now, &*self.control), findings);
+        self.work_findings(now, findings);
+        self.on_probe_acked(&view);
         self.end_episode(&view);
 
         // 7. The control.
+        if delivered > ByteCount::ZERO {
+            self.forget_delivered();
+        }
+        let view = AckView { put_off: self.waits(), ..view };
         self.control.on_ack(&view, self.detection.pipe(&self.core.board));
+        self.reduce_in_proportion(&view, lost_before);
         if acked > ByteCount::ZERO {
             self.core.timeouts_in_row = 0;
             self.idle_since = self.core.board.is_empty().then_some(now);
-            self.forget_delivered();
             if self.core.board.is_empty() || self.detection.restarts_rto() {
                 self.restart_rto(now);
             }
         }
+        self.newly_delivered = ByteCount::ZERO;
+        self.schedule_probe(now);
         self.update_pacing();
-        // Kept from ACK to ACK, but not where none will come.
-        self.newly = if self.core.board.is_empty() { Vec::new() } else { newly };
+        self.scratch = (!self.core.board.is_empty()).then_some(scratch);
         self.tell_window();
+    }
+
+    /// What RFC 9937 lets out on this ACK.
+    fn reduce_in_proportion(&mut self, ack: &AckView<'_>, lost_before: u64) {
+        if self.core.episode.is_none() {
+            self.prr = None;
+        }
+        let (pipe, smss) = (self.pipe(), self.core.smss);
+        let Some(prr) = &mut self.prr else { return };
+        prr.on_ack(&Progress {
+            delivered: ack.delivered,
+            pipe,
+            ssthresh: self.control.window(),
+            safe: ack.acked > ByteCount::ZERO && self.stats.segments_lost == lost_before,
+            smss,
+        });
     }
 
     /// Takes a sample for the time-out, by Karn's rule or by time stamps, and gives the one for

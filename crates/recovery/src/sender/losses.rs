@@ -5,6 +5,7 @@ use std::time::Duration;
 use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, SendRule, TxNo};
 
 use super::Sender;
+use super::prr::Prr;
 use crate::board::{Board, TxState};
 use crate::control::Notice;
 use crate::detection::{Certainty, EpisodeEnd, Finding, Findings};
@@ -29,13 +30,20 @@ impl Episode {
     pub(super) const fn phase(&self) -> Phase {
         self.phase
     }
+
+    /// Whether the clock has ended it.
+    pub(super) fn is_over(&self, now: Instant) -> bool {
+        self.until.is_some_and(|until| until <= now)
+    }
 }
 
 /// A ruling that waits for its time.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Deferred {
+pub(crate) struct Deferred {
     pub(super) at: Instant,
-    finding: Finding,
+    pub(crate) finding: Finding,
+    /// The window when the wait began.
+    pub(super) window: ByteCount,
 }
 
 impl Sender {
@@ -58,25 +66,34 @@ impl Sender {
         if std::mem::take(&mut raised.restart_rto) {
             self.restart_rto(now);
         }
+        if std::mem::take(&mut raised.judge_again) {
+            self.core.deferred.iter_mut().for_each(|deferred| deferred.at = now);
+            self.rule_again(now);
+        }
     }
 
     /// Judges again what an earlier ruling put off, if it is still missing.
     pub(super) fn rule_again(&mut self, now: Instant) {
         let mut due = Vec::new();
-        self.deferred.retain(|deferred| {
+        self.core.deferred.retain(|deferred| {
             let is_due = deferred.at <= now;
             is_due.then(|| due.push(deferred.finding));
             !is_due
         });
+        let reductions = self.stats.reductions;
         for finding in due {
             self.rule(now, &finding, true);
+        }
+        if self.stats.reductions > reductions {
+            // DCR 2.2: a host that is late must not take the end of the wait for a time-out.
+            self.restart_rto(now);
         }
     }
 
     /// Forgets what was put off and has arrived since.
     pub(super) fn forget_delivered(&mut self) {
         let board = &self.core.board;
-        self.deferred.retain(|deferred| is_missing(board, deferred.finding.tx));
+        self.core.deferred.retain(|deferred| is_missing(board, deferred.finding.tx));
     }
 
     fn rule(&mut self, now: Instant, finding: &Finding, again: bool) {
@@ -96,15 +113,22 @@ impl Sender {
         if ruling.repair == When::Now {
             self.mark_lost(now, finding, ruling.cause);
         }
-        if ruling.reduce == When::Now {
-            self.reduce(now, ruling.cause);
+        if ruling.reduce == When::Now
+            && self.reduce(now, ruling.cause)
+            && self.core.board.get(finding.tx).is_some_and(|t| t.state == TxState::Lost)
+        {
+            // RFC 5681 section 3.2, RFC 6675 section 5 (4.3): whatever the smaller window says, the
+            // first repair of an episode leaves at once.
+            self.immediate = Some((finding.tx, SendRule::FastRetransmit));
         }
         let later = [ruling.repair, ruling.reduce].into_iter().filter_map(|when| match when {
             When::After(wait) => Some(now + wait.max(SHORTEST_WAIT)),
             When::Now | When::Never => None,
         });
         if let Some(at) = later.min() {
-            self.deferred.push(Deferred { at, finding: *finding });
+            let window = self.core.deferred.first().map(|deferred| deferred.window);
+            let window = window.unwrap_or_else(|| self.control.window());
+            self.core.deferred.push(Deferred { at, finding: *finding, window });
         }
     }
 
@@ -123,11 +147,10 @@ impl Sender {
         }
     }
 
-    /// Reduces the window, unless it was reduced in this episode.
-    fn reduce(&mut self, now: Instant, cause: Cause) {
-        let over = |episode: &Episode| episode.until.is_some_and(|until| until <= now);
-        if self.core.episode.as_ref().is_some_and(|episode| !over(episode)) {
-            return;
+    /// Reduces the window, unless it was reduced in this episode; gives whether it did.
+    pub(super) fn reduce(&mut self, now: Instant, cause: Cause) -> bool {
+        if self.core.episode.as_ref().is_some_and(|episode| !episode.is_over(now)) {
+            return false;
         }
         if self.core.episode.take().is_some() {
             let pipe = self.pipe();
@@ -146,7 +169,14 @@ impl Sender {
         self.tell(|| EventKind::Reduced { cause: cause.name() });
         self.watch_for_spurious();
         let pipe = self.pipe();
+        let before = self.control.window();
         self.control.on_notice(now, pipe, &Notice::Reduce { flight_size, cause });
+        let proportional = self.profile.proportional_rate_reduction
+            && self.core.sack
+            && self.control.window() < before;
+        let in_flight = flight_size - self.core.board.sacked() + self.newly_delivered;
+        self.prr = proportional.then(|| Box::new(Prr::new(in_flight)));
+        true
     }
 
     /// Ends the episode if this ACK does.
@@ -187,8 +217,10 @@ impl Sender {
             self.watch_for_spurious();
         }
         let lost_before = self.core.board.lost();
-        self.core.board.mark_all_lost();
-        self.deferred.clear();
+        let detection = &*self.detection;
+        self.core.board.mark_all_lost(|sent| detection.survives_timeout(now, sent));
+        self.core.deferred.clear();
+        (self.prr, self.probe) = (None, None);
         let bytes = self.core.board.lost() - lost_before;
         self.stats.segments_lost += bytes.0.div_ceil(self.core.smss.0.max(1));
         let view = self.core.view(now, &*self.control);

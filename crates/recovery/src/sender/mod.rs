@@ -2,7 +2,11 @@
 
 mod ack;
 mod losses;
+mod probe;
+mod prr;
 mod send;
+mod special_ack;
+mod take_over;
 mod undo;
 
 use std::collections::VecDeque;
@@ -25,7 +29,10 @@ use crate::view::{Phase, View};
 
 pub use send::{Decision, Limit, Supply, Transmit};
 
-use losses::{Deferred, Episode};
+pub(crate) use losses::Deferred;
+use losses::Episode;
+use probe::Probe;
+use prr::Prr;
 use undo::Undo;
 
 /// What a sender is to be.
@@ -76,6 +83,9 @@ pub struct Ack<'a> {
     pub echo: Option<Instant>,
     /// Whether it carries ECE.
     pub ece: bool,
+    /// The transmission whose number it echoes, where both ends number them: the one that made it
+    /// leave.
+    pub echoed: Option<TxNo>,
 }
 
 /// The part of the sender's state that strategies may see.
@@ -85,6 +95,10 @@ struct Core {
     rtt: RttEstimator,
     smss: ByteCount,
     episode: Option<Episode>,
+    /// Rulings that wait for their time.
+    deferred: Vec<Deferred>,
+    /// Whether the detection goes by SACK.
+    sack: bool,
     rto_at: Option<Instant>,
     /// How often the retransmission timer ran out since SND.UNA last advanced. The back-off of the
     /// timer lasts longer: until there is a sample (RFC 6298 section 5).
@@ -101,11 +115,15 @@ impl Core {
             now,
             board: &self.board,
             phase: self.phase(),
+            episode: self.episode.as_ref().is_some_and(|episode| !episode.is_over(now)),
             smss: self.smss,
             cwnd: control.window(),
             ssthresh: control.state().ssthresh,
+            slow_start: control.in_slow_start(),
+            sack: self.sack,
             rtt: &self.rtt,
             rto_left: self.rto_at.map(|at| at.since(now)),
+            deferred: &self.deferred,
         }
     }
 }
@@ -118,6 +136,7 @@ impl Core {
 #[derive(Debug)]
 pub struct Sender {
     combination: Combination,
+    granted: WireNeeds,
     profile: Profile,
     pace: bool,
     core: Core,
@@ -128,7 +147,12 @@ pub struct Sender {
     judges: Vec<Box<dyn LossJudge>>,
     control: Box<dyn CongestionControl>,
     undo: Option<Box<Undo>>,
-    deferred: Vec<Deferred>,
+    prr: Option<Box<Prr>>,
+    /// Bytes that the ACK being worked newly told to have arrived.
+    newly_delivered: ByteCount,
+    /// Whether tails are probed.
+    probes: bool,
+    probe: Option<Box<Probe>>,
     /// A transmission whose repair leaves whatever the windows say, and the rule for it.
     immediate: Option<(TxNo, airtcp_types::SendRule)>,
     pacing_until: Option<Instant>,
@@ -140,7 +164,13 @@ pub struct Sender {
     idle_since: Option<Instant>,
     stats: Stats,
     events: Option<VecDeque<EventKind>>,
-    // Kept from ACK to ACK so that working one allocates nothing.
+    /// Kept from ACK to ACK, so that working one allocates nothing, but not where none will come.
+    scratch: Option<Box<Scratch>>,
+}
+
+/// What is gathered while an ACK is worked.
+#[derive(Debug, Default)]
+struct Scratch {
     newly: Vec<Delivered>,
     findings: Findings,
     raised: Raised,
@@ -155,17 +185,16 @@ impl Sender {
         let combination = config.combination.granted(start.granted);
         // RFC 5681 section 3.1: a lost SYN leaves one segment.
         let segments = if start.syn_retransmitted { 1 } else { profile.initial_window };
-        let params = ControlParams {
-            smss,
-            initial_window: smss * u64::from(segments),
-            // The pacer spreads what a stretch ACK lets out; without one, L is the limit of a burst.
-            byte_counting_limit: if config.pace { u32::MAX } else { profile.byte_counting_limit },
-        };
+        let params = control_params(&profile, config.pace, smss, segments);
         let Parts { detection, control, judges } = combination.make(&params);
         let mut rtt = RttEstimator::new(profile.rto, start.syn_retransmitted);
+        rtt.set_variances(judges.iter().find_map(|judge| judge.rto_variances()));
         start.handshake_rtt.into_iter().for_each(|sample| rtt.on_sample(sample));
+        let sack = combination.recovery().entry().needs.sack;
         Self {
+            probes: profile.tail_loss_probe && sack && detection.wants_probes(),
             combination,
+            granted: start.granted,
             profile,
             pace: config.pace,
             core: Core {
@@ -173,6 +202,8 @@ impl Sender {
                 board: Board::new(start.first),
                 rtt,
                 episode: None,
+                deferred: Vec::new(),
+                sack,
                 rto_at: None,
                 timeouts_in_row: 0,
             },
@@ -183,7 +214,9 @@ impl Sender {
             judges,
             control,
             undo: None,
-            deferred: Vec::new(),
+            prr: None,
+            newly_delivered: ByteCount::ZERO,
+            probe: None,
             immediate: None,
             pacing_until: None,
             cwnd_limited_to: None,
@@ -192,9 +225,7 @@ impl Sender {
             idle_since: None,
             stats: Stats::default(),
             events: config.events.then(VecDeque::new),
-            newly: Vec::new(),
-            findings: Findings::default(),
-            raised: Raised::default(),
+            scratch: None,
         }
     }
 
@@ -218,9 +249,22 @@ impl Sender {
         self.core.board.snd_nxt()
     }
 
-    /// The congestion window.
+    /// What may be in flight: the control's window. While a reduction is spread over its round trip
+    /// it is what is in flight and what may yet leave (RFC 9937); while a judge waits it is no more
+    /// than when it began to, so that each ACK releases what it tells to have arrived (DCR 2.2).
     pub fn cwnd(&self) -> ByteCount {
-        self.control.window().max(self.core.smss)
+        let waits = self.core.deferred.first().filter(|_| self.waits());
+        let window = match (&self.prr, waits) {
+            (Some(prr), _) => self.pipe() + prr.quota(),
+            (None, Some(deferred)) => self.control.window().min(deferred.window),
+            (None, None) => self.control.window(),
+        };
+        window.max(self.core.smss)
+    }
+
+    /// Whether a judge has put something off, and nothing else goes on.
+    fn waits(&self) -> bool {
+        !self.core.deferred.is_empty() && self.core.phase() == Phase::Open
     }
 
     /// What the control tells of itself.
@@ -278,10 +322,12 @@ impl Sender {
         &self.stats
     }
 
-    /// Its next deadline: the retransmission timer, the pacer, the detection, a deferred ruling.
+    /// Its next deadline: the retransmission timer, the pacer, the probe, the detection, a deferred
+    /// ruling.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let deferred = self.deferred.iter().map(|deferred| deferred.at);
-        [self.core.rto_at, self.pacing_until, self.detection.next_timer()]
+        let deferred = self.core.deferred.iter().map(|deferred| deferred.at);
+        let probe = self.probe.as_ref().and_then(|probe| probe.at);
+        [self.core.rto_at, self.pacing_until, probe, self.detection.next_timer()]
             .into_iter()
             .flatten()
             .chain(deferred)
@@ -295,12 +341,13 @@ impl Sender {
         }
         self.rule_again(now);
         if self.detection.next_timer().is_some_and(|at| at <= now) {
-            let mut findings = std::mem::take(&mut self.findings);
+            let mut scratch = self.scratch.take().unwrap_or_default();
             let view = self.core.view(now, &*self.control);
-            self.detection.on_timer(&view, &mut findings);
-            self.work_findings(now, &mut findings);
-            self.findings = findings;
+            self.detection.on_timer(&view, &mut scratch.findings);
+            self.work_findings(now, &mut scratch.findings);
+            self.scratch = Some(scratch);
         }
+        self.on_probe_timeout(now);
         if self.core.rto_at.is_some_and(|at| at <= now) {
             self.on_rto(now);
         }
@@ -311,6 +358,11 @@ impl Sender {
     /// The next event, if events are on.
     pub fn poll_event(&mut self) -> Option<EventKind> {
         self.events.as_mut()?.pop_front()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn tell_control(&mut self, now: Instant, notice: &crate::Notice) {
+        self.control.on_notice(now, ByteCount::ZERO, notice);
     }
 
     fn tell(&mut self, event: impl FnOnce() -> EventKind) {
@@ -344,6 +396,20 @@ impl Sender {
             self.control.state().ssthresh.is_none_or(|ssthresh| self.cwnd() < ssthresh.half());
         let gain = if slow_start { 2.0 } else { 1.2 };
         Some(Rate::from_bytes_over(self.cwnd(), srtt).scale(gain))
+    }
+}
+
+fn control_params(
+    profile: &Profile,
+    pace: bool,
+    smss: ByteCount,
+    initial_window: u32,
+) -> ControlParams {
+    ControlParams {
+        smss,
+        initial_window: smss * u64::from(initial_window),
+        // The pacer spreads what a stretch ACK lets out; without one, L is the limit of a burst.
+        byte_counting_limit: if pace { u32::MAX } else { profile.byte_counting_limit },
     }
 }
 

@@ -5,7 +5,6 @@ use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, SendRule, SeqRange, Tx
 use super::Sender;
 use crate::board::TxState;
 use crate::control::Notice;
-use crate::view::Phase;
 
 /// What there is to send, and how far the peer lets it.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +63,8 @@ impl Sender {
     /// by these rules, which send whatever the congestion window says:
     /// - [`SendRule::FastRetransmit`]: RFC 5681 section 3.2 step 3, RFC 6675 section 5 (4.3), and a
     ///   partial ACK's repair, RFC 6582 section 3.2 step 3;
+    /// - [`SendRule::Probe`] and [`SendRule::ProbeAgain`]: the one segment that a probe time-out
+    ///   sends, RFC 8985 section 7.3;
     /// - [`SendRule::Timeout`]: the one segment that a retransmission time-out sends.
     ///
     /// New data that leaves on the first duplicate ACKs is named [`SendRule::LimitedTransmit`]: it
@@ -74,6 +75,12 @@ impl Sender {
             && self.core.board.get(tx).is_some_and(|t| t.state == TxState::Lost)
         {
             return self.retransmit(now, tx, rule, supply);
+        }
+        if let Some((range, rule)) = self.take_probe(supply) {
+            return match (rule, self.core.board.last().map(|last| last.tx)) {
+                (SendRule::ProbeAgain, Some(last)) => self.retransmit(now, last, rule, supply),
+                _ => self.send_now(now, range, rule, supply),
+            };
         }
         self.end_idle(now, supply);
         let room = self.cwnd() - self.pipe();
@@ -136,12 +143,22 @@ impl Sender {
         supply: &Supply,
     ) -> Decision {
         let beyond = self.core.board.flight_size() + range.len() > self.cwnd();
-        let limited_transmit = beyond && self.core.phase() == Phase::Open;
+        let limited_transmit = beyond && self.core.episode.is_none();
         if range.len() > room || (limited_transmit && !self.profile.limited_transmit) {
             self.cwnd_limited_to = Some(self.snd_nxt());
             return Decision::Blocked(Limit::Cwnd);
         }
         let rule = if limited_transmit { SendRule::LimitedTransmit } else { SendRule::NewData };
+        self.send_now(now, range, rule, supply)
+    }
+
+    fn send_now(
+        &mut self,
+        now: Instant,
+        range: SeqRange,
+        rule: SendRule,
+        supply: &Supply,
+    ) -> Decision {
         let snapshot = self.rate.on_send(now, self.core.board.is_empty());
         let pipe = self.pipe();
         let tx = self.core.board.send_new(now, range, rule, snapshot);
@@ -177,6 +194,9 @@ impl Sender {
         self.stats.segments_sent += 1;
         self.stats.bytes_sent += transmit.range.len();
         self.pacer.on_sent(now, transmit.range.len());
+        if let Some(prr) = &mut self.prr {
+            prr.on_sent(transmit.range.len());
+        }
         if let Some(transmission) = self.core.board.get(transmit.tx) {
             self.detection.on_sent(transmission);
         }
@@ -189,13 +209,16 @@ impl Sender {
             self.restart_rto(now);
         }
         let Transmit { tx, range, rule } = transmit;
+        if !rule.is_retransmission() {
+            self.schedule_probe(now);
+        }
         let (cwnd, rwnd) = (self.cwnd(), supply.window_edge.since(self.snd_una()));
         self.tell(|| EventKind::Sent { tx, range, rule, pipe, cwnd, rwnd });
         Decision::Send(transmit)
     }
 
     /// The next segment of data never sent, or why there is none.
-    fn new_data(&self, supply: &Supply) -> Result<SeqRange, Limit> {
+    pub(super) fn new_data(&self, supply: &Supply) -> Result<SeqRange, Limit> {
         let next = self.snd_nxt();
         if next >= supply.end {
             return Err(Limit::App);

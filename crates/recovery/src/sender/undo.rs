@@ -76,6 +76,7 @@ impl Sender {
     fn take_back(&mut self, now: Instant) {
         self.undo = None;
         self.core.episode = None;
+        (self.prr, self.probe) = (None, None);
         self.immediate = None;
         self.core.board.revive_lost();
         self.core.rtt.end_backoff();

@@ -30,6 +30,9 @@ pub struct HostConfig {
     pub udp_receive_buffer: ByteCount,
     /// Whether connections make events.
     pub events: bool,
+    /// The device vouches for the checksums of what it hands up, and so never hands up what is
+    /// corrupted: HACK is then not negotiated.
+    pub checksum_offload: bool,
 }
 
 impl HostConfig {
@@ -45,6 +48,7 @@ impl HostConfig {
             memory: ByteCount::from_mib(256),
             udp_receive_buffer: ByteCount::from_kib(208),
             events: false,
+            checksum_offload: false,
         }
     }
 

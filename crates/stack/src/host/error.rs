@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::tcp::TcpError;
+use crate::tcp::{SwitchError, TcpError};
 
 /// Why a socket call cannot be served.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -40,7 +40,21 @@ pub enum HostError {
         /// What fits (bytes).
         max: usize,
     },
+    /// The combination needs something that the two ends of the connection have not agreed on.
+    #[error(
+        "the combination needs {0}, which this connection did not negotiate: choose it when opening one"
+    )]
+    NotNegotiated(&'static str),
     /// The connection refuses.
     #[error(transparent)]
     Tcp(#[from] TcpError),
+}
+
+impl From<SwitchError> for HostError {
+    fn from(error: SwitchError) -> Self {
+        match error {
+            SwitchError::NotNegotiated(missing) => Self::NotNegotiated(missing),
+            SwitchError::Ended(error) => Self::Tcp(error),
+        }
+    }
 }

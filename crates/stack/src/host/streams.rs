@@ -2,11 +2,11 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use airtcp_recovery::Sender;
+use airtcp_recovery::{Combination, Sender};
 use airtcp_types::{FlowId, Instant};
 
 use crate::counters::Counters;
-use crate::tcp::{Connection, Info, State, TcpConfig, TcpError};
+use crate::tcp::{Connection, Info, Offer, State, TcpConfig, TcpError};
 
 use super::{Host, HostError, Kind, Owner, Socket, SocketId, TcpSocket};
 
@@ -28,10 +28,14 @@ impl Host {
         let source = self.config.source_for(remote).ok_or(HostError::Unroutable(remote))?;
         let local = self.port_towards(source, remote)?;
         let flow = FlowId { local, remote };
-        let config = match config {
+        let mut config = match config {
             Some(config) => self.config.fitted(config),
             None => self.config.tcp.clone(),
         };
+        if self.config.checksum_offload && config.offers_hack() {
+            config.hack = Offer::Never;
+            self.counters.tcp_ext_hack_offloaded += 1;
+        }
         let isn = self.secret.isn(now, &flow);
         let ts_offset = self.secret.timestamp_offset(&flow);
         let connection = Connection::connect(now, flow, isn, ts_offset, &config);
@@ -163,6 +167,23 @@ impl Host {
             connection.set_nodelay(nodelay);
             Ok(())
         })
+    }
+
+    /// Gives a connection other strategies, at any time; see [`Connection::set_combination`].
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::NotNegotiated`] if they need what the two ends have not agreed on; otherwise why
+    /// nothing can be sent any more. The old strategies then stay.
+    pub fn tcp_set_combination(
+        &mut self,
+        now: Instant,
+        socket: SocketId,
+        combination: &Combination,
+    ) -> Result<(), HostError> {
+        let result = self.owned(socket)?.connection.set_combination(now, combination);
+        self.touch(now, socket);
+        Ok(result?)
     }
 
     /// What `ss -ti` would say of a connection.

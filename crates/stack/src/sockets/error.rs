@@ -15,6 +15,7 @@ pub(super) fn io_error(error: HostError) -> io::Error {
         HostError::Unroutable(_) => ErrorKind::NetworkUnreachable,
         HostError::NoMemory => ErrorKind::OutOfMemory,
         HostError::WouldBlock => ErrorKind::WouldBlock,
+        HostError::NotNegotiated(_) => ErrorKind::Unsupported,
         HostError::Tcp(error) => tcp_kind(*error),
     };
     io::Error::new(kind, error)

@@ -9,7 +9,7 @@ use airtcp_device::{Alarm, Clock, Device, Watch};
 use airtcp_types::{ByteCount, FlowId};
 use rand::TryRng;
 use rand::rngs::SysRng;
-use tracing::debug;
+use tracing::{debug, warn};
 
 use super::driver::Driver;
 use super::error::io_error;
@@ -57,7 +57,8 @@ impl Stack {
     /// Starts a host on `device`, driven by a task on the current tokio runtime.
     ///
     /// A `config.secret` of zeros is replaced by one from the operating system. `config.mtu` is
-    /// lowered to the device's; to use more than its default, set it to the device's first.
+    /// lowered to the device's; to use more than its default, set it to the device's first. On a
+    /// device that vouches for checksums HACK is not negotiated.
     ///
     /// # Errors
     /// There is no tokio runtime here, the operating system has no randomness to give, or the process has
@@ -98,6 +99,14 @@ impl Stack {
             SysRng.try_fill_bytes(&mut config.secret).map_err(io::Error::other)?;
         }
         config.mtu = config.mtu.min(ByteCount::from(device.mtu()));
+        config.checksum_offload |= device.capabilities().checksum_offload;
+        if config.checksum_offload && config.tcp.offers_hack() {
+            warn!(
+                device = device.name(),
+                "HACK will not be negotiated: the device drops what is corrupted; turn its checksum \
+                 offload off"
+            );
+        }
         debug!(device = device.name(), mtu = %config.mtu, addresses = ?config.addresses, "starting");
         let alarm = Alarm::new(clock)?;
         let shared = Arc::new(Shared::new(Host::new(config), clock, watch));

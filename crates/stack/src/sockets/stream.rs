@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use airtcp_recovery::Combination;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tracing::debug;
 
@@ -84,6 +85,20 @@ impl TcpStream {
             .handle
             .shared()
             .with(|core, now| core.host.tcp_set_nodelay(now, inner.id, on).map_err(io_error))
+    }
+
+    /// Gives the connection other strategies, at any time: what was sent and what is known of the
+    /// path survive, and they begin from the window that there is.
+    ///
+    /// # Errors
+    /// `Unsupported`: they need what the two ends have not agreed on, and the old ones stay;
+    /// `BrokenPipe`: nothing will be sent any more; `NotConnected`: the stack has ended; otherwise
+    /// why the connection ended.
+    pub fn set_combination(&self, combination: &Combination) -> io::Result<()> {
+        let inner = &self.0;
+        inner.handle.shared().with(|core, now| {
+            core.host.tcp_set_combination(now, inner.id, combination).map_err(io_error)
+        })
     }
 
     /// The state of the connection, in the tokens of `ss -ti`.

@@ -1,6 +1,7 @@
 //! When to acknowledge (RFC 9293 section 3.8.6.3, RFC 5681 section 4.2), as Linux decides it.
 
 use std::collections::VecDeque;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use airtcp_types::options::SackBlocks;
@@ -26,6 +27,8 @@ pub(super) struct DueAck {
     pub(super) ack: ExtSeq,
     /// Its SACK blocks.
     pub(super) sack: SackBlocks,
+    /// The number of the transmission that made it due, where they are numbered.
+    pub(super) echo: Option<NonZeroU32>,
 }
 
 /// Decides when an ACK leaves, and holds those that are due.
@@ -127,7 +130,7 @@ impl AckPolicy {
             && self.may_stretch(due.ack)
             && let Some(last) = self.due.back_mut()
         {
-            last.ack = due.ack;
+            (last.ack, last.echo) = (due.ack, due.echo);
             return;
         }
         let quick = self.due.len() < usize::from(self.quick);
@@ -230,7 +233,7 @@ mod tests {
         for n in 1..=100 {
             let nxt = ExtSeq(n * 1448);
             if acks.on_data(Instant::ZERO, ByteCount(1448), nxt, Duration::from_secs(1)) {
-                acks.schedule(DueAck { ack: nxt, sack: SackBlocks::EMPTY });
+                acks.schedule(DueAck { ack: nxt, sack: SackBlocks::EMPTY, echo: None });
             }
         }
         let due: Vec<u64> = std::iter::from_fn(|| acks.pop()).map(|due| due.ack.0 / 1448).collect();

@@ -3,7 +3,7 @@
 
 use airtcp_recovery::Ack;
 use airtcp_types::options::{MAX_SACK_BLOCKS, SackBlocks};
-use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, SeqRange};
+use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, SeqRange, TxNo};
 
 use crate::counters::Counters;
 use crate::wire::tcp::Segment;
@@ -39,6 +39,8 @@ impl Connection {
         if in_handshake {
             let echo = segment.options.timestamps.map(|timestamps| timestamps.ecr);
             self.establish(now, echo);
+        } else if self.on_special_ack(now, segment, counters) {
+            return false;
         }
         if ack < self.send.una() {
             self.on_late_ack(now, segment, ack, counters);
@@ -92,6 +94,7 @@ impl Connection {
         {
             self.receive.on_rtt(now.since(made));
         }
+        let echoed = self.echoed(segment);
         let undos = self.send.undos();
         counters.tcp_ext_pure_acks += u64::from(segment.len() == 0);
         self.send.on_ack(
@@ -104,11 +107,18 @@ impl Connection {
                 dsack: reports.dsack,
                 echo,
                 ece: segment.flags.ece,
+                echoed,
             },
         );
         self.collect_events();
         counters.tcp_ext_full_undo += self.send.undos() - undos;
         self.tally.settle(now, &self.send);
+    }
+
+    /// The transmission that a segment echoes.
+    fn echoed(&self, segment: &Segment<'_>) -> Option<TxNo> {
+        let next = self.send.sender.as_ref()?.board().next_tx();
+        self.extensions.as_ref()?.echoed(&segment.options, next)
     }
 }
 

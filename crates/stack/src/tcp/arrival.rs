@@ -66,6 +66,9 @@ impl Connection {
         if let (Some(clock), Some(theirs)) = (&mut self.timestamps, segment.options.timestamps) {
             clock.on_segment(now, theirs.val, seq, self.receive.last_ack_sent);
         }
+        if let Some(extensions) = &mut self.extensions {
+            extensions.hear(&segment.options);
+        }
         self.on_text(now, &segment, seq, counters);
     }
 
@@ -93,8 +96,8 @@ impl Connection {
         counters.tcp_ext_paws_estab += 1;
         let data = !segment.payload.is_empty() && !segment.flags.syn;
         if data || self.challenge.admit(now) {
-            self.report_duplicate(seq, segment, counters);
-            self.schedule_ack();
+            let duplicate = self.find_duplicate(seq, segment, counters);
+            self.schedule_ack(duplicate);
         } else {
             counters.tcp_ext_ack_skipped_paws += 1;
         }
@@ -131,25 +134,28 @@ impl Connection {
             true
         };
         if answered {
-            self.report_duplicate(seq, segment, counters);
-            self.schedule_ack();
+            let duplicate = self.find_duplicate(seq, segment, counters);
+            self.schedule_ack(duplicate);
         } else {
             counters.tcp_ext_ack_skipped_seq += 1;
         }
     }
 
-    /// Old data is reported as received twice (RFC 2883 section 4).
-    fn report_duplicate(&mut self, seq: ExtSeq, segment: &Segment<'_>, counters: &mut Counters) {
+    /// The part of a segment that is old, to be reported as received twice (RFC 2883 section 4).
+    fn find_duplicate(
+        &mut self,
+        seq: ExtSeq,
+        segment: &Segment<'_>,
+        counters: &mut Counters,
+    ) -> Option<SeqRange> {
         let end = (seq + segment.payload.len() as u64).min(self.receive.nxt());
         if seq >= end {
-            return;
+            return None;
         }
         counters.tcp_ext_delayed_ack_lost += 1;
         self.acks.enter_quick();
-        if self.sack {
-            counters.tcp_ext_dsack_old_sent += 1;
-            self.dsack = Some(SeqRange::new(seq, end));
-        }
+        counters.tcp_ext_dsack_old_sent += u64::from(self.sack);
+        Some(SeqRange::new(seq, end))
     }
 
     /// RFC 9293 section 3.10.7.4, second, with RFC 5961 section 3.2.
@@ -190,8 +196,8 @@ impl Connection {
             if self.state == State::TimeWait && segment.flags.fin {
                 self.linger = Some(now + self.settings.time_wait);
             }
-            self.report_duplicate(seq, segment, counters);
-            self.schedule_ack();
+            let duplicate = self.find_duplicate(seq, segment, counters);
+            self.schedule_ack(duplicate);
             return;
         }
         let before = self.receive.nxt();
@@ -207,7 +213,6 @@ impl Connection {
         if self.sack
             && let Some(duplicate) = arrival.duplicate
         {
-            self.dsack = Some(duplicate);
             if duplicate.end <= before {
                 counters.tcp_ext_dsack_old_sent += 1;
             } else {
@@ -226,7 +231,7 @@ impl Connection {
         let len = ByteCount::from(segment.payload.len());
         let rto = self.rto();
         if self.acks.on_data(now, len, nxt, rto) || at_once {
-            self.schedule_ack();
+            self.schedule_ack(arrival.duplicate);
         }
         if arrival.fin {
             self.on_peer_fin(now);
@@ -255,27 +260,27 @@ impl Connection {
     pub(super) fn send_challenge_ack(&mut self, now: Instant, counters: &mut Counters) {
         if self.challenge.admit(now) {
             counters.tcp_ext_challenge_ack += 1;
-            self.schedule_ack();
+            self.schedule_ack(None);
         } else {
             counters.tcp_ext_ack_skipped_challenge += 1;
         }
     }
 
-    /// Has an ACK leave at once, with what is to be reported now.
-    pub(super) fn schedule_ack(&mut self) {
-        let due = DueAck { ack: self.receive.nxt(), sack: self.take_reports() };
+    /// Has an ACK leave at once, with what is to be reported now; `duplicate` arrived twice.
+    pub(super) fn schedule_ack(&mut self, duplicate: Option<SeqRange>) {
+        let echo = self.extensions.as_ref().and_then(|extensions| extensions.heard());
+        let due = DueAck { ack: self.receive.nxt(), sack: self.reports(duplicate), echo };
         self.acks.schedule(due);
     }
 
     /// The SACK blocks for an ACK: the DSACK first and, if it lies above the cumulative
     /// acknowledgement, the block around it second (RFC 2883 section 4), then the rest.
-    pub(super) fn take_reports(&mut self) -> SackBlocks {
+    pub(super) fn reports(&self, dsack: Option<SeqRange>) -> SackBlocks {
         let mut blocks = SackBlocks::EMPTY;
         if !self.sack {
             return blocks;
         }
         let mut push = |range: SeqRange| blocks.push(range.start.wire(), range.end.wire());
-        let dsack = self.dsack.take();
         let around = dsack.and_then(|range| self.receive.block_around(range));
         dsack.into_iter().chain(around).for_each(|range| {
             push(range);

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use airtcp_recovery::SenderConfig;
+use airtcp_types::options::HackForm;
 use airtcp_types::{ByteCount, FlowId};
+
+use super::extensions::Offer;
 
 /// The settings of a connection. The default is a modern Linux host's.
 #[derive(Clone, Debug)]
@@ -29,6 +32,13 @@ pub struct TcpConfig {
     pub sack: bool,
     /// Window scaling is offered (RFC 7323).
     pub window_scaling: bool,
+    /// HACK is offered, and granted: header checksums, and special ACKs for corrupted segments. Both
+    /// ends have to be willing; a receiver that is to help its peers says [`Offer::Always`].
+    pub hack: Offer,
+    /// How HACK's options are written in a SYN that offers them; an answer follows the peer.
+    pub hack_form: HackForm,
+    /// Transmission numbers and their echo are offered, and granted.
+    pub tx_numbers: Offer,
     /// How long sent data may go unacknowledged (RFC 5482); without it 15 time-outs in a row are
     /// the limit.
     pub user_timeout: Option<Duration>,
@@ -55,6 +65,9 @@ impl Default for TcpConfig {
             timestamps: true,
             sack: true,
             window_scaling: true,
+            hack: Offer::default(),
+            hack_form: HackForm::default(),
+            tx_numbers: Offer::default(),
             user_timeout: None,
             syn_retries: 6,
             time_wait: Duration::from_secs(60),
@@ -68,6 +81,16 @@ impl TcpConfig {
     /// The MSS to announce for `flow`: the MTU without fixed headers (RFC 9293 section 3.7.1).
     pub(super) fn mss(&self, flow: &FlowId) -> u16 {
         self.mtu.saturating_sub(fixed_headers(flow)).max(MIN_MSS)
+    }
+
+    /// Whether a SYN offers HACK.
+    pub(crate) fn offers_hack(&self) -> bool {
+        self.hack.stands(self.sender.combination.needs().hack)
+    }
+
+    /// Whether a SYN offers transmission numbers.
+    pub(super) fn offers_tx_numbers(&self) -> bool {
+        self.tx_numbers.stands(self.sender.combination.needs().txno_echo)
     }
 
     /// The smallest shift with which the largest receive buffer can be offered (RFC 7323 section

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use airtcp_recovery::{Sender, SenderConfig, Start, WireNeeds};
+use airtcp_recovery::{Sender, SenderConfig, Start};
 use airtcp_types::options::TcpOptions;
 use airtcp_types::{ByteCount, ExtSeq, FlowId, Instant, SeqNumber};
 
@@ -21,7 +21,7 @@ const TIMESTAMPS_LEN: u16 = 12;
 /// What is known before the connection is established.
 #[derive(Debug)]
 pub(super) struct Handshake {
-    sender: SenderConfig,
+    pub(super) sender: SenderConfig,
     /// This end's options: those offered, then, once the peer's SYN was heard, those agreed.
     options: TcpOptions,
     /// The MSS the peer named.
@@ -45,7 +45,7 @@ impl Handshake {
             mss: Some(config.mss(flow)),
             window_scale: config.window_scaling.then(|| config.window_scale()),
             sack_permitted: config.sack,
-            ..TcpOptions::default()
+            ..Extensions::offered(config)
         };
         let mut sender = config.sender.clone();
         sender.events |= config.events;
@@ -60,6 +60,17 @@ impl Handshake {
             max_retries: config.syn_retries,
             due: true,
             passive: false,
+        }
+    }
+
+    /// What the SYN offers, or both ends agreed on.
+    pub(super) const fn offered(&self, timestamps: bool) -> WireNeeds {
+        WireNeeds {
+            sack: self.options.sack_permitted,
+            timestamps,
+            hack: self.options.hack.is_some(),
+            txno_echo: self.options.tx_numbers.is_some(),
+            ..WireNeeds::NONE
         }
     }
 
@@ -104,11 +115,11 @@ impl Connection {
             handshake: Some(Box::new(Handshake::new(now, &flow, config))),
             timestamps: config.timestamps.then(|| Timestamps::new(ts_offset)),
             sack: config.sack,
+            extensions: None,
             receive: Receiver::new(now, mss, config.initial_window, config.receive_buffer),
             acks: AckPolicy::new(config.sender.profile.delayed_acks),
             send: SendHalf::new(now, first, config.send_buffer, config.nodelay),
             challenge: Challenge::default(),
-            dsack: None,
             reset: None,
             probe: false,
             orphan: false,
@@ -155,6 +166,7 @@ impl Connection {
         }
         ours.sack_permitted &= theirs.sack_permitted;
         self.sack = ours.sack_permitted;
+        self.extensions = Extensions::agree(ours, theirs, handshake.passive).map(Box::new);
         match (&mut self.timestamps, theirs.timestamps) {
             (Some(timestamps), Some(theirs)) => timestamps.start(now, theirs.val),
             _ => self.timestamps = None,
@@ -193,7 +205,7 @@ impl Connection {
             let echo = segment.options.timestamps.map(|timestamps| timestamps.ecr);
             self.establish(now, echo);
             // Our ACK is the third part of the handshake: it is not delayed.
-            self.schedule_ack();
+            self.schedule_ack(None);
         } else {
             // Simultaneous open: our SYN goes again, with an ACK.
             self.set_state(State::SynReceived);
@@ -229,7 +241,8 @@ impl Connection {
     /// Our SYN was acknowledged, and the peer's is known: ESTABLISHED.
     pub(super) fn establish(&mut self, now: Instant, echo: Option<u32>) {
         let Some(handshake) = self.handshake.take() else { return };
-        let overhead = if self.timestamps.is_some() { TIMESTAMPS_LEN } else { 0 };
+        let timestamps = if self.timestamps.is_some() { TIMESTAMPS_LEN } else { 0 };
+        let overhead = timestamps + self.extensions.as_ref().map_or(0, |e| e.overhead() as u16);
         let mss = handshake.peer_mss.min(handshake.options.mss.unwrap_or(handshake.peer_mss));
         let retransmitted = handshake.sent > 1;
         // Karn: a SYN sent twice is measured by its time stamp or not at all.
@@ -243,7 +256,7 @@ impl Connection {
             now,
             first: self.send.first(),
             smss: ByteCount(u64::from(mss - overhead)),
-            granted: WireNeeds { sack: self.sack, timestamps: self.timestamps.is_some() },
+            granted: self.granted(),
             handshake_rtt: rtt,
             syn_retransmitted: retransmitted,
         };

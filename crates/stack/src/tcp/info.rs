@@ -24,6 +24,10 @@ pub struct Info {
     pub ts: bool,
     /// Whether SACK is in use.
     pub sack: bool,
+    /// Whether header checksums are (HACK).
+    pub hack: bool,
+    /// Whether transmissions are numbered.
+    pub tx_numbers: bool,
     /// The sender's strategies, as `detection/control[/judges]`; empty before ESTABLISHED.
     pub combination: String,
     /// The shifts of the windows received and sent.
@@ -208,6 +212,8 @@ impl Connection {
             state: self.state,
             ts: self.timestamps.is_some(),
             sack: self.sack,
+            hack: self.granted().hack,
+            tx_numbers: self.granted().txno_echo,
             combination: String::new(),
             wscale: (self.send.scale, self.receive.scale),
             rto: self.rto(),
@@ -298,7 +304,13 @@ impl fmt::Display for Info {
         let segments = |bytes: ByteCount| bytes.0.div_ceil(self.mss.0.max(1));
         let ms = |duration: Duration| duration.as_secs_f64() * 1e3;
         write!(f, "{}", self.state.ss_name())?;
-        write!(f, "{}{}", if self.ts { " ts" } else { "" }, if self.sack { " sack" } else { "" })?;
+        let spoken = [
+            (self.ts, " ts"),
+            (self.sack, " sack"),
+            (self.hack, " hack"),
+            (self.tx_numbers, " tx_numbers"),
+        ];
+        spoken.iter().filter(|(on, _)| *on).try_for_each(|(_, name)| f.write_str(name))?;
         if !self.combination.is_empty() {
             write!(f, " {}", self.combination)?;
         }

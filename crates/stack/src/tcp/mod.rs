@@ -9,8 +9,11 @@
 //!                handshake.rs      the three-way handshake and what it negotiates
 //!                receive.rs        windows and order; reassembly.rs, receive_buffer.rs, growth.rs
 //!                ack_policy.rs     when to acknowledge
+//!                extensions.rs     header checksums (HACK) and transmission numbers, where agreed on
 //!                acknowledgement.rs, send.rs, airtcp_recovery::Sender
-//! poll_transmit  transmit.rs       RST, SYN, ACKs, data, probes: in that order
+//! on_corrupted   hack.rs           a segment of which only the header is good
+//! poll_transmit  transmit.rs       RST, SYN, special ACKs, ACKs, data, probes: in that order
+//! set_combination switch.rs        other strategies for the sender, at any time
 //! close, ...     close.rs          FIN, RST, TIME-WAIT
 //! ```
 //!
@@ -24,7 +27,9 @@ mod challenge;
 mod close;
 mod config;
 mod error;
+mod extensions;
 mod growth;
+mod hack;
 mod handshake;
 mod info;
 mod reassembly;
@@ -33,6 +38,7 @@ mod receive_buffer;
 mod send;
 mod send_buffer;
 mod state;
+mod switch;
 mod timestamps;
 mod transmit;
 
@@ -42,18 +48,21 @@ mod tests;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use airtcp_recovery::Sender;
+use airtcp_recovery::{Sender, WireNeeds};
 use airtcp_types::{ByteCount, EventKind, FlowId, Instant, SeqNumber, SeqRange};
 
 use crate::counters::Counters;
 
 pub use config::TcpConfig;
 pub use error::{TcpError, Unreachable};
+pub use extensions::Offer;
 pub use info::Info;
 pub use state::State;
+pub use switch::SwitchError;
 
 use ack_policy::AckPolicy;
 use challenge::Challenge;
+use extensions::Extensions;
 use handshake::Handshake;
 use info::Tally;
 use receive::Receiver;
@@ -81,12 +90,12 @@ pub struct Connection {
     handshake: Option<Box<Handshake>>,
     timestamps: Option<Timestamps>,
     sack: bool,
+    /// Only where something was agreed on.
+    extensions: Option<Box<Extensions>>,
     receive: Receiver,
     acks: AckPolicy,
     send: SendHalf,
     challenge: Challenge,
-    /// What the next ACK reports as received twice (RFC 2883).
-    dsack: Option<SeqRange>,
     /// A RST is to leave.
     reset: Option<transmit::Reset>,
     /// A window probe is to leave.
@@ -145,7 +154,7 @@ impl Connection {
         self.on_handshake_timeout(now);
         if self.acks.on_timeout(now) {
             counters.tcp_ext_delayed_acks += 1;
-            self.schedule_ack();
+            self.schedule_ack(None);
         }
         self.on_sender_timeout(now, counters);
         if self.send.on_timeout(now) {
@@ -243,7 +252,7 @@ impl Connection {
             // An ACK that is due anyway will tell of it.
             let speaks = self.state.takes_data() && self.acks.peek().is_none();
             if speaks && self.receive.wants_update() {
-                self.schedule_ack();
+                self.schedule_ack(None);
             }
             return Ok(n);
         }
@@ -356,6 +365,19 @@ impl Connection {
     /// The sender, to look at; `None` before the connection is established.
     pub fn sender(&self) -> Option<&Sender> {
         self.send.sender.as_deref()
+    }
+
+    /// What of the wire both ends have agreed on; before that, what this end knows of it.
+    ///
+    /// A connection with HACK or transmission numbers never hands down super-segments: one option
+    /// would stand in all their segments.
+    pub fn granted(&self) -> WireNeeds {
+        let extensions = self.extensions.as_ref().map_or(WireNeeds::NONE, |e| e.granted());
+        extensions.union(WireNeeds {
+            sack: self.sack,
+            timestamps: self.timestamps.is_some(),
+            ..WireNeeds::NONE
+        })
     }
 
     /// What the retransmission and ACK timers go by before there is a sender.

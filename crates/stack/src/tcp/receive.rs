@@ -123,6 +123,11 @@ impl Receiver {
         seq == self.nxt || (seq > self.nxt && seq < self.edge)
     }
 
+    /// Whether the peer was offered room for the byte `seq`, which is not in order yet.
+    pub(super) fn offers(&self, seq: ExtSeq) -> bool {
+        seq >= self.nxt && seq < self.edge
+    }
+
     /// Takes the data and the FIN of an acceptable segment in.
     pub(super) fn on_data(&mut self, seq: ExtSeq, payload: &[u8], fin: bool) -> Arrival {
         let mut arrival = Arrival::default();
@@ -254,6 +259,11 @@ impl Receiver {
         let field = u16::try_from(field).unwrap_or(u16::MAX);
         self.edge = self.edge.max(ack + u64::from(field) * unit);
         field
+    }
+
+    /// The window field that says no more than was offered already.
+    pub(super) fn offered(&self) -> u16 {
+        u16::try_from(self.window().0 >> self.scale).unwrap_or(u16::MAX)
     }
 
     /// The window field of a SYN, which is not scaled (RFC 7323 section 2.2).

@@ -1,13 +1,14 @@
-//! What leaves, in this order: a RST, a SYN, ACKs that cannot wait, data, a window probe, the last
-//! ACK.
+//! What leaves, in this order: a RST, a SYN, special ACKs, ACKs that cannot wait, data, a window
+//! probe, the last ACK.
 
 use airtcp_recovery::{Decision, Transmit};
-use airtcp_types::options::{SackBlocks, TcpOptions};
+use airtcp_types::options::{SackBlocks, TcpOptions, TxNumbers};
 use airtcp_types::{ByteCount, ExtSeq, Instant, Packet, SendRule, SeqNumber, SeqRange};
 
 use crate::counters::Counters;
 use crate::wire::tcp::{Flags, Header, emit};
 
+use super::ack_policy::DueAck;
 use super::*;
 
 /// A RST that is to leave.
@@ -47,6 +48,9 @@ impl Connection {
             }
             return Some(self.emit_syn(now, options));
         }
+        if let Some((seq, form)) = self.extensions.as_mut().and_then(|e| e.pop_corrupted()) {
+            return Some(self.emit_special_ack(now, seq, form, counters));
+        }
         // Every ACK of a batch counts for the peer. Only the last can ride on data, and only if it
         // has nothing to report that would not fit beside a full segment.
         let must_go_alone =
@@ -65,7 +69,8 @@ impl Connection {
             counters.tcp_out_segs += 1;
             // As Linux: a number that the peer has, so that it answers with an ACK.
             let seq = self.send.una() - 1;
-            return Some(self.emit_ack(now, seq, self.receive.nxt(), SackBlocks::EMPTY, counters));
+            let due = DueAck { ack: self.receive.nxt(), sack: SackBlocks::EMPTY, echo: None };
+            return Some(self.emit_ack(now, seq, &due, counters));
         }
         self.emit_due_ack(now, counters)
     }
@@ -73,18 +78,19 @@ impl Connection {
     fn emit_due_ack(&mut self, now: Instant, counters: &mut Counters) -> Option<Packet> {
         let due = self.acks.pop()?;
         counters.tcp_out_segs += 1;
-        Some(self.emit_ack(now, self.send.nxt(), due.ack, due.sack, counters))
+        Some(self.emit_ack(now, self.send.nxt(), &due, counters))
     }
 
     fn emit_ack(
         &mut self,
         now: Instant,
         seq: ExtSeq,
-        ack: ExtSeq,
-        sack: SackBlocks,
+        due: &DueAck,
         counters: &mut Counters,
     ) -> Packet {
-        let options = TcpOptions { sack, ..self.options(now) };
+        let DueAck { ack, sack, echo } = *due;
+        let tx_numbers = echo.map(|_| TxNumbers { number: None, echo });
+        let options = TcpOptions { sack, tx_numbers, ..self.options(now) };
         let header = Header {
             seq: seq.wire(),
             ack: Some(ack.wire()),
@@ -104,12 +110,16 @@ impl Connection {
         let fin = self.send.fin && range.end > self.send.buffer.end();
         let data = SeqRange::new(range.start, data_end);
         let psh = len > 0 && self.send.buffer.ends_write(data);
+        let mut options = self.options(now);
+        if let Some(extensions) = &self.extensions {
+            extensions.mark_data(transmit.tx, len > 0, &mut options);
+        }
         let header = Header {
             seq: range.start.wire(),
             ack: Some(ack.wire()),
             flags: Flags { fin, psh, ..Flags::ACK },
             window: self.offer(ack, counters),
-            options: self.options(now),
+            options,
         };
         self.note_ack_sent(ack);
         self.acks.on_carried(ack);
@@ -174,7 +184,7 @@ impl Connection {
         emit(&self.flow, self.settings.hop_limit, &header, 0, |_| {})
     }
 
-    fn options(&self, now: Instant) -> TcpOptions {
+    pub(super) fn options(&self, now: Instant) -> TcpOptions {
         TcpOptions {
             timestamps: self.timestamps.map(|clock| clock.option(now)),
             ..TcpOptions::default()

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use airtcp_types::checksum::Sum;
+use airtcp_types::header_checksum::seal_header;
 use airtcp_types::options::TcpOptions;
 use airtcp_types::{FlowId, Packet, SeqNumber};
 use smoltcp::wire::{TcpPacket, TcpSeqNumber};
@@ -117,6 +118,7 @@ pub fn parse(bytes: &[u8]) -> Result<(u16, u16, Segment<'_>), ParseError> {
 
 /// Builds the IP packet of a segment from `flow.local` to `flow.remote`.
 ///
+/// The header checksum of a HACK option is computed here, but on a SYN, where it is zero (HACK 3).
 /// `fill` is given `payload_len` zero bytes and writes the data over them. The packet's length has to
 /// fit its IP header: at most 65,535 bytes with IPv4.
 pub fn emit(
@@ -132,6 +134,9 @@ pub fn emit(
     let segment = &mut data[at..];
     write_header(segment, flow, header, header_len);
     fill(&mut segment[header_len..]);
+    if header.options.hack.is_some() && !header.flags.syn {
+        seal_header(src, dst, segment);
+    }
     let sum = transport_sum(src, dst, ip::TCP, segment);
     TcpPacket::new_unchecked(segment).set_checksum(sum);
     Packet::new(data)

@@ -130,6 +130,7 @@ impl CongestionControl for Control {
             Notice::EpisodeOver => "control: episode over".to_owned(),
             Notice::Idle { time, restart } => format!("control: idle {time:?}, restart {restart}"),
             Notice::Undo => "control: undo".to_owned(),
+            Notice::TakeOver { cwnd, .. } => format!("control: takes over at {cwnd}"),
         });
     }
 
@@ -142,14 +143,13 @@ impl CongestionControl for Control {
     }
 }
 
-const NEEDS: WireNeeds = WireNeeds { sack: false, timestamps: false };
-
 static DETECTION: Entry<dyn LossDetection> = Entry {
     name: "recording",
     parameter: "",
+    example: None,
     summary: "notes what it is told",
     source: "this file",
-    needs: NEEDS,
+    needs: WireNeeds::NONE,
     fallback: None,
     make: |_, _| Ok(Box::new(Detection)),
 };
@@ -157,9 +157,10 @@ static DETECTION: Entry<dyn LossDetection> = Entry {
 static JUDGE: Entry<dyn LossJudge> = Entry {
     name: "recording",
     parameter: "",
+    example: None,
     summary: "notes what it is told",
     source: "this file",
-    needs: NEEDS,
+    needs: WireNeeds::NONE,
     fallback: None,
     make: |_, _| Ok(Box::new(Judge)),
 };
@@ -167,9 +168,10 @@ static JUDGE: Entry<dyn LossJudge> = Entry {
 static CONTROL: Entry<dyn CongestionControl> = Entry {
     name: "recording",
     parameter: "",
+    example: None,
     summary: "notes what it is told",
     source: "this file",
-    needs: NEEDS,
+    needs: WireNeeds::NONE,
     fallback: None,
     make: |_, params: &ControlParams| Ok(Box::new(Control { window: params.smss * 10 })),
 };

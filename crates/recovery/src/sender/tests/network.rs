@@ -52,7 +52,8 @@ fn one_loss_costs_one_repair_and_one_reduction() {
 
 #[test]
 fn whatever_is_lost_the_stream_arrives() {
-    for (number, (combination, profile)) in every().enumerate() {
+    let judged = Combination::all_judged().into_iter().map(|judged| (judged, Profile::modern()));
+    for (number, (combination, profile)) in every().chain(judged).enumerate() {
         for round in 0..20 {
             let mut stream = Stream::new(7, (number * 100 + round) as u64);
             let mut net = Net::new(sender_of(combination.clone(), profile.clone()), 300, 40);
@@ -116,7 +117,7 @@ fn the_impatient_newreno_times_out_where_the_steady_one_does_not() {
 
 #[test]
 fn a_lost_retransmission_waits_for_the_timer() {
-    for combination in ["sack/cubic", "newreno/reno", "reno/reno"] {
+    for combination in ["sack/cubic", "fack/cubic", "newreno/reno", "reno/reno"] {
         let mut net = Net::new(sender(combination), 300, 40);
         net.losses.extend([(100, 0), (100, 1)]);
         net.run();

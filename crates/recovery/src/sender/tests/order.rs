@@ -204,6 +204,7 @@ fn one_episode_has_one_reduction_and_the_next_another() {
     for tx in 0..3 {
         find(tx, Found::Lost);
         sender.on_ack(ms(100 + tx), &ack(0, &[]));
+        pump(&mut sender, ms(100 + tx), &supply(100));
     }
     let reductions = |log: Vec<String>| log.iter().filter(|line| line.contains("reduce")).count();
     assert_eq!(reductions(noted()), 1);

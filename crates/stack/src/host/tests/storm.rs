@@ -1,10 +1,13 @@
 //! A storm of segments, true, false and mutilated, over connections in every state.
 
+use std::num::NonZeroU32;
+
 use airtcp_types::Checksum;
-use airtcp_types::options::{TcpOptions, Timestamps};
+use airtcp_types::options::{Hack, HackAck, TcpOptions, Timestamps, TxNumbers};
 use airtcp_types::rng::Stream;
 
 use super::*;
+use crate::tcp::Offer;
 
 const MEMORY: ByteCount = ByteCount::from_mib(4);
 const PORTS: u16 = 24;
@@ -34,6 +37,8 @@ impl Storm {
         let mut config = HostConfig::new(["10.0.0.1/24".parse().unwrap()]);
         config.memory = MEMORY;
         config.events = seed.is_multiple_of(2);
+        config.tcp.hack = Offer::Always;
+        config.tcp.tx_numbers = Offer::Always;
         let mut host = Host::new(config);
         let listener = host.tcp_listen(address("10.0.0.1:80"), 8).unwrap();
         let heard = vec![Heard { local: 80, ..Heard::default() }; usize::from(PORTS)];
@@ -74,6 +79,15 @@ impl Storm {
                     (start, start + self.random.below(5_000) as u32)
                 })
                 .collect(),
+            hack: self.random.chance(0.3).then(Hack::default),
+            hack_ack: self
+                .random
+                .chance(0.1)
+                .then(|| HackAck { corrupted: self.near(heard.ack), ..HackAck::default() }),
+            tx_numbers: self.random.chance(0.3).then(|| TxNumbers {
+                number: NonZeroU32::new(self.random.next_u64() as u32),
+                echo: NonZeroU32::new(self.random.below(100) as u32),
+            }),
             unknown: 0,
         }
     }

@@ -1,10 +1,13 @@
 //! Packets that nobody sane would send.
 
+use std::num::NonZeroU32;
+
 use airtcp_types::Checksum;
-use airtcp_types::options::{TcpOptions, Timestamps};
+use airtcp_types::options::{Hack, HackAck, TcpOptions, Timestamps, TxNumbers};
 use proptest::prelude::*;
 
 use super::*;
+use crate::tcp::Offer;
 
 /// Fewer than there are strangers, so that the bound is met.
 const BACKLOG: usize = 2;
@@ -45,13 +48,22 @@ fn options() -> impl Strategy<Value = TcpOptions> {
 fn any_options() -> impl Strategy<Value = TcpOptions> {
     let blocks = prop::collection::vec(any::<(u32, u32)>(), 0..=4);
     let timestamps = any::<Option<(u32, u32)>>();
-    (any::<(Option<u16>, Option<u8>, bool)>(), timestamps, blocks).prop_map(
-        |((mss, window_scale, sack_permitted), timestamps, blocks)| TcpOptions {
+    let extensions = any::<(Option<u16>, Option<u32>, Option<(u32, u32)>)>();
+    (any::<(Option<u16>, Option<u8>, bool)>(), timestamps, blocks, extensions).prop_map(
+        |((mss, window_scale, sack_permitted), timestamps, blocks, extensions)| TcpOptions {
             mss,
             window_scale,
             sack_permitted,
             timestamps: timestamps.map(|(val, ecr)| Timestamps { val, ecr }),
             sack: blocks.into_iter().map(|(a, b)| (SeqNumber(a), SeqNumber(b))).collect(),
+            hack: extensions.0.map(|checksum| Hack { checksum, ..Hack::default() }),
+            hack_ack: extensions
+                .1
+                .map(|seq| HackAck { corrupted: SeqNumber(seq), ..HackAck::default() }),
+            tx_numbers: extensions.2.map(|(number, echo)| TxNumbers {
+                number: NonZeroU32::new(number),
+                echo: NonZeroU32::new(echo),
+            }),
             unknown: 0,
         },
     )
@@ -104,6 +116,7 @@ struct Victim {
 impl Victim {
     fn new() -> Self {
         let mut host = server();
+        (host.config.tcp.hack, host.config.tcp.tx_numbers) = (Offer::Always, Offer::Always);
         let listener = host.tcp_listen(address("10.0.0.1:80"), BACKLOG).unwrap();
         Self { host, listener, now: Instant::ZERO, heard: vec![] }
     }

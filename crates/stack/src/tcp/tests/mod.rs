@@ -6,16 +6,22 @@
 
 mod ack;
 mod close;
+mod hack;
 mod handshake;
+mod numbers;
 mod pipe;
 mod reset;
+mod switch;
 mod transfer;
 mod window;
 
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
-use airtcp_types::options::{SackBlocks, TcpOptions, Timestamps};
+use airtcp_types::options::{
+    Hack, HackAck, HackForm, SackBlocks, TcpOptions, Timestamps, TxNumbers,
+};
 use airtcp_types::{FlowId, Instant, SeqNumber};
 
 use super::*;
@@ -45,6 +51,12 @@ struct Seg {
     mss: Option<u16>,
     wscale: Option<u8>,
     sack_permitted: bool,
+    /// HACK's option, in which form; its value is not compared.
+    hack: Option<HackForm>,
+    /// The number of a corrupted segment, and in which form it is told.
+    hack_ack: Option<(HackForm, u32)>,
+    /// A transmission's number and the echo; zero is none.
+    numbers: Option<(u32, u32)>,
 }
 
 impl std::fmt::Debug for Seg {
@@ -52,7 +64,9 @@ impl std::fmt::Debug for Seg {
         write!(f, "[{}] {}+{}", self.flags, self.seq, self.data.len())?;
         write!(f, " ack {:?} win {:?} sack {:?}", self.ack, self.window, self.sack)?;
         write!(f, " ts {:?} mss {:?}", self.ts, self.mss)?;
-        write!(f, " wscale {:?} sackOK {}", self.wscale, self.sack_permitted)
+        write!(f, " wscale {:?} sackOK {}", self.wscale, self.sack_permitted)?;
+        write!(f, " hack {:?} {:?}", self.hack, self.hack_ack)?;
+        write!(f, " numbers {:?}", self.numbers)
     }
 }
 
@@ -72,6 +86,9 @@ macro_rules! seg {
     (@set $seg:ident, ts, $value:expr) => { $seg.ts = Some($value) };
     (@set $seg:ident, sack, $value:expr) => { $seg.sack = $value.to_vec() };
     (@set $seg:ident, sack_permitted, $value:expr) => { $seg.sack_permitted = $value };
+    (@set $seg:ident, hack, $value:expr) => { $seg.hack = Some($value) };
+    (@set $seg:ident, hack_ack, $value:expr) => { $seg.hack_ack = Some($value) };
+    (@set $seg:ident, numbers, $value:expr) => { $seg.numbers = Some($value) };
 }
 
 macro_rules! send {
@@ -118,7 +135,11 @@ fn plain() -> TcpConfig {
 
 /// As [`plain`], with delayed ACKs.
 fn delayed() -> TcpConfig {
-    TcpConfig { mtu: 1040, timestamps: false, window_scaling: false, ..TcpConfig::default() }
+    let mut config =
+        TcpConfig { mtu: 1040, timestamps: false, window_scaling: false, ..TcpConfig::default() };
+    // It sends nothing of its own accord but by the retransmission timer.
+    config.sender.combination = "sack/cubic".parse().unwrap();
+    config
 }
 
 impl Script {
@@ -146,6 +167,8 @@ impl Script {
             wscale: config.window_scaling.then_some(0),
             sack_permitted: config.sack,
             ts: config.timestamps.then_some((PEER_TS, 0)),
+            hack: config.offers_hack().then_some(config.hack_form),
+            numbers: config.offers_tx_numbers().then_some((0, 0)),
             ..Seg::default()
         }
     }
@@ -307,6 +330,12 @@ impl Seg {
                 sack_permitted: self.sack_permitted,
                 timestamps: self.ts.map(|(val, ecr)| Timestamps { val, ecr }),
                 sack,
+                hack: self.hack.map(|form| Hack { form, checksum: 0 }),
+                hack_ack: self.hack_ack.map(|(form, seq)| HackAck { form, corrupted: ISS + seq }),
+                tx_numbers: self.numbers.map(|(number, echo)| TxNumbers {
+                    number: NonZeroU32::new(number),
+                    echo: NonZeroU32::new(echo),
+                }),
                 unknown: 0,
             },
         }
@@ -334,6 +363,14 @@ impl Seg {
             mss: segment.options.mss,
             wscale: segment.options.window_scale,
             sack_permitted: segment.options.sack_permitted,
+            hack: segment.options.hack.map(|hack| hack.form),
+            hack_ack: segment
+                .options
+                .hack_ack
+                .map(|special| (special.form, special.corrupted.distance(IRS) as u32)),
+            numbers: segment.options.tx_numbers.map(|TxNumbers { number, echo }| {
+                (number.map_or(0, NonZeroU32::get), echo.map_or(0, NonZeroU32::get))
+            }),
         }
     }
 }

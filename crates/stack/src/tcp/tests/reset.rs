@@ -107,7 +107,10 @@ fn no_segment_makes_it_panic_or_grow() {
     let mut random = airtcp_types::rng::Stream::new(11, 0);
     let flags = ["", "A", "PA", "FA", "S", "SA", "R", "RA"];
     for round in 0..300 {
-        let config = TcpConfig { timestamps: round % 2 == 0, ..plain() };
+        // The scripts that end a connection know no numbers.
+        let offer = if round % 5 == 4 { Offer::Always } else { Offer::Never };
+        let config =
+            TcpConfig { timestamps: round % 2 == 0, hack: offer, tx_numbers: offer, ..plain() };
         let mut s = match round % 5 {
             0 => Script::connecting(&config),
             1 => Script::syn_received(&config),
@@ -135,10 +138,18 @@ fn no_segment_makes_it_panic_or_grow() {
                 mss: random.chance(0.1).then(|| random.next_u64() as u16),
                 wscale: random.chance(0.1).then(|| random.next_u64() as u8),
                 sack_permitted: random.chance(0.1),
+                hack: random.chance(0.1).then_some(HackForm::Kinds),
+                hack_ack: random.chance(0.2).then(|| (HackForm::Kinds, near(&mut random))),
+                numbers: random
+                    .chance(0.5)
+                    .then(|| (random.next_u64() as u32, random.below(50) as u32)),
             };
             let wire = seg.to_wire();
             s.now += Duration::from_millis(random.below(300));
             s.conn.on_timeout(s.now, &mut s.counters);
+            if random.chance(0.1) {
+                s.conn.on_corrupted(&wire.segment(&seg.data), &mut s.counters);
+            }
             s.conn.on_segment(s.now, &wire.segment(&seg.data), &mut s.counters);
             let mut sent = 0;
             while s.conn.poll_transmit(s.now, &mut s.counters).is_some() {

@@ -90,7 +90,9 @@ fn a_user_timeout_ends_the_wait() {
 
 #[test]
 fn sack_blocks_bring_a_fast_retransmission() {
-    let mut s = Script::established(&plain());
+    let mut config = plain();
+    config.sender.profile.proportional_rate_reduction = false;
+    let mut s = Script::established(&config);
     s.write(5000);
     for n in 0..5 {
         s.take(0).unwrap_or_else(|| panic!("segment {n}"));

@@ -1,0 +1,111 @@
+//! `le`: what three later transmissions have overtaken is lost (LE, Loss resilience).
+
+use std::time::Duration;
+
+use airtcp_types::{ByteCount, TxNo};
+
+use super::reno::DUP_THRESH;
+use super::sweep::{Sweep, earlier_arrived};
+use super::{EpisodeEnd, Findings, LossDetection};
+use crate::board::TxState;
+use crate::registry::{Entry, WireNeeds, no_parameter};
+use crate::view::{AckView, View};
+
+pub(crate) const LE: Entry<dyn LossDetection> = Entry {
+    name: "le",
+    parameter: "",
+    example: None,
+    summary: "by the order sent, at any SACK receiver; lost repairs are found; one cut per round trip",
+    source: "Kang, Park, Mo 2012",
+    needs: WireNeeds { sack: true, ..WireNeeds::NONE },
+    fallback: Some("newreno"),
+    make: |parameter, _| no_parameter(parameter).map(|()| Box::new(Le::default()) as _),
+};
+
+pub(crate) const LE_ECHO: Entry<dyn LossDetection> = Entry {
+    name: "le:echo",
+    summary: "the same with the number of each transmission in an option that the peer echoes",
+    needs: WireNeeds { sack: true, txno_echo: true, ..WireNeeds::NONE },
+    fallback: Some("le"),
+    ..LE
+};
+
+/// LE's acking process over the board.
+///
+/// WAITLIST is what is in flight, in the order sent; RTXLIST is what is marked lost. An entry's
+/// dupCnt is how many later transmissions have arrived, so that all entries below the third-latest
+/// of those have reached DupThresh: three numbers stand for all the counters.
+#[derive(Debug, Default)]
+pub struct Le {
+    /// The latest transmissions known to have arrived, the latest first.
+    arrived: [TxNo; DUP_THRESH as usize],
+    sweep: Sweep,
+}
+
+impl Le {
+    /// Counts `tx` as arrived, once.
+    fn count(&mut self, tx: TxNo) {
+        if self.arrived.contains(&tx) {
+            return;
+        }
+        if let Some(place) = self.arrived.iter().position(|arrived| *arrived < tx) {
+            if let Some(later) = self.arrived.get_mut(place..) {
+                later.rotate_right(1);
+            }
+            if let Some(slot) = self.arrived.get_mut(place) {
+                *slot = tx;
+            }
+        }
+    }
+
+    /// LE 4.2: which transmissions made the ACK leave, from what it newly covers. Where a late
+    /// original stands for its repair, it is the original that arrived.
+    fn count_arrivals(&mut self, ack: &AckView<'_>, view: &View<'_>) {
+        let echoed = ack.echoed_tx.filter(|tx| *tx < view.board.next_tx());
+        for told in ack.newly {
+            let not_yet = echoed.is_some_and(|echoed| echoed < told.tx && told.resent > 0);
+            if not_yet || earlier_arrived(told, ack, view) {
+                told.previous.into_iter().for_each(|original| self.count(original));
+            } else {
+                self.count(told.tx);
+            }
+        }
+        // A duplicate of what had arrived: its latest transmission did, too.
+        let duplicate = ack.dsack.and_then(|dsack| view.board.at(dsack.start));
+        if let Some(sent) =
+            duplicate.filter(|sent| sent.state == TxState::Sacked && sent.resent > 0)
+        {
+            self.count(sent.tx);
+        }
+        echoed.into_iter().for_each(|tx| self.count(tx));
+    }
+}
+
+impl LossDetection for Le {
+    fn on_ack(&mut self, ack: &AckView<'_>, view: &View<'_>, out: &mut Findings) {
+        self.count_arrivals(ack, view);
+        let [latest, .., third] = self.arrived;
+        self.sweep.judge(view.board, latest, out, |sent| sent.tx < third);
+    }
+
+    fn on_timeout(&mut self, _: &View<'_>) {}
+
+    fn on_undo(&mut self, view: &View<'_>) {
+        // What had arrived by then misled.
+        *self = Self { sweep: Sweep::from_oldest(view.board), ..Self::default() };
+    }
+
+    fn pipe(&self, board: &crate::Board) -> ByteCount {
+        // LE 2.2.2: the length of WAITLIST.
+        board.in_flight()
+    }
+
+    fn episode_end(&self, view: &View<'_>) -> EpisodeEnd {
+        // LE 2.2.3: one reduction per round trip, and no recovery besides.
+        EpisodeEnd::After(view.rtt.srtt().unwrap_or(Duration::from_secs(1)))
+    }
+}
+
+#[cfg(test)]
+#[path = "le_tests.rs"]
+mod tests;

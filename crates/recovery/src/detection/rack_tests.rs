@@ -1,0 +1,149 @@
+use airtcp_types::{ByteCount, Instant, SendRule};
+use std::time::Duration;
+
+use crate::testkit::{Net, RTT, SMSS, ack, ms, named, pump, segments, sender, sender_of, supply};
+use crate::{Ack, Phase, Profile, Sender};
+
+/// Ten segments out at time zero; the round trip is 100 ms.
+fn ten_out() -> Sender {
+    let mut sender = sender("rack/reno");
+    assert_eq!(pump(&mut sender, Instant::ZERO, &supply(10)).0.len(), 10);
+    sender
+}
+
+#[test]
+fn three_segments_above_a_hole_tell_of_a_loss_at_once() {
+    let mut sender = ten_out();
+    for upto in 2..=3 {
+        sender.on_ack(ms(100), &ack(0, &[segments(1, upto)]));
+        assert_eq!(sender.phase(), Phase::Open);
+    }
+    sender.on_ack(ms(100), &ack(0, &[segments(1, 4)]));
+    assert_eq!(sender.phase(), Phase::Recovery);
+    let (sent, _) = pump(&mut sender, ms(100), &supply(10));
+    assert_eq!(named(&sent)[0], (0, SendRule::FastRetransmit));
+}
+
+#[test]
+fn one_segment_above_a_hole_tells_of_it_a_quarter_round_trip_later() {
+    let mut sender = ten_out();
+    sender.on_ack(ms(100), &ack(0, &[segments(1, 2)]));
+    assert_eq!(sender.poll_timeout(), Some(ms(125)));
+    sender.on_timeout(ms(125));
+    assert_eq!((sender.phase(), sender.stats().segments_lost), (Phase::Recovery, 1));
+    let (sent, _) = pump(&mut sender, ms(125), &supply(10));
+    assert_eq!(named(&sent), [(0, SendRule::FastRetransmit)]);
+}
+
+#[test]
+fn where_reordering_was_seen_three_segments_wait_too() {
+    let mut sender = ten_out();
+    // Segment 0 comes late, and was sent once.
+    sender.on_ack(ms(100), &ack(0, &[segments(1, 3)]));
+    sender.on_ack(ms(101), &ack(3, &[]));
+    sender.on_ack(ms(102), &ack(3, &[segments(4, 9)]));
+    assert_eq!(sender.phase(), Phase::Open);
+    sender.on_timeout(sender.poll_timeout().unwrap());
+    assert_eq!((sender.phase(), sender.stats().segments_lost), (Phase::Recovery, 1));
+}
+
+#[test]
+fn a_reported_duplicate_widens_the_window_until_sixteen_recoveries_pass() {
+    let mut sender = ten_out();
+    let duplicate = Ack { dsack: Some(segments(0, 1)), ..ack(1, &[]) };
+    sender.on_ack(ms(100), &duplicate);
+    // Once a round trip.
+    sender.on_ack(ms(101), &duplicate);
+    sender.on_ack(ms(102), &ack(1, &[segments(2, 3)]));
+    // Twice a quarter of 100 ms, from when segment 1 should have been here.
+    assert_eq!(sender.poll_timeout(), Some(ms(152)));
+}
+
+#[test]
+fn a_lost_repair_is_found_and_repaired_without_a_time_out() {
+    let mut net = Net::new(sender("rack/cubic"), 300, 200);
+    net.losses.extend([(100, 0), (100, 1)]);
+    net.run();
+    assert_eq!((net.sender.stats().timeouts, net.sendings(100)), (0, 3));
+}
+
+#[test]
+fn a_late_original_is_not_taken_for_its_repair() {
+    let mut sender = ten_out();
+    sender.on_ack(ms(100), &ack(0, &[segments(1, 4)]));
+    pump(&mut sender, ms(100), &supply(10));
+    let lost = sender.stats().segments_lost;
+    // The repair left at 100 ms; what arrives at 110 ms is the original.
+    sender.on_ack(ms(110), &ack(4, &[]));
+    sender.on_timeout(ms(130));
+    assert_eq!(sender.stats().segments_lost, lost);
+}
+
+#[test]
+fn a_lost_tail_is_probed_and_repaired_without_a_time_out() {
+    for lost in 1..=5 {
+        let mut net = Net::new(sender("rack/cubic"), 50, 100);
+        net.losses.extend((50 - lost..50).map(|segment| (segment, 0)));
+        net.run();
+        let stats = net.sender.stats();
+        assert_eq!((stats.timeouts, stats.probes), (0, 1), "{lost}");
+        assert_eq!(stats.segments_retransmitted, lost, "{lost}");
+    }
+}
+
+#[test]
+fn the_probe_leaves_two_round_trips_after_the_last_and_takes_new_data_first() {
+    let mut sender = sender("rack/cubic");
+    pump(&mut sender, Instant::ZERO, &supply(4));
+    assert_eq!(sender.poll_timeout(), Some(ms(200)));
+    sender.on_timeout(ms(200));
+    let (sent, _) = pump(&mut sender, ms(200), &supply(5));
+    assert_eq!(named(&sent), [(4, SendRule::Probe)]);
+    // One probe, and then the retransmission timer, which started anew.
+    assert_eq!(sender.poll_timeout(), Some(ms(200) + sender.rtt().rto()));
+}
+
+#[test]
+fn a_probe_that_repaired_a_loss_reduces_and_one_that_did_not_does_not() {
+    let reductions = |dsack: bool| {
+        let mut sender = sender("rack/reno");
+        pump(&mut sender, Instant::ZERO, &supply(4));
+        sender.on_timeout(ms(200));
+        let (sent, _) = pump(&mut sender, ms(200), &supply(4));
+        assert_eq!(named(&sent), [(3, SendRule::ProbeAgain)]);
+        sender.on_ack(ms(300), &ack(4, &[]));
+        if dsack {
+            sender.on_ack(ms(301), &Ack { dsack: Some(segments(3, 4)), ..ack(4, &[]) });
+        }
+        pump(&mut sender, ms(302), &supply(6));
+        sender.on_ack(ms(402), &ack(6, &[]));
+        sender.stats().reductions
+    };
+    assert_eq!((reductions(false), reductions(true)), (1, 0));
+}
+
+#[test]
+fn in_the_paper_profile_nothing_is_probed() {
+    let mut net = Net::new(sender_of("rack/reno".parse().unwrap(), Profile::paper()), 50, 100);
+    net.losses.insert((49, 0));
+    net.run();
+    assert_eq!((net.sender.stats().timeouts, net.sender.stats().probes), (1, 0));
+}
+
+#[test]
+fn a_time_out_spares_what_has_just_left() {
+    let mut sender = ten_out();
+    sender.on_ack(ms(100), &ack(1, &[]));
+    let rto = sender.rtt().rto();
+    // Window updates let new data out just before the timer runs out, again and again.
+    let late = ms(100) + rto - Duration::from_millis(1);
+    sender.on_timeout(late);
+    let (sent, _) = pump(&mut sender, late, &supply(11));
+    assert_eq!(named(&sent), [(10, SendRule::Probe)]);
+    let before = sender.poll_timeout().unwrap();
+    sender.on_ack(before, &ack(2, &[]));
+    let (sent, _) = pump(&mut sender, before, &supply(13));
+    assert!(!sent.is_empty());
+    assert_eq!(sender.board().lost(), ByteCount::ZERO);
+    assert!(sender.pipe() > ByteCount(SMSS), "{RTT:?}");
+}

@@ -1,0 +1,115 @@
+//! `dcr:timer` and `dcr:count`: the response to a loss waits for one round trip (TCP-DCR).
+
+use std::time::Duration;
+
+use airtcp_types::{ByteCount, Instant};
+
+use super::{Cause, LossJudge, Raised, Ruling, When};
+use crate::detection::{Certainty, Finding};
+use crate::registry::{Entry, WireNeeds, no_parameter};
+use crate::view::{AckView, View};
+
+pub(crate) const DCR_TIMER: Entry<dyn LossJudge> = Entry {
+    name: "dcr:timer",
+    parameter: "",
+    example: None,
+    summary: "waits a smoothed round trip from the first duplicate ACK; late data is no loss",
+    source: "Bhandarkar, Reddy 2004",
+    needs: WireNeeds::NONE,
+    fallback: None,
+    make: |parameter, _| no_parameter(parameter).map(|()| Box::new(Dcr::new(false)) as _),
+};
+
+pub(crate) const DCR_COUNT: Entry<dyn LossJudge> = Entry {
+    name: "dcr:count",
+    summary: "the same in duplicate ACKs: a window of them, and no longer than the timer",
+    make: |parameter, _| no_parameter(parameter).map(|()| Box::new(Dcr::new(true)) as _),
+    ..DCR_TIMER
+};
+
+/// The wait ends so long before the retransmission timer at the latest.
+const BEFORE_RTO: Duration = Duration::from_millis(1);
+/// Never fewer duplicates than without it.
+const FEWEST: u64 = 3;
+
+/// Delayed congestion response, in congestion avoidance only. What the window does meanwhile, and
+/// that each ACK releases no more than what it tells to have arrived, is the sender's.
+#[derive(Clone, Debug)]
+pub struct Dcr {
+    counts: bool,
+    wait: Option<Wait>,
+}
+
+/// From the first duplicate ACK for the hole at SND.UNA.
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    until: Instant,
+    /// Duplicates that are still to come, where they are counted.
+    left: u64,
+}
+
+impl Dcr {
+    fn new(counts: bool) -> Self {
+        Self { counts, wait: None }
+    }
+
+    fn begin(&self, view: &View<'_>) -> Wait {
+        let srtt = view.rtt.srtt().unwrap_or_default();
+        // DCR 2.1: no longer than a round trip, and the timer, which starts anew, must not run out.
+        let tau = srtt.min(view.rtt.rto().saturating_sub(BEFORE_RTO));
+        // DCR 2.2: the window in segments, scaled to last for SRTT.
+        let latest = view.rtt.latest().unwrap_or(srtt).as_secs_f64();
+        let scale = if latest > 0.0 { srtt.as_secs_f64() / latest } else { 1.0 };
+        let window = view.cwnd.scale(scale).0 / view.smss.0.max(1);
+        Wait { until: view.now + tau, left: window.max(FEWEST) }
+    }
+}
+
+impl LossJudge for Dcr {
+    fn on_ack(&mut self, ack: &AckView<'_>, view: &View<'_>, out: &mut Raised) {
+        if ack.acked > ByteCount::ZERO {
+            // The hole is filled; the next one has a wait of its own.
+            self.wait = None;
+            return;
+        }
+        if (!ack.duplicate && ack.delivered == ByteCount::ZERO) || view.slow_start || view.episode {
+            return;
+        }
+        if self.wait.is_none() {
+            self.wait = Some(self.begin(view));
+            // The response comes a round trip from here, and the ACK of the repair another one
+            // later.
+            out.restart_rto();
+        }
+        let told = ack.delivered.0.div_ceil(view.smss.0.max(1)).max(1);
+        if let Some(wait) = self.wait.as_mut().filter(|wait| self.counts && wait.left > 0) {
+            wait.left = wait.left.saturating_sub(told);
+            if wait.left == 0 {
+                out.judge_again();
+            }
+        }
+    }
+
+    fn rule(&mut self, finding: &Finding, view: &View<'_>, _: bool) -> Option<Ruling> {
+        // DCR 2.2: slow start, and further losses of the same window, are as without it.
+        if finding.certainty == Certainty::Suspect || view.slow_start || view.episode {
+            return None;
+        }
+        let begun = self.wait.unwrap_or_else(|| self.begin(view));
+        self.wait = Some(begun);
+        let left = begun.until.since(view.now);
+        if left.is_zero() || (self.counts && begun.left == 0) {
+            return None;
+        }
+        let later = When::After(left);
+        Some(Ruling { repair: later, reduce: later, cause: Cause::Reordering })
+    }
+
+    fn on_timeout(&mut self, _: &View<'_>) {
+        self.wait = None;
+    }
+}
+
+#[cfg(test)]
+#[path = "dcr_tests.rs"]
+mod tests;

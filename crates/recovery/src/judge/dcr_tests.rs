@@ -1,0 +1,110 @@
+use std::time::Duration;
+
+use airtcp_types::{ByteCount, Instant, SendRule};
+
+use crate::testkit::{Net, RTT, SMSS, ack, ms, named, pump, segments, sender, sender_of, supply};
+use crate::{Notice, Phase, Profile, RtoForm, Sender};
+
+/// Ten segments out in congestion avoidance.
+fn ten_out(combination: &str) -> Sender {
+    let mut sender = sender(combination);
+    let (cwnd, ssthresh) = (ByteCount(10 * SMSS), Some(ByteCount(10 * SMSS)));
+    let notice = Notice::TakeOver { cwnd, ssthresh };
+    sender.tell_control(Instant::ZERO, &notice);
+    assert_eq!(pump(&mut sender, Instant::ZERO, &supply(100)).0.len(), 10);
+    sender
+}
+
+#[test]
+fn the_response_waits_a_round_trip_from_the_first_duplicate() {
+    for combination in
+        ["sack/reno/dcr:timer", "fack/reno/dcr:timer", "le/reno/dcr:timer", "rack/reno/dcr:timer"]
+    {
+        let mut sender = ten_out(combination);
+        for upto in 2..=8 {
+            let now = ms(100 + 2 * (upto - 2));
+            sender.on_ack(now, &ack(0, &[segments(1, upto)]));
+            let (sent, _) = pump(&mut sender, now, &supply(100));
+            // Each releases one new segment.
+            assert_eq!(named(&sent), [(8 + upto, SendRule::LimitedTransmit)], "{combination}");
+        }
+        assert_eq!((sender.phase(), sender.stats().segments_lost), (Phase::Open, 0));
+        sender.on_timeout(ms(199));
+        assert_eq!((sender.phase(), sender.stats().segments_lost), (Phase::Open, 0));
+        sender.on_timeout(ms(200));
+        assert_eq!((sender.stats().reductions, sender.stats().segments_lost), (1, 1));
+        let (sent, _) = pump(&mut sender, ms(200), &supply(100));
+        assert_eq!(named(&sent)[0], (0, SendRule::FastRetransmit), "{combination}");
+    }
+}
+
+#[test]
+fn a_hole_that_fills_in_time_costs_nothing_and_the_window_has_grown() {
+    for combination in ["sack/reno/dcr:timer", "newreno/reno/dcr:timer", "rack/reno/dcr:timer"] {
+        let mut sender = ten_out(combination);
+        let without = combination.starts_with("newreno");
+        for upto in 2..=13 {
+            let block = [segments(1, upto)];
+            sender.on_ack(ms(100), &ack(0, if without { &[] } else { &block }));
+            pump(&mut sender, ms(100), &supply(100));
+        }
+        sender.on_ack(ms(150), &ack(13, &[]));
+        sender.on_timeout(ms(250));
+        let stats = sender.stats();
+        assert_eq!((stats.reductions, stats.segments_retransmitted), (0, 0), "{combination}");
+        assert_eq!(sender.cwnd(), ByteCount(11 * SMSS), "{combination}");
+    }
+}
+
+#[test]
+fn a_window_of_duplicates_is_enough_for_the_counting_form() {
+    let mut sender = ten_out("sack/reno/dcr:count");
+    for upto in 2..=11 {
+        assert_eq!(sender.stats().reductions, 0, "{upto}");
+        sender.on_ack(ms(100), &ack(0, &[segments(1, upto)]));
+        pump(&mut sender, ms(100), &supply(100));
+    }
+    assert_eq!(sender.stats().reductions, 1);
+}
+
+#[test]
+fn in_slow_start_three_duplicates_are_enough() {
+    let mut sender = sender("sack/reno/dcr:timer");
+    pump(&mut sender, Instant::ZERO, &supply(100));
+    sender.on_ack(ms(100), &ack(0, &[segments(1, 4)]));
+    assert_eq!(sender.stats().reductions, 1);
+}
+
+#[test]
+fn no_time_out_comes_before_the_ack_of_the_repair() {
+    // RFC 6298's form with a small floor on a steady path: the time-out is hardly above SRTT.
+    for judge in ["dcr:timer", "dcr:count"] {
+        for detection in ["sack", "newreno", "rack", "le", "fack", "reno"] {
+            let rto = RtoForm::Rfc { floor: Duration::from_millis(20) };
+            let profile = Profile { rto, initial_window: 10, ..Profile::paper() };
+            let combination = format!("{detection}/reno/{judge}");
+            let mut net = Net::new(sender_of(combination.parse().unwrap(), profile), 2_000, 400);
+            // A first loss in slow start ends it; the second is the one.
+            net.losses.extend([(150, 0), (1_200, 0)]);
+            net.run();
+            let stats = net.sender.stats();
+            assert_eq!(stats.timeouts, 0, "{combination}");
+            assert_eq!(stats.reductions, 2, "{combination}");
+            let at = |sending: usize| {
+                let of =
+                    net.sent.iter().filter(|(_, t)| t.range.start == crate::testkit::seq(1_200));
+                of.clone().nth(sending).unwrap().0
+            };
+            assert!(at(1).since(at(0)) >= RTT * 2 - Duration::from_millis(5), "{combination}");
+        }
+    }
+}
+
+#[test]
+fn what_is_put_off_is_not_sent_because_nothing_else_is_there() {
+    let mut sender = ten_out("sack/reno/dcr:timer");
+    sender.on_ack(ms(100), &ack(0, &[segments(1, 6)]));
+    // There is no new data: RFC 6675's rule 3 would send segment 0, and its rule 4 segment 9.
+    let (sent, _) = pump(&mut sender, ms(100), &supply(10));
+    assert!(!named(&sent).iter().any(|(segment, _)| *segment == 0), "{sent:?}");
+}

@@ -1,0 +1,111 @@
+use airtcp_types::{ByteCount, Instant, SendRule, SeqRange};
+
+use crate::testkit::{SMSS, ack, ms, named, pump, segments, sender, seq, supply};
+use crate::{Phase, Sender};
+
+fn ten_out(combination: &str) -> Sender {
+    let mut sender = sender(combination);
+    assert_eq!(pump(&mut sender, Instant::ZERO, &supply(100)).0.len(), 10);
+    sender
+}
+
+#[test]
+fn a_corrupted_segment_is_repaired_and_the_window_stays() {
+    for combination in ["sack/reno/hack", "newreno/reno/hack", "rack/cubic/hack", "le/cubic/hack"] {
+        let mut sender = ten_out(combination);
+        let (cwnd, rto) = (sender.cwnd(), sender.poll_timeout());
+        assert!(sender.on_special_ack(ms(100), seq(3)));
+        assert_eq!(sender.pipe(), ByteCount(9 * SMSS), "it is out of the network");
+        let (sent, _) = pump(&mut sender, ms(100), &supply(100));
+        assert_eq!(named(&sent), [(3, SendRule::Repair)], "{combination}");
+        assert_eq!((sender.cwnd(), sender.phase()), (cwnd, Phase::Open));
+        assert_eq!(sender.poll_timeout(), rto, "{combination}: it does not restart the timer");
+        assert_eq!((sender.stats().reductions, sender.stats().corrupted), (0, 1));
+        sender.board().audit().unwrap();
+    }
+}
+
+#[test]
+fn what_sack_blocks_go_on_telling_is_no_congestion() {
+    for combination in ["sack/reno/hack", "fack/reno/hack", "rack/reno/hack", "le/reno/hack"] {
+        for first in [0, 3] {
+            let mut sender = ten_out(combination);
+            sender.on_ack(ms(100), &ack(first, &[]));
+            pump(&mut sender, ms(100), &supply(100));
+            assert!(sender.on_special_ack(ms(101), seq(first)));
+            pump(&mut sender, ms(101), &supply(100));
+            for upto in first + 2..=10 {
+                sender.on_ack(ms(102), &ack(first, &[segments(first + 1, upto)]));
+                pump(&mut sender, ms(102), &supply(100));
+            }
+            sender.on_timeout(ms(190));
+            assert_eq!(sender.stats().reductions, 0, "{combination} {first}");
+            assert_eq!(sender.stats().segments_retransmitted, 1, "{combination} {first}");
+        }
+    }
+}
+
+#[test]
+fn without_sack_the_fast_retransmit_is_needless_and_stays() {
+    let mut sender = ten_out("newreno/reno/hack");
+    assert!(sender.on_special_ack(ms(100), seq(0)));
+    pump(&mut sender, ms(100), &supply(100));
+    (0..3).for_each(|_| sender.on_ack(ms(101), &ack(0, &[])));
+    assert_eq!(sender.stats().reductions, 1);
+}
+
+#[test]
+fn other_losses_are_congestion() {
+    let mut sender = ten_out("sack/reno/hack");
+    assert!(sender.on_special_ack(ms(100), seq(0)));
+    pump(&mut sender, ms(100), &supply(100));
+    sender.on_ack(ms(101), &ack(0, &[segments(1, 2), segments(3, 8)]));
+    assert_eq!(sender.stats().reductions, 1);
+}
+
+#[test]
+fn a_repair_that_is_lost_is_congestion_where_the_detection_sees_it() {
+    for combination in ["rack/reno/hack", "le/reno/hack"] {
+        let mut sender = ten_out(combination);
+        assert!(sender.on_special_ack(ms(100), seq(0)));
+        pump(&mut sender, ms(100), &supply(100));
+        sender.on_ack(ms(101), &ack(0, &[segments(1, 10)]));
+        pump(&mut sender, ms(101), &supply(100));
+        assert_eq!(sender.stats().reductions, 0, "{combination}");
+        sender.on_ack(ms(205), &ack(0, &[segments(1, 14)]));
+        assert_eq!(sender.stats().reductions, 1, "{combination}");
+    }
+}
+
+#[test]
+fn a_repair_that_is_corrupted_again_is_repaired_again() {
+    let mut sender = ten_out("sack/reno/hack");
+    assert!(sender.on_special_ack(ms(100), seq(0)));
+    pump(&mut sender, ms(100), &supply(100));
+    // The network sends the same word twice, and later the repair is corrupted.
+    assert!(!sender.on_special_ack(ms(101), seq(0)));
+    assert!(sender.on_special_ack(ms(200), seq(0)));
+    let (sent, _) = pump(&mut sender, ms(200), &supply(100));
+    assert_eq!(named(&sent), [(0, SendRule::Repair)]);
+}
+
+#[test]
+fn what_cannot_be_true_is_not_believed() {
+    let mut sender = ten_out("sack/reno/hack");
+    assert!(!sender.on_special_ack(ms(50), seq(0)), "sooner than a round trip");
+    sender.on_ack(ms(100), &ack(1, &[segments(4, 5)]));
+    let inside = seq(2) + 1;
+    for number in [seq(0), inside, seq(4), seq(10), seq(99)] {
+        assert!(!sender.on_special_ack(ms(101), number), "{number:?}");
+    }
+    assert_eq!(SeqRange::new(seq(2), seq(3)).len(), ByteCount(SMSS));
+    assert!(!ten_out("sack/reno").on_special_ack(ms(100), seq(0)), "no judge knows of it");
+}
+
+#[test]
+fn where_another_judge_waits_the_cause_is_known_first() {
+    let mut sender = ten_out("sack/reno/hack+dcr:timer");
+    assert!(sender.on_special_ack(ms(100), seq(0)));
+    let (sent, _) = pump(&mut sender, ms(100), &supply(100));
+    assert_eq!(named(&sent), [(0, SendRule::Repair)]);
+}

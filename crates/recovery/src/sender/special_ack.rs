@@ -1,0 +1,26 @@
+//! Special ACKs: the peer received a segment with a good header and corrupted data (HACK 3.3).
+
+use airtcp_types::{ExtSeq, Instant};
+
+use super::Sender;
+use crate::judge::Raised;
+
+impl Sender {
+    /// Takes the number of a corrupted segment from a special ACK, whose other fields tell nothing:
+    /// it is no duplicate ACK, and does not restart the retransmission timer. Gives whether a judge
+    /// believed it.
+    pub fn on_special_ack(&mut self, now: Instant, seq: ExtSeq) -> bool {
+        let mut raised = Raised::default();
+        for judge in &mut self.judges {
+            judge.on_special_ack(seq, &self.core.view(now, &*self.control), &mut raised);
+        }
+        let lost = self.stats.segments_lost;
+        self.work_raised(now, &mut raised);
+        let believed = self.stats.segments_lost > lost;
+        self.stats.corrupted += u64::from(believed);
+        if believed {
+            self.tell_window();
+        }
+        believed
+    }
+}

@@ -1,0 +1,178 @@
+//! What both ends may agree on beyond the RFCs: HACK's header checksums and transmission numbers.
+
+use std::collections::VecDeque;
+use std::num::NonZeroU32;
+
+use airtcp_recovery::WireNeeds;
+use airtcp_types::options::{Hack, HackForm, TcpOptions, TxNumbers};
+use airtcp_types::{ExtSeq, TxNo};
+
+use super::TcpConfig;
+
+/// Special ACKs due at once beyond this are left out: only an absurd batch of arrivals makes so many.
+const MAX_CORRUPTED: usize = 256;
+/// Numbers on the wire are 1 to this.
+const NUMBERS: u64 = u32::MAX as u64;
+
+/// When something beyond the RFCs is offered to a peer, and granted to one that offers it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Offer {
+    /// Never.
+    Never,
+    /// Where this end's combination needs it.
+    #[default]
+    IfNeeded,
+    /// Always, for the peer's sake too.
+    Always,
+}
+
+impl Offer {
+    pub(super) const fn stands(self, needed: bool) -> bool {
+        match self {
+            Self::Never => false,
+            Self::IfNeeded => needed,
+            Self::Always => true,
+        }
+    }
+}
+
+/// What a connection has agreed on, and its state; most connections have none.
+#[derive(Debug, Default)]
+pub(super) struct Extensions {
+    /// HACK is spoken, in this form.
+    pub(super) hack: Option<HackForm>,
+    /// Segments that arrived with a good header and bad data, whose special ACKs are to leave.
+    corrupted: VecDeque<ExtSeq>,
+    /// Transmissions are numbered.
+    pub(super) numbered: bool,
+    /// The last number heard.
+    heard: Option<NonZeroU32>,
+}
+
+impl Extensions {
+    /// What this end offers, as options of its SYN.
+    pub(super) fn offered(config: &TcpConfig) -> TcpOptions {
+        let hack = Hack { form: config.hack_form, checksum: 0 };
+        TcpOptions {
+            hack: config.offers_hack().then_some(hack),
+            tx_numbers: config.offers_tx_numbers().then(TxNumbers::default),
+            ..TcpOptions::default()
+        }
+    }
+
+    /// Leaves of `ours` what the peer's SYN offers too. Who answers a SYN takes the peer's form of
+    /// HACK; who asked has chosen one.
+    pub(super) fn agree(ours: &mut TcpOptions, theirs: &TcpOptions, passive: bool) -> Option<Self> {
+        ours.hack = ours.hack.and_then(|ours| {
+            let form = theirs.hack?.form;
+            (passive || form == ours.form).then_some(Hack { form, checksum: 0 })
+        });
+        ours.tx_numbers = ours.tx_numbers.filter(|_| theirs.tx_numbers.is_some());
+        let agreed = Self {
+            hack: ours.hack.map(|hack| hack.form),
+            numbered: ours.tx_numbers.is_some(),
+            ..Self::default()
+        };
+        (agreed.hack.is_some() || agreed.numbered).then_some(agreed)
+    }
+
+    /// As what a strategy may need.
+    pub(super) const fn granted(&self) -> WireNeeds {
+        WireNeeds { hack: self.hack.is_some(), txno_echo: self.numbered, ..WireNeeds::NONE }
+    }
+
+    /// What they take from every segment with data.
+    pub(super) fn overhead(&self) -> usize {
+        self.hack.map_or(0, HackForm::overhead) + if self.numbered { TxNumbers::LEN } else { 0 }
+    }
+
+    /// Adds what the transmission `tx` carries. The checksum is filled in when all else is.
+    pub(super) fn mark_data(&self, tx: TxNo, has_data: bool, options: &mut TcpOptions) {
+        options.hack = self.hack.filter(|_| has_data).map(|form| Hack { form, checksum: 0 });
+        options.tx_numbers = self
+            .numbered
+            .then(|| TxNumbers { number: NonZeroU32::new(on_wire(tx)), echo: self.heard });
+    }
+
+    /// The number that an ACK which is due now echoes.
+    pub(super) const fn heard(&self) -> Option<NonZeroU32> {
+        self.heard
+    }
+
+    /// Takes the number of an acceptable segment.
+    pub(super) fn hear(&mut self, options: &TcpOptions) {
+        if self.numbered {
+            self.heard = options.tx_numbers.and_then(|numbers| numbers.number).or(self.heard);
+        }
+    }
+
+    /// The transmission that a segment echoes; `next` is the number of the next one.
+    pub(super) fn echoed(&self, options: &TcpOptions, next: TxNo) -> Option<TxNo> {
+        let echo = options.tx_numbers.filter(|_| self.numbered)?.echo?;
+        let back = (u64::from(on_wire(next)) + NUMBERS - u64::from(echo.get())) % NUMBERS;
+        // Half of the numbers lie behind, and none that was not sent.
+        let sent = (1..=NUMBERS / 2).contains(&back);
+        next.0.checked_sub(back).filter(|_| sent).map(TxNo)
+    }
+
+    /// Has a special ACK leave for the segment at `seq`; false if too many wait.
+    pub(super) fn report_corrupted(&mut self, seq: ExtSeq) -> bool {
+        let room = self.corrupted.len() < MAX_CORRUPTED;
+        if room {
+            self.corrupted.push_back(seq);
+        }
+        room
+    }
+
+    /// The next segment whose special ACK is to leave, and the form of that.
+    pub(super) fn pop_corrupted(&mut self) -> Option<(ExtSeq, HackForm)> {
+        let seq = self.corrupted.pop_front()?;
+        if self.corrupted.is_empty() {
+            self.corrupted.shrink_to(0);
+        }
+        Some((seq, self.hack?))
+    }
+}
+
+/// A transmission's number as it stands on the wire, where zero is none.
+fn on_wire(tx: TxNo) -> u32 {
+    (tx.0 % NUMBERS) as u32 + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn echo(of: u64) -> TcpOptions {
+        let echo = NonZeroU32::new(on_wire(TxNo(of)));
+        TcpOptions { tx_numbers: Some(TxNumbers { number: None, echo }), ..TcpOptions::default() }
+    }
+
+    #[test]
+    fn an_echo_names_what_was_sent_across_the_wrap_and_nothing_else() {
+        let extensions = Extensions { numbered: true, ..Extensions::default() };
+        for next in [1, 7, NUMBERS - 1, NUMBERS, NUMBERS + 1, 3 * NUMBERS + 5] {
+            let last = next - 1;
+            assert_eq!(extensions.echoed(&echo(last), TxNo(next)), Some(TxNo(last)));
+            assert_eq!(extensions.echoed(&echo(next), TxNo(next)), None, "not sent yet");
+            assert_eq!(extensions.echoed(&echo(next + 9), TxNo(next)), None);
+        }
+        assert_eq!(extensions.echoed(&echo(5), TxNo(9)), Some(TxNo(5)));
+        assert_eq!(extensions.echoed(&echo(NUMBERS - 3), TxNo(9)), None, "before the first");
+        assert_eq!(Extensions::default().echoed(&echo(5), TxNo(9)), None, "not agreed on");
+    }
+
+    #[test]
+    fn who_answers_takes_the_peers_form_and_who_asked_has_chosen() {
+        let offer =
+            |form| TcpOptions { hack: Some(Hack { form, checksum: 0 }), ..TcpOptions::default() };
+        let agreed = |passive| {
+            let mut ours = offer(HackForm::Kinds);
+            let agreed = Extensions::agree(&mut ours, &offer(HackForm::ExId), passive);
+            assert_eq!(agreed.is_some(), ours.hack.is_some());
+            agreed.and_then(|agreed| agreed.hack)
+        };
+        assert_eq!(agreed(true), Some(HackForm::ExId));
+        assert_eq!(agreed(false), None);
+    }
+}

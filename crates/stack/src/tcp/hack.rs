@@ -1,0 +1,75 @@
+//! HACK (the paper's sections 3.2 and 3.3): what a corrupted segment makes leave, and what that does
+//! where it arrives.
+
+use airtcp_types::options::{HackAck, HackForm, TcpOptions};
+use airtcp_types::{ExtSeq, Instant, Packet};
+
+use crate::counters::Counters;
+use crate::wire::tcp::{Flags, Header, Segment, emit};
+
+use super::*;
+
+impl Connection {
+    /// Takes a segment whose TCP checksum is wrong and whose header checksum is right. Gives whether
+    /// a special ACK is to leave; nothing else changes, neither for that segment's sake nor when the
+    /// special ACK leaves: it is dropped as if it had never come.
+    pub fn on_corrupted(&mut self, segment: &Segment<'_>, counters: &mut Counters) -> bool {
+        let seq = self.receive.nxt().nearest(segment.seq);
+        let in_window = self.state.takes_data() && self.receive.offers(seq);
+        // Without data the damage would be in the header.
+        let is_data = !segment.payload.is_empty() && !segment.flags.syn && !segment.flags.rst;
+        let extensions = self.extensions.as_mut().filter(|extensions| extensions.hack.is_some());
+        let answered = in_window
+            && is_data
+            && extensions.is_some_and(|extensions| extensions.report_corrupted(seq));
+        counters.tcp_ext_hack_unanswered += u64::from(!answered);
+        answered
+    }
+
+    /// The special ACK for the segment at `seq`: an ordinary one that offers and reports nothing new.
+    pub(super) fn emit_special_ack(
+        &self,
+        now: Instant,
+        seq: ExtSeq,
+        form: HackForm,
+        counters: &mut Counters,
+    ) -> Packet {
+        counters.tcp_out_segs += 1;
+        counters.tcp_ext_hack_acks_sent += 1;
+        let options = TcpOptions {
+            sack: self.reports(None),
+            hack_ack: Some(HackAck { form, corrupted: seq.wire() }),
+            ..self.options(now)
+        };
+        let header = Header {
+            seq: self.send.nxt().wire(),
+            ack: Some(self.receive.nxt().wire()),
+            flags: Flags::ACK,
+            window: self.receive.offered(),
+            options,
+        };
+        emit(&self.flow, self.settings.hop_limit, &header, 0, |_| {})
+    }
+
+    /// Takes a special ACK, of which nothing else counts; gives whether it was one.
+    pub(super) fn on_special_ack(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+        counters: &mut Counters,
+    ) -> bool {
+        let agreed = self.granted().hack && segment.len() == 0;
+        let Some(HackAck { corrupted, .. }) = segment.options.hack_ack.filter(|_| agreed) else {
+            return false;
+        };
+        counters.tcp_ext_hack_acks_recv += 1;
+        let outstanding = SeqRange::new(self.send.una(), self.send.nxt());
+        let seq = outstanding.start.nearest(corrupted);
+        let believed = outstanding.contains(seq)
+            && self.send.sender.as_mut().is_some_and(|sender| sender.on_special_ack(now, seq));
+        counters.tcp_ext_hack_acks_ignored += u64::from(!believed);
+        self.collect_events();
+        self.tally.settle(now, &self.send);
+        true
+    }
+}

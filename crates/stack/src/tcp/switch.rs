@@ -1,0 +1,55 @@
+//! Other strategies for a connection that is open.
+
+use airtcp_recovery::{Combination, CombinationError};
+
+use super::*;
+
+/// Why a connection keeps the strategies it has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum SwitchError {
+    /// The combination needs something that the two ends have not agreed on, or, before that, that
+    /// this end did not offer.
+    #[error(
+        "the combination needs {0}, which this connection did not negotiate: choose it when opening one"
+    )]
+    NotNegotiated(&'static str),
+    /// Nothing will be sent any more.
+    #[error(transparent)]
+    Ended(#[from] TcpError),
+}
+
+impl Connection {
+    /// Gives the sender other strategies. What was sent and the round-trip times it knows survive;
+    /// the strategies begin anew from the window that there is.
+    ///
+    /// Before the handshake is done they are what the sender will begin with.
+    ///
+    /// # Errors
+    ///
+    /// See [`SwitchError`]. The old strategies then stay.
+    pub fn set_combination(
+        &mut self,
+        now: Instant,
+        combination: &Combination,
+    ) -> Result<(), SwitchError> {
+        if let Some(error) = self.error {
+            return Err(error.into());
+        }
+        if let Some(handshake) = &mut self.handshake {
+            let offered = handshake.offered(self.timestamps.is_some());
+            if let Some(missing) = combination.needs().missing(offered) {
+                return Err(SwitchError::NotNegotiated(missing));
+            }
+            handshake.sender.combination = combination.clone();
+            return Ok(());
+        }
+        let sender = self.send.sender.as_mut().ok_or(TcpError::Shutdown)?;
+        if let Err(CombinationError::NotGranted { missing, .. }) =
+            sender.set_combination(now, combination)
+        {
+            return Err(SwitchError::NotNegotiated(missing));
+        }
+        self.collect_events();
+        Ok(())
+    }
+}
