@@ -217,3 +217,40 @@ impl<N: Node> Default for World<N> {
         Self::new()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use airtcp_types::{Event, Packet};
+
+    use super::*;
+
+    /// Sends whenever it is asked.
+    struct Spring;
+
+    impl Node for Spring {
+        fn handle_packet(&mut self, _: Instant, _: PortId, _: Packet) {}
+
+        fn handle_timeout(&mut self, _: Instant) {}
+
+        fn poll_transmit(&mut self, _: Instant) -> Option<(PortId, Packet)> {
+            Some((PortId(0), Packet::default()))
+        }
+
+        fn poll_timeout(&self) -> Option<Instant> {
+            None
+        }
+
+        fn poll_event(&mut self) -> Option<Event> {
+            None
+        }
+    }
+
+    #[test]
+    fn time_that_stands_still_is_an_error() {
+        let mut world = World::new();
+        let [one, other] = [Spring, Spring].map(|spring| (world.add(spring), PortId(0)));
+        world.connect(one, other);
+        world.deliver(one.0, one.1, Packet::default(), &mut ());
+        assert_eq!(world.run_until(Instant::MAX, &mut ()), Err(Stuck(Instant::ZERO)));
+    }
+}

@@ -11,7 +11,7 @@ use super::station::Desk;
 use super::{Meter, pattern};
 
 /// So much is read at once.
-const READ: usize = 4096;
+const READ: usize = 2048;
 /// Connections that may wait.
 const BACKLOG: usize = 4096;
 

@@ -12,7 +12,7 @@ use super::station::Desk;
 use super::{Meter, pattern};
 
 /// So much is read at once.
-const READ: usize = 4096;
+const READ: usize = 2048;
 
 /// What a caller does: it sends a request, reads the response, thinks, and begins again.
 #[derive(Clone, Debug)]
