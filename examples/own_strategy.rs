@@ -1,5 +1,5 @@
 //! A control of one's own: a segment more per round trip, a quarter less on a loss.
-use airtcp::recovery::{AckView, CongestionControl, ControlState, Notice, WireNeeds, registry};
+use airtcp::recovery::{AckView, Choice, CongestionControl, ControlState, Notice, registry};
 use airtcp::stack::{HostConfig, Stack, tcp::TcpConfig};
 use airtcp::types::{ByteCount, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -37,7 +37,7 @@ static GENTLE: registry::Entry<dyn CongestionControl> = registry::Entry {
     example: None,
     summary: "a segment more per round trip, a quarter less on a loss",
     source: "this example",
-    needs: WireNeeds::NONE,
+    needs: registry::WireNeeds::NONE,
     fallback: None,
     make: |_, params| Ok(Box::new(Gentle { smss: params.smss, cwnd: params.initial_window })),
 };
@@ -48,8 +48,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server = Stack::new(left, HostConfig::new(["10.0.0.1/24".parse()?]))?;
     let client = Stack::new(right, HostConfig::new(["10.0.0.2/24".parse()?]))?;
     let (address, mut tcp) = ("10.0.0.1:7".parse()?, TcpConfig::default());
-    let gentle = airtcp::recovery::Choice::new(&GENTLE, None)?;
-    tcp.sender.combination = tcp.sender.combination.with_congestion(gentle);
+    tcp.sender.combination = tcp.sender.combination.with_congestion(Choice::new(&GENTLE, None)?);
     let listener = server.listen(address, 1)?;
     let mut stream = client.connect_with(address, tcp).await?;
     let (mut accepted, _) = listener.accept().await?;

@@ -101,7 +101,7 @@ fn json_has_every_run_and_is_the_same_on_one_thread_and_two() -> Outcome {
     assert_eq!(runs.len(), 4);
     assert_ne!(runs[0]["flows"], runs[1]["flows"], "a seed is a run of its own");
     let flow = &report["aggregate"]["flows"][0];
-    assert_eq!((&flow["name"], &flow["copies"]), (&"sack/reno".into(), &2.into()));
+    assert_eq!((&flow["name"], &flow["copies"]), (&"rack/reno".into(), &2.into()));
     assert_eq!(flow["goodput"]["n"], 4);
     let mean = |run: &Value| {
         (run["flows"][0]["goodput"].as_f64().unwrap()
@@ -135,7 +135,7 @@ fn settings_and_seeds_take_the_place_of_the_files() -> Outcome {
     )?;
     let report = json(&output)?;
     assert_eq!((&report["scenario"], &report["seeds"]), (&"stdin".into(), &serde_json::json!([7])));
-    assert_eq!(report["runs"][0]["flows"][0]["combination"], "sack/fixed:4");
+    assert_eq!(report["runs"][0]["flows"][0]["combination"], "rack/fixed:4");
     assert!(report["aggregate"]["flows"][0]["goodput"]["half_width"].is_null());
     assert!(report["runs"][0]["flows"][0]["goodput"].as_f64() < Some(1e6));
     Ok(())

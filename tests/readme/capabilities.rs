@@ -46,12 +46,14 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
         "Judges: the seam, and the default ruling (a loss is congestion)" => {
             (Ruling::CONGESTION.repair, Ruling::CONGESTION.reduce) == (When::Now, When::Now)
         }
-        "Limited transmit, undo of a spurious reduction (Eifel, DSACK)" => {
-            Profile::modern().limited_transmit && Profile::modern().undo
+        "Limited transmit, undo of a spurious reduction (Eifel, DSACK), tail loss probes, PRR" => {
+            let modern = Profile::modern();
+            modern.limited_transmit
+                && modern.undo
+                && modern.tail_loss_probe
+                && modern.proportional_rate_reduction
         }
-        "Tail loss probe, PRR, HyStart++, F-RTO, window validation" => {
-            code_has("crates", &["tlp", "taillossprobe", "prr", "hystart", "frto", "cwv"])
-        }
+        "HyStart++, F-RTO, window validation" => code_has("crates", &["hystart", "frto", "cwv"]),
         "IPv4 and IPv6, ICMP and ICMPv6 echo and unreachable, UDP" => {
             hosts::answers_echo() && hosts::speaks_udp() && hosts::tells_of_closed_ports()
         }
@@ -81,7 +83,8 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
             syn.ecn_flags || syn.options.unknown > 0 || counts(&["TcpExtTCPKeepAlive"])
         }
         "TCP: HACK options, transmission numbers on the wire" => {
-            code_has("crates/stack", &["hack", "exid", "txnoecho"]) || hosts::syn().options.unknown > 0
+            code_has("crates/stack", &["hack", "exid", "txnoecho"])
+                || hosts::syn().options.unknown > 0
         }
         "Sockets for tokio: TCP and UDP" => {
             fn is_stream<T: AsyncRead + AsyncWrite>() {}

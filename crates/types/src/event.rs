@@ -32,7 +32,9 @@ pub struct Event {
 ///
 /// Every transmission names one. The last column of the engine's sending step is this list: what is
 /// not here is not sent.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize, serde::Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum SendRule {
     /// Data never sent before, within the windows (RFC 5681 section 3).

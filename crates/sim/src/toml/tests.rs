@@ -70,8 +70,8 @@ fn a_small_file_has_defaults_for_the_rest() {
     assert_eq!(bottleneck.forth, spec("rate 10mbit delay 10ms limit 50"));
     assert_eq!(bottleneck.back, bottleneck.forth);
     let [flow] = scenario.flows.as_slice() else { panic!("that is one flow") };
-    assert_eq!((flow.name.as_str(), flow.count), ("sack/reno", 2));
-    let usual = crate::FlowSpec::new("sack/reno".parse().unwrap());
+    assert_eq!((flow.name.as_str(), flow.count), ("rack/reno", 2));
+    let usual = crate::FlowSpec::new("rack/reno".parse().unwrap());
     assert_eq!(format!("{:?}", crate::FlowSpec { count: 2, ..usual }), format!("{flow:?}"));
 }
 
@@ -365,7 +365,7 @@ fn settings_take_the_place_of_what_the_file_says() {
     .unwrap();
     assert_eq!((scenario.duration, scenario.seed), (Duration::from_secs(60), 7));
     let flow = &scenario.flows[0];
-    assert_eq!(flow.combination.to_string(), "sack/fixed:7");
+    assert_eq!(flow.combination.to_string(), "rack/fixed:7");
     assert_eq!((flow.sack, flow.name.as_str(), flow.count), (false, "5", 2));
     assert_eq!(flow.app, App::Bulk { size: Some(ByteCount(3_000_000)) });
     let Topology::Dumbbell { access, bottleneck } = &scenario.topology else {

@@ -56,7 +56,6 @@ pub(super) struct Sent {
     pub(super) header: PacketHeader,
     pub(super) seq: u64,
     pub(super) len: u64,
-    #[serde(with = "rule")]
     pub(super) rule: SendRule,
     #[serde(skip_deserializing)]
     pub(super) bytes_in_flight: ByteCount,
@@ -183,29 +182,3 @@ impl Raw {
 }
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
-
-/// A rule by its short name.
-mod rule {
-    use airtcp_types::SendRule;
-    use serde::{Deserialize, Deserializer, Serializer, de};
-
-    const RULES: [SendRule; 7] = [
-        SendRule::NewData,
-        SendRule::FastRetransmit,
-        SendRule::Repair,
-        SendRule::Unsacked,
-        SendRule::Rescue,
-        SendRule::LimitedTransmit,
-        SendRule::Timeout,
-    ];
-
-    pub(super) fn serialize<S: Serializer>(rule: &SendRule, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(rule.name())
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<SendRule, D::Error> {
-        let name = std::borrow::Cow::<str>::deserialize(from)?;
-        let rule = RULES.into_iter().find(|rule| rule.name() == name);
-        rule.ok_or_else(|| de::Error::custom(format!("no such rule: {name:?}")))
-    }
-}

@@ -66,6 +66,8 @@ fn kind() -> impl Strategy<Value = EventKind> {
         Just(SendRule::Unsacked),
         Just(SendRule::Rescue),
         Just(SendRule::LimitedTransmit),
+        Just(SendRule::Probe),
+        Just(SendRule::ProbeAgain),
         Just(SendRule::Timeout),
     ];
     prop_oneof![
