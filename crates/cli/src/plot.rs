@@ -48,6 +48,9 @@ pub(crate) struct PlotArgs {
 /// The trace cannot be read: with the place of what is wrong in it; the picture cannot be written.
 pub(crate) fn run(args: &PlotArgs) -> anyhow::Result<()> {
     let trace = plot::read(&args.trace)?;
+    for cut in trace.cuts() {
+        output::note(format_args!("{cut}"));
+    }
     if args.list {
         return list(&trace, args.json);
     }

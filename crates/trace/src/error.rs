@@ -43,6 +43,14 @@ pub enum TraceError {
     /// An event of a kind that the log has no words for.
     #[error("the event log has no words for {0}")]
     UnknownEvent(String),
+    /// An event log is alone: what is drawn are the packets.
+    #[error("{}: the packets of this event log are missing: {} is not there", log.display(), packets.display())]
+    NoPackets {
+        /// The event log.
+        log: PathBuf,
+        /// Where the capture should be.
+        packets: PathBuf,
+    },
     /// There is nothing to draw.
     #[error("{}: no TCP connection with data in it", .0.display())]
     NoFlow(PathBuf),

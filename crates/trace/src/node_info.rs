@@ -12,7 +12,7 @@ pub enum NodeKind {
     Host,
     /// It passes packets on: those that met a fate are captured.
     Link,
-    /// Anything else, as a router: captured as a host.
+    /// Anything else that passes packets on, as a router: captured as a link.
     Other,
 }
 

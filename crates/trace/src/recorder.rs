@@ -103,9 +103,9 @@ impl Recorder {
 
 impl Observer for Recorder {
     fn on_packet(&mut self, now: Instant, node: NodeId, crossing: Crossing, packet: &Packet) {
-        // A link passes on what its hosts' captures have already.
+        // What lies between hosts passes on what their captures have already.
         let passes_on =
-            self.nodes.get(node.0 as usize).is_some_and(|node| node.kind == NodeKind::Link);
+            self.nodes.get(node.0 as usize).is_some_and(|node| node.kind != NodeKind::Host);
         if self.error.is_none() && !passes_on {
             let result = self.packet(node, |file| file.crossing(now, node, crossing, &packet.data));
             self.keep(result);

@@ -149,6 +149,38 @@ fn a_transfer_is_written_drawn_and_listed() {
     }
 }
 
+/// As when the run is killed: both files end where a buffer was last written.
+#[test]
+fn a_trace_that_is_cut_is_drawn_up_to_there() {
+    let dir = tempfile::tempdir().unwrap();
+    record(dir.path());
+    let (packets, events) = (dir.path().join("packets.pcapng"), dir.path().join("events.sqlog"));
+    let cut = |path: &Path, len: usize| {
+        let bytes = std::fs::read(path).unwrap();
+        std::fs::write(path, &bytes[..len.min(bytes.len())]).unwrap();
+    };
+    cut(&packets, 300_007);
+    cut(&events, 20_001);
+    let trace = plot::read(dir.path()).unwrap();
+    let notes: Vec<_> = trace.cuts().iter().map(ToString::to_string).collect();
+    assert_eq!(notes.len(), 2, "{notes:?}");
+    assert!(notes[0].contains("packets.pcapng: cut short at byte 29"), "{notes:?}");
+    assert!(notes[1].contains("events.sqlog: cut short at line "), "{notes:?}");
+    assert!(trace.flows()[0].bytes.0 > 50_000);
+    assert!(trace.svg(1, plot::Window::default()).unwrap().contains("cwnd"));
+
+    // Rubbish before the end is no cut.
+    let mut log = std::fs::read_to_string(&events).unwrap();
+    log = log.replacen("transport:packet_sent", "rubbish", 1);
+    std::fs::write(&events, log).unwrap();
+    let error = plot::read(dir.path()).unwrap_err().to_string();
+    assert!(error.contains("events.sqlog:") && error.contains("rubbish"), "{error}");
+
+    std::fs::remove_file(&packets).unwrap();
+    let error = plot::read(&events).unwrap_err().to_string();
+    assert!(error.ends_with("packets.pcapng is not there"), "{error}");
+}
+
 #[test]
 fn two_runs_give_the_same_bytes() {
     let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

@@ -17,18 +17,26 @@ pub(super) struct Source {
     pub(super) at: u64,
     /// Where the block or packet starts that is being read.
     pub(super) block_at: u64,
+    /// Whether the file ended within the block.
+    pub(super) cut: bool,
 }
 
 impl Source {
     pub(super) fn open(path: &Path) -> Result<Self, TraceError> {
         let file = File::open(path).map_err(TraceError::file(path))?;
         let file = BufReader::with_capacity(1 << 16, file);
-        Ok(Self { path: path.to_owned(), file, at: 0, block_at: 0 })
+        Ok(Self { path: path.to_owned(), file, at: 0, block_at: 0, cut: false })
     }
 
     /// An error in the block that is being read.
     pub(super) fn wrong(&self, reason: impl Into<String>) -> TraceError {
         TraceError::Capture { path: self.path.clone(), at: self.block_at, reason: reason.into() }
+    }
+
+    /// The error of a block that the file ends in.
+    pub(super) fn cut_short(&mut self) -> TraceError {
+        self.cut = true;
+        self.wrong("cut short")
     }
 
     /// The next `N` bytes, or `None` if the file ends right here.
@@ -38,7 +46,7 @@ impl Source {
         while filled < N {
             match self.file.read(&mut bytes[filled..]) {
                 Ok(0) if filled == 0 => return Ok(None),
-                Ok(0) => return Err(self.wrong("cut short")),
+                Ok(0) => return Err(self.cut_short()),
                 Ok(more) => filled += more,
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(TraceError::file(&self.path)(error)),
@@ -57,7 +65,7 @@ impl Source {
         let mut limited = (&mut self.file).take(u64::from(len));
         let read = limited.read_to_end(body).map_err(TraceError::file(&self.path))?;
         if read < len as usize {
-            return Err(self.wrong("cut short"));
+            return Err(self.cut_short());
         }
         self.at += u64::from(len);
         Ok(())

@@ -49,7 +49,7 @@ impl Section {
     }
 
     fn start(&mut self, source: &mut Source) -> Result<(), TraceError> {
-        let head = source.head::<8>()?.ok_or_else(|| source.wrong("cut short"))?;
+        let head = source.head::<8>()?.ok_or_else(|| source.cut_short())?;
         let [len, magic] = [0, 4].map(|at| Order::Big.word(&head, at).unwrap_or(0));
         self.order = match magic {
             0x1a2b_3c4d => Order::Big,
@@ -85,7 +85,7 @@ impl Section {
             self.start(source)?;
             return Ok(Some(Frame::Other));
         }
-        let len = source.head::<4>()?.ok_or_else(|| source.wrong("cut short"))?;
+        let len = source.head::<4>()?.ok_or_else(|| source.cut_short())?;
         let len = self.order.u32(len);
         if len < 12 || !len.is_multiple_of(4) {
             return Err(source.wrong(format!("a block of {len} bytes")));

@@ -70,21 +70,30 @@ impl Reader {
         Ok(Format::Pcap { order, nanos, link })
     }
 
-    /// The next IP packet; `None` at the end of the file.
+    /// The next IP packet; `None` at the end of the file, and at a last block that is cut short.
     pub(crate) fn next(&mut self) -> Result<Option<Record>, TraceError> {
         loop {
             self.source.block_at = self.source.at;
             let frame = match &mut self.format {
                 Format::Pcap { order, nanos, link } => {
-                    next_pcap(&mut self.source, *order, *nanos, *link)?
+                    next_pcap(&mut self.source, *order, *nanos, *link)
                 }
-                Format::PcapNg(section) => section.next(&mut self.source)?,
+                Format::PcapNg(section) => section.next(&mut self.source),
+            };
+            let frame = match frame {
+                Err(_) if self.source.cut => return Ok(None),
+                other => other?,
             };
             let Some(frame) = frame else { return Ok(None) };
             if let Some(record) = frame.into_record() {
                 return Ok(Some(record));
             }
         }
+    }
+
+    /// Where the last block starts, if the file ends within it: who wrote it was stopped.
+    pub(crate) fn cut(&self) -> Option<u64> {
+        self.source.cut.then_some(self.source.block_at)
     }
 }
 

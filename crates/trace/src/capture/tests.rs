@@ -87,7 +87,7 @@ fn what_is_wrong_is_told_with_its_place() {
     for (bytes, expected) in [
         (&b""[..], ": byte 0: the file is empty"),
         (b"What is this?", ": byte 0: neither a pcap nor a pcapng file"),
-        (&pcap[..42], ": byte 24: cut short"),
+        (&pcap[..20], ": byte 0: cut short"),
         (&own()[..30], ": byte 0: cut short"),
     ] {
         let error = records(bytes).unwrap_err().to_string();

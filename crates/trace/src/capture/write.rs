@@ -55,6 +55,8 @@ impl Writer {
             ];
             file.write_pcapng_block(interface).map_err(unwrapped)?;
         }
+        // A capture that is cut short can be read if it has its interfaces.
+        file.get_mut().flush()?;
         Ok(Self { file, origin })
     }
 

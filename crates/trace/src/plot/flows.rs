@@ -50,7 +50,9 @@ impl FlowTable {
             flow.packets += 1;
         }
         for index in [sends, acknowledges].into_iter().flatten() {
-            self.entries[index].flow.last = at;
+            // The stamps of several interfaces or processors may go back.
+            let flow = &mut self.entries[index].flow;
+            (flow.first, flow.last) = (flow.first.min(at), flow.last.max(at));
         }
         Roles { sends, acknowledges }
     }

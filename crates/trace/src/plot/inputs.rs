@@ -1,5 +1,6 @@
 //! The files of a trace, read side by side in the order of time.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -38,18 +39,44 @@ pub(super) struct Inputs {
     origin: Duration,
 }
 
+/// A file of a trace that ends in the middle of a record: who wrote it was stopped. It was read up to there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Cut {
+    /// The file.
+    pub path: PathBuf,
+    /// Where the record starts: the line of an event log, the byte of a capture.
+    pub place: u64,
+}
+
+/// A note in one line: `packets.pcapng: cut short at byte 4096: nothing after it is drawn`.
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unit = if is_log(&self.path) { "line" } else { "byte" };
+        let (path, place) = (self.path.display(), self.place);
+        write!(f, "{path}: cut short at {unit} {place}: nothing after it is drawn")
+    }
+}
+
+fn is_log(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "sqlog")
+}
+
 impl Inputs {
     pub(super) fn find(path: &Path) -> Result<Self, TraceError> {
-        let ends_in = |end: &str| path.extension().is_some_and(|extension| extension == end);
         let (packets, events) = if path.is_dir() {
             (path.join(PACKETS), Some(path.join(EVENTS)).filter(|events| events.exists()))
-        } else if ends_in("sqlog") {
+        } else if is_log(path) {
             (path.with_file_name(PACKETS), Some(path.to_owned()))
         } else {
             let own = path.file_name().is_some_and(|name| name == PACKETS);
             let events = path.with_file_name(EVENTS);
             (path.to_owned(), (own && events.exists()).then_some(events))
         };
+        if let Some(log) = &events
+            && !packets.exists()
+        {
+            return Err(TraceError::NoPackets { log: log.clone(), packets });
+        }
         let mut inputs = Self { packets, events, title: String::new(), origin: Duration::ZERO };
         match &inputs.events {
             Some(events) => {
@@ -76,20 +103,17 @@ impl Inputs {
         self.origin
     }
 
-    /// Shows everything, in the order of time; of what happened at once, packets first.
-    pub(super) fn walk(&self, mut show: impl FnMut(Item<'_>)) -> Result<(), TraceError> {
+    /// Shows everything, in the order of time; of what happened at once, packets first. Gives the files that
+    /// are cut short.
+    pub(super) fn walk(&self, mut show: impl FnMut(Item<'_>)) -> Result<Vec<Cut>, TraceError> {
         let mut capture = capture::Reader::open(&self.packets)?;
         let mut log = self.events.as_deref().map(sqlog::Reader::open).transpose()?;
-        let mut next_event = move || match &mut log {
-            Some(log) => log.next().map(|next| next.map(|(_, event)| event)),
-            None => Ok(None),
-        };
-        let mut event = next_event()?;
+        let mut event = next_event(&mut log)?;
         while let Some(record) = capture.next()? {
             let at = self.instant(&record);
             while let Some(earlier) = event.take_if(|event| event.at < at) {
                 show(Item::Event(&earlier));
-                event = next_event()?;
+                event = next_event(&mut log)?;
             }
             if let Some(segment) = Segment::parse(&record.data) {
                 let Record { interface, direction, comment, .. } = record;
@@ -102,13 +126,23 @@ impl Inputs {
         }
         while let Some(last) = event.take() {
             show(Item::Event(&last));
-            event = next_event()?;
+            event = next_event(&mut log)?;
         }
-        Ok(())
+        let packets = capture.cut().map(|place| Cut { path: self.packets.clone(), place });
+        let place = log.as_ref().and_then(sqlog::Reader::cut);
+        let events = self.events.clone().zip(place).map(|(path, place)| Cut { path, place });
+        Ok(packets.into_iter().chain(events).collect())
     }
 
     fn instant(&self, record: &Record) -> Instant {
         let origin = u64::try_from(self.origin.as_nanos()).unwrap_or(u64::MAX);
         Instant::from_nanos(record.at.saturating_sub(origin))
+    }
+}
+
+fn next_event(log: &mut Option<sqlog::Reader>) -> Result<Option<Event>, TraceError> {
+    match log {
+        Some(log) => log.next().map(|next| next.map(|(_, event)| event)),
+        None => Ok(None),
     }
 }

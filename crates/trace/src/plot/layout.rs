@@ -90,11 +90,11 @@ fn title(picture: &Picture, area: &Area<'_>) {
     );
     if picture.is_dense() {
         note.push_str(&format!(
-            ". Reduced to {COLUMNS} columns of pixels: bars merged, arrowheads left out, lines from least to greatest"
+            ". {COLUMNS} columns: bars merged, arrowheads left out, lines from least to greatest"
         ));
     }
     if left_out > 0 {
-        note.push_str(&format!(". {left_out} letters and ticks left out that would overlap"));
+        note.push_str(&format!(". {left_out} letters and ticks that would overlap left out"));
     }
     let style = text(11, &INK, HPos::Left, VPos::Center);
     area.draw(&Text::new(note, (LEFT as i32, 36), style)).expect(INFALLIBLE);
@@ -316,7 +316,7 @@ fn windows(picture: &Picture, area: &Area<'_>) {
     // An ssthresh that is only the start's high value is not worth the height.
     let greatest = [in_flight, &picture.cwnd].into_iter().filter_map(Series::greatest);
     let top = greatest.fold(1.0, f64::max) * 1.08;
-    let (unit, name) = if top < 20_480.0 { (1.0, "bytes") } else { (1_024.0, "KiB") };
+    let (unit, name) = bytes_unit(top);
     let mut chart = panel(&body, picture, 0.0..top / unit, name, None);
     for (series, color, _, width) in lines {
         for part in clip(&series.steps(), top) {

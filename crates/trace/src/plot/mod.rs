@@ -33,6 +33,7 @@ use crate::TraceError;
 
 use flows::FlowTable;
 use follower::{Follower, Mark};
+pub use inputs::Cut;
 use inputs::{Inputs, Item};
 use picture::{Extent, Picture};
 use xpl::Xplot;
@@ -84,6 +85,7 @@ pub struct Window {
 pub struct Trace {
     inputs: Inputs,
     flows: Vec<Flow>,
+    cuts: Vec<Cut>,
 }
 
 /// Reads a trace and lists its flows: an `events.sqlog`, the directory it is in, or a pcap or pcapng file.
@@ -91,22 +93,28 @@ pub struct Trace {
 /// # Errors
 ///
 /// [`TraceError::File`] if a file cannot be read, [`TraceError::Line`] and [`TraceError::Capture`] with the
-/// place of what is wrong in it. A trace without data has no flows; that is an error when one is drawn.
+/// place of what is wrong in it, [`TraceError::NoPackets`] for a log without its capture. What ends in the middle
+/// of its last record is read up to there: [`Trace::cuts`]. A trace without data has no flows; that is an error when one is drawn.
 pub fn read(path: &Path) -> Result<Trace, TraceError> {
     let inputs = Inputs::find(path)?;
     let mut table = FlowTable::default();
-    inputs.walk(|item| {
+    let cuts = inputs.walk(|item| {
         if let Item::Packet { at, seen, segment, fate: None } = item {
             table.on_packet(at, seen, segment);
         }
     })?;
-    Ok(Trace { inputs, flows: table.into_flows() })
+    Ok(Trace { inputs, flows: table.into_flows(), cuts })
 }
 
 impl Trace {
     /// Its flows, the one with the most bytes first.
     pub fn flows(&self) -> &[Flow] {
         &self.flows
+    }
+
+    /// Its files that end in the middle of a record.
+    pub fn cuts(&self) -> &[Cut] {
+        &self.cuts
     }
 
     /// Draws the time-sequence graph of a flow as an SVG, with the windows and the RTT below it.
@@ -260,7 +268,8 @@ impl Trace {
                     follower.on_event(&event.kind, &mut |mark| sink(index, event.at, &mark));
                 }
             }
-        })
+        })?;
+        Ok(())
     }
 }
 

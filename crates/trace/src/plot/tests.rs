@@ -134,6 +134,53 @@ fn what_cannot_be_drawn_is_told_in_one_line() {
     assert!(trace.svg(1, Window { from, to }).unwrap().contains("0 data segments"));
 }
 
+/// Who writes a trace may be killed anywhere.
+#[test]
+fn a_capture_that_is_cut_is_drawn_up_to_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.pcapng");
+    write(&path);
+    let whole = fs::read(&path).unwrap();
+    let mut capture = capture::Reader::open(&path).unwrap();
+    let count = std::iter::from_fn(|| capture.next().unwrap()).count();
+    assert_eq!((count, capture.cut()), (6, None));
+    let mut seen = std::collections::BTreeSet::new();
+    for len in 200..whole.len() {
+        fs::write(&path, &whole[..len]).unwrap();
+        let trace = read(&path).unwrap();
+        let packets = trace.flows().first().map_or(0, |flow| flow.packets);
+        assert!(packets == 0 || trace.svg(1, Window::default()).is_ok());
+        for cut in trace.cuts() {
+            assert!((cut.place as usize) < len, "{cut}");
+            let expected =
+                format!("a.pcapng: cut short at byte {}: nothing after it is drawn", cut.place);
+            assert!(cut.to_string().ends_with(&expected), "{cut}");
+        }
+        seen.insert((packets, trace.cuts().len()));
+    }
+    assert_eq!(
+        seen.into_iter().collect::<Vec<_>>(),
+        [(0, 0), (0, 1), (2, 0), (2, 1), (3, 0), (3, 1)]
+    );
+}
+
+#[test]
+fn stamps_may_go_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.pcapng");
+    let node = NodeInfo { name: "client".to_owned(), kind: NodeKind::Host };
+    let mut writer = capture::Writer::create(&path, "", &[node], Duration::from_secs(5)).unwrap();
+    for (ms, seq) in [(20, 1), (10, 11), (15, 21)] {
+        let packet = segment(true, seq, 0, ACK, 10, &[]);
+        writer.crossing(Instant::from_millis(ms), NodeId(0), Crossing::Out, &packet).unwrap();
+    }
+    writer.finish().unwrap();
+    let trace = read(&path).unwrap();
+    // Times count from the first packet in the file; none is before it.
+    assert_eq!(trace.flows()[0].first, Instant::ZERO);
+    assert!(trace.svg(1, Window::default()).unwrap().contains("3 data segments"));
+}
+
 proptest! {
     #[test]
     fn no_packets_panic(

@@ -25,6 +25,7 @@ pub(crate) struct Reader {
     path: PathBuf,
     line: u64,
     text: Vec<u8>,
+    cut: bool,
     pub(crate) title: String,
     pub(crate) nodes: Vec<NodeInfo>,
     /// Of [`Instant::ZERO`](airtcp_types::Instant::ZERO), since the Unix epoch.
@@ -39,13 +40,14 @@ impl Reader {
             path: path.to_owned(),
             line: 0,
             text: Vec::new(),
+            cut: false,
             title: String::new(),
             nodes: Vec::new(),
             origin: Duration::ZERO,
         };
         if !reader.next_line()? {
             reader.line = 1;
-            return Err(reader.wrong("the file is empty"));
+            return Err(reader.wrong(if reader.cut { "cut short" } else { "the file is empty" }));
         }
         let header = parse::<Header>(&reader.text).and_then(Header::take);
         (reader.title, reader.nodes, reader.origin) =
@@ -53,12 +55,18 @@ impl Reader {
         Ok(reader)
     }
 
-    /// The next event, and the node it happened at; `None` at the end of the file.
+    /// The next event, and the node it happened at; `None` at the end of the file, and at a last line that is
+    /// cut short.
     pub(crate) fn next(&mut self) -> Result<Option<(NodeId, Event)>, TraceError> {
         if !self.next_line()? {
             return Ok(None);
         }
         event(&self.text, &self.nodes).map(Some).map_err(|reason| self.wrong(reason))
+    }
+
+    /// The last line, if the file ends within it: who wrote it was stopped.
+    pub(crate) fn cut(&self) -> Option<u64> {
+        self.cut.then_some(self.line)
     }
 
     fn wrong(&self, reason: impl Into<String>) -> TraceError {
@@ -75,8 +83,11 @@ impl Reader {
         }
         self.line += 1;
         if self.text.pop() != Some(b'\n') {
-            let long = self.text.len() as u64 >= MAX_LINE - 1;
-            return Err(self.wrong(if long { "a line too long" } else { "cut short" }));
+            if self.text.len() as u64 >= MAX_LINE - 1 {
+                return Err(self.wrong("a line too long"));
+            }
+            self.cut = true;
+            return Ok(false);
         }
         if self.text.first() != Some(&RECORD_SEPARATOR) {
             return Err(self.wrong("a record starts with the byte 0x1E (RFC 7464)"));

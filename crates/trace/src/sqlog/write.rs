@@ -35,6 +35,8 @@ impl Writer {
         let names = nodes.iter().map(|node| node.name.clone()).collect();
         let mut writer = Self { file, path: path.to_owned(), nodes: names };
         writer.record(&Header::new(title, nodes, origin))?;
+        // A trace that is cut short can be read if it has its header.
+        writer.file.flush().map_err(TraceError::file(path))?;
         Ok(writer)
     }
 

@@ -1,0 +1,151 @@
+//! Where values stand on an axis, and which of them are written beside it.
+
+use super::{Axis, Scale};
+
+/// Larger numbers are not drawn, nor on a logarithmic axis those below one part of it.
+const MAX: f64 = 1e100;
+
+/// About how many ticks an axis has.
+const TICKS: f64 = 8.0;
+/// A logarithmic axis that shows less than this factor has the ticks of a linear one: 1, 2, 5 are too few.
+const NARROW: f64 = 5.0;
+/// One that shows more decades than this has ticks at powers of ten only.
+const WIDE: f64 = 3.0;
+
+/// A tick: where it stands, and its words.
+pub(super) struct Tick {
+    pub(super) at: f64,
+    pub(super) words: String,
+}
+
+impl Axis {
+    /// An axis of larger numbers has no room between its labels.
+    pub(super) fn shows(&self, value: f64) -> bool {
+        let size = value.abs();
+        size <= MAX && (self.scale == Scale::Linear || value >= 1.0 / MAX)
+    }
+
+    /// Where a value stands, in the axis' own measure.
+    pub(super) fn place(&self, value: f64) -> f64 {
+        match self.scale {
+            Scale::Linear => value,
+            Scale::Log => value.log10(),
+        }
+    }
+
+    /// Ends that are apart, and above zero where they must be.
+    pub(super) fn ends(&self, values: impl Iterator<Item = f64>) -> (f64, f64) {
+        let given = self.range.filter(|&(low, high)| {
+            let apart = high - low > 1e-9 * low.abs().max(high.abs());
+            apart && self.shows(low) && self.shows(high)
+        });
+        if let Some(range) = given {
+            return range;
+        }
+        let shown = values.filter(|&value| self.shows(value));
+        let ends = shown.fold(None, |ends: Option<(f64, f64)>, value| {
+            let (low, high) = ends.unwrap_or((value, value));
+            Some((low.min(value), high.max(value)))
+        });
+        match (self.scale, ends) {
+            (Scale::Linear, None) => (0.0, 1.0),
+            (Scale::Log, None) => (1.0, 10.0),
+            (Scale::Log, Some((low, high))) => (low / 1.2, high * 1.2),
+            (Scale::Linear, Some((low, high))) => {
+                let room = ((high - low) * 0.05).max(low.abs().max(high.abs()) * 1e-3).max(1e-9);
+                // A quantity that is never negative starts at zero, if it comes near.
+                let low = if low >= 0.0 && low < high * 0.5 { 0.0 } else { low - room };
+                (low, high + room)
+            }
+        }
+    }
+
+    /// The ticks between two ends, from the lowest.
+    pub(super) fn ticks(&self, (low, high): (f64, f64)) -> Vec<Tick> {
+        if self.scale == Scale::Linear || high / low < NARROW {
+            let step = nice((high - low) / TICKS);
+            return multiples(step, low, high)
+                .map(|value| Tick { at: self.place(value), words: words(value, step) })
+                .collect();
+        }
+        let (from, to) = (low.log10(), high.log10());
+        let leads: &[f64] = if to - from > WIDE { &[1.0] } else { &[1.0, 2.0, 5.0] };
+        let every = ((to - from) / TICKS).ceil().max(1.0);
+        multiples(every, from - every, to)
+            .flat_map(|power| leads.iter().map(move |lead| lead * 10_f64.powf(power)))
+            .filter(|value| (low * (1.0 - 1e-9)..=high * (1.0 + 1e-9)).contains(value))
+            .map(|value| Tick { at: self.place(value), words: words(value, value) })
+            .collect()
+    }
+}
+
+/// The whole multiples of `step` between two ends.
+fn multiples(step: f64, low: f64, high: f64) -> impl Iterator<Item = f64> {
+    let (first, last) = ((low / step - 1e-6).ceil(), (high / step + 1e-6).floor());
+    // Ends are at least 10^-9 of their size apart, so that the count is exact.
+    (0..=(last - first).max(-1.0) as i64).map(move |index| (first + index as f64) * step)
+}
+
+/// The least of 1, 2, 5 times a power of ten that is not below `step`.
+fn nice(step: f64) -> f64 {
+    let power = 10_f64.powf(step.log10().floor());
+    let lead = [1.0, 2.0, 5.0].into_iter().find(|lead| lead * power >= step * (1.0 - 1e-9));
+    lead.unwrap_or(10.0) * power
+}
+
+/// A value in as many digits as tell it from the next, `step` away.
+fn words(value: f64, step: f64) -> String {
+    let (size, digit) = (value.abs().max(step), (step.log10() + 1e-9).floor());
+    if value.abs() < step * 1e-3 {
+        return "0".to_owned();
+    }
+    if size >= 1e7 || digit < -4.0 {
+        let digits = (size.log10().floor() - digit).clamp(0.0, 12.0) as usize;
+        return format!("{value:.digits$e}");
+    }
+    let decimals = (-digit).max(0.0) as usize;
+    format!("{value:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn ticks(scale: Scale, low: f64, high: f64) -> Vec<String> {
+        let axis = Axis { label: String::new(), scale, range: None };
+        axis.ticks((low, high)).into_iter().map(|tick| tick.words).collect()
+    }
+
+    #[test]
+    fn ticks_are_round_and_told_apart() {
+        let linear = |low, high| ticks(Scale::Linear, low, high);
+        assert_eq!(linear(0.0, 10.0), ["0", "2", "4", "6", "8", "10"]);
+        assert_eq!(linear(-0.13, 0.11), ["-0.10", "-0.05", "0", "0.05", "0.10"]);
+        assert_eq!(linear(1e9, 1.5e9)[0], "1.0e9");
+        let log = |low, high| ticks(Scale::Log, low, high);
+        assert_eq!(log(0.4, 2.4), ["0.5", "1", "2"]);
+        assert_eq!(log(2.0, 4.0), ["2.0", "2.5", "3.0", "3.5", "4.0"]);
+        assert_eq!(log(0.001, 10.0), ["0.001", "0.01", "0.1", "1", "10"]);
+        assert_eq!(log(1e-7, 1e-5), ["1e-7", "2e-7", "5e-7", "1e-6", "2e-6", "5e-6", "1e-5"]);
+    }
+
+    proptest! {
+        /// Whatever an axis shows, it has some ticks, not too many, and no two with the same words.
+        #[test]
+        fn every_axis_has_ticks(low in -1e100..1e100_f64, share in 1e-8..3.0_f64, log: bool, tiny in -90..1) {
+            let low = low * 10_f64.powi(tiny);
+            let scale = if log { Scale::Log } else { Scale::Linear };
+            let axis = Axis { label: String::new(), scale, range: None };
+            let low = if log { low.abs().max(1e-99) } else { low };
+            let ends = axis.ends([low, low + low.abs() * share].into_iter());
+            let mut found: Vec<_> = axis.ticks(ends).into_iter().map(|tick| tick.words).collect();
+            prop_assert!((2..=12).contains(&found.len()), "{ends:?}: {found:?}");
+            found.sort_unstable();
+            let count = found.len();
+            found.dedup();
+            prop_assert_eq!(count, found.len(), "{:?}: {:?}", ends, found);
+        }
+    }
+}
