@@ -34,13 +34,13 @@ pub(crate) struct Cli {
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
     /// Serve on a TUN device until Ctrl-C
-    Serve(ServeArgs),
+    Serve(Box<ServeArgs>),
     /// List every strategy there is
     Names(NamesArgs),
     /// Send a file both ways between the Linux kernel and this stack, and check it
-    Demo(DemoArgs),
+    Demo(Box<DemoArgs>),
     /// Emulate a link between two TUN devices until Ctrl-C
-    Link(LinkArgs),
+    Link(Box<LinkArgs>),
     /// Run scenarios in virtual time: `sim init` prints one to begin with
     Sim(SimArgs),
     /// Run experiments by name: what papers and theory say beside what is measured

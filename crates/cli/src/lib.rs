@@ -47,7 +47,7 @@ pub fn main() -> ExitCode {
     };
     start_logging();
     match cli.command {
-        Command::Serve(args) => finish(serve::run(args)),
+        Command::Serve(args) => finish(serve::run(*args)),
         Command::Names(args) => finish(names::run(&args)),
         Command::Demo(args) => finish(demo::run(&args)),
         Command::Link(args) => finish(link::run(&args)),
