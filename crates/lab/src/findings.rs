@@ -1,5 +1,7 @@
 //! What an experiment found: records, a table, pictures, and its claims with their verdicts.
 
+use std::ops::Not;
+
 use airtcp_trace::figure::Figure;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -39,6 +41,9 @@ pub struct Claim {
     pub claimed: String,
     /// Ours.
     pub measured: String,
+    /// In a self-check: it is a result beside, and fails nothing.
+    #[serde(skip_serializing_if = "Not::not")]
+    pub is_beside: bool,
     /// Whether it is so.
     #[serde(flatten)]
     pub verdict: Verdict,
@@ -102,7 +107,7 @@ impl Findings {
         Ok(())
     }
 
-    /// Adds a claim.
+    /// Adds a claim. In a self-check, one that does not hold fails it.
     pub fn claim(
         &mut self,
         what: impl Into<String>,
@@ -111,7 +116,19 @@ impl Findings {
         verdict: Verdict,
     ) {
         let (what, claimed, measured) = (what.into(), claimed.into(), measured.into());
-        self.claims.push(Claim { what, claimed, measured, verdict });
+        self.claims.push(Claim { what, claimed, measured, is_beside: false, verdict });
+    }
+
+    /// Adds a claim beside what a self-check checks: where it does not hold, it is not our tools that are wrong.
+    pub fn claim_beside(
+        &mut self,
+        what: impl Into<String>,
+        claimed: impl Into<String>,
+        measured: impl Into<String>,
+        verdict: Verdict,
+    ) {
+        let (what, claimed, measured) = (what.into(), claimed.into(), measured.into());
+        self.claims.push(Claim { what, claimed, measured, is_beside: true, verdict });
     }
 
     /// Adds a picture.

@@ -31,6 +31,7 @@ mod feed;
 mod findings;
 mod glob;
 mod paper;
+mod progress;
 mod real;
 mod registry;
 mod report;

@@ -103,12 +103,15 @@ fn a_report_is_written_below_its_name() {
 }
 
 #[test]
-fn only_a_self_check_fails_by_a_claim_that_does_not_hold() {
+fn only_a_self_check_fails_by_a_claim_of_its_own_that_does_not_hold() {
     let experiment = EXPERIMENTS.iter().find(|e| e.name == "self/rate").unwrap();
     let mut report = small(experiment, 1);
     assert!(!report.is_failed_check());
     report.findings.claim("of a moon", "round", "flat 1", Verdict::NotComparable("far".into()));
     assert!(!report.is_failed_check());
+    let verdict = Verdict::DoesNotHold("not asked".into());
+    report.findings.claim_beside("of a star", "bright", "dim 1", verdict);
+    assert!(!report.is_failed_check() && report.findings.refuted().count() == 1);
     report.findings.claim("of a sun", "hot", "cold 1", Verdict::DoesNotHold("night".into()));
     assert!(report.is_failed_check());
     assert!(report.to_text().ends_with("of a sun: does not hold: night\n"));
