@@ -12,7 +12,15 @@ use airtcp_testbed::{Pattern, peer};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::LabError;
+use crate::{LabError, Run};
+
+/// The warm-up and the end of a small form.
+const SMALL: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(1));
+
+/// `warm_up` and `end`, or those of the small form.
+pub(crate) const fn times(run: &Run, warm_up: Duration, end: Duration) -> (Duration, Duration) {
+    if run.is_small { SMALL } else { (warm_up, end) }
+}
 
 /// Whose TCP an end runs.
 #[derive(Clone, Debug)]

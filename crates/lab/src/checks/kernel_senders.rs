@@ -7,7 +7,7 @@ use airtcp_sim::Interval;
 use airtcp_trace::figure::{Figure, Style};
 use serde::Serialize;
 
-use crate::real::{Course, Tcp};
+use crate::real::{Course, Tcp, times};
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -59,11 +59,14 @@ struct Record<'a> {
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings =
         Findings::new(["sender", "0 %", "0.1 %", "0.5 %", "1 %", "2 %", "5 %", "10 %"]);
+    let (warm_up, end) = times(run, WARM_UP, END);
     let mut series = Vec::new();
     for (name, tcp) in senders() {
         let mut points = Vec::new();
-        let mut cells = [const { String::new() }; LOSSES.len()];
-        for (loss, cell) in LOSSES.into_iter().zip(&mut cells) {
+        let mut cells = LOSSES.map(|_| "-".to_owned());
+        // A small form only has the first.
+        let cases = if run.is_small { 1 } else { LOSSES.len() };
+        for (loss, cell) in LOSSES.into_iter().zip(&mut cells).take(cases) {
             let mut goodputs = Vec::new();
             for seed in 1..=run.seeds {
                 let course = Course {
@@ -71,8 +74,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                     receiver: Tcp::Kernel(None),
                     forth: feed::spec(&format!("{LINK} loss {loss}% only payload seed {seed}"))?,
                     back: feed::spec(BACK)?,
-                    warm_up: WARM_UP,
-                    end: END,
+                    warm_up,
+                    end,
                 };
                 let done = course.run()?;
                 findings.record(&Record {
