@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use airtcp_recovery::Profile;
+use airtcp_recovery::{Profile, RtoForm};
 use airtcp_sim::{FlowSpec, Interval, RunResult, Scenario, Topology, Wire};
 use airtcp_trace::figure::{Figure, Style};
 use serde::Serialize;
@@ -37,29 +37,65 @@ const PRINTED: [Printed; 4] = [
     Printed { what: "mean queue, packets", figure: 44.0, decimals: 0 },
 ];
 
-/// In the second, packets wait at random before they leave, up to the bottleneck's time for one of them: what
-/// Floyd and Jacobson (1992) have against flows that keep in step with the queue.
+/// Packets wait at random before they leave, up to the bottleneck's time for one of them: what Floyd and Jacobson
+/// (1992) have against flows that keep in step with the queue.
 const ACCESS_AT_RANDOM: &str = "rate 10mbit delay 1ms 416us inorder limit 50";
+/// In ns-2 a queue is full when a packet more would be its limit.
+const BOTTLENECK_OF_NS2: &str = "rate 10mbit delay 10ms limit 59";
+/// The least time-out in ns-2 until October 2004; the paper's version, 2.26, is of 2003.
+const RTO_OF_NS2: RtoForm = RtoForm::Rfc { floor: Duration::from_secs(1) };
 
-/// Set-ups, and why their figures differ from the paper's where they do.
-const AS_DESCRIBED: (&str, &str) = (
-    "as described",
-    "flows over access links as fast as the bottleneck keep in step with its queue, and some are locked out \
-     (Jain's index tells); the random wait takes that away, and the paper does not say how it staggers flows",
-);
-const RANDOM: (&str, &str) = (
-    "random wait",
-    "with no flow locked out, ours keep the queue fuller at the same goodput, and so drop more; what ns-2's \
-     sender does otherwise the paper does not say",
-);
+/// What is between and within the hosts beside what the paper says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Setup {
+    /// Nothing.
+    AsDescribed,
+    /// Packets wait at random on their way to the bottleneck.
+    RandomWait,
+    /// And what ns-2 does unless it is told.
+    Ns2,
+}
 
-/// What sends, the paper's first, and over which access links.
-fn senders() -> [(&'static str, Profile, bool); 4] {
+impl Setup {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::AsDescribed => "as described",
+            Self::RandomWait => "random wait",
+            Self::Ns2 => "random wait, ns-2's defaults",
+        }
+    }
+
+    /// Why its figures differ from the paper's where they do.
+    const fn why(self) -> &'static str {
+        match self {
+            Self::AsDescribed => {
+                "flows over access links as fast as the bottleneck keep in step with its queue, and some are locked \
+                 out (Jain's index tells); the random wait takes that away, and the paper does not say how it \
+                 staggers flows"
+            }
+            Self::RandomWait => {
+                "with no flow locked out, ours keep the queue fuller at the same goodput, and so drop more"
+            }
+            Self::Ns2 => {
+                "its longer time-out, and its queue that is shorter by one, do not explain it; at the paper's drops and \
+                 queue its flows have windows of 0.95 / sqrt(p) segments, ours of 1.1 / sqrt(p) and Mathis' law of \
+                 1.22 / sqrt(p): its sender holds back more than halving and a segment a round trip do, and the \
+                 paper does not say by what"
+            }
+        }
+    }
+}
+
+/// What sends, the paper's first, and where.
+fn senders() -> [(&'static str, Profile, Setup); 5] {
+    let ns2 = Profile { rto: RTO_OF_NS2, ..Profile::paper() };
     [
-        ("sack/reno", Profile::paper(), false),
-        ("sack/reno", Profile::paper(), true),
-        ("sack/reno", Profile::modern(), true),
-        ("sack/cubic", Profile::modern(), true),
+        ("sack/reno", Profile::paper(), Setup::AsDescribed),
+        ("sack/reno", Profile::paper(), Setup::RandomWait),
+        ("sack/reno", ns2, Setup::Ns2),
+        ("sack/reno", Profile::modern(), Setup::RandomWait),
+        ("sack/cubic", Profile::modern(), Setup::RandomWait),
     ]
 }
 
@@ -68,8 +104,7 @@ struct Record<'a> {
     seed: u64,
     combination: &'a str,
     profile: &'a str,
-    /// Whether packets wait at random on their way to the bottleneck.
-    random_wait: bool,
+    setup: Setup,
     /// bit/s, each flow's.
     goodputs: Vec<f64>,
     jain: f64,
@@ -100,7 +135,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings = Findings::new([
         "sender",
         "profile",
-        "random wait",
+        "set-up",
         "goodput of a flow, Mbit/s",
         "dropped, %",
         "time-outs, %",
@@ -115,11 +150,11 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     let [name, profile] = name;
     findings.table.row([name, profile, dash(), goodput, dropped, timeouts, queue, dash(), dash()]);
     let mut series = Vec::new();
-    for (combination, profile, random_wait) in senders() {
-        let scenario = scenario(combination, &profile, random_wait, run.is_small)?;
+    for (combination, profile, setup) in senders() {
+        let scenario = scenario(combination, &profile, setup, run.is_small)?;
         // DCR 3.1: sources start at time 0 and are staggered to avoid synchronisation. It does not say how.
         let results = simulate::seeds(run, |seed| simulate::staggered(&scenario, seed))?;
-        let record = |result| record(combination, &profile, random_wait, result);
+        let record = |result| record(combination, &profile, setup, result);
         let records: Vec<_> = results.iter().map(record).collect();
         for record in &records {
             findings.record(record)?;
@@ -132,7 +167,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         findings.table.row([
             combination.to_owned(),
             profile.name.to_owned(),
-            if random_wait { "yes" } else { "no" }.to_owned(),
+            setup.name().to_owned(),
             shown(0),
             shown(1),
             shown(2),
@@ -140,10 +175,9 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             theory::show(&of(&|r| r.rtt), 1e3, 1),
             theory::show(&of(&|r| r.jain), 1.0, 3),
         ]);
-        if profile == Profile::paper() {
-            let (setup, why) = if random_wait { RANDOM } else { AS_DESCRIBED };
+        if profile.name == Profile::paper().name {
             for (printed, measured) in PRINTED.iter().zip(&columns) {
-                findings.printed(printed, setup, measured, why);
+                findings.printed(printed, setup.name(), measured, setup.why());
             }
         }
         // Every flow's goodput, from the least to the most.
@@ -158,8 +192,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             .iter()
             .zip(1..)
             .map(|(sum, rank)| draw::point(f64::from(rank), sum / records.len() as f64));
-        let wait = if random_wait { ", random wait" } else { "" };
-        let name = format!("{combination}, {}{wait}", profile.name);
+        let name = format!("{combination}, {}, {}", profile.name, setup.name());
         series.push(draw::series(name, Style::LineAndMarks, points.collect()));
     }
     let printed = [1.0, f64::from(FLOWS)].map(|rank| draw::point(rank, PRINTED[0].figure));
@@ -179,7 +212,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
 fn record<'a>(
     combination: &'a str,
     profile: &Profile,
-    random_wait: bool,
+    setup: Setup,
     result: &RunResult,
 ) -> Record<'a> {
     let flows = &result.flows;
@@ -191,7 +224,7 @@ fn record<'a>(
         seed: result.seed,
         combination,
         profile: profile.name,
-        random_wait,
+        setup,
         goodputs: flows.iter().map(|flow| flow.goodput).collect(),
         jain: result.jain,
         segments: flows.iter().map(|flow| flow.segments_sent).sum(),
@@ -206,12 +239,16 @@ fn record<'a>(
 fn scenario(
     combination: &str,
     profile: &Profile,
-    random_wait: bool,
+    setup: Setup,
     is_small: bool,
 ) -> Result<Scenario, LabError> {
-    let forth = feed::spec(if random_wait { ACCESS_AT_RANDOM } else { ACCESS })?;
-    let access = Wire { forth, back: feed::spec(ACCESS)? };
-    let bottleneck = Wire::both(feed::spec(BOTTLENECK)?);
+    let (access, bottleneck) = match setup {
+        Setup::AsDescribed => (ACCESS, BOTTLENECK),
+        Setup::RandomWait => (ACCESS_AT_RANDOM, BOTTLENECK),
+        Setup::Ns2 => (ACCESS_AT_RANDOM, BOTTLENECK_OF_NS2),
+    };
+    let access = Wire { forth: feed::spec(access)?, back: feed::spec(ACCESS)? };
+    let bottleneck = Wire::both(feed::spec(bottleneck)?);
     let flow = |number| FlowSpec {
         name: format!("flow {number}"),
         profile: profile.clone(),
