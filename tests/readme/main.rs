@@ -82,6 +82,7 @@ fn every_file_that_is_named_is_there() {
         "README.md",
         "docs/architecture.md",
         "docs/deviations.md",
+        "docs/lab.md",
         "docs/scenarios.md",
         "docs/write-your-own-strategy.md",
     ] {
@@ -97,6 +98,16 @@ fn every_file_that_is_named_is_there() {
     for file in ["LICENSE-MIT", "LICENSE-APACHE", "CHANGELOG.md"] {
         assert!(!page(file).is_empty());
     }
+}
+
+#[test]
+fn the_page_of_the_lab_lists_every_experiment() {
+    let text = page("docs/lab.md");
+    let (_, list) = text.split_once("\n## The experiments\n").unwrap();
+    let (list, _) = list.split_once("\n## ").unwrap();
+    let listed: Vec<_> = list.lines().filter(|line| line.starts_with("| `")).collect();
+    let row = |e: &airtcp_lab::Experiment| format!("| `{}` | {} |", e.name, e.what);
+    assert_eq!(listed, airtcp_lab::EXPERIMENTS.iter().map(row).collect::<Vec<_>>());
 }
 
 #[test]
