@@ -202,8 +202,10 @@ fn draw_series(
     for point in points.iter().filter(|point| inside(point.at)) {
         let ((x, y), (low, high)) = (point.at, point.bar);
         if low < high {
-            let bar = ErrorBar::new_vertical(x, low, y, high, color.stroke_width(1), 8);
-            chart.draw_series([bar]).expect(INFALLIBLE);
+            chart.draw_series([PathElement::new([(x, low), (x, high)], color)]).expect(INFALLIBLE);
+            let ends = [low, high]
+                .map(|end| EmptyElement::at((x, end)) + PathElement::new([(-5, 0), (5, 0)], color));
+            chart.draw_series(ends).expect(INFALLIBLE);
         }
         if is_marked(style) {
             let mark = EmptyElement::at((x, y)) + mark(index, (0, 0));

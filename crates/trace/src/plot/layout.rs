@@ -256,11 +256,13 @@ fn sequence(picture: &Picture, area: &Area<'_>) {
     });
     chart.draw_series(crosses).expect(INFALLIBLE);
     for &(column, row, word) in &picture.ends {
-        let style = text(11, &SYN_FIN, HPos::Left, VPos::Center);
         let y = if word.starts_with('R') { 9 } else { -8 };
+        // At the picture's end its words stand before it.
+        let fits = column as i32 + 5 + width_of(word, 11) < COLUMNS as i32;
+        let (x, side) = if fits { (5, HPos::Left) } else { (-5, HPos::Right) };
         let end = EmptyElement::at(place(column, row))
             + Circle::new((0, 0), 3, SYN_FIN.filled())
-            + Text::new(word, (5, y), style);
+            + Text::new(word, (x, y), text(11, &SYN_FIN, side, VPos::Center));
         chart.draw_series([end]).expect(INFALLIBLE);
     }
 }

@@ -1,0 +1,217 @@
+//! Traces as others read them: tshark takes the capture without a complaint and shows what became of packets, tcptrace
+//! counts in it what the run counted, and our graph has as many marks.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use airtcp_testbed::{or_skip, requirements};
+use serde_json::Value;
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+/// Whether tshark and tcptrace are there. Without them a test is skipped, and fails where they are required.
+fn have_readers() -> bool {
+    ["tshark", "tcptrace"].into_iter().all(|program| {
+        let found = Command::new(program).arg("-v").output().is_ok();
+        if !found {
+            let hint = format!("{program} is not installed: apt-get install tshark tcptrace");
+            assert!(std::env::var_os("AIRTCP_REQUIRE_TOOLS").is_none(), "{hint}");
+            eprintln!("SKIPPED: {hint}");
+        }
+        found
+    })
+}
+
+/// A trace, and the programs that read it.
+struct Traced {
+    dir: tempfile::TempDir,
+    /// What the command printed.
+    report: Value,
+}
+
+impl Traced {
+    /// Runs `airtcp ARGS --json --trace DIR`, with `input` on its stdin.
+    fn run(args: &[&str], input: &str) -> Result<Self, Box<dyn Error>> {
+        let dir = tempfile::tempdir()?;
+        let mut command = Command::new(env!("CARGO_BIN_EXE_airtcp"));
+        command.args(args).arg("--json").arg("--trace").arg(dir.path().join("t"));
+        let streams = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = streams.spawn()?;
+        // It need not read all of it.
+        let _ = child.stdin.take().expect("it is piped").write_all(input.as_bytes());
+        let output = child.wait_with_output()?;
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Ok(Self { dir, report: serde_json::from_slice(&output.stdout)? })
+    }
+
+    /// What a program prints that runs in the trace's directory.
+    fn read(&self, program: &str, args: &[&str]) -> Result<String, Box<dyn Error>> {
+        let output = Command::new(program).current_dir(self.dir.path()).args(args).output()?;
+        let complaints = String::from_utf8(output.stderr)?;
+        assert!(output.status.success(), "{program} {args:?}: {complaints}");
+        // As root tshark says that this is dangerous.
+        let complaints: Vec<_> =
+            complaints.lines().filter(|line| !line.contains("as user \"root\"")).collect();
+        assert!(complaints.is_empty(), "{program} {args:?}: {complaints:?}");
+        Ok(String::from_utf8(output.stdout)?)
+    }
+
+    fn tshark(&self, args: &[&str]) -> Result<String, Box<dyn Error>> {
+        self.read("tshark", &[&["-r", "t/packets.pcapng"], args].concat())
+    }
+
+    /// How many packets have each comment.
+    fn comments(&self) -> Result<BTreeMap<String, u64>, Box<dyn Error>> {
+        let mut comments = BTreeMap::new();
+        for line in self.tshark(&["-T", "fields", "-e", "frame.comment"])?.lines() {
+            *comments.entry(line.to_owned()).or_default() += 1;
+        }
+        comments.remove("");
+        Ok(comments)
+    }
+
+    /// Nothing in the capture is broken, and at the sender nothing is missing.
+    fn assert_sound(&self, sender: &str) -> Outcome {
+        let broken = "_ws.malformed || _ws.short || _ws.expert.severity == error \
+                      || ip.checksum.status == Bad || tcp.checksum.status == Bad";
+        let checked = ["-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE"];
+        assert_eq!(self.tshark(&[&checked[..], &["-Y", broken]].concat())?, "");
+        let only = format!("frame.interface_name == \"{sender}\"");
+        self.tshark(&["-Y", &only, "-F", "pcap", "-w", "sender.pcap"])?;
+        let holes = "tcp.analysis.lost_segment || tcp.analysis.ack_lost_segment";
+        assert_eq!(self.read("tshark", &["-r", "sender.pcap", "-Y", holes])?, "");
+        Ok(())
+    }
+
+    /// What tcptrace tells of the sender's half of the only connection: `unique bytes sent` and so on.
+    fn tcptrace(&self) -> Result<BTreeMap<String, String>, Box<dyn Error>> {
+        let text = self.read("tcptrace", &["-n", "-l", "sender.pcap"])?;
+        let pairs = text.lines().filter_map(|line| line.trim().split_once(':'));
+        Ok(pairs
+            .map(|(name, value)| {
+                let value = value.split("   ").map(str::trim).find(|part| !part.is_empty());
+                (name.to_owned(), value.unwrap_or_default().to_owned())
+            })
+            .collect())
+    }
+
+    fn file(&self, ending: &str) -> Result<PathBuf, Box<dyn Error>> {
+        let mut paths = Vec::new();
+        for entry in std::fs::read_dir(self.dir.path().join("t"))? {
+            paths.push(entry?.path());
+        }
+        paths.retain(|path| path.to_string_lossy().ends_with(ending));
+        let [path] = &paths[..] else { panic!("not one file *{ending}: {paths:?}") };
+        Ok(path.clone())
+    }
+
+    /// Our graph has the marks that tcptrace's has. Segments without data are arrows to it, and nothing to us.
+    fn assert_same_marks(&self) -> Outcome {
+        self.read("tcptrace", &["-n", "-S", "sender.pcap"])?;
+        let theirs = std::fs::read_to_string(self.dir.path().join("a2b_tsg.xpl"))?;
+        let ours = std::fs::read_to_string(self.file("_tsg.xpl")?)?;
+        let count = |xpl: &str, word: &str| xpl.lines().filter(|line| *line == word).count();
+        for word in ["O", "SYN", "S"] {
+            assert_eq!(count(&ours, word), count(&theirs, word), "{word}");
+        }
+        let count =
+            |xpl: &str, word: &str| xpl.lines().filter(|line| line.starts_with(word)).count();
+        for word in ["dtick", "utick", "htick"] {
+            assert_eq!(count(&ours, word), count(&theirs, word), "{word}");
+        }
+        Ok(())
+    }
+
+    /// How many lines of our graph start with a word.
+    fn marks(&self, word: &str) -> Result<u64, Box<dyn Error>> {
+        let ours = std::fs::read_to_string(self.file("_tsg.xpl")?)?;
+        // A command has a place behind it, a letter stands alone.
+        let is_mark = |line: &&str| match line.strip_prefix(word) {
+            Some("") => true,
+            Some(rest) => {
+                rest.starts_with(' ') && rest[1..].starts_with(|c: char| c.is_ascii_digit())
+            }
+            None => false,
+        };
+        Ok(ours.lines().filter(is_mark).count() as u64)
+    }
+}
+
+fn number(told: &BTreeMap<String, String>, name: &str) -> u64 {
+    told[name].parse().unwrap_or_else(|_| panic!("{name}: {}", told[name]))
+}
+
+const LOSSY: &str = r#"duration = "20s"
+[bottleneck]
+forth = "rate 10mbit delay 10ms limit 30 loss 1%"
+back = "rate 10mbit delay 10ms"
+
+[[flow]]
+bulk = { size = "1MB" }
+"#;
+
+#[test]
+fn a_simulated_transfer_is_read_by_tshark_and_tcptrace() -> Outcome {
+    if !have_readers() {
+        return Ok(());
+    }
+    let traced = Traced::run(&["sim", "run", "-"], LOSSY)?;
+    traced.assert_sound("left-1")?;
+    let run = &traced.report["runs"][0];
+    let drops: BTreeMap<String, u64> = serde_json::from_value(run["links"][0]["drops"].clone())?;
+    assert!(drops.values().sum::<u64>() > 0, "a link that loses nothing");
+    let commented = drops.iter().map(|(cause, count)| (format!("dropped: {cause}"), *count));
+    assert_eq!(traced.comments()?, commented.collect());
+
+    let told = traced.tcptrace()?;
+    assert!(told["complete conn"].starts_with("yes"), "{told:?}");
+    assert_eq!(number(&told, "unique bytes sent"), 1_000_000);
+    let flow = &run["flows"][0];
+    let of_flow = |name: &str| flow[name].as_u64().expect("a count");
+    assert_eq!(number(&told, "rexmt data pkts"), of_flow("retransmissions"));
+    // The FIN leaves by itself, and counts as sent.
+    assert_eq!(number(&told, "actual data pkts") + 1, of_flow("segments_sent"));
+    traced.assert_same_marks()?;
+    assert_eq!(traced.marks("darrow")? + 1, of_flow("segments_sent"));
+    assert_eq!(traced.marks("R")?, of_flow("retransmissions"));
+    assert_eq!(traced.marks("x")?, drops.values().sum::<u64>());
+    assert_drawn(&traced.file(".svg")?)
+}
+
+#[test]
+fn real_packets_are_read_by_tshark_and_tcptrace() -> Outcome {
+    let readers = have_readers();
+    let Some(()) = or_skip(requirements()) else { return Ok(()) };
+    if !readers {
+        return Ok(());
+    }
+    let traced = Traced::run(&["demo", "--lossy", "--seconds", "1"], "")?;
+    traced.assert_sound("sender")?;
+    let row = &traced.report["senders"][0];
+    let of_row = |name: &str| row[name].as_u64().expect("a count");
+    let comments = traced.comments()?;
+    let commented = |comment: &str| comments.get(comment).copied().unwrap_or(0);
+    assert_eq!(commented("dropped: random loss"), of_row("lost"), "{comments:?}");
+    assert_eq!(commented("dropped: queue full"), of_row("queue_dropped"), "{comments:?}");
+
+    // The demo's connection is reset when its time is over.
+    let told = traced.tcptrace()?;
+    assert_eq!(number(&told, "rexmt data pkts"), of_row("retransmissions"));
+    traced.assert_same_marks()?;
+    assert_eq!(traced.marks("darrow")?, number(&told, "actual data pkts"));
+    assert_eq!(traced.marks("x")?, comments.values().sum::<u64>());
+    assert_drawn(&traced.file(".svg")?)
+}
+
+/// The picture has its three panels, and is one that a browser opens.
+fn assert_drawn(path: &Path) -> Outcome {
+    let svg = std::fs::read_to_string(path)?;
+    for words in ["sequence number", "dropped by the link", "cwnd", "ssthresh", "RTT sample"] {
+        assert!(svg.contains(words), "{words}");
+    }
+    assert!(svg.len() < 3 << 20 && svg.trim_end().ends_with("</svg>"));
+    Ok(())
+}
