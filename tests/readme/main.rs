@@ -84,6 +84,7 @@ fn every_file_that_is_named_is_there() {
         "docs/deviations.md",
         "docs/lab.md",
         "docs/scenarios.md",
+        "docs/trace.md",
         "docs/write-your-own-strategy.md",
     ] {
         let text = page(name);

@@ -58,18 +58,20 @@ fn fate() -> impl Strategy<Value = Fate> {
     ]
 }
 
+const RULES: [SendRule; 9] = [
+    SendRule::NewData,
+    SendRule::FastRetransmit,
+    SendRule::Repair,
+    SendRule::Unsacked,
+    SendRule::Rescue,
+    SendRule::LimitedTransmit,
+    SendRule::Probe,
+    SendRule::ProbeAgain,
+    SendRule::Timeout,
+];
+
 fn kind() -> impl Strategy<Value = EventKind> {
-    let rule = prop_oneof![
-        Just(SendRule::NewData),
-        Just(SendRule::FastRetransmit),
-        Just(SendRule::Repair),
-        Just(SendRule::Unsacked),
-        Just(SendRule::Rescue),
-        Just(SendRule::LimitedTransmit),
-        Just(SendRule::Probe),
-        Just(SendRule::ProbeAgain),
-        Just(SendRule::Timeout),
-    ];
+    let rule = prop::sample::select(&RULES[..]);
     prop_oneof![
         Just(EventKind::State { from: "SYN-SENT", to: "ESTABLISHED" }),
         (any::<u64>(), range(), rule, bytes(), bytes(), bytes()).prop_map(
@@ -194,4 +196,54 @@ fn a_record_has_the_names_of_both_worlds() {
          \"group_id\":\"10.0.0.1:40000-10.0.0.2:5001\",\"data\":{\"congestion_window\":14480,\
          \"cwnd\":14480,\"bytes_in_flight\":1448,\"pipe\":1448}}"
     );
+}
+
+/// One event of each kind, with everything in it.
+fn every_kind() -> Vec<EventKind> {
+    let (range, cause) = (SeqRange::new(ExtSeq(1), ExtSeq(2)), "a cause");
+    let (tx, size, time) = (TxNo(1), ByteCount(1), Duration::from_millis(1));
+    let packet = |fate| EventKind::Packet { fate, packet: Packet::new(vec![0x45]) };
+    vec![
+        EventKind::State { from: "CLOSED", to: "LISTEN" },
+        EventKind::Sent { tx, range, rule: SendRule::NewData, pipe: size, cwnd: size, rwnd: size },
+        EventKind::Received { range, ack: ExtSeq(1), window: size },
+        EventKind::Lost { tx, range, cause },
+        EventKind::Reduced { cause },
+        EventKind::Window { cwnd: size, ssthresh: Some(size), pipe: size },
+        EventKind::Rtt { sample: time, srtt: time },
+        EventKind::Timeout { backoff: 1 },
+        packet(Fate::Dropped { cause }),
+        packet(Fate::Corrupted { bits: 1, header: false, unnoticed: false }),
+        packet(Fate::Marked { cause }),
+        packet(Fate::Duplicated),
+    ]
+}
+
+#[test]
+fn the_page_has_every_event_and_every_rule() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("events.sqlog");
+    let event = |kind| (NodeId(0), Event { at: Instant::ZERO, flow: None, kind });
+    write(&path, &every_kind().into_iter().map(event).collect::<Vec<_>>());
+    let log = fs::read_to_string(&path).unwrap();
+    let written = log.lines().skip(1).map(|line| {
+        let record: serde_json::Value = serde_json::from_str(&line[1..]).unwrap();
+        let mut data: Vec<_> = record["data"].as_object().unwrap().keys().cloned().collect();
+        data.sort_unstable();
+        (record["name"].as_str().unwrap().to_owned(), data)
+    });
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/trace.md");
+    let page = fs::read_to_string(page).unwrap();
+    let quoted =
+        |cell: &str| -> Vec<_> { cell.split('`').skip(1).step_by(2).map(str::to_owned).collect() };
+    let told = page.lines().filter(|line| line.starts_with("| `")).map(|line| {
+        let cells: Vec<&str> = line.split('|').collect();
+        let mut data = quoted(cells[3]);
+        data.sort_unstable();
+        (quoted(cells[1]).concat(), data)
+    });
+    assert_eq!(told.collect::<Vec<_>>(), written.collect::<Vec<_>>());
+    for rule in RULES {
+        assert!(page.contains(&format!("`{}`", rule.name())), "{rule:?}");
+    }
 }
