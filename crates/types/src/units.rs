@@ -38,9 +38,10 @@ impl ByteCount {
         Self((self.0 as f64 * factor) as u64)
     }
 
-    /// Half of it, rounded down.
+    /// Half of it, rounded up: a window of whole segments that is halved again and again does not come to lie a
+    /// byte below whole segments, where the last of them would not fit.
     pub const fn half(self) -> Self {
-        Self(self.0 / 2)
+        Self(self.0.div_ceil(2))
     }
 }
 
@@ -193,6 +194,17 @@ mod tests {
         assert_eq!(ByteCount::MAX + ByteCount(1), ByteCount::MAX);
         assert_eq!(ByteCount(10).scale(-1.0), ByteCount::ZERO);
         assert_eq!(ByteCount(10).scale(f64::NAN), ByteCount::ZERO);
+    }
+
+    #[test]
+    fn whole_segments_are_still_whole_after_many_halvings() {
+        const SMSS: u64 = 1_448;
+        let mut window = ByteCount(10 * SMSS);
+        for _ in 0..40 {
+            window = window.half() + ByteCount(6 * SMSS);
+        }
+        // Halved and grown by six, it comes to twelve from below: twelve fit.
+        assert_eq!(window.0 / SMSS, 12);
     }
 
     #[test]
