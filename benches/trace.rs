@@ -3,7 +3,7 @@
 //!
 //! The runs take turns, and what is told are ratios within a turn: how fast the machine is meanwhile cancels out.
 //! "off, again" is a second run of the first kind: what it differs by is noise. The code that asks whether anybody
-//! watches cannot be taken out for a comparison, so its share is told from above: as many tests of a flag as a
+//! watches cannot be taken out for a comparison, so its share is an estimate: as many tests of a flag as a
 //! watched run has events, and as many again for what would have been none, each as dear as one by itself.
 
 use std::hint::black_box;
@@ -186,7 +186,7 @@ fn main() {
     }
     let (events, test) = (events_per_segment(), nanos_of_a_test());
     println!(
-        "off, tests whether anybody watches: at most {:.2} % ({events:.1} events per segment, two tests for each, {test:.2} ns a test)",
+        "off, tests whether anybody watches: about {:.2} %, by estimate ({events:.1} events per segment, two tests for each, {test:.2} ns a test)",
         2.0 * events * test / off * 100.0
     );
 }
