@@ -171,9 +171,6 @@ impl World {
                 let next = combination.with_recovery(next.recovery().clone());
                 let granted = self.sender.set_combination(self.now, &next).is_ok();
                 prop_assert!(!granted || *self.sender.combination() == next);
-                if granted {
-                    EPISODE.set(false);
-                }
             }
             Operation::Absurd(offset) => {
                 let ack = ExtSeq(una.0.saturating_add_signed(offset * SMSS as i64));

@@ -90,6 +90,13 @@ impl Sender {
         }
     }
 
+    /// Has judges that know nothing of it rule on what others put off.
+    pub(super) fn judge_anew(&mut self, now: Instant, put_off: &[Deferred]) {
+        for deferred in put_off {
+            self.rule(now, &deferred.finding, false);
+        }
+    }
+
     /// Forgets what was put off and has arrived since.
     pub(super) fn forget_delivered(&mut self) {
         let board = &self.core.board;

@@ -8,8 +8,9 @@ use crate::control::Notice;
 
 impl Sender {
     /// Puts the strategies of `combination` in the place of those in use. The board, the round-trip
-    /// time and the windows stay; what the old ones knew besides is forgotten, and an episode that
-    /// is on is over.
+    /// time, the windows and the timer stay, and so does an episode that is on: what was lost in it
+    /// reduces the window no second time. What judges put off is for the new ones to rule on; what
+    /// the old strategies knew besides is forgotten.
     ///
     /// # Errors
     /// It needs what was not negotiated when the connection began. Then nothing changes.
@@ -29,17 +30,19 @@ impl Sender {
         (self.detection, self.control, self.judges) = (detection, control, judges);
         self.combination = combination.clone();
         self.core.sack = combination.recovery().entry().needs.sack;
-        self.core.episode = None;
-        self.core.deferred.clear();
+        let put_off = std::mem::take(&mut self.core.deferred);
         (self.undo, self.prr, self.probe) = (None, None, None);
         self.probes =
             self.profile.tail_loss_probe && self.core.sack && self.detection.wants_probes();
         let variances = self.judges.iter().find_map(|judge| judge.rto_variances());
+        // A timer that began anew could be kept from running out for ever.
+        let began = self.core.rto_at.map(|at| at - self.core.rtt.rto());
         self.core.rtt.set_variances(variances);
+        self.core.rto_at = began.map(|began| began + self.core.rtt.rto());
         self.control.on_notice(now, ByteCount::ZERO, &Notice::TakeOver { cwnd, ssthresh });
         let view = self.core.view(now, &*self.control);
         self.detection.on_undo(&view);
-        self.restart_rto(now);
+        self.judge_anew(now, &put_off);
         self.schedule_probe(now);
         self.update_pacing();
         self.tell_window();

@@ -4,4 +4,5 @@ mod double;
 mod network;
 mod order;
 mod sending;
+mod take_over;
 mod undo;

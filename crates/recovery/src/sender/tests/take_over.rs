@@ -1,0 +1,73 @@
+//! Other strategies in the midst of a connection.
+
+use airtcp_types::{ByteCount, Instant, SendRule};
+
+use crate::testkit::{SMSS, ack, ms, named, pump, segments, sender, supply};
+use crate::{Notice, Phase, Sender};
+
+/// Ten segments out in congestion avoidance.
+fn ten_out(combination: &str) -> Sender {
+    let mut sender = sender(combination);
+    let (cwnd, ssthresh) = (ByteCount(10 * SMSS), Some(ByteCount(10 * SMSS)));
+    sender.tell_control(Instant::ZERO, &Notice::TakeOver { cwnd, ssthresh });
+    assert_eq!(pump(&mut sender, Instant::ZERO, &supply(100)).0.len(), 10);
+    sender
+}
+
+fn switch(sender: &mut Sender, now: Instant, combination: &str) {
+    sender.set_combination(now, &combination.parse().unwrap()).unwrap();
+}
+
+#[test]
+fn losses_of_one_window_reduce_it_once_whoever_finds_them() {
+    for next in ["sack/reno", "sack/cubic", "fack/reno"] {
+        let mut sender = ten_out("sack/reno");
+        sender.on_ack(ms(100), &ack(0, &[segments(1, 5)]));
+        pump(&mut sender, ms(100), &supply(100));
+        assert_eq!((sender.stats().segments_lost, sender.stats().reductions), (1, 1));
+        switch(&mut sender, ms(101), next);
+        sender.on_ack(ms(102), &ack(0, &[segments(6, 10), segments(1, 5)]));
+        pump(&mut sender, ms(102), &supply(100));
+        // The new detection finds the sixth, and may take the repair for lost that it knows nothing of.
+        assert!(sender.stats().segments_lost > 1, "{next}");
+        assert_eq!(sender.stats().reductions, 1, "{next}");
+        assert_eq!(sender.phase(), Phase::Recovery, "{next}");
+        let all = sender.snd_nxt().since(crate::testkit::FIRST).0 / SMSS;
+        sender.on_ack(ms(200), &ack(all, &[]));
+        assert_eq!(sender.phase(), Phase::Open, "{next}");
+    }
+}
+
+#[test]
+fn what_one_judge_put_off_another_rules_on() {
+    let put_off = || {
+        let mut sender = ten_out("sack/reno/dcr:timer");
+        sender.on_ack(ms(100), &ack(0, &[segments(1, 4)]));
+        pump(&mut sender, ms(100), &supply(100));
+        assert_eq!(sender.stats().segments_lost, 0);
+        sender
+    };
+    let mut sender = put_off();
+    switch(&mut sender, ms(101), "sack/reno");
+    assert_eq!((sender.stats().segments_lost, sender.stats().reductions), (1, 1));
+    let (sent, _) = pump(&mut sender, ms(101), &supply(100));
+    assert_eq!(named(&sent)[0], (0, SendRule::FastRetransmit));
+    // Another that waits does so from when it hears of it: a round-trip time.
+    let mut sender = put_off();
+    switch(&mut sender, ms(150), "sack/cubic/dcr:timer");
+    sender.on_timeout(ms(249));
+    assert_eq!(sender.stats().segments_lost, 0);
+    sender.on_timeout(ms(250));
+    assert_eq!((sender.stats().segments_lost, sender.stats().reductions), (1, 1));
+}
+
+#[test]
+fn the_timer_runs_out_however_often_strategies_change() {
+    let mut sender = ten_out("sack/reno");
+    let at = sender.poll_timeout();
+    assert!(at.is_some_and(|at| at > ms(200)));
+    for millis in (0..200).step_by(10) {
+        switch(&mut sender, ms(millis), ["newreno/cubic", "sack/reno"][millis as usize / 10 % 2]);
+        assert_eq!(sender.poll_timeout(), at);
+    }
+}
