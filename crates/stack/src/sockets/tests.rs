@@ -521,6 +521,43 @@ async fn copy_bidirectional_works_on_our_streams() {
 }
 
 #[tokio::test]
+async fn strategies_change_while_a_stream_is_in_use() {
+    within(async {
+        let (server, client) = stacks();
+        let (mut one, mut other) = connected(&server, &client).await;
+        let data = pattern(400_000);
+        let sent = data.clone();
+        let writer = tokio::spawn(async move {
+            for (piece, name) in sent.chunks(100_000).zip([
+                "sack/reno",
+                "le/westwood",
+                "newreno/cubic",
+                "rack/cubic",
+            ]) {
+                other.set_combination(&name.parse().unwrap()).unwrap();
+                assert_eq!(other.info().unwrap().combination, name);
+                other.write_all(piece).await.unwrap();
+            }
+            other
+        });
+        let mut heard = vec![0; data.len()];
+        one.read_exact(&mut heard).await.unwrap();
+        assert!(heard == data);
+        let mut other = writer.await.unwrap();
+        let refused = other.set_combination(&"sack/cubic/hack".parse().unwrap()).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Unsupported);
+        assert_eq!(other.info().unwrap().combination, "rack/cubic");
+        other.shutdown().await.unwrap();
+        one.shutdown().await.unwrap();
+        assert_eq!(other.read(&mut heard).await.unwrap(), 0);
+        client.shutdown().await;
+        let late = other.set_combination(&"sack/reno".parse().unwrap()).unwrap_err();
+        assert!(matches!(late.kind(), ErrorKind::BrokenPipe | ErrorKind::NotConnected), "{late}");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn one_vectored_write_is_one_stretch_of_the_stream() {
     within(async {
         let (server, client) = stacks();
