@@ -1,12 +1,13 @@
 //! `airtcp lab`: experiments by name.
 
 use std::fmt::Write as _;
+use std::fs;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 use airtcp_lab::{EXPERIMENTS, Experiment, Ground, LabError, Plan, Report};
 use airtcp_testbed::TestbedError;
-use anyhow::{anyhow, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
@@ -136,6 +137,9 @@ fn run_experiments(args: &RunArgs) -> anyhow::Result<()> {
     let selected = airtcp_lab::select(&args.names)
         .map_err(|error| anyhow!(Mistake::new(error.to_string())))?;
     let plan = Plan { seeds: args.seeds, threads: args.threads, is_small: false };
+    if let Some(dir) = &args.out {
+        prepare(dir, &selected)?;
+    }
     let (mut reports, mut unfit, mut failed) = (Vec::new(), Vec::new(), Vec::new());
     for (number, experiment) in selected.iter().enumerate() {
         let Experiment { name, seconds, .. } = experiment;
@@ -172,6 +176,15 @@ fn run_experiments(args: &RunArgs) -> anyhow::Result<()> {
     }
     if !failed.is_empty() {
         bail!("self-checks failed: {}: no result counts until they hold", failed.join(", "));
+    }
+    Ok(())
+}
+
+/// Makes the folders of results, so that a long experiment does not find only at its end that it cannot write.
+fn prepare(dir: &Path, selected: &[&Experiment]) -> anyhow::Result<()> {
+    for experiment in selected {
+        fs::create_dir_all(dir.join(experiment.name))
+            .with_context(|| format!("--out {}", dir.display()))?;
     }
     Ok(())
 }
@@ -213,6 +226,14 @@ mod tests {
         assert!(error.contains("airtcp lab list"), "{error}");
         assert!(parse("lab run self/loss --seeds 0").is_err());
         assert!(parse("lab run self/loss --threads 0").unwrap_err().contains("1 to 1024"));
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_written_is_found_before_anything_runs() {
+        let selected = airtcp_lab::select(&["self/packets"]).unwrap();
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+        let error = format!("{:#}", prepare(&file, &selected).unwrap_err());
+        assert!(error.starts_with(&format!("--out {}: ", file.display())), "{error}");
     }
 
     #[test]

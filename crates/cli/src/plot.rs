@@ -47,6 +47,9 @@ pub(crate) struct PlotArgs {
 /// # Errors
 /// The trace cannot be read: with the place of what is wrong in it; the picture cannot be written.
 pub(crate) fn run(args: &PlotArgs) -> anyhow::Result<()> {
+    if let Some(path) = &args.output {
+        check_kind(path)?;
+    }
     let trace = plot::read(&args.trace)?;
     for cut in trace.cuts() {
         output::note(format_args!("{cut}"));
@@ -74,6 +77,17 @@ pub(crate) fn run(args: &PlotArgs) -> anyhow::Result<()> {
     }
     output::note(format_args!("wrote {}", path.display()));
     Ok(())
+}
+
+/// Refuses a name that promises a kind of picture which is not drawn.
+fn check_kind(path: &Path) -> Result<(), Mistake> {
+    match path.extension() {
+        Some(extension) if extension != "svg" && extension != "xpl" => Err(Mistake::new(format!(
+            "--output {}: a picture is .svg or .xpl; for example -o flow.svg",
+            path.display()
+        ))),
+        _ => Ok(()),
+    }
 }
 
 fn mistake(error: TraceError) -> anyhow::Error {
@@ -143,4 +157,18 @@ fn list(trace: &Trace, json: bool) -> anyhow::Result<()> {
         }
     }
     Ok(output::print(&table.to_string())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_pictures_that_are_drawn_are_promised() {
+        for path in ["flow.svg", "flow.xpl", "-", "/dev/stdout"] {
+            assert!(check_kind(Path::new(path)).is_ok(), "{path}");
+        }
+        let error = check_kind(Path::new("flow.png")).unwrap_err().to_string();
+        assert!(error.contains("flow.png") && error.contains(".svg or .xpl"), "{error}");
+    }
 }
