@@ -222,7 +222,7 @@ impl Builder<'_> {
         let remote = SocketAddr::new(answerer.address.into(), port);
         let config = tcp_config(flow);
         let random = Stream::new(self.scenario.seed, FLOWS | u64::from(index));
-        let meter = Meter::new(Instant::ZERO + self.scenario.warm_up);
+        let meter = Meter::new(Instant::ZERO + self.scenario.warm_up, self.scenario.samples);
         let start = start(flow, copy);
         let script = |request, response: ByteCount, think, count| Script {
             request,
@@ -353,6 +353,7 @@ fn tcp_config(flow: &FlowSpec) -> TcpConfig {
         initial_window: default.initial_window.min(receive_buffer),
         receive_buffer,
         send_buffer: flow.send_buffer.unwrap_or(default.send_buffer),
+        user_timeout: flow.user_timeout.or(default.user_timeout),
         nodelay: !matches!(flow.app, App::Bulk { .. }),
         timestamps: flow.timestamps,
         sack: flow.sack,

@@ -3,11 +3,9 @@
 use airtcp_link::Way;
 use airtcp_types::{Crossing, Event, Instant, NodeId, Observer, Packet};
 
-use crate::app::Exchange;
 use crate::check::check;
 use crate::measure::{Counts, Measure};
 use crate::network::{Network, Placed};
-use crate::summary::Running;
 use crate::{FlowResult, LinkResult, RunResult, Scenario, SimError, jain};
 
 /// What a node of a scenario is.
@@ -130,14 +128,9 @@ fn flow_result(
     let sum = |of: fn(&crate::app::Meter) -> u64| meters.iter().map(|meter| of(meter)).sum();
     let counted: u64 = sum(|meter| meter.counted);
     let finished = meters.iter().filter_map(|meter| meter.finished).max();
-    let mut exchanges = Running::default();
-    for Exchange { began, ended } in meters.iter().flat_map(|meter| &meter.exchanges) {
-        let took = ended.since(*began).as_secs_f64();
-        exchanges.add(took);
-        if scenario.samples {
-            counts.samples.exchanges.push((began.as_secs_f64(), took));
-        }
-    }
+    // Only who opens a connection exchanges.
+    let caller = meters.first();
+    counts.samples.exchanges = caller.and_then(|meter| meter.samples.clone()).unwrap_or_default();
     let interval = (scenario.duration - scenario.warm_up).as_secs_f64();
     FlowResult {
         name: spec.name.clone(),
@@ -154,7 +147,7 @@ fn flow_result(
         recoveries: counts.recoveries.summary(),
         rtt: counts.rtt.summary(),
         finished: finished.map(|at| at.since(placed.start).as_secs_f64()),
-        exchanges: exchanges.summary(),
+        exchanges: caller.map(|meter| meter.exchanges.summary()).unwrap_or_default(),
         broken: sum(|meter| meter.broken),
         samples: scenario.samples.then_some(counts.samples),
     }

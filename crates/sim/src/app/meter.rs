@@ -4,13 +4,7 @@ use airtcp_stack::HostError;
 use airtcp_types::Instant;
 
 use super::pattern;
-
-/// When an exchange began and ended.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Exchange {
-    pub(crate) began: Instant,
-    pub(crate) ended: Instant,
-}
+use crate::summary::Running;
 
 /// What an application counts.
 #[derive(Clone, Debug)]
@@ -21,7 +15,10 @@ pub(crate) struct Meter {
     pub(crate) bytes: u64,
     /// Of these, those that count for the goodput.
     pub(crate) counted: u64,
-    pub(crate) exchanges: Vec<Exchange>,
+    /// How long exchanges took, in seconds.
+    pub(crate) exchanges: Running,
+    /// When each began, and how long it took, if that is to be kept.
+    pub(crate) samples: Option<Vec<(f64, f64)>>,
     /// When everything was done.
     pub(crate) finished: Option<Instant>,
     /// Connections that ended otherwise than they should.
@@ -33,12 +30,13 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    pub(crate) const fn new(counts_from: Instant) -> Self {
+    pub(crate) fn new(counts_from: Instant, keep_samples: bool) -> Self {
         Self {
             counts_from,
             bytes: 0,
             counted: 0,
-            exchanges: Vec::new(),
+            exchanges: Running::default(),
+            samples: keep_samples.then(Vec::new),
             finished: None,
             broken: 0,
             wrong: None,
@@ -58,6 +56,10 @@ impl Meter {
     }
 
     pub(super) fn on_exchange(&mut self, began: Instant, ended: Instant) {
-        self.exchanges.push(Exchange { began, ended });
+        let took = ended.since(began).as_secs_f64();
+        self.exchanges.add(took);
+        if let Some(samples) = &mut self.samples {
+            samples.push((began.as_secs_f64(), took));
+        }
     }
 }

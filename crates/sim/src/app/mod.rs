@@ -19,5 +19,5 @@ mod station;
 pub(crate) use answerer::Answerer;
 pub(crate) use caller::{Caller, Script};
 pub(crate) use crowd::{Crowd, Habits};
-pub(crate) use meter::{Exchange, Meter};
+pub(crate) use meter::Meter;
 pub(crate) use station::{Application, Station};
