@@ -10,11 +10,12 @@ use airtcp_types::ByteCount;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 
+use crate::compare::CompareArgs;
 use crate::lab::LabArgs;
 use crate::link::LinkArgs;
 use crate::plot::PlotArgs;
 use crate::sim::args::SimArgs;
-use crate::value::{self, LinkPair};
+use crate::value::{self, Combinations, LinkPair};
 
 /// `airtcp` and its commands.
 #[derive(Parser, Debug)]
@@ -45,6 +46,8 @@ pub(crate) enum Command {
     Sim(SimArgs),
     /// Run experiments by name: what papers and theory say beside what is measured
     Lab(LabArgs),
+    /// Compare combinations over one link in virtual time: which suits it
+    Compare(Box<CompareArgs>),
     /// Draw the time-sequence graph of a flow, from a trace or a capture
     Plot(PlotArgs),
 }
@@ -64,6 +67,9 @@ pub(crate) struct SenderArgs {
     /// The set of defaults: `modern` or `paper`
     #[arg(long, value_name = "PROFILE", default_value = "modern", value_parser = value::profile)]
     pub(crate) profile: Profile,
+    /// Write HACK's options in the experimental kind with an ExID (RFC 6994), and not as kinds 14 and 15
+    #[arg(long)]
+    pub(crate) hack_exid: bool,
 }
 
 impl SenderArgs {
@@ -138,7 +144,8 @@ pub(crate) struct DemoArgs {
     /// How long the file is, in bytes or as 64MiB
     #[arg(long, value_name = "BYTES", default_value = "64MiB", value_parser = value::size)]
     pub(crate) size: ByteCount,
-    /// Send for a while over a link that loses packets, beside the kernel's congestion controls, and draw it
+    /// Send for a while over a link that loses packets, beside the kernel's congestion controls and other
+    /// combinations, and draw it
     #[arg(long, conflicts_with = "size")]
     pub(crate) lossy: bool,
     /// The link of --lossy: words of `airtcp link --help`, or a link by name
@@ -146,8 +153,12 @@ pub(crate) struct DemoArgs {
           default_value = "rate 20mbit delay 20ms limit 70 loss 1% only forth seed 1")]
     pub(crate) link: LinkPair,
     /// How long each sender of --lossy sends
-    #[arg(long, value_name = "SECONDS", requires = "lossy", value_parser = value::seconds, default_value = "5")]
+    #[arg(long, value_name = "SECONDS", requires = "lossy", value_parser = value::seconds, default_value = "2.5")]
     pub(crate) seconds: Duration,
+    /// What else of ours sends in --lossy: combinations with commas between them
+    #[arg(long, value_name = "A,B,C", requires = "lossy", value_parser = value::combinations,
+          default_value = "sack/cubic,rack/westwood-plus,le/westwood,rack/cubic/dcr:timer")]
+    pub(crate) with: Combinations,
     /// Write a capture, an event log and pictures of what this stack does into this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) trace: Option<PathBuf>,

@@ -1,7 +1,9 @@
 //! The commands of `airtcp`: [`main`] reads the command line and runs one.
 //!
 //! `serve` puts services on a TUN device, `names` lists the strategies, `demo` sends a file both
-//! ways between the Linux kernel and this stack, `link` emulates a link between two TUN devices. Results go to stdout, everything else to stderr.
+//! ways between the Linux kernel and this stack, `link` emulates a link between two TUN devices, `sim`
+//! runs scenarios in virtual time, `compare` many combinations over one link. Results go to stdout,
+//! everything else to stderr.
 //! The exit code is 0 when all went well, 2 for a mistake on the command line, 1 for what failed
 //! later; either way one line on stderr says what and what to do.
 //!
@@ -13,16 +15,19 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod compare;
 mod demo;
 mod lab;
 mod link;
 mod names;
 mod output;
 mod plot;
+mod progress;
 mod record;
 mod serve;
 mod services;
 mod sim;
+mod table;
 mod value;
 
 use std::io::IsTerminal;
@@ -52,6 +57,7 @@ pub fn main() -> ExitCode {
         Command::Demo(args) => finish(demo::run(&args)),
         Command::Link(args) => finish(link::run(&args)),
         Command::Sim(args) => finish(sim::run(&args)),
+        Command::Compare(args) => finish(compare::run(&args)),
         Command::Plot(args) => finish(plot::run(&args)),
         Command::Lab(args) => finish(lab::run(&args)),
     }

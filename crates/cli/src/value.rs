@@ -1,6 +1,7 @@
 //! Values on the command line. Each parser's error says what is allowed, and gives an example.
 
 use std::net::IpAddr;
+use std::num::NonZero;
 use std::path::Path;
 use std::time::Duration;
 
@@ -134,6 +135,26 @@ pub(crate) struct LinkPair {
     pub(crate) back: LinkSpec,
 }
 
+/// Combinations to be compared, none of them twice.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Combinations(pub(crate) Vec<Combination>);
+
+/// `--with`.
+pub(crate) fn combinations(text: &str) -> Result<Combinations, String> {
+    const EXAMPLE: &str = "for example --with rack/cubic,sack/westwood,rack/cubic/dcr:timer";
+    let mut list = Vec::new();
+    for one in text.split(',').map(str::trim) {
+        if one.is_empty() {
+            return Err(format!("it takes combinations with commas between them; {EXAMPLE}"));
+        }
+        let combination = one.parse().map_err(|error| format!("{error}; {EXAMPLE}"))?;
+        if !list.contains(&combination) {
+            list.push(combination);
+        }
+    }
+    Ok(Combinations(list))
+}
+
 /// A link in netem's words, or by name.
 pub(crate) fn link(text: &str) -> Result<LinkPair, String> {
     let (forth, back) = airtcp_link::parse_pair(text).map_err(|error| error.to_string())?;
@@ -154,6 +175,12 @@ pub(crate) fn moment(text: &str) -> Result<Duration, String> {
     seconds
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
         .ok_or_else(|| "it takes seconds since the begin; for example --from 1.5".to_owned())
+}
+
+/// `--threads`.
+pub(crate) fn threads(text: &str) -> Result<NonZero<usize>, String> {
+    let threads = text.parse().ok().filter(|threads: &NonZero<usize>| threads.get() <= 1_024);
+    threads.ok_or_else(|| "a number from 1 to 1024 is allowed; for example --threads 2".to_owned())
 }
 
 /// `--size`.

@@ -213,6 +213,28 @@ impl Namespace {
     pub fn retransmissions(&self) -> io::Result<u64> {
         self.run(kernel_retransmissions)
     }
+
+    /// How often a retransmission timer of the kernel's TCP began to run out in this namespace, over both versions
+    /// of IP.
+    ///
+    /// # Errors
+    /// The kernel does not tell.
+    pub fn timeouts(&self) -> io::Result<u64> {
+        // The kernel counts a time-out in one of these, by what it was in the midst of.
+        const NAMES: [&str; 6] = [
+            "TCPTimeouts",
+            "TCPRenoRecoveryFail",
+            "TCPSackRecoveryFail",
+            "TCPLossFailures",
+            "TCPRenoFailures",
+            "TCPSackFailures",
+        ];
+        let table = self.run(|| std::fs::read_to_string("/proc/thread-self/net/netstat"))?;
+        let counts = NAMES.map(|name| snmp(&table, "TcpExt:", name));
+        counts.into_iter().sum::<Option<u64>>().ok_or_else(|| {
+            io::Error::new(io::ErrorKind::InvalidData, "/proc/net/netstat has no time-outs")
+        })
+    }
 }
 
 /// A value of the table in /proc/net/snmp: a line of names, and one of values.

@@ -1,28 +1,32 @@
-//! `airtcp demo --lossy`: this stack and the kernel's congestion controls over the same bad link, with a picture.
+//! `airtcp demo --lossy`: combinations of this stack and the kernel's congestion controls over the
+//! same bad link, with a picture of the first.
 //!
 //! Each sender has the link to itself, for the same time, and the link is made anew for it with the same
 //! seed. Packets are real: host, TUN device, emulated link, TUN device, host, in network namespaces. Where
-//! there are none to be had, this stack alone sends, in the simulator.
+//! there are none to be had, this stack's combinations alone send, in the simulator.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use airtcp_link::{Link, Way};
-use airtcp_sim::{FlowSpec, Scenario, Topology, Wire};
+use airtcp_recovery::Combination;
+use airtcp_sim::{FlowSpec, RunResult, Scenario, Topology, Wire};
 use airtcp_testbed::dumbbell::{Dumbbell, Host, Plan};
 use airtcp_testbed::{Bulk, requirements};
 use airtcp_trace::{NodeKind, Recorder, Written};
-use airtcp_types::Rate;
+use airtcp_types::{Observer, Rate};
 use anyhow::Context;
-use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 use tokio::runtime::Runtime;
 
+use super::meter::Meter;
 use crate::args::DemoArgs;
 use crate::output;
 use crate::record::{self, Recording};
 use crate::serve::host_config;
+use crate::table::table;
 use crate::value::LinkPair;
 
 /// What the kernel may send with; those it does not have are left out.
@@ -79,25 +83,58 @@ fn over_packets(
     runtime: &Runtime,
     report: &mut Report,
 ) -> anyhow::Result<()> {
-    let mut config = host_config([], &args.sender)?;
-    config.events = true;
-    let ours = config.tcp.sender.combination.to_string();
-    output::note(format_args!("[1/{}] airtcp {ours}", 1 + KERNEL.len()));
-    let nodes =
-        [("sender", NodeKind::Host), ("link", NodeKind::Link), ("receiver", NodeKind::Host)];
-    let recording = Recording::start(directory, &report.title(&ours), &nodes)?;
-    let host = Host::Stack(Box::new(config));
-    let row = send(args, runtime, host, None, Some(&recording))?;
-    report.rows.push(row);
-    report.keep(recording.finish()?);
-    for (index, name) in KERNEL.into_iter().enumerate() {
-        output::note(format_args!("[{}/{}] kernel {name}", index + 2, 1 + KERNEL.len()));
+    let senders = combinations(args)?;
+    let count = senders.len() + KERNEL.len();
+    let mut number = 0;
+    let mut announce = |name: String| {
+        number += 1;
+        output::note(format_args!("[{number}/{count}] {name}"));
+    };
+    for (index, combination) in senders.into_iter().enumerate() {
+        announce(format!("airtcp {combination}"));
+        let mut config = host_config([], &args.sender)?;
+        config.tcp.sender.combination = combination.clone();
+        config.events = index == 0;
+        let recording = match index {
+            0 => {
+                let nodes = [
+                    ("sender", NodeKind::Host),
+                    ("link", NodeKind::Link),
+                    ("receiver", NodeKind::Host),
+                ];
+                let title = report.title(&combination.to_string());
+                Some(Recording::start(directory, &title, &nodes)?)
+            }
+            _ => None,
+        };
+        let host = Host::Stack(Box::new(config));
+        let row = send(args, runtime, host, None, recording.as_ref())?;
+        if row.sender != format!("airtcp {combination}") {
+            let granted = &row.sender;
+            output::note(format_args!(
+                "note: the kernel grants {combination} no more than {granted}"
+            ));
+        }
+        report.rows.push(row);
+        if let Some(recording) = recording {
+            report.keep(recording.finish()?);
+        }
+    }
+    for name in KERNEL {
+        announce(format!("kernel {name}"));
         match send(args, runtime, Host::Kernel, Some(name), None) {
             Ok(row) => report.rows.push(row),
             Err(error) => output::note(format_args!("note: left out: {}", output::explain(&error))),
         }
     }
     Ok(())
+}
+
+/// What of ours sends: the combination of the flags, which is drawn, and those beside it.
+fn combinations(args: &DemoArgs) -> anyhow::Result<Vec<Combination>> {
+    let first = args.sender.combination()?;
+    let others = args.with.0.iter().filter(|other| **other != first).cloned();
+    Ok(std::iter::once(first.clone()).chain(others.collect::<Vec<_>>()).collect())
 }
 
 /// One sender on a link of its own.
@@ -109,13 +146,13 @@ fn send(
     recording: Option<&Recording>,
 ) -> anyhow::Result<Row> {
     let LinkPair { forth, back } = &args.link;
-    let mut link = Link::new(forth, back)?;
-    link.set_events(recording.is_some());
+    let link = Link::new(forth, back)?;
     let mut plan = Plan::new(host, link, Host::Kernel);
     if let Some(recording) = recording {
         plan.clock = recording.clock();
-        plan.observer = Some(recording.observer());
     }
+    let meter = Arc::new(Mutex::new(Meter::new(recording.map(Recording::observer))));
+    plan.observer = Some(meter.clone());
     let dumbbell = Dumbbell::build(plan)?;
     let bulk = Bulk {
         way: Way::Forth,
@@ -126,43 +163,53 @@ fn send(
     };
     let done = runtime.block_on(dumbbell.bulk(&bulk)).context("the transfer broke")?;
     let counters = dumbbell.counters(Way::Forth);
+    let timeouts = match dumbbell.left().stack() {
+        Some(stack) => stack.counters().tcp_ext_timeouts,
+        None => dumbbell.left().namespace().timeouts()?,
+    };
     dumbbell.stop()?;
+    let meter = meter.lock().unwrap_or_else(PoisonError::into_inner);
     let sender =
         if congestion.is_some() { done.sender.clone() } else { format!("airtcp {}", done.sender) };
     Ok(Row {
         sender,
         goodput: done.goodput().bits_per_sec(),
+        segments: meter.data_segments(),
         retransmissions: done.retransmissions,
+        timeouts,
+        rtt: meter.rtt().map(|(mean, _)| mean.as_secs_f64()),
+        smallest_rtt: meter.rtt().map(|(_, smallest)| smallest.as_secs_f64()),
         lost: counters.channel_lost,
         queue_dropped: counters.queue_dropped,
     })
 }
 
+/// What of ours sends in the simulator, each on a link of its own.
 fn in_simulator(args: &DemoArgs, directory: &Path, report: &mut Report) -> anyhow::Result<()> {
-    let LinkPair { forth, back } = args.link.clone();
-    let flow = FlowSpec {
-        profile: args.sender.profile.clone(),
-        ..FlowSpec::new(args.sender.combination()?)
-    };
-    let scenario = Scenario {
-        duration: args.seconds,
-        warm_up: args.seconds.mul_f64(WARM_UP),
-        flows: vec![flow],
-        ..Scenario::new("lossy", Topology::Chain { wires: vec![Wire { forth, back }] })
-    };
-    let nodes = record::nodes(&scenario)?;
-    let title = report.title(&scenario.flows[0].name);
-    let mut recorder = Recorder::create(directory, &title, &nodes, Duration::ZERO)?;
-    let result = airtcp_sim::run(&scenario, Some(&mut recorder))?;
-    let (flow, link) = (&result.flows[0], &result.links[0]);
-    report.rows.push(Row {
-        sender: format!("airtcp {}", flow.combination),
-        goodput: flow.goodput as u64,
-        retransmissions: flow.retransmissions,
-        lost: link.counters.channel_lost,
-        queue_dropped: link.counters.queue_dropped,
-    });
-    report.keep(recorder.finish()?);
+    for (index, combination) in combinations(args)?.into_iter().enumerate() {
+        let LinkPair { forth, back } = args.link.clone();
+        let flow = FlowSpec { profile: args.sender.profile.clone(), ..FlowSpec::new(combination) };
+        let scenario = Scenario {
+            duration: args.seconds,
+            warm_up: args.seconds.mul_f64(WARM_UP),
+            flows: vec![flow],
+            ..Scenario::new("lossy", Topology::Chain { wires: vec![Wire { forth, back }] })
+        };
+        let mut recorder = match index {
+            0 => {
+                let nodes = record::nodes(&scenario)?;
+                let title = report.title(&scenario.flows[0].name);
+                Some(Recorder::create(directory, &title, &nodes, Duration::ZERO)?)
+            }
+            _ => None,
+        };
+        let observer = recorder.as_mut().map(|recorder| recorder as &mut dyn Observer);
+        let result = airtcp_sim::run(&scenario, observer)?;
+        report.rows.push(Row::simulated(&result));
+        if let Some(recorder) = recorder {
+            report.keep(recorder.finish()?);
+        }
+    }
     Ok(())
 }
 
@@ -181,17 +228,57 @@ struct Report {
 }
 
 /// One sender.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 struct Row {
     sender: String,
     /// Payload, in bit/s, once the warm-up is over.
     goodput: u64,
+    /// With data, those sent again included.
+    segments: u64,
     /// In segments.
     retransmissions: u64,
+    timeouts: u64,
+    /// The mean, in seconds.
+    rtt: Option<f64>,
+    smallest_rtt: Option<f64>,
     /// Packets of its direction that the link lost.
     lost: u64,
     /// Packets of its direction that its queue dropped.
     queue_dropped: u64,
+}
+
+impl Row {
+    fn simulated(result: &RunResult) -> Self {
+        let (flow, link) = (&result.flows[0], &result.links[0]);
+        let has_rtt = flow.rtt.count > 0;
+        Self {
+            sender: format!("airtcp {}", flow.combination),
+            goodput: flow.goodput as u64,
+            segments: flow.segments_sent,
+            retransmissions: flow.retransmissions,
+            timeouts: flow.timeouts,
+            rtt: has_rtt.then_some(flow.rtt.mean),
+            smallest_rtt: has_rtt.then_some(flow.rtt.min),
+            lost: link.counters.channel_lost,
+            queue_dropped: link.counters.queue_dropped,
+        }
+    }
+
+    /// `smallest_rtt`: of all senders.
+    fn cells(&self, smallest_rtt: f64) -> [String; 8] {
+        let again = 100.0 * self.retransmissions as f64 / self.segments.max(1) as f64;
+        let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        [
+            self.sender.clone(),
+            Rate::from_bits_per_sec(self.goodput).to_string(),
+            format!("{again:.2} %"),
+            self.timeouts.to_string(),
+            or_none(self.rtt.map(|rtt| format!("{:.1}", rtt * 1e3))),
+            or_none(self.rtt.map(|rtt| format!("{:.2}", rtt / smallest_rtt))),
+            self.lost.to_string(),
+            self.queue_dropped.to_string(),
+        ]
+    }
 }
 
 impl Report {
@@ -223,36 +310,28 @@ impl Report {
     }
 }
 
-/// As a table.
+/// As a table, the best goodput first.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut table = Table::new();
-        table.load_style(presets::UTF8_FULL_CONDENSED).set_header([
+        let mut rows: Vec<_> = self.rows.iter().collect();
+        rows.sort_by_key(|row| std::cmp::Reverse(row.goodput));
+        let smallest_rtt = rows.iter().filter_map(|row| row.smallest_rtt).fold(f64::MAX, f64::min);
+        let header = [
             "sender",
             "goodput",
-            "retrans",
+            "sent again",
+            "timeouts",
+            "RTT ms",
+            "RTT x",
             "lost on the link",
             "dropped by its queue",
-        ]);
-        for row in &self.rows {
-            table.add_row([
-                row.sender.clone(),
-                Rate::from_bits_per_sec(row.goodput).to_string(),
-                row.retransmissions.to_string(),
-                row.lost.to_string(),
-                row.queue_dropped.to_string(),
-            ]);
-        }
-        for column in 1..5 {
-            if let Some(column) = table.column_mut(column) {
-                column.set_cell_alignment(CellAlignment::Right);
-            }
-        }
+        ];
+        let table = table(header, 1, rows.iter().map(|row| row.cells(smallest_rtt)));
         let [forth, back] = &self.link;
         let packets = if self.simulated.is_some() { "simulated packets" } else { "real packets" };
         writeln!(f, "{} s over a link of its own for each sender, {packets}", self.seconds)?;
         writeln!(f, "there: {forth}\nback:  {back}")?;
-        write!(f, "{table}")?;
+        write!(f, "{table}\none run each; RTT x: over the smallest that any sender saw")?;
         self.pictures().try_for_each(|picture| write!(f, "\npicture: {}", picture.display()))
     }
 }

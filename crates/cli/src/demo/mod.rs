@@ -6,6 +6,7 @@
 
 mod file;
 mod lossy;
+mod meter;
 mod network;
 mod report;
 mod transfer;
@@ -81,6 +82,14 @@ async fn demonstrate(
         }
     }
     network.shutdown().await?;
+    let asked = args.sender.combination()?.to_string();
+    let is_other = |row: &&Row| row.strategy != asked && !row.strategy.starts_with("kernel");
+    for row in report.rows.iter().filter(is_other) {
+        output::note(format_args!(
+            "note: {}, {}: {} in place of {asked}, which needs what the peer does not grant",
+            row.direction, row.ip, row.strategy
+        ));
+    }
     if args.json {
         output::print_json(&report)?;
     } else {

@@ -94,7 +94,7 @@ fn print(report: &Report, json: bool) -> anyhow::Result<()> {
 }
 
 /// The trace in a file; why it is none, without the file's name.
-fn read_trace(file: &str) -> Result<Trace, String> {
+pub(crate) fn read_trace(file: &str) -> Result<Trace, String> {
     let read = || -> io::Result<String> {
         let mut text = String::new();
         File::open(file)?.take(LONGEST + 1).read_to_string(&mut text)?;

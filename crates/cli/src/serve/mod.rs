@@ -11,6 +11,7 @@ use airtcp_recovery::SenderConfig;
 use airtcp_stack::{HostConfig, Stack, TcpListener};
 use airtcp_trace::NodeKind;
 use airtcp_types::NodeId;
+use airtcp_types::options::HackForm;
 use anyhow::{Context, anyhow};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
@@ -53,6 +54,9 @@ pub(crate) fn host_config(
         profile: sender.profile.clone(),
         ..SenderConfig::default()
     };
+    if sender.hack_exid {
+        config.tcp.hack_form = HackForm::ExId;
+    }
     Ok(config)
 }
 
@@ -70,6 +74,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
     };
     let stack =
         record::stack(recording.as_ref(), NodeId(0), tun, config).context("starting the stack")?;
+    let asked = args.sender.combination()?.to_string();
 
     let (stopping, stop) = Stop::new();
     let summary = Summary::default();
@@ -95,6 +100,11 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
     tokio::select! {
         () = farewell => {}
         () = signals.wait() => tracing::warn!("stopped before every connection was closed"),
+    }
+    for (combination, count) in summary.fallbacks(&asked) {
+        output::note(format_args!(
+            "note: {count} connections ran with {combination}: their peers do not grant what {asked} needs"
+        ));
     }
     if args.json {
         output::print_json(&summary.report(&stack))?;

@@ -1,6 +1,6 @@
 //! What was served, for the end.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -69,6 +69,20 @@ impl Summary {
         ended.latest.push_back(connection);
     }
 
+    /// What ran in place of the combination `asked` for, where a peer did not grant what that needs, and on how many
+    /// of the latest connections.
+    pub(super) fn fallbacks(&self, asked: &str) -> BTreeMap<String, u64> {
+        let ended = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut fallbacks = BTreeMap::new();
+        for info in ended.latest.iter().filter_map(|connection| connection.info.as_ref()) {
+            // Before it is established, a connection has no sender.
+            if !info.combination.is_empty() && info.combination != asked {
+                *fallbacks.entry(info.combination.clone()).or_default() += 1;
+            }
+        }
+        fallbacks
+    }
+
     /// Everything so far. The list starts again from there.
     pub(super) fn report(&self, stack: &Stack) -> Report {
         let mut ended = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -110,5 +124,13 @@ mod tests {
         let ended = summary.0.lock().unwrap();
         assert_eq!((ended.total, ended.latest.len()), (MOST as u64 + 10, MOST));
         assert_eq!(ended.latest[0].seconds, 10.0);
+    }
+
+    #[test]
+    fn counters_have_what_hack_did() {
+        let counters = serde_json::to_value(Counters::default()).unwrap();
+        for name in ["TcpExtHackAcksSent", "TcpExtHackAcksRecv", "TcpExtHackHdrErrors"] {
+            assert_eq!(counters[name], 0, "{counters}");
+        }
     }
 }

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use airtcp_sim::toml::Setting;
 use clap::{Args, Subcommand};
 
+use crate::value;
+
 /// `airtcp sim`.
 #[derive(Args, Debug)]
 pub(crate) struct SimArgs {
@@ -39,7 +41,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
     /// How many threads run seeds; the results are the same [default: one for each core]
-    #[arg(long, value_name = "N", value_parser = threads)]
+    #[arg(long, value_name = "N", value_parser = value::threads)]
     pub(crate) threads: Option<NonZero<usize>>,
     /// Every run's full record and the means over them as JSON
     #[arg(long)]
@@ -47,9 +49,4 @@ pub(crate) struct RunArgs {
     /// Write what the first seed's packets did into this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) trace: Option<PathBuf>,
-}
-
-fn threads(text: &str) -> Result<NonZero<usize>, String> {
-    let threads = text.parse().ok().filter(|threads: &NonZero<usize>| threads.get() <= 1_024);
-    threads.ok_or_else(|| "a number from 1 to 1024 is allowed; for example --threads 2".to_owned())
 }

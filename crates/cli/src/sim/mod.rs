@@ -1,7 +1,6 @@
 //! `airtcp sim`: scenarios in virtual time.
 
 pub(crate) mod args;
-mod progress;
 mod report;
 mod source;
 
@@ -13,9 +12,9 @@ use airtcp_trace::Recorder;
 use anyhow::Context;
 
 use crate::output::{self, Mistake};
+use crate::progress::Progress;
 use crate::record;
 use args::{RunArgs, SimArgs, SimCommand};
-use progress::Progress;
 use report::Report;
 
 /// Runs one of its commands. Ctrl-C ends it at once: nothing is printed before all runs are done.

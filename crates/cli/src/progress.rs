@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Shows how many runs are done, on a terminal and after a second. It is gone when it is dropped.
-pub(super) struct Progress {
+pub(crate) struct Progress {
     bar: ProgressBar,
     end: Option<Sender<()>>,
     showing: Option<JoinHandle<()>>,
@@ -18,7 +18,7 @@ pub(super) struct Progress {
 
 impl Progress {
     /// Of so many runs.
-    pub(super) fn start(runs: u64) -> Self {
+    pub(crate) fn start(runs: u64) -> Self {
         let bar = ProgressBar::with_draw_target(Some(runs), ProgressDrawTarget::hidden());
         if let Ok(style) =
             ProgressStyle::with_template("{spinner} {bar:40} {pos}/{len} runs, {elapsed}")
@@ -38,7 +38,7 @@ impl Progress {
     }
 
     /// One more is done.
-    pub(super) fn advance(&self) {
+    pub(crate) fn advance(&self) {
         self.bar.inc(1);
     }
 }

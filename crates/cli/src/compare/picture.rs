@@ -1,0 +1,35 @@
+//! Goodput over round-trip time: the best is in the upper left corner.
+
+use airtcp_trace::figure::{Axis, Figure, Point, Scale, Series, Style};
+
+use super::report::{Report, Row};
+
+/// More would look alike: a figure has so many colours and marks.
+const MOST: usize = 28;
+
+/// The figure of a comparison, of its best if there are many.
+pub(super) fn of(report: &Report) -> Figure {
+    let axis = |label: &str| Axis { label: label.to_owned(), scale: Scale::Linear, range: None };
+    let best = if report.rows.len() > MOST { format!("the best {MOST}, ") } else { String::new() };
+    Figure {
+        title: format!("{best}{} seeds, {}", report.seeds, report.link[0]),
+        x: axis("mean RTT over the smallest possible"),
+        y: axis("goodput (Mbit/s)"),
+        series: report.rows.iter().take(MOST).map(series).collect(),
+    }
+}
+
+fn series(row: &Row) -> Series {
+    let has_interval = row.goodput.half_width.is_some();
+    let (low, high) = row.goodput.bounds();
+    let end = |end: f64| has_interval.then_some(end.max(0.0) / 1e6);
+    let point = Point {
+        x: row.rtt_inflation.mean,
+        y: row.goodput.mean / 1e6,
+        low: end(low),
+        high: end(high),
+    };
+    // Who never measured a round-trip time has no place on the axis.
+    let points = if row.rtt_inflation.n > 0 { vec![point] } else { Vec::new() };
+    Series { name: row.combination.clone(), points, style: Style::Marks }
+}

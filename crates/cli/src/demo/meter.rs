@@ -1,0 +1,130 @@
+//! What packets tell of a sender, whosever it is: data segments, and round-trip times.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use airtcp_stack::wire::{ip, tcp};
+use airtcp_testbed::dumbbell::Dumbbell;
+use airtcp_types::{Crossing, Event, Instant, NodeId, Observer, Packet, SeqNumber};
+
+/// Clock values that wait for their echo. At a millisecond each, these are minutes.
+const MOST: usize = 1 << 18;
+
+/// Watches the left host of a dumbbell, which sends, and shows everything to who else wants to see it.
+#[derive(Default)]
+pub(super) struct Meter {
+    other: Option<Arc<Mutex<dyn Observer + Send>>>,
+    data: u64,
+    /// When each value of the sender's clock first left.
+    left: BTreeMap<u32, Instant>,
+    acknowledged: Option<SeqNumber>,
+    samples: u32,
+    sum: Duration,
+    smallest: Option<Duration>,
+}
+
+impl Meter {
+    pub(super) fn new(other: Option<Arc<Mutex<dyn Observer + Send>>>) -> Self {
+        Self { other, ..Self::default() }
+    }
+
+    /// Segments with data that left, those sent again included.
+    pub(super) const fn data_segments(&self) -> u64 {
+        self.data
+    }
+
+    /// The mean round-trip time and the smallest.
+    ///
+    /// As RFC 7323 section 4.1 has it, an ACK of new data tells the time since its echo left; what is finer than
+    /// the sender's clock is lost.
+    pub(super) fn rtt(&self) -> Option<(Duration, Duration)> {
+        Some((self.sum.checked_div(self.samples)?, self.smallest?))
+    }
+
+    fn look(&mut self, now: Instant, crossing: Crossing, packet: &Packet) -> Option<()> {
+        let datagram = ip::parse(&packet.data).ok().filter(|d| d.protocol == ip::TCP)?;
+        let (_, _, segment) = tcp::parse(datagram.payload).ok()?;
+        self.data += u64::from(crossing == Crossing::Out && !segment.payload.is_empty());
+        let stamps = segment.options.timestamps?;
+        if crossing == Crossing::Out {
+            if self.left.len() < MOST {
+                self.left.entry(stamps.val).or_insert(now);
+            }
+            return Some(());
+        }
+        let is_new = self.acknowledged.is_none_or(|before| segment.ack.distance(before) > 0);
+        if segment.flags.ack && is_new {
+            self.acknowledged = Some(segment.ack);
+            let rtt = now.since(*self.left.get(&stamps.ecr)?);
+            self.samples += 1;
+            self.sum += rtt;
+            self.smallest = Some(self.smallest.map_or(rtt, |smallest| smallest.min(rtt)));
+        }
+        Some(())
+    }
+}
+
+impl Observer for Meter {
+    fn on_packet(&mut self, now: Instant, node: NodeId, crossing: Crossing, packet: &Packet) {
+        if node == Dumbbell::LEFT {
+            self.look(now, crossing, packet);
+        }
+        if let Some(other) = &self.other
+            && let Ok(mut other) = other.lock()
+        {
+            other.on_packet(now, node, crossing, packet);
+        }
+    }
+
+    fn on_event(&mut self, node: NodeId, event: &Event) {
+        if let Some(other) = &self.other
+            && let Ok(mut other) = other.lock()
+        {
+            other.on_event(node, event);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use airtcp_stack::wire::tcp::{Flags, Header, emit};
+    use airtcp_types::FlowId;
+    use airtcp_types::options::{TcpOptions, Timestamps};
+
+    use super::*;
+
+    #[test]
+    fn data_is_counted_and_an_ack_of_new_data_tells_the_time() {
+        let (left, right) = ("10.0.0.1:1".parse().unwrap(), "10.0.0.2:2".parse().unwrap());
+        let mut meter = Meter::default();
+        let mut see = |at, crossing, ack, (val, ecr), length| {
+            let flow = match crossing {
+                Crossing::Out => FlowId { local: left, remote: right },
+                _ => FlowId { local: right, remote: left },
+            };
+            let options =
+                TcpOptions { timestamps: Some(Timestamps { val, ecr }), ..TcpOptions::default() };
+            let header = Header {
+                seq: SeqNumber(7),
+                ack: Some(SeqNumber(ack)),
+                flags: Flags::ACK,
+                window: 100,
+                options,
+            };
+            let packet = emit(&flow, 64, &header, length, |_| ());
+            meter.on_packet(Instant::from_millis(at), Dumbbell::LEFT, crossing, &packet);
+        };
+        see(10, Crossing::Out, 1, (500, 0), 100);
+        see(20, Crossing::Out, 1, (510, 0), 100);
+        see(50, Crossing::In, 100, (9, 500), 0);
+        // A duplicate, an unknown echo, and one that wraps.
+        see(60, Crossing::In, 100, (9, 500), 0);
+        see(60, Crossing::In, 200, (9, 501), 0);
+        see(80, Crossing::In, 207, (9, 510), 0);
+        assert_eq!(meter.data_segments(), 2);
+        let (mean, smallest) = meter.rtt().unwrap();
+        assert_eq!((mean, smallest), (Duration::from_millis(50), Duration::from_millis(40)));
+        assert_eq!(Meter::default().rtt(), None);
+    }
+}

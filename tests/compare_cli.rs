@@ -1,0 +1,160 @@
+//! `airtcp compare`, and a judge in a scenario, as a user types them: what is printed, and the exit code.
+
+use std::error::Error;
+use std::fs;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+const LINK: &str = "rate 4mbit delay 10ms limit 20 loss 2% only forth";
+
+fn airtcp(arguments: &[&str]) -> Result<Output, Box<dyn Error>> {
+    Ok(Command::new(env!("CARGO_BIN_EXE_airtcp")).args(arguments).output()?)
+}
+
+/// `compare` over the link, for 2 s with 3 seeds, with these arguments besides.
+fn compare(arguments: &[&str]) -> Result<Output, Box<dyn Error>> {
+    let common = ["compare", LINK, "--seconds", "2", "--seeds", "3"];
+    airtcp(&[&common, arguments].concat())
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn json(output: &Output) -> Result<Value, Box<dyn Error>> {
+    assert!(output.status.success(), "{}", stderr(output));
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+/// One line on stderr, which is given; nothing on stdout.
+#[track_caller]
+fn refused(output: &Output, code: i32) -> String {
+    let text = stderr(output);
+    assert_eq!(output.status.code(), Some(code), "{text}");
+    assert_eq!(text.lines().count(), 1, "{text}");
+    assert!(output.stdout.is_empty() && text.starts_with("error: "), "{text}");
+    text
+}
+
+#[test]
+fn json_is_the_same_on_one_thread_and_two_and_the_best_is_first() -> Outcome {
+    let with = ["--json", "--with", "newreno/reno,rack/westwood,rack/cubic/dcr:timer"];
+    let on = |threads| compare(&[&with[..], &["--threads", threads]].concat());
+    let (one, two) = (on("1")?, on("2")?);
+    assert_eq!(one.stdout, two.stdout);
+    assert!(one.stderr.is_empty(), "{}", stderr(&one));
+    let report = json(&one)?;
+    assert_eq!((&report["seeds"], &report["flows"]), (&3.into(), &1.into()));
+    let rows = report["combinations"].as_array().expect("a list");
+    assert_eq!(rows.len(), 3);
+    let goodput = |row: &Value| row["goodput"]["mean"].as_f64().expect("a number");
+    assert!(rows.is_sorted_by(|a, b| goodput(a) >= goodput(b)));
+    assert_eq!(rows[0]["as_good"], true);
+    for row in rows {
+        assert!(goodput(row) > 100e3 && goodput(row) < 4e6, "{row}");
+        assert_eq!(row["goodput"]["n"], 3);
+        // Of 2 % lost, about as many are sent again.
+        let again = row["retransmitted"]["mean"].as_f64().expect("a number");
+        assert!((0.005..0.08).contains(&again), "{row}");
+        assert!(row["rtt_inflation"]["mean"].as_f64() >= Some(1.0), "{row}");
+        // 10 ms each way, and a little for the bits.
+        assert!(row["rtt"]["mean"].as_f64() > Some(0.020), "{row}");
+    }
+    let smallest = report["smallest_rtt"].as_f64().expect("a number");
+    // There and back, the bits of 1500 bytes, and those of an ACK of 52.
+    assert!((smallest - 0.023_104).abs() < 1e-9, "{smallest}");
+    Ok(())
+}
+
+#[test]
+fn a_run_is_what_sim_run_makes_of_the_same_scenario() -> Outcome {
+    let report = json(&compare(&["--json", "--with", "sack/cubic"])?)?;
+    let directory = TempDir::new()?;
+    let path = directory.path().join("same.toml");
+    let flow = "[[flow]]\nrecovery = \"sack\"\ncongestion = \"cubic\"\n";
+    let wire = format!("[[wire]]\nforth = \"{LINK}\"\nback = \"{LINK}\"\n");
+    fs::write(&path, format!("duration = \"2s\"\nwarm_up = \"400ms\"\n{wire}{flow}"))?;
+    let path = path.to_str().expect("it is text");
+    let same = json(&airtcp(&["sim", "run", path, "--seeds", "3", "--json"])?)?;
+    let row = &report["combinations"][0];
+    assert_eq!(row["goodput"], same["aggregate"]["flows"][0]["goodput"]);
+    assert_eq!(row["timeouts"], same["aggregate"]["flows"][0]["timeouts"]);
+    Ok(())
+}
+
+#[test]
+fn the_table_has_the_usual_combinations_and_the_picture_all_of_them() -> Outcome {
+    let directory = TempDir::new()?;
+    let path = directory.path().join("compare.svg");
+    let output = compare(&["--picture", path.to_str().expect("it is text")])?;
+    assert!(output.status.success(), "{}", stderr(&output));
+    let table = String::from_utf8(output.stdout)?;
+    let svg = fs::read_to_string(&path)?;
+    for name in ["rack/cubic", "le:echo/reno", "rack/westwood-plus", "rack/cubic/hack"] {
+        assert!(table.contains(name) && svg.contains(name), "{name}: {table}");
+    }
+    for words in ["goodput", "sent again", "spurious", "timeouts", "│ * ┆", "seeds 1 to 3"] {
+        assert!(table.contains(words), "{words}: {table}");
+    }
+    assert!(!table.contains("Jain") && !table.contains("fixed"), "{table}");
+    Ok(())
+}
+
+#[test]
+fn several_flows_have_jains_index_and_their_goodput_together() -> Outcome {
+    let flows = ["--flows", "3", "--with", "sack/reno"];
+    let report = json(&compare(&[&flows[..], &["--json"]].concat())?)?;
+    let row = &report["combinations"][0];
+    let jain = row["jain"]["mean"].as_f64().expect("a number");
+    assert!((0.4..1.0).contains(&jain), "{row}");
+    assert!(row["goodput"]["mean"].as_f64() > Some(2e6), "{row}");
+    let table = compare(&flows)?;
+    assert!(String::from_utf8(table.stdout)?.contains("Jain"));
+    Ok(())
+}
+
+#[test]
+fn mistakes_are_one_line_that_names_what_there_is() -> Outcome {
+    let name = refused(&compare(&["--with", "rack/cubic,sack/vega"])?, 2);
+    assert!(name.contains("no congestion `vega`: use one of reno, cubic"), "{name}");
+    let judge = refused(&compare(&["--with", "rack/cubic/dcr"])?, 2);
+    assert!(judge.contains("no judge `dcr`: use one of hack"), "{judge}");
+    let none = refused(&compare(&["--with", "rack/cubic,,"])?, 2);
+    assert!(none.contains("for example --with"), "{none}");
+    assert!(refused(&compare(&["--picture", "a.png"])?, 2).contains(".svg"));
+    let link = refused(&airtcp(&["compare", "weak-5g"])?, 2);
+    assert!(link.contains("weak-4g"), "{link}");
+    assert!(refused(&airtcp(&["compare", LINK, "--seeds", "0"])?, 2).contains("1..=100000"));
+    let trace = refused(&airtcp(&["compare", "trace /no/such/file"])?, 1);
+    assert!(trace.contains("/no/such/file"), "{trace}");
+    Ok(())
+}
+
+#[test]
+fn a_picture_that_cannot_be_written_is_an_error_after_the_table() -> Outcome {
+    let output = compare(&["--with", "rack/cubic", "--picture", "/no/such/place/a.svg"])?;
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("--picture /no/such/place/a.svg"), "{}", stderr(&output));
+    assert!(String::from_utf8(output.stdout)?.contains("rack/cubic"));
+    Ok(())
+}
+
+#[test]
+fn each_flow_of_a_scenario_has_its_own_judges() -> Outcome {
+    let directory = TempDir::new()?;
+    let path = directory.path().join("judges.toml");
+    let wire = "duration = \"2s\"\n[bottleneck]\nforth = \"rate 5mbit delay 10ms limit 30\"\n";
+    let flows = "[[flow]]\n[[flow]]\nrecovery = \"sack\"\njudge = \"hack+dcr:timer\"\n";
+    fs::write(&path, format!("{wire}{flows}"))?;
+    let path = path.to_str().expect("it is text");
+    let set = ["sim", "run", path, "--json", "--set", "flow.0.judge=dcr:count"];
+    let report = json(&airtcp(&set)?)?;
+    let flows = &report["runs"][0]["flows"];
+    assert_eq!(flows[0]["combination"], "rack/cubic/dcr:count");
+    assert_eq!(flows[1]["combination"], "sack/cubic/hack+dcr:timer");
+    Ok(())
+}
