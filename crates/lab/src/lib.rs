@@ -30,6 +30,7 @@ mod experiment;
 mod feed;
 mod findings;
 mod glob;
+mod hack;
 mod paper;
 mod progress;
 mod real;

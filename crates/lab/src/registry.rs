@@ -1,6 +1,6 @@
 //! All experiments by name.
 
-use crate::{Experiment, LabError, checks, dcr, glob};
+use crate::{Experiment, LabError, checks, dcr, glob, hack};
 
 /// Every experiment, in the order they are listed and run in.
 pub const EXPERIMENTS: &[Experiment] = &[
@@ -17,6 +17,10 @@ pub const EXPERIMENTS: &[Experiment] = &[
     checks::fairness::EXPERIMENT,
     checks::packets::EXPERIMENT,
     checks::kernel_senders::EXPERIMENT,
+    hack::fig7::EXPERIMENT,
+    hack::fig12::EXPERIMENT,
+    hack::fig26::EXPERIMENT,
+    hack::table1::EXPERIMENT,
     dcr::table16::EXPERIMENT,
 ];
 

@@ -138,6 +138,8 @@ pub struct FlowSpec {
     pub send_buffer: Option<ByteCount>,
     /// How long connections wait for an answer; without it, for as many time-outs in a row as the stack does.
     pub user_timeout: Option<Duration>,
+    /// How long connections wait for an answer; without it, for as many time-outs in a row as the stack does.
+    pub user_timeout: Option<Duration>,
     /// The access wires of its hosts, in a dumbbell, if not the topology's.
     pub access: Option<Wire>,
 }
@@ -160,6 +162,7 @@ impl FlowSpec {
             pace: false,
             receive_buffer: None,
             send_buffer: None,
+            user_timeout: None,
             user_timeout: None,
             access: None,
         }

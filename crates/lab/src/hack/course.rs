@@ -1,0 +1,180 @@
+//! A file sent over a link that corrupts data (HACK 4 and 5).
+
+use std::time::Duration;
+
+use airtcp_recovery::Profile;
+use airtcp_sim::{App, FlowSpec, Interval, RunResult, Scenario, Topology, Wire};
+use airtcp_types::ByteCount;
+use serde::Serialize;
+
+use crate::{Findings, LabError, Run, feed, simulate};
+
+/// As the paper calls a sender, and what it is made of.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sender {
+    pub(super) name: &'static str,
+    pub(super) combination: &'static str,
+    /// Whether SACK is offered.
+    sack: bool,
+}
+
+pub(super) const NEWRENO: Sender =
+    Sender { name: "NewReno", combination: "newreno/reno", sack: false };
+pub(super) const SACK: Sender = Sender { name: "SACK", combination: "sack/reno", sack: true };
+pub(super) const HACK: Sender =
+    Sender { name: "HACK", combination: "newreno/reno/hack", sack: false };
+pub(super) const HACK_SACK: Sender =
+    Sender { name: "HACK + SACK", combination: "sack/reno/hack", sack: true };
+/// All four, in the order of tables.
+pub(super) const SENDERS: [Sender; 4] = [NEWRENO, SACK, HACK, HACK_SACK];
+
+/// Per cent of corrupted packets whose header is hit: HACK 5's two ends.
+pub(super) const HEADERS: [u32; 2] = [0, 95];
+/// A small form sends so much.
+const SMALL: ByteCount = ByteCount(50_000);
+/// The run ends when all has arrived, however many time-outs that takes; this is when it is given up.
+const PATIENCE: Duration = Duration::from_secs(900_000);
+
+/// One transfer's set-up.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub(super) struct Course {
+    /// One way, ms.
+    pub(super) delay: u32,
+    /// How much is sent.
+    pub(super) size: ByteCount,
+    /// Per cent of packets of data that are corrupted, or at which a burst starts.
+    pub(super) share: f64,
+    /// Packets of a burst; one is no burst.
+    pub(super) burst: u32,
+    /// Per cent of corrupted packets whose header is hit.
+    pub(super) header: u32,
+    /// The receiver's window, if it is to limit.
+    pub(super) window: Option<ByteCount>,
+}
+
+#[derive(Serialize)]
+struct Record<'a> {
+    seed: u64,
+    sender: &'a str,
+    combination: &'a str,
+    profile: &'a str,
+    #[serde(flatten)]
+    course: Course,
+    /// Until all had arrived; `None` if it was given up.
+    seconds: Option<f64>,
+    goodput: f64,
+    timeouts: u64,
+    reductions: u64,
+    retransmissions: u64,
+    corrupted: u64,
+    corrupted_header: u64,
+    /// Corrupted, and no checksum tells.
+    unnoticed: u64,
+    queue_dropped: u64,
+}
+
+/// What the runs of one sender came to.
+#[derive(Clone, Debug)]
+pub(super) struct Outcome {
+    /// bit/s of each seed, from the begin to the end of the file.
+    pub(super) goodputs: Vec<f64>,
+    pub(super) goodput: Interval,
+    pub(super) seconds: Interval,
+    pub(super) timeouts: Interval,
+    pub(super) reductions: u64,
+    pub(super) corrupted: u64,
+    /// Transfers that were given up.
+    pub(super) unfinished: u64,
+}
+
+impl Course {
+    /// Runs a sender with every seed, and keeps the records.
+    pub(super) fn measure(
+        &self,
+        run: &Run,
+        sender: &Sender,
+        profile: &Profile,
+        findings: &mut Findings,
+    ) -> Result<Outcome, LabError> {
+        let scenario = self.scenario(run, sender, profile)?;
+        let results = simulate::seeds(run, |_| scenario.clone())?;
+        let size = if run.is_small { SMALL } else { self.size };
+        let bits = size.0 as f64 * 8.0;
+        let record = |result| self.record(sender, profile, bits, result);
+        let records: Vec<_> = results.iter().map(record).collect();
+        for record in &records {
+            findings.record(record)?;
+        }
+        let of = |value: &dyn Fn(&Record<'_>) -> f64| -> Vec<f64> {
+            records.iter().map(value).collect()
+        };
+        let goodputs = of(&|r| r.goodput);
+        Ok(Outcome {
+            goodput: Interval::of(&goodputs),
+            goodputs,
+            seconds: Interval::of(&of(&|r| bits / r.goodput)),
+            timeouts: Interval::of(&of(&|r| r.timeouts as f64)),
+            reductions: records.iter().map(|r| r.reductions).sum(),
+            corrupted: records.iter().map(|r| r.corrupted).sum(),
+            unfinished: records.iter().filter(|r| r.seconds.is_none()).count() as u64,
+        })
+    }
+
+    fn record<'a>(
+        &self,
+        sender: &'a Sender,
+        profile: &Profile,
+        bits: f64,
+        result: &RunResult,
+    ) -> Record<'a> {
+        let (flow, link) = (&result.flows[0], &result.links[0].counters);
+        Record {
+            seed: result.seed,
+            sender: sender.name,
+            combination: sender.combination,
+            profile: profile.name,
+            course: *self,
+            seconds: flow.finished,
+            goodput: bits / flow.finished.unwrap_or(PATIENCE.as_secs_f64()),
+            timeouts: flow.timeouts,
+            reductions: flow.reductions,
+            retransmissions: flow.retransmissions,
+            corrupted: link.corrupted,
+            corrupted_header: link.corrupted_header,
+            unnoticed: link.corrupted_unnoticed,
+            queue_dropped: link.queue_dropped,
+        }
+    }
+
+    /// Errors befall packets of data alone, and only on the way forth (HACK 4).
+    pub(super) fn links(&self) -> [String; 2] {
+        let Self { delay, share, burst, header, .. } = self;
+        let back = format!("rate 10mbit delay {delay}ms limit 1000");
+        let run = if *burst > 1 { format!(" run {burst}") } else { String::new() };
+        [format!("{back} corrupt {share}% header {header}%{run} only payload"), back]
+    }
+
+    fn scenario(
+        &self,
+        run: &Run,
+        sender: &Sender,
+        profile: &Profile,
+    ) -> Result<Scenario, LabError> {
+        let [forth, back] = self.links();
+        let wire = Wire { forth: feed::spec(&forth)?, back: feed::spec(&back)? };
+        let size = if run.is_small { SMALL } else { self.size };
+        let flow = FlowSpec {
+            profile: profile.clone(),
+            sack: sender.sack,
+            receive_buffer: self.window,
+            user_timeout: Some(PATIENCE),
+            app: App::Bulk { size: Some(size) },
+            ..FlowSpec::new(sender.combination.parse().expect("a name of the registry"))
+        };
+        Ok(Scenario {
+            duration: PATIENCE,
+            flows: vec![flow],
+            ..Scenario::new("hack", Topology::Chain { wires: vec![wire] })
+        })
+    }
+}

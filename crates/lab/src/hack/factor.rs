@@ -1,0 +1,158 @@
+//! How many times faster one sender is than another.
+
+use airtcp_sim::Interval;
+
+use super::course::Outcome;
+use crate::{Findings, Verdict, theory};
+
+/// The goodput of one sender over another's, at several points.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Factor {
+    /// The geometric mean over the points, with its interval over the seeds.
+    pub(super) mean: Interval,
+    /// At the point where it is least, and where it is most.
+    pub(super) least: f64,
+    pub(super) most: f64,
+    /// Points at which it is above one; at which all of its interval is below; and how many there are.
+    above: usize,
+    surely_below: usize,
+    points: usize,
+}
+
+impl Factor {
+    /// Both have the same points and seeds.
+    pub(super) fn of(above: &[Outcome], below: &[Outcome]) -> Self {
+        let ratios: Vec<Interval> =
+            above.iter().zip(below).map(|(a, b)| theory::ratio(&a.goodput, &b.goodput)).collect();
+        Self {
+            mean: geometric(above, below),
+            least: ratios.iter().map(|ratio| ratio.mean).fold(f64::INFINITY, f64::min),
+            most: ratios.iter().map(|ratio| ratio.mean).fold(0.0, f64::max),
+            above: ratios.iter().filter(|ratio| ratio.mean > 1.0).count(),
+            surely_below: ratios.iter().filter(|ratio| ratio.bounds().1 < 1.0).count(),
+            points: ratios.len(),
+        }
+    }
+
+    /// As tables have it.
+    pub(super) fn show(&self) -> String {
+        let mean = theory::show(&self.mean, 1.0, 2);
+        format!("{mean} ({:.2} to {:.2})", self.least, self.most)
+    }
+
+    /// Whether one is above the other: on the whole, and at no point surely below.
+    pub(super) fn claim_above(&self, findings: &mut Findings, what: String, why: &str) {
+        let Self { above, surely_below, points, mean, .. } = self;
+        let verdict = Verdict::of(mean.mean > 1.0 && *surely_below == 0, || {
+            let (below, points) = (points - above, points);
+            format!("below at {below} of {points} points, surely at {surely_below}: {why}")
+        });
+        let measured = format!("{} times, above at {above} of {points} points", self.show());
+        findings.claim(what, "above 1 time", measured, verdict);
+    }
+
+    /// Whether the mean is between two figures, give or take the tenth that all printed figures are given.
+    pub(super) fn claim_within(
+        &self,
+        findings: &mut Findings,
+        what: String,
+        claimed: &str,
+        (low, high): (f64, f64),
+        why: &str,
+    ) {
+        let (lower, upper) = self.mean.bounds();
+        let verdict = Verdict::of(lower <= high * 1.1 && upper >= low * 0.9, || why.to_owned());
+        findings.claim(what, claimed, format!("{} times", self.show()), verdict);
+    }
+}
+
+/// The geometric mean over the points of the ratio of means. Points have the same seeds, and their links' errors in
+/// common, so that the interval is a jackknife's over the seeds, in logarithms.
+fn geometric(above: &[Outcome], below: &[Outcome]) -> Interval {
+    let without = |left_out: Option<usize>| {
+        let sum = |outcome: &Outcome| {
+            let kept =
+                outcome.goodputs.iter().enumerate().filter(|(seed, _)| Some(*seed) != left_out);
+            kept.map(|(_, goodput)| goodput).sum::<f64>()
+        };
+        let logs = above.iter().zip(below).map(|(a, b)| libm::log(sum(a) / sum(b)));
+        logs.sum::<f64>() / above.len() as f64
+    };
+    let whole = without(None);
+    let mean = libm::exp(whole);
+    let seeds = above.first().map_or(0, |outcome| outcome.goodputs.len());
+    if seeds < 2 {
+        return Interval { mean, half_width: None, sd: 0.0, n: seeds as u64 };
+    }
+    let n = seeds as f64;
+    let pseudo = |seed| n * whole - (n - 1.0) * without(Some(seed));
+    let logs = Interval::of(&(0..seeds).map(pseudo).collect::<Vec<_>>());
+    Interval {
+        mean,
+        half_width: logs.half_width.map(|half| half * mean),
+        sd: logs.sd * mean,
+        ..logs
+    }
+}
+
+/// Reductions of the window where no header is hit, so that every corruption is notified.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Notified {
+    reductions: u64,
+    corrupted: u64,
+}
+
+impl Notified {
+    pub(super) fn add(&mut self, outcomes: &[Outcome]) {
+        self.reductions += outcomes.iter().map(|outcome| outcome.reductions).sum::<u64>();
+        self.corrupted += outcomes.iter().map(|outcome| outcome.corrupted).sum::<u64>();
+    }
+
+    /// HACK 3.3: no loss is congestion then.
+    pub(super) fn claim(&self, findings: &mut Findings) {
+        let Self { reductions, corrupted } = self;
+        findings.claim(
+            "cuts of the window by HACK + SACK where no header is hit",
+            "none",
+            format!("{reductions} at {corrupted} corrupted packets"),
+            Verdict::of(*reductions == 0, || WHY_CUT.to_owned()),
+        );
+    }
+}
+
+const WHY_CUT: &str = "two ways were seen in traces: corruption of the first segment, which completes the handshake, is not notified; and \
+     a special ACK that comes while a time-out holds its transmission to be lost is passed over, so that once the time-out is found spurious SACK tells of a loss";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(goodputs: [f64; 2]) -> Outcome {
+        Outcome {
+            goodputs: goodputs.to_vec(),
+            goodput: Interval::of(&goodputs),
+            seconds: Interval::default(),
+            timeouts: Interval::default(),
+            reductions: 0,
+            corrupted: 0,
+            unfinished: 0,
+        }
+    }
+
+    #[test]
+    fn a_factor_is_the_geometric_mean_over_the_points() {
+        let above = [outcome([8.0, 8.0]), outcome([2.0, 2.0])];
+        let below = [outcome([1.0, 1.0]), outcome([1.0, 1.0])];
+        let factor = Factor::of(&above, &below);
+        assert!((factor.mean.mean - 4.0).abs() < 1e-9);
+        assert_eq!(factor.show(), "4.00 ± 0.00 (2.00 to 8.00)");
+        let mut findings = Findings::new(["a"]);
+        factor.claim_above(&mut findings, "a moon".to_owned(), "night");
+        Factor::of(&below, &above).claim_above(&mut findings, "a sun".to_owned(), "day");
+        factor.claim_within(&mut findings, "a star".to_owned(), "3.7", (3.7, 3.7), "far");
+        factor.claim_within(&mut findings, "a planet".to_owned(), "5 to 10", (5.0, 10.0), "far");
+        let verdicts: Vec<_> = findings.claims.iter().map(|claim| claim.verdict.reason()).collect();
+        let below = "below at 2 of 2 points, surely at 2: day";
+        assert_eq!(verdicts, [None, Some(below), None, Some("far")]);
+    }
+}

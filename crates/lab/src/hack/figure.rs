@@ -1,0 +1,68 @@
+//! Every sender's outcomes, and pictures of them.
+
+use airtcp_recovery::Profile;
+use airtcp_trace::figure::{Figure, Point, Style};
+
+use super::course::{Course, Outcome, SENDERS};
+use crate::{Findings, LabError, Run, draw, theory};
+
+/// What all four senders came to at several points, in the order of [`SENDERS`].
+pub(super) struct Sweep {
+    pub(super) newreno: Vec<Outcome>,
+    pub(super) sack: Vec<Outcome>,
+    pub(super) hack: Vec<Outcome>,
+    pub(super) both: Vec<Outcome>,
+}
+
+impl Sweep {
+    pub(super) fn measure(
+        run: &Run,
+        courses: &[Course],
+        profile: &Profile,
+        findings: &mut Findings,
+    ) -> Result<Self, LabError> {
+        let mut of = |index: usize| -> Result<Vec<Outcome>, LabError> {
+            let sender = &SENDERS[index];
+            courses.iter().map(|course| course.measure(run, sender, profile, findings)).collect()
+        };
+        Ok(Self { newreno: of(0)?, sack: of(1)?, hack: of(2)?, both: of(3)? })
+    }
+
+    pub(super) const fn all(&self) -> [&Vec<Outcome>; 4] {
+        [&self.newreno, &self.sack, &self.hack, &self.both]
+    }
+
+    /// The cells of a row: each sender's kbit/s, then all their time-outs.
+    pub(super) fn cells(&self, point: usize) -> [String; 5] {
+        let of = self.all().map(|outcomes| &outcomes[point]);
+        let [a, b, c, d] = of.map(|outcome| theory::show(&outcome.goodput, 1e-3, 2));
+        [a, b, c, d, of.map(|outcome| format!("{:.1}", outcome.timeouts.mean)).join(" / ")]
+    }
+
+    /// One value of every outcome over `xs`.
+    pub(super) fn draw(
+        &self,
+        title: String,
+        [x, y]: [&str; 2],
+        xs: &[f64],
+        point: impl Fn(f64, &Outcome) -> Point,
+    ) -> Figure {
+        let points = |outcomes: &Vec<Outcome>| {
+            xs.iter().zip(outcomes).map(|(x, outcome)| point(*x, outcome)).collect()
+        };
+        let series = SENDERS.iter().zip(self.all());
+        Figure {
+            title,
+            x: draw::linear(x),
+            y: draw::linear(y),
+            series: series
+                .map(|(sender, of)| draw::series(sender.name, Style::LineAndMarks, points(of)))
+                .collect(),
+        }
+    }
+}
+
+/// Throughput in kbit/s.
+pub(super) fn throughput(x: f64, outcome: &Outcome) -> Point {
+    draw::interval(x, &outcome.goodput, 1e-3)
+}

@@ -1,0 +1,9 @@
+//! Balan et al., TCP HACK, 2002.
+
+mod course;
+mod factor;
+pub(crate) mod fig12;
+pub(crate) mod fig26;
+pub(crate) mod fig7;
+mod figure;
+pub(crate) mod table1;
