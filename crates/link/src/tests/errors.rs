@@ -182,3 +182,22 @@ fn corruption_that_no_checksum_notices_is_counted() {
     // A Poisson count of mean 4.6.
     assert!((1..=16).contains(&unnoticed), "{unnoticed}");
 }
+
+/// Damage of two links in a row may cancel out in a checksum that notices the damage of each.
+#[test]
+fn what_a_checksum_misses_is_counted_whoever_began_it() {
+    let mut missed = 0;
+    for seed in 0..300 {
+        let mut packet = ipv4_tcp(4, 0);
+        *packet.data.last_mut().unwrap() ^= 1;
+        assert!(!crate::ip::is_accepted(&packet.data));
+        let spec = format!("corrupt 100% header 0% seed {seed}").parse().unwrap();
+        let mut link = Link::new(&spec, &spec).unwrap();
+        link.handle_packet(Instant::ZERO, PortId(0), packet);
+        let (_, out) = link.poll_transmit(Instant::ZERO).unwrap();
+        let accepted = u64::from(crate::ip::is_accepted(&out.data));
+        assert_eq!(link.counters(Way::Forth).corrupted_unnoticed, accepted);
+        missed += accepted;
+    }
+    assert!(missed > 0);
+}
