@@ -1,0 +1,3 @@
+//! Westwood: what its estimate of the bandwidth is worth.
+
+pub(crate) mod compression;
