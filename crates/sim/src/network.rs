@@ -354,7 +354,6 @@ fn tcp_config(flow: &FlowSpec) -> TcpConfig {
         receive_buffer,
         send_buffer: flow.send_buffer.unwrap_or(default.send_buffer),
         user_timeout: flow.user_timeout.or(default.user_timeout),
-        user_timeout: flow.user_timeout.or(default.user_timeout),
         nodelay: !matches!(flow.app, App::Bulk { .. }),
         timestamps: flow.timestamps,
         sack: flow.sack,

@@ -138,8 +138,6 @@ pub struct FlowSpec {
     pub send_buffer: Option<ByteCount>,
     /// How long connections wait for an answer; without it, for as many time-outs in a row as the stack does.
     pub user_timeout: Option<Duration>,
-    /// How long connections wait for an answer; without it, for as many time-outs in a row as the stack does.
-    pub user_timeout: Option<Duration>,
     /// The access wires of its hosts, in a dumbbell, if not the topology's.
     pub access: Option<Wire>,
 }
@@ -162,7 +160,6 @@ impl FlowSpec {
             pace: false,
             receive_buffer: None,
             send_buffer: None,
-            user_timeout: None,
             user_timeout: None,
             access: None,
         }
