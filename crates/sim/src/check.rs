@@ -96,11 +96,8 @@ fn check_flow(scenario: &Scenario, flow: &FlowSpec) -> Result<(), SimError> {
     Ok(())
 }
 
-/// Whether some of its packets take time, whatever is drawn at random.
 fn takes_time(spec: &LinkSpec) -> bool {
-    let (one, other) = spec.paths.unwrap_or_default();
-    let times = [spec.delay.base, spec.delay.jitter, one, other, spec.half.unwrap_or_default()];
-    spec.rate != RateSpec::Unlimited || times.iter().any(|time| !time.is_zero())
+    spec.rate != RateSpec::Unlimited || !spec.delay.base.is_zero()
 }
 
 fn senseless(place: &str, what: &str) -> SimError {

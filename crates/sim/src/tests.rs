@@ -172,16 +172,6 @@ fn idle_flows_cost_nothing() {
 }
 
 #[test]
-fn time_may_pass_by_any_part_of_a_link() {
-    for link in ["delay 0ms 5ms", "paths 0ms 15ms", "half 100us", "rate 1mbit", "delay 1ms"] {
-        let app = App::Bulk { size: Some(ByteCount(100_000)) };
-        let result = run(&one(dumbbell(link), flow("sack/reno", app)), None);
-        let result = result.unwrap();
-        assert!(result.flows[0].bytes > 0 && result.end > 0.0, "{link}");
-    }
-}
-
-#[test]
 fn what_makes_no_sense_is_refused_with_its_place() {
     type Change<'a> = &'a dyn Fn(&mut Scenario);
     let good = one(dumbbell("rate 10mbit"), flow("sack/reno", BULK));
