@@ -175,7 +175,9 @@ pub(crate) struct DemoArgs {
 pub(crate) fn parse(
     arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>,
 ) -> Result<Cli, Refusal> {
-    let cli = Cli::try_parse_from(arguments).map_err(|error| Refusal::new(&error))?;
+    let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
+    let command = arguments.get(1).and_then(|word| word.to_str()).unwrap_or_default().to_owned();
+    let cli = Cli::try_parse_from(arguments).map_err(|error| Refusal::new(&error, &command))?;
     let checked = match &cli.command {
         Command::Serve(serve) => serve.check(),
         Command::Link(link) => link.check(),
@@ -230,7 +232,7 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
-    fn new(error: &clap::Error) -> Self {
+    fn new(error: &clap::Error, command: &str) -> Self {
         let text = error.to_string();
         let is_mistake =
             !matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
@@ -250,12 +252,24 @@ impl Refusal {
         }
         // Our own parsers name an example themselves.
         if error.kind() != ErrorKind::ValueValidation {
-            line.push_str(
-                "; for example: airtcp serve --tun tun0 --address 10.0.0.2/24 echo:7, or: airtcp \
-                 demo --size 64MiB",
-            );
+            line.push_str("; for example: ");
+            line.push_str(example(command));
         }
         Self { text: line, is_mistake }
+    }
+}
+
+/// A line that works, of the command that was meant.
+fn example(command: &str) -> &'static str {
+    match command {
+        "names" => "airtcp names --json",
+        "demo" => "airtcp demo --size 64MiB",
+        "link" => "airtcp link --a tun0 --b tun1 \"rate 10mbit delay 20ms loss 1%\"",
+        "sim" => "airtcp sim run scenario.toml --seeds 10",
+        "compare" => "airtcp compare \"rate 10mbit delay 20ms limit 50 loss 1%\"",
+        "lab" => "airtcp lab run self/loss",
+        "plot" => "airtcp plot capture.pcapng -o flow.svg",
+        _ => "airtcp serve --tun tun0 --address 10.0.0.2/24 echo:7, or: airtcp demo --size 64MiB",
     }
 }
 
@@ -314,6 +328,8 @@ mod tests {
     fn what_is_missing_or_unknown_is_one_line_too() {
         let missing = error("airtcp serve --address 10.0.0.2/24 echo:7");
         assert!(missing.contains("--tun <NAME>"), "{missing}");
+        let meant = error("airtcp link --a t0 --c t1 delay");
+        assert!(meant.contains("--c") && meant.contains("for example: airtcp link"), "{meant}");
         let unknown = error("airtcp serve --tun t --adress 10.0.0.2/24 echo:7");
         assert!(unknown.contains("--adress"), "{unknown}");
         let command = error("airtcp server");

@@ -9,7 +9,7 @@ pub(crate) const RR: Entry<dyn LossJudge> = Entry {
     name: "rr",
     parameter: "[:K]",
     example: Some("3"),
-    summary: "losses are repaired and leave the window alone; the time-out is SRTT + K RTTVAR (2)",
+    summary: "losses are repaired and leave the window alone: floods a full queue; time-out SRTT + K RTTVAR (2)",
     source: "Kang, Park, Mo 2012, 5.2.2",
     needs: WireNeeds::NONE,
     fallback: None,
