@@ -39,7 +39,6 @@ mod report;
 mod simulate;
 mod table;
 mod theory;
-mod westwood;
 
 pub use error::LabError;
 pub use experiment::{Experiment, Ground, Kind, Plan, Run};

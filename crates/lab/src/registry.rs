@@ -1,6 +1,6 @@
 //! All experiments by name.
 
-use crate::{Experiment, LabError, checks, dcr, glob, hack, westwood};
+use crate::{Experiment, LabError, checks, dcr, glob, hack};
 
 /// Every experiment, in the order they are listed and run in.
 pub const EXPERIMENTS: &[Experiment] = &[
@@ -21,14 +21,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     hack::fig12::EXPERIMENT,
     hack::fig26::EXPERIMENT,
     hack::table1::EXPERIMENT,
-    dcr::fig4::EXPERIMENT,
-    dcr::fig5::EXPERIMENT,
-    dcr::fig6::EXPERIMENT,
-    dcr::fig7::EXPERIMENT,
-    dcr::fig8::EXPERIMENT,
-    dcr::fig13::EXPERIMENT,
     dcr::table16::EXPERIMENT,
-    westwood::compression::EXPERIMENT,
 ];
 
 /// The experiments that any of `patterns` names, each once and in the registry's order. In a pattern `*` stands
@@ -57,7 +50,7 @@ mod tests {
     fn names_are_unique_and_say_the_paper() {
         for (index, experiment) in EXPERIMENTS.iter().enumerate() {
             let (paper, figure) = experiment.name.split_once('/').expect("paper/figure");
-            assert!(["self", "hack", "rrtp", "dcr", "le", "tcp-ecn", "westwood"].contains(&paper));
+            assert!(["self", "hack", "rrtp", "dcr", "le", "tcp-ecn"].contains(&paper));
             let allowed =
                 |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
             assert!(!figure.is_empty() && figure.chars().all(allowed), "{figure}");

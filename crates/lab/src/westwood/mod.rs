@@ -1,3 +1,0 @@
-//! Westwood: what its estimate of the bandwidth is worth.
-
-pub(crate) mod compression;
