@@ -244,6 +244,43 @@ fn a_bulk_flow_fills_its_window() {
     }
 }
 
+/// However long a repair takes, and whatever becomes of the window meanwhile, half a window of data
+/// never sent is there, if the application has it: what is outstanding takes no room from it.
+#[test]
+fn a_bulk_flow_is_never_short_of_data() {
+    let all: Vec<_> = Combination::all().into_iter().chain(Combination::all_judged()).collect();
+    in_parallel(&all, |combination| {
+        let case = Case {
+            seed: 5,
+            path: Impairment { loss: 0.01, ..Impairment::delay(Duration::from_millis(50)) },
+            up: 2_000_000,
+            down: 0,
+            receive_buffer: 6 << 20,
+            nodelay: false,
+            sack: true,
+            timestamps: true,
+        };
+        let path_back = Impairment::delay(case.path.delay);
+        let mut world = world(&case, combination, ()).with_path_back(path_back, 1);
+        let mut transfer = Transfer::start(&mut world, case.up, case.down);
+        let mut looked = 0u32;
+        while transfer.ends[CLIENT_HOST].sent < case.up {
+            transfer.work(&mut world);
+            let socket = transfer.ends[CLIENT_HOST].socket.unwrap();
+            let info = world.hosts[CLIENT_HOST].tcp_info(world.now, socket).unwrap();
+            if transfer.ends[SERVER_HOST].socket.is_some()
+                && transfer.ends[CLIENT_HOST].sent < case.up
+            {
+                let unsent = info.send_q - info.unacked;
+                assert!(unsent >= info.cwnd.half(), "{combination}: {unsent} unsent of {info}");
+                looked += 1;
+            }
+            assert!(world.step());
+        }
+        assert!(looked > 20, "{combination}: looked only {looked} times");
+    });
+}
+
 /// The peer's window when the client last sent.
 #[derive(Default)]
 struct PeersWindow(Option<ByteCount>);

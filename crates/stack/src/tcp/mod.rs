@@ -330,8 +330,7 @@ impl Connection {
     pub fn readiness(&self) -> Readiness {
         let over = self.error.is_some() || self.state == State::Closed;
         let connected = self.handshake.is_none() && self.tally.established;
-        // As Linux: a third of the buffer is free before a writer is woken.
-        let room = self.send.room() * 3 >= self.send.limit() || self.send.fin;
+        let room = self.send.is_writable() || self.send.fin;
         Readiness {
             readable: over
                 || self.receive.readable() > ByteCount::ZERO

@@ -9,7 +9,8 @@ use super::send_buffer::SendBuffer;
 
 /// The longest pause between window probes.
 const MAX_PROBE: Duration = Duration::from_secs(120);
-/// The send buffer takes at least so much, and otherwise twice what may be in flight.
+/// The send buffer takes at least so much, and otherwise what is in flight and as much again as may
+/// be.
 const SMALL: ByteCount = ByteCount::from_kib(128);
 
 /// SND.UNA, SND.NXT, SND.WND, the send buffer and the sender.
@@ -128,11 +129,20 @@ impl SendHalf {
         self.limit() - self.buffer.len()
     }
 
-    /// The present bound of the buffer: enough for the window to double in a round trip.
+    /// The present bound of the buffer: enough for the window to double in a round trip. What is
+    /// outstanding takes no room from it: in a long recovery that is far more than the window.
     pub(super) fn limit(&self) -> ByteCount {
         let cwnd = self.sender.as_ref().map_or(ByteCount::ZERO, |sender| sender.cwnd());
-        let wanted = if self.held_back { SMALL } else { (cwnd * 2).max(SMALL) };
+        let outstanding = self.nxt().since(self.una());
+        let wanted = if self.held_back { SMALL } else { (outstanding.max(cwnd) + cwnd).max(SMALL) };
         wanted.min(self.max)
+    }
+
+    /// Whether a writer is to be woken: as in Linux a third of the buffer is free, but of that part
+    /// only which data that was never sent may fill.
+    pub(super) fn is_writable(&self) -> bool {
+        let (room, outstanding) = (self.room(), self.nxt().since(self.una()));
+        room > ByteCount::ZERO && room * 3 >= self.limit() - outstanding
     }
 
     /// Takes the window of an acceptable segment, if it is newer than the last one (RFC 9293
