@@ -57,6 +57,24 @@ fn a_hole_that_fills_in_time_costs_nothing_and_the_window_has_grown() {
 }
 
 #[test]
+fn a_hole_that_fills_lets_growth_out_though_another_is_open() {
+    let mut sender = ten_out("sack/reno/dcr:timer");
+    for upto in 2..=8 {
+        sender.on_ack(ms(100), &ack(0, &[segments(1, upto)]));
+        pump(&mut sender, ms(100), &supply(100));
+    }
+    for upto in 10..=16 {
+        sender.on_ack(ms(110), &ack(0, &[segments(9, upto), segments(1, 8)]));
+        pump(&mut sender, ms(110), &supply(100));
+    }
+    // DCR 2.2: a duplicate ACK releases one segment, whatever the window has grown by.
+    assert_eq!(sender.cwnd(), ByteCount(10 * SMSS));
+    sender.on_ack(ms(120), &ack(8, &[segments(9, 16)]));
+    assert_eq!(sender.cwnd(), ByteCount(11 * SMSS));
+    assert_eq!((sender.phase(), sender.stats().segments_lost), (Phase::Open, 0));
+}
+
+#[test]
 fn a_window_of_duplicates_is_enough_for_the_counting_form() {
     let mut sender = ten_out("sack/reno/dcr:count");
     for upto in 2..=11 {

@@ -91,6 +91,7 @@ impl Sender {
         self.control.on_ack(&view, self.detection.pipe(&self.core.board));
         self.reduce_in_proportion(&view, lost_before);
         if acked > ByteCount::ZERO {
+            self.renew_waits();
             self.core.timeouts_in_row = 0;
             self.idle_since = self.core.board.is_empty().then_some(now);
             if self.core.board.is_empty() || self.detection.restarts_rto() {

@@ -42,7 +42,7 @@ impl Episode {
 pub(crate) struct Deferred {
     pub(super) at: Instant,
     pub(crate) finding: Finding,
-    /// The window when the wait began.
+    /// The window when the wait began, or SND.UNA last moved.
     pub(super) window: ByteCount,
 }
 
@@ -101,6 +101,13 @@ impl Sender {
     pub(super) fn forget_delivered(&mut self) {
         let board = &self.core.board;
         self.core.deferred.retain(|deferred| is_missing(board, deferred.finding.tx));
+    }
+
+    /// A hole was filled in time: what else is put off waits with the window of now. Where late data never ends, the
+    /// growth of every wait would be held back by the first one for ever.
+    pub(super) fn renew_waits(&mut self) {
+        let window = self.control.window();
+        self.core.deferred.iter_mut().for_each(|deferred| deferred.window = window);
     }
 
     fn rule(&mut self, now: Instant, finding: &Finding, again: bool) {

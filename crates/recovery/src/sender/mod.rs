@@ -251,7 +251,8 @@ impl Sender {
 
     /// What may be in flight: the control's window. While a reduction is spread over its round trip
     /// it is what is in flight and what may yet leave (RFC 9937); while a judge waits it is no more
-    /// than when it began to, so that each ACK releases what it tells to have arrived (DCR 2.2).
+    /// than when it began to, so that each duplicate ACK releases what it tells to have arrived (DCR
+    /// 2.2).
     pub fn cwnd(&self) -> ByteCount {
         let waits = self.core.deferred.first().filter(|_| self.waits());
         let window = match (&self.prr, waits) {
