@@ -1,5 +1,6 @@
 //! The whole engine, two hosts and a path, in virtual time.
 
+mod corruption;
 mod goodput;
 mod parallel;
 mod properties;

@@ -46,6 +46,7 @@ fn case() -> impl Strategy<Value = Case> {
             loss,
             duplicate,
             reorder,
+            corrupt: 0.0,
             bottleneck: None,
         });
     (

@@ -66,6 +66,8 @@ pub(crate) struct Segment {
     /// Payload and FIN: what it takes of the sequence space, the SYN apart.
     pub(crate) len: u64,
     pub(crate) sack: Vec<(SeqNumber, SeqNumber)>,
+    /// The segment that a special ACK says was corrupted (HACK 3.3).
+    pub(crate) corrupted: Option<SeqNumber>,
 }
 
 /// Reads a packet, and asserts that its lengths and checksums are right.
@@ -89,5 +91,6 @@ pub(crate) fn read(packet: &Packet) -> Option<Segment> {
         seq: SeqNumber(tcp.sequence_number()),
         len: tcp.payload().len() as u64 + u64::from(tcp.fin()),
         sack: options.sack.as_slice().to_vec(),
+        corrupted: options.hack_ack.map(|special| special.corrupted),
     })
 }

@@ -1,6 +1,6 @@
 //! Two hosts and a bad path between them, in virtual time.
 //!
-//! Not modelled, because the tests that use it do not need it: corruption, routing, more hosts.
+//! Not modelled, because the tests that use it do not need it: corrupted headers, routing, more hosts.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -31,6 +31,8 @@ pub(crate) struct Impairment {
     pub(crate) duplicate: f64,
     /// A share of packets is held back by another delay, so that later ones overtake it.
     pub(crate) reorder: f64,
+    /// Of a share of packets the last byte is damaged; a segment without data is lost.
+    pub(crate) corrupt: f64,
     /// The rate of the bottleneck, and how many packets wait before it.
     pub(crate) bottleneck: Option<(Rate, usize)>,
 }
@@ -43,6 +45,7 @@ impl Impairment {
             loss: 0.0,
             duplicate: 0.0,
             reorder: 0.0,
+            corrupt: 0.0,
             bottleneck: None,
         }
     }
@@ -54,6 +57,7 @@ struct Direction {
     duplicate: Stream,
     reorder: Stream,
     jitter: Stream,
+    corrupt: Stream,
     free_at: Instant,
 }
 
@@ -66,13 +70,15 @@ impl Direction {
             duplicate: stream(1),
             reorder: stream(2),
             jitter: stream(3),
+            corrupt: stream(4),
             free_at: Instant::ZERO,
         }
     }
 
     /// When a packet that enters now arrives; not at all, once or twice.
     fn arrivals(&mut self, now: Instant, len: usize) -> Vec<Instant> {
-        let Impairment { delay, jitter, loss, duplicate, reorder, bottleneck } = self.impairment;
+        let Impairment { delay, jitter, loss, duplicate, reorder, bottleneck, .. } =
+            self.impairment;
         // Every packet draws from every stream, so that one cause never shifts another.
         let lost = self.loss.chance(loss);
         let copies = 1 + usize::from(self.duplicate.chance(duplicate));
@@ -102,6 +108,8 @@ pub(crate) trait Observer {
     fn on_arrival(&mut self, _host: usize, _packet: &Packet) {}
     /// A packet has left a host.
     fn on_departure(&mut self, _host: usize, _packet: &Packet) {}
+    /// The packet that left a host last is damaged on its way.
+    fn on_damage(&mut self, _host: usize) {}
 }
 
 impl Observer for () {}
@@ -155,9 +163,14 @@ impl<O: Observer> World<O> {
     /// Puts on the wire whatever the hosts have to send.
     pub(crate) fn pump(&mut self) {
         for from in [CLIENT_HOST, SERVER_HOST] {
-            while let Some((_, packet)) = self.hosts[from].poll_transmit(self.now) {
+            while let Some((_, mut packet)) = self.hosts[from].poll_transmit(self.now) {
                 self.tell_events(from);
                 self.observer.on_departure(from, &packet);
+                let direction = &mut self.directions[from];
+                if direction.corrupt.chance(direction.impairment.corrupt) {
+                    self.observer.on_damage(from);
+                    packet.data.last_mut().into_iter().for_each(|last| *last ^= 0x10);
+                }
                 for arrives in self.directions[from].arrivals(self.now, packet.len()) {
                     self.order += 1;
                     self.wire.insert((arrives, self.order), (1 - from, packet.clone()));

@@ -86,8 +86,13 @@ impl Sack {
             }
             match segment.resent {
                 0 => out.lost(segment.tx),
-                // Sent again by rule 3 before IsLost held: only the original leaves the pipe.
-                _ => segment.previous().into_iter().for_each(|original| out.lost(original)),
+                // Sent again by rule 3 before IsLost held: only the original leaves the pipe. One that
+                // was judged before, as by a judge, tells nothing new.
+                _ => {
+                    let original = segment.previous().and_then(|tx| view.board.get(tx));
+                    let waits = original.filter(|sent| sent.state == TxState::InFlight);
+                    waits.into_iter().for_each(|original| out.lost(original.tx));
+                }
             }
         }
         self.examined = from.max(below);

@@ -1,10 +1,12 @@
 //! `hack`: what a special ACK tells to have been corrupted is repaired and leaves the window alone
 //! (HACK 3.3).
 
-use airtcp_types::{ExtSeq, RangeSet, TxNo};
+use std::collections::BTreeSet;
+
+use airtcp_types::{ExtSeq, TxNo};
 
 use super::{Cause, LossJudge, Raised, Ruling, When};
-use crate::board::TxState;
+use crate::board::{Board, Transmission, TxState};
 use crate::detection::Finding;
 use crate::registry::{Entry, WireNeeds, no_parameter};
 use crate::view::{AckView, View};
@@ -26,42 +28,43 @@ const CORRUPTED: Ruling =
 /// Header checksums: the sender's side.
 #[derive(Clone, Debug, Default)]
 pub struct Hack {
-    /// Bytes of which a transmission was told to have been corrupted.
-    notified: RangeSet,
+    /// The transmissions that were told to have been corrupted.
+    told: BTreeSet<TxNo>,
     /// The latest transmission known to have arrived.
     newest: TxNo,
 }
 
 impl LossJudge for Hack {
-    fn on_ack(&mut self, ack: &AckView<'_>, _: &View<'_>, _: &mut Raised) {
-        self.notified.remove_below(ack.ack);
+    fn on_ack(&mut self, ack: &AckView<'_>, view: &View<'_>, _: &mut Raised) {
+        let oldest = view.board.oldest_tx();
+        while self.told.first().is_some_and(|tx| *tx < oldest) {
+            self.told.pop_first();
+        }
         let newest = ack.newly.iter().map(|told| told.tx).max();
         self.newest = newest.map_or(self.newest, |newest| newest.max(self.newest));
     }
 
-    /// The oldest transmission of the segment that is still held to be in flight is the one.
+    /// The oldest transmission of the segment that is still held to be in flight is the one. Where a
+    /// time-out has given up all of them, it is the oldest that was not told of: remembered, since
+    /// the time-out may have been spurious and taken back.
     ///
-    /// Not believed: a number at which no segment starts; data that has arrived; and word that comes
-    /// sooner than a round trip after the latest transmission, since a special ACK that the network
-    /// sends twice must not open a way round cwnd.
+    /// Not believed: a number at which no segment starts; data that has arrived; and, of the latest
+    /// transmission, word that comes sooner than a round trip after it, since a special ACK that the
+    /// network sends twice must not open a way round cwnd.
     fn on_special_ack(&mut self, seq: ExtSeq, view: &View<'_>, out: &mut Raised) {
         let board = view.board;
         let starts_here = board.at(seq).filter(|sent| sent.range.start == seq);
         let Some(latest) = starts_here.filter(|sent| sent.state != TxState::Sacked) else { return };
-        if view.rtt.min().is_some_and(|min| view.now.since(latest.sent_at) < min) {
-            return;
+        let too_soon = view.rtt.min().is_some_and(|min| view.now.since(latest.sent_at) < min);
+        let untold = |sent: &&Transmission| !self.told.contains(&sent.tx);
+        let in_flight = |sent: &&Transmission| sent.state == TxState::InFlight && !too_soon;
+        let flying = sendings(board, latest).filter(in_flight).last();
+        let given_up = sendings(board, latest).skip(usize::from(too_soon)).filter(untold).last();
+        if let Some(corrupted) = flying.or(given_up) {
+            self.told.insert(corrupted.tx);
         }
-        let mut corrupted = None;
-        let mut next = Some(latest);
-        while let Some(sent) = next {
-            if sent.state == TxState::InFlight {
-                corrupted = Some(sent.tx);
-            }
-            next = sent.previous().and_then(|tx| board.get(tx));
-        }
-        if let Some(tx) = corrupted {
-            self.notified.insert(latest.range);
-            out.loss(tx, CORRUPTED);
+        if let Some(corrupted) = flying {
+            out.loss(corrupted.tx, CORRUPTED);
         }
     }
 
@@ -71,16 +74,27 @@ impl LossJudge for Hack {
     /// Without SACK three duplicate ACKs cause the needless fast retransmit that the paper admits
     /// (HACK 5.2).
     fn rule(&mut self, finding: &Finding, view: &View<'_>, _: bool) -> Option<Ruling> {
-        let board = view.board;
-        let range = board.get(finding.tx)?.range;
-        if !view.sack || !self.notified.covers(range) {
+        if !view.sack || self.told.is_empty() {
             return None;
         }
-        let latest = board.at(range.start)?;
+        let board = view.board;
+        let latest = board.at(board.get(finding.tx)?.range.start)?;
+        let told = sendings(board, latest).find(|sent| self.told.contains(&sent.tx))?;
+        if finding.tx <= told.tx {
+            return Some(CORRUPTED);
+        }
         let lost_again =
             latest.tx == finding.tx && latest.state == TxState::InFlight && self.newest > latest.tx;
         (!lost_again).then_some(Ruling { repair: When::Never, ..CORRUPTED })
     }
+}
+
+/// All transmissions of a segment, the latest first.
+fn sendings<'a>(
+    board: &'a Board,
+    latest: &'a Transmission,
+) -> impl Iterator<Item = &'a Transmission> {
+    std::iter::successors(Some(latest), |sent| board.get(sent.previous()?))
 }
 
 #[cfg(test)]

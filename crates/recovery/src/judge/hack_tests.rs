@@ -1,7 +1,9 @@
+use std::time::Duration;
+
 use airtcp_types::{ByteCount, Instant, SendRule, SeqRange};
 
 use crate::testkit::{SMSS, ack, ms, named, pump, segments, sender, seq, supply};
-use crate::{Phase, Sender};
+use crate::{Ack, Phase, Sender};
 
 fn ten_out(combination: &str) -> Sender {
     let mut sender = sender(combination);
@@ -87,6 +89,34 @@ fn a_repair_that_is_corrupted_again_is_repaired_again() {
     assert!(sender.on_special_ack(ms(200), seq(0)));
     let (sent, _) = pump(&mut sender, ms(200), &supply(100));
     assert_eq!(named(&sent), [(0, SendRule::Repair)]);
+}
+
+#[test]
+fn what_a_spurious_time_out_gave_up_is_no_congestion_when_it_is_taken_back() {
+    for combination in ["sack/reno/hack", "rack/reno/hack", "le/reno/hack", "fack/reno/hack"] {
+        let mut sender = ten_out(combination);
+        let mut at = Instant::ZERO;
+        while sender.stats().timeouts == 0 {
+            at = sender.poll_timeout().unwrap();
+            sender.on_timeout(at);
+            pump(&mut sender, at, &supply(100));
+        }
+        let after = |millis| at + Duration::from_millis(millis);
+        sender.on_special_ack(after(50), seq(3));
+        // The ACK of the original, which was late.
+        sender.on_ack(after(51), &Ack { echo: Some(Instant::ZERO), ..ack(1, &[]) });
+        assert_eq!(sender.stats().undos, 1, "{combination}");
+        sender.on_ack(after(52), &ack(3, &[]));
+        for upto in 5..=10 {
+            sender.on_ack(after(53), &ack(3, &[segments(4, upto)]));
+        }
+        let (sent, _) = pump(&mut sender, after(100), &supply(100));
+        sender.on_timeout(after(160));
+        assert_eq!(sender.stats().reductions, 0, "{combination}");
+        let repairs = [sent, pump(&mut sender, after(160), &supply(100)).0].concat();
+        let repaired = repairs.iter().any(|sent| sent.range.start == seq(3));
+        assert!(repaired, "{combination}: {repairs:?}");
+    }
 }
 
 #[test]

@@ -15,7 +15,11 @@ impl Connection {
     /// special ACK leaves: it is dropped as if it had never come.
     pub fn on_corrupted(&mut self, segment: &Segment<'_>, counters: &mut Counters) -> bool {
         let seq = self.receive.nxt().nearest(segment.seq);
-        let in_window = self.state.takes_data() && self.receive.offers(seq);
+        // What would complete the handshake may be data at once.
+        let completes = self.state == State::SynReceived
+            && segment.flags.ack
+            && segment.ack == self.send.first().wire();
+        let in_window = (self.state.takes_data() || completes) && self.receive.offers(seq);
         // Without data the damage would be in the header.
         let is_data = !segment.payload.is_empty() && !segment.flags.syn && !segment.flags.rst;
         let extensions = self.extensions.as_mut().filter(|extensions| extensions.hack.is_some());

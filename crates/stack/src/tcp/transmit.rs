@@ -35,10 +35,7 @@ impl Connection {
         if self.state == State::Closed {
             return None;
         }
-        if let Some(handshake) = &mut self.handshake {
-            let Some((options, again)) = handshake.take_due() else {
-                return self.emit_due_ack(now, counters);
-            };
+        if let Some((options, again)) = self.handshake.as_mut().and_then(|h| h.take_due()) {
             if again {
                 counters.tcp_ext_syn_retrans += 1;
                 counters.tcp_retrans_segs += 1;
@@ -50,6 +47,9 @@ impl Connection {
         }
         if let Some((seq, form)) = self.extensions.as_mut().and_then(|e| e.pop_corrupted()) {
             return Some(self.emit_special_ack(now, seq, form, counters));
+        }
+        if self.handshake.is_some() {
+            return self.emit_due_ack(now, counters);
         }
         // Every ACK of a batch counts for the peer. Only the last can ride on data, and only if it
         // has nothing to report that would not fit beside a full segment.

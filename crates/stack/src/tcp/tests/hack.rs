@@ -157,6 +157,22 @@ fn what_cannot_be_wanted_is_not_answered() {
 }
 
 #[test]
+fn data_that_would_complete_the_handshake_is_answered_too() {
+    let mut s = Script::syn_received(&willing());
+    assert!(s.take(0).is_some(), "the SYN-ACK");
+    for bad in [seg!("A", 1, ack = 2, len = 10), seg!("", 1, len = 10), seg!("A", 1, ack = 1)] {
+        assert!(!s.corrupted_at(20, bad.clone()), "{bad:?}");
+    }
+    assert!(s.corrupted_at(20, seg!("A", 1, ack = 1, len = 500)));
+    recv!(s, 20, "A", 1, ack = 1, hack_ack = (KINDS, 1));
+    recv_nothing!(s, 20);
+    assert_eq!(s.conn.state(), State::SynReceived, "nothing else changes");
+    send!(s, 40, "A", 1, ack = 1, len = 500);
+    assert_eq!(s.conn.state(), State::Established);
+    assert_eq!(s.read(), stream(1, 500));
+}
+
+#[test]
 fn a_special_ack_tells_of_holes_and_takes_no_others_report() {
     let mut s = settled(&TcpConfig { timestamps: true, ..willing() });
     for (blocks, seq) in (1..).zip([1000, 2000, 3000]) {
