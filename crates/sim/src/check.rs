@@ -91,13 +91,16 @@ fn check_flow(scenario: &Scenario, flow: &FlowSpec) -> Result<(), SimError> {
         Topology::Chain { wires } => wires.iter().collect(),
     };
     if !wires.iter().any(|wire| takes_time(&wire.forth) || takes_time(&wire.back)) {
-        return refuse("no link of its path has a rate or a delay, so time would stand still");
+        return refuse("nothing on its path takes time: give a link a rate or a delay");
     }
     Ok(())
 }
 
+/// Whether some of its packets take time, whatever is drawn at random.
 fn takes_time(spec: &LinkSpec) -> bool {
-    spec.rate != RateSpec::Unlimited || !spec.delay.base.is_zero()
+    let (one, other) = spec.paths.unwrap_or_default();
+    let times = [spec.delay.base, spec.delay.jitter, one, other, spec.half.unwrap_or_default()];
+    spec.rate != RateSpec::Unlimited || times.iter().any(|time| !time.is_zero())
 }
 
 fn senseless(place: &str, what: &str) -> SimError {

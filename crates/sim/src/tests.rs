@@ -205,7 +205,7 @@ fn what_makes_no_sense_is_refused_with_its_place() {
         ),
         (
             &|s| s.topology = dumbbell("loss 1%"),
-            "flow `sack/reno`: no link of its path has a rate or a delay, so time would stand still",
+            "flow `sack/reno`: nothing on its path takes time: give a link a rate or a delay",
         ),
         (
             &|s| s.topology = dumbbell("trace no.such"),
@@ -214,5 +214,15 @@ fn what_makes_no_sense_is_refused_with_its_place() {
     ];
     for (change, expected) in cases {
         assert_eq!(message(change), expected);
+    }
+}
+
+#[test]
+fn time_may_pass_by_any_part_of_a_link() {
+    for link in ["delay 0ms 5ms", "paths 0ms 15ms", "half 100us", "rate 1mbit", "delay 1ms"] {
+        let app = App::Bulk { size: Some(ByteCount(100_000)) };
+        let result = run(&one(dumbbell(link), flow("sack/reno", app)), None);
+        let result = result.unwrap();
+        assert!(result.flows[0].bytes > 0 && result.end > 0.0, "{link}");
     }
 }

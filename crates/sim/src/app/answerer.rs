@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 
 use airtcp_stack::host::{HostError, SocketId};
 use airtcp_stack::tcp::{Readiness, TcpConfig, TcpError};
-use airtcp_types::Instant;
 
 use super::station::Desk;
 use super::{Meter, pattern};
@@ -25,7 +24,6 @@ pub(crate) struct Answerer {
     /// All that will come, on all connections; `None` if there is no end.
     expected: Option<u64>,
     listener: Option<SocketId>,
-    started: bool,
     connections: BTreeMap<SocketId, Stream>,
     pub(crate) meter: Meter,
 }
@@ -50,17 +48,11 @@ impl Answerer {
         meter: Meter,
     ) -> Self {
         let connections = BTreeMap::new();
-        let (listener, started) = (None, false);
-        Self { address, config, answers, expected, listener, started, connections, meter }
+        Self { address, config, answers, expected, listener: None, connections, meter }
     }
 
-    /// It listens from the first moment on.
-    pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        (!self.started).then_some(Instant::ZERO)
-    }
-
-    pub(super) fn on_timeout(&mut self, desk: &mut Desk<'_>) {
-        self.started = true;
+    /// Begins to take connections.
+    pub(super) fn listen(&mut self, desk: &mut Desk<'_>) {
         match desk.host.tcp_listen_with(self.address, BACKLOG, self.config.clone()) {
             Ok(listener) => {
                 self.listener = Some(listener);

@@ -62,11 +62,16 @@ impl Station {
         Self { host, applications, holders, agenda: Agenda::new() }
     }
 
-    /// Puts an application on the host, and gives its number. It begins at the deadline it has.
+    /// Puts an application on the host, and gives its number. It begins at the deadline it has, and who
+    /// answers listens at once: the first packets of a link without delay arrive before anybody's turn.
     pub(crate) fn add(&mut self, application: Application) -> usize {
         let me = self.applications.len();
-        self.agenda.set(me as u32, application.poll_timeout());
         self.applications.push(application);
+        self.call(Instant::ZERO, me as u32, |application, desk| {
+            if let Application::Answerer(answerer) = application {
+                answerer.listen(desk);
+            }
+        });
         me
     }
 
@@ -107,7 +112,7 @@ impl Application {
 
     fn poll_timeout(&self) -> Option<Instant> {
         match self {
-            Self::Answerer(answerer) => answerer.poll_timeout(),
+            Self::Answerer(_) => None,
             Self::Caller(caller) => caller.poll_timeout(),
             Self::Crowd(crowd) => crowd.poll_timeout(),
         }
@@ -115,7 +120,7 @@ impl Application {
 
     fn on_timeout(&mut self, desk: &mut Desk<'_>) {
         match self {
-            Self::Answerer(answerer) => answerer.on_timeout(desk),
+            Self::Answerer(_) => {}
             Self::Caller(caller) => caller.on_timeout(desk),
             Self::Crowd(crowd) => crowd.on_timeout(desk),
         }
