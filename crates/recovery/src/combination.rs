@@ -174,6 +174,9 @@ impl Combination {
             JUDGES.iter().position(|entry| entry.name == choice.entry.name)
         };
         judges.sort_by_key(rank);
+        if let Some(first) = twice(&judges) {
+            return Err(CombinationError::Twice { first: first.to_string() });
+        }
         Ok(Self {
             recovery: Choice::find("recovery", DETECTIONS, &recovery)?,
             congestion: Choice::find("congestion", CONTROLS, &congestion)?,
@@ -288,6 +291,13 @@ impl Combination {
     }
 }
 
+/// The first of two that are the same judge, in whatever variants. They are in the order of their rank.
+fn twice(judges: &[Choice<dyn LossJudge>]) -> Option<&Choice<dyn LossJudge>> {
+    let name = |choice: &Choice<dyn LossJudge>| choice.entry.name.split(':').next();
+    let pairs = judges.iter().zip(judges.iter().skip(1));
+    pairs.filter(|(one, other)| name(one) == name(other)).map(|(one, _)| one).next()
+}
+
 /// The strategies of one sender.
 #[derive(Debug)]
 pub(crate) struct Parts {
@@ -359,6 +369,12 @@ pub enum CombinationError {
         /// What it takes.
         why: String,
     },
+    /// One judge, twice.
+    #[error("one judge is there twice: name it once, as in `sack/cubic/{first}`")]
+    Twice {
+        /// As it was named first.
+        first: String,
+    },
     /// It needs something on the wire that the connection does not have.
     #[error(
         "`{combination}` needs {missing}, which this connection did not negotiate: choose it when you open one"
@@ -418,6 +434,20 @@ mod tests {
         let echo: Combination = "le:echo/cubic".parse().unwrap();
         assert_eq!(echo.granted(granted).to_string(), "le/cubic");
         assert_eq!(echo.granted(WireNeeds::NONE).to_string(), "newreno/cubic");
+    }
+
+    #[test]
+    fn a_judge_is_named_once() {
+        for (text, first) in [
+            ("hack+hack", "hack"),
+            ("rr:2+hack+rr:3", "rr:2"),
+            ("dcr:count+hack+dcr:timer", "dcr:timer"),
+        ] {
+            let error = format!("sack/reno/{text}").parse::<Combination>().unwrap_err();
+            assert_eq!(error, CombinationError::Twice { first: first.to_owned() });
+            let shown = error.to_string();
+            assert!(shown.ends_with(&format!("as in `sack/cubic/{first}`")), "{shown}");
+        }
     }
 
     #[test]
