@@ -7,7 +7,7 @@ use std::process::Command;
 
 use airtcp::basestation::{Bridge, Side};
 use airtcp::device::{Device, Memory, Tun, memory};
-use airtcp::recovery::registry::{CONTROLS, DETECTIONS, JUDGES};
+use airtcp::recovery::registry::{CONTROLS, Entry, JUDGES};
 use airtcp::recovery::{Profile, Ruling, When};
 use airtcp::stack::tcp::TcpConfig;
 use airtcp::stack::{Counters, TcpStream, UdpSocket};
@@ -32,9 +32,8 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
         there > 0
     };
     match row.what {
-        what if what.starts_with("Loss detection `") => among(&detections()),
-        what if what.starts_with("Congestion control `") => among(&controls()),
-        what if what.starts_with("Judges `") => among(&judges()),
+        what if what.starts_with("Congestion control `") => among(&names(CONTROLS)),
+        what if what.starts_with("Judges `") => among(&names(JUDGES)),
         what if what.starts_with("Commands `") => {
             let commands = commands();
             assert_eq!(row.names, commands);
@@ -138,16 +137,8 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
     }
 }
 
-pub(crate) fn detections() -> Vec<&'static str> {
-    DETECTIONS.iter().map(|entry| entry.name).collect()
-}
-
-pub(crate) fn controls() -> Vec<&'static str> {
-    CONTROLS.iter().map(|entry| entry.name).collect()
-}
-
-pub(crate) fn judges() -> Vec<&'static str> {
-    JUDGES.iter().map(|entry| entry.name).collect()
+fn names<T: ?Sized>(entries: &[Entry<T>]) -> Vec<&'static str> {
+    entries.iter().map(|entry| entry.name).collect()
 }
 
 /// The commands that `airtcp help` lists, without `help` itself.

@@ -1,0 +1,189 @@
+//! The list of strategies in the README, and a page for each.
+//!
+//! `AIRTCP_RECORD=1 cargo test --test readme` writes both lists anew from the registry and the pages' headings.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use airtcp::recovery::registry::{CONTROLS, DETECTIONS, Entry, JUDGES};
+
+use crate::{page, quoted};
+
+const INDEX: &str = "docs/strategies/README.md";
+const BEGIN: &str = "<!-- written by AIRTCP_RECORD=1 cargo test --test readme -->\n";
+const END: &str = "<!-- up to here -->\n";
+
+/// A kind of strategy.
+struct Kind {
+    /// The directory of its pages.
+    directory: &'static str,
+    question: &'static str,
+    strategies: Vec<Strategy>,
+}
+
+struct Strategy {
+    name: &'static str,
+    parameter: &'static str,
+    summary: &'static str,
+    source: &'static str,
+}
+
+fn strategies<T: ?Sized>(entries: &[Entry<T>]) -> Vec<Strategy> {
+    let strategy = |entry: &Entry<T>| Strategy {
+        name: entry.name,
+        parameter: entry.parameter,
+        summary: entry.summary,
+        source: entry.source,
+    };
+    entries.iter().map(strategy).collect()
+}
+
+fn kinds() -> [Kind; 3] {
+    let kind = |directory, question, strategies| Kind { directory, question, strategies };
+    [
+        kind("detection", "What is lost?", strategies(DETECTIONS)),
+        kind("control", "How much is sent?", strategies(CONTROLS)),
+        kind("judge", "What does a loss mean?", strategies(JUDGES)),
+    ]
+}
+
+/// The pages of a kind, from the root, and the names in their headings.
+fn pages(kind: &Kind) -> Vec<(PathBuf, Vec<String>)> {
+    let directory = Path::new("docs/strategies").join(kind.directory);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files: Vec<_> = fs::read_dir(root.join(&directory))
+        .unwrap()
+        .map(|entry| directory.join(entry.unwrap().file_name()))
+        .collect();
+    files.sort();
+    let names = |file: &PathBuf| {
+        let text = page(file.to_str().unwrap());
+        let (heading, _) = text.split_once(": ").unwrap();
+        quoted(heading).map(str::to_owned).collect()
+    };
+    files.into_iter().map(|file| (file.clone(), names(&file))).collect()
+}
+
+/// Links to the page of each strategy, in the registry's order, from `directory`.
+fn rows(directory: &str, mut row: impl FnMut(&Kind, &Strategy, &str)) {
+    for kind in kinds() {
+        let pages = pages(&kind);
+        for strategy in &kind.strategies {
+            let of = |(_, names): &&(PathBuf, Vec<String>)| {
+                names.iter().any(|name| name == strategy.name)
+            };
+            let (file, _) = pages.iter().find(of).unwrap_or_else(|| {
+                panic!("`{}` has no page in docs/strategies/{}", strategy.name, kind.directory)
+            });
+            let file = file.strip_prefix(directory).unwrap_or(file).display();
+            let link = format!("[`{}{}`]({file})", strategy.name, strategy.parameter);
+            row(&kind, strategy, &link);
+        }
+    }
+}
+
+fn readme_list() -> String {
+    let mut list = "| | Name | What it does |\n| --- | --- | --- |\n".to_owned();
+    let mut last = "";
+    rows("", |kind, strategy, link| {
+        let question = if kind.question == last { "" } else { kind.question };
+        last = kind.question;
+        writeln!(list, "| {question} | {link} | {} |", strategy.summary).unwrap();
+    });
+    list
+}
+
+fn index() -> String {
+    let mut list =
+        "| Name | Question | In a line | Source |\n| --- | --- | --- | --- |\n".to_owned();
+    rows("docs/strategies", |kind, strategy, link| {
+        let Strategy { summary, source, .. } = strategy;
+        writeln!(list, "| {link} | {} | {summary} | {source} |", kind.question).unwrap();
+    });
+    list
+}
+
+/// Whether `list` stands in the file between the marks; it is put there first if that is wanted.
+#[track_caller]
+fn assert_list(file: &str, list: &str) {
+    let text = page(file);
+    let (before, rest) = text.split_once(BEGIN).expect("a mark where the list begins");
+    let (found, after) = rest.split_once(END).expect("a mark where the list ends");
+    if std::env::var_os("AIRTCP_RECORD").is_some() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+        fs::write(path, [before, BEGIN, list, END, after].concat()).unwrap();
+        return;
+    }
+    assert_eq!(found, list, "{file} is behind: AIRTCP_RECORD=1 cargo test --test readme writes it");
+}
+
+#[test]
+fn the_lists_of_strategies_are_the_registry() {
+    assert_list("README.md", &readme_list());
+    assert_list(INDEX, &index());
+}
+
+#[test]
+fn every_strategy_has_one_page_and_every_page_its_strategies() {
+    for kind in kinds() {
+        let pages = pages(&kind);
+        assert!(pages.iter().all(|(_, names)| !names.is_empty()));
+        let mut headings: Vec<_> = pages.into_iter().flat_map(|(_, names)| names).collect();
+        // A form that a parameter chooses is on its page, too.
+        let mut known: Vec<_> = kind.strategies.iter().map(|s| s.name.to_owned()).collect();
+        headings.retain(|name| {
+            let plain = name.split(':').next().unwrap_or_default();
+            known.contains(name) || !kind.strategies.iter().any(|s| s.name == plain)
+        });
+        headings.sort();
+        known.sort();
+        assert_eq!(headings, known, "headings of docs/strategies/{}", kind.directory);
+    }
+}
+
+#[test]
+fn every_page_has_the_same_parts() {
+    let parts = [
+        "What it does",
+        "When it helps",
+        "When it hurts",
+        "Parameters",
+        "In a trace",
+        "Try it",
+        "Source and deviations",
+    ];
+    let mut files = vec!["docs/strategies/prr.md".to_owned()];
+    for kind in kinds() {
+        files.extend(pages(&kind).iter().map(|(file, _)| file.display().to_string()));
+    }
+    for file in files {
+        let text = page(&file);
+        let found: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+        assert_eq!(found, parts, "{file}");
+        assert!(text.contains("seed"), "{file} has no result");
+    }
+}
+
+#[test]
+fn every_link_between_the_pages_leads_somewhere() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = vec![PathBuf::from(INDEX), PathBuf::from("docs/strategies/prr.md")];
+    for kind in kinds() {
+        files.extend(pages(&kind).into_iter().map(|(file, _)| file));
+    }
+    for file in files {
+        let text = page(file.to_str().unwrap());
+        let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        for link in links.filter(|link| !link.contains("://")) {
+            let (target, heading) = link.split_once('#').unwrap_or((link, ""));
+            let target = root.join(file.parent().unwrap()).join(target);
+            let there = fs::read_to_string(&target);
+            let there = there.unwrap_or_else(|_| panic!("{}: {link}", file.display()));
+            let anchor = |line: &str| line.trim_start_matches('#').trim().to_lowercase();
+            let has =
+                |line: &str| line.starts_with('#') && anchor(line).replace(' ', "-") == heading;
+            assert!(heading.is_empty() || there.lines().any(has), "{}: {link}", file.display());
+        }
+    }
+}
