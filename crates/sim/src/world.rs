@@ -141,6 +141,21 @@ impl<N: Node> World<N> {
         }
     }
 
+    /// Has a node do something now, at nobody's word, and sees to what follows from it; `None` if there is no such
+    /// node.
+    pub fn act<T>(
+        &mut self,
+        id: NodeId,
+        observer: &mut (impl Observer + ?Sized),
+        act: impl FnOnce(&mut N, Instant) -> T,
+    ) -> Option<T> {
+        let place = self.places.get_mut(id.0 as usize)?;
+        self.touches += 1;
+        let done = act(&mut place.node, self.now);
+        self.drain(id.0, observer);
+        Some(done)
+    }
+
     /// Works every deadline up to `end`, and goes there.
     ///
     /// # Errors
@@ -167,7 +182,10 @@ impl<N: Node> World<N> {
         if self.is_stuck() {
             return Err(Stuck(self.now));
         }
-        self.now = self.now.max(end);
+        if end > self.now {
+            self.now = end;
+            self.touched_before = self.touches;
+        }
         Ok(())
     }
 
@@ -223,6 +241,48 @@ mod tests {
     use airtcp_types::{Event, Packet};
 
     use super::*;
+
+    /// Keeps what it is given, and sends what it has.
+    #[derive(Default)]
+    struct Mailbox(Vec<Packet>, Option<Packet>);
+
+    impl Node for Mailbox {
+        fn handle_packet(&mut self, _: Instant, _: PortId, packet: Packet) {
+            self.0.push(packet);
+        }
+
+        fn handle_timeout(&mut self, _: Instant) {}
+
+        fn poll_transmit(&mut self, _: Instant) -> Option<(PortId, Packet)> {
+            self.1.take().map(|packet| (PortId(0), packet))
+        }
+
+        fn poll_timeout(&self) -> Option<Instant> {
+            None
+        }
+
+        fn poll_event(&mut self) -> Option<Event> {
+            None
+        }
+    }
+
+    #[test]
+    fn what_a_node_is_made_to_do_has_its_effect_at_once_and_never_stops_time() {
+        let mut world = World::new();
+        let [one, other] = [(); 2].map(|()| world.add(Mailbox::default()));
+        world.connect((one, PortId(0)), (other, PortId(0)));
+        let packet = Packet::new(vec![0x45; 20]);
+        world.act(one, &mut (), |node, _| node.1 = Some(packet.clone()));
+        assert_eq!(world.node(other).map(|node| node.0.as_slice()), Some([packet].as_slice()));
+        assert_eq!(world.act(NodeId(2), &mut (), |_, now| now), None);
+        // However often that is, time goes on between.
+        for millis in 1..=3 {
+            world.touches += MAX_AT_ONCE / 2;
+            let now = Instant::from_millis(millis);
+            assert_eq!(world.run_until(now, &mut ()), Ok(()));
+            assert_eq!(world.act(one, &mut (), |_, now| now), Some(now));
+        }
+    }
 
     /// Sends whenever it is asked.
     struct Spring;
