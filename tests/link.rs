@@ -219,8 +219,16 @@ struct Running {
 
 impl Running {
     fn start(namespace: &Namespace, arguments: &[&str]) -> std::io::Result<Self> {
+        Self::printing_to(Stdio::piped(), namespace, arguments)
+    }
+
+    fn printing_to(
+        stdout: Stdio,
+        namespace: &Namespace,
+        arguments: &[&str],
+    ) -> std::io::Result<Self> {
         let mut command = airtcp(arguments);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdout(stdout).stderr(Stdio::piped());
         let mut child = namespace.spawn_child(command)?;
         let stderr = BufReader::new(child.stderr.take().expect("it is piped")).lines();
         Ok(Self { child, stderr })
@@ -331,6 +339,33 @@ fn the_command_ends_when_its_time_is_over_and_prints_a_table() -> Outcome {
     let capture = std::fs::read(trace.join("packets.pcapng"))?;
     let addresses = [10, 9, 0, 1, 10, 9, 0, 2];
     assert!(capture.windows(8).any(|window| window == addresses), "{table}");
+    Ok(())
+}
+
+#[test]
+fn a_trace_is_whole_even_if_nothing_can_be_printed() -> Outcome {
+    let Some(()) = or_skip(requirements()) else { return Ok(()) };
+    for signals in [&["TERM"][..], &["USR1"]] {
+        let (namespace, directory) = (Namespace::new()?, tempfile::tempdir()?);
+        let trace = directory.path().join("trace");
+        let to = trace.display().to_string();
+        let words = ["link", "--a", "tun0", "--b", "tun1", "delay 1ms", "--trace", &to];
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full")?;
+        let mut running = Running::printing_to(full.into(), &namespace, &words)?;
+        running.wait_until_ready()?;
+        namespace.configure("tun0", &["10.9.0.1/24".parse()?], Some(1500))?;
+        let sender = namespace.run(|| UdpSocket::bind("10.9.0.1:0"))?;
+        sender.send_to(b"somebody?", "10.9.0.2:9")?;
+        std::thread::sleep(Duration::from_millis(200));
+        signals.iter().for_each(|signal| running.signal(signal));
+        assert_eq!(running.child.wait()?.code(), Some(1), "{signals:?}");
+        let told: Vec<_> = running.stderr.by_ref().collect::<Result<_, _>>()?;
+        assert!(told.iter().any(|line| line.contains("No space left")), "{told:?}");
+        assert!(told.iter().any(|line| line.starts_with("wrote ")), "{told:?}");
+        let capture = std::fs::read(trace.join("packets.pcapng"))?;
+        let addresses = [10, 9, 0, 1, 10, 9, 0, 2];
+        assert!(capture.windows(8).any(|window| window == addresses), "{told:?}");
+    }
     Ok(())
 }
 

@@ -92,7 +92,7 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) sender: SenderArgs,
     /// The largest IP packet in bytes [default: the device's]
-    #[arg(long, value_name = "BYTES", value_parser = value::mtu)]
+    #[arg(long, value_name = "BYTES", allow_negative_numbers = true, value_parser = value::mtu)]
     pub(crate) mtu: Option<u16>,
     /// At the end, print counters and connections as JSON on stdout
     #[arg(long)]
@@ -142,7 +142,7 @@ pub(crate) struct DemoArgs {
     #[command(flatten)]
     pub(crate) sender: SenderArgs,
     /// How long the file is, in bytes or as 64MiB
-    #[arg(long, value_name = "BYTES", default_value = "64MiB", value_parser = value::size)]
+    #[arg(long, value_name = "BYTES", default_value = "64MiB", allow_negative_numbers = true, value_parser = value::size)]
     pub(crate) size: ByteCount,
     /// Send for a while over a link that loses packets, beside the kernel's congestion controls and other
     /// combinations, and draw it
@@ -153,7 +153,8 @@ pub(crate) struct DemoArgs {
           default_value = "rate 20mbit delay 20ms limit 70 loss 1% only forth seed 1")]
     pub(crate) link: LinkPair,
     /// How long each sender of --lossy sends
-    #[arg(long, value_name = "SECONDS", requires = "lossy", value_parser = value::seconds, default_value = "2.5")]
+    #[arg(long, value_name = "SECONDS", requires = "lossy", allow_negative_numbers = true,
+          value_parser = value::seconds, default_value = "2.5")]
     pub(crate) seconds: Duration,
     /// What else of ours sends in --lossy: combinations with commas between them
     #[arg(long, value_name = "A,B,C", requires = "lossy", value_parser = value::combinations,
@@ -334,6 +335,23 @@ mod tests {
         assert!(unknown.contains("--adress"), "{unknown}");
         let command = error("airtcp server");
         assert!(command.contains("'server'") && command.contains("'serve'"), "{command}");
+    }
+
+    #[test]
+    fn a_negative_number_is_a_value_that_is_refused() {
+        for line in [
+            "airtcp sim run a.toml --seeds -3",
+            "airtcp sim run a.toml --seed -3",
+            "airtcp sim run a.toml --threads -3",
+            "airtcp lab run self/loss --seeds -3",
+            "airtcp compare weak-4g --seconds -3",
+            "airtcp compare weak-4g --flows -3",
+            "airtcp demo --size -3",
+            "airtcp plot a.pcap --from -3",
+        ] {
+            let text = error(line);
+            assert!(text.starts_with("error: invalid value '-3' for '--"), "{text}");
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use crate::output::{self, Mistake};
+use crate::value;
 
 /// `airtcp lab`.
 #[derive(Args, Debug)]
@@ -45,8 +46,8 @@ struct RunArgs {
     #[arg(value_name = "NAME", required = true, value_parser = name)]
     names: Vec<String>,
     /// How often each case is run [default: the experiment's]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
-    seeds: Option<u64>,
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value::seeds)]
+    seeds: Option<u32>,
     /// Everything, raw records too, as JSON
     #[arg(long)]
     json: bool,
@@ -54,7 +55,7 @@ struct RunArgs {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// How many threads run seeds; the results are the same [default: one for each core]
-    #[arg(long, value_name = "N", value_parser = threads)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value::threads)]
     threads: Option<NonZero<usize>>,
 }
 
@@ -91,11 +92,6 @@ fn name(text: &str) -> Result<String, String> {
         Ok(_) => Ok(text.to_owned()),
         Err(error) => Err(error.to_string()),
     }
-}
-
-fn threads(text: &str) -> Result<NonZero<usize>, String> {
-    let threads = text.parse().ok().filter(|threads: &NonZero<usize>| threads.get() <= 1_024);
-    threads.ok_or_else(|| "a number from 1 to 1024 is allowed; for example --threads 2".to_owned())
 }
 
 /// An experiment in the list.
@@ -136,7 +132,7 @@ fn list(args: &ListArgs) -> anyhow::Result<()> {
 fn run_experiments(args: &RunArgs) -> anyhow::Result<()> {
     let selected = airtcp_lab::select(&args.names)
         .map_err(|error| anyhow!(Mistake::new(error.to_string())))?;
-    let plan = Plan { seeds: args.seeds, threads: args.threads, is_small: false };
+    let plan = Plan { seeds: args.seeds.map(u64::from), threads: args.threads, is_small: false };
     if let Some(dir) = &args.out {
         prepare(dir, &selected)?;
     }

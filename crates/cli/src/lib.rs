@@ -17,10 +17,13 @@
 mod args;
 mod compare;
 mod demo;
+mod file;
 mod lab;
 mod link;
 mod names;
 mod output;
+#[cfg(test)]
+mod pages;
 mod plot;
 mod progress;
 mod record;

@@ -26,13 +26,13 @@ pub(crate) struct PlotArgs {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Which flow, by its number in --list: the first has the most bytes
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 1)]
     flow: usize,
     /// Draw from here on, in seconds since the trace's begin
-    #[arg(long, value_name = "SECONDS", value_parser = value::moment)]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = value::moment)]
     from: Option<Duration>,
     /// Draw up to here
-    #[arg(long, value_name = "SECONDS", value_parser = value::moment)]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = value::moment)]
     to: Option<Duration>,
     /// List the flows, and draw none
     #[arg(long)]

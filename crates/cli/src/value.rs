@@ -157,6 +157,13 @@ pub(crate) fn combinations(text: &str) -> Result<Combinations, String> {
 
 /// A link in netem's words, or by name.
 pub(crate) fn link(text: &str) -> Result<LinkPair, String> {
+    if text.trim().is_empty() {
+        return Err(
+            "it is empty: a link is described in words, for example \"rate 10mbit delay 20ms \
+                    loss 1%\", or by name, for example weak-4g"
+                .to_owned(),
+        );
+    }
     let (forth, back) = airtcp_link::parse_pair(text).map_err(|error| error.to_string())?;
     Ok(LinkPair { forth, back })
 }
@@ -175,6 +182,17 @@ pub(crate) fn moment(text: &str) -> Result<Duration, String> {
     seconds
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
         .ok_or_else(|| "it takes seconds since the begin; for example --from 1.5".to_owned())
+}
+
+/// `--seeds`.
+pub(crate) fn seeds(text: &str) -> Result<u32, String> {
+    let seeds = text.parse().ok().filter(|seeds| (1..=100_000).contains(seeds));
+    seeds.ok_or_else(|| "a number from 1 to 100000 is allowed; for example --seeds 10".to_owned())
+}
+
+/// `--seed`.
+pub(crate) fn seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "it takes a whole number from 0 on; for example --seed 7".to_owned())
 }
 
 /// `--threads`.

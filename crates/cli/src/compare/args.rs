@@ -21,16 +21,17 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "A,B,C", value_parser = choice, default_value = "", hide_default_value = true)]
     pub(super) with: Combinations,
     /// How many seeds, counted from 1, each combination runs with
-    #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value = "10", allow_negative_numbers = true, value_parser = value::seeds)]
     pub(super) seeds: u32,
     /// How long each run is, in virtual time; a fifth of it passes before bytes count
-    #[arg(long, value_name = "SECONDS", default_value = "20", value_parser = value::seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "20", allow_negative_numbers = true, value_parser = value::seconds)]
     pub(super) seconds: Duration,
     /// How many flows of a combination share the link
-    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value = "1", allow_negative_numbers = true,
+          value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(super) flows: u32,
     /// How many threads run seeds; the results are the same [default: one for each core]
-    #[arg(long, value_name = "N", value_parser = value::threads)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value::threads)]
     pub(super) threads: Option<NonZero<usize>>,
     /// Draw goodput over round-trip time into this file
     #[arg(long, value_name = "FILE.svg", value_parser = picture)]

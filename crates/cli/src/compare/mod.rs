@@ -5,14 +5,14 @@ mod picture;
 mod report;
 
 use std::fs;
+use std::path::Path;
 
 use airtcp_link::spec::RateSpec;
 use airtcp_sim::{FlowSpec, RunResult, Scenario, Topology, Wire};
 use anyhow::Context;
 
-use crate::link::read_trace;
-use crate::output;
 use crate::progress::Progress;
+use crate::{file, output};
 use report::{Report, Row};
 
 pub(crate) use args::CompareArgs;
@@ -36,11 +36,10 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
         results.push(airtcp_sim::run_seeds(&scenario, seeds, args.threads, done)?);
     }
     drop(progress);
-    let smallest_rtt = report::smallest_rtt(results.iter().flatten());
+    let base_rtt = report::base_rtt(&args.link);
     let rows = args.with.0.iter().zip(&results);
-    let rows =
-        rows.map(|(combination, runs)| Row::new(combination.to_string(), runs, smallest_rtt));
-    let report = Report::new(args, smallest_rtt, rows.collect());
+    let rows = rows.map(|(combination, runs)| Row::new(combination.to_string(), runs, base_rtt));
+    let report = Report::new(args, base_rtt, rows.collect());
     if args.json {
         output::print_json(&report)?;
     } else {
@@ -60,7 +59,8 @@ fn scenario(args: &CompareArgs) -> anyhow::Result<Scenario> {
     let mut traces = std::collections::BTreeMap::new();
     for spec in [&wire.forth, &wire.back] {
         if let RateSpec::Trace(file) = &spec.rate {
-            let trace = read_trace(file).map_err(|why| anyhow::anyhow!("{file}: {why}"))?;
+            let trace = file::link_trace(Path::new(file))
+                .map_err(|why| anyhow::anyhow!("{file}: {why}"))?;
             traces.insert(file.clone(), trace);
         }
     }

@@ -13,7 +13,7 @@ pub(super) fn of(report: &Report) -> Figure {
     let best = if report.rows.len() > MOST { format!("the best {MOST}, ") } else { String::new() };
     Figure {
         title: format!("{best}{} seeds, {}", report.seeds, report.link[0]),
-        x: axis("mean RTT over the smallest possible"),
+        x: axis("mean RTT over the link's own"),
         y: axis("goodput (Mbit/s)"),
         series: report.rows.iter().take(MOST).map(series).collect(),
     }

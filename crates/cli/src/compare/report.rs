@@ -1,12 +1,17 @@
 //! What the comparison shows: a table, or JSON.
 
 use std::fmt;
+use std::time::Duration;
 
+use airtcp_link::LinkSpec;
+use airtcp_link::spec::RateSpec;
 use airtcp_sim::{FlowResult, Interval, RunResult};
+use airtcp_types::ByteCount;
 use serde::Serialize;
 
 use super::args::CompareArgs;
 use crate::table::{rate_beside, shown, table};
+use crate::value::LinkPair;
 
 /// All results.
 #[derive(Serialize)]
@@ -16,8 +21,8 @@ pub(super) struct Report {
     pub(super) seconds: f64,
     pub(super) seeds: u32,
     pub(super) flows: u32,
-    /// In seconds.
-    smallest_rtt: Option<f64>,
+    /// What the link alone takes, in seconds.
+    base_rtt: Option<f64>,
     /// The best goodput first.
     #[serde(rename = "combinations")]
     pub(super) rows: Vec<Row>,
@@ -39,20 +44,33 @@ pub(super) struct Row {
     timeouts: Interval,
     /// The mean of all samples, in seconds.
     rtt: Interval,
-    /// That over the smallest of all samples of all combinations.
+    /// That over the link's own.
     pub(super) rtt_inflation: Interval,
     /// Jain's index of the flows.
     jain: Interval,
 }
 
-/// The smallest round-trip time that any run measured, which is about that of a segment that finds the link idle.
-pub(super) fn smallest_rtt<'a>(runs: impl Iterator<Item = &'a RunResult>) -> Option<f64> {
-    let flows = runs.flat_map(|run| &run.flows).filter(|flow| flow.rtt.count > 0);
-    flows.map(|flow| flow.rtt.min).min_by(f64::total_cmp)
+/// A full packet, and an ACK with time stamps, in bytes.
+const PACKET: ByteCount = ByteCount(1500);
+const ACK: ByteCount = ByteCount(52);
+
+/// What the delay and the rate of an idle link take for a full packet and its ACK, in seconds; `None` if that is
+/// no time. What is drawn at random is not in it, nor what a trace keeps packets waiting.
+pub(super) fn base_rtt(link: &LinkPair) -> Option<f64> {
+    let one_way = |spec: &LinkSpec, bytes: ByteCount| {
+        let serialised = match spec.rate {
+            RateSpec::Constant { rate, overhead } => rate.time_for(bytes + overhead),
+            RateSpec::Unlimited | RateSpec::Trace(_) => Duration::ZERO,
+        };
+        let path = spec.paths.map_or(Duration::ZERO, |(one, other)| one.min(other));
+        serialised + spec.half.unwrap_or_default() + spec.delay.base + path
+    };
+    let rtt = one_way(&link.forth, PACKET) + one_way(&link.back, ACK);
+    (!rtt.is_zero()).then_some(rtt.as_secs_f64())
 }
 
 impl Row {
-    pub(super) fn new(combination: String, runs: &[RunResult], smallest_rtt: Option<f64>) -> Self {
+    pub(super) fn new(combination: String, runs: &[RunResult], base_rtt: Option<f64>) -> Self {
         let over = |value: &dyn Fn(&RunResult) -> Option<f64>| {
             Interval::of(&runs.iter().filter_map(value).collect::<Vec<_>>())
         };
@@ -78,20 +96,20 @@ impl Row {
             spurious: share(|flow| flow.spurious),
             timeouts: over(&|run| Some(sum(run, |flow| flow.timeouts))),
             rtt: over(&rtt),
-            rtt_inflation: over(&|run| Some(rtt(run)? / smallest_rtt.filter(|rtt| *rtt > 0.0)?)),
+            rtt_inflation: over(&|run| Some(rtt(run)? / base_rtt?)),
             jain: over(&|run| Some(run.jain)),
         }
     }
 }
 
 impl Report {
-    pub(super) fn new(args: &CompareArgs, smallest_rtt: Option<f64>, rows: Vec<Row>) -> Self {
+    pub(super) fn new(args: &CompareArgs, base_rtt: Option<f64>, rows: Vec<Row>) -> Self {
         Self {
             link: [args.link.forth.to_string(), args.link.back.to_string()],
             seconds: args.seconds.as_secs_f64(),
             seeds: args.seeds,
             flows: args.flows,
-            smallest_rtt,
+            base_rtt,
             rows: ranked(rows),
         }
     }
@@ -133,9 +151,9 @@ impl fmt::Display for Report {
         writeln!(f, "{}", table(header, 2, rows))?;
         writeln!(f, "*: the best goodput, or one whose interval overlaps the best one's")?;
         write!(f, "sent again, spurious: in % of the segments with data")?;
-        if let Some(rtt) = self.smallest_rtt {
+        if let Some(rtt) = self.base_rtt {
             let rtt = rtt * 1e3;
-            write!(f, "; RTT x: over {rtt:.2} ms, the smallest that any run measured")?;
+            write!(f, "; RTT x: over {rtt:.2} ms, what the link alone takes")?;
         }
         Ok(())
     }

@@ -29,7 +29,7 @@ pub(crate) struct LinkArgs {
     #[arg(value_name = "SPEC BACK", value_parser = value::link)]
     pub(crate) back: Option<LinkPair>,
     /// Stop after so long
-    #[arg(long, value_name = "SECONDS", value_parser = value::seconds)]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = value::seconds)]
     pub(crate) seconds: Option<Duration>,
     /// Write what crosses the link into this directory: a capture and an event log
     #[arg(long, value_name = "DIR")]
@@ -107,12 +107,14 @@ mod tests {
         assert_eq!(
             link(&["rate 10mbit delay"]).unwrap_err(),
             "error: invalid value 'rate 10mbit delay' for '<SPEC>': at byte 17, the end: expected a time \
-             with its unit, such as `5ms`"
+             with its unit (s, ms, us or ns), such as `5ms`"
         );
         let back = link(&["rate 10mbit", "loss 1"]).unwrap_err();
         assert!(back.contains("[SPEC BACK]") && back.contains("at byte 5, `1`"), "{back}");
         let name = link(&["weak4g"]).unwrap_err();
         assert!(name.contains("`weak4g`") && name.contains("weak-4g"), "{name}");
+        let empty = link(&[" "]).unwrap_err();
+        assert!(empty.contains("it is empty") && empty.contains("weak-4g"), "{empty}");
         let time = link(&["rate 10mbit", "--seconds", "0"]).unwrap_err();
         assert!(time.contains("--seconds 10"), "{time}");
         let missing = link(&[]).unwrap_err();

@@ -3,24 +3,21 @@
 mod args;
 mod report;
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::path::Path;
 use std::time::Duration;
 
 use airtcp_device::{Clock, Driver, Tun};
-use airtcp_link::{Link, Trace};
+use airtcp_link::Link;
 use airtcp_trace::NodeKind;
 use airtcp_types::NodeId;
 use anyhow::anyhow;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::file;
 use crate::output;
 use crate::record::Recording;
 pub(crate) use args::LinkArgs;
 use report::Report;
-
-/// The longest trace that is read, in bytes.
-const LONGEST: u64 = 128 << 20;
 
 /// Runs the link until Ctrl-C, SIGTERM or the end of its time.
 ///
@@ -28,7 +25,7 @@ const LONGEST: u64 = 128 << 20;
 /// A trace cannot be read, a device cannot be opened or is gone.
 pub(crate) fn run(args: &LinkArgs) -> anyhow::Result<()> {
     let [forth, back] = args.specs();
-    let link = Link::with_traces(forth, back, read_trace)?;
+    let link = Link::with_traces(forth, back, |trace| file::link_trace(Path::new(trace)))?;
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(serve(args, link))
 }
 
@@ -64,14 +61,17 @@ async fn serve(args: &LinkArgs, mut link: Link) -> anyhow::Result<()> {
             () = caught(&mut interrupt) => break Ok(()),
             () = caught(&mut terminate) => break Ok(()),
             () = &mut time_over => break Ok(()),
-            () = caught(&mut report) => print(&Report::new(&driver, args.specs()), args.json)?,
+            () = caught(&mut report) => {
+                if let Err(error) = print(&Report::new(&driver, args.specs()), args.json) {
+                    break Err(error);
+                }
+            }
         }
     };
-    print(&Report::new(&driver, args.specs()), args.json)?;
-    if let Some(recording) = recording {
-        recording.finish()?;
-    }
-    outcome
+    let outcome = outcome.and(print(&Report::new(&driver, args.specs()), args.json));
+    // Whatever could not be printed, the trace is kept.
+    let recorded = recording.map(Recording::finish).transpose();
+    outcome.and(recorded.map(drop))
 }
 
 async fn over(after: Option<Duration>) {
@@ -91,18 +91,4 @@ async fn caught(signal: &mut Signal) {
 fn print(report: &Report, json: bool) -> anyhow::Result<()> {
     let text = if json { serde_json::to_string(report)? } else { report.to_string() };
     Ok(output::print(&text)?)
-}
-
-/// The trace in a file; why it is none, without the file's name.
-pub(crate) fn read_trace(file: &str) -> Result<Trace, String> {
-    let read = || -> io::Result<String> {
-        let mut text = String::new();
-        File::open(file)?.take(LONGEST + 1).read_to_string(&mut text)?;
-        Ok(text)
-    };
-    let text = read().map_err(|error| error.to_string())?;
-    if text.len() as u64 > LONGEST {
-        return Err(format!("it is longer than {LONGEST} bytes"));
-    }
-    Trace::parse(&text).map_err(|error| error.to_string())
 }

@@ -35,13 +35,13 @@ pub(crate) struct RunArgs {
     #[arg(long = "set", value_name = "PATH=VALUE")]
     pub(crate) settings: Vec<Setting>,
     /// How many seeds, counted on from the first
-    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value = "1", allow_negative_numbers = true, value_parser = value::seeds)]
     pub(crate) seeds: u32,
     /// The first seed [default: the scenario's]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value::seed)]
     pub(crate) seed: Option<u64>,
     /// How many threads run seeds; the results are the same [default: one for each core]
-    #[arg(long, value_name = "N", value_parser = value::threads)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value::threads)]
     pub(crate) threads: Option<NonZero<usize>>,
     /// Every run's full record and the means over them as JSON
     #[arg(long)]

@@ -97,7 +97,7 @@ fn links(links: &[&LinkAggregate]) -> Table {
         "link",
         "way",
         "forwarded",
-        "queue full",
+        "queue drops",
         "lost",
         "down",
         "overflow",

@@ -173,13 +173,13 @@ impl Words<'_> {
     }
 
     fn time(&mut self, example: &'static str) -> Result<Duration, SpecError> {
-        self.take(value::time, "a time with its unit", example)
+        self.take(value::time, "a time with its unit (s, ms, us or ns)", example)
     }
 
     /// A time that is not zero.
     fn period(&mut self, example: &'static str) -> Result<Duration, SpecError> {
         let read = |word: &str| value::time(word).filter(|time| !time.is_zero());
-        self.take(read, "a time over zero with its unit", example)
+        self.take(read, "a time over zero with its unit (s, ms, us or ns)", example)
     }
 
     fn count(&mut self, example: &'static str) -> Result<u64, SpecError> {

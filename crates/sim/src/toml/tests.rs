@@ -246,7 +246,7 @@ fn a_link_is_wrong_at_its_word() {
     );
     assert_eq!(
         error(&SMALL.replace("10ms limit 50", "")),
-        "s.toml:3:28: `the end`: expected a time with its unit, such as `5ms`"
+        "s.toml:3:28: `the end`: expected a time with its unit (s, ms, us or ns), such as `5ms`"
     );
     let message = error(&SMALL.replace("rate 10mbit delay 10ms limit 50", "weak-5g"));
     assert!(message.starts_with("s.toml:3:10: `weak-5g`: expected a link (edge, 3g,"), "{message}");
@@ -254,7 +254,10 @@ fn a_link_is_wrong_at_its_word() {
         "\"rate 10mbit delay 10ms limit 50\"",
         "\"\"\"\n  rate 10mbit\n  delay 10 ms\"\"\"",
     );
-    assert_eq!(error(&several), "s.toml:5:9: `10`: expected a time with its unit, such as `5ms`");
+    assert_eq!(
+        error(&several),
+        "s.toml:5:9: `10`: expected a time with its unit (s, ms, us or ns), such as `5ms`"
+    );
     let escaped = SMALL.replace("rate 10mbit", "rate\\t10mbps");
     assert_eq!(error(&escaped), "s.toml:3:9: `10mbps`: expected a rate, such as `10mbit`");
 }

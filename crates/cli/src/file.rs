@@ -1,0 +1,56 @@
+//! Files that are read whole.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use airtcp_link::Trace;
+use anyhow::{Context, bail};
+
+/// The longest trace of a link: ten million lines.
+const LONGEST_TRACE: u64 = 128 << 20;
+
+/// The text of a file, if it has at most `longest` bytes.
+///
+/// # Errors
+/// As [`text`], and those of opening it. The file is not named.
+pub(crate) fn read(path: &Path, longest: u64) -> anyhow::Result<String> {
+    text(File::open(path)?, longest)
+}
+
+/// All text of `reader`, if it has at most `longest` bytes.
+///
+/// # Errors
+/// Those of reading; it is longer, or is not UTF-8.
+pub(crate) fn text(reader: impl Read, longest: u64) -> anyhow::Result<String> {
+    let mut bytes = Vec::new();
+    reader.take(longest + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > longest {
+        bail!("it is longer than {} MiB", longest >> 20);
+    }
+    String::from_utf8(bytes).context("it is not text in UTF-8")
+}
+
+/// The trace of a link in a file.
+///
+/// # Errors
+/// Why it is none, without the file's name.
+pub(crate) fn link_trace(path: &Path) -> Result<Trace, String> {
+    let text = read(path, LONGEST_TRACE).map_err(|error| format!("{error:#}"))?;
+    Trace::parse(&text).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_long_or_no_text_is_refused() {
+        let why = |bytes: &[u8]| text(bytes, 1 << 20).map_err(|error| error.to_string());
+        assert_eq!(why(b"1\n2\n"), Ok("1\n2\n".to_owned()));
+        assert_eq!(why(&vec![b'1'; (1 << 20) + 1]), Err("it is longer than 1 MiB".to_owned()));
+        assert_eq!(why(&[0xff]), Err("it is not text in UTF-8".to_owned()));
+        let missing = link_trace(Path::new("/no/such/file")).unwrap_err();
+        assert!(missing.contains("No such file"), "{missing}");
+    }
+}
