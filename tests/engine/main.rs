@@ -2,6 +2,7 @@
 
 mod corruption;
 mod goodput;
+mod liar;
 mod parallel;
 mod properties;
 mod transfer;

@@ -1,12 +1,19 @@
-//! Properties of whole connections, for every detection with every control, over random paths.
+//! Properties of whole connections, for every detection with every control, over random paths and with
+//! receivers that lie.
+//!
+//! Judges are drawn for each case. `AIRTCP_FULL_PRODUCT=1 cargo test --release --test engine
+//! connections` takes every detection with every control with every set of at most two judges, which
+//! takes long.
 
 use std::time::Duration;
 
-use airtcp::recovery::Combination;
+use airtcp::recovery::registry::JUDGES;
+use airtcp::recovery::{Choice, Combination, Sender};
 use airtcp::types::{ByteCount, Event, EventKind, ExtSeq, Instant, Packet, RangeSet};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
+use crate::liar::{Liar, Lies};
 use crate::parallel::in_parallel;
 use crate::transfer::Transfer;
 use crate::wire::SackSniffer;
@@ -17,6 +24,8 @@ use crate::world::{
 const CASES: u32 = 256;
 /// A FIN takes a sequence number but no room.
 const FIN: ByteCount = ByteCount(1);
+/// What the bookkeeping of holes may add to a receive buffer, and what was promised before it shrank.
+const HOLES: ByteCount = ByteCount(70_000);
 /// A connection that is not over by then hangs.
 const PATIENCE: Duration = Duration::from_secs(3600 * 4);
 
@@ -30,6 +39,29 @@ struct Case {
     nodelay: bool,
     sack: bool,
     timestamps: bool,
+    send_buffer: u64,
+    lies: Option<Lies>,
+    /// Places in the registry; those beyond its end are none.
+    judges: (usize, usize),
+}
+
+impl Case {
+    /// A bulk flow with everything the peer can offer, and nothing special.
+    fn bulk(seed: u64, path: Impairment, up: u64) -> Self {
+        Self {
+            seed,
+            path,
+            up,
+            down: 0,
+            receive_buffer: 6 << 20,
+            nodelay: false,
+            sack: true,
+            timestamps: true,
+            send_buffer: 4 << 20,
+            lies: None,
+            judges: (usize::MAX, usize::MAX),
+        }
+    }
 }
 
 fn case() -> impl Strategy<Value = Case> {
@@ -56,19 +88,61 @@ fn case() -> impl Strategy<Value = Case> {
         prop_oneof![Just(0u64), 0..100_000u64],
         prop_oneof![2_000u64..20_000, Just(6u64 << 20)],
         any::<bool>(),
-        prop::bool::weighted(0.9),
-        prop::bool::weighted(0.9),
+        (prop::bool::weighted(0.9), prop::bool::weighted(0.9)),
+        prop_oneof![10_000u64..100_000, Just(4u64 << 20)],
+        prop_oneof![
+            2 => Just(None),
+            2 => Just(Some(Lies::Bearable)),
+            1 => Just(Some(Lies::Optimistic)),
+        ],
+        (0..JUDGES.len() + 1, 0..JUDGES.len() + 2),
     )
-        .prop_map(|(seed, path, up, down, receive_buffer, nodelay, sack, timestamps)| Case {
-            seed,
-            path,
-            up,
-            down,
-            receive_buffer,
-            nodelay,
-            sack,
-            timestamps,
-        })
+        .prop_map(
+            |(
+                seed,
+                path,
+                up,
+                down,
+                receive_buffer,
+                nodelay,
+                options,
+                send_buffer,
+                lies,
+                judges,
+            )| {
+                let (sack, timestamps) = options;
+                let (path, receive_buffer) = match lies {
+                    // What is lost, or finds no room, and is claimed to have arrived, never will.
+                    Some(Lies::Optimistic) => (Impairment::delay(path.delay), 6 << 20),
+                    _ => (path, receive_buffer),
+                };
+                Case {
+                    seed,
+                    path,
+                    up,
+                    down,
+                    receive_buffer,
+                    nodelay,
+                    sack,
+                    timestamps,
+                    send_buffer,
+                    lies,
+                    judges,
+                }
+            },
+        )
+}
+
+/// The same with the judges of these places, in the registry's order, and one of a kind.
+fn judged(combination: &Combination, (one, other): (usize, usize)) -> Combination {
+    let kind = |name: &'static str| name.split(':').next();
+    let first = JUDGES.get(one.min(other));
+    let second = JUDGES.get(one.max(other));
+    let second =
+        second.filter(|second| first.is_none_or(|first| kind(first.name) != kind(second.name)));
+    let judges = [first, second].into_iter().flatten();
+    let judges = judges.map(|judge| Choice::plain(judge).expect("a listed judge"));
+    combination.clone().with_judges(judges.collect())
 }
 
 fn world<O: Observer>(case: &Case, combination: &Combination, observer: O) -> World<O> {
@@ -76,12 +150,14 @@ fn world<O: Observer>(case: &Case, combination: &Combination, observer: O) -> Wo
         let mut config = host_config(address, combination, true);
         config.tcp.receive_buffer = ByteCount(case.receive_buffer);
         config.tcp.initial_window = ByteCount(case.receive_buffer.min(65_535));
+        config.tcp.send_buffer = ByteCount(case.send_buffer);
         config.tcp.nodelay = case.nodelay;
         config.tcp.sack = case.sack;
         config.tcp.timestamps = case.timestamps;
         config
     };
-    World::new(config(CLIENT), config(SERVER), case.path, case.seed, observer)
+    let liar = case.lies.map(|lies| Liar::new(lies, case.seed));
+    World::new(config(CLIENT), config(SERVER), case.path, case.seed, observer).with_liar(liar)
 }
 
 /// What the transmissions of one end must obey.
@@ -159,6 +235,7 @@ fn run(case: &Case, combination: &Combination) {
                 && let Ok(Some(sender)) = host.tcp_sender(socket)
             {
                 sender.board().audit().unwrap();
+                check_limits(case, sender, host.held());
             }
         }
         assert!(alive || transfer.is_over(), "nothing will ever happen again: {:?}", transfer.ends);
@@ -179,14 +256,36 @@ fn run(case: &Case, combination: &Combination) {
     }
 }
 
+/// The windows and the memory of an end stay within their limits.
+fn check_limits(case: &Case, sender: &Sender, held: ByteCount) {
+    let (cwnd, smss) = (sender.cwnd(), sender.smss());
+    // No window begins above 64 segments, and none grows by more than what arrived.
+    assert!(cwnd >= smss && cwnd <= smss * 64 + sender.delivered(), "{cwnd} of {sender:?}");
+    assert!(sender.control_state().ssthresh.is_none_or(|ssthresh| ssthresh >= smss * 2));
+    let buffers = ByteCount(case.send_buffer + case.receive_buffer) + HOLES;
+    assert!(held <= buffers, "{held} held of {buffers}");
+    assert!(sender.board().in_order_sent().count() < 20_000, "what was sent is never forgotten");
+}
+
 /// The stream arrives intact, every transmission obeys its rule, the board adds up after every
 /// step, and every connection ends.
 #[test]
 fn connections_over_random_paths() {
-    in_parallel(&Combination::all(), check);
+    let sets = |combination: Combination| {
+        let places = 0..=JUDGES.len();
+        let pairs =
+            places.flat_map(|one| (one + 1..=JUDGES.len() + 1).map(move |other| (one, other)));
+        pairs.map(move |pair| (combination.clone(), Some(pair)))
+    };
+    let all = Combination::all();
+    let all: Vec<_> = match std::env::var_os("AIRTCP_FULL_PRODUCT") {
+        Some(_) => all.into_iter().flat_map(sets).collect(),
+        None => all.into_iter().map(|combination| (combination, None)).collect(),
+    };
+    in_parallel(&all, |(combination, judges)| check(combination, *judges));
 }
 
-fn check(combination: &Combination) {
+fn check(combination: &Combination, judges: Option<(usize, usize)>) {
     let config = Config { cases: CASES, failure_persistence: None, ..Config::default() };
     // A fixed seed: the same cases on every machine.
     let mut runner = TestRunner::new_with_rng(
@@ -196,7 +295,7 @@ fn check(combination: &Combination) {
         ),
     );
     let result = runner.run(&case(), |case| {
-        run(&case, combination);
+        run(&case, &judged(combination, judges.unwrap_or(case.judges)));
         Ok(())
     });
     if let Err(error) = result {
@@ -210,16 +309,8 @@ fn check(combination: &Combination) {
 fn a_bulk_flow_fills_its_window() {
     for combination in Combination::all() {
         for receive_buffer in [20_000, 6 << 20] {
-            let case = Case {
-                seed: 1,
-                path: Impairment::delay(Duration::from_millis(25)),
-                up: 3_000_000,
-                down: 0,
-                receive_buffer,
-                nodelay: false,
-                sack: true,
-                timestamps: true,
-            };
+            let path = Impairment::delay(Duration::from_millis(25));
+            let case = Case { receive_buffer, ..Case::bulk(1, path, 3_000_000) };
             let mut world = world(&case, &combination, PeersWindow::default());
             let mut transfer = Transfer::start(&mut world, case.up, case.down);
             let mut filled = 0u32;
@@ -251,16 +342,8 @@ fn a_bulk_flow_fills_its_window() {
 fn a_bulk_flow_is_never_short_of_data() {
     let all: Vec<_> = Combination::all().into_iter().chain(Combination::all_judged()).collect();
     in_parallel(&all, |combination| {
-        let case = Case {
-            seed: 5,
-            path: Impairment { loss: 0.01, ..Impairment::delay(Duration::from_millis(50)) },
-            up: 2_000_000,
-            down: 0,
-            receive_buffer: 6 << 20,
-            nodelay: false,
-            sack: true,
-            timestamps: true,
-        };
+        let path = Impairment { loss: 0.01, ..Impairment::delay(Duration::from_millis(50)) };
+        let case = Case::bulk(5, path, 2_000_000);
         let path_back = Impairment::delay(case.path.delay);
         let mut world = world(&case, combination, ()).with_path_back(path_back, 1);
         let mut transfer = Transfer::start(&mut world, case.up, case.down);

@@ -41,7 +41,12 @@ impl Observer for SackSniffer {
         let end = &mut self.ends[to];
         let Some(highest) = end.highest else { return };
         let range = |(start, stop)| SeqRange::new(highest.nearest(start), highest.nearest(stop));
-        end.arrived = segment.sack.into_iter().map(range).collect();
+        let blocks: Vec<_> = segment.sack.into_iter().map(range).collect();
+        // RFC 2883 section 4: the first block inside the second reports a duplicate.
+        let reports = matches!(blocks[..], [first, second, ..] if second.covers(first));
+        // What was never sent nobody believes.
+        let sent = |block: &SeqRange| block.end <= highest;
+        end.arrived = blocks.into_iter().skip(usize::from(reports)).filter(sent).collect();
     }
 
     fn on_departure(&mut self, from: usize, packet: &Packet) {

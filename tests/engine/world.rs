@@ -11,6 +11,8 @@ use airtcp::stack::host::{Cidr, Host, HostConfig};
 use airtcp::types::rng::Stream;
 use airtcp::types::{ByteCount, Event, Instant, Node, Packet, PortId, Rate};
 
+use crate::liar::Liar;
+
 pub(crate) const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 pub(crate) const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
 pub(crate) const PORT: u16 = 5001;
@@ -122,6 +124,8 @@ pub(crate) struct World<O = ()> {
     /// By arrival time, then in the order sent.
     wire: BTreeMap<(Instant, u64), (usize, Packet)>,
     order: u64,
+    /// Speaks beside the server.
+    liar: Option<Liar>,
     pub(crate) observer: O,
 }
 
@@ -150,6 +154,7 @@ impl<O: Observer> World<O> {
             directions: [Direction::new(path, seed, 0), Direction::new(path, seed, 1)],
             wire: BTreeMap::new(),
             order: 0,
+            liar: None,
             observer,
         }
     }
@@ -157,6 +162,12 @@ impl<O: Observer> World<O> {
     /// Another path back than there.
     pub(crate) fn with_path_back(mut self, path: Impairment, seed: u64) -> Self {
         self.directions[SERVER_HOST] = Direction::new(path, seed, 1);
+        self
+    }
+
+    /// With a server that lies.
+    pub(crate) fn with_liar(mut self, liar: Option<Liar>) -> Self {
+        self.liar = liar;
         self
     }
 
@@ -171,9 +182,19 @@ impl<O: Observer> World<O> {
                     self.observer.on_damage(from);
                     packet.data.last_mut().into_iter().for_each(|last| *last ^= 0x10);
                 }
+                let lie = match &mut self.liar {
+                    Some(liar) if from == SERVER_HOST => liar.lie_after(&packet),
+                    Some(liar) => {
+                        liar.hear(&packet);
+                        None
+                    }
+                    None => None,
+                };
                 for arrives in self.directions[from].arrivals(self.now, packet.len()) {
-                    self.order += 1;
-                    self.wire.insert((arrives, self.order), (1 - from, packet.clone()));
+                    for packet in std::iter::once(&packet).chain(&lie) {
+                        self.order += 1;
+                        self.wire.insert((arrives, self.order), (1 - from, packet.clone()));
+                    }
                 }
             }
             self.tell_events(from);

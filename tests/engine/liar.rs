@@ -1,0 +1,175 @@
+//! A receiver that lies: with some of its packets it sends another that claims what is not so.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use airtcp::types::checksum::{Sum, checksum};
+use airtcp::types::options::{HackAck, HackForm, SackBlocks, TcpOptions, Timestamps};
+use airtcp::types::rng::Stream;
+use airtcp::types::{Packet, SeqNumber};
+use etherparse::{NetSlice, SlicedPacket, TransportSlice};
+
+const IP_HEADER: usize = 20;
+const TCP_HEADER: usize = 20;
+
+/// What it may claim. Nothing of it may cost the stream a byte, or a host its memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Lies {
+    /// Everything but that what is under way has arrived.
+    Bearable,
+    /// That too: whoever claims it must not lose what it claims.
+    Optimistic,
+}
+
+/// Follows what is sent to the receiver, and lies about it.
+pub(crate) struct Liar {
+    lies: Lies,
+    random: Stream,
+    /// One past the highest number sent to the receiver.
+    highest: Option<SeqNumber>,
+    /// By how many bits the windows that the receiver offers are shifted.
+    scale: u8,
+    /// Whether it may send SACK blocks.
+    sack: bool,
+}
+
+impl Liar {
+    pub(crate) fn new(lies: Lies, seed: u64) -> Self {
+        Self { lies, random: Stream::new(seed, 99), highest: None, scale: 0, sack: false }
+    }
+
+    /// A packet on its way to the receiver.
+    pub(crate) fn hear(&mut self, packet: &Packet) {
+        let Some(told) = Told::read(packet) else { return };
+        if self.highest.is_none_or(|highest| after(highest, told.end) < 1 << 31) {
+            self.highest = Some(told.end);
+        }
+    }
+
+    /// What the receiver sends after this packet of its own, one time in five.
+    pub(crate) fn lie_after(&mut self, packet: &Packet) -> Option<Packet> {
+        let told = Told::read(packet)?;
+        if let Some((scale, sack)) = told.offer {
+            (self.scale, self.sack) = (scale, sack);
+        }
+        let highest = self.highest.filter(|_| told.plain)?;
+        if !self.random.chance(0.2) {
+            return None;
+        }
+        let mut ack = told.ack;
+        let mut options = TcpOptions { timestamps: told.timestamps, ..TcpOptions::default() };
+        let outstanding = u64::from(after(ack, highest)).max(1);
+        let mut number = |bound: u64| self.random.below(bound) as u32;
+        let kinds = if self.lies == Lies::Optimistic { 6 } else { 5 };
+        match number(kinds) {
+            // Never sent, nor before this arrives.
+            0 => ack = highest + 1_000_000 + number(200_000),
+            // SACKed, and taken back by the next honest ACK.
+            1 => {
+                let mut sack = SackBlocks::EMPTY;
+                for _ in 0..3 {
+                    let start = ack + number(outstanding);
+                    sack.push(start, start + number(outstanding) + 1);
+                }
+                options.sack = sack;
+            }
+            // A duplicate that there was none of.
+            2 => {
+                let mut sack = SackBlocks::EMPTY;
+                let back = 1 + number(5_000);
+                sack.push(ack - back, ack - number(u64::from(back)));
+                options.sack = sack;
+            }
+            // A corrupted segment outside of what is under way, or nowhere near a segment's start.
+            3 => {
+                let corrupted =
+                    if number(2) == 0 { ack - 1 - number(5_000) } else { highest + number(5_000) };
+                options.hack_ack = Some(HackAck { form: HackForm::Kinds, corrupted });
+            }
+            // A duplicate ACK.
+            4 => {}
+            // All of it has arrived, before it can have.
+            _ => ack = highest,
+        }
+        if !self.sack {
+            options.sack = SackBlocks::EMPTY;
+        }
+        // Where the window ends is no lie: what is sent beyond it would be lost.
+        let edge = u32::from(told.window) << self.scale;
+        let window = edge.saturating_sub(after(told.ack, ack)) >> self.scale;
+        Some(told.claim(ack, window as u16, &options))
+    }
+}
+
+/// What a packet of the receiver says.
+struct Told {
+    addresses: [Ipv4Addr; 2],
+    ports: [u16; 2],
+    ack: SeqNumber,
+    window: u16,
+    timestamps: Option<Timestamps>,
+    /// One past its last number.
+    end: SeqNumber,
+    /// Neither a SYN nor a RST.
+    plain: bool,
+    /// The window scale that a SYN offers, and whether it permits SACK.
+    offer: Option<(u8, bool)>,
+}
+
+/// How far `to` lies after `from`.
+fn after(from: SeqNumber, to: SeqNumber) -> u32 {
+    to.0.wrapping_sub(from.0)
+}
+
+impl Told {
+    fn read(packet: &Packet) -> Option<Self> {
+        let sliced = SlicedPacket::from_ip(&packet.data).ok()?;
+        let (Some(NetSlice::Ipv4(ip)), Some(TransportSlice::Tcp(tcp))) =
+            (&sliced.net, &sliced.transport)
+        else {
+            return None;
+        };
+        let seq = SeqNumber(tcp.sequence_number());
+        let len = tcp.payload().len() as u32 + u32::from(tcp.fin()) + u32::from(tcp.syn());
+        let options = TcpOptions::parse(tcp.options()).ok()?;
+        Some(Self {
+            addresses: [ip.header().source_addr(), ip.header().destination_addr()],
+            ports: [tcp.source_port(), tcp.destination_port()],
+            ack: SeqNumber(tcp.acknowledgment_number()),
+            window: tcp.window_size(),
+            timestamps: options.timestamps,
+            offer: tcp.syn().then(|| (options.window_scale.unwrap_or(0), options.sack_permitted)),
+            end: seq + len,
+            plain: tcp.ack() && !tcp.syn() && !tcp.rst(),
+        })
+    }
+
+    /// An ACK from the same, after what it said.
+    fn claim(&self, ack: SeqNumber, window: u16, options: &TcpOptions) -> Packet {
+        let mut encoded = [0; 40];
+        let options_len = options.encode(&mut encoded);
+        let len = IP_HEADER + TCP_HEADER + options_len;
+        let mut data = vec![0; len];
+        data[0] = 0x45;
+        data[2..4].copy_from_slice(&(len as u16).to_be_bytes());
+        (data[8], data[9]) = (64, 6);
+        data[12..16].copy_from_slice(&self.addresses[0].octets());
+        data[16..20].copy_from_slice(&self.addresses[1].octets());
+        let sum = checksum(&data[..IP_HEADER]);
+        data[10..12].copy_from_slice(&sum.to_be_bytes());
+        let tcp = &mut data[IP_HEADER..];
+        tcp[0..2].copy_from_slice(&self.ports[0].to_be_bytes());
+        tcp[2..4].copy_from_slice(&self.ports[1].to_be_bytes());
+        tcp[4..8].copy_from_slice(&self.end.0.to_be_bytes());
+        tcp[8..12].copy_from_slice(&ack.0.to_be_bytes());
+        tcp[12] = (((TCP_HEADER + options_len) / 4) << 4) as u8;
+        tcp[13] = 0x10;
+        tcp[14..16].copy_from_slice(&window.to_be_bytes());
+        tcp[TCP_HEADER..].copy_from_slice(&encoded[..options_len]);
+        let mut sum = Sum::new();
+        let [src, dst] = self.addresses.map(IpAddr::V4);
+        sum.add_pseudo_header(src, dst, 6, tcp.len());
+        sum.add_bytes(tcp);
+        tcp[16..18].copy_from_slice(&sum.finish().to_be_bytes());
+        Packet::new(data)
+    }
+}
