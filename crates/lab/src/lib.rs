@@ -31,6 +31,7 @@ mod feed;
 mod findings;
 mod glob;
 mod hack;
+mod le;
 mod paper;
 mod progress;
 mod real;

@@ -1,6 +1,6 @@
 //! All experiments by name.
 
-use crate::{Experiment, LabError, checks, dcr, glob, hack};
+use crate::{Experiment, LabError, checks, dcr, glob, hack, le};
 
 /// Every experiment, in the order they are listed and run in.
 pub const EXPERIMENTS: &[Experiment] = &[
@@ -22,6 +22,9 @@ pub const EXPERIMENTS: &[Experiment] = &[
     hack::fig26::EXPERIMENT,
     hack::table1::EXPERIMENT,
     dcr::table16::EXPERIMENT,
+    le::fig4::EXPERIMENT,
+    le::fig5::EXPERIMENT,
+    le::fig6::EXPERIMENT,
 ];
 
 /// The experiments that any of `patterns` names, each once and in the registry's order. In a pattern `*` stands

@@ -1,0 +1,90 @@
+//! AIMD whose window has an upper limit, as ns-2's `maxcwnd_` is: LE 3.1's "maximum cwnd".
+
+use airtcp_recovery::control::Reno;
+use airtcp_recovery::registry::{Entry, WireNeeds};
+use airtcp_recovery::{AckView, Choice, CongestionControl, ControlParams, ControlState, Notice};
+use airtcp_types::{ByteCount, Instant};
+
+/// The paper's limit, in segments.
+pub(super) const MAXIMUM: u64 = 32;
+
+static ENTRY: Entry<dyn CongestionControl> = Entry {
+    name: "reno-max-32",
+    parameter: "",
+    example: None,
+    summary: "AIMD with a window of at most 32 segments",
+    source: "LE 3.1",
+    needs: WireNeeds::NONE,
+    fallback: None,
+    make: |parameter, params| match parameter {
+        None => Ok(Box::new(Clamped::new(params))),
+        Some(_) => Err("it takes no parameter".to_owned()),
+    },
+};
+
+pub(super) fn control() -> Choice<dyn CongestionControl> {
+    Choice::new(&ENTRY, None).expect("it needs no parameter")
+}
+
+#[derive(Debug)]
+struct Clamped {
+    reno: Reno,
+    most: ByteCount,
+}
+
+impl Clamped {
+    fn new(params: &ControlParams) -> Self {
+        Self { reno: Reno::new(params), most: params.smss * MAXIMUM }
+    }
+
+    /// What is above the limit is forgotten, so that a reduction halves 32.
+    fn clamp(&mut self, now: Instant, pipe: ByteCount) {
+        if self.reno.window() > self.most {
+            let ssthresh = self.reno.state().ssthresh;
+            let notice = Notice::TakeOver { cwnd: self.most, ssthresh };
+            self.reno.on_notice(now, pipe, &notice);
+        }
+    }
+}
+
+impl CongestionControl for Clamped {
+    fn on_ack(&mut self, ack: &AckView<'_>, pipe: ByteCount) {
+        self.reno.on_ack(ack, pipe);
+        self.clamp(ack.now, pipe);
+    }
+
+    fn on_notice(&mut self, now: Instant, pipe: ByteCount, notice: &Notice) {
+        self.reno.on_notice(now, pipe, notice);
+        self.clamp(now, pipe);
+    }
+
+    fn window(&self) -> ByteCount {
+        self.reno.window()
+    }
+
+    fn state(&self) -> ControlState {
+        self.reno.state()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_window_is_at_most_32_segments_and_halves_from_there() {
+        let smss = ByteCount(1_000);
+        let mut control = Clamped::new(&ControlParams {
+            smss,
+            initial_window: smss * 40,
+            byte_counting_limit: 2,
+        });
+        let take_over = Notice::TakeOver { cwnd: smss * 100, ssthresh: None };
+        control.on_notice(Instant::ZERO, ByteCount::ZERO, &take_over);
+        assert_eq!(control.window(), smss * 32);
+        let cause = airtcp_recovery::Cause::Congestion;
+        let reduce = Notice::Reduce { flight_size: smss * 34, cause };
+        control.on_notice(Instant::ZERO, ByteCount::ZERO, &reduce);
+        assert_eq!(control.window(), smss * 16);
+    }
+}

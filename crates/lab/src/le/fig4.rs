@@ -1,0 +1,224 @@
+//! Figure 4: how long it takes to recover from k losses in one window.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use airtcp_recovery::{Combination, Profile, RtoForm};
+use airtcp_sim::{App, FlowSpec, RunResult, Scenario, Topology, Wire};
+use airtcp_trace::figure::{Figure, Style};
+use airtcp_types::{ByteCount, NodeId};
+
+use super::claims;
+use super::clamped::{self, MAXIMUM};
+use super::curve::{Curve, Point, Record};
+use super::one_cut;
+use super::sack1;
+use super::window::{Recovery, draw as draw_losses};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, simulate, theory};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "le/fig4",
+    what: "The time to recover from 1 to 30 random losses in one window of 32 segments, and time-outs in it",
+    source: "LE 3.1, Fig. 4 and note a",
+    kind: Kind::Study,
+    ground: Ground::Simulated,
+    seconds: 18,
+    seeds: 10,
+    body,
+};
+
+/// Our detections, and two variants that are in this experiment only.
+const SENDERS: [&str; 9] =
+    ["reno", "newreno", "sack", SACK1, "fack", "le", ONE_CUT, "le:echo", "rack"];
+pub(super) const SACK1: &str = "sack1 of ns-2";
+pub(super) const ONE_CUT: &str = "le, one cut";
+const MOST: u64 = 30;
+const PAYLOAD: u64 = 1_000;
+/// The paper has no rates or delays. At this rate a window of 32 is a train with a gap behind it, as 3.1 wants it.
+const LINK: &str = "rate 10mbit delay 20ms limit 1000";
+/// Ten windows after slow start, so that the timer knows the path: 30 segments, 10 windows, and two packets of the
+/// handshake. What is lost is chosen by the packet's number from here on. The window is full: 32 packets leave before
+/// anything is heard of the first, so that no repair is among them. One more lets them begin with an ACK where ACKs are delayed.
+const FIRST: u64 = 30 + 10 * MAXIMUM + 2 + 1 + 1;
+const SENDER: NodeId = NodeId(0);
+/// Nothing takes so long.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// What all senders have in common.
+struct Setup {
+    name: &'static str,
+    picture: &'static str,
+    profile: Profile,
+}
+
+/// The paper does not say what its time-out was: five round trips, as note a suggests, and 25.
+fn setups() -> [Setup; 3] {
+    [
+        Setup { name: "paper, RTO 200 ms", picture: "fig4", profile: Profile::paper() },
+        Setup {
+            name: "paper, RTO 1 s",
+            picture: "fig4-rto1s",
+            profile: Profile { rto: RtoForm::RFC, ..Profile::paper() },
+        },
+        Setup { name: "modern", picture: "fig4-modern", profile: Profile::modern() },
+    ]
+}
+
+fn body(run: &Run) -> Result<Findings, LabError> {
+    let mut columns = vec!["set-up".to_owned(), "lost".to_owned()];
+    columns.extend(SENDERS.iter().map(|sender| format!("{sender}, ms")));
+    let columns: [&str; 11] = std::array::from_fn(|column| columns[column].as_str());
+    let mut findings = Findings::new(columns);
+    for setup in setups() {
+        let mut curves = Vec::new();
+        for sender in SENDERS {
+            curves.push(curve(run, &mut findings, sender, &setup)?);
+        }
+        rows(&mut findings, &setup, &curves);
+        claims::state(&mut findings, setup.name, &curves);
+        findings.picture(setup.picture, figure(&setup, &curves));
+    }
+    findings.notes.extend(claims::NOTES.map(str::to_owned));
+    Ok(findings)
+}
+
+fn losses(run: &Run) -> impl Iterator<Item = u64> + use<> {
+    (1..=MOST).step_by(if run.is_small { 14 } else { 1 })
+}
+
+fn curve(
+    run: &Run,
+    findings: &mut Findings,
+    sender: &'static str,
+    setup: &Setup,
+) -> Result<Curve, LabError> {
+    let mut points = Vec::new();
+    for lost in losses(run) {
+        let wires: Vec<Wire> =
+            (1..=run.seeds).map(|seed| wire(seed, lost)).collect::<Result<_, _>>()?;
+        let scenario =
+            |seed: u64| scenario(sender, &setup.profile, wires[seed as usize - 1].clone());
+        let record = |(result, watched): &(RunResult, Recovery)| Record {
+            seed: result.seed,
+            setup: setup.name,
+            sender,
+            lost,
+            as_drawn: watched.is_as_drawn(lost, MAXIMUM, PAYLOAD),
+            time: watched.time.unwrap_or(LIMIT).as_secs_f64(),
+            timeouts: watched.timeouts,
+            reductions: watched.reductions,
+            repairs: watched.repairs,
+            single: watched.is_single(),
+        };
+        let runs = simulate::watched(run, scenario, || Recovery::new(SENDER))?;
+        let records: Vec<_> = runs.iter().map(record).collect();
+        for record in &records {
+            findings.record(record)?;
+        }
+        points.push(Point::of(lost, &records));
+    }
+    Ok(Curve { name: sender, points })
+}
+
+fn rows(findings: &mut Findings, setup: &Setup, curves: &[Curve]) {
+    for (index, point) in curves[0].points.iter().enumerate() {
+        let mut row = vec![setup.name.to_owned(), point.lost.to_string()];
+        for curve in curves {
+            let point = &curve.points[index];
+            let mut cell = theory::show(&point.time, 1e3, 0);
+            if point.timeouts > 0.0 {
+                let _ = write!(cell, ", {:.1} RTO", point.timeouts);
+            }
+            row.push(cell);
+        }
+        let row: [String; 11] = std::array::from_fn(|column| std::mem::take(&mut row[column]));
+        findings.table.row(row);
+    }
+}
+
+fn figure(setup: &Setup, curves: &[Curve]) -> Figure {
+    // le:echo's curve would hide le's: they are the same here.
+    let series = curves.iter().filter(|curve| curve.name != "le:echo").map(|curve| {
+        let points = curve.points.iter().map(|p| draw::interval(p.lost as f64, &p.time, 1e3));
+        draw::series(curve.name, Style::LineAndMarks, points.collect())
+    });
+    Figure {
+        title: format!("Recovery from losses in a window of 32, {}", setup.name),
+        x: draw::linear("lost segments"),
+        y: draw::linear("recovery, ms"),
+        series: series.collect(),
+    }
+}
+
+fn wire(seed: u64, lost: u64) -> Result<Wire, LabError> {
+    let lost = draw_losses(seed, lost, MAXIMUM);
+    let numbers: Vec<_> = lost.iter().map(|segment| (FIRST + segment).to_string()).collect();
+    let forth = feed::spec(&format!("{LINK} drop {}", numbers.join(",")))?;
+    Ok(Wire { forth, back: feed::spec(LINK)? })
+}
+
+fn combination(sender: &str) -> Combination {
+    let combination = match sender {
+        SACK1 => Combination::default().with_recovery(sack1::detection()),
+        ONE_CUT => Combination::default().with_recovery(one_cut::detection()),
+        named => named.parse().expect("a name of the registry"),
+    };
+    combination.with_congestion(clamped::control())
+}
+
+fn scenario(sender: &str, profile: &Profile, wire: Wire) -> Scenario {
+    let flow = FlowSpec {
+        profile: profile.clone(),
+        app: App::Bulk { size: Some(ByteCount(PAYLOAD * 600)) },
+        mtu: PAYLOAD as u16 + 40,
+        // As in ns-2.
+        timestamps: false,
+        ..FlowSpec::new(combination(sender))
+    };
+    Scenario {
+        duration: LIMIT,
+        flows: vec![flow],
+        ..Scenario::new("fig4", Topology::Chain { wires: vec![wire] })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recover(sender: &str, profile: &Profile, lost: u64) -> Recovery {
+        let mut watched = Recovery::new(SENDER);
+        let scenario = scenario(sender, profile, wire(1, lost).unwrap());
+        airtcp_sim::run(&scenario, Some(&mut watched)).unwrap();
+        assert!(watched.is_as_drawn(lost, MAXIMUM, PAYLOAD), "{sender}, {lost} lost");
+        watched
+    }
+
+    #[test]
+    fn lost_segments_stay_in_the_pipe_of_ns2_and_in_no_other() {
+        let paper = Profile::paper();
+        for (sender, lost, timeouts) in
+            [(SACK1, 17, 0), (SACK1, 18, 1), ("sack", 18, 0), ("le", 30, 0), (ONE_CUT, 30, 0)]
+        {
+            assert_eq!(recover(sender, &paper, lost).timeouts, timeouts, "{sender}, {lost} lost");
+        }
+        assert!(recover(SACK1, &paper, 8).is_single());
+        assert!(!recover(SACK1, &paper, 9).is_single());
+    }
+
+    #[test]
+    fn le_cuts_twice_where_the_variant_cuts_once() {
+        let paper = Profile::paper();
+        let cuts = |sender| recover(sender, &paper, 30).reductions;
+        assert_eq!((cuts("le"), cuts(ONE_CUT)), (2, 1));
+    }
+
+    #[test]
+    fn no_repair_is_lost_where_acks_are_delayed_either() {
+        for sender in ["fack", "rack"] {
+            for lost in [14, 22, 30] {
+                assert!(recover(sender, &Profile::modern(), lost).time.is_some());
+            }
+        }
+    }
+}

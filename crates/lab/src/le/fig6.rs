@@ -1,0 +1,262 @@
+//! Figure 6: five detections under random loss, each with three controls.
+
+use airtcp_recovery::Profile;
+use airtcp_sim::Interval;
+use airtcp_trace::figure::{Figure, Style};
+use serde::Serialize;
+
+use super::network;
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, simulate, theory};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "le/fig6",
+    what: "Random loss of 0 to 10 %: each detection with AIMD, a fixed window of 32, and Westwood, one flow and ten",
+    source: "LE 3.3, Fig. 6a to d",
+    kind: Kind::Study,
+    ground: Ground::Simulated,
+    seconds: 500,
+    seeds: 10,
+    body,
+};
+
+/// The paper's five, and RACK.
+const DETECTIONS: [&str; 6] = ["reno", "newreno", "sack", "fack", "le", "rack"];
+const LE: usize = 4;
+/// Per cent of data packets.
+const LOSSES: [f64; 6] = [0.0, 1.0, 2.0, 4.0, 7.0, 10.0];
+
+/// One of the paper's four pictures.
+#[derive(Clone, Copy)]
+struct Panel {
+    name: &'static str,
+    modern: &'static str,
+    title: &'static str,
+    control: &'static str,
+    flows: usize,
+}
+
+const PANELS: [Panel; 4] = [
+    Panel { name: "fig6a", modern: "fig6a-modern", title: "AIMD", control: "reno", flows: 1 },
+    Panel {
+        name: "fig6b",
+        modern: "fig6b-modern",
+        title: "fixed window of 32",
+        control: "fixed:32",
+        flows: 1,
+    },
+    Panel {
+        name: "fig6c",
+        modern: "fig6c-modern",
+        title: "Westwood",
+        control: "westwood",
+        flows: 1,
+    },
+    Panel {
+        name: "fig6d",
+        modern: "fig6d-modern",
+        title: "ten flows with Westwood",
+        control: "westwood",
+        flows: 10,
+    },
+];
+
+#[derive(Serialize)]
+struct Record<'a> {
+    seed: u64,
+    panel: &'a str,
+    profile: &'a str,
+    combination: &'a str,
+    flows: usize,
+    /// Per cent.
+    loss: f64,
+    /// bit/s of all flows.
+    goodput: f64,
+    timeouts: u64,
+    segments: u64,
+    retransmissions: u64,
+    reductions: u64,
+}
+
+/// One detection at one loss rate.
+struct Point {
+    goodput: Interval,
+    timeouts: f64,
+}
+
+fn body(run: &Run) -> Result<Findings, LabError> {
+    let mut findings = Findings::new([
+        "profile",
+        "panel",
+        "lost, %",
+        "reno, kbit/s",
+        "newreno",
+        "sack",
+        "fack",
+        "le",
+        "rack",
+        "time-outs of each",
+    ]);
+    for profile in [Profile::paper(), Profile::modern()] {
+        for panel in PANELS {
+            let losses = if run.is_small { &LOSSES[3..4] } else { &LOSSES[..] };
+            let mut curves: Vec<Vec<Point>> = Vec::new();
+            for detection in DETECTIONS {
+                let combination = format!("{detection}/{}", panel.control);
+                let points = losses
+                    .iter()
+                    .map(|loss| point(run, &mut findings, &panel, &combination, &profile, *loss));
+                curves.push(points.collect::<Result<_, _>>()?);
+            }
+            rows(&mut findings, &profile, &panel, losses, &curves);
+            judge(&mut findings, &profile, &panel, losses, &curves);
+            let is_paper = profile.name == Profile::paper().name;
+            let name = if is_paper { panel.name } else { panel.modern };
+            findings.picture(name, figure(&profile, &panel, losses, &curves));
+        }
+    }
+    findings.notes.push(network::NOTE.to_owned());
+    Ok(findings)
+}
+
+fn point(
+    run: &Run,
+    findings: &mut Findings,
+    panel: &Panel,
+    combination: &str,
+    profile: &Profile,
+    loss: f64,
+) -> Result<Point, LabError> {
+    let combinations = vec![combination; panel.flows];
+    let scenario = network::scenario(run, &combinations, profile, loss)?;
+    let (mut goodputs, mut timeouts) = (Vec::new(), Vec::new());
+    for result in simulate::seeds(run, |seed| simulate::staggered(&scenario, seed))? {
+        let sum = |of: fn(&airtcp_sim::FlowResult) -> u64| result.flows.iter().map(of).sum::<u64>();
+        let record = Record {
+            seed: result.seed,
+            panel: panel.name,
+            profile: profile.name,
+            combination,
+            flows: panel.flows,
+            loss,
+            goodput: result.flows.iter().map(|flow| flow.goodput).sum(),
+            timeouts: sum(|flow| flow.timeouts),
+            segments: sum(|flow| flow.segments_sent),
+            retransmissions: sum(|flow| flow.retransmissions),
+            reductions: sum(|flow| flow.reductions),
+        };
+        goodputs.push(record.goodput);
+        timeouts.push(record.timeouts as f64);
+        findings.record(&record)?;
+    }
+    Ok(Point { goodput: Interval::of(&goodputs), timeouts: Interval::of(&timeouts).mean })
+}
+
+fn rows(
+    findings: &mut Findings,
+    profile: &Profile,
+    panel: &Panel,
+    losses: &[f64],
+    curves: &[Vec<Point>],
+) {
+    for (index, loss) in losses.iter().enumerate() {
+        let at = |detection: usize| theory::show(&curves[detection][index].goodput, 1e-3, 0);
+        let timeouts = curves.iter().map(|curve| format!("{:.0}", curve[index].timeouts));
+        let timeouts: Vec<String> = timeouts.collect();
+        findings.table.row([
+            profile.name.to_owned(),
+            panel.title.to_owned(),
+            loss.to_string(),
+            at(0),
+            at(1),
+            at(2),
+            at(3),
+            at(4),
+            at(5),
+            timeouts.join(" / "),
+        ]);
+    }
+}
+
+/// LE 3.3.1 to 3.3.3.
+fn judge(
+    findings: &mut Findings,
+    profile: &Profile,
+    panel: &Panel,
+    losses: &[f64],
+    curves: &[Vec<Point>],
+) {
+    let rate = |detection: usize, index: usize| curves[detection][index].goodput.mean;
+    let lossy = || (0..losses.len()).filter(|index| losses[*index] > 0.0);
+    let over = |index: usize| {
+        // The best of the paper's others.
+        let best = (0..LE).map(|other| rate(other, index)).fold(0.0, f64::max);
+        rate(LE, index) / best
+    };
+    let shown: Vec<String> =
+        lossy().map(|index| format!("{:.2} at {} %", over(index), losses[index])).collect();
+    let timeouts = |index: usize| {
+        let of: Vec<String> =
+            curves[..=LE].iter().map(|curve| format!("{:.0}", curve[index].timeouts)).collect();
+        of.join(", ")
+    };
+    let why = || {
+        let last = losses.len() - 1;
+        let names = DETECTIONS[..=LE].join(", ");
+        format!(
+            "time-outs at {} % of {names}: {}; no reason is isolated",
+            losses[last],
+            timeouts(last)
+        )
+    };
+    let place = format!("{}, {} profile", panel.title, profile.name);
+    if panel.control == "reno" {
+        let nearly = lossy().all(|index| {
+            let slowest = (0..LE).map(|other| rate(other, index)).fold(f64::MAX, f64::min);
+            rate(LE, index) / slowest <= 1.2 && over(index) >= 0.9
+        });
+        let spread: Vec<String> = lossy()
+            .map(|index| {
+                let slowest = (0..LE).map(|other| rate(other, index)).fold(f64::MAX, f64::min);
+                format!("{:.2} at {} %", rate(LE, index) / slowest, losses[index])
+            })
+            .collect();
+        findings.claim(
+            format!("goodput of LE over the slowest of the others, {place}"),
+            "nearly 1",
+            spread.join(", "),
+            Verdict::of(nearly, why),
+        );
+    }
+    findings.claim(
+        format!("goodput of LE over the best of Reno, NewReno, SACK and FACK, {place}"),
+        if panel.control == "reno" { "1 or a little more" } else { "over 1" },
+        shown.join(", "),
+        Verdict::of(lossy().all(|index| over(index) > 1.0), why),
+    );
+    if panel.flows > 1 {
+        let share =
+            |index: usize| rate(LE, index) / network::CAPACITY / (1.0 - losses[index] / 100.0);
+        let shown: Vec<String> =
+            lossy().map(|index| format!("{:.2} at {} %", share(index), losses[index])).collect();
+        findings.claim(
+            format!("goodput of LE over what the loss leaves of the link, {place}"),
+            "almost full: 0.9 or more",
+            shown.join(", "),
+            Verdict::of(lossy().all(|index| share(index) >= 0.9), why),
+        );
+    }
+}
+
+fn figure(profile: &Profile, panel: &Panel, losses: &[f64], curves: &[Vec<Point>]) -> Figure {
+    let series = DETECTIONS.iter().zip(curves).map(|(detection, points)| {
+        let points = losses.iter().zip(points);
+        let points = points.map(|(loss, point)| draw::interval(*loss, &point.goodput, 1e-3));
+        draw::series(*detection, Style::LineAndMarks, points.collect())
+    });
+    Figure {
+        title: format!("{}, {} profile", panel.title, profile.name),
+        x: draw::linear("lost packets, %"),
+        y: draw::linear("goodput, kbit/s"),
+        series: series.collect(),
+    }
+}

@@ -1,0 +1,12 @@
+//! LE: Kang and Mo, "Implementation and evaluation of a new TCP loss recovery architecture", EURASIP JWCN 2012:149.
+
+mod claims;
+mod clamped;
+mod curve;
+pub(crate) mod fig4;
+pub(crate) mod fig5;
+pub(crate) mod fig6;
+mod network;
+mod one_cut;
+mod sack1;
+mod window;

@@ -1,0 +1,120 @@
+//! The detection of ns-2's SACK sender (`tcp-sack1.cc`), in place of RFC 6675's.
+//!
+//! It is older than that RFC, and its pipe is a count of events: what is outstanding less three when the third duplicate ACK
+//! comes; from then on one less for every ACK, two less for one that gets further, and one more for everything sent but the
+//! first repair. Lost segments never leave the count. After a time-out it is as ours: ns-2's forgets all SACKs then, and sends
+//! what arrived again.
+
+use airtcp_recovery::registry::{Entry, WireNeeds};
+use airtcp_recovery::{
+    AckView, Board, Choice, Findings, LossDetection, Phase, Transmission, TxState, View,
+};
+use airtcp_types::{ByteCount, ExtSeq, SendRule, SeqRange};
+
+static ENTRY: Entry<dyn LossDetection> = Entry {
+    name: "sack1-of-ns2",
+    parameter: "",
+    example: None,
+    summary: "SACK with the pipe of ns-2, which lost segments never leave",
+    source: "ns-2, tcp-sack1.cc",
+    needs: WireNeeds { sack: true, ..WireNeeds::NONE },
+    fallback: None,
+    make: |parameter, _| match parameter {
+        None => Ok(Box::new(Sack1::default())),
+        Some(_) => Err("it takes no parameter".to_owned()),
+    },
+};
+
+pub(super) fn detection() -> Choice<dyn LossDetection> {
+    Choice::new(&ENTRY, None).expect("it needs no parameter")
+}
+
+const DUP_THRESH: u64 = 3;
+
+#[derive(Debug, Default)]
+struct Sack1 {
+    dup_acks: u64,
+    smss: ByteCount,
+    recovery: Option<Recovery>,
+    /// After a time-out nothing sent before it is in flight, arrived or not.
+    going_back: bool,
+}
+
+#[derive(Debug)]
+struct Recovery {
+    point: ExtSeq,
+    pipe: ByteCount,
+}
+
+impl Sack1 {
+    fn on_duplicate(&mut self, view: &View<'_>, out: &mut Findings) {
+        self.dup_acks += 1;
+        let board = view.board;
+        if let Some(first) = board.first().filter(|_| self.dup_acks == DUP_THRESH) {
+            let pipe = board.flight_size() - view.smss * DUP_THRESH;
+            self.recovery = Some(Recovery { point: board.snd_nxt(), pipe });
+            out.lost_immediate(first.tx);
+        }
+    }
+
+    /// Every hole below what is SACKed is to be sent again, once.
+    fn report_holes(view: &View<'_>, out: &mut Findings) {
+        let board = view.board;
+        let Some(highest) = board.sacked_ranges().last() else { return };
+        for segment in board.starting_in(SeqRange::new(board.snd_una(), highest.start)) {
+            if segment.state == TxState::InFlight && segment.resent == 0 {
+                out.lost(segment.tx);
+            }
+        }
+    }
+}
+
+impl LossDetection for Sack1 {
+    fn on_ack(&mut self, ack: &AckView<'_>, view: &View<'_>, out: &mut Findings) {
+        self.smss = view.smss;
+        let advances = ack.acked > ByteCount::ZERO;
+        if let Some(recovery) = &mut self.recovery {
+            recovery.pipe -= view.smss * if advances { 2 } else { 1 };
+        }
+        self.recovery.take_if(|recovery| ack.ack >= recovery.point);
+        if advances {
+            self.dup_acks = 0;
+        }
+        self.going_back &= view.phase == Phase::Loss;
+        if self.going_back {
+            return;
+        }
+        let sacks_new = ack.newly.iter().any(|delivered| !delivered.cumulative);
+        if self.recovery.is_none() && sacks_new && !advances {
+            self.on_duplicate(view, out);
+        }
+        if self.recovery.is_some() {
+            Self::report_holes(view, out);
+        }
+    }
+
+    fn on_sent(&mut self, sent: &Transmission) {
+        if let Some(recovery) = &mut self.recovery
+            && sent.rule != SendRule::FastRetransmit
+        {
+            recovery.pipe += self.smss;
+        }
+    }
+
+    fn on_timeout(&mut self, view: &View<'_>) {
+        *self = Self { smss: view.smss, going_back: true, ..Self::default() };
+    }
+
+    fn on_undo(&mut self, view: &View<'_>) {
+        *self = Self { smss: view.smss, ..Self::default() };
+    }
+
+    fn pipe(&self, board: &Board) -> ByteCount {
+        match &self.recovery {
+            Some(recovery) => recovery.pipe,
+            None if self.going_back => board.in_flight(),
+            // Each duplicate ACK lets a segment out (RFC 3042), as ns-2's `singledup_` does.
+            None => board.in_flight() + board.sacked() - self.smss * self.dup_acks,
+        }
+    }
+}
