@@ -30,6 +30,7 @@ mod experiment;
 mod feed;
 mod findings;
 mod glob;
+mod grid;
 mod hack;
 mod le;
 mod paper;

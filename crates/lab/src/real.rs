@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use airtcp_link::{Counters, Link, LinkSpec, Way};
 use airtcp_recovery::{Combination, Profile};
-use airtcp_stack::HostConfig;
+use airtcp_stack::{HostConfig, Stack};
 use airtcp_testbed::dumbbell::{Dumbbell, End, Host, Plan};
 use airtcp_testbed::{Pattern, peer};
 use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::{LabError, Run};
@@ -36,6 +37,9 @@ pub(crate) enum Tcp {
 pub(crate) struct Course {
     pub(crate) sender: Tcp,
     pub(crate) receiver: Tcp,
+    /// A sender of the kernel's with this congestion control, which shares the link from the same host, from the
+    /// same moment.
+    pub(crate) beside: Option<&'static str>,
     pub(crate) forth: LinkSpec,
     pub(crate) back: LinkSpec,
     /// Goodput is counted from here on, after the connection is accepted.
@@ -49,12 +53,29 @@ pub(crate) struct Course {
 pub(crate) struct Done {
     /// Payload in order, bit/s.
     pub(crate) goodput: f64,
+    /// That of the sender beside it, if there is one.
+    pub(crate) beside: Option<f64>,
+    /// Segments that were sent again, those of a sender of ours' alone.
+    pub(crate) retransmissions: u64,
     /// The link's in the direction of the data.
     pub(crate) link: Counters,
     /// 99 % of the link's packets were no later than this, in seconds.
     pub(crate) lateness: f64,
 }
 
+impl Done {
+    /// Whether the link of `course` kept its times. One that was later than a tenth of the round-trip time with more
+    /// than one packet in a hundred was another link than the one described.
+    pub(crate) fn is_in_time(&self, course: &Course) -> bool {
+        let rtt = course.forth.delay.base + course.back.delay.base;
+        self.lateness <= LATE * rtt.as_secs_f64()
+    }
+}
+
+/// Of the round-trip time.
+const LATE: f64 = 0.1;
+/// How often a transfer is made at most until one is in time.
+const TRIES: u32 = 3;
 const PORT: u16 = 5001;
 /// The content of the stream.
 const SEED: u64 = 1;
@@ -71,47 +92,84 @@ impl Course {
     pub(crate) fn run(&self) -> Result<Done, LabError> {
         let link = Link::new(&self.forth, &self.back)?;
         let dumbbell = Dumbbell::build(Plan::new(host(&self.sender), link, host(&self.receiver)))?;
+        if self.beside.is_some() {
+            dumbbell.add_kernel(Dumbbell::LEFT)?;
+        }
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(LabError::Transfer)?;
-        let goodput = runtime.block_on(self.transfer(&dumbbell)).map_err(LabError::Transfer)?;
+        let (bytes, beside) =
+            runtime.block_on(self.transfer(&dumbbell)).map_err(LabError::Transfer)?;
+        let retransmissions = match dumbbell.left() {
+            End::Kernel(namespace) => namespace.retransmissions().map_err(LabError::Transfer)?,
+            End::Stack(stack, _) => stack.counters().tcp_retrans_segs,
+        };
         let link = dumbbell.counters(Way::Forth);
         let lateness = dumbbell.lateness().percentile(99.0).as_secs_f64();
         dumbbell.stop()?;
-        Ok(Done { goodput, link, lateness })
+        let goodput = |bytes| bytes as f64 * 8.0 / (self.end - self.warm_up).as_secs_f64();
+        let beside = beside.map(goodput);
+        Ok(Done { goodput: goodput(bytes), beside, retransmissions, link, lateness })
     }
 
-    async fn transfer(&self, dumbbell: &Dumbbell) -> io::Result<f64> {
-        let server = SocketAddr::new(Dumbbell::address(Dumbbell::RIGHT, false), PORT);
-        let (warm_up, end) = (self.warm_up, self.end);
-        let right = dumbbell.right().namespace();
-        let receiving = match dumbbell.right() {
-            End::Kernel(namespace) => {
-                let listener = namespace.spawn(async move { peer::listen(server, None) }).await??;
-                right.spawn(async move { count(listener.accept().await?.0, warm_up, end).await })
+    /// [`run`](Self::run), and again where the machine did not keep the link's times; of these runs the one
+    /// whose link was least late.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    pub(crate) fn run_in_time(&self) -> Result<Done, LabError> {
+        let mut best = self.run()?;
+        for _ in 1..TRIES {
+            if best.is_in_time(self) {
+                break;
             }
-            End::Stack(stack, _) => {
-                let listener = stack.listen(server, 1)?;
-                right.spawn(async move { count(listener.accept().await?.0, warm_up, end).await })
+            let again = self.run()?;
+            if again.lateness < best.lateness {
+                best = again;
             }
+        }
+        Ok(best)
+    }
+
+    /// The bytes of the sender, and of the one beside it.
+    async fn transfer(&self, dumbbell: &Dumbbell) -> io::Result<(u64, Option<u64>)> {
+        let congestion = match self.sender {
+            Tcp::Kernel(congestion) => congestion,
+            Tcp::Ours(..) => None,
         };
+        let flow = self.flow(dumbbell, PORT, dumbbell.left().stack(), congestion);
+        match self.beside {
+            None => Ok((flow.await?, None)),
+            beside => {
+                let beside = self.flow(dumbbell, PORT + 1, None, beside);
+                let (bytes, beside) = tokio::try_join!(flow, beside)?;
+                Ok((bytes, Some(beside)))
+            }
+        }
+    }
+
+    /// From the stack given, or else from the kernel.
+    async fn flow(
+        &self,
+        dumbbell: &Dumbbell,
+        port: u16,
+        stack: Option<&Stack>,
+        congestion: Option<&'static str>,
+    ) -> io::Result<u64> {
+        let server = SocketAddr::new(Dumbbell::address(Dumbbell::RIGHT, false), port);
+        let receiving = self.receive(dumbbell.right(), server).await?;
         let left = dumbbell.left().namespace();
-        let sending = match dumbbell.left() {
-            End::Kernel(_) => {
-                let Tcp::Kernel(congestion) = self.sender else { unreachable!("it is the plan's") };
-                left.spawn(async move {
-                    let mut stream = peer::connect(server, congestion).await?;
-                    peer::send(&mut stream, SEED, u64::MAX).await
-                })
-            }
-            End::Stack(stack, _) => {
-                let stack = stack.clone();
-                left.spawn(async move {
-                    let mut stream = stack.connect(server).await?;
-                    peer::send(&mut stream, SEED, u64::MAX).await
-                })
-            }
+        let sending = match stack.cloned() {
+            None => left.spawn(async move {
+                let mut stream = peer::connect(server, congestion).await?;
+                peer::send(&mut stream, SEED, u64::MAX).await
+            }),
+            Some(stack) => left.spawn(async move {
+                let mut stream = stack.connect(server).await?;
+                peer::send(&mut stream, SEED, u64::MAX).await
+            }),
         };
         // The sender never ends by itself: what it ends by is an error that the receiver cannot see.
         let sent = sending.abort_handle();
@@ -123,11 +181,29 @@ impl Course {
             broken = broken => broken,
         };
         sent.abort();
-        Ok(bytes? as f64 * 8.0 / (self.end - self.warm_up).as_secs_f64())
+        bytes
+    }
+
+    /// Listens, and starts a task that takes one connection.
+    async fn receive(&self, end: &End, at: SocketAddr) -> io::Result<JoinHandle<io::Result<u64>>> {
+        let (warm_up, until) = (self.warm_up, self.end);
+        Ok(match end {
+            End::Kernel(namespace) => {
+                let listener = namespace.spawn(async move { peer::listen(at, None) }).await??;
+                namespace
+                    .spawn(async move { count(listener.accept().await?.0, warm_up, until).await })
+            }
+            End::Stack(stack, namespace) => {
+                let listener = stack.listen(at, 1)?;
+                namespace
+                    .spawn(async move { count(listener.accept().await?.0, warm_up, until).await })
+            }
+        })
     }
 }
 
-fn host(tcp: &Tcp) -> Host {
+/// The host of an end.
+pub(crate) fn host(tcp: &Tcp) -> Host {
     match tcp {
         Tcp::Kernel(_) => Host::Kernel,
         Tcp::Ours(combination, profile) => {

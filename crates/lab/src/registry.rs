@@ -1,6 +1,6 @@
 //! All experiments by name.
 
-use crate::{Experiment, LabError, checks, dcr, glob, hack, le};
+use crate::{Experiment, LabError, checks, dcr, glob, grid, hack, le};
 
 /// Every experiment, in the order they are listed and run in.
 pub const EXPERIMENTS: &[Experiment] = &[
@@ -17,6 +17,9 @@ pub const EXPERIMENTS: &[Experiment] = &[
     checks::fairness::EXPERIMENT,
     checks::packets::EXPERIMENT,
     checks::kernel_senders::EXPERIMENT,
+    checks::cubic::EXPERIMENT,
+    checks::long_haul::EXPERIMENT,
+    grid::lossy::EXPERIMENT,
     hack::fig7::EXPERIMENT,
     hack::fig12::EXPERIMENT,
     hack::fig26::EXPERIMENT,
@@ -53,7 +56,7 @@ mod tests {
     fn names_are_unique_and_say_the_paper() {
         for (index, experiment) in EXPERIMENTS.iter().enumerate() {
             let (paper, figure) = experiment.name.split_once('/').expect("paper/figure");
-            assert!(["self", "hack", "rrtp", "dcr", "le", "tcp-ecn"].contains(&paper));
+            assert!(["self", "grid", "hack", "rrtp", "dcr", "le", "tcp-ecn"].contains(&paper));
             let allowed =
                 |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
             assert!(!figure.is_empty() && figure.chars().all(allowed), "{figure}");

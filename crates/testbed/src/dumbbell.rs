@@ -147,6 +147,22 @@ impl Dumbbell {
         number(if host == Self::LEFT { 1 } else { 2 }, is_ipv6)
     }
 
+    /// Gives the kernel of a stack's namespace an IPv4 address of its own on the link, so that what it sends shares
+    /// the link with what the stack sends. A host that is the kernel's has one already.
+    ///
+    /// # Errors
+    /// The kernel refuses the address.
+    pub fn add_kernel(&self, host: NodeId) -> Result<(), TestbedError> {
+        let (end, last) = if host == Self::LEFT { (&self.left, 3) } else { (&self.right, 4) };
+        match end {
+            End::Kernel(_) => Ok(()),
+            // The route to the network is there.
+            End::Stack(_, namespace) => {
+                namespace.add_address(LINK, Cidr { address: number(last, false), prefix: 32 })
+            }
+        }
+    }
+
     /// The host at port 0 of the link.
     pub const fn left(&self) -> &End {
         &self.left

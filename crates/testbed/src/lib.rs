@@ -30,6 +30,7 @@
 
 mod bulk;
 mod cidr;
+mod delivery;
 pub mod dumbbell;
 mod emulator;
 mod error;
@@ -42,6 +43,7 @@ mod sys;
 
 pub use bulk::{Bulk, Bulked};
 pub use cidr::Cidr;
+pub use delivery::Delivered;
 pub use error::TestbedError;
 pub use link::Interface;
 pub use namespace::Namespace;

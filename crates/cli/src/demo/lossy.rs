@@ -331,7 +331,11 @@ impl fmt::Display for Report {
         let packets = if self.simulated.is_some() { "simulated packets" } else { "real packets" };
         writeln!(f, "{} s over a link of its own for each sender, {packets}", self.seconds)?;
         writeln!(f, "there: {forth}\nback:  {back}")?;
-        write!(f, "{table}\none run each; RTT x: over the smallest that any sender saw")?;
+        writeln!(f, "{table}\nRTT x: over the smallest that any sender saw")?;
+        write!(
+            f,
+            "one short run each, so no ranking: `airtcp compare` repeats, and gives intervals"
+        )?;
         self.pictures().try_for_each(|picture| write!(f, "\npicture: {}", picture.display()))
     }
 }

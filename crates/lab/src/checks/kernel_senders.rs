@@ -72,6 +72,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                 let course = Course {
                     sender: tcp.clone(),
                     receiver: Tcp::Kernel(None),
+                    beside: None,
                     forth: feed::spec(&format!("{LINK} loss {loss}% only payload seed {seed}"))?,
                     back: feed::spec(BACK)?,
                     warm_up,

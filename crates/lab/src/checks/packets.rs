@@ -187,6 +187,7 @@ fn transfer(
         let course = Course {
             sender: ours(),
             receiver: tcp.clone(),
+            beside: None,
             forth: feed::spec(&format!("{LINK} {words} seed {seed}"))?,
             back: feed::spec(BACK)?,
             warm_up,

@@ -1,0 +1,231 @@
+//! Every combination over random loss with real packets, beside Linux' bbr and cubic.
+
+use std::time::Duration;
+
+use airtcp_recovery::registry::WireNeeds;
+use airtcp_recovery::{Combination, Profile};
+use airtcp_sim::Interval;
+use airtcp_trace::figure::{Figure, Style};
+use serde::Serialize;
+
+use crate::real::{Course, Done, Tcp, times};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, feed, theory};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "grid/lossy",
+    what: "Every combination over 100 Mbit/s, 20 ms, loss 0.1 to 10 %, beside Linux' bbr and cubic; the best beside a cubic flow",
+    source: "no paper's: which sender suits a link that loses at random, and whether it leaves others their share",
+    kind: Kind::Study,
+    ground: Ground::Real,
+    seconds: 1470,
+    seeds: 1,
+    body,
+};
+
+/// Per cent, of data alone.
+const LOSSES: [f64; 5] = [0.1, 1.0, 2.0, 5.0, 10.0];
+/// 20 ms back and forth, and one bandwidth-delay product before the link.
+const LINK: &str = "rate 100mbit delay 10ms limit 167";
+const BACK: &str = "rate 100mbit delay 10ms limit 1000";
+const WARM_UP: Duration = Duration::from_secs(1);
+const END: Duration = Duration::from_secs(5);
+/// Beside another flow it takes longer until neither has more of the link than it will have.
+const SHARED: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(20));
+/// Runs of these at least.
+const SHARED_RUNS: u64 = 3;
+/// Of the link that two flows fill.
+const SHARE: f64 = 0.6;
+/// What a Linux receiver grants.
+const LINUX: WireNeeds = WireNeeds { sack: true, timestamps: true, ..WireNeeds::NONE };
+const KERNEL: [&str; 2] = ["bbr", "cubic"];
+
+/// A sender, and what it got.
+struct Row {
+    name: String,
+    tcp: Tcp,
+    /// In bit/s, every run of each loss.
+    goodputs: [Vec<f64>; LOSSES.len()],
+}
+
+impl Row {
+    fn new(name: String, tcp: Tcp) -> Self {
+        Self { name, tcp, goodputs: [const { Vec::new() }; LOSSES.len()] }
+    }
+
+    /// The geometric mean over the losses: twice as much at one of them counts as twice as much at another.
+    fn mean(&self) -> f64 {
+        let run: Vec<_> = self.goodputs.iter().filter(|of| !of.is_empty()).collect();
+        let logs: f64 = run.iter().map(|of| Interval::of(of).mean.max(1.0).ln()).sum();
+        (logs / run.len().max(1) as f64).exp()
+    }
+
+    /// Whether its window follows the network, and what it takes for congestion is left to no judge that never sees
+    /// any.
+    fn is_adaptive(&self) -> bool {
+        let Tcp::Ours(combination, _) = &self.tcp else { return false };
+        let text = combination.to_string();
+        let is_rr = text.split(['/', '+']).skip(2).any(|judge| judge == "rr");
+        combination.congestion().entry().name != "fixed" && !is_rr
+    }
+
+    fn points(&self) -> Vec<airtcp_trace::figure::Point> {
+        let run = LOSSES.iter().zip(&self.goodputs).filter(|(_, of)| !of.is_empty());
+        run.map(|(&loss, of)| draw::interval(loss, &Interval::of(of), 1e-6)).collect()
+    }
+}
+
+/// Everything that is itself when the receiver is Linux.
+fn rows(run: &Run) -> Vec<Row> {
+    let all = Combination::all().into_iter().chain(Combination::all_judged());
+    let ours = all.filter(|combination| combination.granted(LINUX) == *combination);
+    let ours = ours.map(|c| Row::new(c.to_string(), Tcp::Ours(c, Profile::modern())));
+    let kernel = KERNEL.map(|name| Row::new(format!("Linux {name}"), Tcp::Kernel(Some(name))));
+    // A small form has a few.
+    let step = if run.is_small { 16 } else { 1 };
+    ours.step_by(step).chain(kernel).collect()
+}
+
+#[derive(Serialize)]
+struct Record<'a> {
+    seed: u64,
+    sender: &'a str,
+    /// Per cent.
+    loss: f64,
+    /// Alone, or beside a cubic flow of Linux'.
+    beside: Option<f64>,
+    goodput: f64,
+    retransmissions: u64,
+    lost: u64,
+    queue_dropped: u64,
+    /// Seconds that 99 % of the packets were not exceeding.
+    lateness: f64,
+}
+
+impl<'a> Record<'a> {
+    fn new(seed: u64, sender: &'a str, loss: f64, done: &Done) -> Self {
+        Self {
+            seed,
+            sender,
+            loss,
+            beside: done.beside,
+            goodput: done.goodput,
+            retransmissions: done.retransmissions,
+            lost: done.link.channel_lost,
+            queue_dropped: done.link.queue_dropped,
+            lateness: done.lateness,
+        }
+    }
+}
+
+fn body(run: &Run) -> Result<Findings, LabError> {
+    let mut findings =
+        Findings::new(["sender, Mbit/s", "0.1 %", "1 %", "2 %", "5 %", "10 %", "geometric mean"]);
+    let mut rows = rows(run);
+    let late = measure(&mut findings, run, &mut rows)?;
+    rows.sort_by(|a, b| b.mean().total_cmp(&a.mean()));
+    for row in &rows {
+        let [a, b, c, d, e] = row.goodputs.each_ref().map(|of| match &of[..] {
+            [] => "-".to_owned(),
+            of => theory::show(&Interval::of(of), 1e-6, 2),
+        });
+        let mean = format!("{:.2}", row.mean() * 1e-6);
+        findings.table.row([row.name.clone(), a, b, c, d, e, mean]);
+    }
+    findings.notes.push(format!(
+        "Payload from {} to {} s after the begin, received by Linux; columns are the share of data packets lost at random, \
+         by the same seed for all. At each loss the senders take turns. Judges are with the control reno. What needs more \
+         of a receiver than Linux grants is left out: it would run as what it falls back on.",
+        WARM_UP.as_secs(),
+        END.as_secs()
+    ));
+    findings.notes.push(format!(
+        "{late} runs had a link that was late by more than a tenth of the round-trip time with more than one packet in a \
+         hundred, after up to three tries each."
+    ));
+    if let Some(best) = rows.iter().find(|row| row.is_adaptive()) {
+        share(&mut findings, run, best)?;
+    }
+    if let Some(default) = rows.iter().find(|row| row.name == Combination::default().to_string()) {
+        share(&mut findings, run, default)?;
+    }
+    pictures(&mut findings, &rows);
+    Ok(findings)
+}
+
+/// Runs every sender at every loss, and gives how many runs were late.
+fn measure(findings: &mut Findings, run: &Run, rows: &mut [Row]) -> Result<u64, LabError> {
+    let (warm_up, end) = times(run, WARM_UP, END);
+    let cases = if run.is_small { 1 } else { LOSSES.len() };
+    let mut late = 0;
+    for seed in 1..=run.seeds {
+        for (index, loss) in LOSSES.into_iter().enumerate().take(cases) {
+            for row in &mut *rows {
+                let course = Course {
+                    sender: row.tcp.clone(),
+                    receiver: Tcp::Kernel(None),
+                    beside: None,
+                    forth: feed::spec(&format!("{LINK} loss {loss}% only payload seed {seed}"))?,
+                    back: feed::spec(BACK)?,
+                    warm_up,
+                    end,
+                };
+                let done = course.run_in_time()?;
+                late += u64::from(!done.is_in_time(&course));
+                findings.record(&Record::new(seed, &row.name, loss, &done))?;
+                row.goodputs[index].push(done.goodput);
+            }
+        }
+    }
+    Ok(late)
+}
+
+/// A sender beside a cubic flow of Linux' on a link that loses nothing but by its queue.
+fn share(findings: &mut Findings, run: &Run, row: &Row) -> Result<(), LabError> {
+    let (warm_up, end) = times(run, SHARED.0, SHARED.1);
+    let runs = if run.is_small { 1 } else { run.seeds.max(SHARED_RUNS) };
+    let mut shares = Vec::new();
+    for seed in 1..=runs {
+        let course = Course {
+            sender: row.tcp.clone(),
+            receiver: Tcp::Kernel(None),
+            beside: Some("cubic"),
+            forth: feed::spec(&format!("{LINK} seed {seed}"))?,
+            back: feed::spec(BACK)?,
+            warm_up,
+            end,
+        };
+        let done = course.run_in_time()?;
+        findings.record(&Record::new(seed, &row.name, 0.0, &done))?;
+        shares.push(done.goodput / (done.goodput + done.beside.unwrap_or_default()));
+    }
+    let share = Interval::of(&shares);
+    findings.claim(
+        format!("share of {} beside a Linux cubic flow, no random loss, {runs} runs", row.name),
+        "at most 60 %",
+        format!("{} %", theory::show(&share, 100.0, 1)),
+        Verdict::of(share.mean <= SHARE, || "it takes more than its share".to_owned()),
+    );
+    Ok(())
+}
+
+/// The controls and judges with one detection, and the detections with one control, beside the kernel's.
+fn pictures(findings: &mut Findings, rows: &[Row]) {
+    let mut picture = |name, title: &str, is_shown: &dyn Fn(&str) -> bool| {
+        let shown = rows.iter().filter(|row| is_shown(&row.name));
+        let series =
+            shown.map(|row| draw::series(row.name.as_str(), Style::LineAndMarks, row.points()));
+        let figure = Figure {
+            title: format!("{title}, 100 Mbit/s, 20 ms"),
+            x: draw::log("loss, %"),
+            y: draw::log("goodput, Mbit/s"),
+            series: series.collect(),
+        };
+        findings.picture(name, figure);
+    };
+    picture("controls", "Controls and judges with rack", &|name| {
+        name.starts_with("rack/") || name.starts_with("Linux")
+    });
+    picture("detections", "Detections with cubic", &|name| {
+        name.ends_with("/cubic") || name == "Linux cubic"
+    });
+}

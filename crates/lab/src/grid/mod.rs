@@ -1,0 +1,3 @@
+//! Every combination over the same links, beside the kernel's senders.
+
+pub(crate) mod lossy;
