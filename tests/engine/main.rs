@@ -1,6 +1,7 @@
 //! The whole engine, two hosts and a path, in virtual time.
 
 mod corruption;
+mod delayed_response;
 mod goodput;
 mod liar;
 mod parallel;

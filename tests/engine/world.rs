@@ -2,7 +2,7 @@
 //!
 //! Not modelled, because the tests that use it do not need it: corrupted headers, routing, more hosts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
@@ -126,6 +126,9 @@ pub(crate) struct World<O = ()> {
     order: u64,
     /// Speaks beside the server.
     liar: Option<Liar>,
+    /// Packets that have left the client, and which of them are lost.
+    left: u64,
+    drops: BTreeSet<u64>,
     pub(crate) observer: O,
 }
 
@@ -155,6 +158,8 @@ impl<O: Observer> World<O> {
             wire: BTreeMap::new(),
             order: 0,
             liar: None,
+            left: 0,
+            drops: BTreeSet::new(),
             observer,
         }
     }
@@ -162,6 +167,12 @@ impl<O: Observer> World<O> {
     /// Another path back than there.
     pub(crate) fn with_path_back(mut self, path: Impairment, seed: u64) -> Self {
         self.directions[SERVER_HOST] = Direction::new(path, seed, 1);
+        self
+    }
+
+    /// With these packets of the client lost, the first of which has the number 1.
+    pub(crate) fn with_drops<const N: usize>(mut self, drops: [u64; N]) -> Self {
+        self.drops = drops.into();
         self
     }
 
@@ -190,6 +201,10 @@ impl<O: Observer> World<O> {
                     }
                     None => None,
                 };
+                self.left += u64::from(from == CLIENT_HOST);
+                if from == CLIENT_HOST && self.drops.contains(&self.left) {
+                    continue;
+                }
                 for arrives in self.directions[from].arrivals(self.now, packet.len()) {
                     for packet in std::iter::once(&packet).chain(&lie) {
                         self.order += 1;
