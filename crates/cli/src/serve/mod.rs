@@ -160,3 +160,30 @@ impl Signals {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use airtcp_stack::tcp::Offer;
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser, Debug)]
+    struct Line {
+        #[command(flatten)]
+        sender: SenderArgs,
+    }
+
+    #[test]
+    fn hack_is_offered_where_a_judge_asks_for_it_in_the_form_of_the_flag() {
+        let form = |line: &str| {
+            let line = Line::try_parse_from(line.split(' ')).unwrap();
+            let tcp = host_config([], &line.sender).unwrap().tcp;
+            assert_eq!(tcp.hack, Offer::IfNeeded);
+            (tcp.sender.combination.needs().hack, tcp.hack_form)
+        };
+        assert_eq!(form("serve --judge hack"), (true, HackForm::Kinds));
+        assert_eq!(form("serve --judge hack --hack-exid"), (true, HackForm::ExId));
+        assert_eq!(form("serve --hack-exid"), (false, HackForm::ExId));
+    }
+}

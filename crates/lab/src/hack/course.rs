@@ -7,6 +7,7 @@ use airtcp_sim::{App, FlowSpec, Interval, RunResult, Scenario, Topology, Wire};
 use airtcp_types::ByteCount;
 use serde::Serialize;
 
+use super::trail::Trail;
 use crate::{Findings, LabError, Run, feed, simulate};
 
 /// As the paper calls a sender, and what it is made of.
@@ -15,7 +16,7 @@ pub(super) struct Sender {
     pub(super) name: &'static str,
     pub(super) combination: &'static str,
     /// Whether SACK is offered.
-    sack: bool,
+    pub(super) sack: bool,
 }
 
 pub(super) const NEWRENO: Sender =
@@ -23,6 +24,11 @@ pub(super) const NEWRENO: Sender =
 pub(super) const SACK: Sender = Sender { name: "SACK", combination: "sack/reno", sack: true };
 pub(super) const HACK: Sender =
     Sender { name: "HACK", combination: "newreno/reno/hack", sack: false };
+/// SACK whose detection finds lost repairs too.
+pub(super) const RACK: Sender = Sender { name: "RACK", combination: "rack/reno", sack: true };
+/// SACK with one segment in flight.
+pub(super) const ONE: Sender =
+    Sender { name: "one segment at a time", combination: "sack/fixed:1", sack: true };
 pub(super) const HACK_SACK: Sender =
     Sender { name: "HACK + SACK", combination: "sack/reno/hack", sack: true };
 /// All four, in the order of tables.
@@ -64,6 +70,9 @@ struct Record<'a> {
     seconds: Option<f64>,
     goodput: f64,
     timeouts: u64,
+    /// Of these, those that waited for data that had been sent again already.
+    #[serde(rename = "timeouts_of_repairs")]
+    of_repairs: u64,
     reductions: u64,
     retransmissions: u64,
     corrupted: u64,
@@ -81,6 +90,10 @@ pub(super) struct Outcome {
     pub(super) goodput: Interval,
     pub(super) seconds: Interval,
     pub(super) timeouts: Interval,
+    /// Of each seed.
+    pub(super) timeouts_each: Vec<f64>,
+    /// Time-outs of a transfer that waited for data that had been sent again already.
+    pub(super) of_repairs: f64,
     pub(super) reductions: u64,
     pub(super) corrupted: u64,
     /// Transfers that were given up.
@@ -88,6 +101,24 @@ pub(super) struct Outcome {
 }
 
 impl Course {
+    /// HACK 5.1's short path, without errors.
+    pub(super) const SHORT: Self = Self {
+        delay: 10,
+        size: ByteCount(2_000_000),
+        share: 0.0,
+        burst: 1,
+        header: 0,
+        window: None,
+    };
+    /// HACK 5's long path, without errors.
+    pub(super) const LONG: Self =
+        Self { delay: 300, size: ByteCount::from_kib(256), ..Self::SHORT };
+
+    /// The same path and file.
+    pub(super) const fn without_errors(&self) -> Self {
+        Self { share: 0.0, burst: 1, header: 0, ..*self }
+    }
+
     /// Runs a sender with every seed, and keeps the records.
     pub(super) fn measure(
         &self,
@@ -96,28 +127,48 @@ impl Course {
         profile: &Profile,
         findings: &mut Findings,
     ) -> Result<Outcome, LabError> {
+        Ok(self.watch(run, sender, profile, findings)?.0)
+    }
+
+    /// The same, with what each run was like.
+    pub(super) fn watch(
+        &self,
+        run: &Run,
+        sender: &Sender,
+        profile: &Profile,
+        findings: &mut Findings,
+    ) -> Result<(Outcome, Vec<Trail>), LabError> {
         let scenario = self.scenario(run, sender, profile)?;
-        let results = simulate::seeds(run, |_| scenario.clone())?;
-        let size = if run.is_small { SMALL } else { self.size };
-        let bits = size.0 as f64 * 8.0;
-        let record = |result| self.record(sender, profile, bits, result);
-        let records: Vec<_> = results.iter().map(record).collect();
+        let runs = simulate::watched(run, |_| scenario.clone(), Trail::default)?;
+        let bits = self.size(run).0 as f64 * 8.0;
+        let records: Vec<_> = runs
+            .iter()
+            .map(|(result, trail)| self.record(sender, profile, bits, result, trail))
+            .collect();
         for record in &records {
             findings.record(record)?;
         }
         let of = |value: &dyn Fn(&Record<'_>) -> f64| -> Vec<f64> {
             records.iter().map(value).collect()
         };
-        let goodputs = of(&|r| r.goodput);
-        Ok(Outcome {
+        let (goodputs, timeouts) = (of(&|r| r.goodput), of(&|r| r.timeouts as f64));
+        let outcome = Outcome {
             goodput: Interval::of(&goodputs),
             goodputs,
             seconds: Interval::of(&of(&|r| bits / r.goodput)),
-            timeouts: Interval::of(&of(&|r| r.timeouts as f64)),
+            timeouts: Interval::of(&timeouts),
+            timeouts_each: timeouts,
+            of_repairs: Interval::of(&of(&|r| r.of_repairs as f64)).mean,
             reductions: records.iter().map(|r| r.reductions).sum(),
             corrupted: records.iter().map(|r| r.corrupted).sum(),
             unfinished: records.iter().filter(|r| r.seconds.is_none()).count() as u64,
-        })
+        };
+        Ok((outcome, runs.into_iter().map(|(_, trail)| trail).collect()))
+    }
+
+    /// What is to be sent, and arrive.
+    pub(super) const fn size(&self, run: &Run) -> ByteCount {
+        if run.is_small { SMALL } else { self.size }
     }
 
     fn record<'a>(
@@ -126,6 +177,7 @@ impl Course {
         profile: &Profile,
         bits: f64,
         result: &RunResult,
+        trail: &Trail,
     ) -> Record<'a> {
         let (flow, link) = (&result.flows[0], &result.links[0].counters);
         Record {
@@ -137,6 +189,7 @@ impl Course {
             seconds: flow.finished,
             goodput: bits / flow.finished.unwrap_or(PATIENCE.as_secs_f64()),
             timeouts: flow.timeouts,
+            of_repairs: trail.timeouts_of_repairs,
             reductions: flow.reductions,
             retransmissions: flow.retransmissions,
             corrupted: link.corrupted,
@@ -162,13 +215,12 @@ impl Course {
     ) -> Result<Scenario, LabError> {
         let [forth, back] = self.links();
         let wire = Wire { forth: feed::spec(&forth)?, back: feed::spec(&back)? };
-        let size = if run.is_small { SMALL } else { self.size };
         let flow = FlowSpec {
             profile: profile.clone(),
             sack: sender.sack,
             receive_buffer: self.window,
             user_timeout: Some(PATIENCE),
-            app: App::Bulk { size: Some(size) },
+            app: App::Bulk { size: Some(self.size(run)) },
             ..FlowSpec::new(sender.combination.parse().expect("a name of the registry"))
         };
         Ok(Scenario {

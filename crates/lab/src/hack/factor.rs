@@ -5,6 +5,9 @@ use airtcp_sim::Interval;
 use super::course::Outcome;
 use crate::{Findings, Verdict, theory};
 
+/// The reason of a claim that held when it was written.
+pub(super) const NOT_ISOLATED: &str = "why is not isolated";
+
 /// The goodput of one sender over another's, at several points.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Factor {
@@ -133,6 +136,8 @@ mod tests {
             goodput: Interval::of(&goodputs),
             seconds: Interval::default(),
             timeouts: Interval::default(),
+            timeouts_each: Vec::new(),
+            of_repairs: 0.0,
             reductions: 0,
             corrupted: 0,
             unfinished: 0,

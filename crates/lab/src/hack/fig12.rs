@@ -1,18 +1,16 @@
-//! Figures 12 to 19, 24 and 25: bursts of corruption.
+//! Figures 12 to 19: bursts of corruption.
 
 use airtcp_recovery::Profile;
-use airtcp_types::ByteCount;
 
 use super::course::{Course, HEADERS, Outcome};
-use super::factor::{Factor, Notified};
+use super::factor::{Factor, NOT_ISOLATED, Notified};
 use super::figure::{Sweep, throughput};
-use crate::paper::Printed;
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, theory};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hack/fig12",
     what: "256 KB over 300 ms with bursts of 2 to 10 corrupted packets: NewReno, SACK, HACK, HACK + SACK",
-    source: "HACK 5.2, Fig. 12 to 19, 24, 25",
+    source: "HACK 5.2, Fig. 12 to 19",
     kind: Kind::Study,
     ground: Ground::Simulated,
     seconds: 25,
@@ -30,12 +28,6 @@ const SHARES: [(f64, [&str; 2]); 4] = [
     (10.0, ["fig18", "fig14"]),
     (15.0, ["fig19", "fig15"]),
 ];
-/// HACK 5.2, Fig. 24: seconds until the file is there, at 5 %, bursts of five, and headers hit in 95 %.
-const SECONDS: [Printed; 3] = [
-    Printed { what: "seconds of SACK", figure: 2600.0, decimals: 0 },
-    Printed { what: "seconds of HACK", figure: 430.0, decimals: 0 },
-    Printed { what: "seconds of HACK + SACK", figure: 140.0, decimals: 0 },
-];
 
 /// Bursts over the long path.
 pub(super) fn courses(run: &Run) -> impl Iterator<Item = (&'static str, Vec<Course>)> {
@@ -43,14 +35,7 @@ pub(super) fn courses(run: &Run) -> impl Iterator<Item = (&'static str, Vec<Cour
     let shares = if run.is_small { &SHARES[1..2] } else { &SHARES[..] };
     shares.iter().flat_map(move |(share, names)| {
         HEADERS.into_iter().zip(names).map(move |(header, name)| {
-            let course = |burst| Course {
-                delay: 300,
-                size: ByteCount::from_kib(256),
-                share: *share,
-                burst,
-                header,
-                window: None,
-            };
+            let course = |burst| Course { share: *share, burst, header, ..Course::LONG };
             (*name, bursts.iter().copied().map(course).collect())
         })
     })
@@ -87,22 +72,17 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             }
             let place = format!("bursts {share} %, header hit {header} %, {}", profile.name);
             let Sweep { sack, hack, both, .. } = &sweep;
+            let why = if header > 0 {
+                sweep.unread(run, &courses, &profile, &mut findings)?.why()
+            } else {
+                NOT_ISOLATED.to_owned()
+            };
             let mut above = |one: &str, a: &[Outcome], other: &str, b: &[Outcome], why: &str| {
                 let what = format!("{one} over {other}, {place}");
                 Factor::of(a, b).claim_above(&mut findings, what, why);
             };
-            above("HACK", hack, "SACK", sack, WHY);
-            above("HACK + SACK", both, "HACK", hack, WHY);
-            if share == 5.0 {
-                let five = courses.iter().position(|course| course.burst == 5).unwrap_or_default();
-                finish(
-                    &mut findings,
-                    &place,
-                    header,
-                    &profile,
-                    [sack, hack, both].map(|o| &o[five]),
-                );
-            }
+            above("HACK", hack, "SACK", sack, &why);
+            above("HACK + SACK", both, "HACK", hack, NOT_ISOLATED);
             if profile.name == Profile::paper().name {
                 let title =
                     format!("Bursts of corruption {share} %, 300 ms, header hit {header} %");
@@ -117,27 +97,4 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         findings.notes.push(format!("{unfinished} transfers were given up after 250 hours."));
     }
     Ok(findings)
-}
-
-const WHY: &str = "of twenty corrupted headers one is read, so that HACK is NewReno with little beside (the table has both), and NewReno mends a hole in a round trip where SACK mends many";
-const WHY_SECONDS: &str = "the paper does not say how its bursts are made: here a share of packets starts one, outside of bursts, and it is as many packets long as told; other ways were not tried";
-
-/// Fig. 24, whose bars the text reads out, and Fig. 25, of which it says the order.
-fn finish(findings: &mut Findings, place: &str, header: u32, profile: &Profile, of: [&Outcome; 3]) {
-    if header > 0 {
-        if profile.name == Profile::paper().name {
-            for (printed, outcome) in SECONDS.iter().zip(of) {
-                findings.printed(printed, "bursts of five", &outcome.seconds, WHY_SECONDS);
-            }
-        }
-        return;
-    }
-    let [sack, hack, both] = of.map(|outcome| outcome.seconds);
-    let measured = [sack, hack, both].map(|seconds| theory::show(&seconds, 1.0, 1)).join(", ");
-    findings.claim(
-        format!("seconds of SACK, HACK, HACK + SACK in bursts of five, {place}"),
-        "falling",
-        measured,
-        Verdict::of(sack.mean > hack.mean && hack.mean > both.mean, || WHY.to_owned()),
-    );
 }

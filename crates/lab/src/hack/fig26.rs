@@ -4,7 +4,7 @@ use airtcp_recovery::Profile;
 use airtcp_types::ByteCount;
 
 use super::course::{Course, Outcome};
-use super::factor::Factor;
+use super::factor::{Factor, NOT_ISOLATED};
 use super::figure::{Sweep, throughput};
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, theory};
 
@@ -32,14 +32,9 @@ fn courses(run: &Run) -> impl Iterator<Item = (u64, &'static str, Vec<Course>)> 
     let shares = if run.is_small { &SHARES[1..2] } else { &SHARES[..] };
     WINDOWS.iter().flat_map(move |(kib, names)| {
         shares.iter().zip(names).map(move |(share, name)| {
-            let course = |burst| Course {
-                delay: 300,
-                size: ByteCount::from_kib(256),
-                share: *share,
-                burst,
-                header: 95,
-                window: Some(ByteCount::from_kib(*kib)),
-            };
+            let window = Some(ByteCount::from_kib(*kib));
+            let course =
+                |burst| Course { share: *share, burst, header: 95, window, ..Course::LONG };
             (*kib, *name, bursts.iter().copied().map(course).collect())
         })
     })
@@ -76,13 +71,14 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                 let axes = ["packets in a burst", "throughput, kbit/s"];
                 findings.picture(name, sweep.draw(title, axes, &xs, throughput));
             }
+            let why = sweep.unread(run, &courses, &profile, &mut findings)?.why();
             let Sweep { sack, hack, both, .. } = sweep;
-            let mut above = |one: &str, a: &[Outcome], other: &str, b: &[Outcome]| {
+            let mut above = |one: &str, a: &[Outcome], other: &str, b: &[Outcome], why: &str| {
                 let what = format!("{one} over {other}, {place}");
-                Factor::of(a, b).claim_above(&mut findings, what, WHY);
+                Factor::of(a, b).claim_above(&mut findings, what, why);
             };
-            above("HACK", &hack, "SACK", &sack);
-            above("HACK + SACK", &both, "HACK", &hack);
+            above("HACK", &hack, "SACK", &sack, &why);
+            above("HACK + SACK", &both, "HACK", &hack, NOT_ISOLATED);
             if wholes.last().is_none_or(|(of, _)| *of != kib) {
                 wholes.push((kib, [Vec::new(), Vec::new(), Vec::new()]));
             }
@@ -97,12 +93,9 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                 format!("HACK over SACK with windows of 16 and of 64 KB, {}", profile.name),
                 "more with 16",
                 format!("{measured} times"),
-                Verdict::of(small.mean > large.mean, || WHY_WINDOW.to_owned()),
+                Verdict::of(small.mean > large.mean, || NOT_ISOLATED.to_owned()),
             );
         }
     }
     Ok(findings)
 }
-
-const WHY: &str = "of twenty corrupted headers one is read, so that HACK is NewReno with little beside (the table has both), and NewReno mends a hole in a round trip where SACK mends many";
-const WHY_WINDOW: &str = "a window of 16 KB leaves SACK as few segments to learn from as HACK; the factors are too near each other to tell";

@@ -4,6 +4,7 @@ use airtcp_recovery::Profile;
 use airtcp_trace::figure::{Figure, Point, Style};
 
 use super::course::{Course, Outcome, SENDERS};
+use super::unread::Unread;
 use crate::{Findings, LabError, Run, draw, theory};
 
 /// What all four senders came to at several points, in the order of [`SENDERS`].
@@ -26,6 +27,18 @@ impl Sweep {
             courses.iter().map(|course| course.measure(run, sender, profile, findings)).collect()
         };
         Ok(Self { newreno: of(0)?, sack: of(1)?, hack: of(2)?, both: of(3)? })
+    }
+
+    /// HACK at the same points with every header hit, beside what is here.
+    pub(super) fn unread(
+        &self,
+        run: &Run,
+        courses: &[Course],
+        profile: &Profile,
+        findings: &mut Findings,
+    ) -> Result<Unread, LabError> {
+        let Self { newreno, sack, hack, .. } = self;
+        Unread::measure(run, courses, profile, findings, [newreno, sack, hack])
     }
 
     pub(super) const fn all(&self) -> [&Vec<Outcome>; 4] {

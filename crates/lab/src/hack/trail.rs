@@ -1,0 +1,147 @@
+//! One transfer as time goes on.
+
+use airtcp_trace::figure::{Figure, Point, Style};
+use airtcp_types::{
+    ByteCount, Event, EventKind, ExtSeq, Instant, NodeId, Observer, RangeSet, SeqRange,
+};
+
+use crate::draw;
+
+/// Who sends the file.
+const SENDER: NodeId = NodeId(0);
+
+/// What the sender sent and was told, and what its time-outs waited for.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Trail {
+    /// When a transmission left, in seconds; the number of its last byte; whether it had left before.
+    sent: Vec<(f64, u64, bool)>,
+    /// When the cumulative acknowledgement rose, and to what.
+    acked: Vec<(f64, u64)>,
+    una: ExtSeq,
+    /// Sent again, and not acknowledged.
+    repaired: RangeSet,
+    /// Time-outs that waited for data that had been sent again already.
+    pub(super) timeouts_of_repairs: u64,
+}
+
+impl Observer for Trail {
+    fn on_event(&mut self, node: NodeId, event: &Event) {
+        if node != SENDER {
+            return;
+        }
+        let at = event.at.since(Instant::ZERO).as_secs_f64();
+        match event.kind {
+            EventKind::Sent { range, rule, .. } => {
+                self.sent.push((at, range.end.0, rule.is_retransmission()));
+                if rule.is_retransmission() {
+                    self.repaired.insert(range);
+                }
+            }
+            EventKind::Received { ack, .. } if ack > self.una => {
+                self.una = ack;
+                self.repaired.remove_below(ack);
+                self.acked.push((at, ack.0));
+            }
+            EventKind::Timeout { .. } => {
+                let awaited = SeqRange::new(self.una, self.una + ByteCount(1));
+                self.timeouts_of_repairs += u64::from(self.repaired.covers(awaited));
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Trail {
+    /// The longest time in which the acknowledgement did not rise, in seconds.
+    pub(super) fn longest_stretch(&self) -> f64 {
+        self.acked.windows(2).map(|pair| pair[1].0 - pair[0].0).fold(0.0, f64::max)
+    }
+
+    /// The time-sequence graph.
+    pub(super) fn graph(&self, title: String) -> Figure {
+        let kb = |byte: u64| byte as f64 / 1e3;
+        let sent = |again| {
+            let sent = self.sent.iter().filter(move |(.., is_again)| *is_again == again);
+            sent.map(|(at, end, _)| draw::point(*at, kb(*end))).collect()
+        };
+        let acked = self.acked.iter().map(|(at, ack)| draw::point(*at, kb(*ack))).collect();
+        Figure {
+            title,
+            x: draw::linear("time, s"),
+            y: draw::linear("sequence number, KB"),
+            series: vec![
+                draw::series("acknowledged", Style::Steps, acked),
+                draw::series("sent", Style::Marks, sent(false)),
+                draw::series("sent again", Style::Marks, sent(true)),
+            ],
+        }
+    }
+
+    /// What was acknowledged in each of so many seconds, in kbit/s.
+    pub(super) fn throughput(&self, seconds: f64) -> Vec<Point> {
+        let mut bins = Vec::new();
+        let mut before = self.acked.first().map_or(0, |(_, ack)| *ack);
+        for (at, ack) in &self.acked {
+            let bin = (at / seconds) as usize;
+            if bin >= bins.len() {
+                bins.resize(bin + 1, 0.0);
+            }
+            bins[bin] += (ack - before) as f64;
+            before = *ack;
+        }
+        let kbit = |bytes: &f64| bytes * 8e-3 / seconds;
+        (0u32..).zip(&bins).map(|(n, b)| draw::point(f64::from(n) * seconds, kbit(b))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use airtcp_types::{SendRule, TxNo};
+
+    use super::*;
+
+    fn show(trail: &mut Trail, millis: u64, kind: EventKind) {
+        trail.on_event(SENDER, &Event { at: Instant::from_millis(millis), flow: None, kind });
+    }
+
+    fn sent(trail: &mut Trail, millis: u64, end: u64, rule: SendRule) {
+        let range = SeqRange::new(ExtSeq(end - 1000), ExtSeq(end));
+        let zero = ByteCount::ZERO;
+        let kind = EventKind::Sent { tx: TxNo(0), range, rule, pipe: zero, cwnd: zero, rwnd: zero };
+        show(trail, millis, kind);
+    }
+
+    fn ack(trail: &mut Trail, millis: u64, ack: u64) {
+        let (range, ack) = (SeqRange::default(), ExtSeq(ack));
+        show(trail, millis, EventKind::Received { range, ack, window: ByteCount::ZERO });
+    }
+
+    #[test]
+    fn a_time_out_waits_for_a_repair_or_for_data_sent_once() {
+        let mut trail = Trail::default();
+        for end in [1000, 2000, 3000] {
+            sent(&mut trail, 0, end, SendRule::NewData);
+        }
+        show(&mut trail, 500, EventKind::Timeout { backoff: 0 });
+        assert_eq!(trail.timeouts_of_repairs, 0);
+        sent(&mut trail, 500, 1000, SendRule::Timeout);
+        show(&mut trail, 1500, EventKind::Timeout { backoff: 1 });
+        assert_eq!(trail.timeouts_of_repairs, 1);
+        ack(&mut trail, 1600, 1000);
+        show(&mut trail, 2600, EventKind::Timeout { backoff: 0 });
+        assert_eq!(trail.timeouts_of_repairs, 1, "what follows has left once");
+    }
+
+    #[test]
+    fn a_stretch_ends_where_the_acknowledgement_rises() {
+        let mut trail = Trail::default();
+        for (millis, to) in [(100, 1), (200, 1001), (300, 1001), (1400, 2001), (2100, 5001)] {
+            ack(&mut trail, millis, to);
+        }
+        assert!((trail.longest_stretch() - 1.2).abs() < 1e-9);
+        let throughput = trail.throughput(1.0);
+        let kbits: Vec<f64> = throughput.iter().map(|point| point.y).collect();
+        assert_eq!(kbits, [8.0, 8.0, 24.0]);
+        assert_eq!(trail.graph(String::new()).series[0].points.len(), 4);
+    }
+}

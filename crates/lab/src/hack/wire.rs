@@ -1,0 +1,305 @@
+//! Two points over real packets, beside the simulator.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use airtcp_link::{Link, Way};
+use airtcp_recovery::Profile;
+use airtcp_sim::Interval;
+use airtcp_stack::{Counters, HostConfig};
+use airtcp_testbed::dumbbell::{Dumbbell, End, Host, Plan};
+use airtcp_testbed::peer;
+use airtcp_trace::figure::{Figure, Style};
+use serde::Serialize;
+use tokio::time::{Instant, timeout};
+
+use super::course::{Course, HACK, HACK_SACK, SACK, Sender};
+use super::fig20;
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, feed, theory};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "hack/wire",
+    what: "A point of hack/fig7 and the one of hack/fig20 over real packets, special ACKs counted, beside the simulator",
+    source: "HACK 3 and 5: the same stack over the same link in virtual and in real time",
+    kind: Kind::Study,
+    ground: Ground::Real,
+    seconds: 800,
+    seeds: 3,
+    body,
+};
+
+const POINTS: [(&str, Course); 2] = [
+    ("random 6 %, 10 ms, header hit 0 %", Course { share: 6.0, ..Course::SHORT }),
+    ("bursts of five at 5 %, 300 ms, header hit 95 %", fig20::COURSE),
+];
+const SENDERS: [Sender; 3] = [SACK, HACK, HACK_SACK];
+const PORT: u16 = 5001;
+/// The content of the stream.
+const CONTENT: u64 = 1;
+/// A transfer with several long time-outs ends within this.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// What the interval of real over simulated seconds lies within or overlaps.
+const RATIO: (f64, f64) = (0.9, 1.1);
+
+#[derive(Serialize)]
+struct Record<'a> {
+    seed: u64,
+    point: &'a str,
+    sender: &'a str,
+    profile: &'a str,
+    /// `simulator` or `packets`.
+    ground: &'static str,
+    seconds: f64,
+    goodput: f64,
+    timeouts: f64,
+    #[serde(flatten)]
+    counted: Option<Counted>,
+    /// Seconds that 99 % of the packets were not exceeding, where time is real.
+    lateness: Option<f64>,
+}
+
+/// What the link did, and the receiver made of it.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+struct Counted {
+    corrupted: u64,
+    corrupted_header: u64,
+    /// Corrupted, and no checksum tells.
+    unnoticed: u64,
+    special_acks: u64,
+    /// Corrupted segments whose data had come by another copy.
+    unanswered: u64,
+}
+
+/// One transfer with real packets.
+struct Done {
+    seconds: f64,
+    timeouts: f64,
+    counted: Counted,
+    lateness: f64,
+}
+
+fn body(run: &Run) -> Result<Findings, LabError> {
+    let mut findings = Findings::new([
+        "link",
+        "sender",
+        "simulator, s",
+        "time-outs",
+        "packets, s",
+        "time-outs",
+        "ratio of seconds",
+        "corrupted",
+        "header hit",
+        "special ACKs",
+    ]);
+    let mut series = Vec::new();
+    let mut total = Counted::default();
+    // A small form has the first, which is short.
+    for (point, course) in &POINTS[..if run.is_small { 1 } else { POINTS.len() }] {
+        let (mut packets, mut simulator) = (Vec::new(), Vec::new());
+        for (number, sender) in (1u32..).zip(&SENDERS) {
+            let pair = Pair::measure(run, point, course, sender, &mut findings)?;
+            pair.tell(point, sender, &mut findings);
+            if sender.name != SACK.name {
+                total.add(&pair.counted);
+            }
+            packets.push(draw::interval(f64::from(number), &pair.packets, 1.0));
+            simulator.push(draw::interval(f64::from(number) + 0.1, &pair.simulator, 1.0));
+        }
+        series.push(draw::series(format!("packets, {point}"), Style::Marks, packets));
+        series.push(draw::series(format!("simulator, {point}"), Style::Marks, simulator));
+    }
+    total.claim(&mut findings);
+    findings.picture(
+        "wire",
+        Figure {
+            title: "Seconds until the file is there".to_owned(),
+            x: draw::linear("1 SACK, 2 HACK, 3 HACK + SACK"),
+            y: draw::log("seconds"),
+            series,
+        },
+    );
+    Ok(findings)
+}
+
+/// All runs of one sender at one point, in both worlds.
+struct Pair {
+    simulator: Interval,
+    simulator_timeouts: f64,
+    packets: Interval,
+    timeouts: f64,
+    counted: Counted,
+    runs: f64,
+}
+
+impl Pair {
+    fn measure(
+        run: &Run,
+        point: &str,
+        course: &Course,
+        sender: &Sender,
+        findings: &mut Findings,
+    ) -> Result<Self, LabError> {
+        let profile = Profile::paper();
+        let bits = course.size(run).0 as f64 * 8.0;
+        let record = |ground, seed, seconds, timeouts| Record {
+            seed,
+            point,
+            sender: sender.name,
+            profile: profile.name,
+            ground,
+            seconds,
+            goodput: bits / seconds,
+            timeouts,
+            counted: None,
+            lateness: None,
+        };
+        // Its own records have more in them than is asked for here.
+        let simulated = course.measure(run, sender, &profile, &mut Findings::new([]))?;
+        let each = simulated.goodputs.iter().zip(&simulated.timeouts_each);
+        for (seed, (goodput, timeouts)) in (1..).zip(each) {
+            findings.record(&record("simulator", seed, bits / goodput, *timeouts))?;
+        }
+        let mut done = Vec::new();
+        let mut counted = Counted::default();
+        for seed in 1..=run.seeds {
+            let one = transfer(run, course, sender, &profile, seed)?;
+            findings.record(&Record {
+                counted: Some(one.counted),
+                lateness: Some(one.lateness),
+                ..record("packets", seed, one.seconds, one.timeouts)
+            })?;
+            counted.add(&one.counted);
+            done.push(one);
+        }
+        let of =
+            |value: fn(&Done) -> f64| Interval::of(&done.iter().map(value).collect::<Vec<_>>());
+        Ok(Self {
+            simulator: simulated.seconds,
+            simulator_timeouts: simulated.timeouts.mean,
+            packets: of(|done| done.seconds),
+            timeouts: of(|done| done.timeouts).mean,
+            counted,
+            runs: run.seeds as f64,
+        })
+    }
+
+    fn tell(&self, point: &str, sender: &Sender, findings: &mut Findings) {
+        let Self { simulator, simulator_timeouts, packets, timeouts, counted, runs } = self;
+        let ratio = theory::ratio(packets, simulator);
+        let mean = |count: u64| format!("{:.1}", count as f64 / runs);
+        findings.table.row([
+            point.to_owned(),
+            sender.name.to_owned(),
+            theory::show(simulator, 1.0, 2),
+            format!("{simulator_timeouts:.1}"),
+            theory::show(packets, 1.0, 2),
+            format!("{timeouts:.1}"),
+            theory::show(&ratio, 1.0, 2),
+            mean(counted.corrupted),
+            mean(counted.corrupted_header),
+            mean(counted.special_acks),
+        ]);
+        let (low, high) = ratio.bounds();
+        findings.claim(
+            format!("seconds of packets over the simulator's, {}, {point}", sender.name),
+            "0.9 to 1.1",
+            theory::show(&ratio, 1.0, 2),
+            Verdict::of(low <= RATIO.1 && high >= RATIO.0, || {
+                format!("{timeouts:.1} time-outs a run, {simulator_timeouts:.1} in the simulator; why is not isolated")
+            }),
+        );
+    }
+}
+
+impl Counted {
+    fn add(&mut self, other: &Self) {
+        let Self { corrupted, corrupted_header, unnoticed, special_acks, unanswered } = other;
+        self.corrupted += corrupted;
+        self.corrupted_header += corrupted_header;
+        self.unnoticed += unnoticed;
+        self.special_acks += special_acks;
+        self.unanswered += unanswered;
+    }
+
+    /// HACK 3.2. A flip in the TCP checksum itself is a hit header that still proves good.
+    fn claim(&self, findings: &mut Findings) {
+        let Self { corrupted, corrupted_header, special_acks, unanswered, .. } = self;
+        let answerable = corrupted - corrupted_header..=*corrupted;
+        findings.claim(
+            "special ACKs for corrupted segments whose header is whole",
+            "one each, where the data had not come before",
+            format!("{special_acks}, and {unanswered} had, of {}", answerable.start()),
+            Verdict::of(answerable.contains(&(special_acks + unanswered)), || {
+                format!("{corrupted} were corrupted in all")
+            }),
+        );
+    }
+}
+
+/// Builds the network, sends the file and takes the network down. Both ends are ours, since the kernel has no HACK.
+fn transfer(
+    run: &Run,
+    course: &Course,
+    sender: &Sender,
+    profile: &Profile,
+    seed: u64,
+) -> Result<Done, LabError> {
+    let [forth, back] = course.links();
+    let link = Link::new(&feed::spec(&format!("{forth} seed {seed}"))?, &feed::spec(&back)?)?;
+    let mut config = HostConfig::new([]);
+    config.tcp.sender.combination = sender.combination.parse().expect("a name of the registry");
+    config.tcp.sender.profile = profile.clone();
+    config.tcp.sack = sender.sack;
+    config.tcp.user_timeout = Some(PATIENCE);
+    let host = || Host::Stack(Box::new(config.clone()));
+    let dumbbell = Dumbbell::build(Plan::new(host(), link, host()))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(LabError::Transfer)?;
+    let size = course.size(run).0;
+    let sent = runtime.block_on(async { timeout(PATIENCE, send(&dumbbell, size)).await? });
+    let (seconds, [left, right]) = sent.map_err(LabError::Transfer)?;
+    let link = dumbbell.counters(Way::Forth);
+    let lateness = dumbbell.lateness().percentile(99.0).as_secs_f64();
+    dumbbell.stop()?;
+    Ok(Done {
+        seconds,
+        timeouts: left.tcp_ext_timeouts as f64,
+        counted: Counted {
+            corrupted: link.corrupted,
+            corrupted_header: link.corrupted_header,
+            unnoticed: link.corrupted_unnoticed,
+            special_acks: right.tcp_ext_hack_acks_sent,
+            unanswered: right.tcp_ext_hack_unanswered,
+        },
+        lateness,
+    })
+}
+
+/// Seconds from the SYN until all is there and compared, and what the sender and the receiver counted.
+async fn send(dumbbell: &Dumbbell, size: u64) -> io::Result<(f64, [Counters; 2])> {
+    let server = SocketAddr::new(Dumbbell::address(Dumbbell::RIGHT, false), PORT);
+    let stacks = [dumbbell.left(), dumbbell.right()].map(End::stack);
+    let [Some(left), Some(right)] = stacks else { unreachable!("both are the plan's") };
+    let listener = right.listen(server, 1)?;
+    let begin = Instant::now();
+    let receiving = dumbbell.right().namespace().spawn(async move {
+        let received = peer::receive(&mut listener.accept().await?.0, CONTENT).await?;
+        io::Result::Ok((received, begin.elapsed().as_secs_f64()))
+    });
+    let client = left.clone();
+    let sending = dumbbell.left().namespace().spawn(async move {
+        let mut stream = client.connect(server).await?;
+        peer::send(&mut stream, CONTENT, size).await
+    });
+    let (received, seconds) = receiving.await??;
+    sending.await??;
+    if received != size {
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, format!("{received} bytes came")));
+    }
+    left.shutdown().await;
+    right.shutdown().await;
+    Ok((seconds, [left.counters(), right.counters()]))
+}
