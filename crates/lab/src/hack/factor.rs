@@ -98,6 +98,21 @@ fn geometric(above: &[Outcome], below: &[Outcome]) -> Interval {
     }
 }
 
+/// Whether one sender has less of something than another, seed by seed over the same errors.
+pub(super) fn is_less(own: &[f64], other: &[f64], why: impl FnOnce() -> String) -> Verdict {
+    let differences: Vec<f64> = own.iter().zip(other).map(|(own, other)| own - other).collect();
+    let difference = Interval::of(&differences);
+    let (low, high) = difference.bounds();
+    let shown = theory::show(&difference, 1.0, 2);
+    if high < 0.0 {
+        Verdict::Holds
+    } else if low > 0.0 {
+        Verdict::DoesNotHold(format!("{shown} more: {}", why()))
+    } else {
+        Verdict::NotComparable(format!("the difference of {shown} may be chance"))
+    }
+}
+
 /// Reductions of the window where no header is hit, so that every corruption is notified.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Notified {
@@ -142,6 +157,16 @@ mod tests {
             corrupted: 0,
             unfinished: 0,
         }
+    }
+
+    #[test]
+    fn what_may_be_chance_is_no_verdict() {
+        let why = || "of the wind".to_owned();
+        let verdict = |own: [f64; 3]| is_less(&own, &[10.0, 20.0, 30.0], why);
+        assert_eq!(verdict([8.0, 18.5, 27.5]), Verdict::Holds);
+        let reason = verdict([12.0, 21.5, 32.5]).reason().map(str::to_owned);
+        assert_eq!(reason.as_deref(), Some("2.00 ± 1.24 more: of the wind"));
+        assert_eq!(verdict([8.0, 23.0, 29.0]).name(), "not comparable");
     }
 
     #[test]

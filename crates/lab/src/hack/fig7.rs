@@ -4,9 +4,9 @@ use airtcp_recovery::Profile;
 use airtcp_sim::Interval;
 
 use super::course::{Course, HEADERS, Outcome, RACK};
-use super::factor::{Factor, NOT_ISOLATED, Notified};
+use super::factor::{Factor, NOT_ISOLATED, Notified, is_less};
 use super::figure::{Sweep, throughput};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, theory};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hack/fig7",
@@ -109,25 +109,15 @@ fn slow_starts(
     let [rack, newreno] = [&rack, &sweep.newreno].map(|outcomes| Timeouts::of(outcomes));
     for (name, outcomes) in [("SACK", &sweep.sack), ("HACK", &sweep.hack)] {
         let own = Timeouts::of(outcomes);
-        let differences: Vec<f64> =
-            own.each.iter().zip(&newreno.each).map(|(own, other)| own - other).collect();
-        let difference = Interval::of(&differences);
-        let more = theory::show(&difference, 1.0, 2);
-        let verdict = if difference.mean < 0.0 {
-            Verdict::Holds
-        } else if difference.bounds().0 < 0.0 {
-            Verdict::NotComparable(format!(
-                "they differ by {more} over the same errors, which may be chance"
-            ))
-        } else {
-            Verdict::DoesNotHold(format!(
-                "{more} more over the same errors. Of {name}'s {:.2} wait for data that was sent again and corrupted again, \
-                 of NewReno's {:.2}; with rack, which finds that out and is otherwise as SACK, {:.2} are left",
+        let verdict = is_less(&own.each, &newreno.each, || {
+            format!(
+                "of {name}'s, {:.2} wait for data that was sent again and corrupted again, of NewReno's {:.2}; with rack, which \
+                 finds that out and is otherwise as SACK, {:.2} are left in all",
                 own.of_repairs,
                 newreno.of_repairs,
                 rack.mean()
-            ))
-        };
+            )
+        });
         findings.claim(
             format!(
                 "time-outs of {name} and of NewReno, 300 ms, header hit 95 %, {}",
