@@ -73,6 +73,9 @@ struct Record<'a> {
     /// Of these, those that waited for data that had been sent again already.
     #[serde(rename = "timeouts_of_repairs")]
     of_repairs: u64,
+    /// Those in a recovery that waited for data that had not been sent again.
+    #[serde(rename = "timeouts_of_holes")]
+    of_holes: u64,
     reductions: u64,
     retransmissions: u64,
     corrupted: u64,
@@ -94,6 +97,8 @@ pub(super) struct Outcome {
     pub(super) timeouts_each: Vec<f64>,
     /// Time-outs of a transfer that waited for data that had been sent again already.
     pub(super) of_repairs: f64,
+    /// Those in a recovery that waited for data that had not been sent again.
+    pub(super) of_holes: f64,
     pub(super) reductions: u64,
     pub(super) corrupted: u64,
     /// Transfers that were given up.
@@ -159,6 +164,7 @@ impl Course {
             timeouts: Interval::of(&timeouts),
             timeouts_each: timeouts,
             of_repairs: Interval::of(&of(&|r| r.of_repairs as f64)).mean,
+            of_holes: Interval::of(&of(&|r| r.of_holes as f64)).mean,
             reductions: records.iter().map(|r| r.reductions).sum(),
             corrupted: records.iter().map(|r| r.corrupted).sum(),
             unfinished: records.iter().filter(|r| r.seconds.is_none()).count() as u64,
@@ -190,6 +196,7 @@ impl Course {
             goodput: bits / flow.finished.unwrap_or(PATIENCE.as_secs_f64()),
             timeouts: flow.timeouts,
             of_repairs: trail.timeouts_of_repairs,
+            of_holes: trail.timeouts_of_holes,
             reductions: flow.reductions,
             retransmissions: flow.retransmissions,
             corrupted: link.corrupted,

@@ -153,6 +153,7 @@ mod tests {
             timeouts: Interval::default(),
             timeouts_each: Vec::new(),
             of_repairs: 0.0,
+            of_holes: 0.0,
             reductions: 0,
             corrupted: 0,
             unfinished: 0,

@@ -111,8 +111,11 @@ fn slow_starts(
         let own = Timeouts::of(outcomes);
         let verdict = is_less(&own.each, &newreno.each, || {
             format!(
-                "of {name}'s, {:.2} wait for data that was sent again and corrupted again, of NewReno's {:.2}; with rack, which \
-                 finds that out and is otherwise as SACK, {:.2} are left in all",
+                "of {name}'s, {:.2} in a recovery wait for data that was not sent again, of NewReno's, which repairs at each partial \
+                 ACK, {:.2}; for data that was corrupted twice wait {:.2} and {:.2}. RACK, which counts no later segments and finds lost \
+                 repairs, has {:.2} in all",
+                own.of_holes,
+                newreno.of_holes,
                 own.of_repairs,
                 newreno.of_repairs,
                 rack.mean()
@@ -136,6 +139,7 @@ struct Timeouts {
     /// Of each seed.
     each: Vec<f64>,
     of_repairs: f64,
+    of_holes: f64,
 }
 
 impl Timeouts {
@@ -146,6 +150,7 @@ impl Timeouts {
         Self {
             each: (0..seeds).map(seed).collect(),
             of_repairs: outcomes.iter().map(|o| o.of_repairs).sum::<f64>() / points,
+            of_holes: outcomes.iter().map(|o| o.of_holes).sum::<f64>() / points,
         }
     }
 

@@ -18,10 +18,15 @@ pub(super) struct Trail {
     /// When the cumulative acknowledgement rose, and to what.
     acked: Vec<(f64, u64)>,
     una: ExtSeq,
+    /// The end of what had been sent, and of that when the window was last reduced.
+    highest: ExtSeq,
+    recover: ExtSeq,
     /// Sent again, and not acknowledged.
     repaired: RangeSet,
     /// Time-outs that waited for data that had been sent again already.
     pub(super) timeouts_of_repairs: u64,
+    /// Those in a recovery that waited for data that had not been sent again.
+    pub(super) timeouts_of_holes: u64,
 }
 
 impl Observer for Trail {
@@ -33,6 +38,7 @@ impl Observer for Trail {
         match event.kind {
             EventKind::Sent { range, rule, .. } => {
                 self.sent.push((at, range.end.0, rule.is_retransmission()));
+                self.highest = self.highest.max(range.end);
                 if rule.is_retransmission() {
                     self.repaired.insert(range);
                 }
@@ -42,9 +48,14 @@ impl Observer for Trail {
                 self.repaired.remove_below(ack);
                 self.acked.push((at, ack.0));
             }
+            EventKind::Reduced { .. } => self.recover = self.highest,
             EventKind::Timeout { .. } => {
                 let awaited = SeqRange::new(self.una, self.una + ByteCount(1));
-                self.timeouts_of_repairs += u64::from(self.repaired.covers(awaited));
+                if self.repaired.covers(awaited) {
+                    self.timeouts_of_repairs += 1;
+                } else if self.una < self.recover {
+                    self.timeouts_of_holes += 1;
+                }
             }
             _ => {}
         }
@@ -130,6 +141,13 @@ mod tests {
         ack(&mut trail, 1600, 1000);
         show(&mut trail, 2600, EventKind::Timeout { backoff: 0 });
         assert_eq!(trail.timeouts_of_repairs, 1, "what follows has left once");
+        assert_eq!(trail.timeouts_of_holes, 0, "in no recovery");
+        show(&mut trail, 2600, EventKind::Reduced { cause: "congestion" });
+        ack(&mut trail, 2700, 2000);
+        show(&mut trail, 3700, EventKind::Timeout { backoff: 0 });
+        ack(&mut trail, 3800, 3000);
+        show(&mut trail, 4800, EventKind::Timeout { backoff: 0 });
+        assert_eq!((trail.timeouts_of_repairs, trail.timeouts_of_holes), (1, 1));
     }
 
     #[test]
