@@ -133,13 +133,10 @@ impl Notified {
             "cuts of the window by HACK + SACK where no header is hit",
             "none",
             format!("{reductions} at {corrupted} corrupted packets"),
-            Verdict::of(*reductions == 0, || WHY_CUT.to_owned()),
+            Verdict::of(*reductions == 0, || NOT_ISOLATED.to_owned()),
         );
     }
 }
-
-const WHY_CUT: &str = "two ways were seen in traces: corruption of the first segment, which completes the handshake, is not notified; and \
-     a special ACK that comes while a time-out holds its transmission to be lost is passed over, so that once the time-out is found spurious SACK tells of a loss";
 
 #[cfg(test)]
 mod tests {

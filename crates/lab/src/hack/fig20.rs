@@ -2,7 +2,7 @@
 
 use airtcp_recovery::Profile;
 use airtcp_sim::Interval;
-use airtcp_trace::figure::{Figure, Style};
+use airtcp_trace::figure::{Axis, Figure, Style};
 use airtcp_types::ByteCount;
 
 use super::course::{Course, HACK, HACK_SACK, ONE, Outcome, SACK, Sender};
@@ -192,7 +192,7 @@ fn pictures(findings: &mut Findings, hit: &[Row; 3], read: &[Row; 3]) {
             name,
             Figure {
                 title: format!("Bursts of five at 5 %, header hit {header} %"),
-                x: draw::linear("sender"),
+                x: Axis { range: Some((0.5, 3.5)), ..draw::linear("sender") },
                 y: draw::linear("seconds until the file is there"),
                 series: (1..).zip(SENDERS.iter().zip(rows)).map(bar).collect(),
             },

@@ -13,10 +13,12 @@ const SENDER: NodeId = NodeId(0);
 /// What the sender sent and was told, and what its time-outs waited for.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Trail {
-    /// When a transmission left, in seconds; the number of its last byte; whether it had left before.
-    sent: Vec<(f64, u64, bool)>,
+    /// Where the file begins.
+    begin: Option<ExtSeq>,
+    /// When a transmission left, in seconds; where it ends; whether it had left before.
+    sent: Vec<(f64, ExtSeq, bool)>,
     /// When the cumulative acknowledgement rose, and to what.
-    acked: Vec<(f64, u64)>,
+    acked: Vec<(f64, ExtSeq)>,
     una: ExtSeq,
     /// The end of what had been sent, and of that when the window was last reduced.
     highest: ExtSeq,
@@ -37,7 +39,8 @@ impl Observer for Trail {
         let at = event.at.since(Instant::ZERO).as_secs_f64();
         match event.kind {
             EventKind::Sent { range, rule, .. } => {
-                self.sent.push((at, range.end.0, rule.is_retransmission()));
+                self.begin.get_or_insert(range.start);
+                self.sent.push((at, range.end, rule.is_retransmission()));
                 self.highest = self.highest.max(range.end);
                 if rule.is_retransmission() {
                     self.repaired.insert(range);
@@ -46,7 +49,7 @@ impl Observer for Trail {
             EventKind::Received { ack, .. } if ack > self.una => {
                 self.una = ack;
                 self.repaired.remove_below(ack);
-                self.acked.push((at, ack.0));
+                self.acked.push((at, ack));
             }
             EventKind::Reduced { .. } => self.recover = self.highest,
             EventKind::Timeout { .. } => {
@@ -70,7 +73,8 @@ impl Trail {
 
     /// The time-sequence graph.
     pub(super) fn graph(&self, title: String) -> Figure {
-        let kb = |byte: u64| byte as f64 / 1e3;
+        let begin = self.begin.unwrap_or_default();
+        let kb = |seq: ExtSeq| seq.since(begin).0 as f64 / 1e3;
         let sent = |again| {
             let sent = self.sent.iter().filter(move |(.., is_again)| *is_again == again);
             sent.map(|(at, end, _)| draw::point(*at, kb(*end))).collect()
@@ -91,13 +95,13 @@ impl Trail {
     /// What was acknowledged in each of so many seconds, in kbit/s.
     pub(super) fn throughput(&self, seconds: f64) -> Vec<Point> {
         let mut bins = Vec::new();
-        let mut before = self.acked.first().map_or(0, |(_, ack)| *ack);
+        let mut before = self.begin.unwrap_or_default();
         for (at, ack) in &self.acked {
             let bin = (at / seconds) as usize;
             if bin >= bins.len() {
                 bins.resize(bin + 1, 0.0);
             }
-            bins[bin] += (ack - before) as f64;
+            bins[bin] += ack.since(before).0 as f64;
             before = *ack;
         }
         let kbit = |bytes: &f64| bytes * 8e-3 / seconds;
@@ -153,6 +157,7 @@ mod tests {
     #[test]
     fn a_stretch_ends_where_the_acknowledgement_rises() {
         let mut trail = Trail::default();
+        sent(&mut trail, 50, 1001, SendRule::NewData);
         for (millis, to) in [(100, 1), (200, 1001), (300, 1001), (1400, 2001), (2100, 5001)] {
             ack(&mut trail, millis, to);
         }
