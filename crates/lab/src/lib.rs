@@ -41,6 +41,7 @@ mod report;
 mod simulate;
 mod table;
 mod theory;
+mod westwood;
 
 pub use error::LabError;
 pub use experiment::{Experiment, Ground, Kind, Plan, Run};

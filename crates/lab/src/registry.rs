@@ -1,6 +1,6 @@
 //! All experiments by name.
 
-use crate::{Experiment, LabError, checks, dcr, glob, grid, hack, le};
+use crate::{Experiment, LabError, checks, dcr, glob, grid, hack, le, westwood};
 
 /// Every experiment, in the order they are listed and run in.
 pub const EXPERIMENTS: &[Experiment] = &[
@@ -26,10 +26,20 @@ pub const EXPERIMENTS: &[Experiment] = &[
     hack::fig26::EXPERIMENT,
     hack::table1::EXPERIMENT,
     hack::wire::EXPERIMENT,
+    dcr::fig4::EXPERIMENT,
+    dcr::fig5::EXPERIMENT,
+    dcr::fig6::EXPERIMENT,
+    dcr::fig7::EXPERIMENT,
+    dcr::fig8::EXPERIMENT,
+    dcr::fig13::EXPERIMENT,
     dcr::table16::EXPERIMENT,
+    dcr::table20::EXPERIMENT,
+    dcr::table20_real::EXPERIMENT,
     le::fig4::EXPERIMENT,
     le::fig5::EXPERIMENT,
     le::fig6::EXPERIMENT,
+    westwood::loss::EXPERIMENT,
+    westwood::compression::EXPERIMENT,
 ];
 
 /// The experiments that any of `patterns` names, each once and in the registry's order. In a pattern `*` stands
@@ -58,7 +68,8 @@ mod tests {
     fn names_are_unique_and_say_the_paper() {
         for (index, experiment) in EXPERIMENTS.iter().enumerate() {
             let (paper, figure) = experiment.name.split_once('/').expect("paper/figure");
-            assert!(["self", "grid", "hack", "rrtp", "dcr", "le", "tcp-ecn"].contains(&paper));
+            let papers = ["self", "grid", "hack", "rrtp", "dcr", "le", "tcp-ecn", "westwood"];
+            assert!(papers.contains(&paper));
             let allowed =
                 |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
             assert!(!figure.is_empty() && figure.chars().all(allowed), "{figure}");

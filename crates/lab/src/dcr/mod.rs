@@ -1,3 +1,53 @@
 //! TCP-DCR: Bhandarkar and Reddy, "TCP-DCR: Making TCP robust to non-congestion events".
 
+pub(crate) mod fig13;
+pub(crate) mod fig4;
+pub(crate) mod fig5;
+pub(crate) mod fig6;
+pub(crate) mod fig7;
+pub(crate) mod fig8;
+mod mixed;
+mod single;
 pub(crate) mod table16;
+pub(crate) mod table20;
+pub(crate) mod table20_real;
+mod transfer;
+
+use std::time::Duration;
+
+use airtcp_recovery::Profile;
+use airtcp_sim::{FlowSpec, Scenario};
+
+/// DCR 3.1: the links of the hosts.
+const ACCESS: &str = "rate 10mbit delay 1ms limit 50";
+/// 1000 bytes of payload and a header of 40: ns-2's flows have no timestamps.
+const MTU: u16 = 1_040;
+/// Timestamps are a modern default, and undo wants them: as much payload beside them.
+const MTU_WITH_TIMESTAMPS: u16 = 1_052;
+/// Ten runs of a tenth of the paper's time.
+const SHORTER: &str = "a run counts 100 s after a warm-up of 30 s, and there are ten; the paper's one counts 1000 s \
+                       after 100 s";
+
+fn flow(combination: &str, profile: &Profile) -> FlowSpec {
+    let timestamps = profile.name != Profile::paper().name;
+    FlowSpec {
+        mtu: if timestamps { MTU_WITH_TIMESTAMPS } else { MTU },
+        timestamps,
+        profile: profile.clone(),
+        ..FlowSpec::new(combination.parse().expect("a name of the registry"))
+    }
+}
+
+/// Of a sweep's points all, or the first and the last where it is small.
+fn points<T: Copy>(of: &[T], is_small: bool) -> Vec<T> {
+    match of {
+        [first, .., last] if is_small => vec![*first, *last],
+        all => all.to_vec(),
+    }
+}
+
+fn timed(scenario: Scenario, is_small: bool) -> Scenario {
+    let (warm_up, duration) = if is_small { (1, 3) } else { (30, 130) };
+    let [warm_up, duration] = [warm_up, duration].map(Duration::from_secs);
+    Scenario { warm_up, duration, ..scenario }
+}

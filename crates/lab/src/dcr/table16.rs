@@ -1,22 +1,25 @@
-//! Table 16: what flows of one kind do to a network whose only losses are its own.
+//! Table 16: what flows that wait, and flows that do not, do to a network whose only losses are its own.
 
 use std::time::Duration;
 
 use airtcp_recovery::{Profile, RtoForm};
-use airtcp_sim::{FlowSpec, Interval, RunResult, Scenario, Topology, Wire};
-use airtcp_trace::figure::{Figure, Style};
+use airtcp_sim::{FlowResult, FlowSpec, Interval, RunResult, Scenario, Topology, Wire};
+use airtcp_trace::figure::{Figure, Point, Style};
 use serde::Serialize;
 
+use super::{ACCESS, MTU, flow};
 use crate::paper::Printed;
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, simulate, theory};
+use crate::{
+    Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, feed, simulate, theory,
+};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/table16",
-    what: "Twelve SACK flows share a bottleneck that loses nothing but by its queue (scenario 2)",
+    what: "Twelve flows, with DCR, without, or half of them, share a bottleneck that loses nothing but by its queue",
     source: "DCR 5.4, Fig. 16 (\"Table 16\"), with the set-up of 3.1 and 5.2",
     kind: Kind::Study,
     ground: Ground::Simulated,
-    seconds: 60,
+    seconds: 220,
     seeds: 10,
     body,
 };
@@ -24,17 +27,21 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 const FLOWS: u32 = 12;
 // DCR 3.1 and 5.2: the queue at the bottleneck is 60 packets long, all others are 50.
 const BOTTLENECK: &str = "rate 10mbit delay 10ms limit 60";
-const ACCESS: &str = "rate 10mbit delay 1ms limit 50";
-/// 1000 bytes of payload and a header of 40: ns-2's flows have no timestamps.
-const MTU: u16 = 1_040;
 const SECONDS: u64 = 200;
 
-/// The paper's, in the order of the table.
-const PRINTED: [Printed; 4] = [
-    Printed { what: "goodput of a flow, Mbit/s", figure: 0.801, decimals: 3 },
-    Printed { what: "dropped packets, %", figure: 2.27, decimals: 2 },
-    Printed { what: "time-outs per segment, %", figure: 0.009, decimals: 3 },
-    Printed { what: "mean queue, packets", figure: 44.0, decimals: 0 },
+/// What the paper prints of each scenario's kinds of flows: those with DCR, and those without.
+const PRINTED: [(u32, bool, [f64; 4]); 4] = [
+    (1, true, [0.801, 2.72, 0.0, 44.0]),
+    (2, false, [0.801, 2.27, 0.009, 44.0]),
+    (3, true, [0.748, 2.77, 0.0, 45.0]),
+    (3, false, [0.852, 2.13, 0.02, 45.0]),
+];
+/// Of what, and with how many decimals.
+const COLUMNS: [(&str, usize); 4] = [
+    ("goodput of a flow, Mbit/s", 3),
+    ("dropped packets, %", 2),
+    ("time-outs per segment, %", 3),
+    ("mean queue, packets", 0),
 ];
 
 /// Packets wait at random before they leave, up to the bottleneck's time for one of them: what Floyd and Jacobson
@@ -87,45 +94,71 @@ impl Setup {
     }
 }
 
-/// What sends, the paper's first, and where.
-fn senders() -> [(&'static str, Profile, Setup); 5] {
-    let ns2 = Profile { rto: RTO_OF_NS2, ..Profile::paper() };
-    [
-        ("sack/reno", Profile::paper(), Setup::AsDescribed),
-        ("sack/reno", Profile::paper(), Setup::RandomWait),
-        ("sack/reno", ns2, Setup::Ns2),
-        ("sack/reno", Profile::modern(), Setup::RandomWait),
-        ("sack/cubic", Profile::modern(), Setup::RandomWait),
-    ]
+/// One row of the table, or two where there are two kinds of flows.
+struct Case {
+    /// The paper's number.
+    scenario: u32,
+    kinds: &'static [&'static str],
+    profile: Profile,
+    setup: Setup,
+}
+
+fn cases() -> Vec<Case> {
+    const TIMER: &str = "sack/reno/dcr:timer";
+    /// DCR 5.1: "the ack-based implementation".
+    const COUNT: &str = "sack/reno/dcr:count";
+    const SACK: &str = "sack/reno";
+    let mut cases = Vec::new();
+    let scenarios: [(u32, &[&str], &[&str]); 3] = [
+        (2, &[SACK], &["sack/cubic"]),
+        (1, &[COUNT], &[TIMER]),
+        (3, &[COUNT, SACK], &[TIMER, SACK]),
+    ];
+    for (scenario, kinds, others) in scenarios {
+        let mut add = |kinds, profile, setup| cases.push(Case { scenario, kinds, profile, setup });
+        add(kinds, Profile::paper(), Setup::AsDescribed);
+        add(kinds, Profile::paper(), Setup::RandomWait);
+        add(kinds, Profile { rto: RTO_OF_NS2, ..Profile::paper() }, Setup::Ns2);
+        if scenario != 2 {
+            add(others, Profile::paper(), Setup::RandomWait);
+        }
+        add(kinds, Profile::modern(), Setup::RandomWait);
+        if scenario == 2 {
+            add(others, Profile::modern(), Setup::RandomWait);
+        }
+    }
+    cases
 }
 
 #[derive(Serialize)]
 struct Record<'a> {
     seed: u64,
+    scenario: u32,
     combination: &'a str,
     profile: &'a str,
     setup: Setup,
-    /// bit/s, each flow's.
+    /// bit/s, each flow's of this combination.
     goodputs: Vec<f64>,
+    /// Of all flows.
     jain: f64,
     segments: u64,
+    /// Segments sent again that were missing: as nothing but queues loses any, those that were dropped.
+    dropped: u64,
     timeouts: u64,
     /// At the bottleneck.
-    packets: u64,
-    dropped: u64,
     queue: f64,
     /// Seconds.
     rtt: f64,
 }
 
 impl Record<'_> {
-    /// In the units of the table.
+    /// In the order and units of the table.
     fn columns(&self) -> [f64; 4] {
-        let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64 * 100.0;
+        let share = |part: u64| part as f64 / self.segments.max(1) as f64 * 100.0;
         [
-            self.goodputs.iter().sum::<f64>() / f64::from(FLOWS) / 1e6,
-            share(self.dropped, self.packets),
-            share(self.timeouts, self.segments),
+            self.goodputs.iter().sum::<f64>() / self.goodputs.len().max(1) as f64 / 1e6,
+            share(self.dropped),
+            share(self.timeouts),
             self.queue,
         ]
     }
@@ -133,6 +166,7 @@ impl Record<'_> {
 
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings = Findings::new([
+        "scenario",
         "sender",
         "profile",
         "set-up",
@@ -143,64 +177,40 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         "RTT, ms",
         "Jain's index",
     ]);
-    let paper = PRINTED.map(|printed| format!("{:.*}", printed.decimals, printed.figure));
-    let [goodput, dropped, timeouts, queue] = paper;
-    let dash = || "-".to_owned();
-    let name = ["SACK in the paper", "ns-2"].map(str::to_owned);
-    let [name, profile] = name;
-    findings.table.row([name, profile, dash(), goodput, dropped, timeouts, queue, dash(), dash()]);
+    for (scenario, waits, figures) in PRINTED {
+        let shown = |column: usize| format!("{:.*}", COLUMNS[column].1, figures[column]);
+        let name = if waits { "DCR in the paper" } else { "SACK in the paper" };
+        let dash = || "-".to_owned();
+        let [a, b, c, d] = std::array::from_fn(shown);
+        let (name, profile) = (name.to_owned(), "ns-2".to_owned());
+        let scenario = scenario.to_string();
+        findings.table.row([scenario, name, profile, dash(), a, b, c, d, dash(), dash()]);
+    }
     let mut series = Vec::new();
-    for (combination, profile, setup) in senders() {
-        let scenario = scenario(combination, &profile, setup, run.is_small)?;
+    for case in cases() {
+        let scenario = scenario(&case, run.is_small)?;
         // DCR 3.1: sources start at time 0 and are staggered to avoid synchronisation. It does not say how.
         let results = simulate::seeds(run, |seed| simulate::staggered(&scenario, seed))?;
-        let record = |result| record(combination, &profile, setup, result);
-        let records: Vec<_> = results.iter().map(record).collect();
-        for record in &records {
-            findings.record(record)?;
-        }
-        let of = |value: &dyn Fn(&Record<'_>) -> f64| {
-            Interval::of(&records.iter().map(value).collect::<Vec<f64>>())
-        };
-        let columns: [Interval; 4] = std::array::from_fn(|column| of(&|r| r.columns()[column]));
-        let shown = |column: usize| theory::show(&columns[column], 1.0, PRINTED[column].decimals);
-        findings.table.row([
-            combination.to_owned(),
-            profile.name.to_owned(),
-            setup.name().to_owned(),
-            shown(0),
-            shown(1),
-            shown(2),
-            shown(3),
-            theory::show(&of(&|r| r.rtt), 1e3, 1),
-            theory::show(&of(&|r| r.jain), 1.0, 3),
-        ]);
-        if profile.name == Profile::paper().name {
-            for (printed, measured) in PRINTED.iter().zip(&columns) {
-                findings.printed(printed, setup.name(), measured, setup.why());
+        for combination in case.kinds {
+            let records: Vec<_> =
+                results.iter().map(|result| record(combination, &case, result)).collect();
+            for record in &records {
+                findings.record(record)?;
+            }
+            judge(&mut findings, &case, combination, &records);
+            if case.setup == Setup::RandomWait {
+                let name = format!("{}: {combination}, {}", case.scenario, case.profile.name);
+                series.push(draw::series(name, Style::LineAndMarks, sorted(&records)));
             }
         }
-        // Every flow's goodput, from the least to the most.
-        let mut sorted: Vec<f64> = Vec::new();
-        for record in &records {
-            let mut goodputs = record.goodputs.clone();
-            goodputs.sort_by(f64::total_cmp);
-            sorted.resize(goodputs.len(), 0.0);
-            sorted.iter_mut().zip(&goodputs).for_each(|(sum, goodput)| *sum += goodput / 1e6);
-        }
-        let points = sorted
-            .iter()
-            .zip(1..)
-            .map(|(sum, rank)| draw::point(f64::from(rank), sum / records.len() as f64));
-        let name = format!("{combination}, {}, {}", profile.name, setup.name());
-        series.push(draw::series(name, Style::LineAndMarks, points.collect()));
     }
-    let printed = [1.0, f64::from(FLOWS)].map(|rank| draw::point(rank, PRINTED[0].figure));
-    series.push(draw::series("mean in the paper", Style::Line, printed.to_vec()));
+    findings.notes.push(
+        "a flow's dropped packets are those of its segments that were sent again and had been missing".to_owned(),
+    );
     findings.picture(
         "table16",
         Figure {
-            title: "Goodput of twelve flows on 10 Mbit/s".to_owned(),
+            title: "Goodput of twelve flows on 10 Mbit/s, random wait".to_owned(),
             x: draw::linear("flow, from the least to the most"),
             y: draw::linear("goodput, Mbit/s"),
             series,
@@ -209,56 +219,98 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-fn record<'a>(
-    combination: &'a str,
-    profile: &Profile,
-    setup: Setup,
-    result: &RunResult,
-) -> Record<'a> {
-    let flows = &result.flows;
-    let bottleneck = result.links.iter().find(|l| l.name == "bottleneck" && l.way == "forth");
-    let (packets, dropped, queue) = bottleneck.map_or((0, 0, 0.0), |link| {
-        (link.counters.received, link.counters.queue_dropped, link.queue_mean)
-    });
-    Record {
-        seed: result.seed,
-        combination,
-        profile: profile.name,
-        setup,
-        goodputs: flows.iter().map(|flow| flow.goodput).collect(),
-        jain: result.jain,
-        segments: flows.iter().map(|flow| flow.segments_sent).sum(),
-        timeouts: flows.iter().map(|flow| flow.timeouts).sum(),
-        packets,
-        dropped,
-        queue,
-        rtt: flows.iter().map(|flow| flow.rtt.mean).sum::<f64>() / flows.len() as f64,
+/// The row of one kind of flows, and in the paper's profile its figures beside the paper's.
+fn judge(findings: &mut Findings, case: &Case, combination: &str, records: &[Record<'_>]) {
+    let of = |value: &dyn Fn(&Record<'_>) -> f64| {
+        Interval::of(&records.iter().map(value).collect::<Vec<f64>>())
+    };
+    let columns: [Interval; 4] = std::array::from_fn(|column| of(&|r| r.columns()[column]));
+    let [a, b, c, d] =
+        std::array::from_fn(|column| theory::show(&columns[column], 1.0, COLUMNS[column].1));
+    findings.table.row([
+        case.scenario.to_string(),
+        combination.to_owned(),
+        case.profile.name.to_owned(),
+        case.setup.name().to_owned(),
+        a,
+        b,
+        c,
+        d,
+        theory::show(&of(&|r| r.rtt), 1e3, 1),
+        theory::show(&of(&|r| r.jain), 1.0, 3),
+    ]);
+    if case.profile.name != Profile::paper().name {
+        return;
+    }
+    let waits = combination.contains("dcr");
+    let printed = PRINTED.iter().find(|(n, w, _)| *n == case.scenario && *w == waits);
+    for (column, (what, decimals)) in COLUMNS.into_iter().enumerate() {
+        let Some((_, _, figures)) = printed else { continue };
+        let of = format!("scenario {}, {combination}, {}", case.scenario, case.setup.name());
+        if figures[column] == 0.0 {
+            // It prints one decimal.
+            let verdict = Verdict::of(columns[column].mean < 0.05, || case.setup.why().to_owned());
+            let shown = theory::show(&columns[column], 1.0, decimals);
+            findings.claim(format!("{what}, {of}"), "0.0 (below 0.05)", shown, verdict);
+            continue;
+        }
+        let printed = Printed { what, figure: figures[column], decimals };
+        findings.printed(&printed, &of, &columns[column], case.setup.why());
     }
 }
 
-fn scenario(
-    combination: &str,
-    profile: &Profile,
-    setup: Setup,
-    is_small: bool,
-) -> Result<Scenario, LabError> {
-    let (access, bottleneck) = match setup {
+/// Every flow's goodput in Mbit/s, from the least to the most, as means over the runs.
+fn sorted(records: &[Record<'_>]) -> Vec<Point> {
+    let mut sums: Vec<f64> = Vec::new();
+    for record in records {
+        let mut goodputs = record.goodputs.clone();
+        goodputs.sort_by(f64::total_cmp);
+        sums.resize(goodputs.len(), 0.0);
+        sums.iter_mut().zip(&goodputs).for_each(|(sum, goodput)| *sum += goodput / 1e6);
+    }
+    let points = sums.iter().zip(1..);
+    points.map(|(sum, rank)| draw::point(f64::from(rank), sum / records.len() as f64)).collect()
+}
+
+fn record<'a>(combination: &'a str, case: &'a Case, result: &RunResult) -> Record<'a> {
+    let flows: Vec<_> = result.flows.iter().filter(|f| f.combination == combination).collect();
+    let bottleneck = result.links.iter().find(|l| l.name == "bottleneck" && l.way == "forth");
+    let sum = |of: fn(&FlowResult) -> u64| flows.iter().map(|flow| of(flow)).sum();
+    Record {
+        seed: result.seed,
+        scenario: case.scenario,
+        combination,
+        profile: case.profile.name,
+        setup: case.setup,
+        goodputs: flows.iter().map(|flow| flow.goodput).collect(),
+        jain: result.jain,
+        segments: sum(|flow| flow.segments_sent),
+        dropped: sum(|flow| flow.retransmissions.saturating_sub(flow.spurious)),
+        timeouts: sum(|flow| flow.timeouts),
+        queue: bottleneck.map_or(0.0, |link| link.queue_mean),
+        rtt: flows.iter().map(|flow| flow.rtt.mean).sum::<f64>() / flows.len().max(1) as f64,
+    }
+}
+
+fn scenario(case: &Case, is_small: bool) -> Result<Scenario, LabError> {
+    let (access, bottleneck) = match case.setup {
         Setup::AsDescribed => (ACCESS, BOTTLENECK),
         Setup::RandomWait => (ACCESS_AT_RANDOM, BOTTLENECK),
         Setup::Ns2 => (ACCESS_AT_RANDOM, BOTTLENECK_OF_NS2),
     };
     let access = Wire { forth: feed::spec(access)?, back: feed::spec(ACCESS)? };
     let bottleneck = Wire::both(feed::spec(bottleneck)?);
-    let flow = |number| FlowSpec {
-        name: format!("flow {number}"),
-        profile: profile.clone(),
+    let each = FLOWS / case.kinds.len() as u32;
+    let flow = |(combination, number): (&str, u32)| FlowSpec {
+        name: format!("{combination} {number}"),
         mtu: MTU,
         timestamps: false,
-        ..FlowSpec::new(combination.parse().expect("a name of the registry"))
+        ..flow(combination, &case.profile)
     };
+    let flows = case.kinds.iter().flat_map(|kind| (1..=each).map(move |number| (*kind, number)));
     Ok(Scenario {
-        duration: Duration::from_secs(if is_small { 10 } else { SECONDS }),
-        flows: (1..=FLOWS).map(flow).collect(),
+        duration: Duration::from_secs(if is_small { 3 } else { SECONDS }),
+        flows: flows.map(flow).collect(),
         ..Scenario::new("table16", Topology::Dumbbell { access, bottleneck })
     })
 }

@@ -1,0 +1,44 @@
+//! Fig. 13: fairness where nothing but congestion happens.
+
+use super::mixed::{Case, Queue, Sweep};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, theory};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "dcr/fig13",
+    what: "Six flows with DCR and six without, and nothing but congestion, over the queue's size",
+    source: "DCR 5.1, Fig. 13",
+    kind: Kind::Study,
+    ground: Ground::Simulated,
+    seconds: 190,
+    seeds: 10,
+    body,
+};
+
+fn body(run: &Run) -> Result<Findings, LabError> {
+    let case = |queue| Case { x: queue, flows: 6, late: 0, queue: Queue::Packets(queue) };
+    let sweep = Sweep {
+        name: "fig13",
+        title: "Twelve flows on 10 Mbit/s, and nothing but congestion",
+        x: "queue, packets",
+        cases: [20, 40, 60, 100, 160].map(case).to_vec(),
+    };
+    let (mut findings, curves) = sweep.run(run)?;
+    for curve in &curves {
+        for outcome in &curve.outcomes {
+            let dropped = theory::show(&outcome.dropped, 1.0, 2);
+            let (low, high) = outcome.ratio.bounds();
+            findings.claim(
+                format!("{}: ratio, {} packets", curve.name, outcome.case.x),
+                "very close (0.9 to 1.1)",
+                theory::show(&outcome.ratio, 1.0, 2),
+                Verdict::of(low <= 1.1 && high >= 0.9, || {
+                    format!(
+                        "with {dropped} % dropped; hypothesis: a response that comes a round trip later leaves more of the \
+                         drops to the others"
+                    )
+                }),
+            );
+        }
+    }
+    Ok(findings)
+}

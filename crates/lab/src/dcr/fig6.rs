@@ -1,0 +1,43 @@
+//! Fig. 6: late packets and congestion together.
+
+use super::mixed::{Case, Queue, Sweep};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, theory};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "dcr/fig6",
+    what: "Six flows with DCR and six without, 10 % of packets late, over the queue's size",
+    source: "DCR 3.1, Fig. 6",
+    kind: Kind::Study,
+    ground: Ground::Simulated,
+    seconds: 210,
+    seeds: 10,
+    body,
+};
+
+fn body(run: &Run) -> Result<Findings, LabError> {
+    let case = |queue| Case { x: queue, flows: 6, late: 10, queue: Queue::Packets(queue) };
+    let sweep = Sweep {
+        name: "fig6",
+        title: "Twelve flows on 10 Mbit/s, 10 % of packets late",
+        x: "queue, packets",
+        cases: [10, 20, 40, 80, 160].map(case).to_vec(),
+    };
+    let (mut findings, curves) = sweep.run(run)?;
+    for curve in &curves {
+        let (first, last) = (&curve.outcomes[0], &curve.outcomes[curve.outcomes.len() - 1]);
+        let shown = |at: &super::mixed::Outcome| {
+            let [ratio, dropped] = [(&at.ratio, 2), (&at.dropped, 2)]
+                .map(|(interval, decimals)| theory::show(interval, 1.0, decimals));
+            format!("{ratio} at {dropped} % dropped")
+        };
+        findings.claim(
+            format!("{}: ratio of their goodputs, most congestion and least", curve.name),
+            "less with more congestion",
+            format!("{}; {}", shown(first), shown(last)),
+            Verdict::of(first.ratio.mean < last.ratio.mean, || {
+                "the ratio does not grow as congestion falls".to_owned()
+            }),
+        );
+    }
+    Ok(findings)
+}

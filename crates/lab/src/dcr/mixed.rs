@@ -1,0 +1,257 @@
+//! Flows that wait and flows that do not, on one bottleneck.
+
+use std::time::Duration;
+
+use airtcp_recovery::Profile;
+use airtcp_sim::{FlowSpec, Interval, RunResult, Scenario, Topology, Wire};
+use airtcp_trace::figure::{Figure, Style};
+use serde::Serialize;
+
+use super::{ACCESS, flow, points, timed};
+use crate::{Findings, LabError, Run, draw, feed, simulate, theory};
+
+/// Packets wait at random before they leave, up to the bottleneck's time for one of them: without it flows keep in
+/// step with the queue and are locked out, as table16 shows.
+const ACCESS_AT_RANDOM: &str = "rate 10mbit delay 1ms 416us inorder limit 50";
+const BACK: &str = "rate 10mbit delay 10ms limit 50";
+/// What a share of drops is sought among, packets.
+const QUEUES: [u32; 10] = [15, 20, 30, 45, 60, 80, 110, 150, 200, 300];
+
+/// A flow that waits, and one that does not.
+fn pairs() -> [(&'static str, &'static str, Profile); 4] {
+    [
+        ("sack/reno/dcr:timer", "sack/reno", Profile::paper()),
+        ("sack/reno/dcr:count", "sack/reno", Profile::paper()),
+        ("sack/reno/dcr:timer", "sack/reno", Profile::modern()),
+        ("rack/reno/dcr:timer", "rack/reno", Profile::modern()),
+    ]
+}
+
+/// A point of a sweep.
+#[derive(Clone, Copy)]
+pub(super) struct Case {
+    pub(super) x: u32,
+    /// Of either kind.
+    pub(super) flows: u32,
+    /// Late packets, %.
+    pub(super) late: u32,
+    pub(super) queue: Queue,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Queue {
+    /// So many packets.
+    Packets(u32),
+    /// That whose share of drops, in %, is nearest in one run.
+    ForDrops(f64),
+}
+
+pub(super) struct Sweep {
+    pub(super) name: &'static str,
+    pub(super) title: &'static str,
+    pub(super) x: &'static str,
+    pub(super) cases: Vec<Case>,
+}
+
+/// What one pair achieved at one case.
+pub(super) struct Outcome {
+    pub(super) case: Case,
+    /// Mean goodput of one that waits over that of one that does not.
+    pub(super) ratio: Interval,
+    /// Their difference over the mean of all.
+    pub(super) difference: Interval,
+    /// At the bottleneck, %.
+    pub(super) dropped: Interval,
+}
+
+pub(super) struct Curve {
+    pub(super) name: String,
+    profile: Profile,
+    pub(super) outcomes: Vec<Outcome>,
+}
+
+impl Curve {
+    pub(super) fn is_modern(&self) -> bool {
+        self.profile == Profile::modern()
+    }
+}
+
+#[derive(Serialize)]
+struct Record<'a> {
+    seed: u64,
+    waits: &'a str,
+    beside: &'a str,
+    profile: &'a str,
+    x: u32,
+    queue: u32,
+    /// bit/s, of those that wait first.
+    goodputs: Vec<f64>,
+    means: [f64; 2],
+    timeouts: [u64; 2],
+    /// %.
+    dropped: f64,
+}
+
+impl Sweep {
+    pub(super) fn run(&self, run: &Run) -> Result<(Findings, Vec<Curve>), LabError> {
+        let mut findings = Findings::new([
+            "waits",
+            "beside",
+            "profile",
+            self.x,
+            "queue",
+            "dropped, %",
+            "waits: Mbit/s",
+            "beside: Mbit/s",
+            "ratio",
+        ]);
+        let (mut curves, mut series) = (Vec::new(), Vec::new());
+        let cases = points(&self.cases, run.is_small);
+        for (waits, beside, profile) in pairs() {
+            let mut outcomes = Vec::new();
+            let mut points = [Vec::new(), Vec::new()];
+            for case in &cases {
+                let queue = match case.queue {
+                    Queue::Packets(queue) => queue,
+                    Queue::ForDrops(share) => {
+                        self.queue(case, [waits, beside], &profile, run, share)?
+                    }
+                };
+                let scenario = self.scenario(case, queue, [waits, beside], &profile, run)?;
+                let records: Vec<_> =
+                    simulate::seeds(run, |seed| simulate::staggered(&scenario, seed))?
+                        .iter()
+                        .map(|result| {
+                            let (means, timeouts) = sides(result, case.flows as usize);
+                            Record {
+                                seed: result.seed,
+                                waits,
+                                beside,
+                                profile: profile.name,
+                                x: case.x,
+                                queue,
+                                goodputs: result.flows.iter().map(|f| f.goodput).collect(),
+                                means,
+                                timeouts,
+                                dropped: dropped(result),
+                            }
+                        })
+                        .collect();
+                for record in &records {
+                    findings.record(record)?;
+                }
+                let of = |value: &dyn Fn(&Record<'_>) -> f64| {
+                    Interval::of(&records.iter().map(value).collect::<Vec<_>>())
+                };
+                let means = [of(&|r| r.means[0]), of(&|r| r.means[1])];
+                let outcome = Outcome {
+                    case: *case,
+                    ratio: of(&|r| r.means[0] / r.means[1].max(1.0)),
+                    difference: of(&|r| {
+                        2.0 * (r.means[0] - r.means[1]) / (r.means[0] + r.means[1]).max(1.0)
+                    }),
+                    dropped: of(&|r| r.dropped),
+                };
+                findings.table.row([
+                    waits.to_owned(),
+                    beside.to_owned(),
+                    profile.name.to_owned(),
+                    case.x.to_string(),
+                    queue.to_string(),
+                    theory::show(&outcome.dropped, 1.0, 2),
+                    theory::show(&means[0], 1e-6, 3),
+                    theory::show(&means[1], 1e-6, 3),
+                    theory::show(&outcome.ratio, 1.0, 2),
+                ]);
+                for (points, mean) in points.iter_mut().zip(&means) {
+                    points.push(draw::interval(f64::from(case.x), mean, 1e-6));
+                }
+                outcomes.push(outcome);
+            }
+            let name = format!("{waits} beside {beside}, {}", profile.name);
+            let [one, other] = points;
+            series.push(draw::series(name.clone(), Style::LineAndMarks, one));
+            let plain = format!("{beside} beside {waits}, {}", profile.name);
+            series.push(draw::series(plain, Style::LineAndMarks, other));
+            curves.push(Curve { name, profile, outcomes });
+        }
+        let (x, y) = (draw::linear(self.x), draw::linear("mean goodput of a flow, Mbit/s"));
+        findings.picture(self.name, Figure { title: self.title.to_owned(), x, y, series });
+        findings.notes.push(super::SHORTER.to_owned());
+        findings.notes.push(
+            "packets wait at random for up to 0.8 ms before the bottleneck, which the paper does not say; without, flows \
+             keep in step with the queue"
+                .to_owned(),
+        );
+        Ok((findings, curves))
+    }
+
+    fn queue(
+        &self,
+        case: &Case,
+        pair: [&str; 2],
+        profile: &Profile,
+        run: &Run,
+        share: f64,
+    ) -> Result<u32, LabError> {
+        let once = Run { seeds: 1, ..*run };
+        let mut nearest = (f64::INFINITY, QUEUES[0]);
+        for queue in points(&QUEUES, run.is_small) {
+            let scenario = self.scenario(case, queue, pair, profile, run)?;
+            let duration = scenario.duration.min(Duration::from_secs(60));
+            let warm_up = scenario.warm_up.min(duration);
+            let scenario = Scenario { duration, warm_up, ..scenario };
+            let results = simulate::seeds(&once, |seed| simulate::staggered(&scenario, seed))?;
+            let off = (dropped(&results[0]) - share).abs();
+            if off < nearest.0 {
+                nearest = (off, queue);
+            }
+        }
+        Ok(nearest.1)
+    }
+
+    fn scenario(
+        &self,
+        case: &Case,
+        queue: u32,
+        pair: [&str; 2],
+        profile: &Profile,
+        run: &Run,
+    ) -> Result<Scenario, LabError> {
+        let late = match case.late {
+            0 => String::new(),
+            late => format!(" delayed {late}% 25ms 8ms"),
+        };
+        let forth = format!("rate 10mbit delay 10ms limit {queue}{late}");
+        let access = Wire { forth: feed::spec(ACCESS_AT_RANDOM)?, back: feed::spec(ACCESS)? };
+        let bottleneck = Wire { forth: feed::spec(&forth)?, back: feed::spec(BACK)? };
+        let numbered = |(side, number): (usize, u32)| FlowSpec {
+            name: format!("{} {number}", pair[side]),
+            ..flow(pair[side], profile)
+        };
+        let both = (0..2).flat_map(|side| (1..=case.flows).map(move |number| (side, number)));
+        let scenario = Scenario {
+            flows: both.map(numbered).collect(),
+            ..Scenario::new(self.name, Topology::Dumbbell { access, bottleneck })
+        };
+        Ok(timed(scenario, run.is_small))
+    }
+}
+
+/// The mean goodput and the time-outs of either kind.
+fn sides(result: &RunResult, of_a_kind: usize) -> ([f64; 2], [u64; 2]) {
+    let (waits, beside) = result.flows.split_at(of_a_kind.min(result.flows.len()));
+    let kinds = [waits, beside];
+    let means = kinds.map(|flows| {
+        flows.iter().map(|flow| flow.goodput).sum::<f64>() / flows.len().max(1) as f64
+    });
+    (means, kinds.map(|flows| flows.iter().map(|flow| flow.timeouts).sum()))
+}
+
+/// The share of packets that the bottleneck's queue drops, %.
+fn dropped(result: &RunResult) -> f64 {
+    let link = result.links.iter().find(|link| link.name == "bottleneck" && link.way == "forth");
+    link.map_or(0.0, |link| {
+        link.counters.queue_dropped as f64 / link.counters.received.max(1) as f64 * 100.0
+    })
+}

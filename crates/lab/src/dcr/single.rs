@@ -1,0 +1,177 @@
+//! One flow alone, over a path that disturbs the order of packets more and more.
+
+use airtcp_recovery::Profile;
+use airtcp_sim::{FlowSpec, Interval, Scenario, Topology, Wire};
+use airtcp_trace::figure::{Figure, Style};
+use serde::Serialize;
+
+use super::{ACCESS, MTU, flow, points, timed};
+use crate::{Findings, LabError, Run, draw, feed, simulate, theory};
+
+/// The paper's first.
+const COMBINATIONS: [&str; 5] =
+    ["sack/reno", "sack/reno/dcr:timer", "sack/reno/dcr:count", "rack/reno", "rack/reno/dcr:timer"];
+/// What is run in the modern profile once more, without timestamps: what PAWS (RFC 7323 section 5) does to late packets.
+pub(super) const WITHOUT_TIMESTAMPS: [&str; 2] = ["sack/reno/dcr:timer", "rack/reno/dcr:timer"];
+const NO_TIMESTAMPS: &str = "modern, no timestamps";
+/// DCR 3.1; only data is disturbed.
+const BACK: &str = "rate 8mbit delay 50ms limit 50";
+
+pub(super) struct Sweep {
+    pub(super) name: &'static str,
+    pub(super) title: &'static str,
+    pub(super) x: &'static str,
+    pub(super) points: &'static [u32],
+    /// The bottleneck's way forth at a point.
+    pub(super) forth: fn(u32) -> String,
+}
+
+/// What one sender achieved at each point, bit/s.
+pub(super) struct Curve {
+    pub(super) combination: &'static str,
+    pub(super) profile: &'static str,
+    /// Where it was measured.
+    points: Vec<u32>,
+    pub(super) goodputs: Vec<Interval>,
+    /// The same over its own goodput at the first point.
+    pub(super) shares: Vec<Interval>,
+}
+
+impl Curve {
+    pub(super) fn waits(&self) -> bool {
+        self.combination.contains("dcr")
+    }
+
+    pub(super) fn is_paper(&self) -> bool {
+        self.profile == Profile::paper().name
+    }
+
+    pub(super) fn has_timestamps(&self) -> bool {
+        !self.is_paper() && self.profile != NO_TIMESTAMPS
+    }
+
+    pub(super) fn name(&self) -> String {
+        format!("{}, {}", self.combination, self.profile)
+    }
+
+    /// The least of its shares of its own goodput at the first point, of the points that `counts` picks.
+    pub(super) fn least(&self, counts: impl Fn(u32) -> bool) -> Interval {
+        let shares = self.points.iter().zip(&self.shares).filter(|(x, _)| counts(**x));
+        let least = shares.map(|(_, share)| *share).min_by(|a, b| a.mean.total_cmp(&b.mean));
+        least.unwrap_or_default()
+    }
+}
+
+#[derive(Serialize)]
+struct Record<'a> {
+    seed: u64,
+    combination: &'a str,
+    profile: &'a str,
+    x: u32,
+    /// bit/s.
+    goodput: f64,
+    retransmissions: u64,
+    spurious: u64,
+    reductions: u64,
+    timeouts: u64,
+    /// Dropped by any queue.
+    dropped: u64,
+}
+
+impl Sweep {
+    pub(super) fn run(&self, run: &Run) -> Result<(Findings, Vec<Curve>), LabError> {
+        let mut findings = Findings::new([
+            "sender",
+            "profile",
+            self.x,
+            "goodput, Mbit/s",
+            "of its own at the first",
+            "reductions",
+            "time-outs",
+            "dropped",
+        ]);
+        let mut curves = Vec::new();
+        for profile in [Profile::paper(), Profile::modern()] {
+            for combination in COMBINATIONS {
+                let flow = flow(combination, &profile);
+                curves.push(self.curve(run, combination, profile.name, &flow, &mut findings)?);
+            }
+        }
+        for combination in WITHOUT_TIMESTAMPS {
+            let flow =
+                FlowSpec { timestamps: false, mtu: MTU, ..flow(combination, &Profile::modern()) };
+            curves.push(self.curve(run, combination, NO_TIMESTAMPS, &flow, &mut findings)?);
+        }
+        let series = curves.iter().map(|curve| {
+            let points = curve.points.iter().zip(&curve.goodputs);
+            let points = points.map(|(x, goodput)| draw::interval(f64::from(*x), goodput, 1e-6));
+            draw::series(curve.name(), Style::LineAndMarks, points.collect())
+        });
+        let (title, series) = (self.title.to_owned(), series.collect());
+        let (x, y) = (draw::linear(self.x), draw::linear("goodput, Mbit/s"));
+        findings.picture(self.name, Figure { title, x, y, series });
+        Ok((findings, curves))
+    }
+
+    fn curve(
+        &self,
+        run: &Run,
+        combination: &'static str,
+        profile: &'static str,
+        flow: &FlowSpec,
+        findings: &mut Findings,
+    ) -> Result<Curve, LabError> {
+        let (mut goodputs, mut shares) = (Vec::new(), Vec::new());
+        let points = points(self.points, run.is_small);
+        for x in &points {
+            let bottleneck =
+                Wire { forth: feed::spec(&(self.forth)(*x))?, back: feed::spec(BACK)? };
+            let access = Wire::both(feed::spec(ACCESS)?);
+            let scenario = Scenario {
+                flows: vec![flow.clone()],
+                ..Scenario::new(self.name, Topology::Dumbbell { access, bottleneck })
+            };
+            let scenario = timed(scenario, run.is_small);
+            let records: Vec<_> =
+                simulate::seeds(run, |seed| simulate::staggered(&scenario, seed))?
+                    .iter()
+                    .map(|result| {
+                        let flow = &result.flows[0];
+                        Record {
+                            seed: result.seed,
+                            combination,
+                            profile,
+                            x: *x,
+                            goodput: flow.goodput,
+                            retransmissions: flow.retransmissions,
+                            spurious: flow.spurious,
+                            reductions: flow.reductions,
+                            timeouts: flow.timeouts,
+                            dropped: result.links.iter().map(|l| l.counters.queue_dropped).sum(),
+                        }
+                    })
+                    .collect();
+            for record in &records {
+                findings.record(record)?;
+            }
+            let of = |value: fn(&Record<'_>) -> f64| {
+                Interval::of(&records.iter().map(value).collect::<Vec<_>>())
+            };
+            let goodput = of(|r| r.goodput);
+            goodputs.push(goodput);
+            let share = theory::ratio(&goodput, &goodputs[0]);
+            shares.push(share);
+            findings.table.row([
+                combination.to_owned(),
+                profile.to_owned(),
+                x.to_string(),
+                theory::show(&goodput, 1e-6, 3),
+                theory::show(&share, 1.0, 2),
+                theory::show(&of(|r| r.reductions as f64), 1.0, 1),
+                theory::show(&of(|r| r.timeouts as f64), 1.0, 1),
+                theory::show(&of(|r| r.dropped as f64), 1.0, 0),
+            ]);
+        }
+        Ok(Curve { combination, profile, points, goodputs, shares })
+    }
+}

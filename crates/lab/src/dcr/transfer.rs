@@ -1,0 +1,158 @@
+//! What both forms of Table 20 have in common: a file over a link whose delay varies from packet to packet.
+
+use std::time::Duration;
+
+use airtcp_sim::Interval;
+use airtcp_trace::figure::{Figure, Style};
+
+use crate::paper::Printed;
+use crate::{Findings, LabError, Run, Verdict, draw, theory};
+
+/// The standard deviation of the delay in ms, and what the paper measured there: packets out of order in %, and
+/// goodput in Mbit/s. It prints "Kbps"; a link of 10 Mbit/s makes kilobytes of them.
+pub(super) const POINTS: [(u32, f64, f64); 4] = [
+    (0, 0.0, 1127.29 * 0.008),
+    (1, 13.90, 1106.52 * 0.008),
+    (2, 30.38, 1087.45 * 0.008),
+    (3, 39.87, 1093.90 * 0.008),
+];
+/// What 33 MB take at 1127 kB/s: a sender that is slow ends too.
+const TIME: Duration = Duration::from_millis(29_300);
+/// The way back. The paper's round trip without variance is 16.3 ms, of which the emulator's delay is 10 ms.
+pub(super) const BACK: &str = "rate 10mbit delay 6ms limit 100";
+/// As the paper's sender: "modified to the current window size, upon the receipt of the first dupack".
+pub(super) const AS_THE_PAPER: &str = "sack/reno/dcr:count";
+
+/// DCR 6: NICs of 10 Mbit/s, a queue of 100 packets, and 10 ms in the emulator.
+pub(super) fn forth(deviation: u32) -> String {
+    match deviation {
+        0 => "rate 10mbit limit 100 delay 10ms".to_owned(),
+        ms => format!("rate 10mbit limit 100 delay 10ms {ms}ms distribution normal"),
+    }
+}
+
+pub(super) const fn time(run: &Run) -> Duration {
+    if run.is_small { Duration::from_secs(1) } else { TIME }
+}
+
+/// What one sender did at one point.
+pub(super) struct Outcome {
+    /// bit/s.
+    pub(super) goodput: Interval,
+    /// The share of packets that the link delivered behind later ones, %.
+    pub(super) disordered: Interval,
+    /// Why it is no measurement.
+    pub(super) unfit: Option<String>,
+}
+
+/// What one sender did at all points.
+pub(super) struct Sender {
+    pub(super) name: String,
+    pub(super) combination: String,
+    pub(super) outcomes: Vec<Outcome>,
+}
+
+/// All that both forms find.
+pub(super) fn findings(
+    senders: Vec<Sender>,
+    records: impl FnOnce(&mut Findings) -> Result<(), LabError>,
+    name: &'static str,
+    why: &str,
+) -> Result<Findings, LabError> {
+    let mut findings = Findings::new(["sender", "0 ms", "1 ms", "2 ms", "3 ms", "3 ms over 0 ms"]);
+    records(&mut findings)?;
+    let figures = POINTS.map(|(_, _, goodput)| format!("{goodput:.2}"));
+    let [a, b, c, d] = figures;
+    let constant = format!("{:.2}", POINTS[3].2 / POINTS[0].2);
+    findings.table.row(["DCR in the paper".to_owned(), a, b, c, d, constant]);
+    let mut series = Vec::new();
+    for sender in &senders {
+        let mut cells = POINTS.map(|_| "-".to_owned());
+        let mut points = Vec::new();
+        for ((cell, (deviation, ..)), outcome) in cells.iter_mut().zip(POINTS).zip(&sender.outcomes)
+        {
+            *cell = theory::show(&outcome.goodput, 1e-6, 2);
+            points.push(draw::interval(f64::from(deviation), &outcome.goodput, 1e-6));
+        }
+        let shares = shares(sender);
+        let last = shares.last().map_or_else(|| "-".to_owned(), |s| theory::show(s, 1.0, 2));
+        let [a, b, c, d] = cells;
+        findings.table.row([sender.name.clone(), a, b, c, d, last]);
+        series.push(draw::series(sender.name.clone(), Style::LineAndMarks, points));
+    }
+    let printed = POINTS.map(|(deviation, _, goodput)| draw::point(f64::from(deviation), goodput));
+    series.push(draw::series("DCR in the paper", Style::LineAndMarks, printed.to_vec()));
+    for sender in &senders {
+        claims(&mut findings, sender, why);
+    }
+    let ours = senders.iter().find(|sender| sender.combination == AS_THE_PAPER);
+    let pair = |(outcome, (_, printed, _)): (&Outcome, (u32, f64, f64))| {
+        format!("{} ({printed:.1})", theory::show(&outcome.disordered, 1.0, 1))
+    };
+    let disordered: Vec<_> =
+        ours.iter().flat_map(|sender| sender.outcomes.iter().zip(POINTS).map(pair)).collect();
+    findings.notes.push(format!(
+        "out of order behind a later packet, in % (and in the paper, by another emulator whose distribution is its own): {}",
+        disordered.join(", ")
+    ));
+    findings.notes.push(format!(
+        "Mbit/s of payload over the first {} s, what 33 MB take at the paper's rate; columns are the standard deviation of \
+         the delay, normally distributed",
+        TIME.as_secs_f64()
+    ));
+    findings.picture(
+        name,
+        Figure {
+            title: "Goodput over 10 Mbit/s and 10 ms, delay varies by packet".to_owned(),
+            x: draw::linear("standard deviation of the delay, ms"),
+            y: draw::linear("goodput, Mbit/s"),
+            series,
+        },
+    );
+    Ok(findings)
+}
+
+/// Goodputs over that without variance.
+fn shares(sender: &Sender) -> Vec<Interval> {
+    let Some(first) = sender.outcomes.first() else { return Vec::new() };
+    sender.outcomes.iter().map(|o| theory::ratio(&o.goodput, &first.goodput)).collect()
+}
+
+fn claims(findings: &mut Findings, sender: &Sender, why: &str) {
+    let shares = shares(sender);
+    let least = shares.iter().min_by(|a, b| a.mean.total_cmp(&b.mean)).copied().unwrap_or_default();
+    let shown = theory::show(&least, 1.0, 2);
+    if !sender.combination.contains("dcr") {
+        findings.notes.push(format!(
+            "without DCR, {} keeps at least {shown} of its goodput without variance",
+            sender.name
+        ));
+        return;
+    }
+    let unfit = sender.outcomes.iter().find_map(|outcome| outcome.unfit.clone());
+    let verdict = match unfit {
+        Some(unfit) => Verdict::NotComparable(unfit),
+        None => Verdict::of(least.mean >= 0.9, || why.to_owned()),
+    };
+    let what = format!("{}: least goodput over its own without variance", sender.name);
+    findings.claim(what, "fairly constant (0.9 or more)", shown, verdict);
+    if sender.combination != AS_THE_PAPER {
+        return;
+    }
+    for (outcome, (deviation, _, goodput)) in sender.outcomes.iter().zip(POINTS) {
+        let of = format!("{}, {deviation} ms", sender.name);
+        let units = Interval {
+            mean: outcome.goodput.mean / 1e6,
+            half_width: outcome.goodput.half_width.map(|half| half / 1e6),
+            ..outcome.goodput
+        };
+        let printed = Printed { what: "goodput, Mbit/s", figure: goodput, decimals: 2 };
+        findings.printed(
+            &printed,
+            &of,
+            &units,
+            "10 Mbit/s carry 9.65 Mbit/s of payload, and the paper's transfer used 0.93 of that even without variance; it \
+             does not say what else it waited for",
+        );
+    }
+}
