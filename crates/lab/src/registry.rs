@@ -84,7 +84,7 @@ mod tests {
         let names = |patterns: &[&str]| -> Vec<&str> {
             select(patterns).unwrap().iter().map(|e| e.name).collect()
         };
-        assert_eq!(names(&["self/rate", "self/l*", "self/loss"]), ["self/loss", "self/rate"]);
+        assert_eq!(names(&["self/rate", "self/los*", "self/loss"]), ["self/loss", "self/rate"]);
         assert_eq!(names(&["*"]).len(), EXPERIMENTS.len());
         let error = select(&["self/loss", "self/los"]).unwrap_err();
         assert_eq!(
