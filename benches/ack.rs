@@ -1,121 +1,261 @@
-//! What working an ACK costs the sender, with 1,000 and with 10,000 segments in flight: it is to
-//! grow no faster than their logarithm.
+//! What working an ACK costs the sender, in order, behind one hole and behind many, as a ratio to `sack/reno`; and how
+//! it grows from 1,000 to 10,000 segments in flight: no faster than their logarithm, it is to be.
+//!
+//! Each combination takes turns with the reference, and of each the least counts: whatever else the machine does can only
+//! add. Every flow is in congestion avoidance, where all judges are at work, and each gets what it asks for on the wire:
+//! SACK blocks, special ACKs for the holes, echoed transmission numbers.
 
 use std::hint::black_box;
 use std::time::Duration;
 
 use airtcp::recovery::{
-    Ack, Combination, Decision, Profile, Sender, SenderConfig, Start, Supply, WireNeeds,
+    Ack, Choice, Combination, Decision, Phase, Profile, Sender, SenderConfig, Start, Supply,
+    WireNeeds, registry::CONTROLS,
 };
-use airtcp::types::{ByteCount, ExtSeq, Instant, SeqRange};
-use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use airtcp::types::{ByteCount, ExtSeq, Instant, SeqRange, TxNo};
 
 const SMSS: ByteCount = ByteCount(1448);
 const FIRST: ExtSeq = ExtSeq(1 << 32);
 const RTT: Duration = Duration::from_millis(20);
+const TURNS: usize = 11;
+const REFERENCE: &str = "sack/reno";
+/// What no combination is to cost more than, in the reference's cost.
+const LIMIT: f64 = 3.0;
+/// Of many holes, one in so many segments.
+const EVERY: u64 = 10;
+/// As many SACK blocks as fit beside time stamps.
+const BLOCKS: usize = 3;
 
-/// A sender with `segments` in flight, a bottomless supply and an ideal receiver.
+#[derive(Clone, Copy)]
+enum Work {
+    InOrder,
+    OneHole,
+    ManyHoles,
+}
+
+const WORKS: [(&str, Work); 3] =
+    [("in order", Work::InOrder), ("one hole", Work::OneHole), ("many holes", Work::ManyHoles)];
+
+/// A sender with a number of segments in flight, and its receiver.
 struct Flow {
     sender: Sender,
+    needs: WireNeeds,
     now: Instant,
-    /// Segments the receiver has seen the end of.
-    arrived: u64,
+    /// From one segment's arrival to the next one's.
+    gap: Duration,
+    /// The peer's window.
+    window: ByteCount,
+    /// The latest transmission of each segment.
+    latest: Vec<TxNo>,
+    acks: u32,
 }
 
 impl Flow {
+    /// With `segments` in flight: the peer's window. The congestion window has been reduced once, and is larger.
     fn new(combination: &Combination, segments: u32) -> Self {
         let now = Instant::from_millis(1_000);
-        let profile = Profile { initial_window: segments, ..Profile::modern() };
+        let profile = Profile { initial_window: 4 * segments, ..Profile::modern() };
         let config =
             SenderConfig { combination: combination.clone(), profile, ..SenderConfig::default() };
-        let mut sender = Sender::new(
-            &config,
-            &Start {
-                now,
-                first: FIRST,
-                smss: SMSS,
-                granted: WireNeeds::ALL,
-                handshake_rtt: Some(RTT),
-                syn_retransmitted: false,
-            },
-        );
-        while let Decision::Send(_) = sender.send(now, &supply(&sender)) {}
-        Self { sender, now, arrived: 0 }
+        let start = Start {
+            now,
+            first: FIRST,
+            smss: SMSS,
+            granted: WireNeeds::ALL,
+            handshake_rtt: Some(RTT),
+            syn_retransmitted: false,
+        };
+        let mut flow = Self {
+            sender: Sender::new(&config, &start),
+            needs: combination.needs(),
+            now,
+            gap: RTT / (2 * segments),
+            window: SMSS * u64::from(4 * segments),
+            latest: Vec::new(),
+            acks: 0,
+        };
+        flow.send();
+        flow.now += RTT;
+        for last in 1..=10 {
+            flow.arrives(last, FIRST, &[SeqRange::new(Self::seq(1), Self::seq(last + 1))]);
+        }
+        flow.in_order(11);
+        for _ in 0..4 * segments {
+            flow.in_order(2);
+        }
+        flow.window = SMSS * u64::from(segments);
+        while flow.sender.board().flight_size() > flow.window {
+            flow.in_order(2);
+        }
+        assert_eq!(flow.sender.board().flight_size(), flow.window, "{combination}");
+        assert_eq!(flow.sender.phase(), Phase::Open, "{combination}");
+        flow.acks = 0;
+        flow
     }
 
     fn seq(segment: u64) -> ExtSeq {
         FIRST + SMSS.0 * segment
     }
 
-    /// Two segments arrive in order, and what may leave leaves.
-    fn in_order(&mut self) {
-        self.arrived += 2;
-        self.ack(Self::seq(self.arrived), &[]);
+    /// The segment at SND.UNA.
+    fn oldest(&self) -> u64 {
+        self.sender.snd_una().since(FIRST).0 / SMSS.0
     }
 
-    /// One segment arrives behind a hole at SND.UNA, and what may leave leaves.
-    fn behind_a_hole(&mut self) {
-        self.arrived += 1;
-        let block = SeqRange::new(Self::seq(1), Self::seq(self.arrived + 1));
-        self.ack(FIRST, &[block]);
+    /// So many segments arrive in order, and one ACK tells.
+    fn in_order(&mut self, segments: u64) {
+        let end = self.oldest() + segments;
+        self.arrives(end - 1, Self::seq(end), &[]);
     }
 
-    fn ack(&mut self, ack: ExtSeq, sack: &[SeqRange]) {
-        self.now += Duration::from_micros(10);
-        self.sender.on_ack(
-            self.now,
-            &Ack {
-                ack,
-                window_changed: false,
-                has_payload: false,
-                sack,
-                dsack: None,
-                echo: None,
-                ece: false,
-                echoed: None,
-            },
-        );
-        while let Decision::Send(sent) = self.sender.send(self.now, &supply(&self.sender)) {
-            black_box(sent);
+    /// A segment arrives, an ACK tells, and what may leave leaves.
+    fn arrives(&mut self, segment: u64, ack: ExtSeq, sack: &[SeqRange]) {
+        self.now += self.gap;
+        let echoed = self.latest.get(segment as usize).copied();
+        let ack = Ack {
+            ack,
+            window_changed: false,
+            has_payload: false,
+            sack: if self.needs.sack { sack } else { &[] },
+            dsack: None,
+            echo: None,
+            ece: false,
+            echoed: echoed.filter(|_| self.needs.txno_echo),
+        };
+        self.sender.on_ack(self.now, &ack);
+        self.send();
+        self.acks += 1;
+    }
+
+    /// A segment is lost; with HACK, its header is not.
+    fn is_lost(&mut self, segment: u64) {
+        self.now += self.gap;
+        if self.needs.hack {
+            black_box(self.sender.on_special_ack(self.now, Self::seq(segment)));
+            self.send();
+            self.acks += 1;
+        }
+    }
+
+    fn send(&mut self) {
+        loop {
+            let supply = Supply {
+                end: self.sender.snd_nxt() + (1 << 30),
+                fin: false,
+                window_edge: self.sender.snd_una() + self.window.0,
+                nodelay: false,
+            };
+            let Decision::Send(sent) = self.sender.send(self.now, &supply) else { break };
+            let segment = (sent.range.start.since(FIRST).0 / SMSS.0) as usize;
+            match self.latest.get_mut(segment) {
+                Some(latest) => *latest = sent.tx,
+                None => self.latest.push(sent.tx),
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn work(&mut self, work: Work, segments: u64) {
+        let first = self.oldest();
+        match work {
+            Work::InOrder => (0..segments).for_each(|_| self.in_order(2)),
+            Work::OneHole => self.behind_one_hole(first, first + segments),
+            Work::ManyHoles => self.behind_many_holes(first, first + segments),
+        }
+    }
+
+    fn behind_one_hole(&mut self, first: u64, end: u64) {
+        self.window = self.window + self.window;
+        self.is_lost(first);
+        for segment in first + 1..end {
+            let block = SeqRange::new(Self::seq(first + 1), Self::seq(segment + 1));
+            self.arrives(segment, Self::seq(first), &[block]);
+        }
+    }
+
+    /// Then the repairs arrive, ahead of new data that left before them: to `le:echo`, which is told so, that is lost, and
+    /// it works through another thousand losses.
+    fn behind_many_holes(&mut self, first: u64, end: u64) {
+        self.window = self.window + self.window;
+        let mut blocks = Vec::new();
+        for segment in first..end {
+            let hole = segment - (segment - first) % EVERY;
+            if segment == hole {
+                self.is_lost(segment);
+                continue;
+            }
+            let block = SeqRange::new(Self::seq(hole + 1), Self::seq(segment + 1));
+            if segment == hole + 1 {
+                blocks.insert(0, block);
+                blocks.truncate(BLOCKS);
+            } else {
+                blocks[0] = block;
+            }
+            self.arrives(segment, Self::seq(first), &blocks);
+        }
+        for hole in (first..end).step_by(EVERY as usize) {
+            let ack = Self::seq((hole + EVERY).min(end));
+            blocks.retain(|block| block.start > ack);
+            self.arrives(hole, ack, &blocks);
         }
     }
 }
 
-fn supply(sender: &Sender) -> Supply {
-    let far = sender.snd_una() + (1 << 30);
-    Supply { end: far, fin: false, window_edge: far, nodelay: false }
+/// Nanoseconds per ACK, with what it lets out.
+fn nanos(combination: &Combination, work: Work, segments: u32) -> f64 {
+    let mut flow = Flow::new(combination, segments);
+    let began = std::time::Instant::now();
+    flow.work(work, u64::from(segments));
+    let took = began.elapsed();
+    black_box(&flow.sender);
+    took.as_nanos() as f64 / f64::from(flow.acks)
 }
 
-fn acks(c: &mut Criterion) {
+/// A control that brings its own window gets the one that the others are left with.
+fn with_window(combination: &Combination, segments: u32) -> Combination {
+    let name = combination.congestion().entry().name;
+    let entry = CONTROLS.iter().find(|entry| entry.name == name).expect("it is in the registry");
+    let window = (2 * segments).to_string();
+    match Choice::new(entry, Some(&window)) {
+        Ok(choice) => combination.clone().with_congestion(choice),
+        Err(_) => combination.clone(),
+    }
+}
+
+fn main() {
+    // `cargo test` runs it too, to see that it runs.
+    let (turns, many) =
+        if std::env::args().any(|arg| arg == "--bench") { (TURNS, 10_000) } else { (1, 1_000) };
+    let reference = REFERENCE.parse().expect("a combination");
+    let least = |nanos: &dyn Fn() -> f64| (0..turns).map(|_| nanos()).fold(f64::MAX, f64::min);
+    println!("{REFERENCE}, 1000 segments in flight, nanoseconds per ACK:");
+    for (name, work) in WORKS {
+        println!("  {name}: {:.0}", least(&|| nanos(&reference, work, 1_000)));
+    }
+    println!("times {REFERENCE}, and (what {many} in flight cost, times 1000):");
+    let names = WORKS.map(|(name, _)| format!("{name:>18}")).concat();
+    println!("{:<28}{names}", "");
+    let mut above = Vec::new();
     for combination in Combination::all().into_iter().chain(Combination::all_judged()) {
-        let mut group = c.benchmark_group(format!("ack/{combination}"));
-        // A control that brings its own window has only one size.
-        let own = Flow::new(&combination, 1_000).sender.board().flight_size().0 / SMSS.0;
-        let sizes = if own == 1_000 { vec![1_000, 10_000] } else { vec![own as u32] };
-        for segments in sizes {
-            group.bench_with_input(BenchmarkId::new("in-order", segments), &segments, |b, &n| {
-                let mut flow = Flow::new(&combination, n);
-                b.iter(|| flow.in_order());
-            });
-            group.bench_with_input(BenchmarkId::new("sack", segments), &segments, |b, &n| {
-                // A fresh hole every n/2 ACKs: no flow lasts through millions of them.
-                b.iter_batched_ref(
-                    || Flow::new(&combination, n),
-                    |flow| (0..n / 2).for_each(|_| flow.behind_a_hole()),
-                    criterion::BatchSize::LargeInput,
-                );
-            });
+        let [one, ten] = [1_000, many].map(|n| with_window(&combination, n));
+        print!("{:<28}", combination.to_string());
+        for (name, work) in WORKS {
+            let mut costs = [f64::MAX; 3];
+            for _ in 0..turns {
+                for (cost, (combination, segments)) in
+                    costs.iter_mut().zip([(&reference, 1_000), (&one, 1_000), (&ten, many)])
+                {
+                    *cost = cost.min(nanos(combination, work, segments));
+                }
+            }
+            let [reference, one, ten] = costs;
+            print!("{:>10.2} ({:.2})", one / reference, ten / one);
+            if one > LIMIT * reference {
+                above.push(format!("{combination}, {name}"));
+            }
         }
-        group.finish();
+        println!();
     }
+    let above = if above.is_empty() { "none".to_owned() } else { above.join("; ") };
+    println!("above {LIMIT} times {REFERENCE}: {above}");
 }
-
-criterion_group! {
-    name = benches;
-    config = Criterion::default()
-        .sample_size(20)
-        .warm_up_time(Duration::from_millis(300))
-        .measurement_time(Duration::from_secs(1));
-    targets = acks
-}
-criterion_main!(benches);

@@ -241,6 +241,16 @@ impl Board {
         Ok(())
     }
 
+    /// The numbers of `tx` and of the earlier transmissions of the same bytes, even if those are
+    /// cumulatively acknowledged, as far back as the board goes.
+    pub(crate) fn sendings(&self, tx: TxNo) -> impl Iterator<Item = TxNo> {
+        let previous = |tx: &TxNo| {
+            let index = tx.0.checked_sub(self.base.0)?;
+            self.transmissions.get(usize::try_from(index).ok()?)?.previous
+        };
+        std::iter::successors(Some(tx), previous)
+    }
+
     /// Records that `range`, which starts at SND.NXT, was sent for the first time.
     pub(crate) fn send_new(
         &mut self,

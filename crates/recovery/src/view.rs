@@ -7,7 +7,7 @@ use airtcp_types::{ByteCount, ExtSeq, Instant, SeqRange, TxNo};
 use crate::board::{Board, Delivered};
 use crate::rate::RateSample;
 use crate::rtt::RttEstimator;
-use crate::sender::Deferred;
+use crate::sender::PutOff;
 
 /// What the sender is doing about losses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,13 +45,13 @@ pub struct View<'a> {
     pub rtt: &'a RttEstimator,
     /// How long until the retransmission timer runs out, if it runs.
     pub rto_left: Option<Duration>,
-    pub(crate) deferred: &'a [Deferred],
+    pub(crate) put_off: &'a PutOff,
 }
 
 impl View<'_> {
     /// Whether a judge has put off what is to be done about the loss of `tx`.
     pub fn is_put_off(&self, tx: TxNo) -> bool {
-        self.deferred.iter().any(|deferred| deferred.finding.tx == tx)
+        self.put_off.contains(tx)
     }
 }
 

@@ -85,7 +85,7 @@ impl Sender {
 
         // 7. The control.
         if delivered > ByteCount::ZERO {
-            self.forget_delivered();
+            self.forget_delivered(newly);
         }
         let view = AckView { put_off: self.waits(), ..view };
         self.control.on_ack(&view, self.detection.pipe(&self.core.board));

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, SendRule, TxNo};
 
-use super::Sender;
 use super::prr::Prr;
-use crate::board::{Board, TxState};
+use super::{Core, Sender};
+use crate::board::{Board, Delivered, TxState};
 use crate::control::Notice;
 use crate::detection::{Certainty, EpisodeEnd, Finding, Findings};
 use crate::judge::{Cause, Raised, Ruling, When};
@@ -37,15 +37,6 @@ impl Episode {
     }
 }
 
-/// A ruling that waits for its time.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Deferred {
-    pub(super) at: Instant,
-    pub(crate) finding: Finding,
-    /// The window when the wait began, or SND.UNA last moved.
-    pub(super) window: ByteCount,
-}
-
 impl Sender {
     /// Has the judges rule on each finding, and does what they say.
     pub(super) fn work_findings(&mut self, now: Instant, findings: &mut Findings) {
@@ -67,22 +58,22 @@ impl Sender {
             self.restart_rto(now);
         }
         if std::mem::take(&mut raised.judge_again) {
-            self.core.deferred.iter_mut().for_each(|deferred| deferred.at = now);
-            self.rule_again(now);
+            let all = self.core.put_off.take();
+            self.rule_again(now, &all);
         }
     }
 
+    /// Judges again what an earlier ruling put off until now.
+    pub(super) fn rule_what_is_due(&mut self, now: Instant) {
+        let due = self.core.put_off.take_due(now);
+        self.rule_again(now, &due);
+    }
+
     /// Judges again what an earlier ruling put off, if it is still missing.
-    pub(super) fn rule_again(&mut self, now: Instant) {
-        let mut due = Vec::new();
-        self.core.deferred.retain(|deferred| {
-            let is_due = deferred.at <= now;
-            is_due.then(|| due.push(deferred.finding));
-            !is_due
-        });
+    fn rule_again(&mut self, now: Instant, put_off: &[Finding]) {
         let reductions = self.stats.reductions;
-        for finding in due {
-            self.rule(now, &finding, true);
+        for finding in put_off {
+            self.rule(now, finding, true);
         }
         if self.stats.reductions > reductions {
             // DCR 2.2: a host that is late must not take the end of the wait for a time-out.
@@ -91,23 +82,31 @@ impl Sender {
     }
 
     /// Has judges that know nothing of it rule on what others put off.
-    pub(super) fn judge_anew(&mut self, now: Instant, put_off: &[Deferred]) {
-        for deferred in put_off {
-            self.rule(now, &deferred.finding, false);
+    pub(super) fn judge_anew(&mut self, now: Instant, put_off: &[Finding]) {
+        for finding in put_off {
+            self.rule(now, finding, false);
         }
     }
 
-    /// Forgets what was put off and has arrived since.
-    pub(super) fn forget_delivered(&mut self) {
-        let board = &self.core.board;
-        self.core.deferred.retain(|deferred| is_missing(board, deferred.finding.tx));
+    /// Forgets what was put off and has arrived with this ACK.
+    pub(super) fn forget_delivered(&mut self, newly: &[Delivered]) {
+        let Core { board, put_off, .. } = &mut self.core;
+        if put_off.is_empty() {
+            return;
+        }
+        for told in newly {
+            for tx in board.sendings(told.tx).filter(|tx| !is_missing(board, *tx)) {
+                put_off.remove(tx);
+            }
+        }
+        put_off.remove_below(board.oldest_tx());
     }
 
     /// A hole was filled in time: what else is put off waits with the window of now. Where late data never ends, the
     /// growth of every wait would be held back by the first one for ever.
     pub(super) fn renew_waits(&mut self) {
         let window = self.control.window();
-        self.core.deferred.iter_mut().for_each(|deferred| deferred.window = window);
+        self.core.put_off.renew(window);
     }
 
     fn rule(&mut self, now: Instant, finding: &Finding, again: bool) {
@@ -140,9 +139,7 @@ impl Sender {
             When::Now | When::Never => None,
         });
         if let Some(at) = later.min() {
-            let window = self.core.deferred.first().map(|deferred| deferred.window);
-            let window = window.unwrap_or_else(|| self.control.window());
-            self.core.deferred.push(Deferred { at, finding: *finding, window });
+            self.core.put_off.add(at, *finding, self.control.window());
         }
     }
 
@@ -233,7 +230,7 @@ impl Sender {
         let lost_before = self.core.board.lost();
         let detection = &*self.detection;
         self.core.board.mark_all_lost(|sent| detection.survives_timeout(now, sent));
-        self.core.deferred.clear();
+        self.core.put_off.take();
         (self.prr, self.probe) = (None, None);
         let bytes = self.core.board.lost() - lost_before;
         self.stats.segments_lost += bytes.0.div_ceil(self.core.smss.0.max(1));

@@ -4,6 +4,7 @@ mod ack;
 mod losses;
 mod probe;
 mod prr;
+mod put_off;
 mod send;
 mod special_ack;
 mod take_over;
@@ -29,10 +30,10 @@ use crate::view::{Phase, View};
 
 pub use send::{Decision, Limit, Supply, Transmit};
 
-pub(crate) use losses::Deferred;
 use losses::Episode;
 use probe::Probe;
 use prr::Prr;
+pub(crate) use put_off::PutOff;
 use undo::Undo;
 
 /// What a sender is to be.
@@ -95,8 +96,7 @@ struct Core {
     rtt: RttEstimator,
     smss: ByteCount,
     episode: Option<Episode>,
-    /// Rulings that wait for their time.
-    deferred: Vec<Deferred>,
+    put_off: PutOff,
     /// Whether the detection goes by SACK.
     sack: bool,
     rto_at: Option<Instant>,
@@ -123,7 +123,7 @@ impl Core {
             sack: self.sack,
             rtt: &self.rtt,
             rto_left: self.rto_at.map(|at| at.since(now)),
-            deferred: &self.deferred,
+            put_off: &self.put_off,
         }
     }
 }
@@ -202,7 +202,7 @@ impl Sender {
                 board: Board::new(start.first),
                 rtt,
                 episode: None,
-                deferred: Vec::new(),
+                put_off: PutOff::default(),
                 sack,
                 rto_at: None,
                 timeouts_in_row: 0,
@@ -254,10 +254,10 @@ impl Sender {
     /// than when it began to, so that each duplicate ACK releases what it tells to have arrived (DCR
     /// 2.2).
     pub fn cwnd(&self) -> ByteCount {
-        let waits = self.core.deferred.first().filter(|_| self.waits());
+        let waits = self.core.put_off.window().filter(|_| self.waits());
         let window = match (&self.prr, waits) {
             (Some(prr), _) => self.pipe() + prr.quota(),
-            (None, Some(deferred)) => self.control.window().min(deferred.window),
+            (None, Some(window)) => self.control.window().min(window),
             (None, None) => self.control.window(),
         };
         window.max(self.core.smss)
@@ -265,7 +265,7 @@ impl Sender {
 
     /// Whether a judge has put something off, and nothing else goes on.
     fn waits(&self) -> bool {
-        !self.core.deferred.is_empty() && self.core.phase() == Phase::Open
+        !self.core.put_off.is_empty() && self.core.phase() == Phase::Open
     }
 
     /// What the control tells of itself.
@@ -326,12 +326,11 @@ impl Sender {
     /// Its next deadline: the retransmission timer, the pacer, the probe, the detection, a deferred
     /// ruling.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let deferred = self.core.deferred.iter().map(|deferred| deferred.at);
         let probe = self.probe.as_ref().and_then(|probe| probe.at);
-        [self.core.rto_at, self.pacing_until, probe, self.detection.next_timer()]
+        let put_off = self.core.put_off.next_at();
+        [self.core.rto_at, self.pacing_until, probe, self.detection.next_timer(), put_off]
             .into_iter()
             .flatten()
-            .chain(deferred)
             .min()
     }
 
@@ -340,7 +339,7 @@ impl Sender {
         if self.pacing_until.is_some_and(|at| at <= now) {
             self.pacing_until = None;
         }
-        self.rule_again(now);
+        self.rule_what_is_due(now);
         if self.detection.next_timer().is_some_and(|at| at <= now) {
             let mut scratch = self.scratch.take().unwrap_or_default();
             let view = self.core.view(now, &*self.control);

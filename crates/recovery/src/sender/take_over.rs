@@ -30,7 +30,7 @@ impl Sender {
         (self.detection, self.control, self.judges) = (detection, control, judges);
         self.combination = combination.clone();
         self.core.sack = combination.recovery().entry().needs.sack;
-        let put_off = std::mem::take(&mut self.core.deferred);
+        let put_off = self.core.put_off.take();
         (self.undo, self.prr, self.probe) = (None, None, None);
         self.probes =
             self.profile.tail_loss_probe && self.core.sack && self.detection.wants_probes();

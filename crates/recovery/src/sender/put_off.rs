@@ -1,0 +1,146 @@
+//! Rulings that wait for their time.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use airtcp_types::{ByteCount, Instant, TxNo};
+
+use crate::detection::Finding;
+
+/// What judges have put off, one ruling per transmission. Each step takes logarithmic time: behind
+/// many holes many wait, and every ACK asks.
+#[derive(Debug, Default)]
+pub(crate) struct PutOff {
+    findings: BTreeMap<TxNo, (Instant, Finding)>,
+    due: BTreeSet<(Instant, TxNo)>,
+    /// The congestion window when the wait began, or SND.UNA last moved.
+    window: ByteCount,
+}
+
+impl PutOff {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    pub(crate) fn contains(&self, tx: TxNo) -> bool {
+        self.findings.contains_key(&tx)
+    }
+
+    /// What cwnd is to be no more than; `None` if nothing waits.
+    pub(crate) fn window(&self) -> Option<ByteCount> {
+        (!self.is_empty()).then_some(self.window)
+    }
+
+    /// The earliest of the times.
+    pub(crate) fn next_at(&self) -> Option<Instant> {
+        self.due.first().map(|(at, _)| *at)
+    }
+
+    /// Adds a finding until `at`, in the place of one of the same transmission; the wait begins with
+    /// `window` if none is on.
+    pub(super) fn add(&mut self, at: Instant, finding: Finding, window: ByteCount) {
+        if self.is_empty() {
+            self.window = window;
+        }
+        self.remove(finding.tx);
+        self.findings.insert(finding.tx, (at, finding));
+        self.due.insert((at, finding.tx));
+    }
+
+    /// The wait goes on with the window of now.
+    pub(super) fn renew(&mut self, window: ByteCount) {
+        self.window = window;
+    }
+
+    pub(super) fn remove(&mut self, tx: TxNo) {
+        if let Some((at, _)) = self.findings.remove(&tx) {
+            self.due.remove(&(at, tx));
+        }
+    }
+
+    pub(super) fn remove_below(&mut self, tx: TxNo) {
+        while let Some((&first, _)) =
+            self.findings.first_key_value().filter(|(first, _)| **first < tx)
+        {
+            self.remove(first);
+        }
+    }
+
+    /// Takes out what is due, in the order sent.
+    pub(super) fn take_due(&mut self, now: Instant) -> Vec<Finding> {
+        let mut due = Vec::new();
+        while let Some(&(at, tx)) = self.due.first().filter(|(at, _)| *at <= now) {
+            self.due.remove(&(at, tx));
+            due.extend(self.findings.remove(&tx).map(|(_, finding)| finding));
+        }
+        due.sort_by_key(|finding| finding.tx);
+        due
+    }
+
+    /// Takes out everything, in the order sent.
+    pub(super) fn take(&mut self) -> Vec<Finding> {
+        self.due.clear();
+        std::mem::take(&mut self.findings).into_values().map(|(_, finding)| finding).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::detection::Certainty;
+
+    fn finding(tx: u64) -> Finding {
+        Finding { tx: TxNo(tx), certainty: Certainty::Lost, immediate: false }
+    }
+
+    fn numbers(findings: &[Finding]) -> Vec<u64> {
+        findings.iter().map(|finding| finding.tx.0).collect()
+    }
+
+    fn three() -> PutOff {
+        let mut put_off = PutOff::default();
+        for (at, tx) in [(30, 1), (10, 7), (20, 4)] {
+            put_off.add(Instant::from_millis(at), finding(tx), ByteCount(at));
+        }
+        put_off
+    }
+
+    #[test]
+    fn what_is_due_comes_out_once_and_in_the_order_sent() {
+        let mut put_off = three();
+        assert_eq!(put_off.next_at(), Some(Instant::from_millis(10)));
+        assert_eq!(numbers(&put_off.take_due(Instant::from_millis(20))), [4, 7]);
+        assert_eq!(numbers(&put_off.take_due(Instant::from_millis(29))), []);
+        assert_eq!(put_off.next_at(), Some(Instant::from_millis(30)));
+        assert_eq!(numbers(&put_off.take()), [1]);
+        assert!(put_off.is_empty() && put_off.next_at().is_none());
+    }
+
+    #[test]
+    fn a_later_ruling_on_the_same_transmission_takes_the_place_of_the_first() {
+        let mut put_off = three();
+        put_off.add(Instant::from_millis(40), finding(7), ByteCount(40));
+        assert_eq!(put_off.next_at(), Some(Instant::from_millis(20)));
+        put_off.remove(TxNo(7));
+        assert_eq!(numbers(&put_off.take_due(Instant::from_millis(99))), [1, 4]);
+    }
+
+    #[test]
+    fn what_is_removed_is_no_longer_waited_for() {
+        let mut put_off = three();
+        put_off.remove_below(TxNo(7));
+        assert!(!put_off.contains(TxNo(4)) && put_off.contains(TxNo(7)));
+        assert_eq!(put_off.next_at(), Some(Instant::from_millis(10)));
+    }
+
+    #[test]
+    fn the_window_is_that_of_the_first_until_it_is_renewed_or_nothing_waits() {
+        let mut put_off = three();
+        assert_eq!(put_off.window(), Some(ByteCount(30)));
+        put_off.renew(ByteCount(50));
+        assert_eq!(put_off.window(), Some(ByteCount(50)));
+        put_off.take();
+        assert_eq!(put_off.window(), None);
+        put_off.add(Instant::from_millis(60), finding(9), ByteCount(60));
+        assert_eq!(put_off.window(), Some(ByteCount(60)));
+    }
+}
