@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(
             error("airtcp serve --tun t --address 10.0.0.2/24 --congestion vega echo:7"),
             "error: invalid value 'vega' for '--congestion <NAME>': no congestion `vega`: use one \
-             of reno, cubic, fixed:N, westwood, westwood-plus; for example --congestion cubic"
+             of reno, cubic[:rfc], fixed:N, westwood, westwood-plus; for example --congestion cubic"
         );
         assert_eq!(
             error("airtcp serve --tun t --address 10.0.0.2/24 echo:70000"),

@@ -413,7 +413,7 @@ mod tests {
         let error = |text: &str| text.parse::<Combination>().unwrap_err().to_string();
         assert_eq!(
             error("sack/vega"),
-            "no congestion `vega`: use one of reno, cubic, fixed:N, westwood, westwood-plus"
+            "no congestion `vega`: use one of reno, cubic[:rfc], fixed:N, westwood, westwood-plus"
         );
         assert!(error("sack/fixed").contains("as in `fixed:32`"));
         assert!(error("sack/fixed:0").contains("1 to 65535"));

@@ -6,24 +6,30 @@ use airtcp_types::{ByteCount, Instant};
 
 use super::reno::Windows;
 use super::{CongestionControl, ControlParams, ControlState, Notice};
-use crate::registry::{Entry, WireNeeds, no_parameter};
+use crate::registry::{Entry, WireNeeds};
 use crate::view::AckView;
 
 pub(crate) const CUBIC: Entry<dyn CongestionControl> = Entry {
     name: "cubic",
-    parameter: "",
-    example: None,
-    summary: "cubic growth since the last reduction",
+    parameter: "[:rfc]",
+    example: Some("rfc"),
+    summary: "cubic growth since the last reduction, as Linux; `rfc` has the RFC's larger alpha, too",
     source: "RFC 9438",
     needs: WireNeeds::NONE,
     fallback: None,
-    make: |parameter, params| no_parameter(parameter).map(|()| Box::new(Cubic::new(params)) as _),
+    make: |parameter, params| match parameter {
+        None => Ok(Box::new(Cubic::new(params, false))),
+        Some("rfc") => Ok(Box::new(Cubic::new(params, true))),
+        Some(_) => Err("it takes `rfc` or nothing, as in `cubic:rfc`".to_owned()),
+    },
 };
 
 /// RFC 9438 section 4.6: the multiplicative decrease.
 const BETA: f64 = 0.7;
 /// RFC 9438 section 5.1: segments per second cubed.
 const C: f64 = 0.4;
+/// RFC 9438 section 4.3: makes the Reno-friendly window AIMD with the same loss response.
+const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
 /// One congestion-avoidance stage: from a reduction, or the end of slow start, to the next one.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +48,8 @@ struct Stage {
 #[derive(Clone, Debug)]
 pub struct Cubic {
     windows: Windows,
+    /// Section 4.3: alpha is 1 once W_est is back at cwnd_prior. Linux has no such step.
+    alpha_steps_up: bool,
     /// W_max, in segments; zero before the first reduction.
     w_max: f64,
     /// cwnd just before the last reduction, in segments.
@@ -53,10 +61,11 @@ pub struct Cubic {
 }
 
 impl Cubic {
-    /// In slow start.
-    pub fn new(params: &ControlParams) -> Self {
+    /// In slow start, as Linux has it or as the RFC.
+    pub fn new(params: &ControlParams, rfc: bool) -> Self {
         Self {
             windows: Windows::new(params),
+            alpha_steps_up: rfc,
             w_max: 0.0,
             cwnd_prior: 0.0,
             stage: None,
@@ -88,9 +97,8 @@ impl Cubic {
         };
         let elapsed = now.since(stage.start);
 
-        // Section 4.3: alpha makes the Reno-friendly window AIMD with the same loss response.
-        let alpha =
-            if stage.w_est >= self.cwnd_prior { 1.0 } else { 3.0 * (1.0 - BETA) / (1.0 + BETA) };
+        let steps_up = self.alpha_steps_up && stage.w_est >= self.cwnd_prior;
+        let alpha = if steps_up { 1.0 } else { ALPHA };
         let w_est = stage.w_est + alpha * arrived / cwnd;
         let step = if w_cubic(elapsed) < w_est {
             (w_est - cwnd).max(0.0)
