@@ -141,8 +141,9 @@ pub trait LossDetection: Debug + Send {
     fn on_timeout(&mut self, view: &View<'_>);
 
     /// The last reduction or time-out was spurious, and is taken back: what was judged lost and not
-    /// yet sent again is in flight, and no recovery goes on. A detection that takes the place of
-    /// another in the midst of a connection begins so, too.
+    /// yet sent again is in flight, and the detection is in no recovery. If the time-out broke into an
+    /// episode, that goes on: the window is reduced no second time. A detection that takes the place
+    /// of another in the midst of a connection begins so, too.
     fn on_undo(&mut self, view: &View<'_>);
 
     /// Whether `sent` is not to be taken for lost when the retransmission timer runs out: it has not

@@ -35,6 +35,11 @@ impl Episode {
     pub(super) fn is_over(&self, now: Instant) -> bool {
         self.until.is_some_and(|until| until <= now)
     }
+
+    /// Whether it goes on with everything below `una` acknowledged.
+    pub(super) fn lasts(&self, now: Instant, una: ExtSeq) -> bool {
+        self.until.map_or(una < self.point, |until| now < until)
+    }
 }
 
 impl Sender {
@@ -193,11 +198,7 @@ impl Sender {
     /// Ends the episode if this ACK does.
     pub(super) fn end_episode(&mut self, ack: &AckView<'_>) {
         let Some(episode) = &mut self.core.episode else { return };
-        let over = match episode.until {
-            Some(until) => until <= ack.now,
-            None => ack.ack >= episode.point,
-        };
-        if over {
+        if !episode.lasts(ack.now, ack.ack) {
             self.core.episode = None;
             self.end_watch_later();
             let pipe = self.pipe();
@@ -225,7 +226,7 @@ impl Sender {
         let backoff = self.core.timeouts_in_row;
         self.tell(|| EventKind::Timeout { backoff });
         if first {
-            self.watch_for_spurious();
+            self.watch_for_spurious_timeout();
         }
         let lost_before = self.core.board.lost();
         let detection = &*self.detection;

@@ -8,8 +8,9 @@
 use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, RangeSet, SeqRange};
 
 use super::Sender;
+use super::losses::Episode;
 use crate::control::Notice;
-use crate::view::AckView;
+use crate::view::{AckView, Phase};
 
 /// What would show the last reduction to be spurious.
 #[derive(Clone, Debug, Default)]
@@ -23,11 +24,21 @@ pub(super) struct Undo {
     /// SND.NXT when the episode ended: once it is acknowledged, a report of a duplicate is late by
     /// more than a round trip, and about something else.
     ends_at: Option<ExtSeq>,
+    /// The recovery that a time-out broke into: its own reduction was not spurious.
+    interrupted: Option<Episode>,
 }
 
 impl Sender {
     pub(super) fn watch_for_spurious(&mut self) {
         self.undo = self.profile.undo.then(Box::<Undo>::default);
+    }
+
+    /// A time-out is about to take the place of the episode that is on, if one is.
+    pub(super) fn watch_for_spurious_timeout(&mut self) {
+        self.watch_for_spurious();
+        if let Some(undo) = &mut self.undo {
+            undo.interrupted = self.core.episode.filter(|episode| episode.phase() != Phase::Loss);
+        }
     }
 
     /// The episode is over, but reports of its duplicates may still be on their way.
@@ -74,8 +85,9 @@ impl Sender {
     }
 
     fn take_back(&mut self, now: Instant) {
-        self.undo = None;
-        self.core.episode = None;
+        let una = self.core.board.snd_una();
+        let interrupted = self.undo.take().and_then(|undo| undo.interrupted);
+        self.core.episode = interrupted.filter(|episode| episode.lasts(now, una));
         (self.prr, self.probe) = (None, None);
         self.immediate = None;
         self.core.board.revive_lost();

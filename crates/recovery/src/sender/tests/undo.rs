@@ -148,6 +148,39 @@ fn a_spurious_time_out_is_taken_back_and_new_data_goes_on() {
 }
 
 #[test]
+fn the_recovery_that_a_spurious_time_out_broke_into_goes_on() {
+    for combination in ["reno/reno", "newreno/reno", "newreno/cubic"] {
+        let mut sender = sender(combination);
+        pump(&mut sender, Instant::ZERO, &supply(100));
+        // Segments 0 and 5 of ten are lost, and the repair of 0 is late.
+        for upto in [2, 3, 4] {
+            sender.on_ack(ms(100), &ack(0, &[segments(1, upto)]));
+        }
+        pump(&mut sender, ms(100), &supply(100));
+        let reduced = sender.cwnd();
+        let rto = sender.poll_timeout().unwrap();
+        sender.on_timeout(rto);
+        pump(&mut sender, rto, &supply(100));
+        sender.on_ack(rto + RTT / 2, &with_echo(ack(5, &[]), 100));
+        // This ACK may grow the window as any does.
+        let grown = sender.cwnd();
+        assert_eq!(sender.stats().undos, 1, "{combination}");
+        assert!((reduced..=reduced + ByteCount(SMSS)).contains(&grown), "{combination}");
+        // It ends where it would have: the next hole of that window is repaired, but it is no new
+        // reason to reduce.
+        let now = rto + RTT;
+        for upto in [7, 8, 9] {
+            sender.on_ack(now, &ack(5, &[segments(6, upto)]));
+        }
+        let (sent, _) = pump(&mut sender, now, &supply(100));
+        assert_eq!(named(&sent)[0], (5, SendRule::FastRetransmit), "{combination}");
+        assert_eq!((sender.stats().reductions, sender.cwnd()), (1, grown), "{combination}");
+        sender.on_ack(now + RTT, &ack(crate::testkit::index(sender.snd_nxt()), &[]));
+        assert_eq!(sender.phase(), Phase::Open, "{combination}");
+    }
+}
+
+#[test]
 fn a_repair_that_an_ack_overtakes_was_not_needed() {
     for combination in ALL {
         let mut sender = sender(combination);
