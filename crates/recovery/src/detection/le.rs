@@ -1,8 +1,9 @@
 //! `le`: what three later transmissions have overtaken is lost (LE, Loss resilience).
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use airtcp_types::{ByteCount, TxNo};
+use airtcp_types::{ByteCount, ExtSeq, TxNo};
 
 use super::reno::DUP_THRESH;
 use super::sweep::{Sweep, earlier_arrived};
@@ -39,6 +40,9 @@ pub(crate) const LE_ECHO: Entry<dyn LossDetection> = Entry {
 pub struct Le {
     /// The latest transmissions known to have arrived, the latest first.
     arrived: [TxNo; DUP_THRESH as usize],
+    /// Repairs whose original arrived late, by where they start: their DSACK may come when the board
+    /// knows them no longer. Those that could count for nothing are left out.
+    on_their_way: BTreeMap<ExtSeq, TxNo>,
     sweep: Sweep,
 }
 
@@ -66,17 +70,17 @@ impl Le {
             let not_yet = echoed.is_some_and(|echoed| echoed < told.tx && told.resent > 0);
             if not_yet || earlier_arrived(told, ack, view) {
                 told.previous.into_iter().for_each(|original| self.count(original));
+                self.on_their_way.insert(told.range.start, told.tx);
             } else {
                 self.count(told.tx);
             }
         }
         // A duplicate of what had arrived: its latest transmission did, too.
-        let duplicate = ack.dsack.and_then(|dsack| view.board.at(dsack.start));
-        if let Some(sent) =
-            duplicate.filter(|sent| sent.state == TxState::Sacked && sent.resent > 0)
-        {
-            self.count(sent.tx);
-        }
+        let duplicate = ack.dsack.and_then(|dsack| match view.board.at(dsack.start) {
+            None => self.on_their_way.remove(&dsack.start),
+            Some(sent) => (sent.state == TxState::Sacked && sent.resent > 0).then_some(sent.tx),
+        });
+        duplicate.into_iter().for_each(|tx| self.count(tx));
         echoed.into_iter().for_each(|tx| self.count(tx));
     }
 }
@@ -85,6 +89,7 @@ impl LossDetection for Le {
     fn on_ack(&mut self, ack: &AckView<'_>, view: &View<'_>, out: &mut Findings) {
         self.count_arrivals(ack, view);
         let [latest, .., third] = self.arrived;
+        self.on_their_way.retain(|_, tx| *tx > third);
         self.sweep.judge(view.board, latest, out, |sent| sent.tx < third);
     }
 
@@ -92,7 +97,9 @@ impl LossDetection for Le {
 
     fn on_undo(&mut self, view: &View<'_>) {
         // What had arrived by then misled.
-        *self = Self { sweep: Sweep::from_oldest(view.board), ..Self::default() };
+        let on_their_way = std::mem::take(&mut self.on_their_way);
+        let sweep = Sweep::from_oldest(view.board);
+        *self = Self { on_their_way, sweep, ..Self::default() };
     }
 
     fn pipe(&self, board: &crate::Board) -> ByteCount {

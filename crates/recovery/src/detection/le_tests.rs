@@ -81,6 +81,25 @@ fn a_late_original_is_not_taken_for_its_repair() {
 }
 
 #[test]
+fn a_repair_that_is_reported_as_a_duplicate_has_arrived() {
+    let lost_by = |dsack| {
+        let mut sender = ten_out("le/fixed:10");
+        sender.on_ack(ms(100), &ack(0, &[segments(1, 4)]));
+        // Three new ones leave with the repair.
+        pump(&mut sender, ms(100), &supply(20));
+        let lost = sender.stats().segments_lost;
+        sender.on_ack(ms(120), &Ack { echo: Some(ms(0)), ..ack(4, &[]) });
+        // Below SND.UNA, where the board knows of no transmission.
+        sender.on_ack(ms(200), &Ack { dsack, ..ack(4, &[]) });
+        sender.on_ack(ms(201), &ack(4, &[segments(10, 12)]));
+        sender.stats().segments_lost - lost
+    };
+    assert_eq!(lost_by(Some(segments(0, 1))), 6, "the repair, and two that left after it");
+    assert_eq!(lost_by(Some(segments(1, 2))), 0, "what was sent once is the network's own");
+    assert_eq!(lost_by(None), 0, "nothing tells that the repair arrived");
+}
+
+#[test]
 fn the_echoed_number_tells_what_the_time_cannot() {
     let lost_by = |echoed| {
         let mut sender = ten_out("le:echo/fixed:10");
