@@ -63,18 +63,34 @@ impl Growth {
     }
 
     /// An application that reads more than half the buffer within a round trip is held up by it, so
-    /// it doubles.
-    pub(super) fn on_read(&mut self, now: Instant, bytes: ByteCount) {
+    /// it doubles. Data that waits for what is missing or late takes room beside (Linux since 6.16).
+    pub(super) fn on_read(&mut self, now: Instant, bytes: ByteCount, waiting: ByteCount) {
         self.read += bytes;
         let Some(rtt) = self.rtt else { return };
         if now.since(self.since) > rtt {
             self.since = now;
             self.read = bytes;
         }
-        if self.read > self.limit.half() && !self.held_back {
+        if self.read * 2 + waiting > self.limit && !self.held_back {
             self.limit = (self.limit * 2).min(self.max);
             self.since = now;
             self.read = ByteCount::ZERO;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_that_waits_for_what_is_late_takes_room_beside() {
+        let kib = ByteCount::from_kib;
+        let mut growth = Growth::new(Instant::ZERO, kib(64), kib(256));
+        growth.on_rtt(Duration::from_millis(100));
+        growth.on_read(Instant::from_millis(10), kib(20), ByteCount::ZERO);
+        assert_eq!(growth.limit(), kib(64));
+        growth.on_read(Instant::from_millis(20), kib(1), kib(30));
+        assert_eq!(growth.limit(), kib(128));
     }
 }

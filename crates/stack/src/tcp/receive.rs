@@ -216,7 +216,9 @@ impl Receiver {
     /// Takes bytes out for the application.
     pub(super) fn read(&mut self, now: Instant, buf: &mut [u8]) -> usize {
         let n = self.buffer.pop(buf);
-        self.growth.on_read(now, n.into());
+        let last = self.reassembly.as_ref().and_then(|held| held.end());
+        let waiting = last.map_or(ByteCount::ZERO, |end| end.since(self.nxt));
+        self.growth.on_read(now, n.into(), waiting);
         n
     }
 
@@ -361,5 +363,22 @@ mod tests {
         assert_eq!(r.limit(), ByteCount(4000), "half a buffer in a round trip is enough");
         (0..9).for_each(|_| read_all(&mut r, 1));
         assert_eq!(r.limit(), ByteCount(32_000));
+    }
+
+    #[test]
+    fn a_peer_that_leaves_wide_holes_gets_no_more_than_the_maximum() {
+        let mut r = receiver(4000, 0);
+        r.on_rtt(Duration::from_millis(10));
+        for n in 0..100 {
+            let now = Instant::from_millis(n);
+            r.offer(r.nxt());
+            // The last byte of the window, and the next one in order.
+            r.on_data(r.edge - 1, b"x", false);
+            r.on_data(r.nxt(), b"x", false);
+            r.read(now, &mut [0; 1]);
+            assert!(r.limit() <= ByteCount(32_000));
+            assert!(r.window() <= ByteCount(32_000), "{:?}", r.window());
+        }
+        assert!(r.limit() > ByteCount(4000), "holes do make it grow");
     }
 }
