@@ -39,6 +39,9 @@ struct Recovery {
     high_rxt: ExtSeq,
     /// RescueRxt was used.
     rescued: bool,
+    /// A loss was sent again since it began. A judge may put that off, and then the rules for what
+    /// follows it do not apply yet.
+    repaired: bool,
 }
 
 impl Sack {
@@ -68,6 +71,7 @@ impl Sack {
                 point: board.snd_nxt(),
                 high_rxt: board.snd_una(),
                 rescued: false,
+                repaired: false,
             });
             // RFC 6675 section 5 (4.3): the first retransmission leaves at once.
             out.lost_immediate(first.tx);
@@ -140,6 +144,7 @@ impl LossDetection for Sack {
 
     fn on_sent(&mut self, sent: &Transmission) {
         let Some(recovery) = &mut self.recovery else { return };
+        recovery.repaired |= matches!(sent.rule, SendRule::FastRetransmit | SendRule::Repair);
         match sent.rule {
             // RFC 6675 NextSeg rule 4: HighRxt is not updated by the rescue.
             SendRule::Rescue => recovery.rescued = true,
@@ -168,7 +173,7 @@ impl LossDetection for Sack {
             return Some(Repair { tx: lost.tx, rule: SendRule::Repair });
         }
         // Rule 2 is the sender's: new data.
-        let recovery = self.recovery.as_ref().filter(|_| !new_data)?;
+        let recovery = self.recovery.as_ref().filter(|recovery| recovery.repaired && !new_data)?;
         if let Some(segment) = self.unknown_below_sacked(view) {
             return Some(Repair { tx: segment.tx, rule: SendRule::Unsacked });
         }

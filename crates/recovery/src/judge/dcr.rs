@@ -38,6 +38,8 @@ const FEWEST: u64 = 3;
 pub struct Dcr {
     counts: bool,
     wait: Option<Wait>,
+    /// When SND.UNA last moved, which starts the retransmission timer anew once the ACK is worked.
+    advanced_at: Option<Instant>,
 }
 
 /// From the first duplicate ACK for the hole at SND.UNA.
@@ -50,13 +52,14 @@ struct Wait {
 
 impl Dcr {
     fn new(counts: bool) -> Self {
-        Self { counts, wait: None }
+        Self { counts, wait: None, advanced_at: None }
     }
 
-    fn begin(&self, view: &View<'_>) -> Wait {
+    /// A wait with `rto` left until the retransmission timer runs out.
+    fn begin(view: &View<'_>, rto: Duration) -> Wait {
         let srtt = view.rtt.srtt().unwrap_or_default();
-        // DCR 2.1: no longer than a round trip, and the timer, which starts anew, must not run out.
-        let tau = srtt.min(view.rtt.rto().saturating_sub(BEFORE_RTO));
+        // DCR 2.1: no longer than a round trip, and the timer must not run out.
+        let tau = srtt.min(rto.saturating_sub(BEFORE_RTO));
         // DCR 2.2: the window in segments, scaled to last for SRTT.
         let latest = view.rtt.latest().unwrap_or(srtt).as_secs_f64();
         let scale = if latest > 0.0 { srtt.as_secs_f64() / latest } else { 1.0 };
@@ -70,13 +73,14 @@ impl LossJudge for Dcr {
         if ack.acked > ByteCount::ZERO {
             // The hole is filled; the next one has a wait of its own.
             self.wait = None;
+            self.advanced_at = Some(view.now);
             return;
         }
         if (!ack.duplicate && ack.delivered == ByteCount::ZERO) || view.slow_start || view.episode {
             return;
         }
         if self.wait.is_none() {
-            self.wait = Some(self.begin(view));
+            self.wait = Some(Self::begin(view, view.rtt.rto()));
             // The response comes a round trip from here, and the ACK of the repair another one
             // later.
             out.restart_rto();
@@ -95,7 +99,11 @@ impl LossJudge for Dcr {
         if finding.certainty == Certainty::Suspect || view.slow_start || view.episode {
             return None;
         }
-        let begun = self.wait.unwrap_or_else(|| self.begin(view));
+        let begun = self.wait.unwrap_or_else(|| {
+            let restarts = self.advanced_at == Some(view.now);
+            let left = view.rto_left.filter(|_| !restarts).unwrap_or_else(|| view.rtt.rto());
+            Self::begin(view, left)
+        });
         self.wait = Some(begun);
         let left = begun.until.since(view.now);
         if left.is_zero() || (self.counts && begun.left == 0) {

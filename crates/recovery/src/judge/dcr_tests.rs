@@ -124,5 +124,37 @@ fn what_is_put_off_is_not_sent_because_nothing_else_is_there() {
     sender.on_ack(ms(100), &ack(0, &[segments(1, 6)]));
     // There is no new data: RFC 6675's rule 3 would send segment 0, and its rule 4 segment 9.
     let (sent, _) = pump(&mut sender, ms(100), &supply(10));
-    assert!(!named(&sent).iter().any(|(segment, _)| *segment == 0), "{sent:?}");
+    assert_eq!(named(&sent), []);
+    // The wait is over.
+    sender.on_timeout(ms(200));
+    let (sent, _) = pump(&mut sender, ms(200), &supply(10));
+    assert_eq!(named(&sent)[0], (0, SendRule::FastRetransmit));
+}
+
+#[test]
+fn a_wait_that_a_timer_begins_ends_before_the_time_out_too() {
+    let rto = RtoForm::Rfc { floor: Duration::from_millis(20) };
+    let profile = Profile { rto, initial_window: 10, ..Profile::paper() };
+    let mut sender = sender_of("rack/reno/dcr:timer".parse().unwrap(), profile);
+    let (cwnd, ssthresh) = (ByteCount(10 * SMSS), Some(ByteCount(10 * SMSS)));
+    sender.tell_control(Instant::ZERO, &Notice::TakeOver { cwnd, ssthresh });
+    // A steady path, so that the time-out is hardly above a round trip.
+    let (mut now, mut acked, mut next) = (0, 0, 0);
+    for _ in 0..40 {
+        let (sent, _) = pump(&mut sender, ms(now), &supply(10_000));
+        (acked, next) = (next, next + sent.len() as u64);
+        now += 100;
+        if now < 4_000 {
+            sender.on_ack(ms(now), &ack(next, &[]));
+        }
+    }
+    // The ACK advances and shows a hole at once, of which two segments are not enough: RACK's timer
+    // finds the loss, a quarter of a round trip after the retransmission timer was started.
+    sender.on_ack(ms(now), &ack(acked + 1, &[segments(acked + 2, acked + 3)]));
+    pump(&mut sender, ms(now), &supply(next));
+    while sender.stats().segments_lost == 0 {
+        let at = sender.poll_timeout().unwrap();
+        sender.on_timeout(at);
+    }
+    assert_eq!((sender.stats().timeouts, sender.stats().reductions), (0, 1));
 }
