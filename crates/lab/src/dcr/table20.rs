@@ -55,7 +55,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                     Interval::of(&runs.iter().map(value).collect::<Vec<_>>())
                 };
                 let (goodput, disordered) = (of(|r| r.goodput), of(|r| r.disordered));
-                outcomes.push(Outcome { goodput, disordered, unfit: None });
+                outcomes.push(Outcome { deviation, goodput, disordered, unfit: None });
                 records.extend(runs);
             }
             let name = format!("{combination}, {}", profile.name);

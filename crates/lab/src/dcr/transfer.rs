@@ -37,6 +37,8 @@ pub(super) const fn time(run: &Run) -> Duration {
 
 /// What one sender did at one point.
 pub(super) struct Outcome {
+    /// Which: the standard deviation, ms.
+    pub(super) deviation: u32,
     /// bit/s.
     pub(super) goodput: Interval,
     /// The share of packets that the link delivered behind later ones, %.
@@ -45,11 +47,17 @@ pub(super) struct Outcome {
     pub(super) unfit: Option<String>,
 }
 
-/// What one sender did at all points.
+/// What one sender did at all points, or at some, of which the first is that without variance.
 pub(super) struct Sender {
     pub(super) name: String,
     pub(super) combination: String,
     pub(super) outcomes: Vec<Outcome>,
+}
+
+impl Sender {
+    fn at(&self, deviation: u32) -> Option<&Outcome> {
+        self.outcomes.iter().find(|outcome| outcome.deviation == deviation)
+    }
 }
 
 /// All that both forms find.
@@ -69,8 +77,8 @@ pub(super) fn findings(
     for sender in &senders {
         let mut cells = POINTS.map(|_| "-".to_owned());
         let mut points = Vec::new();
-        for ((cell, (deviation, ..)), outcome) in cells.iter_mut().zip(POINTS).zip(&sender.outcomes)
-        {
+        for (cell, (deviation, ..)) in cells.iter_mut().zip(POINTS) {
+            let Some(outcome) = sender.at(deviation) else { continue };
             *cell = theory::show(&outcome.goodput, 1e-6, 2);
             points.push(draw::interval(f64::from(deviation), &outcome.goodput, 1e-6));
         }
@@ -86,11 +94,11 @@ pub(super) fn findings(
         claims(&mut findings, sender, why);
     }
     let ours = senders.iter().find(|sender| sender.combination == AS_THE_PAPER);
-    let pair = |(outcome, (_, printed, _)): (&Outcome, (u32, f64, f64))| {
-        format!("{} ({printed:.1})", theory::show(&outcome.disordered, 1.0, 1))
+    let pair = |(deviation, printed, _): (u32, f64, f64)| {
+        let outcome = ours?.at(deviation)?;
+        Some(format!("{} ({printed:.1})", theory::show(&outcome.disordered, 1.0, 1)))
     };
-    let disordered: Vec<_> =
-        ours.iter().flat_map(|sender| sender.outcomes.iter().zip(POINTS).map(pair)).collect();
+    let disordered: Vec<_> = POINTS.into_iter().filter_map(pair).collect();
     findings.notes.push(format!(
         "out of order behind a later packet, in % (and in the paper, by another emulator whose distribution is its own): {}",
         disordered.join(", ")
@@ -139,7 +147,8 @@ fn claims(findings: &mut Findings, sender: &Sender, why: &str) {
     if sender.combination != AS_THE_PAPER {
         return;
     }
-    for (outcome, (deviation, _, goodput)) in sender.outcomes.iter().zip(POINTS) {
+    for (deviation, _, goodput) in POINTS {
+        let Some(outcome) = sender.at(deviation) else { continue };
         let of = format!("{}, {deviation} ms", sender.name);
         let units = Interval {
             mean: outcome.goodput.mean / 1e6,
@@ -147,6 +156,13 @@ fn claims(findings: &mut Findings, sender: &Sender, why: &str) {
             ..outcome.goodput
         };
         let printed = Printed { what: "goodput, Mbit/s", figure: goodput, decimals: 2 };
+        if let Some(unfit) = &outcome.unfit {
+            let shown = theory::show(&units, 1.0, printed.decimals);
+            let what = format!("{}, {of}", printed.what);
+            let verdict = Verdict::NotComparable(unfit.clone());
+            findings.claim(what, format!("{goodput:.2}"), shown, verdict);
+            continue;
+        }
         findings.printed(
             &printed,
             &of,
