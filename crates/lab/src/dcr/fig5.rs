@@ -35,9 +35,10 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             "0.9 or more",
             theory::show(&near, 1.0, 2),
             Verdict::of(near.mean >= 0.9, || {
-                "hypothesis: recoveries, in which nothing waits, repair every second packet; with timestamps PAWS then refuses the \
-                 originals, as in dcr/fig4"
-                    .to_owned()
+                format!(
+                    "{}; hypothesis: recoveries, in which nothing waits, repair every second packet",
+                    curve.told(|apart| apart < SHORTER_RTT)
+                )
             }),
         );
         let far = curve.least(|apart| apart > SHORTER_RTT);
@@ -46,10 +47,12 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             "not drastic (0.5 or more)",
             theory::show(&far, 1.0, 2),
             Verdict::of(far.mean >= 0.5, || {
-                "traced without timestamps: no reduction but the first, and the receiver's window, 64 KiB, is full: its buffer grows by \
-                 what is read in order in a round trip of the shorter path, and what waits for the longer one does not \
-                 count; the paper's receiver offers a large window from the start"
-                    .to_owned()
+                let why = if curve.is_held(|apart| apart > SHORTER_RTT) {
+                    "the receiver's window is what limits it; the paper's receiver offers a large one from the start"
+                } else {
+                    "hypothesis: packets are late by more than it waits, and each reduction is needless"
+                };
+                format!("{}: {why}", curve.told(|apart| apart > SHORTER_RTT))
             }),
         );
         let without = curves.iter().find(|plain| {
@@ -66,9 +69,11 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             "significantly better (above 1)",
             theory::show(&least, 1.0, 2),
             Verdict::of(least.bounds().0 > 1.0, || {
-                "without DCR it does as well or better: rack waits for late packets by itself, and for packets later than that \
-                 neither waits long enough"
-                    .to_owned()
+                format!(
+                    "without DCR, {} does as well or better there; hypothesis: rack waits for late packets by itself, and \
+                     for packets later than that neither waits long enough",
+                    plain.combination
+                )
             }),
         );
     }

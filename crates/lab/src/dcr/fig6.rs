@@ -21,6 +21,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         title: "Twelve flows on 10 Mbit/s, 10 % of packets late",
         x: "queue, packets",
         cases: [10, 20, 40, 80, 160].map(case).to_vec(),
+        isolates_undo: false,
     };
     let (mut findings, curves) = sweep.run(run)?;
     for curve in &curves {

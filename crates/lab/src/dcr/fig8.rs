@@ -21,6 +21,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         title: "Flows on 10 Mbit/s, 1 % of packets late and 1 % dropped",
         x: "flows",
         cases: [2, 3, 4, 5, 6].map(case).to_vec(),
+        isolates_undo: false,
     };
     let (mut findings, curves) = sweep.run(run)?;
     for curve in &curves {
@@ -37,7 +38,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                 let dropped = |at: usize| theory::show(&curve.outcomes[at].dropped, 1.0, 2);
                 let last = curve.outcomes.len() - 1;
                 format!(
-                    "drops go from {} to {} %, as no queue tried gives 1 % for all",
+                    "hypothesis: drops go from {} to {} %, as no queue tried gives 1 % for all",
                     dropped(0),
                     dropped(last)
                 )

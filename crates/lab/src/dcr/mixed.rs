@@ -16,14 +16,15 @@ const ACCESS_AT_RANDOM: &str = "rate 10mbit delay 1ms 416us inorder limit 50";
 const BACK: &str = "rate 10mbit delay 10ms limit 50";
 /// What a share of drops is sought among, packets.
 const QUEUES: [u32; 10] = [15, 20, 30, 45, 60, 80, 110, 150, 200, 300];
+const NO_UNDO: &str = "modern, no undo";
 
 /// A flow that waits, and one that does not.
-fn pairs() -> [(&'static str, &'static str, Profile); 4] {
+fn pairs() -> [([&'static str; 2], Profile); 4] {
     [
-        ("sack/reno/dcr:timer", "sack/reno", Profile::paper()),
-        ("sack/reno/dcr:count", "sack/reno", Profile::paper()),
-        ("sack/reno/dcr:timer", "sack/reno", Profile::modern()),
-        ("rack/reno/dcr:timer", "rack/reno", Profile::modern()),
+        (["sack/reno/dcr:timer", "sack/reno"], Profile::paper()),
+        (["sack/reno/dcr:count", "sack/reno"], Profile::paper()),
+        (["sack/reno/dcr:timer", "sack/reno"], Profile::modern()),
+        (["rack/reno/dcr:timer", "rack/reno"], Profile::modern()),
     ]
 }
 
@@ -51,6 +52,8 @@ pub(super) struct Sweep {
     pub(super) title: &'static str,
     pub(super) x: &'static str,
     pub(super) cases: Vec<Case>,
+    /// Whether the pairs of the modern profile are run once more at the last case, without undo.
+    pub(super) isolates_undo: bool,
 }
 
 /// What one pair achieved at one case.
@@ -66,6 +69,7 @@ pub(super) struct Outcome {
 
 pub(super) struct Curve {
     pub(super) name: String,
+    pair: [&'static str; 2],
     profile: Profile,
     pub(super) outcomes: Vec<Outcome>,
 }
@@ -73,6 +77,16 @@ pub(super) struct Curve {
 impl Curve {
     pub(super) fn is_modern(&self) -> bool {
         self.profile == Profile::modern()
+    }
+
+    /// Whether it is there to show what undo does.
+    pub(super) fn is_isolating(&self) -> bool {
+        self.profile.name == NO_UNDO
+    }
+
+    /// Whether `other` is the same pair without undo, which tells what that does.
+    pub(super) fn is_isolated_by(&self, other: &Self) -> bool {
+        self.is_modern() && other.is_isolating() && self.pair == other.pair
     }
 }
 
@@ -107,10 +121,10 @@ impl Sweep {
         ]);
         let (mut curves, mut series) = (Vec::new(), Vec::new());
         let cases = points(&self.cases, run.is_small);
-        for (waits, beside, profile) in pairs() {
+        for ([waits, beside], profile, cases) in self.courses(&cases) {
             let mut outcomes = Vec::new();
             let mut points = [Vec::new(), Vec::new()];
-            for case in &cases {
+            for case in cases {
                 let queue = match case.queue {
                     Queue::Packets(queue) => queue,
                     Queue::ForDrops(share) => {
@@ -173,7 +187,7 @@ impl Sweep {
             series.push(draw::series(name.clone(), Style::LineAndMarks, one));
             let plain = format!("{beside} beside {waits}, {}", profile.name);
             series.push(draw::series(plain, Style::LineAndMarks, other));
-            curves.push(Curve { name, profile, outcomes });
+            curves.push(Curve { name, pair: [waits, beside], profile, outcomes });
         }
         let (x, y) = (draw::linear(self.x), draw::linear("mean goodput of a flow, Mbit/s"));
         findings.picture(self.name, Figure { title: self.title.to_owned(), x, y, series });
@@ -184,6 +198,19 @@ impl Sweep {
                 .to_owned(),
         );
         Ok((findings, curves))
+    }
+
+    /// Every pair, its profile, and where it is run.
+    fn courses<'a>(&self, cases: &'a [Case]) -> Vec<([&'static str; 2], Profile, &'a [Case])> {
+        let mut courses: Vec<_> =
+            pairs().into_iter().map(|(pair, profile)| (pair, profile, cases)).collect();
+        if self.isolates_undo {
+            let last = &cases[cases.len().saturating_sub(1)..];
+            let modern = pairs().into_iter().filter(|(_, profile)| *profile == Profile::modern());
+            let without = Profile { name: NO_UNDO, undo: false, ..Profile::modern() };
+            courses.extend(modern.map(|(pair, _)| (pair, without.clone(), last)));
+        }
+        courses
     }
 
     fn queue(

@@ -7,6 +7,7 @@ pub(crate) mod fig6;
 pub(crate) mod fig7;
 pub(crate) mod fig8;
 mod mixed;
+mod room;
 mod single;
 pub(crate) mod table16;
 pub(crate) mod table20;

@@ -5,6 +5,7 @@ use airtcp_sim::{FlowSpec, Interval, Scenario, Topology, Wire};
 use airtcp_trace::figure::{Figure, Style};
 use serde::Serialize;
 
+use super::room::Room;
 use super::{ACCESS, MTU, flow, points, timed};
 use crate::{Findings, LabError, Run, draw, feed, simulate, theory};
 
@@ -35,6 +36,9 @@ pub(super) struct Curve {
     pub(super) goodputs: Vec<Interval>,
     /// The same over its own goodput at the first point.
     pub(super) shares: Vec<Interval>,
+    reductions: Vec<Interval>,
+    /// The share of its time in which the receiver's window held it up, %.
+    held: Vec<Interval>,
 }
 
 impl Curve {
@@ -56,9 +60,28 @@ impl Curve {
 
     /// The least of its shares of its own goodput at the first point, of the points that `counts` picks.
     pub(super) fn least(&self, counts: impl Fn(u32) -> bool) -> Interval {
-        let shares = self.points.iter().zip(&self.shares).filter(|(x, _)| counts(**x));
-        let least = shares.map(|(_, share)| *share).min_by(|a, b| a.mean.total_cmp(&b.mean));
-        least.unwrap_or_default()
+        self.worst(counts).map(|at| self.shares[at]).unwrap_or_default()
+    }
+
+    /// How often it was reduced there, and how long the receiver's window held it up.
+    pub(super) fn told(&self, counts: impl Fn(u32) -> bool) -> String {
+        let Some(at) = self.worst(counts) else { return "nothing was run".to_owned() };
+        let [reductions, held] =
+            [&self.reductions, &self.held].map(|of| theory::show(&of[at], 1.0, 1));
+        format!(
+            "at {} it has {reductions} reductions, and waits for the receiver's window in {held} % of the time",
+            self.points[at]
+        )
+    }
+
+    /// Whether for most of the time there it is the receiver's window that it waits for.
+    pub(super) fn is_held(&self, counts: impl Fn(u32) -> bool) -> bool {
+        self.worst(counts).is_some_and(|at| self.held[at].mean > 50.0)
+    }
+
+    fn worst(&self, counts: impl Fn(u32) -> bool) -> Option<usize> {
+        let counted = (0..self.points.len()).filter(|at| counts(self.points[*at]));
+        counted.min_by(|a, b| self.shares[*a].mean.total_cmp(&self.shares[*b].mean))
     }
 }
 
@@ -76,6 +99,8 @@ struct Record<'a> {
     timeouts: u64,
     /// Dropped by any queue.
     dropped: u64,
+    /// The share of its time in which the receiver's window held it up, %.
+    held: f64,
 }
 
 impl Sweep {
@@ -89,6 +114,7 @@ impl Sweep {
             "reductions",
             "time-outs",
             "dropped",
+            "waits for the receiver, %",
         ]);
         let mut curves = Vec::new();
         for profile in [Profile::paper(), Profile::modern()] {
@@ -121,7 +147,7 @@ impl Sweep {
         flow: &FlowSpec,
         findings: &mut Findings,
     ) -> Result<Curve, LabError> {
-        let (mut goodputs, mut shares) = (Vec::new(), Vec::new());
+        let [mut goodputs, mut shares, mut reductions, mut held] = [const { Vec::new() }; 4];
         let points = points(self.points, run.is_small);
         for x in &points {
             let bottleneck =
@@ -132,10 +158,11 @@ impl Sweep {
                 ..Scenario::new(self.name, Topology::Dumbbell { access, bottleneck })
             };
             let scenario = timed(scenario, run.is_small);
+            let staggered = |seed| simulate::staggered(&scenario, seed);
             let records: Vec<_> =
-                simulate::seeds(run, |seed| simulate::staggered(&scenario, seed))?
+                simulate::watched(run, staggered, || Room::new(scenario.warm_up))?
                     .iter()
-                    .map(|result| {
+                    .map(|(result, room)| {
                         let flow = &result.flows[0];
                         Record {
                             seed: result.seed,
@@ -148,6 +175,7 @@ impl Sweep {
                             reductions: flow.reductions,
                             timeouts: flow.timeouts,
                             dropped: result.links.iter().map(|l| l.counters.queue_dropped).sum(),
+                            held: room.share() * 100.0,
                         }
                     })
                     .collect();
@@ -161,6 +189,8 @@ impl Sweep {
             goodputs.push(goodput);
             let share = theory::ratio(&goodput, &goodputs[0]);
             shares.push(share);
+            reductions.push(of(|r| r.reductions as f64));
+            held.push(of(|r| r.held));
             findings.table.row([
                 combination.to_owned(),
                 profile.to_owned(),
@@ -170,8 +200,9 @@ impl Sweep {
                 theory::show(&of(|r| r.reductions as f64), 1.0, 1),
                 theory::show(&of(|r| r.timeouts as f64), 1.0, 1),
                 theory::show(&of(|r| r.dropped as f64), 1.0, 0),
+                theory::show(&of(|r| r.held), 1.0, 1),
             ]);
         }
-        Ok(Curve { combination, profile, points, goodputs, shares })
+        Ok(Curve { combination, profile, points, goodputs, shares, reductions, held })
     }
 }

@@ -118,7 +118,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                 claimed,
                 shown,
                 Verdict::of(holds, || {
-                    "hypothesis: too few runs: the estimate per ACK scatters widely, as it is taken where a bunch happens to end"
+                    "not isolated; hypothesis: too few runs: the estimate per ACK scatters widely, as it is taken where a bunch happens to end"
                         .to_owned()
                 }),
             );
