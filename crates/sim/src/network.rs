@@ -341,7 +341,6 @@ fn start(flow: &FlowSpec, copy: u32) -> Instant {
 
 fn tcp_config(flow: &FlowSpec) -> TcpConfig {
     let default = TcpConfig::default();
-    let receive_buffer = flow.receive_buffer.unwrap_or(default.receive_buffer);
     TcpConfig {
         sender: SenderConfig {
             combination: flow.combination.clone(),
@@ -350,8 +349,9 @@ fn tcp_config(flow: &FlowSpec) -> TcpConfig {
             events: true,
         },
         mtu: flow.mtu,
-        initial_window: default.initial_window.min(receive_buffer),
-        receive_buffer,
+        // As with SO_RCVBUF, a size that is asked for is there from the start, and stays.
+        initial_window: flow.receive_buffer.unwrap_or(default.initial_window),
+        receive_buffer: flow.receive_buffer.unwrap_or(default.receive_buffer),
         send_buffer: flow.send_buffer.unwrap_or(default.send_buffer),
         user_timeout: flow.user_timeout.or(default.user_timeout),
         nodelay: !matches!(flow.app, App::Bulk { .. }),

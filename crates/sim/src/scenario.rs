@@ -132,7 +132,7 @@ pub struct FlowSpec {
     pub sack: bool,
     /// Whether the sender paces even where its control asks for no rate.
     pub pace: bool,
-    /// The most the receive buffer grows to, if not the stack's default.
+    /// The size of the receive buffer, from the start; without it, it grows to the stack's default.
     pub receive_buffer: Option<ByteCount>,
     /// The most the send buffer grows to, if not the stack's default.
     pub send_buffer: Option<ByteCount>,

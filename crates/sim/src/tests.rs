@@ -127,6 +127,22 @@ fn short_flows_come_and_go() {
     assert_eq!(flow.broken, 0);
 }
 
+/// One that is asked for does not have to grow first: all of it is offered once windows are scaled, which they
+/// are not in a SYN.
+#[test]
+fn a_receive_buffer_is_there_from_the_start() {
+    let received = |receive_buffer| {
+        let spec = FlowSpec { receive_buffer, ..flow("sack/fixed:600", BULK) };
+        let scenario = one(dumbbell("rate 100mbit delay 100ms limit 1000"), spec);
+        // The handshake, and two windows, each half a round trip later.
+        let scenario = Scenario { duration: Duration::from_millis(690), ..scenario };
+        run(&scenario, None).unwrap().flows[0].bytes
+    };
+    let (grows, fixed) = (received(None), received(Some(ByteCount::from_mib(1))));
+    assert!(grows <= 3 * 65_536, "{grows}");
+    assert!(fixed > 600_000, "{fixed}");
+}
+
 /// Packets that are held back look lost: what is sent for them was not needed, and nothing else was.
 #[test]
 fn spurious_retransmissions_are_told_from_needed_ones() {
