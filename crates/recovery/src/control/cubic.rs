@@ -128,7 +128,9 @@ impl Cubic {
 
 impl CongestionControl for Cubic {
     fn on_ack(&mut self, ack: &AckView<'_>, _: ByteCount) {
-        if ack.acked == ByteCount::ZERO {
+        // While a judge waits, what is SACKed is all there is (DCR 2.2).
+        let waits = ack.put_off && ack.delivered > ByteCount::ZERO;
+        if ack.acked == ByteCount::ZERO && !waits {
             return;
         }
         let idle_since = self.last_ack.replace(ack.now);

@@ -74,6 +74,22 @@ fn on_a_short_path_it_is_as_fast_as_reno() {
 }
 
 #[test]
+fn while_a_judge_waits_what_is_sacked_lets_it_grow() {
+    let grown = |put_off| {
+        let mut cubic = cubic(100);
+        reduce(&mut cubic, at(0.0));
+        for ack in 0..200 {
+            let view = ack_view(at(0.5 + 0.001 * f64::from(ack)), segments(1));
+            let view = AckView { acked: ByteCount::ZERO, put_off, ..view };
+            cubic.on_ack(&view, ByteCount::ZERO);
+        }
+        cubic.window() - segments(70)
+    };
+    assert_eq!(grown(false), ByteCount::ZERO);
+    assert!(grown(true) >= segments(1), "DCR 2.2");
+}
+
+#[test]
 fn fast_convergence_lowers_the_plateau() {
     let mut cubic = cubic(100);
     reduce(&mut cubic, at(0.0));
