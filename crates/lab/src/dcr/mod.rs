@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use airtcp_recovery::Profile;
 use airtcp_sim::{FlowSpec, Scenario};
+use airtcp_types::ByteCount;
 
 /// DCR 3.1: the links of the hosts.
 const ACCESS: &str = "rate 10mbit delay 1ms limit 50";
@@ -29,11 +30,15 @@ const MTU_WITH_TIMESTAMPS: u16 = 1_052;
 const SHORTER: &str = "a run counts 100 s after a warm-up of 30 s, and there are ten; the paper's one counts 1000 s \
                        after 100 s";
 
+/// DCR 3.1: the receiver's window is never the limit. Ten times what any of the paths holds.
+const RECEIVE_BUFFER: ByteCount = ByteCount::from_mib(4);
+
 fn flow(combination: &str, profile: &Profile) -> FlowSpec {
     let timestamps = profile.name != Profile::paper().name;
     FlowSpec {
         mtu: if timestamps { MTU_WITH_TIMESTAMPS } else { MTU },
         timestamps,
+        receive_buffer: Some(RECEIVE_BUFFER),
         profile: profile.clone(),
         ..FlowSpec::new(combination.parse().expect("a name of the registry"))
     }

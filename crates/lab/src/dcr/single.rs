@@ -69,7 +69,7 @@ impl Curve {
         let [reductions, held] =
             [&self.reductions, &self.held].map(|of| theory::show(&of[at], 1.0, 1));
         format!(
-            "at {} it has {reductions} reductions, and waits for the receiver's window in {held} % of the time",
+            "least at {}: {reductions} reductions, and the receiver's window holds it up in {held} % of the time",
             self.points[at]
         )
     }
