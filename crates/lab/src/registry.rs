@@ -38,6 +38,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     le::fig4::EXPERIMENT,
     le::fig5::EXPERIMENT,
     le::fig6::EXPERIMENT,
+    le::fig9::EXPERIMENT,
     westwood::loss::EXPERIMENT,
     westwood::compression::EXPERIMENT,
 ];

@@ -113,31 +113,6 @@ pub(super) fn is_less(own: &[f64], other: &[f64], why: impl FnOnce() -> String) 
     }
 }
 
-/// Reductions of the window where no header is hit, so that every corruption is notified.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Notified {
-    reductions: u64,
-    corrupted: u64,
-}
-
-impl Notified {
-    pub(super) fn add(&mut self, outcomes: &[Outcome]) {
-        self.reductions += outcomes.iter().map(|outcome| outcome.reductions).sum::<u64>();
-        self.corrupted += outcomes.iter().map(|outcome| outcome.corrupted).sum::<u64>();
-    }
-
-    /// HACK 3.3: no loss is congestion then.
-    pub(super) fn claim(&self, findings: &mut Findings) {
-        let Self { reductions, corrupted } = self;
-        findings.claim(
-            "cuts of the window by HACK + SACK where no header is hit",
-            "none",
-            format!("{reductions} at {corrupted} corrupted packets"),
-            Verdict::of(*reductions == 0, || NOT_ISOLATED.to_owned()),
-        );
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,8 +3,9 @@
 use airtcp_recovery::Profile;
 
 use super::course::{Course, HEADERS, Outcome};
-use super::factor::{Factor, NOT_ISOLATED, Notified};
+use super::factor::{Factor, NOT_ISOLATED};
 use super::figure::{Sweep, throughput};
+use super::notified::Notified;
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -13,7 +14,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     source: "HACK 5.2, Fig. 12 to 19",
     kind: Kind::Study,
     ground: Ground::Simulated,
-    seconds: 25,
+    seconds: 10,
     seeds: 10,
     body,
 };
@@ -68,7 +69,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             unfinished +=
                 sweep.all().iter().flat_map(|o| o.iter()).map(|o| o.unfinished).sum::<u64>();
             if header == 0 {
-                notified.add(&sweep.both);
+                notified.add(run, &courses, &profile, &mut findings, &sweep.both)?;
             }
             let place = format!("bursts {share} %, header hit {header} %, {}", profile.name);
             let Sweep { sack, hack, both, .. } = &sweep;

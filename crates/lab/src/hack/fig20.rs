@@ -17,7 +17,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     source: "HACK 5.2, Fig. 20 to 25",
     kind: Kind::Study,
     ground: Ground::Simulated,
-    seconds: 5,
+    seconds: 1,
     seeds: 10,
     body,
 };

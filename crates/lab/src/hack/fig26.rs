@@ -14,7 +14,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     source: "HACK 5.3, Fig. 26 to 31",
     kind: Kind::Study,
     ground: Ground::Simulated,
-    seconds: 20,
+    seconds: 6,
     seeds: 10,
     body,
 };

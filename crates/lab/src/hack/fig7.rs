@@ -4,8 +4,9 @@ use airtcp_recovery::Profile;
 use airtcp_sim::Interval;
 
 use super::course::{Course, HEADERS, Outcome, RACK};
-use super::factor::{Factor, NOT_ISOLATED, Notified, is_less};
+use super::factor::{Factor, NOT_ISOLATED, is_less};
 use super::figure::{Sweep, throughput};
+use super::notified::Notified;
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -14,7 +15,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     source: "HACK 5.1, Fig. 7 to 11",
     kind: Kind::Study,
     ground: Ground::Simulated,
-    seconds: 35,
+    seconds: 9,
     seeds: 10,
     body,
 };
@@ -60,7 +61,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                 findings.table.row([profile.name.into(), delay, header, share, a, b, c, d, e]);
             }
             if header == 0 {
-                notified.add(&sweep.both);
+                notified.add(run, &courses, &profile, &mut findings, &sweep.both)?;
             }
             let place = format!("{delay} ms, header hit {header} %, {}", profile.name);
             let Sweep { newreno, sack, hack, both } = &sweep;

@@ -7,6 +7,7 @@ pub(crate) mod fig20;
 pub(crate) mod fig26;
 pub(crate) mod fig7;
 mod figure;
+mod notified;
 pub(crate) mod table1;
 mod trail;
 mod unread;

@@ -15,7 +15,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     source: "HACK 5.2, Table 1; 7",
     kind: Kind::Study,
     ground: Ground::Simulated,
-    seconds: 45,
+    seconds: 16,
     seeds: 10,
     body,
 };

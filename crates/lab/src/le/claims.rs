@@ -3,7 +3,8 @@
 use airtcp_sim::Interval;
 
 use super::curve::Curve;
-use super::fig4::{ONE_CUT, SACK1};
+use super::fig4::SACK1;
+use super::network::ONE_CUT;
 use crate::{Findings, Verdict, theory};
 
 pub(super) const NOTES: [&str; 6] = [
@@ -25,6 +26,10 @@ pub(super) const NOTES: [&str; 6] = [
 /// As far as a figure of the paper's may be off to hold.
 fn is_near(measured: u64, claimed: u64) -> bool {
     measured.abs_diff(claimed) * 10 <= claimed
+}
+
+fn is_about(measured: f64, claimed: f64) -> bool {
+    (measured / claimed - 1.0).abs() <= 0.1
 }
 
 /// What of it holds in one set-up.
@@ -57,25 +62,9 @@ pub(super) fn state(findings: &mut Findings, setup: &str, curves: &[Curve]) {
         fack.single(),
         why,
     );
-    let free = le.free();
-    findings.claim(
-        format!("le: losses up to which no run has an RTO, {setup}"),
-        "29",
-        free.to_string(),
-        Verdict::of(free >= 29, || "more were lost than three duplicate ACKs tell of".to_owned()),
-    );
-    let (straight, bent) = (le.linearity(29), fack.linearity(29));
-    findings.claim(
-        format!("a line through the means up to 29 losses, R², {setup}"),
-        "le almost linear, fack not",
-        format!("le {straight:.3}, fack {bent:.3}"),
-        Verdict::of(straight >= 0.9 && straight > bent, || {
-            format!(
-                "le's means rise in steps of a round trip; with one cut it is {:.3}",
-                one_cut.linearity(29)
-            )
-        }),
-    );
+    for curve in [le, one_cut] {
+        le_claims(findings, setup, curve, [fack, one_cut]);
+    }
     before_time_out(findings, setup, newreno);
 }
 
@@ -135,6 +124,39 @@ fn sack_claims(findings: &mut Findings, setup: &str, sack: &Curve, newreno: &Cur
         "sack faster, then slower",
         format!("{few:.0} and {few_newreno:.0}, then {many:.0} and {many_newreno:.0}"),
         Verdict::of(few < few_newreno && many > many_newreno, || why.to_owned()),
+    );
+}
+
+fn le_claims(findings: &mut Findings, setup: &str, le: &Curve, [fack, one_cut]: [&Curve; 2]) {
+    let name = le.name;
+    let free = le.free();
+    findings.claim(
+        format!("{name}: losses up to which no run has an RTO, {setup}"),
+        "29",
+        free.to_string(),
+        Verdict::of(free >= 29, || "more were lost than three duplicate ACKs tell of".to_owned()),
+    );
+    let (straight, bent) = (le.linearity(29), fack.linearity(29));
+    findings.claim(
+        format!("a line through the means of {name} up to 29 losses, R², {setup}"),
+        "almost linear, fack not",
+        format!("{straight:.3}, fack {bent:.3}"),
+        Verdict::of(straight >= 0.9 && straight > bent, || {
+            let once = one_cut.linearity(29);
+            format!("the means rise in steps of a round trip; with one cut it is {once:.3}")
+        }),
+    );
+    let (cuts, once) = (le.reductions(29), one_cut.reductions(29));
+    findings.claim(
+        format!("{name}: cuts of the window in a recovery from up to 29 losses, {setup}"),
+        "1",
+        format!("{cuts:.2}"),
+        Verdict::of(is_about(cuts, 1.0), || {
+            format!(
+                "the first repair's ACK comes a hair later than SRTT and tells of the rest; with a quarter more between cuts they are \
+                 {once:.2}"
+            )
+        }),
     );
 }
 

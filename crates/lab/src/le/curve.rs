@@ -32,6 +32,8 @@ pub(super) struct Point {
     pub(super) lost: u64,
     pub(super) time: Interval,
     pub(super) timeouts: f64,
+    /// Reductions of the window.
+    pub(super) reductions: f64,
     /// Of runs with a time-out, repairs before it.
     pub(super) repairs: Vec<f64>,
     /// Runs, and those with the losses that were asked for.
@@ -52,6 +54,7 @@ impl Point {
             lost,
             time: of(|r| r.time),
             timeouts: of(|r| r.timeouts as f64).mean,
+            reductions: of(|r| r.reductions as f64).mean,
             repairs: late.map(|r| r.repairs as f64).collect(),
             runs: records.len() as u64,
             as_drawn: records.iter().filter(|r| r.as_drawn).count() as u64,
@@ -82,6 +85,12 @@ impl Curve {
         let of: Vec<f64> =
             self.points.iter().filter(|p| counts(p.lost)).map(|p| p.time.mean).collect();
         of.iter().sum::<f64>() / of.len() as f64
+    }
+
+    /// The mean number of reductions in a recovery from up to `most` losses.
+    pub(super) fn reductions(&self, most: u64) -> f64 {
+        let counted: Vec<_> = self.points.iter().filter(|p| p.lost <= most).collect();
+        counted.iter().map(|p| p.reductions).sum::<f64>() / counted.len() as f64
     }
 
     /// Repairs before the first time-out, of all runs that have one.

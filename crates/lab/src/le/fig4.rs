@@ -11,7 +11,7 @@ use airtcp_types::{ByteCount, NodeId};
 use super::claims;
 use super::clamped::{self, MAXIMUM};
 use super::curve::{Curve, Point, Record};
-use super::one_cut;
+use super::network::{ONE_CUT, combine};
 use super::sack1;
 use super::window::{Recovery, draw as draw_losses};
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, simulate, theory};
@@ -22,7 +22,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     source: "LE 3.1, Fig. 4 and note a",
     kind: Kind::Study,
     ground: Ground::Simulated,
-    seconds: 18,
+    seconds: 16,
     seeds: 10,
     body,
 };
@@ -31,7 +31,6 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 const SENDERS: [&str; 9] =
     ["reno", "newreno", "sack", SACK1, "fack", "le", ONE_CUT, "le:echo", "rack"];
 pub(super) const SACK1: &str = "sack1 of ns-2";
-pub(super) const ONE_CUT: &str = "le, one cut";
 const MOST: u64 = 30;
 const PAYLOAD: u64 = 1_000;
 /// The paper has no rates or delays. At this rate a window of 32 is a train with a gap behind it, as 3.1 wants it.
@@ -160,8 +159,7 @@ fn wire(seed: u64, lost: u64) -> Result<Wire, LabError> {
 fn combination(sender: &str) -> Combination {
     let combination = match sender {
         SACK1 => Combination::default().with_recovery(sack1::detection()),
-        ONE_CUT => Combination::default().with_recovery(one_cut::detection()),
-        named => named.parse().expect("a name of the registry"),
+        named => combine(named),
     };
     combination.with_congestion(clamped::control())
 }

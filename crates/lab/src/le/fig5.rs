@@ -14,7 +14,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     source: "LE 3.2, Fig. 5",
     kind: Kind::Study,
     ground: Ground::Simulated,
-    seconds: 80,
+    seconds: 10,
     seeds: 10,
     body,
 };
@@ -23,7 +23,8 @@ const FLOWS: usize = 10;
 /// How many of them are SACK.
 const SHARES: [usize; 5] = [1, 3, 5, 7, 9];
 const SACK: &str = "sack/reno";
-const OTHERS: [&str; 2] = ["fack/reno", "le/reno"];
+/// The paper's two, and LE with its time stamp echoed.
+const OTHERS: [&str; 3] = ["fack/reno", "le/reno", "le:echo/reno"];
 
 #[derive(Serialize)]
 struct Record<'a> {

@@ -19,9 +19,11 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     body,
 };
 
-/// The paper's five, and RACK.
-const DETECTIONS: [&str; 6] = ["reno", "newreno", "sack", "fack", "le", "rack"];
+/// The paper's five; RACK; LE with its time stamp echoed, and with one cut for one loss.
+const DETECTIONS: [&str; 8] =
+    ["reno", "newreno", "sack", "fack", "le", "rack", "le:echo", network::ONE_CUT];
 const LE: usize = 4;
+const ONE_CUT: usize = 7;
 /// Per cent of data packets.
 const LOSSES: [f64; 6] = [0.0, 1.0, 2.0, 4.0, 7.0, 10.0];
 
@@ -81,6 +83,7 @@ struct Record<'a> {
 struct Point {
     goodput: Interval,
     timeouts: f64,
+    reductions: f64,
 }
 
 fn body(run: &Run) -> Result<Findings, LabError> {
@@ -94,6 +97,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         "fack",
         "le",
         "rack",
+        "le:echo",
+        "le, one cut",
         "time-outs of each",
     ]);
     for profile in [Profile::paper(), Profile::modern()] {
@@ -128,7 +133,7 @@ fn point(
 ) -> Result<Point, LabError> {
     let combinations = vec![combination; panel.flows];
     let scenario = network::scenario(run, &combinations, profile, loss)?;
-    let (mut goodputs, mut timeouts) = (Vec::new(), Vec::new());
+    let (mut goodputs, mut timeouts, mut reductions) = (Vec::new(), Vec::new(), Vec::new());
     for result in simulate::seeds(run, |seed| simulate::staggered(&scenario, seed))? {
         let sum = |of: fn(&airtcp_sim::FlowResult) -> u64| result.flows.iter().map(of).sum::<u64>();
         let record = Record {
@@ -146,9 +151,11 @@ fn point(
         };
         goodputs.push(record.goodput);
         timeouts.push(record.timeouts as f64);
+        reductions.push(record.reductions as f64);
         findings.record(&record)?;
     }
-    Ok(Point { goodput: Interval::of(&goodputs), timeouts: Interval::of(&timeouts).mean })
+    let [timeouts, reductions] = [timeouts, reductions].map(|of| Interval::of(&of).mean);
+    Ok(Point { goodput: Interval::of(&goodputs), timeouts, reductions })
 }
 
 fn rows(
@@ -172,10 +179,91 @@ fn rows(
             at(3),
             at(4),
             at(5),
+            at(6),
+            at(7),
             timeouts.join(" / "),
         ]);
     }
 }
+
+/// One detection's goodput over another's at one loss rate.
+struct Over {
+    loss: f64,
+    ratio: Interval,
+}
+
+impl Over {
+    fn show(all: &[Self]) -> String {
+        let one = |over: &Self| format!("{:.2} at {} %", over.ratio.mean, over.loss);
+        all.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Whether all are above one; where one is below and it may be chance, there is no verdict.
+    fn verdict(all: &[Self], why: impl FnOnce() -> String) -> Verdict {
+        if all.iter().all(|over| over.ratio.mean > 1.0) {
+            Verdict::Holds
+        } else if all.iter().any(|over| over.ratio.bounds().1 < 1.0) {
+            Verdict::DoesNotHold(why())
+        } else {
+            Verdict::NotComparable(format!("what is below one may be chance; {}", why()))
+        }
+    }
+}
+
+/// All curves of a panel where packets are lost.
+struct Lossy<'a> {
+    losses: &'a [f64],
+    curves: &'a [Vec<Point>],
+}
+
+impl Lossy<'_> {
+    fn indices(&self) -> impl Iterator<Item = usize> {
+        (0..self.losses.len()).filter(|index| self.losses[*index] > 0.0)
+    }
+
+    fn rate(&self, detection: usize, index: usize) -> f64 {
+        self.curves[detection][index].goodput.mean
+    }
+
+    /// The paper's others, the slowest first.
+    fn others(&self, index: usize) -> [usize; LE] {
+        let mut others: [usize; LE] = std::array::from_fn(|other| other);
+        others.sort_by(|a, b| self.rate(*a, index).total_cmp(&self.rate(*b, index)));
+        others
+    }
+
+    /// `detection` over the other that `pick` takes of them.
+    fn over(&self, detection: usize, pick: fn([usize; LE]) -> usize) -> Vec<Over> {
+        let over = |index: usize| {
+            let [own, other] =
+                [detection, pick(self.others(index))].map(|d| &self.curves[d][index].goodput);
+            Over { loss: self.losses[index], ratio: theory::ratio(own, other) }
+        };
+        self.indices().map(over).collect()
+    }
+
+    /// What is known of why a claim does not hold.
+    fn why(&self) -> String {
+        let Some(last) = self.losses.len().checked_sub(1) else { return String::new() };
+        let of = |value: fn(&Point) -> f64| {
+            let cells =
+                self.curves[..=LE].iter().map(|curve| format!("{:.0}", value(&curve[last])));
+            cells.collect::<Vec<_>>().join(", ")
+        };
+        format!(
+            "with one cut for one loss LE is over the best {}; at {} % {} have {} time-outs and {} cuts of the window; no other reason \
+             is isolated",
+            Over::show(&self.over(ONE_CUT, BEST)),
+            self.losses[last],
+            DETECTIONS[..=LE].join(", "),
+            of(|point| point.timeouts),
+            of(|point| point.reductions)
+        )
+    }
+}
+
+const BEST: fn([usize; LE]) -> usize = |others| others[LE - 1];
+const SLOWEST: fn([usize; LE]) -> usize = |others| others[0];
 
 /// LE 3.3.1 to 3.3.3.
 fn judge(
@@ -185,64 +273,39 @@ fn judge(
     losses: &[f64],
     curves: &[Vec<Point>],
 ) {
-    let rate = |detection: usize, index: usize| curves[detection][index].goodput.mean;
-    let lossy = || (0..losses.len()).filter(|index| losses[*index] > 0.0);
-    let over = |index: usize| {
-        // The best of the paper's others.
-        let best = (0..LE).map(|other| rate(other, index)).fold(0.0, f64::max);
-        rate(LE, index) / best
-    };
-    let shown: Vec<String> =
-        lossy().map(|index| format!("{:.2} at {} %", over(index), losses[index])).collect();
-    let timeouts = |index: usize| {
-        let of: Vec<String> =
-            curves[..=LE].iter().map(|curve| format!("{:.0}", curve[index].timeouts)).collect();
-        of.join(", ")
-    };
-    let why = || {
-        let last = losses.len() - 1;
-        let names = DETECTIONS[..=LE].join(", ");
-        format!(
-            "time-outs at {} % of {names}: {}; no reason is isolated",
-            losses[last],
-            timeouts(last)
-        )
-    };
+    let lossy = Lossy { losses, curves };
     let place = format!("{}, {} profile", panel.title, profile.name);
+    let best = lossy.over(LE, BEST);
     if panel.control == "reno" {
-        let nearly = lossy().all(|index| {
-            let slowest = (0..LE).map(|other| rate(other, index)).fold(f64::MAX, f64::min);
-            rate(LE, index) / slowest <= 1.2 && over(index) >= 0.9
-        });
-        let spread: Vec<String> = lossy()
-            .map(|index| {
-                let slowest = (0..LE).map(|other| rate(other, index)).fold(f64::MAX, f64::min);
-                format!("{:.2} at {} %", rate(LE, index) / slowest, losses[index])
-            })
-            .collect();
+        let slowest = lossy.over(LE, SLOWEST);
+        let nearly = slowest.iter().all(|over| over.ratio.mean <= 1.2)
+            && best.iter().all(|over| over.ratio.mean >= 0.9);
         findings.claim(
             format!("goodput of LE over the slowest of the others, {place}"),
             "nearly 1",
-            spread.join(", "),
-            Verdict::of(nearly, why),
+            Over::show(&slowest),
+            Verdict::of(nearly, || lossy.why()),
         );
     }
     findings.claim(
         format!("goodput of LE over the best of Reno, NewReno, SACK and FACK, {place}"),
         if panel.control == "reno" { "1 or a little more" } else { "over 1" },
-        shown.join(", "),
-        Verdict::of(lossy().all(|index| over(index) > 1.0), why),
+        Over::show(&best),
+        Over::verdict(&best, || lossy.why()),
     );
     if panel.flows > 1 {
-        let share =
-            |index: usize| rate(LE, index) / network::CAPACITY / (1.0 - losses[index] / 100.0);
-        let shown: Vec<String> =
-            lossy().map(|index| format!("{:.2} at {} %", share(index), losses[index])).collect();
+        let share = |index: usize| {
+            lossy.rate(LE, index) / network::CAPACITY / (1.0 - losses[index] / 100.0)
+        };
+        let shown: Vec<String> = lossy
+            .indices()
+            .map(|index| format!("{:.2} at {} %", share(index), losses[index]))
+            .collect();
         findings.claim(
             format!("goodput of LE over what the loss leaves of the link, {place}"),
             "almost full: 0.9 or more",
             shown.join(", "),
-            Verdict::of(lossy().all(|index| share(index) >= 0.9), why),
+            Verdict::of(lossy.indices().all(|index| share(index) >= 0.9), || lossy.why()),
         );
     }
 }

@@ -6,6 +6,7 @@ mod curve;
 pub(crate) mod fig4;
 pub(crate) mod fig5;
 pub(crate) mod fig6;
+pub(crate) mod fig9;
 mod network;
 mod one_cut;
 mod sack1;

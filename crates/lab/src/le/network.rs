@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use airtcp_recovery::Profile;
+use airtcp_recovery::{Combination, Profile};
 use airtcp_sim::{FlowSpec, Scenario, Topology, Wire};
 
+use super::one_cut;
 use crate::{LabError, Run, feed};
 
 /// A round trip of 80 ms, and a queue of its bandwidth-delay product.
@@ -37,11 +38,23 @@ pub(super) fn scenario(
         profile: profile.clone(),
         mtu: MTU,
         timestamps: false,
-        ..FlowSpec::new(combination.parse().expect("a name of the registry"))
+        ..FlowSpec::new(combine(combination))
     };
     Ok(Scenario {
         duration: Duration::from_secs(if run.is_small { 1 } else { 100 }),
         flows: combinations.iter().enumerate().map(flow).collect(),
         ..Scenario::new("le", Topology::Dumbbell { access, bottleneck })
     })
+}
+
+/// LE with one cut for one loss, in names of combinations here.
+pub(super) const ONE_CUT: &str = "le, one cut";
+
+/// What a name means, of which [`ONE_CUT`] may be the detection.
+pub(super) fn combine(name: &str) -> Combination {
+    let parse = |name: &str| -> Combination { name.parse().expect("a name of the registry") };
+    match name.strip_prefix(ONE_CUT) {
+        Some(rest) => parse(&format!("le{rest}")).with_recovery(one_cut::detection()),
+        None => parse(name),
+    }
 }

@@ -1,0 +1,76 @@
+//! Reductions of the window where no header is hit, so that every corruption is notified.
+
+use airtcp_recovery::Profile;
+
+use super::course::{Course, HACK_SACK, Outcome};
+use crate::{Findings, LabError, Run, Verdict};
+
+/// Reductions by HACK + SACK, over several sweeps.
+#[derive(Debug, Default)]
+pub(super) struct Notified {
+    reductions: u64,
+    corrupted: u64,
+    /// Of these, in each of the profiles; and what is left of them in each variant of the profile.
+    of_profiles: Vec<(&'static str, u64)>,
+    of_variants: Vec<(&'static str, u64)>,
+}
+
+impl Notified {
+    /// Adds what came of `courses`. Where there were reductions they are run again without what only some profiles have.
+    pub(super) fn add(
+        &mut self,
+        run: &Run,
+        courses: &[Course],
+        profile: &Profile,
+        findings: &mut Findings,
+        outcomes: &[Outcome],
+    ) -> Result<(), LabError> {
+        let reductions = sum(outcomes);
+        self.reductions += reductions;
+        self.corrupted += outcomes.iter().map(|outcome| outcome.corrupted).sum::<u64>();
+        count(&mut self.of_profiles, profile.name, reductions);
+        if reductions == 0 {
+            return Ok(());
+        }
+        for variant in [
+            Profile { name: "no probes", tail_loss_probe: false, ..profile.clone() },
+            Profile { name: "no undo", undo: false, ..profile.clone() },
+        ] {
+            let one = |course: &Course| course.measure(run, &HACK_SACK, &variant, findings);
+            let outcomes: Vec<_> = courses.iter().map(one).collect::<Result<_, _>>()?;
+            count(&mut self.of_variants, variant.name, sum(&outcomes));
+        }
+        Ok(())
+    }
+
+    /// HACK 3.3: no loss is congestion then.
+    pub(super) fn claim(&self, findings: &mut Findings) {
+        let Self { reductions, corrupted, .. } = self;
+        let show = |of: &[(&str, u64)]| -> String {
+            of.iter().map(|(name, cuts)| format!("{name} {cuts}")).collect::<Vec<_>>().join(", ")
+        };
+        findings.claim(
+            "cuts of the window by HACK + SACK where no header is hit",
+            "none",
+            format!("{reductions} at {corrupted} corrupted packets"),
+            Verdict::of(*reductions == 0, || {
+                format!(
+                    "{}; where there are any, {}",
+                    show(&self.of_profiles),
+                    show(&self.of_variants)
+                )
+            }),
+        );
+    }
+}
+
+fn sum(outcomes: &[Outcome]) -> u64 {
+    outcomes.iter().map(|outcome| outcome.reductions).sum()
+}
+
+fn count(of: &mut Vec<(&'static str, u64)>, name: &'static str, cuts: u64) {
+    match of.iter_mut().find(|(known, _)| *known == name) {
+        Some((_, sum)) => *sum += cuts,
+        None => of.push((name, cuts)),
+    }
+}
