@@ -349,8 +349,9 @@ impl Board {
     }
 
     /// Marks everything lost that is not selectively acknowledged, but for the bytes that `spared`
-    /// speaks for and that do not start at SND.UNA: the retransmission timer ran out. If the receiver has SACKed the very first byte it has reneged, and nothing it SACKed
-    /// counts any longer (RFC 2018 section 8).
+    /// speaks for and that do not start at SND.UNA: the retransmission timer ran out. If the
+    /// receiver has SACKed the very first byte it has reneged, and nothing it SACKed counts any
+    /// longer (RFC 2018 section 8).
     pub(crate) fn mark_all_lost(&mut self, spared: impl Fn(&Transmission) -> bool) {
         let reneged = self.sacked.range_at(self.snd_una).is_some();
         if reneged {

@@ -55,8 +55,8 @@ impl Profile {
     }
 
     /// What the simulators of the 2000s did: an initial window of two segments, windows that fall
-    /// at once, no probes, no undo, every
-    /// segment acknowledged, RFC 6298's time-out with a floor of 200 ms.
+    /// at once, no probes, no undo, every segment acknowledged, RFC 6298's time-out with a floor
+    /// of 200 ms.
     pub const fn paper() -> Self {
         Self {
             name: "paper",

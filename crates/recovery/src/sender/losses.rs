@@ -107,8 +107,8 @@ impl Sender {
         put_off.remove_below(board.oldest_tx());
     }
 
-    /// A hole was filled in time: what else is put off waits with the window of now. Where late data never ends, the
-    /// growth of every wait would be held back by the first one for ever.
+    /// A hole was filled in time: what else is put off waits with the window of now. Where late
+    /// data never ends, the growth of every wait would be held back by the first one for ever.
     pub(super) fn renew_waits(&mut self) {
         let window = self.control.window();
         self.core.put_off.renew(window);

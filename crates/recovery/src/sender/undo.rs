@@ -1,9 +1,9 @@
 //! Taking back a reduction that was spurious.
 //!
-//! Three signs: what was to be sent again is acknowledged before it was; the first ACK after a retransmission that advances carries a time stamp from before
-//! it left, so that the original had arrived (Eifel detection, RFC 3522); or the receiver reports
-//! every retransmission since the reduction as a duplicate (DSACK, RFC 2883 and RFC 3708). The
-//! response is RFC 4015's.
+//! Three signs: what was to be sent again is acknowledged before it was; the first ACK after a
+//! retransmission that advances carries a time stamp from before it left, so that the original had
+//! arrived (Eifel detection, RFC 3522); or the receiver reports every retransmission since the
+//! reduction as a duplicate (DSACK, RFC 2883 and RFC 3708). The response is RFC 4015's.
 
 use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, RangeSet, SeqRange};
 

@@ -132,10 +132,14 @@ impl Builder<'_> {
         )
         .unwrap_or_default();
         let usual = FlowSpec::new(combination);
+        let mut profile = file.profile;
+        if let Some(prr) = file.prr {
+            profile.proportional_rate_reduction = prr;
+        }
         Ok(FlowSpec {
             name: file.name.unwrap_or_else(|| usual.name.clone()),
             count: file.count as u32,
-            profile: file.profile,
+            profile,
             way: file.way,
             app,
             start: file.start,

@@ -61,6 +61,7 @@ pub(super) struct FlowFile {
     pub(super) judge: Option<Judge>,
     #[serde(default, deserialize_with = "word")]
     pub(super) profile: Profile,
+    pub(super) prr: Option<bool>,
     #[serde(default, deserialize_with = "word")]
     pub(super) way: Way,
     #[serde(default, deserialize_with = "word")]

@@ -94,6 +94,7 @@ count = 3
 recovery = "newreno"
 congestion = "fixed:32"
 profile = "paper"
+prr = true
 way = "back"
 start = "1.5s"
 stagger = "100ms"
@@ -125,7 +126,8 @@ ping_pong = { size = "64B", count = 9 }
     let [one, two, three, four] = scenario.flows.as_slice() else { panic!("there are four") };
     assert_eq!((one.name.as_str(), one.count, one.mtu), ("one", 3, 1040));
     assert_eq!(one.combination.to_string(), "newreno/fixed:32");
-    assert_eq!((&one.profile, one.way), (&Profile::paper(), Way::Back));
+    let spread = Profile { proportional_rate_reduction: true, ..Profile::paper() };
+    assert_eq!((&one.profile, one.way), (&spread, Way::Back));
     assert_eq!(
         (one.start, one.stagger),
         (Duration::from_millis(1_500), Duration::from_millis(100))
@@ -142,6 +144,20 @@ ping_pong = { size = "64B", count = 9 }
     let gap = Duration::from_secs(2);
     assert_eq!(three.app, App::ShortFlows { size, gap, pareto: true, users: 5 });
     assert_eq!(four.app, App::PingPong { size: ByteCount(64), count: Some(9) });
+}
+
+#[test]
+fn prr_is_as_the_profile_has_it_unless_it_is_said() {
+    let spread = |lines: &str| {
+        let flow = &read(&format!("{SMALL}{lines}\n")).unwrap().flows[0];
+        flow.profile.proportional_rate_reduction
+    };
+    assert!(spread("profile = \"modern\""));
+    assert!(!spread("profile = \"paper\""));
+    assert!(!spread("prr = false"));
+    assert!(spread("prr = true\nprofile = \"paper\""));
+    let other = read(&format!("{SMALL}prr = false\n")).unwrap().flows[0].profile.clone();
+    assert_eq!(Profile { proportional_rate_reduction: true, ..other }, Profile::modern());
 }
 
 #[test]
