@@ -67,6 +67,15 @@ impl Verdict {
         if holds { Self::Holds } else { Self::DoesNotHold(reason()) }
     }
 
+    /// That of several together: the first that does not hold, or else the first that cannot be told.
+    pub(crate) fn all(of: impl IntoIterator<Item = Self>) -> Self {
+        of.into_iter().fold(Self::Holds, |all, one| match (&all, &one) {
+            (Self::DoesNotHold(_), _) | (_, Self::Holds) => all,
+            (Self::NotComparable(_), Self::NotComparable(_)) => all,
+            _ => one,
+        })
+    }
+
     /// Its name in tables.
     pub const fn name(&self) -> &'static str {
         match self {

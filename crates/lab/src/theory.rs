@@ -43,6 +43,54 @@ pub(crate) fn mean_is(theory: f64, measured: &Interval) -> Result<Verdict, LabEr
     }))
 }
 
+/// Whether a mean is in `band`. It is not where all of its interval is outside; an interval wider than the band would
+/// meet it wherever its mean is, and is no answer.
+pub(crate) fn within(
+    measured: &Interval,
+    band: (f64, f64),
+    why: impl FnOnce() -> String,
+) -> Verdict {
+    let (low, high) = measured.bounds();
+    if low > band.1 || high < band.0 {
+        Verdict::DoesNotHold(why())
+    } else if high - low > band.1 - band.0 {
+        let (width, band) = (high - low, band.1 - band.0);
+        let text = format!("the interval is {width:.2} wide, and what is allowed {band:.2}");
+        Verdict::NotComparable(text)
+    } else {
+        Verdict::Holds
+    }
+}
+
+/// Whether a mean is above `least`; where its interval has `least` in it, that may be chance.
+pub(crate) fn above(measured: &Interval, least: f64, why: impl FnOnce() -> String) -> Verdict {
+    let (low, high) = measured.bounds();
+    if low > least {
+        Verdict::Holds
+    } else if high <= least {
+        Verdict::DoesNotHold(why())
+    } else {
+        Verdict::NotComparable(may_be_chance(measured, least))
+    }
+}
+
+/// Whether a mean is below `most`, as [`above`].
+pub(crate) fn below(measured: &Interval, most: f64, why: impl FnOnce() -> String) -> Verdict {
+    let (low, high) = measured.bounds();
+    if high < most {
+        Verdict::Holds
+    } else if low >= most {
+        Verdict::DoesNotHold(why())
+    } else {
+        Verdict::NotComparable(may_be_chance(measured, most))
+    }
+}
+
+fn may_be_chance(measured: &Interval, bound: f64) -> String {
+    let shown = show(measured, 1.0, 2);
+    format!("of {shown}, that it is on its side of {bound} may be chance")
+}
+
 /// A figure measured in many independent trials, against what theory says of one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trials {
@@ -184,6 +232,28 @@ mod tests {
         assert!(mean_is(20.0, &measured).unwrap().reason().unwrap().starts_with("-24.5 "));
         assert!(mean_is(1.0, &Interval::of(&[1.0])).is_err());
         assert_eq!(show(&Interval::of(&[1.0]), 2.0, 1), "2.0");
+    }
+
+    #[test]
+    fn an_interval_that_is_too_wide_or_has_the_bound_in_it_is_no_answer() {
+        let why = || "night".to_owned();
+        let verdict = |values: &[f64]| within(&Interval::of(values), (0.9, 1.1), why).name();
+        assert_eq!(verdict(&[0.99, 1.0, 1.01]), "holds");
+        assert_eq!(verdict(&[0.8, 1.0, 1.2]), "not comparable");
+        assert_eq!(verdict(&[4.0, 5.0, 6.0]), "does not hold");
+        let sides = |values: &[f64]| {
+            let measured = Interval::of(values);
+            [above(&measured, 1.0, why).name(), below(&measured, 1.0, why).name()]
+        };
+        assert_eq!(sides(&[1.1, 1.2, 1.3]), ["not comparable"; 2]);
+        assert_eq!(sides(&[1.19, 1.2, 1.21]), ["holds", "does not hold"]);
+        assert_eq!(sides(&[0.79, 0.8, 0.81]), ["does not hold", "holds"]);
+        let told = above(&Interval::of(&[1.1, 1.2, 1.3]), 1.0, why);
+        let all = |of: &[&Verdict]| Verdict::all(of.iter().copied().cloned());
+        assert_eq!(all(&[&Verdict::Holds, &told]), told);
+        let refuted = Verdict::DoesNotHold(why());
+        assert_eq!(all(&[&told, &refuted, &told]), refuted);
+        assert_eq!(all(&[]), Verdict::Holds);
     }
 
     #[test]

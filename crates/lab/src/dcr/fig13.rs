@@ -1,7 +1,7 @@
 //! Fig. 13: fairness where nothing but congestion happens.
 
 use super::mixed::{Case, Queue, Sweep};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, theory};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig13",
@@ -29,9 +29,9 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             let dropped = theory::show(&outcome.dropped, 1.0, 2);
             findings.claim(
                 format!("{}: ratio, {} packets", curve.name, outcome.case.x),
-                "very close (its mean 0.9 to 1.1)",
+                "very close (0.9 to 1.1)",
                 theory::show(&outcome.ratio, 1.0, 2),
-                Verdict::of((0.9..=1.1).contains(&outcome.ratio.mean), || {
+                theory::within(&outcome.ratio, (0.9, 1.1), || {
                     format!(
                         "with {dropped} % dropped; hypothesis: a response that comes a round trip later leaves more of the \
                          drops to the others"

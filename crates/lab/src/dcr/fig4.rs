@@ -2,7 +2,7 @@
 
 use super::SHORTER;
 use super::single::{Curve, Sweep};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, theory};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig4",
@@ -61,7 +61,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                 format!("{name}: least goodput over its own without late packets"),
                 "0.9 or more",
                 theory::show(&least, 1.0, 2),
-                Verdict::of(least.mean >= 0.9, || {
+                theory::above(&least, 0.9, || {
                     why(curve, bare.filter(|_| curve.has_timestamps()))
                 }),
             );
@@ -73,7 +73,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                 format!("{name}: least goodput over that of sack/reno without late packets"),
                 "0.9 or more (\"close\")",
                 theory::show(&share, 1.0, 2),
-                Verdict::of(share.mean >= 0.9, || why(curve, None)),
+                theory::above(&share, 0.9, || why(curve, None)),
             );
         }
         if curve.combination == "sack/reno" && curve.is_paper() {
@@ -82,7 +82,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                 format!("{name}: goodput with 30 % late over that without"),
                 "falls rapidly (below 0.5)",
                 theory::show(&share, 1.0, 2),
-                Verdict::of(share.mean < 0.5, || "late packets cost it less".to_owned()),
+                theory::below(&share, 0.5, || "not isolated".to_owned()),
             );
         }
         if !curve.waits() {
@@ -94,8 +94,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     }
     findings.notes.push(SHORTER.to_owned());
     findings.notes.push(
-        "without late packets nothing is random, and all runs are alike: sack/reno in the modern profile there loses \
-         repairs, which leave while the window comes down slowly and the queue is full, and waits for time-outs"
+        "without late packets nothing is random, and all runs are alike; sack/reno in the modern profile has time-outs there. \
+         Hypothesis: it loses repairs, which leave while the window comes down slowly and the queue is full"
             .to_owned(),
     );
     Ok(findings)

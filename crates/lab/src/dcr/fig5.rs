@@ -2,7 +2,7 @@
 
 use super::SHORTER;
 use super::single::Sweep;
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, theory};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig5",
@@ -34,7 +34,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             format!("{name}: least goodput, paths apart by less than a round trip, over its own on one path"),
             "0.9 or more",
             theory::show(&near, 1.0, 2),
-            Verdict::of(near.mean >= 0.9, || {
+            theory::above(&near, 0.9, || {
                 format!(
                     "{}; hypothesis: recoveries, in which nothing waits, repair every second packet",
                     curve.told(|apart| apart < SHORTER_RTT)
@@ -46,7 +46,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             format!("{name}: the same, apart by more"),
             "not drastic (0.5 or more)",
             theory::show(&far, 1.0, 2),
-            Verdict::of(far.mean >= 0.5, || {
+            theory::above(&far, 0.5, || {
                 let why = if curve.is_held(|apart| apart > SHORTER_RTT) {
                     "the receiver's window is what limits it; the paper's receiver offers a large one from the start"
                 } else {
@@ -68,7 +68,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             format!("{name}: least goodput on two paths over that of {} there", plain.combination),
             "significantly better (above 1)",
             theory::show(&least, 1.0, 2),
-            Verdict::of(least.bounds().0 > 1.0, || {
+            theory::above(&least, 1.0, || {
                 format!(
                     "without DCR, {} does as well or better there; hypothesis: rack waits for late packets by itself, and \
                      for packets later than that neither waits long enough",

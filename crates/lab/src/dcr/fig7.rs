@@ -1,7 +1,7 @@
 //! Fig. 7: a mixed workload, and more and more late packets.
 
 use super::mixed::{Case, Curve, Queue, Sweep};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, theory};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig7",
@@ -26,12 +26,11 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     let (mut findings, curves) = sweep.run(run)?;
     let judged = curves.iter().filter(|curve| !curve.is_isolating());
     for (curve, outcome) in judged.flat_map(|c| c.outcomes.iter().map(move |o| (c, o))) {
-        let (low, high) = outcome.ratio.bounds();
-        let (claimed, holds) = match outcome.case.late {
-            0 => ("equal (its mean 0.9 to 1.1)", (0.9..=1.1).contains(&outcome.ratio.mean)),
-            _ => ("2 to 3 (its interval within a tenth)", low <= 3.3 && high >= 1.8),
+        let (claimed, band) = match outcome.case.late {
+            0 => ("equal (0.9 to 1.1)", (0.9, 1.1)),
+            _ => ("2 to 3 (within a tenth)", (1.8, 3.3)),
         };
-        let verdict = Verdict::of(holds, || {
+        let verdict = theory::within(&outcome.ratio, band, || {
             if let Some(without) = curves.iter().find(|other| curve.is_isolated_by(other)) {
                 return undo(curve, without);
             }

@@ -5,7 +5,7 @@ use airtcp_sim::Interval;
 use super::course::Outcome;
 use crate::{Findings, Verdict, theory};
 
-/// The reason of a claim that held when it was written.
+/// The reason of a claim whose failure no run explains.
 pub(super) const NOT_ISOLATED: &str = "why is not isolated";
 
 /// The goodput of one sender over another's, at several points.
@@ -46,10 +46,15 @@ impl Factor {
     /// Whether one is above the other: on the whole, and at no point surely below.
     pub(super) fn claim_above(&self, findings: &mut Findings, what: String, why: &str) {
         let Self { above, surely_below, points, mean, .. } = self;
-        let verdict = Verdict::of(mean.mean > 1.0 && *surely_below == 0, || {
+        let reason = || {
             let (below, points) = (points - above, points);
             format!("below at {below} of {points} points, surely at {surely_below}: {why}")
-        });
+        };
+        let verdict = if *surely_below > 0 {
+            Verdict::DoesNotHold(reason())
+        } else {
+            theory::above(mean, 1.0, reason)
+        };
         let measured = format!("{} times, above at {above} of {points} points", self.show());
         findings.claim(what, "above 1 time", measured, verdict);
     }
@@ -63,8 +68,7 @@ impl Factor {
         (low, high): (f64, f64),
         why: &str,
     ) {
-        let (lower, upper) = self.mean.bounds();
-        let verdict = Verdict::of(lower <= high * 1.1 && upper >= low * 0.9, || why.to_owned());
+        let verdict = theory::within(&self.mean, (low * 0.9, high * 1.1), || why.to_owned());
         findings.claim(what, claimed, format!("{} times", self.show()), verdict);
     }
 }

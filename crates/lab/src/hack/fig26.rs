@@ -6,7 +6,7 @@ use airtcp_types::ByteCount;
 use super::course::{Course, Outcome};
 use super::factor::{Factor, NOT_ISOLATED};
 use super::figure::{Sweep, throughput};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, theory};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hack/fig26",
@@ -93,7 +93,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                 format!("HACK over SACK with windows of 16 and of 64 KB, {}", profile.name),
                 "more with 16",
                 format!("{measured} times"),
-                Verdict::of(small.mean > large.mean, || NOT_ISOLATED.to_owned()),
+                theory::above(&theory::ratio(&small, &large), 1.0, || NOT_ISOLATED.to_owned()),
             );
         }
     }

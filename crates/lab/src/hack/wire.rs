@@ -40,10 +40,8 @@ const PORT: u16 = 5001;
 const CONTENT: u64 = 1;
 /// A transfer with several long time-outs ends within this.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// What the interval of real over simulated seconds lies within or overlaps.
+/// What real over simulated seconds are within.
 const RATIO: (f64, f64) = (0.9, 1.1);
-/// An interval wider than this is no answer.
-const TOO_WIDE: f64 = 1.0;
 
 #[derive(Serialize)]
 struct Record<'a> {
@@ -203,16 +201,11 @@ impl Pair {
             mean(counted.corrupted_header),
             mean(counted.special_acks),
         ]);
-        let (low, high) = ratio.bounds();
-        let verdict = if high - low > TOO_WIDE {
-            Verdict::NotComparable("the runs differ too much; --seeds has more of them".to_owned())
-        } else {
-            Verdict::of(low <= RATIO.1 && high >= RATIO.0, || {
-                format!(
-                    "{timeouts:.1} time-outs a run, {simulator_timeouts:.1} in the simulator; {NOT_ISOLATED}"
-                )
-            })
-        };
+        let verdict = theory::within(&ratio, RATIO, || {
+            format!(
+                "{timeouts:.1} time-outs a run, {simulator_timeouts:.1} in the simulator; {NOT_ISOLATED}"
+            )
+        });
         findings.claim(
             format!("seconds of packets over the simulator's, {}, {point}", sender.name),
             "0.9 to 1.1",

@@ -194,19 +194,14 @@ struct Over {
 
 impl Over {
     fn show(all: &[Self]) -> String {
-        let one = |over: &Self| format!("{:.2} at {} %", over.ratio.mean, over.loss);
+        let one =
+            |over: &Self| format!("{} at {} %", theory::show(&over.ratio, 1.0, 2), over.loss);
         all.iter().map(one).collect::<Vec<_>>().join(", ")
     }
 
-    /// Whether all are above one; where one is below and it may be chance, there is no verdict.
-    fn verdict(all: &[Self], why: impl FnOnce() -> String) -> Verdict {
-        if all.iter().all(|over| over.ratio.mean > 1.0) {
-            Verdict::Holds
-        } else if all.iter().any(|over| over.ratio.bounds().1 < 1.0) {
-            Verdict::DoesNotHold(why())
-        } else {
-            Verdict::NotComparable(format!("what is below one may be chance; {}", why()))
-        }
+    /// That of all of them, each judged by itself.
+    fn verdict(all: &[Self], judge: impl Fn(&Interval) -> Verdict) -> Verdict {
+        Verdict::all(all.iter().map(|over| judge(&over.ratio)))
     }
 }
 
@@ -278,34 +273,45 @@ fn judge(
     let best = lossy.over(LE, BEST);
     if panel.control == "reno" {
         let slowest = lossy.over(LE, SLOWEST);
-        let nearly = slowest.iter().all(|over| over.ratio.mean <= 1.2)
-            && best.iter().all(|over| over.ratio.mean >= 0.9);
+        let nearly = |of: &[Over]| {
+            Over::verdict(of, |ratio| theory::within(ratio, (0.9, 1.2), || lossy.why()))
+        };
         findings.claim(
             format!("goodput of LE over the slowest of the others, {place}"),
-            "nearly 1",
+            "nearly 1 (0.9 to 1.2, and over the best as well)",
             Over::show(&slowest),
-            Verdict::of(nearly, || lossy.why()),
+            Verdict::all([nearly(&slowest), nearly(&best)]),
         );
     }
     findings.claim(
         format!("goodput of LE over the best of Reno, NewReno, SACK and FACK, {place}"),
-        if panel.control == "reno" { "1 or a little more" } else { "over 1" },
+        if panel.control == "reno" { "1 or a little more (1 to 1.2)" } else { "over 1" },
         Over::show(&best),
-        Over::verdict(&best, || lossy.why()),
+        Over::verdict(&best, |ratio| match panel.control {
+            "reno" => theory::within(ratio, (1.0, 1.2), || lossy.why()),
+            _ => theory::above(ratio, 1.0, || lossy.why()),
+        }),
     );
     if panel.flows > 1 {
         let share = |index: usize| {
-            lossy.rate(LE, index) / network::CAPACITY / (1.0 - losses[index] / 100.0)
+            let carried = network::CAPACITY * (1.0 - losses[index] / 100.0);
+            let of = &curves[LE][index].goodput;
+            Interval {
+                mean: of.mean / carried,
+                half_width: of.half_width.map(|half| half / carried),
+                sd: of.sd / carried,
+                n: of.n,
+            }
         };
         let shown: Vec<String> = lossy
             .indices()
-            .map(|index| format!("{:.2} at {} %", share(index), losses[index]))
+            .map(|index| format!("{} at {} %", theory::show(&share(index), 1.0, 2), losses[index]))
             .collect();
         findings.claim(
             format!("goodput of LE over what the loss leaves of the link, {place}"),
             "almost full: 0.9 or more",
             shown.join(", "),
-            Verdict::of(lossy.indices().all(|index| share(index) >= 0.9), || lossy.why()),
+            Verdict::all(lossy.indices().map(|i| theory::above(&share(i), 0.9, || lossy.why()))),
         );
     }
 }

@@ -12,8 +12,8 @@ use crate::{LabError, Run, feed};
 const BOTTLENECK: &str = "rate 5mbit delay 38ms limit 50";
 /// Payload of full segments on it, bit/s.
 pub(super) const CAPACITY: f64 = 5e6 * 1_000.0 / 1_040.0;
-/// Packets wait at random before they leave, up to half of the bottleneck's time for one of them, so that flows do not keep
-/// in step with its queue (Floyd and Jacobson 1992).
+/// Packets wait at random before they leave, up to half of the bottleneck's time for one of them, so that flows do not
+/// keep in step with its queue (Floyd and Jacobson 1992).
 const ACCESS_AT_RANDOM: &str = "rate 100mbit delay 1ms 832us inorder limit 1000";
 const ACCESS: &str = "rate 100mbit delay 1ms limit 1000";
 /// 1000 bytes of payload and a header of 40: ns-2's flows have no timestamps.

@@ -4,7 +4,7 @@ use airtcp_recovery::Profile;
 use airtcp_trace::figure::{Figure, Style};
 
 use super::course::Course;
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, theory};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "westwood/compression",
@@ -104,23 +104,22 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             let [per_ack, per_round] = [&excess[0], &excess[1]];
             let shown =
                 format!("{}; {}", theory::show(per_ack, 1.0, 2), theory::show(per_round, 1.0, 2));
-            let (claimed, holds) = match back {
-                Back::Clean => {
-                    let apart = (per_ack.mean / per_round.mean - 1.0).abs();
-                    ("alike (within a tenth)", apart <= 0.1)
-                }
-                _ => {
-                    ("more per ACK than per round trip", per_ack.bounds().0 > per_round.bounds().1)
-                }
+            let over = theory::ratio(per_ack, per_round);
+            let (claimed, verdict) = match back {
+                Back::Clean => (
+                    "alike (within a tenth)",
+                    theory::within(&over, (0.9, 1.1), || "not isolated".to_owned()),
+                ),
+                _ => (
+                    "more per ACK than per round trip",
+                    theory::above(&over, 1.0, || "not isolated".to_owned()),
+                ),
             };
             findings.claim(
                 format!("estimate over goodput at 1 %, per ACK and per round trip, {}, {}", profile.name, back.name()),
                 claimed,
                 shown,
-                Verdict::of(holds, || {
-                    "not isolated; hypothesis: too few runs: the estimate per ACK scatters widely, as it is taken where a bunch happens to end"
-                        .to_owned()
-                }),
+                verdict,
             );
         }
     }

@@ -5,7 +5,7 @@ use airtcp_sim::Interval;
 use airtcp_trace::figure::{Figure, Style};
 
 use super::course::{Course, Outcome};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, theory};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "westwood/loss",
@@ -112,27 +112,35 @@ fn claims(
             format!("{name}: goodput over reno's at {loss} % loss"),
             "more (above 1)",
             theory::show(&ratio, 1.0, 2),
-            Verdict::of(ratio.bounds().0 > 1.0, || {
+            theory::above(&ratio, 1.0, || {
                 let [reno, ours, link] = [reno.mean, ours.mean, CAPACITY].map(|rate| rate / 1e6);
-                format!("reno gets {reno:.2} of the {link:.2} Mbit/s that the link carries, and it {ours:.2}")
+                format!("reno gets {reno:.2} of the {link:.2} Mbit/s that the link carries, and it {ours:.2}; why is not isolated")
             }),
         );
     }
-    for (loss, claimed, range) in [
-        (0.05, "right (within 0.5)", -0.5..=0.5),
-        (2.0, "about 1 too small (0.5 to 1.5)", -1.5..=-0.5),
+    for (loss, claimed, band) in [
+        (0.05, "right (within 0.5)", (-0.5, 0.5)),
+        (2.0, "about 1 too small (0.5 to 1.5)", (-1.5, -0.5)),
     ] {
         let Some(estimate) = at(loss, |o| o.estimate, outcomes) else { continue };
-        let off = (estimate.mean - CAPACITY) / 1e6;
+        if estimate.n == 0 {
+            continue;
+        }
+        let off = Interval {
+            mean: (estimate.mean - CAPACITY) / 1e6,
+            half_width: estimate.half_width.map(|half| half / 1e6),
+            sd: estimate.sd / 1e6,
+            n: estimate.n,
+        };
         let ratio = at(loss, |o| o.ratio, outcomes).unwrap_or_default();
         findings.claim(
             format!("{name}: estimate less what the link carries at {loss} % loss, Mbit/s"),
             claimed,
-            format!("{off:.2}"),
-            Verdict::of(range.contains(&off), || {
+            theory::show(&off, 1.0, 2),
+            theory::within(&off, band, || {
                 format!(
-                    "the estimate is {} of the goodput. Hypothesis: it tells what was delivered, and as the window falls to \
-                     it with each loss, the next is lower, the more so the more often that happens",
+                    "the estimate is {} of the goodput. Hypothesis: it tells what was delivered, and as the window falls \
+                     to it with each loss, the next is lower, the more so the more often that happens",
                     theory::show(&ratio, 1.0, 2)
                 )
             }),
