@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::{LabError, Run};
+use crate::{LabError, Run, Verdict};
 
 /// The warm-up and the end of a small form.
 const SMALL: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(1));
@@ -22,6 +22,11 @@ const SMALL: (Duration, Duration) = (Duration::from_millis(200), Duration::from_
 pub(crate) const fn times(run: &Run, warm_up: Duration, end: Duration) -> (Duration, Duration) {
     if run.is_small { SMALL } else { (warm_up, end) }
 }
+
+/// What senders are compared over: 20 ms back and forth, and one bandwidth-delay product before the link.
+pub(crate) const LINK: &str = "rate 100mbit delay 10ms limit 167";
+/// For ACKs alone.
+pub(crate) const BACK: &str = "rate 100mbit delay 10ms limit 1000";
 
 /// Whose TCP an end runs.
 #[derive(Clone, Debug)]
@@ -64,12 +69,23 @@ pub(crate) struct Done {
 }
 
 impl Done {
-    /// Whether the link of `course` kept its times. One that was later than a tenth of the round-trip time with more
-    /// than one packet in a hundred was another link than the one described.
+    /// Whether the link of `course` kept its times.
     pub(crate) fn is_in_time(&self, course: &Course) -> bool {
-        let rtt = course.forth.delay.base + course.back.delay.base;
-        self.lateness <= LATE * rtt.as_secs_f64()
+        is_in_time(self.lateness, &course.forth, &course.back)
     }
+}
+
+/// Whether a link kept its times. One that was later than a tenth of the round-trip time with more than one packet in
+/// a hundred was another link than the one described.
+pub(crate) fn is_in_time(lateness: f64, forth: &LinkSpec, back: &LinkSpec) -> bool {
+    lateness <= LATE * (forth.delay.base + back.delay.base).as_secs_f64()
+}
+
+/// The verdict where runs were late.
+pub(crate) fn late(late: u64, runs: u64) -> Verdict {
+    Verdict::NotComparable(format!(
+        "{late} of {runs} runs had a link that was late; this machine is busy: run it idle"
+    ))
 }
 
 /// Of the round-trip time.

@@ -53,12 +53,12 @@ pub(crate) fn within(
     let (low, high) = measured.bounds();
     if low > band.1 || high < band.0 {
         Verdict::DoesNotHold(why())
-    } else if high - low > band.1 - band.0 {
+    } else if high - low <= band.1 - band.0 {
+        Verdict::Holds
+    } else {
         let (width, band) = (high - low, band.1 - band.0);
         let text = format!("the interval is {width:.2} wide, and what is allowed {band:.2}");
         Verdict::NotComparable(text)
-    } else {
-        Verdict::Holds
     }
 }
 

@@ -7,7 +7,7 @@ use airtcp_sim::Interval;
 use airtcp_trace::figure::{Figure, Style};
 use serde::Serialize;
 
-use crate::real::{Course, Tcp, times};
+use crate::real::{self, Course, Tcp, times};
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, feed, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -217,11 +217,9 @@ fn verdict(ratio: &Interval, late: u64, run: &Run) -> Verdict {
     // Of all four senders; a quarter of them is as many as one has.
     if late >= run.seeds {
         let runs = 4 * run.seeds;
-        return Verdict::NotComparable(format!(
-            "{late} of {runs} runs had a link that was late; this machine is busy: run it idle"
-        ));
+        return real::late(late, runs);
     }
-    Verdict::of((RATIO.0..=RATIO.1).contains(&ratio.mean), || {
-        format!("ours gets {:+.1} %", (ratio.mean - 1.0) * 100.0)
+    theory::within(ratio, RATIO, || {
+        format!("ours gets {:+.1} %; why is not isolated", (ratio.mean - 1.0) * 100.0)
     })
 }

@@ -61,9 +61,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                 format!("{name}: least goodput over its own without late packets"),
                 "0.9 or more",
                 theory::show(&least, 1.0, 2),
-                theory::above(&least, 0.9, || {
-                    why(curve, bare.filter(|_| curve.has_timestamps()))
-                }),
+                theory::above(&least, 0.9, || why(curve, bare.filter(|_| curve.has_timestamps()))),
             );
         }
         if curve.waits() && curve.is_paper() {

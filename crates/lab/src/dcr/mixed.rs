@@ -7,12 +7,9 @@ use airtcp_sim::{FlowSpec, Interval, RunResult, Scenario, Topology, Wire};
 use airtcp_trace::figure::{Figure, Style};
 use serde::Serialize;
 
-use super::{ACCESS, flow, points, timed};
+use super::{ACCESS, ACCESS_AT_RANDOM, flow, points, timed};
 use crate::{Findings, LabError, Run, draw, feed, simulate, theory};
 
-/// Packets wait at random before they leave, up to the bottleneck's time for one of them: without it flows keep in
-/// step with the queue and are locked out, as table16 shows.
-const ACCESS_AT_RANDOM: &str = "rate 10mbit delay 1ms 416us inorder limit 50";
 const BACK: &str = "rate 10mbit delay 10ms limit 50";
 /// What a share of drops is sought among, packets.
 const QUEUES: [u32; 10] = [15, 20, 30, 45, 60, 80, 110, 150, 200, 300];

@@ -7,11 +7,9 @@ use airtcp_sim::{FlowResult, FlowSpec, Interval, RunResult, Scenario, Topology, 
 use airtcp_trace::figure::{Figure, Point, Style};
 use serde::Serialize;
 
-use super::{ACCESS, MTU, flow};
+use super::{ACCESS, ACCESS_AT_RANDOM, SHORTER, flow, timed};
 use crate::paper::Printed;
-use crate::{
-    Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, feed, simulate, theory,
-};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, simulate, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/table16",
@@ -27,7 +25,6 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 const FLOWS: u32 = 12;
 // DCR 3.1 and 5.2: the queue at the bottleneck is 60 packets long, all others are 50.
 const BOTTLENECK: &str = "rate 10mbit delay 10ms limit 60";
-const SECONDS: u64 = 200;
 
 /// What the paper prints of each scenario's kinds of flows: those with DCR, and those without.
 const PRINTED: [(u32, bool, [f64; 4]); 4] = [
@@ -44,9 +41,6 @@ const COLUMNS: [(&str, usize); 4] = [
     ("mean queue, packets", 0),
 ];
 
-/// Packets wait at random before they leave, up to the bottleneck's time for one of them: what Floyd and Jacobson
-/// (1992) have against flows that keep in step with the queue.
-const ACCESS_AT_RANDOM: &str = "rate 10mbit delay 1ms 416us inorder limit 50";
 /// In ns-2 a queue is full when a packet more would be its limit.
 const BOTTLENECK_OF_NS2: &str = "rate 10mbit delay 10ms limit 59";
 /// The least time-out in ns-2 until October 2004; the paper's version, 2.26, is of 2003.
@@ -77,18 +71,16 @@ impl Setup {
     const fn why(self) -> &'static str {
         match self {
             Self::AsDescribed => {
-                "flows over access links as fast as the bottleneck keep in step with its queue, and some are locked \
-                 out (Jain's index tells); the random wait takes that away, and the paper does not say how it \
-                 staggers flows"
+                "hypothesis: flows over access links as fast as the bottleneck keep in step with its queue, and some are \
+                 locked out; with the random wait the table has another index of Jain's, and the paper does not say \
+                 how it staggers flows"
             }
             Self::RandomWait => {
                 "hypothesis: with no flow locked out, ours keep the queue fuller at the same goodput, and so drop more"
             }
             Self::Ns2 => {
-                "its longer time-out, and its queue that is shorter by one, do not explain it; at the paper's drops and \
-                 queue its flows have windows of 0.95 / sqrt(p) segments, ours of 1.1 / sqrt(p) and Mathis' law of \
-                 1.22 / sqrt(p); hypothesis: its sender holds back more than halving and a segment a round trip do, \
-                 and the paper does not say by what"
+                "its longer time-out, and its queue that is shorter by one, do not explain it; hypothesis: its sender \
+                 holds back more than halving and a segment a round trip do, and the paper does not say by what"
             }
         }
     }
@@ -204,6 +196,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             }
         }
     }
+    findings.notes.push(SHORTER.to_owned());
     findings.notes.push(
         "a flow's dropped packets are those of its segments that were sent again and had been missing".to_owned(),
     );
@@ -254,7 +247,7 @@ fn judge(findings: &mut Findings, case: &Case, combination: &str, records: &[Rec
         let Some((_, _, figures)) = printed else { continue };
         let of = format!("scenario {}, {combination}, {}", case.scenario, case.setup.name());
         if figures[column] == 0.0 {
-            let verdict = Verdict::of(columns[column].mean < 0.05, || why.to_owned());
+            let verdict = theory::below(&columns[column], 0.05, || why.to_owned());
             let shown = theory::show(&columns[column], 1.0, decimals);
             findings.claim(
                 format!("{what}, {of}"),
@@ -313,14 +306,12 @@ fn scenario(case: &Case, is_small: bool) -> Result<Scenario, LabError> {
     let each = FLOWS / case.kinds.len() as u32;
     let flow = |(combination, number): (&str, u32)| FlowSpec {
         name: format!("{combination} {number}"),
-        mtu: MTU,
-        timestamps: false,
         ..flow(combination, &case.profile)
     };
     let flows = case.kinds.iter().flat_map(|kind| (1..=each).map(move |number| (*kind, number)));
-    Ok(Scenario {
-        duration: Duration::from_secs(if is_small { 3 } else { SECONDS }),
+    let scenario = Scenario {
         flows: flows.map(flow).collect(),
         ..Scenario::new("table16", Topology::Dumbbell { access, bottleneck })
-    })
+    };
+    Ok(timed(scenario, is_small))
 }

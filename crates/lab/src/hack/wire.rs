@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout};
 use super::course::{Course, HACK, HACK_SACK, SACK, Sender};
 use super::factor::NOT_ISOLATED;
 use super::fig20;
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, feed, theory};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, feed, real, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hack/wire",
@@ -35,6 +35,8 @@ const POINTS: [(&str, Course); 2] = [
     ("bursts of five at 5 %, 300 ms, header hit 95 %", fig20::COURSE),
 ];
 const SENDERS: [Sender; 3] = [SACK, HACK, HACK_SACK];
+/// How often a transfer is made at most until its link kept its times.
+const TRIES: u32 = 3;
 const PORT: u16 = 5001;
 /// The content of the stream.
 const CONTENT: u64 = 1;
@@ -78,6 +80,7 @@ struct Done {
     timeouts: f64,
     counted: Counted,
     lateness: f64,
+    is_in_time: bool,
 }
 
 fn body(run: &Run) -> Result<Findings, LabError> {
@@ -131,6 +134,7 @@ struct Pair {
     timeouts: f64,
     counted: Counted,
     runs: f64,
+    late: u64,
 }
 
 impl Pair {
@@ -164,7 +168,13 @@ impl Pair {
         let mut done = Vec::new();
         let mut counted = Counted::default();
         for seed in 1..=run.seeds {
-            let one = transfer(run, course, sender, &profile, seed)?;
+            let mut one = transfer(run, course, sender, &profile, seed)?;
+            for _ in 1..TRIES {
+                if one.is_in_time {
+                    break;
+                }
+                one = transfer(run, course, sender, &profile, seed)?;
+            }
             findings.record(&Record {
                 counted: Some(one.counted),
                 lateness: Some(one.lateness),
@@ -182,11 +192,12 @@ impl Pair {
             timeouts: of(|done| done.timeouts).mean,
             counted,
             runs: run.seeds as f64,
+            late: done.iter().filter(|done| !done.is_in_time).count() as u64,
         })
     }
 
     fn tell(&self, point: &str, sender: &Sender, findings: &mut Findings) {
-        let Self { simulator, simulator_timeouts, packets, timeouts, counted, runs } = self;
+        let Self { simulator, simulator_timeouts, packets, timeouts, counted, runs, late } = self;
         let ratio = theory::ratio(packets, simulator);
         let mean = |count: u64| format!("{:.1}", count as f64 / runs);
         findings.table.row([
@@ -201,11 +212,15 @@ impl Pair {
             mean(counted.corrupted_header),
             mean(counted.special_acks),
         ]);
-        let verdict = theory::within(&ratio, RATIO, || {
-            format!(
-                "{timeouts:.1} time-outs a run, {simulator_timeouts:.1} in the simulator; {NOT_ISOLATED}"
-            )
-        });
+        let verdict = if *late > 0 {
+            real::late(*late, *runs as u64)
+        } else {
+            theory::within(&ratio, RATIO, || {
+                format!(
+                    "{timeouts:.1} time-outs a run, {simulator_timeouts:.1} in the simulator; {NOT_ISOLATED}"
+                )
+            })
+        };
         findings.claim(
             format!("seconds of packets over the simulator's, {}, {point}", sender.name),
             "0.9 to 1.1",
@@ -249,7 +264,8 @@ fn transfer(
     seed: u64,
 ) -> Result<Done, LabError> {
     let [forth, back] = course.links();
-    let link = Link::new(&feed::spec(&format!("{forth} seed {seed}"))?, &feed::spec(&back)?)?;
+    let [forth, back] = [feed::spec(&format!("{forth} seed {seed}"))?, feed::spec(&back)?];
+    let link = Link::new(&forth, &back)?;
     let mut config = HostConfig::new([]);
     config.tcp.sender.combination = sender.combination.parse().expect("a name of the registry");
     config.tcp.sender.profile = profile.clone();
@@ -278,6 +294,7 @@ fn transfer(
             unanswered: right.tcp_ext_hack_unanswered,
         },
         lateness,
+        is_in_time: real::is_in_time(lateness, &forth, &back),
     })
 }
 

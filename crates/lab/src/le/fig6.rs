@@ -194,8 +194,7 @@ struct Over {
 
 impl Over {
     fn show(all: &[Self]) -> String {
-        let one =
-            |over: &Self| format!("{} at {} %", theory::show(&over.ratio, 1.0, 2), over.loss);
+        let one = |over: &Self| format!("{} at {} %", theory::show(&over.ratio, 1.0, 2), over.loss);
         all.iter().map(one).collect::<Vec<_>>().join(", ")
     }
 

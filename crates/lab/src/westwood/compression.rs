@@ -116,7 +116,11 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                 ),
             };
             findings.claim(
-                format!("estimate over goodput at 1 %, per ACK and per round trip, {}, {}", profile.name, back.name()),
+                format!(
+                    "estimate over goodput at 1 %, per ACK and per round trip, {}, {}",
+                    profile.name,
+                    back.name()
+                ),
                 claimed,
                 shown,
                 verdict,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use airtcp_recovery::Profile;
 use airtcp_sim::{FlowSpec, Interval, Scenario, Topology, Way, Wire};
-use airtcp_types::{Event, EventKind, NodeId, Observer};
+use airtcp_types::{Event, EventKind, Instant, NodeId, Observer};
 use serde::Serialize;
 
 use crate::{Findings, LabError, Run, feed, simulate};
@@ -35,16 +35,24 @@ pub(super) struct Outcome {
 }
 
 /// ssthresh of every reduction, which is the estimate times the smallest round trip.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Reductions {
+    /// What comes before does not count, as for the goodput.
+    from: Instant,
     is_due: bool,
     ssthresh: Vec<f64>,
+}
+
+impl Reductions {
+    fn new(from: Duration) -> Self {
+        Self { from: Instant::ZERO + from, is_due: false, ssthresh: Vec::new() }
+    }
 }
 
 impl Observer for Reductions {
     fn on_event(&mut self, node: NodeId, event: &Event) {
         // The left host is the first node of a chain.
-        if node != NodeId(0) {
+        if node != NodeId(0) || event.at < self.from {
             return;
         }
         match event.kind {
@@ -77,7 +85,8 @@ struct Record<'a> {
 impl Course<'_> {
     pub(super) fn run(&self, run: &Run, findings: &mut Findings) -> Result<Outcome, LabError> {
         let scenario = self.scenario(run)?;
-        let results = simulate::watched(run, |_| scenario.clone(), Reductions::default)?;
+        let results =
+            simulate::watched(run, |_| scenario.clone(), || Reductions::new(scenario.warm_up))?;
         let mut records = Vec::new();
         for (result, seen) in &results {
             let flow = &result.flows[0];
