@@ -57,8 +57,8 @@ fn picture(text: &str) -> Result<PathBuf, String> {
     })
 }
 
-/// What is compared if nothing is asked for. A control or a judge that has a parameter is for those who know
-/// which.
+/// What is compared if nothing is asked for. A control that needs a parameter, or a judge that has one, is for
+/// those who know which.
 fn usual() -> Vec<Combination> {
     let mut list = Vec::new();
     let mut add = |combination: Combination| {
@@ -66,8 +66,8 @@ fn usual() -> Vec<Combination> {
             list.push(combination);
         }
     };
-    let controls = CONTROLS.iter().filter(|control| control.parameter.is_empty());
-    let controls: Vec<_> = controls.filter_map(|control| Choice::plain(control).ok()).collect();
+    let controls: Vec<_> =
+        CONTROLS.iter().filter_map(|control| Choice::new(control, None).ok()).collect();
     let (loss_based, others): (Vec<_>, Vec<_>) =
         controls.into_iter().partition(|control| ["cubic", "reno"].contains(&control.entry().name));
     for detection in DETECTIONS.iter().filter_map(|detection| Choice::plain(detection).ok()) {
