@@ -32,6 +32,7 @@ pub(crate) use reno::RENO;
 pub use reno::Reno;
 pub(crate) use sack::SACK;
 pub use sack::Sack;
+pub(crate) use sweep::earlier_arrived;
 
 /// What a detector found out about a transmission.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -7,7 +7,7 @@ use airtcp_types::{ExtSeq, TxNo};
 
 use super::{Cause, LossJudge, Raised, Ruling, When};
 use crate::board::{Board, Transmission, TxState};
-use crate::detection::Finding;
+use crate::detection::{Finding, earlier_arrived};
 use crate::registry::{Entry, WireNeeds, no_parameter};
 use crate::view::{AckView, View};
 
@@ -40,7 +40,9 @@ impl LossJudge for Hack {
         while self.told.first().is_some_and(|tx| *tx < oldest) {
             self.told.pop_first();
         }
-        let newest = ack.newly.iter().map(|told| told.tx).max();
+        // What was sent again may be acknowledged for an earlier transmission: it tells nothing of the latest.
+        let arrived = ack.newly.iter().filter(|told| !earlier_arrived(told, ack, view));
+        let newest = arrived.map(|told| told.tx).max();
         self.newest = newest.map_or(self.newest, |newest| newest.max(self.newest));
     }
 

@@ -120,6 +120,32 @@ fn what_a_spurious_time_out_gave_up_is_no_congestion_when_it_is_taken_back() {
 }
 
 #[test]
+fn what_a_spurious_time_out_sent_again_is_no_news_of_later_repairs() {
+    for combination in ["sack/reno/hack", "rack/reno/hack", "le/reno/hack", "fack/reno/hack"] {
+        let mut sender = ten_out(combination);
+        for corrupted in [0, 3] {
+            assert!(sender.on_special_ack(ms(100), seq(corrupted)), "{combination}");
+            pump(&mut sender, ms(100), &supply(10));
+        }
+        let mut at = ms(100);
+        while sender.stats().timeouts == 0 {
+            at = sender.poll_timeout().unwrap();
+            sender.on_timeout(at);
+            pump(&mut sender, at, &supply(10));
+        }
+        // The ACK of the repair of 0, not of what the time-out sent: that of 3 is on its way.
+        let after = |millis| at + Duration::from_millis(millis);
+        sender.on_ack(after(50), &Ack { echo: Some(ms(100)), ..ack(3, &[]) });
+        assert_eq!(sender.stats().undos, 1, "{combination}");
+        // Not of 9, which rack's probe had sent again: which of the two arrived cannot be told.
+        for upto in 5..=9 {
+            sender.on_ack(after(51), &ack(3, &[segments(4, upto)]));
+        }
+        assert_eq!(sender.stats().reductions, 0, "{combination}");
+    }
+}
+
+#[test]
 fn what_cannot_be_true_is_not_believed() {
     let mut sender = ten_out("sack/reno/hack");
     assert!(!sender.on_special_ack(ms(50), seq(0)), "sooner than a round trip");
