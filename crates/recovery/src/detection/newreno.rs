@@ -80,6 +80,7 @@ impl LossDetection for NewReno {
             return;
         }
         match self.dup_acks.count_one(view) {
+            _ if self.dup_acks.is_repaired(first) => {}
             1 => out.suspect(first.tx),
             DUP_THRESH => {
                 let point = view.board.snd_nxt();
@@ -97,8 +98,9 @@ impl LossDetection for NewReno {
         self.partial_acks = 0;
     }
 
-    fn on_undo(&mut self, _: &View<'_>) {
-        *self = Self::new(self.slow_but_steady);
+    fn on_undo(&mut self, view: &View<'_>) {
+        let dup_acks = DupAcks::begin(view.board);
+        *self = Self { dup_acks, ..Self::new(self.slow_but_steady) };
     }
 
     fn pipe(&self, board: &Board) -> ByteCount {

@@ -1,9 +1,9 @@
 //! `reno`: three duplicate ACKs, and a recovery that ends with the first new one (RFC 5681).
 
-use airtcp_types::{ByteCount, ExtSeq};
+use airtcp_types::{ByteCount, ExtSeq, TxNo};
 
 use super::{EpisodeEnd, Findings, LossDetection};
-use crate::board::Board;
+use crate::board::{Board, Transmission};
 use crate::registry::{Entry, WireNeeds, no_parameter};
 use crate::view::{AckView, Phase, View};
 
@@ -31,9 +31,22 @@ pub(super) struct DupAcks {
     credit: ByteCount,
     /// After a time-out, duplicate ACKs up to here are echoes of going back (RFC 6582 section 4.1).
     going_back_to: Option<ExtSeq>,
+    /// Transmissions with smaller numbers left before the counting began.
+    begun_at: TxNo,
 }
 
 impl DupAcks {
+    /// Counts from here on, perhaps in the midst of a recovery.
+    pub(super) fn begin(board: &Board) -> Self {
+        Self { begun_at: board.next_tx(), ..Self::default() }
+    }
+
+    /// Whether `first` is a repair from before the counting began: the duplicate ACKs that go on may
+    /// tell of the loss that it repairs.
+    pub(super) fn is_repaired(&self, first: &Transmission) -> bool {
+        first.resent > 0 && first.tx < self.begun_at
+    }
+
     /// Counts one, and gives how many there are now.
     ///
     /// The credit is never more than what is in flight: RFC 5681 section 3.2 allows that limit
@@ -101,6 +114,7 @@ impl LossDetection for Reno {
         }
         let Some(first) = view.board.first() else { return };
         match self.dup_acks.count_one(view) {
+            _ if self.dup_acks.is_repaired(first) => {}
             1 => out.suspect(first.tx),
             DUP_THRESH => out.lost_immediate(first.tx),
             _ => {}
@@ -111,8 +125,8 @@ impl LossDetection for Reno {
         self.dup_acks.on_timeout(view.board.snd_nxt());
     }
 
-    fn on_undo(&mut self, _: &View<'_>) {
-        *self = Self::default();
+    fn on_undo(&mut self, view: &View<'_>) {
+        self.dup_acks = DupAcks::begin(view.board);
     }
 
     fn pipe(&self, board: &Board) -> ByteCount {

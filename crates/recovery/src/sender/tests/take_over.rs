@@ -39,6 +39,35 @@ fn losses_of_one_window_reduce_it_once_whoever_finds_them() {
 }
 
 #[test]
+fn a_repair_on_its_way_is_not_sent_again_for_the_duplicate_acks_of_its_loss() {
+    for before in ["sack", "newreno", "le"] {
+        for next in ["newreno/reno", "reno/reno"] {
+            let mut sender = ten_out(&format!("{before}/reno"));
+            (2..=4).for_each(|upto| sender.on_ack(ms(100), &ack(0, &[segments(1, upto)])));
+            pump(&mut sender, ms(100), &supply(100));
+            assert_eq!(sender.stats().segments_retransmitted, 1, "{before}");
+            switch(&mut sender, ms(101), next);
+            // Up to where the repair is a round trip old, and an episode of le's is over.
+            for upto in 5..=10 {
+                let now = ms(102 + 20 * (upto - 5));
+                sender.on_ack(now, &ack(0, &[segments(1, upto)]));
+                pump(&mut sender, now, &supply(100));
+            }
+            let sent_again = sender.stats().segments_retransmitted;
+            assert_eq!((sent_again, sender.stats().reductions), (1, 1), "{before} {next}");
+            // A loss that nobody has repaired is found.
+            sender.on_ack(ms(205), &ack(10, &[]));
+            pump(&mut sender, ms(205), &supply(100));
+            for upto in 12..=14 {
+                sender.on_ack(ms(206), &ack(10, &[segments(11, upto)]));
+            }
+            let (sent, _) = pump(&mut sender, ms(206), &supply(100));
+            assert_eq!(named(&sent)[0], (10, SendRule::FastRetransmit), "{before} {next}");
+        }
+    }
+}
+
+#[test]
 fn what_one_judge_put_off_another_rules_on() {
     let put_off = || {
         let mut sender = ten_out("sack/reno/dcr:timer");
