@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn only_real_experiments_want_namespaces() {
         assert!(!parse("lab list").unwrap().is_real());
-        assert!(!parse("lab run self/loss dcr/*").unwrap().is_real());
+        assert!(!parse("lab run self/loss le/*").unwrap().is_real());
         assert!(parse("lab run self/packets").unwrap().is_real());
     }
 }
