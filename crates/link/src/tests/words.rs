@@ -9,7 +9,10 @@ fn what_is_wrong_is_pointed_at() {
     for (text, error) in [
         ("rate", "at byte 4, the end: expected a rate, such as `10mbit`"),
         ("rate 10mbit  loss 1", "at byte 18, `1`: expected a share from 0% to 100%, such as `1%`"),
-        ("delay 5", "at byte 6, `5`: expected a time with its unit (s, ms, us or ns), such as `5ms`"),
+        (
+            "delay 5",
+            "at byte 6, `5`: expected a time with its unit (s, ms, us or ns), such as `5ms`",
+        ),
         ("seed 1 seed 2", "at byte 7, `seed`: expected this part only once, such as `seed 7`"),
         ("red min 5 max 5", "at byte 14, `5`: expected a count above min, such as `15`"),
         (
