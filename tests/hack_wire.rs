@@ -12,7 +12,7 @@ use airtcp::recovery::Combination;
 use airtcp::stack::{Counters, HostConfig, Stack};
 use airtcp::trace::{NodeInfo, NodeKind, Recorder};
 use airtcp::types::options::HackForm;
-use airtcp::types::{Crossing, Event, Instant, NodeId, Observer, Packet};
+use airtcp::types::NodeId;
 use airtcp_testbed::dumbbell::{Dumbbell, Host, Plan};
 use airtcp_testbed::{or_skip, peer, requirements};
 
@@ -31,23 +31,6 @@ fn have_tshark() -> bool {
         eprintln!("SKIPPED: {hint}");
     }
     found
-}
-
-/// A recorder until its trace ends: the stacks that show it packets live a little longer.
-struct Recording(Option<Recorder>);
-
-impl Observer for Recording {
-    fn on_packet(&mut self, now: Instant, node: NodeId, crossing: Crossing, packet: &Packet) {
-        if let Some(recorder) = &mut self.0 {
-            recorder.on_packet(now, node, crossing, packet);
-        }
-    }
-
-    fn on_event(&mut self, node: NodeId, event: &Event) {
-        if let Some(recorder) = &mut self.0 {
-            recorder.on_event(node, event);
-        }
-    }
 }
 
 /// A file sent over a link whose errors befall data alone.
@@ -76,7 +59,7 @@ impl Course {
         let nodes = names.map(|(name, kind)| NodeInfo { name: name.to_owned(), kind });
         let clock = Clock::start();
         let recorder = Recorder::create(dir.path(), "HACK", &nodes, clock.origin())?;
-        let recording = Arc::new(Mutex::new(Recording(Some(recorder))));
+        let recording = Arc::new(Mutex::new(Some(recorder)));
         let host = |form| -> Outcome<Host> {
             let mut config = HostConfig::new([]);
             config.tcp.sender.combination = self.combination.parse::<Combination>()?;
@@ -99,7 +82,7 @@ impl Course {
         let [sender, receiver] = stacks.map(|stack| stack.counters());
         let link = dumbbell.counters(Way::Forth);
         dumbbell.stop()?;
-        let recorder = recording.lock().unwrap_or_else(PoisonError::into_inner).0.take();
+        let recorder = recording.lock().unwrap_or_else(PoisonError::into_inner).take();
         recorder.expect("it is taken once").finish()?;
         Ok(Wire { dir, sender, receiver, link })
     }

@@ -445,22 +445,6 @@ fn watch(entry: &'static Entry<dyn CongestionControl>) -> Combination {
     Combination::default().with_congestion(Choice::new(&WATCHED, None).expect("it is laid down"))
 }
 
-/// The judges of two places in the registry, one of a kind; beyond its end there is none.
-fn judge_set((one, other): (usize, usize)) -> Vec<Choice<dyn LossJudge>> {
-    let kind = |entry: &Entry<dyn LossJudge>| entry.name.split(':').next();
-    let first = JUDGES.get(one.min(other));
-    let second = JUDGES.get(one.max(other));
-    let second = second.filter(|second| first.is_none_or(|first| kind(first) != kind(second)));
-    let judges = first.into_iter().chain(second);
-    judges.map(|entry| Choice::plain(entry).expect("a listed judge")).collect()
-}
-
-fn judge_sets() -> Vec<Vec<Choice<dyn LossJudge>>> {
-    let pairs =
-        (0..=JUDGES.len()).flat_map(|one| (one..=JUDGES.len()).map(move |other| (one, other)));
-    pairs.map(judge_set).collect()
-}
-
 fn operations() -> impl Strategy<Value = Vec<Operation>> {
     prop::collection::vec(operation(), 1..80)
 }
@@ -490,11 +474,11 @@ proptest! {
         profile in profile(),
         granted in granted(),
         pace in any::<bool>(),
-        drawn in (0..=JUDGES.len(), 0..=JUDGES.len()),
+        drawn in prop::sample::select(Combination::judge_sets()),
     ) {
         let full = std::env::var_os("AIRTCP_FULL_PRODUCT").is_some();
         for combination in Combination::all() {
-            for judges in if full { judge_sets() } else { vec![judge_set(drawn)] } {
+            for judges in if full { Combination::judge_sets() } else { vec![drawn.clone()] } {
                 let combination = watch(combination.congestion().entry())
                     .with_recovery(combination.recovery().clone())
                     .with_judges(judges);

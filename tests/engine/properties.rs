@@ -7,8 +7,7 @@
 
 use std::time::Duration;
 
-use airtcp::recovery::registry::JUDGES;
-use airtcp::recovery::{Choice, Combination, Sender};
+use airtcp::recovery::{Choice, Combination, LossJudge, Sender};
 use airtcp::types::{ByteCount, Event, EventKind, ExtSeq, Instant, Packet, RangeSet};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -41,8 +40,7 @@ struct Case {
     timestamps: bool,
     send_buffer: u64,
     lies: Option<Lies>,
-    /// Places in the registry; those beyond its end are none.
-    judges: (usize, usize),
+    judges: Vec<Choice<dyn LossJudge>>,
 }
 
 impl Case {
@@ -59,7 +57,7 @@ impl Case {
             timestamps: true,
             send_buffer: 4 << 20,
             lies: None,
-            judges: (usize::MAX, usize::MAX),
+            judges: Vec::new(),
         }
     }
 }
@@ -95,7 +93,7 @@ fn case() -> impl Strategy<Value = Case> {
             2 => Just(Some(Lies::Bearable)),
             1 => Just(Some(Lies::Optimistic)),
         ],
-        (0..JUDGES.len() + 1, 0..JUDGES.len() + 2),
+        prop::sample::select(Combination::judge_sets()),
     )
         .prop_map(
             |(
@@ -131,18 +129,6 @@ fn case() -> impl Strategy<Value = Case> {
                 }
             },
         )
-}
-
-/// The same with the judges of these places, in the registry's order, and one of a kind.
-fn judged(combination: &Combination, (one, other): (usize, usize)) -> Combination {
-    let kind = |name: &'static str| name.split(':').next();
-    let first = JUDGES.get(one.min(other));
-    let second = JUDGES.get(one.max(other));
-    let second =
-        second.filter(|second| first.is_none_or(|first| kind(first.name) != kind(second.name)));
-    let judges = [first, second].into_iter().flatten();
-    let judges = judges.map(|judge| Choice::plain(judge).expect("a listed judge"));
-    combination.clone().with_judges(judges.collect())
 }
 
 fn world<O: Observer>(case: &Case, combination: &Combination, observer: O) -> World<O> {
@@ -244,6 +230,8 @@ fn run(case: &Case, combination: &Combination) {
         let (end, other) = (&transfer.ends[end], &transfer.ends[other]);
         if other.error.is_none() && end.error.is_none() {
             assert_eq!(end.received, other.to_send, "the stream arrives whole");
+        } else {
+            assert!(case.lies.is_some(), "an honest connection fails: {end:?}, {other:?}");
         }
     }
     transfer.close(&mut world);
@@ -271,21 +259,18 @@ fn check_limits(case: &Case, sender: &Sender, held: ByteCount) {
 /// step, and every connection ends.
 #[test]
 fn connections_over_random_paths() {
-    let sets = |combination: Combination| {
-        let places = 0..=JUDGES.len();
-        let pairs =
-            places.flat_map(|one| (one + 1..=JUDGES.len() + 1).map(move |other| (one, other)));
-        pairs.map(move |pair| (combination.clone(), Some(pair)))
-    };
-    let all = Combination::all();
+    let (all, sets) = (Combination::all(), Combination::judge_sets());
     let all: Vec<_> = match std::env::var_os("AIRTCP_FULL_PRODUCT") {
-        Some(_) => all.into_iter().flat_map(sets).collect(),
+        Some(_) => {
+            let with = |one: Combination| sets.iter().map(move |set| (one.clone(), Some(set)));
+            all.into_iter().flat_map(with).collect()
+        }
         None => all.into_iter().map(|combination| (combination, None)).collect(),
     };
     in_parallel(&all, |(combination, judges)| check(combination, *judges));
 }
 
-fn check(combination: &Combination, judges: Option<(usize, usize)>) {
+fn check(combination: &Combination, judges: Option<&Vec<Choice<dyn LossJudge>>>) {
     let config = Config { cases: CASES, failure_persistence: None, ..Config::default() };
     // A fixed seed: the same cases on every machine.
     let mut runner = TestRunner::new_with_rng(
@@ -295,7 +280,8 @@ fn check(combination: &Combination, judges: Option<(usize, usize)>) {
         ),
     );
     let result = runner.run(&case(), |case| {
-        run(&case, &judged(combination, judges.unwrap_or(case.judges)));
+        let judges = judges.unwrap_or(&case.judges).clone();
+        run(&case, &combination.clone().with_judges(judges));
         Ok(())
     });
     if let Err(error) = result {

@@ -8,7 +8,7 @@ use airtcp_device::{Clock, Device, Watch};
 use airtcp_sim::Scenario;
 use airtcp_stack::{HostConfig, Stack};
 use airtcp_trace::{NodeInfo, NodeKind, Recorder, Written};
-use airtcp_types::{Crossing, Event, Instant, NodeId, Observer, Packet};
+use airtcp_types::{NodeId, Observer};
 use anyhow::Context;
 
 use crate::output;
@@ -47,25 +47,9 @@ pub(crate) fn nodes(scenario: &Scenario) -> anyhow::Result<Vec<NodeInfo>> {
 
 /// A trace that is being recorded in real time.
 pub(crate) struct Recording {
-    recorder: Arc<Mutex<UntilTaken>>,
+    /// Until the trace ends: those who show it things may live longer.
+    recorder: Arc<Mutex<Option<Recorder>>>,
     clock: Clock,
-}
-
-/// The recorder, until the trace ends: those who show it things may live longer.
-struct UntilTaken(Option<Recorder>);
-
-impl Observer for UntilTaken {
-    fn on_packet(&mut self, now: Instant, node: NodeId, crossing: Crossing, packet: &Packet) {
-        if let Some(recorder) = &mut self.0 {
-            recorder.on_packet(now, node, crossing, packet);
-        }
-    }
-
-    fn on_event(&mut self, node: NodeId, event: &Event) {
-        if let Some(recorder) = &mut self.0 {
-            recorder.on_event(node, event);
-        }
-    }
 }
 
 impl Recording {
@@ -85,7 +69,7 @@ impl Recording {
             .collect();
         let recorder = Recorder::create(directory, title, &nodes, clock.origin())
             .with_context(|| format!("--trace {}", directory.display()))?;
-        Ok(Self { recorder: Arc::new(Mutex::new(UntilTaken(Some(recorder)))), clock })
+        Ok(Self { recorder: Arc::new(Mutex::new(Some(recorder))), clock })
     }
 
     /// The clock to drive the nodes by.
@@ -108,7 +92,7 @@ impl Recording {
     /// # Errors
     /// The first that was met since the begin.
     pub(crate) fn finish(self) -> anyhow::Result<Written> {
-        let recorder = self.recorder.lock().unwrap_or_else(PoisonError::into_inner).0.take();
+        let recorder = self.recorder.lock().unwrap_or_else(PoisonError::into_inner).take();
         let recorder = recorder.context("the trace has ended before")?;
         let written = recorder.finish().context("writing the trace")?;
         for file in &written.files {

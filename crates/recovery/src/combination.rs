@@ -225,6 +225,18 @@ impl Combination {
         all
     }
 
+    /// Every set of at most two judges of the registry, one of a kind: what may stand in one combination.
+    pub fn judge_sets() -> Vec<Vec<Choice<dyn LossJudge>>> {
+        let all: Vec<_> = JUDGES.iter().filter_map(|judge| Choice::plain(judge).ok()).collect();
+        let mut sets = vec![Vec::new()];
+        for (index, judge) in all.iter().enumerate() {
+            sets.push(vec![judge.clone()]);
+            sets.extend(all[index + 1..].iter().map(|other| vec![judge.clone(), other.clone()]));
+        }
+        sets.retain(|set| twice(set).is_none());
+        sets
+    }
+
     /// The same with another detection, which need not be in the registry.
     #[must_use]
     pub fn with_recovery(mut self, choice: Choice<dyn LossDetection>) -> Self {

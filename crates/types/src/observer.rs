@@ -33,3 +33,18 @@ pub trait Observer {
 
 /// Nobody watches.
 impl Observer for () {}
+
+/// One who may be taken away while those who show it things go on.
+impl<O: Observer> Observer for Option<O> {
+    fn on_packet(&mut self, now: Instant, node: NodeId, crossing: Crossing, packet: &Packet) {
+        if let Some(observer) = self {
+            observer.on_packet(now, node, crossing, packet);
+        }
+    }
+
+    fn on_event(&mut self, node: NodeId, event: &Event) {
+        if let Some(observer) = self {
+            observer.on_event(node, event);
+        }
+    }
+}
