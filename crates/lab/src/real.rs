@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::{LabError, Run, Verdict};
+use crate::{LabError, Run, Verdict, feed};
 
 /// The warm-up and the end of a small form.
 const SMALL: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(1));
@@ -99,6 +99,21 @@ const SEED: u64 = 1;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Course {
+    /// From `sender` to Linux, over a link in words, with nothing beside it; counted from `warm_up` to `end`.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Spec`] if the words describe no link.
+    pub(crate) fn to_linux(
+        sender: &Tcp,
+        (forth, back): (&str, &str),
+        (warm_up, end): (Duration, Duration),
+    ) -> Result<Self, LabError> {
+        let (forth, back) = (feed::spec(forth)?, feed::spec(back)?);
+        let (sender, receiver) = (sender.clone(), Tcp::Kernel(None));
+        Ok(Self { sender, receiver, beside: None, forth, back, warm_up, end })
+    }
+
     /// Builds the network, runs the transfer and takes the network down.
     ///
     /// # Errors

@@ -62,6 +62,16 @@ pub(crate) fn within(
     }
 }
 
+/// The same in other units: `by` times as much.
+pub(crate) fn scaled(of: &Interval, by: f64) -> Interval {
+    Interval {
+        mean: of.mean * by,
+        half_width: of.half_width.map(|half| half * by),
+        sd: of.sd * by,
+        n: of.n,
+    }
+}
+
 /// Whether a mean is above `least`; where its interval has `least` in it, that may be chance.
 pub(crate) fn above(measured: &Interval, least: f64, why: impl FnOnce() -> String) -> Verdict {
     let (low, high) = measured.bounds();

@@ -8,7 +8,7 @@ use airtcp_trace::figure::{Figure, Style};
 use serde::Serialize;
 
 use crate::real::{self, Course, Tcp, times};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, feed, theory};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/cubic",
@@ -183,18 +183,9 @@ fn measure(
     let mut late = 0;
     for seed in 1..=run.seeds {
         for ((name, tcp), goodputs) in senders.iter().zip(&mut goodputs) {
-            let course = Course {
-                sender: tcp.clone(),
-                receiver: Tcp::Kernel(None),
-                beside: None,
-                forth: feed::spec(&format!(
-                    "{} {} only payload seed {seed}",
-                    case.path, case.forth
-                ))?,
-                back: feed::spec(&format!("{} {BACK}", case.path))?,
-                warm_up,
-                end,
-            };
+            let forth = format!("{} {} only payload seed {seed}", case.path, case.forth);
+            let back = format!("{} {BACK}", case.path);
+            let course = Course::to_linux(tcp, (&forth, &back), (warm_up, end))?;
             let done = course.run_in_time()?;
             late += u64::from(!done.is_in_time(&course));
             findings.record(&Record {

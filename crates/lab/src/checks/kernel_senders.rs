@@ -8,7 +8,7 @@ use airtcp_trace::figure::{Figure, Style};
 use serde::Serialize;
 
 use crate::real::{BACK, Course, LINK, Tcp, times};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, theory};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/kernel-senders",
@@ -67,15 +67,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         for (loss, cell) in LOSSES.into_iter().zip(&mut cells).take(cases) {
             let mut goodputs = Vec::new();
             for seed in 1..=run.seeds {
-                let course = Course {
-                    sender: tcp.clone(),
-                    receiver: Tcp::Kernel(None),
-                    beside: None,
-                    forth: feed::spec(&format!("{LINK} loss {loss}% only payload seed {seed}"))?,
-                    back: feed::spec(BACK)?,
-                    warm_up,
-                    end,
-                };
+                let forth = format!("{LINK} loss {loss}% only payload seed {seed}");
+                let course = Course::to_linux(&tcp, (&forth, BACK), (warm_up, end))?;
                 let done = course.run_in_time()?;
                 late += u64::from(!done.is_in_time(&course));
                 findings.record(&Record {

@@ -9,7 +9,7 @@ use airtcp_trace::figure::{Figure, Style};
 use serde::Serialize;
 
 use crate::real::{self, BACK, Course, Done, LINK, Tcp, times};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, theory};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "grid/lossy",
@@ -158,15 +158,8 @@ fn measure(findings: &mut Findings, run: &Run, rows: &mut [Row]) -> Result<u64, 
     for seed in 1..=run.seeds {
         for (index, loss) in LOSSES.into_iter().enumerate().take(cases) {
             for row in &mut *rows {
-                let course = Course {
-                    sender: row.tcp.clone(),
-                    receiver: Tcp::Kernel(None),
-                    beside: None,
-                    forth: feed::spec(&format!("{LINK} loss {loss}% only payload seed {seed}"))?,
-                    back: feed::spec(BACK)?,
-                    warm_up,
-                    end,
-                };
+                let forth = format!("{LINK} loss {loss}% only payload seed {seed}");
+                let course = Course::to_linux(&row.tcp, (&forth, BACK), (warm_up, end))?;
                 let done = course.run_in_time()?;
                 late += u64::from(!done.is_in_time(&course));
                 findings.record(&Record::new(seed, &row.name, loss, &done))?;
@@ -184,15 +177,9 @@ fn share(findings: &mut Findings, run: &Run, row: &Row) -> Result<(), LabError> 
     let mut shares = Vec::new();
     let mut late = 0;
     for seed in 1..=runs {
-        let course = Course {
-            sender: row.tcp.clone(),
-            receiver: Tcp::Kernel(None),
-            beside: Some("cubic"),
-            forth: feed::spec(&format!("{LINK} seed {seed}"))?,
-            back: feed::spec(BACK)?,
-            warm_up,
-            end,
-        };
+        let forth = format!("{LINK} seed {seed}");
+        let alone = Course::to_linux(&row.tcp, (&forth, BACK), (warm_up, end))?;
+        let course = Course { beside: Some("cubic"), ..alone };
         let done = course.run_in_time()?;
         late += u64::from(!done.is_in_time(&course));
         findings.record(&Record::new(seed, &row.name, 0.0, &done))?;

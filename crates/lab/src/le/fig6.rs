@@ -294,13 +294,7 @@ fn judge(
     if panel.flows > 1 {
         let share = |index: usize| {
             let carried = network::CAPACITY * (1.0 - losses[index] / 100.0);
-            let of = &curves[LE][index].goodput;
-            Interval {
-                mean: of.mean / carried,
-                half_width: of.half_width.map(|half| half / carried),
-                sd: of.sd / carried,
-                n: of.n,
-            }
+            theory::scaled(&curves[LE][index].goodput, 1.0 / carried)
         };
         let shown: Vec<String> = lossy
             .indices()
