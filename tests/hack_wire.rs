@@ -11,7 +11,6 @@ use airtcp::link::{Counters as LinkCounters, Link, Way};
 use airtcp::recovery::Combination;
 use airtcp::stack::{Counters, HostConfig, Stack};
 use airtcp::trace::{NodeInfo, NodeKind, Recorder};
-use airtcp::types::NodeId;
 use airtcp::types::options::HackForm;
 use airtcp_testbed::dumbbell::{Dumbbell, Host, Plan};
 use airtcp_testbed::{or_skip, peer, requirements};
