@@ -50,18 +50,20 @@ impl LossJudge for Hack {
     /// time-out has given up all of them, it is the oldest that was not told of: remembered, since
     /// the time-out may have been spurious and taken back.
     ///
-    /// Not believed: a number at which no segment starts; data that has arrived; and, of the latest
+    /// Not believed: a number at which no segment starts; data that has arrived; and, of any
     /// transmission, word that comes sooner than a round trip after it, since a special ACK that the
     /// network sends twice must not open a way round cwnd.
     fn on_special_ack(&mut self, seq: ExtSeq, view: &View<'_>, out: &mut Raised) {
         let board = view.board;
         let starts_here = board.at(seq).filter(|sent| sent.range.start == seq);
         let Some(latest) = starts_here.filter(|sent| sent.state != TxState::Sacked) else { return };
-        let too_soon = view.rtt.min().is_some_and(|min| view.now.since(latest.sent_at) < min);
+        let min_rtt = view.rtt.min().unwrap_or_default();
+        let old_enough = |sent: &&Transmission| view.now.since(sent.sent_at) >= min_rtt;
         let untold = |sent: &&Transmission| !self.told.contains(&sent.tx);
-        let in_flight = |sent: &&Transmission| sent.state == TxState::InFlight && !too_soon;
-        let flying = sendings(board, latest).filter(in_flight).last();
-        let given_up = sendings(board, latest).skip(usize::from(too_soon)).filter(untold).last();
+        let in_flight = |sent: &&Transmission| sent.state == TxState::InFlight;
+        let candidates = || sendings(board, latest).filter(old_enough);
+        let flying = candidates().filter(in_flight).last();
+        let given_up = candidates().filter(untold).last();
         if let Some(corrupted) = flying.or(given_up) {
             self.told.insert(corrupted.tx);
         }

@@ -92,6 +92,22 @@ fn a_repair_that_is_corrupted_again_is_repaired_again() {
 }
 
 #[test]
+fn of_two_sendings_under_way_the_older_may_be_told_of_before_the_later_can() {
+    let mut sender = ten_out("rack/reno/hack");
+    let probe_at = sender.poll_timeout().unwrap();
+    sender.on_timeout(probe_at);
+    let (sent, _) = pump(&mut sender, probe_at, &supply(10));
+    assert_eq!(named(&sent), [(9, SendRule::ProbeAgain)]);
+    let after = |millis| probe_at + Duration::from_millis(millis);
+    assert!(sender.on_special_ack(after(50), seq(9)), "the original");
+    assert!(!sender.on_special_ack(after(60), seq(9)), "the same word, sent twice");
+    assert_eq!(named(&pump(&mut sender, after(60), &supply(10)).0), [], "the probe may arrive");
+    assert!(sender.on_special_ack(after(100), seq(9)), "the probe");
+    let (sent, _) = pump(&mut sender, after(100), &supply(10));
+    assert_eq!(named(&sent), [(9, SendRule::Repair)]);
+}
+
+#[test]
 fn what_a_spurious_time_out_gave_up_is_no_congestion_when_it_is_taken_back() {
     for combination in ["sack/reno/hack", "rack/reno/hack", "le/reno/hack", "fack/reno/hack"] {
         let mut sender = ten_out(combination);
