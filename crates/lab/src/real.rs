@@ -207,16 +207,16 @@ impl Course {
         let broken =
             async { Err(sending.await?.err().unwrap_or(io::ErrorKind::UnexpectedEof.into())) };
         let received = async { timeout(self.end + PATIENCE, receiving).await?? };
-        let bytes = tokio::select! {
-            bytes = received => bytes,
+        let received = tokio::select! {
+            received = received => received,
             broken = broken => broken,
         };
         sent.abort();
-        bytes
+        received.map(|(bytes, _)| bytes)
     }
 
     /// Listens, and starts a task that takes one connection.
-    async fn receive(&self, end: &End, at: SocketAddr) -> io::Result<JoinHandle<io::Result<u64>>> {
+    async fn receive(&self, end: &End, at: SocketAddr) -> io::Result<JoinHandle<Received>> {
         let (warm_up, until) = (self.warm_up, self.end);
         Ok(match end {
             End::Kernel(namespace) => {
@@ -233,6 +233,10 @@ impl Course {
     }
 }
 
+/// The bytes that were counted, and the connection: were it closed before they are known, its sender would seem to have
+/// broken.
+type Received = io::Result<(u64, Box<dyn Send>)>;
+
 /// The host of an end.
 pub(crate) fn host(tcp: &Tcp) -> Host {
     match tcp {
@@ -248,17 +252,17 @@ pub(crate) fn host(tcp: &Tcp) -> Host {
 
 /// Reads and checks from now to `end`, and gives the bytes read after the warm-up.
 async fn count(
-    mut stream: impl AsyncRead + Unpin,
+    mut stream: impl AsyncRead + Unpin + Send + 'static,
     warm_up: Duration,
     end: Duration,
-) -> io::Result<u64> {
+) -> Received {
     let begin = Instant::now();
     let mut pattern = Pattern::new(SEED);
     let mut buffer = vec![0; 256 * 1024];
     let mut before = 0;
     loop {
         let length = match timeout_at(begin + end, stream.read(&mut buffer)).await {
-            Err(_) => return Ok(pattern.position() - before),
+            Err(_) => return Ok((pattern.position() - before, Box::new(stream))),
             Ok(length) => length?,
         };
         if length == 0 {
