@@ -17,7 +17,7 @@ pub(crate) const LE: Entry<dyn LossDetection> = Entry {
     parameter: "",
     example: None,
     summary: "by the order sent, at any SACK receiver; lost repairs are found; one cut per round trip",
-    source: "Kang, Park, Mo 2012",
+    source: "Kang, Mo 2012",
     needs: WireNeeds { sack: true, ..WireNeeds::NONE },
     fallback: Some("newreno"),
     make: |parameter, _| no_parameter(parameter).map(|()| Box::new(Le::default()) as _),
