@@ -16,7 +16,7 @@ const SEED: u64 = 4;
 /// What came of it.
 #[derive(Clone, Debug)]
 pub struct Delivered {
-    /// From the call to the receiver's word that it has all.
+    /// From the call until the receiver has all of it, and the stream's end.
     pub time: Duration,
     /// What the sender tells of itself at the end.
     pub info: Info,
@@ -52,23 +52,25 @@ impl Dumbbell {
         let sending = namespace.spawn(async move {
             let mut stream = stack.connect(server).await?;
             let received = peer::upload(&mut stream, SEED, bytes.0).await?;
-            Ok::<_, io::Error>((received, begin.elapsed(), stream.info()?))
+            Ok::<_, io::Error>((received, stream.info()?))
         });
         // A receiver that finds a difference hangs up: its error is the first, and the one that tells.
         let receiving = async { receiving.await.map_err(io::Error::other)? };
         let sending = async { sending.await.map_err(io::Error::other)? };
-        let ((), (received, time, info)) = tokio::try_join!(receiving, sending)?;
+        let (end, (received, info)) = tokio::try_join!(receiving, sending)?;
         if received != bytes.0 {
             let text = format!("{received} bytes arrived of {bytes}");
             return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
-        Ok(Delivered { time, info })
+        Ok(Delivered { time: end.duration_since(begin), info })
     }
 }
 
-/// Reads to the end of the stream, compares, and answers with the number of bytes.
-async fn compare(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<()> {
+/// Reads to the end of the stream, compares, answers with the number of bytes, and tells when the end was there.
+async fn compare(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<Instant> {
     let bytes = peer::receive(&mut stream, SEED).await?;
+    let end = Instant::now();
     stream.write_u64(bytes).await?;
-    stream.shutdown().await
+    stream.shutdown().await?;
+    Ok(end)
 }
