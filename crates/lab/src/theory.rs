@@ -20,16 +20,47 @@ pub(crate) fn show(interval: &Interval, unit: f64, decimals: usize) -> String {
     }
 }
 
-/// The ratio of two independent means. Its spread is that of small deviations, and its interval is Student's with
-/// the degrees of freedom of the smaller sample.
+/// The ratio of two independent means. Its spread is that of small deviations.
 pub(crate) fn ratio(above: &Interval, below: &Interval) -> Interval {
     let mean = above.mean / below.mean;
-    let n = above.n.min(below.n);
     let part = |of: &Interval| (of.sd / of.mean).powi(2) / of.n as f64;
-    let error = mean * (part(above) + part(below)).sqrt();
+    of_two(mean, mean * (part(above) + part(below)).sqrt(), above.n.min(below.n))
+}
+
+/// The difference of two independent means.
+pub(crate) fn difference(one: &Interval, other: &Interval) -> Interval {
+    let part = |of: &Interval| of.sd.powi(2) / of.n as f64;
+    of_two(one.mean - other.mean, (part(one) + part(other)).sqrt(), one.n.min(other.n))
+}
+
+/// What is computed of two means, with its standard error. Its interval is Student's with the degrees of freedom of
+/// the smaller sample.
+fn of_two(mean: f64, error: f64, n: u64) -> Interval {
     let student = StudentsT::new(0.0, 1.0, n.saturating_sub(1) as f64).ok();
     let half_width = student.map(|t| t.inverse_cdf(0.975) * error);
     Interval { mean, half_width, sd: error * (n as f64).sqrt(), n }
+}
+
+/// The ratio of two means whose seeds go in pairs, such as those that have their losses in common.
+pub(crate) fn paired(above: &[f64], below: &[f64]) -> Interval {
+    jackknife(above.len().min(below.len()), |left_out| {
+        let sum = |of: &[f64]| {
+            let kept = of.iter().enumerate().filter(|(seed, _)| Some(*seed) != left_out);
+            kept.map(|(_, value)| value).sum::<f64>()
+        };
+        sum(above) / sum(below)
+    })
+}
+
+/// What `without` computes of all seeds, with the jackknife's interval: by how far it moves where one is left out.
+pub(crate) fn jackknife(seeds: usize, without: impl Fn(Option<usize>) -> f64) -> Interval {
+    let mean = without(None);
+    if seeds < 2 {
+        return Interval { mean, half_width: None, sd: 0.0, n: seeds as u64 };
+    }
+    let n = seeds as f64;
+    let pseudo = |seed| n * mean - (n - 1.0) * without(Some(seed));
+    Interval { mean, ..Interval::of(&(0..seeds).map(pseudo).collect::<Vec<_>>()) }
 }
 
 /// Whether the true mean may be `theory`, at the [`LEVEL`].
@@ -93,6 +124,21 @@ pub(crate) fn below(measured: &Interval, most: f64, why: impl FnOnce() -> String
         Verdict::DoesNotHold(why())
     } else {
         Verdict::NotComparable(may_be_chance(measured, most))
+    }
+}
+
+/// Whether one has less of something than another, seed by seed over the same losses.
+pub(crate) fn less(own: &[f64], other: &[f64], why: impl FnOnce() -> String) -> Verdict {
+    let differences: Vec<f64> = own.iter().zip(other).map(|(own, other)| own - other).collect();
+    let difference = Interval::of(&differences);
+    let (low, high) = difference.bounds();
+    let shown = show(&difference, 1.0, 2);
+    if high < 0.0 {
+        Verdict::Holds
+    } else if low > 0.0 {
+        Verdict::DoesNotHold(format!("{shown} more: {}", why()))
+    } else {
+        Verdict::NotComparable(format!("the difference of {shown} may be chance"))
     }
 }
 
@@ -275,6 +321,42 @@ mod tests {
         let wide = above.half_width.unwrap() / 5.0;
         assert!((measured.half_width.unwrap() - wide).abs() < 1e-9);
         assert_eq!(ratio(&Interval::of(&[1.0]), &below).half_width, None);
+        let apart = difference(&above, &below);
+        assert_eq!((apart.mean, apart.n), (5.0, 3));
+        assert!((apart.half_width.unwrap() - above.half_width.unwrap()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn less_is_judged_seed_by_seed() {
+        let why = || "of the wind".to_owned();
+        let verdict = |own: [f64; 3]| less(&own, &[10.0, 20.0, 30.0], why);
+        assert_eq!(verdict([8.0, 18.5, 27.5]), Verdict::Holds);
+        let reason = verdict([12.0, 21.5, 32.5]).reason().map(str::to_owned);
+        assert_eq!(reason.as_deref(), Some("2.00 ± 1.24 more: of the wind"));
+        assert_eq!(verdict([8.0, 23.0, 29.0]).name(), "not comparable");
+    }
+
+    #[test]
+    fn pairs_that_move_together_have_a_sure_ratio() {
+        let (above, below) = ([2.0, 4.2, 5.8], [1.0, 2.0, 3.0]);
+        let measured = paired(&above, &below);
+        assert_eq!((measured.mean, measured.n), (2.0, 3));
+        let apart = ratio(&Interval::of(&above), &Interval::of(&below));
+        let [together, apart] = [measured, apart].map(|of| of.half_width.unwrap());
+        assert!(together < 0.3 && apart > 3.0, "{together} {apart}");
+    }
+
+    #[test]
+    fn the_jackknife_of_a_mean_is_its_interval() {
+        let values = [1.0, 2.0, 4.0, 9.0];
+        let mean = |left_out: Option<usize>| {
+            let kept = (0..4).filter(|seed| Some(*seed) != left_out).map(|seed| values[seed]);
+            kept.clone().sum::<f64>() / kept.count() as f64
+        };
+        let (found, plain) = (jackknife(4, mean), Interval::of(&values));
+        assert_eq!((found.mean, found.n), (plain.mean, plain.n));
+        assert!((found.half_width.unwrap() - plain.half_width.unwrap()).abs() < 1e-9);
+        assert_eq!(jackknife(1, mean).half_width, None);
     }
 
     #[test]

@@ -21,6 +21,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         title: "Twelve flows on 10 Mbit/s, and nothing but congestion",
         x: "queue, packets",
         cases: [20, 40, 60, 100, 160].map(case).to_vec(),
+        is_over_drops: false,
         isolates_undo: false,
     };
     let (mut findings, curves) = sweep.run(run)?;

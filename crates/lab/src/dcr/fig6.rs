@@ -9,7 +9,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     source: "DCR 3.1, Fig. 6",
     kind: Kind::Study,
     ground: Ground::Simulated,
-    seconds: 210,
+    seconds: 175,
     seeds: 10,
     body,
 };
@@ -21,6 +21,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         title: "Twelve flows on 10 Mbit/s, 10 % of packets late",
         x: "queue, packets",
         cases: [10, 20, 40, 80, 160].map(case).to_vec(),
+        is_over_drops: true,
         isolates_undo: false,
     };
     let (mut findings, curves) = sweep.run(run)?;

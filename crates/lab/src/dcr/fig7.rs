@@ -21,6 +21,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         title: "Twelve flows on 10 Mbit/s, 1.5 % of packets dropped",
         x: "late packets, %",
         cases: [0, 5, 10, 20, 30].map(case).to_vec(),
+        is_over_drops: false,
         isolates_undo: true,
     };
     let (mut findings, curves) = sweep.run(run)?;

@@ -1,7 +1,9 @@
 //! Fig. 8: a mixed workload of more and more flows.
 
+use airtcp_sim::Interval;
+
 use super::mixed::{Case, Queue, Sweep};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, theory};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig8",
@@ -21,28 +23,30 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         title: "Flows on 10 Mbit/s, 1 % of packets late and 1 % dropped",
         x: "flows",
         cases: [2, 3, 4, 5, 6].map(case).to_vec(),
+        is_over_drops: false,
         isolates_undo: false,
     };
     let (mut findings, curves) = sweep.run(run)?;
     for curve in &curves {
-        let means = curve.outcomes.iter().map(|outcome| outcome.difference.mean);
-        let (least, most) = means
-            .fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), mean| {
-                (least.min(mean), most.max(mean))
-            });
+        let differences = || curve.outcomes.iter().map(|outcome| outcome.difference);
+        let order = |a: &Interval, b: &Interval| a.mean.total_cmp(&b.mean);
+        let least = differences().min_by(order).unwrap_or_default();
+        let most = differences().max_by(order).unwrap_or_default();
+        let [low, high] = [least, most].map(|of| theory::show(&of, 1.0, 2));
+        let why = || {
+            let dropped = |at: usize| theory::show(&curve.outcomes[at].dropped, 1.0, 2);
+            let last = curve.outcomes.len() - 1;
+            format!(
+                "hypothesis: drops go from {} to {} %, as no queue tried gives 1 % for all",
+                dropped(0),
+                dropped(last)
+            )
+        };
         findings.claim(
             format!("{}: difference over the mean, least and most", curve.name),
             "stable (within 0.2)",
-            format!("{least:.2} to {most:.2}"),
-            Verdict::of(most - least <= 0.2, || {
-                let dropped = |at: usize| theory::show(&curve.outcomes[at].dropped, 1.0, 2);
-                let last = curve.outcomes.len() - 1;
-                format!(
-                    "hypothesis: drops go from {} to {} %, as no queue tried gives 1 % for all",
-                    dropped(0),
-                    dropped(last)
-                )
-            }),
+            format!("{low} to {high}"),
+            theory::below(&theory::difference(&most, &least), 0.2, why),
         );
     }
     Ok(findings)

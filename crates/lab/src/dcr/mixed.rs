@@ -49,6 +49,8 @@ pub(super) struct Sweep {
     pub(super) title: &'static str,
     pub(super) x: &'static str,
     pub(super) cases: Vec<Case>,
+    /// Whether the picture is over the share of dropped packets, and not over `x`.
+    pub(super) is_over_drops: bool,
     /// Whether the pairs of the modern profile are run once more at the last case, without undo.
     pub(super) isolates_undo: bool,
 }
@@ -174,8 +176,9 @@ impl Sweep {
                     theory::show(&means[1], 1e-6, 3),
                     theory::show(&outcome.ratio, 1.0, 2),
                 ]);
+                let x = if self.is_over_drops { outcome.dropped.mean } else { case.x.into() };
                 for (points, mean) in points.iter_mut().zip(&means) {
-                    points.push(draw::interval(f64::from(case.x), mean, 1e-6));
+                    points.push(draw::interval(x, mean, 1e-6));
                 }
                 outcomes.push(outcome);
             }
@@ -186,7 +189,8 @@ impl Sweep {
             series.push(draw::series(plain, Style::LineAndMarks, other));
             curves.push(Curve { name, pair: [waits, beside], profile, outcomes });
         }
-        let (x, y) = (draw::linear(self.x), draw::linear("mean goodput of a flow, Mbit/s"));
+        let x = draw::linear(if self.is_over_drops { "dropped, %" } else { self.x });
+        let y = draw::linear("mean goodput of a flow, Mbit/s");
         findings.picture(self.name, Figure { title: self.title.to_owned(), x, y, series });
         findings.notes.push(super::SHORTER.to_owned());
         findings.notes.push(

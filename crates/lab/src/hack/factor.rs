@@ -85,35 +85,14 @@ fn geometric(above: &[Outcome], below: &[Outcome]) -> Interval {
         let logs = above.iter().zip(below).map(|(a, b)| libm::log(sum(a) / sum(b)));
         logs.sum::<f64>() / above.len() as f64
     };
-    let whole = without(None);
-    let mean = libm::exp(whole);
     let seeds = above.first().map_or(0, |outcome| outcome.goodputs.len());
-    if seeds < 2 {
-        return Interval { mean, half_width: None, sd: 0.0, n: seeds as u64 };
-    }
-    let n = seeds as f64;
-    let pseudo = |seed| n * whole - (n - 1.0) * without(Some(seed));
-    let logs = Interval::of(&(0..seeds).map(pseudo).collect::<Vec<_>>());
+    let logs = theory::jackknife(seeds, without);
+    let mean = libm::exp(logs.mean);
     Interval {
         mean,
         half_width: logs.half_width.map(|half| half * mean),
         sd: logs.sd * mean,
         ..logs
-    }
-}
-
-/// Whether one sender has less of something than another, seed by seed over the same errors.
-pub(super) fn is_less(own: &[f64], other: &[f64], why: impl FnOnce() -> String) -> Verdict {
-    let differences: Vec<f64> = own.iter().zip(other).map(|(own, other)| own - other).collect();
-    let difference = Interval::of(&differences);
-    let (low, high) = difference.bounds();
-    let shown = theory::show(&difference, 1.0, 2);
-    if high < 0.0 {
-        Verdict::Holds
-    } else if low > 0.0 {
-        Verdict::DoesNotHold(format!("{shown} more: {}", why()))
-    } else {
-        Verdict::NotComparable(format!("the difference of {shown} may be chance"))
     }
 }
 
@@ -134,16 +113,6 @@ mod tests {
             corrupted: 0,
             unfinished: 0,
         }
-    }
-
-    #[test]
-    fn what_may_be_chance_is_no_verdict() {
-        let why = || "of the wind".to_owned();
-        let verdict = |own: [f64; 3]| is_less(&own, &[10.0, 20.0, 30.0], why);
-        assert_eq!(verdict([8.0, 18.5, 27.5]), Verdict::Holds);
-        let reason = verdict([12.0, 21.5, 32.5]).reason().map(str::to_owned);
-        assert_eq!(reason.as_deref(), Some("2.00 ± 1.24 more: of the wind"));
-        assert_eq!(verdict([8.0, 23.0, 29.0]).name(), "not comparable");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use airtcp_recovery::Profile;
 
-use super::course::{Course, HEADERS, Outcome};
+use super::course::{Course, HEADERS};
 use super::factor::{Factor, NOT_ISOLATED};
 use super::figure::{Sweep, throughput};
 use super::notified::Notified;
@@ -14,7 +14,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     source: "HACK 5.2, Fig. 12 to 19",
     kind: Kind::Study,
     ground: Ground::Simulated,
-    seconds: 10,
+    seconds: 7,
     seeds: 10,
     body,
 };
@@ -60,12 +60,9 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         for (name, courses) in courses(run) {
             let sweep = Sweep::measure(run, &courses, &profile, &mut findings)?;
             let Course { share, header, .. } = courses[0];
-            for (index, course) in courses.iter().enumerate() {
-                let [a, b, c, d, e] = sweep.cells(index);
-                let of = [share.to_string(), header.to_string(), course.burst.to_string()];
-                let [share, header, burst] = of;
-                findings.table.row([profile.name.into(), share, header, burst, a, b, c, d, e]);
-            }
+            sweep.rows(&courses, &profile, &mut findings, |course| {
+                [course.share.to_string(), course.header.to_string(), course.burst.to_string()]
+            });
             unfinished +=
                 sweep.all().iter().flat_map(|o| o.iter()).map(|o| o.unfinished).sum::<u64>();
             if header == 0 {
@@ -78,12 +75,10 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             } else {
                 NOT_ISOLATED.to_owned()
             };
-            let mut above = |one: &str, a: &[Outcome], other: &str, b: &[Outcome], why: &str| {
-                let what = format!("{one} over {other}, {place}");
-                Factor::of(a, b).claim_above(&mut findings, what, why);
-            };
-            above("HACK", hack, "SACK", sack, &why);
-            above("HACK + SACK", both, "HACK", hack, NOT_ISOLATED);
+            let what = format!("HACK over SACK, {place}");
+            Factor::of(hack, sack).claim_above(&mut findings, what, &why);
+            let what = format!("HACK + SACK over HACK, {place}");
+            Factor::of(both, hack).claim_above(&mut findings, what, NOT_ISOLATED);
             if profile.name == Profile::paper().name {
                 let title =
                     format!("Bursts of corruption {share} %, 300 ms, header hit {header} %");

@@ -6,7 +6,7 @@ use airtcp_trace::figure::{Axis, Figure, Style};
 use airtcp_types::ByteCount;
 
 use super::course::{Course, HACK, HACK_SACK, ONE, Outcome, SACK, Sender};
-use super::factor::{Factor, NOT_ISOLATED, is_less};
+use super::factor::{Factor, NOT_ISOLATED};
 use super::trail::Trail;
 use crate::paper::Printed;
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
@@ -138,7 +138,7 @@ impl Bench<'_> {
                 format!("longest stretch of {name} and of SACK, {}", self.profile.name),
                 "shorter",
                 format!("{shown} s"),
-                is_less(own, other, || why.to_owned()),
+                theory::less(own, other, || why.to_owned()),
             );
         }
     }
@@ -156,8 +156,8 @@ impl Bench<'_> {
         let large = self.all(&Course { size: ByteCount(2_000_000), ..COURSE })?;
         for ((printed, row), large) in SECONDS.iter().zip(rows).zip(&large) {
             let why = format!(
-                "256 KB take {one:.0} s even with one segment in flight, which is the least that a sender can do; the paper \
-                 does not say of what size its file is, and 2 MB take {:.0} s",
+                "256 KB take {one:.0} s even with never more than one segment in flight; of what size the paper's file is it \
+                 does not say: 2 MB take this sender {:.0} s",
                 large.outcome.seconds.mean
             );
             self.findings.printed(printed, "bursts of five", &row.outcome.seconds, &why);

@@ -58,12 +58,9 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         for (kib, name, courses) in courses(run) {
             let sweep = Sweep::measure(run, &courses, &profile, &mut findings)?;
             let share = courses[0].share;
-            for (index, course) in courses.iter().enumerate() {
-                let [a, b, c, d, e] = sweep.cells(index);
-                let of = [kib.to_string(), share.to_string(), course.burst.to_string()];
-                let [window, share, burst] = of;
-                findings.table.row([profile.name.into(), window, share, burst, a, b, c, d, e]);
-            }
+            sweep.rows(&courses, &profile, &mut findings, |course| {
+                [kib.to_string(), course.share.to_string(), course.burst.to_string()]
+            });
             let place = format!("window {kib} KB, bursts {share} %, {}", profile.name);
             if profile.name == Profile::paper().name {
                 let title = format!("Window {kib} KB, bursts {share} %, header hit 95 %");
@@ -73,12 +70,10 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             }
             let why = sweep.unread(run, &courses, &profile, &mut findings)?.why();
             let Sweep { sack, hack, both, .. } = sweep;
-            let mut above = |one: &str, a: &[Outcome], other: &str, b: &[Outcome], why: &str| {
-                let what = format!("{one} over {other}, {place}");
-                Factor::of(a, b).claim_above(&mut findings, what, why);
-            };
-            above("HACK", &hack, "SACK", &sack, &why);
-            above("HACK + SACK", &both, "HACK", &hack, NOT_ISOLATED);
+            let what = format!("HACK over SACK, {place}");
+            Factor::of(&hack, &sack).claim_above(&mut findings, what, &why);
+            let what = format!("HACK + SACK over HACK, {place}");
+            Factor::of(&both, &hack).claim_above(&mut findings, what, NOT_ISOLATED);
             if wholes.last().is_none_or(|(of, _)| *of != kib) {
                 wholes.push((kib, [Vec::new(), Vec::new(), Vec::new()]));
             }

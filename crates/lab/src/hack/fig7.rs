@@ -4,10 +4,10 @@ use airtcp_recovery::Profile;
 use airtcp_sim::Interval;
 
 use super::course::{Course, HEADERS, Outcome, RACK};
-use super::factor::{Factor, NOT_ISOLATED, is_less};
+use super::factor::{Factor, NOT_ISOLATED};
 use super::figure::{Sweep, throughput};
 use super::notified::Notified;
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hack/fig7",
@@ -15,7 +15,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     source: "HACK 5.1, Fig. 7 to 11",
     kind: Kind::Study,
     ground: Ground::Simulated,
-    seconds: 9,
+    seconds: 7,
     seeds: 10,
     body,
 };
@@ -54,25 +54,22 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         for (name, courses) in courses(run) {
             let sweep = Sweep::measure(run, &courses, &profile, &mut findings)?;
             let Course { delay, header, .. } = courses[0];
-            for (index, course) in courses.iter().enumerate() {
-                let [a, b, c, d, e] = sweep.cells(index);
-                let of = [delay.to_string(), header.to_string(), course.share.to_string()];
-                let [delay, header, share] = of;
-                findings.table.row([profile.name.into(), delay, header, share, a, b, c, d, e]);
-            }
+            sweep.rows(&courses, &profile, &mut findings, |course| {
+                [course.delay.to_string(), course.header.to_string(), course.share.to_string()]
+            });
             if header == 0 {
                 notified.add(run, &courses, &profile, &mut findings, &sweep.both)?;
             }
             let place = format!("{delay} ms, header hit {header} %, {}", profile.name);
             let Sweep { newreno, sack, hack, both } = &sweep;
-            let mut above = |one: &str, a: &[Outcome], other: &str, b: &[Outcome], why: &str| {
-                let what = format!("{one} over {other}, {place}");
-                Factor::of(a, b).claim_above(&mut findings, what, why);
-            };
-            above("SACK", sack, "NewReno", newreno, NOT_ISOLATED);
-            above("HACK", hack, "NewReno", newreno, NOT_ISOLATED);
-            above("HACK + SACK", both, "SACK", sack, NOT_ISOLATED);
-            above("HACK + SACK", both, "HACK", hack, NOT_ISOLATED);
+            for (what, factor) in [
+                ("SACK over NewReno", Factor::of(sack, newreno)),
+                ("HACK over NewReno", Factor::of(hack, newreno)),
+                ("HACK + SACK over SACK", Factor::of(both, sack)),
+                ("HACK + SACK over HACK", Factor::of(both, hack)),
+            ] {
+                factor.claim_above(&mut findings, format!("{what}, {place}"), NOT_ISOLATED);
+            }
             if name == SLOW_STARTS_OF {
                 slow_starts(run, &courses, &profile, &sweep, &mut findings)?;
             }
@@ -110,7 +107,7 @@ fn slow_starts(
     let [rack, newreno] = [&rack, &sweep.newreno].map(|outcomes| Timeouts::of(outcomes));
     for (name, outcomes) in [("SACK", &sweep.sack), ("HACK", &sweep.hack)] {
         let own = Timeouts::of(outcomes);
-        let verdict = is_less(&own.each, &newreno.each, || {
+        let verdict = theory::less(&own.each, &newreno.each, || {
             format!(
                 "of {name}'s, {:.2} in a recovery wait for data that was not sent again, of NewReno's, which repairs at each partial \
                  ACK, {:.2}; for data that was corrupted twice wait {:.2} and {:.2}. RACK, which counts no later segments and finds lost \

@@ -45,11 +45,22 @@ impl Sweep {
         [&self.newreno, &self.sack, &self.hack, &self.both]
     }
 
-    /// The cells of a row: each sender's kbit/s, then all their time-outs.
-    pub(super) fn cells(&self, point: usize) -> [String; 5] {
-        let of = self.all().map(|outcomes| &outcomes[point]);
-        let [a, b, c, d] = of.map(|outcome| theory::show(&outcome.goodput, 1e-3, 2));
-        [a, b, c, d, of.map(|outcome| format!("{:.1}", outcome.timeouts.mean)).join(" / ")]
+    /// A row of the table for each of `courses`: the profile, what `point` has of the course, each sender's kbit/s,
+    /// and all their time-outs.
+    pub(super) fn rows(
+        &self,
+        courses: &[Course],
+        profile: &Profile,
+        findings: &mut Findings,
+        point: impl Fn(&Course) -> [String; 3],
+    ) {
+        for (index, course) in courses.iter().enumerate() {
+            let of = self.all().map(|outcomes| &outcomes[index]);
+            let [a, b, c, d] = of.map(|outcome| theory::show(&outcome.goodput, 1e-3, 2));
+            let timeouts = of.map(|outcome| format!("{:.1}", outcome.timeouts.mean)).join(" / ");
+            let [x, y, z] = point(course);
+            findings.table.row([profile.name.to_owned(), x, y, z, a, b, c, d, timeouts]);
+        }
     }
 
     /// One value of every outcome over `xs`.

@@ -31,9 +31,10 @@ pub(super) struct Curve {
 pub(super) struct Point {
     pub(super) lost: u64,
     pub(super) time: Interval,
+    /// Seconds, and reductions of the window, of each seed.
+    times: Vec<f64>,
+    reductions: Vec<f64>,
     pub(super) timeouts: f64,
-    /// Reductions of the window.
-    pub(super) reductions: f64,
     /// Of runs with a time-out, repairs before it.
     pub(super) repairs: Vec<f64>,
     /// Runs, and those with the losses that were asked for.
@@ -46,15 +47,16 @@ pub(super) struct Point {
 
 impl Point {
     pub(super) fn of(lost: u64, records: &[Record<'_>]) -> Self {
-        let of = |value: fn(&Record<'_>) -> f64| {
-            Interval::of(&records.iter().map(value).collect::<Vec<_>>())
-        };
+        let each =
+            |value: fn(&Record<'_>) -> f64| -> Vec<f64> { records.iter().map(value).collect() };
+        let times = each(|r| r.time);
         let late = records.iter().filter(|r| r.timeouts > 0);
         Self {
             lost,
-            time: of(|r| r.time),
-            timeouts: of(|r| r.timeouts as f64).mean,
-            reductions: of(|r| r.reductions as f64).mean,
+            time: Interval::of(&times),
+            times,
+            reductions: each(|r| r.reductions as f64),
+            timeouts: Interval::of(&each(|r| r.timeouts as f64)).mean,
             repairs: late.map(|r| r.repairs as f64).collect(),
             runs: records.len() as u64,
             as_drawn: records.iter().filter(|r| r.as_drawn).count() as u64,
@@ -80,17 +82,30 @@ impl Curve {
         self.up_to(|p| p.is_single)
     }
 
-    /// The mean of the means over numbers of losses for which `counts`, in seconds.
-    pub(super) fn mean(&self, counts: impl Fn(u64) -> bool) -> f64 {
-        let of: Vec<f64> =
-            self.points.iter().filter(|p| counts(p.lost)).map(|p| p.time.mean).collect();
-        of.iter().sum::<f64>() / of.len() as f64
+    /// Of each seed the mean over numbers of losses for which `counts`, in ms.
+    pub(super) fn times(&self, counts: impl Fn(u64) -> bool) -> Vec<f64> {
+        self.of_seeds(counts, |point, seed| point.times[seed] * 1e3)
     }
 
-    /// The mean number of reductions in a recovery from up to `most` losses.
-    pub(super) fn reductions(&self, most: u64) -> f64 {
-        let counted: Vec<_> = self.points.iter().filter(|p| p.lost <= most).collect();
-        counted.iter().map(|p| p.reductions).sum::<f64>() / counted.len() as f64
+    /// Of each seed the mean number of reductions in a recovery from up to `most` losses.
+    pub(super) fn reductions(&self, most: u64) -> Interval {
+        Interval::of(&self.of_seeds(|lost| lost <= most, |point, seed| point.reductions[seed]))
+    }
+
+    fn of_seeds(
+        &self,
+        counts: impl Fn(u64) -> bool,
+        value: impl Fn(&Point, usize) -> f64,
+    ) -> Vec<f64> {
+        let counted: Vec<_> = self.points.iter().filter(|point| counts(point.lost)).collect();
+        let mean = |seed| {
+            counted.iter().map(|point| value(point, seed)).sum::<f64>() / counted.len() as f64
+        };
+        (0..self.seeds()).map(mean).collect()
+    }
+
+    pub(super) fn seeds(&self) -> usize {
+        self.points.first().map_or(0, |point| point.times.len())
     }
 
     /// Repairs before the first time-out, of all runs that have one.
@@ -98,14 +113,15 @@ impl Curve {
         self.points.iter().flat_map(|p| p.repairs.iter().copied()).collect()
     }
 
-    /// The coefficient of determination of a line through the means up to `most` losses.
-    pub(super) fn linearity(&self, most: u64) -> f64 {
-        let xy: Vec<(f64, f64)> = self
-            .points
-            .iter()
-            .filter(|p| p.lost <= most)
-            .map(|p| (p.lost as f64, p.time.mean))
-            .collect();
+    /// The coefficient of determination of a line through the means up to `most` losses, of all seeds but one.
+    pub(super) fn linearity(&self, most: u64, left_out: Option<usize>) -> f64 {
+        let mean = |point: &Point| {
+            let each = point.times.iter().enumerate();
+            let kept = each.filter(|(seed, _)| Some(*seed) != left_out).map(|(_, time)| *time);
+            Interval::of(&kept.collect::<Vec<_>>()).mean
+        };
+        let points = self.points.iter().filter(|point| point.lost <= most);
+        let xy: Vec<(f64, f64)> = points.map(|point| (point.lost as f64, mean(point))).collect();
         let n = xy.len() as f64;
         let (mx, my) =
             (xy.iter().map(|p| p.0).sum::<f64>() / n, xy.iter().map(|p| p.1).sum::<f64>() / n);

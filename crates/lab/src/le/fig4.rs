@@ -11,7 +11,7 @@ use airtcp_types::{ByteCount, NodeId};
 use super::claims;
 use super::clamped::{self, MAXIMUM};
 use super::curve::{Curve, Point, Record};
-use super::network::{ONE_CUT, combine};
+use super::network::{ONE_CUT, OWN_TIMER, combine};
 use super::sack1;
 use super::window::{Recovery, draw as draw_losses};
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, simulate, theory};
@@ -27,9 +27,9 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     body,
 };
 
-/// Our detections, and two variants that are in this experiment only.
-const SENDERS: [&str; 9] =
-    ["reno", "newreno", "sack", SACK1, "fack", "le", ONE_CUT, "le:echo", "rack"];
+/// Our detections, and three variants that are in experiments only.
+const SENDERS: [&str; 10] =
+    ["reno", "newreno", "sack", SACK1, "fack", "le", ONE_CUT, OWN_TIMER, "le:echo", "rack"];
 pub(super) const SACK1: &str = "sack1 of ns-2";
 const MOST: u64 = 30;
 const PAYLOAD: u64 = 1_000;
@@ -66,7 +66,7 @@ fn setups() -> [Setup; 3] {
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut columns = vec!["set-up".to_owned(), "lost".to_owned()];
     columns.extend(SENDERS.iter().map(|sender| format!("{sender}, ms")));
-    let columns: [&str; 11] = std::array::from_fn(|column| columns[column].as_str());
+    let columns: [&str; 12] = std::array::from_fn(|column| columns[column].as_str());
     let mut findings = Findings::new(columns);
     for setup in setups() {
         let mut curves = Vec::new();
@@ -130,14 +130,15 @@ fn rows(findings: &mut Findings, setup: &Setup, curves: &[Curve]) {
             }
             row.push(cell);
         }
-        let row: [String; 11] = std::array::from_fn(|column| std::mem::take(&mut row[column]));
+        let row: [String; 12] = std::array::from_fn(|column| std::mem::take(&mut row[column]));
         findings.table.row(row);
     }
 }
 
 fn figure(setup: &Setup, curves: &[Curve]) -> Figure {
-    // le:echo's curve would hide le's: they are the same here.
-    let series = curves.iter().filter(|curve| curve.name != "le:echo").map(|curve| {
+    // These curves would hide le's: they are the same here.
+    let shown = curves.iter().filter(|curve| !["le:echo", OWN_TIMER].contains(&curve.name));
+    let series = shown.map(|curve| {
         let points = curve.points.iter().map(|p| draw::interval(p.lost as f64, &p.time, 1e3));
         draw::series(curve.name, Style::LineAndMarks, points.collect())
     });
@@ -150,10 +151,14 @@ fn figure(setup: &Setup, curves: &[Curve]) -> Figure {
 }
 
 fn wire(seed: u64, lost: u64) -> Result<Wire, LabError> {
+    wire_of(LINK, seed, lost)
+}
+
+fn wire_of(link: &str, seed: u64, lost: u64) -> Result<Wire, LabError> {
     let lost = draw_losses(seed, lost, MAXIMUM);
     let numbers: Vec<_> = lost.iter().map(|segment| (FIRST + segment).to_string()).collect();
-    let forth = feed::spec(&format!("{LINK} drop {}", numbers.join(",")))?;
-    Ok(Wire { forth, back: feed::spec(LINK)? })
+    let forth = feed::spec(&format!("{link} drop {}", numbers.join(",")))?;
+    Ok(Wire { forth, back: feed::spec(link)? })
 }
 
 fn combination(sender: &str) -> Combination {
@@ -202,6 +207,21 @@ mod tests {
         }
         assert!(recover(SACK1, &paper, 8).is_single());
         assert!(!recover(SACK1, &paper, 9).is_single());
+    }
+
+    #[test]
+    fn what_the_first_repair_does_to_the_timer_matters_on_long_paths_only() {
+        let paper = Profile::paper();
+        let times = |link| {
+            ["le", OWN_TIMER].map(|sender| {
+                let mut watched = Recovery::new(SENDER);
+                let scenario = scenario(sender, &paper, wire_of(link, 1, 4).unwrap());
+                airtcp_sim::run(&scenario, Some(&mut watched)).unwrap();
+                watched.timeouts
+            })
+        };
+        assert_eq!(times(LINK), [0, 0]);
+        assert_eq!(times("rate 10mbit delay 150ms limit 1000"), [0, 1]);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use airtcp_trace::figure::{Figure, Style};
 use serde::Serialize;
 
 use super::network;
+use super::point::Point;
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, simulate, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -62,28 +63,15 @@ const PANELS: [Panel; 4] = [
     },
 ];
 
+/// What the runs of a point have in common.
 #[derive(Serialize)]
-struct Record<'a> {
-    seed: u64,
+struct Case<'a> {
     panel: &'a str,
     profile: &'a str,
     combination: &'a str,
     flows: usize,
     /// Per cent.
     loss: f64,
-    /// bit/s of all flows.
-    goodput: f64,
-    timeouts: u64,
-    segments: u64,
-    retransmissions: u64,
-    reductions: u64,
-}
-
-/// One detection at one loss rate.
-struct Point {
-    goodput: Interval,
-    timeouts: f64,
-    reductions: f64,
 }
 
 fn body(run: &Run) -> Result<Findings, LabError> {
@@ -133,29 +121,9 @@ fn point(
 ) -> Result<Point, LabError> {
     let combinations = vec![combination; panel.flows];
     let scenario = network::scenario(run, &combinations, profile, loss)?;
-    let (mut goodputs, mut timeouts, mut reductions) = (Vec::new(), Vec::new(), Vec::new());
-    for result in simulate::seeds(run, |seed| simulate::staggered(&scenario, seed))? {
-        let sum = |of: fn(&airtcp_sim::FlowResult) -> u64| result.flows.iter().map(of).sum::<u64>();
-        let record = Record {
-            seed: result.seed,
-            panel: panel.name,
-            profile: profile.name,
-            combination,
-            flows: panel.flows,
-            loss,
-            goodput: result.flows.iter().map(|flow| flow.goodput).sum(),
-            timeouts: sum(|flow| flow.timeouts),
-            segments: sum(|flow| flow.segments_sent),
-            retransmissions: sum(|flow| flow.retransmissions),
-            reductions: sum(|flow| flow.reductions),
-        };
-        goodputs.push(record.goodput);
-        timeouts.push(record.timeouts as f64);
-        reductions.push(record.reductions as f64);
-        findings.record(&record)?;
-    }
-    let [timeouts, reductions] = [timeouts, reductions].map(|of| Interval::of(&of).mean);
-    Ok(Point { goodput: Interval::of(&goodputs), timeouts, reductions })
+    let (panel, profile, flows) = (panel.name, profile.name, panel.flows);
+    let results = simulate::seeds(run, |seed| simulate::staggered(&scenario, seed))?;
+    Point::of(findings, &Case { panel, profile, combination, flows, loss }, &results)
 }
 
 fn rows(

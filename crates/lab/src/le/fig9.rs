@@ -7,6 +7,7 @@ use airtcp_sim::{FlowSpec, Interval, Scenario, Topology, Wire};
 use airtcp_trace::figure::{Figure, Style};
 use serde::Serialize;
 
+use super::point::Point;
 use crate::{
     Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, feed, simulate, theory,
 };
@@ -39,24 +40,13 @@ const COMBINATIONS: [&str; 6] =
 const LEFT: [usize; 4] = [SACK, FACK, LE, BOUND];
 const RIGHT: [usize; 2] = [FACK_RR, LE_RR];
 
+/// What the runs of a point have in common.
 #[derive(Serialize)]
-struct Record<'a> {
-    seed: u64,
+struct Case<'a> {
     profile: &'a str,
     combination: &'a str,
     /// Per cent.
     loss: f64,
-    goodput: f64,
-    timeouts: u64,
-    segments: u64,
-    retransmissions: u64,
-    reductions: u64,
-}
-
-/// One combination at one loss rate.
-struct Point {
-    goodput: Interval,
-    timeouts: f64,
 }
 
 fn body(run: &Run) -> Result<Findings, LabError> {
@@ -124,24 +114,8 @@ fn point(
         flows: vec![flow],
         ..Scenario::new("fig9", Topology::Chain { wires: vec![wire] })
     };
-    let (mut goodputs, mut timeouts) = (Vec::new(), Vec::new());
-    for result in simulate::seeds(run, |_| scenario.clone())? {
-        let flow = &result.flows[0];
-        goodputs.push(flow.goodput);
-        timeouts.push(flow.timeouts as f64);
-        findings.record(&Record {
-            seed: result.seed,
-            profile: profile.name,
-            combination,
-            loss,
-            goodput: flow.goodput,
-            timeouts: flow.timeouts,
-            segments: flow.segments_sent,
-            retransmissions: flow.retransmissions,
-            reductions: flow.reductions,
-        })?;
-    }
-    Ok(Point { goodput: Interval::of(&goodputs), timeouts: Interval::of(&timeouts).mean })
+    let case = Case { profile: profile.name, combination, loss };
+    Point::of(findings, &case, &simulate::seeds(run, |_| scenario.clone())?)
 }
 
 /// LE 5.2.1 and 5.2.2: what they say of 10 %.

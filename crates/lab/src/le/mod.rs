@@ -8,6 +8,7 @@ pub(crate) mod fig5;
 pub(crate) mod fig6;
 pub(crate) mod fig9;
 mod network;
-mod one_cut;
+mod point;
 mod sack1;
+mod variants;
 mod window;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use airtcp_recovery::{Combination, Profile};
 use airtcp_sim::{FlowSpec, Scenario, Topology, Wire};
 
-use super::one_cut;
+use super::variants;
 use crate::{LabError, Run, feed};
 
 /// A round trip of 80 ms, and a queue of its bandwidth-delay product.
@@ -19,8 +19,8 @@ const ACCESS: &str = "rate 100mbit delay 1ms limit 1000";
 /// 1000 bytes of payload and a header of 40: ns-2's flows have no timestamps.
 const MTU: u16 = 1_040;
 
-pub(super) const NOTE: &str = "The paper has no rate, delay, queue or time-out: here it is 5 Mbit/s, a round trip of 80 ms, 50 packets, and at \
-                               least 200 ms. Flows start within the first second.";
+pub(super) const NOTE: &str = "The paper has no rate, delay, queue or time-out: here it is 5 Mbit/s, a round trip of 80 ms, \
+                               50 packets, and at least 200 ms. Flows start within the first second.";
 
 /// Flows of these combinations, one each, with `loss` per cent of data packets lost at the bottleneck.
 pub(super) fn scenario(
@@ -49,12 +49,17 @@ pub(super) fn scenario(
 
 /// LE with one cut for one loss, in names of combinations here.
 pub(super) const ONE_CUT: &str = "le, one cut";
+/// LE whose repairs leave the timer alone.
+pub(super) const OWN_TIMER: &str = "le, own timer";
 
-/// What a name means, of which [`ONE_CUT`] may be the detection.
+/// What a name means, of which one of these may be the detection.
 pub(super) fn combine(name: &str) -> Combination {
     let parse = |name: &str| -> Combination { name.parse().expect("a name of the registry") };
-    match name.strip_prefix(ONE_CUT) {
-        Some(rest) => parse(&format!("le{rest}")).with_recovery(one_cut::detection()),
-        None => parse(name),
+    for (variant, detection) in [(ONE_CUT, variants::one_cut()), (OWN_TIMER, variants::own_timer())]
+    {
+        if let Some(rest) = name.strip_prefix(variant) {
+            return parse(&format!("le{rest}")).with_recovery(detection);
+        }
     }
+    parse(name)
 }
