@@ -55,11 +55,11 @@ pub enum DeviceError {
         /// The name asked for.
         name: String,
     },
-    /// The name belongs to an interface that is no TUN device.
+    /// The name belongs to an interface that is no TUN device. That it be removed is not proposed: it may be what
+    /// the machine is reached by.
     #[error(
-        "the name {name} is taken by an interface that is not a plain TUN device (`ip -details \
-         link show dev {name}` says what it is); choose another name, or remove it: `sudo ip link \
-         del {name}`"
+        "{name} is not a TUN device (`ip -details link show dev {name}` says what it is); choose \
+         another name, for example tun0"
     )]
     Taken {
         /// The name asked for.
