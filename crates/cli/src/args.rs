@@ -36,7 +36,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Serve on a TUN device until Ctrl-C
     Serve(Box<ServeArgs>),
-    /// List every strategy there is
+    /// List every strategy there is, and the links that have a name
     Names(NamesArgs),
     /// Send a file both ways between the Linux kernel and this stack, and check it
     Demo(Box<DemoArgs>),
@@ -55,6 +55,10 @@ pub(crate) enum Command {
 /// What a sender is made of.
 #[derive(Args, Debug)]
 pub(crate) struct SenderArgs {
+    /// All three of the next at once, as tables show them: rack/cubic or le/westwood/hack+dcr:timer
+    #[arg(long, value_name = "A/B[/C]", value_parser = value::strategies,
+          conflicts_with_all = ["recovery", "congestion", "judge"])]
+    strategies: Option<Combination>,
     /// How losses are found: a name of `airtcp names`
     #[arg(long, value_name = "NAME", value_parser = value::recovery)]
     recovery: Option<String>,
@@ -75,6 +79,9 @@ pub(crate) struct SenderArgs {
 impl SenderArgs {
     /// The three parts together.
     pub(crate) fn combination(&self) -> anyhow::Result<Combination> {
+        if let Some(whole) = &self.strategies {
+            return Ok(whole.clone());
+        }
         let parts = (self.recovery.as_deref(), self.congestion.as_deref(), self.judge.as_deref());
         Ok(Combination::from_parts(parts.0, parts.1, parts.2)?)
     }
@@ -292,6 +299,14 @@ mod tests {
             "error: invalid value 'vega' for '--congestion <NAME>': no congestion `vega`: use one \
              of reno, cubic[:rfc], fixed:N, westwood, westwood-plus; for example --congestion cubic"
         );
+        assert_eq!(
+            error("airtcp demo --recovery rack/cubic/hack"),
+            "error: invalid value 'rack/cubic/hack' for '--recovery <NAME>': that is more than one \
+             part: write --strategies rack/cubic/hack"
+        );
+        assert!(error("airtcp demo --strategies rack//hack").contains("`rack//hack` is not a"));
+        let both = error("airtcp demo --strategies rack/cubic --judge hack");
+        assert!(both.contains("'--strategies <A/B[/C]>' cannot be used with '--judge"), "{both}");
         assert_eq!(
             error("airtcp serve --tun t --address 10.0.0.2/24 echo:70000"),
             "error: invalid value 'echo:70000' for '<SERVICE>...': the port is a number from 1 to \

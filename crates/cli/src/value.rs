@@ -15,8 +15,22 @@ use crate::args::{ServiceKind, ServiceSpec};
 /// The most that `--size` takes.
 const LARGEST: ByteCount = ByteCount::from_mib(64 * 1024);
 
+/// `--strategies`.
+pub(crate) fn strategies(text: &str) -> Result<Combination, String> {
+    text.parse().map_err(|error| format!("{error}; for example --strategies rack/cubic/dcr:timer"))
+}
+
+/// Tables show combinations, which are longer than one part.
+fn refuse_whole(text: &str) -> Result<(), String> {
+    match text.contains('/') {
+        true => Err(format!("that is more than one part: write --strategies {text}")),
+        false => Ok(()),
+    }
+}
+
 /// `--recovery`.
 pub(crate) fn recovery(text: &str) -> Result<String, String> {
+    refuse_whole(text)?;
     match Combination::from_parts(Some(text), None, None) {
         Ok(_) => Ok(text.to_owned()),
         Err(error) => Err(format!("{error}; for example --recovery sack")),
@@ -25,6 +39,7 @@ pub(crate) fn recovery(text: &str) -> Result<String, String> {
 
 /// `--congestion`.
 pub(crate) fn congestion(text: &str) -> Result<String, String> {
+    refuse_whole(text)?;
     match Combination::from_parts(None, Some(text), None) {
         Ok(_) => Ok(text.to_owned()),
         Err(error) => Err(format!("{error}; for example --congestion cubic")),
@@ -33,6 +48,7 @@ pub(crate) fn congestion(text: &str) -> Result<String, String> {
 
 /// `--judge`.
 pub(crate) fn judge(text: &str) -> Result<String, String> {
+    refuse_whole(text)?;
     match Combination::from_parts(None, None, Some(text)) {
         Ok(_) => Ok(text.to_owned()),
         Err(error) => Err(match airtcp_recovery::registry::JUDGES.first() {

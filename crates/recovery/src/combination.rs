@@ -130,7 +130,7 @@ impl<T: ?Sized> fmt::Debug for Choice<T> {
 /// Which strategies a sender is made of.
 ///
 /// It is written `detection/control`, with judges after a second slash, and parameters after a
-/// colon. An empty part, or one that is left out, is the default's.
+/// colon. A control or judges that are left out are the default's.
 ///
 /// ```
 /// use airtcp_recovery::Combination;
@@ -349,12 +349,11 @@ impl FromStr for Combination {
     type Err = CombinationError;
 
     fn from_str(text: &str) -> Result<Self, CombinationError> {
-        let mut parts = text.split('/');
-        let (recovery, congestion, judge) = (parts.next(), parts.next(), parts.next());
-        if parts.next().is_some() {
+        let parts: Vec<_> = text.split('/').map(str::trim).collect();
+        if parts.len() > 3 || parts.contains(&"") {
             return Err(CombinationError::Shape { text: text.to_owned() });
         }
-        Self::from_parts(recovery, congestion, judge)
+        Self::from_parts(Some(parts[0]), parts.get(1).copied(), parts.get(2).copied())
     }
 }
 
@@ -397,7 +396,7 @@ pub enum CombinationError {
         /// What it needs.
         missing: &'static str,
     },
-    /// There are too many slashes.
+    /// There are too many slashes, or nothing beside one.
     #[error(
         "`{text}` is not a combination: write `detection/control[/judge+judge]`, as in `sack/cubic`"
     )]
@@ -417,7 +416,6 @@ mod tests {
             assert_eq!(text.parse::<Combination>().unwrap().to_string(), text);
         }
         assert_eq!("reno".parse::<Combination>().unwrap().to_string(), "reno/cubic");
-        assert_eq!("/reno".parse::<Combination>().unwrap().to_string(), "rack/reno");
     }
 
     #[test]
@@ -430,7 +428,9 @@ mod tests {
         assert!(error("sack/fixed").contains("as in `fixed:32`"));
         assert!(error("sack/fixed:0").contains("1 to 65535"));
         assert!(error("sack:3/reno").contains("no parameter"));
-        assert!(error("a/b/c/d").contains("as in `sack/cubic`"));
+        for text in ["a/b/c/d", "", "/reno", "rack/", "rack//hack", "rack/cubic/"] {
+            assert!(error(text).contains(&format!("`{text}` is not a combination")), "{text}");
+        }
         assert!(
             error("sack/reno/dcr").contains("no judge `dcr`: use one of hack, rr[:K], dcr:timer")
         );

@@ -125,12 +125,20 @@ impl Builder<'_> {
             Some(access) => Some(self.wire(access.get_ref())?),
             None => None,
         };
-        let combination = Combination::from_parts(
+        let parts = (
             file.recovery.as_ref().map(|name| name.0.as_str()),
             file.congestion.as_ref().map(|name| name.0.as_str()),
             file.judge.as_ref().map(|name| name.0.as_str()),
-        )
-        .unwrap_or_default();
+        );
+        let combination = match &file.strategies {
+            Some(whole) if parts != (None, None, None) => {
+                let what =
+                    "`strategies` has all of `recovery`, `congestion` and `judge`: leave them out";
+                return Err(self.source.refuse(whole.span().start, what));
+            }
+            Some(whole) => whole.get_ref().0.0.clone(),
+            None => Combination::from_parts(parts.0, parts.1, parts.2).unwrap_or_default(),
+        };
         let usual = FlowSpec::new(combination);
         let mut profile = file.profile;
         if let Some(prr) = file.prr {

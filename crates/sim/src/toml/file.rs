@@ -12,7 +12,9 @@ use airtcp_types::ByteCount;
 use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 
-use super::quantity::{Congestion, Judge, Recovery, some_whole, some_word, whole, word};
+use super::quantity::{
+    Congestion, Judge, Recovery, Strategies, some_whole, some_word, whole, word,
+};
 use crate::Way;
 
 /// More flows, users or exchanges than this are a slip of the finger.
@@ -53,6 +55,7 @@ pub(super) struct FlowFile {
     pub(super) name: Option<String>,
     #[serde(default = "one", deserialize_with = "whole::<_, 1, MANY>")]
     pub(super) count: u64,
+    pub(super) strategies: Option<Spanned<Whole>>,
     #[serde(default, deserialize_with = "some_word")]
     pub(super) recovery: Option<Recovery>,
     #[serde(default, deserialize_with = "some_word")]
@@ -140,6 +143,11 @@ pub(super) struct PingPongFile {
     #[serde(default, deserialize_with = "some_whole::<_, 1, MANY>")]
     pub(super) count: Option<u64>,
 }
+
+/// A combination whose place is asked for later.
+#[derive(Deserialize, Debug)]
+#[serde(transparent)]
+pub(super) struct Whole(#[serde(deserialize_with = "word")] pub(super) Strategies);
 
 /// A time whose place is asked for later.
 #[derive(Deserialize, Clone, Copy, Debug)]

@@ -206,6 +206,22 @@ impl Word for Judge {
     }
 }
 
+/// All three, as tables show them.
+#[derive(Debug)]
+pub(super) struct Strategies(pub(super) Combination);
+
+impl Word for Strategies {
+    const EXPECTED: &'static str = "`detection/control[/judge+judge]`, such as \"rack/cubic\"";
+
+    fn read(text: &str) -> Option<Self> {
+        text.parse().ok().map(Self)
+    }
+
+    fn explain(text: &str) -> String {
+        why(text.parse())
+    }
+}
+
 fn why(combination: Result<Combination, airtcp_recovery::CombinationError>) -> String {
     combination.err().map(|error| error.to_string()).unwrap_or_default()
 }

@@ -76,6 +76,13 @@ fn a_small_file_has_defaults_for_the_rest() {
 }
 
 #[test]
+fn a_combination_is_taken_whole_as_tables_show_it() {
+    let text = SMALL.replace("congestion = \"reno\"", "strategies = \"sack/reno/hack\"");
+    let scenario = read(&text).unwrap();
+    assert_eq!(scenario.flows[0].combination.to_string(), "sack/reno/hack");
+}
+
+#[test]
 fn every_key_arrives_where_it_belongs() {
     let text = r#"
 name = "all"
@@ -229,6 +236,15 @@ fn a_wrong_value_is_named_with_what_is_allowed() {
     );
     assert!(flow("recovery = \"x\"").starts_with("s.toml:8:12: no recovery `x`: use one of reno"));
     assert!(flow("judge = \"x\"").starts_with("s.toml:8:9: no judge `x`"));
+    let whole = |text: &str| error(&SMALL.replace("congestion = \"reno\"", text));
+    assert!(
+        whole("strategies = \"rack/vega\"").starts_with("s.toml:6:14: no congestion `vega`: use")
+    );
+    assert!(whole("strategies = \"rack//hack\"").starts_with("s.toml:6:14: `rack//hack` is not a"));
+    assert_eq!(
+        flow("strategies = \"rack/cubic\""),
+        "s.toml:8:14: `strategies` has all of `recovery`, `congestion` and `judge`: leave them out"
+    );
     assert_eq!(flow("profile = \"old\""), "s.toml:8:11: `old`: expected \"modern\" or \"paper\"");
     assert_eq!(flow("way = \"up\""), "s.toml:8:7: `up`: expected \"forth\" or \"back\"");
     assert_eq!(flow("mtu = 80"), "s.toml:8:7: `80`: expected a whole number from 576 to 65535");
