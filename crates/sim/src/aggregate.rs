@@ -40,6 +40,8 @@ pub struct FlowAggregate {
     pub exchange: Interval,
     /// When it finished, of the copies and runs that did.
     pub finished: Interval,
+    /// Connections that ended otherwise than they should.
+    pub broken: Interval,
 }
 
 /// A direction of a link.
@@ -112,6 +114,7 @@ impl FlowAggregate {
             recovery: over(&|flow| mean(&flow.recoveries)),
             exchange: over(&|flow| mean(&flow.exchanges)),
             finished: over(&|flow| flow.finished),
+            broken: over(&|flow| Some(flow.broken as f64)),
         })
     }
 }

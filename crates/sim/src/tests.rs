@@ -127,6 +127,15 @@ fn short_flows_come_and_go() {
     assert_eq!(flow.broken, 0);
 }
 
+#[test]
+fn a_connection_that_is_given_up_is_counted_as_broken() {
+    let wire = Wire::both("rate 1mbit delay 5ms down 1s 10000s".parse().unwrap());
+    let scenario = one(Topology::Chain { wires: vec![wire] }, flow("sack/reno", BULK));
+    let result = run(&Scenario { duration: Duration::from_secs(3_000), ..scenario }, None).unwrap();
+    assert_eq!(result.flows[0].broken, 1);
+    assert_eq!(Aggregate::of(&[result]).flows[0].broken.mean, 1.0);
+}
+
 /// One that is asked for does not have to grow first: all of it is offered once windows are scaled, which they
 /// are not in a SYN.
 #[test]
