@@ -90,6 +90,8 @@ fn serve_answers_the_kernel_and_sums_up_at_the_end() -> Outcome {
         "10.0.0.2/24",
         "--address",
         "fd00::2/64",
+        "--strategies",
+        "rack/cubic/hack",
         "--json",
         "echo:7",
         "sink:9",
@@ -110,6 +112,9 @@ fn serve_answers_the_kernel_and_sums_up_at_the_end() -> Outcome {
         })?;
         assert_eq!(echoed, BYTES);
     }
+    // The kernel knows no HACK; it is told at once, and once.
+    let note = notes.next().expect("a note")?;
+    assert!(note.starts_with("note: 10.0.0.1:") && note.ends_with("run with rack/cubic"), "{note}");
     let counted = namespace.block_on(async {
         let server = SocketAddr::from(([10, 0, 0, 2], 9));
         peer::upload(peer::connect(server, None).await?, 1, BYTES).await
@@ -118,6 +123,11 @@ fn serve_answers_the_kernel_and_sums_up_at_the_end() -> Outcome {
 
     let killed = Command::new("kill").args(["-INT", &serve.id().to_string()]).status()?;
     assert!(killed.success());
+    let rest: Vec<_> = notes.collect::<Result<_, _>>()?;
+    assert!(
+        matches!(&rest[..], [end] if end.contains("3 connections ran with rack/cubic")),
+        "{rest:?}"
+    );
     let mut text = String::new();
     serve.stdout.take().expect("it is piped").read_to_string(&mut text)?;
     assert!(serve.wait()?.success());

@@ -9,6 +9,7 @@ use tokio::time::timeout;
 
 use super::PATIENCE;
 use super::summary::{Connection, Summary};
+use crate::output;
 use crate::services::{Service, Stop};
 
 /// Serves until `stop`, then gives the connections their time to come to an end.
@@ -45,6 +46,12 @@ pub(super) async fn run(listener: TcpListener, service: Service, mut stop: Stop,
 async fn handle(mut stream: TcpStream, service: Service, stop: Stop, summary: Summary) {
     let start = Instant::now();
     let (local, peer) = (stream.local_addr().ok(), stream.peer_addr().ok());
+    if let (Some(peer), Ok(info)) = (peer, stream.info()) {
+        tracing::info!(service = service.name(), %peer, info.combination, "accepted");
+        if let Some(news) = summary.news(peer, &info.combination) {
+            output::note(format_args!("note: {news}"));
+        }
+    }
     // Answers are written in pieces that are as long as they get.
     let _ = stream.set_nodelay(true);
     let served = service.serve(&mut stream, stop).await;

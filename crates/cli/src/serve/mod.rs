@@ -77,7 +77,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
     let asked = args.sender.combination()?.to_string();
 
     let (stopping, stop) = Stop::new();
-    let summary = Summary::default();
+    let summary = Summary::new(&asked);
     let mut listeners = JoinSet::new();
     for (listener, service) in listen(&stack, &args)? {
         listeners.spawn(accept::run(listener, service, stop.clone(), summary.clone()));
@@ -101,7 +101,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
         () = farewell => {}
         () = signals.wait() => tracing::warn!("stopped before every connection was closed"),
     }
-    for (combination, count) in summary.fallbacks(&asked) {
+    for (combination, count) in summary.fallbacks() {
         output::note(format_args!(
             "note: {count} connections ran with {combination}: their peers do not grant what {asked} needs"
         ));

@@ -1,8 +1,8 @@
 //! What was served, for the end.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use airtcp_stack::tcp::Info;
 use airtcp_stack::{Counters, Stack};
@@ -25,13 +25,19 @@ pub(super) struct Connection {
 }
 
 /// The connections that ended. Clones share one list.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Summary(Arc<Mutex<Ended>>);
+#[derive(Clone, Debug)]
+pub(super) struct Summary {
+    /// The combination that connections shall run with.
+    asked: Arc<str>,
+    ended: Arc<Mutex<Ended>>,
+}
 
 #[derive(Debug, Default)]
 struct Ended {
     total: u64,
     latest: VecDeque<Connection>,
+    /// The combinations in place of the one asked for that were told of.
+    told: BTreeSet<String>,
 }
 
 /// What `--json` prints.
@@ -59,9 +65,31 @@ struct Device {
 }
 
 impl Summary {
-    pub(super) fn add(&self, connection: Connection) {
+    pub(super) fn new(asked: &str) -> Self {
+        Self { asked: asked.into(), ended: Arc::default() }
+    }
+
+    /// What to tell of a new connection that runs with another combination than was asked for, at the first of
+    /// them.
+    pub(super) fn news(&self, peer: SocketAddr, combination: &str) -> Option<String> {
+        // Before it is established, a connection has no sender.
+        let is_other = !combination.is_empty() && *combination != *self.asked;
+        let is_new = is_other && self.ended().told.insert(combination.to_owned());
+        is_new.then(|| {
+            let asked = &self.asked;
+            format!(
+                "{peer} does not grant what {asked} needs: its connections run with {combination}"
+            )
+        })
+    }
+
+    fn ended(&self) -> MutexGuard<'_, Ended> {
         // A panic elsewhere leaves the list as good as it was.
-        let mut ended = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn add(&self, connection: Connection) {
+        let mut ended = self.ended();
         ended.total += 1;
         if ended.latest.len() == MOST {
             ended.latest.pop_front();
@@ -69,14 +97,14 @@ impl Summary {
         ended.latest.push_back(connection);
     }
 
-    /// What ran in place of the combination `asked` for, where a peer did not grant what that needs, and on how many
+    /// What ran in place of the combination asked for, where a peer did not grant what that needs, and on how many
     /// of the latest connections.
-    pub(super) fn fallbacks(&self, asked: &str) -> BTreeMap<String, u64> {
-        let ended = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn fallbacks(&self) -> BTreeMap<String, u64> {
+        let ended = self.ended();
         let mut fallbacks = BTreeMap::new();
         for info in ended.latest.iter().filter_map(|connection| connection.info.as_ref()) {
             // Before it is established, a connection has no sender.
-            if !info.combination.is_empty() && info.combination != asked {
+            if !info.combination.is_empty() && *info.combination != *self.asked {
                 *fallbacks.entry(info.combination.clone()).or_default() += 1;
             }
         }
@@ -85,7 +113,7 @@ impl Summary {
 
     /// Everything so far. The list starts again from there.
     pub(super) fn report(&self, stack: &Stack) -> Report {
-        let mut ended = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ended = self.ended();
         let device = stack.device_counters();
         Report {
             counters: stack.counters(),
@@ -110,7 +138,7 @@ mod tests {
 
     #[test]
     fn only_the_latest_are_remembered() {
-        let summary = Summary::default();
+        let summary = Summary::new("rack/cubic");
         for n in 0..MOST + 10 {
             summary.add(Connection {
                 service: "echo",
@@ -121,9 +149,22 @@ mod tests {
                 info: None,
             });
         }
-        let ended = summary.0.lock().unwrap();
+        let ended = summary.ended();
         assert_eq!((ended.total, ended.latest.len()), (MOST as u64 + 10, MOST));
         assert_eq!(ended.latest[0].seconds, 10.0);
+    }
+
+    #[test]
+    fn another_combination_is_told_of_once() {
+        let summary = Summary::new("le:echo/cubic/hack");
+        let peer = "10.0.0.1:4711".parse().unwrap();
+        assert_eq!(summary.news(peer, "le:echo/cubic/hack"), None);
+        assert_eq!(
+            summary.news(peer, "le/cubic").unwrap(),
+            "10.0.0.1:4711 does not grant what le:echo/cubic/hack needs: its connections run with le/cubic"
+        );
+        assert_eq!(summary.clone().news(peer, "le/cubic"), None);
+        assert!(summary.news(peer, "newreno/cubic").is_some());
     }
 
     #[test]
