@@ -51,20 +51,28 @@ fn json_is_the_same_on_one_thread_and_two_and_the_best_is_first() -> Outcome {
     assert_eq!((&report["seeds"], &report["flows"]), (&3.into(), &1.into()));
     let rows = report["combinations"].as_array().expect("a list");
     assert_eq!(rows.len(), 3);
-    let goodput = |row: &Value| row["goodput"]["mean"].as_f64().expect("a number");
+    let goodput = |row: &Value| row["goodput_bits_per_second"]["mean"].as_f64().expect("a number");
     assert!(rows.is_sorted_by(|a, b| goodput(a) >= goodput(b)));
     assert_eq!(rows[0]["as_good"], true);
+    assert_eq!(rows[0]["behind_best_bits_per_second"]["mean"], 0.0);
+    assert_eq!(report["beside"], "rack/cubic");
     for row in rows {
         assert!(goodput(row) > 100e3 && goodput(row) < 4e6, "{row}");
-        assert_eq!(row["goodput"]["n"], 3);
+        assert_eq!(row["goodput_bits_per_second"]["n"], 3);
         // Of 2 % lost, about as many are sent again.
-        let again = row["retransmitted"]["mean"].as_f64().expect("a number");
+        let again = row["sent_again_share"]["mean"].as_f64().expect("a number");
         assert!((0.005..0.08).contains(&again), "{row}");
+        let lost = row["link_harmed_share"]["mean"].as_f64().expect("a number");
+        assert!((0.01..0.03).contains(&lost), "{row}");
+        let behind = row["behind_best_bits_per_second"]["mean"].as_f64().expect("a number");
+        assert!((behind - (goodput(&rows[0]) - goodput(row))).abs() < 1.0, "{row}");
+        let share = &row["share_beside_default"];
+        assert!(share["n"] == 3 && (0.2..0.9).contains(&share["mean"].as_f64().unwrap()), "{row}");
         assert!(row["rtt_inflation"]["mean"].as_f64() >= Some(1.0), "{row}");
         // 10 ms each way, and a little for the bits.
-        assert!(row["rtt"]["mean"].as_f64() > Some(0.020), "{row}");
+        assert!(row["rtt_seconds"]["mean"].as_f64() > Some(0.020), "{row}");
     }
-    let base = report["base_rtt"].as_f64().expect("a number");
+    let base = report["base_rtt_seconds"].as_f64().expect("a number");
     // There and back, the bits of 1500 bytes, and those of an ACK of 52.
     assert!((base - 0.023_104).abs() < 1e-9, "{base}");
     Ok(())
@@ -94,7 +102,7 @@ fn a_run_is_what_sim_run_makes_of_the_same_scenario() -> Outcome {
     let path = path.to_str().expect("it is text");
     let same = json(&airtcp(&["sim", "run", path, "--seeds", "3", "--json"])?)?;
     let row = &report["combinations"][0];
-    assert_eq!(row["goodput"], same["aggregate"]["flows"][0]["goodput"]);
+    assert_eq!(row["goodput_bits_per_second"], same["aggregate"]["flows"][0]["goodput"]);
     assert_eq!(row["timeouts"], same["aggregate"]["flows"][0]["timeouts"]);
     Ok(())
 }
@@ -107,12 +115,14 @@ fn the_table_has_the_usual_combinations_and_the_picture_all_of_them() -> Outcome
     assert!(output.status.success(), "{}", stderr(&output));
     let table = String::from_utf8(output.stdout)?;
     let svg = fs::read_to_string(&path)?;
-    for name in ["rack/cubic", "le:echo/reno", "rack/westwood-plus", "rack/cubic/hack"] {
+    for name in ["rack/cubic", "le:echo/cubic", "le/westwood", "rack/cubic/hack"] {
         assert!(table.contains(name) && svg.contains(name), "{name}: {table}");
     }
-    for words in ["goodput", "sent again", "spurious", "timeouts", "│ * ┆", "seeds 1 to 3"] {
+    for words in ["share beside rack/cubic", "queue", "link", "\n* ", "seeds 1 to 3", "--with all"]
+    {
         assert!(table.contains(words), "{words}: {table}");
     }
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
     assert!(!table.contains("Jain") && !table.contains("fixed"), "{table}");
     Ok(())
 }
@@ -124,9 +134,9 @@ fn several_flows_have_jains_index_and_their_goodput_together() -> Outcome {
     let row = &report["combinations"][0];
     let jain = row["jain"]["mean"].as_f64().expect("a number");
     assert!((0.4..1.0).contains(&jain), "{row}");
-    assert!(row["goodput"]["mean"].as_f64() > Some(2e6), "{row}");
-    let table = compare(&flows)?;
-    assert!(String::from_utf8(table.stdout)?.contains("Jain"));
+    assert!(row["goodput_bits_per_second"]["mean"].as_f64() > Some(2e6), "{row}");
+    let table = String::from_utf8(compare(&flows)?.stdout)?;
+    assert!(table.contains("Jain") && !table.contains("share") && !table.contains("--with"));
     Ok(())
 }
 
@@ -136,8 +146,10 @@ fn mistakes_are_one_line_that_names_what_there_is() -> Outcome {
     assert!(name.contains("no congestion `vega`: use one of reno, cubic"), "{name}");
     let judge = refused(&compare(&["--with", "rack/cubic/dcr"])?, 2);
     assert!(judge.contains("no judge `dcr`: use one of hack"), "{judge}");
-    let none = refused(&compare(&["--with", "rack/cubic,,"])?, 2);
-    assert!(none.contains("for example --with"), "{none}");
+    for with in ["rack/cubic,,", "", "rack//hack", "rack/cubic/"] {
+        let none = refused(&compare(&["--with", with])?, 2);
+        assert!(none.contains("for example --with"), "{none}");
+    }
     assert!(refused(&compare(&["--picture", "a.png"])?, 2).contains(".svg"));
     let link = refused(&airtcp(&["compare", "weak-5g"])?, 2);
     assert!(link.contains("weak-4g"), "{link}");
@@ -148,11 +160,19 @@ fn mistakes_are_one_line_that_names_what_there_is() -> Outcome {
 }
 
 #[test]
-fn a_picture_that_cannot_be_written_is_an_error_after_the_table() -> Outcome {
-    let output = compare(&["--with", "rack/cubic", "--picture", "/no/such/place/a.svg"])?;
-    assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("--picture /no/such/place/a.svg"), "{}", stderr(&output));
-    assert!(String::from_utf8(output.stdout)?.contains("rack/cubic"));
+fn a_picture_that_cannot_be_written_is_an_error_before_all_runs() -> Outcome {
+    let long = ["compare", LINK, "--seconds", "1000000", "--picture", "/no/such/place/a.svg"];
+    let text = refused(&airtcp(&long)?, 1);
+    assert!(text.contains("--picture /no/such/place/a.svg"), "{text}");
+    Ok(())
+}
+
+#[test]
+fn connections_that_were_given_up_are_told_of() -> Outcome {
+    let link = "rate 1mbit delay 5ms down 1s 10000s";
+    let arguments = ["compare", link, "--seconds", "3000", "--seeds", "1", "--with", "rack/cubic"];
+    let table = String::from_utf8(airtcp(&arguments)?.stdout)?;
+    assert!(table.contains("rack/cubic BROKEN") && table.contains("BROKEN: 3 conn"), "{table}");
     Ok(())
 }
 

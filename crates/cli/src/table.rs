@@ -1,23 +1,63 @@
 //! Tables of measurements, and the numbers in them.
 
 use airtcp_sim::Interval;
-use comfy_table::{CellAlignment, Row, Table, presets};
+use comfy_table::{CellAlignment, LineStyle, Row, Table, TableStyle};
 
-/// A table whose columns from `numbers` on stand right.
+/// As wide as a terminal is at least.
+const WIDTH: usize = 80;
+
+/// A table whose columns from `numbers` on stand right. It has no lines between its columns, which take room.
 pub(crate) fn table(
     header: impl Into<Row>,
     numbers: usize,
     rows: impl Iterator<Item = impl Into<Row>>,
 ) -> Table {
     let mut table = Table::new();
-    table.load_style(presets::UTF8_FULL_CONDENSED).set_header(header);
+    let line = LineStyle::none().fill('─');
+    table.load_style(TableStyle::new().header_separator(line)).set_header(header);
     for row in rows {
         table.add_row(row);
     }
     for column in table.column_iter_mut().skip(numbers) {
         column.set_cell_alignment(CellAlignment::Right);
     }
+    if let Some(first) = table.column_mut(0) {
+        first.set_padding((0, 1));
+    }
+    if let Some(last) = table.column_iter_mut().last() {
+        last.set_padding((1, 0));
+    }
     table
+}
+
+/// A text in lines that fit a terminal. The first begins as the text does, the others with `indent` spaces.
+pub(crate) fn wrapped(text: &str, indent: usize) -> String {
+    let mut width = text.len() - text.trim_start().len();
+    let mut lines = " ".repeat(width);
+    let mut is_begun = false;
+    for word in text.trim_start().split(' ') {
+        let long = word.chars().count();
+        if is_begun && width + 1 + long > WIDTH {
+            lines.push('\n');
+            lines.push_str(&" ".repeat(indent));
+            (width, is_begun) = (indent, false);
+        }
+        if is_begun {
+            lines.push(' ');
+            width += 1;
+        }
+        lines.push_str(word);
+        (width, is_begun) = (width + long, true);
+    }
+    lines
+}
+
+/// What a link does in the direction of the data and in the other.
+pub(crate) fn link_lines([forth, back]: &[String; 2]) -> String {
+    if forth == back {
+        return wrapped(&format!("link:  {forth}"), 7);
+    }
+    wrapped(&format!("there: {forth}"), 7) + "\n" + &wrapped(&format!("back:  {back}"), 7)
 }
 
 /// `9.41 ±0.05`, without the interval if there is none; `-` of no values.
@@ -34,18 +74,24 @@ pub(crate) fn shown(interval: &Interval, factor: f64, decimals: usize) -> String
 }
 
 /// With the unit that fits.
-pub(crate) fn rate(goodput: &Interval) -> String {
-    rate_beside(goodput, goodput.mean)
+pub(crate) fn rate(bits_per_second: f64, decimals: usize) -> String {
+    let (factor, unit) = rate_unit(bits_per_second);
+    format!("{:.decimals$} {unit}", bits_per_second * factor)
 }
 
-/// With the unit that fits `other`, so that both can be compared at a glance.
-pub(crate) fn rate_beside(goodput: &Interval, other: f64) -> String {
-    let (factor, unit) = match other {
+/// With the unit that fits.
+pub(crate) fn rates(goodput: &Interval) -> String {
+    let (factor, unit) = rate_unit(goodput.mean);
+    format!("{} {unit}", shown(goodput, factor, 3))
+}
+
+/// The unit that fits a rate, and the factor to it from bit/s.
+pub(crate) const fn rate_unit(rate: f64) -> (f64, &'static str) {
+    match rate {
         1e9.. => (1e-9, "Gbit/s"),
         1e6.. => (1e-6, "Mbit/s"),
         _ => (1e-3, "kbit/s"),
-    };
-    format!("{} {unit}", shown(goodput, factor, 3))
+    }
 }
 
 #[cfg(test)]
@@ -64,10 +110,22 @@ mod tests {
     }
 
     #[test]
+    fn lines_end_before_the_terminal_does() {
+        let text = "a".repeat(70) + " bb cccccc dd";
+        assert_eq!(wrapped(&text, 3), format!("{} bb cccccc\n   dd", "a".repeat(70)));
+        assert_eq!(wrapped("  a b", 2), "  a b");
+        let long = "a".repeat(100);
+        assert_eq!(wrapped(&format!("{long} b"), 2), format!("{long}\n  b"));
+        let link = |forth: &str, back: &str| link_lines(&[forth.to_owned(), back.to_owned()]);
+        assert_eq!(link("loss 1%", "loss 1%"), "link:  loss 1%");
+        assert_eq!(link("loss 1%", "seed 2"), "there: loss 1%\nback:  seed 2");
+    }
+
+    #[test]
     fn a_rate_has_the_unit_that_fits() {
-        assert_eq!(rate(&Interval::of(&[9.4e6, 9.6e6])), "9.500 ±1.271 Mbit/s");
-        assert_eq!(rate(&Interval::of(&[0.0])), "0.000 kbit/s");
-        assert_eq!(rate(&Interval::of(&[2e9])), "2.000 Gbit/s");
-        assert_eq!(rate_beside(&Interval::of(&[9e5]), 2e6), "0.900 Mbit/s");
+        assert_eq!(rates(&Interval::of(&[9.4e6, 9.6e6])), "9.500 ±1.271 Mbit/s");
+        assert_eq!(rates(&Interval::of(&[0.0])), "0.000 kbit/s");
+        assert_eq!(rates(&Interval::of(&[2e9])), "2.000 Gbit/s");
+        assert_eq!(rate(16_384.0, 1), "16.4 kbit/s");
     }
 }

@@ -12,13 +12,17 @@ use crate::value::{self, Combinations, LinkPair};
 
 /// `airtcp compare`.
 #[derive(Args, Debug)]
+#[command(after_help = "\
+--with usual: every detection with cubic, every control with rack and with le,
+  every judge with rack/cubic
+--with all: these, every detection with every control, and every detection with
+  every judge under reno")]
 pub(crate) struct CompareArgs {
     /// Words of `airtcp link --help`, or a link by name
     #[arg(value_name = "LINK", value_parser = value::link)]
     pub(super) link: LinkPair,
-    /// Combinations with commas between them, or `all` [default: every detection with cubic and with reno, the
-    /// other controls with the default detection, the judges with the default combination]
-    #[arg(long, value_name = "A,B,C", value_parser = choice, default_value = "", hide_default_value = true)]
+    /// Combinations with commas between them; `usual` and `all` stand for lists
+    #[arg(long, value_name = "A,B,C", value_parser = choice, default_value = USUAL)]
     pub(super) with: Combinations,
     /// How many seeds, counted from 1, each combination runs with
     #[arg(long, value_name = "N", default_value = "10", allow_negative_numbers = true, value_parser = value::seeds)]
@@ -42,11 +46,34 @@ pub(crate) struct CompareArgs {
 }
 
 fn choice(text: &str) -> Result<Combinations, String> {
-    match text {
-        "" => Ok(Combinations(usual())),
-        "all" => Ok(Combinations([Combination::all(), Combination::all_judged()].concat())),
-        text => value::combinations(text),
+    let mut list = Vec::new();
+    for one in text.split(',').map(str::trim) {
+        let some = match one {
+            USUAL => usual(),
+            "all" => all(),
+            one => value::combinations(one)?.0,
+        };
+        for combination in some {
+            if !list.contains(&combination) {
+                list.push(combination);
+            }
+        }
     }
+    Ok(Combinations(list))
+}
+
+/// Of `--with`.
+const USUAL: &str = "usual";
+
+/// All that `--with all` runs.
+pub(super) fn all() -> Vec<Combination> {
+    let mut list = usual();
+    for combination in [Combination::all(), Combination::all_judged()].concat() {
+        if !list.contains(&combination) {
+            list.push(combination);
+        }
+    }
+    list
 }
 
 fn picture(text: &str) -> Result<PathBuf, String> {
@@ -59,29 +86,21 @@ fn picture(text: &str) -> Result<PathBuf, String> {
 
 /// What is compared if nothing is asked for. A control that needs a parameter, or a judge that has one, is for
 /// those who know which.
-fn usual() -> Vec<Combination> {
+pub(super) fn usual() -> Vec<Combination> {
+    let base = Combination::default;
     let mut list = Vec::new();
-    let mut add = |combination: Combination| {
-        if !list.contains(&combination) {
-            list.push(combination);
-        }
-    };
-    let controls: Vec<_> =
-        CONTROLS.iter().filter_map(|control| Choice::new(control, None).ok()).collect();
-    let (loss_based, others): (Vec<_>, Vec<_>) =
-        controls.into_iter().partition(|control| ["cubic", "reno"].contains(&control.entry().name));
     for detection in DETECTIONS.iter().filter_map(|detection| Choice::plain(detection).ok()) {
-        for control in &loss_based {
-            let combination = Combination::default().with_recovery(detection.clone());
-            add(combination.with_congestion(control.clone()));
+        // The two that find lost repairs at any receiver show what a control can do.
+        let is_able = ["rack", "le"].contains(&detection.entry().name);
+        for control in CONTROLS.iter().filter(|control| is_able || control.name == "cubic") {
+            if let Ok(control) = Choice::new(control, None) {
+                list.push(base().with_recovery(detection.clone()).with_congestion(control));
+            }
         }
-    }
-    for control in others {
-        add(Combination::default().with_congestion(control));
     }
     for judge in JUDGES.iter().filter(|judge| judge.parameter.is_empty()) {
         if let Ok(judge) = Choice::plain(judge) {
-            add(Combination::default().with_judges(vec![judge]));
+            list.push(base().with_judges(vec![judge]));
         }
     }
     list
@@ -97,18 +116,22 @@ mod tests {
 
     #[test]
     fn the_usual_has_every_detection_and_nothing_that_takes_a_number() {
-        let usual = names("");
+        let usual = names("usual");
         for detection in DETECTIONS {
-            for control in ["cubic", "reno"] {
-                assert!(usual.contains(&format!("{}/{control}", detection.name)), "{usual:?}");
-            }
+            assert!(usual.contains(&format!("{}/cubic", detection.name)), "{usual:?}");
+        }
+        for control in ["reno", "cubic", "westwood", "westwood-plus"] {
+            assert!(usual.contains(&format!("le/{control}")), "{usual:?}");
         }
         for judge in JUDGES.iter().filter(|judge| judge.name != "rr") {
             assert!(usual.contains(&format!("rack/cubic/{}", judge.name)), "{usual:?}");
         }
         assert!(usual.contains(&"rack/westwood".to_owned()), "{usual:?}");
         assert!(usual.iter().all(|name| !name.contains("fixed") && !name.ends_with("/rr")));
-        assert!(names("all").len() > usual.len());
+        let all = names("all");
+        assert!(all.starts_with(&usual) && all.contains(&"le/reno/hack".to_owned()));
+        assert_eq!(names("usual,rack/fixed:9").last().unwrap(), "rack/fixed:9");
+        assert_eq!(names("rack/cubic,all").len(), all.len());
     }
 
     #[test]
@@ -116,7 +139,9 @@ mod tests {
         assert_eq!(names("sack/reno, rack/cubic,sack/reno"), ["sack/reno", "rack/cubic"]);
         let error = |text: &str| choice(text).unwrap_err();
         assert!(error("sack/vega").contains("use one of reno, cubic"), "{}", error("sack/vega"));
-        assert!(error("sack/reno,,").contains("for example --with"));
+        for text in ["sack/reno,,", "", "rack//hack", "rack/cubic/"] {
+            assert!(error(text).contains("for example --with"), "{}", error(text));
+        }
         assert!(picture("a.png").unwrap_err().contains(".svg"));
     }
 }

@@ -4,10 +4,11 @@ mod args;
 mod picture;
 mod report;
 
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::path::Path;
 
 use airtcp_link::spec::RateSpec;
+use airtcp_recovery::Combination;
 use airtcp_sim::{FlowSpec, RunResult, Scenario, Topology, Wire};
 use anyhow::Context;
 
@@ -25,29 +26,47 @@ const WARM_UP: f64 = 0.2;
 /// # Errors
 /// The link cannot be had, a run makes no sense, the picture cannot be written.
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
+    let picture = |path: &Path| format!("--picture {}", path.display());
+    if let Some(path) = &args.picture {
+        // Before all runs, and what is there already stays as it is until they are done.
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+        file.with_context(|| picture(path))?;
+    }
     let scenario = scenario(args)?;
-    let progress = Progress::start(u64::from(args.seeds) * args.with.0.len() as u64);
-    let mut results: Vec<Vec<RunResult>> = Vec::new();
-    for combination in &args.with.0 {
-        let flow = FlowSpec { combination: combination.clone(), ..scenario.flows[0].clone() };
-        let scenario = Scenario { flows: vec![flow], ..scenario.clone() };
-        let seeds = 1..1 + u64::from(args.seeds);
+    let beside = (args.flows == 1).then(Combination::default);
+    let seeds = u64::from(args.seeds);
+    // Sharing takes longest, and is not what is ranked: half the seeds do, but a few.
+    let shared_seeds = if beside.is_some() { seeds.div_ceil(2).max(seeds.min(5)) } else { 0 };
+    let progress = Progress::start((seeds + shared_seeds) * args.with.0.len() as u64);
+    let run = |combinations: &[&Combination], seeds: u64| {
+        let flow = |combination: &&Combination| FlowSpec {
+            combination: (*combination).clone(),
+            ..scenario.flows[0].clone()
+        };
+        let flows = combinations.iter().map(flow).collect();
+        let scenario = Scenario { flows, ..scenario.clone() };
         let done = |_: &RunResult| progress.advance();
-        results.push(airtcp_sim::run_seeds(&scenario, seeds, args.threads, done)?);
+        airtcp_sim::run_seeds(&scenario, 1..1 + seeds, args.threads, done)
+    };
+    let base_rtt = report::base_rtt(&args.link);
+    let mut rows = Vec::new();
+    for combination in &args.with.0 {
+        let alone = run(&[combination], seeds)?;
+        let shared = match &beside {
+            Some(beside) => run(&[combination, beside], shared_seeds)?,
+            None => Vec::new(),
+        };
+        rows.push(Row::new(combination.to_string(), &alone, &shared, base_rtt));
     }
     drop(progress);
-    let base_rtt = report::base_rtt(&args.link);
-    let rows = args.with.0.iter().zip(&results);
-    let rows = rows.map(|(combination, runs)| Row::new(combination.to_string(), runs, base_rtt));
-    let report = Report::new(args, base_rtt, rows.collect());
+    let report = Report::new(args, beside.map(|beside| beside.to_string()), rows);
     if args.json {
         output::print_json(&report)?;
     } else {
         output::print(&report.to_string())?;
     }
     if let Some(path) = &args.picture {
-        fs::write(path, picture::of(&report).to_svg())
-            .with_context(|| format!("--picture {}", path.display()))?;
+        fs::write(path, picture::of(&report).to_svg()).with_context(|| picture(path))?;
         output::note(format_args!("wrote {}", path.display()));
     }
     Ok(())

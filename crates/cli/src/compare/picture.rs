@@ -9,13 +9,20 @@ const MOST: usize = 28;
 
 /// The figure of a comparison, of its best if there are many.
 pub(super) fn of(report: &Report) -> Figure {
-    let axis = |label: &str| Axis { label: label.to_owned(), scale: Scale::Linear, range: None };
+    let axis = |label: &str, range| Axis { label: label.to_owned(), scale: Scale::Linear, range };
+    let rows = || report.rows.iter().take(MOST);
+    // From just below the lowest: points that are close shall be as far apart as they can.
+    let (low, high) = rows()
+        .map(|row| row.goodput.bounds())
+        .fold((f64::MAX, 0.0), |(low, high), (from, to)| (from.min(low), to.max(high)));
+    let room = (high - low) * 0.04;
+    let range = Some(((low - room).max(0.0) / 1e6, (high + room) / 1e6));
     let best = if report.rows.len() > MOST { format!("the best {MOST}, ") } else { String::new() };
     Figure {
         title: format!("{best}{} seeds, {}", report.seeds, report.link[0]),
-        x: axis("mean RTT over the link's own"),
-        y: axis("goodput (Mbit/s)"),
-        series: report.rows.iter().take(MOST).map(series).collect(),
+        x: axis("mean RTT over the link's own", None),
+        y: axis("goodput (Mbit/s)", range),
+        series: rows().map(series).collect(),
     }
 }
 

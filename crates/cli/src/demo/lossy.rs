@@ -16,7 +16,7 @@ use airtcp_sim::{FlowSpec, RunResult, Scenario, Topology, Wire};
 use airtcp_testbed::dumbbell::{Dumbbell, Host, Plan};
 use airtcp_testbed::{Bulk, requirements};
 use airtcp_trace::{NodeKind, Recorder, Written};
-use airtcp_types::{Observer, Rate};
+use airtcp_types::Observer;
 use anyhow::Context;
 use serde::Serialize;
 use tokio::runtime::Runtime;
@@ -26,7 +26,7 @@ use crate::args::DemoArgs;
 use crate::output;
 use crate::record::{self, Recording};
 use crate::serve::host_config;
-use crate::table::table;
+use crate::table::{link_lines, rate_unit, table, wrapped};
 use crate::value::LinkPair;
 
 /// What the kernel may send with; those it does not have are left out.
@@ -264,19 +264,19 @@ impl Row {
         }
     }
 
-    /// `smallest_rtt`: of all senders.
-    fn cells(&self, smallest_rtt: f64) -> [String; 8] {
+    /// `factor`: from bit/s to the unit of all; `smallest_rtt`: of all senders.
+    fn cells(&self, factor: f64, smallest_rtt: f64) -> [String; 8] {
         let again = 100.0 * self.retransmissions as f64 / self.segments.max(1) as f64;
         let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         [
             self.sender.clone(),
-            Rate::from_bits_per_sec(self.goodput).to_string(),
-            format!("{again:.2} %"),
+            format!("{:.2}", self.goodput as f64 * factor),
+            format!("{again:.2}"),
             self.timeouts.to_string(),
             or_none(self.rtt.map(|rtt| format!("{:.1}", rtt * 1e3))),
             or_none(self.rtt.map(|rtt| format!("{:.2}", rtt / smallest_rtt))),
-            self.lost.to_string(),
             self.queue_dropped.to_string(),
+            self.lost.to_string(),
         ]
     }
 }
@@ -316,26 +316,27 @@ impl fmt::Display for Report {
         let mut rows: Vec<_> = self.rows.iter().collect();
         rows.sort_by_key(|row| std::cmp::Reverse(row.goodput));
         let smallest_rtt = rows.iter().filter_map(|row| row.smallest_rtt).fold(f64::MAX, f64::min);
+        let (factor, unit) = rate_unit(rows.first().map_or(0.0, |row| row.goodput as f64));
+        let goodput = format!("goodput\n{unit}");
         let header = [
             "sender",
-            "goodput",
-            "sent again",
-            "timeouts",
-            "RTT ms",
-            "RTT x",
-            "lost on the link",
-            "dropped by its queue",
+            &goodput,
+            "sent\nagain %",
+            "time-\nouts",
+            "RTT\nms",
+            "RTT\nx",
+            "queue",
+            "link",
         ];
-        let table = table(header, 1, rows.iter().map(|row| row.cells(smallest_rtt)));
-        let [forth, back] = &self.link;
+        let table = table(header, 1, rows.iter().map(|row| row.cells(factor, smallest_rtt)));
         let packets = if self.simulated.is_some() { "simulated packets" } else { "real packets" };
         writeln!(f, "{} s over a link of its own for each sender, {packets}", self.seconds)?;
-        writeln!(f, "there: {forth}\nback:  {back}")?;
-        writeln!(f, "{table}\nRTT x: over the smallest that any sender saw")?;
-        write!(
-            f,
-            "one short run each, so no ranking: `airtcp compare` repeats, and gives intervals"
-        )?;
+        writeln!(f, "{}\n{table}", link_lines(&self.link))?;
+        writeln!(f, "RTT x: over the smallest that any sender saw")?;
+        writeln!(f, "queue, link: packets that the queue dropped, and that the link lost")?;
+        let moral =
+            "one short run each, so no ranking: `airtcp compare` repeats, and gives intervals";
+        f.write_str(&wrapped(moral, 0))?;
         self.pictures().try_for_each(|picture| write!(f, "\npicture: {}", picture.display()))
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use airtcp_types::{ByteCount, Rate};
+use airtcp_types::ByteCount;
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 use tokio::task::JoinHandle;
@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 use super::file::Sample;
 use super::network::Network;
 use crate::output;
+use crate::table::rate;
 
 /// All results.
 #[derive(Debug, Serialize)]
@@ -85,7 +86,7 @@ impl fmt::Display for Report {
                 row.strategy.clone(),
                 row.bytes.to_string(),
                 format!("{:.2}", row.seconds),
-                Rate::from_bits_per_sec(row.bits_per_second).to_string(),
+                rate(row.bits_per_second as f64, 1),
                 or_dash(row.retransmissions.map(|n| n.to_string())),
                 or_dash(row.rtt_ms.map(|rtt| format!("{rtt:.2}"))),
                 if row.intact { "equal" } else { "DIFFERENT" }.to_owned(),
@@ -174,7 +175,7 @@ mod tests {
         };
         let text = report.to_string();
         assert!(text.starts_with("A file of 1 KiB between the Linux kernel"), "{text}");
-        assert!(text.contains("16.4Kbps") && text.contains("0.25"), "{text}");
+        assert!(text.contains("16.4 kbit/s") && text.contains("0.25"), "{text}");
         assert_eq!(text.matches("equal").count(), 1);
         assert_eq!(text.matches("DIFFERENT").count(), 1);
     }

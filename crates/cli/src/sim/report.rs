@@ -6,7 +6,7 @@ use airtcp_sim::{Aggregate, FlowAggregate, LinkAggregate, RunResult, Scenario};
 use comfy_table::{ColumnConstraint, Table};
 use serde::Serialize;
 
-use crate::table::{rate, shown, table};
+use crate::table::{rates, shown, table};
 
 /// All runs, and what they say together.
 #[derive(Serialize)]
@@ -45,7 +45,7 @@ impl fmt::Display for Report {
         let all = &self.aggregate.links;
         let shown_links: Vec<_> = all.iter().filter(|link| !is_quiet(link)).collect();
         if !shown_links.is_empty() {
-            writeln!(f, "{}", links(&shown_links))?;
+            writeln!(f, "\n{}", links(&shown_links))?;
         }
         match all.len() - shown_links.len() {
             0 => {}
@@ -54,6 +54,14 @@ impl fmt::Display for Report {
                 "{quiet} directions of links dropped nothing and were under {} % in use; --json has all",
                 QUIET * 100.0
             )?,
+        }
+        for flow in self.aggregate.flows.iter().filter(|flow| flow.broken.mean > 0.0) {
+            let broken = shown(&flow.broken, 1.0, 1);
+            writeln!(
+                f,
+                "BROKEN: connections of {} that were reset or given up, for each copy: {broken}",
+                flow.name
+            )?;
         }
         write!(f, "Jain's index {}", shown(&self.aggregate.jain, 1.0, 4))
     }
@@ -82,7 +90,7 @@ fn flows(flows: &[FlowAggregate]) -> Table {
                 flow.name.clone(),
                 flow.combination.clone(),
                 flow.copies.to_string(),
-                rate(&flow.goodput),
+                rates(&flow.goodput),
                 shown(&flow.retransmissions, 1.0, 1),
                 shown(&flow.spurious, 1.0, 1),
                 shown(&flow.timeouts, 1.0, 1),

@@ -87,12 +87,14 @@ fn title(figure: &Figure, area: &Area<'_>) {
     area.draw(&Text::new(figure.title.clone(), (LEFT as i32, 20), style)).expect(INFALLIBLE);
 }
 
-/// Where each series stands in the legend, and how many lines that takes.
+/// Where each series stands in the legend, and how many lines that takes. Several lines have columns.
 fn legend_places(figure: &Figure) -> (Vec<(i32, i32)>, u32) {
     let (mut x, mut line) = (LEFT as i32, 0);
     let mut places = Vec::new();
-    for series in &figure.series {
-        let width = 24 + width_of(&series.name, SMALL) + 18;
+    let widths = || figure.series.iter().map(|series| 24 + width_of(&series.name, SMALL) + 18);
+    let has_columns = widths().sum::<i32>() > (WIDTH - LEFT - RIGHT) as i32;
+    let column = widths().max().filter(|_| has_columns).unwrap_or(0);
+    for width in widths().map(|width| width.max(column)) {
         if x > LEFT as i32 && x + width > (WIDTH - RIGHT) as i32 {
             (x, line) = (LEFT as i32, line + 1);
         }
