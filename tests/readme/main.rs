@@ -2,6 +2,7 @@
 
 mod capabilities;
 mod hosts;
+mod link_page;
 mod links;
 mod strategies;
 mod worlds;
@@ -71,6 +72,7 @@ fn every_file_that_is_named_is_there() {
         "docs/architecture.md",
         "docs/deviations.md",
         "docs/lab.md",
+        "docs/links.md",
         "docs/scenarios.md",
         "docs/strategies/README.md",
         "docs/trace.md",

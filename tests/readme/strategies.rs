@@ -106,7 +106,7 @@ fn index() -> String {
 
 /// Whether `list` stands in the file between the marks; it is put there first if that is wanted.
 #[track_caller]
-fn assert_list(file: &str, list: &str) {
+pub(crate) fn assert_list(file: &str, list: &str) {
     let text = page(file);
     let (before, rest) = text.split_once(BEGIN).expect("a mark where the list begins");
     let (found, after) = rest.split_once(END).expect("a mark where the list ends");

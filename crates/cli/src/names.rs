@@ -1,13 +1,15 @@
-//! `airtcp names`: every strategy, its summary and where it is specified.
+//! `airtcp names`: every strategy, its summary and where it is specified, and the links that have a name.
 
 use std::fmt::Write;
 
+use airtcp_link::named::{LINKS, NamedLink};
 use airtcp_recovery::Combination;
 use airtcp_recovery::registry::{CONTROLS, DETECTIONS, Entry, JUDGES};
 use serde::Serialize;
 
 use crate::args::NamesArgs;
 use crate::output;
+use crate::table::wrapped;
 
 /// Prints the registry.
 ///
@@ -30,9 +32,19 @@ struct Names {
     recovery: Vec<Name>,
     congestion: Vec<Name>,
     judge: Vec<Name>,
+    links: Vec<Link>,
 }
 
+/// A link that has a name, its two ways in words.
 #[derive(Serialize)]
+struct Link {
+    name: &'static str,
+    down: &'static str,
+    up: &'static str,
+    source: &'static str,
+}
+
+#[derive(Clone, Serialize)]
 struct Name {
     name: &'static str,
     /// What may follow the name, as `:N`.
@@ -48,6 +60,10 @@ impl Names {
             recovery: list(DETECTIONS),
             congestion: list(CONTROLS),
             judge: list(JUDGES),
+            links: LINKS
+                .iter()
+                .map(|&NamedLink { name, down, up, source }| Link { name, down, up, source })
+                .collect(),
         }
     }
 
@@ -59,25 +75,28 @@ impl Names {
         ];
         let names = || kinds.iter().flat_map(|(_, names)| names.iter());
         let width = names().map(|n| n.name.len() + n.parameter.len()).max().unwrap_or(0);
-        let summary_width = names().map(|n| n.summary.len()).max().unwrap_or(0);
+        let line =
+            |name: String, text: String| wrapped(&format!("  {name:width$}  {text}"), width + 4);
         let mut text = String::new();
         for (kind, names) in kinds {
             let _ = writeln!(text, "{kind} (--{kind} NAME)");
             for name in names {
-                let _ = writeln!(
-                    text,
-                    "  {:width$}  {:summary_width$}  {}",
-                    format!("{}{}", name.name, name.parameter),
-                    name.summary,
-                    name.source
-                );
+                let Name { name, parameter, summary, source } = name;
+                let about = format!("{summary} ({source})");
+                let _ = writeln!(text, "{}", line(format!("{name}{parameter}"), about));
             }
             if names.is_empty() {
                 text.push_str("  none yet\n");
             }
             text.push('\n');
         }
-        let _ = writeln!(text, "default: {}", self.default);
+        text.push_str(
+            "links (in place of words; `airtcp link --help` and docs/links.md explain both)\n",
+        );
+        for link in &self.links {
+            let _ = writeln!(text, "{}", line(link.name.to_owned(), link.source.to_owned()));
+        }
+        let _ = writeln!(text, "\ndefault: {}", self.default);
         text
     }
 }
@@ -99,15 +118,16 @@ mod tests {
     #[test]
     fn every_entry_has_a_line_with_its_source() {
         let text = Names::new().to_text();
-        for entry in DETECTIONS {
-            assert!(
-                text.lines().any(|line| line.trim_start().starts_with(entry.name)
-                    && line.ends_with(entry.source)),
-                "{text}"
-            );
+        assert!(text.lines().all(|line| line.len() <= 80), "{text}");
+        // Without the ends of its lines.
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for Name { name, parameter, summary, source } in
+            [list(DETECTIONS), list(CONTROLS), list(JUDGES)].concat()
+        {
+            assert!(words.contains(&format!("{name}{parameter} {summary} ({source})")), "{text}");
         }
-        for entry in CONTROLS {
-            assert!(text.contains(entry.source));
+        for link in LINKS {
+            assert!(text.lines().any(|line| line.trim_start().starts_with(link.name)), "{text}");
         }
         assert!(text.ends_with("default: rack/cubic\n"));
     }

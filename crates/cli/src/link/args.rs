@@ -1,18 +1,23 @@
 //! What `airtcp link` takes.
 
+use std::fmt::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use airtcp_link::LinkSpec;
+use airtcp_link::named::LINKS;
+use airtcp_link::spec::PARTS;
 use clap::Args;
 
+use crate::table::wrapped;
 use crate::value::{self, LinkPair};
 
 /// `airtcp link`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "A SPEC is in netem's words: rate 10mbit delay 5ms 1ms loss 1% limit 50. SIGUSR1 prints the \
-                        counters so far."
+    after_help = "A SPEC is in netem's words, such as: rate 10mbit delay 5ms 1ms loss 1% limit 50\n\
+                  or a link by name, such as: weak-4g. --help and docs/links.md explain all.",
+    after_long_help = explained()
 )]
 pub(crate) struct LinkArgs {
     /// The TUN device at the one end; it is made if there is none of that name, and removed at the end
@@ -37,6 +42,25 @@ pub(crate) struct LinkArgs {
     /// Print the counters as JSON, one line each time
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Every word and every name, as `--help` has them.
+fn explained() -> String {
+    let mut text = "SIGUSR1 prints the counters so far.\n\n\
+                    A SPEC is a list of these, in any order, or a link by name. docs/links.md has\n\
+                    the same with units.\n"
+        .to_owned();
+    for part in PARTS {
+        let meaning = wrapped(&format!("    {}", part.meaning), 4);
+        let _ = writeln!(text, "\n{}\n{meaning}\n    example: {}", part.words, part.example);
+    }
+    text.push_str("\nLinks by name, down to the user and up from there:\n");
+    for link in LINKS {
+        let [down, up] = [("down", link.down), ("up", link.up)]
+            .map(|(way, words)| wrapped(&format!("    {way}: {words}"), 8));
+        let _ = write!(text, "\n{}\n{down}\n{up}\n", link.name);
+    }
+    text
 }
 
 impl LinkArgs {

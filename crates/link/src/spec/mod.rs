@@ -4,34 +4,13 @@
 //! which add up. Times have a unit (`s`, `ms`, `us`, `ns`), rates are in `bit`, `kbit`, `mbit` or `gbit`,
 //! sizes in `b`, `kb` or `mb` (of 1024, as in tc), shares in per cent.
 //!
-//! | Words | Meaning |
-//! | --- | --- |
-//! | `rate RATE [BYTES]` | a constant rate; each packet counts BYTES more than it has (netem's packet overhead) |
-//! | `trace FILE` | a mahimahi packet-delivery trace, in place of a rate |
-//! | `half TIME` | half duplex: both directions share the air, and a frame of this one costs TIME more |
-//! | `limit PACKETS [SIZE]` | what the queue holds; 1000 packets, as netem, and any size |
-//! | `codel [target TIME] [interval TIME] [ecn]` | CoDel (RFC 8289); drop-tail without |
-//! | `red min PACKETS max PACKETS probability P` | RED: CE on ECT packets, others dropped |
-//! | `mark PACKETS` | from so many queued packets on: CE on ECT packets, others dropped |
-//! | `delay TIME [JITTER [distribution uniform, normal or pareto] [inorder]]` | the delay line; uniform, as netem |
-//! | `delayed P MEAN SD` | a share of packets delayed by N(MEAN, SD) more, past the order |
-//! | `paths TIME TIME` | packets take two paths in turn, each with its delay on top |
-//! | `loss [random] P` | each packet by itself |
-//! | `loss gemodel P [R [1-H [1-K]]]` | Gilbert-Elliott, netem's parameters and order |
-//! | `burst P LEN` | outside of a burst, a share P of packets starts one: LEN packets in a row are lost |
-//! | `drop every N`, `drop 3,7,10-12` | each N-th packet; packets by number, the first is 1 |
-//! | `duty TIME TIME` | in turn, nothing lost for a time and everything for a time |
-//! | `duplicate P` | netem's |
-//! | `biterror BER` | each bit by itself |
-//! | `corrupt P [header H] [run LEN] [bits N]` | a share P of packets, or of starts of runs of LEN packets; the header (IP and TCP or UDP) is hit in a share H of them, the payload in the others; N bits in a row are hit |
-//! | `down FROM FOR [every TIME]` | disconnected, from FROM after the clock's origin; may be repeated |
-//! | `only payload`, `only forth`, `only back` | errors (loss and corruption) only to packets with payload; only in one direction |
-//! | `seed N` | of all randomness of this direction |
+//! [`PARTS`] has every part with its meaning and an example.
 //!
 //! Not there, because nothing needs them yet: netem's correlations, `loss state`, `reorder` and `slot`.
 
 mod error;
 mod parse;
+mod part;
 mod show;
 pub(crate) mod value;
 
@@ -40,6 +19,7 @@ use std::time::Duration;
 use airtcp_types::{ByteCount, Rate};
 
 pub use error::SpecError;
+pub use part::{PARTS, Part};
 pub use value::Share;
 
 /// One direction of a link, described. See the [module](self) for the words.

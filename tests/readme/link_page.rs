@@ -1,0 +1,30 @@
+//! The page of the links' words and names.
+//!
+//! `AIRTCP_RECORD=1 cargo test --test readme` writes its lists anew.
+
+use std::fmt::Write as _;
+
+use airtcp::link::named::LINKS;
+use airtcp::link::spec::PARTS;
+
+use crate::strategies::assert_list;
+
+#[test]
+fn the_lists_of_the_page_are_what_the_emulator_knows() {
+    let mut list = "## Words\n\n| Words | Meaning | Example |\n| --- | --- | --- |\n".to_owned();
+    for part in PARTS {
+        // A line between words would end the cell.
+        let words = part.words.replace('|', "\\|");
+        writeln!(list, "| `{words}` | {} | `{}` |", part.meaning, part.example).unwrap();
+    }
+    list.push_str(
+        "\n## Links by name\n\n| Name | Down, to the user | Up | Where the numbers are from |\n",
+    );
+    list.push_str("| --- | --- | --- | --- |\n");
+    for link in LINKS {
+        let up =
+            if link.up == link.down { "the same".to_owned() } else { format!("`{}`", link.up) };
+        writeln!(list, "| `{}` | `{}` | {up} | {} |", link.name, link.down, link.source).unwrap();
+    }
+    assert_list("docs/links.md", &list);
+}
