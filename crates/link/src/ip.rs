@@ -58,6 +58,12 @@ pub(crate) fn has_payload(data: &[u8]) -> bool {
     }
 }
 
+/// Whether a host takes its IP header for good: an IPv4 header has a checksum.
+pub(crate) fn has_sound_header(data: &[u8]) -> bool {
+    let Some(ip) = layout(data) else { return false };
+    ip.version == 6 || data.get(..ip.network).is_some_and(checksum::verify)
+}
+
 /// Whether a receiver takes it for a good TCP or UDP packet: all its checksums hold.
 pub(crate) fn is_accepted(data: &[u8]) -> bool {
     let Some(ip) = layout(data) else { return false };

@@ -20,11 +20,12 @@ pub(crate) enum DropCause {
     DutyCycle,
     LinkDown,
     LineFull,
+    GaveUp,
 }
 
 impl DropCause {
     /// In the order of the variants.
-    const NAMES: [&str; 11] = [
+    const NAMES: [&str; 12] = [
         "queue full",
         "codel",
         "red",
@@ -36,6 +37,7 @@ impl DropCause {
         "duty cycle",
         "link down",
         "delay line full",
+        "tries used up",
     ];
 
     /// In a word or two, as events and results have it.
@@ -121,6 +123,11 @@ impl Ledger {
     pub(crate) fn duplicated(&mut self, now: Instant, packet: &Packet) {
         self.counters.duplicated += 1;
         self.tell(now, Fate::Duplicated, || packet.clone());
+    }
+
+    /// The link layer passes a packet to the MAC for the `pass`-th time.
+    pub(crate) fn retried(&mut self, now: Instant, pass: u32, packet: &Packet) {
+        self.tell(now, Fate::Retried { pass }, || packet.clone());
     }
 
     fn tell(&mut self, at: Instant, fate: Fate, packet: impl FnOnce() -> Packet) {

@@ -33,8 +33,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Not modelled: collisions and retries of a shared medium (directions take turns by frame), a position and
-//! power model of disconnection.
+//! A [`Radio`] is another such node: two stations by the rules of IEEE 802.11b, with collisions, retries and a path of
+//! the mobile; see [`radio`].
 #![forbid(unsafe_code)]
 
 mod channel;
@@ -48,6 +48,7 @@ mod medium;
 pub mod named;
 mod occupancy;
 mod queue;
+pub mod radio;
 mod rate;
 pub mod spec;
 #[cfg(test)]
@@ -57,5 +58,6 @@ pub use counters::Counters;
 pub use link::{Link, LinkError};
 pub use named::parse_pair;
 pub use occupancy::Occupancy;
+pub use radio::{Arq, Radio, RadioSpec};
 pub use rate::{Trace, TraceError};
 pub use spec::{LinkSpec, Share, SpecError, Way};

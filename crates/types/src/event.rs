@@ -194,6 +194,11 @@ pub enum Fate {
     },
     /// A second one was made of it.
     Duplicated,
+    /// The link layer passed it to the MAC once more.
+    Retried {
+        /// How often it has now.
+        pass: u32,
+    },
 }
 
 /// As a comment in a capture says it: `dropped: queue full`.
@@ -209,6 +214,7 @@ impl fmt::Display for Fate {
             }
             Self::Marked { cause } => write!(f, "marked CE: {cause}"),
             Self::Duplicated => f.write_str("duplicated"),
+            Self::Retried { pass } => write!(f, "retried: pass {pass}"),
         }
     }
 }

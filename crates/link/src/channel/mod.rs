@@ -12,7 +12,7 @@ use crate::ledger::{DropCause, Ledger};
 use crate::spec::{LinkSpec, Way};
 use corrupt::{BitErrors, Corruption};
 use loss::{Bursts, Drops, RandomLoss};
-use outage::Outages;
+pub(crate) use outage::Outages;
 
 /// What draws at random in a direction: each cause has a stream of its own.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +27,9 @@ pub(crate) enum Cause {
     Delayed,
     CopyJitter,
     CopyDelayed,
+    Backoff,
+    Announcement,
+    LinkAck,
 }
 
 impl Cause {

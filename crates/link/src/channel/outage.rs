@@ -8,19 +8,19 @@ use crate::spec::DownSpec;
 
 /// The schedule of disconnections, and the duty cycle.
 #[derive(Clone, Debug)]
-pub(super) struct Outages {
+pub(crate) struct Outages {
     duty: Option<(Duration, Duration)>,
     down: Vec<DownSpec>,
 }
 
 impl Outages {
     /// `None` if there are none.
-    pub(super) fn new(duty: Option<(Duration, Duration)>, down: &[DownSpec]) -> Option<Self> {
+    pub(crate) fn new(duty: Option<(Duration, Duration)>, down: &[DownSpec]) -> Option<Self> {
         (duty.is_some() || !down.is_empty()).then(|| Self { duty, down: down.to_vec() })
     }
 
     /// Whether the link is down. It is from the first instant of a disconnection to before the last.
-    pub(super) fn is_down(&self, now: Instant) -> bool {
+    pub(crate) fn is_down(&self, now: Instant) -> bool {
         let now = now.since(Instant::ZERO);
         self.down.iter().any(|down| {
             let Some(since) = now.checked_sub(down.from) else { return false };
@@ -29,7 +29,7 @@ impl Outages {
     }
 
     /// Whether the duty cycle loses everything now. It begins with the time in which it does not.
-    pub(super) fn is_duty_off(&self, now: Instant) -> bool {
+    pub(crate) fn is_duty_off(&self, now: Instant) -> bool {
         self.duty.is_some_and(|(on, off)| remainder(now.since(Instant::ZERO), on + off) >= on)
     }
 }

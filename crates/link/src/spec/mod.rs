@@ -13,6 +13,7 @@ mod parse;
 mod part;
 mod show;
 pub(crate) mod value;
+pub(crate) mod words;
 
 use std::time::Duration;
 

@@ -6,15 +6,14 @@ use std::time::Duration;
 use airtcp_types::ByteCount;
 
 use super::value::{self, Share};
+use super::words::{MAX_PACKETS, Words};
 use super::{
-    CorruptSpec, DelaySpec, DelayedSpec, Discipline, Distribution, DownSpec, DropSpec, LinkSpec,
-    LossSpec, RateSpec, SpecError, Way,
+    CorruptSpec, DelaySpec, DelayedSpec, Discipline, Distribution, DropSpec, LinkSpec, LossSpec,
+    RateSpec, SpecError, Way,
 };
 
 /// The most ranges a `drop` list has, and the most times `down` stands: a description stays small.
 const MOST: usize = 1_000;
-/// The largest count of packets in a description.
-const MAX_PACKETS: u64 = 1_000_000;
 /// No IP packet has more bits in a row than this.
 const MAX_BITS: u64 = 65_535 * 8;
 
@@ -118,89 +117,7 @@ impl LinkSpec {
     }
 }
 
-/// The words that are left, and where they stand.
-#[derive(Clone, Copy)]
-struct Words<'a> {
-    text: &'a str,
-    at: usize,
-}
-
-impl<'a> Iterator for Words<'a> {
-    type Item = (usize, &'a str);
-
-    fn next(&mut self) -> Option<(usize, &'a str)> {
-        let rest = self.text.get(self.at..)?;
-        let offset = self.at + (rest.len() - rest.trim_start().len());
-        let word = rest.split_whitespace().next()?;
-        self.at = offset + word.len();
-        Some((offset, word))
-    }
-}
-
 impl Words<'_> {
-    /// The next word, read; it must be there and right.
-    fn take<T>(
-        &mut self,
-        read: impl FnOnce(&str) -> Option<T>,
-        expected: &'static str,
-        example: &'static str,
-    ) -> Result<T, SpecError> {
-        let (offset, word) = self.next().unwrap_or((self.text.len(), ""));
-        let value = if word.is_empty() { None } else { read(word) };
-        value.ok_or_else(|| SpecError::new(offset, word, expected, example))
-    }
-
-    /// The next word if it can be read so, and nothing taken otherwise.
-    fn take_if<T>(&mut self, read: impl FnOnce(&str) -> Option<T>) -> Option<T> {
-        let mut ahead = *self;
-        let value = read(ahead.next()?.1)?;
-        *self = ahead;
-        Some(value)
-    }
-
-    fn is_next(&mut self, wanted: &str) -> bool {
-        self.take_if(|word| (word == wanted).then_some(())).is_some()
-    }
-
-    /// Whether the next word starts with a digit, and so cannot be the next part.
-    fn is_value_next(&self) -> bool {
-        let mut ahead = *self;
-        ahead.next().is_some_and(|(_, word)| word.starts_with(|c: char| c.is_ascii_digit()))
-    }
-
-    fn share(&mut self, example: &'static str) -> Result<Share, SpecError> {
-        self.take(value::share, "a share from 0% to 100%", example)
-    }
-
-    fn time(&mut self, example: &'static str) -> Result<Duration, SpecError> {
-        self.take(value::time, "a time with its unit (s, ms, us or ns)", example)
-    }
-
-    /// A time that is not zero.
-    fn period(&mut self, example: &'static str) -> Result<Duration, SpecError> {
-        let read = |word: &str| value::time(word).filter(|time| !time.is_zero());
-        self.take(read, "a time over zero with its unit (s, ms, us or ns)", example)
-    }
-
-    fn count(&mut self, example: &'static str) -> Result<u64, SpecError> {
-        let read = |word: &str| value::whole(word, 1..=MAX_PACKETS);
-        self.take(read, "a count from 1 to 1000000", example)
-    }
-
-    fn keyword(&mut self, wanted: &'static str) -> Result<(), SpecError> {
-        self.take(|word| (word == wanted).then_some(()), "this word", wanted)
-    }
-
-    /// The number of the name that is next.
-    fn choice(
-        &mut self,
-        names: &[&'static str],
-        expected: &'static str,
-        example: &'static str,
-    ) -> Result<usize, SpecError> {
-        self.take(|word| names.iter().position(|name| *name == word), expected, example)
-    }
-
     fn codel(&mut self) -> Result<Discipline, SpecError> {
         // RFC 8289 sections 4.2 and 4.3.
         let mut target = Duration::from_millis(5);
@@ -285,17 +202,6 @@ impl Words<'_> {
             corrupt.bits = self.take(bits, "a count of bits up to 524280", "32")? as u32;
         }
         Ok(corrupt)
-    }
-
-    fn down(&mut self) -> Result<DownSpec, SpecError> {
-        let (from, length) = (self.time("5s")?, self.period("2s")?);
-        let longer = |word: &str| value::time(word).filter(|every| *every >= length);
-        let every = if self.is_next("every") {
-            Some(self.take(longer, "a time no shorter than the disconnection", "20s")?)
-        } else {
-            None
-        };
-        Ok(DownSpec { from, length, every })
     }
 }
 

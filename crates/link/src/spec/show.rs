@@ -4,8 +4,8 @@ use std::fmt::{self, Display};
 
 use super::value::{show_rate, show_size, show_time};
 use super::{
-    CorruptSpec, DelaySpec, Discipline, Distribution, DropSpec, LinkSpec, LossSpec, QueueSpec,
-    RateSpec, Way,
+    CorruptSpec, DelaySpec, Discipline, Distribution, DownSpec, DropSpec, LinkSpec, LossSpec,
+    QueueSpec, RateSpec, Way,
 };
 
 impl Display for LinkSpec {
@@ -26,10 +26,7 @@ impl Display for LinkSpec {
         }
         self.show_errors(f)?;
         for down in &self.down {
-            write!(f, "down {} {} ", show_time(down.from), show_time(down.length))?;
-            if let Some(every) = down.every {
-                write!(f, "every {} ", show_time(every))?;
-            }
+            write!(f, "{down} ")?;
         }
         if self.only.payload {
             write!(f, "only payload ")?;
@@ -40,6 +37,16 @@ impl Display for LinkSpec {
             None => {}
         }
         write!(f, "seed {}", self.seed)
+    }
+}
+
+impl Display for DownSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "down {} {}", show_time(self.from), show_time(self.length))?;
+        match self.every {
+            Some(every) => write!(f, " every {}", show_time(every)),
+            None => Ok(()),
+        }
     }
 }
 

@@ -1,0 +1,118 @@
+//! One end of the radio: what waits there, what it does about failures, and what has arrived at the other.
+
+use std::collections::VecDeque;
+
+use airtcp_types::rng::Stream;
+use airtcp_types::{ByteCount, Instant, Packet};
+
+use super::air::{CW_MAX, CW_MIN};
+use super::{AirCounters, FrameNo};
+use crate::channel::Cause;
+use crate::ledger::Ledger;
+use crate::spec::Way;
+
+/// A packet on its way over the air.
+#[derive(Clone, Debug)]
+pub(super) struct Frame {
+    pub(super) no: FrameNo,
+    pub(super) packet: Packet,
+    /// Tries since the link layer passed it to the MAC.
+    pub(super) tries: u32,
+    /// How often the link layer did.
+    pub(super) passes: u32,
+    /// Whether a copy has arrived: the receiver knows its number.
+    pub(super) arrived: bool,
+}
+
+/// The streams of what happens to the frames of one end, a draw each for every try.
+#[derive(Clone, Debug)]
+pub(super) struct Fortune {
+    pub(super) announcement: Stream,
+    pub(super) data: Stream,
+    pub(super) ack: Stream,
+    pub(super) damage: Stream,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct End {
+    pub(super) queue: VecDeque<Frame>,
+    /// Lost and not yet known to be, with the time when that is known.
+    pub(super) aside: VecDeque<(Instant, Frame)>,
+    /// At the other end, with the time it got there.
+    pub(super) arrived: VecDeque<(Instant, Packet)>,
+    /// Slots of the backoff that are left, counted from DIFS after the air became idle.
+    pub(super) slots: u32,
+    cw: u32,
+    /// When the queue had its first frame after it had none.
+    pub(super) ready: Instant,
+    highest: Option<FrameNo>,
+    backoff: Stream,
+    pub(super) fortune: Fortune,
+    pub(super) ledger: Ledger,
+    pub(super) counters: AirCounters,
+}
+
+impl End {
+    pub(super) fn new(seed: u64, way: Way) -> Self {
+        let stream = |cause: Cause| cause.stream(seed, way);
+        Self {
+            queue: VecDeque::new(),
+            aside: VecDeque::new(),
+            arrived: VecDeque::new(),
+            slots: 0,
+            cw: CW_MIN,
+            ready: Instant::ZERO,
+            highest: None,
+            backoff: stream(Cause::Backoff),
+            fortune: Fortune {
+                announcement: stream(Cause::Announcement),
+                data: stream(Cause::Loss),
+                ack: stream(Cause::LinkAck),
+                damage: stream(Cause::Corrupt),
+            },
+            ledger: Ledger::default(),
+            counters: AirCounters::default(),
+        }
+    }
+
+    /// Frames it is answerable for, without the one on the air.
+    pub(super) fn waiting(&self) -> usize {
+        self.queue.len() + self.aside.len()
+    }
+
+    /// Says that a frame is about to be queued. A queue that was empty while the air is in use has a backoff to wait.
+    pub(super) fn make_ready(&mut self, now: Instant, is_busy: bool) {
+        if self.queue.is_empty() {
+            self.ready = now;
+            if is_busy && self.slots == 0 {
+                self.draw_backoff();
+            }
+        }
+    }
+
+    /// After a try: the window doubles with each failure, and begins anew with a success or a new pass.
+    pub(super) fn back_off(&mut self, after_failure: bool) {
+        self.cw = if after_failure { (self.cw * 2 + 1).min(CW_MAX) } else { CW_MIN };
+        self.draw_backoff();
+    }
+
+    fn draw_backoff(&mut self) {
+        self.slots = self.backoff.below(u64::from(self.cw) + 1) as u32;
+    }
+
+    /// Hands the packet of a frame to the other end at `at`, unless it has been.
+    pub(super) fn deliver(&mut self, at: Instant, frame: &mut Frame, packet: Packet) {
+        if frame.arrived {
+            self.counters.duplicates += 1;
+            return;
+        }
+        frame.arrived = true;
+        let counters = &mut self.ledger.counters;
+        counters.forwarded += 1;
+        counters.forwarded_bytes += ByteCount::from(packet.len());
+        // RFC 4737 section 3.3.
+        counters.reordered += u64::from(self.highest.is_some_and(|highest| frame.no < highest));
+        self.highest = self.highest.max(Some(frame.no));
+        self.arrived.push_back((at, packet));
+    }
+}

@@ -1,0 +1,223 @@
+//! The description of a radio, in words.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use airtcp_types::Rate;
+
+use super::power::Position;
+use crate::spec::value::{self, show_rate, show_time};
+use crate::spec::words::Words;
+use crate::spec::{DownSpec, Share, SpecError};
+
+/// A radio channel and the stations' settings, described.
+///
+/// A list of words; every part may be left out and stands at most once, but `at` and `down`, which add up. Values are
+/// those of a [`LinkSpec`](crate::LinkSpec).
+///
+/// | Words | Meaning |
+/// | --- | --- |
+/// | `rate RATE` | of data frames; 11mbit |
+/// | `control RATE` | of link ACKs, RTS and CTS; 2mbit |
+/// | `preamble long`, `preamble short` | 192 or 96 us before each frame (IEEE 802.11b); long |
+/// | `rts` | each data frame is announced by RTS and CTS |
+/// | `tries N` | how often the MAC sends a frame before it hands it back; 7 |
+/// | `passes N` | how often the link layer passes a frame to the MAC, where it does so again at all; 3 |
+/// | `queue N` | frames that wait in each direction; 50 |
+/// | `delay TIME` | between the antennas, in each direction; none |
+/// | `error P` | data frames that are hit, whatever their length. Link ACKs, RTS and CTS, which are shorter, are hit as often as their bits would be in a frame of 1500 bytes |
+/// | `biterror BER` | each bit of each frame by itself |
+/// | `deliver-corrupt` | a data frame that is hit in its payload alone arrives damaged, and is acknowledged |
+/// | `at TIME METRES` | where the mobile is; it moves in a straight line from one such point to the next |
+/// | `rx-thresh WATT` | what is received with less power is not received; 3.652e-10, ns-2's |
+/// | `fz-thresh WATT` | with less than so much above that, the end of the connection is near; 0.5e-10, TCP-ECN 7.1.2 |
+/// | `down FROM FOR [every TIME]` | out of reach, from FROM after the clock's origin; may be repeated |
+/// | `seed N` | of all randomness |
+///
+/// ```
+/// use airtcp_link::RadioSpec;
+///
+/// let spec: RadioSpec = "error 20% tries 7 at 0s 50 at 20s 300".parse()?;
+/// assert_eq!(spec.to_string().parse::<RadioSpec>()?, spec);
+/// let error = "tries 0".parse::<RadioSpec>().unwrap_err();
+/// assert_eq!(error.to_string(), "at byte 6, `0`: expected a count from 1 to 1000000, such as `7`");
+/// # Ok::<(), airtcp_link::SpecError>(())
+/// ```
+#[derive(Clone, PartialEq, Debug)]
+pub struct RadioSpec {
+    /// The rate of data frames.
+    pub rate: Rate,
+    /// The rate of link ACKs, RTS and CTS.
+    pub control: Rate,
+    /// What precedes each frame.
+    pub preamble: Preamble,
+    /// Whether data frames are announced by RTS and CTS.
+    pub rts: bool,
+    /// How often the MAC sends a frame before it hands it back.
+    pub tries: u32,
+    /// How often the link layer passes a frame to the MAC.
+    pub passes: u32,
+    /// Frames that wait in each direction.
+    pub queue: usize,
+    /// The time between the antennas.
+    pub delay: Duration,
+    /// The share of data frames that are hit.
+    pub error: Share,
+    /// The probability that a bit is flipped, `0.0..=0.5`.
+    pub biterror: f64,
+    /// Whether damaged frames are delivered.
+    pub deliver_corrupt: bool,
+    /// Where the mobile is, in the order of time; beside the station if there are none.
+    pub at: Vec<Position>,
+    /// The least power that is received, in watts.
+    pub rx_thresh: f64,
+    /// The margin above it within which the end of the connection is near, in watts.
+    pub fz_thresh: f64,
+    /// When the mobile is out of reach whatever the power.
+    pub down: Vec<DownSpec>,
+    /// The seed of all randomness.
+    pub seed: u64,
+}
+
+/// What precedes each frame on the air: synchronisation and the PLCP header (IEEE 802.11b).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Preamble {
+    /// 192 us.
+    #[default]
+    Long,
+    /// 96 us.
+    Short,
+}
+
+impl Default for RadioSpec {
+    fn default() -> Self {
+        Self {
+            rate: Rate::from_bits_per_sec(11_000_000),
+            control: Rate::from_bits_per_sec(2_000_000),
+            preamble: Preamble::default(),
+            rts: false,
+            tries: 7,
+            passes: 3,
+            queue: 50,
+            delay: Duration::ZERO,
+            error: Share::NONE,
+            biterror: 0.0,
+            deliver_corrupt: false,
+            at: Vec::new(),
+            rx_thresh: 3.652e-10,
+            fz_thresh: 0.5e-10,
+            down: Vec::new(),
+            seed: 0,
+        }
+    }
+}
+
+/// The most points of a path, and the most times `down` stands: a description stays small.
+const MOST: usize = 1_000;
+/// No mobile is farther away: beyond the horizon.
+const MAX_METRES: f64 = 1e6;
+
+impl FromStr for RadioSpec {
+    type Err = SpecError;
+
+    /// Reads a description, the empty one too: 802.11b without errors.
+    ///
+    /// # Errors
+    ///
+    /// The first word that is not understood, or the end of the text where a word is missing.
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        let mut words = Words { text, at: 0 };
+        let mut spec = Self::default();
+        let mut seen = Vec::new();
+        while let Some((offset, part)) = words.next() {
+            if !matches!(part, "at" | "down") && seen.contains(&part) {
+                return Err(SpecError::new(offset, part, "this part only once", "seed 7"));
+            }
+            spec.read_part(offset, part, &mut words)?;
+            seen.push(part);
+        }
+        Ok(spec)
+    }
+}
+
+impl RadioSpec {
+    fn read_part(&mut self, at: usize, part: &str, words: &mut Words<'_>) -> Result<(), SpecError> {
+        let watts = |word: &str| value::number(word);
+        match part {
+            "rate" => self.rate = words.take(value::rate, "a rate", "11mbit")?,
+            "control" => self.control = words.take(value::rate, "a rate", "2mbit")?,
+            "preamble" => {
+                let name = words.choice(&["long", "short"], "long or short", "long")?;
+                self.preamble = [Preamble::Long, Preamble::Short][name];
+            }
+            "rts" => self.rts = true,
+            "tries" => self.tries = words.count("7")? as u32,
+            "passes" => self.passes = words.count("3")? as u32,
+            "queue" => self.queue = words.count("50")? as usize,
+            "delay" => self.delay = words.time("1us")?,
+            "error" => self.error = words.share("20%")?,
+            "biterror" => {
+                let rate = |word: &str| value::number(word).filter(|rate| *rate <= 0.5);
+                self.biterror = words.take(rate, "a bit error rate up to 0.5", "1e-6")?;
+            }
+            "deliver-corrupt" => self.deliver_corrupt = true,
+            "at" if self.at.len() < MOST => {
+                let last = self.at.last().map(|last| last.at);
+                let later =
+                    |word: &str| value::time(word).filter(|at| last.is_none_or(|last| *at > last));
+                let at = words.take(later, "a time after that of the point before", "20s")?;
+                let distance =
+                    |word: &str| value::number(word).filter(|metres| *metres <= MAX_METRES);
+                let metres = words.take(distance, "metres up to 1e6", "250")?;
+                self.at.push(Position { at, metres });
+            }
+            "rx-thresh" => self.rx_thresh = words.take(watts, "a power in watts", "3.652e-10")?,
+            "fz-thresh" => self.fz_thresh = words.take(watts, "a power in watts", "0.5e-10")?,
+            "down" if self.down.len() < MOST => self.down.push(words.down()?),
+            "seed" => {
+                let seed = |word: &str| value::whole(word, 0..=u64::MAX);
+                self.seed = words.take(seed, "a whole number", "7")?;
+            }
+            other => {
+                let expected = "rate, control, preamble, rts, tries, passes, queue, delay, error, biterror, \
+                                deliver-corrupt, at, rx-thresh, fz-thresh, down (each up to 1000 times) or seed";
+                return Err(SpecError::new(at, other, expected, "error 20%"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for RadioSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let preamble = match self.preamble {
+            Preamble::Long => "long",
+            Preamble::Short => "short",
+        };
+        let (rate, control) = (show_rate(self.rate), show_rate(self.control));
+        write!(f, "rate {rate} control {control} preamble {preamble} ")?;
+        if self.rts {
+            f.write_str("rts ")?;
+        }
+        write!(f, "tries {} passes {} queue {} ", self.tries, self.passes, self.queue)?;
+        write!(
+            f,
+            "delay {} error {} biterror {} ",
+            show_time(self.delay),
+            self.error,
+            self.biterror
+        )?;
+        if self.deliver_corrupt {
+            f.write_str("deliver-corrupt ")?;
+        }
+        for Position { at, metres } in &self.at {
+            write!(f, "at {} {metres} ", show_time(*at))?;
+        }
+        write!(f, "rx-thresh {:e} fz-thresh {:e} ", self.rx_thresh, self.fz_thresh)?;
+        for down in &self.down {
+            write!(f, "{down} ")?;
+        }
+        write!(f, "seed {}", self.seed)
+    }
+}

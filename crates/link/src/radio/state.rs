@@ -1,0 +1,372 @@
+//! The radio's state machine.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use airtcp_types::{Event, Instant, Node, Packet, PortId};
+
+use super::air::{Air, DIFS, SLOT};
+use super::end::{End, Frame};
+use super::frame::{Received, decode, encode};
+use super::power::Power;
+use super::{AirCounters, Arq, FrameNo, RadioSpec};
+use crate::channel::Outages;
+use crate::ledger::{Damage, DropCause};
+use crate::{Counters, Way, ip};
+
+/// Bits in a row of which some are hit in a damaged frame: no such damage escapes a CRC-32.
+const DAMAGED_BITS: u64 = 32;
+
+/// Two ends of a radio. See the [module](super).
+#[derive(Clone, Debug)]
+pub struct Radio {
+    arq: Arq,
+    tries: u32,
+    passes: u32,
+    limit: usize,
+    delay: Duration,
+    deliver_corrupt: bool,
+    air: Air,
+    power: Power,
+    outages: Option<Outages>,
+    is_connected: bool,
+    ends: [End; 2],
+    /// Since when nobody sends, if nobody does.
+    idle_since: Instant,
+    exchange: Option<Exchange>,
+    next: [u64; 2],
+    /// The station's frames that may still arrive.
+    held: BTreeSet<FrameNo>,
+}
+
+/// What is on the air: the frames of the ends that send, and whether their senders will know that they arrived.
+#[derive(Clone, Debug)]
+struct Exchange {
+    until: Instant,
+    frames: [Option<(Frame, bool)>; 2],
+}
+
+impl Radio {
+    /// The radio that `spec` describes.
+    pub fn new(spec: &RadioSpec, arq: Arq) -> Self {
+        Self {
+            arq,
+            tries: spec.tries,
+            passes: spec.passes,
+            limit: spec.queue,
+            delay: spec.delay,
+            deliver_corrupt: spec.deliver_corrupt,
+            air: Air::new(spec),
+            power: Power::new(&spec.at, spec.rx_thresh, spec.fz_thresh),
+            outages: Outages::new(None, &spec.down),
+            is_connected: true,
+            ends: Way::BOTH.map(|way| End::new(spec.seed, way)),
+            idle_since: Instant::ZERO,
+            exchange: None,
+            next: [0; 2],
+            held: BTreeSet::new(),
+        }
+    }
+
+    /// Starts or stops making events, as [`Link::set_events`](crate::Link::set_events) does.
+    pub fn set_events(&mut self, on: bool) {
+        self.ends.iter_mut().for_each(|end| end.ledger.set_events(on));
+    }
+
+    /// Takes a packet towards the mobile; `None` if the queue is full, and the packet is no more. The frame's number is
+    /// what [`holds`](Self::holds) can be asked about.
+    pub fn pass(&mut self, now: Instant, packet: Packet) -> Option<FrameNo> {
+        self.push(now, Way::Forth, packet)
+    }
+
+    /// Whether a frame of the station may still arrive: it waits, is on the air, or will be sent again.
+    pub fn holds(&self, frame: FrameNo) -> bool {
+        self.held.contains(&frame)
+    }
+
+    /// Takes the mobile out of reach, or back.
+    pub fn set_connected(&mut self, now: Instant, is_connected: bool) {
+        self.advance(now);
+        self.is_connected = is_connected;
+    }
+
+    /// Whether what is sent at `now` can be heard.
+    pub fn is_connected(&self, now: Instant) -> bool {
+        let is_down = self.outages.as_ref().is_some_and(|outages| outages.is_down(now));
+        self.is_connected && !is_down && self.power.is_in_reach(now)
+    }
+
+    /// Whether so little power arrives that the end of the connection is near (TCP-ECN 7.1.2).
+    pub fn is_fading(&self, now: Instant) -> bool {
+        self.power.is_fading(now)
+    }
+
+    /// The power that arrives from the other end, in watts.
+    pub fn received_power(&self, now: Instant) -> f64 {
+        self.power.received(now)
+    }
+
+    /// What became of the packets of one direction; what the tries could not bring over is `channel_lost`, or
+    /// `disconnected` if the last of them was out of reach.
+    pub fn counters(&self, way: Way) -> &Counters {
+        &self.ends[way as usize].ledger.counters
+    }
+
+    /// What one end did on the air.
+    pub fn air_counters(&self, way: Way) -> &AirCounters {
+        &self.ends[way as usize].counters
+    }
+
+    /// Packets that an end is answerable for: they wait, or are on the air.
+    pub fn queued(&self, way: Way) -> usize {
+        let on_air = |exchange: &Exchange| exchange.frames[way as usize].is_some();
+        let on_air = self.exchange.as_ref().is_some_and(on_air);
+        self.ends[way as usize].waiting() + usize::from(on_air)
+    }
+
+    fn push(&mut self, now: Instant, way: Way, packet: Packet) -> Option<FrameNo> {
+        self.advance(now);
+        let end = &mut self.ends[way as usize];
+        end.ledger.counters.received += 1;
+        if end.waiting() >= self.limit {
+            end.ledger.dropped(now, DropCause::QueueFull, packet);
+            return None;
+        }
+        let no = FrameNo(self.next[way as usize]);
+        self.next[way as usize] += 1;
+        end.make_ready(now, self.exchange.is_some());
+        end.queue.push_back(Frame { no, packet, tries: 0, passes: 0, arrived: false });
+        if way == Way::Forth {
+            self.held.insert(no);
+        }
+        self.advance(now);
+        Some(no)
+    }
+
+    /// Works everything due up to `now`, in the order of time.
+    fn advance(&mut self, now: Instant) {
+        while let Some(at) = self.next_step().filter(|at| *at <= now) {
+            self.take_back(at);
+            match self.exchange.take_if(|exchange| exchange.until <= at) {
+                Some(exchange) => self.end(exchange),
+                None if self.exchange.is_none() => self.begin(at),
+                None => {}
+            }
+        }
+    }
+
+    /// When something changes, but for packets that get out of the delay between the antennas.
+    fn next_step(&self) -> Option<Instant> {
+        let turn = match &self.exchange {
+            Some(exchange) => Some(exchange.until),
+            None => Way::BOTH.into_iter().filter_map(|way| self.start_of(way)).min(),
+        };
+        let known = self.ends.iter().filter_map(|end| Some(end.aside.front()?.0)).min();
+        turn.into_iter().chain(known).min()
+    }
+
+    /// When an end begins, if nobody does before.
+    fn start_of(&self, way: Way) -> Option<Instant> {
+        let end = &self.ends[way as usize];
+        (!end.queue.is_empty()).then(|| end.ready.max(self.idle_since + DIFS + SLOT * end.slots))
+    }
+
+    /// What is known at `now` to be lost goes to the head of its queue.
+    fn take_back(&mut self, now: Instant) {
+        for end in &mut self.ends {
+            while end.aside.front().is_some_and(|(known, _)| *known <= now) {
+                let Some((_, frame)) = end.aside.pop_front() else { break };
+                end.make_ready(now, self.exchange.is_some());
+                end.queue.push_front(frame);
+            }
+        }
+    }
+
+    /// Puts on the air what begins at `now`; both ends' frames collide.
+    fn begin(&mut self, now: Instant) {
+        let starts = Way::BOTH.map(|way| self.start_of(way) == Some(now));
+        if starts == [false; 2] {
+            return;
+        }
+        let is_collision = starts == [true; 2];
+        let idle = now.since(self.idle_since + DIFS).as_nanos() / SLOT.as_nanos();
+        let mut exchange = Exchange { until: now, frames: [None, None] };
+        for way in Way::BOTH {
+            let end = &mut self.ends[way as usize];
+            if !starts[way as usize] {
+                // It hears the other, and goes on counting when that has ended.
+                end.slots = end.slots.saturating_sub(u32::try_from(idle).unwrap_or(u32::MAX));
+            } else if let Some(mut frame) = end.queue.pop_front() {
+                let (length, is_known) = self.attempt(now, way, &mut frame, is_collision);
+                exchange.until = exchange.until.max(now + length);
+                exchange.frames[way as usize] = Some((frame, is_known));
+            }
+        }
+        self.exchange = Some(exchange);
+    }
+
+    /// One try: how long it takes, and whether the sender will know that the frame arrived. A failure takes as long as a
+    /// success, since it is waited for.
+    fn attempt(
+        &mut self,
+        now: Instant,
+        way: Way,
+        frame: &mut Frame,
+        is_collision: bool,
+    ) -> (Duration, bool) {
+        let is_heard = !is_collision && self.is_connected(now);
+        let Self { ends, air, delay, .. } = self;
+        let end = &mut ends[way as usize];
+        let size = frame.packet.len();
+        // Each draws, and none is left out because another has spoken.
+        let announcement_hit = end.fortune.announcement.chance(air.announcement_error());
+        let is_hit = end.fortune.data.chance(air.data_error(size));
+        let ack_hit = end.fortune.ack.chance(air.ack_error());
+        end.counters.tries += 1;
+        end.counters.collisions += u64::from(is_collision);
+        frame.tries += 1;
+        let announcement = air.announcement();
+        let is_announced = is_heard && !announcement_hit;
+        let length = if announcement > Duration::ZERO && !is_announced {
+            announcement
+        } else if self.arq.acknowledges() {
+            announcement + air.data(size) + air.answer() + *delay * 2
+        } else {
+            announcement + air.data(size)
+        };
+        let arrives = now + announcement + air.data(size) + *delay;
+        end.counters.air_time += length;
+        let is_known = if !is_announced {
+            false
+        } else if is_hit {
+            self.deliver_corrupt && deliver_damaged(end, arrives, frame) && !ack_hit
+        } else if self.arq.acknowledges() && ack_hit {
+            let copy = frame.packet.clone();
+            end.deliver(arrives, frame, copy);
+            false
+        } else {
+            let packet = std::mem::replace(&mut frame.packet, Packet::new(Vec::new()));
+            end.deliver(arrives, frame, packet);
+            true
+        };
+        (length, is_known || (!self.arq.acknowledges() && frame.arrived))
+    }
+
+    /// After an exchange the air is idle, and what is to become of its frames is decided.
+    fn end(&mut self, exchange: Exchange) {
+        self.idle_since = exchange.until;
+        for (way, sent) in Way::BOTH.into_iter().zip(exchange.frames) {
+            if let Some((frame, is_known)) = sent {
+                self.settle(exchange.until, way, frame, is_known);
+            }
+        }
+    }
+
+    fn settle(&mut self, now: Instant, way: Way, mut frame: Frame, is_known: bool) {
+        let most = u64::from(self.tries) * u64::from(self.passes);
+        let end = &mut self.ends[way as usize];
+        let is_again = !is_known && self.arq.acknowledges() && frame.tries < self.tries;
+        end.back_off(is_again);
+        if !is_known {
+            match self.arq {
+                Arq::Mac | Arq::MacLink if is_again => return end.queue.push_front(frame),
+                Arq::MacLink if way == Way::Forth && frame.passes + 1 < self.passes => {
+                    frame.tries = 0;
+                    frame.passes += 1;
+                    end.counters.passed_again += 1;
+                    end.ledger.retried(now, frame.passes + 1, &frame.packet);
+                    return end.queue.push_back(frame);
+                }
+                Arq::Head if u64::from(frame.tries) < most => {
+                    return end.aside.push_back((now + self.delay * 2, frame));
+                }
+                _ => {}
+            }
+        }
+        if way == Way::Forth {
+            self.held.remove(&frame.no);
+        }
+        if !frame.arrived {
+            let cause =
+                if self.is_connected(now) { self.loss_cause() } else { DropCause::LinkDown };
+            self.ends[way as usize].ledger.dropped(now, cause, frame.packet);
+        }
+    }
+
+    fn loss_cause(&self) -> DropCause {
+        match self.arq {
+            Arq::Off => DropCause::RandomLoss,
+            _ => DropCause::GaveUp,
+        }
+    }
+}
+
+/// Flips bits of the frame as it is on the air, and delivers the packet in it if its number can be believed and its IPv4
+/// header holds. Gives whether it did.
+fn deliver_damaged(end: &mut End, at: Instant, frame: &mut Frame) -> bool {
+    let mut bytes = encode(frame.no, &frame.packet.data);
+    let damage = &mut end.fortune.damage;
+    let bits = bytes.len() as u64 * 8;
+    let first = damage.below(bits);
+    let mut flipped = 0;
+    for bit in first..(first + DAMAGED_BITS).min(bits) {
+        if bit == first || damage.chance(0.5) {
+            bytes[(bit / 8) as usize] ^= 0x80 >> (bit % 8);
+            flipped += 1;
+        }
+    }
+    let Received::Damaged { packet: data, .. } = decode(&bytes) else { return false };
+    if !ip::has_sound_header(&data) {
+        return false;
+    }
+    let is_changed = data != frame.packet.data;
+    let packet = Packet { data, ..frame.packet.clone() };
+    if is_changed && !frame.arrived {
+        let unnoticed = ip::is_accepted(&packet.data);
+        let header = ip::header_len(&packet.data);
+        let header =
+            packet.data.get(..header.unwrap_or(0)) != frame.packet.data.get(..header.unwrap_or(0));
+        end.ledger.corrupted(at, Damage { bits: flipped, header, unnoticed }, &packet);
+    }
+    end.deliver(at, frame, packet);
+    true
+}
+
+impl Node for Radio {
+    /// Takes a packet into the queue of its end, or drops and counts it.
+    fn handle_packet(&mut self, now: Instant, port: PortId, packet: Packet) {
+        // A caller's mistake: there is no third end.
+        let Some(way) = Way::BOTH.get(usize::from(port.0)) else { return };
+        self.push(now, *way, packet);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.advance(now);
+    }
+
+    fn poll_transmit(&mut self, now: Instant) -> Option<(PortId, Packet)> {
+        self.advance(now);
+        let due = |way: &Way| self.ends[*way as usize].arrived.front().map(|(due, _)| *due);
+        let first = Way::BOTH.into_iter().filter_map(|way| Some((due(&way)?, way)));
+        let (due, way) = first.min_by_key(|(due, _)| *due)?;
+        if due > now {
+            return None;
+        }
+        let (_, packet) = self.ends[way as usize].arrived.pop_front()?;
+        Some((PortId(way.other() as u16), packet))
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let arrivals = self.ends.iter().filter_map(|end| Some(end.arrived.front()?.0));
+        self.next_step().into_iter().chain(arrivals).min()
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        let at = |way: usize| self.ends[way].ledger.event_at();
+        let back_first = match (at(0), at(1)) {
+            (Some(forth), Some(back)) => back < forth,
+            (forth, _) => forth.is_none(),
+        };
+        self.ends[usize::from(back_first)].ledger.take_event()
+    }
+}

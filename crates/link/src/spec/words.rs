@@ -1,0 +1,104 @@
+//! The words of a description, one after the other.
+
+use std::time::Duration;
+
+use super::value::{self, Share};
+use super::{DownSpec, SpecError};
+
+/// The largest count of packets in a description.
+pub(crate) const MAX_PACKETS: u64 = 1_000_000;
+
+/// The words that are left, and where they stand.
+#[derive(Clone, Copy)]
+pub(crate) struct Words<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) at: usize,
+}
+
+impl<'a> Iterator for Words<'a> {
+    type Item = (usize, &'a str);
+
+    fn next(&mut self) -> Option<(usize, &'a str)> {
+        let rest = self.text.get(self.at..)?;
+        let offset = self.at + (rest.len() - rest.trim_start().len());
+        let word = rest.split_whitespace().next()?;
+        self.at = offset + word.len();
+        Some((offset, word))
+    }
+}
+
+impl Words<'_> {
+    /// The next word, read; it must be there and right.
+    pub(crate) fn take<T>(
+        &mut self,
+        read: impl FnOnce(&str) -> Option<T>,
+        expected: &'static str,
+        example: &'static str,
+    ) -> Result<T, SpecError> {
+        let (offset, word) = self.next().unwrap_or((self.text.len(), ""));
+        let value = if word.is_empty() { None } else { read(word) };
+        value.ok_or_else(|| SpecError::new(offset, word, expected, example))
+    }
+
+    /// The next word if it can be read so, and nothing taken otherwise.
+    pub(crate) fn take_if<T>(&mut self, read: impl FnOnce(&str) -> Option<T>) -> Option<T> {
+        let mut ahead = *self;
+        let value = read(ahead.next()?.1)?;
+        *self = ahead;
+        Some(value)
+    }
+
+    pub(crate) fn is_next(&mut self, wanted: &str) -> bool {
+        self.take_if(|word| (word == wanted).then_some(())).is_some()
+    }
+
+    /// Whether the next word starts with a digit, and so cannot be the next part.
+    pub(crate) fn is_value_next(&self) -> bool {
+        let mut ahead = *self;
+        ahead.next().is_some_and(|(_, word)| word.starts_with(|c: char| c.is_ascii_digit()))
+    }
+
+    pub(crate) fn share(&mut self, example: &'static str) -> Result<Share, SpecError> {
+        self.take(value::share, "a share from 0% to 100%", example)
+    }
+
+    pub(crate) fn time(&mut self, example: &'static str) -> Result<Duration, SpecError> {
+        self.take(value::time, "a time with its unit (s, ms, us or ns)", example)
+    }
+
+    /// A time that is not zero.
+    pub(crate) fn period(&mut self, example: &'static str) -> Result<Duration, SpecError> {
+        let read = |word: &str| value::time(word).filter(|time| !time.is_zero());
+        self.take(read, "a time over zero with its unit (s, ms, us or ns)", example)
+    }
+
+    pub(crate) fn count(&mut self, example: &'static str) -> Result<u64, SpecError> {
+        let read = |word: &str| value::whole(word, 1..=MAX_PACKETS);
+        self.take(read, "a count from 1 to 1000000", example)
+    }
+
+    pub(crate) fn keyword(&mut self, wanted: &'static str) -> Result<(), SpecError> {
+        self.take(|word| (word == wanted).then_some(()), "this word", wanted)
+    }
+
+    /// The number of the name that is next.
+    pub(crate) fn choice(
+        &mut self,
+        names: &[&'static str],
+        expected: &'static str,
+        example: &'static str,
+    ) -> Result<usize, SpecError> {
+        self.take(|word| names.iter().position(|name| *name == word), expected, example)
+    }
+
+    pub(crate) fn down(&mut self) -> Result<DownSpec, SpecError> {
+        let (from, length) = (self.time("5s")?, self.period("2s")?);
+        let longer = |word: &str| value::time(word).filter(|every| *every >= length);
+        let every = if self.is_next("every") {
+            Some(self.take(longer, "a time no shorter than the disconnection", "20s")?)
+        } else {
+            None
+        };
+        Ok(DownSpec { from, length, every })
+    }
+}
