@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use airtcp::recovery::{Combination, Profile, RtoForm};
-use airtcp::types::{Event, EventKind, Instant, SendRule};
+use airtcp::types::{Event, EventKind, Instant, Rate, SendRule};
 
 use crate::transfer::Transfer;
 use crate::world::{CLIENT, CLIENT_HOST, Impairment, Observer, SERVER, World, host_config};
@@ -14,9 +14,11 @@ const RTT: Duration = Duration::from_millis(300);
 /// What the sender did about its losses.
 #[derive(Default)]
 struct Responses {
-    timeouts: u32,
+    timeouts: Vec<Instant>,
     reductions: u32,
-    repairs: Vec<Instant>,
+    /// When each first repair left, and SRTT then.
+    repairs: Vec<(Instant, Duration)>,
+    srtt: Duration,
 }
 
 impl Observer for Responses {
@@ -25,16 +27,41 @@ impl Observer for Responses {
             return;
         }
         match event.kind {
-            EventKind::Timeout { .. } => self.timeouts += 1,
+            EventKind::Timeout { .. } => self.timeouts.push(event.at),
             EventKind::Reduced { .. } => self.reductions += 1,
-            EventKind::Sent { rule: SendRule::FastRetransmit, .. } => self.repairs.push(event.at),
+            EventKind::Rtt { srtt, .. } => self.srtt = srtt,
+            EventKind::Sent { rule: SendRule::FastRetransmit, .. } => {
+                self.repairs.push((event.at, self.srtt));
+            }
             _ => {}
         }
     }
 }
 
-/// A transfer that loses one segment in slow start and one in congestion avoidance.
-fn transfer(combination: &str) -> Responses {
+/// A path, and a transfer over it that loses one segment in slow start and one in congestion avoidance.
+#[derive(Clone, Copy)]
+struct Course {
+    path: Impairment,
+    size: u64,
+    drops: [u64; 2],
+}
+
+/// Nothing ever waits.
+fn steady() -> Course {
+    Course { path: Impairment::delay(RTT / 2), size: 4_000_000, drops: [150, 1_500] }
+}
+
+/// The window is more than the 375 segments that fill the path, the rest waits in a queue that never
+/// overflows, and the time-out follows a round trip that grows with the window. The repair leaves
+/// between two ACKs, and is late by a packet's time at most: 0.8 ms, less than the clock's tick that
+/// the time-out is above SRTT.
+fn queued() -> Course {
+    let bottleneck = Some((Rate::from_bits_per_sec(15_000_000), 2_000));
+    let path = Impairment { bottleneck, ..Impairment::delay(RTT / 2) };
+    Course { path, size: 20_000_000, drops: [2_000, 12_000] }
+}
+
+fn transfer(combination: &str, course: Course) -> Responses {
     let combination: Combination = combination.parse().unwrap();
     let config = |address| {
         let mut config = host_config(address, &combination, true);
@@ -42,10 +69,10 @@ fn transfer(combination: &str) -> Responses {
         config.tcp.sender.profile = Profile { rto, ..Profile::paper() };
         config
     };
-    let path = Impairment::delay(RTT / 2);
-    let mut world = World::new(config(CLIENT), config(SERVER), path, 1, Responses::default())
-        .with_drops([150, 1_500]);
-    let mut transfer = Transfer::start(&mut world, 4_000_000, 0);
+    let Course { path, size, drops } = course;
+    let mut world =
+        World::new(config(CLIENT), config(SERVER), path, 1, Responses::default()).with_drops(drops);
+    let mut transfer = Transfer::start(&mut world, size, 0);
     while !transfer.is_over() {
         transfer.work(&mut world);
         assert!(world.step() || transfer.is_over());
@@ -55,17 +82,25 @@ fn transfer(combination: &str) -> Responses {
 
 #[test]
 fn no_time_out_comes_before_the_ack_of_the_repair() {
-    for detection in ["sack", "rack"] {
-        let without = transfer(&format!("{detection}/reno"));
-        for judge in ["dcr:timer", "dcr:count"] {
-            let seen = transfer(&format!("{detection}/reno/{judge}"));
-            assert_eq!((seen.timeouts, seen.reductions), (0, 2), "{detection} {judge}");
-            // In slow start the response is as prompt as without; later it waits.
-            let [(prompt, plain), (late, second)] =
-                [0, 1].map(|n| (seen.repairs[n], without.repairs[n]));
-            assert_eq!(prompt, plain, "{detection} {judge}");
-            let waited = late.since(second);
-            assert!(waited > RTT / 2 && waited <= RTT, "{detection} {judge}: {waited:?}");
+    for (course, is_queued) in [(steady(), false), (queued(), true)] {
+        for detection in ["sack", "rack"] {
+            let without = transfer(&format!("{detection}/reno"), course);
+            for judge in ["dcr:timer", "dcr:count"] {
+                let seen = transfer(&format!("{detection}/reno/{judge}"), course);
+                let case = format!("{detection} {judge}, queue: {is_queued}");
+                assert_eq!(seen.reductions, 2, "{case}");
+                // In slow start the queue grows faster than the estimate, whoever judges.
+                assert_eq!(seen.timeouts, without.timeouts, "{case}");
+                assert_eq!(seen.timeouts.is_empty(), !is_queued, "{case}");
+                assert!(seen.timeouts.iter().all(|at| *at < without.repairs[1].0), "{case}");
+                // In slow start the response is as prompt as without; later it waits.
+                let [(prompt, plain), (late, second)] =
+                    [0, 1].map(|n| (seen.repairs[n], without.repairs[n]));
+                assert_eq!(prompt, plain, "{case}");
+                let (waited, srtt) = (late.0.since(second.0), late.1);
+                assert_eq!(srtt > RTT + Duration::from_millis(5), is_queued, "{case}: {srtt:?}");
+                assert!(waited > srtt / 2 && waited <= srtt, "{case}: {waited:?} of {srtt:?}");
+            }
         }
     }
 }
