@@ -139,7 +139,7 @@ impl Sweep {
         Ok((findings, curves))
     }
 
-    fn curve(
+    pub(super) fn curve(
         &self,
         run: &Run,
         combination: &'static str,
