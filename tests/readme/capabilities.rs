@@ -117,8 +117,10 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
         "Link emulator: what it did to each packet, told as events; links by name" => {
             links::tells() && airtcp::link::named::find("weak-4g").is_some()
         }
-        "Link emulator: correlations of netem, a model of radio power, collisions" => {
-            links::correlates() || code_has("crates/link", &["correlation", "power", "collision"])
+        "Link emulator: correlations of netem" => links::correlates(),
+        "A radio in the library: power by distance, collisions, tries, link retransmission" => {
+            let words = "error 20% tries 7 at 0s 50 at 20s 300";
+            words.parse::<airtcp::link::RadioSpec>().is_ok()
         }
         "Simulator: scenario files, dumbbells and chains, applications, intervals over seeds" => {
             worlds::runs_every_part()
