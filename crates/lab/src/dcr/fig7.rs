@@ -54,7 +54,7 @@ fn undo(with: &Curve, without: &Curve) -> String {
     if without.bounds().0 > with.bounds().1 {
         format!(
             "undo takes back what late packets cost the flows beside it: at 30 % late the ratio is {shown} with undo and \
-             {bare} without; what is left of the difference from the paper's profile is not isolated"
+             {bare} without, each with the queue that drops most nearly 1.5 %; what is left of the difference from the paper's profile is not isolated"
         )
     } else {
         format!(

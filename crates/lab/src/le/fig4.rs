@@ -22,7 +22,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     source: "LE 3.1, Fig. 4 and note a",
     kind: Kind::Study,
     ground: Ground::Simulated,
-    seconds: 16,
+    seconds: 18,
     seeds: 10,
     body,
 };
