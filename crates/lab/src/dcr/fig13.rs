@@ -9,7 +9,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     source: "DCR 5.1, Fig. 13",
     kind: Kind::Study,
     ground: Ground::Simulated,
-    seconds: 190,
+    seconds: 175,
     seeds: 10,
     body,
 };

@@ -15,7 +15,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     source: "LE 3.3, Fig. 6a to d",
     kind: Kind::Study,
     ground: Ground::Simulated,
-    seconds: 500,
+    seconds: 900,
     seeds: 10,
     body,
 };
