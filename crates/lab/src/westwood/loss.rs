@@ -13,7 +13,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     source: "Mascolo et al. 2001, abstract (more than Reno); LE 5.2.1 (the estimate); LE gives no rate: 10 Mbit/s here",
     kind: Kind::Study,
     ground: Ground::Simulated,
-    seconds: 80,
+    seconds: 70,
     seeds: 10,
     body,
 };
@@ -111,7 +111,7 @@ fn claims(
         findings.claim(
             format!("{name}: goodput over reno's at {loss} % loss"),
             "more (above 1)",
-            theory::show(&ratio, 1.0, 2),
+            theory::show(&ratio, 1.0, 3),
             theory::above(&ratio, 1.0, || {
                 let [reno, ours, link] = [reno.mean, ours.mean, CAPACITY].map(|rate| rate / 1e6);
                 format!("reno gets {reno:.2} of the {link:.2} Mbit/s that the link carries, and it {ours:.2}; why is not isolated")
