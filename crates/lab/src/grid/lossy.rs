@@ -17,7 +17,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     source: "no paper's: which sender suits a link that loses at random, and whether it leaves others their share",
     kind: Kind::Study,
     ground: Ground::Real,
-    seconds: 1470,
+    seconds: 1770,
     seeds: 1,
     body,
 };
@@ -29,7 +29,7 @@ const END: Duration = Duration::from_secs(5);
 /// Beside another flow it takes longer until neither has more of the link than it will have.
 const SHARED: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(20));
 /// Runs of these at least.
-const SHARED_RUNS: u64 = 3;
+const SHARED_RUNS: u64 = 10;
 /// Of the link that two flows fill.
 const SHARE: f64 = 0.6;
 /// What a Linux receiver grants.
