@@ -91,6 +91,16 @@ impl Network {
         }
     }
 
+    /// Bytes that have arrived at either end of a flow, behind a hole.
+    pub(crate) fn unread(&self, flow: &Placed) -> u64 {
+        let ends = [flow.caller, flow.answerer].into_iter();
+        let of = |(node, application)| match self.world.node(node)? {
+            Element::Station(station) => Some(station.unread(application)),
+            _ => None,
+        };
+        ends.filter_map(of).sum()
+    }
+
     pub(crate) fn link(&mut self, node: NodeId) -> Option<&mut Link> {
         match self.world.node_mut(node)? {
             Element::Link(link) => Some(link),

@@ -39,7 +39,8 @@ pub struct FlowResult {
     pub combination: String,
     /// Payload bytes that arrived and were read in order, at either end.
     pub bytes: u64,
-    /// Of these, those read in the interval from the warm-up's end to the run's, over the interval.
+    /// Payload bytes that arrived from the warm-up's end to the run's, each once and in any order, over that interval:
+    /// bit/s.
     pub goodput: f64,
     /// Data segments sent by both ends, those sent again included.
     pub segments_sent: u64,

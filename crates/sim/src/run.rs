@@ -1,5 +1,7 @@
 //! A scenario, run.
 
+use std::time::Duration;
+
 use airtcp_link::Way;
 use airtcp_types::{Crossing, Event, Instant, NodeId, Observer, Packet};
 
@@ -33,14 +35,21 @@ pub fn run(
     let first_flows = std::mem::take(&mut network.first_flows);
     let measure = Measure::new(network.flows.len(), first_flows, scenario.samples);
     let mut watch = Watch { measure, packets: 0, last: Instant::ZERO, other: observer };
+    let before = match scenario.warm_up.checked_sub(Duration::from_nanos(1)) {
+        None => vec![0; network.flows.len()],
+        Some(before) => {
+            network.world.run_until(Instant::ZERO + before, &mut watch)?;
+            network.flows.iter().map(|flow| network.unread(flow)).collect()
+        }
+    };
     network.world.run_until(Instant::ZERO + scenario.duration, &mut watch)?;
     let links = link_results(scenario, &mut network);
     check_applications(scenario, &network, &links)?;
     let flows: Vec<FlowResult> = network
         .flows
         .iter()
-        .zip(watch.measure.flows)
-        .map(|(placed, counts)| flow_result(scenario, &network, placed, counts))
+        .zip(watch.measure.flows.into_iter().zip(before))
+        .map(|(placed, (counts, before))| flow_result(scenario, &network, placed, counts, before))
         .collect();
     let goodput: Vec<f64> = flows.iter().map(|flow| flow.goodput).collect();
     Ok(RunResult {
@@ -116,17 +125,20 @@ fn check_applications(
     Ok(())
 }
 
+/// `before`: bytes that had arrived before the warm-up's end and were read after it.
 fn flow_result(
     scenario: &Scenario,
     network: &Network,
     placed: &Placed,
     mut counts: Counts,
+    before: u64,
 ) -> FlowResult {
     let spec = &scenario.flows[placed.spec];
     let meters: Vec<_> =
         [placed.caller, placed.answerer].into_iter().filter_map(|end| network.meter(end)).collect();
-    let sum = |of: fn(&crate::app::Meter) -> u64| meters.iter().map(|meter| of(meter)).sum();
-    let counted: u64 = sum(|meter| meter.counted);
+    let sum = |of: fn(&crate::app::Meter) -> u64| -> u64 { meters.iter().map(|m| of(m)).sum() };
+    // Goodput is of what arrived within its time, in whatever order: what a hole held up until the time began did not.
+    let counted = (sum(|meter| meter.counted) + network.unread(placed)).saturating_sub(before);
     let finished = meters.iter().filter_map(|meter| meter.finished).max();
     // Only who opens a connection exchanges.
     let caller = meters.first();

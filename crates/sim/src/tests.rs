@@ -33,6 +33,22 @@ fn one_flow_fills_a_lossless_bottleneck() {
     assert!(result.flows[0].goodput > 0.98 * limit, "{}", result.flows[0].goodput / limit);
 }
 
+/// What has crossed the link before the time that counts does not count because a hole held it up until then.
+#[test]
+fn goodput_is_never_more_than_the_link_carries() {
+    // A queue of fifteen seconds, and a loss in it shortly before the time that counts.
+    let link = "rate 780kbit delay 100ms limit 1000 drop 300";
+    for warm_up in [3, 4, 5, 6, 8] {
+        let scenario = one(dumbbell(link), flow("rack/cubic", BULK));
+        let (warm_up, end) = (Duration::from_secs(warm_up), Duration::from_secs(warm_up + 20));
+        let result = run(&Scenario { warm_up, duration: end, ..scenario }, None).unwrap();
+        // A packet may have begun before.
+        let limit = (780e3 * 20.0 / 8.0 / 1500.0 + 1.0) * 1448.0 * 8.0 / 20.0;
+        let goodput = result.flows[0].goodput;
+        assert!((0.9 * limit..=limit).contains(&goodput), "{warm_up:?}: {goodput} of {limit}");
+    }
+}
+
 #[test]
 fn who_watches_changes_nothing_and_sees_every_packet() {
     #[derive(Default)]

@@ -79,6 +79,12 @@ impl Station {
         self.applications.get(application).map(Application::meter)
     }
 
+    /// Bytes that have arrived for an application, and that it cannot read yet because of a hole before them.
+    pub(crate) fn unread(&self, application: usize) -> u64 {
+        let mine = self.holders.iter().filter(|(_, holder)| **holder as usize == application);
+        mine.filter_map(|(socket, _)| self.host.tcp_unread(*socket).ok()).map(|bytes| bytes.0).sum()
+    }
+
     /// Tells applications of their sockets; whether there was something to tell.
     fn serve(&mut self, now: Instant) -> bool {
         let mut any = false;

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use airtcp_recovery::{Combination, Sender};
-use airtcp_types::{FlowId, Instant};
+use airtcp_types::{ByteCount, FlowId, Instant};
 
 use crate::counters::Counters;
 use crate::tcp::{Connection, Info, Offer, State, TcpConfig, TcpError};
@@ -189,6 +189,11 @@ impl Host {
     /// What `ss -ti` would say of a connection.
     pub fn tcp_info(&self, now: Instant, socket: SocketId) -> Result<Info, HostError> {
         self.connection(socket).map(|connection| connection.info(now))
+    }
+
+    /// Bytes of a connection that have arrived and were not read, those behind a hole too.
+    pub fn tcp_unread(&self, socket: SocketId) -> Result<ByteCount, HostError> {
+        self.connection(socket).map(Connection::unread)
     }
 
     /// The state of a connection.

@@ -326,6 +326,11 @@ impl Connection {
         self.receive.held() + self.send.buffer.len()
     }
 
+    /// Bytes that have arrived and were not read, in order or not.
+    pub fn unread(&self) -> ByteCount {
+        self.receive.held()
+    }
+
     /// What the application can do now.
     pub fn readiness(&self) -> Readiness {
         let over = self.error.is_some() || self.state == State::Closed;
