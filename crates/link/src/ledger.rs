@@ -77,12 +77,21 @@ impl Ledger {
         DropCause::NAMES.into_iter().zip(self.drops).filter(|(_, count)| *count > 0)
     }
 
+    /// Takes the next event of two directions, in the order of time; of two at once, that of `one`.
+    pub(crate) fn take_first(one: &mut Self, other: &mut Self) -> Option<Event> {
+        let is_other = match (one.event_at(), other.event_at()) {
+            (Some(at), Some(other)) => other < at,
+            (at, _) => at.is_none(),
+        };
+        if is_other { other.take_event() } else { one.take_event() }
+    }
+
     /// When the oldest event that nobody has taken yet was.
-    pub(crate) fn event_at(&self) -> Option<Instant> {
+    fn event_at(&self) -> Option<Instant> {
         Some(self.log.as_ref()?.kept.front()?.at)
     }
 
-    pub(crate) fn take_event(&mut self) -> Option<Event> {
+    fn take_event(&mut self) -> Option<Event> {
         let log = self.log.as_mut()?;
         let event = log.kept.pop_front()?;
         log.bytes -= cost(&event);

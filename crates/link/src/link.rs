@@ -3,6 +3,7 @@
 use airtcp_types::{ByteCount, Event, Instant, Node, Packet, PortId};
 
 use crate::direction::Direction;
+use crate::ledger::Ledger;
 use crate::medium::Medium;
 use crate::rate::Serialiser;
 use crate::spec::{LinkSpec, RateSpec, Way};
@@ -196,11 +197,7 @@ impl Node for Link {
 
     /// Gives the next of the events that [`Link::set_events`] asks for, in the order of time.
     fn poll_event(&mut self) -> Option<Event> {
-        let at = |way: Way| self.directions[way as usize].ledger.event_at();
-        let back_first = match (at(Way::Forth), at(Way::Back)) {
-            (Some(forth), Some(back)) => back < forth,
-            (forth, _) => forth.is_none(),
-        };
-        self.directions[usize::from(back_first)].ledger.take_event()
+        let [forth, back] = &mut self.directions;
+        Ledger::take_first(&mut forth.ledger, &mut back.ledger)
     }
 }

@@ -8,7 +8,7 @@ use airtcp_types::Rate;
 
 use super::power::Position;
 use crate::spec::value::{self, show_rate, show_time};
-use crate::spec::words::Words;
+use crate::spec::words::{MOST, Words, read_parts};
 use crate::spec::{DownSpec, Share, SpecError};
 
 /// A radio channel and the stations' settings, described.
@@ -113,8 +113,6 @@ impl Default for RadioSpec {
     }
 }
 
-/// The most points of a path, and the most times `down` stands: a description stays small.
-const MOST: usize = 1_000;
 /// No mobile is farther away: beyond the horizon.
 const MAX_METRES: f64 = 1e6;
 
@@ -127,16 +125,13 @@ impl FromStr for RadioSpec {
     ///
     /// The first word that is not understood, or the end of the text where a word is missing.
     fn from_str(text: &str) -> Result<Self, SpecError> {
-        let mut words = Words { text, at: 0 };
         let mut spec = Self::default();
-        let mut seen = Vec::new();
-        while let Some((offset, part)) = words.next() {
-            if !matches!(part, "at" | "down") && seen.contains(&part) {
-                return Err(SpecError::new(offset, part, "this part only once", "seed 7"));
-            }
-            spec.read_part(offset, part, &mut words)?;
-            seen.push(part);
-        }
+        read_parts(
+            text,
+            &["at", "down"],
+            |part| part,
+            |at, part, words| spec.read_part(at, part, words),
+        )?;
         Ok(spec)
     }
 }

@@ -11,7 +11,7 @@ use super::frame::{Received, decode, encode};
 use super::power::Power;
 use super::{AirCounters, Arq, FrameNo, RadioSpec};
 use crate::channel::Outages;
-use crate::ledger::{Damage, DropCause};
+use crate::ledger::{Damage, DropCause, Ledger};
 use crate::{Counters, Way, ip};
 
 /// Bits in a row of which some are hit in a damaged frame: no such damage escapes a CRC-32.
@@ -362,11 +362,7 @@ impl Node for Radio {
     }
 
     fn poll_event(&mut self) -> Option<Event> {
-        let at = |way: usize| self.ends[way].ledger.event_at();
-        let back_first = match (at(0), at(1)) {
-            (Some(forth), Some(back)) => back < forth,
-            (forth, _) => forth.is_none(),
-        };
-        self.ends[usize::from(back_first)].ledger.take_event()
+        let [forth, back] = &mut self.ends;
+        Ledger::take_first(&mut forth.ledger, &mut back.ledger)
     }
 }

@@ -6,14 +6,12 @@ use std::time::Duration;
 use airtcp_types::ByteCount;
 
 use super::value::{self, Share};
-use super::words::{MAX_PACKETS, Words};
+use super::words::{MAX_PACKETS, MOST, Words, read_parts};
 use super::{
     CorruptSpec, DelaySpec, DelayedSpec, Discipline, Distribution, DropSpec, LinkSpec, LossSpec,
     RateSpec, SpecError, Way,
 };
 
-/// The most ranges a `drop` list has, and the most times `down` stands: a description stays small.
-const MOST: usize = 1_000;
 /// No IP packet has more bits in a row than this.
 const MAX_BITS: u64 = 65_535 * 8;
 
@@ -26,22 +24,16 @@ impl FromStr for LinkSpec {
     ///
     /// The first word that is not understood, or the end of the text where a word is missing.
     fn from_str(text: &str) -> Result<Self, SpecError> {
-        let mut words = Words { text, at: 0 };
         let mut spec = Self::default();
-        let mut seen = Vec::new();
-        while let Some((offset, part)) = words.next() {
-            // A rate and a trace, or two disciplines, are each other's second time.
-            let part_of = match part {
-                "trace" => "rate",
-                "red" | "mark" => "codel",
-                other => other,
-            };
-            if !matches!(part_of, "down" | "only") && seen.contains(&part_of) {
-                return Err(SpecError::new(offset, part, "this part only once", "seed 7"));
-            }
-            spec.read_part(offset, part, &mut words)?;
-            seen.push(part_of);
-        }
+        // A rate and a trace, or two disciplines, are each other's second time.
+        let kind = |part| match part {
+            "trace" => "rate",
+            "red" | "mark" => "codel",
+            other => other,
+        };
+        read_parts(text, &["down", "only"], kind, |at, part, words| {
+            spec.read_part(at, part, words)
+        })?;
         Ok(spec)
     }
 }

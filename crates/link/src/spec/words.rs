@@ -8,6 +8,34 @@ use super::{DownSpec, SpecError};
 /// The largest count of packets in a description.
 pub(crate) const MAX_PACKETS: u64 = 1_000_000;
 
+/// The most ranges or points of a list, and the most times a part that adds up stands: a description stays small.
+pub(crate) const MOST: usize = 1_000;
+
+/// Reads a description part by part. A part stands at most once, but those that `add_up`; `kind` says which are each
+/// other's second time; `read` takes what belongs to a part.
+///
+/// # Errors
+///
+/// The first word that is not understood, or the end of the text where a word is missing.
+pub(crate) fn read_parts<'a>(
+    text: &'a str,
+    add_up: &[&str],
+    kind: impl Fn(&'a str) -> &'a str,
+    mut read: impl FnMut(usize, &'a str, &mut Words<'a>) -> Result<(), SpecError>,
+) -> Result<(), SpecError> {
+    let mut words = Words { text, at: 0 };
+    let mut seen = Vec::new();
+    while let Some((offset, part)) = words.next() {
+        let kind = kind(part);
+        if !add_up.contains(&kind) && seen.contains(&kind) {
+            return Err(SpecError::new(offset, part, "this part only once", "seed 7"));
+        }
+        read(offset, part, &mut words)?;
+        seen.push(kind);
+    }
+    Ok(())
+}
+
 /// The words that are left, and where they stand.
 #[derive(Clone, Copy)]
 pub(crate) struct Words<'a> {
