@@ -74,8 +74,8 @@ pub(crate) fn mean_is(theory: f64, measured: &Interval) -> Result<Verdict, LabEr
     }))
 }
 
-/// Whether a mean is in `band`. It is not where all of its interval is outside; an interval wider than the band would
-/// meet it wherever its mean is, and is no answer.
+/// Whether a mean is in `band`: it is where all of its interval is, and is not where all of it is outside. An interval
+/// over an edge is no answer.
 pub(crate) fn within(
     measured: &Interval,
     band: (f64, f64),
@@ -84,12 +84,14 @@ pub(crate) fn within(
     let (low, high) = measured.bounds();
     if low > band.1 || high < band.0 {
         Verdict::DoesNotHold(why())
-    } else if high - low <= band.1 - band.0 {
+    } else if low >= band.0 && high <= band.1 {
         Verdict::Holds
     } else {
-        let (width, band) = (high - low, band.1 - band.0);
-        let text = format!("the interval is {width:.2} wide, and what is allowed {band:.2}");
-        Verdict::NotComparable(text)
+        let shown = show(measured, 1.0, 2);
+        let (low, high) = band;
+        Verdict::NotComparable(format!(
+            "of {shown}, that it is in or out of {low:.2} to {high:.2} may be chance"
+        ))
     }
 }
 
@@ -131,15 +133,8 @@ pub(crate) fn below(measured: &Interval, most: f64, why: impl FnOnce() -> String
 pub(crate) fn less(own: &[f64], other: &[f64], why: impl FnOnce() -> String) -> Verdict {
     let differences: Vec<f64> = own.iter().zip(other).map(|(own, other)| own - other).collect();
     let difference = Interval::of(&differences);
-    let (low, high) = difference.bounds();
     let shown = show(&difference, 1.0, 2);
-    if high < 0.0 {
-        Verdict::Holds
-    } else if low > 0.0 {
-        Verdict::DoesNotHold(format!("{shown} more: {}", why()))
-    } else {
-        Verdict::NotComparable(format!("the difference of {shown} may be chance"))
-    }
+    below(&difference, 0.0, || format!("{shown} more: {}", why()))
 }
 
 fn may_be_chance(measured: &Interval, bound: f64) -> String {
@@ -296,6 +291,8 @@ mod tests {
         let verdict = |values: &[f64]| within(&Interval::of(values), (0.9, 1.1), why).name();
         assert_eq!(verdict(&[0.99, 1.0, 1.01]), "holds");
         assert_eq!(verdict(&[0.8, 1.0, 1.2]), "not comparable");
+        assert_eq!(verdict(&[1.08, 1.09, 1.10]), "not comparable");
+        assert_eq!(verdict(&[1.09, 1.11, 1.13]), "not comparable");
         assert_eq!(verdict(&[4.0, 5.0, 6.0]), "does not hold");
         let sides = |values: &[f64]| {
             let measured = Interval::of(values);
