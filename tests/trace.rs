@@ -151,9 +151,10 @@ fn number(told: &BTreeMap<String, String>, name: &str) -> u64 {
     told[name].parse().unwrap_or_else(|_| panic!("{name}: {}", told[name]))
 }
 
+/// The second packet, which is dropped, is the handshake's ACK.
 const LOSSY: &str = r#"duration = "20s"
 [bottleneck]
-forth = "rate 10mbit delay 10ms limit 30 loss 1%"
+forth = "rate 10mbit delay 10ms limit 30 loss 1% drop 2"
 back = "rate 10mbit delay 10ms"
 
 [[flow]]
