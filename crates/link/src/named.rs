@@ -13,7 +13,7 @@
 //! | `congested-wifi` | chosen, not measured: half duplex, with 150 us a frame for spacing, preamble and acknowledgement |
 //! | `very-bad` | chosen, not measured: named after a profile of the Network Link Conditioner |
 
-use crate::spec::{LinkSpec, SpecError};
+use crate::spec::{LinkSpec, PARTS, SpecError};
 
 /// A link with a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -109,17 +109,44 @@ pub fn parse_pair(text: &str) -> Result<(LinkSpec, LinkSpec), SpecError> {
         let rest = text[start + first.len()..].trim_start();
         let Some(word) = rest.split_whitespace().next() else { return Ok(link.specs()) };
         let expected = "nothing after the name of a link";
-        return Err(SpecError::new(text.len() - rest.len(), word, expected, link.name));
+        return Err(SpecError::new(text.len() - rest.len(), word, expected, ""));
     }
     match text.parse::<LinkSpec>() {
         Ok(spec) => Ok((spec.clone(), spec)),
         // A first word that begins no description may be meant for a name.
         Err(error) if error.offset == start && !first.is_empty() => {
-            Err(SpecError::new(start, first, NAME_OR_PART, "weak-4g"))
+            Err(SpecError::new(start, first, NAME_OR_PART, nearest(first)))
         }
         Err(error) => Err(error),
     }
 }
+
+/// The name of a link, or the part of a description, that is written most like `word`.
+fn nearest(word: &str) -> &'static str {
+    let names = LINKS.iter().map(|link| (link.name, link.name));
+    let first = |words: &'static str| words.split(' ').next().unwrap_or(words);
+    let parts = PARTS.iter().map(|part| (first(part.words), part.example));
+    let nearest =
+        names.chain(parts).min_by_key(|(name, _)| (!name.contains(word), distance(name, word)));
+    nearest.map_or("", |(_, example)| example)
+}
+
+/// How many letters have to be put in, taken out or changed. What is longer than any name counts no further.
+fn distance(name: &str, word: &str) -> usize {
+    let mut row: Vec<usize> = (0..=name.len()).collect();
+    for (above, letter) in word.bytes().take(2 * MAX_NAME).enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], above + 1);
+        for (at, own) in name.bytes().enumerate() {
+            let changed = diagonal + usize::from(!own.eq_ignore_ascii_case(&letter));
+            diagonal = row[at + 1];
+            row[at + 1] = changed.min(row[at] + 1).min(diagonal + 1);
+        }
+    }
+    row[name.len()]
+}
+
+/// No name is longer.
+const MAX_NAME: usize = 20;
 
 /// Said of a first word that is neither; a test makes sure that the list is whole.
 const NAME_OR_PART: &str = "a link (edge, 3g, slow-4g, lte, weak-4g, congested-wifi, geo-satellite, very-bad) or the words \
@@ -173,8 +200,21 @@ mod tests {
         );
         assert_eq!(
             error("lte  loss 1%"),
-            "at byte 5, `loss`: expected nothing after the name of a link, such as `lte`"
+            "at byte 5, `loss`: expected nothing after the name of a link"
         );
         assert!(error("rate lte").starts_with("at byte 5, `lte`: expected a rate"));
+        for (word, meant) in [
+            ("geo-satelite", "geo-satellite"),
+            ("Weak4G", "weak-4g"),
+            ("4g", "slow-4g"),
+            ("LTE", "lte"),
+            ("wifi", "congested-wifi"),
+            ("verybad", "very-bad"),
+            ("rat", "rate 10mbit"),
+        ] {
+            let error = error(word);
+            assert!(error.ends_with(&format!(", such as `{meant}`")), "{error}");
+        }
+        assert!(error(&"x".repeat(100_000)).len() < 300);
     }
 }

@@ -27,7 +27,7 @@ impl<T: ?Sized> Choice<T> {
     ) -> Result<Self, CombinationError> {
         (entry.make)(parameter, &PROBE).map_err(|why| CombinationError::Parameter {
             name: entry.name,
-            parameter: parameter.unwrap_or_default().to_owned(),
+            parameter: parameter.map(str::to_owned),
             why,
         })?;
         Ok(Self { entry, parameter: parameter.map(Box::from) })
@@ -357,6 +357,13 @@ impl FromStr for Combination {
     }
 }
 
+fn refused(parameter: Option<&str>) -> String {
+    match parameter {
+        Some(parameter) => format!("cannot have the parameter `{parameter}`"),
+        None => "needs a parameter".to_owned(),
+    }
+}
+
 /// A combination that cannot be had.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CombinationError {
@@ -370,13 +377,13 @@ pub enum CombinationError {
         /// What would do.
         allowed: String,
     },
-    /// The strategy does not take that parameter.
-    #[error("`{name}` cannot have the parameter `{parameter}`: {why}")]
+    /// The strategy does not take that parameter, or cannot do without one.
+    #[error("`{name}` {}: {why}", refused(.parameter.as_deref()))]
     Parameter {
         /// The strategy.
         name: &'static str,
-        /// Its parameter.
-        parameter: String,
+        /// Its parameter, if it was given one.
+        parameter: Option<String>,
         /// What it takes.
         why: String,
     },

@@ -13,7 +13,7 @@ pub struct SpecError {
     pub word: String,
     /// What is expected there.
     pub expected: &'static str,
-    /// An example of it.
+    /// An example of it; empty where none helps.
     pub example: &'static str,
 }
 
@@ -30,15 +30,20 @@ impl SpecError {
         let word = word.chars().take(Self::SHOWN).flat_map(char::escape_debug).collect();
         Self { offset, word, expected, example }
     }
+
+    /// As it is shown, without the place.
+    pub fn what(&self) -> String {
+        let word =
+            if self.word.is_empty() { "the end".to_owned() } else { format!("`{}`", self.word) };
+        match self.example {
+            "" => format!("{word}: expected {}", self.expected),
+            example => format!("{word}: expected {}, such as `{example}`", self.expected),
+        }
+    }
 }
 
 impl fmt::Display for SpecError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "at byte {}, ", self.offset)?;
-        match self.word.as_str() {
-            "" => write!(f, "the end")?,
-            word => write!(f, "`{word}`")?,
-        }
-        write!(f, ": expected {}, such as `{}`", self.expected, self.example)
+        write!(f, "at byte {}, {}", self.offset, self.what())
     }
 }

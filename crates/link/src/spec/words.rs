@@ -28,7 +28,7 @@ pub(crate) fn read_parts<'a>(
     while let Some((offset, part)) = words.next() {
         let kind = kind(part);
         if !add_up.contains(&kind) && seen.contains(&kind) {
-            return Err(SpecError::new(offset, part, "this part only once", "seed 7"));
+            return Err(SpecError::new(offset, part, "this part only once", ""));
         }
         read(offset, part, &mut words)?;
         seen.push(kind);

@@ -13,7 +13,7 @@ fn what_is_wrong_is_pointed_at() {
             "delay 5",
             "at byte 6, `5`: expected a time with its unit (s, ms, us or ns), such as `5ms`",
         ),
-        ("seed 1 seed 2", "at byte 7, `seed`: expected this part only once, such as `seed 7`"),
+        ("seed 1 seed 2", "at byte 7, `seed`: expected this part only once"),
         ("red min 5 max 5", "at byte 14, `5`: expected a count above min, such as `15`"),
         (
             "delay 5ms 1ms distribution norml",
