@@ -55,6 +55,18 @@ impl Scenario {
             traces: BTreeMap::new(),
         }
     }
+
+    /// Whether anything is drawn at random that shows: by a link, or by an application. If nothing is, all seeds have
+    /// the same result.
+    pub fn is_random(&self) -> bool {
+        let of_flows = self.flows.iter().filter_map(|flow| flow.access.as_ref());
+        let (shared, in_a_row): (Vec<_>, &[Wire]) = match &self.topology {
+            Topology::Dumbbell { access, bottleneck } => (vec![access, bottleneck], &[]),
+            Topology::Chain { wires } => (Vec::new(), wires),
+        };
+        shared.into_iter().chain(in_a_row).chain(of_flows).any(Wire::is_random)
+            || self.flows.iter().any(|flow| flow.app.is_random())
+    }
 }
 
 /// Both directions of a link. Forth is from left to right.
@@ -70,6 +82,11 @@ impl Wire {
     /// The same both ways. Each direction draws from a stream of its own.
     pub fn both(spec: LinkSpec) -> Self {
         Self { forth: spec.clone(), back: spec }
+    }
+
+    fn is_random(&self) -> bool {
+        use airtcp_link::Way;
+        self.forth.is_random(Way::Forth) || self.back.is_random(Way::Back)
     }
 }
 
@@ -203,4 +220,16 @@ pub enum App {
         /// How many times back and forth; without it, as many as there is time for.
         count: Option<u64>,
     },
+}
+
+impl App {
+    fn is_random(&self) -> bool {
+        match self {
+            Self::Bulk { .. } | Self::PingPong { .. } => false,
+            Self::RequestResponse { think, .. } => !think.is_zero(),
+            Self::ShortFlows { size: (smallest, largest), gap, .. } => {
+                smallest != largest || !gap.is_zero()
+            }
+        }
+    }
 }

@@ -267,3 +267,46 @@ fn time_may_pass_by_any_part_of_a_link() {
         assert!(result.flows[0].bytes > 0 && result.end > 0.0, "{link}");
     }
 }
+
+#[test]
+fn a_scenario_is_random_if_its_seeds_differ() {
+    let kb = |count| ByteCount::from_kib(count);
+    let requests = |think| App::RequestResponse {
+        request: kb(1),
+        response: kb(20),
+        think: Duration::from_millis(think),
+        count: None,
+    };
+    let short = |largest, gap| App::ShortFlows {
+        size: (kb(5), kb(largest)),
+        gap: Duration::from_millis(gap),
+        pareto: false,
+        users: 2,
+    };
+    let quiet = "rate 2mbit delay 10ms limit 8 drop every 97";
+    let cases = [
+        (quiet, BULK, false),
+        ("rate 2mbit delay 10ms codel", BULK, false),
+        ("rate 2mbit delay 10ms limit 8 loss 1%", BULK, true),
+        ("rate 2mbit delay 10ms 2ms", BULK, true),
+        (quiet, App::PingPong { size: kb(2), count: None }, false),
+        (quiet, requests(0), false),
+        (quiet, requests(5), true),
+        (quiet, short(5, 0), false),
+        (quiet, short(50, 0), true),
+        (quiet, short(5, 10), true),
+    ];
+    for (link, app, is_random) in cases {
+        // Several on one link show whether the ports or sequence numbers that a host draws do anything.
+        for combination in ["rack/cubic", "le:echo/westwood/hack+dcr:timer", "newreno/reno/rr"] {
+            let second = FlowSpec { count: 2, ..flow(combination, BULK) };
+            let flows = vec![flow(combination, app.clone()), second];
+            let scenario = Scenario { flows, ..one(dumbbell(link), flow(combination, BULK)) };
+            let mut results = run_seeds(&scenario, 1..3, None, |_| {}).unwrap();
+            results.iter_mut().for_each(|result| result.seed = 0);
+            let what = format!("{link}, {app:?}, {combination}");
+            assert_eq!(scenario.is_random(), is_random, "{what}");
+            assert_eq!(results[0] != results[1], is_random, "{what}");
+        }
+    }
+}

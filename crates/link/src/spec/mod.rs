@@ -8,6 +8,7 @@
 //!
 //! Not there, because nothing needs them yet: netem's correlations, `loss state`, `reorder` and `slot`.
 
+mod chance;
 mod error;
 mod parse;
 mod part;

@@ -52,6 +52,7 @@ pub(crate) fn ipv6_udp(payload: usize) -> Packet {
     Packet::new(data)
 }
 
+mod chance;
 mod errors;
 mod events;
 mod properties;

@@ -1,0 +1,57 @@
+//! Whether chance has a say in what a link does.
+
+use super::{Discipline, LinkSpec, LossSpec, Share, Way};
+
+impl Share {
+    /// Whether it takes a draw to know: neither no packet nor every one.
+    fn is_chance(self) -> bool {
+        self > Self::NONE && self < Self::ALL
+    }
+}
+
+impl LinkSpec {
+    /// Whether what it does to packets that go `way` depends on the seed. What befalls all packets or none, or packets by
+    /// number or by the time, does not.
+    ///
+    /// ```
+    /// use airtcp_link::LinkSpec;
+    /// use airtcp_link::spec::Way;
+    ///
+    /// let spec: LinkSpec = "rate 1mbit codel drop every 100 loss 1% only forth".parse()?;
+    /// assert!(spec.is_random(Way::Forth) && !spec.is_random(Way::Back));
+    /// # Ok::<(), airtcp_link::SpecError>(())
+    /// ```
+    pub fn is_random(&self, way: Way) -> bool {
+        let is_spared = self.only.way.is_some_and(|only| only != way);
+        self.delays_at_random()
+            || self.duplicate.is_some_and(Share::is_chance)
+            || matches!(self.queue.discipline, Discipline::Red { probability, .. } if probability > Share::NONE)
+            || !is_spared && self.harms_at_random()
+    }
+
+    fn delays_at_random(&self) -> bool {
+        let strays = self.delayed.is_some_and(|delayed| {
+            let is_spread = delayed.share > Share::NONE && !delayed.deviation.is_zero();
+            delayed.share.is_chance() || is_spread
+        });
+        strays || !self.delay.jitter.is_zero()
+    }
+
+    /// All that [`only`](Self::only) limits.
+    fn harms_at_random(&self) -> bool {
+        let loses = match self.loss {
+            None => false,
+            Some(LossSpec::Random(share)) => share.is_chance(),
+            Some(LossSpec::GilbertElliott { to_bad, to_good, loss_bad, loss_good }) => {
+                let changes = to_bad.is_chance() || to_good.is_chance();
+                let in_bad = loss_bad.is_chance() || changes && loss_bad != loss_good;
+                loss_good.is_chance() || to_bad > Share::NONE && in_bad
+            }
+        };
+        loses
+            || self.burst.is_some_and(|(share, _)| share.is_chance())
+            || self.biterror.is_some_and(|rate| rate > 0.0)
+            // Where a damaged packet is hit is always drawn.
+            || self.corrupt.is_some_and(|corrupt| corrupt.share > Share::NONE)
+    }
+}
