@@ -9,7 +9,7 @@ use airtcp_link::{LinkSpec, Trace};
 use airtcp_recovery::Combination;
 
 use super::Source;
-use super::file::{FlowFile, ScenarioFile, WireFile};
+use super::file::{FlowFile, ScenarioFile, WaysFile, WireFile};
 use crate::{App, FlowSpec, Scenario, SimError, Topology, Wire};
 
 type Load<'a> = &'a mut dyn FnMut(&str) -> Result<Trace, String>;
@@ -65,14 +65,11 @@ impl Builder<'_> {
     fn topology(&mut self, file: &ScenarioFile) -> Result<Topology, SimError> {
         match (&file.bottleneck, file.wire.as_slice(), &file.access) {
             (Some(bottleneck), [], access) => Ok(Topology::Dumbbell {
-                bottleneck: self.wire(bottleneck.get_ref())?,
-                access: access.as_ref().map_or(Ok(Wire::default()), |a| self.wire(a.get_ref()))?,
+                bottleneck: self.wire(bottleneck)?,
+                access: access.as_ref().map_or(Ok(Wire::default()), |access| self.wire(access))?,
             }),
             (None, wires @ [_, ..], None) => Ok(Topology::Chain {
-                wires: wires
-                    .iter()
-                    .map(|wire| self.wire(wire.get_ref()))
-                    .collect::<Result<_, _>>()?,
+                wires: wires.iter().map(|wire| self.wire(wire)).collect::<Result<_, _>>()?,
             }),
             (None, [], _) => {
                 let what = "no network: add a `[bottleneck]` for a dumbbell or `[[wire]]`s for a chain, \
@@ -88,21 +85,41 @@ impl Builder<'_> {
     }
 
     /// Without `back`, a named link is itself both ways, and words are the same both ways.
-    fn wire(&mut self, file: &WireFile) -> Result<Wire, SimError> {
-        let (forth, mut back) = self.pair(&file.forth)?;
-        if let Some(text) = &file.back {
+    fn wire(&mut self, file: &Spanned<WireFile>) -> Result<Wire, SimError> {
+        let (forth, mut back) = match file.get_ref() {
+            WireFile::Both(text) => self.pair(&Spanned::new(file.span(), text.clone()))?,
+            WireFile::Each(ways) => {
+                self.refuse_half_a_link(ways)?;
+                self.pair(&ways.forth)?
+            }
+        };
+        if let WireFile::Each(WaysFile { back: Some(text), .. }) = file.get_ref() {
             (_, back) = self.pair(text)?;
         }
         Ok(Wire { forth, back })
     }
 
+    /// A name that is set for `forth` alone is meant for the link, and the file's `back` would stay.
+    fn refuse_half_a_link(&self, ways: &WaysFile) -> Result<(), SimError> {
+        let WaysFile { forth, back: Some(back) } = ways else { return Ok(()) };
+        let place = forth.span().start;
+        let named = airtcp_link::named::find(forth.get_ref().trim());
+        let (Some(link), Some(setting), None) =
+            (named, self.source.setting_at(place), self.source.setting_at(back.span().start))
+        else {
+            return Ok(());
+        };
+        let (wire, name) = (setting.parent(), link.name);
+        let what = format!(
+            "`{wire}.back` would stay as the file has it: write `{wire}={name}` for both ways of {name}, or set \
+             `{wire}.back`, too"
+        );
+        Err(self.source.refuse(place, &what))
+    }
+
     fn pair(&mut self, text: &Spanned<String>) -> Result<(LinkSpec, LinkSpec), SimError> {
-        let pair = airtcp_link::parse_pair(text.get_ref()).map_err(|error| {
-            let word = if error.word.is_empty() { "the end" } else { &error.word };
-            let what =
-                format!("`{word}`: expected {}, such as `{}`", error.expected, error.example);
-            self.source.refuse_within(text, error.offset, &what)
-        })?;
+        let pair = airtcp_link::parse_pair(text.get_ref())
+            .map_err(|error| self.source.refuse_within(text, error.offset, &error.what()))?;
         if let RateSpec::Trace(file) = &pair.0.rate
             && !self.traces.contains_key(file)
         {
@@ -122,7 +139,7 @@ impl Builder<'_> {
                 let what = "a chain has no access wires";
                 return Err(self.source.refuse(access.span().start, what));
             }
-            Some(access) => Some(self.wire(access.get_ref())?),
+            Some(access) => Some(self.wire(access)?),
             None => None,
         };
         let parts = (
@@ -132,8 +149,8 @@ impl Builder<'_> {
         );
         let combination = match &file.strategies {
             Some(whole) if parts != (None, None, None) => {
-                let what =
-                    "`strategies` has all of `recovery`, `congestion` and `judge`: leave them out";
+                let what = "`strategies` has all of `recovery`, `congestion` and `judge`: leave them out, or set \
+                            `strategies` anew, as in --set flow.0.strategies=rack/reno";
                 return Err(self.source.refuse(whole.span().start, what));
             }
             Some(whole) => whole.get_ref().0.0.clone(),

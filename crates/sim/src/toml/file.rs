@@ -10,7 +10,8 @@ use ::toml::Spanned;
 use airtcp_recovery::Profile;
 use airtcp_types::ByteCount;
 use serde::Deserialize;
-use serde::de::{Deserializer, SeqAccess, Visitor};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::quantity::{
     Congestion, Judge, Recovery, Strategies, some_whole, some_word, whole, word,
@@ -40,12 +41,48 @@ pub(super) struct ScenarioFile {
     pub(super) flow: Vec<Spanned<FlowFile>>,
 }
 
-/// Both directions of a link, each in words or a name.
+/// Both directions of a link.
+#[derive(Debug)]
+pub(super) enum WireFile {
+    /// By one text, words or a name.
+    Both(String),
+    /// By one each.
+    Each(WaysFile),
+}
+
+/// The directions of a link, each in words or a name.
 #[derive(Deserialize, Debug)]
-#[serde(deny_unknown_fields, expecting = "a table with `forth` and perhaps `back`")]
-pub(super) struct WireFile {
+#[serde(deny_unknown_fields)]
+pub(super) struct WaysFile {
     pub(super) forth: Spanned<String>,
     pub(super) back: Option<Spanned<String>>,
+}
+
+/// By hand, as an untagged choice would lose the place of an error.
+impl<'de> Deserialize<'de> for WireFile {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+
+        impl<'de> Visitor<'de> for Either {
+            type Value = WireFile;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(
+                    "a link in words or by name, such as \"weak-4g\", or a table with `forth` and perhaps `back`",
+                )
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<WireFile, E> {
+                Ok(WireFile::Both(text.to_owned()))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<WireFile, A::Error> {
+                WaysFile::deserialize(MapAccessDeserializer::new(map)).map(WireFile::Each)
+            }
+        }
+
+        deserializer.deserialize_any(Either)
+    }
 }
 
 /// `[[flow]]`.

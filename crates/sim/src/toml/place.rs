@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use ::toml::Spanned;
 
-use super::Source;
+use super::{Setting, Source};
 use crate::SimError;
 
 /// Longer messages are cut: an error stays one line that can be read.
@@ -17,10 +17,15 @@ impl Source<'_> {
         start..start + 1
     }
 
+    /// The setting that stands at the byte `at`, if that is none of the text's.
+    pub(super) fn setting_at(&self, at: usize) -> Option<&Setting> {
+        self.settings.get(at.checked_sub(self.text.len() + 1)?)
+    }
+
     /// The error that says `what` is wrong at the byte `at`.
     pub(super) fn refuse(&self, at: usize, what: &str) -> SimError {
         let what = in_one_line(what);
-        match at.checked_sub(self.text.len() + 1).and_then(|index| self.settings.get(index)) {
+        match self.setting_at(at) {
             Some(setting) => SimError::Setting { setting: setting.to_string(), what },
             None => SimError::File { place: self.place(at), what },
         }

@@ -18,6 +18,10 @@ pub struct Setting {
     value: String,
 }
 
+/// What takes the place of several keys, and these.
+const WHOLE: &str = "strategies";
+const PARTS: [&str; 3] = ["recovery", "congestion", "judge"];
+
 /// A setting that is not `path=value`.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("`{0}` is not `path=value`, such as `flow.0.congestion=reno` or `duration=60s`")]
@@ -75,11 +79,21 @@ impl Setting {
         }
         match here {
             DeValue::Table(inner) => {
+                if *last == WHOLE {
+                    for part in PARTS {
+                        inner.remove(part);
+                    }
+                }
                 inner.insert(key(last), value);
             }
             other => *element(other, last, &walked)? = value,
         }
         Ok(())
+    }
+
+    /// The path of what the value is put into.
+    pub(super) fn parent(&self) -> &str {
+        self.path.rsplit_once('.').map_or("", |(parent, _)| parent)
     }
 
     fn split(&self) -> (&str, Vec<&str>) {

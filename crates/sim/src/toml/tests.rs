@@ -243,7 +243,8 @@ fn a_wrong_value_is_named_with_what_is_allowed() {
     assert!(whole("strategies = \"rack//hack\"").starts_with("s.toml:6:14: `rack//hack` is not a"));
     assert_eq!(
         flow("strategies = \"rack/cubic\""),
-        "s.toml:8:14: `strategies` has all of `recovery`, `congestion` and `judge`: leave them out"
+        "s.toml:8:14: `strategies` has all of `recovery`, `congestion` and `judge`: leave them out, or \
+         set `strategies` anew, as in --set flow.0.strategies=rack/reno"
     );
     assert_eq!(flow("profile = \"old\""), "s.toml:8:11: `old`: expected \"modern\" or \"paper\"");
     assert_eq!(flow("way = \"up\""), "s.toml:8:7: `up`: expected \"forth\" or \"back\"");
@@ -278,7 +279,7 @@ fn a_link_is_wrong_at_its_word() {
     );
     assert_eq!(
         error(&SMALL.replace("10ms limit 50", "")),
-        "s.toml:3:28: `the end`: expected a time with its unit (s, ms, us or ns), such as `5ms`"
+        "s.toml:3:28: the end: expected a time with its unit (s, ms, us or ns), such as `5ms`"
     );
     let message = error(&SMALL.replace("rate 10mbit delay 10ms limit 50", "weak-5g"));
     assert!(message.starts_with("s.toml:3:10: `weak-5g`: expected a link (edge, 3g,"), "{message}");
@@ -347,8 +348,9 @@ fn what_is_no_table_or_no_toml_is_said() {
         "s.toml:5:1: invalid type: map, expected a list of tables, each with two brackets, as in `[[flow]]`"
     );
     assert_eq!(
-        error("bottleneck = \"weak-4g\"\n[[flow]]"),
-        "s.toml:1:14: invalid type: string \"weak-4g\", expected a table with `forth` and perhaps `back`"
+        error("bottleneck = 5\n[[flow]]"),
+        "s.toml:1:14: invalid type: integer `5`, expected a link in words or by name, such as \"weak-4g\", or a \
+         table with `forth` and perhaps `back`"
     );
     assert!(error(&SMALL.replace("\"2s\"", "2s")).starts_with("s.toml:1:1"));
     assert!(error(&SMALL.replace("50\"", "50")).starts_with("s.toml:3:"));
@@ -441,7 +443,69 @@ fn a_setting_that_leads_nowhere_says_what_is_there() {
     );
     assert!(set_error(&["duration=60"]).contains("invalid type: integer `60`, expected a time"));
     assert!(set_error(&["flow.0=x"]).contains("expected a table: `[[flow]]`"));
-    assert!(set_error(&["bottleneck={}"]).contains("expected a table with `forth`"));
+    assert!(set_error(&["bottleneck=3"]).contains("or a table with `forth`"));
+    assert!(
+        set_error(&["bottleneck=weak-5g"])
+            .starts_with("`bottleneck=weak-5g`: `weak-5g`: expected a link (edge, ")
+    );
+}
+
+fn bottleneck(text: &str, settings: &[&str]) -> crate::Wire {
+    match read_with(text, settings).unwrap().topology {
+        Topology::Dumbbell { bottleneck, .. } => bottleneck,
+        Topology::Chain { wires } => wires[0].clone(),
+    }
+}
+
+#[test]
+fn one_text_is_a_link_both_ways() {
+    let (forth, back) = named::find("weak-4g").unwrap().specs();
+    let named = crate::Wire { forth, back };
+    for settings in [
+        &["bottleneck=weak-4g"][..],
+        &["bottleneck.forth=weak-4g", "bottleneck.back=weak-4g"],
+        &["bottleneck.back=delay 1ms", "bottleneck=weak-4g"],
+    ] {
+        assert_eq!(bottleneck(EXAMPLE, settings), named, "{settings:?}");
+    }
+    assert_eq!(bottleneck("bottleneck = \"weak-4g\"\n[[flow]]", &[]), named);
+    assert_eq!(bottleneck("wire = [\"weak-4g\"]\n[[flow]]", &[]), named);
+    assert_eq!(bottleneck("[[wire]]\nforth = \"edge\"\n[[flow]]", &["wire.0=weak-4g"]), named);
+    let both = crate::Wire::both(spec("rate 1mbit delay 5ms"));
+    assert_eq!(bottleneck(EXAMPLE, &["bottleneck=rate 1mbit delay 5ms"]), both);
+    assert_eq!(
+        error("bottleneck = \"lte 5\"\n[[flow]]"),
+        "s.toml:1:19: `5`: expected nothing after the name of a link"
+    );
+}
+
+#[test]
+fn a_name_for_one_way_alone_is_refused_where_the_other_would_stay() {
+    let error = read_with(EXAMPLE, &["bottleneck.forth=weak-4g"]).unwrap_err();
+    assert_eq!(
+        one_line(error),
+        "`bottleneck.forth=weak-4g`: `bottleneck.back` would stay as the file has it: write `bottleneck=weak-4g` for \
+         both ways of weak-4g, or set `bottleneck.back`, too"
+    );
+    // Nothing stays where there was nothing, and who writes words knows the way.
+    assert_eq!(
+        bottleneck(SMALL, &["bottleneck.forth=lte"]),
+        bottleneck(SMALL, &["bottleneck=lte"])
+    );
+    assert_eq!(
+        bottleneck(EXAMPLE, &["bottleneck.forth=delay 9ms"]).back,
+        spec("rate 10mbit delay 10ms")
+    );
+}
+
+#[test]
+fn strategies_that_are_set_take_the_place_of_all_parts() {
+    let set = |settings: &[&str]| {
+        read_with(EXAMPLE, settings).map(|scenario| scenario.flows[0].combination.to_string())
+    };
+    assert_eq!(set(&["flow.0.strategies=rack/cubic/hack"]), Ok("rack/cubic/hack".to_owned()));
+    let error = set(&["flow.0.strategies=rack/cubic", "flow.0.congestion=reno"]).unwrap_err();
+    assert!(one_line(error).contains("--set flow.0.strategies=rack/reno"));
 }
 
 #[test]
