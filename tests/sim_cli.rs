@@ -71,9 +71,8 @@ fn the_example_is_commented_and_runs() -> Outcome {
     assert!(output.status.success(), "{}", stderr(&output));
     let table = String::from_utf8(output.stdout)?;
     assert!(table.starts_with("two-kinds: 20 s of virtual time, seed 1\n"), "{table}");
-    for word in
-        ["newreno/reno", "sack/cubic", "goodput", "queue drops", "bottleneck", "Jain's index"]
-    {
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    for word in ["newreno/reno", "sack/cubic", "goodput", "queue", "bottleneck", "Jain's index"] {
         assert!(table.contains(word), "{word}: {table}");
     }
     Ok(())
@@ -138,6 +137,43 @@ fn settings_and_seeds_take_the_place_of_the_files() -> Outcome {
     assert_eq!(report["runs"][0]["flows"][0]["combination"], "rack/fixed:4");
     assert!(report["aggregate"]["flows"][0]["goodput"]["half_width"].is_null());
     assert!(report["runs"][0]["flows"][0]["goodput"].as_f64() < Some(1e6));
+    Ok(())
+}
+
+#[test]
+fn the_table_of_many_seeds_fits_a_terminal_and_says_what_it_leaves_out() -> Outcome {
+    let example = String::from_utf8(airtcp(&["sim", "init"]).output()?.stdout)?;
+    let run = |strategies: &str| {
+        let set = format!("flow.1.strategies={strategies}");
+        let run = ["sim", "run", "-", "--seeds", "3", "--set", "duration=6s", "--set", &set];
+        Ok::<_, Box<dyn Error>>(String::from_utf8(fed(&run, &example)?.stdout)?)
+    };
+    assert!(!run("sack/cubic")?.contains("--json has all intervals"));
+    let table = run("le:echo/cubic/dcr:timer")?;
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    assert!(table.contains("seeds 1 to 3") && table.contains('±'), "{table}");
+    assert!(table.contains("--json has all intervals"), "{table}");
+    Ok(())
+}
+
+#[test]
+fn a_scenario_without_randomness_has_one_run() -> Outcome {
+    let quiet = SMALL.replace(" loss 1%", "");
+    let output = fed(&["sim", "run", "-", "--seeds", "4", "--json"], &quiet)?;
+    assert_eq!(json(&output)?["seeds"], serde_json::json!([1]));
+    let table = String::from_utf8(fed(&["sim", "run", "-", "--seeds", "4"], &quiet)?.stdout)?;
+    assert!(table.contains("one run: nothing here is random") && !table.contains('±'), "{table}");
+    Ok(())
+}
+
+#[test]
+fn a_link_by_name_is_one_setting_and_half_of_it_is_refused() -> Outcome {
+    let example = String::from_utf8(airtcp(&["sim", "init"]).output()?.stdout)?;
+    let run = |set: &str| fed(&["sim", "run", "-", "--set", "duration=6s", "--set", set], &example);
+    assert!(run("bottleneck=weak-4g")?.status.success());
+    assert!(run("flow.0.strategies=rack/cubic/hack")?.status.success());
+    let half = refused(&run("bottleneck.forth=weak-4g")?, 2);
+    assert!(half.contains("write `bottleneck=weak-4g` for both ways"), "{half}");
     Ok(())
 }
 

@@ -1,15 +1,21 @@
-//! A bar on stderr for runs that take their time.
+//! What stderr shows of runs that take their time: a bar on a terminal, and a line now and then anywhere else.
 
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::io::IsTerminal;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::output;
+
 /// Nobody wants to see a bar come and go.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// A line comes after so long, the next after twice that, and so on to the longest.
+const FIRST_LINE: Duration = Duration::from_secs(20);
+const RAREST_LINE: Duration = Duration::from_secs(320);
 
-/// Shows how many runs are done, on a terminal and after a second. It is gone when it is dropped.
+/// Shows how many runs are done. It is gone when it is dropped.
 pub(crate) struct Progress {
     bar: ProgressBar,
     end: Option<Sender<()>>,
@@ -28,10 +34,10 @@ impl Progress {
         let (end, ended) = channel();
         let later = bar.clone();
         let showing = std::thread::spawn(move || {
-            if ended.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
-                // It draws nothing where stderr is no terminal.
-                later.set_draw_target(ProgressDrawTarget::stderr());
-                later.enable_steady_tick(Duration::from_millis(100));
+            if std::io::stderr().is_terminal() {
+                draw(&later, &ended);
+            } else {
+                tell(&later, &ended);
             }
         });
         Self { bar, end: Some(end), showing: Some(showing) }
@@ -43,6 +49,32 @@ impl Progress {
     }
 }
 
+fn draw(bar: &ProgressBar, ended: &Receiver<()>) {
+    if ended.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+        bar.set_draw_target(ProgressDrawTarget::stderr());
+        bar.enable_steady_tick(Duration::from_millis(100));
+    }
+}
+
+fn tell(bar: &ProgressBar, ended: &Receiver<()>) {
+    let mut pause = FIRST_LINE;
+    while ended.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+        output::note(line(bar.position(), bar.length().unwrap_or_default(), bar.elapsed()));
+        pause = (pause * 2).min(RAREST_LINE);
+    }
+}
+
+fn line(done: u64, runs: u64, elapsed: Duration) -> String {
+    let left = match done {
+        0 => String::new(),
+        done => {
+            let each = elapsed.as_secs_f64() / done as f64;
+            format!(", about {:.0} s to go", each * runs.saturating_sub(done) as f64)
+        }
+    };
+    format!("{done} of {runs} runs after {} s{left}", elapsed.as_secs())
+}
+
 impl Drop for Progress {
     fn drop(&mut self) {
         drop(self.end.take());
@@ -50,5 +82,17 @@ impl Drop for Progress {
             let _ = showing.join();
         }
         self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_tells_what_is_done_and_what_is_left() {
+        let seconds = Duration::from_secs;
+        assert_eq!(line(0, 240, seconds(20)), "0 of 240 runs after 20 s");
+        assert_eq!(line(40, 240, seconds(60)), "40 of 240 runs after 60 s, about 300 s to go");
     }
 }

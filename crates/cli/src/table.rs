@@ -30,6 +30,28 @@ pub(crate) fn table(
     table
 }
 
+/// The first of the layouts that fits a terminal, with less room between its columns if it takes that; the last one if
+/// none does.
+pub(crate) fn fitting<T: Copy>(widest: T, others: &[T], draw: impl Fn(T) -> Table) -> (String, T) {
+    let fits = |text: &str| text.lines().all(|line| line.chars().count() <= WIDTH);
+    let mut last = (String::new(), widest);
+    for layout in std::iter::once(&widest).chain(others) {
+        let mut table = draw(*layout);
+        last = (table.to_string(), *layout);
+        if fits(&last.0) {
+            break;
+        }
+        for (index, column) in table.column_iter_mut().enumerate() {
+            column.set_padding((u16::from(index > 0), 0));
+        }
+        last.0 = table.to_string();
+        if fits(&last.0) {
+            break;
+        }
+    }
+    last
+}
+
 /// A text in lines that fit a terminal. The first begins as the text does, the others with `indent` spaces.
 pub(crate) fn wrapped(text: &str, indent: usize) -> String {
     let mut width = text.len() - text.trim_start().len();
@@ -65,7 +87,7 @@ pub(crate) fn shown(interval: &Interval, factor: f64, decimals: usize) -> String
     let mean = interval.mean * factor;
     match interval.half_width {
         _ if interval.n == 0 => "-".to_owned(),
-        Some(0.0) if mean == 0.0 => "0".to_owned(),
+        None | Some(0.0) if mean == 0.0 => "0".to_owned(),
         // A whole number of one run needs no point.
         None if mean.fract() == 0.0 && factor == 1.0 => format!("{mean}"),
         None => format!("{mean:.decimals$}"),
@@ -73,16 +95,13 @@ pub(crate) fn shown(interval: &Interval, factor: f64, decimals: usize) -> String
     }
 }
 
-/// With the unit that fits.
-pub(crate) fn rate(bits_per_second: f64, decimals: usize) -> String {
-    let (factor, unit) = rate_unit(bits_per_second);
-    format!("{:.decimals$} {unit}", bits_per_second * factor)
-}
-
-/// With the unit that fits.
-pub(crate) fn rates(goodput: &Interval) -> String {
-    let (factor, unit) = rate_unit(goodput.mean);
-    format!("{} {unit}", shown(goodput, factor, 3))
+/// The mean alone, where there is no room for all intervals.
+pub(crate) fn mean(interval: &Interval, factor: f64, decimals: usize) -> String {
+    match interval.n {
+        0 => "-".to_owned(),
+        _ if interval.mean == 0.0 => "0".to_owned(),
+        _ => format!("{:.decimals$}", interval.mean * factor),
+    }
 }
 
 /// The unit that fits a rate, and the factor to it from bit/s.
@@ -122,10 +141,24 @@ mod tests {
     }
 
     #[test]
+    fn the_widest_layout_that_fits_is_drawn() {
+        let draw =
+            |wide: usize| table(["a", "b"], 1, [["x".repeat(wide), "1".to_owned()]].into_iter());
+        let width = |text: &str| text.lines().map(|line| line.chars().count()).max();
+        let (text, layout) = fitting(90, &[77, 70, 60], draw);
+        assert_eq!((width(&text), layout), (Some(80), 77));
+        let (text, layout) = fitting(90, &[78, 70], draw);
+        assert_eq!((width(&text), layout), (Some(80), 78), "with less room between");
+        assert_eq!(fitting(90, &[85], draw).1, 85, "none does");
+    }
+
+    #[test]
     fn a_rate_has_the_unit_that_fits() {
-        assert_eq!(rates(&Interval::of(&[9.4e6, 9.6e6])), "9.500 ±1.271 Mbit/s");
-        assert_eq!(rates(&Interval::of(&[0.0])), "0.000 kbit/s");
-        assert_eq!(rates(&Interval::of(&[2e9])), "2.000 Gbit/s");
-        assert_eq!(rate(16_384.0, 1), "16.4 kbit/s");
+        for (rate, unit) in [(0.0, "kbit/s"), (9.5e6, "Mbit/s"), (2e9, "Gbit/s")] {
+            assert_eq!(rate_unit(rate).1, unit);
+        }
+        assert_eq!(mean(&Interval::of(&[9.4e6, 9.6e6]), rate_unit(9.5e6).0, 3), "9.500");
+        assert_eq!(mean(&Interval::default(), 1.0, 1), "-");
+        assert_eq!(mean(&Interval::of(&[1.0, 3.0]), 1.0, 1), "2.0");
     }
 }

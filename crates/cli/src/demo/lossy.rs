@@ -310,13 +310,13 @@ impl Report {
     }
 }
 
-/// As a table, the best goodput first.
+/// As a table, in the order in which they sent: one run ranks nobody.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut rows: Vec<_> = self.rows.iter().collect();
-        rows.sort_by_key(|row| std::cmp::Reverse(row.goodput));
+        let rows = &self.rows;
         let smallest_rtt = rows.iter().filter_map(|row| row.smallest_rtt).fold(f64::MAX, f64::min);
-        let (factor, unit) = rate_unit(rows.first().map_or(0.0, |row| row.goodput as f64));
+        let (factor, unit) =
+            rate_unit(rows.iter().map(|row| row.goodput as f64).fold(0.0, f64::max));
         let goodput = format!("goodput\n{unit}");
         let header = [
             "sender",
@@ -338,5 +338,37 @@ impl fmt::Display for Report {
             "one short run each, so no ranking: `airtcp compare` repeats, and gives intervals";
         f.write_str(&wrapped(moral, 0))?;
         self.pictures().try_for_each(|picture| write!(f, "\npicture: {}", picture.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn senders_stand_in_the_order_they_were_given_in() {
+        let row = |sender: &str, goodput| Row {
+            sender: sender.to_owned(),
+            goodput,
+            segments: 1_000,
+            retransmissions: 12,
+            timeouts: 0,
+            rtt: Some(0.045),
+            smallest_rtt: Some(0.041),
+            lost: 12,
+            queue_dropped: 0,
+        };
+        let report = Report {
+            link: ["loss 1%".to_owned(), "loss 1%".to_owned()],
+            seconds: 2.5,
+            simulated: None,
+            rows: vec![row("airtcp rack/cubic", 900_000), row("kernel bbr", 18_000_000)],
+            files: Vec::new(),
+        };
+        let text = report.to_string();
+        assert!(text.find("airtcp rack/cubic   ") < text.find("kernel bbr"), "{text}");
+        // The unit is that of the fastest.
+        assert!(text.contains("Mbit/s") && text.contains(" 0.90"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }
 }

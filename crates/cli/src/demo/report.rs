@@ -7,14 +7,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use airtcp_types::ByteCount;
-use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 use tokio::task::JoinHandle;
 
 use super::file::Sample;
 use super::network::Network;
 use crate::output;
-use crate::table::rate;
+use crate::table::{fitting, rate_unit, table};
 
 /// All results.
 #[derive(Debug, Serialize)]
@@ -66,45 +65,34 @@ impl Report {
 /// As a table.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut table = Table::new();
-        table.load_style(presets::UTF8_FULL_CONDENSED).set_header([
-            "direction",
-            "IP",
-            "strategy",
-            "bytes",
-            "s",
-            "throughput",
-            "retrans",
-            "RTT ms",
-            "SHA-256",
-        ]);
-        for row in &self.rows {
+        let fastest = self.rows.iter().map(|row| row.bits_per_second as f64).fold(0.0, f64::max);
+        let (factor, unit) = rate_unit(fastest);
+        let header = ["direction", "IP", "strategy", "s", unit, "sent\nagain", "RTT\nms"];
+        let cells = |row: &Row| {
             let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-            table.add_row([
-                row.direction.clone(),
+            let differs = if row.intact { "" } else { " DIFFERENT" };
+            [
+                format!("{}{differs}", row.direction),
                 row.ip.to_owned(),
                 row.strategy.clone(),
-                row.bytes.to_string(),
                 format!("{:.2}", row.seconds),
-                rate(row.bits_per_second as f64, 1),
+                format!("{:.1}", row.bits_per_second as f64 * factor),
                 or_dash(row.retransmissions.map(|n| n.to_string())),
                 or_dash(row.rtt_ms.map(|rtt| format!("{rtt:.2}"))),
-                if row.intact { "equal" } else { "DIFFERENT" }.to_owned(),
-            ]);
-        }
-        for column in 3..8 {
-            if let Some(column) = table.column_mut(column) {
-                column.set_cell_alignment(CellAlignment::Right);
-            }
-        }
+            ]
+        };
+        let (table, ()) = fitting((), &[], |()| table(header, 3, self.rows.iter().map(cells)));
         let over = if self.device == "tun" {
             "between the Linux kernel and airtcp over a TUN device"
         } else {
             "between two airtcp stacks over a device in memory (no TUN here)"
         };
         writeln!(f, "A file of {} {over}", output::bytes(self.bytes))?;
-        writeln!(f, "SHA-256 {}", self.sha256)?;
-        write!(f, "{table}")
+        writeln!(f, "SHA-256 {}\n{table}", self.sha256)?;
+        match self.rows.iter().filter(|row| !row.intact).count() {
+            0 => write!(f, "What arrived has the SHA-256 of what was sent, each time"),
+            differ => write!(f, "DIFFERENT: {differ} of {} arrived otherwise", self.rows.len()),
+        }
     }
 }
 
@@ -175,8 +163,16 @@ mod tests {
         };
         let text = report.to_string();
         assert!(text.starts_with("A file of 1 KiB between the Linux kernel"), "{text}");
-        assert!(text.contains("16.4 kbit/s") && text.contains("0.25"), "{text}");
-        assert_eq!(text.matches("equal").count(), 1);
-        assert_eq!(text.matches("DIFFERENT").count(), 1);
+        assert!(
+            text.contains("kbit/s") && text.contains(" 16.4 ") && text.contains("0.25"),
+            "{text}"
+        );
+        assert!(
+            text.contains("our server DIFFERENT") && text.contains("DIFFERENT: 1 of 2"),
+            "{text}"
+        );
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        let intact = Report { rows: vec![row(true)], ..report };
+        assert!(intact.to_string().ends_with("of what was sent, each time"), "{intact}");
     }
 }

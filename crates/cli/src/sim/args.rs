@@ -34,7 +34,7 @@ pub(crate) struct RunArgs {
     /// Put a value in the place of the file's, as in flow.0.congestion=reno; may be repeated
     #[arg(long = "set", value_name = "PATH=VALUE")]
     pub(crate) settings: Vec<Setting>,
-    /// How many seeds, counted on from the first
+    /// How many seeds, counted on from the first; one does where nothing is random
     #[arg(long, value_name = "N", default_value = "1", allow_negative_numbers = true, value_parser = value::seeds)]
     pub(crate) seeds: u32,
     /// The first seed [default: the scenario's]

@@ -41,10 +41,12 @@ fn run_scenario(args: &RunArgs) -> anyhow::Result<()> {
 }
 
 fn runs(args: &RunArgs, scenario: &Scenario) -> anyhow::Result<Vec<RunResult>> {
-    let end = scenario.seed.checked_add(args.seeds.into()).ok_or_else(|| {
+    // All seeds have the same result where nothing is drawn.
+    let seeds = if scenario.is_random() { u64::from(args.seeds) } else { 1 };
+    let end = scenario.seed.checked_add(seeds).ok_or_else(|| {
         Mistake::new("--seeds counts past the largest seed; for example --seed 1".to_owned())
     })?;
-    let progress = Progress::start(args.seeds.into());
+    let progress = Progress::start(seeds);
     let mut runs = Vec::new();
     let mut rest = scenario.seed..end;
     if let Some(directory) = &args.trace {

@@ -6,7 +6,7 @@ use airtcp_sim::{Aggregate, FlowAggregate, LinkAggregate, RunResult, Scenario};
 use comfy_table::{ColumnConstraint, Table};
 use serde::Serialize;
 
-use crate::table::{rates, shown, table};
+use crate::table::{fitting, mean, rate_unit, shown, table};
 
 /// All runs, and what they say together.
 #[derive(Serialize)]
@@ -15,6 +15,8 @@ pub(super) struct Report {
     seeds: Vec<u64>,
     #[serde(skip)]
     seconds: f64,
+    #[serde(skip)]
+    is_random: bool,
     runs: Vec<RunResult>,
     aggregate: Aggregate,
 }
@@ -25,6 +27,7 @@ impl Report {
             scenario: scenario.name.clone(),
             seeds: runs.iter().map(|run| run.seed).collect(),
             seconds: scenario.duration.as_secs_f64(),
+            is_random: scenario.is_random(),
             aggregate: Aggregate::of(&runs),
             runs,
         }
@@ -39,13 +42,24 @@ impl fmt::Display for Report {
             [first, .., last] => {
                 writeln!(f, "seeds {first} to {last}: means with their 95 % intervals")?;
             }
+            _ if !self.is_random => writeln!(f, "one run: nothing here is random")?,
             seeds => writeln!(f, "seed {}", seeds.first().copied().unwrap_or_default())?,
         }
-        writeln!(f, "{}", flows(&self.aggregate.flows))?;
+        let all_flows = &self.aggregate.flows;
+        let (table, room) =
+            fitting(Room::All, &[Room::Main, Room::Means], |room| flows(all_flows, room));
+        writeln!(f, "{table}")?;
+        let mut is_whole = room == Room::All;
         let all = &self.aggregate.links;
         let shown_links: Vec<_> = all.iter().filter(|link| !is_quiet(link)).collect();
         if !shown_links.is_empty() {
-            writeln!(f, "\n{}", links(&shown_links))?;
+            let (table, links_room) =
+                fitting(Room::All, &[Room::Means], |room| links(&shown_links, room));
+            writeln!(f, "\n{table}")?;
+            is_whole &= links_room == Room::All;
+        }
+        if !is_whole && self.seeds.len() > 1 {
+            writeln!(f, "Where there is no ± there was no room for it: --json has all intervals")?;
         }
         match all.len() - shown_links.len() {
             0 => {}
@@ -79,10 +93,31 @@ fn is_quiet(link: &LinkAggregate) -> bool {
 /// The share of its rate below which a link is quiet.
 const QUIET: f64 = 0.05;
 
-fn flows(flows: &[FlowAggregate]) -> Table {
-    let header =
-        ["flow", "strategies", "copies", "goodput", "retrans", "spurious", "timeouts", "RTT ms"];
-    table(
+/// Which intervals there is room for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Room {
+    All,
+    /// Those of goodput and round-trip times.
+    Main,
+    Means,
+}
+
+fn flows(flows: &[FlowAggregate], room: Room) -> Table {
+    let (factor, unit) = rate_unit(flows.iter().map(|flow| flow.goodput.mean).fold(0.0, f64::max));
+    let goodput = format!("goodput\n{unit}");
+    let header = [
+        "flow",
+        "strategies",
+        "copies",
+        &goodput,
+        "sent\nagain",
+        "spur.",
+        "time-\nouts",
+        "RTT\nms",
+    ];
+    let count = if room == Room::All { shown } else { mean };
+    let measure = if room == Room::Means { mean } else { shown };
+    let mut table = table(
         header,
         2,
         flows.iter().map(|flow| {
@@ -90,31 +125,38 @@ fn flows(flows: &[FlowAggregate]) -> Table {
                 flow.name.clone(),
                 flow.combination.clone(),
                 flow.copies.to_string(),
-                rates(&flow.goodput),
-                shown(&flow.retransmissions, 1.0, 1),
-                shown(&flow.spurious, 1.0, 1),
-                shown(&flow.timeouts, 1.0, 1),
-                shown(&flow.rtt, 1e3, 2),
+                measure(&flow.goodput, factor, 3),
+                count(&flow.retransmissions, 1.0, 1),
+                count(&flow.spurious, 1.0, 1),
+                count(&flow.timeouts, 1.0, 1),
+                measure(&flow.rtt, 1e3, 2),
             ]
         }),
-    )
+    );
+    if flows.iter().all(|flow| flow.name == flow.combination)
+        && let Some(column) = table.column_mut(1)
+    {
+        column.set_constraint(ColumnConstraint::Hidden);
+    }
+    table
 }
 
-fn links(links: &[&LinkAggregate]) -> Table {
+fn links(links: &[&LinkAggregate], room: Room) -> Table {
     let header = [
         "link",
         "way",
         "forwarded",
-        "queue drops",
+        "queue\ndrops",
         "lost",
         "down",
-        "overflow",
-        "corrupted",
+        "over-\nflow",
+        "cor-\nrupted",
         "marked",
         "queued",
-        "at most",
-        "in use",
+        "at\nmost",
+        "in use\n%",
     ];
+    let shown = if room == Room::All { shown } else { mean };
     let row = |link: &&LinkAggregate| {
         [
             link.name.clone(),
@@ -128,7 +170,7 @@ fn links(links: &[&LinkAggregate]) -> Table {
             shown(&link.marked, 1.0, 1),
             shown(&link.queue_mean, 1.0, 1),
             shown(&link.queue_max, 1.0, 0),
-            shown(&link.utilisation, 100.0, 1) + if link.utilisation.n > 0 { " %" } else { "" },
+            shown(&link.utilisation, 100.0, 1),
         ]
     };
     let mut table = table(header, 2, links.iter().map(row));
