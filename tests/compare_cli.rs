@@ -118,7 +118,8 @@ fn the_table_has_the_usual_combinations_and_the_picture_all_of_them() -> Outcome
     for name in ["rack/cubic", "le:echo/cubic", "le/westwood", "rack/cubic/hack"] {
         assert!(table.contains(name) && svg.contains(name), "{name}: {table}");
     }
-    for words in ["share beside rack/cubic", "queue", "link", "\n* ", "seeds 1 to 3", "--with all"]
+    for words in
+        ["one flow of rack/cubic", "keeps", "queue", "link", "\n* ", "seeds 1 to 3", "--with all"]
     {
         assert!(table.contains(words), "{words}: {table}");
     }
@@ -136,7 +137,81 @@ fn several_flows_have_jains_index_and_their_goodput_together() -> Outcome {
     assert!((0.4..1.0).contains(&jain), "{row}");
     assert!(row["goodput_bits_per_second"]["mean"].as_f64() > Some(2e6), "{row}");
     let table = String::from_utf8(compare(&flows)?.stdout)?;
-    assert!(table.contains("Jain") && !table.contains("share") && !table.contains("--with"));
+    assert!(table.contains("Jain") && !table.contains("keeps") && !table.contains("--with"));
+    assert!(table.contains("one flow has: leave --flows out"), "{table}");
+    Ok(())
+}
+
+#[test]
+fn who_carried_nothing_has_no_rank() -> Outcome {
+    let dead =
+        ["compare", "rate 1mbit loss 100%", "--seconds", "2", "--with", "rack/cubic,sack/reno"];
+    let report = json(&airtcp(&[&dead[..], &["--json"]].concat())?)?;
+    let row = &report["combinations"][0];
+    for field in ["as_good", "behind_best_bits_per_second", "rtt_seconds", "share_beside_default"] {
+        assert!(row[field].is_null(), "{field}: {row}");
+    }
+    let table = String::from_utf8(airtcp(&dead)?.stdout)?;
+    assert!(table.contains("NOTHING ARRIVED from 0.4 s to 2 s with any of them"), "{table}");
+    assert!(!table.contains("*") && !table.contains("seeds 1 to"), "{table}");
+    Ok(())
+}
+
+#[test]
+fn a_link_without_randomness_has_one_run() -> Outcome {
+    let link = [
+        "compare",
+        "rate 4mbit delay 10ms codel",
+        "--seconds",
+        "2",
+        "--with",
+        "rack/cubic,sack/reno",
+    ];
+    let report = json(&airtcp(&[&link[..], &["--json", "--seeds", "5"]].concat())?)?;
+    assert_eq!((&report["is_random"], &report["seeds"]), (&false.into(), &1.into()));
+    for row in report["combinations"].as_array().expect("a list") {
+        assert_eq!(row["goodput_bits_per_second"]["n"], 1);
+        assert!(row["goodput_bits_per_second"]["half_width"].is_null(), "{row}");
+    }
+    let table = String::from_utf8(airtcp(&link)?.stdout)?;
+    assert!(table.contains("one run: this link has no randomness"), "{table}");
+    assert!(!table.contains("±") && !table.contains("*"), "{table}");
+    Ok(())
+}
+
+#[test]
+fn a_run_is_as_long_as_the_round_trip_asks_for() -> Outcome {
+    let slow = ["compare", "rate 100kbit delay 1s limit 5", "--with", "rack/cubic"];
+    let report = json(&airtcp(&[&slow[..], &["--json"]].concat())?)?;
+    assert_eq!(report["seconds"], 320.0);
+    let asked = json(&airtcp(&[&slow[..], &["--json", "--seconds", "30"]].concat())?)?;
+    assert_eq!(asked["seconds"], 30.0);
+    let table = String::from_utf8(airtcp(&slow)?.stdout)?;
+    assert!(table.contains("--seconds sets another"), "{table}");
+    Ok(())
+}
+
+#[test]
+fn many_that_may_be_as_good_are_told_what_tells_them_apart() -> Outcome {
+    let table = String::from_utf8(compare(&["--with", "rack/cubic,le/cubic,sack/cubic"])?.stdout)?;
+    let table = table.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(table.contains("--seconds 4 --seeds 6 tells more of them apart"), "{table}");
+    Ok(())
+}
+
+#[test]
+fn who_floods_the_queue_is_marked() -> Outcome {
+    let link = ["compare", "rate 1mbit delay 20ms limit 10", "--with", "rack/reno,rack/reno/rr"];
+    let table = String::from_utf8(airtcp(&link)?.stdout)?;
+    assert!(table.contains("rack/reno/rr !") && table.contains("!: floods the queue"), "{table}");
+    assert!(!table.contains("rack/reno !"), "{table}");
+    Ok(())
+}
+
+#[test]
+fn a_link_without_a_rate_is_refused_at_once() -> Outcome {
+    let text = refused(&airtcp(&["compare", "delay 20ms loss 1%"])?, 2);
+    assert!(text.contains("no rate") && text.contains("rate 1gbit delay 20ms"), "{text}");
     Ok(())
 }
 
@@ -151,8 +226,10 @@ fn mistakes_are_one_line_that_names_what_there_is() -> Outcome {
         assert!(none.contains("for example --with"), "{none}");
     }
     assert!(refused(&compare(&["--picture", "a.png"])?, 2).contains(".svg"));
-    let link = refused(&airtcp(&["compare", "weak-5g"])?, 2);
-    assert!(link.contains("weak-4g"), "{link}");
+    let none = refused(&compare(&["--with", "rack/fixed"])?, 2);
+    assert!(none.contains("`fixed` needs a parameter: it takes 1 to 65535 segments"), "{none}");
+    let link = refused(&airtcp(&["compare", "geo-satelite"])?, 2);
+    assert!(link.contains("such as `geo-satellite`"), "{link}");
     assert!(refused(&airtcp(&["compare", LINK, "--seeds", "0"])?, 2).contains("1 to 100000"));
     let trace = refused(&airtcp(&["compare", "trace /no/such/file"])?, 1);
     assert!(trace.contains("/no/such/file"), "{trace}");

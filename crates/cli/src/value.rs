@@ -152,23 +152,32 @@ pub(crate) struct LinkPair {
 }
 
 /// Combinations to be compared, none of them twice.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Combinations(pub(crate) Vec<Combination>);
+
+impl Combinations {
+    /// Those of the others that are not there yet.
+    pub(crate) fn extend(&mut self, others: Self) {
+        for combination in others.0 {
+            if !self.0.contains(&combination) {
+                self.0.push(combination);
+            }
+        }
+    }
+}
 
 /// `--with`.
 pub(crate) fn combinations(text: &str) -> Result<Combinations, String> {
     const EXAMPLE: &str = "for example --with rack/cubic,sack/westwood,rack/cubic/dcr:timer";
-    let mut list = Vec::new();
+    let mut list = Combinations::default();
     for one in text.split(',').map(str::trim) {
         if one.is_empty() {
             return Err(format!("it takes combinations with commas between them; {EXAMPLE}"));
         }
         let combination = one.parse().map_err(|error| format!("{error}; {EXAMPLE}"))?;
-        if !list.contains(&combination) {
-            list.push(combination);
-        }
+        list.extend(Combinations(vec![combination]));
     }
-    Ok(Combinations(list))
+    Ok(list)
 }
 
 /// A link in netem's words, or by name.

@@ -24,12 +24,13 @@ pub(crate) struct CompareArgs {
     /// Combinations with commas between them; `usual` and `all` stand for lists
     #[arg(long, value_name = "A,B,C", value_parser = choice, default_value = USUAL)]
     pub(super) with: Combinations,
-    /// How many seeds, counted from 1, each combination runs with
+    /// How many seeds, counted from 1, each combination runs with; a link without randomness needs one
     #[arg(long, value_name = "N", default_value = "10", allow_negative_numbers = true, value_parser = value::seeds)]
     pub(super) seeds: u32,
-    /// How long each run is, in virtual time; a fifth of it passes before bytes count
-    #[arg(long, value_name = "SECONDS", default_value = "20", allow_negative_numbers = true, value_parser = value::seconds)]
-    pub(super) seconds: Duration,
+    /// How long each run is, in virtual time; a fifth of it passes before bytes count [default: 20, or more for
+    /// 150 round trips of the idle link, or 10 with its queue full]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = value::seconds)]
+    pub(super) seconds: Option<Duration>,
     /// How many flows of a combination share the link
     #[arg(long, value_name = "N", default_value = "1", allow_negative_numbers = true,
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -46,33 +47,24 @@ pub(crate) struct CompareArgs {
 }
 
 fn choice(text: &str) -> Result<Combinations, String> {
-    let mut list = Vec::new();
+    let mut list = Combinations::default();
     for one in text.split(',').map(str::trim) {
-        let some = match one {
+        list.extend(match one {
             USUAL => usual(),
             "all" => all(),
-            one => value::combinations(one)?.0,
-        };
-        for combination in some {
-            if !list.contains(&combination) {
-                list.push(combination);
-            }
-        }
+            one => value::combinations(one)?,
+        });
     }
-    Ok(Combinations(list))
+    Ok(list)
 }
 
 /// Of `--with`.
 const USUAL: &str = "usual";
 
 /// All that `--with all` runs.
-pub(super) fn all() -> Vec<Combination> {
+pub(super) fn all() -> Combinations {
     let mut list = usual();
-    for combination in [Combination::all(), Combination::all_judged()].concat() {
-        if !list.contains(&combination) {
-            list.push(combination);
-        }
-    }
+    list.extend(Combinations([Combination::all(), Combination::all_judged()].concat()));
     list
 }
 
@@ -86,7 +78,7 @@ fn picture(text: &str) -> Result<PathBuf, String> {
 
 /// What is compared if nothing is asked for. A control that needs a parameter, or a judge that has one, is for
 /// those who know which.
-pub(super) fn usual() -> Vec<Combination> {
+pub(super) fn usual() -> Combinations {
     let base = Combination::default;
     let mut list = Vec::new();
     for detection in DETECTIONS.iter().filter_map(|detection| Choice::plain(detection).ok()) {
@@ -103,7 +95,7 @@ pub(super) fn usual() -> Vec<Combination> {
             list.push(base().with_judges(vec![judge]));
         }
     }
-    list
+    Combinations(list)
 }
 
 #[cfg(test)]

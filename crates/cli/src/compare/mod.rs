@@ -3,6 +3,8 @@
 mod args;
 mod picture;
 mod report;
+mod round_trip;
+mod text;
 
 use std::fs::{self, OpenOptions};
 use std::path::Path;
@@ -12,9 +14,11 @@ use airtcp_recovery::Combination;
 use airtcp_sim::{FlowSpec, RunResult, Scenario, Topology, Wire};
 use anyhow::Context;
 
+use crate::file;
+use crate::output::{self, Mistake};
 use crate::progress::Progress;
-use crate::{file, output};
 use report::{Report, Row};
+use round_trip::RoundTrip;
 
 pub(crate) use args::CompareArgs;
 
@@ -32,34 +36,9 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
         file.with_context(|| picture(path))?;
     }
-    let scenario = scenario(args)?;
-    let beside = (args.flows == 1).then(Combination::default);
-    let seeds = u64::from(args.seeds);
-    // Sharing takes longest, and is not what is ranked: half the seeds do, but a few.
-    let shared_seeds = if beside.is_some() { seeds.div_ceil(2).max(seeds.min(5)) } else { 0 };
-    let progress = Progress::start((seeds + shared_seeds) * args.with.0.len() as u64);
-    let run = |combinations: &[&Combination], seeds: u64| {
-        let flow = |combination: &&Combination| FlowSpec {
-            combination: (*combination).clone(),
-            ..scenario.flows[0].clone()
-        };
-        let flows = combinations.iter().map(flow).collect();
-        let scenario = Scenario { flows, ..scenario.clone() };
-        let done = |_: &RunResult| progress.advance();
-        airtcp_sim::run_seeds(&scenario, 1..1 + seeds, args.threads, done)
-    };
-    let base_rtt = report::base_rtt(&args.link);
-    let mut rows = Vec::new();
-    for combination in &args.with.0 {
-        let alone = run(&[combination], seeds)?;
-        let shared = match &beside {
-            Some(beside) => run(&[combination, beside], shared_seeds)?,
-            None => Vec::new(),
-        };
-        rows.push(Row::new(combination.to_string(), &alone, &shared, base_rtt));
-    }
-    drop(progress);
-    let report = Report::new(args, beside.map(|beside| beside.to_string()), rows);
+    let plan = Plan::new(args)?;
+    let rows = plan.run(args)?;
+    let report = Report::new(args, &plan, rows);
     if args.json {
         output::print_json(&report)?;
     } else {
@@ -72,8 +51,65 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What all runs have in common; its flow is still to be given a combination.
-fn scenario(args: &CompareArgs) -> anyhow::Result<Scenario> {
+/// What is run with each combination.
+struct Plan {
+    /// Its flow is still to be given a combination.
+    scenario: Scenario,
+    is_random: bool,
+    round_trip: RoundTrip,
+    seeds: u64,
+    /// What a flow of each combination shares the link with.
+    beside: Option<Combination>,
+    shared_seeds: u64,
+}
+
+impl Plan {
+    fn new(args: &CompareArgs) -> anyhow::Result<Self> {
+        // What is lost at random may hold a sender back or not: nothing else would end a run's growth.
+        if args.link.forth.rate == RateSpec::Unlimited {
+            let what = "the link has no rate, and what it carries would be without end: give it one, for example \
+                        \"rate 1gbit delay 20ms\"";
+            return Err(Mistake::new(what.to_owned()).into());
+        }
+        let round_trip = RoundTrip::of(&args.link);
+        let scenario = scenario(args, round_trip)?;
+        let is_random = scenario.is_random();
+        let seeds = if is_random { u64::from(args.seeds) } else { 1 };
+        let beside = (args.flows == 1).then(Combination::default);
+        // Sharing takes longest, and is not what is ranked: half the seeds do, but a few.
+        let shared_seeds = if beside.is_some() { seeds.div_ceil(2).max(seeds.min(5)) } else { 0 };
+        Ok(Self { scenario, is_random, round_trip, seeds, beside, shared_seeds })
+    }
+
+    fn run(&self, args: &CompareArgs) -> anyhow::Result<Vec<Row>> {
+        let of_each = self.seeds + self.shared_seeds;
+        let progress = Progress::start(of_each * args.with.0.len() as u64);
+        let run = |combinations: &[&Combination], seeds: u64| {
+            let flow = |combination: &&Combination| FlowSpec {
+                combination: (*combination).clone(),
+                ..self.scenario.flows[0].clone()
+            };
+            let flows = combinations.iter().map(flow).collect();
+            let scenario = Scenario { flows, ..self.scenario.clone() };
+            let done = |_: &RunResult| progress.advance();
+            airtcp_sim::run_seeds(&scenario, 1..1 + seeds, args.threads, done)
+        };
+        let idle = self.round_trip.idle;
+        let base_rtt = (!idle.is_zero()).then_some(idle.as_secs_f64());
+        let mut rows = Vec::new();
+        for combination in &args.with.0 {
+            let alone = run(&[combination], self.seeds)?;
+            let shared = match &self.beside {
+                Some(beside) => run(&[combination, beside], self.shared_seeds)?,
+                None => Vec::new(),
+            };
+            rows.push(Row::new(combination.to_string(), &alone, &shared, base_rtt));
+        }
+        Ok(rows)
+    }
+}
+
+fn scenario(args: &CompareArgs, round_trip: RoundTrip) -> anyhow::Result<Scenario> {
     let wire = Wire { forth: args.link.forth.clone(), back: args.link.back.clone() };
     let mut traces = std::collections::BTreeMap::new();
     for spec in [&wire.forth, &wire.back] {
@@ -83,7 +119,8 @@ fn scenario(args: &CompareArgs) -> anyhow::Result<Scenario> {
             traces.insert(file.clone(), trace);
         }
     }
-    let warm_up = args.seconds.mul_f64(WARM_UP);
+    let duration = args.seconds.unwrap_or(round_trip.length());
+    let warm_up = duration.mul_f64(WARM_UP);
     let flow = FlowSpec {
         count: args.flows,
         // All have begun when bytes begin to count, and not at the same moment.
@@ -91,7 +128,7 @@ fn scenario(args: &CompareArgs) -> anyhow::Result<Scenario> {
         ..FlowSpec::new(args.with.0.first().cloned().unwrap_or_default())
     };
     Ok(Scenario {
-        duration: args.seconds,
+        duration,
         warm_up,
         flows: vec![flow],
         traces,

@@ -18,8 +18,12 @@ pub(super) fn of(report: &Report) -> Figure {
     let room = (high - low) * 0.04;
     let range = Some(((low - room).max(0.0) / 1e6, (high + room) / 1e6));
     let best = if report.rows.len() > MOST { format!("the best {MOST}, ") } else { String::new() };
+    let runs = match report.seeds {
+        1 => "one run".to_owned(),
+        seeds => format!("{seeds} seeds"),
+    };
     Figure {
-        title: format!("{best}{} seeds, {}", report.seeds, report.link[0]),
+        title: format!("{best}{runs}, {}", report.link[0]),
         x: axis("mean RTT over the link's own", None),
         y: axis("goodput (Mbit/s)", range),
         series: rows().map(series).collect(),

@@ -1,113 +1,115 @@
-//! What the comparison shows: a table, or JSON.
+//! What came of the comparison: its rows, ranked, and its JSON.
 
-use std::fmt;
-use std::time::Duration;
-
-use airtcp_link::spec::RateSpec;
-use airtcp_link::{Counters, LinkSpec};
+use airtcp_link::Counters;
 use airtcp_sim::{FlowResult, Interval, RunResult};
-use airtcp_types::ByteCount;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
+use super::Plan;
 use super::args::{self, CompareArgs};
-use crate::table::{link_lines, rate_unit, shown, table, wrapped};
-use crate::value::LinkPair;
+use super::round_trip::RoundTrip;
 
 /// All results.
 #[derive(Serialize)]
 pub(super) struct Report {
     /// In the direction of the data, and in the other.
     pub(super) link: [String; 2],
-    seconds: f64,
-    pub(super) seeds: u32,
-    flows: u32,
+    pub(super) seconds: f64,
+    /// Whether that is the usual length for this link, and nobody's wish.
+    #[serde(skip)]
+    pub(super) is_usual_length: bool,
+    /// What passes before bytes count.
+    pub(super) warm_up_seconds: f64,
+    /// Whether anything is drawn at random. Where nothing is, one seed is all there is.
+    pub(super) is_random: bool,
+    pub(super) seeds: u64,
+    pub(super) flows: u32,
     /// What the link alone takes.
-    base_rtt_seconds: Option<f64>,
+    pub(super) base_rtt_seconds: Option<f64>,
+    /// What it takes with its queue full.
+    #[serde(skip)]
+    pub(super) full_rtt_seconds: f64,
     /// What a flow of each combination shared the link with, if one did.
-    beside: Option<String>,
+    pub(super) beside: Option<String>,
+    /// With how many seeds.
+    #[serde(skip)]
+    pub(super) shared_seeds: u64,
     /// The best goodput first.
     #[serde(rename = "combinations")]
     pub(super) rows: Vec<Row>,
     /// How many combinations `--with all` runs, if these are the usual ones.
     #[serde(skip)]
-    all: Option<usize>,
+    pub(super) all: Option<usize>,
 }
 
-/// A combination: means over the seeds, with their intervals.
+/// A combination: means over the seeds, with their intervals; `null` of what no run measured.
 #[derive(Clone, Serialize)]
 pub(super) struct Row {
     pub(super) combination: String,
     /// Of all flows together.
     #[serde(rename = "goodput_bits_per_second")]
     pub(super) goodput: Interval,
-    /// The best goodput less this, seed by seed.
+    /// The best goodput less this, seed by seed; nothing if nothing arrived.
     #[serde(rename = "behind_best_bits_per_second")]
-    behind_best: Interval,
-    /// Whether the interval of that holds zero.
-    as_good: bool,
+    behind_best: Option<Interval>,
+    /// Whether the interval of that holds zero. Nothing if nothing arrived, or if one seed has to do for many.
+    pub(super) as_good: Option<bool>,
     /// What a flow gets of what it and one of the default combination get together.
-    #[serde(rename = "share_beside_default")]
-    share: Option<Interval>,
+    #[serde(rename = "share_beside_default", serialize_with = "or_null")]
+    pub(super) share: Interval,
     /// What the flow of the default combination gets then.
-    #[serde(rename = "default_beside_bits_per_second")]
-    default_beside: Option<Interval>,
+    #[serde(rename = "default_beside_bits_per_second", serialize_with = "or_null")]
+    pub(super) default_beside: Interval,
     /// Of the data segments sent, the share that was sent again.
-    #[serde(rename = "sent_again_share")]
+    #[serde(rename = "sent_again_share", serialize_with = "or_null")]
     retransmitted: Interval,
     /// The share that was sent again without need.
-    #[serde(rename = "spurious_share")]
-    spurious: Interval,
+    #[serde(rename = "spurious_share", serialize_with = "or_null")]
+    pub(super) spurious: Interval,
     /// Of the packets that came to the link, the share that its queue dropped.
-    #[serde(rename = "queue_dropped_share")]
-    queue_dropped: Interval,
+    #[serde(rename = "queue_dropped_share", serialize_with = "or_null")]
+    pub(super) queue_dropped: Interval,
     /// The share that the link lost or damaged.
-    #[serde(rename = "link_harmed_share")]
-    link_harmed: Interval,
+    #[serde(rename = "link_harmed_share", serialize_with = "or_null")]
+    pub(super) link_harmed: Interval,
     /// Of all flows together.
-    timeouts: Interval,
+    pub(super) timeouts: Interval,
     /// The mean of all samples.
+    #[serde(serialize_with = "or_null")]
     rtt_seconds: Interval,
     /// That over the link's own.
+    #[serde(serialize_with = "or_null")]
     pub(super) rtt_inflation: Interval,
     /// Jain's index of the flows.
-    jain: Interval,
+    #[serde(serialize_with = "or_null")]
+    pub(super) jain: Interval,
     /// Connections of all runs that ended otherwise than they should.
-    broken_connections: u64,
+    pub(super) broken_connections: u64,
     /// The goodput with each seed.
     #[serde(skip)]
     by_seed: Vec<f64>,
 }
 
-/// A full packet, and an ACK with time stamps, in bytes.
-const PACKET: ByteCount = ByteCount(1500);
-const ACK: ByteCount = ByteCount(52);
-
-/// What the delay and the rate of an idle link take for a full packet and its ACK, in seconds; `None` if that is
-/// no time. What is drawn at random is not in it, nor what a trace keeps packets waiting.
-pub(super) fn base_rtt(link: &LinkPair) -> Option<f64> {
-    let one_way = |spec: &LinkSpec, bytes: ByteCount| {
-        let serialised = match spec.rate {
-            RateSpec::Constant { rate, overhead } => rate.time_for(bytes + overhead),
-            RateSpec::Unlimited | RateSpec::Trace(_) => Duration::ZERO,
-        };
-        let path = spec.paths.map_or(Duration::ZERO, |(one, other)| one.min(other));
-        serialised + spec.half.unwrap_or_default() + spec.delay.base + path
-    };
-    let rtt = one_way(&link.forth, PACKET) + one_way(&link.back, ACK);
-    (!rtt.is_zero()).then_some(rtt.as_secs_f64())
+fn or_null<S: Serializer>(interval: &Interval, serializer: S) -> Result<S::Ok, S::Error> {
+    (interval.n > 0).then_some(interval).serialize(serializer)
 }
 
+/// The share of packets dropped at the queue from which on a row is marked. What probes for room loses a few per
+/// cent of its packets there, and a fifth nobody does for long that listens to losses.
+pub(super) const FLOOD: f64 = 0.2;
+
 impl Row {
-    /// `beside`: runs in which a flow of the combination comes first, and one of the default second.
+    /// `beside`: runs in which a flow of the combination comes first, and one of the default second. `base_rtt` is in
+    /// seconds.
     pub(super) fn new(
         combination: String,
         runs: &[RunResult],
         beside: &[RunResult],
         base_rtt: Option<f64>,
     ) -> Self {
-        let over = |value: &dyn Fn(&RunResult) -> Option<f64>| {
+        let interval = |runs: &[RunResult], value: &dyn Fn(&RunResult) -> Option<f64>| {
             Interval::of(&runs.iter().filter_map(value).collect::<Vec<_>>())
         };
+        let over = |value: &dyn Fn(&RunResult) -> Option<f64>| interval(runs, value);
         let sum = |run: &RunResult, of: fn(&FlowResult) -> u64| {
             run.flows.iter().map(of).sum::<u64>() as f64
         };
@@ -140,12 +142,10 @@ impl Row {
         Self {
             combination,
             goodput: Interval::of(&by_seed),
-            behind_best: Interval::default(),
-            as_good: false,
-            share: (!beside.is_empty())
-                .then(|| Interval::of(&beside.iter().filter_map(share).collect::<Vec<_>>())),
-            default_beside: (!beside.is_empty())
-                .then(|| Interval::of(&beside.iter().filter_map(other).collect::<Vec<_>>())),
+            behind_best: None,
+            as_good: None,
+            share: interval(beside, &share),
+            default_beside: interval(beside, &other),
             retransmitted: of_segments(|flow| flow.retransmissions),
             spurious: of_segments(|flow| flow.spurious),
             queue_dropped: of_packets(|link| link.queue_dropped),
@@ -155,127 +155,59 @@ impl Row {
             timeouts: over(&|run| Some(sum(run, |flow| flow.timeouts))),
             rtt_seconds: over(&rtt),
             rtt_inflation: over(&|run| Some(rtt(run)? / base_rtt?)),
-            jain: over(&|run| Some(run.jain)),
+            jain: over(&|run| (goodput(run) > 0.0).then_some(run.jain)),
             broken_connections: all_flows.map(|flow| flow.broken).sum(),
             by_seed,
         }
     }
+
+    /// Whether anything arrived in the time that counts.
+    pub(super) fn carried(&self) -> bool {
+        self.goodput.mean > 0.0
+    }
+
+    /// Whether it overfills its queue as nobody does who listens to losses.
+    pub(super) fn floods(&self) -> bool {
+        self.queue_dropped.mean > FLOOD
+    }
 }
 
 impl Report {
-    pub(super) fn new(args: &CompareArgs, beside: Option<String>, rows: Vec<Row>) -> Self {
+    pub(super) fn new(args: &CompareArgs, plan: &Plan, rows: Vec<Row>) -> Self {
+        let RoundTrip { idle, full } = plan.round_trip;
         Self {
             link: [args.link.forth.to_string(), args.link.back.to_string()],
-            seconds: args.seconds.as_secs_f64(),
-            seeds: args.seeds,
+            seconds: plan.scenario.duration.as_secs_f64(),
+            is_usual_length: args.seconds.is_none(),
+            warm_up_seconds: plan.scenario.warm_up.as_secs_f64(),
+            is_random: plan.is_random,
+            seeds: plan.seeds,
             flows: args.flows,
-            base_rtt_seconds: base_rtt(&args.link),
-            beside,
-            rows: ranked(rows),
-            all: (args.with.0 == args::usual()).then(|| args::all().len()),
+            base_rtt_seconds: (!idle.is_zero()).then_some(idle.as_secs_f64()),
+            full_rtt_seconds: full.as_secs_f64(),
+            beside: plan.beside.as_ref().map(ToString::to_string),
+            shared_seeds: plan.shared_seeds,
+            rows: ranked(rows, plan.is_random),
+            all: (args.with == args::usual()).then(|| args::all().0.len()),
         }
     }
 }
 
 /// The best goodput first; those that are as good as that are marked. All ran with the same seeds, and what a seed
-/// does to the link it does to all: so their differences with each seed are looked at.
-fn ranked(mut rows: Vec<Row>) -> Vec<Row> {
+/// does to the link it does to all: so their differences with each seed are looked at. Where seeds differ, one of
+/// them says nothing.
+fn ranked(mut rows: Vec<Row>, is_random: bool) -> Vec<Row> {
     rows.sort_by(|a, b| b.goodput.mean.total_cmp(&a.goodput.mean));
     if let Some(best) = rows.first().map(|row| row.by_seed.clone()) {
-        for row in &mut rows {
+        for row in rows.iter_mut().filter(|row| row.carried()) {
             let behind = best.iter().zip(&row.by_seed).map(|(best, own)| best - own);
-            row.behind_best = Interval::of(&behind.collect::<Vec<_>>());
-            row.as_good = row.behind_best.bounds().0 <= 0.0;
+            let behind = Interval::of(&behind.collect::<Vec<_>>());
+            let is_known = behind.n > 1 || !is_random;
+            row.as_good = is_known.then(|| behind.bounds().0 <= 0.0);
+            row.behind_best = Some(behind);
         }
     }
     rows
-}
-
-/// As a table.
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let flows = match self.flows {
-            1 => "one flow alone".to_owned(),
-            flows => format!("{flows} flows together"),
-        };
-        let spread = match self.seeds {
-            1 => "seed 1: one run says nothing of the spread".to_owned(),
-            seeds => format!("seeds 1 to {seeds}: means, ± 95 % intervals"),
-        };
-        writeln!(f, "{} s of virtual time, {flows}, {spread}", self.seconds)?;
-        writeln!(f, "{}", link_lines(&self.link))?;
-        let (factor, unit) = rate_unit(self.rows.first().map_or(0.0, |row| row.goodput.mean));
-        let goodput = format!("goodput\n{unit}");
-        let mut header = vec!["strategies", &goodput];
-        header.extend(self.beside.as_ref().map(|_| "share\n%"));
-        header.extend(["queue\n%", "link\n%", "spur.\n%", "time-\nouts", "RTT\nx"]);
-        let has_jain = self.flows > 1;
-        header.extend(has_jain.then_some("Jain"));
-        let rows = self.rows.iter().map(|row| row.cells(factor, has_jain));
-        writeln!(f, "{}", table(header, 1, rows))?;
-        let mut notes = vec![
-            "*: the best goodput, or one whose difference to it, seed by seed, may be chance (95 %)"
-                .to_owned(),
-        ];
-        let shared = self.rows.first().and_then(|row| row.share).map_or(0, |share| share.n);
-        notes.extend(self.beside.as_ref().map(|beside| {
-            format!(
-                "share beside {beside}: its part of what it and one flow of {beside} get together, seeds 1 to \
-                 {shared}; above 50 it takes what the other leaves, or takes from it (--json: \
-                 default_beside_bits_per_second)"
-            )
-        }));
-        notes.push("queue, link: of the packets sent, those that the queue dropped, and those that the link lost or \
-             damaged".to_owned());
-        let base = self.base_rtt_seconds.map(|rtt| {
-            format!("; RTT x: the mean over {:.2} ms, what the link alone takes", rtt * 1e3)
-        });
-        notes.push(format!(
-            "spur.: of the segments with data, those sent again without need{}",
-            base.unwrap_or_default()
-        ));
-        let broken: u64 = self.rows.iter().map(|row| row.broken_connections).sum();
-        if broken > 0 {
-            notes.push(format!("BROKEN: {broken} connections were reset or given up before the end; --json says whose"));
-        }
-        notes.extend(self.all.map(|all| {
-            format!(
-                "These are the usual {}; --with all runs {all}, --with usual,A,B others, too, of the parts that \
-                 `airtcp names` lists. --json has all intervals.",
-                self.rows.len()
-            )
-        }));
-        let notes: Vec<_> = notes.iter().map(|note| wrapped(note, 2)).collect();
-        f.write_str(&notes.join("\n"))
-    }
-}
-
-impl Row {
-    /// `factor`: from bit/s to the unit of all.
-    fn cells(&self, factor: f64, has_jain: bool) -> Vec<String> {
-        let mean = |of: &Interval, factor: f64, decimals: usize| match of.n {
-            0 => "-".to_owned(),
-            _ if of.mean == 0.0 => "0".to_owned(),
-            _ => format!("{:.decimals$}", of.mean * factor),
-        };
-        let broken = if self.broken_connections > 0 { " BROKEN" } else { "" };
-        let mut cells = vec![
-            format!("{} {}{broken}", if self.as_good { "*" } else { " " }, self.combination),
-            shown(&self.goodput, factor, 3),
-        ];
-        cells.extend(self.share.as_ref().map(|share| shown(share, 100.0, 0)));
-        cells.extend([
-            mean(&self.queue_dropped, 100.0, 2),
-            mean(&self.link_harmed, 100.0, 2),
-            mean(&self.spurious, 100.0, 2),
-            mean(&self.timeouts, 1.0, 1),
-            mean(&self.rtt_inflation, 1.0, 2),
-        ]);
-        if has_jain {
-            cells.push(mean(&self.jain, 1.0, 3));
-        }
-        cells
-    }
 }
 
 #[cfg(test)]
@@ -290,12 +222,12 @@ pub(super) mod tests {
         row
     }
 
-    fn marked(rows: &[Row]) -> Vec<(String, bool)> {
-        let ranked = ranked(rows.to_vec());
+    fn marked(rows: &[Row], is_random: bool) -> Vec<(String, Option<bool>)> {
+        let ranked = ranked(rows.to_vec(), is_random);
         ranked.into_iter().map(|row| (row.combination, row.as_good)).collect()
     }
 
-    fn expected(rows: &[(&str, bool)]) -> Vec<(String, bool)> {
+    fn expected(rows: &[(&str, Option<bool>)]) -> Vec<(String, Option<bool>)> {
         rows.iter().map(|(name, as_good)| ((*name).to_owned(), *as_good)).collect()
     }
 
@@ -308,13 +240,33 @@ pub(super) mod tests {
             row("level", &[1.5, 4.4, 9.0]),
         ];
         assert!(rows[0].goodput.bounds().1 > rows[1].goodput.bounds().0);
-        let expected = expected(&[("best", true), ("level", true), ("behind", false)]);
-        assert_eq!(marked(&rows), expected);
+        let expected =
+            expected(&[("best", Some(true)), ("level", Some(true)), ("behind", Some(false))]);
+        assert_eq!(marked(&rows, true), expected);
     }
 
     #[test]
-    fn with_one_seed_only_the_best_is_marked_and_ties_keep_their_order() {
+    fn one_seed_ranks_only_where_there_are_no_others_and_ties_keep_their_order() {
         let rows = [row("a", &[2.0]), row("b", &[3.0]), row("c", &[3.0])];
-        assert_eq!(marked(&rows), expected(&[("b", true), ("c", true), ("a", false)]));
+        assert_eq!(marked(&rows, true), expected(&[("b", None), ("c", None), ("a", None)]));
+        let known = [("b", Some(true)), ("c", Some(true)), ("a", Some(false))];
+        assert_eq!(marked(&rows, false), expected(&known));
+    }
+
+    #[test]
+    fn who_carried_nothing_has_no_rank() {
+        let rows = [row("none", &[0.0, 0.0]), row("some", &[0.0, 1.0])];
+        assert_eq!(marked(&rows, true), expected(&[("some", Some(true)), ("none", None)]));
+        let json = serde_json::to_value(&marked_rows(&rows)[1]).unwrap();
+        assert_eq!(json["goodput_bits_per_second"]["mean"], 0.0);
+        for field in
+            ["behind_best_bits_per_second", "as_good", "rtt_seconds", "share_beside_default"]
+        {
+            assert!(json[field].is_null(), "{field}: {json}");
+        }
+    }
+
+    fn marked_rows(rows: &[Row]) -> Vec<Row> {
+        ranked(rows.to_vec(), true)
     }
 }

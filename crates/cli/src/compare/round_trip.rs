@@ -1,0 +1,115 @@
+//! The round trip of a link, and how long a run has to be for it.
+
+use std::time::Duration;
+
+use airtcp_link::LinkSpec;
+use airtcp_link::spec::{Discipline, RateSpec};
+use airtcp_types::ByteCount;
+
+use crate::value::LinkPair;
+
+/// A full packet, and an ACK with time stamps, in bytes.
+const PACKET: ByteCount = ByteCount(1500);
+const ACK: ByteCount = ByteCount(52);
+
+/// How long a run is, and how many round trips it has of the idle link and with its queue full, at least. Slow start
+/// takes ten to twenty of them, and the way back from a reduction some dozens; both are to happen several times.
+pub(super) const LEAST: Duration = Duration::from_secs(20);
+pub(super) const IDLE: u32 = 150;
+pub(super) const FULL: u32 = 10;
+
+/// Longer ones are for those who ask for them.
+const LONGEST: Duration = Duration::from_secs(3600);
+/// What lengths are rounded up to.
+const STEP: u64 = 10;
+
+/// What a full packet and its ACK take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct RoundTrip {
+    /// The delay and the rate of the idle link. What is drawn at random is not in it, nor what a trace keeps packets
+    /// waiting.
+    pub(super) idle: Duration,
+    /// That, and all that the queue in the direction of the data holds.
+    pub(super) full: Duration,
+}
+
+impl RoundTrip {
+    pub(super) fn of(link: &LinkPair) -> Self {
+        let idle = one_way(&link.forth, PACKET) + one_way(&link.back, ACK);
+        Self { idle, full: idle.saturating_add(queue(&link.forth)) }
+    }
+
+    /// How long a run is if nothing is said.
+    pub(super) fn length(self) -> Duration {
+        let needed = self.idle.saturating_mul(IDLE).max(self.full.saturating_mul(FULL));
+        let steps = needed.as_secs().saturating_add(STEP) / STEP;
+        Duration::from_secs(steps.saturating_mul(STEP)).clamp(LEAST, LONGEST)
+    }
+}
+
+fn one_way(spec: &LinkSpec, bytes: ByteCount) -> Duration {
+    let path = spec.paths.map_or(Duration::ZERO, |(one, other)| one.min(other));
+    serialised(spec, bytes) + spec.half.unwrap_or_default() + spec.delay.base + path
+}
+
+fn serialised(spec: &LinkSpec, bytes: ByteCount) -> Duration {
+    match spec.rate {
+        RateSpec::Constant { rate, overhead } => rate.time_for(bytes + overhead),
+        RateSpec::Unlimited | RateSpec::Trace(_) => Duration::ZERO,
+    }
+}
+
+/// What the longest queue takes that its discipline lets stand.
+fn queue(spec: &LinkSpec) -> Duration {
+    let packet = serialised(spec, PACKET) + spec.half.unwrap_or_default();
+    let most = spec
+        .queue
+        .bytes
+        .map_or(u64::MAX, |bytes| bytes.0 / PACKET.0)
+        .min(spec.queue.packets as u64);
+    let packets = match spec.queue.discipline {
+        Discipline::DropTail => most,
+        Discipline::CoDel { target, .. } => return target,
+        Discipline::Red { max, .. } => most.min(max.into()),
+        Discipline::Mark(packets) => most.min(packets.into()),
+    };
+    packet.saturating_mul(u32::try_from(packets).unwrap_or(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> RoundTrip {
+        RoundTrip::of(&crate::value::link(text).unwrap())
+    }
+
+    fn seconds(text: &str) -> u64 {
+        of(text).length().as_secs()
+    }
+
+    #[test]
+    fn a_round_trip_has_the_delay_the_rate_and_the_queue() {
+        let ms = Duration::from_millis;
+        // 12 ms for a packet, 0.416 ms for its ACK.
+        let one = of("rate 1mbit delay 5ms limit 10");
+        assert_eq!(one.idle, ms(10) + Duration::from_micros(12_416));
+        assert_eq!(one.full, one.idle + ms(120));
+        assert_eq!(of("rate 1mbit delay 5ms limit 10 3kb").full, one.idle + ms(24));
+        assert_eq!(of("rate 1mbit delay 5ms codel").full, one.idle + ms(5));
+        assert_eq!(of("rate 1mbit delay 5ms mark 4").full, one.idle + ms(48));
+        assert_eq!(of("delay 5ms paths 1ms 40ms"), RoundTrip { idle: ms(12), full: ms(12) });
+    }
+
+    #[test]
+    fn a_run_has_so_many_round_trips_and_twenty_seconds_at_least() {
+        assert_eq!(seconds("rate 10mbit delay 50ms limit 85"), 20);
+        assert_eq!(seconds("delay 1ms"), 20);
+        let satellite = of("geo-satellite");
+        assert!(satellite.length() >= satellite.idle * IDLE, "{satellite:?}");
+        assert_eq!(satellite.length().as_secs() % STEP, 0);
+        // A queue of twelve seconds.
+        assert_eq!(seconds("rate 1mbit delay 10ms"), 130);
+        assert_eq!(seconds("rate 1bit limit 1000000 delay 1000000s"), 3600);
+    }
+}

@@ -1,0 +1,224 @@
+//! The comparison as a person reads it: a table that fits a terminal, and what its columns mean.
+
+use std::fmt;
+
+use comfy_table::Table;
+
+use super::report::{FLOOD, Report, Row};
+use super::round_trip::{FULL, IDLE, LEAST};
+use crate::table::{fitting, link_lines, mean, rate_unit, shown, table, wrapped};
+
+/// What of the runs beside another flow has room in the table.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Beside {
+    /// There were none.
+    Nothing,
+    /// The share.
+    Share,
+    /// What the other keeps, too.
+    Both,
+    /// And the interval of the share.
+    Whole,
+}
+
+impl Beside {
+    fn has_other(self) -> bool {
+        matches!(self, Self::Both | Self::Whole)
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (table, beside) = self.table();
+        writeln!(f, "{}\n{}\n{table}", wrapped(&self.heading(), 2), link_lines(&self.link))?;
+        let notes: Vec<_> = self.notes(beside).iter().map(|note| wrapped(note, 2)).collect();
+        f.write_str(&notes.join("\n"))
+    }
+}
+
+impl Report {
+    fn heading(&self) -> String {
+        let flows = match self.flows {
+            1 => "one flow alone".to_owned(),
+            flows => format!("{flows} flows together"),
+        };
+        let spread = match self.seeds {
+            _ if !self.is_random => "one run: this link has no randomness".to_owned(),
+            1 => "seed 1: one run says nothing of the spread".to_owned(),
+            seeds => format!("seeds 1 to {seeds}: means, ± 95 % intervals"),
+        };
+        format!("{} s of virtual time, {flows}, {spread}", self.seconds)
+    }
+
+    /// With all that there is room for.
+    fn table(&self) -> (String, Beside) {
+        match self.beside {
+            None => fitting(Beside::Nothing, &[], |layout| self.table_with(layout)),
+            Some(_) => fitting(Beside::Whole, &[Beside::Both, Beside::Share], |layout| {
+                self.table_with(layout)
+            }),
+        }
+    }
+
+    fn table_with(&self, beside: Beside) -> Table {
+        let (factor, unit) = rate_unit(self.rows.first().map_or(0.0, |row| row.goodput.mean));
+        let (goodput, keeps) = (format!("goodput\n{unit}"), format!("keeps\n{unit}"));
+        let mut header = vec!["strategies", &goodput];
+        header.extend((beside != Beside::Nothing).then_some("share\n%"));
+        header.extend(beside.has_other().then_some(keeps.as_str()));
+        header.extend(["queue\n%", "link\n%", "spur.\n%", "time-\nouts", "RTT\nx"]);
+        header.extend((self.flows > 1).then_some("Jain"));
+        table(header, 1, self.rows.iter().map(|row| self.cells(row, beside, factor)))
+    }
+
+    /// `factor`: from bit/s to the unit of all.
+    fn cells(&self, row: &Row, beside: Beside, factor: f64) -> Vec<String> {
+        let star = if self.is_starred(row) { "*" } else { " " };
+        let flood = if row.floods() { " !" } else { "" };
+        let broken = if row.broken_connections > 0 { " BROKEN" } else { "" };
+        let mut cells = vec![
+            format!("{star} {}{flood}{broken}", row.combination),
+            shown(&row.goodput, factor, 3),
+        ];
+        match beside {
+            Beside::Nothing => {}
+            Beside::Whole => cells.push(shown(&row.share, 100.0, 0)),
+            Beside::Share | Beside::Both => cells.push(mean(&row.share, 100.0, 0)),
+        }
+        if beside.has_other() {
+            cells.push(mean(&row.default_beside, factor, 2));
+        }
+        cells.extend([
+            mean(&row.queue_dropped, 100.0, 2),
+            mean(&row.link_harmed, 100.0, 2),
+            mean(&row.spurious, 100.0, 2),
+            mean(&row.timeouts, 1.0, 1),
+            mean(&row.rtt_inflation, 1.0, 2),
+        ]);
+        cells.extend((self.flows > 1).then(|| mean(&row.jain, 1.0, 3)));
+        cells
+    }
+
+    /// Where there is no chance, the order says it all.
+    fn is_starred(&self, row: &Row) -> bool {
+        self.is_random && row.as_good == Some(true)
+    }
+
+    fn notes(&self, beside: Beside) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.rows.iter().any(|row| self.is_starred(row)) {
+            notes.push(
+                "*: the best goodput, or one whose difference to it, seed by seed, may be chance \
+                 (95 %)"
+                    .to_owned(),
+            );
+        }
+        notes.extend(self.hint());
+        notes.extend(self.nothing_arrived());
+        notes.extend(self.floods());
+        notes.push(self.about_beside(beside));
+        notes.push(
+            "queue, link: of the packets sent, those that the queue dropped, and those that the \
+             link lost or damaged"
+                .to_owned(),
+        );
+        let base = self.base_rtt_seconds.map(|rtt| {
+            format!("; RTT x: the mean over {:.2} ms, what the link alone takes", rtt * 1e3)
+        });
+        notes.push(format!(
+            "spur.: of the segments with data, those sent again without need{}",
+            base.unwrap_or_default()
+        ));
+        let broken: u64 = self.rows.iter().map(|row| row.broken_connections).sum();
+        if broken > 0 {
+            notes.push(format!(
+                "BROKEN: {broken} connections were reset or given up before the end; --json says \
+                 whose"
+            ));
+        }
+        if self.is_usual_length && self.seconds > LEAST.as_secs_f64() {
+            notes.push(format!(
+                "{} s, as the link is slow to show what it does to a sender: that is {IDLE} round \
+                 trips of it idle ({:.0} ms) and {FULL} with its queue full ({:.0} ms), at least; \
+                 --seconds sets another time",
+                self.seconds,
+                self.base_rtt_seconds.unwrap_or_default() * 1e3,
+                self.full_rtt_seconds * 1e3,
+            ));
+        }
+        notes.extend(self.all.map(|all| {
+            format!(
+                "These are the usual {}; --with all runs {all}, --with usual,A,B others, too, of \
+                 the parts that `airtcp names` lists. --json has all intervals.",
+                self.rows.len()
+            )
+        }));
+        notes
+    }
+
+    /// What tells more of them apart, if that is most of them.
+    fn hint(&self) -> Option<String> {
+        if self.is_random && self.seeds == 1 {
+            return Some("One seed ranks nobody: --seeds 10 tells what may be chance".to_owned());
+        }
+        let starred = self.rows.iter().filter(|row| self.is_starred(row)).count();
+        (starred > 2 && starred * 2 > self.rows.len()).then(|| {
+            format!(
+                "{starred} of {} may be as good as the best: --seconds {} --seeds {} tells more of \
+                 them apart",
+                self.rows.len(),
+                self.seconds * 2.0,
+                self.seeds * 2
+            )
+        })
+    }
+
+    fn nothing_arrived(&self) -> Option<String> {
+        let none: Vec<_> = self.rows.iter().filter(|row| !row.carried()).collect();
+        let who = match none.len() {
+            0 => return None,
+            all if all == self.rows.len() => "any of them".to_owned(),
+            _ => names(&none),
+        };
+        Some(format!(
+            "NOTHING ARRIVED from {} s to {} s with {who}: there is nothing to rank",
+            self.warm_up_seconds, self.seconds
+        ))
+    }
+
+    fn floods(&self) -> Option<String> {
+        let floods: Vec<_> = self.rows.iter().filter(|row| row.floods()).collect();
+        (!floods.is_empty()).then(|| {
+            format!(
+                "!: floods the queue, which dropped over {:.0} % of its packets: never over a link \
+                 that others use, whatever its goodput",
+                FLOOD * 100.0
+            )
+        })
+    }
+
+    fn about_beside(&self, columns: Beside) -> String {
+        let Some(beside) = &self.beside else {
+            return "Without the share beside a default flow, which one flow has: leave --flows out"
+                .to_owned();
+        };
+        let seeds = match self.shared_seeds {
+            _ if !self.is_random => String::new(),
+            1 => ", seed 1".to_owned(),
+            seeds => format!(", seeds 1 to {seeds}"),
+        };
+        let keeps = if columns.has_other() {
+            "; keeps: what that one gets then"
+        } else {
+            "; what that one keeps has no room here, but in --json"
+        };
+        format!(
+            "share: its part of what it and one flow of {beside} get together{seeds}; above 50 it \
+             takes what the other leaves, or takes from it{keeps}"
+        )
+    }
+}
+
+fn names(rows: &[&Row]) -> String {
+    rows.iter().map(|row| row.combination.as_str()).collect::<Vec<_>>().join(", ")
+}
