@@ -4,6 +4,7 @@ mod capabilities;
 mod hosts;
 mod link_page;
 mod links;
+mod results;
 mod strategies;
 mod worlds;
 
