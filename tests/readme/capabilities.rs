@@ -107,8 +107,14 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
             bridge.handle_packet(Instant::ZERO, Side::Wired.port(), packet.clone());
             bridge.poll_transmit(Instant::ZERO) == Some((Side::Wireless.port(), packet))
         }
-        "Base station: ARQ, marking, shaping, anything that looks at a flow" => {
-            code_has("crates/basestation", &["arq", "ecn", "shaper", "flowid"])
+        "Base station in the library: marks, duplicate ACKs filtered, freezing over a radio (TCP-ECN)" =>
+        {
+            let policy = airtcp::basestation::Policy::TcpEcn;
+            let config = airtcp::basestation::StationConfig { policy, ..Default::default() };
+            airtcp::basestation::Station::new(&config).is_ok()
+        }
+        "Base station as a command: a radio, anything that looks at a flow" => {
+            code_has("crates/basestation/src/command.rs", &["radio", "station", "policy"])
         }
         "RRTP" => has_crate(&["rrtp"]),
         "Link emulator: rate, mahimahi traces, queues, delay, reordering, loss, corruption, outages, half duplex" => {

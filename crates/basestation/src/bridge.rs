@@ -134,7 +134,7 @@ impl Node for Bridge {
 
 /// Whether `data` begins with a whole IPv4 (RFC 791) or IPv6 (RFC 8200) header. What is in the
 /// header is for the hosts to judge.
-fn is_ip(data: &[u8]) -> bool {
+pub(crate) fn is_ip(data: &[u8]) -> bool {
     match data.first().map(|first| first >> 4) {
         Some(4) => data.len() >= 20,
         Some(6) => data.len() >= 40,

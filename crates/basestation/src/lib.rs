@@ -16,17 +16,20 @@
 //! assert_eq!(bridge.poll_transmit(Instant::ZERO), Some((Side::Wireless.port(), packet)));
 //! ```
 //!
-//! Not here: everything that a base station does besides forwarding. It repairs nothing (no ARQ),
-//! marks nothing (no ECN, no edited option), shapes nothing, knows no flow and answers no packet;
-//! it neither fragments nor says "packet too big". Its queue drops at the tail.
+//! The bridge does nothing besides forwarding: it repairs nothing, marks nothing, shapes nothing, knows no flow and
+//! answers no packet; it neither fragments nor says "packet too big". Its queue drops at the tail.
+//!
+//! A [`Station`] does more: it has a radio, and helps the TCP flows that go over it; see [`station`].
 #![forbid(unsafe_code)]
 
 mod bridge;
 mod command;
 mod counters;
 mod forwarder;
+pub mod station;
 
 pub use bridge::{Bridge, Side};
 pub use command::main;
 pub use counters::Counters;
 pub use forwarder::{DeviceGone, Forwarder};
+pub use station::{Policy, Station, StationConfig};

@@ -98,6 +98,9 @@ pub(crate) struct ServeArgs {
     pub(crate) address: Vec<Cidr>,
     #[command(flatten)]
     pub(crate) sender: SenderArgs,
+    /// Behind a base station that marks (TCP-ECN): withhold duplicate ACKs for segments that the radio lost, for 150 ms at most
+    #[arg(long)]
+    pub(crate) mark_aware_receiver: bool,
     /// The largest IP packet in bytes [default: the device's]
     #[arg(long, value_name = "BYTES", allow_negative_numbers = true, value_parser = value::mtu)]
     pub(crate) mtu: Option<u16>,

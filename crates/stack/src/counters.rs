@@ -228,6 +228,10 @@ counters! {
     tcp_ext_hack_acks_ignored: "TcpExtHackAcksIgnored",
     /// Handshakes in which HACK was refused because a device vouches for checksums.
     tcp_ext_hack_offloaded: "TcpExtHackOffloaded",
+    /// Duplicate ACKs withheld: what they would ask for is the radio's to repair.
+    tcp_ext_dup_acks_withheld: "TcpExtDupAcksWithheld",
+    /// How often the peer was told after all of a hole whose duplicate ACKs had been withheld.
+    tcp_ext_withholding_ended: "TcpExtWithholdingEnded",
     /// Connections aborted because data came after the application let go.
     tcp_ext_abort_on_data: "TcpExtTCPAbortOnData",
     /// Connections aborted because the application let go with data unread.

@@ -187,9 +187,9 @@ pub enum Fate {
         /// Whether every checksum of it still holds, so that no receiver can notice.
         unnoticed: bool,
     },
-    /// It was given the CE mark (RFC 3168).
+    /// It was given a mark: CE (RFC 3168) by a queue, the bit of TCP-ECN because of a hole before it.
     Marked {
-        /// By what, in a word or two: `codel`.
+        /// By what, in a word or two: `codel`, `hole`.
         cause: &'static str,
     },
     /// A second one was made of it.
@@ -198,6 +198,15 @@ pub enum Fate {
     Retried {
         /// How often it has now.
         pass: u32,
+    },
+    /// It waits, because whom it is for cannot be reached.
+    Held,
+    /// Its window was closed, so that its receiver stops sending.
+    Frozen,
+    /// A node on the way made it, in the name of an end.
+    Made {
+        /// What for, in a word or two: `window closed`.
+        cause: &'static str,
     },
 }
 
@@ -212,9 +221,12 @@ impl fmt::Display for Fate {
                 write!(f, "corrupted: {bits} bit{s} flipped, {place} hit")?;
                 if *unnoticed { f.write_str(", no checksum notices") } else { Ok(()) }
             }
-            Self::Marked { cause } => write!(f, "marked CE: {cause}"),
+            Self::Marked { cause } => write!(f, "marked: {cause}"),
             Self::Duplicated => f.write_str("duplicated"),
             Self::Retried { pass } => write!(f, "retried: pass {pass}"),
+            Self::Held => f.write_str("held"),
+            Self::Frozen => f.write_str("frozen: window closed"),
+            Self::Made { cause } => write!(f, "made: {cause}"),
         }
     }
 }

@@ -17,6 +17,7 @@
 pub mod checksum;
 mod event;
 pub mod header_checksum;
+pub mod mark;
 mod node;
 mod observer;
 pub mod options;

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use airtcp_recovery::SenderConfig;
+use airtcp_stack::tcp::MarkAware;
 use airtcp_stack::{HostConfig, Stack, TcpListener};
 use airtcp_trace::NodeKind;
 use airtcp_types::NodeId;
@@ -65,6 +66,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
     let device::Opened { tun, mtu, is_new } = device::open(&args.tun, args.mtu)?;
     let mut config = host_config(args.address.iter().copied(), &args.sender)?;
     config.mtu = mtu;
+    config.tcp.mark_aware = args.mark_aware_receiver.then(MarkAware::default);
     config.backlog = BACKLOG;
     let recording = match &args.trace {
         Some(directory) => {

@@ -79,6 +79,26 @@ impl Radio {
         self.push(now, Way::Forth, packet)
     }
 
+    /// Whether an end takes another packet at `now`.
+    pub fn has_room(&mut self, now: Instant, way: Way) -> bool {
+        self.advance(now);
+        self.ends[way as usize].waiting() < self.limit
+    }
+
+    /// Takes back the station's packets that wait, in the order in which they were passed; not the one on the air. It is
+    /// as if they had never been passed: nothing is counted of them, and [`holds`](Self::holds) forgets them.
+    pub fn drain(&mut self, now: Instant) -> Vec<Packet> {
+        self.advance(now);
+        let end = &mut self.ends[Way::Forth as usize];
+        let aside = std::mem::take(&mut end.aside).into_iter().map(|(_, frame)| frame);
+        let mut frames: Vec<Frame> =
+            std::mem::take(&mut end.queue).into_iter().chain(aside).collect();
+        frames.sort_by_key(|frame| frame.no);
+        end.ledger.counters.received -= frames.len() as u64;
+        self.held.retain(|no| !frames.iter().any(|frame| frame.no == *no));
+        frames.into_iter().map(|frame| frame.packet).collect()
+    }
+
     /// Whether a frame of the station may still arrive: it waits, is on the air, or will be sent again.
     pub fn holds(&self, frame: FrameNo) -> bool {
         self.held.contains(&frame)
@@ -93,7 +113,13 @@ impl Radio {
     /// Whether what is sent at `now` can be heard.
     pub fn is_connected(&self, now: Instant) -> bool {
         let is_down = self.outages.as_ref().is_some_and(|outages| outages.is_down(now));
-        self.is_connected && !is_down && self.power.is_in_reach(now)
+        !is_down && self.is_in_reach(now)
+    }
+
+    /// Whether the mobile can be expected to hear what is sent at `now`: enough power arrives, and nobody took it out of
+    /// reach. What the schedule has is not announced.
+    pub fn is_in_reach(&self, now: Instant) -> bool {
+        self.is_connected && self.power.is_in_reach(now)
     }
 
     /// Whether so little power arrives that the end of the connection is near (TCP-ECN 7.1.2).

@@ -219,6 +219,9 @@ impl Connection {
                 counters.tcp_ext_dsack_ofo_sent += 1;
             }
         }
+        if self.withhold(now, segment, before, &arrival, counters) {
+            return;
+        }
         let at_once = arrival.out_of_order
             || arrival.dropped
             || arrival.duplicate.is_some()

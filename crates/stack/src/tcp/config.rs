@@ -7,6 +7,7 @@ use airtcp_types::options::HackForm;
 use airtcp_types::{ByteCount, FlowId};
 
 use super::extensions::Offer;
+use super::withhold::MarkAware;
 
 /// The settings of a connection. The default is a modern Linux host's.
 #[derive(Clone, Debug)]
@@ -39,6 +40,9 @@ pub struct TcpConfig {
     pub hack_form: HackForm,
     /// Transmission numbers and their echo are offered, and granted.
     pub tx_numbers: Offer,
+    /// Duplicate ACKs for losses on the radio are withheld, by the marks of a base station (TCP-ECN); never unless asked
+    /// for, since elsewhere there is no mark on anything.
+    pub mark_aware: Option<MarkAware>,
     /// How long sent data may go unacknowledged (RFC 5482); without it 15 time-outs in a row are
     /// the limit.
     pub user_timeout: Option<Duration>,
@@ -68,6 +72,7 @@ impl Default for TcpConfig {
             hack: Offer::default(),
             hack_form: HackForm::default(),
             tx_numbers: Offer::default(),
+            mark_aware: None,
             user_timeout: None,
             syn_retries: 6,
             time_wait: Duration::from_secs(60),

@@ -117,6 +117,7 @@ impl Connection {
             sack: config.sack,
             extensions: None,
             receive: Receiver::new(now, mss, config.initial_window, config.receive_buffer),
+            withholding: config.mark_aware.map(|aware| Box::new(Withholding::new(aware))),
             acks: AckPolicy::new(config.sender.profile.delayed_acks),
             send: SendHalf::new(now, first, config.send_buffer, config.nodelay),
             challenge: Challenge::default(),

@@ -9,6 +9,7 @@
 //!                handshake.rs      the three-way handshake and what it negotiates
 //!                receive.rs        windows and order; reassembly.rs, receive_buffer.rs, growth.rs
 //!                ack_policy.rs     when to acknowledge
+//!                withhold.rs       when not to, behind a base station
 //!                extensions.rs     header checksums (HACK) and transmission numbers, where agreed on
 //!                acknowledgement.rs, send.rs, airtcp_recovery::Sender
 //! on_corrupted   hack.rs           a segment of which only the header is good
@@ -41,6 +42,7 @@ mod state;
 mod switch;
 mod timestamps;
 mod transmit;
+mod withhold;
 
 #[cfg(test)]
 mod tests;
@@ -59,6 +61,7 @@ pub use extensions::Offer;
 pub use info::Info;
 pub use state::State;
 pub use switch::SwitchError;
+pub use withhold::MarkAware;
 
 use ack_policy::AckPolicy;
 use challenge::Challenge;
@@ -68,6 +71,7 @@ use info::Tally;
 use receive::Receiver;
 use send::SendHalf;
 use timestamps::Timestamps;
+use withhold::Withholding;
 
 /// Time-outs or unanswered probes in a row after which the peer counts as gone (Linux's
 /// `tcp_retries2`), and the same when nobody holds the connection any more (`tcp_orphan_retries`).
@@ -93,6 +97,8 @@ pub struct Connection {
     /// Only where something was agreed on.
     extensions: Option<Box<Extensions>>,
     receive: Receiver,
+    /// Only where asked for.
+    withholding: Option<Box<Withholding>>,
     acks: AckPolicy,
     send: SendHalf,
     challenge: Challenge,
@@ -156,6 +162,7 @@ impl Connection {
             counters.tcp_ext_delayed_acks += 1;
             self.schedule_ack(None);
         }
+        self.on_withholding_timeout(now, counters);
         self.on_sender_timeout(now, counters);
         if self.send.on_timeout(now) {
             self.probe = true;
@@ -202,6 +209,7 @@ impl Connection {
             self.linger,
             self.handshake.as_ref().map(|handshake| handshake.deadline()),
             self.acks.timer(),
+            self.withholding.as_ref().and_then(|withholding| withholding.deadline()),
             self.send.sender.as_ref().and_then(|sender| sender.poll_timeout()),
             self.send.probe_at(),
             self.user_timeout_at(),

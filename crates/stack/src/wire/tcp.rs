@@ -50,6 +50,8 @@ pub struct Segment<'a> {
     pub ack: SeqNumber,
     /// The control bits.
     pub flags: Flags,
+    /// The four bits after the data offset, in their places in that byte.
+    pub reserved: u8,
     /// SEG.WND as it stands on the wire, not scaled.
     pub window: u16,
     /// The options.
@@ -109,6 +111,7 @@ pub fn parse(bytes: &[u8]) -> Result<(u16, u16, Segment<'_>), ParseError> {
             ece: packet.ece(),
             cwr: packet.cwr(),
         },
+        reserved: header[12] & 0x0f,
         window: packet.window_len(),
         options: TcpOptions::parse(&header[HEADER_LEN..])?,
         payload,

@@ -38,6 +38,10 @@ pub(super) const DROPPED: &str = "transport:packet_dropped";
 pub(super) const CORRUPTED: &str = "link:packet_corrupted";
 pub(super) const MARKED: &str = "link:packet_marked";
 pub(super) const DUPLICATED: &str = "link:packet_duplicated";
+pub(super) const RETRIED: &str = "link:packet_retried";
+pub(super) const HELD: &str = "link:packet_held";
+pub(super) const FROZEN: &str = "link:window_closed";
+pub(super) const MADE: &str = "link:packet_made";
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct State {
@@ -122,11 +126,17 @@ pub(super) struct CongestionState {
     pub(super) trigger: String,
 }
 
-/// A drop, a mark or a duplicate.
+/// What needs no more than a word for why.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Handled {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) trigger: Option<String>,
+    pub(super) raw: Raw,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Retried {
+    pub(super) pass: u32,
     pub(super) raw: Raw,
 }
 

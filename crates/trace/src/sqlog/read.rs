@@ -166,15 +166,22 @@ fn kind(name: &str, data: &[u8]) -> Result<EventKind, String> {
                 other => return Err(format!("no such congestion state: {other:?}")),
             }
         }
-        DROPPED | MARKED | DUPLICATED => {
+        DROPPED | MARKED | MADE | DUPLICATED | HELD | FROZEN => {
             let Handled { trigger, raw } = parse(data)?;
             let cause = || word(trigger.as_deref().ok_or("trigger is missing")?);
             let fate = match name {
                 DROPPED => Fate::Dropped { cause: cause()? },
                 MARKED => Fate::Marked { cause: cause()? },
+                MADE => Fate::Made { cause: cause()? },
+                HELD => Fate::Held,
+                FROZEN => Fate::Frozen,
                 _ => Fate::Duplicated,
             };
             EventKind::Packet { fate, packet: raw.packet()? }
+        }
+        RETRIED => {
+            let Retried { pass, raw } = parse(data)?;
+            EventKind::Packet { fate: Fate::Retried { pass }, packet: raw.packet()? }
         }
         CORRUPTED => {
             let Corrupted { bits, header_hit, unnoticed, raw } = parse(data)?;

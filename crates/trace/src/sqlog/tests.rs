@@ -53,6 +53,10 @@ fn fate() -> impl Strategy<Value = Fate> {
         Just(Fate::Dropped { cause: "queue full" }),
         Just(Fate::Marked { cause: "codel" }),
         Just(Fate::Duplicated),
+        Just(Fate::Held),
+        Just(Fate::Frozen),
+        Just(Fate::Made { cause: "window open" }),
+        any::<u32>().prop_map(|pass| Fate::Retried { pass }),
         (any::<u32>(), any::<bool>(), any::<bool>())
             .prop_map(|(bits, header, unnoticed)| Fate::Corrupted { bits, header, unnoticed }),
     ]
@@ -216,6 +220,10 @@ fn every_kind() -> Vec<EventKind> {
         packet(Fate::Corrupted { bits: 1, header: false, unnoticed: false }),
         packet(Fate::Marked { cause }),
         packet(Fate::Duplicated),
+        packet(Fate::Retried { pass: 2 }),
+        packet(Fate::Held),
+        packet(Fate::Frozen),
+        packet(Fate::Made { cause }),
     ]
 }
 

@@ -118,7 +118,13 @@ impl Writer {
             Fate::Marked { cause: why } => {
                 self.put(node, event, MARKED, Handled { trigger: cause(why), raw })
             }
+            Fate::Made { cause: why } => {
+                self.put(node, event, MADE, Handled { trigger: cause(why), raw })
+            }
             Fate::Duplicated => self.put(node, event, DUPLICATED, Handled { trigger: None, raw }),
+            Fate::Held => self.put(node, event, HELD, Handled { trigger: None, raw }),
+            Fate::Frozen => self.put(node, event, FROZEN, Handled { trigger: None, raw }),
+            Fate::Retried { pass } => self.put(node, event, RETRIED, Retried { pass, raw }),
             Fate::Corrupted { bits, header, unnoticed } => self.put(
                 node,
                 event,

@@ -288,3 +288,34 @@ fn a_full_queue_drops_at_the_tail_and_an_unknown_port_is_nothing() {
     radio.handle_packet(Instant::ZERO, STATION, numbered(9, 10));
     assert_eq!(radio.counters(Way::Forth).queue_dropped, 4);
 }
+
+#[test]
+fn what_waits_is_taken_back_in_order_as_if_it_had_never_been_passed() {
+    for (arq, text) in [(Arq::Mac, "queue 5"), (Arq::Head, "queue 5 error 100% delay 50ms")] {
+        let mut radio = radio(text, arq);
+        let frames: Vec<_> =
+            (0..5).map(|n| radio.pass(Instant::ZERO, numbered(n, 1_000)).unwrap()).collect();
+        assert!(!radio.has_room(Instant::ZERO, Way::Forth));
+        assert!(radio.has_room(Instant::ZERO, Way::Back));
+        // Two have begun; with 002's model the first waits aside for what it will hear.
+        let now = Instant::from_millis(2);
+        let numbers: Vec<u32> = radio.drain(now).iter().map(number).collect();
+        let first = if arq == Arq::Head { 0 } else { 2 };
+        let begun = usize::from(arq == Arq::Head);
+        assert_eq!(numbers.first(), Some(&first), "{arq}");
+        assert!(numbers.is_sorted() && numbers.last() == Some(&4));
+        let held = frames.iter().filter(|frame| radio.holds(**frame)).count();
+        assert_eq!((held, radio.queued(Way::Forth)), (1, 1), "{arq}: the one on the air");
+        assert_eq!(radio.counters(Way::Forth).received, 5 - numbers.len() as u64);
+        assert_eq!(numbers.len(), 3 + begun);
+        assert!(radio.has_room(now, Way::Forth) && radio.drain(now).is_empty());
+    }
+}
+
+#[test]
+fn the_schedule_is_not_announced() {
+    let radio = radio("at 0s 100 at 20s 300 down 5s 1s", Arq::Mac);
+    let now = Instant::from_millis(5_500);
+    assert!(radio.is_in_reach(now) && !radio.is_connected(now));
+    assert!(!radio.is_in_reach(Instant::from_millis(15_100)), "less than rx-thresh");
+}

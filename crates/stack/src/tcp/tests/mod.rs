@@ -14,11 +14,13 @@ mod reset;
 mod switch;
 mod transfer;
 mod window;
+mod withhold;
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use airtcp_types::mark::TCP_ECN_MARK;
 use airtcp_types::options::{
     Hack, HackAck, HackForm, SackBlocks, TcpOptions, Timestamps, TxNumbers,
 };
@@ -57,6 +59,8 @@ struct Seg {
     hack_ack: Option<(HackForm, u32)>,
     /// A transmission's number and the echo; zero is none.
     numbers: Option<(u32, u32)>,
+    /// TCP-ECN's mark.
+    marked: bool,
 }
 
 impl std::fmt::Debug for Seg {
@@ -88,6 +92,7 @@ macro_rules! seg {
     (@set $seg:ident, sack_permitted, $value:expr) => { $seg.sack_permitted = $value };
     (@set $seg:ident, hack, $value:expr) => { $seg.hack = Some($value) };
     (@set $seg:ident, hack_ack, $value:expr) => { $seg.hack_ack = Some($value) };
+    (@set $seg:ident, marked, $value:expr) => { $seg.marked = $value };
     (@set $seg:ident, numbers, $value:expr) => { $seg.numbers = Some($value) };
 }
 
@@ -296,14 +301,15 @@ struct Wire {
     seq: SeqNumber,
     ack: SeqNumber,
     flags: Flags,
+    reserved: u8,
     window: u16,
     options: TcpOptions,
 }
 
 impl Wire {
     fn segment<'a>(&self, payload: &'a [u8]) -> Segment<'a> {
-        let Self { seq, ack, flags, window, options } = *self;
-        Segment { seq, ack, flags, window, options, payload }
+        let Self { seq, ack, flags, reserved, window, options } = *self;
+        Segment { seq, ack, flags, reserved, window, options, payload }
     }
 }
 
@@ -323,6 +329,7 @@ impl Seg {
                 ack: self.ack.is_some(),
                 ..Flags::default()
             },
+            reserved: if self.marked { TCP_ECN_MARK } else { 0 },
             window: self.window.unwrap_or(PEER_WINDOW),
             options: TcpOptions {
                 mss: self.mss,
@@ -371,6 +378,7 @@ impl Seg {
             numbers: segment.options.tx_numbers.map(|TxNumbers { number, echo }| {
                 (number.map_or(0, NonZeroU32::get), echo.map_or(0, NonZeroU32::get))
             }),
+            marked: segment.reserved != 0,
         }
     }
 }

@@ -111,6 +111,7 @@ fn no_segment_makes_it_panic_or_grow() {
         let offer = if round % 5 == 4 { Offer::Always } else { Offer::Never };
         let config =
             TcpConfig { timestamps: round % 2 == 0, hack: offer, tx_numbers: offer, ..plain() };
+        let config = TcpConfig { mark_aware: (round % 3 == 0).then(MarkAware::default), ..config };
         let mut s = match round % 5 {
             0 => Script::connecting(&config),
             1 => Script::syn_received(&config),
@@ -143,6 +144,7 @@ fn no_segment_makes_it_panic_or_grow() {
                 numbers: random
                     .chance(0.5)
                     .then(|| (random.next_u64() as u32, random.below(50) as u32)),
+                marked: random.chance(0.3),
             };
             let wire = seg.to_wire();
             s.now += Duration::from_millis(random.below(300));

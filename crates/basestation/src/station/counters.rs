@@ -1,0 +1,72 @@
+//! What a station counts.
+
+use airtcp_link::Counters as RadioCounters;
+use airtcp_link::radio::AirCounters;
+
+use super::{Policy, Reach};
+
+/// What a station did, in packets unless said otherwise.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
+pub struct StationCounters {
+    /// Dropped because they do not begin with a whole IPv4 or IPv6 header.
+    pub not_ip: u64,
+    /// Given the paper's mark.
+    pub marked: u64,
+    /// Duplicate ACKs dropped, because the radio, or the cache, had what they asked for.
+    pub hidden: u64,
+    /// Sent again from the cache.
+    pub sent_again: u64,
+    /// ACKs of the mobile's whose window was closed.
+    pub frozen: u64,
+    /// ACKs that the station made, to close windows and to open them.
+    pub made: u64,
+    /// Held while the mobile was gone.
+    pub held: u64,
+    /// Of these, took the place of an older copy.
+    pub held_again: u64,
+    /// Probes and keepalives that came while the mobile was gone: answered, or too soon after such an answer.
+    pub probes: u64,
+    /// Dropped because there was no room to hold them.
+    pub held_dropped: u64,
+    /// Events that found no room.
+    pub missed_events: u64,
+}
+
+/// How a station stands. Of two, the first is towards the mobile.
+#[derive(Clone, Copy, PartialEq, Debug, serde::Serialize)]
+pub struct Status {
+    /// What is made of flows.
+    pub policy: Policy,
+    /// How the mobile is, as far as senders are concerned.
+    pub reach: Reach,
+    /// Whether the mobile can be heard.
+    pub connected: bool,
+    /// Whether it soon cannot.
+    pub fading: bool,
+    /// The power received from it, in watts.
+    pub received_power: f64,
+    /// Packets that wait for the air or are on it.
+    pub queued: [usize; 2],
+    /// Flows that the mobile takes part in.
+    pub flows: usize,
+    /// Flows that it has not acknowledged anything of.
+    pub unproven: usize,
+    /// Flows whose senders were told to stop.
+    pub frozen: usize,
+    /// Flows forgotten to make room.
+    pub evicted: u64,
+    /// Bytes that the state of flows takes.
+    pub memory: usize,
+    /// Packets that wait for the mobile to come back.
+    pub held: usize,
+    /// Their bytes.
+    pub held_bytes: usize,
+    /// Bytes of packets that are cached; `memory` has them too.
+    pub cached: usize,
+    /// What the station did.
+    pub counters: StationCounters,
+    /// What became of packets on the radio.
+    pub radio: [RadioCounters; 2],
+    /// What the two ends did on the air.
+    pub air: [AirCounters; 2],
+}

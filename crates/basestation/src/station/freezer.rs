@@ -1,0 +1,205 @@
+//! What waits while the mobile cannot be reached, and when senders are told to go on (TCP-ECN 6.2.2).
+
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
+
+use airtcp_types::{Instant, Packet, SeqRange};
+
+use super::flow::FlowKey;
+
+/// While the mobile is away its beacons are listened for so often (IEEE 802.11's 100 time units of 1024 us).
+const BEACON: Duration = Duration::from_micros(102_400);
+/// A sender that was told to stop and sends all the same is told again after so long: Linux's smallest time-out, so that
+/// no two answers to one flight look like duplicate ACKs.
+pub(super) const TELL_AGAIN: Duration = Duration::from_millis(200);
+/// The first wait for data after the window has been opened, where no round trip was seen (RFC 6298 section 2.1).
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+/// How often the window is told again: a third time would be the third duplicate ACK.
+const REMINDERS: u8 = 2;
+
+/// How the mobile is, as far as the senders are concerned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reach {
+    /// Everything goes its way.
+    #[default]
+    There,
+    /// It will soon be gone: senders are told to stop, and what they have sent still goes out.
+    Leaving,
+    /// It is gone: what comes for it is held.
+    Gone,
+}
+
+/// A packet that waits for the mobile.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    pub(super) packet: Packet,
+    /// The flow and the numbers that it carries, where they are known.
+    pub(super) entered: Option<(FlowKey, SeqRange)>,
+}
+
+/// What became of a packet that was to be held.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Outcome {
+    /// It waits.
+    Held,
+    /// It waits in the place of an older copy, which is no more.
+    Replaced,
+    /// There is no room for it.
+    NoRoom(Packet),
+}
+
+/// When a sender is told again that it may send.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Reminder {
+    pub(super) at: Instant,
+    wait: Duration,
+    left: u8,
+}
+
+impl Reminder {
+    /// The first one after the window has been opened at `now`.
+    pub(super) fn first(now: Instant, rtt: Option<Duration>) -> Self {
+        let wait = rtt.unwrap_or(FIRST_WAIT);
+        Self { at: now + wait, wait, left: REMINDERS }
+    }
+
+    /// The one after this; `None` if this was the last.
+    pub(super) fn next(self) -> Option<Self> {
+        let wait = self.wait * 2;
+        (self.left > 1).then(|| Self { at: self.at + wait, wait, left: self.left - 1 })
+    }
+}
+
+/// The packets held, in the order of their arrival, and the times to act at.
+#[derive(Debug)]
+pub(super) struct Freezer {
+    pub(super) reach: Reach,
+    /// The mobile was said to be leaving.
+    pub(super) is_leaving: bool,
+    held: VecDeque<Held>,
+    bytes: usize,
+    limit: usize,
+    /// When the mobile is looked for again.
+    look_at: Option<Instant>,
+    reminders: BTreeSet<(Instant, FlowKey)>,
+}
+
+impl Freezer {
+    /// A freezer for `limit` bytes of packets.
+    pub(super) const fn new(limit: usize) -> Self {
+        Self {
+            reach: Reach::There,
+            is_leaving: false,
+            held: VecDeque::new(),
+            bytes: 0,
+            limit,
+            look_at: None,
+            reminders: BTreeSet::new(),
+        }
+    }
+
+    /// Whether what comes now has to wait.
+    pub(super) fn is_holding(&self) -> bool {
+        self.reach == Reach::Gone || !self.held.is_empty()
+    }
+
+    pub(super) const fn has_room(&self, len: usize) -> bool {
+        self.bytes + len <= self.limit
+    }
+
+    /// Takes a packet in. One that repeats what another carries takes that one's place: its time stamps are newer.
+    pub(super) fn hold(&mut self, held: Held) -> Outcome {
+        if held.entered.is_some()
+            && let Some(same) = self.held.iter_mut().find(|other| other.entered == held.entered)
+            && same.packet.len() >= held.packet.len()
+        {
+            self.bytes -= same.packet.len() - held.packet.len();
+            *same = held;
+            return Outcome::Replaced;
+        }
+        if !self.has_room(held.packet.len()) {
+            return Outcome::NoRoom(held.packet);
+        }
+        self.bytes += held.packet.len();
+        self.held.push_back(held);
+        Outcome::Held
+    }
+
+    /// The packet that has waited longest.
+    pub(super) fn release(&mut self) -> Option<Held> {
+        let held = self.held.pop_front()?;
+        self.bytes -= held.packet.len();
+        if self.held.is_empty() {
+            self.held = VecDeque::new();
+        }
+        Some(held)
+    }
+
+    /// Packets and bytes that wait.
+    pub(super) fn waiting(&self) -> (usize, usize) {
+        (self.held.len(), self.bytes)
+    }
+
+    /// The mobile was looked for.
+    pub(super) fn looked(&mut self, now: Instant) {
+        self.look_at = (self.reach != Reach::There).then(|| now + BEACON);
+    }
+
+    pub(super) fn remind(&mut self, key: FlowKey, reminder: Reminder) {
+        self.reminders.insert((reminder.at, key));
+    }
+
+    /// A flow whose reminder is due.
+    pub(super) fn due(&mut self, now: Instant) -> Option<(Instant, FlowKey)> {
+        let first = self.reminders.first().copied().filter(|(at, _)| *at <= now)?;
+        self.reminders.remove(&first);
+        Some(first)
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        let reminder = self.reminders.first().map(|(at, _)| *at);
+        self.look_at.into_iter().chain(reminder).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use airtcp_types::ExtSeq;
+
+    use super::super::testkit::key;
+    use super::*;
+
+    fn held(start: u64, end: u64, fill: u8) -> Held {
+        let range = SeqRange::new(ExtSeq(start), ExtSeq(end));
+        let packet = Packet::new(vec![fill; (end - start) as usize]);
+        Held { packet, entered: Some((key(), range)) }
+    }
+
+    #[test]
+    fn it_holds_so_many_bytes_and_gives_them_back_in_order() {
+        let mut freezer = Freezer::new(250);
+        assert_eq!(freezer.hold(held(0, 100, 1)), Outcome::Held);
+        assert_eq!(freezer.hold(held(100, 200, 2)), Outcome::Held);
+        assert_eq!(freezer.hold(held(200, 300, 3)), Outcome::NoRoom(held(200, 300, 3).packet));
+        assert_eq!(freezer.hold(held(0, 100, 4)), Outcome::Replaced);
+        assert_eq!(freezer.hold(Held { entered: None, ..held(0, 50, 5) }), Outcome::Held);
+        assert_eq!(freezer.waiting(), (3, 250));
+        let fills = std::iter::from_fn(|| freezer.release()).map(|held| held.packet.data[0]);
+        assert_eq!(fills.collect::<Vec<_>>(), [4, 2, 5]);
+        assert_eq!((freezer.waiting(), freezer.is_holding()), ((0, 0), false));
+    }
+
+    #[test]
+    fn reminders_wait_twice_as_long_each_time_and_are_two() {
+        let start = Instant::from_millis(1_000);
+        let first = Reminder::first(start, Some(Duration::from_millis(50)));
+        let second = first.next().unwrap();
+        assert_eq!(
+            (first.at, second.at),
+            (Instant::from_millis(1_050), Instant::from_millis(1_150))
+        );
+        assert_eq!(second.next(), None);
+        assert_eq!(Reminder::first(start, None).at, Instant::from_millis(2_000));
+    }
+}

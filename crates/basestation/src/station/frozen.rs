@@ -1,0 +1,172 @@
+//! What a station does while the mobile leaves, is gone, and comes back.
+
+use airtcp_link::Way;
+use airtcp_types::{Fate, Instant, Packet, SeqRange};
+
+use super::freezer::{Held, Outcome, Reach, Reminder, TELL_AGAIN};
+use super::segment::Segment;
+use super::table::Pool;
+use super::{FlowKey, Policy, Station};
+
+impl Station {
+    /// The mobile will soon be gone: senders are told to stop with its next ACKs. With the policy `tcp-ecn` only.
+    pub fn freeze(&mut self, now: Instant) {
+        self.freezer.is_leaving = true;
+        self.look(now);
+    }
+
+    /// The mobile is gone, whatever the radio's description says of it.
+    pub fn disconnect(&mut self, now: Instant) {
+        self.radio.set_connected(now, false);
+        self.look(now);
+    }
+
+    /// The mobile is back, or stays.
+    pub fn reconnect(&mut self, now: Instant) {
+        self.freezer.is_leaving = false;
+        self.radio.set_connected(now, true);
+        self.look(now);
+    }
+
+    /// Sees how the mobile is, and does what is to be done where that has changed.
+    pub(super) fn look(&mut self, now: Instant) {
+        if self.policy != Policy::TcpEcn {
+            return;
+        }
+        let before = self.freezer.reach;
+        let reach = if !self.radio.is_in_reach(now) {
+            Reach::Gone
+        } else if self.freezer.is_leaving || self.radio.is_fading(now) {
+            Reach::Leaving
+        } else {
+            Reach::There
+        };
+        self.freezer.reach = reach;
+        self.freezer.looked(now);
+        if reach == Reach::Gone && before != Reach::Gone {
+            self.take_back(now);
+        }
+        if reach == Reach::There && before != Reach::There {
+            self.unfreeze(now);
+        }
+        self.release(now);
+        self.remind(now);
+    }
+
+    /// What waits for the air would only be lost there.
+    fn take_back(&mut self, now: Instant) {
+        for packet in self.radio.drain(now) {
+            let segment = Segment::read(&packet).filter(|segment| segment.is_intact);
+            let entered = segment.and_then(|segment| {
+                let key = FlowKey { fixed: segment.src, mobile: segment.dst };
+                Some((key, self.table.get(now, &key)?.range_of(&segment)))
+            });
+            self.hold(now, packet, entered);
+        }
+    }
+
+    pub(super) fn hold(
+        &mut self,
+        now: Instant,
+        packet: Packet,
+        entered: Option<(FlowKey, SeqRange)>,
+    ) {
+        let copy = self.events.is_some().then(|| packet.clone());
+        let (fate, copy) = match self.freezer.hold(Held { packet, entered }) {
+            Outcome::NoRoom(packet) => {
+                self.counters.held_dropped += 1;
+                (Fate::Dropped { cause: "no room to hold it" }, Some(packet))
+            }
+            outcome => {
+                self.counters.held += 1;
+                self.counters.held_again += u64::from(outcome == Outcome::Replaced);
+                (Fate::Held, copy)
+            }
+        };
+        self.tell(now, fate, || copy.unwrap_or_default());
+    }
+
+    /// Gives the radio what waits, as far as it has room.
+    fn release(&mut self, now: Instant) {
+        while self.freezer.reach != Reach::Gone && self.radio.has_room(now, Way::Forth) {
+            let Some(Held { packet, entered }) = self.freezer.release() else { return };
+            self.pass(now, packet, entered);
+        }
+    }
+
+    /// Something of the fixed host's came while the mobile is gone. Gives whether it is a probe, which asks for an answer
+    /// and has nothing for the mobile.
+    pub(super) fn answer(&mut self, now: Instant, key: &FlowKey, range: SeqRange) -> bool {
+        let Some(flow) = self.table.get(now, key) else { return false };
+        // A keepalive, or a probe of the window: it begins below what the mobile waits for, and brings nothing.
+        let is_probe = flow.acked().is_some_and(|acked| range.start < acked && range.end <= acked);
+        let asks = is_probe || !range.is_empty();
+        let is_due = flow.frozen.is_none_or(|told| now.since(told) >= TELL_AGAIN);
+        if asks
+            && is_due
+            && let Some(ack) = flow.last_ack(key, 0)
+        {
+            // RFC 9293 section 3.8.6.1: it says again what the mobile has said, and that there is no window.
+            self.freeze_flow(now, key);
+            self.send_made(now, &ack, "window closed");
+        }
+        is_probe
+    }
+
+    /// An ACK of the mobile's goes to the fixed host while the mobile leaves: with no window.
+    pub(super) fn close_window(&mut self, now: Instant, key: &FlowKey, packet: &mut Packet) {
+        let Some(segment) = Segment::read(packet) else { return };
+        if !self.freeze_flow(now, key) {
+            return;
+        }
+        segment.set_window(packet, 0);
+        self.counters.frozen += 1;
+        self.tell(now, Fate::Frozen, || packet.clone());
+    }
+
+    /// Keeps a flow until it is told to go on. `false` if it is not known well enough for that.
+    fn freeze_flow(&mut self, now: Instant, key: &FlowKey) -> bool {
+        let is_pinned = self.table.put(key, Pool::Pinned);
+        let Some(flow) = self.table.get(now, key).filter(|_| is_pinned) else { return false };
+        flow.frozen = Some(now);
+        flow.reminder = None;
+        true
+    }
+
+    /// Tells every sender that was told to stop what the mobile's window is.
+    fn unfreeze(&mut self, now: Instant) {
+        let keys: Vec<FlowKey> = self.table.iter(Pool::Pinned).map(|(key, _)| *key).collect();
+        for key in keys {
+            self.table.put(&key, Pool::Proven);
+            let Some(flow) = self.table.get(now, &key) else { continue };
+            flow.frozen = None;
+            let reminder = Reminder::first(now, flow.rtt());
+            flow.reminder = Some(reminder);
+            self.freezer.remind(key, reminder);
+            self.open_window(now, &key);
+        }
+    }
+
+    fn open_window(&mut self, now: Instant, key: &FlowKey) {
+        let Some(flow) = self.table.get(now, key) else { return };
+        let window = flow.mobile.map_or(0, |mobile| mobile.window);
+        if let Some(ack) = flow.last_ack(key, window).filter(|_| window > 0) {
+            self.send_made(now, &ack, "window open");
+        }
+    }
+
+    /// Tells those senders again that have not sent anything since.
+    fn remind(&mut self, now: Instant) {
+        while let Some((at, key)) = self.freezer.due(now) {
+            let Some(flow) = self.table.get(now, &key) else { continue };
+            let Some(reminder) = flow.reminder.filter(|reminder| reminder.at == at) else {
+                continue;
+            };
+            flow.reminder = reminder.next();
+            if let Some(next) = flow.reminder {
+                self.freezer.remind(key, next);
+            }
+            self.open_window(now, &key);
+        }
+    }
+}

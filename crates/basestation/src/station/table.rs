@@ -1,0 +1,326 @@
+//! The flows that the base station knows: so many and no more.
+
+use std::collections::HashMap;
+
+use airtcp_types::Instant;
+use std::time::Duration;
+
+use super::flow::{Flow, FlowKey};
+
+/// The pools, each with the flow used least recently first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Pool {
+    /// The mobile has not acknowledged anything: whoever can send a packet can make one of these.
+    Unproven,
+    /// The mobile takes part in it.
+    Proven,
+    /// Its sender was told to stop. It stays until it is told to go on.
+    Pinned,
+}
+
+const NONE: u32 = u32::MAX;
+
+/// Flows in three lists. The hash map is only looked up, never walked.
+#[derive(Debug)]
+pub(super) struct FlowTable {
+    index: HashMap<FlowKey, u32>,
+    places: Vec<Place>,
+    free: Vec<u32>,
+    lists: [List; 3],
+    /// How many unproven flows there may be, and how many others.
+    limits: [usize; 2],
+    idle: Duration,
+    /// Flows whose state was given up for another's.
+    pub(super) evicted: u64,
+    /// Bytes of packets that are cached for flows.
+    pub(super) cached: usize,
+}
+
+#[derive(Debug)]
+struct Place {
+    key: FlowKey,
+    flow: Flow,
+    used: Instant,
+    pool: Pool,
+    before: u32,
+    after: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct List {
+    /// Used least recently.
+    head: u32,
+    tail: u32,
+    len: usize,
+}
+
+impl FlowTable {
+    /// A table of up to `proven` flows that the mobile takes part in and `unproven` others; each is forgotten when
+    /// nothing has come of it for `idle`.
+    pub(super) fn new(proven: usize, unproven: usize, idle: Duration) -> Self {
+        Self {
+            index: HashMap::new(),
+            places: Vec::new(),
+            free: Vec::new(),
+            lists: [List { head: NONE, tail: NONE, len: 0 }; 3],
+            limits: [unproven.max(1), proven.max(1)],
+            idle,
+            evicted: 0,
+            cached: 0,
+        }
+    }
+
+    /// The flow of a key, which is used now.
+    pub(super) fn get(&mut self, now: Instant, key: &FlowKey) -> Option<&mut Flow> {
+        let at = *self.index.get(key)?;
+        let pool = self.places[at as usize].pool;
+        self.move_to(at, pool);
+        let place = &mut self.places[at as usize];
+        place.used = now;
+        Some(&mut place.flow)
+    }
+
+    /// The flow of a key, which is not used by this.
+    pub(super) fn peek(&mut self, key: &FlowKey) -> Option<&mut Flow> {
+        let at = *self.index.get(key)?;
+        Some(&mut self.places[at as usize].flow)
+    }
+
+    pub(super) fn pool(&self, key: &FlowKey) -> Option<Pool> {
+        Some(self.places[*self.index.get(key)? as usize].pool)
+    }
+
+    /// Puts an unproven flow in the place of whatever had its key. If there are too many, the one used least recently
+    /// goes.
+    pub(super) fn insert(&mut self, now: Instant, key: FlowKey, flow: Flow) -> &mut Flow {
+        self.remove(&key);
+        self.make_room(Pool::Unproven);
+        let place = Place { key, flow, used: now, pool: Pool::Unproven, before: NONE, after: NONE };
+        let at = match self.free.pop() {
+            Some(at) => {
+                self.places[at as usize] = place;
+                at
+            }
+            None => {
+                self.places.push(place);
+                // The limits keep far below.
+                (self.places.len() - 1) as u32
+            }
+        };
+        self.index.insert(key, at);
+        self.push(at, Pool::Unproven);
+        &mut self.places[at as usize].flow
+    }
+
+    /// Moves a flow to another pool. `false` if that one is full of flows that stay.
+    pub(super) fn put(&mut self, key: &FlowKey, pool: Pool) -> bool {
+        let Some(&at) = self.index.get(key) else { return false };
+        let from = self.places[at as usize].pool;
+        if from == pool {
+            return true;
+        }
+        // Proven and pinned flows share a limit: a move between the two takes no room.
+        if from == Pool::Unproven && !self.make_room(Pool::Proven) {
+            return false;
+        }
+        self.move_to(at, pool);
+        true
+    }
+
+    /// Makes room for one flow more, if it is possible.
+    fn make_room(&mut self, pool: Pool) -> bool {
+        let (taken, limit) = match pool {
+            Pool::Unproven => (self.len(Pool::Unproven), self.limits[0]),
+            _ => (self.len(Pool::Proven) + self.len(Pool::Pinned), self.limits[1]),
+        };
+        if taken < limit {
+            return true;
+        }
+        let oldest = self.lists[pool as usize].head;
+        if oldest == NONE {
+            return false;
+        }
+        self.evicted += 1;
+        let key = self.places[oldest as usize].key;
+        self.remove(&key);
+        true
+    }
+
+    pub(super) fn remove(&mut self, key: &FlowKey) {
+        if let Some(at) = self.index.remove(key) {
+            self.unlink(at);
+            self.cached -= self.places[at as usize].flow.cached();
+            // What it holds on the heap goes now, not when the place is used again.
+            self.places[at as usize].flow = Flow::unheard();
+            self.free.push(at);
+        }
+    }
+
+    /// Forgets what has been idle for too long. Flows that are pinned stay.
+    pub(super) fn expire(&mut self, now: Instant) {
+        for pool in [Pool::Unproven, Pool::Proven] {
+            while let Some(place) = self.places.get(self.lists[pool as usize].head as usize) {
+                if now.since(place.used) < self.idle {
+                    break;
+                }
+                let key = place.key;
+                self.remove(&key);
+            }
+        }
+    }
+
+    pub(super) const fn len(&self, pool: Pool) -> usize {
+        self.lists[pool as usize].len
+    }
+
+    /// The flows of a pool, the one used least recently first.
+    pub(super) fn iter(&self, pool: Pool) -> impl Iterator<Item = (&FlowKey, &Flow)> {
+        let mut at = self.lists[pool as usize].head;
+        std::iter::from_fn(move || {
+            let place = self.places.get(at as usize)?;
+            at = place.after;
+            Some((&place.key, &place.flow))
+        })
+    }
+
+    /// Bytes of memory, the heap's among them; of the index what its entries take.
+    pub(super) fn memory(&self) -> usize {
+        let heap = |place: &Place| place.flow.memory() - size_of::<Flow>();
+        self.places.capacity() * size_of::<Place>()
+            + self.places.iter().map(heap).sum::<usize>()
+            + self.free.capacity() * size_of::<u32>()
+            + self.places.len() * (size_of::<(FlowKey, u32)>() + 1)
+    }
+
+    fn move_to(&mut self, at: u32, pool: Pool) {
+        self.unlink(at);
+        self.push(at, pool);
+    }
+
+    fn unlink(&mut self, at: u32) {
+        let Place { pool, before, after, .. } = self.places[at as usize];
+        let list = &mut self.lists[pool as usize];
+        list.len -= 1;
+        if list.head == at {
+            list.head = after;
+        }
+        if list.tail == at {
+            list.tail = before;
+        }
+        if let Some(place) = self.places.get_mut(before as usize) {
+            place.after = after;
+        }
+        if let Some(place) = self.places.get_mut(after as usize) {
+            place.before = before;
+        }
+    }
+
+    fn push(&mut self, at: u32, pool: Pool) {
+        let list = &mut self.lists[pool as usize];
+        let tail = std::mem::replace(&mut list.tail, at);
+        list.len += 1;
+        if list.head == NONE {
+            list.head = at;
+        }
+        if let Some(last) = self.places.get_mut(tail as usize) {
+            last.after = at;
+        }
+        let place = &mut self.places[at as usize];
+        (place.pool, place.before, place.after) = (pool, tail, NONE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use airtcp_types::SeqNumber;
+    use airtcp_types::rng::Stream;
+
+    use super::super::testkit::key_of;
+    use super::*;
+
+    const IDLE: Duration = Duration::from_secs(60);
+
+    fn add(table: &mut FlowTable, number: u32, pool: Pool) {
+        let flow = Flow::starting_at(SeqNumber(number));
+        table.insert(Instant::ZERO, key_of(number), flow);
+        assert!(table.put(&key_of(number), pool));
+    }
+
+    fn keys(table: &FlowTable, pool: Pool) -> Vec<FlowKey> {
+        table.iter(pool).map(|(key, _)| *key).collect()
+    }
+
+    #[test]
+    fn the_flow_used_least_recently_goes_and_pinned_ones_stay() {
+        let mut table = FlowTable::new(3, 2, IDLE);
+        add(&mut table, 1, Pool::Pinned);
+        add(&mut table, 2, Pool::Proven);
+        add(&mut table, 3, Pool::Proven);
+        table.get(Instant::ZERO, &key_of(2)).unwrap();
+        add(&mut table, 4, Pool::Proven);
+        assert_eq!(keys(&table, Pool::Proven), [2, 4].map(key_of));
+        assert_eq!((keys(&table, Pool::Pinned), table.evicted), (vec![key_of(1)], 1));
+        assert!(table.put(&key_of(2), Pool::Pinned) && table.put(&key_of(4), Pool::Pinned));
+        table.insert(Instant::ZERO, key_of(5), Flow::starting_at(SeqNumber(5)));
+        assert!(!table.put(&key_of(5), Pool::Proven), "all that are there stay");
+        assert!(table.put(&key_of(1), Pool::Proven));
+        assert!(table.put(&key_of(5), Pool::Proven));
+        assert_eq!(table.get(Instant::ZERO, &key_of(1)).map(|_| ()), None);
+    }
+
+    #[test]
+    fn a_flood_of_a_million_syns_takes_its_own_pool_and_no_more() {
+        let mut table = FlowTable::new(100, 64, IDLE);
+        (0..50).for_each(|number| add(&mut table, number, Pool::Proven));
+        (50..60).for_each(|number| add(&mut table, number, Pool::Pinned));
+        let before = keys(&table, Pool::Proven);
+        let mut flood = |from: u32| {
+            for number in from..from + 500_000 {
+                table.insert(Instant::ZERO, key_of(number), Flow::starting_at(SeqNumber(1)));
+            }
+            table.memory()
+        };
+        let first = flood(1_000);
+        assert_eq!(flood(501_000), first, "memory stays as it is");
+        assert_eq!(keys(&table, Pool::Proven), before);
+        assert_eq!((table.len(Pool::Pinned), table.len(Pool::Unproven)), (10, 64));
+    }
+
+    #[test]
+    fn idle_flows_are_forgotten_but_not_those_that_wait() {
+        let mut table = FlowTable::new(9, 9, IDLE);
+        add(&mut table, 1, Pool::Unproven);
+        add(&mut table, 2, Pool::Proven);
+        add(&mut table, 3, Pool::Pinned);
+        add(&mut table, 4, Pool::Proven);
+        let half = Instant::ZERO + IDLE / 2;
+        table.get(half, &key_of(2));
+        table.expire(Instant::ZERO + IDLE);
+        assert_eq!(keys(&table, Pool::Proven), [key_of(2)]);
+        assert_eq!((table.len(Pool::Unproven), table.len(Pool::Pinned)), (0, 1));
+    }
+
+    #[test]
+    fn whatever_is_done_lists_and_index_agree() {
+        let mut stream = Stream::new(5, 0);
+        let mut table = FlowTable::new(6, 4, IDLE);
+        for step in 0..20_000 {
+            let key = key_of(stream.below(16) as u32);
+            match stream.below(5) {
+                0 => drop(table.insert(Instant::ZERO, key, Flow::starting_at(SeqNumber(0)))),
+                1 => drop(table.put(&key, Pool::Proven)),
+                2 => drop(table.put(&key, Pool::Pinned)),
+                3 => table.remove(&key),
+                _ => drop(table.get(Instant::ZERO, &key)),
+            }
+            let pools = [Pool::Unproven, Pool::Proven, Pool::Pinned];
+            let lists = pools.map(|pool| keys(&table, pool));
+            assert!(lists[0].len() <= 4 && lists[1].len() + lists[2].len() <= 6, "step {step}");
+            for (pool, list) in pools.into_iter().zip(&lists) {
+                assert_eq!(list.len(), table.len(pool));
+                assert!(list.iter().all(|key| table.pool(key) == Some(pool)));
+            }
+            assert_eq!(lists.iter().map(Vec::len).sum::<usize>(), table.index.len());
+        }
+    }
+}

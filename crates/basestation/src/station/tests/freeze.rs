@@ -1,0 +1,204 @@
+//! The mobile leaves, is gone, and comes back.
+
+use super::*;
+
+const STAMP: (u32, u32) = (900, 40);
+
+/// The mobile's ACK: its own data up to 51, a window of 700, time stamps.
+fn ack(number: u32) -> Seg {
+    Seg { window: 700, ts: Some(STAMP), ..Seg::ack(51, number) }
+}
+
+fn data(seq: u32) -> Seg {
+    Seg { ts: Some((40, 900)), ..Seg::data(seq, 1_000) }
+}
+
+/// A flow in which the mobile has everything up to 1001.
+fn running() -> Script {
+    let mut script = Script::open("");
+    script.fixed(data(1));
+    script.run(40);
+    script.mobile(Seg { seq: 1, len: 50, ..ack(1_001) });
+    script.mobile(ack(1_001));
+    script.run(50);
+    script.out.clear();
+    script
+}
+
+/// What came out towards the fixed host: number, acknowledgement and window.
+fn told(script: &mut Script) -> Vec<(u32, u32, u16)> {
+    let segments = script.take(Side::Wired);
+    assert!(segments.iter().all(|segment| segment.is_intact && segment.data == 0));
+    segments.iter().map(|segment| (segment.seq.0, segment.ack.0, segment.window)).collect()
+}
+
+fn counters(script: &Script) -> super::super::StationCounters {
+    *script.station.counters()
+}
+
+#[test]
+fn while_the_mobile_leaves_its_acks_have_no_window_and_what_was_sent_still_reaches_it() {
+    let mut script = running();
+    script.station.freeze(script.now);
+    script.fixed(data(1_001));
+    script.run(60);
+    assert_eq!(script.marks(), [(1_001, false)]);
+    script.mobile(ack(2_001));
+    script.run(70);
+    assert_eq!(told(&mut script), [(51, 2_001, 0)]);
+    assert_eq!(counters(&script).frozen, 1);
+    let record = script.station.flows().remove(0);
+    assert!(record.is_frozen && record.window == Some(700));
+    // It stays after all.
+    script.station.reconnect(script.now);
+    script.run(71);
+    assert_eq!(told(&mut script), [(51, 2_001, 700)]);
+    assert!(!script.station.flows()[0].is_frozen);
+    script.mobile(ack(2_001));
+    script.run(75);
+    assert_eq!(told(&mut script), [(51, 2_001, 700)]);
+}
+
+#[test]
+fn what_comes_while_the_mobile_is_gone_is_held_and_answered_without_acknowledging_it() {
+    let mut script = running();
+    script.station.disconnect(script.now);
+    (0..4).for_each(|n| script.fixed(data(1_001 + 1_000 * n)));
+    script.run(60);
+    let answers = script.take(Side::Wired);
+    assert_eq!(answers.len(), 1, "more of the same would be duplicate ACKs");
+    let answer = answers[0];
+    assert!(answer.is_intact && answer.options.sack.is_empty());
+    assert_eq!((answer.seq.0, answer.ack.0, answer.window), (51, 1_001, 0));
+    let stamp = answer.options.timestamps.unwrap();
+    assert_eq!((stamp.val, stamp.ecr), STAMP, "the mobile's last, and none newer");
+    // The fixed host's timer: the same segment again, with a newer stamp.
+    script.run(400);
+    script.fixed(Seg { ts: Some((777, 900)), ..data(1_001) });
+    assert_eq!(told(&mut script), [(51, 1_001, 0)]);
+    assert_eq!((counters(&script).held, counters(&script).held_again), (5, 1));
+    assert!(script.take(Side::Wireless).is_empty());
+    script.station.reconnect(script.now);
+    script.run(500);
+    assert_eq!(told(&mut script)[0], (51, 1_001, 700));
+    let came = script.take(Side::Wireless);
+    assert_eq!(came.iter().map(|s| s.seq.0).collect::<Vec<_>>(), [1_001, 2_001, 3_001, 4_001]);
+    assert_eq!(came[0].options.timestamps.unwrap().val, 777, "the newest copy");
+    assert_eq!(script.station.status(script.now).held_bytes, 0);
+}
+
+#[test]
+fn probes_and_keepalives_are_answered_and_go_no_further() {
+    let mut script = running();
+    script.station.disconnect(script.now);
+    let probe = || Seg { len: 0, ..data(1_000) };
+    for ms in [100, 150, 400, 900] {
+        script.run(ms);
+        script.fixed(probe());
+    }
+    assert_eq!(told(&mut script), [(51, 1_001, 0); 3], "150 ms is too soon");
+    assert_eq!((counters(&script).probes, counters(&script).held), (4, 0));
+    // What the fixed host acknowledges is no question.
+    script.fixed(Seg { len: 0, ack: 51, ..data(1_001) });
+    assert_eq!((told(&mut script).len(), counters(&script).held), (0, 1));
+}
+
+#[test]
+fn what_waits_for_the_air_when_the_mobile_goes_is_kept_for_it() {
+    let mut script = running();
+    (0..10).for_each(|n| script.fixed(data(1_001 + 1_000 * n)));
+    script.station.disconnect(script.now);
+    script.run(3_000);
+    let before = script.marks();
+    assert_eq!(before.len(), 1, "the one on the air");
+    script.station.reconnect(script.now);
+    script.run(3_100);
+    let numbers: Vec<u32> = before.into_iter().chain(script.marks()).map(|mark| mark.0).collect();
+    assert_eq!(numbers, (0..10).map(|n| 1_001 + 1_000 * n).collect::<Vec<_>>());
+}
+
+#[test]
+fn an_open_window_is_told_until_data_comes_but_never_three_times_more() {
+    let mut script = running();
+    script.station.disconnect(script.now);
+    script.fixed(data(1_001));
+    script.run(1_000);
+    told(&mut script);
+    script.station.reconnect(script.now);
+    script.run(20_000);
+    assert_eq!(told(&mut script), [(51, 1_001, 700); 3]);
+    // The mobile has nothing new to say, and the fixed host answers the second time.
+    let mut script = running();
+    script.station.disconnect(script.now);
+    script.fixed(data(1_001));
+    script.run(1_000);
+    told(&mut script);
+    script.station.reconnect(script.now);
+    let rtt_later = script.now.as_millis() + 20;
+    script.run(rtt_later);
+    script.fixed(data(2_001));
+    script.run(20_000);
+    assert_eq!(told(&mut script).len(), 2);
+}
+
+#[test]
+fn what_cannot_be_held_was_not_seen() {
+    let mut script = running();
+    script.station = {
+        let config = StationConfig {
+            policy: Policy::TcpEcn,
+            hold: airtcp_types::ByteCount(2_200),
+            ..StationConfig::default()
+        };
+        Station::new(&config).unwrap()
+    };
+    script.station.disconnect(script.now);
+    (0..4).for_each(|n| script.fixed(data(1_001 + 1_000 * n)));
+    assert_eq!((counters(&script).held, counters(&script).held_dropped), (2, 2));
+    script.station.reconnect(script.now);
+    script.run(100);
+    assert_eq!(script.marks(), [(1_001, false), (2_001, false)]);
+    script.fixed(data(5_001));
+    script.run(200);
+    assert_eq!(script.marks(), [(5_001, true)]);
+}
+
+#[test]
+fn a_path_out_of_reach_and_back_freezes_before_the_end_and_opens_after_it() {
+    // 10 m/s: less than fz-thresh above rx-thresh from 242 m on, less than rx-thresh from 250 m on.
+    let mut script = Script::open("at 1s 230 at 5s 270 at 9s 230");
+    let (mut seen, mut next) = (Vec::new(), 1);
+    for ms in (100..10_000).step_by(100) {
+        script.run(ms);
+        script.mobile(Seg { window: 700, ..Seg::ack(1, next) });
+        if !script.take(Side::Wireless).is_empty() {
+            next += 1_000;
+        }
+        if script.station.status(script.now).held == 0 {
+            script.fixed(Seg::data(next, 1_000));
+        }
+        let windows = told(&mut script).iter().map(|told| told.2).collect::<Vec<_>>();
+        seen.extend(windows.into_iter().map(|window| (ms, window)));
+    }
+    let closed: Vec<u64> = seen.iter().filter(|told| told.1 == 0).map(|told| told.0).collect();
+    let (first, last) = (closed[0], *closed.last().unwrap());
+    assert!((2_200..=2_500).contains(&first), "{first}");
+    assert!((7_500..=8_000).contains(&last), "{last}");
+    let reopened = seen.iter().find(|told| told.0 > last && told.1 == 700).unwrap();
+    assert!((7_700..=8_100).contains(&reopened.0), "{reopened:?}");
+}
+
+#[test]
+fn plain_holds_nothing() {
+    let mut script = Script::new("", |config| config.policy = Policy::Plain);
+    script.fixed(data(1));
+    script.run(10);
+    script.station.freeze(script.now);
+    script.station.disconnect(script.now);
+    script.fixed(data(1_001));
+    script.run(1_000);
+    script.station.reconnect(script.now);
+    script.run(2_000);
+    assert_eq!(script.marks(), [(1, false)]);
+    assert!(told(&mut script).is_empty());
+}
