@@ -1,7 +1,7 @@
 //! The results on the strategies' pages: commands, and the tables that they made.
 //!
 //! `AIRTCP_RECORD=1 cargo test --release --test readme results` runs them all and writes the tables anew, which takes
-//! some minutes. Else each is run for a moment, and its table is to have its rows.
+//! some minutes (four on two busy cores). Else each is run for a moment, and its table is to have its rows.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -29,6 +29,8 @@ fn number(interval: &Value, factor: f64, decimals: usize) -> String {
     match (of("mean"), of("half_width")) {
         (None, _) => "-".to_owned(),
         (Some(0.0), None | Some(0.0)) => "0".to_owned(),
+        // A count of one run is a whole number.
+        (Some(mean), None) if mean.fract() == 0.0 => format!("{mean}"),
         (Some(mean), None) => format!("{mean:.decimals$}"),
         (Some(mean), Some(half)) => format!("{mean:.decimals$} ±{half:.decimals$}"),
     }
