@@ -43,17 +43,19 @@ fn blocks_are_known(flow: &Flow, segment: &Segment) -> bool {
     ranges.all(is_known) && !is_nested
 }
 
-/// Whether a duplicate ACK is to be dropped: the radio has what it asks for.
+/// Whether a duplicate ACK is to be dropped: the radio has what it asks for, and the fixed host does not repair it. While
+/// it does, it counts the duplicates: they tell it what has left the network.
 pub(super) fn hides(flow: &Flow, segment: &Segment, is_held: impl Fn(FrameNo) -> bool) -> bool {
     is_plain_duplicate(flow, segment)
-        && flow.acked().is_some_and(|acked| flow.is_in_radio(acked, is_held))
+        && flow.acked().is_some_and(|acked| flow.is_radios(acked, is_held))
 }
 
 #[cfg(test)]
 mod tests {
     use airtcp_types::{Instant, SeqNumber};
 
-    use super::super::testkit::{Seg, from_fixed, from_mobile};
+    use super::super::flow::Entered;
+    use super::super::testkit::{Seg, from_fixed, from_mobile, key};
     use super::*;
 
     const NOW: Instant = Instant::ZERO;
@@ -63,7 +65,8 @@ mod tests {
         let mut flow = Flow::starting_at(SeqNumber(0));
         for seq in (0..5_000).step_by(1_000) {
             let range = flow.on_fixed(NOW, &from_fixed(Seg::data(seq, 1_000)).1);
-            flow.on_passed(range, FrameNo(u64::from(seq)), |_| true);
+            let entered = Entered { key: key(), range, is_new: true };
+            flow.on_passed(&entered, FrameNo(u64::from(seq)), |_| true);
         }
         flow.on_mobile(NOW, &from_mobile(plain()).1);
         flow
@@ -114,6 +117,15 @@ mod tests {
         for (what, seg) in cases {
             assert!(!hidden(seg), "{what}");
         }
+    }
+
+    #[test]
+    fn what_the_fixed_host_repairs_itself_is_not_hidden() {
+        let mut flow = flow();
+        let range = flow.on_fixed(NOW, &from_fixed(Seg::data(1_000, 1_000)).1);
+        let again = Entered { key: key(), range, is_new: false };
+        flow.on_passed(&again, FrameNo(9_000), |_| true);
+        assert!(!hides(&flow, &from_mobile(plain()).1, |_| true));
     }
 
     #[test]

@@ -26,8 +26,6 @@ pub struct FlowKey {
 const MAX_RANGES: usize = 256;
 /// No window reaches farther (RFC 7323 section 2.3): what is beyond is nobody's data.
 const MAX_WINDOW: u64 = 1 << 30;
-/// How much a new round-trip time counts (RFC 6298 section 2).
-const SMOOTHING: u32 = 8;
 
 /// What the mobile said last: all that it takes to speak in its name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,6 +35,22 @@ pub(super) struct Mobile {
     /// The window field of its last segment, as a segment that is no SYN has it.
     pub(super) window: u16,
     pub(super) timestamps: Option<Timestamps>,
+}
+
+/// What a segment of the fixed host's brings to its flow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Entered {
+    pub(super) key: FlowKey,
+    pub(super) range: SeqRange,
+    /// It reaches above everything seen before. If it does not, the fixed host sends it again, or it is late.
+    pub(super) is_new: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Carried {
+    range: SeqRange,
+    is_new: bool,
+    frame: FrameNo,
 }
 
 /// The state of one flow. Of data towards the mobile it has the numbers, and no byte.
@@ -52,8 +66,8 @@ pub(super) struct Flow {
     highest: ExtSeq,
     /// Whether the fixed host's numbers are known; if not, its next segment says them.
     is_heard: bool,
-    /// The frames that carried what was seen and that the radio still had when last asked.
-    frames: Vec<(SeqRange, FrameNo)>,
+    /// What went to the radio, and it still had when last asked.
+    frames: Vec<Carried>,
     pub(super) mobile: Option<Mobile>,
     /// The shift of the mobile's windows, where its SYN was seen.
     shift: u8,
@@ -62,7 +76,7 @@ pub(super) struct Flow {
     mobile_fin: Option<(ExtSeq, bool)>,
     /// A word of the mobile's on its way to the fixed host and back: its time stamp, and when it passed.
     timed: Option<(u32, Instant)>,
-    /// The smoothed round trip between here and the fixed host.
+    /// The shortest round trip seen between here and the fixed host.
     rtt: Option<Duration>,
     /// When its sender was told last to stop; `None` if it may send.
     pub(super) frozen: Option<Instant>,
@@ -201,7 +215,7 @@ impl Flow {
             self.acked = Some(ack);
             self.seen.remove_below(ack);
             self.highest = self.highest.max(ack);
-            self.frames.retain(|(range, _)| range.end > ack);
+            self.frames.retain(|carried| carried.range.end > ack);
         }
     }
 
@@ -210,31 +224,39 @@ impl Flow {
         let Some((val, since)) = self.timed else { return };
         let echo = segment.options.timestamps.filter(|_| segment.has(flag::ACK));
         if echo.is_some_and(|echo| echo.ecr.wrapping_sub(val) as i32 >= 0) {
+            // An echo waits for something to be sent: the shortest is the round trip.
             let sample = now.since(since);
-            let before = self.rtt.unwrap_or(sample);
-            self.rtt = Some((before * (SMOOTHING - 1) + sample) / SMOOTHING);
+            self.rtt = Some(self.rtt.map_or(sample, |rtt| rtt.min(sample)));
             self.timed = None;
         }
     }
 
-    /// The frame `frame` carries `range`.
+    /// The frame `frame` carries what was entered.
     pub(super) fn on_passed(
         &mut self,
-        range: SeqRange,
+        entered: &Entered,
         frame: FrameNo,
         is_held: impl Fn(FrameNo) -> bool,
     ) {
+        let Entered { range, is_new, .. } = *entered;
         if !range.is_empty() {
             if self.frames.len() == self.frames.capacity() {
-                self.frames.retain(|(_, frame)| is_held(*frame));
+                self.frames.retain(|carried| is_held(carried.frame));
             }
-            self.frames.push((range, frame));
+            self.frames.push(Carried { range, is_new, frame });
         }
     }
 
     /// Whether the radio still has the byte `seq`.
     pub(super) fn is_in_radio(&self, seq: ExtSeq, is_held: impl Fn(FrameNo) -> bool) -> bool {
-        self.frames.iter().any(|(range, frame)| range.contains(seq) && is_held(*frame))
+        self.frames.iter().any(|carried| carried.range.contains(seq) && is_held(carried.frame))
+    }
+
+    /// Whether the radio still has the byte `seq`, and the fixed host has not sent it again.
+    pub(super) fn is_radios(&self, seq: ExtSeq, is_held: impl Fn(FrameNo) -> bool) -> bool {
+        let mut carriers = self.frames.iter().filter(|carried| carried.range.contains(seq));
+        carriers.clone().all(|carried| carried.is_new)
+            && carriers.any(|carried| is_held(carried.frame))
     }
 
     /// The mobile's highest acknowledgement; `None` before there is one.
@@ -307,10 +329,7 @@ impl Flow {
     pub(super) fn memory(&self) -> usize {
         // A node of the tree holds eleven ranges.
         let tree = self.seen.len().div_ceil(11) * (11 * size_of::<SeqRange>() + 16);
-        size_of::<Self>()
-            + self.cached()
-            + tree
-            + self.frames.capacity() * size_of::<(SeqRange, FrameNo)>()
+        size_of::<Self>() + self.cached() + tree + self.frames.capacity() * size_of::<Carried>()
     }
 }
 

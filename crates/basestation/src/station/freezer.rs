@@ -3,9 +3,9 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
-use airtcp_types::{Instant, Packet, SeqRange};
+use airtcp_types::{Instant, Packet};
 
-use super::flow::FlowKey;
+use super::flow::{Entered, FlowKey};
 
 /// While the mobile is away its beacons are listened for so often (IEEE 802.11's 100 time units of 1024 us).
 const BEACON: Duration = Duration::from_micros(102_400);
@@ -35,7 +35,7 @@ pub enum Reach {
 pub(super) struct Held {
     pub(super) packet: Packet,
     /// The flow and the numbers that it carries, where they are known.
-    pub(super) entered: Option<(FlowKey, SeqRange)>,
+    pub(super) entered: Option<Entered>,
 }
 
 /// What became of a packet that was to be held.
@@ -110,8 +110,9 @@ impl Freezer {
 
     /// Takes a packet in. One that repeats what another carries takes that one's place: its time stamps are newer.
     pub(super) fn hold(&mut self, held: Held) -> Outcome {
+        let place = |held: &Held| held.entered.map(|entered| (entered.key, entered.range));
         if held.entered.is_some()
-            && let Some(same) = self.held.iter_mut().find(|other| other.entered == held.entered)
+            && let Some(same) = self.held.iter_mut().find(|other| place(other) == place(&held))
             && same.packet.len() >= held.packet.len()
         {
             self.bytes -= same.packet.len() - held.packet.len();
@@ -165,7 +166,7 @@ impl Freezer {
 
 #[cfg(test)]
 mod tests {
-    use airtcp_types::ExtSeq;
+    use airtcp_types::{ExtSeq, SeqRange};
 
     use super::super::testkit::key;
     use super::*;
@@ -173,7 +174,7 @@ mod tests {
     fn held(start: u64, end: u64, fill: u8) -> Held {
         let range = SeqRange::new(ExtSeq(start), ExtSeq(end));
         let packet = Packet::new(vec![fill; (end - start) as usize]);
-        Held { packet, entered: Some((key(), range)) }
+        Held { packet, entered: Some(Entered { key: key(), range, is_new: true }) }
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! What a station does while the mobile leaves, is gone, and comes back.
 
 use airtcp_link::Way;
-use airtcp_types::{Fate, Instant, Packet, SeqRange};
+use airtcp_types::{Fate, Instant, Packet};
 
+use super::flow::Entered;
 use super::freezer::{Held, Outcome, Reach, Reminder, TELL_AGAIN};
 use super::segment::Segment;
 use super::table::Pool;
@@ -59,18 +60,14 @@ impl Station {
             let segment = Segment::read(&packet).filter(|segment| segment.is_intact);
             let entered = segment.and_then(|segment| {
                 let key = FlowKey { fixed: segment.src, mobile: segment.dst };
-                Some((key, self.table.get(now, &key)?.range_of(&segment)))
+                let range = self.table.get(now, &key)?.range_of(&segment);
+                Some(Entered { key, range, is_new: true })
             });
             self.hold(now, packet, entered);
         }
     }
 
-    pub(super) fn hold(
-        &mut self,
-        now: Instant,
-        packet: Packet,
-        entered: Option<(FlowKey, SeqRange)>,
-    ) {
+    pub(super) fn hold(&mut self, now: Instant, packet: Packet, entered: Option<Entered>) {
         let copy = self.events.is_some().then(|| packet.clone());
         let (fate, copy) = match self.freezer.hold(Held { packet, entered }) {
             Outcome::NoRoom(packet) => {
@@ -96,7 +93,8 @@ impl Station {
 
     /// Something of the fixed host's came while the mobile is gone. Gives whether it is a probe, which asks for an answer
     /// and has nothing for the mobile.
-    pub(super) fn answer(&mut self, now: Instant, key: &FlowKey, range: SeqRange) -> bool {
+    pub(super) fn answer(&mut self, now: Instant, entered: &Entered) -> bool {
+        let Entered { key, range, .. } = entered;
         let Some(flow) = self.table.get(now, key) else { return false };
         // A keepalive, or a probe of the window: it begins below what the mobile waits for, and brings nothing.
         let is_probe = flow.acked().is_some_and(|acked| range.start < acked && range.end <= acked);

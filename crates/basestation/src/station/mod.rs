@@ -27,11 +27,11 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use airtcp_link::{Radio, Way};
-use airtcp_types::{Event, EventKind, Fate, Instant, Node, Packet, PortId, SeqRange};
+use airtcp_types::{Event, EventKind, Fate, Instant, Node, Packet, PortId};
 
 use crate::Side;
 use crate::bridge::is_ip;
-use flow::Flow;
+use flow::{Entered, Flow};
 use freezer::Freezer;
 use segment::{MadeAck, Segment, flag};
 use table::{FlowTable, Pool};
@@ -159,23 +159,21 @@ impl Station {
             false => self.radio.has_room(now, Way::Forth),
         };
         let entered = (has_room && segment.is_intact).then(|| self.enter(now, key, &segment));
-        let entered = entered.flatten().map(|range| (key, range));
+        let entered = entered.flatten();
         if let (Some(bits), Some(flow)) = (self.mark, self.table.get(now, &key))
             && marker::mark(flow, bits, &segment, &mut packet)
         {
             self.counters.marked += 1;
             self.tell(now, Fate::Marked { cause: "hole" }, || packet.clone());
         }
-        if let Some((key, range)) = entered
-            && self.policy == Policy::Snoop
-        {
-            self.cache(now, &key, &segment, range, &packet);
+        if let Some(entered) = entered.filter(|_| self.policy == Policy::Snoop) {
+            self.cache(now, &segment, &entered, &packet);
         }
         if !is_holding {
             return self.pass(now, packet, entered);
         }
         let is_gone = self.freezer.reach == Reach::Gone;
-        let is_probe = is_gone && entered.is_some_and(|(_, range)| self.answer(now, &key, range));
+        let is_probe = is_gone && entered.is_some_and(|entered| self.answer(now, &entered));
         if is_probe {
             self.counters.probes += 1;
         } else {
@@ -183,8 +181,8 @@ impl Station {
         }
     }
 
-    /// Enters an intact segment of the fixed host's into its flow, and gives its numbers there.
-    fn enter(&mut self, now: Instant, key: FlowKey, segment: &Segment) -> Option<SeqRange> {
+    /// Enters an intact segment of the fixed host's into its flow, and gives what it brings there.
+    fn enter(&mut self, now: Instant, key: FlowKey, segment: &Segment) -> Option<Entered> {
         if segment.has(flag::RST) {
             let believed = |flow: &mut Flow| flow.believes_reset(segment, true);
             if self.table.get(now, &key).is_some_and(believed) {
@@ -208,19 +206,21 @@ impl Station {
             self.table.insert(now, key, Flow::starting_at(segment.seq));
         }
         let flow = self.table.get(now, &key)?;
+        let highest = flow.highest();
         let range = flow.on_fixed(now, segment);
+        let is_new = range.end > highest;
         if flow.is_finished() {
             self.table.remove(&key);
         }
-        Some(range)
+        Some(Entered { key, range, is_new })
     }
 
-    fn pass(&mut self, now: Instant, packet: Packet, entered: Option<(FlowKey, SeqRange)>) {
+    fn pass(&mut self, now: Instant, packet: Packet, entered: Option<Entered>) {
         let Some(frame) = self.radio.pass(now, packet) else { return };
-        if let Some((key, range)) = entered
-            && let Some(flow) = self.table.get(now, &key)
+        if let Some(entered) = entered
+            && let Some(flow) = self.table.get(now, &entered.key)
         {
-            flow.on_passed(range, frame, |frame| self.radio.holds(frame));
+            flow.on_passed(&entered, frame, |frame| self.radio.holds(frame));
         }
     }
 

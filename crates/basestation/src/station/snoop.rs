@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use airtcp_types::{ExtSeq, Fate, Instant, Packet, SeqRange};
 
-use super::flow::FlowKey;
+use super::flow::{Entered, FlowKey};
 use super::segment::Segment;
 use super::{Station, filter};
 
@@ -133,23 +133,20 @@ impl Station {
     pub(super) fn cache(
         &mut self,
         now: Instant,
-        key: &FlowKey,
         segment: &Segment,
-        range: SeqRange,
+        entered: &Entered,
         packet: &Packet,
     ) {
+        let Entered { key, range, is_new } = entered;
         let has_room = self.table.cached + packet.len() <= self.cache_limit;
         let Some(flow) = self.table.get(now, key) else { return };
         let is_old = flow.acked().is_some_and(|acked| range.end <= acked);
         if segment.data == 0 || is_old || !has_room {
             return;
         }
-        // What is not beyond everything seen, the fixed host sends again, or the network brought late.
-        let is_again = range.end < flow.highest()
-            || flow.cache.as_ref().is_some_and(|cache| cache.segments.contains_key(&range.start));
         let cache = flow.cache.get_or_insert_default();
         let before = cache.bytes;
-        cache.insert(now, range, packet.clone(), is_again);
+        cache.insert(now, *range, packet.clone(), !is_new);
         let after = cache.bytes;
         self.table.cached = self.table.cached + after - before;
         self.set_timer(now, key);
@@ -189,7 +186,7 @@ impl Station {
         let Some((packet, range)) = cache.and_then(|cache| cache.copy(now, start)) else { return };
         self.counters.sent_again += 1;
         self.tell(now, Fate::Duplicated, || packet.clone());
-        self.pass(now, packet, Some((*key, range)));
+        self.pass(now, packet, Some(Entered { key: *key, range, is_new: false }));
     }
 
     fn set_timer(&mut self, now: Instant, key: &FlowKey) {
