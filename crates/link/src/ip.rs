@@ -96,12 +96,21 @@ fn v6(header: &[u8], at: usize) -> Option<IpAddr> {
     Some(Ipv6Addr::from(octets).into())
 }
 
+/// Whether it says that its ends understand ECN (RFC 3168 section 5).
+pub(crate) fn is_ecn_capable(data: &[u8]) -> bool {
+    layout(data).is_some_and(|ip| (data[1] >> ecn_shift(ip)) & 3 != 0)
+}
+
+/// The ECN field is the low two bits of the traffic class, which IPv6 has four bits further on.
+const fn ecn_shift(ip: Layout) -> u8 {
+    if ip.version == 4 { 0 } else { 4 }
+}
+
 /// Sets CE on an ECN-capable packet (RFC 3168 section 5) and keeps an IPv4 header's checksum right.
 /// `false` if it is not ECN-capable.
 pub(crate) fn set_ce(data: &mut [u8]) -> bool {
     let Some(ip) = layout(data) else { return false };
-    // The ECN field is the low two bits of the traffic class, which IPv6 has four bits further on.
-    let shift = if ip.version == 4 { 0 } else { 4 };
+    let shift = ecn_shift(ip);
     let old = data[1];
     if (old >> shift) & 3 == 0 {
         return false;
@@ -148,7 +157,9 @@ mod tests {
         assert!(!set_ce(&mut ipv4_tcp(10, 0).data), "not ECN-capable");
         let mut six = ipv6_udp(10).data;
         assert!(!set_ce(&mut six));
+        assert!(!is_ecn_capable(&six));
         six[1] |= 0x10;
+        assert!(is_ecn_capable(&six) && is_ecn_capable(&data));
         assert!(set_ce(&mut six) && six[1] & 0x30 == 0x30 && is_accepted(&six));
     }
 }

@@ -81,11 +81,15 @@ impl Station {
     /// Settings that contradict each other.
     pub fn new(config: &StationConfig) -> Result<Self, StationError> {
         config.check()?;
-        let is_tcp_ecn = config.policy == Policy::TcpEcn && config.mark.tells_holes();
+        let gives = |is_given: bool| config.policy == Policy::TcpEcn && is_given;
+        let mut radio = Radio::new(&config.radio, config.arq);
+        if gives(config.mark.tells_congestion()) {
+            radio.mark_congestion();
+        }
         Ok(Self {
             policy: config.policy,
-            mark: is_tcp_ecn.then_some(config.mark_bits),
-            radio: Radio::new(&config.radio, config.arq),
+            mark: gives(config.mark.tells_holes()).then_some(config.mark_bits),
+            radio,
             table: FlowTable::new(config.flows, config.unproven, IDLE),
             freezer: Freezer::new(config.hold.as_usize()),
             cache_limit: config.cache.as_usize(),

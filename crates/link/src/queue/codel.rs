@@ -11,11 +11,11 @@ use crate::ledger::{DropCause, Ledger};
 /// Section 5.3's MAXPACKET, at the usual MTU.
 const MAXPACKET: ByteCount = ByteCount(1_500);
 
+/// When something is to be done about a queue.
 #[derive(Clone, Debug)]
-pub(super) struct CoDel {
+pub(crate) struct ControlLaw {
     target: Duration,
     interval: Duration,
-    ecn: bool,
     /// When the sojourn time will have been above target for an interval; `None` while it is below.
     first_above_time: Option<Instant>,
     dropping: bool,
@@ -24,18 +24,83 @@ pub(super) struct CoDel {
     lastcount: u32,
 }
 
-impl CoDel {
-    pub(super) fn new(target: Duration, interval: Duration, ecn: bool) -> Self {
+impl ControlLaw {
+    const fn new(target: Duration, interval: Duration) -> Self {
         Self {
             target,
             interval,
-            ecn,
             first_above_time: None,
             dropping: false,
             drop_next: Instant::ZERO,
             count: 0,
             lastcount: 0,
         }
+    }
+
+    /// With the RFC's parameters (sections 4.2 and 4.3).
+    pub(crate) const fn standard() -> Self {
+        Self::new(Duration::from_millis(5), Duration::from_millis(100))
+    }
+
+    /// RFC 8289 section 5.6: whether the sojourn time of a packet that leaves, with `backlog` behind it, allows a drop.
+    fn is_above(&mut self, now: Instant, since: Instant, backlog: ByteCount) -> bool {
+        if now.since(since) < self.target || backlog <= MAXPACKET {
+            self.first_above_time = None;
+            return false;
+        }
+        now >= *self.first_above_time.get_or_insert(now + self.interval)
+    }
+
+    /// The dropping state begins: from the rate that controlled the queue the last time, if that was recent.
+    fn begin(&mut self, now: Instant) {
+        let delta = self.count.saturating_sub(self.lastcount);
+        let recent = now.since(self.drop_next) < self.interval * 16;
+        self.count = if delta > 1 && recent { delta } else { 1 };
+        self.dropping = true;
+        self.drop_next = self.next_after(now);
+        self.lastcount = self.count;
+    }
+
+    /// RFC 8289 section 5.4.
+    fn next_after(&self, t: Instant) -> Instant {
+        t + self.interval.div_f64(libm::sqrt(f64::from(self.count.max(1))))
+    }
+
+    /// For a queue that marks and never drops: whether a packet that leaves, and has waited since `since`, is to be
+    /// marked. One that cannot be marked is looked at all the same, and the next that can is marked in its place.
+    pub(crate) fn marks(
+        &mut self,
+        now: Instant,
+        since: Instant,
+        backlog: ByteCount,
+        can_mark: bool,
+    ) -> bool {
+        let is_above = self.is_above(now, since, backlog);
+        if self.dropping {
+            self.dropping = is_above;
+            if !is_above || !can_mark || now < self.drop_next {
+                return false;
+            }
+            self.count = self.count.saturating_add(1);
+            self.drop_next = self.next_after(self.drop_next);
+            return true;
+        }
+        if is_above && can_mark {
+            self.begin(now);
+        }
+        is_above && can_mark
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct CoDel {
+    law: ControlLaw,
+    ecn: bool,
+}
+
+impl CoDel {
+    pub(super) const fn new(target: Duration, interval: Duration, ecn: bool) -> Self {
+        Self { law: ControlLaw::new(target, interval), ecn }
     }
 
     /// RFC 8289 section 5.5. A packet that can be marked is, in place of being dropped, and leaves.
@@ -46,34 +111,29 @@ impl CoDel {
         ledger: &mut Ledger,
     ) -> Option<Packet> {
         let (mut packet, ok_to_drop) = self.dodequeue(now, store)?;
-        if self.dropping {
+        if self.law.dropping {
             // Leaving the state ends the loop: the sojourn time is below target.
-            self.dropping = ok_to_drop;
-            while self.dropping && now >= self.drop_next {
-                self.count = self.count.saturating_add(1);
+            self.law.dropping = ok_to_drop;
+            while self.law.dropping && now >= self.law.drop_next {
+                self.law.count = self.law.count.saturating_add(1);
                 packet = match self.mark(now, packet, ledger) {
                     Some(marked) => {
-                        self.drop_next = self.control_law(self.drop_next);
+                        self.law.drop_next = self.law.next_after(self.law.drop_next);
                         return Some(marked);
                     }
                     None => {
                         let next = self.dodequeue(now, store);
-                        self.dropping = next.as_ref().is_some_and(|(_, ok_to_drop)| *ok_to_drop);
+                        self.law.dropping =
+                            next.as_ref().is_some_and(|(_, ok_to_drop)| *ok_to_drop);
                         next?.0
                     }
                 };
-                if self.dropping {
-                    self.drop_next = self.control_law(self.drop_next);
+                if self.law.dropping {
+                    self.law.drop_next = self.law.next_after(self.law.drop_next);
                 }
             }
         } else if ok_to_drop {
-            // Start from the rate that controlled the queue the last time, if that was recent.
-            let delta = self.count.saturating_sub(self.lastcount);
-            let recent = now.since(self.drop_next) < self.interval * 16;
-            self.count = if delta > 1 && recent { delta } else { 1 };
-            self.dropping = true;
-            self.drop_next = self.control_law(now);
-            self.lastcount = self.count;
+            self.law.begin(now);
             packet = match self.mark(now, packet, ledger) {
                 Some(marked) => marked,
                 None => self.dodequeue(now, store)?.0,
@@ -85,16 +145,10 @@ impl CoDel {
     /// RFC 8289 section 5.6: the packet, and whether its sojourn time allows a drop.
     fn dodequeue(&mut self, now: Instant, store: &mut Store) -> Option<(Packet, bool)> {
         let Some(waiting) = store.take(now) else {
-            self.first_above_time = None;
+            self.law.first_above_time = None;
             return None;
         };
-        let mut ok_to_drop = false;
-        if now.since(waiting.since) < self.target || store.bytes <= MAXPACKET {
-            self.first_above_time = None;
-        } else {
-            let above = *self.first_above_time.get_or_insert(now + self.interval);
-            ok_to_drop = now >= above;
-        }
+        let ok_to_drop = self.law.is_above(now, waiting.since, store.bytes);
         Some((waiting.packet, ok_to_drop))
     }
 
@@ -106,10 +160,5 @@ impl CoDel {
         }
         ledger.dropped(now, DropCause::CoDel, packet);
         None
-    }
-
-    /// RFC 8289 section 5.4.
-    fn control_law(&self, t: Instant) -> Instant {
-        t + self.interval.div_f64(libm::sqrt(f64::from(self.count.max(1))))
     }
 }

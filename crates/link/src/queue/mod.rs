@@ -14,6 +14,7 @@ use crate::ledger::{DropCause, Ledger};
 use crate::occupancy::Gauge;
 use crate::spec::{Discipline, QueueSpec};
 use codel::CoDel;
+pub(crate) use codel::ControlLaw;
 use red::Red;
 
 /// A packet that waits, and since when.

@@ -8,7 +8,9 @@ use airtcp_types::{ByteCount, Instant, Packet};
 use super::air::{CW_MAX, CW_MIN};
 use super::{AirCounters, FrameNo};
 use crate::channel::Cause;
-use crate::ledger::Ledger;
+use crate::ip;
+use crate::ledger::{DropCause, Ledger};
+use crate::queue::ControlLaw;
 use crate::spec::Way;
 
 /// A packet on its way over the air.
@@ -16,6 +18,8 @@ use crate::spec::Way;
 pub(super) struct Frame {
     pub(super) no: FrameNo,
     pub(super) packet: Packet,
+    /// When it was taken.
+    pub(super) since: Instant,
     /// Tries since the link layer passed it to the MAC.
     pub(super) tries: u32,
     /// How often the link layer did.
@@ -50,6 +54,8 @@ pub(super) struct End {
     pub(super) fortune: Fortune,
     pub(super) ledger: Ledger,
     pub(super) counters: AirCounters,
+    /// CoDel's, where the queue marks.
+    pub(super) law: Option<ControlLaw>,
 }
 
 impl End {
@@ -72,6 +78,7 @@ impl End {
             },
             ledger: Ledger::default(),
             counters: AirCounters::default(),
+            law: None,
         }
     }
 
@@ -87,6 +94,19 @@ impl End {
             if is_busy && self.slots == 0 {
                 self.draw_backoff();
             }
+        }
+    }
+
+    /// Marks a frame that leaves the queue for the first time, if the queue has been long and the packet can be marked.
+    pub(super) fn mark(&mut self, now: Instant, frame: &mut Frame) {
+        let Some(law) = self.law.as_mut().filter(|_| frame.tries == 0 && frame.passes == 0) else {
+            return;
+        };
+        let backlog = self.queue.iter().map(|frame| ByteCount::from(frame.packet.len()));
+        let backlog = backlog.fold(ByteCount::ZERO, |sum, len| sum + len);
+        let can_mark = ip::is_ecn_capable(&frame.packet.data);
+        if law.marks(now, frame.since, backlog, can_mark) && ip::set_ce(&mut frame.packet.data) {
+            self.ledger.marked(now, DropCause::CoDel, &frame.packet);
         }
     }
 

@@ -12,6 +12,7 @@ use super::power::Power;
 use super::{AirCounters, Arq, FrameNo, RadioSpec};
 use crate::channel::Outages;
 use crate::ledger::{Damage, DropCause, Ledger};
+use crate::queue::ControlLaw;
 use crate::{Counters, Way, ip};
 
 /// Bits in a row of which some are hit in a damaged frame: no such damage escapes a CRC-32.
@@ -71,6 +72,12 @@ impl Radio {
     /// Starts or stops making events, as [`Link::set_events`](crate::Link::set_events) does.
     pub fn set_events(&mut self, on: bool) {
         self.ends.iter_mut().for_each(|end| end.ledger.set_events(on));
+    }
+
+    /// Has the station's queue give CE to packets that can have it (RFC 3168), by CoDel's control law with the parameters of
+    /// RFC 8289; what cannot is left alone.
+    pub fn mark_congestion(&mut self) {
+        self.ends[Way::Forth as usize].law = Some(ControlLaw::standard());
     }
 
     /// Takes a packet towards the mobile; `None` if the queue is full, and the packet is no more. The frame's number is
@@ -161,7 +168,7 @@ impl Radio {
         let no = FrameNo(self.next[way as usize]);
         self.next[way as usize] += 1;
         end.make_ready(now, self.exchange.is_some());
-        end.queue.push_back(Frame { no, packet, tries: 0, passes: 0, arrived: false });
+        end.queue.push_back(Frame { no, packet, since: now, tries: 0, passes: 0, arrived: false });
         if way == Way::Forth {
             self.held.insert(no);
         }
@@ -223,6 +230,7 @@ impl Radio {
                 // It hears the other, and goes on counting when that has ended.
                 end.slots = end.slots.saturating_sub(u32::try_from(idle).unwrap_or(u32::MAX));
             } else if let Some(mut frame) = end.queue.pop_front() {
+                end.mark(now, &mut frame);
                 let (length, is_known) = self.attempt(now, way, &mut frame, is_collision);
                 exchange.until = exchange.until.max(now + length);
                 exchange.frames[way as usize] = Some((frame, is_known));

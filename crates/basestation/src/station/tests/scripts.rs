@@ -149,6 +149,28 @@ fn without_the_papers_bit_nothing_is_edited() {
 }
 
 #[test]
+fn a_long_queue_gives_ce_to_what_can_have_it_unless_only_the_papers_bit_is_wanted() {
+    for (mark, ecn, is_marked) in [
+        (Mark::Both, 2, true),
+        (Mark::Ce, 1, true),
+        (Mark::Paper, 2, false),
+        (Mark::Both, 0, false),
+    ] {
+        let mut script = Script::new("", |config| config.mark = mark);
+        for n in 0..300 {
+            script.run(2 * u64::from(n));
+            (0..2).for_each(|half| {
+                script.fixed(Seg { ecn, ..Seg::data(1 + 2_000 * n + 1_000 * half, 1_000) });
+            });
+        }
+        script.run(2_000);
+        let ce = script.out.iter().filter(|(_, _, packet)| packet.data[1] & 3 == 3).count();
+        assert_eq!(ce > 0, is_marked, "{mark:?} {ecn}");
+        assert!(script.take(Side::Wireless).iter().all(|segment| segment.is_intact));
+    }
+}
+
+#[test]
 fn an_observer_hears_of_marks_and_of_what_was_hidden_in_the_order_of_time() {
     let mut script = Script::open("tries 2 down 30ms 2560us");
     script.station.set_events(true);

@@ -313,6 +313,36 @@ fn what_waits_is_taken_back_in_order_as_if_it_had_never_been_passed() {
 }
 
 #[test]
+fn a_queue_that_stays_long_marks_ever_more_often_what_can_be_marked() {
+    let run = |ecn: u8, is_on: bool, backlog: usize| {
+        let mut radio = radio("seed 13", Arq::Mac);
+        if is_on {
+            radio.mark_congestion();
+        }
+        let (mut now, mut marks) = (Instant::ZERO, Vec::new());
+        while now < Instant::from_millis(2_000) {
+            while radio.queued(Way::Forth) < backlog {
+                radio.pass(now, ipv4_tcp(1_460, ecn));
+            }
+            now = radio.poll_timeout().expect("it has work");
+            while let Some((_, packet)) = radio.poll_transmit(now) {
+                assert!(ip::is_accepted(&packet.data));
+                marks.extend((packet.data[1] & 3 == 3).then_some(now.as_millis()));
+            }
+        }
+        assert_eq!(radio.counters(Way::Forth).marked, marks.len() as u64);
+        marks
+    };
+    // RFC 8289: after 100 ms above 5 ms, and then 100 ms / sqrt(n) apart: 2 s are about the root of n fifths.
+    let marks = run(2, true, 20);
+    assert!((100..130).contains(&marks[0]), "{marks:?}");
+    assert!((80..=110).contains(&marks.len()), "{}", marks.len());
+    assert!(run(2, true, 2).is_empty(), "a short queue");
+    assert!(run(0, true, 20).is_empty(), "it cannot be marked");
+    assert!(run(2, false, 20).is_empty(), "nobody asked");
+}
+
+#[test]
 fn the_schedule_is_not_announced() {
     let radio = radio("at 0s 100 at 20s 300 down 5s 1s", Arq::Mac);
     let now = Instant::from_millis(5_500);
