@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
-use airtcp_types::{Instant, Packet};
+use airtcp_types::{Instant, Packet, SeqRange};
 
 use super::flow::{Entered, FlowKey};
 
@@ -36,6 +36,12 @@ pub(super) struct Held {
     pub(super) packet: Packet,
     /// The flow and the numbers that it carries, where they are known.
     pub(super) entered: Option<Entered>,
+}
+
+impl Held {
+    fn carries(&self) -> Option<(FlowKey, SeqRange)> {
+        self.entered.map(|entered| (entered.key, entered.range))
+    }
 }
 
 /// What became of a packet that was to be held.
@@ -110,9 +116,8 @@ impl Freezer {
 
     /// Takes a packet in. One that repeats what another carries takes that one's place: its time stamps are newer.
     pub(super) fn hold(&mut self, held: Held) -> Outcome {
-        let place = |held: &Held| held.entered.map(|entered| (entered.key, entered.range));
         if held.entered.is_some()
-            && let Some(same) = self.held.iter_mut().find(|other| place(other) == place(&held))
+            && let Some(same) = self.held.iter_mut().find(|other| other.carries() == held.carries())
             && same.packet.len() >= held.packet.len()
         {
             self.bytes -= same.packet.len() - held.packet.len();
@@ -124,6 +129,24 @@ impl Freezer {
         }
         self.bytes += held.packet.len();
         self.held.push_back(held);
+        Outcome::Held
+    }
+
+    /// Takes a packet in that came before all others. If it was sent again since, that copy takes its place.
+    pub(super) fn hold_first(&mut self, held: Held) -> Outcome {
+        let again = held.carries().and_then(|carried| {
+            let is_again = |other: &Held| other.carries() == Some(carried);
+            self.held.remove(self.held.iter().position(is_again)?)
+        });
+        if let Some(again) = again {
+            self.held.push_front(again);
+            return Outcome::Replaced;
+        }
+        if !self.has_room(held.packet.len()) {
+            return Outcome::NoRoom(held.packet);
+        }
+        self.bytes += held.packet.len();
+        self.held.push_front(held);
         Outcome::Held
     }
 
@@ -166,7 +189,7 @@ impl Freezer {
 
 #[cfg(test)]
 mod tests {
-    use airtcp_types::{ExtSeq, SeqRange};
+    use airtcp_types::ExtSeq;
 
     use super::super::testkit::key;
     use super::*;
@@ -189,6 +212,20 @@ mod tests {
         let fills = std::iter::from_fn(|| freezer.release()).map(|held| held.packet.data[0]);
         assert_eq!(fills.collect::<Vec<_>>(), [4, 2, 5]);
         assert_eq!((freezer.waiting(), freezer.is_holding()), ((0, 0), false));
+    }
+
+    #[test]
+    fn what_came_first_goes_first_as_it_was_sent_last() {
+        let mut freezer = Freezer::new(300);
+        freezer.hold(held(100, 200, 2));
+        freezer.hold(held(0, 100, 4));
+        assert_eq!(freezer.hold_first(held(0, 100, 1)), Outcome::Replaced);
+        let unknown = Held { entered: None, ..held(0, 100, 3) };
+        assert_eq!(freezer.hold_first(unknown.clone()), Outcome::Held);
+        assert_eq!(freezer.hold_first(unknown.clone()), Outcome::NoRoom(unknown.packet));
+        assert_eq!(freezer.waiting(), (3, 300));
+        let fills = std::iter::from_fn(|| freezer.release()).map(|held| held.packet.data[0]);
+        assert_eq!(fills.collect::<Vec<_>>(), [3, 4, 2]);
     }
 
     #[test]

@@ -4,8 +4,8 @@ use airtcp_link::Way;
 use airtcp_types::{Fate, Instant, Packet};
 
 use super::flow::Entered;
-use super::freezer::{Held, Outcome, Reach, Reminder, TELL_AGAIN};
-use super::segment::Segment;
+use super::freezer::{Freezer, Held, Outcome, Reach, Reminder, TELL_AGAIN};
+use super::segment::{Segment, flag};
 use super::table::Pool;
 use super::{FlowKey, Policy, Station};
 
@@ -44,7 +44,7 @@ impl Station {
         };
         self.freezer.reach = reach;
         self.freezer.looked(now);
-        if reach == Reach::Gone && before != Reach::Gone {
+        if reach == Reach::Gone {
             self.take_back(now);
         }
         if reach == Reach::There && before != Reach::There {
@@ -54,22 +54,27 @@ impl Station {
         self.remind(now);
     }
 
-    /// What waits for the air would only be lost there.
+    /// Segments that wait for the air would only be lost there. They came before all that is held.
     fn take_back(&mut self, now: Instant) {
-        for packet in self.radio.drain(now) {
+        let packets = self.radio.drain(now, |packet| Segment::read(packet).is_some());
+        for packet in packets.into_iter().rev() {
             let segment = Segment::read(&packet).filter(|segment| segment.is_intact);
             let entered = segment.and_then(|segment| {
                 let key = FlowKey { fixed: segment.src, mobile: segment.dst };
                 let range = self.table.get(now, &key)?.range_of(&segment);
                 Some(Entered { key, range, is_new: true })
             });
-            self.hold(now, packet, entered);
+            self.keep(now, Held { packet, entered }, Freezer::hold_first);
         }
     }
 
     pub(super) fn hold(&mut self, now: Instant, packet: Packet, entered: Option<Entered>) {
-        let copy = self.events.is_some().then(|| packet.clone());
-        let (fate, copy) = match self.freezer.hold(Held { packet, entered }) {
+        self.keep(now, Held { packet, entered }, Freezer::hold);
+    }
+
+    fn keep(&mut self, now: Instant, held: Held, how: fn(&mut Freezer, Held) -> Outcome) {
+        let copy = self.events.is_some().then(|| held.packet.clone());
+        let (fate, copy) = match how(&mut self.freezer, held) {
             Outcome::NoRoom(packet) => {
                 self.counters.held_dropped += 1;
                 (Fate::Dropped { cause: "no room to hold it" }, Some(packet))
@@ -91,21 +96,25 @@ impl Station {
         }
     }
 
-    /// Something of the fixed host's came while the mobile is gone. Gives whether it is a probe, which asks for an answer
-    /// and has nothing for the mobile.
-    pub(super) fn answer(&mut self, now: Instant, entered: &Entered) -> bool {
-        let Entered { key, range, .. } = entered;
-        let Some(flow) = self.table.get(now, key) else { return false };
+    /// An intact segment of the fixed host's came while the mobile is gone, whether or not there is room for it. Gives
+    /// whether it is a probe, which asks for an answer and has nothing for the mobile.
+    pub(super) fn answer(&mut self, now: Instant, key: &FlowKey, segment: &Segment) -> bool {
+        let Some(flow) = self.table.get(now, key).filter(|_| !segment.has(flag::RST | flag::SYN))
+        else {
+            return false;
+        };
+        let range = flow.range_of(segment);
         // A keepalive, or a probe of the window: it begins below what the mobile waits for, and brings nothing.
         let is_probe = flow.acked().is_some_and(|acked| range.start < acked && range.end <= acked);
         let asks = is_probe || !range.is_empty();
         let is_due = flow.frozen.is_none_or(|told| now.since(told) >= TELL_AGAIN);
+        // RFC 9293 section 3.8.6.1: it says again what the mobile has said, and that there is no window. Who could not
+        // be told to go on is not told to stop.
         if asks
             && is_due
             && let Some(ack) = flow.last_ack(key, 0)
+            && self.freeze_flow(now, key)
         {
-            // RFC 9293 section 3.8.6.1: it says again what the mobile has said, and that there is no window.
-            self.freeze_flow(now, key);
             self.send_made(now, &ack, "window closed");
         }
         is_probe

@@ -176,9 +176,8 @@ impl Station {
         if !is_holding {
             return self.pass(now, packet, entered);
         }
-        let is_gone = self.freezer.reach == Reach::Gone;
-        let is_probe = is_gone && entered.is_some_and(|entered| self.answer(now, &entered));
-        if is_probe {
+        let is_gone = self.freezer.reach == Reach::Gone && segment.is_intact;
+        if is_gone && self.answer(now, &key, &segment) {
             self.counters.probes += 1;
         } else {
             self.hold(now, packet, entered);

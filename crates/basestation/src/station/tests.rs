@@ -36,7 +36,11 @@ impl Script {
 
     /// A script in which the handshake is over: the fixed host's data starts at 1, the mobile's too.
     fn open(radio: &str) -> Self {
-        let mut script = Self::new(radio, |_| {});
+        Self::open_with(radio, |_| {})
+    }
+
+    fn open_with(radio: &str, change: impl FnOnce(&mut StationConfig)) -> Self {
+        let mut script = Self::new(radio, change);
         script.fixed(Seg { flags: "S", ack: 0, ..Seg::data(0, 0) });
         script.run(10);
         script.mobile(Seg { flags: "SA", ..Seg::ack(0, 1) });

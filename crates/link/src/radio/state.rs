@@ -92,17 +92,25 @@ impl Radio {
         self.ends[way as usize].waiting() < self.limit
     }
 
-    /// Takes back the station's packets that wait, in the order in which they were passed; not the one on the air. It is
-    /// as if they had never been passed: nothing is counted of them, and [`holds`](Self::holds) forgets them.
-    pub fn drain(&mut self, now: Instant) -> Vec<Packet> {
+    /// Takes back those of the station's packets that wait and are `wanted`, in the order in which they were passed; not
+    /// the one on the air. It is as if they had never been passed: nothing is counted of them, and
+    /// [`holds`](Self::holds) forgets them.
+    pub fn drain(&mut self, now: Instant, wanted: impl Fn(&Packet) -> bool) -> Vec<Packet> {
         self.advance(now);
         let end = &mut self.ends[Way::Forth as usize];
-        let aside = std::mem::take(&mut end.aside).into_iter().map(|(_, frame)| frame);
-        let mut frames: Vec<Frame> =
-            std::mem::take(&mut end.queue).into_iter().chain(aside).collect();
+        let (mut frames, queue) = std::mem::take(&mut end.queue)
+            .into_iter()
+            .partition::<Vec<_>, _>(|f| wanted(&f.packet));
+        let (lost, aside) = std::mem::take(&mut end.aside)
+            .into_iter()
+            .partition::<Vec<_>, _>(|f| wanted(&f.1.packet));
+        (end.queue, end.aside) = (queue.into(), aside.into());
+        frames.extend(lost.into_iter().map(|(_, frame)| frame));
         frames.sort_by_key(|frame| frame.no);
         end.ledger.counters.received -= frames.len() as u64;
-        self.held.retain(|no| !frames.iter().any(|frame| frame.no == *no));
+        for frame in &frames {
+            self.held.remove(&frame.no);
+        }
         frames.into_iter().map(|frame| frame.packet).collect()
     }
 

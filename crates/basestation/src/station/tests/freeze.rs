@@ -15,7 +15,11 @@ fn data(seq: u32) -> Seg {
 
 /// A flow in which the mobile has everything up to 1001.
 fn running() -> Script {
-    let mut script = Script::open("");
+    running_with(|_| {})
+}
+
+fn running_with(change: impl FnOnce(&mut StationConfig)) -> Script {
+    let mut script = Script::open_with("", change);
     script.fixed(data(1));
     script.run(40);
     script.mobile(Seg { seq: 1, len: 50, ..ack(1_001) });
@@ -101,6 +105,75 @@ fn probes_and_keepalives_are_answered_and_go_no_further() {
     // What the fixed host acknowledges is no question.
     script.fixed(Seg { len: 0, ack: 51, ..data(1_001) });
     assert_eq!((told(&mut script).len(), counters(&script).held), (0, 1));
+}
+
+#[test]
+fn a_sender_is_answered_though_there_is_no_room_to_hold_what_it_sends() {
+    let mut script = running_with(|config| config.hold = airtcp_types::ByteCount(0));
+    script.station.disconnect(script.now);
+    script.fixed(data(1_001));
+    assert_eq!(told(&mut script), [(51, 1_001, 0)]);
+    script.run(400);
+    script.fixed(Seg { len: 0, ..data(1_000) });
+    assert_eq!(told(&mut script), [(51, 1_001, 0)], "a probe");
+    script.run(800);
+    script.fixed(Seg { flags: "R", ..Seg::data(1_001, 0) });
+    assert!(told(&mut script).is_empty(), "nobody answers a reset");
+    assert_eq!((counters(&script).probes, counters(&script).held_dropped), (1, 2));
+}
+
+#[test]
+fn a_sender_that_nobody_would_tell_to_go_on_is_not_told_to_stop() {
+    let mut script = running_with(|config| config.flows = 1);
+    script.station.freeze(script.now);
+    script.mobile(ack(1_001));
+    script.run(60);
+    assert_eq!(told(&mut script), [(51, 1_001, 0)]);
+    // The table is full of flows that stay. The mobile has answered the next one's SYN, and no more.
+    let FlowKey { fixed, mobile } = super::super::testkit::key_of(2);
+    script.put(Side::Wired, Seg { flags: "S", ack: 0, ..Seg::data(0, 0) }.packet(fixed, mobile));
+    script.run(70);
+    script.put(Side::Wireless, Seg { flags: "SA", ..Seg::ack(0, 1) }.packet(mobile, fixed));
+    script.run(80);
+    script.out.clear();
+    script.station.disconnect(script.now);
+    script.put(Side::Wired, Seg::data(1, 100).packet(fixed, mobile));
+    assert!(told(&mut script).is_empty());
+    assert_eq!(script.station.status(script.now).frozen, 1);
+}
+
+#[test]
+fn what_the_radio_gives_back_goes_before_what_came_after_it() {
+    let mut script = Script::open_with("queue 3", |_| {});
+    script.mobile(ack(1));
+    script.run(40);
+    script.station.disconnect(script.now);
+    (0..9).for_each(|n| script.fixed(data(1 + 1_000 * n)));
+    script.run(1_000);
+    // The radio has room for some, and before they are all out the mobile is gone again.
+    script.station.reconnect(script.now);
+    script.run(1_001);
+    script.station.disconnect(script.now);
+    script.run(2_000);
+    script.station.reconnect(script.now);
+    script.run(3_000);
+    let numbers: Vec<u32> = script.marks().into_iter().map(|mark| mark.0).collect();
+    assert_eq!(numbers, (0..9).map(|n| 1 + 1_000 * n).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_path_out_of_reach_costs_no_segment() {
+    // In the middle of a flight, at 250 m after 2 s.
+    let mut script = Script::open("at 0s 230 at 2s 250 at 3s 260 at 5s 230");
+    script.mobile(ack(1));
+    script.run(1_980);
+    script.out.clear();
+    (0..20).for_each(|n| script.fixed(data(1 + 1_000 * n)));
+    script.run(9_000);
+    let numbers: Vec<u32> = script.marks().into_iter().map(|mark| mark.0).collect();
+    assert_eq!(numbers, (0..20).map(|n| 1 + 1_000 * n).collect::<Vec<_>>());
+    let radio = script.station.status(script.now).radio[0];
+    assert_eq!((radio.disconnected, radio.channel_lost), (0, 0));
 }
 
 #[test]
