@@ -12,7 +12,11 @@ const BEACON: Duration = Duration::from_micros(102_400);
 /// A sender that was told to stop and sends all the same is told again after so long: Linux's smallest time-out, so that
 /// no two answers to one flight look like duplicate ACKs.
 pub(super) const TELL_AGAIN: Duration = Duration::from_millis(200);
-/// The first wait for data after the window has been opened, where no round trip was seen (RFC 6298 section 2.1).
+/// One that says it leaves, or fades, and is still there after so long, stays for now: who walks is through the last
+/// metres in less, and a sender that waits for it would wait for ever.
+const LEAVES_WITHIN: Duration = Duration::from_secs(10);
+/// The first wait for data after the window has been opened, where no round trip was seen (RFC 6298 section 2.1), or
+/// only the pause of an application.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// How often the window is told again: a third time would be the third duplicate ACK.
 const REMINDERS: u8 = 2;
@@ -66,7 +70,7 @@ pub(super) struct Reminder {
 impl Reminder {
     /// The first one after the window has been opened at `now`.
     pub(super) fn first(now: Instant, rtt: Option<Duration>) -> Self {
-        let wait = rtt.unwrap_or(FIRST_WAIT);
+        let wait = rtt.map_or(FIRST_WAIT, |rtt| rtt.min(FIRST_WAIT));
         Self { at: now + wait, wait, left: REMINDERS }
     }
 
@@ -83,6 +87,8 @@ pub(super) struct Freezer {
     pub(super) reach: Reach,
     /// The mobile was said to be leaving.
     pub(super) is_leaving: bool,
+    /// Since when it is.
+    leaves_since: Option<Instant>,
     held: VecDeque<Held>,
     bytes: usize,
     limit: usize,
@@ -97,6 +103,7 @@ impl Freezer {
         Self {
             reach: Reach::There,
             is_leaving: false,
+            leaves_since: None,
             held: VecDeque::new(),
             bytes: 0,
             limit,
@@ -165,9 +172,20 @@ impl Freezer {
         (self.held.len(), self.bytes)
     }
 
-    /// The mobile was looked for.
-    pub(super) fn looked(&mut self, now: Instant) {
+    /// The mobile was looked for. Gives how it is now.
+    pub(super) fn looked(&mut self, now: Instant, is_in_reach: bool, is_fading: bool) -> Reach {
+        // Who has gone is not about to.
+        self.is_leaving &= is_in_reach;
+        let leaves = is_in_reach && (self.is_leaving || is_fading);
+        self.leaves_since = leaves.then(|| self.leaves_since.unwrap_or(now));
+        let leaves = self.leaves_since.is_some_and(|since| now.since(since) < LEAVES_WITHIN);
+        self.reach = match (is_in_reach, leaves) {
+            (false, _) => Reach::Gone,
+            (true, true) => Reach::Leaving,
+            (true, false) => Reach::There,
+        };
         self.look_at = (self.reach != Reach::There).then(|| now + BEACON);
+        self.reach
     }
 
     pub(super) fn remind(&mut self, key: FlowKey, reminder: Reminder) {
@@ -229,6 +247,25 @@ mod tests {
     }
 
     #[test]
+    fn one_that_does_not_leave_stays_until_it_was_away() {
+        let mut freezer = Freezer::new(0);
+        let mut look = |s, is_in_reach, is_fading| {
+            freezer.looked(Instant::ZERO + Duration::from_secs(s), is_in_reach, is_fading)
+        };
+        assert_eq!(look(1, true, false), Reach::There);
+        assert_eq!([2, 11].map(|s| look(s, true, true)), [Reach::Leaving; 2]);
+        assert_eq!([12, 99].map(|s| look(s, true, true)), [Reach::There; 2]);
+        assert_eq!([look(100, false, true), look(101, true, true)], [Reach::Gone, Reach::Leaving]);
+        assert_eq!([look(102, true, false), look(103, true, true)], [Reach::There, Reach::Leaving]);
+        // What somebody said is fulfilled when it has gone.
+        freezer.is_leaving = true;
+        let mut look =
+            |s, is_in_reach| freezer.looked(Instant::from_millis(s * 1_000), is_in_reach, false);
+        assert_eq!([look(200, true), look(201, false)], [Reach::Leaving, Reach::Gone]);
+        assert_eq!(look(202, true), Reach::There);
+    }
+
+    #[test]
     fn reminders_wait_twice_as_long_each_time_and_are_two() {
         let start = Instant::from_millis(1_000);
         let first = Reminder::first(start, Some(Duration::from_millis(50)));
@@ -238,6 +275,8 @@ mod tests {
             (Instant::from_millis(1_050), Instant::from_millis(1_150))
         );
         assert_eq!(second.next(), None);
-        assert_eq!(Reminder::first(start, None).at, Instant::from_millis(2_000));
+        for rtt in [None, Some(Duration::from_secs(70))] {
+            assert_eq!(Reminder::first(start, rtt).at, Instant::from_millis(2_000));
+        }
     }
 }

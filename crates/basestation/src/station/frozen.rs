@@ -35,15 +35,8 @@ impl Station {
             return;
         }
         let before = self.freezer.reach;
-        let reach = if !self.radio.is_in_reach(now) {
-            Reach::Gone
-        } else if self.freezer.is_leaving || self.radio.is_fading(now) {
-            Reach::Leaving
-        } else {
-            Reach::There
-        };
-        self.freezer.reach = reach;
-        self.freezer.looked(now);
+        let (is_in_reach, is_fading) = (self.radio.is_in_reach(now), self.radio.is_fading(now));
+        let reach = self.freezer.looked(now, is_in_reach, is_fading);
         if reach == Reach::Gone {
             self.take_back(now);
         }

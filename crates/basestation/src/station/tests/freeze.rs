@@ -262,6 +262,21 @@ fn a_path_out_of_reach_and_back_freezes_before_the_end_and_opens_after_it() {
 }
 
 #[test]
+fn senders_may_go_on_if_the_mobile_does_not_leave() {
+    let mut script = running();
+    script.station.freeze(script.now);
+    script.mobile(ack(1_001));
+    script.run(10_000);
+    assert_eq!(told(&mut script), [(51, 1_001, 0)]);
+    // Nobody sends anything that would have it looked for.
+    script.run(20_000);
+    assert_eq!(told(&mut script), [(51, 1_001, 700); 3]);
+    script.mobile(ack(1_001));
+    script.run(20_010);
+    assert_eq!(told(&mut script), [(51, 1_001, 700)]);
+}
+
+#[test]
 fn plain_holds_nothing() {
     let mut script = Script::new("", |config| config.policy = Policy::Plain);
     script.fixed(data(1));
