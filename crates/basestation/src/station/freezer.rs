@@ -257,10 +257,12 @@ mod tests {
         assert_eq!([12, 99].map(|s| look(s, true, true)), [Reach::There; 2]);
         assert_eq!([look(100, false, true), look(101, true, true)], [Reach::Gone, Reach::Leaving]);
         assert_eq!([look(102, true, false), look(103, true, true)], [Reach::There, Reach::Leaving]);
+        assert_eq!(look(104, true, false), Reach::There);
         // What somebody said is fulfilled when it has gone.
         freezer.is_leaving = true;
-        let mut look =
-            |s, is_in_reach| freezer.looked(Instant::from_millis(s * 1_000), is_in_reach, false);
+        let mut look = |s, is_in_reach| {
+            freezer.looked(Instant::ZERO + Duration::from_secs(s), is_in_reach, false)
+        };
         assert_eq!([look(200, true), look(201, false)], [Reach::Leaving, Reach::Gone]);
         assert_eq!(look(202, true), Reach::There);
     }
