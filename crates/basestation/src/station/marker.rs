@@ -3,7 +3,7 @@
 use airtcp_types::Packet;
 
 use super::flow::Flow;
-use super::segment::Segment;
+use super::segment::{Segment, flag};
 
 /// Which marks the base station gives.
 #[derive(
@@ -42,7 +42,8 @@ impl Mark {
 
 /// Marks a segment that has been entered into its flow, if there is a hole; gives whether it did.
 pub(super) fn mark(flow: &Flow, bits: u8, segment: &Segment, packet: &mut Packet) -> bool {
-    let is_marked = segment.len() > 0 && flow.has_hole();
+    // A SYN may be another flow's.
+    let is_marked = segment.len() > 0 && !segment.has(flag::SYN) && flow.has_hole();
     if is_marked {
         segment.set_reserved(packet, bits);
     }
@@ -87,11 +88,13 @@ mod tests {
     }
 
     #[test]
-    fn segments_without_data_are_never_marked() {
+    fn segments_without_data_and_syns_are_never_marked() {
         let mut flow = Flow::starting_at(SeqNumber(0));
         flow.on_fixed(Instant::ZERO, &from_fixed(Seg::data(1_000, 10)).1);
         let (mut packet, segment) = from_fixed(Seg::data(1_010, 0));
         assert!(flow.has_hole() && !mark(&flow, MARK, &segment, &mut packet));
+        let (mut packet, segment) = from_fixed(Seg { flags: "S", ..Seg::data(7_000, 0) });
+        assert!(!mark(&flow, MARK, &segment, &mut packet));
     }
 
     fn tcp_of(packet: &Packet, is_v4: bool) -> &[u8] {

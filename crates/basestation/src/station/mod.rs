@@ -164,7 +164,7 @@ impl Station {
         };
         let entered = (has_room && segment.is_intact).then(|| self.enter(now, key, &segment));
         let entered = entered.flatten();
-        if let (Some(bits), Some(flow)) = (self.mark, self.table.get(now, &key))
+        if let (Some(bits), Some(flow)) = (self.mark, self.table.peek(&key))
             && marker::mark(flow, bits, &segment, &mut packet)
         {
             self.counters.marked += 1;
@@ -221,7 +221,7 @@ impl Station {
     fn pass(&mut self, now: Instant, packet: Packet, entered: Option<Entered>) {
         let Some(frame) = self.radio.pass(now, packet) else { return };
         if let Some(entered) = entered
-            && let Some(flow) = self.table.get(now, &entered.key)
+            && let Some(flow) = self.table.peek(&entered.key)
         {
             flow.on_passed(&entered, frame, |frame| self.radio.holds(frame));
         }
@@ -250,12 +250,12 @@ impl Station {
             Policy::Snoop => self.snoops(now, &key, &segment),
             _ => filter::hides(flow, &segment, |frame| self.radio.holds(frame)),
         };
-        let Some(flow) = self.table.get(now, &key) else { return Some(packet) };
+        let Some(flow) = self.table.peek(&key) else { return Some(packet) };
         flow.on_mobile(now, &segment);
         if self.policy == Policy::Snoop {
             self.uncache(now, &key);
         }
-        if self.table.get(now, &key).is_some_and(|flow| flow.is_finished()) {
+        if self.table.peek(&key).is_some_and(|flow| flow.is_finished()) {
             self.table.remove(&key);
         } else if segment.has(flag::ACK) && self.table.pool(&key) == Some(Pool::Unproven) {
             self.table.put(&key, Pool::Proven);
