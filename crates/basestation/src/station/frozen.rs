@@ -162,6 +162,12 @@ impl Station {
             let Some(reminder) = flow.reminder.filter(|reminder| reminder.at == at) else {
                 continue;
             };
+            if self.freezer.reach != Reach::There {
+                // It is told when the mobile is back, as those that are told to stop now.
+                flow.reminder = None;
+                self.table.put(&key, Pool::Pinned);
+                continue;
+            }
             flow.reminder = reminder.next();
             if let Some(next) = flow.reminder {
                 self.freezer.remind(key, next);

@@ -215,6 +215,25 @@ fn an_open_window_is_told_until_data_comes_but_never_three_times_more() {
 }
 
 #[test]
+fn no_window_is_open_while_the_mobile_is_gone_again() {
+    let mut script = running();
+    script.station.disconnect(script.now);
+    script.fixed(data(1_001));
+    script.run(1_000);
+    told(&mut script);
+    script.station.reconnect(script.now);
+    script.run(1_001);
+    assert_eq!(told(&mut script), [(51, 1_001, 700)]);
+    script.station.disconnect(script.now);
+    script.run(10_000);
+    assert!(told(&mut script).is_empty());
+    // Whether the one word arrived nobody knows.
+    script.station.reconnect(script.now);
+    script.run(20_000);
+    assert_eq!(told(&mut script), [(51, 1_001, 700); 3]);
+}
+
+#[test]
 fn what_cannot_be_held_was_not_seen() {
     let mut script = running();
     script.station = {
