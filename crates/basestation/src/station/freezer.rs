@@ -9,15 +9,15 @@ use super::flow::{Entered, FlowKey};
 
 /// While the mobile is away its beacons are listened for so often (IEEE 802.11's 100 time units of 1024 us).
 const BEACON: Duration = Duration::from_micros(102_400);
-/// A sender that was told to stop and sends all the same is told again after so long: Linux's smallest time-out, so that
-/// no two answers to one flight look like duplicate ACKs.
+/// A sender that was told to stop and sends all the same is told again after a round trip, and no sooner than this,
+/// Linux's smallest time-out: so that no two answers to one flight look like duplicate ACKs.
 pub(super) const TELL_AGAIN: Duration = Duration::from_millis(200);
 /// One that says it leaves, or fades, and is still there after so long, stays for now: who walks is through the last
 /// metres in less, and a sender that waits for it would wait for ever.
 const LEAVES_WITHIN: Duration = Duration::from_secs(10);
 /// The first wait for data after the window has been opened, where no round trip was seen (RFC 6298 section 2.1), or
 /// only the pause of an application.
-const FIRST_WAIT: Duration = Duration::from_secs(1);
+pub(super) const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// How often the window is told again: a third time would be the third duplicate ACK.
 const REMINDERS: u8 = 2;
 

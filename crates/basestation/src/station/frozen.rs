@@ -4,7 +4,7 @@ use airtcp_link::Way;
 use airtcp_types::{Fate, Instant, Packet};
 
 use super::flow::Entered;
-use super::freezer::{Freezer, Held, Outcome, Reach, Reminder, TELL_AGAIN};
+use super::freezer::{FIRST_WAIT, Freezer, Held, Outcome, Reach, Reminder, TELL_AGAIN};
 use super::segment::{Segment, flag};
 use super::table::Pool;
 use super::{FlowKey, Policy, Station};
@@ -100,7 +100,8 @@ impl Station {
         // A keepalive, or a probe of the window: it begins below what the mobile waits for, and brings nothing.
         let is_probe = flow.acked().is_some_and(|acked| range.start < acked && range.end <= acked);
         let asks = is_probe || !range.is_empty();
-        let is_due = flow.frozen.is_none_or(|told| now.since(told) >= TELL_AGAIN);
+        let pause = flow.rtt().map_or(TELL_AGAIN, |rtt| rtt.clamp(TELL_AGAIN, FIRST_WAIT));
+        let is_due = flow.frozen.is_none_or(|told| now.since(told) >= pause);
         // RFC 9293 section 3.8.6.1: it says again what the mobile has said, and that there is no window. Who could not
         // be told to go on is not told to stop.
         if asks

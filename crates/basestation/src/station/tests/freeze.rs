@@ -108,6 +108,25 @@ fn probes_and_keepalives_are_answered_and_go_no_further() {
 }
 
 #[test]
+fn a_flight_over_a_long_round_trip_is_answered_once() {
+    let mut script = running();
+    script.mobile(Seg { ts: Some((901, 40)), ..ack(1_001) });
+    script.run(860);
+    script.fixed(Seg { ts: Some((41, 901)), ..data(1_001) });
+    script.run(900);
+    script.out.clear();
+    script.station.disconnect(script.now);
+    for n in 0..7u32 {
+        script.run(900 + 120 * u64::from(n));
+        script.fixed(data(2_001 + 1_000 * n));
+    }
+    assert_eq!(told(&mut script).len(), 1);
+    script.run(1_800);
+    script.fixed(data(2_001));
+    assert_eq!(told(&mut script), [(51, 1_001, 0)]);
+}
+
+#[test]
 fn a_sender_is_answered_though_there_is_no_room_to_hold_what_it_sends() {
     let mut script = running_with(|config| config.hold = airtcp_types::ByteCount(0));
     script.station.disconnect(script.now);
