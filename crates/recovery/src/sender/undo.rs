@@ -15,7 +15,8 @@ use crate::view::{AckView, Phase};
 /// What would show the last reduction to be spurious.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Undo {
-    /// When the first retransmission since left, until the ACK that decides by time stamp.
+    /// When the first retransmission since left, if it was of the oldest segment outstanding, until the ACK that
+    /// decides by time stamp.
     first_retransmission: Option<Instant>,
     /// What was sent again since; its size is bounded by the windows.
     sent_again: RangeSet,
@@ -49,8 +50,11 @@ impl Sender {
     }
 
     pub(super) fn on_retransmission(&mut self, now: Instant, range: SeqRange) {
+        // RFC 3522 section 3.2 step 1: of the oldest that is outstanding. Behind a hole that was repaired before the
+        // reduction, the next ACK that advances has the time stamp of that repair, and says nothing of this one.
+        let is_oldest = range.start <= self.core.board.snd_una();
         if let Some(undo) = self.undo.as_mut().filter(|undo| undo.ends_at.is_none()) {
-            if undo.retransmissions == 0 {
+            if undo.retransmissions == 0 && is_oldest {
                 undo.first_retransmission = Some(now);
             }
             undo.retransmissions += 1;

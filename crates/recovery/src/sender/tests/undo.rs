@@ -59,6 +59,23 @@ fn a_time_stamp_of_the_repair_itself_restores_nothing() {
 }
 
 #[test]
+fn a_time_stamp_of_an_earlier_repair_says_nothing_of_the_next_reduction() {
+    // LE reduces once a round trip, and so may again while the repair of the oldest hole is on its way.
+    for combination in ["le/reno", "le/cubic"] {
+        let mut sender = sender(combination);
+        pump(&mut sender, Instant::ZERO, &supply(10));
+        sender.on_ack(ms(100), &ack(0, &[segments(1, 4)]));
+        pump(&mut sender, ms(100), &supply(10));
+        assert_eq!((sender.stats().reductions, sender.stats().segments_retransmitted), (1, 1));
+        sender.on_ack(ms(210), &ack(0, &[segments(5, 9), segments(1, 4)]));
+        pump(&mut sender, ms(210), &supply(10));
+        assert_eq!((sender.stats().reductions, sender.stats().segments_retransmitted), (2, 2));
+        sender.on_ack(ms(220), &with_echo(ack(4, &[segments(5, 9)]), 100));
+        assert_eq!(sender.stats().undos, 0, "{combination}");
+    }
+}
+
+#[test]
 fn a_report_of_each_repair_as_a_duplicate_restores_both_windows() {
     for combination in ALL {
         let mut sender = repaired(combination, Profile::modern());
