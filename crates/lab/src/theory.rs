@@ -75,13 +75,13 @@ pub(crate) fn mean_is(theory: f64, measured: &Interval) -> Result<Verdict, LabEr
 }
 
 /// Whether a mean is in `band`: it is where all of its interval is, and is not where all of it is outside. An interval
-/// over an edge is no answer.
+/// over an edge is no answer, and one run has none.
 pub(crate) fn within(
     measured: &Interval,
     band: (f64, f64),
     why: impl FnOnce() -> String,
 ) -> Verdict {
-    let (low, high) = measured.bounds();
+    let Some((low, high)) = interval(measured) else { return one_run() };
     if low > band.1 || high < band.0 {
         Verdict::DoesNotHold(why())
     } else if low >= band.0 && high <= band.1 {
@@ -107,7 +107,7 @@ pub(crate) fn scaled(of: &Interval, by: f64) -> Interval {
 
 /// Whether a mean is above `least`; where its interval has `least` in it, that may be chance.
 pub(crate) fn above(measured: &Interval, least: f64, why: impl FnOnce() -> String) -> Verdict {
-    let (low, high) = measured.bounds();
+    let Some((low, high)) = interval(measured) else { return one_run() };
     if low > least {
         Verdict::Holds
     } else if high <= least {
@@ -119,7 +119,7 @@ pub(crate) fn above(measured: &Interval, least: f64, why: impl FnOnce() -> Strin
 
 /// Whether a mean is below `most`, as [`above`].
 pub(crate) fn below(measured: &Interval, most: f64, why: impl FnOnce() -> String) -> Verdict {
-    let (low, high) = measured.bounds();
+    let Some((low, high)) = interval(measured) else { return one_run() };
     if high < most {
         Verdict::Holds
     } else if low >= most {
@@ -135,6 +135,17 @@ pub(crate) fn less(own: &[f64], other: &[f64], why: impl FnOnce() -> String) -> 
     let difference = Interval::of(&differences);
     let shown = show(&difference, 1.0, 2);
     below(&difference, 0.0, || format!("{shown} more: {}", why()))
+}
+
+/// The ends of an interval; one run has none, and does not say how far chance carries it.
+fn interval(measured: &Interval) -> Option<(f64, f64)> {
+    measured.half_width.map(|half| (measured.mean - half, measured.mean + half))
+}
+
+fn one_run() -> Verdict {
+    Verdict::NotComparable(
+        "one run does not say how far chance carries it: use --seeds 2 or more".into(),
+    )
 }
 
 fn may_be_chance(measured: &Interval, bound: f64) -> String {
@@ -294,11 +305,13 @@ mod tests {
         assert_eq!(verdict(&[1.08, 1.09, 1.10]), "not comparable");
         assert_eq!(verdict(&[1.09, 1.11, 1.13]), "not comparable");
         assert_eq!(verdict(&[4.0, 5.0, 6.0]), "does not hold");
+        assert_eq!([verdict(&[1.0]), verdict(&[4.0])], ["not comparable"; 2]);
         let sides = |values: &[f64]| {
             let measured = Interval::of(values);
             [above(&measured, 1.0, why).name(), below(&measured, 1.0, why).name()]
         };
         assert_eq!(sides(&[1.1, 1.2, 1.3]), ["not comparable"; 2]);
+        assert_eq!(sides(&[1.2]), ["not comparable"; 2]);
         assert_eq!(sides(&[1.19, 1.2, 1.21]), ["holds", "does not hold"]);
         assert_eq!(sides(&[0.79, 0.8, 0.81]), ["does not hold", "holds"]);
         let told = above(&Interval::of(&[1.1, 1.2, 1.3]), 1.0, why);

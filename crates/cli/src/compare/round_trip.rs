@@ -42,7 +42,8 @@ impl RoundTrip {
     /// How long a run is if nothing is said.
     pub(super) fn length(self) -> Duration {
         let needed = self.idle.saturating_mul(IDLE).max(self.full.saturating_mul(FULL));
-        let steps = needed.as_secs().saturating_add(STEP) / STEP;
+        let seconds = needed.as_secs() + u64::from(needed.subsec_nanos() > 0);
+        let steps = seconds.div_ceil(STEP);
         Duration::from_secs(steps.saturating_mul(STEP)).clamp(LEAST, LONGEST)
     }
 }
@@ -110,6 +111,9 @@ mod tests {
         assert_eq!(satellite.length().as_secs() % STEP, 0);
         // A queue of twelve seconds.
         assert_eq!(seconds("rate 1mbit delay 10ms"), 130);
+        // 150 times 200 ms, and a little more.
+        assert_eq!(seconds("delay 100ms"), 30);
+        assert_eq!(seconds("rate 1gbit delay 100ms limit 10"), 40);
         assert_eq!(seconds("rate 1bit limit 1000000 delay 1000000s"), 3600);
     }
 }

@@ -50,7 +50,7 @@ impl Factor {
             let (below, points) = (points - above, points);
             format!("below at {below} of {points} points, surely at {surely_below}: {why}")
         };
-        let verdict = if *surely_below > 0 {
+        let verdict = if *surely_below > 0 && mean.half_width.is_some() {
             Verdict::DoesNotHold(reason())
         } else {
             theory::above(mean, 1.0, reason)
