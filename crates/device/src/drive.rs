@@ -169,6 +169,11 @@ impl<N: Node, D: Device> Driver<N, D> {
         &self.node
     }
 
+    /// The node, to be told things; what it makes of them leaves when the driver runs on.
+    pub const fn node_mut(&mut self) -> &mut N {
+        &mut self.node
+    }
+
     /// The device of a port, if there is one.
     ///
     /// # Panics

@@ -39,7 +39,7 @@ const CASES: [(&str, &str); 5] = [
 ];
 const WARM_UP: Duration = Duration::from_secs(1);
 const END: Duration = Duration::from_secs(6);
-/// What the interval of the ratio lies within or overlaps.
+/// What the interval of the ratio lies within.
 const RATIO: (f64, f64) = (0.9, 1.1);
 /// A run whose link was later than this with more than one packet in a hundred measured another link than the one
 /// described: a tenth of its round-trip time, and as much as the ratio may be off. In seconds.
@@ -131,8 +131,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
 }
 
 fn agreement(ratio: &Interval) -> Verdict {
-    let (low, high) = ratio.bounds();
-    Verdict::of(low <= RATIO.1 && high >= RATIO.0, || {
+    theory::within(ratio, RATIO, || {
         format!("packets get {:+.1} %, over a link that kept its times", (ratio.mean - 1.0) * 100.0)
     })
 }

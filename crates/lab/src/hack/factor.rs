@@ -25,6 +25,8 @@ pub(super) struct Factor {
 impl Factor {
     /// Both have the same points and seeds.
     pub(super) fn of(above: &[Outcome], below: &[Outcome]) -> Self {
+        let is_surely_below =
+            |ratio: &&Interval| theory::below(ratio, 1.0, String::new) == Verdict::Holds;
         let ratios: Vec<Interval> =
             above.iter().zip(below).map(|(a, b)| theory::ratio(&a.goodput, &b.goodput)).collect();
         Self {
@@ -32,7 +34,7 @@ impl Factor {
             least: ratios.iter().map(|ratio| ratio.mean).fold(f64::INFINITY, f64::min),
             most: ratios.iter().map(|ratio| ratio.mean).fold(0.0, f64::max),
             above: ratios.iter().filter(|ratio| ratio.mean > 1.0).count(),
-            surely_below: ratios.iter().filter(|ratio| ratio.bounds().1 < 1.0).count(),
+            surely_below: ratios.iter().filter(is_surely_below).count(),
             points: ratios.len(),
         }
     }
@@ -50,7 +52,7 @@ impl Factor {
             let (below, points) = (points - above, points);
             format!("below at {below} of {points} points, surely at {surely_below}: {why}")
         };
-        let verdict = if *surely_below > 0 && mean.half_width.is_some() {
+        let verdict = if *surely_below > 0 {
             Verdict::DoesNotHold(reason())
         } else {
             theory::above(mean, 1.0, reason)

@@ -29,6 +29,16 @@ fn running_with(change: impl FnOnce(&mut StationConfig)) -> Script {
     script
 }
 
+/// A flow whose sender was told to stop, with one segment held; it is 1 s.
+fn stopped() -> Script {
+    let mut script = running();
+    script.station.disconnect(script.now);
+    script.fixed(data(1_001));
+    script.run(1_000);
+    told(&mut script);
+    script
+}
+
 /// What came out towards the fixed host: number, acknowledgement and window.
 fn told(script: &mut Script) -> Vec<(u32, u32, u16)> {
     let segments = script.take(Side::Wired);
@@ -211,20 +221,12 @@ fn what_waits_for_the_air_when_the_mobile_goes_is_kept_for_it() {
 
 #[test]
 fn an_open_window_is_told_until_data_comes_but_never_three_times_more() {
-    let mut script = running();
-    script.station.disconnect(script.now);
-    script.fixed(data(1_001));
-    script.run(1_000);
-    told(&mut script);
+    let mut script = stopped();
     script.station.reconnect(script.now);
     script.run(20_000);
     assert_eq!(told(&mut script), [(51, 1_001, 700); 3]);
     // The mobile has nothing new to say, and the fixed host answers the second time.
-    let mut script = running();
-    script.station.disconnect(script.now);
-    script.fixed(data(1_001));
-    script.run(1_000);
-    told(&mut script);
+    let mut script = stopped();
     script.station.reconnect(script.now);
     let rtt_later = script.now.as_millis() + 20;
     script.run(rtt_later);
@@ -235,11 +237,7 @@ fn an_open_window_is_told_until_data_comes_but_never_three_times_more() {
 
 #[test]
 fn no_window_is_open_while_the_mobile_is_gone_again() {
-    let mut script = running();
-    script.station.disconnect(script.now);
-    script.fixed(data(1_001));
-    script.run(1_000);
-    told(&mut script);
+    let mut script = stopped();
     script.station.reconnect(script.now);
     script.run(1_001);
     assert_eq!(told(&mut script), [(51, 1_001, 700)]);

@@ -5,18 +5,7 @@ use airtcp_link::Arq;
 use super::*;
 
 fn snoop(radio: &str, arq: Arq) -> Script {
-    let mut script = Script::new(radio, |config| {
-        (config.policy, config.arq) = (Policy::Snoop, arq);
-    });
-    script.fixed(Seg { flags: "S", ack: 0, ..Seg::data(0, 0) });
-    script.run(10);
-    script.mobile(Seg { flags: "SA", ..Seg::ack(0, 1) });
-    script.run(20);
-    script.fixed(Seg::data(1, 0));
-    script.mobile(Seg::ack(1, 1));
-    script.run(30);
-    script.out.clear();
-    script
+    Script::open_with(radio, |config| (config.policy, config.arq) = (Policy::Snoop, arq))
 }
 
 fn data(number: u32) -> Seg {
