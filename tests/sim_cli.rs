@@ -276,3 +276,40 @@ fn a_trace_of_the_first_seed_changes_no_result() -> Outcome {
     assert_eq!(pictures, 2, "one of each flow");
     Ok(())
 }
+
+const MOBILE: &str = r#"duration = "3s"
+[bottleneck]
+forth = "rate 100mbit delay 20ms limit 1000"
+[station]
+radio = "error 20% tries 1"
+policy = "tcp-ecn"
+[[flow]]
+"#;
+
+#[test]
+fn a_station_is_in_the_table_in_json_and_in_the_trace() -> Outcome {
+    let table = fed(&["sim", "run", "-", "--seeds", "2"], MOBILE)?;
+    assert!(table.status.success(), "{}", stderr(&table));
+    let table = String::from_utf8(table.stdout)?;
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    for words in ["lost after", "Station (tcp-ecn, arq mac+link):", "hidden", "memory"] {
+        assert!(table.contains(words), "{words}: {table}");
+    }
+    let directory = TempDir::new()?;
+    let into = directory.path().join("trace");
+    let traced =
+        fed(&["sim", "run", "-", "--json", "--trace", into.to_str().expect("text")], MOBILE)?;
+    let plain = fed(&["sim", "run", "-", "--json"], MOBILE)?;
+    assert_eq!(traced.stdout, plain.stdout, "{}", stderr(&traced));
+    let events = std::fs::read_to_string(into.join("events.sqlog"))?;
+    assert!(events.contains("\"station\"") && events.contains("duplicate ACK"));
+    let report = json(&plain)?;
+    let station = &report["runs"][0]["station"];
+    assert_eq!((&station["policy"], &station["arq"]), (&"tcp-ecn".into(), &"mac+link".into()));
+    // Three tries fail together with a probability of 0.008.
+    let lost = station["radio"][0]["residual_loss"].as_f64().expect("a share");
+    assert!((0.0005..0.05).contains(&lost), "{lost}");
+    assert_eq!(report["aggregate"]["station"]["radio"][0]["residual_loss"]["mean"], lost);
+    assert!(station["memory"]["queued"].as_u64() > Some(1_500));
+    Ok(())
+}

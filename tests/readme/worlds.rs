@@ -47,7 +47,7 @@ pub(crate) fn records_every_file() -> bool {
         let kind = match kind {
             airtcp::sim::NodeKind::Host => NodeKind::Host,
             airtcp::sim::NodeKind::Link => NodeKind::Link,
-            airtcp::sim::NodeKind::Router => NodeKind::Other,
+            airtcp::sim::NodeKind::Router | airtcp::sim::NodeKind::Station => NodeKind::Other,
         };
         NodeInfo { name, kind }
     };

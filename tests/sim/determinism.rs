@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::num::NonZero;
 use std::time::Duration;
 
+use airtcp::basestation::{Policy, StationConfig};
+use airtcp::link::Arq;
 use airtcp::recovery::{Combination, Profile};
 use airtcp::sim::{App, FlowSpec, Scenario, Topology, Way, Wire, run_seeds};
 use airtcp::types::ByteCount;
@@ -50,6 +52,19 @@ fn wire(random: &mut Stream) -> Wire {
     Wire { forth: spec(), back: spec() }
 }
 
+fn station(random: &mut Stream) -> StationConfig {
+    let errors = pick(random, &["", "error 20%", "error 40% tries 2", "biterror 1e-5 rts"]);
+    let path = pick(random, &["", "at 0s 100 at 10s 300 at 15s 200", "down 3s 4s every 20s"]);
+    let policies = [Policy::Plain, Policy::TcpEcn, Policy::Snoop];
+    let arqs = [Arq::Mac, Arq::MacLink, Arq::Head];
+    StationConfig {
+        radio: format!("{errors} {path}").parse().expect("a radio"),
+        policy: policies[random.below(3) as usize],
+        arq: arqs[random.below(3) as usize],
+        ..StationConfig::default()
+    }
+}
+
 fn app(random: &mut Stream, packets: u64) -> App {
     let size = |packets: u64| ByteCount(packets * 1_400);
     match random.below(4) {
@@ -74,7 +89,11 @@ fn scenario(seed: u64) -> Scenario {
     let mut random = Stream::new(seed, 0);
     let topology = if random.chance(0.5) {
         let access = if random.chance(0.5) { Wire::default() } else { wire(&mut random) };
-        Topology::Dumbbell { access, bottleneck: wire(&mut random) }
+        let bottleneck = wire(&mut random);
+        match random.chance(0.5) {
+            true => Topology::Wireless { access, bottleneck, station: station(&mut random) },
+            false => Topology::Dumbbell { access, bottleneck },
+        }
     } else {
         let wires = 1 + random.below(3);
         Topology::Chain { wires: (0..wires).map(|_| wire(&mut random)).collect() }

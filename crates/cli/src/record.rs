@@ -38,7 +38,7 @@ pub(crate) fn nodes(scenario: &Scenario) -> anyhow::Result<Vec<NodeInfo>> {
         let kind = match kind {
             airtcp_sim::NodeKind::Host => NodeKind::Host,
             airtcp_sim::NodeKind::Link => NodeKind::Link,
-            airtcp_sim::NodeKind::Router => NodeKind::Other,
+            airtcp_sim::NodeKind::Router | airtcp_sim::NodeKind::Station => NodeKind::Other,
         };
         NodeInfo { name, kind }
     };

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{FlowResult, Interval, LinkResult, RunResult};
+use crate::{FlowResult, Interval, LinkResult, RadioResult, RunResult, StationResult};
 
 /// What the runs of one scenario say together: means over seeds, with their intervals.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
@@ -11,6 +11,9 @@ pub struct Aggregate {
     pub flows: Vec<FlowAggregate>,
     /// Every direction of every link.
     pub links: Vec<LinkAggregate>,
+    /// The base station, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub station: Option<StationAggregate>,
     /// Jain's index.
     pub jain: Interval,
 }
@@ -73,6 +76,60 @@ pub struct LinkAggregate {
     pub utilisation: Interval,
 }
 
+/// A base station.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct StationAggregate {
+    /// Its radio: towards the mobiles, and from them.
+    pub radio: Vec<RadioAggregate>,
+    /// Segments given the paper's mark.
+    pub marked: Interval,
+    /// Duplicate ACKs dropped.
+    pub hidden: Interval,
+    /// Segments sent again from the cache.
+    pub sent_again: Interval,
+    /// ACKs whose window was closed.
+    pub frozen: Interval,
+    /// ACKs that it made.
+    pub made: Interval,
+    /// Segments held while the mobile was gone.
+    pub held: Interval,
+    /// Segments that there was no room to hold.
+    pub held_dropped: Interval,
+    /// The most memory it took, in bytes: the state of flows.
+    pub memory_flows: Interval,
+    /// Copies of packets.
+    pub memory_cached: Interval,
+    /// Packets that wait for the air.
+    pub memory_queued: Interval,
+    /// Packets that wait for the mobile.
+    pub memory_held: Interval,
+    /// All of it at one time.
+    pub memory: Interval,
+}
+
+/// A direction of a radio.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct RadioAggregate {
+    /// `forth` or `back`.
+    pub way: &'static str,
+    /// Packets that arrived.
+    pub forwarded: Interval,
+    /// Packets dropped by the queue.
+    pub queue_dropped: Interval,
+    /// Packets lost after all tries.
+    pub channel_lost: Interval,
+    /// Packets lost because the mobile was out of reach.
+    pub disconnected: Interval,
+    /// Packets given the CE mark.
+    pub marked: Interval,
+    /// The share of packets lost after all tries.
+    pub residual_loss: Interval,
+    /// The share of packets that arrived behind one that came later.
+    pub reordered: Interval,
+    /// Times a frame was on the air, for each packet that arrived.
+    pub tries: Interval,
+}
+
 impl Aggregate {
     /// Of these runs, which are of one scenario.
     pub fn of(runs: &[RunResult]) -> Self {
@@ -85,6 +142,7 @@ impl Aggregate {
         Self {
             flows: bounds.windows(2).filter_map(flow).collect(),
             links: (0..first.links.len()).filter_map(|at| LinkAggregate::of(runs, at)).collect(),
+            station: StationAggregate::of(runs),
             jain: Interval::of(&runs.iter().map(|run| run.jain).collect::<Vec<_>>()),
         }
     }
@@ -139,6 +197,52 @@ impl LinkAggregate {
             queue_mean: over(&|link| Some(link.queue_mean)),
             queue_max: over(&|link| Some(link.queue_max as f64)),
             utilisation: over(&|link| link.utilisation),
+        })
+    }
+}
+
+impl StationAggregate {
+    fn of(runs: &[RunResult]) -> Option<Self> {
+        let over = |value: &dyn Fn(&StationResult) -> u64| {
+            let stations = runs.iter().filter_map(|run| run.station.as_ref());
+            Interval::of(&stations.map(|station| value(station) as f64).collect::<Vec<_>>())
+        };
+        let first = runs.first()?.station.as_ref()?;
+        Some(Self {
+            radio: (0..first.radio.len()).filter_map(|at| RadioAggregate::of(runs, at)).collect(),
+            marked: over(&|station| station.counters.marked),
+            hidden: over(&|station| station.counters.hidden),
+            sent_again: over(&|station| station.counters.sent_again),
+            frozen: over(&|station| station.counters.frozen),
+            made: over(&|station| station.counters.made),
+            held: over(&|station| station.counters.held),
+            held_dropped: over(&|station| station.counters.held_dropped),
+            memory_flows: over(&|station| station.memory.flows),
+            memory_cached: over(&|station| station.memory.cached),
+            memory_queued: over(&|station| station.memory.queued),
+            memory_held: over(&|station| station.memory.held),
+            memory: over(&|station| station.memory.all),
+        })
+    }
+}
+
+impl RadioAggregate {
+    fn of(runs: &[RunResult], at: usize) -> Option<Self> {
+        let over = |value: &dyn Fn(&RadioResult) -> f64| {
+            let radios = runs.iter().filter_map(|run| run.station.as_ref()?.radio.get(at));
+            Interval::of(&radios.map(value).collect::<Vec<_>>())
+        };
+        let first = runs.first()?.station.as_ref()?.radio.get(at)?;
+        Some(Self {
+            way: first.way,
+            forwarded: over(&|radio| radio.counters.forwarded as f64),
+            queue_dropped: over(&|radio| radio.counters.queue_dropped as f64),
+            channel_lost: over(&|radio| radio.counters.channel_lost as f64),
+            disconnected: over(&|radio| radio.counters.disconnected as f64),
+            marked: over(&|radio| radio.counters.marked as f64),
+            residual_loss: over(&|radio| radio.residual_loss),
+            reordered: over(&|radio| radio.reordered),
+            tries: over(&|radio| radio.air.tries as f64 / radio.counters.forwarded.max(1) as f64),
         })
     }
 }

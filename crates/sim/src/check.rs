@@ -15,6 +15,10 @@ const MIN_MTU: u16 = 68 + 20;
 /// The clock ends after 584 years.
 const MAX_DURATION: Duration = Duration::from_secs(100 * 365 * 86_400);
 
+/// Why a flow cannot withhold duplicate ACKs.
+pub(crate) const NOBODY_MARKS: &str =
+    "it goes by the marks of a base station, and there is none: add a `[station]`";
+
 /// Refuses what cannot be meant.
 pub(crate) fn check(scenario: &Scenario) -> Result<(), SimError> {
     let of_scenario = |what: &str| senseless("scenario", what);
@@ -32,7 +36,7 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), SimError> {
         return Err(of_scenario("there are no flows: add one"));
     }
     let most = match &scenario.topology {
-        Topology::Dumbbell { .. } => MAX_FLOWS,
+        Topology::Dumbbell { .. } | Topology::Wireless { .. } => MAX_FLOWS,
         Topology::Chain { wires } if wires.is_empty() => {
             return Err(senseless("topology", "the chain has no wires: add one"));
         }
@@ -81,8 +85,13 @@ fn check_flow(scenario: &Scenario, flow: &FlowSpec) -> Result<(), SimError> {
         }
         _ => {}
     }
+    let is_wireless = matches!(scenario.topology, Topology::Wireless { .. });
+    if flow.mark_aware && !is_wireless {
+        return refuse(NOBODY_MARKS);
+    }
     let wires: Vec<&Wire> = match &scenario.topology {
-        Topology::Dumbbell { access, bottleneck } => {
+        Topology::Dumbbell { access, bottleneck }
+        | Topology::Wireless { access, bottleneck, .. } => {
             vec![flow.access.as_ref().unwrap_or(access), bottleneck]
         }
         Topology::Chain { .. } if flow.access.is_some() => {
@@ -90,7 +99,8 @@ fn check_flow(scenario: &Scenario, flow: &FlowSpec) -> Result<(), SimError> {
         }
         Topology::Chain { wires } => wires.iter().collect(),
     };
-    if !wires.iter().any(|wire| takes_time(&wire.forth) || takes_time(&wire.back)) {
+    let on_wires = wires.iter().any(|wire| takes_time(&wire.forth) || takes_time(&wire.back));
+    if !on_wires && !is_wireless {
         return refuse("nothing on its path takes time: give a link a rate or a delay");
     }
     Ok(())

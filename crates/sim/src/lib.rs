@@ -38,6 +38,7 @@
 mod agenda;
 mod aggregate;
 mod app;
+mod base;
 mod check;
 mod error;
 mod measure;
@@ -54,9 +55,12 @@ mod tests;
 pub mod toml;
 mod world;
 
-pub use aggregate::{Aggregate, FlowAggregate, LinkAggregate};
+pub use aggregate::{Aggregate, FlowAggregate, LinkAggregate, RadioAggregate, StationAggregate};
 pub use error::SimError;
-pub use result::{FlowResult, LinkResult, RunResult, Samples, Summary, jain};
+pub use result::{
+    FlowResult, LinkResult, RadioResult, RunResult, Samples, StationMemory, StationResult, Summary,
+    jain,
+};
 pub use router::{Router, RouterCounters};
 pub use run::{NodeKind, nodes, run};
 pub use runner::run_seeds;

@@ -2,15 +2,18 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use airtcp_basestation::station::StationError;
+use airtcp_basestation::{Side, StationConfig};
 use airtcp_link::spec::RateSpec;
-use airtcp_link::{Link, LinkSpec};
+use airtcp_link::{Link, LinkSpec, RadioSpec};
 use airtcp_recovery::SenderConfig;
 use airtcp_stack::host::{Cidr, Host, HostConfig};
-use airtcp_stack::tcp::TcpConfig;
+use airtcp_stack::tcp::{MarkAware, TcpConfig};
 use airtcp_types::rng::Stream;
 use airtcp_types::{ByteCount, Event, Instant, Node, NodeId, Packet, PortId};
 
 use crate::app::{Answerer, Application, Caller, Crowd, Habits, Meter, Script, Station};
+use crate::base::Base;
 use crate::measure::FIRST_PORT;
 use crate::router::Router;
 use crate::world::World;
@@ -20,6 +23,7 @@ use crate::{App, FlowSpec, NodeKind, Scenario, SimError, Topology, Way, Wire};
 const LINKS: u64 = 1 << 32;
 const FLOWS: u64 = 2 << 32;
 const HOSTS: u64 = 3 << 32;
+const RADIOS: u64 = 4 << 32;
 
 /// Hosts on the left have the addresses from here on, and those on the right from there.
 const LEFT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 0);
@@ -31,6 +35,7 @@ pub(crate) enum Element {
     Station(Box<Station>),
     Link(Box<Link>),
     Router(Router),
+    Base(Box<Base>),
 }
 
 /// One copy of a flow.
@@ -54,6 +59,8 @@ pub(crate) struct Network {
     pub(crate) flows: Vec<Placed>,
     /// Every link, and whether each direction has a rate.
     pub(crate) links: Vec<(NodeId, [bool; 2])>,
+    /// The base station, if there is one.
+    pub(crate) base: Option<NodeId>,
     /// For each node the first flow it has an end of, if it is a host.
     pub(crate) first_flows: Vec<Option<u32>>,
 }
@@ -75,11 +82,15 @@ impl Network {
                 nodes: Vec::new(),
                 flows: Vec::new(),
                 links: Vec::new(),
+                base: None,
                 first_flows: Vec::new(),
             },
         };
         match &scenario.topology {
-            Topology::Dumbbell { access, bottleneck } => builder.dumbbell(access, bottleneck),
+            Topology::Dumbbell { access, bottleneck } => builder.dumbbell(access, bottleneck, None),
+            Topology::Wireless { access, bottleneck, station } => {
+                builder.dumbbell(access, bottleneck, Some(station))
+            }
             Topology::Chain { wires } => builder.chain(wires),
         }
     }
@@ -101,6 +112,13 @@ impl Network {
         ends.filter_map(of).sum()
     }
 
+    pub(crate) fn base(&self) -> Option<&Base> {
+        match self.world.node(self.base?)? {
+            Element::Base(base) => Some(base),
+            _ => None,
+        }
+    }
+
     pub(crate) fn link(&mut self, node: NodeId) -> Option<&mut Link> {
         match self.world.node_mut(node)? {
             Element::Link(link) => Some(link),
@@ -117,7 +135,13 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn dumbbell(mut self, access: &Wire, bottleneck: &Wire) -> Result<Network, SimError> {
+    /// With a station the hosts on the right are mobiles behind it.
+    fn dumbbell(
+        mut self,
+        access: &Wire,
+        bottleneck: &Wire,
+        station: Option<&StationConfig>,
+    ) -> Result<Network, SimError> {
         let far = Some(PortId(0));
         let mut routers = [Router::new(far), Router::new(far)];
         let total = self.copies().count() as u32;
@@ -125,24 +149,33 @@ impl Builder<'_> {
             routers[0].route(address(LEFT, index), PortId(index as u16 + 1));
             routers[1].route(address(RIGHT, index), PortId(index as u16 + 1));
         }
-        let [left, right] = ["left", "right"].map(|side| format!("{side}-router"));
+        let sides = if station.is_some() { ["fixed", "mobile"] } else { ["left", "right"] };
+        let [left, right] = sides.map(|side| format!("{side}-router"));
         let [first, second] = routers;
         let left = self.add(left, NodeKind::Router, Element::Router(first), None);
         let link = self.link("bottleneck".to_owned(), bottleneck)?;
-        let right = self.add(right, NodeKind::Router, Element::Router(second), None);
         self.network.world.connect((left, PortId(0)), (link, PortId(0)));
-        self.network.world.connect((link, PortId(1)), (right, PortId(0)));
+        let mut last = (link, PortId(1));
+        if let Some(config) = station {
+            let base = self.base(config)?;
+            self.network.world.connect(last, (base, Side::Wired.port()));
+            last = (base, Side::Wireless.port());
+        }
+        let right = self.add(right, NodeKind::Router, Element::Router(second), None);
+        self.network.world.connect(last, (right, PortId(0)));
         for (index, (spec, copy)) in (0..).zip(self.copies().collect::<Vec<_>>()) {
-            let mut sides = [self.bench(LEFT, index), self.bench(RIGHT, index)];
-            let [caller, answerer] = self.install(&mut sides, spec, copy, index, FIRST_PORT);
+            let mut benches = [self.bench(LEFT, index), self.bench(RIGHT, index)];
+            let [caller, answerer] = self.install(&mut benches, spec, copy, index, FIRST_PORT);
             let wire = self.scenario.flows[spec].access.as_ref().unwrap_or(access);
             let router_port = PortId(index as u16 + 1);
             let number = index + 1;
-            let [one, other] = sides;
-            let one = self.host(format!("left-{number}"), one, index);
-            self.wire(format!("left-access-{number}"), wire, one, (left, router_port), true)?;
-            let other = self.host(format!("right-{number}"), other, index);
-            self.wire(format!("right-access-{number}"), wire, other, (right, router_port), false)?;
+            let ([one, other], [near, far]) = (benches, sides);
+            let one = self.host(format!("{near}-{number}"), one, index);
+            self.wire(format!("{near}-access-{number}"), wire, one, (left, router_port), true)?;
+            let other = self.host(format!("{far}-{number}"), other, index);
+            let nothing = Wire::default();
+            let wire = if station.is_some() { &nothing } else { wire };
+            self.wire(format!("{far}-access-{number}"), wire, other, (right, router_port), false)?;
             self.place(spec, copy, [one, other], [caller, answerer]);
         }
         Ok(self.network)
@@ -230,7 +263,14 @@ impl Builder<'_> {
             Way::Back => (right, left),
         };
         let remote = SocketAddr::new(answerer.address.into(), port);
-        let config = tcp_config(flow);
+        // Mobiles are on the right.
+        let plain = tcp_config(flow);
+        let aware = flow.mark_aware.then(MarkAware::default);
+        let mobile = TcpConfig { mark_aware: aware, ..plain.clone() };
+        let (calls_with, answers_with) = match flow.way {
+            Way::Forth => (plain, mobile),
+            Way::Back => (mobile, plain),
+        };
         let random = Stream::new(self.scenario.seed, FLOWS | u64::from(index));
         let meter = Meter::new(Instant::ZERO + self.scenario.warm_up, self.scenario.samples);
         let start = start(flow, copy);
@@ -257,24 +297,17 @@ impl Builder<'_> {
             App::ShortFlows { size, gap, pareto, users } => {
                 let size = (size.0.0, size.1.0);
                 let habits = Habits { size, gap: *gap, pareto: *pareto };
-                let crowd = Crowd::new(
-                    start,
-                    *users,
-                    remote,
-                    config.clone(),
-                    habits,
-                    random,
-                    meter.clone(),
-                );
-                let answers = Answerer::new(remote, config, None, None, meter);
+                let crowd =
+                    Crowd::new(start, *users, remote, calls_with, habits, random, meter.clone());
+                let answers = Answerer::new(remote, answers_with, None, None, meter);
                 return [
                     caller.station.add(Application::Crowd(crowd)),
                     answerer.station.add(Application::Answerer(answers)),
                 ];
             }
         };
-        let answers = Answerer::new(remote, config.clone(), answers, expected, meter.clone());
-        let calls = Caller::new(start, remote, config, script, random, meter);
+        let answers = Answerer::new(remote, answers_with, answers, expected, meter.clone());
+        let calls = Caller::new(start, remote, calls_with, script, random, meter);
         [
             caller.station.add(Application::Caller(calls)),
             answerer.station.add(Application::Answerer(answers)),
@@ -318,6 +351,18 @@ impl Builder<'_> {
         Ok(())
     }
 
+    fn base(&mut self, config: &StationConfig) -> Result<NodeId, SimError> {
+        let own = Stream::new(self.scenario.seed, RADIOS).next_u64();
+        let seed = own.wrapping_add(config.radio.seed);
+        let radio = RadioSpec { seed, ..config.radio.clone() };
+        let config = StationConfig { radio, ..config.clone() };
+        let base = Base::new(&config, self.link_events).map_err(senseless)?;
+        let id =
+            self.add("station".to_owned(), NodeKind::Station, Element::Base(Box::new(base)), None);
+        self.network.base = Some(id);
+        Ok(id)
+    }
+
     fn link(&mut self, name: String, wire: &Wire) -> Result<NodeId, SimError> {
         let number = 2 * self.network.links.len() as u64;
         let seeded = |spec: &LinkSpec, way: u64| LinkSpec {
@@ -339,6 +384,10 @@ impl Builder<'_> {
         self.network.links.push((id, [has_rate(&forth), has_rate(&back)]));
         Ok(id)
     }
+}
+
+fn senseless(error: StationError) -> SimError {
+    SimError::Senseless { place: "station".to_owned(), what: error.to_string() }
 }
 
 fn address(side: Ipv4Addr, index: u32) -> Ipv4Addr {
@@ -377,6 +426,7 @@ impl Node for Element {
             Self::Station(node) => node.handle_packet(now, port, packet),
             Self::Link(node) => node.handle_packet(now, port, packet),
             Self::Router(node) => node.handle_packet(now, port, packet),
+            Self::Base(node) => node.handle_packet(now, port, packet),
         }
     }
 
@@ -385,6 +435,7 @@ impl Node for Element {
             Self::Station(node) => node.handle_timeout(now),
             Self::Link(node) => node.handle_timeout(now),
             Self::Router(node) => node.handle_timeout(now),
+            Self::Base(node) => node.handle_timeout(now),
         }
     }
 
@@ -393,6 +444,7 @@ impl Node for Element {
             Self::Station(node) => node.poll_transmit(now),
             Self::Link(node) => node.poll_transmit(now),
             Self::Router(node) => node.poll_transmit(now),
+            Self::Base(node) => node.poll_transmit(now),
         }
     }
 
@@ -401,6 +453,7 @@ impl Node for Element {
             Self::Station(node) => node.poll_timeout(),
             Self::Link(node) => node.poll_timeout(),
             Self::Router(node) => node.poll_timeout(),
+            Self::Base(node) => node.poll_timeout(),
         }
     }
 
@@ -409,6 +462,7 @@ impl Node for Element {
             Self::Station(node) => node.poll_event(),
             Self::Link(node) => node.poll_event(),
             Self::Router(node) => node.poll_event(),
+            Self::Base(node) => node.poll_event(),
         }
     }
 }

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use airtcp_basestation::Policy;
+use airtcp_basestation::station::StationCounters;
 use airtcp_link::Counters;
+use airtcp_link::radio::AirCounters;
 use serde::Serialize;
 
 /// What came of one run. Its JSON is the same, byte for byte, for the same scenario and seed.
@@ -18,6 +21,9 @@ pub struct RunResult {
     pub flows: Vec<FlowResult>,
     /// Every direction of every link.
     pub links: Vec<LinkResult>,
+    /// The base station, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub station: Option<StationResult>,
     /// Jain's index of the flows' goodput: 1 if all are equal, 1/n if one has everything.
     pub jain: f64,
     /// Deadlines worked and packets handed from node to node.
@@ -98,6 +104,75 @@ pub struct LinkResult {
     pub queue_max: u64,
     /// The share of the time in which its rate was in use; `None` without a rate.
     pub utilisation: Option<f64>,
+}
+
+/// What a base station did.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct StationResult {
+    /// What it made of flows.
+    pub policy: Policy,
+    /// What was done about lost frames.
+    pub arq: &'static str,
+    /// What it counted.
+    pub counters: StationCounters,
+    /// Its radio: towards the mobiles, and from them.
+    pub radio: [RadioResult; 2],
+    /// The most memory it took.
+    pub memory: StationMemory,
+}
+
+/// What one direction of a radio did.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct RadioResult {
+    /// `forth`, towards the mobiles, or `back`.
+    pub way: &'static str,
+    /// What became of its packets, all tries made.
+    pub counters: Counters,
+    /// What its end did on the air.
+    pub air: AirCounters,
+    /// The share of the packets that had their tries while the mobile was in reach, and were lost all the same.
+    pub residual_loss: f64,
+    /// The share of the packets that arrived behind one that came later.
+    pub reordered: f64,
+}
+
+impl RadioResult {
+    /// Of what one end counted.
+    pub(crate) fn of(way: &'static str, counters: Counters, air: AirCounters) -> Self {
+        let tried = counters.forwarded + counters.channel_lost;
+        let share = |part: u64, of: u64| part as f64 / of.max(1) as f64;
+        let residual_loss = share(counters.channel_lost, tried);
+        let reordered = share(counters.reordered, counters.forwarded);
+        Self { way, counters, air, residual_loss, reordered }
+    }
+}
+
+/// Memory of a base station, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct StationMemory {
+    /// The state of flows.
+    pub flows: u64,
+    /// Copies of packets.
+    pub cached: u64,
+    /// Packets that wait for the air.
+    pub queued: u64,
+    /// Packets that wait for a mobile to come back.
+    pub held: u64,
+    /// All of it together.
+    pub all: u64,
+}
+
+impl StationMemory {
+    /// The larger of each.
+    pub(crate) fn max(self, other: Self) -> Self {
+        Self {
+            flows: self.flows.max(other.flows),
+            cached: self.cached.max(other.cached),
+            queued: self.queued.max(other.queued),
+            held: self.held.max(other.held),
+            all: self.all.max(other.all),
+        }
+    }
 }
 
 /// Some values in short.

@@ -8,7 +8,10 @@ use airtcp_types::{Crossing, Event, Instant, NodeId, Observer, Packet};
 use crate::check::check;
 use crate::measure::{Counts, Measure};
 use crate::network::{Network, Placed};
-use crate::{FlowResult, LinkResult, RunResult, Scenario, SimError, jain};
+use crate::{
+    FlowResult, LinkResult, RadioResult, RunResult, Scenario, SimError, StationResult, Topology,
+    jain,
+};
 
 /// What a node of a scenario is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,6 +22,8 @@ pub enum NodeKind {
     Link,
     /// It forwards packets.
     Router,
+    /// A base station with its radio.
+    Station,
 }
 
 /// Runs a scenario to its end. An observer is shown everything, and changes nothing.
@@ -44,7 +49,8 @@ pub fn run(
     };
     network.world.run_until(Instant::ZERO + scenario.duration, &mut watch)?;
     let links = link_results(scenario, &mut network);
-    check_applications(scenario, &network, &links)?;
+    let station = station_result(scenario, &network);
+    check_applications(scenario, &network, &links, station.as_ref())?;
     let flows: Vec<FlowResult> = network
         .flows
         .iter()
@@ -57,6 +63,7 @@ pub fn run(
         seed: scenario.seed,
         flows,
         links,
+        station,
         jain: jain(&goodput),
         events: network.world.touches(),
         packets: watch.packets,
@@ -107,8 +114,11 @@ fn check_applications(
     scenario: &Scenario,
     network: &Network,
     links: &[LinkResult],
+    station: Option<&StationResult>,
 ) -> Result<(), SimError> {
-    let unnoticed = links.iter().any(|link| link.counters.corrupted_unnoticed > 0);
+    let of_radio = station.into_iter().flat_map(|station| &station.radio);
+    let counters = links.iter().map(|link| &link.counters).chain(of_radio.map(|way| &way.counters));
+    let unnoticed = counters.into_iter().any(|counters| counters.corrupted_unnoticed > 0);
     for placed in &network.flows {
         let flow = || scenario.flows[placed.spec].name.clone();
         for end in [placed.caller, placed.answerer] {
@@ -185,4 +195,18 @@ fn link_results(scenario: &Scenario, network: &mut Network) -> Vec<LinkResult> {
         }
     }
     results
+}
+
+fn station_result(scenario: &Scenario, network: &Network) -> Option<StationResult> {
+    let Topology::Wireless { station: config, .. } = &scenario.topology else { return None };
+    let base = network.base()?;
+    let radio = base.station().radio();
+    let result = |name, way| RadioResult::of(name, *radio.counters(way), *radio.air_counters(way));
+    Some(StationResult {
+        policy: config.policy,
+        arq: config.arq.name(),
+        counters: *base.station().counters(),
+        radio: [result("forth", Way::Forth), result("back", Way::Back)],
+        memory: base.most(),
+    })
 }

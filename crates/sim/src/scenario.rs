@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use airtcp_basestation::StationConfig;
 use airtcp_link::{LinkSpec, Trace};
 use airtcp_recovery::{Combination, Profile};
 use airtcp_types::ByteCount;
@@ -63,6 +64,8 @@ impl Scenario {
         let (shared, in_a_row): (Vec<_>, &[Wire]) = match &self.topology {
             Topology::Dumbbell { access, bottleneck } => (vec![access, bottleneck], &[]),
             Topology::Chain { wires } => (Vec::new(), wires),
+            // Who contends for the air draws its backoff.
+            Topology::Wireless { .. } => return true,
         };
         shared.into_iter().chain(in_a_row).chain(of_flows).any(Wire::is_random)
             || self.flows.iter().any(|flow| flow.app.is_random())
@@ -92,7 +95,6 @@ impl Wire {
 
 /// How hosts hang together.
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "there is one of it in a run")]
 pub enum Topology {
     /// Every flow has a host of its own on the left and on the right, each on its access wire; two routers, and
     /// the bottleneck between them.
@@ -104,6 +106,16 @@ pub enum Topology {
         access: Wire,
         /// The wire between the routers.
         bottleneck: Wire,
+    },
+    /// A dumbbell whose right hosts are mobiles: behind the bottleneck, which is the wired Internet, stands a base
+    /// station. The mobiles share its radio and have no access wires.
+    Wireless {
+        /// The access wires of the fixed hosts of flows that name none.
+        access: Wire,
+        /// The wire between the fixed hosts' router and the base station.
+        bottleneck: Wire,
+        /// The base station and its radio, whose mobile end is that of all mobiles.
+        station: StationConfig,
     },
     /// One host at each end, and wires in a row between them, without routers.
     Chain {
@@ -155,7 +167,9 @@ pub struct FlowSpec {
     pub send_buffer: Option<ByteCount>,
     /// How long connections wait for an answer; without it, for as many time-outs in a row as the stack does.
     pub user_timeout: Option<Duration>,
-    /// The access wires of its hosts, in a dumbbell, if not the topology's.
+    /// Whether its mobile withholds duplicate ACKs by the base station's marks (TCP-ECN).
+    pub mark_aware: bool,
+    /// The access wires of its hosts, in a dumbbell, if not the topology's; of a fixed host beside a mobile.
     pub access: Option<Wire>,
 }
 
@@ -178,6 +192,7 @@ impl FlowSpec {
             receive_buffer: None,
             send_buffer: None,
             user_timeout: None,
+            mark_aware: false,
             access: None,
         }
     }

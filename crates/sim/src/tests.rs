@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use airtcp_types::{ByteCount, Crossing, Instant, NodeId, Observer, Packet};
+use airtcp_basestation::{Policy, StationConfig};
+use airtcp_types::{ByteCount, Crossing, Event, EventKind, Instant, NodeId, Observer, Packet};
 
 use crate::*;
 
@@ -309,4 +310,115 @@ fn a_scenario_is_random_if_its_seeds_differ() {
             assert_eq!(results[0] != results[1], is_random, "{what}");
         }
     }
+}
+
+fn wireless(radio: &str, policy: Policy) -> Topology {
+    Topology::Wireless {
+        access: Wire::default(),
+        bottleneck: Wire::both("rate 100mbit delay 20ms limit 1000".parse().unwrap()),
+        station: StationConfig { radio: radio.parse().unwrap(), policy, ..Default::default() },
+    }
+}
+
+fn mobiles(radio: &str, policy: Policy) -> Scenario {
+    let flow = FlowSpec { mark_aware: policy == Policy::TcpEcn, ..flow("sack/cubic", BULK) };
+    one(wireless(radio, policy), flow)
+}
+
+#[test]
+fn a_radio_carries_what_its_air_time_allows() {
+    let scenario = Scenario { warm_up: Duration::from_secs(2), ..mobiles("", Policy::Plain) };
+    let bound = airtcp_link::RadioSpec::default().bound(1_448, 1_500, 52, 2).bits_per_sec() as f64;
+    for way in [Way::Forth, Way::Back] {
+        let mut scenario = scenario.clone();
+        scenario.flows[0].way = way;
+        let result = run(&scenario, None).unwrap();
+        let share = result.flows[0].goodput / bound;
+        assert!((0.9..=1.0).contains(&share), "{way:?}: {share}");
+        let station = result.station.unwrap();
+        assert_eq!((station.radio[0].residual_loss, station.radio[0].reordered), (0.0, 0.0));
+        assert_eq!(station.memory.flows, station.memory.cached, "plain knows no flow");
+    }
+}
+
+#[test]
+fn mobiles_share_the_air_and_a_seed_repeats() {
+    let radio = "error 40% tries 2 queue 200";
+    let mut scenario = mobiles(radio, Policy::TcpEcn);
+    scenario.flows[0].count = 3;
+    let json = |seed| {
+        let result = run(&Scenario { seed, ..scenario.clone() }, None).unwrap();
+        (serde_json::to_string(&result).unwrap(), result)
+    };
+    let (text, result) = json(1);
+    assert_eq!(text, json(1).0);
+    assert_ne!(text, json(2).0);
+    assert!(result.flows.iter().all(|flow| flow.bytes > 100_000 && flow.broken == 0));
+    let station = result.station.unwrap();
+    let forth = &station.radio[0];
+    // Two tries fail at once with 0.4 squared, and are made three times.
+    assert!((0.01..0.3).contains(&forth.reordered), "{}", forth.reordered);
+    assert!((0.002..0.007).contains(&forth.residual_loss), "{}", forth.residual_loss);
+    assert!(station.counters.hidden > 0, "{:?}", station.counters);
+    let memory = station.memory;
+    assert!(memory.queued <= 200 * 1_500 && memory.flows > 0 && memory.cached == 0);
+    assert!(memory.all >= memory.queued.max(memory.flows));
+    assert!(memory.all <= memory.queued + memory.flows);
+}
+
+/// The mobile walks out of reach and comes back: nothing that was sent to it is lost.
+#[test]
+fn who_leaves_is_waited_for() {
+    let path = "at 0s 100 at 3s 100 at 5s 400 at 13s 400 at 15s 100";
+    let run = |policy| {
+        let scenario = Scenario { duration: Duration::from_secs(18), ..mobiles(path, policy) };
+        run(&scenario, None).unwrap()
+    };
+    let [plain, ecn] = [Policy::Plain, Policy::TcpEcn].map(run);
+    let station = ecn.station.unwrap();
+    assert!(station.counters.frozen + station.counters.made > 0 && station.counters.held > 0);
+    assert_eq!(station.radio[0].counters.disconnected, 0);
+    assert!(station.memory.held > 1_500);
+    let station = plain.station.unwrap();
+    assert!(station.radio[0].counters.disconnected > 0 && plain.flows[0].timeouts > 0);
+    assert!(ecn.flows[0].goodput > plain.flows[0].goodput);
+}
+
+#[test]
+fn who_watches_a_station_sees_what_it_does_and_changes_nothing() {
+    #[derive(Default)]
+    struct Fates(u64);
+    impl Observer for Fates {
+        fn on_event(&mut self, node: NodeId, event: &Event) {
+            let is_fate = matches!(event.kind, EventKind::Packet { .. });
+            self.0 += u64::from(node == NodeId(2) && is_fate);
+        }
+    }
+    let scenario = mobiles("error 40% tries 2", Policy::TcpEcn);
+    let names = nodes(&scenario).unwrap();
+    assert_eq!(names[2], ("station".to_owned(), NodeKind::Station));
+    assert_eq!((names[4].0.as_str(), names[5].0.as_str()), ("fixed-1", "mobile-1"));
+    let mut fates = Fates::default();
+    let watched = run(&scenario, Some(&mut fates)).unwrap();
+    assert_eq!(watched, run(&scenario, None).unwrap());
+    let station = watched.station.unwrap();
+    assert!(fates.0 >= station.radio[0].air.passed_again + station.counters.hidden, "{}", fates.0);
+}
+
+#[test]
+fn a_station_that_cannot_be_is_refused() {
+    let scenario = mobiles("", Policy::TcpEcn);
+    let Topology::Wireless { access, bottleneck, station } = scenario.topology.clone() else {
+        panic!("it has one")
+    };
+    let station = StationConfig { arq: airtcp_link::Arq::Off, ..station };
+    let off = Scenario {
+        topology: Topology::Wireless { access, bottleneck: bottleneck.clone(), station },
+        ..scenario.clone()
+    };
+    let error = run(&off, None).unwrap_err().to_string();
+    assert!(error.starts_with("station: policy tcp-ecn hides"), "{error}");
+    let topology = Topology::Chain { wires: vec![bottleneck] };
+    let error = run(&Scenario { topology, ..scenario }, None).unwrap_err().to_string();
+    assert!(error.contains("add a `[station]`"), "{error}");
 }

@@ -2,11 +2,14 @@
 
 use std::fmt;
 
-use airtcp_sim::{Aggregate, FlowAggregate, LinkAggregate, RunResult, Scenario};
+use airtcp_sim::{
+    Aggregate, FlowAggregate, Interval, LinkAggregate, RadioAggregate, RunResult, Scenario,
+    StationAggregate,
+};
 use comfy_table::{ColumnConstraint, Table};
 use serde::Serialize;
 
-use crate::table::{fitting, mean, rate_unit, shown, table};
+use crate::table::{fitting, mean, rate_unit, shown, table, wrapped};
 
 /// All runs, and what they say together.
 #[derive(Serialize)]
@@ -58,6 +61,12 @@ impl fmt::Display for Report {
             writeln!(f, "\n{table}")?;
             is_whole &= links_room == Room::All;
         }
+        if let Some(station) = &self.aggregate.station {
+            let (table, radio_room) =
+                fitting(Room::All, &[Room::Means], |room| radio(station, room));
+            writeln!(f, "\n{table}")?;
+            is_whole &= radio_room == Room::All;
+        }
         if !is_whole && self.seeds.len() > 1 {
             writeln!(f, "Where there is no ± there was no room for it: --json has all intervals")?;
         }
@@ -68,6 +77,12 @@ impl fmt::Display for Report {
                 "{quiet} directions of links dropped nothing and were under {} % in use; --json has all",
                 QUIET * 100.0
             )?,
+        }
+        if let Some((station, first)) = self.aggregate.station.as_ref().zip(self.runs.first())
+            && let Some(settings) = &first.station
+        {
+            let what = format!("Station ({}, arq {})", settings.policy.name(), settings.arq);
+            writeln!(f, "{}", wrapped(&told(&what, station), 2))?;
         }
         for flow in self.aggregate.flows.iter().filter(|flow| flow.broken.mean > 0.0) {
             let broken = shown(&flow.broken, 1.0, 1);
@@ -188,4 +203,76 @@ fn links(links: &[&LinkAggregate], room: Room) -> Table {
         }
     }
     table
+}
+
+/// The radio of a station; where the mobile was never away and nothing was marked there are no columns for that.
+fn radio(station: &StationAggregate, room: Room) -> Table {
+    let header = [
+        "radio",
+        "forwarded",
+        "queue\ndrops",
+        "down",
+        "marked",
+        "tries\neach",
+        "lost after\nall tries %",
+        "re-\nordered %",
+    ];
+    let shown = if room == Room::All { shown } else { mean };
+    let row = |way: &RadioAggregate| {
+        [
+            way.way.to_owned(),
+            shown(&way.forwarded, 1.0, 0),
+            shown(&way.queue_dropped, 1.0, 1),
+            shown(&way.disconnected, 1.0, 1),
+            shown(&way.marked, 1.0, 1),
+            shown(&way.tries, 1.0, 2),
+            shown(&way.residual_loss, 100.0, 3),
+            shown(&way.reordered, 100.0, 3),
+        ]
+    };
+    let mut table = table(header, 1, station.radio.iter().map(row));
+    let rare: [fn(&RadioAggregate) -> f64; 2] =
+        [|way| way.disconnected.mean, |way| way.marked.mean];
+    for (column, mean) in (3..).zip(rare) {
+        if station.radio.iter().all(|way| mean(way) == 0.0)
+            && let Some(column) = table.column_mut(column)
+        {
+            column.set_constraint(ColumnConstraint::Hidden);
+        }
+    }
+    table
+}
+
+/// What a station did, in words, and the memory it took.
+fn told(what: &str, station: &StationAggregate) -> String {
+    let counts = [
+        (&station.marked, "marked"),
+        (&station.hidden, "duplicate ACKs hidden"),
+        (&station.sent_again, "sent again"),
+        (&station.frozen, "windows closed"),
+        (&station.made, "ACKs made"),
+        (&station.held, "held"),
+        (&station.held_dropped, "not held for want of room"),
+    ];
+    let memory = [
+        (&station.memory_flows, "flows"),
+        (&station.memory_cached, "copies"),
+        (&station.memory_queued, "radio queue"),
+        (&station.memory_held, "held"),
+    ];
+    let list = |of: &[(&Interval, &str)], unit| {
+        let some = of.iter().filter(|(count, _)| count.mean > 0.0);
+        let words = some.map(|(count, name)| format!("{} {name}", shown(count, unit, 1)));
+        words.collect::<Vec<_>>().join(", ")
+    };
+    const KIB: f64 = 1.0 / 1024.0;
+    let counts = match list(&counts, 1.0) {
+        none if none.is_empty() => "nothing done to flows".to_owned(),
+        some => some,
+    };
+    format!(
+        "{what}: {counts}; memory at most {} KiB ({})",
+        shown(&station.memory, KIB, 1),
+        list(&memory, KIB)
+    )
 }

@@ -165,6 +165,13 @@ impl Radio {
         self.ends[way as usize].waiting() + usize::from(on_air)
     }
 
+    /// Bytes of the packets that wait at an end, without the one on the air.
+    pub fn queued_bytes(&self, way: Way) -> usize {
+        let end = &self.ends[way as usize];
+        let aside = end.aside.iter().map(|(_, frame)| frame);
+        end.queue.iter().chain(aside).map(|frame| frame.packet.len()).sum()
+    }
+
     fn push(&mut self, now: Instant, way: Way, packet: Packet) -> Option<FrameNo> {
         self.advance(now);
         let end = &mut self.ends[way as usize];

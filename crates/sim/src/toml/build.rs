@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use ::toml::Spanned;
+use airtcp_basestation::StationConfig;
+use airtcp_link::radio::UnknownArq;
 use airtcp_link::spec::RateSpec;
-use airtcp_link::{LinkSpec, Trace};
+use airtcp_link::{LinkSpec, SpecError, Trace};
 use airtcp_recovery::Combination;
 
 use super::Source;
-use super::file::{FlowFile, ScenarioFile, WaysFile, WireFile};
+use super::file::{FlowFile, ScenarioFile, StationFile, WaysFile, WireFile};
+use crate::check::NOBODY_MARKS;
 use crate::{App, FlowSpec, Scenario, SimError, Topology, Wire};
 
 type Load<'a> = &'a mut dyn FnMut(&str) -> Result<Trace, String>;
@@ -35,16 +38,16 @@ pub(super) fn scenario(
         let what = "nobody sends: add a `[[flow]]`, with `congestion = \"reno\"` for example";
         return Err(source.refuse(source.text.trim_end().len(), what));
     }
-    let is_chain = matches!(topology, Topology::Chain { .. });
     let flows: Result<_, _> =
-        file.flow.into_iter().map(|flow| builder.flow(flow.into_inner(), is_chain)).collect();
+        file.flow.into_iter().map(|flow| builder.flow(flow.into_inner(), &topology)).collect();
+    let flows = flows?;
     Ok(Scenario {
         name,
         duration,
         warm_up,
         seed: file.seed,
         topology,
-        flows: flows?,
+        flows,
         samples: file.samples,
         traces: builder.traces,
     })
@@ -64,10 +67,23 @@ struct Builder<'a> {
 impl Builder<'_> {
     fn topology(&mut self, file: &ScenarioFile) -> Result<Topology, SimError> {
         match (&file.bottleneck, file.wire.as_slice(), &file.access) {
-            (Some(bottleneck), [], access) => Ok(Topology::Dumbbell {
-                bottleneck: self.wire(bottleneck)?,
-                access: access.as_ref().map_or(Ok(Wire::default()), |access| self.wire(access))?,
-            }),
+            (Some(bottleneck), [], access) => {
+                let bottleneck = self.wire(bottleneck)?;
+                let access = access.as_ref().map_or(Ok(Wire::default()), |wire| self.wire(wire))?;
+                Ok(match &file.station {
+                    None => Topology::Dumbbell { access, bottleneck },
+                    Some(station) => {
+                        let station = self.station(station.get_ref())?;
+                        Topology::Wireless { access, bottleneck, station }
+                    }
+                })
+            }
+            _ if file.station.is_some() => {
+                let what = "a `[station]` stands behind a `[bottleneck]`, the wired Internet, and no `[[wire]]`: \
+                            `[bottleneck]` with `forth = \"rate 100mbit delay 20ms limit 1000\"` for example";
+                let place = file.station.as_ref().map_or(0, |station| station.span().start);
+                Err(self.source.refuse(place, what))
+            }
             (None, wires @ [_, ..], None) => Ok(Topology::Chain {
                 wires: wires.iter().map(|wire| self.wire(wire)).collect::<Result<_, _>>()?,
             }),
@@ -82,6 +98,38 @@ impl Builder<'_> {
                 Err(self.source.refuse(wire.span().start, what))
             }
         }
+    }
+
+    fn station(&self, file: &StationFile) -> Result<StationConfig, SimError> {
+        let usual = StationConfig::default();
+        let radio = match &file.radio {
+            Some(text) => text.get_ref().parse().map_err(|error: SpecError| {
+                self.source.refuse_within(text, error.offset, &error.what())
+            })?,
+            None => usual.radio,
+        };
+        let arq = match &file.arq {
+            Some(text) => text.get_ref().parse().map_err(|error: UnknownArq| {
+                self.source.refuse(text.span().start, &error.to_string())
+            })?,
+            None => usual.arq,
+        };
+        let number = |given: Option<u64>, usual| given.map_or(usual, |number| number as usize);
+        let config = StationConfig {
+            radio,
+            arq,
+            policy: file.policy.as_ref().map_or(usual.policy, |policy| *policy.get_ref()),
+            mark: file.mark,
+            mark_bits: file.mark_bits.map_or(usual.mark_bits, |bits| bits as u8),
+            flows: number(file.flows, usual.flows),
+            unproven: number(file.unproven, usual.unproven),
+            hold: file.hold.unwrap_or(usual.hold),
+            cache: file.cache.unwrap_or(usual.cache),
+        };
+        // Every value alone is checked: what is left is a policy that the ARQ mode does not allow.
+        let place = file.arq.as_ref().map_or(0, |arq| arq.span().start);
+        config.check().map_err(|error| self.source.refuse(place, &error.to_string()))?;
+        Ok(config)
     }
 
     /// Without `back`, a named link is itself both ways, and words are the same both ways.
@@ -132,10 +180,14 @@ impl Builder<'_> {
         Ok(pair)
     }
 
-    fn flow(&mut self, file: FlowFile, is_chain: bool) -> Result<FlowSpec, SimError> {
+    fn flow(&mut self, file: FlowFile, topology: &Topology) -> Result<FlowSpec, SimError> {
         let app = self.app(&file)?;
+        let is_aware = file.mark_aware.as_ref().filter(|aware| *aware.get_ref());
+        if let Some(aware) = is_aware.filter(|_| !matches!(topology, Topology::Wireless { .. })) {
+            return Err(self.source.refuse(aware.span().start, NOBODY_MARKS));
+        }
         let access = match &file.access {
-            Some(access) if is_chain => {
+            Some(access) if matches!(topology, Topology::Chain { .. }) => {
                 let what = "a chain has no access wires";
                 return Err(self.source.refuse(access.span().start, what));
             }
@@ -175,6 +227,7 @@ impl Builder<'_> {
             pace: file.pace,
             receive_buffer: file.receive_buffer,
             send_buffer: file.send_buffer,
+            mark_aware: is_aware.is_some(),
             access,
             ..usual
         })

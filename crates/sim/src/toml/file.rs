@@ -7,6 +7,8 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use ::toml::Spanned;
+use airtcp_basestation::Policy;
+use airtcp_basestation::station::Mark;
 use airtcp_recovery::Profile;
 use airtcp_types::ByteCount;
 use serde::Deserialize;
@@ -35,6 +37,7 @@ pub(super) struct ScenarioFile {
     pub(super) samples: bool,
     pub(super) bottleneck: Option<Spanned<WireFile>>,
     pub(super) access: Option<Spanned<WireFile>>,
+    pub(super) station: Option<Spanned<StationFile>>,
     #[serde(default, deserialize_with = "list")]
     pub(super) wire: Vec<Spanned<WireFile>>,
     #[serde(default, deserialize_with = "list")]
@@ -85,6 +88,27 @@ impl<'de> Deserialize<'de> for WireFile {
     }
 }
 
+/// `[station]`, by the names that the base station has for its settings.
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a table: `[station]`")]
+pub(super) struct StationFile {
+    pub(super) radio: Option<Spanned<String>>,
+    pub(super) arq: Option<Spanned<String>>,
+    pub(super) policy: Option<Spanned<Policy>>,
+    #[serde(default)]
+    pub(super) mark: Mark,
+    #[serde(default, deserialize_with = "some_whole::<_, 1, 15>")]
+    pub(super) mark_bits: Option<u64>,
+    #[serde(default, deserialize_with = "some_whole::<_, 1, MANY>")]
+    pub(super) flows: Option<u64>,
+    #[serde(default, deserialize_with = "some_whole::<_, 1, MANY>")]
+    pub(super) unproven: Option<u64>,
+    #[serde(default, deserialize_with = "some_word")]
+    pub(super) hold: Option<ByteCount>,
+    #[serde(default, deserialize_with = "some_word")]
+    pub(super) cache: Option<ByteCount>,
+}
+
 /// `[[flow]]`.
 #[derive(Deserialize, Debug)]
 #[serde(deny_unknown_fields, expecting = "a table: `[[flow]]`")]
@@ -120,6 +144,7 @@ pub(super) struct FlowFile {
     pub(super) receive_buffer: Option<ByteCount>,
     #[serde(default, deserialize_with = "some_word")]
     pub(super) send_buffer: Option<ByteCount>,
+    pub(super) mark_aware: Option<Spanned<bool>>,
     pub(super) access: Option<Spanned<WireFile>>,
     pub(super) bulk: Option<Spanned<BulkFile>>,
     pub(super) request_response: Option<Spanned<RequestResponseFile>>,

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use airtcp_link::LinkSpec;
+use airtcp_basestation::station::Mark;
+use airtcp_basestation::{Policy, StationConfig};
 use airtcp_link::named;
+use airtcp_link::{Arq, LinkSpec};
 use airtcp_recovery::Profile;
 use airtcp_types::ByteCount;
 
@@ -167,6 +169,93 @@ fn prr_is_as_the_profile_has_it_unless_it_is_said() {
     assert_eq!(Profile { proportional_rate_reduction: true, ..other }, Profile::modern());
 }
 
+/// A base station behind the bottleneck.
+const MOBILE: &str = r#"duration = "2s"
+[bottleneck]
+forth = "rate 100mbit delay 20ms limit 1000"
+[station]
+radio = "error 20% at 0s 10 at 2s 30"
+policy = "tcp-ecn"
+[[flow]]
+mark_aware = true
+"#;
+
+#[test]
+fn a_station_makes_the_right_hosts_mobiles() {
+    let scenario = read(MOBILE).unwrap();
+    let Topology::Wireless { access, bottleneck, station } = &scenario.topology else {
+        panic!("that has a station")
+    };
+    assert_eq!(*access, crate::Wire::default());
+    assert_eq!(bottleneck.back, spec("rate 100mbit delay 20ms limit 1000"));
+    let usual = StationConfig::default();
+    let radio = "error 20% at 0s 10 at 2s 30".parse().unwrap();
+    assert_eq!(*station, StationConfig { radio, policy: Policy::TcpEcn, ..usual });
+    assert!(scenario.flows[0].mark_aware && scenario.is_random());
+    let all = r#"radio = "tries 2"
+arq = "head"
+policy = "snoop"
+mark = "ce"
+mark-bits = 0x04
+flows = 7
+unproven = 8
+hold = "1MiB"
+cache = "64KiB""#;
+    let text = MOBILE.replace("radio = \"error 20% at 0s 10 at 2s 30\"\npolicy = \"tcp-ecn\"", all);
+    let Topology::Wireless { station, .. } = read(&text).unwrap().topology else {
+        panic!("that has a station")
+    };
+    let wanted = StationConfig {
+        radio: "tries 2".parse().unwrap(),
+        arq: Arq::Head,
+        policy: Policy::Snoop,
+        mark: Mark::Ce,
+        mark_bits: 4,
+        flows: 7,
+        unproven: 8,
+        hold: ByteCount::from_mib(1),
+        cache: ByteCount::from_kib(64),
+    };
+    assert_eq!(station, wanted);
+}
+
+#[test]
+fn a_station_is_wrong_at_its_word() {
+    let with = |old: &str, new: &str| error(&MOBILE.replace(old, new));
+    assert_eq!(
+        with("20% at", "20 at"),
+        "s.toml:5:16: `20`: expected a share from 0% to 100%, such as `20%`"
+    );
+    assert_eq!(
+        with("policy = \"tcp-ecn\"", "policy = \"tcpecn\""),
+        "s.toml:6:10: unknown variant `tcpecn`, expected one of `plain`, `tcp-ecn`, `snoop`"
+    );
+    assert_eq!(
+        with("policy", "arq = \"some\"\npolicy"),
+        "s.toml:6:7: `some` is no ARQ mode: off, mac, mac+link or head"
+    );
+    assert_eq!(
+        with("policy", "arq = \"off\"\npolicy"),
+        "s.toml:6:7: policy tcp-ecn hides duplicate ACKs that link retransmission answers: it needs arq mac, mac+link \
+         or head"
+    );
+    assert_eq!(
+        with("policy", "mark-bits = 16\npolicy"),
+        "s.toml:6:13: `16`: expected a whole number from 1 to 15"
+    );
+    assert!(with("policy", "mark_bits = 8\npolicy").contains("`mark-bits`"));
+    let chain = MOBILE.replace("[bottleneck]\n", "[[wire]]\n");
+    assert!(error(&chain).starts_with("s.toml:4:1: a `[station]` stands behind a `[bottleneck]`"));
+    let nobody = format!("{SMALL}mark_aware = true\n");
+    assert_eq!(
+        error(&nobody),
+        "s.toml:8:14: it goes by the marks of a base station, and there is none: add a `[station]`"
+    );
+    assert!(read(&format!("{SMALL}mark_aware = false\n")).is_ok());
+    let set = read_with(SMALL, &["station.radio=error 20"]).unwrap_err();
+    assert!(one_line(set).starts_with("`station.radio=error 20`: `20`: expected a share"));
+}
+
 #[test]
 fn wires_in_a_row_are_a_chain() {
     let scenario = read(
@@ -190,7 +279,7 @@ fn an_unknown_key_is_named_with_those_there_are() {
     assert_eq!(
         error("duration = \"2s\"\n\n  warmup = \"1s\"\n"),
         "s.toml:3:3: unknown field `warmup`, expected one of `name`, `duration`, `warm_up`, `seed`, \
-         `samples`, `bottleneck`, `access`, `wire`, `flow`"
+         `samples`, `bottleneck`, `access`, `station`, `wire`, `flow`"
     );
     let text = format!("{SMALL}congestin = \"reno\"\n");
     let message = error(&text);
@@ -452,7 +541,7 @@ fn a_setting_that_leads_nowhere_says_what_is_there() {
 
 fn bottleneck(text: &str, settings: &[&str]) -> crate::Wire {
     match read_with(text, settings).unwrap().topology {
-        Topology::Dumbbell { bottleneck, .. } => bottleneck,
+        Topology::Dumbbell { bottleneck, .. } | Topology::Wireless { bottleneck, .. } => bottleneck,
         Topology::Chain { wires } => wires[0].clone(),
     }
 }
@@ -521,9 +610,10 @@ fn a_setting_is_a_path_and_a_value() {
 #[test]
 fn the_page_knows_every_key() {
     let page = include_str!("../../../../docs/scenarios.md");
-    let tables: [(&str, &str); 7] = [
+    let tables: [(&str, &str); 8] = [
         ("", ""),
         ("wire", "[bottleneck]\n"),
+        ("station", "[station]\n"),
         ("flow", "[[flow]]\n"),
         ("bulk", "[[flow]]\nbulk."),
         ("request_response", "[[flow]]\nrequest_response."),
@@ -536,7 +626,7 @@ fn the_page_knows_every_key() {
         let message = error(&format!("{begin}zzz = 1"));
         let (_, list) = message.split_once("expected ").unwrap();
         keys.extend(list.split('`').skip(1).step_by(2).map(|key| match table {
-            "" | "wire" | "flow" => key.to_owned(),
+            "" | "wire" | "station" | "flow" => key.to_owned(),
             app => format!("{app}.{key}"),
         }));
     }
