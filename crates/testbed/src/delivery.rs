@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use airtcp_stack::tcp::Info;
-use airtcp_types::ByteCount;
+use airtcp_types::{ByteCount, Node};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
 use crate::dumbbell::{Dumbbell, End};
@@ -22,7 +22,7 @@ pub struct Delivered {
     pub info: Info,
 }
 
-impl Dumbbell {
+impl<N: Node + Send + 'static> Dumbbell<N> {
     /// Sends `bytes` from the left host, a stack, to the right one, which compares every byte.
     ///
     /// There is no limit to the time it takes: dropping the future gives it up with the dumbbell.
@@ -34,7 +34,7 @@ impl Dumbbell {
         let End::Stack(stack, namespace) = self.left() else {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "the left host is no stack"));
         };
-        let any = SocketAddr::new(Self::address(Self::RIGHT, false), 0);
+        let any = SocketAddr::new(Dumbbell::address(Dumbbell::RIGHT, false), 0);
         let (server, receiving) = match self.right() {
             End::Kernel(namespace) => {
                 let listener = namespace.spawn(async move { peer::listen(any, None) });

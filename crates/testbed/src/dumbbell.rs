@@ -1,4 +1,4 @@
-//! Two hosts and an emulated link between them, with real packets.
+//! Two hosts and an emulated link between them, or another node, with real packets.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use airtcp_device::{Clock, Driver, Lateness, Tun, TunFile, Watch};
 use airtcp_link::{Counters, Link, Way};
 use airtcp_stack::{HostConfig, Stack};
-use airtcp_types::{NodeId, Observer};
+use airtcp_types::{Instant, Node, NodeId, Observer};
 
 use crate::emulator::Emulator;
 use crate::{Cidr, Namespace, TestbedError};
@@ -19,18 +19,19 @@ const AIR: &str = "air0";
 const MTU: u32 = 1500;
 
 /// What a [`Dumbbell`] is made of.
-pub struct Plan {
-    /// Whose TCP is at port 0 of the link.
+pub struct Plan<N = Link> {
+    /// Whose TCP is at port 0 of the node.
     pub left: Host,
-    /// Whose TCP is at port 1 of the link.
+    /// Whose TCP is at port 1 of the node.
     pub right: Host,
     /// What is between them.
-    pub link: Link,
-    /// The clock of the link and of the stacks.
+    pub node: N,
+    /// The clock of the node and of the stacks.
     pub clock: Clock,
-    /// Who is shown the link and the hosts, under the numbers [`Dumbbell::LEFT`], [`Dumbbell::LINK`] and
+    /// Who is shown the node and the hosts, under the numbers [`Dumbbell::LEFT`], [`Dumbbell::LINK`] and
     /// [`Dumbbell::RIGHT`]. A kernel has packets, but tells no events.
     pub observer: Option<Arc<Mutex<dyn Observer + Send>>>,
+    set_events: fn(&mut N, bool),
 }
 
 /// Whose TCP a host runs.
@@ -45,11 +46,18 @@ pub enum Host {
 impl Plan {
     /// Two hosts at the ends of `link`.
     pub fn new(left: Host, link: Link, right: Host) -> Self {
-        Self { left, right, link, clock: Clock::start(), observer: None }
+        Self::over(left, link, right, Link::set_events)
     }
 }
 
-impl fmt::Debug for Plan {
+impl<N> Plan<N> {
+    /// Two hosts at ports 0 and 1 of `node`, which makes events if there is an observer: `set_events` tells it.
+    pub fn over(left: Host, node: N, right: Host, set_events: fn(&mut N, bool)) -> Self {
+        Self { left, right, node, clock: Clock::start(), observer: None, set_events }
+    }
+}
+
+impl<N> fmt::Debug for Plan<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { left, right, .. } = self;
         f.debug_struct("Plan").field("left", left).field("right", right).finish_non_exhaustive()
@@ -84,7 +92,7 @@ impl End {
 }
 
 /// Host, TUN device, emulated link, TUN device, host: each host in a namespace of its own, the link on a thread
-/// of its own.
+/// of its own. Any other node of two ports may be in the link's place, a base station for one.
 ///
 /// Both hosts have an IPv4 and an IPv6 address. The devices are without offload, so that each packet the link
 /// sees has at most 1500 bytes and its checksum, and nothing but the hosts' own packets crosses it. All of it
@@ -109,42 +117,49 @@ impl End {
 /// # }
 /// ```
 #[derive(Debug)]
-pub struct Dumbbell {
+pub struct Dumbbell<N = Link> {
     // First, so that it ends before the namespaces of its devices.
-    emulator: Emulator,
+    emulator: Emulator<N>,
     left: End,
     right: End,
 }
 
 impl Dumbbell {
-    /// The host at port 0 of the link.
+    /// The host at port 0 of what is between them.
     pub const LEFT: NodeId = NodeId(0);
-    /// The link.
+    /// What is between them: the link.
     pub const LINK: NodeId = NodeId(1);
-    /// The host at port 1 of the link.
+    /// The host at port 1 of what is between them.
     pub const RIGHT: NodeId = NodeId(2);
-
-    /// Makes all of it.
-    ///
-    /// # Errors
-    /// [`TestbedError::Unavailable`] when this process may not; what the kernel refuses.
-    pub fn build(plan: Plan) -> Result<Self, TestbedError> {
-        let Plan { left, right, mut link, clock, observer } = plan;
-        link.set_events(observer.is_some());
-        let watch = |node| observer.clone().map(|observer| Watch::new(observer, node));
-        let (left_device, left) = end(Self::LEFT, left, clock, watch(Self::LEFT))?;
-        let (right_device, right) = end(Self::RIGHT, right, clock, watch(Self::RIGHT))?;
-        let devices = [left_device, right_device];
-        // A stack shows itself; of a kernel, the link's driver shows what it sees.
-        let hosts = [(&left, Self::LEFT), (&right, Self::RIGHT)]
-            .map(|(end, node)| if end.stack().is_none() { watch(node) } else { None });
-        let emulator = Emulator::start(link, devices, clock, watch(Self::LINK), hosts)?;
-        Ok(Self { emulator, left, right })
-    }
 
     /// The address of a host, [`LEFT`](Self::LEFT) or [`RIGHT`](Self::RIGHT).
     pub fn address(host: NodeId, is_ipv6: bool) -> IpAddr {
         number(if host == Self::LEFT { 1 } else { 2 }, is_ipv6)
+    }
+
+    /// What one direction of the link did so far.
+    pub fn counters(&self, way: Way) -> Counters {
+        self.look(move |driver| *driver.node().counters(way))
+    }
+}
+
+impl<N: Node + Send + 'static> Dumbbell<N> {
+    /// Makes all of it.
+    ///
+    /// # Errors
+    /// [`TestbedError::Unavailable`] when this process may not; what the kernel refuses.
+    pub fn build(plan: Plan<N>) -> Result<Self, TestbedError> {
+        let Plan { left, right, mut node, clock, observer, set_events } = plan;
+        set_events(&mut node, observer.is_some());
+        let watch = |place| observer.clone().map(|observer| Watch::new(observer, place));
+        let (left_device, left) = end(Dumbbell::LEFT, left, clock, watch(Dumbbell::LEFT))?;
+        let (right_device, right) = end(Dumbbell::RIGHT, right, clock, watch(Dumbbell::RIGHT))?;
+        let devices = [left_device, right_device];
+        // A stack shows itself; of a kernel, the node's driver shows what it sees.
+        let hosts = [(&left, Dumbbell::LEFT), (&right, Dumbbell::RIGHT)]
+            .map(|(end, place)| if end.stack().is_none() { watch(place) } else { None });
+        let emulator = Emulator::start(node, devices, clock, watch(Dumbbell::LINK), hosts)?;
+        Ok(Self { emulator, left, right })
     }
 
     /// Gives the kernel of a stack's namespace an IPv4 address of its own on the link, so that what it sends shares
@@ -153,7 +168,7 @@ impl Dumbbell {
     /// # Errors
     /// The kernel refuses the address.
     pub fn add_kernel(&self, host: NodeId) -> Result<(), TestbedError> {
-        let (end, last) = if host == Self::LEFT { (&self.left, 3) } else { (&self.right, 4) };
+        let (end, last) = if host == Dumbbell::LEFT { (&self.left, 3) } else { (&self.right, 4) };
         match end {
             End::Kernel(_) => Ok(()),
             // The route to the network is there.
@@ -173,28 +188,34 @@ impl Dumbbell {
         &self.right
     }
 
-    /// What one direction of the link did so far.
-    pub fn counters(&self, way: Way) -> Counters {
-        self.look(move |driver| *driver.node().counters(way))
-    }
-
-    /// How late the link's packets left.
+    /// How late the node's packets left.
     pub fn lateness(&self) -> Lateness {
         self.look(|driver| driver.lateness().clone())
     }
 
-    /// What `look` sees of the link and its devices while they run.
+    /// What `look` sees of the node and its devices while they run.
     pub fn look<T: Send + 'static>(
         &self,
-        look: impl FnOnce(&Driver<Link, Tun>) -> T + Send + 'static,
+        look: impl FnOnce(&Driver<N, Tun>) -> T + Send + 'static,
     ) -> T {
-        self.emulator.look(look)
+        self.emulator.look(|driver| look(driver))
+    }
+
+    /// Has `act` tell the running node something, at the time that it is given.
+    pub fn act<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&mut N, Instant) -> T + Send + 'static,
+    ) -> T {
+        self.emulator.look(|driver| {
+            let now = driver.clock().now();
+            act(driver.node_mut(), now)
+        })
     }
 
     /// Ends all of it. Dropping does so too.
     ///
     /// # Errors
-    /// The link broke on the way: a device of its was removed.
+    /// The node broke on the way: a device of its was removed.
     pub fn stop(mut self) -> Result<(), TestbedError> {
         self.emulator.stop()
     }

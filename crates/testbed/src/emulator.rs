@@ -1,31 +1,31 @@
-//! A link that runs on a thread of its own.
+//! What is between two hosts, on a thread of its own.
 
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
 use airtcp_device::{Clock, DriveError, Driver, Tun, TunFile, Watch};
-use airtcp_link::Link;
+use airtcp_types::Node;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::TestbedError;
 
-type Look = Box<dyn FnOnce(&Driver<Link, Tun>) + Send>;
+type Look<N> = Box<dyn FnOnce(&mut Driver<N, Tun>) + Send>;
 
-/// An emulated link between two TUN devices, driven by a thread that does nothing else, so that it is late for
-/// no one's sake.
+/// A node between two TUN devices, an emulated link for one, driven by a thread that does nothing else, so that it is
+/// late for no one's sake.
 #[derive(Debug)]
-pub(crate) struct Emulator {
+pub(crate) struct Emulator<N> {
     // Taken at the end: the thread ends when no sender is left.
-    looks: Option<UnboundedSender<Look>>,
+    looks: Option<UnboundedSender<Look<N>>>,
     thread: Option<JoinHandle<Result<(), TestbedError>>>,
 }
 
-impl Emulator {
-    /// Starts it: port 0 of `link` is the first device. An observer is shown the link, and of the hosts those
+impl<N: Node + Send + 'static> Emulator<N> {
+    /// Starts it: port 0 of `node` is the first device. An observer is shown the node, and of the hosts those
     /// that are asked for.
     pub(crate) fn start(
-        link: Link,
+        node: N,
         devices: [TunFile; 2],
         clock: Clock,
         watch: Option<Watch>,
@@ -40,7 +40,7 @@ impl Emulator {
                 .map_err(TestbedError::refused("starting a runtime"))?;
             runtime.block_on(async {
                 let [a, b] = devices;
-                let mut driver = Driver::new(link, [Tun::new(a)?, Tun::new(b)?], clock)?;
+                let mut driver = Driver::new(node, [Tun::new(a)?, Tun::new(b)?], clock)?;
                 if let Some(watch) = watch {
                     driver.watch(watch);
                 }
@@ -65,20 +65,22 @@ impl Emulator {
         Ok(emulator)
     }
 
-    /// What `look` sees of the running link.
+    /// What `look` gives, which sees the running node, or tells it something.
     pub(crate) fn look<T: Send + 'static>(
         &self,
-        look: impl FnOnce(&Driver<Link, Tun>) -> T + Send + 'static,
+        look: impl FnOnce(&mut Driver<N, Tun>) -> T + Send + 'static,
     ) -> T {
         let (done, result) = mpsc::channel();
-        let look: Look = Box::new(move |driver| {
+        let look: Look<N> = Box::new(move |driver| {
             let _ = done.send(look(driver));
         });
         let looks = self.looks.as_ref().expect("it is only taken at the end");
         assert!(looks.send(look).is_ok(), "the link's thread lives as long as it");
         result.recv().expect("a look always answers")
     }
+}
 
+impl<N> Emulator<N> {
     /// Ends it, and tells if it broke on the way.
     pub(crate) fn stop(&mut self) -> Result<(), TestbedError> {
         drop(self.looks.take());
@@ -90,7 +92,7 @@ impl Emulator {
     }
 }
 
-impl Drop for Emulator {
+impl<N> Drop for Emulator<N> {
     fn drop(&mut self) {
         if !thread::panicking() {
             // Whoever wants to know how it ended calls `stop`.
@@ -99,17 +101,17 @@ impl Drop for Emulator {
     }
 }
 
-/// Drives until nobody can look any more. A link whose device is gone is still there to be looked at.
-async fn serve(
-    mut driver: Driver<Link, Tun>,
-    mut looks: UnboundedReceiver<Look>,
+/// Drives until nobody can look any more. A node whose device is gone is still there to be looked at.
+async fn serve<N: Node>(
+    mut driver: Driver<N, Tun>,
+    mut looks: UnboundedReceiver<Look<N>>,
 ) -> Result<(), DriveError> {
     let mut broken = Ok(());
     loop {
         tokio::select! {
             Err(error) = driver.run(), if broken.is_ok() => broken = Err(error),
             look = looks.recv() => match look {
-                Some(look) => look(&driver),
+                Some(look) => look(&mut driver),
                 None => return broken,
             },
         }

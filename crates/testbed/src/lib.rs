@@ -28,19 +28,23 @@
 //! [`enter_user_namespace_if_needed`] first thing in `main`; a test asks [`or_skip`].
 #![deny(unsafe_code)]
 
+mod arrivals;
 mod bulk;
 mod cidr;
 mod delivery;
 pub mod dumbbell;
 mod emulator;
 mod error;
+mod kernel_counters;
 mod link;
 mod namespace;
 mod pattern;
 pub mod peer;
 mod privilege;
+mod stream;
 mod sys;
 
+pub use arrivals::Arrivals;
 pub use bulk::{Bulk, Bulked};
 pub use cidr::Cidr;
 pub use delivery::Delivered;
@@ -50,6 +54,7 @@ pub use namespace::Namespace;
 pub use pattern::Pattern;
 pub use peer::{Server, Service};
 pub use privilege::{enter_user_namespace_if_needed, or_skip, requirements};
+pub use stream::{Course, Ended, Stream};
 
 #[cfg(test)]
 mod tests;

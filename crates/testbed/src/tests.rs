@@ -3,12 +3,16 @@ use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::fs::MetadataExt;
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use airtcp_device::TunFile;
+use airtcp_link::{Link, Way};
+use airtcp_types::{Chain, Event, NodeId, Observer};
 use nix::ifaddrs::getifaddrs;
 
 use super::*;
+use crate::dumbbell::{Dumbbell, Host, Plan};
 
 fn at(text: &str) -> SocketAddr {
     text.parse().unwrap()
@@ -187,6 +191,69 @@ async fn what_the_kernel_refuses_is_named() {
     assert!(becomes(|| {
         namespace.block_on(async move { peer::connect(address, None).await.is_err() })
     }));
+}
+
+/// Counts what the node between the hosts tells.
+#[derive(Default)]
+struct Told(u64);
+
+impl Observer for Told {
+    fn on_event(&mut self, node: NodeId, _: &Event) {
+        self.0 += u64::from(node == Dumbbell::LINK);
+    }
+}
+
+#[tokio::test]
+async fn a_stream_crosses_whatever_is_between_the_hosts_and_stops_when_it_is_told() {
+    let Some(()) = or_skip(requirements()) else { return };
+    let link = |words: &str| {
+        let spec = words.parse().unwrap();
+        Link::new(&spec, &spec).unwrap()
+    };
+    let chain = Chain::new(link("delay 1ms"), link("rate 20mbit limit 1000 drop 9"));
+    let set_events = |chain: &mut Chain<Link, Link>, on| {
+        chain.near.set_events(on);
+        chain.far.set_events(on);
+    };
+    let mut plan = Plan::over(Host::Kernel, chain, Host::Kernel, set_events);
+    let told = Arc::new(Mutex::new(Told::default()));
+    plan.observer = Some(told.clone());
+    let dumbbell = Dumbbell::build(plan).unwrap();
+    let course = Course { way: Way::Forth, is_ipv6: true, congestion: None };
+    let mut stream = dumbbell.stream(&course).await.unwrap();
+    let mut arrivals = Arrivals::of(&stream);
+    stream.follow(Duration::from_millis(200), &mut arrivals).await.unwrap();
+    assert!(arrivals.looks().last().unwrap().1 > arrivals.looks()[0].1);
+
+    stream.set_going(false);
+    for _ in 0..1_000 {
+        // What it was about to write is written yet.
+        let written = stream.written();
+        stream.wait(Duration::from_millis(10)).await.unwrap();
+        if stream.written() == written && stream.arrived() == written {
+            break;
+        }
+    }
+    let written = stream.written();
+    assert_eq!(stream.arrived(), written, "all of it has arrived");
+    let offered = |chain: &mut Chain<Link, Link>, now| {
+        (chain.near.occupancy(Way::Forth, now), chain.near.counters(Way::Forth).received)
+    };
+    let (_, before) = dumbbell.act(offered);
+    stream.set_going(true);
+    while stream.arrived() == written {
+        stream.wait(Duration::from_millis(1)).await.unwrap();
+    }
+    assert!(dumbbell.act(offered).1 > before);
+    let ended = stream.end().await.unwrap();
+    assert!(ended.sender.starts_with("kernel ") && ended.retransmissions > 0, "{ended:?}");
+    let repeated = dumbbell.left().namespace().retransmissions().unwrap();
+    assert!(repeated >= ended.retransmissions);
+    dumbbell.left().namespace().tcp_counter("TCPLossProbes").unwrap();
+    assert!(dumbbell.left().namespace().tcp_counter("TCPNothing").is_err());
+    dumbbell.stop().unwrap();
+    // The ninth in each direction.
+    assert!(told.lock().unwrap().0 >= 1);
 }
 
 const ROLE: &str = "AIRTCP_TESTBED_ROLE";

@@ -14,6 +14,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod chain;
 pub mod checksum;
 mod event;
 pub mod header_checksum;
@@ -28,6 +29,7 @@ mod seq;
 mod time;
 mod units;
 
+pub use chain::Chain;
 pub use event::{Event, EventKind, Fate, FlowId, SendRule};
 pub use node::{Node, PortId};
 pub use observer::{Crossing, NodeId, Observer};

@@ -1,0 +1,83 @@
+//! What the kernel's TCP counts in a namespace, over both versions of IP.
+
+use std::io;
+
+use crate::Namespace;
+
+/// Segments that the kernel has sent again in the namespace of this thread.
+pub(crate) fn retransmissions() -> io::Result<u64> {
+    value(Table::Snmp, "RetransSegs")
+}
+
+#[derive(Clone, Copy)]
+enum Table {
+    Snmp,
+    TcpExt,
+}
+
+fn value(table: Table, name: &str) -> io::Result<u64> {
+    let (file, protocol) = match table {
+        Table::Snmp => ("snmp", "Tcp:"),
+        Table::TcpExt => ("netstat", "TcpExt:"),
+    };
+    let text = std::fs::read_to_string(format!("/proc/thread-self/net/{file}"))?;
+    find(&text, protocol, name).ok_or_else(|| {
+        io::Error::new(io::ErrorKind::InvalidData, format!("/proc/net/{file} has no {name}"))
+    })
+}
+
+impl Namespace {
+    /// Segments that the kernel's TCP has sent again in this namespace.
+    ///
+    /// # Errors
+    /// The kernel does not tell.
+    pub fn retransmissions(&self) -> io::Result<u64> {
+        self.run(retransmissions)
+    }
+
+    /// A counter of the kernel's TCP in this namespace by the name that `nstat` has for it, without its `TcpExt`:
+    /// `TCPLossProbes`.
+    ///
+    /// # Errors
+    /// The kernel has none of this name.
+    pub fn tcp_counter(&self, name: &'static str) -> io::Result<u64> {
+        self.run(move || value(Table::TcpExt, name))
+    }
+
+    /// How often a retransmission timer of the kernel's TCP began to run out in this namespace.
+    ///
+    /// # Errors
+    /// The kernel does not tell.
+    pub fn timeouts(&self) -> io::Result<u64> {
+        // The kernel counts a time-out in one of these, by what it was in the midst of.
+        const NAMES: [&str; 6] = [
+            "TCPTimeouts",
+            "TCPRenoRecoveryFail",
+            "TCPSackRecoveryFail",
+            "TCPLossFailures",
+            "TCPRenoFailures",
+            "TCPSackFailures",
+        ];
+        self.run(|| NAMES.into_iter().map(|name| value(Table::TcpExt, name)).sum())
+    }
+}
+
+/// A value of a table in /proc/net: a line of names, and one of values.
+fn find(table: &str, protocol: &str, name: &str) -> Option<u64> {
+    let mut lines = table.lines().filter(|line| line.starts_with(protocol));
+    let column = lines.next()?.split_whitespace().position(|word| word == name)?;
+    lines.next()?.split_whitespace().nth(column)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_found_by_its_name() {
+        let table = "Ip: RetransSegs\nIp: 9\nTcp: InSegs RetransSegs\nTcp: 1 2\n";
+        assert_eq!(find(table, "Tcp:", "RetransSegs"), Some(2));
+        assert_eq!(find(table, "Tcp:", "OutSegs"), None);
+        assert_eq!(find(table, "Udp:", "InSegs"), None);
+    }
+}
