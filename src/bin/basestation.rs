@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    airtcp_basestation::main()
+    airtcp_cli::basestation()
 }

@@ -107,14 +107,18 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
             bridge.handle_packet(Instant::ZERO, Side::Wired.port(), packet.clone());
             bridge.poll_transmit(Instant::ZERO) == Some((Side::Wireless.port(), packet))
         }
-        "Base station in the library: marks, duplicate ACKs filtered, freezing over a radio (TCP-ECN)" =>
+        "Base station: marks, duplicate ACKs filtered, freezing over a radio (TCP-ECN); Snoop to compare with" =>
         {
             let policy = airtcp::basestation::Policy::TcpEcn;
             let config = airtcp::basestation::StationConfig { policy, ..Default::default() };
             airtcp::basestation::Station::new(&config).is_ok()
         }
-        "Base station as a command: a radio, anything that looks at a flow" => {
-            code_has("crates/basestation/src/command.rs", &["radio", "station", "policy"])
+        "Base station: a control socket, settings in a file, restarts under running flows" => {
+            let help = help(env!("CARGO_BIN_EXE_basestation"));
+            ["--control", "--config", "--persist"].iter().all(|flag| help.contains(flag))
+        }
+        "Base station: handing a mobile over to another one" => {
+            code_has("crates/basestation", &["handoff", "handover"])
         }
         "RRTP" => has_crate(&["rrtp"]),
         "Link emulator: rate, mahimahi traces, queues, delay, reordering, loss, corruption, outages, half duplex" => {
@@ -124,7 +128,7 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
             links::tells() && airtcp::link::named::find("weak-4g").is_some()
         }
         "Link emulator: correlations of netem" => links::correlates(),
-        "A radio in the library: power by distance, collisions, tries, link retransmission" => {
+        "A radio: power by distance, collisions, tries, link retransmission" => {
             let words = "error 20% tries 7 at 0s 50 at 20s 300";
             words.parse::<airtcp::link::RadioSpec>().is_ok()
         }
@@ -151,15 +155,19 @@ fn names<T: ?Sized>(entries: &[Entry<T>]) -> Vec<&'static str> {
 
 /// The commands that `airtcp help` lists, without `help` itself.
 fn commands() -> Vec<String> {
-    let help = Command::new(env!("CARGO_BIN_EXE_airtcp")).arg("help").output().unwrap();
-    let help = String::from_utf8(help.stdout).unwrap();
-    help.lines()
+    help(env!("CARGO_BIN_EXE_airtcp"))
+        .lines()
         .skip_while(|line| *line != "Commands:")
         .skip(1)
         .map_while(|line| line.split_whitespace().next())
         .filter(|name| *name != "help")
         .map(str::to_owned)
         .collect()
+}
+
+fn help(binary: &str) -> String {
+    let help = Command::new(binary).arg("--help").output().unwrap();
+    String::from_utf8(help.stdout).unwrap()
 }
 
 fn counts(names: &[&str]) -> bool {

@@ -5,18 +5,30 @@
 use std::fmt::Write as _;
 
 use airtcp::link::named::LINKS;
-use airtcp::link::spec::PARTS;
+use airtcp::link::radio;
+use airtcp::link::spec::{PARTS, Part};
 
 use crate::strategies::assert_list;
 
-#[test]
-fn the_lists_of_the_page_are_what_the_emulator_knows() {
-    let mut list = "## Words\n\n| Words | Meaning | Example |\n| --- | --- | --- |\n".to_owned();
-    for part in PARTS {
+/// A row for each part.
+fn rows(parts: &[Part]) -> String {
+    let mut rows = "| Words | Meaning | Example |\n| --- | --- | --- |\n".to_owned();
+    for part in parts {
         // A line between words would end the cell.
         let words = part.words.replace('|', "\\|");
-        writeln!(list, "| `{words}` | {} | `{}` |", part.meaning, part.example).unwrap();
+        writeln!(rows, "| `{words}` | {} | `{}` |", part.meaning, part.example).unwrap();
     }
+    rows
+}
+
+#[test]
+fn the_page_of_the_base_station_has_every_word_of_a_radio() {
+    assert_list("docs/basestation.md", &rows(radio::PARTS));
+}
+
+#[test]
+fn the_lists_of_the_page_are_what_the_emulator_knows() {
+    let mut list = format!("## Words\n\n{}", rows(PARTS));
     list.push_str(
         "\n## Links by name\n\n| Name | Down, to the user | Up | Where the numbers are from |\n",
     );

@@ -86,14 +86,6 @@ impl Bridge {
     pub fn queued(&self, side: Side) -> usize {
         self.queues[side as usize].len()
     }
-
-    /// Gives the next packet that leaves by `side`, until there is none.
-    ///
-    /// A caller whose device on one side is full goes on with the other by this, and leaves what is
-    /// for the full one in its bounded queue. [`Node::poll_transmit`] gives both sides' packets.
-    pub fn poll_transmit_by(&mut self, side: Side) -> Option<Packet> {
-        self.queues[side as usize].pop_front()
-    }
 }
 
 impl Node for Bridge {
@@ -118,7 +110,7 @@ impl Node for Bridge {
     fn poll_transmit(&mut self, _: Instant) -> Option<(PortId, Packet)> {
         let (side, packet) = [self.turn, self.turn.other()]
             .into_iter()
-            .find_map(|side| Some((side, self.poll_transmit_by(side)?)))?;
+            .find_map(|side| Some((side, self.queues[side as usize].pop_front()?)))?;
         self.turn = side.other();
         Some((side.port(), packet))
     }
@@ -213,10 +205,8 @@ mod tests {
         assert_eq!((bridge.queued(Side::Wireless), bridge.queued(Side::Wired)), (2, 1));
         assert_eq!(bridge.counters(Side::Wired).dropped_full, 3);
         assert_eq!(bridge.counters(Side::Wireless).dropped_full, 0);
-        assert_eq!(bridge.poll_transmit_by(Side::Wireless), Some(packet(0)));
-        assert_eq!(bridge.poll_transmit_by(Side::Wireless), Some(packet(1)));
-        assert_eq!(bridge.poll_transmit_by(Side::Wireless), None);
-        assert_eq!(bridge.poll_transmit_by(Side::Wired), Some(packet(9)));
+        let left: Vec<_> = transmitted(&mut bridge).into_iter().map(|(_, packet)| packet).collect();
+        assert_eq!(left, [packet(9), packet(0), packet(1)]);
     }
 
     #[test]

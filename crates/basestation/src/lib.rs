@@ -1,9 +1,8 @@
-//! The bridge between a wired and a wireless TUN device.
+//! The base station between the wired network and a radio.
 //!
-//! Packets flow in on one side and out on the other, unchanged. The [`Bridge`] is pure: a
-//! [`Node`](airtcp_types::Node) with one port per [`Side`], a bounded queue towards each, and
-//! [`Counters`] of what arrived on each. A [`Forwarder`] drives one between two devices, and
-//! [`main`] is the command `basestation --wired TUN --wireless TUN`.
+//! A [`Station`] has a radio, and helps the TCP flows that go over it; see [`station`]. A [`Bridge`] forwards packets
+//! unchanged, and no more. Both are a [`Node`](airtcp_types::Node) with one port per [`Side`]: packets and the time flow in,
+//! packets, events and a deadline flow out.
 //!
 //! ```
 //! use airtcp_basestation::{Bridge, Side};
@@ -16,20 +15,13 @@
 //! assert_eq!(bridge.poll_transmit(Instant::ZERO), Some((Side::Wireless.port(), packet)));
 //! ```
 //!
-//! The bridge does nothing besides forwarding: it repairs nothing, marks nothing, shapes nothing, knows no flow and
-//! answers no packet; it neither fragments nor says "packet too big". Its queue drops at the tail.
-//!
-//! A [`Station`] does more: it has a radio, and helps the TCP flows that go over it; see [`station`].
+//! Neither fragments nor says "packet too big". Devices, and the command, are elsewhere.
 #![forbid(unsafe_code)]
 
 mod bridge;
-mod command;
 mod counters;
-mod forwarder;
 pub mod station;
 
 pub use bridge::{Bridge, Side};
-pub use command::main;
 pub use counters::Counters;
-pub use forwarder::{DeviceGone, Forwarder};
 pub use station::{Policy, Station, StationConfig};

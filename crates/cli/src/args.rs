@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use airtcp_recovery::{Combination, Profile};
@@ -13,6 +14,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::compare::CompareArgs;
 use crate::lab::LabArgs;
 use crate::link::LinkArgs;
+use crate::output;
 use crate::plot::PlotArgs;
 use crate::sim::args::SimArgs;
 use crate::value::{self, Combinations, LinkPair};
@@ -188,7 +190,8 @@ pub(crate) fn parse(
 ) -> Result<Cli, Refusal> {
     let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
     let command = arguments.get(1).and_then(|word| word.to_str()).unwrap_or_default().to_owned();
-    let cli = Cli::try_parse_from(arguments).map_err(|error| Refusal::new(&error, &command))?;
+    let cli =
+        Cli::try_parse_from(arguments).map_err(|error| Refusal::new(&error, example(&command)))?;
     let checked = match &cli.command {
         Command::Serve(serve) => serve.check(),
         Command::Link(link) => link.check(),
@@ -243,7 +246,8 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
-    fn new(error: &clap::Error, command: &str) -> Self {
+    /// What is wrong, in one line with the example; help as it is.
+    pub(crate) fn new(error: &clap::Error, example: &str) -> Self {
         let text = error.to_string();
         let is_mistake =
             !matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
@@ -264,9 +268,20 @@ impl Refusal {
         // Our own parsers name an example themselves.
         if error.kind() != ErrorKind::ValueValidation {
             line.push_str("; for example: ");
-            line.push_str(example(command));
+            line.push_str(example);
         }
         Self { text: line, is_mistake }
+    }
+
+    /// Prints it, and gives the exit code.
+    pub(crate) fn tell(&self) -> ExitCode {
+        if self.is_mistake {
+            output::note(&self.text);
+            return ExitCode::from(2);
+        }
+        // A reader that went away has seen enough.
+        let _ = output::print(&self.text);
+        ExitCode::SUCCESS
     }
 }
 
@@ -323,7 +338,7 @@ mod tests {
         assert_eq!(
             error("airtcp demo --size 64MB2"),
             "error: invalid value '64MB2' for '--size <BYTES>': a size is 1 to 68719476736 bytes, \
-             alone or with KiB, MiB, GiB, kB, MB or GB; for example --size 64MiB"
+             alone or with KiB, MiB, GiB, kB, MB or GB; for example 64MiB"
         );
         assert_eq!(
             error("airtcp demo --profile old"),

@@ -1,4 +1,5 @@
-//! The commands of `airtcp`: [`main`] reads the command line and runs one.
+//! The commands of `airtcp`, and `basestation`: [`main`] reads the command line and runs one, [`basestation`] is the
+//! other.
 //!
 //! `serve` puts services on a TUN device, `names` lists the strategies, `demo` sends a file both
 //! ways between the Linux kernel and this stack, `link` emulates a link between two TUN devices, `sim`
@@ -30,6 +31,7 @@ mod record;
 mod serve;
 mod services;
 mod sim;
+mod station;
 mod table;
 mod value;
 
@@ -40,6 +42,8 @@ use tracing_subscriber::EnvFilter;
 
 use crate::args::Command;
 
+pub use station::basestation;
+
 /// Reads the command line, runs the command, and gives the exit code of the process.
 ///
 /// Call it first thing in `main`, before any thread is started: `demo` may have to enter a user
@@ -47,11 +51,7 @@ use crate::args::Command;
 pub fn main() -> ExitCode {
     let cli = match args::parse(std::env::args_os()) {
         Ok(cli) => cli,
-        Err(refusal) if refusal.is_mistake => {
-            output::note(refusal.text);
-            return ExitCode::from(2);
-        }
-        Err(refusal) => return finish(output::print(&refusal.text).map_err(Into::into)),
+        Err(refusal) => return refusal.tell(),
     };
     start_logging();
     match cli.command {

@@ -243,7 +243,7 @@ pub(crate) fn size(text: &str) -> Result<ByteCount, String> {
     bytes.map(ByteCount).filter(|bytes| (ByteCount(1)..=LARGEST).contains(bytes)).ok_or_else(|| {
         format!(
             "a size is 1 to {LARGEST} bytes, alone or with KiB, MiB, GiB, kB, MB or GB; for \
-             example --size 64MiB"
+             example 64MiB"
         )
     })
 }

@@ -15,6 +15,7 @@ use tun_tap::Iface;
 nix::ioctl_read_bad!(siocgifmtu, libc::SIOCGIFMTU, libc::ifreq);
 nix::ioctl_write_ptr_bad!(siocsifmtu, libc::SIOCSIFMTU, libc::ifreq);
 // linux/if_tun.h.
+nix::ioctl_write_int!(tunsetpersist, b'T', 203);
 nix::ioctl_write_int!(tunsetoffload, b'T', 208);
 
 /// Sets O_NONBLOCK on a descriptor.
@@ -30,6 +31,13 @@ pub(crate) fn set_nonblocking(file: &impl AsRawFd) -> io::Result<()> {
 pub(crate) fn set_no_offload(tun: &Iface) -> io::Result<()> {
     // SAFETY: the request takes a number; none of the flags are set.
     unsafe { tunsetoffload(tun.as_raw_fd(), 0) }?;
+    Ok(())
+}
+
+/// Has the kernel keep a TUN device when nobody has it open.
+pub(crate) fn set_persistent(tun: &Iface) -> io::Result<()> {
+    // SAFETY: the request takes a number, which is a truth value.
+    unsafe { tunsetpersist(tun.as_raw_fd(), 1) }?;
     Ok(())
 }
 

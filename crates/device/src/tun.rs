@@ -66,6 +66,15 @@ impl TunFile {
         Ok(Self { iface, control })
     }
 
+    /// Has the interface stay, with its addresses and routes, when nobody has it open any more, until
+    /// `ip tuntap del` removes it.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn persist(&self) -> Result<(), DeviceError> {
+        sys::set_persistent(&self.iface).map_err(|source| other(self.name(), source))
+    }
+
     /// The interface's name.
     pub fn name(&self) -> &str {
         self.iface.name()

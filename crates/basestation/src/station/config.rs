@@ -7,17 +7,7 @@ use airtcp_types::mark::TCP_ECN_MARK;
 use super::marker::Mark;
 
 /// What the base station makes of the flows that pass.
-#[derive(
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Debug,
-    Default,
-    serde::Serialize,
-    serde::Deserialize,
-    clap::ValueEnum,
-)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Policy {
     /// Nothing: it knows no flow.

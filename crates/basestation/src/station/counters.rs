@@ -2,6 +2,7 @@
 
 use airtcp_link::Counters as RadioCounters;
 use airtcp_link::radio::AirCounters;
+use serde::{Serialize, Serializer};
 
 use super::{Policy, Reach};
 
@@ -46,6 +47,7 @@ pub struct Status {
     /// The power received from it, in watts.
     pub received_power: f64,
     /// Packets that wait for the air or are on it.
+    #[serde(serialize_with = "by_way")]
     pub queued: [usize; 2],
     /// Flows that the mobile takes part in.
     pub flows: usize,
@@ -66,7 +68,13 @@ pub struct Status {
     /// What the station did.
     pub counters: StationCounters,
     /// What became of packets on the radio.
+    #[serde(serialize_with = "by_way")]
     pub radio: [RadioCounters; 2],
     /// What the two ends did on the air.
+    #[serde(serialize_with = "by_way")]
     pub air: [AirCounters; 2],
+}
+
+fn by_way<T: Serialize, S: Serializer>(both: &[T; 2], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(["to_mobile", "from_mobile"].into_iter().zip(both))
 }

@@ -6,17 +6,7 @@ use super::flow::Flow;
 use super::segment::{Segment, flag};
 
 /// Which marks the base station gives.
-#[derive(
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Debug,
-    Default,
-    serde::Serialize,
-    serde::Deserialize,
-    clap::ValueEnum,
-)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mark {
     /// The paper's bit, while there is a hole.

@@ -81,7 +81,8 @@ async fn over(after: Option<Duration>) {
     }
 }
 
-async fn caught(signal: &mut Signal) {
+/// Waits for the signal.
+pub(crate) async fn caught(signal: &mut Signal) {
     if signal.recv().await.is_none() {
         // It will not be caught any more, which is no reason to act as if it had been.
         std::future::pending().await

@@ -22,6 +22,7 @@ mod air;
 mod counters;
 mod end;
 mod frame;
+mod part;
 mod power;
 mod spec;
 mod state;
@@ -32,6 +33,7 @@ use std::fmt;
 use std::str::FromStr;
 
 pub use counters::AirCounters;
+pub use part::PARTS;
 pub use power::Position;
 pub use spec::{Preamble, RadioSpec};
 pub use state::Radio;

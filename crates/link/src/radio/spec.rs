@@ -13,27 +13,8 @@ use crate::spec::{DownSpec, Share, SpecError};
 
 /// A radio channel and the stations' settings, described.
 ///
-/// A list of words; every part may be left out and stands at most once, but `at` and `down`, which add up. Values are
-/// those of a [`LinkSpec`](crate::LinkSpec).
-///
-/// | Words | Meaning |
-/// | --- | --- |
-/// | `rate RATE` | of data frames; 11mbit |
-/// | `control RATE` | of link ACKs, RTS and CTS; 2mbit |
-/// | `preamble long`, `preamble short` | 192 or 96 us before each frame (IEEE 802.11b); long |
-/// | `rts` | each data frame is announced by RTS and CTS |
-/// | `tries N` | how often the MAC sends a frame before it hands it back; 7 |
-/// | `passes N` | how often the link layer passes a frame to the MAC, where it does so again at all; 3 |
-/// | `queue N` | frames that wait in each direction; 50 |
-/// | `delay TIME` | between the antennas, in each direction; none |
-/// | `error P` | data frames that are hit, whatever their length. Link ACKs, RTS and CTS, which are shorter, are hit as often as their bits would be in a frame of 1500 bytes |
-/// | `biterror BER` | each bit of each frame by itself |
-/// | `deliver-corrupt` | a data frame that is hit in its payload alone arrives damaged, and is acknowledged |
-/// | `at TIME METRES` | where the mobile is; it moves in a straight line from one such point to the next |
-/// | `rx-thresh WATT` | what is received with less power is not received; 3.652e-10, ns-2's |
-/// | `fz-thresh WATT` | with less than so much above that, the end of the connection is near; 0.5e-10, TCP-ECN 7.1.2 |
-/// | `down FROM FOR [every TIME]` | out of reach, from FROM after the clock's origin; may be repeated |
-/// | `seed N` | of all randomness |
+/// A list of words, those of [`PARTS`](super::PARTS); every part may be left out and stands at most once, but `at` and
+/// `down`, which add up. Values are those of a [`LinkSpec`](crate::LinkSpec).
 ///
 /// ```
 /// use airtcp_link::RadioSpec;

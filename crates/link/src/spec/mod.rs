@@ -21,6 +21,7 @@ use std::time::Duration;
 use airtcp_types::{ByteCount, Rate};
 
 pub use error::SpecError;
+pub(crate) use part::part;
 pub use part::{PARTS, Part};
 pub use value::Share;
 

@@ -11,7 +11,11 @@ pub struct Part {
     pub example: &'static str,
 }
 
-const fn part(words: &'static str, meaning: &'static str, example: &'static str) -> Part {
+pub(crate) const fn part(
+    words: &'static str,
+    meaning: &'static str,
+    example: &'static str,
+) -> Part {
     Part { words, meaning, example }
 }
 

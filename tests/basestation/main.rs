@@ -1,13 +1,16 @@
 //! The base station between two kernels, each in a namespace of its own.
 
+mod gateway;
+mod radio;
+
 use std::io::{BufRead, BufReader, Read};
 use std::net::UdpSocket;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use airtcp::basestation::{Bridge, Forwarder, Side};
-use airtcp::device::{Device, Tun, TunFile};
+use airtcp::device::TunFile;
 use airtcp_testbed::{Namespace, Service, or_skip, peer, requirements};
+use serde_json::Value;
 
 const BYTES: u64 = 4 << 20;
 
@@ -20,16 +23,20 @@ fn configure(wired: &Namespace, wireless: &Namespace) {
     }
 }
 
-/// TCP both ways over both IP versions, and datagrams.
-fn exchange(wired: &Namespace, wireless: &Namespace) {
+/// TCP both ways over both IP versions.
+fn exchange(wired: &Namespace, wireless: &Namespace, bytes: u64) {
     for address in ["10.7.0.2:0", "[fd07::2]:0"] {
         let server = wireless.serve(address.parse().unwrap(), Service::Echo, None).unwrap();
         let server_address = server.address();
         let echoed = wired.block_on(async move {
-            peer::echo(peer::connect(server_address, None).await?, 7, BYTES).await
+            peer::echo(peer::connect(server_address, None).await?, 7, bytes).await
         });
-        assert_eq!(echoed.unwrap(), BYTES, "{address}");
+        assert_eq!(echoed.unwrap(), bytes, "{address}");
     }
+}
+
+/// A datagram, which nobody sends again.
+fn send_datagram(wired: &Namespace, wireless: &Namespace) {
     let answerer = wireless.run(|| UdpSocket::bind("10.7.0.2:0")).unwrap();
     let asker = wired.run(|| UdpSocket::bind("10.7.0.1:0")).unwrap();
     for socket in [&answerer, &asker] {
@@ -39,35 +46,6 @@ fn exchange(wired: &Namespace, wireless: &Namespace) {
     let mut datagram = [0; 16];
     let (length, from) = answerer.recv_from(&mut datagram).unwrap();
     assert_eq!((&datagram[..length], from), (&b"ping"[..], asker.local_addr().unwrap()));
-}
-
-#[test]
-fn two_kernels_talk_through_the_library() {
-    let Some(()) = or_skip(requirements()) else { return };
-    let (wired, wireless) = (Namespace::new().unwrap(), Namespace::new().unwrap());
-    let tun0 = wired.run(|| TunFile::open("tun0")).unwrap();
-    let tun1 = wireless.run(|| TunFile::open("tun1")).unwrap();
-    configure(&wired, &wireless);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let (tun0, tun1) = (Tun::new(tun0).unwrap(), Tun::new(tun1).unwrap());
-        let mut forwarder = Forwarder::new(Bridge::new(512), tun0, tun1);
-        let talk = tokio::task::spawn_blocking(move || exchange(&wired, &wireless));
-        tokio::select! {
-            Err(gone) = forwarder.run() => panic!("{gone}"),
-            talked = talk => talked.unwrap(),
-        }
-        let counters = Side::BOTH.map(|side| *forwarder.bridge().counters(side));
-        for (counters, sent) in
-            counters.iter().zip([forwarder.wireless().counters(), forwarder.wired().counters()])
-        {
-            // The echoed bytes of two connections, and their headers.
-            assert!(counters.bytes > 2 * BYTES, "{counters:?}");
-            assert_eq!(counters.dropped_not_ip, 0);
-            let left = sent.tx_packets + sent.tx_dropped + sent.tx_errors;
-            assert!(left <= counters.packets && left > 0, "{counters:?} {sent:?}");
-        }
-    });
 }
 
 /// The command, and the lines of its stderr.
@@ -87,6 +65,13 @@ impl BaseStation {
         let mut child = namespace.spawn_child(command).unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap()).lines();
         Self { child, stderr }
+    }
+
+    /// Started, and ready.
+    fn ready(namespace: &Namespace, arguments: &[&str]) -> Self {
+        let mut station = Self::start(namespace, arguments);
+        assert_eq!(station.stderr.next().unwrap().unwrap(), "ready");
+        station
     }
 
     fn signal(&self, signal: &str) {
@@ -109,11 +94,11 @@ fn two_kernels_talk_through_the_command() {
     let Some(()) = or_skip(requirements()) else { return };
     let (wired, wireless) = (Namespace::new().unwrap(), Namespace::new().unwrap());
     let mut station =
-        BaseStation::start(&wired, &["--wired", "tun0", "--wireless", "tun1", "--json"]);
-    assert_eq!(station.stderr.next().unwrap().unwrap(), "ready");
+        BaseStation::ready(&wired, &["--wired", "tun0", "--wireless", "tun1", "--json"]);
     wired.hand_over("tun1", &wireless).unwrap();
     configure(&wired, &wireless);
-    exchange(&wired, &wireless);
+    exchange(&wired, &wireless, BYTES);
+    send_datagram(&wired, &wireless);
 
     // Before its end on request, and at its end without: a line of counters each.
     let mut stdout = BufReader::new(station.child.stdout.take().unwrap());
@@ -127,10 +112,12 @@ fn two_kernels_talk_through_the_command() {
     stdout.read_to_string(&mut last).unwrap();
     assert!(station.child.wait().unwrap().success());
     for line in [asked, last] {
-        let report: serde_json::Value = serde_json::from_str(&line).unwrap();
+        let report: Value = serde_json::from_str(&line).unwrap();
         for (side, device) in [("wired", "tun0"), ("wireless", "tun1")] {
             assert_eq!(report[side]["device"], device);
-            assert!(report[side]["bytes"].as_u64().unwrap() > 2 * BYTES, "{report}");
+            for bytes in ["received_bytes", "sent_bytes"] {
+                assert!(report[side][bytes].as_u64().unwrap() > 2 * BYTES, "{report}");
+            }
             assert_eq!(report[side]["dropped_not_ip"], 0, "{report}");
         }
     }
@@ -149,4 +136,12 @@ fn a_device_that_cannot_be_had_is_one_line_that_says_what_to_type() {
     assert!(station.stderr.next().is_none());
     assert_eq!(station.child.wait().unwrap().code(), Some(1));
     drop(taken);
+}
+
+/// What `basestation ctl` prints; its error if it fails.
+fn ctl(arguments: &[&str]) -> Result<String, String> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_basestation"));
+    let output = command.arg("ctl").args(arguments).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
 }

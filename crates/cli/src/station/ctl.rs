@@ -1,0 +1,122 @@
+//! `basestation ctl`: who asks a running base station.
+
+use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use clap::Args;
+use serde_json::Value;
+
+use super::control::{Answer, Request};
+use super::report;
+use crate::output;
+use crate::table::table;
+
+/// Where the unit of the service has its socket.
+pub(super) const DEFAULT: &str = "/run/airtcp/basestation.sock";
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// `basestation ctl`.
+#[derive(Args, Debug)]
+pub(super) struct CtlArgs {
+    /// What to ask or tell
+    #[arg(value_name = "COMMAND", value_enum)]
+    request: Request,
+    /// The socket that the base station was given
+    #[arg(long, value_name = "SOCKET", default_value = DEFAULT)]
+    control: PathBuf,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Asks, and prints the answer.
+///
+/// # Errors
+/// Nobody answers, or what they refuse.
+pub(super) fn run(args: &CtlArgs) -> anyhow::Result<()> {
+    let value = ask(args)?;
+    if args.json {
+        return Ok(output::print_json(&value)?);
+    }
+    let text = match args.request {
+        Request::Flows => flows(value.as_array().map_or(&[], Vec::as_slice)),
+        _ => report::tree(&value),
+    };
+    Ok(output::print(&text)?)
+}
+
+fn ask(args: &CtlArgs) -> anyhow::Result<Value> {
+    let name = args.control.display();
+    let mut stream = UnixStream::connect(&args.control).map_err(|error| match error.kind() {
+        ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
+            anyhow!("no base station listens on {name}: start one with --control {name}, or say where with --control")
+        }
+        _ => anyhow!("{name}: {error}"),
+    })?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut line = serde_json::to_string(&args.request)?;
+    line.push('\n');
+    stream.write_all(line.as_bytes()).with_context(|| name.to_string())?;
+    let mut answer = String::new();
+    BufReader::new(stream)
+        .read_line(&mut answer)
+        .with_context(|| format!("{name} does not answer"))?;
+    match serde_json::from_str(&answer).with_context(|| format!("{name} is no base station's"))? {
+        Answer::Ok(value) => Ok(value),
+        Answer::Error(error) => bail!("{error}"),
+    }
+}
+
+/// The flows that were used last, a line each.
+fn flows(flows: &[Value]) -> String {
+    if flows.is_empty() {
+        return "no flows".to_owned();
+    }
+    let header = ["Fixed host", "Mobile", "Under way", "Ranges", "Window", "Frozen"];
+    let rows = flows.iter().map(|flow| {
+        let end = |name: &str| flow[name].as_str().unwrap_or("-").to_owned();
+        let seen = flow["seen"].as_array().map_or(&[][..], Vec::as_slice);
+        let number = |value: &Value| value.as_u64().unwrap_or(0) as u32;
+        let under_way =
+            seen.iter().map(|range| u64::from(number(&range[1]).wrapping_sub(number(&range[0]))));
+        let window = flow["window"].as_u64().map_or("-".to_owned(), |window| {
+            output::bytes(window << flow["window_scale"].as_u64().unwrap_or(0).min(14))
+        });
+        let is_frozen = flow["is_frozen"].as_bool() == Some(true);
+        [
+            end("fixed"),
+            end("mobile"),
+            output::bytes(under_way.sum()),
+            seen.len().to_string(),
+            window,
+            if is_frozen { "yes" } else { "" }.to_owned(),
+        ]
+    });
+    table(header, 2, rows).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_flow_is_a_line() {
+        let flow = json!({
+            "fixed": "10.0.0.1:80", "mobile": "10.0.0.2:5000", "seen": [[4_294_967_000_u32, 704], [2_000, 3_000]],
+            "window": 512, "window_scale": 7, "is_frozen": true,
+        });
+        let text = flows(&[flow]);
+        let words: Vec<_> = text.lines().last().unwrap().split_whitespace().collect();
+        let expected = ["10.0.0.1:80", "10.0.0.2:5000", "2.0", "KiB", "2", "64", "KiB", "yes"];
+        assert_eq!(words, expected, "{text}");
+        assert_eq!(flows(&[]), "no flows");
+    }
+}

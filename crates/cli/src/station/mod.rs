@@ -1,0 +1,201 @@
+//! `basestation`: a base station, or a plain bridge, between two TUN devices.
+
+mod control;
+mod ctl;
+mod middle;
+mod report;
+mod settings;
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use airtcp_device::{Clock, Driver, Tun, TunFile};
+use airtcp_link::radio::PARTS;
+use airtcp_trace::NodeKind;
+use airtcp_types::NodeId;
+use anyhow::anyhow;
+use clap::{Parser, Subcommand};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::args::Refusal;
+use crate::link::caught;
+use crate::output;
+use crate::record::Recording;
+use crate::table::wrapped;
+use control::Control;
+use ctl::CtlArgs;
+use middle::Middle;
+use report::Report;
+use settings::{Plan, Settings};
+
+const EXAMPLE: &str =
+    "basestation --wired tun0 --wireless tun1 --radio \"error 20%\" --policy tcp-ecn";
+
+/// A base station between a wired and a wireless TUN device: what comes in on one leaves by the other, over a radio
+/// that it emulates.
+///
+/// Makes the devices that do not exist, and removes those again when it ends. Prints `ready` on stderr when both are
+/// open, and its counters on stdout on SIGUSR1 and when it ends (Ctrl-C, SIGTERM). RUST_LOG says what to log.
+#[derive(Debug, Parser)]
+#[command(
+    name = "basestation",
+    version,
+    args_conflicts_with_subcommands = true,
+    after_long_help = explained()
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// A TOML file with the same keys as the flags, such as: radio = "error 20%"; a flag goes before it
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Ask a running base station, or tell it what becomes of the mobile
+    Ctl(CtlArgs),
+}
+
+/// Every word of a radio, as `--help` has them.
+fn explained() -> String {
+    let mut text =
+        "The SPEC of a radio is a list of these, in any order. docs/basestation.md has the same.\n"
+            .to_owned();
+    for part in PARTS {
+        let meaning = wrapped(&format!("    {}", part.meaning), 4);
+        let _ = writeln!(text, "\n{}\n{meaning}\n    example: {}", part.words, part.example);
+    }
+    text
+}
+
+/// Runs the command line of this process, and gives its exit code: 0 after Ctrl-C or SIGTERM, 2 for a mistake on the
+/// command line or in the file, 1 for what failed later.
+pub fn basestation() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return Refusal::new(&error, EXAMPLE).tell(),
+    };
+    crate::start_logging();
+    crate::finish(run(cli))
+}
+
+fn run(cli: Cli) -> anyhow::Result<()> {
+    if let Some(Command::Ctl(args)) = cli.command {
+        return ctl::run(&args);
+    }
+    let settings = match &cli.config {
+        Some(path) => cli.settings.or(Settings::read(path)?),
+        None => cli.settings,
+    };
+    let plan = settings.plan()?;
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(serve(&plan))
+}
+
+async fn serve(plan: &Plan) -> anyhow::Result<()> {
+    // Before `ready`, so that whoever waits for it may send signals.
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut report = signal(SignalKind::user_defined1())?;
+    let [wired, wireless] = &plan.devices;
+    let open = |name| -> anyhow::Result<Tun> {
+        let file = TunFile::open(name)?;
+        if plan.persist {
+            file.persist()?;
+        }
+        Ok(Tun::new(file)?)
+    };
+    let devices = [open(wired)?, open(wireless)?];
+    let mut control = plan.control.as_deref().map(Control::open).transpose()?;
+    // Whoever is behind a device is a host as far as the trace is concerned.
+    let nodes = [
+        (wired.as_str(), NodeKind::Host),
+        ("station", NodeKind::Other),
+        (wireless, NodeKind::Host),
+    ];
+    let start = |directory: &PathBuf| Recording::start(directory, "basestation", &nodes);
+    let recording = plan.trace.as_ref().map(start).transpose()?;
+    let clock = recording.as_ref().map_or_else(Clock::start, Recording::clock);
+    let node = Middle::new(plan.station.as_ref(), recording.is_some())?;
+    let mut driver = Driver::new(node, devices, clock)?;
+    if let Some(recording) = &recording {
+        driver.watch_host(0, recording.watch(NodeId(0)));
+        driver.watch(recording.watch(NodeId(1)));
+        driver.watch_host(1, recording.watch(NodeId(2)));
+    }
+    output::note("ready");
+    let outcome = loop {
+        tokio::select! {
+            Err(gone) = driver.run() => break Err(anyhow!("{gone}; start again to make it anew")),
+            () = caught(&mut interrupt) => break Ok(()),
+            () = caught(&mut terminate) => break Ok(()),
+            () = caught(&mut report) => {
+                if let Err(error) = Report::of(&driver).print(plan.json) {
+                    break Err(error);
+                }
+            }
+            ask = control::asked(control.as_mut()) => ask.answer(&mut driver),
+        }
+    };
+    let outcome = outcome.and(Report::of(&driver).print(plan.json));
+    // Whatever could not be printed, the trace is kept.
+    let recorded = recording.map(Recording::finish).transpose();
+    outcome.and(recorded.map(drop))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn mistake(words: &[&str]) -> String {
+        let line = [&["basestation"], words].concat();
+        let refusal = Refusal::new(&Cli::try_parse_from(line).unwrap_err(), EXAMPLE);
+        assert!(refusal.is_mistake && refusal.text.lines().count() == 1, "{}", refusal.text);
+        refusal.text
+    }
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_mistake_is_one_line_with_what_is_allowed_and_an_example() {
+        let policy = mistake(&["--policy", "ecn"]);
+        assert!(policy.contains("expected one of `plain`, `tcp-ecn`, `snoop`"), "{policy}");
+        let arq = mistake(&["--arq", "tail"]);
+        assert!(arq.contains("off, mac, mac+link or head"), "{arq}");
+        let radio = mistake(&["--radio", "tries 0"]);
+        assert!(radio.contains("at byte 6, `0`: expected a count"), "{radio}");
+        let unknown = mistake(&["--wire", "tun0"]);
+        assert!(unknown.contains("for example: basestation --wired tun0"), "{unknown}");
+        let command = mistake(&["ctl", "stop"]);
+        assert!(command.contains("status, flows, freeze, disconnect, reconnect"), "{command}");
+    }
+
+    /// What a service manager is given in the project's own unit is understood.
+    #[test]
+    fn the_units_command_and_its_file_are_understood() {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../contrib/");
+        let unit = std::fs::read_to_string(format!("{root}basestation.service")).unwrap();
+        let line = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
+        let cli = Cli::try_parse_from(line.split(' ')).unwrap();
+        assert_eq!(cli.config.as_deref(), Some("/etc/airtcp/basestation.toml".as_ref()));
+        let file = Settings::read(format!("{root}basestation.toml").as_ref()).unwrap();
+        let plan = cli.settings.or(file).plan().unwrap();
+        assert_eq!(plan.control.as_deref(), Some(ctl::DEFAULT.as_ref()));
+        assert!(plan.persist && plan.station.is_some());
+        let capabilities: Vec<_> = unit
+            .lines()
+            .filter(|line| line.contains("CAP_"))
+            .filter_map(|line| line.split_once('='))
+            .collect();
+        let only = "CAP_NET_ADMIN";
+        assert_eq!(capabilities, [("AmbientCapabilities", only), ("CapabilityBoundingSet", only)]);
+    }
+}

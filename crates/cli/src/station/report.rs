@@ -1,0 +1,160 @@
+//! What a base station did.
+
+use airtcp_basestation::Side;
+use airtcp_basestation::station::Status;
+use airtcp_device::{Device, Driver, Tun};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::middle::Middle;
+use crate::output;
+
+/// How it stands, and all counters.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    /// Since its start.
+    seconds: f64,
+    wired: SideReport,
+    wireless: SideReport,
+    /// Where it is more than a bridge.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    station: Option<Status>,
+}
+
+/// What a device gave and took.
+#[derive(Debug, Serialize)]
+struct SideReport {
+    device: String,
+    received_packets: u64,
+    received_bytes: u64,
+    /// Arrived here, and begin with no whole IP header; a station counts them for both sides together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dropped_not_ip: Option<u64>,
+    sent_packets: u64,
+    sent_bytes: u64,
+    /// Not sent, because the device was full for too long.
+    sent_dropped_full: u64,
+    /// Not sent, because its link was down.
+    sent_dropped_link_down: u64,
+    /// Not sent, because the kernel refused them.
+    sent_errors: u64,
+}
+
+impl Report {
+    pub(super) fn of(driver: &Driver<Middle, Tun>) -> Self {
+        let now = driver.clock().now();
+        Self {
+            seconds: now.as_secs_f64(),
+            wired: SideReport::of(driver, Side::Wired),
+            wireless: SideReport::of(driver, Side::Wireless),
+            station: match driver.node() {
+                Middle::Bridge(_) => None,
+                Middle::Station(station) => Some(station.status(now)),
+            },
+        }
+    }
+
+    /// Prints it in lines for people, or in a line of JSON.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub(super) fn print(&self, json: bool) -> anyhow::Result<()> {
+        let text =
+            if json { serde_json::to_string(self)? } else { tree(&serde_json::to_value(self)?) };
+        Ok(output::print(&text)?)
+    }
+}
+
+impl SideReport {
+    fn of(driver: &Driver<Middle, Tun>, side: Side) -> Self {
+        let port = usize::from(side.port().0);
+        let device = driver.device(port);
+        let counters = device.counters();
+        Self {
+            device: device.name().to_owned(),
+            received_packets: counters.rx_packets,
+            received_bytes: counters.rx_bytes,
+            dropped_not_ip: match driver.node() {
+                Middle::Bridge(bridge) => Some(bridge.counters(side).dropped_not_ip),
+                Middle::Station(_) => None,
+            },
+            sent_packets: counters.tx_packets,
+            sent_bytes: counters.tx_bytes,
+            sent_dropped_full: driver.dropped(port),
+            sent_dropped_link_down: counters.tx_dropped,
+            sent_errors: counters.tx_errors,
+        }
+    }
+}
+
+/// Names and values, a line each; what is 0 is left out.
+pub(super) fn tree(value: &Value) -> String {
+    let mut lines = Vec::new();
+    branch(value, 0, &mut lines);
+    lines.join("\n")
+}
+
+fn branch(value: &Value, depth: usize, lines: &mut Vec<String>) {
+    let Some(fields) = value.as_object() else { return lines.push(leaf(value)) };
+    let indent = " ".repeat(2 * depth);
+    for (name, value) in fields {
+        let name = name.replace('_', " ");
+        if value.is_object() {
+            let before = lines.len();
+            lines.push(format!("{indent}{name}"));
+            branch(value, depth + 1, lines);
+            if lines.len() == before + 1 {
+                lines.pop();
+            }
+        } else if value.as_f64() != Some(0.0) {
+            lines.push(format!("{:30}{}", format!("{indent}{name}"), leaf(value)));
+        }
+    }
+}
+
+fn leaf(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Bool(is_so) => if *is_so { "yes" } else { "no" }.to_owned(),
+        Value::Number(number) if number.is_f64() => {
+            let number = number.as_f64().unwrap_or(f64::NAN);
+            if number.abs() < 1e-3 { format!("{number:.3e}") } else { format!("{number:.3}") }
+        }
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_nothing_is_left_out() {
+        let value = json!({
+            "seconds": 1.5,
+            "wired": {"device": "tun0", "sent_packets": 3, "sent_errors": 0},
+            "station": {"counters": {"marked": 0}, "connected": true, "received_power": 4e-10},
+        });
+        let text = tree(&value);
+        let lines: Vec<_> = text
+            .lines()
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+            .collect();
+        let expected = [
+            "seconds 1.500",
+            "station",
+            "connected yes",
+            "received power 4.000e-10",
+            "wired",
+            "device tun0",
+            "sent packets 3",
+        ];
+        let mut sorted = [lines.clone(), Vec::new()].concat();
+        sorted.sort_unstable();
+        let mut expected: Vec<_> = expected.into_iter().map(str::to_owned).collect();
+        expected.sort_unstable();
+        assert_eq!(sorted, expected, "{text}");
+    }
+}

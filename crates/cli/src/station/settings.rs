@@ -1,0 +1,315 @@
+//! What a base station is told: by flags, and by a file with the same keys.
+
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use airtcp_basestation::station::Mark;
+use airtcp_basestation::{Policy, StationConfig};
+use airtcp_link::RadioSpec;
+use airtcp_link::radio::Arq;
+use airtcp_types::ByteCount;
+use anyhow::anyhow;
+use clap::Args;
+use serde::de::value::StrDeserializer;
+use serde::de::{DeserializeOwned, Error as _, IntoDeserializer};
+use serde::{Deserialize, Deserializer};
+
+use crate::output::Mistake;
+use crate::{file, value};
+
+/// The longest file of settings.
+const LONGEST: u64 = 1 << 20;
+
+/// Flags, and the keys of a file: what is not said is left to the other, and to the defaults.
+#[derive(Args, Deserialize, Clone, PartialEq, Debug, Default)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Settings {
+    /// The TUN device on the wired side, for example tun0
+    #[arg(long, value_name = "TUN", value_parser = value::tun)]
+    #[serde(deserialize_with = "device")]
+    wired: Option<String>,
+    /// The TUN device on the wireless side, for example tun1
+    #[arg(long, value_name = "TUN", value_parser = value::tun)]
+    #[serde(deserialize_with = "device")]
+    wireless: Option<String>,
+    /// The radio between the station and the mobile, for example "error 20%" ("": 802.11b without errors); without
+    /// it packets are forwarded, and no more
+    #[arg(long, value_name = "SPEC", value_parser = parsed::<RadioSpec>)]
+    #[serde(deserialize_with = "written")]
+    radio: Option<RadioSpec>,
+    /// What is made of the flows that pass: plain, tcp-ecn or snoop [default: plain]
+    #[arg(long, value_name = "POLICY", value_parser = named::<Policy>)]
+    policy: Option<Policy>,
+    /// What is done about lost frames: off, mac, mac+link or head [default: mac+link]
+    #[arg(long, value_name = "ARQ", value_parser = parsed::<Arq>)]
+    #[serde(deserialize_with = "written")]
+    arq: Option<Arq>,
+    /// Which marks tcp-ecn gives: paper, ce or both [default: both]
+    #[arg(long, value_name = "MARK", value_parser = named::<Mark>)]
+    mark: Option<Mark>,
+    /// The bits of the paper's mark in the byte that has the data offset, 1 to 15 [default: 8]
+    #[arg(long, value_name = "BITS")]
+    mark_bits: Option<u8>,
+    /// Flows that are known at a time [default: 65536]
+    #[arg(long, value_name = "COUNT")]
+    flows: Option<usize>,
+    /// Flows known at a time that the mobile has not answered yet [default: 4096]
+    #[arg(long, value_name = "COUNT")]
+    unproven: Option<usize>,
+    /// How much is held while the mobile is gone [default: 4MiB]
+    #[arg(long, value_name = "BYTES", value_parser = value::size)]
+    #[serde(deserialize_with = "size")]
+    hold: Option<ByteCount>,
+    /// How much snoop keeps copies of [default: 4MiB]
+    #[arg(long, value_name = "BYTES", value_parser = value::size)]
+    #[serde(deserialize_with = "size")]
+    cache: Option<ByteCount>,
+    /// Have the devices stay when this ends, so that it can be started again under running flows
+    #[arg(long)]
+    persist: bool,
+    /// Listen for `basestation ctl` on this socket
+    #[arg(long, value_name = "SOCKET")]
+    control: Option<PathBuf>,
+    /// Write what passes into this directory: a capture, an event log and pictures
+    #[arg(long, value_name = "DIR")]
+    trace: Option<PathBuf>,
+    /// Print the counters as JSON, one line each time
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is to be run.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Plan {
+    /// The devices on the wired and on the wireless side.
+    pub(super) devices: [String; 2],
+    /// The station; without one packets are forwarded, and no more.
+    pub(super) station: Option<StationConfig>,
+    pub(super) persist: bool,
+    pub(super) control: Option<PathBuf>,
+    pub(super) trace: Option<PathBuf>,
+    pub(super) json: bool,
+}
+
+impl Settings {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// It cannot be read, or a place in it and what is wrong there.
+    pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
+        let name = path.display();
+        let text = file::read(path, LONGEST).map_err(|error| anyhow!("{name}: {error:#}"))?;
+        toml::from_str(&text).map_err(|error| {
+            let before = error.span().and_then(|span| text.get(..span.start));
+            let place = before.map_or(String::new(), |before| {
+                let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
+                format!(":{}:{column}", before.matches('\n').count() + 1)
+            });
+            Mistake::new(format!("{name}{place}: {}", error.message().trim())).into()
+        })
+    }
+
+    /// What is said here, and what is not as there.
+    pub(super) fn or(self, other: Self) -> Self {
+        Self {
+            wired: self.wired.or(other.wired),
+            wireless: self.wireless.or(other.wireless),
+            radio: self.radio.or(other.radio),
+            policy: self.policy.or(other.policy),
+            arq: self.arq.or(other.arq),
+            mark: self.mark.or(other.mark),
+            mark_bits: self.mark_bits.or(other.mark_bits),
+            flows: self.flows.or(other.flows),
+            unproven: self.unproven.or(other.unproven),
+            hold: self.hold.or(other.hold),
+            cache: self.cache.or(other.cache),
+            persist: self.persist || other.persist,
+            control: self.control.or(other.control),
+            trace: self.trace.or(other.trace),
+            json: self.json || other.json,
+        }
+    }
+
+    /// What is to be run.
+    ///
+    /// # Errors
+    /// What is missing, and what contradicts the rest.
+    pub(super) fn plan(self) -> Result<Plan, Mistake> {
+        let only_with_radio = [
+            ("policy", self.policy.is_some()),
+            ("arq", self.arq.is_some()),
+            ("mark", self.mark.is_some()),
+            ("mark-bits", self.mark_bits.is_some()),
+            ("flows", self.flows.is_some()),
+            ("unproven", self.unproven.is_some()),
+            ("hold", self.hold.is_some()),
+            ("cache", self.cache.is_some()),
+            ("control", self.control.is_some()),
+        ];
+        let alone = only_with_radio.into_iter().find(|(_, is_said)| *is_said);
+        let default = StationConfig::default();
+        let station = match (self.radio, alone) {
+            (None, Some((name, _))) => {
+                return Err(Mistake::new(format!(
+                    "{name} is for a station with a radio, and there is no --radio: say which, for example \
+                     --radio \"error 20%\", or --radio \"\" for one without errors"
+                )));
+            }
+            (None, None) => None,
+            (Some(radio), _) => Some(StationConfig {
+                radio,
+                arq: self.arq.unwrap_or(default.arq),
+                policy: self.policy.unwrap_or(default.policy),
+                mark: self.mark.unwrap_or(default.mark),
+                mark_bits: self.mark_bits.unwrap_or(default.mark_bits),
+                flows: self.flows.unwrap_or(default.flows),
+                unproven: self.unproven.unwrap_or(default.unproven),
+                hold: self.hold.unwrap_or(default.hold),
+                cache: self.cache.unwrap_or(default.cache),
+            }),
+        };
+        if let Some(Err(error)) = station.as_ref().map(StationConfig::check) {
+            return Err(Mistake::new(error.to_string()));
+        }
+        let (Some(wired), Some(wireless)) = (self.wired, self.wireless) else {
+            return Err(Mistake::new(
+                "--wired and --wireless name two TUN devices; for example: basestation --wired tun0 --wireless tun1 \
+                 --radio \"error 20%\" --policy tcp-ecn"
+                    .to_owned(),
+            ));
+        };
+        if wired == wireless {
+            return Err(Mistake::new(format!(
+                "--wired and --wireless are both `{wired}`: name two devices, for example `basestation --wired tun0 \
+                 --wireless tun1`"
+            )));
+        }
+        let Self { persist, control, trace, json, .. } = self;
+        Ok(Plan { devices: [wired, wireless], station, persist, control, trace, json })
+    }
+}
+
+fn parsed<T: FromStr<Err: Display>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error: T::Err| error.to_string())
+}
+
+/// A value by the name that it has in a file.
+fn named<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    let name: StrDeserializer<'_, serde::de::value::Error> = text.into_deserializer();
+    T::deserialize(name).map_err(|error| error.to_string())
+}
+
+/// A value of a file that is a text.
+fn text<'de, T, D: Deserializer<'de>>(
+    deserializer: D,
+    read: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<Option<T>, D::Error> {
+    read(&String::deserialize(deserializer)?).map(Some).map_err(D::Error::custom)
+}
+
+fn device<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    text(deserializer, value::tun)
+}
+
+fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ByteCount>, D::Error> {
+    text(deserializer, value::size)
+}
+
+fn written<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    T: FromStr<Err: Display>,
+    D: Deserializer<'de>,
+{
+    text(deserializer, parsed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn file(text: &str) -> anyhow::Result<Settings> {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        Settings::read(file.path())
+    }
+
+    fn refused(text: &str) -> String {
+        let error = file(text).map_err(|error| error.to_string());
+        error.and_then(|settings| settings.plan().map_err(|error| error.to_string())).unwrap_err()
+    }
+
+    const WHOLE: &str = r#"
+        wired = "tun0"
+        wireless = "tun1"
+        radio = "error 20% tries 4"
+        policy = "tcp-ecn"
+        arq = "mac"
+        mark = "paper"
+        mark-bits = 4
+        flows = 10
+        unproven = 11
+        hold = "1MiB"
+        cache = "2MiB"
+        persist = true
+        control = "/run/a.sock"
+        trace = "dir"
+        json = true
+    "#;
+
+    #[test]
+    fn a_file_has_the_keys_of_the_flags() {
+        let plan = file(WHOLE).unwrap().plan().unwrap();
+        let station = plan.station.unwrap();
+        assert_eq!(plan.devices, ["tun0", "tun1"]);
+        assert_eq!((station.radio.tries, station.arq), (4, Arq::Mac));
+        assert_eq!(
+            (station.policy, station.mark, station.mark_bits),
+            (Policy::TcpEcn, Mark::Paper, 4)
+        );
+        assert_eq!((station.flows, station.unproven), (10, 11));
+        assert_eq!((station.hold, station.cache), (ByteCount::from_mib(1), ByteCount::from_mib(2)));
+        assert_eq!((plan.persist, plan.json), (true, true));
+        assert_eq!(plan.control.as_deref(), Some(Path::new("/run/a.sock")));
+        assert_eq!(plan.trace.as_deref(), Some(Path::new("dir")));
+    }
+
+    #[test]
+    fn a_flag_goes_before_the_file() {
+        let flags = Settings { policy: Some(Policy::Snoop), flows: Some(7), ..Settings::default() };
+        let station = flags.or(file(WHOLE).unwrap()).plan().unwrap().station.unwrap();
+        assert_eq!((station.policy, station.flows, station.unproven), (Policy::Snoop, 7, 11));
+    }
+
+    #[test]
+    fn what_is_wrong_in_a_file_is_told_with_its_place() {
+        let unknown = refused("wired = \"tun0\"\npolcy = \"plain\"\n");
+        assert!(unknown.contains(":2:1: unknown field `polcy`"), "{unknown}");
+        let policy = refused("\npolicy = \"ecn\"");
+        assert!(
+            policy.contains(":2:10: unknown variant `ecn`, expected one of `plain`"),
+            "{policy}"
+        );
+        let radio = refused("radio = \"error 20\"");
+        assert!(radio.contains(":1:9: at byte 6, `20`"), "{radio}");
+        let size = refused("hold = \"much\"");
+        assert!(size.contains("a size is 1 to"), "{size}");
+        let name = refused("wired = \"a/b\"");
+        assert!(name.contains("a device's name has"), "{name}");
+    }
+
+    #[test]
+    fn what_does_not_fit_together_is_refused() {
+        let two = "wired = \"tun0\"\nwireless = \"tun1\"\n";
+        let alone = refused(&format!("{two}policy = \"tcp-ecn\""));
+        assert!(alone.contains("policy is for a station with a radio"), "{alone}");
+        let off = refused(&format!("{two}radio = \"\"\npolicy = \"tcp-ecn\"\narq = \"off\""));
+        assert!(off.contains("it needs arq mac, mac+link or head"), "{off}");
+        let same = refused("wired = \"tun0\"\nwireless = \"tun0\"");
+        assert!(same.contains("both `tun0`") && same.contains("--wireless tun1"), "{same}");
+        let missing = refused("wired = \"tun0\"");
+        assert!(missing.contains("for example: basestation --wired tun0"), "{missing}");
+    }
+}

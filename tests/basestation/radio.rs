@@ -1,0 +1,187 @@
+//! A station with a radio between two kernels, and its control socket.
+
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Output;
+
+use tokio::task::JoinHandle;
+
+use super::*;
+
+/// Fast enough for a test, and lossy.
+const RADIO: &str = "rate 200mbit control 54mbit preamble short error 20% seed 1";
+
+/// What a transfer has: a radio's frames take longer than a bridge's packets.
+const BYTES: u64 = 256 << 10;
+
+struct World {
+    // First, so that it ends before the namespaces do.
+    station: BaseStation,
+    wired: Namespace,
+    wireless: Namespace,
+    directory: tempfile::TempDir,
+}
+
+impl World {
+    fn new(more: &[&str]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let (wired, wireless) = (Namespace::new().unwrap(), Namespace::new().unwrap());
+        let socket = directory.path().join("control");
+        let devices = ["--wired", "tun0", "--wireless", "tun1", "--json"];
+        let radio = ["--radio", RADIO, "--control", socket.to_str().unwrap()];
+        let station = BaseStation::ready(&wired, &[&devices[..], &radio, more].concat());
+        wired.hand_over("tun1", &wireless).unwrap();
+        configure(&wired, &wireless);
+        Self { station, wired, wireless, directory }
+    }
+
+    fn ctl(&self, command: &str) -> Value {
+        let socket = self.directory.path().join("control");
+        let answer = ctl(&[command, "--json", "--control", socket.to_str().unwrap()]).unwrap();
+        serde_json::from_str(&answer).unwrap()
+    }
+
+    /// Begins to send so many bytes to the mobile and back.
+    fn transfer(&self, bytes: u64) -> JoinHandle<io::Result<u64>> {
+        let server =
+            self.wireless.serve("10.7.0.2:0".parse().unwrap(), Service::Echo, None).unwrap();
+        let address = server.address();
+        self.wired.spawn(async move {
+            let _server = server;
+            peer::echo(peer::connect(address, None).await?, 7, bytes).await
+        })
+    }
+
+    fn wait_until(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
+        for _ in 0..500 {
+            if is_so(self) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("{what} did not come: {}", self.ctl("status"));
+    }
+
+    /// What it prints when it ends.
+    fn end(&mut self) -> Value {
+        self.station.signal("TERM");
+        let mut stdout = self.station.child.stdout.take().unwrap();
+        let mut last = String::new();
+        stdout.read_to_string(&mut last).unwrap();
+        assert!(self.station.child.wait().unwrap().success());
+        serde_json::from_str(&last).unwrap()
+    }
+}
+
+#[test]
+fn every_policy_and_arq_brings_all_bytes_over_a_radio_that_loses_frames() {
+    let Some(()) = or_skip(requirements()) else { return };
+    for (policy, arq) in
+        [("plain", "mac"), ("tcp-ecn", "mac+link"), ("snoop", "off"), ("tcp-ecn", "head")]
+    {
+        let mut world = World::new(&["--policy", policy, "--arq", arq]);
+        exchange(&world.wired, &world.wireless, BYTES);
+        let report = world.end();
+        let station = &report["station"];
+        assert_eq!(station["policy"], policy, "{report}");
+        let (tries, radio) =
+            (&station["air"]["to_mobile"]["tries"], &station["radio"]["to_mobile"]);
+        let (tries, arrived) = (tries.as_u64().unwrap(), radio["forwarded"].as_u64().unwrap());
+        // A fifth of the frames is hit.
+        assert!(tries > arrived + arrived / 8, "{policy} {arq}: {report}");
+        assert_eq!(station["counters"]["not_ip"], 0, "{report}");
+    }
+}
+
+#[test]
+fn the_control_socket_shows_flows_and_takes_the_mobile_away_and_back() {
+    let Some(()) = or_skip(requirements()) else { return };
+    let mut world = World::new(&["--policy", "tcp-ecn"]);
+    let socket = world.directory.path().join("control");
+    assert_eq!(std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o660);
+    assert_eq!(world.ctl("status")["station"]["reach"], "there");
+    assert_eq!(world.ctl("flows"), serde_json::json!([]));
+
+    let transfer = world.transfer(4 * BYTES);
+    world.wait_until("a flow", |world| !world.ctl("flows").as_array().unwrap().is_empty());
+    let flow = &world.ctl("flows")[0];
+    assert!(flow["mobile"].as_str().unwrap().starts_with("10.7.0.2:"), "{flow}");
+    assert_eq!(world.ctl("freeze")["station"]["reach"], "leaving");
+    assert_eq!(world.ctl("disconnect")["station"]["reach"], "gone");
+    // The sender's next word is answered, and held.
+    world.wait_until("a sender stopped", |world| {
+        world.ctl("flows").as_array().unwrap().iter().any(|flow| flow["is_frozen"] == true)
+    });
+    assert_eq!(world.ctl("reconnect")["station"]["reach"], "there");
+    assert_eq!(world.wired.block_on(transfer).unwrap().unwrap(), 4 * BYTES);
+    let report = world.end();
+    assert!(report["station"]["counters"]["made"].as_u64().unwrap() > 0, "{report}");
+    assert!(!socket.exists());
+}
+
+#[test]
+fn who_asks_wrongly_is_told_so_and_disturbs_nobody() {
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
+    let Some(()) = or_skip(requirements()) else { return };
+    let world = World::new(&[]);
+    let socket = world.directory.path().join("control");
+    for (line, answer) in [
+        ("what?\n".to_owned(), Some("a request is such as")),
+        ("{\"command\": \"stop\"}\n".to_owned(), Some("unknown variant `stop`")),
+        ("{\"command\": \"status\", \"of\": 1}\n".to_owned(), None),
+        (format!("\"{}\n", "x".repeat(10_000)), None),
+        ("{\"comm".to_owned(), None),
+    ] {
+        let mut stream = UnixStream::connect(&socket).unwrap();
+        let _ = stream.write_all(line.as_bytes());
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        let mut text = String::new();
+        let _ = stream.read_to_string(&mut text);
+        if let Some(answer) = answer {
+            assert!(text.starts_with("{\"error\":") && text.contains(answer), "{text}");
+        }
+        assert!(text.lines().count() <= 1, "{text}");
+    }
+    // Some who connect and say nothing.
+    let silent: Vec<_> = (0..64).map(|_| UnixStream::connect(&socket).unwrap()).collect();
+    assert_eq!(world.ctl("status")["wired"]["device"], "tun0");
+    drop(silent);
+
+    let path = socket.to_str().unwrap();
+    let second = ["--wired", "tun2", "--wireless", "tun3", "--radio", "", "--control", path];
+    let mut second = BaseStation::start(&world.wired, &second);
+    let line = second.stderr.next().unwrap().unwrap();
+    assert!(line.contains("is another base station's"), "{line}");
+    let nobody = ctl(&["status", "--control", "/no/such/socket"]).unwrap_err();
+    assert!(nobody.contains("no base station listens on /no/such/socket"), "{nobody}");
+}
+
+#[test]
+fn a_trace_has_an_interface_for_each_side_and_says_what_was_done() {
+    let Some(()) = or_skip(requirements()) else { return };
+    let trace = tempfile::tempdir().unwrap();
+    let path = trace.path().to_str().unwrap();
+    let mut world = World::new(&["--policy", "tcp-ecn", "--trace", path]);
+    exchange(&world.wired, &world.wireless, BYTES);
+    let transfer = world.transfer(BYTES);
+    world.wait_until("a flow", |world| !world.ctl("flows").as_array().unwrap().is_empty());
+    world.ctl("disconnect");
+    world.wait_until("a segment held", |world| world.ctl("status")["station"]["held"] != 0);
+    world.ctl("reconnect");
+    world.wired.block_on(transfer).unwrap().unwrap();
+    world.end();
+    let pcap = trace.path().join("packets.pcapng");
+    let fields = ["-T", "fields", "-e", "frame.interface_name", "-e", "frame.comment"];
+    let tshark = Command::new("tshark").arg("-r").arg(&pcap).args(fields).output();
+    let Ok(Output { stdout, .. }) = tshark else {
+        assert!(std::env::var_os("AIRTCP_REQUIRE_TOOLS").is_none(), "tshark is not installed");
+        eprintln!("SKIPPED in part: tshark is not installed");
+        return;
+    };
+    let text = String::from_utf8(stdout).unwrap();
+    let count = |line: &str| text.lines().filter(|other| other.starts_with(line)).count();
+    assert!(count("tun0\t") > 1000 && count("tun1\t") > 1000, "{text}");
+    assert!(count("station\theld") > 0, "{text}");
+}
