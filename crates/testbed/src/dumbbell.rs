@@ -31,7 +31,8 @@ pub struct Plan<N = Link> {
     /// Who is shown the node and the hosts, under the numbers [`Dumbbell::LEFT`], [`Dumbbell::LINK`] and
     /// [`Dumbbell::RIGHT`]. A kernel has packets, but tells no events.
     pub observer: Option<Arc<Mutex<dyn Observer + Send>>>,
-    set_events: fn(&mut N, bool),
+    /// Has the node make events, or make none.
+    pub set_events: fn(&mut N, bool),
 }
 
 /// Whose TCP a host runs.
