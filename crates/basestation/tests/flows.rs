@@ -235,6 +235,11 @@ fn comes_back_after(course: &Course, lead: f64) -> f64 {
     let step = 0.25;
     let is_back = |n: &u32| mbit(path.run(16.0 + f64::from(*n) * step)) >= 0.9 * before;
     let first = (1..=40).find(is_back).expect("it comes back");
+    assert_eq!(
+        path.mobile.counters().tcp_ext_paws_estab,
+        0,
+        "what was held is in the order of its stamps"
+    );
     f64::from(first - 1) * step
 }
 

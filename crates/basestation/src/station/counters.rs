@@ -23,7 +23,7 @@ pub struct StationCounters {
     pub made: u64,
     /// Held while the mobile was gone.
     pub held: u64,
-    /// Of these, took the place of an older copy.
+    /// Of these, dropped because another copy was older.
     pub held_again: u64,
     /// Probes and keepalives that came while the mobile was gone: answered, or too soon after such an answer.
     pub probes: u64,

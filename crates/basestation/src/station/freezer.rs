@@ -53,8 +53,8 @@ impl Held {
 pub(super) enum Outcome {
     /// It waits.
     Held,
-    /// It waits in the place of an older copy, which is no more.
-    Replaced,
+    /// Another copy of it came as well; the older of the two waits, the other is no more.
+    Again,
     /// There is no room for it.
     NoRoom(Packet),
 }
@@ -121,15 +121,12 @@ impl Freezer {
         self.bytes + len <= self.limit
     }
 
-    /// Takes a packet in. One that repeats what another carries takes that one's place: its time stamps are newer.
+    /// Takes a packet in. One that repeats what another carries is not wanted: before what came between them its time
+    /// stamp would have the mobile refuse all that (RFC 7323 section 5.3).
     pub(super) fn hold(&mut self, held: Held) -> Outcome {
-        if held.entered.is_some()
-            && let Some(same) = self.held.iter_mut().find(|other| other.carries() == held.carries())
-            && same.packet.len() >= held.packet.len()
+        if held.entered.is_some() && self.held.iter().any(|older| older.carries() == held.carries())
         {
-            self.bytes -= same.packet.len() - held.packet.len();
-            *same = held;
-            return Outcome::Replaced;
+            return Outcome::Again;
         }
         if !self.has_room(held.packet.len()) {
             return Outcome::NoRoom(held.packet);
@@ -139,22 +136,17 @@ impl Freezer {
         Outcome::Held
     }
 
-    /// Takes a packet in that came before all others. If it was sent again since, that copy takes its place.
+    /// Takes a packet in that came before all others. If it was sent again since, that copy goes.
     pub(super) fn hold_first(&mut self, held: Held) -> Outcome {
-        let again = held.carries().and_then(|carried| {
-            let is_again = |other: &Held| other.carries() == Some(carried);
-            self.held.remove(self.held.iter().position(is_again)?)
-        });
-        if let Some(again) = again {
-            self.held.push_front(again);
-            return Outcome::Replaced;
-        }
+        let is_again = |other: &Held| held.entered.is_some() && other.carries() == held.carries();
+        let again = self.held.iter().position(is_again).and_then(|at| self.held.remove(at));
+        self.bytes -= again.as_ref().map_or(0, |again| again.packet.len());
         if !self.has_room(held.packet.len()) {
             return Outcome::NoRoom(held.packet);
         }
         self.bytes += held.packet.len();
         self.held.push_front(held);
-        Outcome::Held
+        if again.is_some() { Outcome::Again } else { Outcome::Held }
     }
 
     /// The packet that has waited longest.
@@ -224,26 +216,26 @@ mod tests {
         assert_eq!(freezer.hold(held(0, 100, 1)), Outcome::Held);
         assert_eq!(freezer.hold(held(100, 200, 2)), Outcome::Held);
         assert_eq!(freezer.hold(held(200, 300, 3)), Outcome::NoRoom(held(200, 300, 3).packet));
-        assert_eq!(freezer.hold(held(0, 100, 4)), Outcome::Replaced);
+        assert_eq!(freezer.hold(held(0, 100, 4)), Outcome::Again);
         assert_eq!(freezer.hold(Held { entered: None, ..held(0, 50, 5) }), Outcome::Held);
         assert_eq!(freezer.waiting(), (3, 250));
         let fills = std::iter::from_fn(|| freezer.release()).map(|held| held.packet.data[0]);
-        assert_eq!(fills.collect::<Vec<_>>(), [4, 2, 5]);
+        assert_eq!(fills.collect::<Vec<_>>(), [1, 2, 5]);
         assert_eq!((freezer.waiting(), freezer.is_holding()), ((0, 0), false));
     }
 
     #[test]
-    fn what_came_first_goes_first_as_it_was_sent_last() {
+    fn what_came_first_goes_first_as_it_was_sent_first() {
         let mut freezer = Freezer::new(300);
         freezer.hold(held(100, 200, 2));
         freezer.hold(held(0, 100, 4));
-        assert_eq!(freezer.hold_first(held(0, 100, 1)), Outcome::Replaced);
+        assert_eq!(freezer.hold_first(held(0, 100, 1)), Outcome::Again);
         let unknown = Held { entered: None, ..held(0, 100, 3) };
         assert_eq!(freezer.hold_first(unknown.clone()), Outcome::Held);
         assert_eq!(freezer.hold_first(unknown.clone()), Outcome::NoRoom(unknown.packet));
         assert_eq!(freezer.waiting(), (3, 300));
         let fills = std::iter::from_fn(|| freezer.release()).map(|held| held.packet.data[0]);
-        assert_eq!(fills.collect::<Vec<_>>(), [3, 4, 2]);
+        assert_eq!(fills.collect::<Vec<_>>(), [3, 1, 2]);
     }
 
     #[test]

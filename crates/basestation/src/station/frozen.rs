@@ -72,9 +72,13 @@ impl Station {
                 self.counters.held_dropped += 1;
                 (Fate::Dropped { cause: "no room to hold it" }, Some(packet))
             }
-            outcome => {
+            Outcome::Again => {
                 self.counters.held += 1;
-                self.counters.held_again += u64::from(outcome == Outcome::Replaced);
+                self.counters.held_again += 1;
+                (Fate::Dropped { cause: "an older copy waits" }, copy)
+            }
+            Outcome::Held => {
+                self.counters.held += 1;
                 (Fate::Held, copy)
             }
         };
