@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use airtcp_types::{ByteCount, Rate};
 
+use super::Arq;
 use super::spec::{Preamble, RadioSpec};
 
 /// Contention is counted in these.
@@ -99,11 +100,12 @@ impl Air {
 
 impl RadioSpec {
     /// The highest goodput of a TCP flow over this radio: `payload` bytes in each packet of `packet` bytes, and an ACK
-    /// of `ack` bytes for every `per_ack` packets, each repeated until it arrives.
+    /// of `ack` bytes for every `per_ack` packets, each repeated until it arrives. A flow with fewer ACKs may have more.
     ///
     /// One exchange is an idle time (DIFS), the frame, SIFS and the link ACK. The sender of the data always has a frame
-    /// and waits for half a contention window, doubled with each failure, before each try; ACKs count their backoff
-    /// down in the same idle slots, which costs nothing more. Collisions and unequal waits make it less.
+    /// and waits for half a contention window, doubled with each failure but anew after `tries` of them, before each
+    /// try; ACKs count their backoff down in the same idle slots, which costs nothing more. Collisions and unequal waits
+    /// make it less.
     ///
     /// ```
     /// use airtcp_link::RadioSpec;
@@ -112,28 +114,48 @@ impl RadioSpec {
     /// assert!((5_200_000..5_300_000).contains(&bound), "{bound}");
     /// ```
     pub fn bound(&self, payload: usize, packet: usize, ack: usize, per_ack: u32) -> Rate {
+        self.bound_with(Arq::MacLink, payload, packet, ack, per_ack)
+    }
+
+    /// The same with `arq`: `off` and `head` have no link ACKs, and the contention window does not double.
+    pub fn bound_with(
+        &self,
+        arq: Arq,
+        payload: usize,
+        packet: usize,
+        ack: usize,
+        per_ack: u32,
+    ) -> Rate {
         let air = Air::new(self);
         let per_ack = per_ack.max(1);
-        let cycle = air.mean_exchange(packet, true) * per_ack + air.mean_exchange(ack, false);
+        let tries = if arq.acknowledges() { self.tries } else { 1 };
+        let mean = |size, waits| air.mean_exchange(size, arq.acknowledges(), tries, waits);
+        let cycle = mean(packet, true) * per_ack + mean(ack, false);
         Rate::from_bytes_over(ByteCount::from(payload) * u64::from(per_ack), cycle)
     }
 }
 
 impl Air {
-    /// The mean time until a packet has been acknowledged, repeated as often as that takes.
-    fn mean_exchange(&self, packet: usize, waits: bool) -> Duration {
+    /// The mean time until a packet has arrived, and been acknowledged if it `is_answered`, repeated as often as that
+    /// takes; the contention window begins anew after so many tries.
+    fn mean_exchange(&self, packet: usize, is_answered: bool, tries: u32, waits: bool) -> Duration {
         let announced = 1.0 - self.announcement_error();
-        let failure = 1.0 - announced * (1.0 - self.data_error(packet)) * (1.0 - self.ack_error());
-        let try_time = DIFS + self.announcement() + self.data(packet) + self.answer();
+        let (answer, answered) = match is_answered {
+            true => (self.answer(), 1.0 - self.ack_error()),
+            false => (Duration::ZERO, 1.0),
+        };
+        let failure = 1.0 - announced * (1.0 - self.data_error(packet)) * answered;
+        let try_time = DIFS + self.announcement() + self.data(packet) + answer;
         let mut cw = CW_MIN;
         let mut reached = 1.0;
         let mut mean = 0.0;
         // What is left after so many is less than a nanosecond, unless nothing ever arrives.
-        for _ in 0..10_000 {
+        for number in 1..=10_000u32 {
             let wait = if waits { SLOT.as_secs_f64() * f64::from(cw) / 2.0 } else { 0.0 };
             mean += reached * (try_time.as_secs_f64() + wait);
             reached *= failure;
-            cw = (cw * 2 + 1).min(CW_MAX);
+            cw =
+                if number.is_multiple_of(tries.max(1)) { CW_MIN } else { (cw * 2 + 1).min(CW_MAX) };
         }
         if failure >= 1.0 { Duration::MAX / 1_000_000 } else { Duration::from_secs_f64(mean) }
     }

@@ -119,13 +119,22 @@ fn a_queue_that_is_never_empty_is_served_at_the_standards_rate() {
 
 #[test]
 fn tries_cost_what_the_bound_says() {
-    for (text, seed) in [("error 20%", 1), ("error 50%", 2), ("error 30% rts", 3)] {
-        let spec: RadioSpec = format!("{text} seed {seed} tries 1000").parse().unwrap();
-        let mut radio = Radio::new(&spec, Arq::Mac);
+    let cases = [
+        ("error 20% tries 1000", Arq::Mac),
+        ("error 50% tries 1000", Arq::Mac),
+        ("error 30% rts tries 1000", Arq::Mac),
+        ("error 40% tries 4 passes 1000", Arq::MacLink),
+        ("error 40% tries 4", Arq::Mac),
+        ("error 40%", Arq::Off),
+        ("error 40% delay 1ms", Arq::Head),
+    ];
+    for (seed, (text, arq)) in (1..).zip(cases) {
+        let spec: RadioSpec = format!("{text} seed {seed}").parse().unwrap();
+        let mut radio = Radio::new(&spec, arq);
         let time = Duration::from_secs(200);
         let arrived = saturate(&mut radio, &[Way::Forth], 1_460, time).len();
         // An ACK for so many packets that it costs nothing.
-        let bound = spec.bound(1_500, 1_500, 40, 1_000_000);
+        let bound = spec.bound_with(arq, 1_500, 1_500, 40, 1_000_000);
         let goodput = arrived as f64 * 1_500.0 * 8.0 / 200.0;
         let ratio = goodput / bound.bits_per_sec() as f64;
         assert!((ratio - 1.0).abs() < 0.02, "{text}: {ratio}");
