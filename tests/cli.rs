@@ -38,12 +38,13 @@ fn names_lists_every_kind() -> Outcome {
 
 #[test]
 fn a_mistake_is_one_line_and_exit_code_two() -> Outcome {
-    let lines: [&[&str]; 5] = [
+    let lines: [&[&str]; 6] = [
         &["serve", "--tun", "tun0", "--address", "10.0.0.2/33", "echo:7"],
         &["serve", "--tun", "tun0", "--address", "10.0.0.2/24", "echo:0"],
         &["serve", "--tun", "tun0", "--address", "10.0.0.2/24"],
         &["demo", "--size", "lots"],
         &["demo", "--congestion", "fixed:0"],
+        &["demo", "--radio", "--arq", "some"],
     ];
     for line in lines {
         let output = airtcp(line).output()?;
@@ -74,6 +75,40 @@ fn the_demo_arrives_intact_with_the_kernel_as_its_peer() -> Outcome {
     }
     let ours = transfers.iter().filter(|transfer| transfer["strategy"] == "newreno/cubic");
     assert_eq!(ours.count(), 4);
+    Ok(())
+}
+
+#[test]
+fn the_demo_with_a_radio_has_a_line_for_each_policy_and_a_picture() -> Outcome {
+    let Some(()) = or_skip(requirements()) else { return Ok(()) };
+    let directory = tempfile::tempdir()?;
+    let trace = directory.path().to_str().ok_or("a path in UTF-8")?;
+    let short = ["demo", "--radio", "--seconds", "1.5", "--away", "1", "--json", "--trace", trace];
+    let output = airtcp(&short).output()?;
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report: Value = serde_json::from_slice(&output.stdout)?;
+    let policies = report["policies"].as_array().expect("a list");
+    let names: Vec<_> = policies.iter().map(|policy| policy["policy"].as_str()).collect();
+    assert_eq!(names, ["plain", "snoop", "tcp-ecn"].map(Some));
+    for policy in policies {
+        assert_eq!(policy["sender"], "kernel cubic", "{policy}");
+        assert!(policy["goodput"].as_u64() > Some(0), "{policy}");
+    }
+    // Senders are told to stop by the last one alone.
+    let told = |policy: &Value| policy["frozen"].as_u64().zip(policy["made"].as_u64());
+    assert_eq!(told(&policies[0]), Some((0, 0)));
+    assert!(told(&policies[2]).is_some_and(|(frozen, made)| frozen > 0 && made > 0));
+    for file in ["arrivals.svg", "packets.pcapng", "events.sqlog"] {
+        assert!(directory.path().join(file).metadata()?.len() > 0, "{file}");
+    }
+    // What a policy cannot do without is said, and the others run.
+    let off = ["demo", "--radio", "error 0%", "--arq", "off", "--seconds", "0.5", "--away", "0.1"];
+    let output = airtcp(&off).env("TMPDIR", directory.path()).output()?;
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stderr(&output).contains("note: left out: policy tcp-ecn"), "{}", stderr(&output));
+    let text = String::from_utf8(output.stdout)?;
+    assert!(text.contains("\nplain ") && !text.contains("\ntcp-ecn "), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     Ok(())
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use airtcp_link::{Arq, RadioSpec};
 use airtcp_recovery::{Combination, Profile};
 use airtcp_stack::host::Cidr;
 use airtcp_types::ByteCount;
@@ -18,6 +19,9 @@ use crate::output;
 use crate::plot::PlotArgs;
 use crate::sim::args::SimArgs;
 use crate::value::{self, Combinations, LinkPair};
+
+/// The radio of `demo --radio` if none is described: one frame in forty fails all four tries, and is overtaken.
+const RADIO: &str = "error 40% tries 4 seed 1";
 
 /// `airtcp` and its commands.
 #[derive(Parser, Debug)]
@@ -158,16 +162,30 @@ pub(crate) struct DemoArgs {
     pub(crate) size: ByteCount,
     /// Send for a while over a link that loses packets, beside the kernel's congestion controls and other
     /// combinations, and draw it
-    #[arg(long, conflicts_with = "size")]
+    #[arg(long, conflicts_with = "size", group = "timed")]
     pub(crate) lossy: bool,
     /// The link of --lossy: words of `airtcp link --help`, or a link by name
     #[arg(long, value_name = "SPEC", requires = "lossy", value_parser = value::link,
           default_value = "rate 20mbit delay 20ms limit 70 loss 1% only forth seed 1")]
     pub(crate) link: LinkPair,
-    /// How long each sender of --lossy sends
-    #[arg(long, value_name = "SECONDS", requires = "lossy", allow_negative_numbers = true,
-          value_parser = value::seconds, default_value = "2.5")]
-    pub(crate) seconds: Duration,
+    /// Have the kernel send through a base station, over a radio, to a mobile that goes away for a while, once for each
+    /// policy of the base station. Words of RadioSpec describe the radio; without any, a frame in two and a half is hit,
+    /// and tried four times before others overtake it
+    #[arg(long, value_name = "RADIO", num_args = 0..=1, default_missing_value = RADIO, value_parser = value::radio,
+          conflicts_with_all = ["size", "lossy", "with", "SenderArgs"], group = "timed")]
+    pub(crate) radio: Option<RadioSpec>,
+    /// What the radio of --radio does about lost frames: off, mac, mac+link or head
+    #[arg(long, value_name = "MODE", requires = "radio", value_parser = value::arq, default_value = "mac+link")]
+    pub(crate) arq: Arq,
+    /// How long the mobile of --radio is gone
+    #[arg(long, value_name = "SECONDS", requires = "radio", allow_negative_numbers = true,
+          value_parser = value::seconds, default_value = "10")]
+    pub(crate) away: Duration,
+    /// How long each sender of --lossy sends [default: 2.5], and those of --radio before the mobile goes and after
+    /// it is back [default: 8]
+    #[arg(long, value_name = "SECONDS", requires = "timed", allow_negative_numbers = true,
+          value_parser = value::seconds)]
+    seconds: Option<Duration>,
     /// What else of ours sends in --lossy: combinations with commas between them
     #[arg(long, value_name = "A,B,C", requires = "lossy", value_parser = value::combinations,
           default_value = "sack/cubic,rack/westwood-plus,le/westwood,rack/cubic/dcr:timer")]
@@ -178,6 +196,19 @@ pub(crate) struct DemoArgs {
     /// The results as JSON instead of a table
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+impl DemoArgs {
+    /// How long is sent, in --radio each time.
+    pub(crate) fn phase(&self) -> Duration {
+        let default = if self.lossy { 2.5 } else { 8.0 };
+        self.seconds.unwrap_or(Duration::from_secs_f64(default))
+    }
+
+    /// The radio of --radio.
+    pub(crate) fn radio_spec(&self) -> RadioSpec {
+        self.radio.clone().unwrap_or_default()
+    }
 }
 
 /// What was asked for on the command line.

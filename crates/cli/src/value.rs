@@ -5,7 +5,7 @@ use std::num::NonZero;
 use std::path::Path;
 use std::time::Duration;
 
-use airtcp_link::LinkSpec;
+use airtcp_link::{Arq, LinkSpec, RadioSpec, SpecError};
 use airtcp_recovery::{Combination, Profile};
 use airtcp_stack::host::Cidr;
 use airtcp_types::ByteCount;
@@ -191,6 +191,16 @@ pub(crate) fn link(text: &str) -> Result<LinkPair, String> {
     }
     let (forth, back) = airtcp_link::parse_pair(text).map_err(|error| error.to_string())?;
     Ok(LinkPair { forth, back })
+}
+
+/// `--radio`.
+pub(crate) fn radio(text: &str) -> Result<RadioSpec, String> {
+    text.parse().map_err(|error: SpecError| error.to_string())
+}
+
+/// `--arq`.
+pub(crate) fn arq(text: &str) -> Result<Arq, String> {
+    text.parse().map_err(|error| format!("{error}; for example --arq mac+link"))
 }
 
 /// `--seconds`.

@@ -21,6 +21,7 @@ use anyhow::Context;
 use serde::Serialize;
 use tokio::runtime::Runtime;
 
+use super::directory;
 use super::meter::Meter;
 use crate::args::DemoArgs;
 use crate::output;
@@ -64,17 +65,6 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<()> {
         output::print(&report.to_string())?;
     }
     Ok(())
-}
-
-/// Where the trace goes.
-fn directory(args: &DemoArgs) -> anyhow::Result<PathBuf> {
-    match &args.trace {
-        Some(directory) => Ok(directory.clone()),
-        None => {
-            let made = tempfile::Builder::new().prefix("airtcp-demo-").tempdir();
-            Ok(made.context("making a directory for the picture")?.keep())
-        }
-    }
 }
 
 fn over_packets(
@@ -158,8 +148,8 @@ fn send(
         way: Way::Forth,
         is_ipv6: false,
         congestion: congestion.map(str::to_owned),
-        warm_up: args.seconds.mul_f64(WARM_UP),
-        time: args.seconds.mul_f64(1.0 - WARM_UP),
+        warm_up: args.phase().mul_f64(WARM_UP),
+        time: args.phase().mul_f64(1.0 - WARM_UP),
     };
     let done = runtime.block_on(dumbbell.bulk(&bulk)).context("the transfer broke")?;
     let counters = dumbbell.counters(Way::Forth);
@@ -190,8 +180,8 @@ fn in_simulator(args: &DemoArgs, directory: &Path, report: &mut Report) -> anyho
         let LinkPair { forth, back } = args.link.clone();
         let flow = FlowSpec { profile: args.sender.profile.clone(), ..FlowSpec::new(combination) };
         let scenario = Scenario {
-            duration: args.seconds,
-            warm_up: args.seconds.mul_f64(WARM_UP),
+            duration: args.phase(),
+            warm_up: args.phase().mul_f64(WARM_UP),
             flows: vec![flow],
             ..Scenario::new("lossy", Topology::Chain { wires: vec![Wire { forth, back }] })
         };
@@ -286,7 +276,7 @@ impl Report {
         let LinkPair { forth, back } = &args.link;
         Self {
             link: [forth.to_string(), back.to_string()],
-            seconds: args.seconds.as_secs_f64(),
+            seconds: args.phase().as_secs_f64(),
             simulated: None,
             rows: Vec::new(),
             files: Vec::new(),

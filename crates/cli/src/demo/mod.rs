@@ -8,9 +8,12 @@ mod file;
 mod lossy;
 mod meter;
 mod network;
+mod radio;
+mod radio_report;
 mod report;
 mod transfer;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use airtcp_types::{ByteCount, Rate};
@@ -36,6 +39,9 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     if args.lossy {
         return lossy::run(args);
     }
+    if args.radio.is_some() {
+        return radio::run(args);
+    }
     // First of all: it fails once threads run.
     let tun = airtcp_testbed::enter_user_namespace_if_needed()
         .map_err(anyhow::Error::from)
@@ -58,6 +64,17 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
         let network = Network::in_memory(args)?;
         demonstrate(args, network, Some(reason)).await
     })
+}
+
+/// Where the trace and the pictures of a demonstration go.
+fn directory(args: &DemoArgs) -> anyhow::Result<PathBuf> {
+    match &args.trace {
+        Some(directory) => Ok(directory.clone()),
+        None => {
+            let made = tempfile::Builder::new().prefix("airtcp-demo-").tempdir();
+            Ok(made.context("making a directory for the picture")?.keep())
+        }
+    }
 }
 
 async fn demonstrate(

@@ -1,0 +1,241 @@
+//! `airtcp demo --radio`: a Linux sender, a base station, and a mobile that goes away for a while; once for each policy
+//! of the base station.
+//!
+//! Packets are real. The policies run side by side, each in network namespaces of its own: a radio of 11 Mbit/s keeps no
+//! processor busy.
+
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use airtcp_basestation::station::{StationCounters, Status};
+use airtcp_basestation::{Policy, Station, StationConfig};
+use airtcp_link::{Link, LinkSpec, Way};
+use airtcp_stack::HostConfig;
+use airtcp_stack::tcp::MarkAware;
+use airtcp_testbed::dumbbell::{Dumbbell, Host, Plan};
+use airtcp_testbed::{Arrivals, Course, Ended, requirements};
+use airtcp_trace::NodeKind;
+use airtcp_types::{Chain, Rate};
+use anyhow::{Context, anyhow};
+use tokio::runtime::Builder;
+
+use super::directory;
+use super::radio_report::{Report, Row};
+use crate::args::DemoArgs;
+use crate::output;
+use crate::record::Recording;
+
+/// What the kernel sends with.
+const CONGESTION: &str = "cubic";
+/// What is compared, at the same link retransmission.
+const POLICIES: [Policy; 3] = [Policy::Plain, Policy::Snoop, Policy::TcpEcn];
+/// Between the fixed host and the base station.
+pub(super) const WIRE: &str = "rate 100mbit delay 20ms limit 1000";
+/// What passes before bytes count: slow start fills the radio's queue.
+const WARM_UP: Duration = Duration::from_secs(2);
+/// Senders are stopped so long before the mobile goes, about their time-out: an ACK gets to the sender, and what it has
+/// sent until then to the mobile.
+pub(super) const LEAD: Duration = Duration::from_millis(500);
+/// Who has so many per cent of the former rate is back.
+pub(super) const BACK: u64 = 90;
+/// A station that was later than this with more than one packet in a hundred is not the one described.
+const LATE: Duration = Duration::from_millis(4);
+
+/// What is between the hosts.
+type Middle = Chain<Link, Station>;
+
+/// Runs the policies, and prints what became of each.
+///
+/// # Errors
+/// There are no network namespaces to be had; a transfer broke; the picture cannot be written.
+pub(super) fn run(args: &DemoArgs) -> anyhow::Result<()> {
+    // First of all: it fails once threads run.
+    airtcp_testbed::enter_user_namespace_if_needed()
+        .and_then(|()| requirements())
+        .context("--radio sends real packets")?;
+    let mut runs = Vec::new();
+    for policy in POLICIES {
+        match Run::new(args, policy) {
+            Ok(run) => runs.push(run),
+            Err(error) => output::note(format_args!("note: left out: {}", output::explain(&error))),
+        }
+    }
+    let directory = directory(args)?;
+    let whole = WARM_UP + args.phase() * 2 + LEAD + args.away;
+    output::note(format_args!(
+        "{} policies side by side, for {:.0} s: {:.0} s over the radio, then the mobile is gone for {} s",
+        runs.len(),
+        whole.as_secs_f64(),
+        (WARM_UP + args.phase()).as_secs_f64(),
+        args.away.as_secs_f64(),
+    ));
+    let recording = match &args.trace {
+        Some(directory) => {
+            let nodes = [
+                ("fixed host", NodeKind::Host),
+                ("base station", NodeKind::Other),
+                ("mobile", NodeKind::Host),
+            ];
+            Some(Recording::start(directory, "a base station", &nodes)?)
+        }
+        None => None,
+    };
+    let done = thread::scope(|scope| {
+        let threads: Vec<_> = runs
+            .into_iter()
+            .map(|run| {
+                // One is recorded: that of the last policy.
+                let is_recorded = Some(&run.policy) == POLICIES.last();
+                let recording = recording.as_ref().filter(|_| is_recorded);
+                (run.policy, scope.spawn(move || run.make(recording)))
+            })
+            .collect();
+        let joined = threads.into_iter().map(|(policy, thread)| {
+            let made = thread.join().map_err(|_| anyhow!("its thread panicked"));
+            made.flatten().with_context(|| format!("with the policy {}", policy.name()))
+        });
+        joined.collect::<anyhow::Result<Vec<_>>>()
+    })?;
+    if let Some(recording) = recording {
+        recording.finish()?;
+    }
+    report(args, &directory, &done)
+}
+
+fn report(args: &DemoArgs, directory: &Path, done: &[Done]) -> anyhow::Result<()> {
+    if let Some(late) = done.iter().map(|done| done.lateness).max().filter(|late| *late > LATE) {
+        output::note(format_args!(
+            "note: one packet in a hundred was late by {:.1} ms and more: this machine is busy, and the figures are \
+             those of a worse path",
+            late.as_secs_f64() * 1e3
+        ));
+    }
+    let mut report = Report::new(args);
+    report.rows = done.iter().map(Done::row).collect();
+    let curves = done.iter().map(|done| (done.policy.name(), &done.arrivals));
+    let path: PathBuf = directory.join("arrivals.svg");
+    std::fs::write(&path, report.figure(curves, WARM_UP).to_svg())
+        .with_context(|| format!("writing {}", path.display()))?;
+    report.picture = path;
+    if args.json {
+        output::print_json(&report)?;
+    } else {
+        output::print(&report.to_string())?;
+    }
+    Ok(())
+}
+
+/// One policy, ready to be run.
+struct Run<'a> {
+    policy: Policy,
+    args: &'a DemoArgs,
+    middle: Middle,
+}
+
+/// What came of it.
+struct Done {
+    policy: Policy,
+    /// From the end of the warm-up on.
+    arrivals: Arrivals,
+    before: Rate,
+    back_after: Option<Duration>,
+    ended: Ended,
+    timeouts: u64,
+    status: Status,
+    lateness: Duration,
+}
+
+impl<'a> Run<'a> {
+    fn new(args: &'a DemoArgs, policy: Policy) -> anyhow::Result<Self> {
+        let config = StationConfig {
+            radio: args.radio_spec(),
+            arq: args.arq,
+            policy,
+            ..StationConfig::default()
+        };
+        let station = Station::new(&config)?;
+        let wire: LinkSpec = WIRE.parse()?;
+        Ok(Self { policy, args, middle: Chain::new(Link::new(&wire, &wire)?, station) })
+    }
+
+    /// Builds the network, sends, and takes the network down.
+    fn make(self, recording: Option<&Recording>) -> anyhow::Result<Done> {
+        let mut config = HostConfig::new([]);
+        config.tcp.mark_aware = (self.policy == Policy::TcpEcn).then(MarkAware::default);
+        config.events = recording.is_some();
+        let set_events = |middle: &mut Middle, on| {
+            middle.near.set_events(on);
+            middle.far.set_events(on);
+        };
+        let mobile = Host::Stack(Box::new(config));
+        let Self { policy, args, middle } = self;
+        let mut plan = Plan::over(Host::Kernel, middle, mobile, set_events);
+        if let Some(recording) = recording {
+            plan.clock = recording.clock();
+            plan.observer = Some(recording.observer());
+        }
+        let dumbbell = Dumbbell::build(plan)?;
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let done = runtime.block_on(send(&dumbbell, policy, args)).context("the transfer broke")?;
+        dumbbell.stop()?;
+        Ok(done)
+    }
+}
+
+async fn send(
+    dumbbell: &Dumbbell<Middle>,
+    policy: Policy,
+    args: &DemoArgs,
+) -> anyhow::Result<Done> {
+    let phase = args.phase();
+    let course =
+        Course { way: Way::Forth, is_ipv6: false, congestion: Some(CONGESTION.to_owned()) };
+    let mut stream = dumbbell.stream(&course).await?;
+    stream.wait(WARM_UP).await?;
+    let mut arrivals = Arrivals::of(&stream);
+    stream.follow(phase, &mut arrivals).await?;
+    let before = arrivals.rate(Duration::ZERO, arrivals.now());
+    dumbbell.act(|middle, now| middle.far.freeze(now));
+    stream.follow(LEAD, &mut arrivals).await?;
+    dumbbell.act(|middle, now| middle.far.disconnect(now));
+    stream.follow(args.away, &mut arrivals).await?;
+    dumbbell.act(|middle, now| middle.far.reconnect(now));
+    let back = arrivals.now();
+    stream.follow(phase, &mut arrivals).await?;
+    let back_after =
+        arrivals.has_rate_after(back, Rate::from_bits_per_sec(before.bits_per_sec() * BACK / 100));
+    let status = dumbbell.act(|middle, now| middle.far.status(now));
+    let ended = stream.end().await?;
+    let timeouts = dumbbell.left().namespace().timeouts()?;
+    let lateness = dumbbell.lateness().percentile(99.0);
+    Ok(Done { policy, arrivals, before, back_after, ended, timeouts, status, lateness })
+}
+
+impl Done {
+    fn row(&self) -> Row {
+        let StationCounters { marked, hidden, sent_again, frozen, made, held, probes, .. } =
+            self.status.counters;
+        let radio = &self.status.radio[Way::Forth as usize];
+        Row {
+            policy: self.policy.name(),
+            sender: self.ended.sender.clone(),
+            goodput: self.before.bits_per_sec(),
+            retransmissions: self.ended.retransmissions,
+            timeouts: self.timeouts,
+            lost: radio.channel_lost,
+            lost_while_gone: radio.disconnected,
+            queue_dropped: radio.queue_dropped,
+            reordered: radio.reordered,
+            back_after: self.back_after.map(|time| time.as_secs_f64()),
+            marked,
+            hidden,
+            sent_again,
+            frozen,
+            made,
+            held,
+            probes,
+            lateness: self.lateness.as_secs_f64(),
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! What `airtcp demo --radio` prints and draws.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use airtcp_testbed::Arrivals;
+use airtcp_trace::figure::{Axis, Figure, Point, Scale, Series, Style};
+use serde::Serialize;
+
+use super::radio::{BACK, LEAD, WIRE};
+use crate::args::DemoArgs;
+use crate::table::{fitting, table, wrapped};
+
+/// Payload and packet of a full segment with time stamps, an ACK, and segments per ACK.
+const SEGMENT: (usize, usize, usize, u32) = (1_448, 1_500, 52, 2);
+
+/// All results.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    radio: String,
+    arq: &'static str,
+    /// Between the fixed host and the base station.
+    wire: &'static str,
+    /// The most that the radio's air time has room for, in bit/s.
+    bound: u64,
+    /// Before the mobile goes, and after it is back.
+    seconds: f64,
+    away: f64,
+    #[serde(rename = "policies")]
+    pub(super) rows: Vec<Row>,
+    pub(super) picture: PathBuf,
+}
+
+/// One policy.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Row {
+    pub(super) policy: &'static str,
+    pub(super) sender: String,
+    /// Payload, in bit/s, before the mobile goes.
+    pub(super) goodput: u64,
+    /// By the sender, in segments.
+    pub(super) retransmissions: u64,
+    /// The sender's.
+    pub(super) timeouts: u64,
+    /// Packets that all tries of the radio could not bring over.
+    pub(super) lost: u64,
+    /// The same of a mobile that was away.
+    pub(super) lost_while_gone: u64,
+    /// Packets that found the radio's queue full.
+    pub(super) queue_dropped: u64,
+    /// Packets that another one overtook on the radio.
+    pub(super) reordered: u64,
+    /// Seconds from the mobile's return to nine tenths of the former rate.
+    pub(super) back_after: Option<f64>,
+    /// Segments that the base station marked.
+    pub(super) marked: u64,
+    /// Duplicate ACKs that it hid.
+    pub(super) hidden: u64,
+    /// Segments that it sent again from its cache.
+    pub(super) sent_again: u64,
+    /// ACKs whose window it closed.
+    pub(super) frozen: u64,
+    /// ACKs that it made.
+    pub(super) made: u64,
+    /// Packets that it held.
+    pub(super) held: u64,
+    /// Probes that it answered.
+    pub(super) probes: u64,
+    /// Seconds that 99 % of the packets were not later than, between the hosts.
+    pub(super) lateness: f64,
+}
+
+impl Report {
+    /// Without rows yet.
+    pub(super) fn new(args: &DemoArgs) -> Self {
+        let radio = args.radio_spec();
+        let (payload, packet, ack, per_ack) = SEGMENT;
+        Self {
+            radio: radio.to_string(),
+            arq: args.arq.name(),
+            wire: WIRE,
+            bound: radio.bound(payload, packet, ack, per_ack).bits_per_sec(),
+            seconds: args.phase().as_secs_f64(),
+            away: args.away.as_secs_f64(),
+            rows: Vec::new(),
+            picture: PathBuf::new(),
+        }
+    }
+
+    /// What had arrived when, of each policy; the mobile goes and comes back at the two upright lines.
+    pub(super) fn figure<'a>(
+        &self,
+        curves: impl Iterator<Item = (&'static str, &'a Arrivals)>,
+        warm_up: Duration,
+    ) -> Figure {
+        let point = |x, y| Point { x, y, low: None, high: None };
+        let line =
+            |name: &str, points| Series { name: name.to_owned(), points, style: Style::Line };
+        let axis =
+            |label: &str| Axis { label: label.to_owned(), scale: Scale::Linear, range: None };
+        let begin = warm_up.as_secs_f64();
+        let mut series: Vec<_> = curves
+            .map(|(name, arrivals)| {
+                let looks = arrivals.looks().iter().step_by(5);
+                let point =
+                    looks.map(|(at, bytes)| point(begin + at.as_secs_f64(), bytes.0 as f64 / 1e6));
+                line(name, point.collect())
+            })
+            .collect();
+        let most = series.iter().flat_map(|s| &s.points).map(|p| p.y).fold(0.0, f64::max);
+        let gone = begin + self.seconds + LEAD.as_secs_f64();
+        for (name, at) in [("the mobile goes", gone), ("it is back", gone + self.away)] {
+            series.push(line(name, vec![point(at, 0.0), point(at, most)]));
+        }
+        Figure {
+            title: format!("{}, {}", self.radio_words(), self.arq),
+            x: axis("seconds"),
+            y: axis("MB that arrived"),
+            series,
+        }
+    }
+
+    /// Without the words that every radio has.
+    fn radio_words(&self) -> &str {
+        self.radio.split_once("error ").map_or(&self.radio, |(start, _)| &self.radio[start.len()..])
+    }
+}
+
+/// As a table.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let header = [
+            "policy",
+            "goodput\nMbit/s",
+            "of\nbound",
+            "sent\nagain",
+            "time-\nouts",
+            "lost",
+            "over-\ntaken",
+            "back\nafter",
+            "marked",
+            "hidden",
+            "held",
+            "frozen",
+        ];
+        let cells = |row: &Row| {
+            let share = row.goodput as f64 / self.bound.max(1) as f64;
+            [
+                row.policy.to_owned(),
+                format!("{:.2}", row.goodput as f64 / 1e6),
+                format!("{:.0} %", share * 100.0),
+                row.retransmissions.to_string(),
+                row.timeouts.to_string(),
+                row.lost.to_string(),
+                row.reordered.to_string(),
+                row.back_after.map_or_else(|| "-".to_owned(), |time| format!("{time:.1} s")),
+                row.marked.to_string(),
+                row.hidden.to_string(),
+                row.held.to_string(),
+                row.frozen.to_string(),
+            ]
+        };
+        let (table, ()) = fitting((), &[], |()| table(header, 1, self.rows.iter().map(cells)));
+        let sender = self.rows.first().map_or("kernel", |row| &row.sender);
+        writeln!(
+            f,
+            "A {sender} sender, a base station, and a mobile that is gone for {} s",
+            self.away
+        )?;
+        writeln!(f, "{}", wrapped(&format!("wire:  {}", self.wire), 7))?;
+        writeln!(f, "{}", wrapped(&format!("radio: {}, arq {}", self.radio, self.arq), 7))?;
+        writeln!(f, "{table}")?;
+        let notes = [
+            format!(
+                "goodput: in the {} s before; of bound: of {:.2} Mbit/s, which is all that the air time has room for",
+                self.seconds,
+                self.bound as f64 / 1e6
+            ),
+            "sent again, time-outs: the sender's; lost, overtaken: packets, by the radio while it was in reach".to_owned(),
+            format!("back after: the mobile's return, with {BACK} % of the former goodput over half a second"),
+            "hidden: duplicate ACKs; held: packets for the mobile while it was gone; frozen: ACKs with the window closed"
+                .to_owned(),
+            "one run each, so no ranking".to_owned(),
+        ];
+        for note in notes {
+            writeln!(f, "{}", wrapped(&note, 2))?;
+        }
+        write!(f, "picture: {}", self.picture.display())
+    }
+}
