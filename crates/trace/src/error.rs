@@ -34,6 +34,9 @@ pub enum TraceError {
         /// What is wrong with it.
         reason: String,
     },
+    /// What was recorded there would be lost.
+    #[error("{} has a trace already: name another directory, or remove that one", .0.display())]
+    Taken(PathBuf),
     /// Two nodes of a trace have one name.
     #[error("two nodes of the trace are called {0:?}: give each a name of its own")]
     NodeName(String),

@@ -47,7 +47,8 @@ impl Recorder {
     ///
     /// # Errors
     ///
-    /// [`TraceError::File`] if the files cannot be made, [`TraceError::NodeName`] if two nodes have one name.
+    /// [`TraceError::File`] if the files cannot be made, [`TraceError::Taken`] if there are some of an earlier trace,
+    /// [`TraceError::NodeName`] if two nodes have one name.
     pub fn create(
         dir: &Path,
         title: &str,
@@ -56,6 +57,9 @@ impl Recorder {
     ) -> Result<Self, TraceError> {
         check_names(nodes)?;
         fs::create_dir_all(dir).map_err(TraceError::file(dir))?;
+        if [PACKETS, EVENTS].iter().any(|name| dir.join(name).exists()) {
+            return Err(TraceError::Taken(dir.to_owned()));
+        }
         let path = dir.join(PACKETS);
         let packets = capture::Writer::create(&path, title, nodes, origin)
             .map_err(TraceError::file(&path))?;
@@ -122,5 +126,22 @@ impl Observer for Recorder {
         }
         let result = self.events.event(node, event);
         self.keep(result);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_earlier_trace_is_not_written_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let nodes = [NodeInfo { name: "a".to_owned(), kind: NodeKind::Host }];
+        let create = || Recorder::create(dir.path(), "a test", &nodes, Duration::ZERO);
+        create().unwrap().finish().unwrap();
+        let before = fs::read(dir.path().join(PACKETS)).unwrap();
+        let error = create().unwrap_err().to_string();
+        assert!(error.ends_with("has a trace already: name another directory, or remove that one"));
+        assert_eq!(fs::read(dir.path().join(PACKETS)).unwrap(), before);
     }
 }
