@@ -26,6 +26,9 @@ pub enum LabError {
     /// A link could not be made.
     #[error(transparent)]
     Link(#[from] airtcp_link::LinkError),
+    /// The settings of a base station contradict each other.
+    #[error(transparent)]
+    Station(#[from] airtcp_basestation::station::StationError),
     /// A scenario could not be run.
     #[error(transparent)]
     Sim(#[from] airtcp_sim::SimError),

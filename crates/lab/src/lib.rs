@@ -40,6 +40,7 @@ mod registry;
 mod report;
 mod simulate;
 mod table;
+mod tcp_ecn;
 mod theory;
 mod westwood;
 

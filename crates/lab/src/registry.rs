@@ -1,6 +1,6 @@
 //! All experiments by name.
 
-use crate::{Experiment, LabError, checks, dcr, glob, grid, hack, le, westwood};
+use crate::{Experiment, LabError, checks, dcr, glob, grid, hack, le, tcp_ecn, westwood};
 
 /// Every experiment, in the order they are listed and run in.
 pub const EXPERIMENTS: &[Experiment] = &[
@@ -39,6 +39,9 @@ pub const EXPERIMENTS: &[Experiment] = &[
     le::fig5::EXPERIMENT,
     le::fig6::EXPERIMENT,
     le::fig9::EXPERIMENT,
+    tcp_ecn::disconnect::EXPERIMENT,
+    tcp_ecn::real::EXPERIMENT,
+    tcp_ecn::fig31::EXPERIMENT,
     westwood::loss::EXPERIMENT,
     westwood::compression::EXPERIMENT,
 ];

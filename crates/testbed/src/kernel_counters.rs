@@ -1,6 +1,7 @@
 //! What the kernel's TCP counts in a namespace, over both versions of IP.
 
 use std::io;
+use std::process::Command;
 
 use crate::Namespace;
 
@@ -42,6 +43,22 @@ impl Namespace {
     /// The kernel has none of this name.
     pub fn tcp_counter(&self, name: &'static str) -> io::Result<u64> {
         self.run(move || value(Table::TcpExt, name))
+    }
+
+    /// What `ss -tino` of iproute2 says of this namespace's TCP connections.
+    ///
+    /// # Errors
+    /// There is no `ss`, or it fails.
+    pub fn ss(&self) -> io::Result<String> {
+        let ask = || Command::new("ss").args(["-tinoH", "state", "established"]).output();
+        // The namespace's own thread has the sockets to serve.
+        let asked = self.spawn_thread(ask)?.join();
+        let output = asked.map_err(|_| io::Error::other("the thread panicked"))??;
+        if !output.status.success() {
+            let text = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            return Err(io::Error::other(format!("ss: {text}")));
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
     /// How often a retransmission timer of the kernel's TCP began to run out in this namespace.

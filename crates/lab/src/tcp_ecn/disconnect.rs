@@ -1,0 +1,453 @@
+//! A mobile that is gone for a while in the midst of a transfer from Linux, with real packets.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use airtcp_basestation::Policy;
+use airtcp_basestation::station::Status;
+use airtcp_link::{Arq, Way};
+use airtcp_testbed::dumbbell::Dumbbell;
+use airtcp_testbed::{Arrivals, Course, Stream};
+use airtcp_trace::figure::{Figure, Point, Style};
+use airtcp_types::{Instant, Rate};
+use serde::Serialize;
+
+use super::fixed_host::{Left, Told, Watcher};
+use super::real_path::{Middle, Mobile, Path, is_in_time, radio, side_by_side};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "tcp-ecn/disconnect",
+    what: "A mobile that is gone for 10 and 30 s, with real packets from Linux: stopped 0 to 2 RTO ahead, or not at all",
+    source: "TCP-ECN 7.3, Fig. 20: the sender goes on where it was",
+    kind: Kind::Study,
+    ground: Ground::Real,
+    seconds: 210,
+    seeds: 5,
+    body,
+};
+
+/// 802.11b without errors: nothing but the outage disturbs.
+const RADIO: &str = "error 0%";
+const CONGESTION: &str = "cubic";
+const WARM_UP: Duration = Duration::from_secs(3);
+/// What the former rate is taken from.
+const BEFORE: Duration = Duration::from_secs(4);
+/// Seconds that the mobile is gone.
+const AWAY: [u64; 2] = [10, 30];
+/// RTOs between stopping the sender and the mobile's leaving.
+const LEADS: [f64; 5] = [0.0, 0.25, 0.5, 1.0, 2.0];
+/// A sender that is not back after so long is not back.
+const PATIENCE: Duration = Duration::from_secs(45);
+/// An application that paused goes on so long after the mobile has gone.
+const PAUSED: Duration = Duration::from_secs(1);
+/// Who has so many per cent of the former rate is back.
+const BACK: u64 = 90;
+/// The sender is looked at so long before the mobile comes back.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// What is done about the outage.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Stop {
+    /// Nothing.
+    Never,
+    /// So many RTOs ahead.
+    Ahead(f64),
+    /// The application paused before, and nothing is in flight; the policy may freeze.
+    Idle(Policy),
+}
+
+impl Stop {
+    const fn policy(self) -> Policy {
+        match self {
+            Self::Never => Policy::Plain,
+            Self::Ahead(_) => Policy::TcpEcn,
+            Self::Idle(policy) => policy,
+        }
+    }
+
+    fn name(self) -> String {
+        match self {
+            Self::Never => "plain".to_owned(),
+            Self::Ahead(rtos) => format!("tcp-ecn, {rtos} RTO ahead"),
+            Self::Idle(policy) => format!("{}, idle", policy.name()),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    stop: Stop,
+    away: u64,
+    seed: u64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Record {
+    seed: u64,
+    stop: String,
+    /// Seconds.
+    away: u64,
+    /// Before the stop, in bit/s.
+    goodput: u64,
+    /// Seconds.
+    lead: f64,
+    /// From the mobile's return to nine tenths of the former rate, in seconds.
+    back_after: Option<f64>,
+    /// In segments, from the stop on.
+    retransmissions: u64,
+    timeouts: u64,
+    loss_probes: u64,
+    /// Of the sender, before, while the mobile is gone, and once the rate is back.
+    before: Told,
+    gone: Told,
+    after: Told,
+    /// Segments that left the sender while the mobile was gone: new ones, repeated ones, and probes.
+    sent_new: u64,
+    sent_again: u64,
+    probes: u64,
+    /// When the first repeated ones and probes left, in seconds after the mobile had gone.
+    sent_at: Vec<f64>,
+    lost: u64,
+    /// Found the radio's queue full, from the stop on.
+    queue_dropped: u64,
+    /// Segments that the mobile refused for their time stamps.
+    refused: u64,
+    held: u64,
+    frozen: u64,
+    made: u64,
+    /// Seconds.
+    lateness: f64,
+    is_in_time: bool,
+}
+
+fn body(run: &Run) -> Result<Findings, LabError> {
+    let stops = std::iter::once(Stop::Never)
+        .chain(LEADS.map(Stop::Ahead))
+        .chain([Policy::Plain, Policy::TcpEcn].map(Stop::Idle));
+    let stops: Vec<Stop> =
+        if run.is_small { vec![Stop::Never, Stop::Ahead(1.0)] } else { stops.collect() };
+    let away: &[u64] = if run.is_small { &[1] } else { &AWAY };
+    // Those that take long first, so that the lanes end together.
+    let mut cases = Vec::new();
+    for away in away.iter().rev() {
+        for stop in &stops {
+            cases.extend((1..=run.seeds).map(|seed| Case { stop: *stop, away: *away, seed }));
+        }
+    }
+    let records = side_by_side(&cases, |case| case.run(run))?;
+    let mut findings = Findings::new([
+        "gone",
+        "sender stopped",
+        "back after, s",
+        "sent again",
+        "time-outs",
+        "tail probes",
+        "sent while gone: new, again, probes",
+        "held",
+        "dropped by the radio's queue",
+        "timer while gone",
+        "RTO before, gone, after, ms",
+        "cwnd before, gone, after",
+        "ssthresh after",
+        "rate, Mbit/s",
+    ]);
+    for record in &records {
+        findings.record(record)?;
+    }
+    let mut series = Vec::new();
+    for (number, stop) in (1u32..).zip(&stops) {
+        let mut points = Vec::new();
+        for away in away {
+            let name = stop.name();
+            let of: Vec<&Record> = records
+                .iter()
+                .filter(|record| record.stop == name && record.away == *away)
+                .collect();
+            row(&mut findings, *away, &name, &of);
+            if let Some(spread) = Spread::of(of.iter().map(|record| record.back_after)) {
+                let Spread { low, median: y, high } = spread;
+                let x = *away as f64 + f64::from(number) * 0.4;
+                points.push(Point {
+                    x,
+                    y: y.max(FLOOR),
+                    low: Some(low.max(FLOOR)),
+                    high: Some(high),
+                });
+            }
+        }
+        series.push(draw::series(stop.name(), Style::Marks, points));
+    }
+    findings.picture(
+        "disconnect",
+        Figure {
+            title: "From the mobile's return to 90 % of the former rate".to_owned(),
+            x: draw::linear("seconds that the mobile was gone (side by side)"),
+            y: draw::log(&format!("seconds; median and range ({FLOOR} stands for less)")),
+            series,
+        },
+    );
+    if !run.is_small {
+        claim(&mut findings, &records);
+    }
+    for away in away.iter().filter(|_| !run.is_small) {
+        let is_clean = |lead: &f64| {
+            let name = Stop::Ahead(*lead).name();
+            let mut of = records.iter().filter(|r| r.stop == name && r.away == *away);
+            of.all(|record| record.retransmissions == 0)
+        };
+        let least = LEADS.into_iter().find(is_clean);
+        let least = least.map_or_else(|| "none".to_owned(), |lead| format!("{lead} RTO"));
+        findings.notes.push(format!(
+            "The shortest lead of those tried with which no run sent anything again in {away} s: {least}."
+        ));
+    }
+    let late = records.iter().filter(|record| !record.is_in_time).count();
+    findings.notes.push(format!(
+        "802.11b without errors, 20 ms of wire each way, Linux' {CONGESTION}, our mark-aware mobile with tcp-ecn. Medians of \
+         {} runs, and their range. Back: 90 % of the rate of the 4 s before, over half a second. Sent again, time-outs and \
+         tail probes (TCPLossProbes) are counted from the stop on. Idle: the application pauses, and goes on 1 s after the \
+         mobile has gone. What ss says is of the first run. {late} runs were late.",
+        run.seeds
+    ));
+    Ok(findings)
+}
+
+/// Where a logarithmic axis has no zero.
+const FLOOR: f64 = 0.02;
+
+/// Of some runs.
+#[derive(Clone, Copy, Debug)]
+struct Spread {
+    low: f64,
+    median: f64,
+    high: f64,
+}
+
+impl Spread {
+    /// `None` if there are none; one that did not come back counts as having taken all the patience.
+    fn of(values: impl Iterator<Item = Option<f64>>) -> Option<Self> {
+        let mut values: Vec<f64> =
+            values.map(|value| value.unwrap_or(PATIENCE.as_secs_f64())).collect();
+        values.sort_by(f64::total_cmp);
+        let median = *values.get(values.len() / 2)?;
+        Some(Self { low: *values.first()?, median, high: *values.last()? })
+    }
+}
+
+fn row(findings: &mut Findings, away: u64, name: &str, of: &[&Record]) {
+    let Some(first) = of.first() else { return };
+    let spread = |value: &dyn Fn(&Record) -> f64, decimals: usize| {
+        let spread = Spread::of(of.iter().map(|record| Some(value(record))));
+        spread.map_or_else(String::new, |Spread { low, median, high }| {
+            format!("{median:.decimals$} ({low:.decimals$} to {high:.decimals$})")
+        })
+    };
+    let median = |value: &dyn Fn(&Record) -> u64| {
+        let spread = Spread::of(of.iter().map(|record| Some(value(record) as f64)));
+        spread.map_or_else(String::new, |spread| format!("{:.0}", spread.median))
+    };
+    let Record { before, gone, after, .. } = first;
+    findings.table.row([
+        format!("{away} s"),
+        name.to_owned(),
+        spread(&|r| r.back_after.unwrap_or(PATIENCE.as_secs_f64()), 2),
+        spread(&|r| r.retransmissions as f64, 0),
+        spread(&|r| r.timeouts as f64, 0),
+        median(&|r| r.loss_probes),
+        format!(
+            "{}, {}, {}",
+            median(&|r| r.sent_new),
+            median(&|r| r.sent_again),
+            median(&|r| r.probes)
+        ),
+        median(&|r| r.held),
+        median(&|r| r.queue_dropped),
+        gone.text("timer").to_owned(),
+        format!("{}, {}, {}", before.text("rto"), gone.text("rto"), after.text("rto")),
+        format!("{}, {}, {}", before.text("cwnd"), gone.text("cwnd"), after.text("cwnd")),
+        after.text("ssthresh").to_owned(),
+        format!("{:.2}", first.goodput as f64 / 1e6),
+    ]);
+}
+
+fn claim(findings: &mut Findings, records: &[Record]) {
+    let back = |stop: Stop, away: u64| {
+        let name = stop.name();
+        let of = records.iter().filter(|record| record.stop == name && record.away == away);
+        Spread::of(of.map(|record| record.back_after))
+    };
+    for away in AWAY {
+        let pairs = [
+            ("stopped one RTO ahead", Stop::Never, Stop::Ahead(1.0)),
+            ("idle, held", Stop::Idle(Policy::Plain), Stop::Idle(Policy::TcpEcn)),
+        ];
+        for (what, without, with) in pairs {
+            let (Some(without), Some(with)) = (back(without, away), back(with, away)) else {
+                continue;
+            };
+            findings.claim(
+                format!("{what}: back sooner than without, after {away} s"),
+                "sooner",
+                format!("{:.2} s, and {:.2} s without", with.median, without.median),
+                match (with.high < without.low, with.low > without.high) {
+                    (true, _) => Verdict::Holds,
+                    (_, true) => {
+                        Verdict::DoesNotHold("every run without was back sooner".to_owned())
+                    }
+                    _ => Verdict::NotComparable("the ranges of the runs overlap".to_owned()),
+                },
+            );
+        }
+        let name = Stop::Ahead(1.0).name();
+        let of = records.iter().filter(|record| record.stop == name && record.away == away);
+        let timeouts: u64 = of.clone().map(|record| record.timeouts).sum();
+        let again: u64 = of.map(|record| record.retransmissions).sum();
+        findings.claim(
+            format!("stopped one RTO ahead: the sender sees no loss in {away} s (7.3)"),
+            "its window is not affected",
+            format!("{timeouts} time-outs, {again} segments sent again, all runs together"),
+            Verdict::of(timeouts + again == 0, || {
+                "segments were still on their way when the mobile went".to_owned()
+            }),
+        );
+    }
+}
+
+impl Case {
+    fn run(&self, run: &Run) -> Result<Record, LabError> {
+        let path = Path {
+            radio: radio(&format!("{RADIO} seed {}", self.seed))?,
+            arq: Arq::MacLink,
+            policy: self.stop.policy(),
+            mobile: Mobile::Ours,
+            is_bare: false,
+        };
+        let watcher = Arc::new(Mutex::new(Watcher::new(Dumbbell::LEFT)));
+        let dumbbell = path.build(Some(watcher.clone()))?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(LabError::Transfer)?;
+        let (mut record, [gone, back]) = runtime.block_on(self.send(run, &dumbbell))?;
+        dumbbell.stop()?;
+        let watcher = watcher.lock().unwrap_or_else(PoisonError::into_inner);
+        let while_gone: Vec<&Left> =
+            watcher.left.iter().filter(|left| (gone..back).contains(&left.at)).collect();
+        let count =
+            |is: fn(&Left) -> bool| while_gone.iter().filter(|left| is(left)).count() as u64;
+        record.sent_new = count(|left| left.is_new);
+        record.probes = count(|left| left.is_probe);
+        record.sent_again = count(|left| !left.is_new && !left.is_probe);
+        let asking = while_gone.iter().filter(|left| !left.is_new);
+        record.sent_at = asking.take(12).map(|left| left.at.since(gone).as_secs_f64()).collect();
+        Ok(record)
+    }
+
+    /// What came of it, and when the mobile went and came back.
+    async fn send(
+        &self,
+        run: &Run,
+        dumbbell: &Dumbbell<Middle>,
+    ) -> Result<(Record, [Instant; 2]), LabError> {
+        let (warm_up, before) = match run.is_small {
+            true => (Duration::from_millis(200), Duration::from_millis(500)),
+            false => (WARM_UP, BEFORE),
+        };
+        let sender = dumbbell.left().namespace();
+        let counter = |name| sender.tcp_counter(name).map_err(LabError::Transfer);
+        let course =
+            Course { way: Way::Forth, is_ipv6: false, congestion: Some(CONGESTION.to_owned()) };
+        let mut stream = dumbbell.stream(&course).await.map_err(LabError::Transfer)?;
+        stream.wait(warm_up).await.map_err(LabError::Transfer)?;
+        let mut arrivals = Arrivals::of(&stream);
+        follow(&mut stream, &mut arrivals, before).await?;
+        let rate = arrivals.rate(Duration::ZERO, arrivals.now());
+        let told_before = Told::of(sender)?;
+        let rto = Duration::from_secs_f64(told_before.number("rto").unwrap_or(0.0) / 1e3);
+        if let Stop::Idle(_) = self.stop {
+            stream.set_going(false);
+            // The send buffer is emptied at the radio's rate.
+            while stream.written() > stream.arrived() {
+                follow(&mut stream, &mut arrivals, Duration::from_millis(100)).await?;
+            }
+            follow(&mut stream, &mut arrivals, PAUSED).await?;
+        }
+        let again = sender.retransmissions().map_err(LabError::Transfer)?;
+        let timeouts = sender.timeouts().map_err(LabError::Transfer)?;
+        let loss_probes = counter("TCPLossProbes")?;
+        let drops = |middle: &mut Middle, _| middle.far.radio().counters(Way::Forth).queue_dropped;
+        let queue_dropped = dumbbell.act(drops);
+        let lead = match self.stop {
+            Stop::Ahead(rtos) => rto.mul_f64(rtos),
+            Stop::Never | Stop::Idle(_) => Duration::ZERO,
+        };
+        if !lead.is_zero() {
+            dumbbell.act(|middle, now| middle.far.freeze(now));
+            follow(&mut stream, &mut arrivals, lead).await?;
+        }
+        let gone = dumbbell.act(|middle, now| {
+            middle.far.disconnect(now);
+            now
+        });
+        let mut away = Duration::from_secs(self.away);
+        if let Stop::Idle(_) = self.stop {
+            follow(&mut stream, &mut arrivals, PAUSED).await?;
+            stream.set_going(true);
+            away -= PAUSED;
+        }
+        follow(&mut stream, &mut arrivals, away.saturating_sub(LOOK)).await?;
+        let told_gone = Told::of(sender)?;
+        follow(&mut stream, &mut arrivals, LOOK).await?;
+        let back = dumbbell.act(|middle, now| {
+            middle.far.reconnect(now);
+            now
+        });
+        let since = arrivals.now();
+        let former = Rate::from_bits_per_sec(rate.bits_per_sec() * BACK / 100);
+        let mut back_after = None;
+        while back_after.is_none() && arrivals.now() < since + PATIENCE {
+            follow(&mut stream, &mut arrivals, Duration::from_millis(500)).await?;
+            back_after = arrivals.has_rate_after(since, former);
+        }
+        let told_after = Told::of(sender)?;
+        let status: Status = dumbbell.act(|middle, now| middle.far.status(now));
+        let radio = &status.radio[Way::Forth as usize];
+        let lateness = dumbbell.lateness().percentile(99.0);
+        let record = Record {
+            seed: self.seed,
+            stop: self.stop.name(),
+            away: self.away,
+            goodput: rate.bits_per_sec(),
+            lead: lead.as_secs_f64(),
+            back_after: back_after.map(|time| time.as_secs_f64()),
+            retransmissions: sender.retransmissions().map_err(LabError::Transfer)? - again,
+            timeouts: sender.timeouts().map_err(LabError::Transfer)? - timeouts,
+            loss_probes: counter("TCPLossProbes")? - loss_probes,
+            before: told_before,
+            gone: told_gone,
+            after: told_after,
+            sent_new: 0,
+            sent_again: 0,
+            probes: 0,
+            sent_at: Vec::new(),
+            lost: radio.channel_lost + radio.disconnected,
+            queue_dropped: radio.queue_dropped - queue_dropped,
+            refused: dumbbell.right().stack().map_or(0, |s| s.counters().tcp_ext_paws_estab),
+            held: status.counters.held,
+            frozen: status.counters.frozen,
+            made: status.counters.made,
+            lateness: lateness.as_secs_f64(),
+            is_in_time: is_in_time(lateness),
+        };
+        Ok((record, [gone, back]))
+    }
+}
+
+async fn follow(
+    stream: &mut Stream,
+    arrivals: &mut Arrivals,
+    time: Duration,
+) -> Result<(), LabError> {
+    stream.follow(time, arrivals).await.map_err(LabError::Transfer)
+}

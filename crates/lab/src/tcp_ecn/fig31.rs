@@ -1,0 +1,167 @@
+//! Fig. 27 to 31 of TCP-ECN with real packets: ten seconds from Linux without SACK and time stamps, in low and in high
+//! wireless error.
+
+use std::time::Duration;
+
+use airtcp_basestation::Policy;
+use airtcp_link::Arq;
+use airtcp_sim::Interval;
+use airtcp_trace::figure::{Figure, Style};
+
+use super::real::{Case, POLICIES, Point, ROUGH, Record, SMALL};
+use super::real_path::{Mobile, side_by_side};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, theory};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "tcp-ecn/fig31",
+    what: "Ten seconds of real packets from Linux cubic without SACK and time stamps, to our mobile: low and high wireless error, with and without TCP-ECN",
+    source: "TCP-ECN 8.3.3, Fig. 27 to 31",
+    kind: Kind::Study,
+    ground: Ground::Real,
+    seconds: 150,
+    seeds: 12,
+    body,
+};
+
+/// As long as the paper's runs, from the first byte on.
+const TIMES: (Duration, Duration) = (Duration::ZERO, Duration::from_secs(10));
+const SENDER: &str = "cubic";
+/// TCP-ECN's throughput over that of plain TCP in high error.
+const PAPER: f64 = 2.19;
+/// Very little difference.
+const ALIKE: (f64, f64) = (0.9, 1.1);
+/// Of the bound: where plain has less, tcp-ecn has most of it.
+const LITTLE: f64 = 0.7;
+/// See [`LITTLE`].
+const MOST: f64 = 0.9;
+
+fn body(run: &Run) -> Result<Findings, LabError> {
+    // The paper says low and high, and no more.
+    let radios = std::iter::once(("error 0%", Arq::MacLink)).chain(ROUGH);
+    let radios: Vec<_> = radios.take(if run.is_small { 1 } else { 1 + ROUGH.len() }).collect();
+    let mut cases = Vec::new();
+    for (radio, arq) in &radios {
+        let point = Point { radio: (*radio).to_owned(), arq: *arq, is_bare: true };
+        for policy in POLICIES {
+            cases.extend((1..=run.seeds).map(|seed| {
+                let point = point.clone();
+                Case { point, sender: SENDER, mobile: Mobile::Ours, policy, seed }
+            }));
+        }
+    }
+    let times = if run.is_small { SMALL } else { TIMES };
+    let records = side_by_side(&cases, |case| case.run_in_time(times))?;
+    let mut findings = Findings::new([
+        "radio",
+        "arq",
+        "policy",
+        "goodput, Mbit/s",
+        "over the bound",
+        "sent again",
+        "time-outs",
+        "lost, %",
+        "overtaken, %",
+    ]);
+    for record in &records {
+        findings.record(record)?;
+    }
+    let each = run.seeds as usize;
+    let mut series = POLICIES.map(|policy| (policy, Vec::new()));
+    for (number, of_radio) in (1u32..).zip(records.chunks(each * POLICIES.len())) {
+        for (of, (policy, points)) in of_radio.chunks(each).zip(&mut series) {
+            row(&mut findings, of, *policy);
+            let goodput = Interval::of(&goodputs(of));
+            points.push(draw::interval(f64::from(number), &goodput, 1e-6));
+        }
+        let [plain, _, ours] = [0, 1, 2].map(|at| &of_radio[at * each..(at + 1) * each]);
+        claim(&mut findings, number == 1, plain, ours);
+    }
+    let names: Vec<_> = radios.iter().map(|(radio, arq)| format!("{radio}, {arq}")).collect();
+    let series =
+        series.map(|(policy, points)| draw::series(policy.name(), Style::LineAndMarks, points));
+    findings.picture(
+        "fig31",
+        Figure {
+            title: "Linux without SACK and time stamps (TCP-ECN Fig. 31)".to_owned(),
+            x: draw::linear(&names.join("; ")),
+            y: draw::linear("Mbit/s"),
+            series: series.into(),
+        },
+    );
+    let late = records.iter().filter(|record| !record.is_in_time).count();
+    findings.notes.push(format!(
+        "10 s from the first byte, slow start included, as the paper's iperf; 20 ms of wire each way. Our mobile withholds \
+         duplicate ACKs with tcp-ecn. Lost and overtaken: packets on the radio, after all tries. {late} runs were late."
+    ));
+    Ok(findings)
+}
+
+fn goodputs(of: &[Record]) -> Vec<f64> {
+    of.iter().map(|record| record.goodput).collect()
+}
+
+fn share(of: &[Record]) -> Interval {
+    Interval::of(&of.iter().map(|record| record.goodput / record.bound).collect::<Vec<_>>())
+}
+
+fn row(findings: &mut Findings, of: &[Record], policy: Policy) {
+    let Some(first) = of.first() else { return };
+    let mean = |value: fn(&Record) -> u64| {
+        let values: Vec<f64> = of.iter().map(|record| value(record) as f64).collect();
+        Interval::of(&values)
+    };
+    let received: u64 = of.iter().map(|record| record.received).sum();
+    let per_cent = |value: fn(&Record) -> u64| {
+        let count: u64 = of.iter().map(value).sum();
+        format!("{:.2}", 100.0 * count as f64 / received.max(1) as f64)
+    };
+    findings.table.row([
+        first.radio.clone(),
+        first.arq.to_owned(),
+        policy.name().to_owned(),
+        theory::show(&Interval::of(&goodputs(of)), 1e-6, 2),
+        theory::show(&share(of), 1.0, 2),
+        theory::show(&mean(|r| r.retransmissions), 1.0, 0),
+        theory::show(&mean(|r| r.timeouts), 1.0, 1),
+        per_cent(|r| r.lost),
+        per_cent(|r| r.reordered),
+    ]);
+}
+
+fn claim(findings: &mut Findings, is_low: bool, plain: &[Record], ours: &[Record]) {
+    let Some(Record { radio, arq, .. }) = plain.first() else { return };
+    let ratio = theory::ratio(&Interval::of(&goodputs(ours)), &Interval::of(&goodputs(plain)));
+    let shown = theory::show(&ratio, 1.0, 2);
+    if is_low {
+        let verdict = theory::within(&ratio, ALIKE, || "the reason was not isolated".to_owned());
+        let what = format!("tcp-ecn over plain in low error (Fig. 27, 28), {radio}");
+        findings.claim(what, "very little difference: 0.9 to 1.1", shown, verdict);
+        return;
+    }
+    let more = theory::above(&ratio, 1.0, || "the reason was not isolated".to_owned());
+    findings.claim(
+        format!("tcp-ecn has more than plain in high error (Fig. 29 to 31), {radio}, {arq}"),
+        format!("{PAPER} times as much, in an error that is not given"),
+        shown,
+        more,
+    );
+    let (plain, share) = (share(plain), share(ours));
+    if plain.mean <= LITTLE {
+        let count = |value: fn(&Record) -> u64| ours.iter().map(value).sum::<u64>();
+        let (lost, dropped) = (count(|r| r.lost), count(|r| r.queue_dropped));
+        let timeouts = count(|r| r.timeouts);
+        findings.claim(
+            format!("tcp-ecn where plain has 0.7 of the bound at most, {radio}, {arq}"),
+            "0.9 of the bound at least",
+            format!("{}, plain {}", theory::show(&share, 1.0, 2), theory::show(&plain, 1.0, 2)),
+            match theory::above(&share, MOST, String::new) {
+                Verdict::DoesNotHold(_) => Verdict::DoesNotHold(format!(
+                    "in {} runs {lost} packets were lost after all tries and {dropped} by the radio's queue, with {timeouts} \
+                     time-outs; which of it is the reason was not isolated",
+                    ours.len()
+                )),
+                other => other,
+            },
+        );
+    }
+}

@@ -1,0 +1,141 @@
+//! What Linux does as the fixed host: what `ss` tells of its connection, and the packets that leave it.
+
+use std::collections::BTreeMap;
+
+use airtcp_testbed::Namespace;
+use airtcp_types::{Crossing, Instant, NodeId, Observer, Packet};
+use serde::Serialize;
+
+use crate::LabError;
+
+/// What is kept of what `ss` tells; the names are its own.
+const NAMES: [&str; 10] =
+    ["timer", "rto", "backoff", "rtt", "cwnd", "ssthresh", "unacked", "retrans", "lost", "snd_wnd"];
+
+/// Some of what `ss -tino` tells of a connection.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[serde(transparent)]
+pub(super) struct Told(BTreeMap<String, String>);
+
+impl Told {
+    /// Of the connection of a namespace that has one.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Transfer`]: there is no `ss`.
+    pub(super) fn of(namespace: &Namespace) -> Result<Self, LabError> {
+        namespace.ss().map(|text| Self::read(&text)).map_err(LabError::Transfer)
+    }
+
+    fn read(text: &str) -> Self {
+        let words = text.split_whitespace().filter_map(|word| word.split_once(':'));
+        let kept = words.filter(|(name, _)| NAMES.contains(name));
+        Self(kept.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+    }
+
+    /// A value as it is written; `-` where `ss` says nothing, as of what is zero.
+    pub(super) fn text(&self, name: &str) -> &str {
+        self.0.get(name).map_or("-", String::as_str)
+    }
+
+    /// A value that is a number.
+    pub(super) fn number(&self, name: &str) -> Option<f64> {
+        self.0.get(name)?.parse().ok()
+    }
+}
+
+/// A segment that left the fixed host.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Left {
+    pub(super) at: Instant,
+    /// Payload in bytes.
+    pub(super) length: u32,
+    /// It has data that had not left before.
+    pub(super) is_new: bool,
+    /// It begins below all that had left before.
+    pub(super) is_probe: bool,
+}
+
+/// Sees what leaves the fixed host, of one connection over IPv4.
+#[derive(Clone, Debug)]
+pub(super) struct Watcher {
+    host: NodeId,
+    /// The end of what has left.
+    highest: Option<u32>,
+    pub(super) left: Vec<Left>,
+}
+
+impl Watcher {
+    pub(super) const fn new(host: NodeId) -> Self {
+        Self { host, highest: None, left: Vec::new() }
+    }
+
+    fn see(&mut self, now: Instant, data: &[u8]) -> Option<()> {
+        let header = usize::from(data.first()? & 0x0f) * 4;
+        let total = usize::from(u16::from_be_bytes(data.get(2..4)?.try_into().ok()?));
+        let tcp = data.get(header..total)?;
+        let seq = u32::from_be_bytes(tcp.get(4..8)?.try_into().ok()?);
+        let length = tcp.len().checked_sub(usize::from(tcp.get(12)? >> 4) * 4)? as u32;
+        let end = seq.wrapping_add(length);
+        let Some(highest) = self.highest else {
+            // The SYN takes one.
+            self.highest = Some(end.wrapping_add(1));
+            return Some(());
+        };
+        let is_new = length > 0 && (end.wrapping_sub(highest) as i32) > 0;
+        let is_probe = length <= 1 && !is_new && seq != highest;
+        if is_new {
+            self.highest = Some(end);
+        }
+        if length > 0 || is_probe {
+            self.left.push(Left { at: now, length, is_new, is_probe });
+        }
+        Some(())
+    }
+}
+
+impl Observer for Watcher {
+    fn on_packet(&mut self, now: Instant, node: NodeId, crossing: Crossing, packet: &Packet) {
+        if node == self.host && crossing == Crossing::Out {
+            self.see(now, &packet.data);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ss_tells_is_found_by_its_names() {
+        let text = "ESTAB 0 64 10.80.0.1:40 10.80.0.2:50 timer:(persist,1.2sec,3)\n\
+                    \t cubic wscale:7,7 rto:241 backoff:3 rtt:40.1/2 cwnd:20 snd_wnd:0";
+        let told = Told::read(text);
+        assert_eq!(told.text("timer"), "(persist,1.2sec,3)");
+        assert_eq!((told.number("rto"), told.number("cwnd")), (Some(241.0), Some(20.0)));
+        assert_eq!((told.text("rtt"), told.text("lost")), ("40.1/2", "-"));
+    }
+
+    #[test]
+    fn data_repeats_and_probes_are_told_apart() {
+        let mut watcher = Watcher::new(NodeId(0));
+        let mut see = |seq: u32, length: usize| {
+            let mut data = vec![0; 40 + length];
+            data[0] = 0x45;
+            data[2..4].copy_from_slice(&(40 + length as u16).to_be_bytes());
+            data[24..28].copy_from_slice(&seq.to_be_bytes());
+            data[32] = 0x50;
+            watcher.on_packet(Instant::ZERO, NodeId(0), Crossing::Out, &Packet::new(data));
+        };
+        let start = u32::MAX - 100;
+        for (offset, length) in [(0, 0), (1, 0), (1, 150), (151, 100), (1, 150), (250, 0), (251, 0)]
+        {
+            see(start.wrapping_add(offset), length);
+        }
+        let kinds: Vec<_> =
+            watcher.left.iter().map(|left| (left.length, left.is_new, left.is_probe)).collect();
+        let expected =
+            [(150, true, false), (100, true, false), (150, false, false), (0, false, true)];
+        assert_eq!(kinds, expected);
+    }
+}
