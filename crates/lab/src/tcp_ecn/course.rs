@@ -1,0 +1,260 @@
+//! Fixed hosts, the wired Internet, a base station, and mobiles.
+
+use std::time::Duration;
+
+use airtcp_basestation::{Policy, StationConfig};
+use airtcp_sim::{Interval, RunResult, Scenario, StationMemory, Topology, Wire};
+use serde::Serialize;
+
+use super::progress::Progress;
+use super::senders::Sender;
+use crate::{Findings, LabError, Run, feed, simulate, theory};
+
+/// TCP-ECN 7.2, what does not change: 802.11 at 11 Mbit/s, whose queue is ns-2's of 50 packets, and 100 Mbit/s on the
+/// wired side with a queue that is never full.
+const RADIO: &str = "rate 11mbit queue 50";
+const WIRED: &str = "rate 100mbit limit 10000";
+/// TCP-ECN 7.3.1: metres between the two base stations less the 250 m that each reaches.
+const GAP: f64 = 382.5;
+/// The mobile leaves this station's reach so many seconds after the begin. The paper does not say when.
+const LEAVES_AT: f64 = 40.0;
+/// Metres from the station at which the mobile begins to walk, and its reach.
+const NEAR: f64 = 100.0;
+const REACH: f64 = 250.0;
+
+/// A point of a sweep.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub(super) struct Course {
+    /// Fixed hosts, each with a mobile of its own.
+    pub(super) pairs: u32,
+    /// The MAC's, and how often the link layer passes a frame to it.
+    pub(super) tries: u32,
+    pub(super) passes: u32,
+    /// Of data frames, %.
+    pub(super) error: u32,
+    /// Of the wired side, one way, ms.
+    pub(super) delay: u32,
+    /// Of data on the wired side, %.
+    pub(super) loss: f64,
+    /// How long the mobile is out of reach, s.
+    pub(super) gone: Option<f64>,
+    pub(super) seconds: u64,
+}
+
+impl Course {
+    /// TCP-ECN 7.2: Fig. 10.
+    pub(super) const PAPER: Self = Self {
+        pairs: 1,
+        tries: 7,
+        passes: 3,
+        error: 20,
+        delay: 500,
+        loss: 0.0,
+        gone: None,
+        seconds: 250,
+    };
+
+    /// With fewer tries, which is ours.
+    pub(super) const fn with_tries(self, (tries, passes): (u32, u32)) -> Self {
+        Self { tries, passes, ..self }
+    }
+
+    /// As tables show the radio.
+    pub(super) fn radio(&self) -> String {
+        format!("{} x {}", self.tries, self.passes)
+    }
+}
+
+/// What one policy made of a course, over the seeds.
+pub(super) struct Outcome {
+    /// Of a pair, bit/s.
+    pub(super) goodput: Interval,
+    /// The same of each seed.
+    pub(super) goodputs: Vec<f64>,
+    /// After all tries, %, towards the mobiles.
+    pub(super) lost: Interval,
+    pub(super) reordered: Interval,
+    pub(super) again: Interval,
+    pub(super) spurious: Interval,
+    pub(super) timeouts: Interval,
+    /// From the station's cache.
+    pub(super) sent_again: Interval,
+    /// At most, bytes: the state of flows, copies, what waits for the air, what is held, and all at one time.
+    pub(super) memory: [Interval; 5],
+}
+
+#[derive(Serialize)]
+struct Record<'a> {
+    seed: u64,
+    sender: &'a str,
+    policy: &'a str,
+    #[serde(flatten)]
+    course: Course,
+    /// bit/s.
+    goodputs: Vec<f64>,
+    /// %.
+    lost: f64,
+    reordered: f64,
+    retransmissions: u64,
+    spurious: u64,
+    timeouts: u64,
+    marked: u64,
+    hidden: u64,
+    sent_again: u64,
+    frozen: u64,
+    held: u64,
+    memory: StationMemory,
+}
+
+impl Record<'_> {
+    /// Of a pair.
+    fn goodput(&self) -> f64 {
+        self.goodputs.iter().sum::<f64>() / self.goodputs.len().max(1) as f64
+    }
+}
+
+impl Course {
+    pub(super) fn run(
+        &self,
+        run: &Run,
+        sender: &Sender,
+        policy: Policy,
+        findings: &mut Findings,
+    ) -> Result<Outcome, LabError> {
+        let scenario = self.scenario(run, sender, policy)?;
+        let results = simulate::seeds(run, |_| scenario.clone())?;
+        self.outcome(&results, sender, policy, findings)
+    }
+
+    /// The same, and how the mobiles' streams went on, for each seed.
+    pub(super) fn watch(
+        &self,
+        run: &Run,
+        sender: &Sender,
+        policy: Policy,
+        findings: &mut Findings,
+    ) -> Result<(Outcome, Vec<Progress>), LabError> {
+        let scenario = self.scenario(run, sender, policy)?;
+        let nodes = airtcp_sim::nodes(&scenario)?;
+        let results = simulate::watched(run, |_| scenario.clone(), || Progress::new(&nodes))?;
+        let (results, progress): (Vec<_>, Vec<_>) = results.into_iter().unzip();
+        Ok((self.outcome(&results, sender, policy, findings)?, progress))
+    }
+
+    fn outcome(
+        &self,
+        results: &[RunResult],
+        sender: &Sender,
+        policy: Policy,
+        findings: &mut Findings,
+    ) -> Result<Outcome, LabError> {
+        let records: Vec<_> =
+            results.iter().filter_map(|result| self.record(result, sender, policy)).collect();
+        for record in &records {
+            findings.record(record)?;
+        }
+        let of = |value: &dyn Fn(&Record<'_>) -> f64| {
+            Interval::of(&records.iter().map(value).collect::<Vec<_>>())
+        };
+        Ok(Outcome {
+            goodput: of(&|r| r.goodput()),
+            goodputs: records.iter().map(Record::goodput).collect(),
+            lost: of(&|r| r.lost),
+            reordered: of(&|r| r.reordered),
+            again: of(&|r| r.retransmissions as f64),
+            spurious: of(&|r| r.spurious as f64),
+            timeouts: of(&|r| r.timeouts as f64),
+            sent_again: of(&|r| r.sent_again as f64),
+            memory: [
+                of(&|r| r.memory.flows as f64),
+                of(&|r| r.memory.cached as f64),
+                of(&|r| r.memory.queued as f64),
+                of(&|r| r.memory.held as f64),
+                of(&|r| r.memory.all as f64),
+            ],
+        })
+    }
+
+    fn record<'a>(
+        &self,
+        result: &RunResult,
+        sender: &'a Sender,
+        policy: Policy,
+    ) -> Option<Record<'a>> {
+        let station = result.station.as_ref()?;
+        let sum = |of: fn(&airtcp_sim::FlowResult) -> u64| result.flows.iter().map(of).sum();
+        let counters = &station.counters;
+        Some(Record {
+            seed: result.seed,
+            sender: sender.name,
+            policy: policy.name(),
+            course: *self,
+            goodputs: result.flows.iter().map(|flow| flow.goodput).collect(),
+            lost: station.radio[0].residual_loss * 100.0,
+            reordered: station.radio[0].reordered * 100.0,
+            retransmissions: sum(|flow| flow.retransmissions),
+            spurious: sum(|flow| flow.spurious),
+            timeouts: sum(|flow| flow.timeouts),
+            marked: counters.marked,
+            hidden: counters.hidden,
+            sent_again: counters.sent_again,
+            frozen: counters.frozen,
+            held: counters.held,
+            memory: station.memory,
+        })
+    }
+
+    /// When the mobile leaves and when it is back, s.
+    pub(super) fn away(&self, run: &Run) -> Option<(f64, f64)> {
+        let (leaves, at_most) = if run.is_small { (2.0, 2.0) } else { (LEAVES_AT, f64::INFINITY) };
+        self.gone.map(|gone| (leaves, leaves + gone.min(at_most)))
+    }
+
+    /// The mobile's way: out of reach, and back again at the speed at which it would cross the paper's gap in that time.
+    fn path(&self, run: &Run) -> String {
+        let Some((leaves, back)) = self.away(run) else { return String::new() };
+        let speed = GAP / (back - leaves);
+        let walk = (REACH - NEAR) / speed;
+        let farthest = REACH + GAP / 2.0;
+        let turn = (leaves + back) / 2.0;
+        let [begin, end] = [(leaves - walk).max(0.0), back + walk];
+        format!(
+            "at {begin:.6}s {NEAR} at {leaves:.6}s {REACH} at {turn:.6}s {farthest} at {back:.6}s {REACH} at {end:.6}s {NEAR}"
+        )
+    }
+
+    fn scenario(&self, run: &Run, sender: &Sender, policy: Policy) -> Result<Scenario, LabError> {
+        let Self { pairs, tries, passes, error, delay, loss, .. } = self;
+        let wired = format!("{WIRED} delay {delay}ms");
+        let bottleneck = Wire {
+            forth: feed::spec(&format!("{wired} loss {loss}% only payload"))?,
+            back: feed::spec(&wired)?,
+        };
+        let radio =
+            format!("{RADIO} error {error}% tries {tries} passes {passes} {}", self.path(run));
+        let radio = radio.parse().map_err(|source| LabError::Spec { text: radio, source })?;
+        let station = StationConfig { radio, policy, ..StationConfig::default() };
+        let topology = Topology::Wireless { access: Wire::default(), bottleneck, station };
+        let seconds = if run.is_small { 6 } else { self.seconds };
+        let flow = airtcp_sim::FlowSpec { count: *pairs, ..sender.flow(policy) };
+        Ok(Scenario {
+            duration: Duration::from_secs(seconds),
+            flows: vec![flow],
+            ..Scenario::new("tcp-ecn", topology)
+        })
+    }
+}
+
+impl Outcome {
+    /// A row of the common columns.
+    pub(super) fn cells(&self) -> [String; 6] {
+        [
+            theory::show(&self.goodput, 1e-6, 3),
+            theory::show(&self.lost, 1.0, 3),
+            theory::show(&self.reordered, 1.0, 2),
+            theory::show(&self.again, 1.0, 1),
+            theory::show(&self.spurious, 1.0, 1),
+            theory::show(&self.timeouts, 1.0, 1),
+        ]
+    }
+}

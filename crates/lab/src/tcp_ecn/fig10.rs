@@ -1,0 +1,109 @@
+//! Fig. 10, 15 and 16: how streams go on at an error rate of 0.2, with one pair and with two.
+
+use airtcp_basestation::Policy;
+use airtcp_trace::figure::{Figure, Style};
+
+use super::course::Course;
+use super::policies::{Bench, NOTES, PAPER, Point, REORDERING, columns};
+use super::progress::Progress;
+use super::senders::SENDERS;
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "tcp-ecn/fig10",
+    what: "One pair and two, 0.2 of the radio's frames hit, 500 ms: how plain, snoop and tcp-ecn go on over 250 s",
+    source: "TCP-ECN 7.2, Fig. 10, 15 and 16",
+    kind: Kind::Study,
+    ground: Ground::Simulated,
+    seconds: 100,
+    seeds: 10,
+    body,
+};
+
+/// Of the second sender, Reno with a window that is not the limit: pairs, tries, mobile.
+const PICTURES: [(&str, u32, (u32, u32), usize); 4] = [
+    ("fig10", 1, PAPER, 0),
+    ("fig15", 2, PAPER, 0),
+    ("fig16", 2, PAPER, 1),
+    ("fig10-fewer-tries", 1, REORDERING, 0),
+];
+const DRAWN: usize = 1;
+
+fn body(run: &Run) -> Result<Findings, LabError> {
+    let mut findings = Findings::new(columns("frames hit, %"));
+    let mut bench = Bench { run, findings: &mut findings, x: |course| course.error.to_string() };
+    let mut drawn = Vec::new();
+    for (number, sender) in SENDERS.iter().enumerate() {
+        for tries in [PAPER, REORDERING] {
+            let mut both = Vec::new();
+            for pairs in [1, 2] {
+                let course = Course { pairs, ..Course::PAPER.with_tries(tries) };
+                let (point, progress) = bench.watched(sender, &course)?;
+                claims(bench.findings, &point);
+                if number == DRAWN {
+                    drawn.push((course, progress));
+                }
+                both.push(point);
+            }
+            if let [one, two] = both.as_slice() {
+                claim_little_change(bench.findings, one, two, sender.name);
+            }
+        }
+    }
+    for (name, pairs, tries, mobile) in PICTURES {
+        let wanted = Course { pairs, ..Course::PAPER.with_tries(tries) };
+        if let Some((course, progress)) = drawn.iter().find(|(course, _)| *course == wanted) {
+            findings.picture(name, picture(course, progress, mobile));
+        }
+    }
+    findings.notes.extend(NOTES.map(str::to_owned));
+    findings.notes.push(format!("the pictures are of {}, first seed", SENDERS[DRAWN].name));
+    Ok(findings)
+}
+
+/// TCP-ECN 7.2.1.2: the curves of TCP-ECN and Snoop coincide, and both are markedly above Reno's.
+fn claims(findings: &mut Findings, point: &Point) {
+    let place = "20 % hit";
+    point.claim_equal(findings, place, Policy::TcpEcn, Policy::Snoop);
+    for above in [Policy::TcpEcn, Policy::Snoop] {
+        point.claim_markedly_above(findings, place, above, Policy::Plain);
+    }
+}
+
+/// TCP-ECN 7.2.2.2: with two pairs there is little variation.
+fn claim_little_change(findings: &mut Findings, one: &Point, two: &Point, sender: &str) {
+    for policy in [Policy::TcpEcn, Policy::Snoop] {
+        let ratio = theory::ratio(&two.of(policy).goodput, &one.of(policy).goodput);
+        let what = format!(
+            "{}: a pair of two over one alone, {} tries, {sender}",
+            policy.name(),
+            one.course.radio()
+        );
+        let verdict = theory::within(&ratio, (0.9, 1.1), || {
+            let [one, two] = [one, two].map(|p| theory::show(&p.of(policy).goodput, 1e-6, 2));
+            format!(
+                "one alone has {one} Mbit/s, and each of two {two}: they share the radio, its queue and its air"
+            )
+        });
+        let shown = theory::show(&ratio, 1.0, 2);
+        findings.claim(what, "little variation (0.9 to 1.1)", shown, verdict);
+    }
+}
+
+pub(super) fn picture(course: &Course, progress: &[Vec<Progress>; 3], mobile: usize) -> Figure {
+    let policies = ["plain", "snoop", "tcp-ecn"];
+    let series = policies.iter().zip(progress).filter_map(|(name, seeds)| {
+        Some(draw::series(*name, Style::Steps, seeds.first()?.points(mobile)))
+    });
+    Figure {
+        title: format!(
+            "Mobile {}, {} % of frames hit, {} tries",
+            mobile + 1,
+            course.error,
+            course.radio()
+        ),
+        x: draw::linear("time, s"),
+        y: draw::linear("highest number at the mobile, MB"),
+        series: series.collect(),
+    }
+}

@@ -1,0 +1,81 @@
+//! Fig. 12: goodput over the wired side's delay.
+
+use airtcp_basestation::Policy;
+
+use super::course::Course;
+use super::points;
+use super::policies::{Bench, NOTES, PAPER, Point, REORDERING, columns, picture};
+use super::senders::SENDERS;
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "tcp-ecn/fig12",
+    what: "One pair over the wired side's delay, 0.2 of the radio's frames hit: plain, snoop, tcp-ecn",
+    source: "TCP-ECN 7.2.1.2, Fig. 12",
+    kind: Kind::Study,
+    ground: Ground::Simulated,
+    seconds: 200,
+    seeds: 10,
+    body,
+};
+
+/// Tries, and one way, ms. The paper's points are in its picture alone.
+const SWEEPS: [((u32, u32), &[u32]); 2] = [(PAPER, &[100, 200, 500]), (REORDERING, &[100, 500])];
+
+fn body(run: &Run) -> Result<Findings, LabError> {
+    let mut findings = Findings::new(columns("wired delay, ms"));
+    let mut bench = Bench { run, findings: &mut findings, x: |course| course.delay.to_string() };
+    let mut all = Vec::new();
+    for sender in &SENDERS {
+        for (tries, delays) in SWEEPS {
+            let mut own = Vec::new();
+            for delay in points(delays, run.is_small) {
+                let course = Course { delay, ..Course::PAPER.with_tries(tries) };
+                let point = bench.point(sender, &course)?;
+                let place = format!("{delay} ms");
+                for above in [Policy::TcpEcn, Policy::Snoop] {
+                    point.claim_above(bench.findings, &place, above, Policy::Plain);
+                }
+                own.push(point);
+            }
+            if tries == PAPER {
+                claim_proportion(bench.findings, &own, sender.name);
+            }
+            all.extend(own);
+        }
+    }
+    for (name, tries) in [("fig12", PAPER), ("fig12-fewer-tries", REORDERING)] {
+        let of = Course::PAPER.with_tries(tries);
+        let is_of = |course: &Course| Course { delay: of.delay, ..*course } == of;
+        let title = format!("Goodput, 20 % of frames hit, {} tries", of.radio());
+        let drawn = picture(title, "wired delay, ms", &all, is_of, |course| course.delay.into());
+        findings.picture(name, drawn);
+    }
+    findings.notes.extend(NOTES.map(str::to_owned));
+    Ok(findings)
+}
+
+/// TCP-ECN 7.2.1.2: a proportional decrease with all three.
+fn claim_proportion(findings: &mut Findings, points: &[Point], sender: &str) {
+    let [first, .., last] = points else { return };
+    for policy in [Policy::Plain, Policy::Snoop, Policy::TcpEcn] {
+        let of = |point: &Point| {
+            theory::scaled(&point.of(policy).goodput, f64::from(point.course.delay))
+        };
+        let ratio = theory::ratio(&of(last), &of(first));
+        let [least, most] = [first, last].map(|point| point.course.delay);
+        let verdict = theory::within(&ratio, (0.9, 1.1), || {
+            let [least, most] = [first, last].map(|p| theory::show(&p.of(policy).goodput, 1e-6, 3));
+            format!(
+                "{least} and {most} Mbit/s; the radio carries about 5, whatever the delay, and a window that grows has more to \
+                 grow where the round trip is long"
+            )
+        });
+        findings.claim(
+            format!("{}: goodput times delay, {most} over {least} ms, {sender}", policy.name()),
+            "in proportion (0.9 to 1.1)",
+            theory::show(&ratio, 1.0, 2),
+            verdict,
+        );
+    }
+}

@@ -1,0 +1,57 @@
+//! Fig. 13: goodput over loss on the wired side.
+
+use airtcp_basestation::Policy;
+
+use super::course::Course;
+use super::points;
+use super::policies::{Bench, NOTES, PAPER, REORDERING, columns, picture};
+use super::senders::SENDERS;
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "tcp-ecn/fig13",
+    what: "One pair over loss on the wired side, 0.2 of the radio's frames hit, 500 ms: plain, snoop, tcp-ecn",
+    source: "TCP-ECN 7.2.1.2, Fig. 13",
+    kind: Kind::Study,
+    ground: Ground::Simulated,
+    seconds: 40,
+    seeds: 10,
+    body,
+};
+
+/// Of data, %. The paper's points are in its picture alone.
+const LOSSES: [f64; 3] = [0.1, 1.0, 5.0];
+/// From here on it is high.
+const HIGH: f64 = 5.0;
+
+fn body(run: &Run) -> Result<Findings, LabError> {
+    let mut findings = Findings::new(columns("wired loss, %"));
+    let mut bench = Bench { run, findings: &mut findings, x: |course| course.loss.to_string() };
+    let mut all = Vec::new();
+    for sender in &SENDERS {
+        for tries in [PAPER, REORDERING] {
+            for loss in points(&LOSSES, run.is_small) {
+                let course = Course { loss, ..Course::PAPER.with_tries(tries) };
+                let point = bench.point(sender, &course)?;
+                let (findings, place) = (&mut *bench.findings, format!("{loss} % lost"));
+                for below in [Policy::Plain, Policy::Snoop] {
+                    point.claim_above(findings, &place, Policy::TcpEcn, below);
+                }
+                if loss >= HIGH {
+                    point.claim_below(findings, &place, Policy::Snoop, Policy::Plain);
+                    point.claim_equal(findings, &place, Policy::TcpEcn, Policy::Plain);
+                }
+                all.push(point);
+            }
+        }
+    }
+    for (name, tries) in [("fig13", PAPER), ("fig13-fewer-tries", REORDERING)] {
+        let of = Course::PAPER.with_tries(tries);
+        let is_of = |course: &Course| Course { loss: of.loss, ..*course } == of;
+        let title = format!("Goodput, 20 % of frames hit, {} tries", of.radio());
+        let drawn = picture(title, "wired loss, %", &all, is_of, |course| course.loss);
+        findings.picture(name, drawn);
+    }
+    findings.notes.extend(NOTES.map(str::to_owned));
+    Ok(findings)
+}

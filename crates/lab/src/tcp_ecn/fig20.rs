@@ -1,0 +1,99 @@
+//! Fig. 20 and 21: the mobile is gone for a while, and the radio loses nothing else.
+
+use airtcp_basestation::Policy;
+use airtcp_sim::Interval;
+
+use super::course::Course;
+use super::fig10;
+use super::points;
+use super::policies::{Bench, FREEZE_BIT, NOTES, Point, columns, picture};
+use super::progress::Progress;
+use super::senders::SENDERS;
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "tcp-ecn/fig20",
+    what: "The mobile walks out of reach for 5 to 40 s of 150, 500 ms, no errors: plain, snoop, tcp-ecn",
+    source: "TCP-ECN 7.3, Fig. 20 and 21",
+    kind: Kind::Study,
+    ground: Ground::Simulated,
+    seconds: 60,
+    seeds: 10,
+    body,
+};
+
+/// How long, s; that of Fig. 20 among them.
+const GONE: [f64; 5] = [5.0, 10.0, 20.0, FIG20, 40.0];
+const FIG20: f64 = 31.4;
+/// What the mobile gets in so many seconds before and after.
+const BESIDE: f64 = 20.0;
+const DRAWN: usize = 1;
+
+fn body(run: &Run) -> Result<Findings, LabError> {
+    let mut findings = Findings::new(columns("gone, s"));
+    let mut bench = Bench { run, findings: &mut findings, x: gone };
+    let mut all = Vec::new();
+    let mut drawn = None;
+    for (number, sender) in SENDERS.iter().enumerate() {
+        for away in points(&GONE, run.is_small) {
+            let course = Course { error: 0, gone: Some(away), seconds: 150, ..Course::PAPER };
+            let (point, progress) = bench.watched(sender, &course)?;
+            let place = format!("gone for {away} s");
+            point.claim_above(bench.findings, &place, Policy::TcpEcn, Policy::Plain);
+            point.claim_equal(bench.findings, &place, Policy::Snoop, Policy::Plain);
+            if away == FIG20 {
+                claim_resumed(&mut bench, &point, &progress, sender.name);
+                if number == DRAWN {
+                    drawn = Some(fig10::picture(&course, &progress, 0));
+                }
+            }
+            all.push(point);
+        }
+    }
+    let title = "Goodput over 150 s".to_owned();
+    let at = |course: &Course| course.gone.unwrap_or_default();
+    findings.picture("fig21", picture(title, "gone, s", &all, |_| true, at));
+    if let Some(drawn) = drawn {
+        findings.picture("fig20", drawn);
+        findings.notes.push(format!("Fig. 20 is of {}, first seed", SENDERS[DRAWN].name));
+    }
+    findings.notes.extend(NOTES.map(str::to_owned));
+    findings.notes.push(AWAY.to_owned());
+    Ok(findings)
+}
+
+pub(super) const AWAY: &str = "The mobile walks away after 40 s, which is ours, so fast as it would cross the 382.5 m between the reaches of the \
+     paper's two base stations in that time, and comes back to the same one: the paper's goes on to the other.";
+
+pub(super) fn gone(course: &Course) -> String {
+    course.gone.unwrap_or_default().to_string()
+}
+
+/// TCP-ECN 7.3.2: the sender resumes where it left off, and without TCP-ECN its window has fallen.
+fn claim_resumed(
+    bench: &mut Bench<'_>,
+    point: &Point,
+    [plain, _, ecn]: &[Vec<Progress>; 3],
+    sender: &str,
+) {
+    let Some((leaves, back)) = point.course.away(bench.run) else { return };
+    let share = |progress: &Progress| {
+        progress.grown(back, back + BESIDE) / progress.grown(leaves - BESIDE, leaves).max(1.0)
+    };
+    let of = |seeds: &[Progress]| Interval::of(&seeds.iter().map(share).collect::<Vec<_>>());
+    let [plain, ecn] = [of(plain), of(ecn)];
+    let what = |whose: &str| format!("{whose}: bytes in 20 s after it over 20 s before, {sender}");
+    let timeouts = theory::show(&point.of(Policy::TcpEcn).timeouts, 1.0, 1);
+    bench.findings.claim(
+        what("tcp-ecn"),
+        "as before or more (above 0.9)",
+        theory::show(&ecn, 1.0, 2),
+        theory::above(&ecn, 0.9, || format!("{FREEZE_BIT}: {timeouts} time-outs")),
+    );
+    bench.findings.claim(
+        what("plain"),
+        "slower (below 0.9)",
+        theory::show(&plain, 1.0, 2),
+        theory::below(&plain, 0.9, || "why is not isolated".to_owned()),
+    );
+}

@@ -1,0 +1,98 @@
+//! Fig. 22 and 23: errors on the radio, and the mobile is gone for a while.
+
+use airtcp_basestation::Policy;
+
+use super::course::Course;
+use super::fig10;
+use super::fig20::AWAY;
+use super::points;
+use super::policies::{Bench, NOTES, PAPER, Point, REORDERING, columns, picture};
+use super::senders::SENDERS;
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "tcp-ecn/fig22",
+    what: "The mobile is gone for 21.5 and 33.56 s of 150, over the share of frames hit: plain, snoop, tcp-ecn",
+    source: "TCP-ECN 7.4, Fig. 22 and 23",
+    kind: Kind::Study,
+    ground: Ground::Simulated,
+    seconds: 100,
+    seeds: 10,
+    body,
+};
+
+/// Of Fig. 23: tries, and frames hit, %.
+const SWEEPS: [((u32, u32), &[u32]); 2] = [(PAPER, &[0, 10, 20, 30]), (REORDERING, &[0, 30])];
+const DRAWN: usize = 1;
+
+fn body(run: &Run) -> Result<Findings, LabError> {
+    let mut findings = Findings::new(columns("frames hit, %"));
+    let mut bench = Bench { run, findings: &mut findings, x: |course| course.error.to_string() };
+    let mut all = Vec::new();
+    let mut drawn = None;
+    let usual = Course { gone: Some(33.56), seconds: 150, ..Course::PAPER };
+    for (number, sender) in SENDERS.iter().enumerate() {
+        let fig22 = Course { error: 15, gone: Some(21.5), ..usual };
+        let (point, progress) = bench.watched(sender, &fig22)?;
+        claims(bench.findings, &point);
+        if number == DRAWN {
+            drawn = Some(fig10::picture(&fig22, &progress, 0));
+        }
+        for (tries, errors) in SWEEPS {
+            let mut own = Vec::new();
+            for error in points(errors, run.is_small) {
+                let point = bench.point(sender, &Course { error, ..usual.with_tries(tries) })?;
+                claims(bench.findings, &point);
+                own.push(point);
+            }
+            claim_flat(bench.findings, &own, sender.name);
+            all.extend(own);
+        }
+    }
+    for (name, tries) in [("fig23", PAPER), ("fig23-fewer-tries", REORDERING)] {
+        let of = usual.with_tries(tries);
+        let is_of = |course: &Course| Course { error: of.error, ..*course } == of;
+        let title = format!("Goodput over 150 s, gone for 33.56 s, {} tries", of.radio());
+        let drawn = picture(title, "frames hit, %", &all, is_of, |course| course.error.into());
+        findings.picture(name, drawn);
+    }
+    if let Some(drawn) = drawn {
+        findings.picture("fig22", drawn);
+        findings.notes.push(format!("Fig. 22 is of {}, first seed", SENDERS[DRAWN].name));
+    }
+    findings.notes.extend(NOTES.map(str::to_owned));
+    findings.notes.push(AWAY.to_owned());
+    Ok(findings)
+}
+
+/// TCP-ECN 7.4.2: above the others.
+fn claims(findings: &mut Findings, point: &Point) {
+    let Course { error, gone, .. } = point.course;
+    let place = format!("{error} % hit, gone for {} s", gone.unwrap_or_default());
+    for below in [Policy::Plain, Policy::Snoop] {
+        point.claim_above(findings, &place, Policy::TcpEcn, below);
+    }
+}
+
+/// TCP-ECN 7.4.2: almost uniform throughput in spite of varying error rate.
+fn claim_flat(findings: &mut Findings, points: &[Point], sender: &str) {
+    let [first, .., last] = points else { return };
+    let [none, most] = [first, last].map(|point| &point.of(Policy::TcpEcn).goodput);
+    let ratio = theory::ratio(most, none);
+    let verdict = theory::within(&ratio, (0.9, 1.1), || {
+        format!(
+            "{} Mbit/s without errors and {} with: tries take air time, and {} % are lost and {} % reordered after them",
+            theory::show(none, 1e-6, 3),
+            theory::show(most, 1e-6, 3),
+            theory::show(&last.of(Policy::TcpEcn).lost, 1.0, 3),
+            theory::show(&last.of(Policy::TcpEcn).reordered, 1.0, 3),
+        )
+    });
+    let what = format!(
+        "tcp-ecn: goodput at {} % over that at {} %, {} tries, {sender}",
+        last.course.error,
+        first.course.error,
+        last.course.radio()
+    );
+    findings.claim(what, "almost the same (0.9 to 1.1)", theory::show(&ratio, 1.0, 2), verdict);
+}

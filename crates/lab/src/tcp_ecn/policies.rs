@@ -1,0 +1,272 @@
+//! The three policies at one point, and what the paper says of their order.
+
+use airtcp_basestation::Policy;
+use airtcp_sim::Interval;
+use airtcp_trace::figure::{Figure, Style};
+
+use super::course::{Course, Outcome};
+use super::progress::Progress;
+use super::senders::{SENDERS, Sender};
+use crate::{Findings, LabError, Run, Verdict, draw, theory};
+
+/// In the order of the table.
+const POLICIES: [Policy; 3] = [Policy::Plain, Policy::Snoop, Policy::TcpEcn];
+/// The paper's tries and passes, and fewer, which is ours: frames that overtake one another, and frames that are lost.
+pub(super) const PAPER: (u32, u32) = (7, 3);
+pub(super) const REORDERING: (u32, u32) = (2, 3);
+pub(super) const LOSING: (u32, u32) = (1, 2);
+/// Under so much, in %, the radio loses and reorders nothing to speak of.
+const NOTHING: f64 = 0.01;
+
+/// What each policy made of a course.
+pub(super) struct Point {
+    sender: Sender,
+    pub(super) course: Course,
+    outcomes: [Outcome; 3],
+}
+
+/// Measures points of one experiment, whose sweep is over something.
+pub(super) struct Bench<'a> {
+    pub(super) run: &'a Run,
+    pub(super) findings: &'a mut Findings,
+    /// The value of what is swept.
+    pub(super) x: fn(&Course) -> String,
+}
+
+/// The columns of its table; the last but six is for what is swept.
+pub(super) fn columns(x: &str) -> [&str; 11] {
+    [
+        "sender",
+        "pairs",
+        "tries x passes",
+        x,
+        "policy",
+        "goodput of a pair, Mbit/s",
+        "lost after all tries, %",
+        "reordered, %",
+        "sent again",
+        "in vain",
+        "time-outs",
+    ]
+}
+
+/// What every report has to say beside.
+pub(super) const NOTES: [&str; 2] = [
+    "All policies have the same link retransmission (mac+link). The paper's is 7 tries x 3 passes; fewer are ours, and \
+     there to see what a policy does where frames overtake one another (2 x 3) and are lost (1 x 2). Its Reno and Snoop may \
+     have had less of it than its TCP-ECN: that it does not say.",
+    "The paper does not say its window. ns-2's is 20 packets unless a script says otherwise, so that is one of the senders; \
+     the others' is never the limit.",
+];
+
+impl Bench<'_> {
+    pub(super) fn point(&mut self, sender: &Sender, course: &Course) -> Result<Point, LabError> {
+        let [plain, snoop, ecn] = POLICIES;
+        let outcomes = [
+            self.outcome(sender, course, plain)?,
+            self.outcome(sender, course, snoop)?,
+            self.outcome(sender, course, ecn)?,
+        ];
+        Ok(Point { sender: *sender, course: *course, outcomes })
+    }
+
+    fn outcome(
+        &mut self,
+        sender: &Sender,
+        course: &Course,
+        policy: Policy,
+    ) -> Result<Outcome, LabError> {
+        let outcome = course.run(self.run, sender, policy, self.findings)?;
+        self.row(sender, course, policy, &outcome);
+        Ok(outcome)
+    }
+
+    /// The same, with the progress of every seed, in the order of the policies.
+    pub(super) fn watched(
+        &mut self,
+        sender: &Sender,
+        course: &Course,
+    ) -> Result<(Point, [Vec<Progress>; 3]), LabError> {
+        let mut watch = |policy| {
+            let (outcome, progress) = course.watch(self.run, sender, policy, self.findings)?;
+            self.row(sender, course, policy, &outcome);
+            Ok::<_, LabError>((outcome, progress))
+        };
+        let [one, two, three] = POLICIES;
+        let ((plain, a), (snoop, b), (ecn, c)) = (watch(one)?, watch(two)?, watch(three)?);
+        let point = Point { sender: *sender, course: *course, outcomes: [plain, snoop, ecn] };
+        Ok((point, [a, b, c]))
+    }
+
+    fn row(&mut self, sender: &Sender, course: &Course, policy: Policy, outcome: &Outcome) {
+        let [goodput, lost, reordered, again, spurious, timeouts] = outcome.cells();
+        self.findings.table.row([
+            sender.name.to_owned(),
+            course.pairs.to_string(),
+            course.radio(),
+            (self.x)(course),
+            policy.name().to_owned(),
+            goodput,
+            lost,
+            reordered,
+            again,
+            spurious,
+            timeouts,
+        ]);
+    }
+}
+
+impl Point {
+    pub(super) fn of(&self, policy: Policy) -> &Outcome {
+        let at = POLICIES.iter().position(|one| *one == policy);
+        &self.outcomes[at.unwrap_or_default()]
+    }
+
+    /// The goodput of one policy over that of another. A seed loses the same on the wired side under each.
+    fn ratio(&self, above: Policy, below: Policy) -> Interval {
+        theory::paired(&self.of(above).goodputs, &self.of(below).goodputs)
+    }
+
+    /// The paper has the one markedly above the other.
+    pub(super) fn claim_markedly_above(
+        &self,
+        findings: &mut Findings,
+        place: &str,
+        above: Policy,
+        below: Policy,
+    ) {
+        let ratio = self.ratio(above, below);
+        let verdict = theory::above(&ratio, 1.1, || self.why(above, below));
+        self.claim(findings, place, [above, below], "markedly more (above 1.1)", verdict);
+    }
+
+    /// The paper has the one above the other.
+    pub(super) fn claim_above(
+        &self,
+        findings: &mut Findings,
+        place: &str,
+        above: Policy,
+        below: Policy,
+    ) {
+        let ratio = self.ratio(above, below);
+        let verdict = theory::above(&ratio, 1.0, || self.why(above, below));
+        self.claim(findings, place, [above, below], "more (above 1)", verdict);
+    }
+
+    /// The paper has their curves coincide.
+    pub(super) fn claim_equal(
+        &self,
+        findings: &mut Findings,
+        place: &str,
+        above: Policy,
+        below: Policy,
+    ) {
+        let ratio = self.ratio(above, below);
+        let verdict = theory::within(&ratio, (0.9, 1.1), || self.why(above, below));
+        self.claim(findings, place, [above, below], "the same (0.9 to 1.1)", verdict);
+    }
+
+    /// The paper has the one somewhat below the other.
+    pub(super) fn claim_below(
+        &self,
+        findings: &mut Findings,
+        place: &str,
+        one: Policy,
+        other: Policy,
+    ) {
+        let ratio = self.ratio(one, other);
+        let verdict = theory::below(&ratio, 1.0, || self.why(one, other));
+        self.claim(findings, place, [one, other], "less (below 1)", verdict);
+    }
+
+    fn claim(
+        &self,
+        findings: &mut Findings,
+        place: &str,
+        [above, below]: [Policy; 2],
+        claimed: &str,
+        verdict: Verdict,
+    ) {
+        let ratio = self.ratio(above, below);
+        let names = [above, below].map(Policy::name).join(" over ");
+        let Course { pairs, .. } = self.course;
+        let what = format!(
+            "{names}, {place}, {} tries, {pairs} pair{}, {}",
+            self.course.radio(),
+            if pairs == 1 { "" } else { "s" },
+            self.sender.name
+        );
+        findings.claim(what, claimed, theory::show(&ratio, 1.0, 2), verdict);
+    }
+
+    /// What is known of why their order is another.
+    fn why(&self, one: Policy, other: Policy) -> String {
+        let plain = self.of(Policy::Plain);
+        let shown = |of: fn(&Outcome) -> Interval, decimals| {
+            [one, other]
+                .map(|policy| theory::show(&of(self.of(policy)), 1.0, decimals))
+                .join(" and ")
+        };
+        let radio = format!(
+            "after all tries {} % of the packets are lost and {} % reordered",
+            theory::show(&plain.lost, 1.0, 3),
+            theory::show(&plain.reordered, 1.0, 3)
+        );
+        let is_clean = plain.lost.mean < NOTHING && plain.reordered.mean < NOTHING;
+        let of_radio = self.course.loss == 0.0 || (one, other) == (Policy::TcpEcn, Policy::Plain);
+        if is_clean && of_radio && self.course.gone.is_none() {
+            return format!("{radio}: link retransmission leaves nothing for a policy to mend");
+        }
+        let sent = format!(
+            "{} segments are sent again, {} in vain, with {} time-outs",
+            shown(|o| o.again, 0),
+            shown(|o| o.spurious, 0),
+            shown(|o| o.timeouts, 1)
+        );
+        let ecn = self.of(Policy::TcpEcn);
+        let rtt = 2e-3 * f64::from(self.course.delay);
+        let law = self.sender.law(ecn.lost.mean / 100.0, rtt);
+        let told = match law.filter(|_| one == Policy::TcpEcn && ecn.lost.mean >= NOTHING) {
+            Some(law) => format!(
+                "What link retransmission gives up TCP-ECN has no copy of: at the loss that is left Mathis' law allows {:.3} \
+                 Mbit/s, and it has {:.3}",
+                law / 1e6,
+                ecn.goodput.mean / 1e6
+            ),
+            None if self.course.gone.is_some() && one == Policy::TcpEcn => {
+                format!("{FREEZE_BIT}; how much of it that is is not isolated")
+            }
+            None if self.course.gone.is_some() && one == Policy::Snoop => format!(
+                "Ours sends {} segments again from its cache, by its timer too while the mobile is gone; the paper's knows of no \
+                 disconnections",
+                theory::show(&self.of(one).sent_again, 1.0, 0)
+            ),
+            None => "Why is not isolated".to_owned(),
+        };
+        format!("{radio}; {sent}. {told}")
+    }
+}
+
+/// What a sender's timer has to do with a closed window.
+pub(super) const FREEZE_BIT: &str =
+    "A closed window stops no timer of what was sent before it, as the paper's freeze bit does";
+
+/// Goodput over what is swept, a curve for each sender and policy.
+pub(super) fn picture(
+    title: String,
+    x: &str,
+    points: &[Point],
+    is_of: impl Fn(&Course) -> bool,
+    at: fn(&Course) -> f64,
+) -> Figure {
+    let series = SENDERS.iter().flat_map(|sender| POLICIES.map(|policy| (sender, policy)));
+    let series = series.map(|(sender, policy)| {
+        let own = points.iter().filter(|point| point.sender.name == sender.name);
+        let own = own.filter(|point| is_of(&point.course));
+        let drawn = own.map(|p| draw::interval(at(&p.course), &p.of(policy).goodput, 1e-6));
+        let name = format!("{}, {}", policy.name(), sender.name);
+        draw::series(name, Style::LineAndMarks, drawn.collect())
+    });
+    let (x, y) = (draw::linear(x), draw::linear("goodput of a pair, Mbit/s"));
+    Figure { title, x, y, series: series.collect() }
+}
