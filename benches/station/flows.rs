@@ -111,6 +111,7 @@ pub(crate) fn memory(station: &mut Station, count: u32, flood: u32) {
         last = put(station, Side::Wired, syn);
     }
     let after = station.status(last);
+    assert_eq!((before.flows, after.flows), (count as usize, count as usize));
     println!(
         "{} flows: {} bytes each; after {flood} SYNs of others: {} flows, {} unproven, {} evicted, {} bytes more in all",
         before.flows,

@@ -19,6 +19,8 @@ const PATIENCE: Duration = Duration::from_millis(20);
 /// How many packets are under way at a time.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Load {
+    /// As many as are of use, until so many have arrived.
+    Packets(u64),
     /// As many as are of use.
     Full,
     /// One.
@@ -90,7 +92,11 @@ impl Path {
 
     /// Sends for a time.
     pub(crate) fn load(&self, flows: &mut Flows, load: Load) -> Sample {
-        let window = if load == Load::Full { WINDOW } else { 1 };
+        let window = if load == Load::Single { 1 } else { WINDOW };
+        let is_over = |arrived, time| match load {
+            Load::Packets(count) => arrived >= count,
+            Load::Full | Load::Single => time >= TIME,
+        };
         let mut ends = self.ends.borrow_mut();
         let [fixed, mobile] = &mut *ends;
         let (mut inbox, mut outbox, mut acks) = (Vec::new(), VecDeque::new(), VecDeque::new());
@@ -109,7 +115,7 @@ impl Path {
         let mut heard = begin;
         // Its reactor has to hear of the devices.
         self.runtime.block_on(async {
-            while begin.elapsed() < TIME {
+            while !is_over(arrived, begin.elapsed()) {
                 let now = Instant::now();
                 if now.duration_since(heard) > PATIENCE {
                     // Lost, and counted in no rate.

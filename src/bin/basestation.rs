@@ -1,4 +1,4 @@
-//! `basestation --wired TUN --wireless TUN`: the bridge between two TUN devices.
+//! `basestation`: a base station, or a bridge, between two TUN devices.
 
 use std::process::ExitCode;
 

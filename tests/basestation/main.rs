@@ -2,6 +2,7 @@
 
 mod gateway;
 mod radio;
+mod transfer;
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::UdpSocket;
@@ -11,6 +12,7 @@ use std::time::Duration;
 use airtcp::device::TunFile;
 use airtcp_testbed::{Namespace, Service, or_skip, peer, requirements};
 use serde_json::Value;
+use transfer::Transfer;
 
 const BYTES: u64 = 4 << 20;
 

@@ -1,10 +1,7 @@
 //! A station with a radio between two kernels, and its control socket.
 
-use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Output;
-
-use tokio::task::JoinHandle;
 
 use super::*;
 
@@ -41,15 +38,13 @@ impl World {
         serde_json::from_str(&answer).unwrap()
     }
 
-    /// Begins to send so many bytes to the mobile and back.
-    fn transfer(&self, bytes: u64) -> JoinHandle<io::Result<u64>> {
+    /// A transfer that has begun, and the service that it is with.
+    fn transfer(&self) -> (Transfer, airtcp_testbed::Server) {
         let server =
             self.wireless.serve("10.7.0.2:0".parse().unwrap(), Service::Echo, None).unwrap();
-        let address = server.address();
-        self.wired.spawn(async move {
-            let _server = server;
-            peer::echo(peer::connect(address, None).await?, 7, bytes).await
-        })
+        let mut transfer = Transfer::start(&self.wired, server.address(), 7, u64::MAX);
+        transfer.wait_for_begin();
+        (transfer, server)
     }
 
     fn wait_until(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
@@ -102,8 +97,7 @@ fn the_control_socket_shows_flows_and_takes_the_mobile_away_and_back() {
     assert_eq!(world.ctl("status")["station"]["reach"], "there");
     assert_eq!(world.ctl("flows"), serde_json::json!([]));
 
-    let transfer = world.transfer(4 * BYTES);
-    world.wait_until("a flow", |world| !world.ctl("flows").as_array().unwrap().is_empty());
+    let (transfer, _server) = world.transfer();
     let flow = &world.ctl("flows")[0];
     assert!(flow["mobile"].as_str().unwrap().starts_with("10.7.0.2:"), "{flow}");
     assert_eq!(world.ctl("freeze")["station"]["reach"], "leaving");
@@ -113,7 +107,7 @@ fn the_control_socket_shows_flows_and_takes_the_mobile_away_and_back() {
         world.ctl("flows").as_array().unwrap().iter().any(|flow| flow["is_frozen"] == true)
     });
     assert_eq!(world.ctl("reconnect")["station"]["reach"], "there");
-    assert_eq!(world.wired.block_on(transfer).unwrap().unwrap(), 4 * BYTES);
+    transfer.end();
     let report = world.end();
     assert!(report["station"]["counters"]["made"].as_u64().unwrap() > 0, "{report}");
     assert!(!socket.exists());
@@ -130,7 +124,6 @@ fn who_asks_wrongly_is_told_so_and_disturbs_nobody() {
     for (line, answer) in [
         ("what?\n".to_owned(), Some("a request is such as")),
         ("{\"command\": \"stop\"}\n".to_owned(), Some("unknown variant `stop`")),
-        ("{\"command\": \"status\", \"of\": 1}\n".to_owned(), None),
         (format!("\"{}\n", "x".repeat(10_000)), None),
         ("{\"comm".to_owned(), None),
     ] {
@@ -154,6 +147,8 @@ fn who_asks_wrongly_is_told_so_and_disturbs_nobody() {
     let mut second = BaseStation::start(&world.wired, &second);
     let line = second.stderr.next().unwrap().unwrap();
     assert!(line.contains("is another base station's"), "{line}");
+    let freeze = ctl(&["freeze", "--control", path]).unwrap_err();
+    assert!(freeze.contains("with the policy tcp-ecn, and here it is plain"), "{freeze}");
     let nobody = ctl(&["status", "--control", "/no/such/socket"]).unwrap_err();
     assert!(nobody.contains("no base station listens on /no/such/socket"), "{nobody}");
 }
@@ -165,12 +160,11 @@ fn a_trace_has_an_interface_for_each_side_and_says_what_was_done() {
     let path = trace.path().to_str().unwrap();
     let mut world = World::new(&["--policy", "tcp-ecn", "--trace", path]);
     exchange(&world.wired, &world.wireless, BYTES);
-    let transfer = world.transfer(BYTES);
-    world.wait_until("a flow", |world| !world.ctl("flows").as_array().unwrap().is_empty());
+    let (transfer, _server) = world.transfer();
     world.ctl("disconnect");
     world.wait_until("a segment held", |world| world.ctl("status")["station"]["held"] != 0);
     world.ctl("reconnect");
-    world.wired.block_on(transfer).unwrap().unwrap();
+    transfer.end();
     world.end();
     let pcap = trace.path().join("packets.pcapng");
     let fields = ["-T", "fields", "-e", "frame.interface_name", "-e", "frame.comment"];
@@ -184,4 +178,20 @@ fn a_trace_has_an_interface_for_each_side_and_says_what_was_done() {
     let count = |line: &str| text.lines().filter(|other| other.starts_with(line)).count();
     assert!(count("tun0\t") > 1000 && count("tun1\t") > 1000, "{text}");
     assert!(count("station\theld") > 0, "{text}");
+}
+
+#[test]
+fn what_does_not_start_leaves_no_device_behind() {
+    let Some(()) = or_skip(requirements()) else { return };
+    let namespace = Namespace::new().unwrap();
+    let taken = namespace.run(|| TunFile::open("tun1")).unwrap();
+    let words = ["--wired", "tun0", "--wireless", "tun1", "--radio", "", "--persist"];
+    let mut station = BaseStation::start(&namespace, &words);
+    assert_eq!(station.child.wait().unwrap().code(), Some(1));
+    drop(taken);
+    let interfaces = namespace.interfaces().unwrap();
+    assert!(
+        interfaces.iter().all(|interface| !interface.name.starts_with("tun")),
+        "{interfaces:?}"
+    );
 }

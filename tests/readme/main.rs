@@ -15,7 +15,9 @@ use airtcp::recovery::Combination;
 use capabilities::{Row, is_there};
 
 fn page(name: &str) -> String {
-    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap()
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap();
+    assert!(!text.contains("\n<<<<<<< ") && !text.contains("\n>>>>>>> "), "{name}: half a merge");
+    text
 }
 
 /// What stands between backticks, line by line.
@@ -71,6 +73,7 @@ fn every_file_that_is_named_is_there() {
     for name in [
         "README.md",
         "docs/architecture.md",
+        "docs/basestation.md",
         "docs/deviations.md",
         "docs/lab.md",
         "docs/links.md",

@@ -66,15 +66,6 @@ impl TunFile {
         Ok(Self { iface, control })
     }
 
-    /// Has the interface stay, with its addresses and routes, when nobody has it open any more, until
-    /// `ip tuntap del` removes it.
-    ///
-    /// # Errors
-    /// The kernel refuses.
-    pub fn persist(&self) -> Result<(), DeviceError> {
-        sys::set_persistent(&self.iface).map_err(|source| other(self.name(), source))
-    }
-
     /// The interface's name.
     pub fn name(&self) -> &str {
         self.iface.name()
@@ -165,6 +156,15 @@ impl Tun {
         sys::set_mtu(&self.control, self.fd.get_ref().name(), mtu)?;
         self.mtu = mtu;
         Ok(())
+    }
+
+    /// Has the interface stay, with its addresses and routes, when nobody has it open any more, until
+    /// `ip tuntap del` removes it.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn persist(&self) -> Result<(), DeviceError> {
+        sys::set_persistent(self.fd.get_ref()).map_err(|source| other(self.name(), source))
     }
 
     /// Runs `io` on the descriptor; on EAGAIN the reactor forgets the readiness it had seen.

@@ -35,4 +35,4 @@ mod svg;
 
 pub use error::TraceError;
 pub use node_info::{NodeInfo, NodeKind};
-pub use recorder::{Recorder, Written};
+pub use recorder::{Recorder, Written, is_trace};

@@ -17,6 +17,11 @@ pub(crate) const EVENTS: &str = "events.sqlog";
 /// How many flows get pictures, those with the most bytes. The others are drawn by `airtcp plot`.
 const MAX_PICTURES: usize = 32;
 
+/// Whether a directory has a trace, or a part of one.
+pub fn is_trace(dir: &Path) -> bool {
+    [PACKETS, EVENTS].iter().any(|name| dir.join(name).exists())
+}
+
 /// Writes everything an observer is shown into a directory: `packets.pcapng` and `events.sqlog` as it happens,
 /// then for each flow a time-sequence graph, `FLOW_tsg.xpl` and `FLOW.svg`.
 ///
@@ -57,7 +62,7 @@ impl Recorder {
     ) -> Result<Self, TraceError> {
         check_names(nodes)?;
         fs::create_dir_all(dir).map_err(TraceError::file(dir))?;
-        if [PACKETS, EVENTS].iter().any(|name| dir.join(name).exists()) {
+        if is_trace(dir) {
             return Err(TraceError::Taken(dir.to_owned()));
         }
         let path = dir.join(PACKETS);

@@ -50,7 +50,7 @@ pub struct StationConfig {
     pub flows: usize,
     /// Flows known at a time that the mobile has not acknowledged anything of: SYNs, for the most part.
     pub unproven: usize,
-    /// Bytes of packets that are held while the mobile is gone.
+    /// Bytes that held packets take while the mobile is gone.
     pub hold: ByteCount,
     /// Bytes of packets that the policy `snoop` keeps copies of.
     pub cache: ByteCount,

@@ -61,7 +61,7 @@ pub struct Status {
     pub memory: usize,
     /// Packets that wait for the mobile to come back.
     pub held: usize,
-    /// Their bytes.
+    /// The bytes that they take.
     pub held_bytes: usize,
     /// Bytes of packets that are cached; `memory` has them too.
     pub cached: usize,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
-use airtcp_types::{Instant, Packet, SeqRange};
+use airtcp_types::{ExtSeq, Instant, Packet};
 
 use super::flow::{Entered, FlowKey};
 
@@ -43,9 +43,23 @@ pub(super) struct Held {
 }
 
 impl Held {
-    fn carries(&self) -> Option<(FlowKey, SeqRange)> {
-        self.entered.map(|entered| (entered.key, entered.range))
+    /// The flow and the numbers, as they are looked for.
+    fn carries(&self) -> Option<Carries> {
+        let Entered { key, range, .. } = self.entered?;
+        Some((key, range.start, range.end))
     }
+
+    /// What it takes.
+    fn cost(&self) -> usize {
+        cost(self.packet.len())
+    }
+}
+
+type Carries = (FlowKey, ExtSeq, ExtSeq);
+
+/// What a packet of so many bytes takes while it waits.
+const fn cost(len: usize) -> usize {
+    len + size_of::<Held>() + size_of::<Carries>()
 }
 
 /// What became of a packet that was to be held.
@@ -90,6 +104,8 @@ pub(super) struct Freezer {
     /// Since when it is.
     leaves_since: Option<Instant>,
     held: VecDeque<Held>,
+    /// What those of them carry that are entered in a flow.
+    carried: BTreeSet<Carries>,
     bytes: usize,
     limit: usize,
     /// When the mobile is looked for again.
@@ -105,6 +121,7 @@ impl Freezer {
             is_leaving: false,
             leaves_since: None,
             held: VecDeque::new(),
+            carried: BTreeSet::new(),
             bytes: 0,
             limit,
             look_at: None,
@@ -118,50 +135,67 @@ impl Freezer {
     }
 
     pub(super) const fn has_room(&self, len: usize) -> bool {
-        self.bytes + len <= self.limit
+        self.bytes + cost(len) <= self.limit
     }
 
     /// Takes a packet in. One that repeats what another carries is not wanted: before what came between them its time
     /// stamp would have the mobile refuse all that (RFC 7323 section 5.3).
     pub(super) fn hold(&mut self, held: Held) -> Outcome {
-        if held.entered.is_some() && self.held.iter().any(|older| older.carries() == held.carries())
-        {
+        if held.carries().is_some_and(|carries| self.carried.contains(&carries)) {
             return Outcome::Again;
         }
-        if !self.has_room(held.packet.len()) {
-            return Outcome::NoRoom(held.packet);
-        }
-        self.bytes += held.packet.len();
-        self.held.push_back(held);
-        Outcome::Held
+        self.admit(held, VecDeque::push_back)
     }
 
     /// Takes a packet in that came before all others. If it was sent again since, that copy goes.
     pub(super) fn hold_first(&mut self, held: Held) -> Outcome {
-        let is_again = |other: &Held| held.entered.is_some() && other.carries() == held.carries();
-        let again = self.held.iter().position(is_again).and_then(|at| self.held.remove(at));
-        self.bytes -= again.as_ref().map_or(0, |again| again.packet.len());
+        let carries = held.carries().filter(|carries| self.carried.contains(carries));
+        let again = carries.and_then(|_| self.held.iter().position(|h| h.carries() == carries));
+        let Some(again) = again.and_then(|at| self.held.remove(at)) else {
+            return self.admit(held, VecDeque::push_front);
+        };
+        self.forget(&again);
+        // It has at least the room that its copy had.
+        let held = if self.has_room(held.packet.len()) { held } else { again };
+        self.admit(held, VecDeque::push_front);
+        Outcome::Again
+    }
+
+    fn admit(&mut self, held: Held, push: fn(&mut VecDeque<Held>, Held)) -> Outcome {
         if !self.has_room(held.packet.len()) {
             return Outcome::NoRoom(held.packet);
         }
-        self.bytes += held.packet.len();
-        self.held.push_front(held);
-        if again.is_some() { Outcome::Again } else { Outcome::Held }
+        self.bytes += held.cost();
+        self.carried.extend(held.carries());
+        push(&mut self.held, held);
+        Outcome::Held
+    }
+
+    fn forget(&mut self, held: &Held) {
+        self.bytes -= held.cost();
+        if let Some(carries) = held.carries() {
+            self.carried.remove(&carries);
+        }
     }
 
     /// The packet that has waited longest.
     pub(super) fn release(&mut self) -> Option<Held> {
         let held = self.held.pop_front()?;
-        self.bytes -= held.packet.len();
+        self.forget(&held);
         if self.held.is_empty() {
             self.held = VecDeque::new();
         }
         Some(held)
     }
 
-    /// Packets and bytes that wait.
+    /// Packets that wait, and the bytes that they take.
     pub(super) fn waiting(&self) -> (usize, usize) {
         (self.held.len(), self.bytes)
+    }
+
+    /// The mobile is about to leave, as if it had never been so before.
+    pub(super) fn leave(&mut self) {
+        (self.is_leaving, self.leaves_since) = (true, None);
     }
 
     /// The mobile was looked for. Gives how it is now.
@@ -199,7 +233,7 @@ impl Freezer {
 
 #[cfg(test)]
 mod tests {
-    use airtcp_types::ExtSeq;
+    use airtcp_types::SeqRange;
 
     use super::super::testkit::key;
     use super::*;
@@ -212,28 +246,39 @@ mod tests {
 
     #[test]
     fn it_holds_so_many_bytes_and_gives_them_back_in_order() {
-        let mut freezer = Freezer::new(250);
+        let mut freezer = Freezer::new(cost(100) * 2 + cost(50));
         assert_eq!(freezer.hold(held(0, 100, 1)), Outcome::Held);
         assert_eq!(freezer.hold(held(100, 200, 2)), Outcome::Held);
         assert_eq!(freezer.hold(held(200, 300, 3)), Outcome::NoRoom(held(200, 300, 3).packet));
         assert_eq!(freezer.hold(held(0, 100, 4)), Outcome::Again);
         assert_eq!(freezer.hold(Held { entered: None, ..held(0, 50, 5) }), Outcome::Held);
-        assert_eq!(freezer.waiting(), (3, 250));
+        assert_eq!(freezer.waiting(), (3, cost(100) * 2 + cost(50)));
         let fills = std::iter::from_fn(|| freezer.release()).map(|held| held.packet.data[0]);
         assert_eq!(fills.collect::<Vec<_>>(), [1, 2, 5]);
         assert_eq!((freezer.waiting(), freezer.is_holding()), ((0, 0), false));
     }
 
     #[test]
+    fn what_has_left_may_come_again() {
+        let mut freezer = Freezer::new(1_000);
+        freezer.hold(held(0, 100, 1));
+        freezer.release();
+        assert_eq!(freezer.hold(held(0, 100, 2)), Outcome::Held);
+        assert_eq!(freezer.hold_first(held(0, 100, 3)), Outcome::Again);
+        assert_eq!(freezer.release().map(|held| held.packet.data[0]), Some(3));
+        assert_eq!(freezer.waiting(), (0, 0));
+    }
+
+    #[test]
     fn what_came_first_goes_first_as_it_was_sent_first() {
-        let mut freezer = Freezer::new(300);
+        let mut freezer = Freezer::new(cost(100) * 3);
         freezer.hold(held(100, 200, 2));
         freezer.hold(held(0, 100, 4));
         assert_eq!(freezer.hold_first(held(0, 100, 1)), Outcome::Again);
         let unknown = Held { entered: None, ..held(0, 100, 3) };
         assert_eq!(freezer.hold_first(unknown.clone()), Outcome::Held);
         assert_eq!(freezer.hold_first(unknown.clone()), Outcome::NoRoom(unknown.packet));
-        assert_eq!(freezer.waiting(), (3, 300));
+        assert_eq!(freezer.waiting(), (3, cost(100) * 3));
         let fills = std::iter::from_fn(|| freezer.release()).map(|held| held.packet.data[0]);
         assert_eq!(fills.collect::<Vec<_>>(), [3, 1, 2]);
     }

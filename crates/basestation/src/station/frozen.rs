@@ -12,7 +12,7 @@ use super::{FlowKey, Policy, Station};
 impl Station {
     /// The mobile will soon be gone: senders are told to stop with its next ACKs. With the policy `tcp-ecn` only.
     pub fn freeze(&mut self, now: Instant) {
-        self.freezer.is_leaving = true;
+        self.freezer.leave();
         self.look(now);
     }
 

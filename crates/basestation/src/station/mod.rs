@@ -126,7 +126,7 @@ impl Station {
         let held = self.freezer.waiting();
         Status {
             policy: self.policy,
-            reach: self.freezer.reach,
+            reach: self.reach(now),
             connected: self.radio.is_connected(now),
             fading: self.radio.is_fading(now),
             received_power: self.radio.received_power(now),
@@ -145,11 +145,31 @@ impl Station {
         }
     }
 
-    /// The flows that the mobile takes part in, the one used least recently first.
-    pub fn flows(&self) -> Vec<FlowRecord> {
-        let pools = [Pool::Pinned, Pool::Proven];
-        let flows = pools.into_iter().flat_map(|pool| self.table.iter(pool));
-        flows.map(|(key, flow)| flow.record(key)).collect()
+    /// How the mobile is. Only `tcp-ecn` knows that it leaves.
+    fn reach(&self, now: Instant) -> Reach {
+        match self.policy {
+            Policy::TcpEcn => self.freezer.reach,
+            _ if self.radio.is_in_reach(now) => Reach::There,
+            _ => Reach::Gone,
+        }
+    }
+
+    /// What is made of flows.
+    pub const fn policy(&self) -> Policy {
+        self.policy
+    }
+
+    /// The flows that the mobile takes part in, up to `most` of them: those whose senders were told to stop, then those used
+    /// last; of each kind the one used least recently first.
+    pub fn flows(&self, most: usize) -> Vec<FlowRecord> {
+        let mut left = most;
+        let pools = [Pool::Pinned, Pool::Proven].map(|pool| {
+            let len = self.table.len(pool);
+            let taken = len.min(left);
+            left -= taken;
+            self.table.iter(pool).skip(len - taken)
+        });
+        pools.into_iter().flatten().map(|(key, flow)| flow.record(key)).collect()
     }
 
     fn on_fixed(&mut self, now: Instant, mut packet: Packet) {

@@ -4,11 +4,13 @@
 //! `{"ok": ...}` or `{"error": "why"}`.
 
 use std::fs;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::io::ErrorKind;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream as Blocking;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use airtcp_basestation::Policy;
 use airtcp_device::{Driver, Tun};
 use anyhow::{Context, bail};
 use clap::ValueEnum;
@@ -30,13 +32,16 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Who waits for an answer at a time; others wait for their turn.
 const WAITING: usize = 16;
 
+/// The most flows of an answer: packets wait while it is written.
+const MOST_FLOWS: usize = 1_000;
+
 /// What a base station can be asked and told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ValueEnum)]
 #[serde(tag = "command", deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) enum Request {
     /// How it stands, and its counters
     Status,
-    /// The flows that it knows
+    /// The thousand flows that were used last
     Flows,
     /// The mobile is about to leave: windows are closed, and what is under way still reaches it
     Freeze,
@@ -64,32 +69,40 @@ pub(super) struct Ask {
 impl Ask {
     /// Does what is asked.
     pub(super) fn answer(self, driver: &mut Driver<Middle, Tun>) {
-        let now = driver.clock().now();
-        let value = match (self.request, driver.node_mut()) {
-            (Request::Status, _) => serde_json::to_value(Report::of(driver)),
-            (_, Middle::Bridge(_)) => Ok(Value::Null),
-            (Request::Flows, Middle::Station(station)) => serde_json::to_value(station.flows()),
-            (told, Middle::Station(station)) => {
-                match told {
-                    Request::Freeze => station.freeze(now),
-                    Request::Disconnect => station.disconnect(now),
-                    _ => station.reconnect(now),
-                }
-                tracing::info!(?told, "by the control socket");
-                serde_json::to_value(Report::of(driver))
-            }
-        };
         // Whoever asked may have gone.
-        let _ = self
-            .reply
-            .send(value.map_or_else(|error| Answer::Error(error.to_string()), Answer::Ok));
+        let _ = self.reply.send(
+            answer(self.request, driver).unwrap_or_else(|error| Answer::Error(error.to_string())),
+        );
     }
+}
+
+fn answer(request: Request, driver: &mut Driver<Middle, Tun>) -> anyhow::Result<Answer> {
+    let now = driver.clock().now();
+    let Middle::Station(station) = driver.node_mut() else { bail!("there is no radio here") };
+    if request == Request::Flows {
+        return Ok(Answer::Ok(serde_json::to_value(station.flows(MOST_FLOWS))?));
+    }
+    match request {
+        Request::Status | Request::Flows => {}
+        Request::Freeze if station.policy() != Policy::TcpEcn => {
+            bail!(
+                "windows are closed with the policy tcp-ecn, and here it is {}",
+                station.policy().name()
+            )
+        }
+        Request::Freeze => station.freeze(now),
+        Request::Disconnect => station.disconnect(now),
+        Request::Reconnect => station.reconnect(now),
+    }
+    tracing::debug!(?request, "by the control socket");
+    Ok(Answer::Ok(serde_json::to_value(Report::of(driver))?))
 }
 
 /// A socket that is listened on. Its file goes with it.
 #[derive(Debug)]
 pub(super) struct Control {
     path: PathBuf,
+    inode: Option<u64>,
     asks: mpsc::Receiver<Ask>,
     accepts: JoinHandle<()>,
 }
@@ -105,8 +118,10 @@ impl Control {
             if !there.file_type().is_socket() {
                 bail!("--control {name} is there and is no socket: choose another name");
             }
-            if Blocking::connect(path).is_ok() {
-                bail!("--control {name} is another base station's: choose another name");
+            match Blocking::connect(path) {
+                Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
+                Err(error) => return Err(error).with_context(|| format!("--control {name}")),
+                Ok(_) => bail!("--control {name} is another base station's: choose another name"),
             }
             fs::remove_file(path).with_context(|| format!("--control {name}"))?;
         }
@@ -115,15 +130,22 @@ impl Control {
         fs::set_permissions(path, mode).with_context(|| format!("--control {name}"))?;
         let (sender, asks) = mpsc::channel(WAITING);
         let accepts = tokio::spawn(accept(listener, sender));
-        Ok(Self { path: path.to_owned(), asks, accepts })
+        Ok(Self { path: path.to_owned(), inode: inode(path), asks, accepts })
     }
 }
 
 impl Drop for Control {
     fn drop(&mut self) {
         self.accepts.abort();
-        let _ = fs::remove_file(&self.path);
+        // If it is still this one's.
+        if self.inode.is_some() && inode(&self.path) == self.inode {
+            let _ = fs::remove_file(&self.path);
+        }
     }
+}
+
+fn inode(path: &Path) -> Option<u64> {
+    fs::symlink_metadata(path).ok().map(|there| there.ino())
 }
 
 /// The next request; never, where there is no socket.

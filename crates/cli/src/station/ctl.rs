@@ -73,7 +73,7 @@ fn ask(args: &CtlArgs) -> anyhow::Result<Value> {
     }
 }
 
-/// The flows that were used last, a line each.
+/// The flows, a line each.
 fn flows(flows: &[Value]) -> String {
     if flows.is_empty() {
         return "no flows".to_owned();

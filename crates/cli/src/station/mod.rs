@@ -7,10 +7,10 @@ mod report;
 mod settings;
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use airtcp_device::{Clock, Driver, Tun, TunFile};
+use airtcp_device::{Clock, Driver, Tun};
 use airtcp_link::radio::PARTS;
 use airtcp_trace::NodeKind;
 use airtcp_types::NodeId;
@@ -101,14 +101,7 @@ async fn serve(plan: &Plan) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut report = signal(SignalKind::user_defined1())?;
     let [wired, wireless] = &plan.devices;
-    let open = |name| -> anyhow::Result<Tun> {
-        let file = TunFile::open(name)?;
-        if plan.persist {
-            file.persist()?;
-        }
-        Ok(Tun::new(file)?)
-    };
-    let devices = [open(wired)?, open(wireless)?];
+    let devices = [Tun::open(wired)?, Tun::open(wireless)?];
     let mut control = plan.control.as_deref().map(Control::open).transpose()?;
     // Whoever is behind a device is a host as far as the trace is concerned.
     let nodes = [
@@ -116,7 +109,7 @@ async fn serve(plan: &Plan) -> anyhow::Result<()> {
         ("station", NodeKind::Other),
         (wireless, NodeKind::Host),
     ];
-    let start = |directory: &PathBuf| Recording::start(directory, "basestation", &nodes);
+    let start = |directory: &PathBuf| Recording::start(&free(directory), "basestation", &nodes);
     let recording = plan.trace.as_ref().map(start).transpose()?;
     let clock = recording.as_ref().map_or_else(Clock::start, Recording::clock);
     let node = Middle::new(plan.station.as_ref(), recording.is_some())?;
@@ -125,6 +118,10 @@ async fn serve(plan: &Plan) -> anyhow::Result<()> {
         driver.watch_host(0, recording.watch(NodeId(0)));
         driver.watch(recording.watch(NodeId(1)));
         driver.watch_host(1, recording.watch(NodeId(2)));
+    }
+    if plan.persist {
+        // Only now: what does not start leaves nothing behind.
+        [0, 1].into_iter().try_for_each(|port| driver.device(port).persist())?;
     }
     output::note("ready");
     let outcome = loop {
@@ -144,6 +141,14 @@ async fn serve(plan: &Plan) -> anyhow::Result<()> {
     // Whatever could not be printed, the trace is kept.
     let recorded = recording.map(Recording::finish).transpose();
     outcome.and(recorded.map(drop))
+}
+
+/// The directory, or the first below it that has no trace yet: a station that is started again under running flows has
+/// to start.
+fn free(directory: &Path) -> PathBuf {
+    let is_free = |path: &PathBuf| !airtcp_trace::is_trace(path);
+    let numbered = (2..).map(|number: u64| directory.join(number.to_string()));
+    std::iter::once(directory.to_owned()).chain(numbered).find(is_free).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The mobile leaves, is gone, and comes back.
 
+use super::super::Reach;
 use super::*;
 
 const STAMP: (u32, u32) = (900, 40);
@@ -61,13 +62,13 @@ fn while_the_mobile_leaves_its_acks_have_no_window_and_what_was_sent_still_reach
     script.run(70);
     assert_eq!(told(&mut script), [(51, 2_001, 0)]);
     assert_eq!(counters(&script).frozen, 1);
-    let record = script.station.flows().remove(0);
+    let record = script.station.flows(usize::MAX).remove(0);
     assert!(record.is_frozen && record.window == Some(700));
     // It stays after all.
     script.station.reconnect(script.now);
     script.run(71);
     assert_eq!(told(&mut script), [(51, 2_001, 700)]);
-    assert!(!script.station.flows()[0].is_frozen);
+    assert!(!script.station.flows(usize::MAX)[0].is_frozen);
     script.mobile(ack(2_001));
     script.run(75);
     assert_eq!(told(&mut script), [(51, 2_001, 700)]);
@@ -258,7 +259,7 @@ fn what_cannot_be_held_was_not_seen() {
     script.station = {
         let config = StationConfig {
             policy: Policy::TcpEcn,
-            hold: airtcp_types::ByteCount(2_200),
+            hold: airtcp_types::ByteCount(3_000),
             ..StationConfig::default()
         };
         Station::new(&config).unwrap()
@@ -312,6 +313,11 @@ fn senders_may_go_on_if_the_mobile_does_not_leave() {
     script.mobile(ack(1_001));
     script.run(20_010);
     assert_eq!(told(&mut script), [(51, 1_001, 700)]);
+    // Then it does leave.
+    script.station.freeze(script.now);
+    script.mobile(ack(1_001));
+    script.run(20_020);
+    assert_eq!(told(&mut script), [(51, 1_001, 0)]);
 }
 
 #[test]
@@ -321,6 +327,7 @@ fn plain_holds_nothing() {
     script.run(10);
     script.station.freeze(script.now);
     script.station.disconnect(script.now);
+    assert_eq!(script.station.status(script.now).reach, Reach::Gone);
     script.fixed(data(1_001));
     script.run(1_000);
     script.station.reconnect(script.now);

@@ -1,0 +1,101 @@
+//! A transfer that goes on until it is told to end.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use airtcp_testbed::{Namespace, peer};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+/// A flow that was broken without a word hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) struct Transfer {
+    runtime: Runtime,
+    began: Option<oneshot::Receiver<()>>,
+    enough: watch::Sender<bool>,
+    ends: JoinHandle<io::Result<()>>,
+}
+
+impl Transfer {
+    /// Connects to a service that sends back what it gets, and has up to `most` bytes under way.
+    pub(crate) fn start(namespace: &Namespace, to: SocketAddr, seed: u8, most: u64) -> Self {
+        let (begin, began) = oneshot::channel();
+        let (enough, is_enough) = watch::channel(false);
+        let ends = namespace.spawn(async move {
+            exchange(peer::connect(to, None).await?, seed, most, begin, is_enough).await
+        });
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        Self { runtime, began: Some(began), enough, ends }
+    }
+
+    /// Until something has come back.
+    pub(crate) fn wait_for_begin(&mut self) {
+        if let Some(began) = self.began.take() {
+            let begun = self.runtime.block_on(async { timeout(PATIENCE, began).await });
+            begun.expect("nothing came back in time").expect("the transfer broke");
+        }
+    }
+
+    /// Has it send once more, from now on, and sees that all of it came back.
+    #[track_caller]
+    pub(crate) fn end(self) {
+        let Self { runtime, enough, ends, .. } = self;
+        enough.send(true).expect("the transfer broke");
+        let ended = runtime.block_on(async { timeout(PATIENCE, ends).await });
+        ended.expect("nothing more came back").unwrap().unwrap();
+    }
+}
+
+/// Sends until it is enough, and one chunk more, and compares what comes back.
+async fn exchange(
+    stream: impl AsyncRead + AsyncWrite,
+    seed: u8,
+    most: u64,
+    begin: oneshot::Sender<()>,
+    is_enough: watch::Receiver<bool>,
+) -> io::Result<()> {
+    let (mut reader, mut writer) = tokio::io::split(stream);
+    // 251 is prime: no shift by a packet's length goes unnoticed.
+    let byte = |place: u64| ((place + u64::from(seed)) % 251) as u8;
+    let (came, mut come) = watch::channel(0);
+    let sending = async {
+        let mut sent = 0;
+        loop {
+            // Whoever receives has failed if this does.
+            let _ = come.wait_for(|received| sent - received < most).await;
+            let is_last = *is_enough.borrow();
+            let chunk: Vec<_> = (sent..sent + 4_000).map(byte).collect();
+            writer.write_all(&chunk).await?;
+            sent += 4_000;
+            if is_last {
+                writer.shutdown().await?;
+                return Ok(sent);
+            }
+        }
+    };
+    let receiving = async {
+        let (mut begin, mut received, mut buffer) = (Some(begin), 0, vec![0; 1 << 14]);
+        loop {
+            let length = reader.read(&mut buffer).await?;
+            if length == 0 {
+                return io::Result::Ok(received);
+            }
+            let is_right =
+                buffer[..length].iter().zip(received..).all(|(got, at)| *got == byte(at));
+            assert!(is_right, "other bytes came back");
+            received += length as u64;
+            came.send_replace(received);
+            if let Some(begin) = begin.take() {
+                let _ = begin.send(());
+            }
+        }
+    };
+    let (sent, received) = tokio::try_join!(sending, receiving)?;
+    assert_eq!(sent, received);
+    Ok(())
+}
