@@ -61,21 +61,13 @@ impl Namespace {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// How often a retransmission timer of the kernel's TCP began to run out in this namespace.
+    /// How often a retransmission timer of the kernel's TCP ran out in this namespace, repeats included. One that runs
+    /// out while the peer's window is closed is not counted by the kernel.
     ///
     /// # Errors
     /// The kernel does not tell.
     pub fn timeouts(&self) -> io::Result<u64> {
-        // The kernel counts a time-out in one of these, by what it was in the midst of.
-        const NAMES: [&str; 6] = [
-            "TCPTimeouts",
-            "TCPRenoRecoveryFail",
-            "TCPSackRecoveryFail",
-            "TCPLossFailures",
-            "TCPRenoFailures",
-            "TCPSackFailures",
-        ];
-        self.run(|| NAMES.into_iter().map(|name| value(Table::TcpExt, name)).sum())
+        self.tcp_counter("TCPTimeouts")
     }
 }
 

@@ -245,8 +245,8 @@ async fn a_stream_crosses_whatever_is_between_the_hosts_and_stops_when_it_is_tol
         stream.wait(Duration::from_millis(1)).await.unwrap();
     }
     assert!(dumbbell.act(offered).1 > before);
-    let told = dumbbell.left().namespace().ss().unwrap();
-    assert!(told.contains(" cwnd:") && told.contains(" rto:"), "{told}");
+    let shown = dumbbell.left().namespace().ss().unwrap();
+    assert!(shown.contains(" cwnd:") && shown.contains(" rto:"), "{shown}");
     let ended = stream.end().await.unwrap();
     assert!(ended.sender.starts_with("kernel ") && ended.retransmissions > 0, "{ended:?}");
     let repeated = dumbbell.left().namespace().retransmissions().unwrap();

@@ -81,12 +81,13 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<()> {
         }
         None => None,
     };
+    let recorded = runs.last().map(|run| run.policy);
     let done = thread::scope(|scope| {
         let threads: Vec<_> = runs
             .into_iter()
             .map(|run| {
-                // One is recorded: that of the last policy.
-                let is_recorded = Some(&run.policy) == POLICIES.last();
+                // One is recorded: the last one.
+                let is_recorded = Some(run.policy) == recorded;
                 let recording = recording.as_ref().filter(|_| is_recorded);
                 (run.policy, scope.spawn(move || run.make(recording)))
             })

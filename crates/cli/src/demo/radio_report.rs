@@ -80,7 +80,7 @@ impl Report {
             radio: radio.to_string(),
             arq: args.arq.name(),
             wire: WIRE,
-            bound: radio.bound(payload, packet, ack, per_ack).bits_per_sec(),
+            bound: radio.bound_with(args.arq, payload, packet, ack, per_ack).bits_per_sec(),
             seconds: args.phase().as_secs_f64(),
             away: args.away.as_secs_f64(),
             rows: Vec::new(),
@@ -177,8 +177,9 @@ impl fmt::Display for Report {
                 self.seconds,
                 self.bound as f64 / 1e6
             ),
-            "sent again, time-outs: the sender's; lost, overtaken: packets, by the radio while it was in reach".to_owned(),
-            format!("back after: the mobile's return, with {BACK} % of the former goodput over half a second"),
+            "sent again, time-outs: the sender's (Linux counts none while its window is closed); lost, overtaken: packets, by the radio while it was in reach".to_owned(),
+            format!("back after: the mobile's return, with {BACK} % of the former goodput over half a second, of which \
+                     what the station held is a part"),
             "hidden: duplicate ACKs; held: packets for the mobile while it was gone; frozen: ACKs with the window closed"
                 .to_owned(),
             "one run each, so no ranking".to_owned(),
