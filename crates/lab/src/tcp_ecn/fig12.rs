@@ -66,10 +66,7 @@ fn claim_proportion(findings: &mut Findings, points: &[Point], sender: &str) {
         let [least, most] = [first, last].map(|point| point.course.delay);
         let verdict = theory::within(&ratio, (0.9, 1.1), || {
             let [least, most] = [first, last].map(|p| theory::show(&p.of(policy).goodput, 1e-6, 3));
-            format!(
-                "{least} and {most} Mbit/s; the radio carries about 5, whatever the delay, and a window that grows has more to \
-                 grow where the round trip is long"
-            )
+            format!("{least} and {most} Mbit/s; why is not isolated")
         });
         findings.claim(
             format!("{}: goodput times delay, {most} over {least} ms, {sender}", policy.name()),

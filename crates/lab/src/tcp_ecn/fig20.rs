@@ -88,7 +88,9 @@ fn claim_resumed(
         what("tcp-ecn"),
         "as before or more (above 0.9)",
         theory::show(&ecn, 1.0, 2),
-        theory::above(&ecn, 0.9, || format!("{FREEZE_BIT}: {timeouts} time-outs")),
+        theory::above(&ecn, 0.9, || {
+            format!("{timeouts} time-outs. {FREEZE_BIT}; how much of it that is is not isolated")
+        }),
     );
     bench.findings.claim(
         what("plain"),

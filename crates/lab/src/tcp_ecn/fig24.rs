@@ -99,7 +99,7 @@ fn claim(findings: &mut Findings, course: &Course, sender: &str, snoop: &Outcome
     let ratio = theory::ratio(&all(snoop), &all(ecn));
     let verdict = theory::above(&ratio, 1.0, || {
         let [snoop, ecn] = [snoop, ecn].map(|outcome| theory::show(&outcome.memory[2], KIB, 1));
-        format!("most of it is the radio's queue, {snoop} and {ecn} KiB")
+        format!("{snoop} and {ecn} KiB of it are the radio's queue; why is not isolated")
     });
     findings.claim(
         format!("snoop over tcp-ecn, {} % hit, {} tries, {sender}", course.error, course.radio()),

@@ -18,6 +18,11 @@ pub(super) const LOSING: (u32, u32) = (1, 2);
 /// Under so much, in %, the radio loses and reorders nothing to speak of.
 const NOTHING: f64 = 0.01;
 
+/// A policy that has so little more or less than another has nothing to mend.
+const ALIKE: f64 = 0.05;
+/// A law explains a goodput that is so near.
+const NEAR: f64 = 0.25;
+
 /// What each policy made of a course.
 pub(super) struct Point {
     sender: Sender,
@@ -213,8 +218,9 @@ impl Point {
             theory::show(&plain.reordered, 1.0, 3)
         );
         let is_clean = plain.lost.mean < NOTHING && plain.reordered.mean < NOTHING;
+        let is_alike = (self.ratio(one, other).mean - 1.0).abs() < ALIKE;
         let of_radio = self.course.loss == 0.0 || (one, other) == (Policy::TcpEcn, Policy::Plain);
-        if is_clean && of_radio && self.course.gone.is_none() {
+        if is_clean && is_alike && of_radio && self.course.gone.is_none() {
             return format!("{radio}: link retransmission leaves nothing for a policy to mend");
         }
         let sent = format!(
@@ -225,7 +231,8 @@ impl Point {
         );
         let ecn = self.of(Policy::TcpEcn);
         let rtt = 2e-3 * f64::from(self.course.delay);
-        let law = self.sender.law(ecn.lost.mean / 100.0, rtt);
+        let agrees = |law: &f64| (ecn.goodput.mean / law - 1.0).abs() < NEAR;
+        let law = self.sender.law(ecn.lost.mean / 100.0, rtt).filter(agrees);
         let told = match law.filter(|_| one == Policy::TcpEcn && ecn.lost.mean >= NOTHING) {
             Some(law) => format!(
                 "What link retransmission gives up TCP-ECN has no copy of: at the loss that is left Mathis' law allows {:.3} \
