@@ -41,11 +41,17 @@ impl Transfer {
         }
     }
 
-    /// Has it send once more, from now on, and sees that all of it came back.
+    /// Has it send once more, from now on, and end.
+    #[track_caller]
+    pub(crate) fn tell_enough(&self) {
+        self.enough.send(true).expect("the transfer broke");
+    }
+
+    /// Sees that all of it came back.
     #[track_caller]
     pub(crate) fn end(self) {
-        let Self { runtime, enough, ends, .. } = self;
-        enough.send(true).expect("the transfer broke");
+        // Held until then: one that was told nothing goes on.
+        let Self { runtime, enough: _enough, ends, .. } = self;
         let ended = runtime.block_on(async { timeout(PATIENCE, ends).await });
         ended.expect("nothing more came back").unwrap().unwrap();
     }
