@@ -153,11 +153,17 @@ counters! {
     tcp_out_rsts: "TcpOutRsts",
     /// Segments with a bad checksum.
     tcp_in_csum_errors: "TcpInCsumErrors",
-    /// SYNs dropped because the listener's backlog was full.
+    /// SYN cookies sent, where a backlog was full.
+    tcp_ext_syncookies_sent: "TcpExtSyncookiesSent",
+    /// SYN cookies that came back.
+    tcp_ext_syncookies_recv: "TcpExtSyncookiesRecv",
+    /// ACKs without a connection, at a time of cookies, that brought none back.
+    tcp_ext_syncookies_failed: "TcpExtSyncookiesFailed",
+    /// Segments that would have opened a connection, dropped because too many wait to be accepted.
     tcp_ext_listen_overflows: "TcpExtListenOverflows",
-    /// SYNs dropped for any reason.
+    /// Segments that would have opened a connection, dropped for any reason.
     tcp_ext_listen_drops: "TcpExtListenDrops",
-    /// SYNs dropped because the host's memory was used up.
+    /// Connections refused because the host's memory was used up.
     tcp_ext_memory_pressures: "TcpExtTCPMemoryPressures",
     /// ICMP errors about segments that are not outstanding.
     tcp_ext_out_of_window_icmps: "TcpExtOutOfWindowIcmps",

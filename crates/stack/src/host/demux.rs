@@ -6,6 +6,7 @@ use airtcp_types::checksum::verify_transport;
 use airtcp_types::header_checksum::verify_header;
 use airtcp_types::options::TcpOptions;
 use airtcp_types::{ByteCount, FlowId, Instant, SeqNumber};
+use tracing::debug;
 
 use crate::tcp::{Connection, State};
 use crate::wire::ip::{self, Datagram};
@@ -16,10 +17,14 @@ use super::{Host, Kind, Owner, Socket, SocketId, TcpSocket, bound};
 /// Whose a segment is.
 enum Found {
     Connection(SocketId),
+    /// One that waits at a listener for the end of its handshake.
+    HalfOpen(SocketId),
     /// Nobody's; but until now somebody had its 4-tuple, and SND.NXT was this.
     Nobody {
         after: Option<SeqNumber>,
     },
+    /// It would take the place of a connection in TIME-WAIT, but its listener has no room.
+    NoRoom,
 }
 
 impl Host {
@@ -49,7 +54,14 @@ impl Host {
         }
         let after = match self.connection_for(&flow, &segment) {
             Found::Nobody { after } => after,
-            Found::Connection(id) => {
+            Found::NoRoom => {
+                debug!(remote = %flow.remote, "SYN dropped: the backlog is full");
+                self.counters.tcp_ext_listen_overflows += 1;
+                self.counters.tcp_ext_listen_drops += 1;
+                return;
+            }
+            Found::HalfOpen(id) if self.on_late_cookie(now, id, &segment) => return,
+            Found::HalfOpen(id) | Found::Connection(id) => {
                 let pressure = self.is_out_of_memory();
                 let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(id) else {
                     return;
@@ -95,14 +107,21 @@ impl Host {
     /// makes room for this SYN, is no longer in the way.
     fn connection_for(&mut self, flow: &FlowId, segment: &Segment<'_>) -> Found {
         let Some(&id) = self.flows.get(flow) else { return Found::Nobody { after: None } };
-        let listened_to = segment.flags.syn && bound(&self.listeners, flow.local).is_some();
+        let listener = segment.flags.syn.then(|| bound(&self.listeners, flow.local)).flatten();
         let Some(tcp) = self.tcp_socket(id) else { return Found::Nobody { after: None } };
-        let replaced = listened_to
+        let replaced = listener.is_some()
             && tcp.connection.state() == State::TimeWait
             && tcp.connection.may_be_replaced(segment);
         if !replaced && tcp.connection.state() != State::Closed {
-            return Found::Connection(id);
+            let is_half_open = matches!(tcp.owner, Owner::HalfOpen(_));
+            return if is_half_open { Found::HalfOpen(id) } else { Found::Connection(id) };
         }
+        // A cookie cannot begin above the numbers of the connection before it.
+        let is_full = |id| self.listener(id).is_none_or(|listener| listener.is_full());
+        if replaced && listener.is_some_and(is_full) {
+            return Found::NoRoom;
+        }
+        let Some(tcp) = self.tcp_socket(id) else { return Found::Nobody { after: None } };
         let after = Some(tcp.connection.snd_nxt());
         let forgotten = tcp.owner == Owner::Nobody;
         self.flows.remove(flow);
@@ -113,54 +132,6 @@ impl Host {
             }
         }
         Found::Nobody { after }
-    }
-
-    /// RFC 9293 section 3.10.7.2: what arrives in LISTEN.
-    fn on_listen(
-        &mut self,
-        now: Instant,
-        id: SocketId,
-        flow: FlowId,
-        segment: &Segment<'_>,
-        after: Option<SeqNumber>,
-    ) {
-        let flags = segment.flags;
-        if flags.rst {
-            return;
-        }
-        if flags.ack {
-            self.refuse(&flow, segment);
-            return;
-        }
-        // As Linux: a SYN that is also a FIN is no SYN of an honest peer.
-        if !flags.syn || flags.fin {
-            return;
-        }
-        let starved = self.is_out_of_memory();
-        let Some(Socket { kind: Kind::Listener(listener), .. }) = self.sockets.get_mut(id) else {
-            return;
-        };
-        if listener.is_full() || starved {
-            self.counters.tcp_ext_listen_drops += 1;
-            match starved {
-                true => self.counters.tcp_ext_memory_pressures += 1,
-                false => self.counters.tcp_ext_listen_overflows += 1,
-            }
-            return;
-        }
-        let isn = self.secret.isn(now, &flow);
-        // RFC 9293 section 3.6.1: larger than any number of the connection before it, which may have
-        // been faster than the clock of the ISNs. The distance is Linux's.
-        let isn = after.filter(|after| isn <= *after).map_or(isn, |after| after + 65_537);
-        let ts_offset = self.secret.timestamp_offset(&flow);
-        let config = listener.config.as_deref().unwrap_or(&self.config.tcp);
-        let connection = Connection::accept(now, flow, isn, ts_offset, config, segment);
-        self.counters.tcp_passive_opens += 1;
-        let child = self.adopt(connection, Owner::HalfOpen(id));
-        if let Some(Socket { kind: Kind::Listener(listener), .. }) = self.sockets.get_mut(id) {
-            listener.half_open.insert(child);
-        }
-        self.touch(now, child);
     }
 
     /// Takes a new connection into the host's care.
@@ -180,7 +151,7 @@ impl Host {
     }
 
     /// RFC 9293 section 3.10.7.1: the RST that a segment without a connection gets.
-    fn refuse(&mut self, flow: &FlowId, segment: &Segment<'_>) {
+    pub(super) fn refuse(&mut self, flow: &FlowId, segment: &Segment<'_>) {
         if segment.flags.rst {
             return;
         }

@@ -20,11 +20,19 @@ pub(super) struct Listener {
     pub(super) half_open: BTreeSet<SocketId>,
     /// Connections that wait to be accepted, the oldest first.
     pub(super) waiting: VecDeque<SocketId>,
+    /// Until when a cookie that was sent may come back.
+    pub(super) cookies_until: Option<Instant>,
 }
 
 impl Listener {
+    /// Whether there is no room for another half-open connection.
     pub(super) fn is_full(&self) -> bool {
         self.half_open.len() + self.waiting.len() >= self.backlog
+    }
+
+    /// Whether there is no room for another connection to be accepted.
+    pub(super) fn is_unattended(&self) -> bool {
+        self.waiting.len() >= self.backlog
     }
 
     pub(super) fn is_readable(&self) -> bool {
@@ -34,7 +42,8 @@ impl Listener {
 
 impl Host {
     /// Takes connections to `local`. At most `backlog` of them, half-open or not yet accepted, wait
-    /// at a time; SYNs beyond that are dropped, and the peer tries again.
+    /// at a time. SYNs beyond that are answered by cookies (RFC 4987), of which nothing is kept; where
+    /// `backlog` connections wait to be accepted they are dropped, and the peer tries again.
     ///
     /// `0.0.0.0` stands for every IPv4 address and `[::]` for every IPv6 address, neither for both;
     /// a listener at the very address goes before one at all. Port zero is any free one.
@@ -61,12 +70,26 @@ impl Host {
     ) -> Result<SocketId, HostError> {
         let local = self.bindable(local, &self.listeners)?;
         let backlog = backlog.clamp(1, self.config.backlog.max(1));
-        let (half_open, waiting) = (BTreeSet::new(), VecDeque::new());
-        let listener = Listener { local, backlog, config, half_open, waiting };
+        let listener = Listener {
+            local,
+            backlog,
+            config,
+            half_open: BTreeSet::new(),
+            waiting: VecDeque::new(),
+            cookies_until: None,
+        };
         let id = self.sockets.insert(Socket::new(Kind::Listener(listener)));
         self.listeners.insert(local, id);
         self.next_port = self.next_port.wrapping_add(1);
         Ok(id)
+    }
+
+    /// The listener `id`.
+    pub(super) fn listener(&mut self, id: SocketId) -> Option<&mut Listener> {
+        match &mut self.sockets.get_mut(id)?.kind {
+            Kind::Listener(listener) => Some(listener),
+            _ => None,
+        }
     }
 
     /// The connection that has waited longest, and its peer; `None` if none waits.
@@ -78,10 +101,7 @@ impl Host {
         listener: SocketId,
     ) -> Result<Option<(SocketId, SocketAddr)>, HostError> {
         self.socket(listener)?;
-        let Some(Socket { kind: Kind::Listener(queue), .. }) = self.sockets.get_mut(listener)
-        else {
-            return Err(HostError::WrongKind);
-        };
+        let queue = self.listener(listener).ok_or(HostError::WrongKind)?;
         let Some(id) = queue.waiting.pop_front() else { return Ok(None) };
         self.tell(listener);
         let Some(tcp) = self.tcp_socket(id) else { return Ok(None) };

@@ -5,6 +5,7 @@
 //!                  icmp.rs    echo is answered, errors go to their connection
 //!                  udp.rs     to a socket's queue, or port unreachable
 //!                  demux.rs   by 4-tuple to a connection, by port to a listener, or RST
+//!                  passive.rs what a listener makes of it; cookie.rs where its backlog is full
 //! tcp_*, udp_*   streams.rs, listener.rs, udp.rs: what applications call
 //! settle         settle.rs    after every touch: timers, readiness, memory, the end of a connection
 //! ```
@@ -17,11 +18,13 @@
 //! path MTU discovery.
 
 mod config;
+mod cookie;
 mod demux;
 mod error;
 mod icmp;
 mod input;
 mod listener;
+mod passive;
 mod secret;
 mod settle;
 mod slab;
@@ -106,6 +109,8 @@ pub struct Host {
     told: u64,
     /// The host's own packets.
     waiting: VecDeque<Packet>,
+    /// One of them left last: a connection's turn is next.
+    sent_own: bool,
     events: VecDeque<Event>,
     held: ByteCount,
     /// How many ports have been chosen (RFC 6056 section 3.3.3, `next_ephemeral`).
@@ -179,6 +184,7 @@ impl Host {
             ready: BTreeMap::new(),
             told: 0,
             waiting: VecDeque::new(),
+            sent_own: false,
             events: VecDeque::new(),
             held: ByteCount::ZERO,
             next_port: 0,
@@ -287,9 +293,15 @@ impl Node for Host {
     }
 
     fn poll_transmit(&mut self, now: Instant) -> Option<(PortId, Packet)> {
-        let packet = match self.waiting.pop_front() {
+        // In turns: answers to a flood must not keep connections from sending.
+        let own = if self.sent_own { None } else { self.waiting.pop_front() };
+        self.sent_own = own.is_some();
+        let packet = match own.or_else(|| self.transmit(now)) {
             Some(packet) => packet,
-            None => self.transmit(now)?,
+            None => {
+                self.sent_own = true;
+                self.waiting.pop_front()?
+            }
         };
         if packet.data.first().is_some_and(|first| first >> 4 == 6) {
             self.counters.ip6_out_requests += 1;

@@ -1,4 +1,4 @@
-//! What a stranger must not guess: sequence numbers, timestamps, ports, hash places.
+//! What a stranger must not guess: sequence numbers, timestamps, ports, cookies, hash places.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::net::{IpAddr, SocketAddr};
@@ -13,6 +13,7 @@ enum Purpose {
     Isn,
     Timestamp,
     Port,
+    Cookie,
     Map,
 }
 
@@ -39,6 +40,11 @@ impl Secret {
     /// RFC 6056 section 3.3.3, `F` of algorithm 3.
     pub(super) fn port_offset(&self, local: IpAddr, remote: SocketAddr) -> u32 {
         self.hash(Purpose::Port, (local, remote)) as u32
+    }
+
+    /// What a SYN cookie starts from, for a peer's initial number `irs`, in a period of time.
+    pub(super) fn cookie(&self, flow: &FlowId, irs: SeqNumber, period: u64) -> SeqNumber {
+        SeqNumber(self.hash(Purpose::Cookie, (flow, irs, period)) as u32)
     }
 
     /// Hash keys for tables whose keys a stranger chooses.

@@ -101,7 +101,7 @@ impl Host {
         if let Some(tcp) = self.tcp_socket(id) {
             tcp.owner = owner;
         }
-        if let Some(Socket { kind: Kind::Listener(queue), .. }) = self.sockets.get_mut(listener) {
+        if let Some(queue) = self.listener(listener) {
             queue.half_open.remove(&id);
             if owner != Owner::Nobody {
                 queue.waiting.push_back(id);

@@ -37,6 +37,8 @@ pub(super) struct Handshake {
     due: bool,
     /// It was opened by the peer's SYN.
     passive: bool,
+    /// The SYN-ACK was a cookie: when it left is not known.
+    by_cookie: bool,
 }
 
 impl Handshake {
@@ -60,6 +62,7 @@ impl Handshake {
             max_retries: config.syn_retries,
             due: true,
             passive: false,
+            by_cookie: false,
         }
     }
 
@@ -76,6 +79,11 @@ impl Handshake {
 
     pub(super) fn deadline(&self) -> Instant {
         self.sent_at + self.timeout
+    }
+
+    /// The SYN-ACK has left, at some time, as a cookie.
+    pub(super) fn on_cookie_sent(&mut self) {
+        (self.due, self.sent, self.by_cookie) = (false, 1, true);
     }
 
     /// The options of the SYN, if one is to leave, and whether one has left before.
@@ -250,7 +258,10 @@ impl Connection {
         let echoed = echo.and_then(|ecr| self.timestamps?.echo(now, ecr));
         let rtt = match echoed.filter(|_| retransmitted) {
             Some(made) => Some(now.since(made)),
-            None => (!retransmitted).then(|| now.since(handshake.sent_at)),
+            None => {
+                let known = !retransmitted && !handshake.by_cookie;
+                known.then(|| now.since(handshake.sent_at))
+            }
         };
         rtt.into_iter().for_each(|rtt| self.receive.on_rtt(rtt));
         let start = Start {

@@ -107,21 +107,6 @@ fn a_full_backlog_drops_syns_and_counts_them() {
 }
 
 #[test]
-fn half_open_connections_fill_the_backlog() {
-    let mut host = server();
-    host.tcp_listen(address("10.0.0.1:80"), 2).unwrap();
-    for port in 1..=3 {
-        let flow = FlowId {
-            local: SocketAddr::from(([10, 0, 0, 9], port)),
-            remote: address("10.0.0.1:80"),
-        };
-        let answers = answers(&mut host, tcp::emit(&flow, 64, &syn(), 0, |_| {}).data);
-        assert_eq!(answers.len(), usize::from(port < 3));
-    }
-    assert_eq!(host.counters().tcp_ext_listen_drops, 1);
-}
-
-#[test]
 fn a_host_out_of_memory_refuses_connections() {
     let mut pair = Pair::new();
     pair.server.config.memory = ByteCount(1);
@@ -273,7 +258,7 @@ fn what_replaces_time_wait_starts_above_all_its_numbers() {
     assert_eq!(read_segment(&syn_ack).seq, before + 65_537);
 }
 
-fn swapped(flow: FlowId) -> FlowId {
+pub(super) fn swapped(flow: FlowId) -> FlowId {
     FlowId { local: flow.remote, remote: flow.local }
 }
 

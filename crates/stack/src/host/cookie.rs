@@ -1,0 +1,95 @@
+//! SYN cookies (RFC 4987 section 3.6): where the backlog is full, the SYN-ACK's number holds what the host would
+//! have to remember, and nothing is kept until an ACK brings it back.
+//!
+//! A cookie is a keyed hash of the 4-tuple, the peer's initial number and the time, plus the class of the peer's
+//! MSS. Window scale and SACK are in the low bits of the time stamp (`tcp/cookie.rs`). Nothing else can be
+//! negotiated by cookie.
+
+use std::time::Duration;
+
+use airtcp_types::{FlowId, Instant, SeqNumber};
+
+use super::secret::Secret;
+
+/// A cookie is good in the period in which it was made and in the next (Linux's `TCP_SYNCOOKIE_PERIOD` and
+/// `MAX_SYNCOOKIE_AGE`).
+const PERIOD: Duration = Duration::from_secs(64);
+/// The longest that a cookie is good.
+pub(super) const LIFETIME: Duration = Duration::from_secs(128);
+
+/// What a cookie can say of the peer's MSS. Three bits of the number: a guess is right once in 2^28.
+const MSS: [u16; 8] = [48, 256, 536, 1220, 1360, 1440, 1460, 8940];
+
+fn period(now: Instant) -> u64 {
+    now.as_nanos() / PERIOD.as_nanos() as u64
+}
+
+/// The number of a SYN-ACK for a peer with the initial number `irs`, which named `mss`.
+pub(super) fn make(
+    secret: &Secret,
+    now: Instant,
+    flow: &FlowId,
+    irs: SeqNumber,
+    mss: u16,
+) -> SeqNumber {
+    let class = MSS.partition_point(|least| *least <= mss).saturating_sub(1);
+    secret.cookie(flow, irs, period(now)) + class as u32
+}
+
+/// The largest MSS that the peer can take for certain, if `number` is a cookie made for it not long ago.
+pub(super) fn read(
+    secret: &Secret,
+    now: Instant,
+    flow: &FlowId,
+    irs: SeqNumber,
+    number: SeqNumber,
+) -> Option<u16> {
+    let current = period(now);
+    let periods = std::iter::once(current).chain(current.checked_sub(1));
+    periods.into_iter().find_map(|period| {
+        let class = number - secret.cookie(flow, irs, period).0;
+        MSS.get(class.0 as usize).copied()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use super::*;
+
+    const IRS: SeqNumber = SeqNumber(u32::MAX);
+
+    fn flow(port: u16) -> FlowId {
+        FlowId {
+            local: SocketAddr::from(([10, 0, 0, 1], 80)),
+            remote: SocketAddr::from(([10, 0, 0, 2], port)),
+        }
+    }
+
+    #[test]
+    fn a_cookie_tells_the_class_below_the_mss() {
+        let secret = Secret::new([1; 16]);
+        for (mss, told) in [(0, 48), (48, 48), (535, 256), (536, 536), (1448, 1440), (1460, 1460)] {
+            let number = make(&secret, Instant::ZERO, &flow(1), IRS, mss);
+            assert_eq!(read(&secret, Instant::ZERO, &flow(1), IRS, number), Some(told));
+        }
+    }
+
+    #[test]
+    fn a_cookie_is_good_for_one_flow_one_number_one_key_and_two_periods() {
+        let secret = Secret::new([1; 16]);
+        let at = Instant::from_millis;
+        let number = make(&secret, at(63_000), &flow(1), IRS, 1460);
+        let good = |secret: &Secret, now, port, irs, number| {
+            read(secret, now, &flow(port), irs, number).is_some()
+        };
+        assert!(good(&secret, at(63_000), 1, IRS, number));
+        assert!(good(&secret, at(127_999), 1, IRS, number));
+        assert!(!good(&secret, at(128_000), 1, IRS, number), "it is too old");
+        assert!(!good(&secret, at(63_000), 2, IRS, number), "another flow's");
+        assert!(!good(&secret, at(63_000), 1, IRS + 1, number), "another SYN's");
+        assert!(!good(&Secret::new([2; 16]), at(63_000), 1, IRS, number), "another host's");
+        assert!(!good(&secret, at(63_000), 1, IRS, number + 8));
+    }
+}

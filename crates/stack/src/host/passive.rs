@@ -1,0 +1,164 @@
+//! What arrives in LISTEN (RFC 9293 section 3.10.7.2): SYNs, and ACKs that bring cookies back.
+
+use airtcp_types::{FlowId, Instant, SeqNumber};
+use tracing::debug;
+
+use crate::tcp::{Connection, cookie as handshake};
+use crate::wire::tcp::Segment;
+
+use super::{Host, Kind, Owner, Socket, SocketId, cookie};
+
+impl Host {
+    /// A segment without a connection, to the listener `id`. The connection that had the 4-tuple until
+    /// now would have sent the number `after` next.
+    pub(super) fn on_listen(
+        &mut self,
+        now: Instant,
+        id: SocketId,
+        flow: FlowId,
+        segment: &Segment<'_>,
+        after: Option<SeqNumber>,
+    ) {
+        let flags = segment.flags;
+        if flags.rst {
+            return;
+        }
+        if flags.ack {
+            if !self.on_cookie(now, id, flow, segment) {
+                self.refuse(&flow, segment);
+            }
+            return;
+        }
+        // As Linux: a SYN that is also a FIN is no SYN of an honest peer.
+        if !flags.syn || flags.fin || self.turns_away(id, &flow) {
+            return;
+        }
+        if self.listener(id).is_some_and(|listener| listener.is_full()) {
+            self.send_cookie(now, id, &flow, segment);
+            return;
+        }
+        let isn = self.secret.isn(now, &flow);
+        // RFC 9293 section 3.6.1: larger than any number of the connection before it, which may have
+        // been faster than the clock of the ISNs. The distance is Linux's.
+        let isn = after.filter(|after| isn <= *after).map_or(isn, |after| after + 65_537);
+        let ts_offset = self.secret.timestamp_offset(&flow);
+        let Some(Socket { kind: Kind::Listener(listener), .. }) = self.sockets.get(id) else {
+            return;
+        };
+        let config = listener.config.as_deref().unwrap_or(&self.config.tcp);
+        let connection = Connection::accept(now, flow, isn, ts_offset, config, segment);
+        let child = self.take_in(id, connection);
+        self.touch(now, child);
+    }
+
+    /// Whether there can be no connection now, however it begins; counts it if so.
+    fn turns_away(&mut self, id: SocketId, flow: &FlowId) -> bool {
+        if self.is_out_of_memory() {
+            debug!(remote = %flow.remote, "connection refused: the host's memory is used up");
+            self.counters.tcp_ext_memory_pressures += 1;
+        } else if self.listener(id).is_none_or(|listener| listener.is_unattended()) {
+            debug!(remote = %flow.remote, "connection refused: too many wait to be accepted");
+            self.counters.tcp_ext_listen_overflows += 1;
+        } else {
+            return false;
+        }
+        self.counters.tcp_ext_listen_drops += 1;
+        true
+    }
+
+    /// A half-open connection at the listener `id`.
+    fn take_in(&mut self, id: SocketId, connection: Connection) -> SocketId {
+        self.counters.tcp_passive_opens += 1;
+        let child = self.adopt(connection, Owner::HalfOpen(id));
+        if let Some(listener) = self.listener(id) {
+            listener.half_open.insert(child);
+        }
+        child
+    }
+
+    /// Answers a SYN, and forgets it.
+    fn send_cookie(&mut self, now: Instant, id: SocketId, flow: &FlowId, syn: &Segment<'_>) {
+        let mss = handshake::mss_of(flow, syn);
+        let number = cookie::make(&self.secret, now, flow, syn.seq, mss);
+        let ts_offset = self.secret.timestamp_offset(flow);
+        let Some(Socket { kind: Kind::Listener(listener), .. }) = self.sockets.get_mut(id) else {
+            return;
+        };
+        if listener.cookies_until.is_none_or(|until| until <= now) {
+            debug!(local = %listener.local, "the backlog is full: cookies are sent");
+        }
+        listener.cookies_until = Some(now + cookie::LIFETIME);
+        let config = listener.config.as_deref().unwrap_or(&self.config.tcp);
+        let packet = handshake::syn_ack(now, flow, number, ts_offset, config, syn);
+        if self.queue(packet) {
+            self.counters.tcp_out_segs += 1;
+            self.counters.tcp_ext_syncookies_sent += 1;
+        } else {
+            self.counters.tcp_ext_listen_drops += 1;
+        }
+    }
+
+    /// Takes an ACK that may bring a cookie back; false if it does not.
+    fn on_cookie(
+        &mut self,
+        now: Instant,
+        id: SocketId,
+        flow: FlowId,
+        segment: &Segment<'_>,
+    ) -> bool {
+        if self.listener(id).is_none_or(|listener| listener.cookies_until <= Some(now)) {
+            return false;
+        }
+        let Some(mss) = self.read_cookie(now, &flow, segment) else {
+            debug!(remote = %flow.remote, "no cookie");
+            self.counters.tcp_ext_syncookies_failed += 1;
+            return false;
+        };
+        self.counters.tcp_ext_syncookies_recv += 1;
+        if self.turns_away(id, &flow) {
+            // What the peer sends next brings the cookie back once more.
+            return true;
+        }
+        let ts_offset = self.secret.timestamp_offset(&flow);
+        let Some(Socket { kind: Kind::Listener(listener), .. }) = self.sockets.get(id) else {
+            return true;
+        };
+        let config = listener.config.as_deref().unwrap_or(&self.config.tcp);
+        let connection = Connection::accept_cookie(now, flow, ts_offset, config, mss, segment);
+        let child = self.take_in(id, connection);
+        if let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(child) {
+            tcp.connection.on_segment(now, segment, &mut self.counters);
+        }
+        self.touch(now, child);
+        true
+    }
+
+    fn read_cookie(&self, now: Instant, flow: &FlowId, segment: &Segment<'_>) -> Option<u16> {
+        let plain = !segment.flags.syn && !segment.flags.rst;
+        let irs = segment.seq - 1;
+        plain.then(|| cookie::read(&self.secret, now, flow, irs, segment.ack - 1)).flatten()
+    }
+
+    /// An ACK of a cookie that was sent before the half-open connection `id` was made for the same peer,
+    /// by a SYN that came twice. The peer knows the cookie's number only: that connection it is.
+    /// Gives whether it was such an ACK.
+    pub(super) fn on_late_cookie(
+        &mut self,
+        now: Instant,
+        id: SocketId,
+        segment: &Segment<'_>,
+    ) -> bool {
+        let Some(tcp) = self.tcp_socket(id) else { return false };
+        let (flow, next) = (tcp.connection.flow(), tcp.connection.snd_nxt());
+        let Owner::HalfOpen(listener) = tcp.owner else { return false };
+        let other = segment.flags.ack && segment.ack != next;
+        if !other || self.read_cookie(now, &flow, segment).is_none() {
+            return false;
+        }
+        self.remove(id);
+        if let Some(listener) = self.listener(listener) {
+            listener.half_open.remove(&id);
+        }
+        self.on_cookie(now, listener, flow, segment)
+    }
+}

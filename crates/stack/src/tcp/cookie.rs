@@ -1,0 +1,135 @@
+//! The handshake by cookie (RFC 4987 section 3.6): a SYN-ACK of which nothing is kept, and the connection that
+//! its ACK makes.
+//!
+//! To a peer with time stamps its options are told in the low bits of TSval, and come back in TSecr, as in
+//! Linux. To another one none are granted. HACK and transmission numbers never are.
+
+use airtcp_types::options::{TcpOptions, Timestamps as Wire};
+use airtcp_types::{FlowId, Instant, Packet, SeqNumber};
+
+use crate::wire::tcp::{Flags, Header, Segment, emit};
+
+use super::config::default_mss;
+use super::*;
+
+/// The bits of TSval that tell the peer's options: four of its window scale, one of SACK.
+const BITS: u32 = 5;
+const MASK: u32 = (1 << BITS) - 1;
+const SACK: u32 = 1 << 4;
+/// In place of a window scale: it offered none.
+const NO_SCALE: u32 = 15;
+
+/// A clock of `ticks` that tells `options`: at most 2^[`BITS`] ticks slow, never fast, so that the next time
+/// stamp is a later one.
+fn tell(ticks: u32, options: &TcpOptions) -> u32 {
+    let scale = options.window_scale.map_or(NO_SCALE, |shift| u32::from(shift.min(14)));
+    let told = if options.sack_permitted { scale | SACK } else { scale };
+    let slow = if ticks & MASK < told { 1 << BITS } else { 0 };
+    (ticks & !MASK | told).wrapping_sub(slow)
+}
+
+/// The options that a clock tells.
+fn told(ticks: u32) -> TcpOptions {
+    let scale = ticks & NO_SCALE;
+    TcpOptions {
+        window_scale: (scale != NO_SCALE).then_some(scale as u8),
+        sack_permitted: ticks & SACK != 0,
+        ..TcpOptions::default()
+    }
+}
+
+/// The MSS that a SYN names, or stands for.
+pub(crate) fn mss_of(flow: &FlowId, syn: &Segment<'_>) -> u16 {
+    syn.options.mss.unwrap_or(default_mss(flow))
+}
+
+/// The SYN-ACK that answers `syn` with the cookie `isn`.
+pub(crate) fn syn_ack(
+    now: Instant,
+    flow: &FlowId,
+    isn: SeqNumber,
+    ts_offset: u32,
+    config: &TcpConfig,
+    syn: &Segment<'_>,
+) -> Packet {
+    let theirs = syn.options.timestamps.filter(|_| config.timestamps);
+    let mut options = TcpOptions { mss: Some(config.mss(flow)), ..TcpOptions::default() };
+    if let Some(theirs) = theirs {
+        let offered = config.window_scaling && syn.options.window_scale.is_some();
+        options.window_scale = offered.then(|| config.window_scale());
+        options.sack_permitted = config.sack && syn.options.sack_permitted;
+        let ticks = tell(now.as_millis() as u32, &syn.options);
+        options.timestamps = Some(Wire { val: ts_offset.wrapping_add(ticks), ecr: theirs.val });
+    }
+    let window = config.initial_window.min(config.receive_buffer);
+    let header = Header {
+        seq: isn,
+        ack: Some(syn.seq + 1),
+        flags: Flags { syn: true, ..Flags::default() },
+        window: u16::try_from(window.0).unwrap_or(u16::MAX),
+        options,
+    };
+    emit(flow, config.hop_limit, &header, 0, |_| {})
+}
+
+impl Connection {
+    /// The connection that the segment `ack` completes, which brought a good cookie back: SYN-RECEIVED, with a
+    /// SYN-ACK that has left, as if it had been kept. It is to be given `ack` next.
+    pub(crate) fn accept_cookie(
+        now: Instant,
+        flow: FlowId,
+        ts_offset: u32,
+        config: &TcpConfig,
+        mss: u16,
+        ack: &Segment<'_>,
+    ) -> Self {
+        let theirs = ack.options.timestamps.filter(|_| config.timestamps);
+        let offered = theirs.map(|theirs| told(theirs.ecr.wrapping_sub(ts_offset)));
+        let options = TcpOptions {
+            mss: Some(mss),
+            timestamps: theirs.map(|theirs| Wire { val: theirs.val, ecr: 0 }),
+            ..offered.unwrap_or_default()
+        };
+        let syn = Segment {
+            seq: ack.seq - 1,
+            ack: SeqNumber(0),
+            flags: Flags { syn: true, ..Flags::default() },
+            reserved: 0,
+            window: ack.window,
+            options,
+            payload: &[],
+        };
+        let mut connection = Self::accept(now, flow, ack.ack - 1, ts_offset, config, &syn);
+        if let Some(handshake) = &mut connection.handshake {
+            handshake.on_cookie_sent();
+        }
+        connection
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_tells_options_and_is_never_fast() {
+        for ticks in (0..200).chain([u32::MAX - 3, u32::MAX]) {
+            for (scale, sack) in (0..=15).flat_map(|scale| [(scale, false), (scale, true)]) {
+                let options = TcpOptions {
+                    window_scale: (scale < 15).then_some(scale),
+                    sack_permitted: sack,
+                    ..TcpOptions::default()
+                };
+                let clock = tell(ticks, &options);
+                assert_eq!(told(clock), options);
+                assert!(ticks.wrapping_sub(clock) <= MASK, "{ticks} {clock}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_shift_above_fourteen_counts_as_fourteen() {
+        let options = TcpOptions { window_scale: Some(200), ..TcpOptions::default() };
+        assert_eq!(told(tell(9, &options)).window_scale, Some(14));
+    }
+}
