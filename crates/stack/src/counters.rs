@@ -165,6 +165,8 @@ counters! {
     tcp_ext_listen_drops: "TcpExtListenDrops",
     /// Connections refused because the host's memory was used up.
     tcp_ext_memory_pressures: "TcpExtTCPMemoryPressures",
+    /// Connections not opened from here because every port was taken.
+    tcp_ext_no_ports: "TcpExtNoPorts",
     /// ICMP errors about segments that are not outstanding.
     tcp_ext_out_of_window_icmps: "TcpExtOutOfWindowIcmps",
     /// Connections whose TIME-WAIT ended.
@@ -211,6 +213,8 @@ counters! {
     tcp_ext_challenge_ack: "TcpExtTCPChallengeACK",
     /// Challenge ACKs not sent because one had just been.
     tcp_ext_ack_skipped_challenge: "TcpExtTCPACKSkippedChallenge",
+    /// Challenge ACKs not sent because the host's limit was reached.
+    tcp_ext_challenge_ack_limit: "TcpExtChallengeACKLimit",
     /// Segments outside the window that were not answered because one had just been.
     tcp_ext_ack_skipped_seq: "TcpExtTCPACKSkippedSeq",
     /// Segments refused by PAWS that were not answered because one had just been.

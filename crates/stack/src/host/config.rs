@@ -28,6 +28,8 @@ pub struct HostConfig {
     pub memory: ByteCount,
     /// The most that one UDP socket may hold.
     pub udp_receive_buffer: ByteCount,
+    /// About how many challenge ACKs all connections together may send in a second (RFC 5961 section 7).
+    pub challenge_acks: u32,
     /// Whether connections make events.
     pub events: bool,
     /// The device vouches for the checksums of what it hands up, and so never hands up what is
@@ -47,6 +49,7 @@ impl HostConfig {
             backlog: 4096,
             memory: ByteCount::from_mib(256),
             udp_receive_buffer: ByteCount::from_kib(208),
+            challenge_acks: 1000,
             events: false,
             checksum_offload: false,
         }

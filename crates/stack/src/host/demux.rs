@@ -63,11 +63,16 @@ impl Host {
             Found::HalfOpen(id) if self.on_late_cookie(now, id, &segment) => return,
             Found::HalfOpen(id) | Found::Connection(id) => {
                 let pressure = self.is_out_of_memory();
+                let limit = self.config.challenge_acks;
+                let may_challenge = self.challenges.allow(&self.secret, now, limit);
+                let before = self.counters.tcp_ext_challenge_ack;
                 let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(id) else {
                     return;
                 };
                 tcp.connection.set_memory_pressure(pressure);
+                tcp.connection.set_may_challenge(may_challenge);
                 tcp.connection.on_segment(now, &segment, &mut self.counters);
+                self.challenges.spend(self.counters.tcp_ext_challenge_ack - before);
                 self.touch(now, id);
                 return;
             }

@@ -20,8 +20,8 @@ pub enum HostError {
     /// The address is not one of the host's.
     #[error("{0} is not an address of this host")]
     NotLocal(IpAddr),
-    /// No port is left.
-    #[error("no free port is left")]
+    /// No port is left: each has a listener, or a connection with the same peer, in TIME-WAIT perhaps.
+    #[error("every port to choose from is in use, or in TIME-WAIT")]
     NoPorts,
     /// The host has no address to reach it from, or it is no other host's address.
     #[error("{0} cannot be reached from here")]

@@ -1,6 +1,7 @@
 //! ICMP and ICMPv6: what is answered, what is told to connections, what is complained about.
 
 use airtcp_types::{Instant, Packet};
+use tracing::debug;
 
 use crate::counters::Counters;
 use crate::tcp::Unreachable;
@@ -80,13 +81,15 @@ impl Host {
     /// it quotes a segment that is outstanding, which the connection checks.
     fn on_error(&mut self, now: Instant, v4: bool, reason: Reason, quoted: &[u8]) {
         let error = match reason {
-            Reason::Network => Unreachable::Network,
-            Reason::Host | Reason::HopLimit => Unreachable::Host,
-            Reason::Prohibited => Unreachable::Prohibited,
-            Reason::Protocol => Unreachable::Protocol,
-            Reason::Port => Unreachable::Port,
-            // Path MTU discovery is not done, and a parameter problem says nothing about a path.
-            Reason::TooBig(_) | Reason::Parameter => return,
+            Reason::Network => Some(Unreachable::Network),
+            Reason::Host | Reason::HopLimit => Some(Unreachable::Host),
+            Reason::Prohibited => Some(Unreachable::Prohibited),
+            Reason::Protocol => Some(Unreachable::Protocol),
+            Reason::Port => Some(Unreachable::Port),
+            // Path MTU discovery is not done: whatever MTU it names, nothing comes of it.
+            Reason::TooBig(_) => None,
+            // It says nothing about a path.
+            Reason::Parameter => return,
         };
         let Some(quote) = icmp::parse_quote(quoted) else { return };
         if quote.protocol != ip::TCP {
@@ -99,9 +102,15 @@ impl Host {
             }
             return;
         };
-        if let Some(tcp) = self.tcp_socket(id) {
-            let believed = tcp.connection.on_unreachable(now, error, quote.seq);
-            self.counters.tcp_ext_out_of_window_icmps += u64::from(!believed);
+        let Some(tcp) = self.tcp_socket(id) else { return };
+        if !tcp.connection.is_outstanding(quote.seq) {
+            debug!(remote = %quote.flow.remote, ?reason, "ICMP error about nothing outstanding");
+            self.counters.tcp_ext_out_of_window_icmps += 1;
+            return;
+        }
+        debug!(remote = %quote.flow.remote, ?reason, "ICMP error");
+        if let Some(error) = error {
+            tcp.connection.on_unreachable(now, error);
             self.touch(now, id);
         }
     }

@@ -68,7 +68,8 @@ impl Host {
         backlog: usize,
         config: Option<Box<TcpConfig>>,
     ) -> Result<SocketId, HostError> {
-        let local = self.bindable(local, &self.listeners)?;
+        let Self { ports, config: host, secret, listeners, .. } = self;
+        let local = ports.bind(host, secret, listeners, local)?;
         let backlog = backlog.clamp(1, self.config.backlog.max(1));
         let listener = Listener {
             local,
@@ -80,7 +81,6 @@ impl Host {
         };
         let id = self.sockets.insert(Socket::new(Kind::Listener(listener)));
         self.listeners.insert(local, id);
-        self.next_port = self.next_port.wrapping_add(1);
         Ok(id)
     }
 

@@ -17,6 +17,7 @@
 //! Not here, because nothing needs it yet: reassembly of fragments, a route to itself, multicast,
 //! path MTU discovery.
 
+mod challenges;
 mod config;
 mod cookie;
 mod demux;
@@ -25,6 +26,7 @@ mod icmp;
 mod input;
 mod listener;
 mod passive;
+mod ports;
 mod secret;
 mod settle;
 mod slab;
@@ -47,7 +49,9 @@ pub use config::{Cidr, CidrError, HostConfig};
 pub use error::HostError;
 pub use slab::SocketId;
 
+use challenges::Challenges;
 use listener::Listener;
+use ports::Ports;
 use secret::{Keyed, Secret};
 use slab::Slab;
 use timers::Timers;
@@ -57,9 +61,6 @@ use udp::UdpSocket;
 const MAX_WAITING: usize = 256;
 /// Events kept for an observer that does not come.
 const MAX_EVENTS: usize = 1 << 16;
-/// Ports that the host chooses from (Linux's `ip_local_port_range`).
-const FIRST_EPHEMERAL_PORT: u16 = 32_768;
-const EPHEMERAL_PORTS: u16 = 28_232;
 
 /// A host with one attachment to the network, [`PortId`] 0.
 ///
@@ -113,8 +114,8 @@ pub struct Host {
     sent_own: bool,
     events: VecDeque<Event>,
     held: ByteCount,
-    /// How many ports have been chosen (RFC 6056 section 3.3.3, `next_ephemeral`).
-    next_port: u32,
+    ports: Ports,
+    challenges: Challenges,
     icmp_errors: icmp::Allowance,
 }
 
@@ -187,7 +188,8 @@ impl Host {
             sent_own: false,
             events: VecDeque::new(),
             held: ByteCount::ZERO,
-            next_port: 0,
+            ports: Ports::new(),
+            challenges: Challenges::default(),
             icmp_errors: icmp::Allowance::default(),
         }
     }
@@ -235,34 +237,6 @@ impl Host {
 
     fn socket(&self, id: SocketId) -> Result<&Socket, HostError> {
         self.sockets.get(id).filter(|socket| socket.has_holder()).ok_or(HostError::Stale)
-    }
-
-    /// Checks that `local` can be bound, and chooses its port if that is zero.
-    fn bindable(
-        &self,
-        local: SocketAddr,
-        taken: &HashMap<SocketAddr, SocketId, Keyed>,
-    ) -> Result<SocketAddr, HostError> {
-        if !local.ip().is_unspecified() && !self.config.is_own(local.ip()) {
-            return Err(HostError::NotLocal(local.ip()));
-        }
-        if local.port() != 0 {
-            let in_use = taken.contains_key(&local);
-            return if in_use { Err(HostError::AddressInUse(local)) } else { Ok(local) };
-        }
-        self.ephemeral_ports(self.secret.port_offset(local.ip(), local))
-            .map(|port| SocketAddr::new(local.ip(), port))
-            .find(|candidate| !taken.contains_key(candidate))
-            .ok_or(HostError::NoPorts)
-    }
-
-    /// Every port the host chooses from, once, in the order of RFC 6056 section 3.3.3.
-    fn ephemeral_ports(&self, offset: u32) -> impl Iterator<Item = u16> + use<> {
-        let first = offset.wrapping_add(self.next_port);
-        (0..u32::from(EPHEMERAL_PORTS)).map(move |n| {
-            let place = first.wrapping_add(n) % u32::from(EPHEMERAL_PORTS);
-            FIRST_EPHEMERAL_PORT + place as u16
-        })
     }
 
     /// Queues a packet of the host's own; false if too many wait, and it is dropped.

@@ -14,6 +14,7 @@ enum Purpose {
     Timestamp,
     Port,
     Cookie,
+    Challenges,
     Map,
 }
 
@@ -37,9 +38,14 @@ impl Secret {
         self.hash(Purpose::Timestamp, (flow.local.ip(), flow.remote.ip())) as u32
     }
 
-    /// RFC 6056 section 3.3.3, `F` of algorithm 3.
-    pub(super) fn port_offset(&self, local: IpAddr, remote: SocketAddr) -> u32 {
-        self.hash(Purpose::Port, (local, remote)) as u32
+    /// RFC 6056 section 3.3.4: `F` in the low half, `G` in the high one.
+    pub(super) fn port(&self, local: IpAddr, remote: SocketAddr) -> u64 {
+        self.hash(Purpose::Port, (local, remote))
+    }
+
+    /// What nobody knows of a second.
+    pub(super) fn challenges(&self, second: u64) -> u64 {
+        self.hash(Purpose::Challenges, second)
     }
 
     /// What a SYN cookie starts from, for a peer's initial number `irs`, in a period of time.

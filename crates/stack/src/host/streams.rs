@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use airtcp_recovery::{Combination, Sender};
 use airtcp_types::{ByteCount, FlowId, Instant};
+use tracing::debug;
 
 use crate::counters::Counters;
 use crate::tcp::{Connection, Info, Offer, State, TcpConfig, TcpError};
@@ -45,22 +46,23 @@ impl Host {
         Ok(id)
     }
 
-    /// RFC 6056 section 3.3.3: a port that has no connection with `remote` yet.
+    /// A port that has no connection with `remote`, in TIME-WAIT or not, and no listener.
     fn port_towards(
         &mut self,
         source: IpAddr,
         remote: SocketAddr,
     ) -> Result<SocketAddr, HostError> {
-        let local = self
-            .ephemeral_ports(self.secret.port_offset(source, remote))
-            .map(|port| SocketAddr::new(source, port))
-            .find(|&local| {
-                !self.flows.contains_key(&FlowId { local, remote })
-                    && super::bound(&self.listeners, local).is_none()
-            })
-            .ok_or(HostError::NoPorts)?;
-        self.next_port = self.next_port.wrapping_add(1);
-        Ok(local)
+        let Self { ports, secret, flows, listeners, .. } = self;
+        let chosen =
+            ports.choose(SocketAddr::new(source, 0), secret.port(source, remote), |local| {
+                flows.contains_key(&FlowId { local, remote })
+                    || super::bound(listeners, local).is_some()
+            });
+        if chosen.is_err() {
+            debug!(%remote, "no connection: every port is taken");
+            self.counters.tcp_ext_no_ports += 1;
+        }
+        chosen
     }
 
     /// Queues as much of `data` as there is room for, and gives how many bytes that was.

@@ -79,11 +79,11 @@ impl Host {
     /// Takes datagrams to `local`. Unspecified addresses and port zero are as with
     /// [`tcp_listen`](Self::tcp_listen).
     pub fn udp_bind(&mut self, local: SocketAddr) -> Result<SocketId, HostError> {
-        let local = self.bindable(local, &self.udp)?;
+        let Self { ports, config, secret, udp, .. } = self;
+        let local = ports.bind(config, secret, udp, local)?;
         let socket = UdpSocket { local, queue: VecDeque::new(), held: ByteCount::ZERO };
         let id = self.sockets.insert(Socket::new(Kind::Udp(socket)));
         self.udp.insert(local, id);
-        self.next_port = self.next_port.wrapping_add(1);
         self.tell(id);
         Ok(id)
     }

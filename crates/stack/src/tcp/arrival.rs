@@ -2,6 +2,7 @@
 
 use airtcp_types::options::SackBlocks;
 use airtcp_types::{ByteCount, ExtSeq, Instant, SeqRange};
+use tracing::debug;
 
 use crate::counters::Counters;
 use crate::wire::tcp::Segment;
@@ -94,8 +95,7 @@ impl Connection {
             return true;
         }
         counters.tcp_ext_paws_estab += 1;
-        let data = !segment.payload.is_empty() && !segment.flags.syn;
-        if data || self.challenge.admit(now) {
+        if self.may_answer(now, segment, seq) {
             let duplicate = self.find_duplicate(seq, segment, counters);
             self.schedule_ack(duplicate);
         } else {
@@ -127,11 +127,10 @@ impl Connection {
             return;
         }
         let probe = seq + 1 == self.receive.nxt() && end <= self.receive.nxt();
-        let answered = if segment.payload.is_empty() {
-            // Two ends that disagree would answer each other for ever.
-            if probe { self.challenge.admit_probe(now) } else { self.challenge.admit(now) }
+        let answered = if probe && segment.payload.is_empty() {
+            self.challenge.admit_probe(now)
         } else {
-            true
+            self.may_answer(now, segment, seq)
         };
         if answered {
             let duplicate = self.find_duplicate(seq, segment, counters);
@@ -139,6 +138,14 @@ impl Connection {
         } else {
             counters.tcp_ext_ack_skipped_seq += 1;
         }
+    }
+
+    /// Whether an ACK may answer a segment that is not acceptable. What the peer may well have sent again,
+    /// because an ACK was lost, always gets one. Without data two ends that disagree would answer each
+    /// other for ever, and from further away it is no peer's.
+    fn may_answer(&mut self, now: Instant, segment: &Segment<'_>, seq: ExtSeq) -> bool {
+        let data = !segment.payload.is_empty() && !segment.flags.syn;
+        data && self.receive.is_near(seq) || self.challenge.admit(now)
     }
 
     /// The part of a segment that is old, to be reported as received twice (RFC 2883 section 4).
@@ -261,7 +268,11 @@ impl Connection {
     }
 
     pub(super) fn send_challenge_ack(&mut self, now: Instant, counters: &mut Counters) {
-        if self.challenge.admit(now) {
+        if self.challenge.host_is_silent {
+            debug!(remote = %self.flow.remote, "no challenge ACK: the host's limit is reached");
+            counters.tcp_ext_challenge_ack_limit += 1;
+        } else if self.challenge.admit(now) {
+            debug!(remote = %self.flow.remote, "challenge ACK");
             counters.tcp_ext_challenge_ack += 1;
             self.schedule_ack(None);
         } else {

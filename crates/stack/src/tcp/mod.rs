@@ -272,24 +272,22 @@ impl Connection {
         }
     }
 
-    /// Takes an ICMP error about a segment of this connection, which quotes the segment's sequence
-    /// number; a number that is not outstanding is not believed (RFC 5927 section 4.1). Gives
-    /// whether it was believed.
+    /// Whether something sent with the number `seq` is not acknowledged yet. An ICMP error that quotes another number
+    /// is not to be believed (RFC 5927 section 4.1).
+    pub fn is_outstanding(&self, seq: SeqNumber) -> bool {
+        let (una, nxt) = match self.handshake {
+            Some(_) => (self.send.first() - 1, self.send.first()),
+            None => (self.send.una(), self.send.nxt()),
+        };
+        self.state != State::Closed && (una..nxt).contains(&una.nearest(seq))
+    }
+
+    /// Takes an ICMP error about a segment of this connection that [`is_outstanding`](Self::is_outstanding).
     ///
     /// Before the handshake is done a hard error ends the connection. Later, and a soft one always,
     /// it is only remembered: it names the reason should the connection time out (RFC 5461).
-    pub fn on_unreachable(&mut self, now: Instant, error: Unreachable, quoted: SeqNumber) -> bool {
-        let in_handshake = self.handshake.is_some();
-        let (una, nxt) = if in_handshake {
-            (self.send.first() - 1, self.send.first())
-        } else {
-            (self.send.una(), self.send.nxt())
-        };
-        let seq = una.nearest(quoted);
-        if self.state == State::Closed || seq < una || seq >= nxt {
-            return false;
-        }
-        if in_handshake && error.is_hard() {
+    pub fn on_unreachable(&mut self, now: Instant, error: Unreachable) {
+        if self.handshake.is_some() && error.is_hard() {
             self.fail(
                 now,
                 match error {
@@ -300,7 +298,6 @@ impl Connection {
         } else {
             self.soft_error = Some(error);
         }
-        true
     }
 
     /// Turns Nagle's algorithm off or on.
@@ -328,6 +325,11 @@ impl Connection {
     pub fn set_memory_pressure(&mut self, pressure: bool) {
         self.receive.hold_back(pressure);
         self.send.held_back = pressure;
+    }
+
+    /// Tells whether the host may send one more challenge ACK now (RFC 5961 section 7).
+    pub fn set_may_challenge(&mut self, may: bool) {
+        self.challenge.host_is_silent = !may;
     }
 
     /// Bytes buffered, both ways.

@@ -123,6 +123,12 @@ impl Receiver {
         seq == self.nxt || (seq > self.nxt && seq < self.edge)
     }
 
+    /// Whether the peer may have sent `seq`, lately or now: it is in the window, or no further below RCV.NXT than a
+    /// window can be.
+    pub(super) fn is_near(&self, seq: ExtSeq) -> bool {
+        seq <= self.edge && self.nxt.since(seq) <= self.growth.limit()
+    }
+
     /// Whether the peer was offered room for the byte `seq`, which is not in order yet.
     pub(super) fn offers(&self, seq: ExtSeq) -> bool {
         seq >= self.nxt && seq < self.edge

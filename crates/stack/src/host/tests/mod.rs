@@ -3,6 +3,7 @@
 mod cookies;
 mod hack;
 mod input;
+mod limits;
 mod storm;
 mod strangers;
 mod streams;

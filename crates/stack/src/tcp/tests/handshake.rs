@@ -191,12 +191,12 @@ fn icmp_ends_a_handshake_only_if_it_is_hard_and_quotes_it() {
         s
     };
     let mut s = start();
-    s.conn.on_unreachable(s.now, Unreachable::Port, ISS + 1);
-    s.conn.on_unreachable(s.now, Unreachable::Host, ISS);
+    assert!(s.conn.is_outstanding(ISS) && !s.conn.is_outstanding(ISS + 1));
+    s.conn.on_unreachable(s.now, Unreachable::Host);
     assert_eq!(s.conn.state(), State::SynSent);
     recv_nothing!(s, 1000);
     assert_eq!(s.conn.error(), Some(TcpError::Unreachable(Unreachable::Host)));
     let mut s = start();
-    s.conn.on_unreachable(s.now, Unreachable::Port, ISS);
+    s.conn.on_unreachable(s.now, Unreachable::Port);
     assert_eq!(s.conn.error(), Some(TcpError::Refused));
 }

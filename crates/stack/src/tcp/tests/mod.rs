@@ -5,6 +5,7 @@
 //! Numbers are relative: the peer's data starts at 1, so does ours.
 
 mod ack;
+mod blind;
 mod close;
 mod hack;
 mod handshake;

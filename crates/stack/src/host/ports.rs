@@ -1,0 +1,97 @@
+//! The ports that sockets get, and those that the host chooses: algorithm 4 of RFC 6056.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+
+use super::secret::{Keyed, Secret};
+use super::{HostConfig, HostError, SocketId};
+
+/// The first port that the host chooses, and how many there are (Linux's `ip_local_port_range`).
+const FIRST: u16 = 32_768;
+const COUNT: u16 = 28_232;
+/// Peers are counted in so many classes.
+const CLASSES: usize = 256;
+
+/// How many ports have been chosen towards each class of peers: from the ports that one peer sees little follows for
+/// those of others.
+#[derive(Debug)]
+pub(super) struct Ports([u16; CLASSES]);
+
+impl Ports {
+    pub(super) const fn new() -> Self {
+        Self([0; CLASSES])
+    }
+
+    /// Chooses a port at `local` that is not `taken`, where `hash` stands for the peer (RFC 6056 section 3.3.4). Every
+    /// port is tried once, the one chosen longest ago first.
+    pub(super) fn choose(
+        &mut self,
+        local: SocketAddr,
+        hash: u64,
+        taken: impl Fn(SocketAddr) -> bool,
+    ) -> Result<SocketAddr, HostError> {
+        let count = &mut self.0[(hash >> 32) as usize % CLASSES];
+        let offset = (hash as u32 % u32::from(COUNT)) as u16;
+        for _ in 0..COUNT {
+            let candidate = SocketAddr::new(local.ip(), FIRST + (offset + *count) % COUNT);
+            *count = (*count + 1) % COUNT;
+            if !taken(candidate) {
+                return Ok(candidate);
+            }
+        }
+        Err(HostError::NoPorts)
+    }
+
+    /// Checks that `local` can be bound beside those of `table`, and chooses its port if that is zero.
+    pub(super) fn bind(
+        &mut self,
+        config: &HostConfig,
+        secret: &Secret,
+        table: &HashMap<SocketAddr, SocketId, Keyed>,
+        local: SocketAddr,
+    ) -> Result<SocketAddr, HostError> {
+        if !local.ip().is_unspecified() && !config.is_own(local.ip()) {
+            return Err(HostError::NotLocal(local.ip()));
+        }
+        if local.port() == 0 {
+            let hash = secret.port(local.ip(), local);
+            return self.choose(local, hash, |candidate| table.contains_key(&candidate));
+        }
+        let in_use = table.contains_key(&local);
+        if in_use { Err(HostError::AddressInUse(local)) } else { Ok(local) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn local() -> SocketAddr {
+        SocketAddr::from(([10, 0, 0, 1], 0))
+    }
+
+    #[test]
+    fn every_port_is_tried_once_and_none_is_left_then() {
+        let mut ports = Ports::new();
+        let mut seen = BTreeSet::new();
+        for _ in 0..COUNT {
+            let chosen = ports.choose(local(), 77, |candidate| seen.contains(&candidate)).unwrap();
+            assert!((FIRST..FIRST + COUNT).contains(&chosen.port()) && seen.insert(chosen));
+        }
+        let result = ports.choose(local(), 77, |candidate| seen.contains(&candidate));
+        assert_eq!(result, Err(HostError::NoPorts));
+    }
+
+    #[test]
+    fn what_one_class_of_peers_takes_moves_no_other() {
+        let mut ports = Ports::new();
+        let other = 1 << 32;
+        let first = ports.choose(local(), other, |_| false).unwrap().port();
+        for _ in 0..100 {
+            ports.choose(local(), 0, |_| false).unwrap();
+        }
+        assert_eq!(ports.choose(local(), other, |_| false).unwrap().port(), first + 1);
+    }
+}

@@ -1,0 +1,111 @@
+//! What all connections of a host share, and strangers may use up.
+
+use airtcp_types::checksum::checksum;
+
+use crate::tcp::State;
+use crate::wire::icmp::{Complaint, emit_error};
+
+use super::*;
+
+const TO: &str = "10.0.0.1:80";
+
+/// The number that the server expects next from a client that has sent nothing.
+fn expected(pair: &Pair, stream: SocketId) -> (FlowId, SeqNumber) {
+    let flow = pair.client.tcp_flow(stream).unwrap();
+    (flow, pair.client.secret.isn(Instant::ZERO, &flow) + 1)
+}
+
+#[test]
+fn challenge_acks_of_all_connections_are_limited_together() {
+    let mut pair = Pair::new();
+    pair.server.config.challenge_acks = 10;
+    let listener = pair.server.tcp_listen(address(TO), 64).unwrap();
+    let streams: Vec<_> = (0..40).map(|_| pair.connect(listener, TO)).collect();
+    let mut sent = vec![];
+    for _ in 0..20 {
+        let before = pair.server.counters().clone();
+        for (stream, _) in &streams {
+            let (flow, next) = expected(&pair, *stream);
+            let flags = Flags { rst: true, ..Flags::default() };
+            let header = Header { seq: next + 9, flags, ..Header::default() };
+            pair.server.handle_packet(pair.now, PORT, tcp::emit(&flow, 64, &header, 0, |_| {}));
+        }
+        pair.exchange();
+        let after = pair.server.counters();
+        let challenges = after.tcp_ext_challenge_ack - before.tcp_ext_challenge_ack;
+        let refused = after.tcp_ext_challenge_ack_limit - before.tcp_ext_challenge_ack_limit;
+        assert_eq!(challenges + refused, 40);
+        sent.push(challenges);
+        pair.pass(Duration::from_secs(1));
+    }
+    assert!(sent.iter().all(|sent| (5..=15).contains(sent)), "{sent:?}");
+    assert!(sent.iter().any(|other| *other != sent[0]), "nobody knows how many: {sent:?}");
+    for (stream, accepted) in streams {
+        pair.client.tcp_send(pair.now, stream, b"alive").unwrap();
+        pair.exchange();
+        assert_eq!(read_all(&mut pair.server, pair.now, accepted).0, b"alive");
+    }
+}
+
+#[test]
+fn a_port_in_use_or_in_time_wait_is_not_chosen_and_an_error_says_when_all_are() {
+    let mut pair = Pair::new();
+    let listener = pair.server.tcp_listen(address(TO), 8).unwrap();
+    let (stream, accepted) = pair.connect(listener, TO);
+    let first = pair.client.local_addr(stream).unwrap();
+    pair.client.tcp_close(pair.now, stream).unwrap();
+    pair.exchange();
+    pair.server.tcp_close(pair.now, accepted).unwrap();
+    pair.exchange();
+    let states: Vec<_> = pair.client.tcp_connections().map(|(_, state)| state).collect();
+    assert_eq!(states, [State::TimeWait]);
+    let client = &mut pair.client;
+    let mut chosen = std::collections::BTreeSet::new();
+    let error = loop {
+        match client.tcp_connect(pair.now, address(TO), None) {
+            Ok(stream) => assert!(chosen.insert(client.local_addr(stream).unwrap())),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!((error, client.counters().tcp_ext_no_ports), (HostError::NoPorts, 1));
+    assert!(chosen.len() == 28_231 && !chosen.contains(&first));
+    let other = client.tcp_connect(pair.now, address("10.0.0.1:81"), None).unwrap();
+    assert!(
+        client.local_addr(other).unwrap().port() >= 32_768,
+        "towards another peer all are free"
+    );
+    // Only when TIME-WAIT is over is its port free.
+    let later = pair.now + Duration::from_secs(60);
+    client.handle_timeout(later);
+    while client.poll_transmit(later).is_some() {}
+    let again = client.tcp_connect(later, address(TO), None).unwrap();
+    assert_eq!(client.local_addr(again), Ok(first));
+}
+
+#[test]
+fn too_big_is_checked_and_shrinks_nothing() {
+    let mut pair = Pair::new();
+    let listener = pair.server.tcp_listen(address(TO), 8).unwrap();
+    let (stream, accepted) = pair.connect(listener, TO);
+    pair.client.tcp_send(pair.now, stream, &[7; 20_000]).unwrap();
+    let (_, sent) = pair.client.poll_transmit(pair.now).unwrap();
+    let mut forged = sent.data.clone();
+    forged[24] ^= 0x40;
+    for quoted in [&forged, &sent.data] {
+        let (src, dst) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+        let mut error = emit_error(src, dst, 64, Complaint::Port, quoted);
+        // RFC 1191: code 4, and an MTU no link has.
+        let message = &mut error.data[20..];
+        (message[1], message[7]) = (4, 1);
+        message[2..4].fill(0);
+        let sum = checksum(message);
+        message[2..4].copy_from_slice(&sum.to_be_bytes());
+        pair.client.handle_packet(pair.now, PORT, error);
+    }
+    let counters = pair.client.counters();
+    assert_eq!((counters.icmp_in_dest_unreachs, counters.tcp_ext_out_of_window_icmps), (2, 1));
+    assert_eq!(pair.client.tcp_info(pair.now, stream).unwrap().mss, ByteCount(1_448));
+    pair.server.handle_packet(pair.now, PORT, sent);
+    pair.pass(Duration::from_secs(1));
+    assert_eq!(read_all(&mut pair.server, pair.now, accepted).0, [7; 20_000]);
+}
