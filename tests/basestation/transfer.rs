@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use airtcp_testbed::{Namespace, peer};
+use airtcp_testbed::{Namespace, Pattern, peer};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{oneshot, watch};
@@ -66,18 +66,17 @@ async fn exchange(
     is_enough: watch::Receiver<bool>,
 ) -> io::Result<()> {
     let (mut reader, mut writer) = tokio::io::split(stream);
-    // 251 is prime: no shift by a packet's length goes unnoticed.
-    let byte = |place: u64| ((place + u64::from(seed)) % 251) as u8;
+    let [mut written, mut expected] = [(); 2].map(|()| Pattern::new(seed.into()));
     let (came, mut come) = watch::channel(0);
     let sending = async {
-        let mut sent = 0;
+        let (mut sent, mut chunk) = (0, vec![0; 4_000]);
         loop {
             // Whoever receives has failed if this does.
             let _ = come.wait_for(|received| sent - received < most).await;
             let is_last = *is_enough.borrow();
-            let chunk: Vec<_> = (sent..sent + 4_000).map(byte).collect();
+            written.fill(&mut chunk);
             writer.write_all(&chunk).await?;
-            sent += 4_000;
+            sent += chunk.len() as u64;
             if is_last {
                 writer.shutdown().await?;
                 return Ok(sent);
@@ -91,9 +90,7 @@ async fn exchange(
             if length == 0 {
                 return io::Result::Ok(received);
             }
-            let is_right =
-                buffer[..length].iter().zip(received..).all(|(got, at)| *got == byte(at));
-            assert!(is_right, "other bytes came back");
+            assert_eq!(expected.check(&buffer[..length]), Ok(()), "other bytes came back");
             received += length as u64;
             came.send_replace(received);
             if let Some(begin) = begin.take() {

@@ -1,5 +1,6 @@
 //! Tables of measurements, and the numbers in them.
 
+use airtcp_link::spec::Part;
 use airtcp_sim::Interval;
 use comfy_table::{CellAlignment, LineStyle, Row, Table, TableStyle};
 
@@ -72,6 +73,15 @@ pub(crate) fn wrapped(text: &str, indent: usize) -> String {
         (width, is_begun) = (width + long, true);
     }
     lines
+}
+
+/// The parts of a description, as `--help` has them.
+pub(crate) fn parts(parts: &[Part]) -> String {
+    let shown = |part: &Part| {
+        let meaning = wrapped(&format!("    {}", part.meaning), 4);
+        format!("\n{}\n{meaning}\n    example: {}\n", part.words, part.example)
+    };
+    parts.iter().map(shown).collect()
 }
 
 /// What a link does in the direction of the data and in the other.

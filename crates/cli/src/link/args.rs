@@ -9,7 +9,7 @@ use airtcp_link::named::LINKS;
 use airtcp_link::spec::PARTS;
 use clap::Args;
 
-use crate::table::wrapped;
+use crate::table::{parts, wrapped};
 use crate::value::{self, LinkPair};
 
 /// `airtcp link`.
@@ -50,10 +50,7 @@ fn explained() -> String {
                     A SPEC is a list of these, in any order, or a link by name. docs/links.md has\n\
                     the same with units.\n"
         .to_owned();
-    for part in PARTS {
-        let meaning = wrapped(&format!("    {}", part.meaning), 4);
-        let _ = writeln!(text, "\n{}\n{meaning}\n    example: {}", part.words, part.example);
-    }
+    text.push_str(&parts(PARTS));
     text.push_str("\nLinks by name, down to the user and up from there:\n");
     for link in LINKS {
         let [down, up] = [("down", link.down), ("up", link.up)]

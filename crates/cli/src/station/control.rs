@@ -37,7 +37,7 @@ const MOST_FLOWS: usize = 1_000;
 
 /// What a base station can be asked and told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ValueEnum)]
-#[serde(tag = "command", deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(tag = "command", rename_all = "kebab-case")]
 pub(super) enum Request {
     /// How it stands, and its counters
     Status,
@@ -79,16 +79,14 @@ impl Ask {
 fn answer(request: Request, driver: &mut Driver<Middle, Tun>) -> anyhow::Result<Answer> {
     let now = driver.clock().now();
     let Middle::Station(station) = driver.node_mut() else { bail!("there is no radio here") };
-    if request == Request::Flows {
-        return Ok(Answer::Ok(serde_json::to_value(station.flows(MOST_FLOWS))?));
-    }
     match request {
-        Request::Status | Request::Flows => {}
+        Request::Status => {}
+        Request::Flows => {
+            return Ok(Answer::Ok(serde_json::to_value(station.flows(MOST_FLOWS))?));
+        }
         Request::Freeze if station.policy() != Policy::TcpEcn => {
-            bail!(
-                "windows are closed with the policy tcp-ecn, and here it is {}",
-                station.policy().name()
-            )
+            let name = station.policy().name();
+            bail!("windows are closed with the policy tcp-ecn, and here it is {name}")
         }
         Request::Freeze => station.freeze(now),
         Request::Disconnect => station.disconnect(now),

@@ -6,7 +6,6 @@ mod middle;
 mod report;
 mod settings;
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -22,7 +21,7 @@ use crate::args::Refusal;
 use crate::link::caught;
 use crate::output;
 use crate::record::Recording;
-use crate::table::wrapped;
+use crate::table::parts;
 use control::Control;
 use ctl::CtlArgs;
 use middle::Middle;
@@ -62,14 +61,9 @@ enum Command {
 
 /// Every word of a radio, as `--help` has them.
 fn explained() -> String {
-    let mut text =
-        "The SPEC of a radio is a list of these, in any order. docs/basestation.md has the same.\n"
-            .to_owned();
-    for part in PARTS {
-        let meaning = wrapped(&format!("    {}", part.meaning), 4);
-        let _ = writeln!(text, "\n{}\n{meaning}\n    example: {}", part.words, part.example);
-    }
-    text
+    let begin =
+        "The SPEC of a radio is a list of these, in any order. docs/basestation.md has the same.\n";
+    begin.to_owned() + &parts(PARTS)
 }
 
 /// Runs the command line of this process, and gives its exit code: 0 after Ctrl-C or SIGTERM, 2 for a mistake on the

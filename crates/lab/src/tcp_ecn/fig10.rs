@@ -4,7 +4,7 @@ use airtcp_basestation::Policy;
 use airtcp_trace::figure::{Figure, Style};
 
 use super::course::Course;
-use super::policies::{Bench, NOTES, PAPER, Point, REORDERING, columns};
+use super::policies::{Bench, NOTES, Order, PAPER, Point, REORDERING, columns};
 use super::progress::Progress;
 use super::senders::SENDERS;
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
@@ -64,9 +64,9 @@ fn body(run: &Run) -> Result<Findings, LabError> {
 /// TCP-ECN 7.2.1.2: the curves of TCP-ECN and Snoop coincide, and both are markedly above Reno's.
 fn claims(findings: &mut Findings, point: &Point) {
     let place = "20 % hit";
-    point.claim_equal(findings, place, Policy::TcpEcn, Policy::Snoop);
+    point.claim(findings, place, Policy::TcpEcn, Order::Same, Policy::Snoop);
     for above in [Policy::TcpEcn, Policy::Snoop] {
-        point.claim_markedly_above(findings, place, above, Policy::Plain);
+        point.claim(findings, place, above, Order::MarkedlyAbove, Policy::Plain);
     }
 }
 

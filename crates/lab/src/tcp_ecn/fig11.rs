@@ -4,7 +4,7 @@ use airtcp_basestation::Policy;
 
 use super::course::Course;
 use super::points;
-use super::policies::{Bench, LOSING, NOTES, PAPER, REORDERING, columns, picture};
+use super::policies::{Bench, LOSING, NOTES, Order, PAPER, REORDERING, columns, picture};
 use super::senders::SENDERS;
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run};
 
@@ -42,10 +42,16 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                 let place = format!("{error} % hit");
                 // TCP-ECN 7.2.1.2: both above Reno at all error rates, and Snoop falls off at high ones.
                 for above in [Policy::TcpEcn, Policy::Snoop].into_iter().filter(|_| error > 0) {
-                    point.claim_above(bench.findings, &place, above, Policy::Plain);
+                    point.claim(bench.findings, &place, above, Order::Above, Policy::Plain);
                 }
                 if error >= HIGH {
-                    point.claim_above(bench.findings, &place, Policy::TcpEcn, Policy::Snoop);
+                    point.claim(
+                        bench.findings,
+                        &place,
+                        Policy::TcpEcn,
+                        Order::Above,
+                        Policy::Snoop,
+                    );
                 }
                 all.push(point);
             }

@@ -4,7 +4,7 @@ use airtcp_basestation::Policy;
 
 use super::course::Course;
 use super::points;
-use super::policies::{Bench, NOTES, PAPER, Point, REORDERING, columns, picture};
+use super::policies::{Bench, NOTES, Order, PAPER, Point, REORDERING, columns, picture};
 use super::senders::SENDERS;
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
 
@@ -34,7 +34,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                 let point = bench.point(sender, &course)?;
                 let place = format!("{delay} ms");
                 for above in [Policy::TcpEcn, Policy::Snoop] {
-                    point.claim_above(bench.findings, &place, above, Policy::Plain);
+                    point.claim(bench.findings, &place, above, Order::Above, Policy::Plain);
                 }
                 own.push(point);
             }

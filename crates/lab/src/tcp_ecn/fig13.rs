@@ -4,7 +4,7 @@ use airtcp_basestation::Policy;
 
 use super::course::Course;
 use super::points;
-use super::policies::{Bench, NOTES, PAPER, REORDERING, columns, picture};
+use super::policies::{Bench, NOTES, Order, PAPER, REORDERING, columns, picture};
 use super::senders::SENDERS;
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run};
 
@@ -35,11 +35,11 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                 let point = bench.point(sender, &course)?;
                 let (findings, place) = (&mut *bench.findings, format!("{loss} % lost"));
                 for below in [Policy::Plain, Policy::Snoop] {
-                    point.claim_above(findings, &place, Policy::TcpEcn, below);
+                    point.claim(findings, &place, Policy::TcpEcn, Order::Above, below);
                 }
                 if loss >= HIGH {
-                    point.claim_below(findings, &place, Policy::Snoop, Policy::Plain);
-                    point.claim_equal(findings, &place, Policy::TcpEcn, Policy::Plain);
+                    point.claim(findings, &place, Policy::Snoop, Order::Below, Policy::Plain);
+                    point.claim(findings, &place, Policy::TcpEcn, Order::Same, Policy::Plain);
                 }
                 all.push(point);
             }

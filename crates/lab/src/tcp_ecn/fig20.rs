@@ -6,7 +6,7 @@ use airtcp_sim::Interval;
 use super::course::Course;
 use super::fig10;
 use super::points;
-use super::policies::{Bench, FREEZE_BIT, NOTES, Point, columns, picture};
+use super::policies::{Bench, FREEZE_BIT, NOTES, Order, Point, columns, picture};
 use super::progress::Progress;
 use super::senders::SENDERS;
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
@@ -39,8 +39,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             let course = Course { error: 0, gone: Some(away), seconds: 150, ..Course::PAPER };
             let (point, progress) = bench.watched(sender, &course)?;
             let place = format!("gone for {away} s");
-            point.claim_above(bench.findings, &place, Policy::TcpEcn, Policy::Plain);
-            point.claim_equal(bench.findings, &place, Policy::Snoop, Policy::Plain);
+            point.claim(bench.findings, &place, Policy::TcpEcn, Order::Above, Policy::Plain);
+            point.claim(bench.findings, &place, Policy::Snoop, Order::Same, Policy::Plain);
             if away == FIG20 {
                 claim_resumed(&mut bench, &point, &progress, sender.name);
                 if number == DRAWN {

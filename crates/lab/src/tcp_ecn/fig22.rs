@@ -6,7 +6,7 @@ use super::course::Course;
 use super::fig10;
 use super::fig20::AWAY;
 use super::points;
-use super::policies::{Bench, NOTES, PAPER, Point, REORDERING, columns, picture};
+use super::policies::{Bench, NOTES, Order, PAPER, Point, REORDERING, columns, picture};
 use super::senders::SENDERS;
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
 
@@ -70,7 +70,7 @@ fn claims(findings: &mut Findings, point: &Point) {
     let Course { error, gone, .. } = point.course;
     let place = format!("{error} % hit, gone for {} s", gone.unwrap_or_default());
     for below in [Policy::Plain, Policy::Snoop] {
-        point.claim_above(findings, &place, Policy::TcpEcn, below);
+        point.claim(findings, &place, Policy::TcpEcn, Order::Above, below);
     }
 }
 

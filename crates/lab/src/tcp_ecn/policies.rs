@@ -7,7 +7,7 @@ use airtcp_trace::figure::{Figure, Style};
 use super::course::{Course, Outcome};
 use super::progress::Progress;
 use super::senders::{SENDERS, Sender};
-use crate::{Findings, LabError, Run, Verdict, draw, theory};
+use crate::{Findings, LabError, Run, draw, theory};
 
 /// In the order of the table.
 const POLICIES: [Policy; 3] = [Policy::Plain, Policy::Snoop, Policy::TcpEcn];
@@ -28,6 +28,15 @@ pub(super) struct Point {
     sender: Sender,
     pub(super) course: Course,
     outcomes: [Outcome; 3],
+}
+
+/// How the goodput of one policy is to that of another.
+#[derive(Clone, Copy)]
+pub(super) enum Order {
+    MarkedlyAbove,
+    Above,
+    Same,
+    Below,
 }
 
 /// Measures points of one experiment, whose sweep is over something.
@@ -132,67 +141,23 @@ impl Point {
         theory::paired(&self.of(above).goodputs, &self.of(below).goodputs)
     }
 
-    /// The paper has the one markedly above the other.
-    pub(super) fn claim_markedly_above(
+    /// The paper has their goodputs in this order.
+    pub(super) fn claim(
         &self,
         findings: &mut Findings,
         place: &str,
         above: Policy,
+        order: Order,
         below: Policy,
     ) {
         let ratio = self.ratio(above, below);
-        let verdict = theory::above(&ratio, 1.1, || self.why(above, below));
-        self.claim(findings, place, [above, below], "markedly more (above 1.1)", verdict);
-    }
-
-    /// The paper has the one above the other.
-    pub(super) fn claim_above(
-        &self,
-        findings: &mut Findings,
-        place: &str,
-        above: Policy,
-        below: Policy,
-    ) {
-        let ratio = self.ratio(above, below);
-        let verdict = theory::above(&ratio, 1.0, || self.why(above, below));
-        self.claim(findings, place, [above, below], "more (above 1)", verdict);
-    }
-
-    /// The paper has their curves coincide.
-    pub(super) fn claim_equal(
-        &self,
-        findings: &mut Findings,
-        place: &str,
-        above: Policy,
-        below: Policy,
-    ) {
-        let ratio = self.ratio(above, below);
-        let verdict = theory::within(&ratio, (0.9, 1.1), || self.why(above, below));
-        self.claim(findings, place, [above, below], "the same (0.9 to 1.1)", verdict);
-    }
-
-    /// The paper has the one somewhat below the other.
-    pub(super) fn claim_below(
-        &self,
-        findings: &mut Findings,
-        place: &str,
-        one: Policy,
-        other: Policy,
-    ) {
-        let ratio = self.ratio(one, other);
-        let verdict = theory::below(&ratio, 1.0, || self.why(one, other));
-        self.claim(findings, place, [one, other], "less (below 1)", verdict);
-    }
-
-    fn claim(
-        &self,
-        findings: &mut Findings,
-        place: &str,
-        [above, below]: [Policy; 2],
-        claimed: &str,
-        verdict: Verdict,
-    ) {
-        let ratio = self.ratio(above, below);
+        let why = || self.why(above, below);
+        let (claimed, verdict) = match order {
+            Order::MarkedlyAbove => ("markedly more (above 1.1)", theory::above(&ratio, 1.1, why)),
+            Order::Above => ("more (above 1)", theory::above(&ratio, 1.0, why)),
+            Order::Same => ("the same (0.9 to 1.1)", theory::within(&ratio, (0.9, 1.1), why)),
+            Order::Below => ("less (below 1)", theory::below(&ratio, 1.0, why)),
+        };
         let names = [above, below].map(Policy::name).join(" over ");
         let Course { pairs, .. } = self.course;
         let what = format!(

@@ -63,14 +63,11 @@ pub const PARTS: &[Part] = &[
 mod tests {
     use super::*;
     use crate::RadioSpec;
+    use crate::spec::part::tests::assert_examples;
 
     #[test]
     fn every_example_is_understood_and_has_its_part() {
-        for part in PARTS {
-            assert!(part.example.parse::<RadioSpec>().is_ok(), "{}", part.example);
-            let first = part.words.split(' ').next().unwrap();
-            assert!(part.example.split(' ').any(|word| word == first), "{}", part.example);
-        }
+        assert_examples::<RadioSpec>(PARTS);
     }
 
     #[test]

@@ -11,7 +11,7 @@
 mod chance;
 mod error;
 mod parse;
-mod part;
+pub(crate) mod part;
 mod show;
 pub(crate) mod value;
 pub(crate) mod words;

@@ -133,17 +133,23 @@ pub const PARTS: &[Part] = &[
 ];
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use std::str::FromStr;
+
     use super::*;
     use crate::LinkSpec;
 
-    #[test]
-    fn every_example_is_understood_and_has_its_part() {
-        for part in PARTS {
-            assert!(part.example.parse::<LinkSpec>().is_ok(), "{}", part.example);
+    pub(crate) fn assert_examples<T: FromStr>(parts: &[Part]) {
+        for part in parts {
+            assert!(part.example.parse::<T>().is_ok(), "{}", part.example);
             let first = part.words.split(' ').next().unwrap();
             assert!(part.example.split(' ').any(|word| word == first), "{}", part.example);
         }
+    }
+
+    #[test]
+    fn every_example_is_understood_and_has_its_part() {
+        assert_examples::<LinkSpec>(PARTS);
     }
 
     #[test]
