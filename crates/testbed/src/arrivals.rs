@@ -9,9 +9,6 @@ use crate::Stream;
 
 /// Between two looks.
 const STEP: Duration = Duration::from_millis(20);
-/// A rate is one over at least so long: an ACK that fills a hole brings much at once.
-const SPAN: Duration = Duration::from_millis(500);
-
 /// How much of a stream had arrived, every 20 ms.
 #[derive(Clone, Debug)]
 pub struct Arrivals {
@@ -20,6 +17,9 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
+    /// A rate is one over at least so long: an ACK that fills a hole brings much at once.
+    pub const SPAN: Duration = Duration::from_millis(500);
+
     /// Of a stream, from now on.
     pub fn of(stream: &Stream) -> Self {
         Self { start: Instant::now(), looks: vec![(Duration::ZERO, stream.arrived())] }
@@ -45,8 +45,9 @@ impl Arrivals {
     pub fn has_rate_after(&self, from: Duration, rate: Rate) -> Option<Duration> {
         let last = self.looks.last()?.0;
         let begins = self.looks.iter().map(|(at, _)| *at).filter(|at| *at >= from);
-        let mut begins = std::iter::once(from).chain(begins).take_while(|at| *at + SPAN <= last);
-        begins.find(|at| self.rate(*at, *at + SPAN) >= rate).map(|at| at - from)
+        let mut begins =
+            std::iter::once(from).chain(begins).take_while(|at| *at + Self::SPAN <= last);
+        begins.find(|at| self.rate(*at, *at + Self::SPAN) >= rate).map(|at| at - from)
     }
 
     /// How long after `from` so much had arrived. `None` if it had not until the end.

@@ -94,6 +94,8 @@ struct Record {
     lead: f64,
     /// From the mobile's return to nine tenths of the former rate, in seconds.
     back_after: Option<f64>,
+    /// The same of the new data that leaves the sender: without what the station held.
+    sender_back_after: Option<f64>,
     /// In segments, from the stop on.
     retransmissions: u64,
     timeouts: u64,
@@ -140,6 +142,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         "gone",
         "sender stopped",
         "back after, s",
+        "the sender, s",
         "sent again",
         "time-outs",
         "tail probes",
@@ -208,7 +211,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     }
     findings.notes.push(format!(
         "802.11b without errors, 20 ms of wire each way, Linux' {CONGESTION}, our mark-aware mobile with tcp-ecn. Medians of \
-         {} runs, and their range. Back: 90 % of the rate of the 4 s before, over half a second; what the station held counts, whatever the sender does. Sent again, time-outs and \
+         {} runs, and their range. Back: 90 % of the rate of the 4 s before, over half a second; what the station held counts. The sender: the same of new data that leaves it. Sent again, time-outs and \
          tail probes (TCPLossProbes) are counted from the stop on. Idle: the application pauses, and goes on 1 s after the \
          mobile has gone. What ss says is of the first run. {late} runs were late and do not count.",
         run.seeds
@@ -255,6 +258,7 @@ fn row(findings: &mut Findings, away: u64, name: &str, of: &[&Record]) {
         format!("{away} s"),
         name.to_owned(),
         spread(&|r| r.back_after.unwrap_or(PATIENCE.as_secs_f64()), 2),
+        spread(&|r| r.sender_back_after.unwrap_or(PATIENCE.as_secs_f64()), 2),
         spread(&|r| r.retransmissions as f64, 0),
         spread(&|r| r.timeouts as f64, 0),
         median(&|r| r.loss_probes),
@@ -332,7 +336,7 @@ impl Case {
             .enable_all()
             .build()
             .map_err(LabError::Transfer)?;
-        let (mut record, [gone, back]) = runtime.block_on(self.send(run, &dumbbell))?;
+        let (mut record, [gone, back]) = runtime.block_on(self.send(run, &dumbbell, &watcher))?;
         dumbbell.stop()?;
         let watcher = watcher.lock().unwrap_or_else(PoisonError::into_inner);
         let while_gone: Vec<&Left> =
@@ -352,6 +356,7 @@ impl Case {
         &self,
         run: &Run,
         dumbbell: &Dumbbell<Middle>,
+        watcher: &Mutex<Watcher>,
     ) -> Result<(Record, [Instant; 2]), LabError> {
         let (warm_up, before) = match run.is_small {
             true => (Duration::from_millis(200), Duration::from_millis(500)),
@@ -408,10 +413,15 @@ impl Case {
         });
         let since = arrivals.now();
         let former = Rate::from_bits_per_sec(rate.bits_per_sec() * BACK / 100);
-        let mut back_after = None;
-        while back_after.is_none() && arrivals.now() < since + PATIENCE {
+        let (mut back_after, mut sender_back_after) = (None, None);
+        while (back_after.is_none() || sender_back_after.is_none())
+            && arrivals.now() < since + PATIENCE
+        {
             follow(&mut stream, &mut arrivals, Duration::from_millis(500)).await?;
             back_after = arrivals.has_rate_after(since, former);
+            let now = dumbbell.act(|_, now| now);
+            let watcher = watcher.lock().unwrap_or_else(PoisonError::into_inner);
+            sender_back_after = watcher.has_rate_after(back, former, now);
         }
         let told_after = Told::of(sender)?;
         let status: Status = dumbbell.act(|middle, now| middle.far.status(now));
@@ -424,6 +434,7 @@ impl Case {
             goodput: rate.bits_per_sec(),
             lead: lead.as_secs_f64(),
             back_after: back_after.map(|time| time.as_secs_f64()),
+            sender_back_after: sender_back_after.map(|time| time.as_secs_f64()),
             retransmissions: sender.retransmissions().map_err(LabError::Transfer)? - again,
             timeouts: sender.timeouts().map_err(LabError::Transfer)? - timeouts,
             loss_probes: counter("TCPLossProbes")? - loss_probes,

@@ -1,9 +1,10 @@
 //! What Linux does as the fixed host: what `ss` tells of its connection, and the packets that leave it.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use airtcp_testbed::Namespace;
-use airtcp_types::{Crossing, Instant, NodeId, Observer, Packet};
+use airtcp_testbed::{Arrivals, Namespace};
+use airtcp_types::{ByteCount, Crossing, Instant, NodeId, Observer, Packet, Rate};
 use serde::Serialize;
 
 use crate::LabError;
@@ -70,6 +71,25 @@ impl Watcher {
         Self { host, highest: None, left: Vec::new() }
     }
 
+    /// How long after `from` new data left at `rate` over half a second. `None` if it had not by `now`.
+    pub(super) fn has_rate_after(
+        &self,
+        from: Instant,
+        rate: Rate,
+        now: Instant,
+    ) -> Option<Duration> {
+        let new: Vec<_> = self.left.iter().filter(|l| l.is_new && l.at >= from).collect();
+        let begins = new.iter().enumerate().take_while(|(_, l)| l.at + Arrivals::SPAN <= now);
+        for (number, begin) in begins {
+            let within = new[number..].iter().take_while(|l| l.at < begin.at + Arrivals::SPAN);
+            let bytes = ByteCount(within.map(|l| u64::from(l.length)).sum());
+            if Rate::from_bytes_over(bytes, Arrivals::SPAN) >= rate {
+                return Some(begin.at.since(from));
+            }
+        }
+        None
+    }
+
     fn see(&mut self, now: Instant, data: &[u8]) -> Option<()> {
         let header = usize::from(data.first()? & 0x0f) * 4;
         let total = usize::from(u16::from_be_bytes(data.get(2..4)?.try_into().ok()?));
@@ -114,6 +134,35 @@ mod tests {
         assert_eq!(told.text("timer"), "(persist,1.2sec,3)");
         assert_eq!((told.number("rto"), told.number("cwnd")), (Some(241.0), Some(20.0)));
         assert_eq!((told.text("rtt"), told.text("lost")), ("40.1/2", "-"));
+    }
+
+    #[test]
+    fn the_rate_of_a_sender_is_that_of_its_new_data() {
+        let left = |millis, length, is_new| Left {
+            at: Instant::ZERO + Duration::from_millis(millis),
+            length,
+            is_new,
+            is_probe: false,
+        };
+        let watcher = Watcher {
+            left: vec![
+                left(100, 900, true),
+                left(200, 900, false),
+                left(900, 400, true),
+                left(1_300, 500, true),
+                left(1_450, 500, true),
+            ],
+            ..Watcher::new(NodeId(0))
+        };
+        let after = |bytes, now| {
+            let rate = Rate::from_bytes_over(ByteCount(bytes), Arrivals::SPAN);
+            let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+            watcher.has_rate_after(at(150), rate, at(now))
+        };
+        assert_eq!(after(900, 1_400), Some(Duration::from_millis(750)));
+        assert_eq!(after(900, 1_399), None);
+        assert_eq!(after(1_000, 1_950), Some(Duration::from_millis(1_150)));
+        assert_eq!(after(1_001, 1_950), None);
     }
 
     #[test]
