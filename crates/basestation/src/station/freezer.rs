@@ -40,6 +40,8 @@ pub(super) struct Held {
     pub(super) packet: Packet,
     /// The flow and the numbers that it carries, where they are known.
     pub(super) entered: Option<Entered>,
+    /// Its flow is one that the mobile takes part in.
+    pub(super) is_proven: bool,
 }
 
 impl Held {
@@ -134,8 +136,10 @@ impl Freezer {
         self.reach == Reach::Gone || !self.held.is_empty()
     }
 
-    pub(super) const fn has_room(&self, len: usize) -> bool {
-        self.bytes + cost(len) <= self.limit
+    /// Whether there is room for a packet of so many bytes. Half of it is for flows that the mobile takes part in alone:
+    /// others may be a flood.
+    pub(super) const fn has_room(&self, len: usize, is_proven: bool) -> bool {
+        self.bytes + cost(len) <= if is_proven { self.limit } else { self.limit / 2 }
     }
 
     /// Takes a packet in. One that repeats what another carries is not wanted: before what came between them its time
@@ -156,13 +160,13 @@ impl Freezer {
         };
         self.forget(&again);
         // It has at least the room that its copy had.
-        let held = if self.has_room(held.packet.len()) { held } else { again };
+        let held = if self.has_room(held.packet.len(), held.is_proven) { held } else { again };
         self.admit(held, VecDeque::push_front);
         Outcome::Again
     }
 
     fn admit(&mut self, held: Held, push: fn(&mut VecDeque<Held>, Held)) -> Outcome {
-        if !self.has_room(held.packet.len()) {
+        if !self.has_room(held.packet.len(), held.is_proven) {
             return Outcome::NoRoom(held.packet);
         }
         self.bytes += held.cost();
@@ -241,7 +245,8 @@ mod tests {
     fn held(start: u64, end: u64, fill: u8) -> Held {
         let range = SeqRange::new(ExtSeq(start), ExtSeq(end));
         let packet = Packet::new(vec![fill; (end - start) as usize]);
-        Held { packet, entered: Some(Entered { key: key(), range, is_new: true }) }
+        let entered = Some(Entered { key: key(), range, is_new: true });
+        Held { packet, entered, is_proven: true }
     }
 
     #[test]
@@ -256,6 +261,16 @@ mod tests {
         let fills = std::iter::from_fn(|| freezer.release()).map(|held| held.packet.data[0]);
         assert_eq!(fills.collect::<Vec<_>>(), [1, 2, 5]);
         assert_eq!((freezer.waiting(), freezer.is_holding()), ((0, 0), false));
+    }
+
+    #[test]
+    fn half_of_the_room_is_for_flows_that_the_mobile_takes_part_in() {
+        let mut freezer = Freezer::new(cost(100) * 4);
+        let stranger = |start| Held { is_proven: false, ..held(start, start + 100, 0) };
+        let outcomes = [0, 100, 200].map(|start| freezer.hold(stranger(start)));
+        assert_eq!(outcomes, [Outcome::Held, Outcome::Held, Outcome::NoRoom(stranger(200).packet)]);
+        let outcomes = [300, 400].map(|start| freezer.hold(held(start, start + 100, 0)));
+        assert_eq!(outcomes, [Outcome::Held, Outcome::Held]);
     }
 
     #[test]

@@ -57,16 +57,24 @@ impl Station {
                 let range = self.table.get(now, &key)?.range_of(&segment);
                 Some(Entered { key, range, is_new: true })
             });
-            self.keep(now, Held { packet, entered }, Freezer::hold_first);
+            self.keep(now, packet, entered, Freezer::hold_first);
         }
     }
 
     pub(super) fn hold(&mut self, now: Instant, packet: Packet, entered: Option<Entered>) {
-        self.keep(now, Held { packet, entered }, Freezer::hold);
+        self.keep(now, packet, entered, Freezer::hold);
     }
 
-    fn keep(&mut self, now: Instant, held: Held, how: fn(&mut Freezer, Held) -> Outcome) {
-        let copy = self.events.is_some().then(|| held.packet.clone());
+    fn keep(
+        &mut self,
+        now: Instant,
+        packet: Packet,
+        entered: Option<Entered>,
+        how: fn(&mut Freezer, Held) -> Outcome,
+    ) {
+        let copy = self.events.is_some().then(|| packet.clone());
+        let is_proven = entered.as_ref().is_some_and(|entered| self.table.is_proven(&entered.key));
+        let held = Held { packet, entered, is_proven };
         let (fate, copy) = match how(&mut self.freezer, held) {
             Outcome::NoRoom(packet) => {
                 self.counters.held_dropped += 1;
@@ -88,7 +96,7 @@ impl Station {
     /// Gives the radio what waits, as far as it has room.
     fn release(&mut self, now: Instant) {
         while self.freezer.reach != Reach::Gone && self.radio.has_room(now, Way::Forth) {
-            let Some(Held { packet, entered }) = self.freezer.release() else { return };
+            let Some(Held { packet, entered, .. }) = self.freezer.release() else { return };
             self.pass(now, packet, entered);
         }
     }

@@ -179,7 +179,7 @@ impl Station {
         // What finds no room is lost here as it would have been on the way here: it is no data seen.
         let is_holding = self.freezer.is_holding();
         let has_room = match is_holding {
-            true => self.freezer.has_room(packet.len()),
+            true => self.freezer.has_room(packet.len(), self.table.is_proven(&key)),
             false => self.radio.has_room(now, Way::Forth),
         };
         let entered = (has_room && segment.is_intact).then(|| self.enter(now, key, &segment));

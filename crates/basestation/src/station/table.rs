@@ -90,6 +90,11 @@ impl FlowTable {
         Some(self.places[*self.index.get(key)? as usize].pool)
     }
 
+    /// Whether the mobile takes part in it.
+    pub(super) fn is_proven(&self, key: &FlowKey) -> bool {
+        self.pool(key).is_some_and(|pool| pool != Pool::Unproven)
+    }
+
     /// Puts an unproven flow in the place of whatever had its key. If there are too many, the one used least recently
     /// goes.
     pub(super) fn insert(&mut self, now: Instant, key: FlowKey, flow: Flow) -> &mut Flow {

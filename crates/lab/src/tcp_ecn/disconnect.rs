@@ -13,7 +13,7 @@ use airtcp_types::{Instant, Rate};
 use serde::Serialize;
 
 use super::fixed_host::{Left, Told, Watcher};
-use super::real_path::{Middle, Mobile, Path, is_in_time, radio, side_by_side};
+use super::real_path::{Middle, Mobile, Path, in_time, is_in_time, radio, side_by_side};
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -120,7 +120,6 @@ struct Record {
     made: u64,
     /// Seconds.
     lateness: f64,
-    is_in_time: bool,
 }
 
 fn body(run: &Run) -> Result<Findings, LabError> {
@@ -137,7 +136,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             cases.extend((1..=run.seeds).map(|seed| Case { stop: *stop, away: *away, seed }));
         }
     }
-    let records = side_by_side(&cases, |case| case.run(run))?;
+    let records = side_by_side(&cases, |case| in_time(|| case.run(run), |record| record.lateness))?;
     let mut findings = Findings::new([
         "gone",
         "sender stopped",
@@ -160,7 +159,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     }
     // What the machine made of a path that is late is another path; the small form claims nothing of it.
     let (records, late): (Vec<_>, Vec<_>) =
-        records.into_iter().partition(|one| run.is_small || one.is_in_time);
+        records.into_iter().partition(|one| run.is_small || is_in_time(one.lateness));
     let late = late.len();
     let mut series = Vec::new();
     for (number, stop) in (1u32..).zip(&stops) {
@@ -307,7 +306,11 @@ fn claim(findings: &mut Findings, records: &[Record]) {
             );
         }
         let name = Stop::Ahead(1.0).name();
-        let of = records.iter().filter(|record| record.stop == name && record.away == away);
+        let mut of =
+            records.iter().filter(|record| record.stop == name && record.away == away).peekable();
+        if of.peek().is_none() {
+            continue;
+        }
         let timeouts: u64 = of.clone().map(|record| record.timeouts).sum();
         let again: u64 = of.map(|record| record.retransmissions).sum();
         findings.claim(
@@ -426,7 +429,7 @@ impl Case {
         let told_after = Told::of(sender)?;
         let status: Status = dumbbell.act(|middle, now| middle.far.status(now));
         let radio = &status.radio[Way::Forth as usize];
-        let lateness = dumbbell.lateness().percentile(99.0);
+        let lateness = dumbbell.lateness().percentile(99.0).as_secs_f64();
         let record = Record {
             seed: self.seed,
             stop: self.stop.name(),
@@ -451,8 +454,7 @@ impl Case {
             held: status.counters.held,
             frozen: status.counters.frozen,
             made: status.counters.made,
-            lateness: lateness.as_secs_f64(),
-            is_in_time: is_in_time(lateness),
+            lateness,
         };
         Ok((record, [gone, back]))
     }

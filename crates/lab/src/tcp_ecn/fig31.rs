@@ -9,7 +9,7 @@ use airtcp_sim::Interval;
 use airtcp_trace::figure::{Figure, Style};
 
 use super::real::{Case, POLICIES, Point, ROUGH, Record, SMALL};
-use super::real_path::{Mobile, side_by_side};
+use super::real_path::{Mobile, in_time, is_in_time, side_by_side};
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -50,7 +50,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         }
     }
     let times = if run.is_small { SMALL } else { TIMES };
-    let records = side_by_side(&cases, |case| case.run_in_time(times))?;
+    let records =
+        side_by_side(&cases, |case| in_time(|| case.run(times), |record| record.lateness))?;
     let mut findings = Findings::new([
         "radio",
         "arq",
@@ -88,7 +89,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             series: series.into(),
         },
     );
-    let late = records.iter().filter(|record| !record.is_in_time).count();
+    let late = records.iter().filter(|record| !is_in_time(record.lateness)).count();
     findings.notes.push(format!(
         "10 s from the first byte, slow start included, as the paper's iperf; 20 ms of wire each way. Our mobile withholds \
          duplicate ACKs with tcp-ecn. Lost and overtaken: packets on the radio, after all tries. {late} runs were late."

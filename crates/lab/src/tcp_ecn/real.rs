@@ -10,7 +10,7 @@ use airtcp_testbed::{Bulk, Bulked};
 use airtcp_trace::figure::{Figure, Style};
 use serde::Serialize;
 
-use super::real_path::{Mobile, Path, is_in_time, radio, side_by_side};
+use super::real_path::{Mobile, Path, in_time, is_in_time, radio, side_by_side};
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -31,8 +31,6 @@ const BARE_WARM_UP: Duration = Duration::from_secs(10);
 const TIME: Duration = Duration::from_secs(5);
 pub(super) const SMALL: (Duration, Duration) =
     (Duration::from_millis(300), Duration::from_millis(700));
-/// How often a transfer is made at most until its path kept its times.
-const TRIES: u32 = 3;
 
 const SENDERS: [&str; 3] = ["cubic", "reno", "bbr"];
 pub(super) const POLICIES: [Policy; 3] = [Policy::Plain, Policy::Snoop, Policy::TcpEcn];
@@ -92,7 +90,6 @@ pub(super) struct Record {
     pub(super) hidden: u64,
     /// Seconds.
     pub(super) lateness: f64,
-    pub(super) is_in_time: bool,
 }
 
 fn points(run: &Run) -> Vec<Point> {
@@ -134,11 +131,12 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     let points = points(run);
     let cases = cases(run, &points);
     let records = side_by_side(&cases, |case| {
-        case.run_in_time(match (run.is_small, case.point.is_bare) {
+        let times = match (run.is_small, case.point.is_bare) {
             (true, _) => SMALL,
             (false, true) => (BARE_WARM_UP, TIME),
             (false, false) => (WARM_UP, TIME),
-        })
+        };
+        in_time(|| case.run(times), |record| record.lateness)
     })?;
     let mut findings = Findings::new([
         "radio",
@@ -161,7 +159,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     // What the machine made of a path that is late is another path; the small form claims nothing of it.
     let runs = cases.into_iter().zip(records);
     let (in_time, late): (Vec<_>, Vec<_>) =
-        runs.partition(|(_, record)| run.is_small || record.is_in_time);
+        runs.partition(|(_, record)| run.is_small || is_in_time(record.lateness));
     let late = late.len();
     let (cases, records): (Vec<_>, Vec<_>) = in_time.into_iter().unzip();
     let table = Runs { cases: &cases, records: &records };
@@ -327,22 +325,11 @@ impl Runs<'_> {
 }
 
 impl Case {
-    /// A run, and again where the machine did not keep the path's times; the one that was least late.
-    pub(super) fn run_in_time(&self, times: (Duration, Duration)) -> Result<Record, LabError> {
-        let mut best = self.run(times)?;
-        for _ in 1..TRIES {
-            if best.is_in_time {
-                break;
-            }
-            let again = self.run(times)?;
-            if again.lateness < best.lateness {
-                best = again;
-            }
-        }
-        Ok(best)
-    }
-
-    fn run(&self, (warm_up, time): (Duration, Duration)) -> Result<Record, LabError> {
+    /// Makes the transfer.
+    ///
+    /// # Errors
+    /// Those of the testbed and of the transfer.
+    pub(super) fn run(&self, (warm_up, time): (Duration, Duration)) -> Result<Record, LabError> {
         let Self { point, sender, mobile, policy, seed } = self.clone();
         let path = Path {
             radio: radio(&format!("{} seed {seed}", point.radio))?,
@@ -369,7 +356,7 @@ impl Case {
         let timeouts = host.timeouts().map_err(LabError::Transfer)?;
         let loss_probes = host.tcp_counter("TCPLossProbes").map_err(LabError::Transfer)?;
         let status: Status = dumbbell.act(|middle, now| middle.far.status(now));
-        let lateness = dumbbell.lateness().percentile(99.0);
+        let lateness = dumbbell.lateness().percentile(99.0).as_secs_f64();
         dumbbell.stop()?;
         let forth = &status.radio[Way::Forth as usize];
         Ok(Record {
@@ -391,8 +378,7 @@ impl Case {
             queue_dropped: forth.queue_dropped,
             marked: status.counters.marked,
             hidden: status.counters.hidden,
-            lateness: lateness.as_secs_f64(),
-            is_in_time: is_in_time(lateness),
+            lateness,
         })
     }
 }

@@ -1,7 +1,6 @@
 //! Linux, a wire, a base station with its radio, and a mobile, with real packets.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use airtcp_basestation::{Policy, Station, StationConfig};
 use airtcp_link::{Arq, Link, RadioSpec};
@@ -17,6 +16,8 @@ use crate::{LabError, feed};
 pub(super) const WIRE: &str = "rate 100mbit delay 20ms limit 1000";
 /// A tenth of the round trip. A path that was later with more than one packet in a hundred is not the one described.
 const LATE: f64 = 0.004;
+/// How often a run is made at most until its path kept its times.
+const TRIES: u32 = 3;
 /// Paths at a time. A radio carries a few hundred packets a second.
 const LANES: usize = 16;
 
@@ -96,9 +97,31 @@ impl Path {
     }
 }
 
-/// Whether a path kept its times.
-pub(super) fn is_in_time(lateness: Duration) -> bool {
-    lateness.as_secs_f64() <= LATE
+/// Whether a path kept its times, of which 99 in 100 were late by no more than `lateness` seconds.
+pub(super) fn is_in_time(lateness: f64) -> bool {
+    lateness <= LATE
+}
+
+/// A run, and again where the machine did not keep the path's times; the one that was least late.
+///
+/// # Errors
+///
+/// One that `run` has.
+pub(super) fn in_time<R>(
+    run: impl Fn() -> Result<R, LabError>,
+    lateness: impl Fn(&R) -> f64,
+) -> Result<R, LabError> {
+    let mut best = run()?;
+    for _ in 1..TRIES {
+        if is_in_time(lateness(&best)) {
+            break;
+        }
+        let again = run()?;
+        if lateness(&again) < lateness(&best) {
+            best = again;
+        }
+    }
+    Ok(best)
 }
 
 /// Reads a radio's description.
