@@ -7,7 +7,7 @@ use airtcp_basestation::{Side, StationConfig};
 use airtcp_link::spec::RateSpec;
 use airtcp_link::{Link, LinkSpec, RadioSpec};
 use airtcp_recovery::SenderConfig;
-use airtcp_stack::host::{Cidr, Host, HostConfig};
+use airtcp_stack::host::{Cidr, Host, HostConfig, Quota};
 use airtcp_stack::tcp::{MarkAware, TcpConfig};
 use airtcp_types::rng::Stream;
 use airtcp_types::{ByteCount, Event, Instant, Node, NodeId, Packet, PortId};
@@ -241,6 +241,8 @@ impl Builder<'_> {
             mtu: ByteCount(u16::MAX.into()),
             // What connections hold is bounded by their own buffers.
             memory: ByteCount::MAX,
+            quota: Quota::UNLIMITED,
+            peer_quota: Quota::UNLIMITED,
             events: true,
             ..HostConfig::new([cidr])
         });

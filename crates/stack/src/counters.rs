@@ -163,6 +163,14 @@ counters! {
     tcp_ext_listen_overflows: "TcpExtListenOverflows",
     /// Segments that would have opened a connection, dropped for any reason.
     tcp_ext_listen_drops: "TcpExtListenDrops",
+    /// Connections refused because there are as many as may be.
+    tcp_ext_conn_quota: "TcpExtConnQuota",
+    /// Connections refused because the peer has as many as it may have.
+    tcp_ext_conn_quota_peer: "TcpExtConnQuotaPeer",
+    /// SYNs of which nothing is kept because there are as many half-open connections as may be.
+    tcp_ext_half_open_quota: "TcpExtHalfOpenQuota",
+    /// SYNs of which nothing is kept because the peer has as many half-open connections as it may have.
+    tcp_ext_half_open_quota_peer: "TcpExtHalfOpenQuotaPeer",
     /// Connections refused because the host's memory was used up.
     tcp_ext_memory_pressures: "TcpExtTCPMemoryPressures",
     /// Connections not opened from here because every port was taken.
@@ -201,6 +209,8 @@ counters! {
     tcp_ext_ofo_queue: "TcpExtTCPOFOQueue",
     /// Segments dropped because there was no room to queue them.
     tcp_ext_ofo_drop: "TcpExtTCPOFODrop",
+    /// Of these, segments dropped because as much as may be is out of order, of the peer or of all.
+    tcp_ext_ofo_quota: "TcpExtOFOQuota",
     /// Data that came against a closed window.
     tcp_ext_zero_window_drop: "TcpExtTCPZeroWindowDrop",
     /// How often the offered window closed.

@@ -8,6 +8,8 @@ use airtcp_types::ByteCount;
 
 use crate::tcp::TcpConfig;
 
+use super::peers::Quota;
+
 /// The settings of a host.
 #[derive(Clone, Debug)]
 pub struct HostConfig {
@@ -28,6 +30,10 @@ pub struct HostConfig {
     pub memory: ByteCount,
     /// The most that one UDP socket may hold.
     pub udp_receive_buffer: ByteCount,
+    /// What all peers together may take.
+    pub quota: Quota,
+    /// What one peer may take: an IPv4 address, or an IPv6 network of 64 bits.
+    pub peer_quota: Quota,
     /// About how many challenge ACKs all connections together may send in a second (RFC 5961 section 7).
     pub challenge_acks: u32,
     /// Whether connections make events.
@@ -49,6 +55,8 @@ impl HostConfig {
             backlog: 4096,
             memory: ByteCount::from_mib(256),
             udp_receive_buffer: ByteCount::from_kib(208),
+            quota: Quota::ALL,
+            peer_quota: Quota::PEER,
             challenge_acks: 1000,
             events: false,
             checksum_offload: false,

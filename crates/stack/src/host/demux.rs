@@ -71,6 +71,7 @@ impl Host {
                 };
                 tcp.connection.set_memory_pressure(pressure);
                 tcp.connection.set_may_challenge(may_challenge);
+                tcp.connection.set_out_of_order_room(self.peers.room(&self.config, tcp.peer));
                 tcp.connection.on_segment(now, &segment, &mut self.counters);
                 self.challenges.spend(self.counters.tcp_ext_challenge_ack - before);
                 self.touch(now, id);
@@ -122,8 +123,7 @@ impl Host {
             return if is_half_open { Found::HalfOpen(id) } else { Found::Connection(id) };
         }
         // A cookie cannot begin above the numbers of the connection before it.
-        let is_full = |id| self.listener(id).is_none_or(|listener| listener.is_full());
-        if replaced && listener.is_some_and(is_full) {
+        if replaced && listener.is_some_and(|id| self.is_crowded(id, flow.remote.ip())) {
             return Found::NoRoom;
         }
         let Some(tcp) = self.tcp_socket(id) else { return Found::Nobody { after: None } };
@@ -145,9 +145,11 @@ impl Host {
         let tcp = TcpSocket {
             connection,
             owner,
+            peer: self.peers.enter(flow.remote.ip()),
             dirty: false,
             armed: None,
             held: ByteCount::ZERO,
+            out_of_order: ByteCount::ZERO,
             state,
         };
         let id = self.sockets.insert(Socket::new(Kind::Tcp(Box::new(tcp))));

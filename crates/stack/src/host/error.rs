@@ -29,6 +29,9 @@ pub enum HostError {
     /// The host's memory limit is reached.
     #[error("the host's memory limit is reached")]
     NoMemory,
+    /// The host has, or the peer takes, as many connections as may be ([`HostConfig::quota`](super::HostConfig::quota)).
+    #[error("the limit of connections is reached")]
+    TooManyConnections,
     /// Packets wait to leave; try again once they have.
     #[error("not ready")]
     WouldBlock,

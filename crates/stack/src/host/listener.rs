@@ -122,8 +122,8 @@ impl Host {
         };
         self.listeners.remove(&listener.local);
         for child in listener.half_open.into_iter().chain(listener.waiting) {
+            self.hand_over(child, Owner::Nobody);
             if let Some(tcp) = self.tcp_socket(child) {
-                tcp.owner = Owner::Nobody;
                 tcp.connection.abort(now);
                 self.touch(now, child);
             }

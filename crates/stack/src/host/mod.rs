@@ -26,6 +26,7 @@ mod icmp;
 mod input;
 mod listener;
 mod passive;
+mod peers;
 mod ports;
 mod secret;
 mod settle;
@@ -47,10 +48,12 @@ use crate::tcp::{Connection, Readiness, State};
 
 pub use config::{Cidr, CidrError, HostConfig};
 pub use error::HostError;
+pub use peers::Quota;
 pub use slab::SocketId;
 
 use challenges::Challenges;
 use listener::Listener;
+use peers::{PeerId, Peers};
 use ports::Ports;
 use secret::{Keyed, Secret};
 use slab::Slab;
@@ -115,6 +118,7 @@ pub struct Host {
     events: VecDeque<Event>,
     held: ByteCount,
     ports: Ports,
+    peers: Peers,
     challenges: Challenges,
     icmp_errors: icmp::Allowance,
 }
@@ -141,12 +145,15 @@ enum Kind {
 struct TcpSocket {
     connection: Connection,
     owner: Owner,
+    peer: PeerId,
     /// Whether it stands in the queue of those that may have something to send.
     dirty: bool,
     /// The deadline that `timers` has for it.
     armed: Option<Instant>,
     /// What it holds of the host's memory.
     held: ByteCount,
+    /// What it holds out of order, of its peer's quota.
+    out_of_order: ByteCount,
     /// The state it was in when last looked at.
     state: State,
 }
@@ -175,6 +182,7 @@ impl Host {
             flows: HashMap::with_hasher(secret.keyed()),
             listeners: HashMap::with_hasher(secret.keyed()),
             udp: HashMap::with_hasher(secret.keyed()),
+            peers: Peers::new(secret.keyed()),
             secret,
             config,
             counters: Counters::default(),

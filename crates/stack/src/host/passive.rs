@@ -1,11 +1,14 @@
 //! What arrives in LISTEN (RFC 9293 section 3.10.7.2): SYNs, and ACKs that bring cookies back.
 
+use std::net::IpAddr;
+
 use airtcp_types::{FlowId, Instant, SeqNumber};
 use tracing::debug;
 
 use crate::tcp::{Connection, cookie as handshake};
 use crate::wire::tcp::Segment;
 
+use super::peers::Scope;
 use super::{Host, Kind, Owner, Socket, SocketId, cookie};
 
 impl Host {
@@ -33,7 +36,7 @@ impl Host {
         if !flags.syn || flags.fin || self.turns_away(id, &flow) {
             return;
         }
-        if self.listener(id).is_some_and(|listener| listener.is_full()) {
+        if self.is_crowded(id, flow.remote.ip()) {
             self.send_cookie(now, id, &flow, segment);
             return;
         }
@@ -59,10 +62,36 @@ impl Host {
         } else if self.listener(id).is_none_or(|listener| listener.is_unattended()) {
             debug!(remote = %flow.remote, "connection refused: too many wait to be accepted");
             self.counters.tcp_ext_listen_overflows += 1;
-        } else {
+        } else if !self.is_overdrawn(flow.remote.ip()) {
             return false;
         }
         self.counters.tcp_ext_listen_drops += 1;
+        true
+    }
+
+    /// Whether `peer`, or all peers, have as many connections as they may; counts it if so.
+    pub(super) fn is_overdrawn(&mut self, peer: IpAddr) -> bool {
+        let Some(scope) = self.peers.overdrawn(&self.config, peer) else { return false };
+        debug!(%peer, ?scope, "connection refused: the quota is reached");
+        match scope {
+            Scope::All => self.counters.tcp_ext_conn_quota += 1,
+            Scope::Peer => self.counters.tcp_ext_conn_quota_peer += 1,
+        }
+        true
+    }
+
+    /// Whether there is no room for another half-open connection at the listener `id`; counts it if that is
+    /// for a quota.
+    pub(super) fn is_crowded(&mut self, id: SocketId, peer: IpAddr) -> bool {
+        if self.listener(id).is_none_or(|listener| listener.is_full()) {
+            return true;
+        }
+        let Some(scope) = self.peers.crowded(&self.config, peer) else { return false };
+        debug!(%peer, ?scope, "no half-open connection: the quota is reached");
+        match scope {
+            Scope::All => self.counters.tcp_ext_half_open_quota += 1,
+            Scope::Peer => self.counters.tcp_ext_half_open_quota_peer += 1,
+        }
         true
     }
 
@@ -70,6 +99,10 @@ impl Host {
     fn take_in(&mut self, id: SocketId, connection: Connection) -> SocketId {
         self.counters.tcp_passive_opens += 1;
         let child = self.adopt(connection, Owner::HalfOpen(id));
+        if let Some(tcp) = self.tcp_socket(child) {
+            let peer = tcp.peer;
+            self.peers.begin_half_open(peer);
+        }
         if let Some(listener) = self.listener(id) {
             listener.half_open.insert(child);
         }

@@ -80,6 +80,11 @@ impl Host {
         let held = tcp.connection.held() + BASE;
         self.held = self.held - tcp.held + held;
         tcp.held = held;
+        let out_of_order = tcp.connection.out_of_order();
+        if out_of_order != tcp.out_of_order {
+            self.peers.set_out_of_order(tcp.peer, tcp.out_of_order, out_of_order);
+            tcp.out_of_order = out_of_order;
+        }
         self.timers.set(id, &mut tcp.armed, tcp.connection.poll_timeout());
         let state = tcp.connection.state();
         let before = std::mem::replace(&mut tcp.state, state);
@@ -98,9 +103,7 @@ impl Host {
             state if state.is_synchronized() => Owner::Waiting(listener),
             _ => return,
         };
-        if let Some(tcp) = self.tcp_socket(id) {
-            tcp.owner = owner;
-        }
+        self.hand_over(id, owner);
         if let Some(queue) = self.listener(listener) {
             queue.half_open.remove(&id);
             if owner != Owner::Nobody {
@@ -108,6 +111,14 @@ impl Host {
             }
         }
         self.tell(listener);
+    }
+
+    /// Gives a connection to somebody else.
+    pub(super) fn hand_over(&mut self, id: SocketId, to: Owner) {
+        let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(id) else { return };
+        if let Owner::HalfOpen(_) = std::mem::replace(&mut tcp.owner, to) {
+            self.peers.end_half_open(tcp.peer);
+        }
     }
 
     /// Lets go of a connection that has ended: of its 4-tuple at once, of the rest when nobody can
@@ -129,9 +140,12 @@ impl Host {
 
     /// Removes a connection and everything kept about it.
     pub(super) fn remove(&mut self, id: SocketId) {
+        self.hand_over(id, Owner::Nobody);
         let Some(Socket { kind: Kind::Tcp(mut tcp), .. }) = self.sockets.remove(id) else { return };
         self.timers.set(id, &mut tcp.armed, None);
         self.held -= tcp.held;
+        self.peers.set_out_of_order(tcp.peer, tcp.out_of_order, ByteCount::ZERO);
+        self.peers.leave(tcp.peer);
         let flow = tcp.connection.flow();
         if self.flows.get(&flow) == Some(&id) {
             self.flows.remove(&flow);

@@ -26,6 +26,9 @@ impl Host {
             self.counters.tcp_ext_memory_pressures += 1;
             return Err(HostError::NoMemory);
         }
+        if self.is_overdrawn(remote.ip()) {
+            return Err(HostError::TooManyConnections);
+        }
         let source = self.config.source_for(remote).ok_or(HostError::Unroutable(remote))?;
         let local = self.port_towards(source, remote)?;
         let flow = FlowId { local, remote };

@@ -14,6 +14,7 @@ pub(super) fn io_error(error: HostError) -> io::Error {
         HostError::NotLocal(_) | HostError::NoPorts => ErrorKind::AddrNotAvailable,
         HostError::Unroutable(_) => ErrorKind::NetworkUnreachable,
         HostError::NoMemory => ErrorKind::OutOfMemory,
+        HostError::TooManyConnections => ErrorKind::QuotaExceeded,
         HostError::WouldBlock => ErrorKind::WouldBlock,
         HostError::NotNegotiated(_) => ErrorKind::Unsupported,
         HostError::Tcp(error) => tcp_kind(*error),

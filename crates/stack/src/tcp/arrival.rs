@@ -259,6 +259,10 @@ impl Connection {
         if arrival.dropped && self.receive.window() == ByteCount::ZERO {
             counters.tcp_ext_zero_window_drop += 1;
         }
+        if arrival.over_quota {
+            debug!(remote = %self.flow.remote, "data out of order dropped: the quota is reached");
+            counters.tcp_ext_ofo_quota += 1;
+        }
     }
 
     /// RFC 5961 section 4: a SYN is challenged, whatever its number.
@@ -268,7 +272,7 @@ impl Connection {
     }
 
     pub(super) fn send_challenge_ack(&mut self, now: Instant, counters: &mut Counters) {
-        if self.challenge.host_is_silent {
+        if !self.may_challenge {
             debug!(remote = %self.flow.remote, "no challenge ACK: the host's limit is reached");
             counters.tcp_ext_challenge_ack_limit += 1;
         } else if self.challenge.admit(now) {

@@ -14,8 +14,6 @@ const PROBE_INTERVAL: Duration = Duration::from_millis(100);
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Challenge {
     last: Option<Instant>,
-    /// All connections of the host together have sent as many challenge ACKs as they may for now.
-    pub(super) host_is_silent: bool,
 }
 
 impl Challenge {

@@ -129,6 +129,7 @@ impl Connection {
             acks: AckPolicy::new(config.sender.profile.delayed_acks),
             send: SendHalf::new(now, first, config.send_buffer, config.nodelay),
             challenge: Challenge::default(),
+            may_challenge: true,
             reset: None,
             probe: false,
             orphan: false,

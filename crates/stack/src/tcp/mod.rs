@@ -103,6 +103,8 @@ pub struct Connection {
     acks: AckPolicy,
     send: SendHalf,
     challenge: Challenge,
+    /// All connections of the host together may send one more challenge ACK.
+    may_challenge: bool,
     /// A RST is to leave.
     reset: Option<transmit::Reset>,
     /// A window probe is to leave.
@@ -329,7 +331,17 @@ impl Connection {
 
     /// Tells whether the host may send one more challenge ACK now (RFC 5961 section 7).
     pub fn set_may_challenge(&mut self, may: bool) {
-        self.challenge.host_is_silent = !may;
+        self.may_challenge = may;
+    }
+
+    /// Tells how much more out-of-order data the host can take.
+    pub fn set_out_of_order_room(&mut self, room: ByteCount) {
+        self.receive.room = room;
+    }
+
+    /// What it holds out of order: the bytes, and what it takes to keep them.
+    pub fn out_of_order(&self) -> ByteCount {
+        self.receive.out_of_order()
     }
 
     /// Bytes buffered, both ways.

@@ -9,6 +9,8 @@ use airtcp_types::{ByteCount, ExtSeq, SeqRange};
 const MAX_RANGES: usize = 1024;
 /// Neighbouring data is gathered into pieces up to this size, so that tiny segments cost little.
 const PIECE: usize = 16 * 1024;
+/// What a piece of its own takes beside its bytes.
+const OVERHEAD: ByteCount = ByteCount(96);
 /// As many ranges are remembered in order of arrival as an ACK can report.
 const RECENT: usize = 4;
 
@@ -38,6 +40,16 @@ pub(super) struct Inserted {
 impl Reassembly {
     pub(super) fn len(&self) -> ByteCount {
         self.bytes.into()
+    }
+
+    /// What it takes in all.
+    pub(super) fn cost(&self) -> ByteCount {
+        self.len() + OVERHEAD * self.pieces.len() as u64
+    }
+
+    /// The most that a segment adds to that.
+    pub(super) fn cost_of(data: &[u8]) -> ByteCount {
+        ByteCount::from(data.len()) + OVERHEAD
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use airtcp_types::{ByteCount, ExtSeq, Instant, SeqRange};
 
 use super::growth::Growth;
-use super::reassembly::Reassembly;
+use super::reassembly::{Inserted, Reassembly};
 use super::receive_buffer::ReceiveBuffer;
 
 /// RCV.NXT, RCV.WND and everything that waits to be read.
@@ -22,6 +22,8 @@ pub(super) struct Receiver {
     /// Our own MSS, for silly-window avoidance.
     mss: ByteCount,
     buffer: ReceiveBuffer,
+    /// How much more the host can take out of order.
+    pub(super) room: ByteCount,
     /// Only while there are holes: most connections have none most of the time.
     reassembly: Option<Box<Reassembly>>,
     /// The number of the peer's FIN, once one came.
@@ -40,6 +42,8 @@ pub(super) struct Arrival {
     pub(super) out_of_order: bool,
     /// Some of it was above the window, or would have made too many holes.
     pub(super) dropped: bool,
+    /// It was above a hole, and the host has no room for more of that.
+    pub(super) over_quota: bool,
     /// The peer's FIN is now in order.
     pub(super) fin: bool,
 }
@@ -54,6 +58,7 @@ impl Receiver {
             scale: 0,
             mss,
             buffer: ReceiveBuffer::default(),
+            room: ByteCount::MAX,
             reassembly: None,
             fin: None,
             growth: Growth::new(now, initial, max),
@@ -87,6 +92,11 @@ impl Receiver {
     /// Bytes held, in order or not.
     pub(super) fn held(&self) -> ByteCount {
         self.buffer.len() + self.reassembly.as_ref().map_or(ByteCount::ZERO, |held| held.len())
+    }
+
+    /// What is held above holes, and what it takes to keep it.
+    pub(super) fn out_of_order(&self) -> ByteCount {
+        self.reassembly.as_ref().map_or(ByteCount::ZERO, |held| held.cost())
     }
 
     /// Whether there are holes.
@@ -160,9 +170,13 @@ impl Receiver {
             arrival.out_of_order = true;
             let Self { reassembly, buffer, .. } = self;
             let held = reassembly.get_or_insert_default();
-            let inserted = match range.start == self.nxt {
-                true => held.insert_next(range, payload),
-                false => held.insert(range, payload),
+            let inserted = if range.start == self.nxt {
+                held.insert_next(range, payload)
+            } else if Reassembly::cost_of(payload) <= self.room {
+                held.insert(range, payload)
+            } else {
+                arrival.over_quota = true;
+                Inserted { refused: true, ..Inserted::default() }
             };
             arrival.new_bytes = inserted.new_bytes;
             arrival.duplicate = arrival.duplicate.or(inserted.duplicate);

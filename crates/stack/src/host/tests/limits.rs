@@ -2,6 +2,7 @@
 
 use airtcp_types::checksum::checksum;
 
+use super::super::Quota;
 use crate::tcp::State;
 use crate::wire::icmp::{Complaint, emit_error};
 
@@ -108,4 +109,113 @@ fn too_big_is_checked_and_shrinks_nothing() {
     pair.server.handle_packet(pair.now, PORT, sent);
     pair.pass(Duration::from_secs(1));
     assert_eq!(read_all(&mut pair.server, pair.now, accepted).0, [7; 20_000]);
+}
+
+/// A host with small quotas, and a listener.
+fn with_quotas(quota: Quota, peer_quota: Quota) -> (Pair, SocketId) {
+    let mut pair = Pair::new();
+    (pair.server.config.quota, pair.server.config.peer_quota) = (quota, peer_quota);
+    let listener = pair.server.tcp_listen(address(TO), 64).unwrap();
+    (pair, listener)
+}
+
+/// A segment of another stranger, with `header`.
+fn from(host: u8, port: u16, header: &Header) -> Packet {
+    let local = SocketAddr::from(([10, 0, 0, host], port));
+    tcp::emit(&FlowId { local, remote: address(TO) }, 64, header, 0, |_| {})
+}
+
+#[test]
+fn connections_are_limited_for_a_peer_and_for_all() {
+    let peer_quota = Quota { connections: 3, ..Quota::PEER };
+    let (mut pair, listener) = with_quotas(Quota { connections: 5, ..Quota::ALL }, peer_quota);
+    let streams: Vec<_> = (0..3).map(|_| pair.connect(listener, TO)).collect();
+    // The client's fourth SYN is dropped, and so is all beyond the fifth.
+    pair.client.tcp_connect(pair.now, address(TO), None).unwrap();
+    pair.exchange();
+    for host in 20..30 {
+        pair.server.handle_packet(pair.now, PORT, from(host, 9, &syn()));
+    }
+    pair.exchange();
+    let counters = pair.server.counters();
+    assert_eq!((counters.tcp_ext_conn_quota_peer, counters.tcp_ext_conn_quota), (1, 8));
+    assert_eq!(counters.tcp_ext_listen_drops, 9);
+    assert_eq!(pair.server.tcp_connections().count(), 5);
+    let refused = pair.server.tcp_connect(pair.now, address("10.0.0.77:9"), None);
+    assert_eq!(refused, Err(HostError::TooManyConnections));
+    // Those that are there go on.
+    for (stream, accepted) in &streams {
+        pair.client.tcp_send(pair.now, *stream, b"alive").unwrap();
+        pair.exchange();
+        assert_eq!(read_all(&mut pair.server, pair.now, *accepted).0, b"alive");
+    }
+    // One that ends makes room for the one that waits.
+    pair.client.tcp_abort(pair.now, streams[0].0).unwrap();
+    pair.exchange();
+    pair.server.tcp_close(pair.now, streams[0].1).unwrap();
+    pair.pass(Duration::from_secs(4));
+    assert!(pair.server.tcp_accept(pair.now, listener).unwrap().is_some());
+}
+
+#[test]
+fn half_open_connections_beyond_a_quota_leave_no_state() {
+    let peer_quota = Quota { half_open: 3, ..Quota::PEER };
+    let (mut pair, listener) = with_quotas(Quota { half_open: 7, ..Quota::ALL }, peer_quota);
+    for host in 20..24 {
+        for port in 1..=5 {
+            pair.server.handle_packet(pair.now, PORT, from(host, port, &syn()));
+        }
+    }
+    assert_eq!(pair.server.tcp_connections().count(), 7);
+    let counters = pair.server.counters();
+    assert_eq!((counters.tcp_ext_half_open_quota_peer, counters.tcp_ext_half_open_quota), (4, 9));
+    assert_eq!(counters.tcp_ext_syncookies_sent, 13);
+    // Who is honest gets in all the same, and what comes to an end makes room.
+    pair.connect(listener, TO);
+    assert_eq!(pair.server.counters().tcp_ext_syncookies_recv, 1);
+    let reset =
+        Header { seq: syn().seq + 1, flags: Flags { rst: true, ..Flags::default() }, ..syn() };
+    for (host, port) in [(20, 1), (20, 2), (20, 3), (21, 1), (21, 2), (21, 3), (22, 1)] {
+        pair.server.handle_packet(pair.now, PORT, from(host, port, &reset));
+    }
+    pair.exchange();
+    pair.connect(listener, TO);
+    assert_eq!(pair.server.counters().tcp_ext_syncookies_recv, 1);
+    pair.server.tcp_close(pair.now, listener).unwrap();
+    pair.exchange();
+    assert_eq!(pair.server.peers.crowded(&pair.server.config, [10, 0, 0, 20].into()), None);
+}
+
+#[test]
+fn data_out_of_order_is_limited_over_all_connections_and_no_flow_ends() {
+    let peer_quota = Quota { out_of_order: ByteCount(20_000), ..Quota::PEER };
+    let (mut pair, listener) = with_quotas(Quota::ALL, peer_quota);
+    let streams: Vec<_> = (0..4).map(|_| pair.connect(listener, TO)).collect();
+    let sent: Vec<u8> = (0..100_000u32).map(|n| (n % 251) as u8).collect();
+    let mut queued = [0; 4];
+    // The first segment of each is lost.
+    for ((stream, _), queued) in streams.iter().zip(&mut queued) {
+        *queued = pair.client.tcp_send(pair.now, *stream, &sent).unwrap();
+    }
+    let mut lost = std::collections::BTreeSet::new();
+    while let Some((_, packet)) = pair.client.poll_transmit(pair.now) {
+        let port = tcp::parse(ip::parse(&packet.data).unwrap().payload).unwrap().0;
+        if !lost.insert(port) {
+            pair.server.handle_packet(pair.now, PORT, packet);
+        }
+    }
+    let peer = pair.server.tcp_socket(streams[0].1).unwrap().peer;
+    let room = pair.server.peers.room(&pair.server.config, peer);
+    assert!(room < ByteCount(2_000), "{room}");
+    assert!(pair.server.counters().tcp_ext_ofo_quota > 0);
+    for ((stream, accepted), mut queued) in streams.into_iter().zip(queued) {
+        let mut got = Vec::new();
+        while got.len() < sent.len() {
+            queued += pair.client.tcp_send(pair.now, stream, &sent[queued..]).unwrap_or(0);
+            pair.pass(Duration::from_millis(100));
+            got.extend(read_all(&mut pair.server, pair.now, accepted).0);
+        }
+        assert_eq!(got, sent);
+    }
+    assert_eq!(pair.server.peers.room(&pair.server.config, peer), ByteCount(20_000));
 }
