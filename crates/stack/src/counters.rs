@@ -179,6 +179,8 @@ counters! {
     tcp_ext_out_of_window_icmps: "TcpExtOutOfWindowIcmps",
     /// Connections whose TIME-WAIT ended.
     tcp_ext_tw: "TcpExtTW",
+    /// Connections that ended without a TIME-WAIT because there were as many as may be.
+    tcp_ext_time_wait_overflow: "TcpExtTCPTimeWaitOverflow",
     /// Connections in TIME-WAIT replaced by a new one.
     tcp_ext_tw_recycled: "TcpExtTWRecycled",
     /// Segments refused by their timestamp (PAWS), or for having none.

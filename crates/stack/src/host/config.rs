@@ -30,6 +30,8 @@ pub struct HostConfig {
     pub memory: ByteCount,
     /// The most that one UDP socket may hold.
     pub udp_receive_buffer: ByteCount,
+    /// The most connections that may be in TIME-WAIT after the application let go of them.
+    pub time_waits: usize,
     /// What all peers together may take.
     pub quota: Quota,
     /// What one peer may take: an IPv4 address, or an IPv6 network of 64 bits.
@@ -55,6 +57,7 @@ impl HostConfig {
             backlog: 4096,
             memory: ByteCount::from_mib(256),
             udp_receive_buffer: ByteCount::from_kib(208),
+            time_waits: 65_536,
             quota: Quota::ALL,
             peer_quota: Quota::PEER,
             challenge_acks: 1000,

@@ -19,6 +19,8 @@ enum Found {
     Connection(SocketId),
     /// One that waits at a listener for the end of its handshake.
     HalfOpen(SocketId),
+    /// One in TIME-WAIT that nobody holds.
+    TimeWait(SocketId),
     /// Nobody's; but until now somebody had its 4-tuple, and SND.NXT was this.
     Nobody {
         after: Option<SeqNumber>,
@@ -52,7 +54,7 @@ impl Host {
             // Whoever vouches for checksums drops what is corrupted: nothing would be heard of it.
             self.counters.tcp_ext_hack_offloaded += 1;
         }
-        let after = match self.connection_for(&flow, &segment) {
+        let after = match self.connection_for(now, &flow, &segment) {
             Found::Nobody { after } => after,
             Found::NoRoom => {
                 debug!(remote = %flow.remote, "SYN dropped: the backlog is full");
@@ -60,11 +62,14 @@ impl Host {
                 self.counters.tcp_ext_listen_drops += 1;
                 return;
             }
+            Found::TimeWait(id) => {
+                self.on_time_wait_segment(now, id, &segment);
+                return;
+            }
             Found::HalfOpen(id) if self.on_late_cookie(now, id, &segment) => return,
             Found::HalfOpen(id) | Found::Connection(id) => {
                 let pressure = self.is_out_of_memory();
-                let limit = self.config.challenge_acks;
-                let may_challenge = self.challenges.allow(&self.secret, now, limit);
+                let may_challenge = self.may_challenge(now);
                 let before = self.counters.tcp_ext_challenge_ack;
                 let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(id) else {
                     return;
@@ -111,32 +116,50 @@ impl Host {
 
     /// The connection that a segment belongs to. One that has ended, or that waits in TIME-WAIT and
     /// makes room for this SYN, is no longer in the way.
-    fn connection_for(&mut self, flow: &FlowId, segment: &Segment<'_>) -> Found {
+    fn connection_for(&mut self, now: Instant, flow: &FlowId, segment: &Segment<'_>) -> Found {
         let Some(&id) = self.flows.get(flow) else { return Found::Nobody { after: None } };
-        let listener = segment.flags.syn.then(|| bound(&self.listeners, flow.local)).flatten();
-        let Some(tcp) = self.tcp_socket(id) else { return Found::Nobody { after: None } };
-        let replaced = listener.is_some()
-            && tcp.connection.state() == State::TimeWait
-            && tcp.connection.may_be_replaced(segment);
-        if !replaced && tcp.connection.state() != State::Closed {
-            let is_half_open = matches!(tcp.owner, Owner::HalfOpen(_));
-            return if is_half_open { Found::HalfOpen(id) } else { Found::Connection(id) };
-        }
-        // A cookie cannot begin above the numbers of the connection before it.
-        if replaced && listener.is_some_and(|id| self.is_crowded(id, flow.remote.ip())) {
-            return Found::NoRoom;
-        }
-        let Some(tcp) = self.tcp_socket(id) else { return Found::Nobody { after: None } };
-        let after = Some(tcp.connection.snd_nxt());
-        let forgotten = tcp.owner == Owner::Nobody;
-        self.flows.remove(flow);
-        if replaced {
+        // What becomes of it if it is not in the way: whether it is in TIME-WAIT, and SND.NXT.
+        let (waits, next) = match self.sockets.get(id).map(|socket| &socket.kind) {
+            Some(Kind::Tcp(tcp)) => {
+                let waits = segment.flags.syn && tcp.connection.may_be_replaced(segment);
+                if !waits && tcp.connection.state() != State::Closed {
+                    let is_half_open = matches!(tcp.owner, Owner::HalfOpen(_));
+                    return if is_half_open { Found::HalfOpen(id) } else { Found::Connection(id) };
+                }
+                (waits, tcp.connection.snd_nxt())
+            }
+            Some(Kind::TimeWait(socket)) => {
+                if !socket.wait.may_be_replaced(segment) {
+                    return Found::TimeWait(id);
+                }
+                (true, socket.wait.snd_nxt())
+            }
+            _ => return Found::Nobody { after: None },
+        };
+        if waits {
+            let Some(listener) = bound(&self.listeners, flow.local) else {
+                let is_held = self.tcp_socket(id).is_some();
+                return if is_held { Found::Connection(id) } else { Found::TimeWait(id) };
+            };
+            // A cookie cannot begin above the numbers of the connection before it.
+            if self.is_crowded(listener, flow.remote.ip()) {
+                return Found::NoRoom;
+            }
             self.counters.tcp_ext_tw_recycled += 1;
-            if forgotten {
-                self.remove(id);
+            match self.tcp_socket(id) {
+                // The last packet of it may not be out.
+                Some(tcp) if tcp.owner == Owner::Nobody => self.remove(id),
+                Some(_) => {}
+                None => self.end_time_wait(now, id),
             }
         }
-        Found::Nobody { after }
+        self.flows.remove(flow);
+        Found::Nobody { after: Some(next) }
+    }
+
+    /// Whether the host may send one more challenge ACK now.
+    pub(super) fn may_challenge(&mut self, now: Instant) -> bool {
+        self.challenges.allow(&self.secret, now, self.config.challenge_acks)
     }
 
     /// Takes a new connection into the host's care.

@@ -102,12 +102,12 @@ impl Host {
             }
             return;
         };
-        let Some(tcp) = self.tcp_socket(id) else { return };
-        if !tcp.connection.is_outstanding(quote.seq) {
+        let tcp = self.tcp_socket(id).filter(|tcp| tcp.connection.is_outstanding(quote.seq));
+        let Some(tcp) = tcp else {
             debug!(remote = %quote.flow.remote, ?reason, "ICMP error about nothing outstanding");
             self.counters.tcp_ext_out_of_window_icmps += 1;
             return;
-        }
+        };
         debug!(remote = %quote.flow.remote, ?reason, "ICMP error");
         if let Some(error) = error {
             tcp.connection.on_unreachable(now, error);

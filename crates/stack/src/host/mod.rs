@@ -7,6 +7,7 @@
 //!                  demux.rs   by 4-tuple to a connection, by port to a listener, or RST
 //!                  passive.rs what a listener makes of it; cookie.rs where its backlog is full
 //! tcp_*, udp_*   streams.rs, listener.rs, udp.rs: what applications call
+//!                time_wait.rs  TIME-WAIT without a holder
 //! settle         settle.rs    after every touch: timers, readiness, memory, the end of a connection
 //! ```
 //!
@@ -32,6 +33,7 @@ mod secret;
 mod settle;
 mod slab;
 mod streams;
+mod time_wait;
 mod timers;
 mod udp;
 
@@ -57,6 +59,7 @@ use peers::{PeerId, Peers};
 use ports::Ports;
 use secret::{Keyed, Secret};
 use slab::Slab;
+use time_wait::TimeWaitSocket;
 use timers::Timers;
 use udp::UdpSocket;
 
@@ -119,6 +122,8 @@ pub struct Host {
     held: ByteCount,
     ports: Ports,
     peers: Peers,
+    /// How many connections are in TIME-WAIT and nobody's.
+    time_waits: usize,
     challenges: Challenges,
     icmp_errors: icmp::Allowance,
 }
@@ -137,6 +142,7 @@ struct Socket {
 enum Kind {
     Listener(Listener),
     Tcp(Box<TcpSocket>),
+    TimeWait(Box<TimeWaitSocket>),
     Udp(UdpSocket),
 }
 
@@ -194,6 +200,7 @@ impl Host {
             told: 0,
             waiting: VecDeque::new(),
             sent_own: false,
+            time_waits: 0,
             events: VecDeque::new(),
             held: ByteCount::ZERO,
             ports: Ports::new(),
@@ -239,6 +246,7 @@ impl Host {
         Ok(match &self.socket(socket)?.kind {
             Kind::Listener(listener) => listener.local,
             Kind::Tcp(tcp) => tcp.connection.flow().local,
+            Kind::TimeWait(socket) => socket.wait.flow().local,
             Kind::Udp(udp) => udp.local,
         })
     }
@@ -313,6 +321,7 @@ impl Socket {
                 Readiness { readable: listener.is_readable(), ..Readiness::default() }
             }
             Kind::Tcp(tcp) => tcp.connection.readiness(),
+            Kind::TimeWait(_) => Readiness::default(),
             Kind::Udp(udp) => {
                 Readiness { readable: udp.is_readable(), writable: true, ..Readiness::default() }
             }
@@ -323,6 +332,7 @@ impl Socket {
     fn has_holder(&self) -> bool {
         match &self.kind {
             Kind::Tcp(tcp) => tcp.owner == Owner::Application,
+            Kind::TimeWait(_) => false,
             Kind::Listener(_) | Kind::Udp(_) => true,
         }
     }

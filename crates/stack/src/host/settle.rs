@@ -30,7 +30,11 @@ impl Host {
 
     /// Works a deadline that has come, or sets it anew if it has moved.
     pub(super) fn on_deadline(&mut self, now: Instant, id: SocketId) {
-        let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(id) else { return };
+        let tcp = match self.sockets.get_mut(id).map(|socket| &mut socket.kind) {
+            Some(Kind::Tcp(tcp)) => tcp,
+            Some(Kind::TimeWait(_)) => return self.on_time_wait_deadline(now, id),
+            _ => return,
+        };
         tcp.armed = None;
         if tcp.connection.poll_timeout().is_some_and(|at| at <= now) {
             tcp.connection.on_timeout(now, &mut self.counters);
@@ -94,6 +98,9 @@ impl Host {
         }
         self.settle_end(id, state);
         self.tell(id);
+        if state == State::TimeWait {
+            self.settle_time_wait(now, id);
+        }
     }
 
     /// Moves a connection that is no longer half-open to those that wait to be accepted.
@@ -144,12 +151,17 @@ impl Host {
         let Some(Socket { kind: Kind::Tcp(mut tcp), .. }) = self.sockets.remove(id) else { return };
         self.timers.set(id, &mut tcp.armed, None);
         self.held -= tcp.held;
-        self.peers.set_out_of_order(tcp.peer, tcp.out_of_order, ByteCount::ZERO);
-        self.peers.leave(tcp.peer);
+        self.leave_peer(&tcp);
         let flow = tcp.connection.flow();
         if self.flows.get(&flow) == Some(&id) {
             self.flows.remove(&flow);
         }
+    }
+
+    /// A connection takes nothing of its peer's quota any more.
+    pub(super) fn leave_peer(&mut self, tcp: &TcpSocket) {
+        self.peers.set_out_of_order(tcp.peer, tcp.out_of_order, ByteCount::ZERO);
+        self.peers.leave(tcp.peer);
     }
 
     /// Queues a socket for its holder if its readiness changed.

@@ -49,6 +49,11 @@ impl<T> Slab<T> {
         if place.generation == id.generation { place.value.as_mut() } else { None }
     }
 
+    /// Puts another value in the place of one, which keeps its id, and gives the old one.
+    pub(super) fn replace(&mut self, id: SocketId, value: T) -> Option<T> {
+        self.get_mut(id).map(|place| std::mem::replace(place, value))
+    }
+
     pub(super) fn remove(&mut self, id: SocketId) -> Option<T> {
         let place = self.places.get_mut(id.index as usize)?;
         if place.generation != id.generation {

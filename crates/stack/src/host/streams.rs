@@ -136,6 +136,8 @@ impl Host {
             if let Some(tcp) = self.tcp_socket(id) {
                 tcp.connection.abort(now);
                 self.touch(now, id);
+            } else {
+                self.end_time_wait(now, id);
             }
         }
     }
@@ -226,6 +228,7 @@ impl Host {
     pub fn tcp_connections(&self) -> impl Iterator<Item = (FlowId, State)> {
         self.sockets.iter().filter_map(|socket| match &socket.kind {
             Kind::Tcp(tcp) => Some((tcp.connection.flow(), tcp.connection.state())),
+            Kind::TimeWait(socket) => Some((socket.wait.flow(), State::TimeWait)),
             _ => None,
         })
     }

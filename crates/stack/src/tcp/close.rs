@@ -1,11 +1,10 @@
 //! The ends of a connection: FIN from either side, RST, TIME-WAIT (RFC 9293 sections 3.6, 3.10.4).
 
-use std::cmp::Ordering;
-
 use airtcp_types::{ByteCount, Instant};
 
 use crate::wire::tcp::Segment;
 
+use super::time_wait::is_newer;
 use super::transmit::Reset;
 use super::*;
 
@@ -66,18 +65,7 @@ impl Connection {
     /// Whether a SYN may take the place of this connection in TIME-WAIT: it is provably newer (RFC
     /// 9293 section 3.6.1, RFC 6191).
     pub fn may_be_replaced(&self, syn: &Segment<'_>) -> bool {
-        if self.state != State::TimeWait || !syn.flags.syn || syn.flags.ack || syn.flags.rst {
-            return false;
-        }
-        let newer = self.receive.nxt().nearest(syn.seq) > self.receive.nxt();
-        match (&self.timestamps, syn.options.timestamps) {
-            (Some(clock), Some(theirs)) => match clock.order(theirs.val) {
-                Ordering::Greater => true,
-                Ordering::Equal => newer,
-                Ordering::Less => false,
-            },
-            _ => newer,
-        }
+        self.state == State::TimeWait && is_newer(self.receive.nxt(), self.timestamps.as_ref(), syn)
     }
 
     /// The peer's FIN is in order.

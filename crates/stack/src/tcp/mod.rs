@@ -15,7 +15,7 @@
 //! on_corrupted   hack.rs           a segment of which only the header is good
 //! poll_transmit  transmit.rs       RST, SYN, special ACKs, ACKs, data, probes: in that order
 //! set_combination switch.rs        other strategies for the sender, at any time
-//! close, ...     close.rs          FIN, RST, TIME-WAIT
+//! close, ...     close.rs          FIN, RST, TIME-WAIT; time_wait.rs, what is left when nobody holds it
 //! ```
 //!
 //! Not here, because nothing needs it yet: the urgent pointer (ignored, as RFC 6093 advises),
@@ -41,6 +41,7 @@ mod send;
 mod send_buffer;
 mod state;
 mod switch;
+pub(crate) mod time_wait;
 mod timestamps;
 mod transmit;
 mod withhold;

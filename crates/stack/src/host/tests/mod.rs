@@ -7,6 +7,7 @@ mod limits;
 mod storm;
 mod strangers;
 mod streams;
+mod time_wait;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -150,6 +151,7 @@ fn held_by_connections(host: &Host) -> ByteCount {
         .iter()
         .filter_map(|socket| match &socket.kind {
             super::Kind::Tcp(tcp) => Some(tcp.held),
+            super::Kind::TimeWait(_) => Some(super::time_wait::COST),
             _ => None,
         })
         .sum()

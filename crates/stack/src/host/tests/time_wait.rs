@@ -1,0 +1,178 @@
+//! TIME-WAIT without a holder: what it answers, what takes its place, how many there may be.
+
+use airtcp_types::EventKind;
+use airtcp_types::options::{TcpOptions, Timestamps};
+
+use crate::tcp::State;
+
+use super::*;
+
+const TO: &str = "10.0.0.1:80";
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// What a peer knows of a connection that the server has closed first.
+struct Ended {
+    flow: FlowId,
+    /// The last segment of the peer, its FIN, and the ACK it got.
+    fin: Packet,
+    ack: Packet,
+}
+
+impl Pair {
+    /// A connection at the server, in TIME-WAIT.
+    fn time_wait(&mut self, listener: SocketId) -> Ended {
+        let (stream, accepted) = self.connect(listener, TO);
+        let flow = self.client.tcp_flow(stream).unwrap();
+        self.server.tcp_close(self.now, accepted).unwrap();
+        self.exchange();
+        self.client.tcp_close(self.now, stream).unwrap();
+        let (_, fin) = self.client.poll_transmit(self.now).unwrap();
+        assert!(read_segment(&fin).flags.fin);
+        let ack = self.answers(fin.clone()).remove(0);
+        self.client.handle_packet(self.now, PORT, ack.clone());
+        self.exchange();
+        Ended { flow, fin, ack }
+    }
+
+    fn answers(&mut self, packet: Packet) -> Vec<Packet> {
+        self.server.handle_packet(self.now, PORT, packet);
+        std::iter::from_fn(|| self.server.poll_transmit(self.now).map(|(_, p)| p)).collect()
+    }
+
+    fn states(&self) -> Vec<State> {
+        self.server.tcp_connections().map(|(_, state)| state).collect()
+    }
+}
+
+impl Ended {
+    /// A segment of the peer's with a number as far from the next one as `off`, and its clock as far on as `later`.
+    fn segment(&self, flags: Flags, off: i32, later: i32) -> Packet {
+        let fin = read_segment(&self.fin);
+        let theirs = fin.options.timestamps.unwrap();
+        let val = theirs.val.wrapping_add_signed(later);
+        let header = Header {
+            seq: SeqNumber((fin.seq + fin.len()).0.wrapping_add_signed(off)),
+            ack: flags.ack.then_some(fin.ack),
+            flags,
+            window: 1_000,
+            options: TcpOptions {
+                timestamps: Some(Timestamps { val, ecr: theirs.ecr }),
+                ..TcpOptions::default()
+            },
+        };
+        tcp::emit(&self.flow, 64, &header, 0, |_| {})
+    }
+}
+
+fn flags(text: &str) -> Flags {
+    let has = |flag| text.contains(flag);
+    Flags { syn: has('S'), ack: has('A'), rst: has('R'), fin: has('F'), ..Flags::default() }
+}
+
+#[test]
+fn little_is_kept_and_it_ends_after_a_minute() {
+    let mut pair = Pair::new();
+    let listener = pair.server.tcp_listen(address(TO), 8).unwrap();
+    pair.time_wait(listener);
+    assert_eq!((pair.states(), pair.server.time_waits), (vec![State::TimeWait], 1));
+    assert!(pair.server.held() < ByteCount(512), "{:?}", pair.server.held());
+    assert_eq!(pair.server.peers.overdrawn(&pair.server.config, [10, 0, 0, 2].into()), None);
+    while pair.server.poll_event().is_some() {}
+    pair.pass(MINUTE - Duration::from_millis(1));
+    assert_eq!(pair.states(), [State::TimeWait]);
+    pair.pass(Duration::from_millis(1));
+    assert_eq!((pair.states(), pair.server.held()), (vec![], ByteCount::ZERO));
+    assert_eq!((pair.server.counters().tcp_ext_tw, pair.server.flows.len()), (1, 0));
+    let ended = std::iter::from_fn(|| pair.server.poll_event()).last().unwrap();
+    assert_eq!(ended.kind, EventKind::State { from: "TIME-WAIT", to: "CLOSED" });
+}
+
+#[test]
+fn a_fin_that_comes_again_is_acknowledged_and_restarts_it() {
+    let mut pair = Pair::new();
+    let listener = pair.server.tcp_listen(address(TO), 8).unwrap();
+    let ended = pair.time_wait(listener);
+    pair.pass(MINUTE / 2);
+    let answers = pair.answers(ended.fin.clone());
+    let (first, again) = (read_segment(&ended.ack), read_segment(&answers[0]));
+    assert_eq!((again.seq, again.ack, again.flags), (first.seq, first.ack, Flags::ACK));
+    assert!(again.options.timestamps.unwrap().val > first.options.timestamps.unwrap().val);
+    pair.pass(MINUTE - Duration::from_millis(1));
+    assert_eq!(pair.states(), [State::TimeWait]);
+    pair.pass(Duration::from_millis(1));
+    assert_eq!(pair.states(), []);
+}
+
+#[test]
+fn strangers_neither_end_it_nor_make_it_talk() {
+    let mut pair = Pair::new();
+    let listener = pair.server.tcp_listen(address(TO), 8).unwrap();
+    let ended = pair.time_wait(listener);
+    // Off the number, of the next in order.
+    let guesses =
+        [("R", 7), ("R", -7), ("R", 0x4000_0000), ("S", -9), ("SA", 5), ("A", 9), ("A", -9)];
+    let mut answered = 0;
+    for (text, off) in guesses.into_iter().cycle().take(700) {
+        answered += pair.answers(ended.segment(flags(text), off, 0)).len();
+    }
+    assert_eq!((answered, pair.states()), (1, vec![State::TimeWait]));
+    // An old time stamp, or none, says that it is not the peer's.
+    pair.pass(Duration::from_secs(1));
+    assert_eq!(pair.answers(ended.segment(flags("A"), 0, -5)).len(), 1);
+    assert!(pair.answers(ended.segment(flags("A"), 0, -5)).is_empty());
+    assert_eq!(pair.server.counters().tcp_ext_ack_skipped_paws, 1);
+    // The very number ends it.
+    pair.answers(ended.segment(flags("R"), 0, 0));
+    assert_eq!(pair.states(), []);
+}
+
+#[test]
+fn a_syn_takes_its_place_by_its_time_stamp_and_then_by_its_number() {
+    for (off, later, replaced) in [
+        (9, -1, false),
+        (-9, -1, false),
+        (-9, 0, false),
+        (0, 0, false),
+        (9, 0, true),
+        (-9, 1, true),
+    ] {
+        let mut pair = Pair::new();
+        let listener = pair.server.tcp_listen(address(TO), 8).unwrap();
+        let ended = pair.time_wait(listener);
+        pair.pass(Duration::from_secs(1));
+        let answers = pair.answers(ended.segment(flags("S"), off, later));
+        let state = if replaced { State::SynReceived } else { State::TimeWait };
+        assert_eq!((pair.states(), answers.len()), (vec![state], 1), "{off} {later}");
+        assert_eq!(pair.server.counters().tcp_ext_tw_recycled, u64::from(replaced));
+        assert_eq!(pair.server.time_waits, usize::from(!replaced));
+        if replaced {
+            let above = read_segment(&answers[0]).seq.distance(read_segment(&ended.ack).seq);
+            assert!(above > 0, "it begins above all its numbers");
+        }
+    }
+}
+
+#[test]
+fn there_are_only_so_many() {
+    let mut pair = Pair::new();
+    pair.server.config.time_waits = 3;
+    let listener = pair.server.tcp_listen(address(TO), 8).unwrap();
+    for _ in 0..5 {
+        pair.time_wait(listener);
+    }
+    assert_eq!(pair.states(), [State::TimeWait; 3]);
+    assert_eq!(pair.server.counters().tcp_ext_time_wait_overflow, 2);
+    assert_eq!(pair.server.held(), held_by_connections(&pair.server));
+    pair.pass(MINUTE);
+    assert_eq!((pair.states(), pair.server.counters().tcp_ext_tw), (vec![], 3));
+}
+
+#[test]
+fn who_aborts_all_ends_it() {
+    let mut pair = Pair::new();
+    let listener = pair.server.tcp_listen(address(TO), 8).unwrap();
+    pair.time_wait(listener);
+    pair.server.tcp_abort_all(pair.now);
+    assert_eq!((pair.states(), pair.server.time_waits), (vec![], 0));
+    assert!(pair.server.tcp_accept(pair.now, listener).unwrap().is_none(), "the listener stays");
+}

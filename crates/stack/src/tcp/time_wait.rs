@@ -1,0 +1,175 @@
+//! A connection in TIME-WAIT that nobody holds: a small part of it is enough (RFC 9293 section 3.10.7.4).
+
+use std::cmp::Ordering;
+
+use airtcp_types::options::TcpOptions;
+use airtcp_types::{ExtSeq, Packet};
+
+use crate::wire::tcp::{Flags, Header, Segment, emit};
+
+use super::*;
+
+/// What is left of a connection in TIME-WAIT.
+#[derive(Debug)]
+pub(crate) struct TimeWait {
+    flow: FlowId,
+    snd_nxt: ExtSeq,
+    rcv_nxt: ExtSeq,
+    timestamps: Option<Timestamps>,
+    challenge: Challenge,
+    until: Instant,
+    length: Duration,
+    window: u16,
+    hop_limit: u8,
+}
+
+/// What a segment did to it.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) enum Outcome {
+    /// Nothing is to be sent.
+    Silence,
+    /// It answers.
+    Answer(Packet),
+    /// It is over.
+    Closed,
+}
+
+/// Whether a SYN is provably newer than a connection in TIME-WAIT: by its time stamp, and where that tells nothing by
+/// its number (RFC 6191, RFC 9293 section 3.6.1).
+pub(super) fn is_newer(rcv_nxt: ExtSeq, clock: Option<&Timestamps>, syn: &Segment<'_>) -> bool {
+    if !syn.flags.syn || syn.flags.ack || syn.flags.rst {
+        return false;
+    }
+    let above = rcv_nxt.nearest(syn.seq) > rcv_nxt;
+    match (clock, syn.options.timestamps) {
+        (Some(clock), Some(theirs)) => match clock.order(theirs.val) {
+            Ordering::Greater => true,
+            Ordering::Equal => above,
+            Ordering::Less => false,
+        },
+        _ => above,
+    }
+}
+
+impl Connection {
+    /// What has to be kept of it, if it is in TIME-WAIT.
+    pub(crate) fn time_wait(&self) -> Option<TimeWait> {
+        let until = self.linger.filter(|_| self.state == State::TimeWait)?;
+        Some(TimeWait {
+            flow: self.flow,
+            snd_nxt: self.send.nxt(),
+            rcv_nxt: self.receive.nxt(),
+            timestamps: self.timestamps,
+            challenge: self.challenge,
+            until,
+            length: self.settings.time_wait,
+            window: self.receive.offered(),
+            hop_limit: self.settings.hop_limit,
+        })
+    }
+}
+
+impl TimeWait {
+    pub(crate) const fn flow(&self) -> FlowId {
+        self.flow
+    }
+
+    /// SND.NXT.
+    pub(crate) const fn snd_nxt(&self) -> SeqNumber {
+        self.snd_nxt.wire()
+    }
+
+    /// When it is over.
+    pub(crate) const fn until(&self) -> Instant {
+        self.until
+    }
+
+    /// Whether a SYN may take its place.
+    pub(crate) fn may_be_replaced(&self, syn: &Segment<'_>) -> bool {
+        is_newer(self.rcv_nxt, self.timestamps.as_ref(), syn)
+    }
+
+    /// Takes a segment. All that can come is what the peer sends again: its FIN is acknowledged once more, and the wait
+    /// begins anew. Whatever else wants an answer gets one now and then.
+    pub(crate) fn on_segment(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+        may_challenge: bool,
+        counters: &mut Counters,
+    ) -> Outcome {
+        let seq = self.rcv_nxt.nearest(segment.seq);
+        if segment.flags.rst {
+            if seq == self.rcv_nxt {
+                return Outcome::Closed;
+            }
+            let in_window = (self.rcv_nxt..self.rcv_nxt + u64::from(self.window)).contains(&seq);
+            return if in_window {
+                self.challenge(now, may_challenge, counters)
+            } else {
+                Outcome::Silence
+            };
+        }
+        match (&self.timestamps, segment.options.timestamps) {
+            (Some(clock), Some(theirs)) if clock.is_old(now, theirs.val) => {
+                counters.tcp_ext_paws_estab += 1;
+                return self.answer_seldom(now, &mut counters.tcp_ext_ack_skipped_paws);
+            }
+            (Some(_), None) if !segment.flags.syn => {
+                counters.tcp_ext_paws_estab += 1;
+                return Outcome::Silence;
+            }
+            _ => {}
+        }
+        if segment.flags.syn {
+            counters.tcp_ext_syn_challenge += 1;
+            return self.challenge(now, may_challenge, counters);
+        }
+        if !segment.flags.ack {
+            return Outcome::Silence;
+        }
+        let end = seq + u64::from(segment.len());
+        if segment.flags.fin && end == self.rcv_nxt {
+            self.until = now + self.length;
+            if let (Some(clock), Some(theirs)) = (&mut self.timestamps, segment.options.timestamps)
+            {
+                clock.on_segment(now, theirs.val, seq, self.rcv_nxt);
+            }
+            return Outcome::Answer(self.ack(now));
+        }
+        if seq == self.rcv_nxt && segment.len() == 0 {
+            return Outcome::Silence;
+        }
+        self.answer_seldom(now, &mut counters.tcp_ext_ack_skipped_seq)
+    }
+
+    fn challenge(&mut self, now: Instant, may: bool, counters: &mut Counters) -> Outcome {
+        if !may {
+            counters.tcp_ext_challenge_ack_limit += 1;
+            return Outcome::Silence;
+        }
+        let outcome = self.answer_seldom(now, &mut counters.tcp_ext_ack_skipped_challenge);
+        counters.tcp_ext_challenge_ack += u64::from(outcome != Outcome::Silence);
+        outcome
+    }
+
+    fn answer_seldom(&mut self, now: Instant, skipped: &mut u64) -> Outcome {
+        if self.challenge.admit(now) {
+            return Outcome::Answer(self.ack(now));
+        }
+        *skipped += 1;
+        Outcome::Silence
+    }
+
+    fn ack(&self, now: Instant) -> Packet {
+        let timestamps = self.timestamps.map(|clock| clock.option(now));
+        let header = Header {
+            seq: self.snd_nxt.wire(),
+            ack: Some(self.rcv_nxt.wire()),
+            flags: Flags::ACK,
+            window: self.window,
+            options: TcpOptions { timestamps, ..TcpOptions::default() },
+        };
+        emit(&self.flow, self.hop_limit, &header, 0, |_| {})
+    }
+}
