@@ -41,6 +41,7 @@ mod namespace;
 mod pattern;
 pub mod peer;
 mod privilege;
+mod raw;
 mod stream;
 mod sys;
 
@@ -54,6 +55,7 @@ pub use namespace::Namespace;
 pub use pattern::Pattern;
 pub use peer::{Server, Service};
 pub use privilege::{enter_user_namespace_if_needed, or_skip, requirements};
+pub use raw::RawSender;
 pub use stream::{Course, Ended, Stream};
 
 #[cfg(test)]
