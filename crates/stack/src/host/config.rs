@@ -24,7 +24,8 @@ pub struct HostConfig {
     pub secret: [u8; 16],
     /// What connections start from, whoever opens them.
     pub tcp: TcpConfig,
-    /// The most connections that may wait at a listener, half-open or not yet accepted.
+    /// The most connections that may wait at a listener, half-open or not yet accepted; as many again may wait to be
+    /// accepted by cookie.
     pub backlog: usize,
     /// The most that all sockets together may hold.
     pub memory: ByteCount,

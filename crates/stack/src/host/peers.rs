@@ -159,6 +159,12 @@ impl Peers {
         self.change(peer, |taken| taken.out_of_order = taken.out_of_order - before + now);
     }
 
+    /// What all peers take: connections, half-open ones, bytes out of order.
+    #[cfg(test)]
+    pub(super) fn taken(&self) -> (usize, usize, ByteCount) {
+        (self.all.connections, self.all.half_open, self.all.out_of_order)
+    }
+
     fn change(&mut self, peer: PeerId, change: impl Fn(&mut Taken)) {
         change(&mut self.all);
         change(&mut self.peers[peer.0 as usize].taken);

@@ -116,6 +116,21 @@ fn with_time_stamps_a_cookie_carries_scale_and_sack() {
 }
 
 #[test]
+fn cookies_are_sent_over_ipv6_too() {
+    let mut pair = Pair::new();
+    let to = "[fd00::1]:80";
+    let listener = pair.server.tcp_listen(address(to), 1).unwrap();
+    pair.answer(Packet::new(segment(to, &syn())));
+    let (stream, accepted) = pair.connect(listener, to);
+    assert_eq!(pair.server.counters().tcp_ext_syncookies_recv, 1);
+    let info = pair.server.tcp_info(pair.now, accepted).unwrap();
+    assert_eq!((info.sack, info.mss), (true, ByteCount(1_440 - 12)));
+    pair.client.tcp_send(pair.now, stream, &[7; 5_000]).unwrap();
+    pair.pass(Duration::from_secs(1));
+    assert_eq!(read_all(&mut pair.server, pair.now, accepted).0, [7; 5_000]);
+}
+
+#[test]
 fn without_time_stamps_a_cookie_grants_no_option() {
     let (mut pair, listener) =
         Pair::flooded(TcpConfig { timestamps: false, mtu: 1_300, ..TcpConfig::default() });

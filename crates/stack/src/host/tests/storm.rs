@@ -7,10 +7,12 @@ use airtcp_types::options::{Hack, HackAck, TcpOptions, Timestamps, TxNumbers};
 use airtcp_types::rng::Stream;
 
 use super::*;
+use crate::host::{Kind, Owner, Quota};
 use crate::tcp::Offer;
 
 const MEMORY: ByteCount = ByteCount::from_mib(4);
 const PORTS: u16 = 24;
+const TIME_WAITS: usize = 3;
 
 /// What a stranger knows of a connection: what the host said last.
 #[derive(Clone, Copy, Default)]
@@ -36,6 +38,9 @@ impl Storm {
     fn new(seed: u64) -> Self {
         let mut config = HostConfig::new(["10.0.0.1/24".parse().unwrap()]);
         config.memory = MEMORY;
+        config.time_waits = TIME_WAITS;
+        config.peer_quota =
+            Quota { connections: 30, half_open: 6, out_of_order: ByteCount::from_kib(100) };
         config.events = seed.is_multiple_of(2);
         config.tcp.hack = Offer::Always;
         config.tcp.tx_numbers = Offer::Always;
@@ -238,6 +243,29 @@ impl Storm {
         assert_eq!(self.host.held(), held_by_connections(&self.host));
         assert!(self.host.timers.len() as u64 <= sockets);
         assert!(self.host.dirty.is_empty() && self.host.waiting.is_empty());
+        self.check_quotas();
+    }
+
+    /// What is counted of the quotas is what is there.
+    fn check_quotas(&self) {
+        let (mut connections, mut half_open, mut out_of_order) = (0, 0, ByteCount::ZERO);
+        let mut time_waits = 0;
+        for socket in self.host.sockets.iter() {
+            match &socket.kind {
+                Kind::Tcp(tcp) => {
+                    connections += 1;
+                    half_open += usize::from(matches!(tcp.owner, Owner::HalfOpen(_)));
+                    out_of_order += tcp.connection.out_of_order();
+                }
+                Kind::TimeWait(_) => time_waits += 1,
+                _ => {}
+            }
+        }
+        assert_eq!(self.host.peers.taken(), (connections, half_open, out_of_order));
+        // A segment over several holes may leave more pieces than one.
+        let slack = ByteCount(4_096);
+        assert!(half_open <= 6 && out_of_order <= self.host.config.peer_quota.out_of_order + slack);
+        assert!(time_waits <= TIME_WAITS && time_waits == self.host.time_waits);
     }
 }
 
