@@ -7,8 +7,9 @@
 //!                  demux.rs   by 4-tuple to a connection, by port to a listener, or RST
 //!                  passive.rs what a listener makes of it; cookie.rs where its backlog is full
 //! tcp_*, udp_*   streams.rs, listener.rs, udp.rs: what applications call
-//!                time_wait.rs  TIME-WAIT without a holder
+//! limits         peers.rs, challenges.rs, ports.rs: what strangers may use up, and must not guess
 //! settle         settle.rs    after every touch: timers, readiness, memory, the end of a connection
+//!                time_wait.rs what is left of one in TIME-WAIT that nobody holds
 //! ```
 //!
 //! The host never walks all its sockets: a connection that was touched stands in a queue until it
