@@ -56,8 +56,9 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
         "IPv4 and IPv6, ICMP and ICMPv6 echo and unreachable, UDP" => {
             hosts::answers_echo() && hosts::speaks_udp() && hosts::tells_of_closed_ports()
         }
-        "IP fragments and reassembly, routing, multicast, neighbour discovery" => {
-            hosts::reassembles() || hosts::routes()
+        "IP fragments put together" => hosts::reassembles(),
+        "IP fragments of its own, routing, multicast, neighbour discovery" => {
+            hosts::fragments() || hosts::routes()
         }
         "TCP: active and passive open, data both ways, half-close, reset" => {
             hosts::half_closes() && hosts::resets()

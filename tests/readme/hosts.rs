@@ -104,6 +104,13 @@ pub(crate) fn reassembles() -> bool {
     received(&mut host, socket) == b"in pieces!"
 }
 
+/// Whether more than a packet holds is sent.
+pub(crate) fn fragments() -> bool {
+    let mut host = host(&["10.0.0.1/24"]);
+    let socket = host.udp_bind(at(SERVER, 9)).unwrap();
+    host.udp_send_to(socket, &[7; 3000], at(CLIENT, 7)).is_ok()
+}
+
 pub(crate) fn routes() -> bool {
     let mut host = host(&["10.0.0.1/24"]);
     !answers(&mut host, datagram("10.0.0.99")).is_empty()

@@ -36,8 +36,16 @@ counters! {
     ip_out_requests: "IpOutRequests",
     /// IPv4 fragments that arrived.
     ip_reasm_reqds: "IpReasmReqds",
-    /// IPv4 fragments dropped.
+    /// IPv4 packets put together of fragments.
+    ip_reasm_oks: "IpReasmOKs",
+    /// IPv4 fragments refused, and packets given up of which some fragments had come.
     ip_reasm_fails: "IpReasmFails",
+    /// Of these, packets whose other fragments did not come in time.
+    ip_reasm_timeout: "IpReasmTimeout",
+    /// Of these, packets of which fragments overlapped.
+    ip_ext_reasm_overlaps: "IpExtReasmOverlaps",
+    /// IPv4 packets not sent because they would have had to be fragmented.
+    ip_frag_fails: "IpFragFails",
     /// IPv4 packets shorter than their header says.
     ip_ext_in_truncated_pkts: "IpExtInTruncatedPkts",
     /// IPv4 headers with a bad checksum.
@@ -62,8 +70,16 @@ counters! {
     ip6_out_requests: "Ip6OutRequests",
     /// IPv6 fragments that arrived.
     ip6_reasm_reqds: "Ip6ReasmReqds",
-    /// IPv6 fragments dropped.
+    /// IPv6 packets put together of fragments.
+    ip6_reasm_oks: "Ip6ReasmOKs",
+    /// IPv6 fragments refused, and packets given up of which some fragments had come.
     ip6_reasm_fails: "Ip6ReasmFails",
+    /// Of these, packets whose other fragments did not come in time.
+    ip6_reasm_timeout: "Ip6ReasmTimeout",
+    /// Of these, packets of which fragments overlapped.
+    ip6_reasm_overlaps: "Ip6ReasmOverlaps",
+    /// IPv6 packets not sent because they would have had to be fragmented.
+    ip6_frag_fails: "Ip6FragFails",
 
     /// ICMP messages that arrived.
     icmp_in_msgs: "IcmpInMsgs",

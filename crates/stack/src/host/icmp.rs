@@ -66,6 +66,14 @@ impl Host {
             Message::Echo(echoed) => {
                 let hop_limit = self.config.hop_limit;
                 let reply = icmp::emit_echo_reply(datagram.dst, datagram.src, hop_limit, echoed);
+                // What came in fragments would have to leave in fragments.
+                if reply.len() > usize::from(self.config.packet_limit()) {
+                    match datagram.dst.is_ipv4() {
+                        true => self.counters.ip_frag_fails += 1,
+                        false => self.counters.ip6_frag_fails += 1,
+                    }
+                    return false;
+                }
                 return self.queue(reply);
             }
             Message::Error { reason, quoted } => {

@@ -20,23 +20,16 @@ impl Host {
         }
         match ip::parse(&packet.data) {
             Ok(datagram) => self.on_datagram(now, &datagram, packet),
+            Err(ParseError::Fragment) => self.on_fragment(now, packet),
             Err(error) => self.count_bad(v6, error),
         }
     }
 
-    fn count_bad(&mut self, v6: bool, error: ParseError) {
+    pub(super) fn count_bad(&mut self, v6: bool, error: ParseError) {
         let counters = &mut self.counters;
         match (error, v6) {
             (ParseError::Truncated, true) => counters.ip6_in_truncated_pkts += 1,
             (ParseError::Truncated, false) => counters.ip_ext_in_truncated_pkts += 1,
-            (ParseError::Fragment, true) => {
-                counters.ip6_reasm_reqds += 1;
-                counters.ip6_reasm_fails += 1;
-            }
-            (ParseError::Fragment, false) => {
-                counters.ip_reasm_reqds += 1;
-                counters.ip_reasm_fails += 1;
-            }
             (ParseError::HeaderChecksum, _) => {
                 counters.ip_ext_in_csum_errors += 1;
                 counters.ip_in_hdr_errors += 1;
@@ -46,7 +39,7 @@ impl Host {
         }
     }
 
-    fn on_datagram(&mut self, now: Instant, datagram: &Datagram<'_>, packet: &Packet) {
+    pub(super) fn on_datagram(&mut self, now: Instant, datagram: &Datagram<'_>, packet: &Packet) {
         if !self.is_for_us(datagram.src, datagram.dst) {
             return;
         }
@@ -77,7 +70,7 @@ impl Host {
     }
 
     /// Whether a packet goes from one other host to this one, and counts it if not.
-    fn is_for_us(&mut self, src: IpAddr, dst: IpAddr) -> bool {
+    pub(super) fn is_for_us(&mut self, src: IpAddr, dst: IpAddr) -> bool {
         let sound = self.config.may_be_peer(src);
         if sound && self.config.is_own(dst) {
             return true;

@@ -1,7 +1,7 @@
 //! A host: what lies between IP packets on one side and sockets on the other.
 //!
 //! ```text
-//! handle_packet  input.rs     lengths, checksums, addresses; then by protocol:
+//! handle_packet  input.rs     lengths, checksums, addresses; reassembly.rs for fragments; then by protocol:
 //!                  icmp.rs    echo is answered, errors go to their connection
 //!                  udp.rs     to a socket's queue, or port unreachable
 //!                  demux.rs   by 4-tuple to a connection, by port to a listener, or RST
@@ -16,8 +16,7 @@
 //! has nothing more to send, one with a deadline stands in a tree, and one that changed its
 //! readiness stands in another queue. Hash tables are only looked up, so that a run repeats exactly.
 //!
-//! Not here, because nothing needs it yet: reassembly of fragments, a route to itself, multicast,
-//! path MTU discovery.
+//! Not here, because nothing needs it yet: fragments of its own, a route to itself, multicast, path MTU discovery.
 
 mod challenges;
 mod config;
@@ -30,6 +29,7 @@ mod listener;
 mod passive;
 mod peers;
 mod ports;
+mod reassembly;
 mod secret;
 mod settle;
 mod slab;
@@ -58,6 +58,7 @@ use challenges::Challenges;
 use listener::Listener;
 use peers::{PeerId, Peers};
 use ports::Ports;
+use reassembly::Reassembly;
 use secret::{Keyed, Secret};
 use slab::Slab;
 use time_wait::TimeWaitSocket;
@@ -127,6 +128,7 @@ pub struct Host {
     time_waits: usize,
     challenges: Challenges,
     icmp_errors: icmp::Allowance,
+    reassembly: Reassembly,
 }
 
 /// A socket, and what its holder knows of it.
@@ -190,6 +192,7 @@ impl Host {
             listeners: HashMap::with_hasher(secret.keyed()),
             udp: HashMap::with_hasher(secret.keyed()),
             peers: Peers::new(secret.keyed()),
+            reassembly: Reassembly::new(secret.keyed()),
             secret,
             config,
             counters: Counters::default(),
@@ -272,6 +275,7 @@ impl Node for Host {
     }
 
     fn handle_timeout(&mut self, now: Instant) {
+        self.reassembly.on_timeout(now, &mut self.counters);
         // All that is due is taken out first: a connection whose deadline is still in the past
         // afterwards has something to send, and is not asked twice.
         let mut due = Vec::new();
@@ -303,7 +307,7 @@ impl Node for Host {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.timers.next()
+        self.timers.next().into_iter().chain(self.reassembly.poll_timeout()).min()
     }
 
     fn poll_event(&mut self) -> Option<Event> {

@@ -17,18 +17,33 @@ pub struct Quota {
     pub half_open: usize,
     /// What arrived out of order and waits for what is missing: its data, and what it takes to keep it.
     pub out_of_order: ByteCount,
+    /// Fragments of packets that are not whole: their data, and what it takes to keep it. Beyond it the oldest packet is
+    /// given up.
+    pub fragments: ByteCount,
 }
 
 impl Quota {
     /// Whatever there is.
-    pub const UNLIMITED: Self =
-        Self { connections: usize::MAX, half_open: usize::MAX, out_of_order: ByteCount::MAX };
+    pub const UNLIMITED: Self = Self {
+        connections: usize::MAX,
+        half_open: usize::MAX,
+        out_of_order: ByteCount::MAX,
+        fragments: ByteCount::MAX,
+    };
     /// What all peers may take.
-    pub const ALL: Self =
-        Self { connections: 131_072, half_open: 16_384, out_of_order: ByteCount::from_mib(64) };
+    pub const ALL: Self = Self {
+        connections: 131_072,
+        half_open: 16_384,
+        out_of_order: ByteCount::from_mib(64),
+        fragments: ByteCount::from_mib(4),
+    };
     /// What one peer may take.
-    pub const PEER: Self =
-        Self { connections: 32_768, half_open: 1_024, out_of_order: ByteCount::from_mib(32) };
+    pub const PEER: Self = Self {
+        connections: 32_768,
+        half_open: 1_024,
+        out_of_order: ByteCount::from_mib(32),
+        fragments: ByteCount::from_mib(1),
+    };
 }
 
 /// Whose quota it is.
@@ -65,7 +80,7 @@ pub(super) struct Peers {
 }
 
 /// What counts as one peer: an IPv4 address; an IPv6 network of 64 bits, any address of which its host may take.
-fn network(address: IpAddr) -> IpAddr {
+pub(super) fn network(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,
         IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX)).into(),
@@ -178,8 +193,10 @@ mod tests {
 
     fn config() -> HostConfig {
         let mut config = HostConfig::new([]);
-        config.quota = Quota { connections: 3, half_open: 2, out_of_order: ByteCount(100) };
-        config.peer_quota = Quota { connections: 2, half_open: 1, out_of_order: ByteCount(70) };
+        config.quota =
+            Quota { connections: 3, half_open: 2, out_of_order: ByteCount(100), ..Quota::ALL };
+        config.peer_quota =
+            Quota { connections: 2, half_open: 1, out_of_order: ByteCount(70), ..Quota::PEER };
         config
     }
 

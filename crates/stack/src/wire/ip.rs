@@ -23,9 +23,9 @@ pub const V4_HEADER_LEN: usize = 20;
 /// An IPv6 header without extension headers, in bytes.
 pub const V6_HEADER_LEN: usize = 40;
 
-const HOP_BY_HOP: u8 = 0;
+pub(super) const HOP_BY_HOP: u8 = 0;
 const ROUTING: u8 = 43;
-const FRAGMENT: u8 = 44;
+pub(super) const FRAGMENT: u8 = 44;
 const DESTINATION_OPTIONS: u8 = 60;
 
 /// An IP packet that arrived.
@@ -60,6 +60,23 @@ pub fn parse(bytes: &[u8]) -> Result<Datagram<'_>, ParseError> {
 }
 
 fn parse_v4(bytes: &[u8]) -> Result<Datagram<'_>, ParseError> {
+    let (packet, header_len, total_len) = check_v4(bytes)?;
+    if packet.more_frags() || packet.frag_offset() != 0 {
+        return Err(ParseError::Fragment);
+    }
+    Ok(Datagram {
+        src: packet.src_addr().into(),
+        dst: packet.dst_addr().into(),
+        protocol: packet.next_header().into(),
+        pointer: 9,
+        hop_limit: packet.hop_limit(),
+        ecn: packet.ecn(),
+        payload: &bytes[header_len..total_len],
+    })
+}
+
+/// Checks an IPv4 header, and gives it with its length and that of the whole packet.
+pub(super) fn check_v4(bytes: &[u8]) -> Result<(Ipv4Packet<&[u8]>, usize, usize), ParseError> {
     if bytes.len() < V4_HEADER_LEN {
         return Err(ParseError::Truncated);
     }
@@ -75,30 +92,54 @@ fn parse_v4(bytes: &[u8]) -> Result<Datagram<'_>, ParseError> {
     if !checksum::verify(&bytes[..header_len]) {
         return Err(ParseError::HeaderChecksum);
     }
-    if packet.more_frags() || packet.frag_offset() != 0 {
+    Ok((packet, header_len, total_len))
+}
+
+fn parse_v6(bytes: &[u8]) -> Result<Datagram<'_>, ParseError> {
+    let (packet, bytes) = check_v6(bytes)?;
+    let place = skip_headers(bytes, packet.next_header().into(), 6, V6_HEADER_LEN)?;
+    if place.kind == FRAGMENT {
         return Err(ParseError::Fragment);
     }
     Ok(Datagram {
         src: packet.src_addr().into(),
         dst: packet.dst_addr().into(),
-        protocol: packet.next_header().into(),
-        pointer: 9,
+        protocol: place.kind,
+        pointer: place.pointer as u32,
         hop_limit: packet.hop_limit(),
-        ecn: packet.ecn(),
-        payload: &bytes[header_len..total_len],
+        ecn: packet.traffic_class() & 0b11,
+        payload: bytes.get(place.at..).ok_or(ParseError::Truncated)?,
     })
 }
 
-fn parse_v6(bytes: &[u8]) -> Result<Datagram<'_>, ParseError> {
+/// Checks an IPv6 header, and gives it with the packet cut to its length.
+pub(super) fn check_v6(bytes: &[u8]) -> Result<(Ipv6Packet<&[u8]>, &[u8]), ParseError> {
     if bytes.len() < V6_HEADER_LEN {
         return Err(ParseError::Truncated);
     }
     let packet = Ipv6Packet::new_unchecked(bytes);
     let total_len = V6_HEADER_LEN + usize::from(packet.payload_len());
     let bytes = bytes.get(..total_len).ok_or(ParseError::Truncated)?;
-    let mut kind = u8::from(packet.next_header());
-    // Where the byte that gave `kind` stands, and where the header of that kind starts.
-    let (mut pointer, mut at) = (6, V6_HEADER_LEN);
+    Ok((packet, bytes))
+}
+
+/// A place in a chain of IPv6 headers.
+pub(super) struct Place {
+    /// What stands there.
+    pub(super) kind: u8,
+    /// Where the byte that says so is.
+    pub(super) pointer: usize,
+    /// Where it begins.
+    pub(super) at: usize,
+}
+
+/// Steps over the headers of a packet, from the one of `kind` at `at`, up to one that is not for that.
+pub(super) fn skip_headers(
+    bytes: &[u8],
+    mut kind: u8,
+    mut pointer: usize,
+    mut at: usize,
+) -> Result<Place, ParseError> {
     loop {
         match kind {
             // RFC 8200 section 4.1: hop-by-hop options stand first; anywhere else they are unknown.
@@ -109,23 +150,14 @@ fn parse_v6(bytes: &[u8]) -> Result<Datagram<'_>, ParseError> {
                 if kind == ROUTING && fixed[3] != 0 {
                     return Err(ParseError::Length);
                 }
-                pointer = at as u32;
+                pointer = at;
                 kind = fixed[0];
                 at += 8 * (1 + usize::from(fixed[1]));
             }
-            FRAGMENT => return Err(ParseError::Fragment),
             _ => break,
         }
     }
-    Ok(Datagram {
-        src: packet.src_addr().into(),
-        dst: packet.dst_addr().into(),
-        protocol: kind,
-        pointer,
-        hop_limit: packet.hop_limit(),
-        ecn: packet.traffic_class() & 0b11,
-        payload: bytes.get(at..).ok_or(ParseError::Truncated)?,
-    })
+    Ok(Place { kind, pointer, at })
 }
 
 /// Starts a packet with room for `payload_len` zero bytes: the bytes, and where the payload is.

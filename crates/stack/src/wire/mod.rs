@@ -4,6 +4,7 @@
 //! and checksums are [`airtcp_types`]' own. Whatever arrives, reading gives a value or a
 //! [`ParseError`], never a panic.
 
+pub mod fragment;
 pub mod icmp;
 pub mod ip;
 pub mod tcp;
@@ -32,7 +33,7 @@ pub enum ParseError {
     /// The transport checksum is wrong.
     #[error("transport checksum is wrong")]
     Checksum,
-    /// The packet is a fragment. Reassembly is not done.
+    /// The packet is a fragment: [`fragment::parse`] reads it.
     #[error("packet is a fragment")]
     Fragment,
     /// The TCP options make no sense.

@@ -121,16 +121,6 @@ fn options_that_make_no_sense() {
 }
 
 #[test]
-fn fragments() {
-    let counted = ["IpInReceives", "IpReasmReqds", "IpReasmFails"];
-    dropped(with_header(segment(V4, &syn()), |data| data[6] = 0x20), &counted);
-    dropped(with_header(segment(V4, &syn()), |data| data[7] = 1), &counted);
-    let mut v6 = segment(V6, &syn());
-    v6[6] = 44;
-    dropped(v6, &["Ip6InReceives", "Ip6ReasmReqds", "Ip6ReasmFails"]);
-}
-
-#[test]
 fn sources_that_no_host_has() {
     let martians = [
         "10.0.0.1:1",

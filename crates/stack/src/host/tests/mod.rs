@@ -1,6 +1,7 @@
 //! Two hosts and a wire without loss, and packets made by hand.
 
 mod cookies;
+mod fragments;
 mod hack;
 mod input;
 mod limits;

@@ -39,8 +39,12 @@ impl Storm {
         let mut config = HostConfig::new(["10.0.0.1/24".parse().unwrap()]);
         config.memory = MEMORY;
         config.time_waits = TIME_WAITS;
-        config.peer_quota =
-            Quota { connections: 30, half_open: 6, out_of_order: ByteCount::from_kib(100) };
+        config.peer_quota = Quota {
+            connections: 30,
+            half_open: 6,
+            out_of_order: ByteCount::from_kib(100),
+            ..Quota::PEER
+        };
         config.events = seed.is_multiple_of(2);
         config.tcp.hack = Offer::Always;
         config.tcp.tx_numbers = Offer::Always;

@@ -1,0 +1,543 @@
+//! Packets in fragments: put together, or refused for a reason that is counted.
+
+use proptest::prelude::*;
+
+use crate::host::peers::Quota;
+use crate::wire::{icmp, udp};
+
+use super::*;
+
+const V4: &str = "10.0.0.1:9";
+const V6: &str = "[fd00::1]:9";
+
+fn bytes(len: usize) -> Vec<u8> {
+    (0..len).map(|n| (n % 251) as u8).collect()
+}
+
+fn datagram(to: &str, len: usize) -> Vec<u8> {
+    udp::emit(&from_stranger(to), 64, &bytes(len)).data
+}
+
+/// The fragment of a packet without options that has the bytes from `start` to `end` of its payload.
+fn cut(whole: &[u8], id: u8, start: usize, end: usize) -> Vec<u8> {
+    cut_as(whole, id, start, end, end < whole.len() - header_len(whole))
+}
+
+fn header_len(whole: &[u8]) -> usize {
+    if whole[0] >> 4 == 4 { ip::V4_HEADER_LEN } else { ip::V6_HEADER_LEN }
+}
+
+fn cut_as(whole: &[u8], id: u8, start: usize, end: usize, more: bool) -> Vec<u8> {
+    let (header, payload) = whole.split_at(header_len(whole));
+    let part = &payload[start..end];
+    let field = |shift: u32, flag: u16| {
+        ((start as u16 >> 3) << shift | if more { flag } else { 0 }).to_be_bytes()
+    };
+    let mut data = header.to_vec();
+    if whole[0] >> 4 == 4 {
+        data[2..4].copy_from_slice(&((header.len() + part.len()) as u16).to_be_bytes());
+        data[5] = id;
+        data[6..8].copy_from_slice(&field(0, 0x2000));
+        data.extend_from_slice(part);
+        return with_sum(data);
+    }
+    data[4..6].copy_from_slice(&((8 + part.len()) as u16).to_be_bytes());
+    let protocol = std::mem::replace(&mut data[6], 44);
+    let [high, low] = field(3, 1);
+    data.extend_from_slice(&[protocol, 0, high, low, 0, 0, 0, id]);
+    data.extend_from_slice(part);
+    data
+}
+
+/// Makes an IPv4 header's checksum right again.
+fn with_sum(mut data: Vec<u8>) -> Vec<u8> {
+    data[10..12].fill(0);
+    let sum = airtcp_types::checksum::checksum(&data[..20]);
+    data[10..12].copy_from_slice(&sum.to_be_bytes());
+    data
+}
+
+/// Sets the ECN bits of a packet.
+fn with_ecn(mut data: Vec<u8>, ecn: u8) -> Vec<u8> {
+    if data[0] >> 4 == 4 {
+        data[1] = ecn;
+        return with_sum(data);
+    }
+    data[1] |= ecn << 4;
+    data
+}
+
+struct Target {
+    host: Host,
+    sockets: [SocketId; 2],
+    now: Instant,
+}
+
+impl Target {
+    fn new() -> Self {
+        Self::with(Quota::ALL, Quota::PEER)
+    }
+
+    fn with(quota: Quota, peer_quota: Quota) -> Self {
+        let mut host = server();
+        (host.config.quota, host.config.peer_quota) = (quota, peer_quota);
+        let sockets = [V4, V6].map(|to| host.udp_bind(address(to)).unwrap());
+        Self { host, sockets, now: Instant::from_millis(1_000) }
+    }
+
+    /// Gives the host a packet, and takes the length of each datagram that came of it.
+    #[track_caller]
+    fn take(&mut self, data: Vec<u8>) -> Vec<usize> {
+        self.host.handle_packet(self.now, PORT, Packet::new(data));
+        let mut buf = vec![0; 70_000];
+        let mut lengths = vec![];
+        for socket in self.sockets {
+            while let Some((len, _)) = self.host.udp_recv_from(socket, &mut buf).unwrap() {
+                assert_eq!(buf[..len], bytes(len)[..]);
+                lengths.push(len);
+            }
+        }
+        lengths
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.now += time;
+        self.host.handle_timeout(self.now);
+    }
+
+    #[track_caller]
+    fn is_empty(&self) {
+        assert_eq!((self.host.reassembly.len(), self.host.reassembly.held().0), ((0, 0), 0));
+        assert_eq!(self.host.poll_timeout(), None);
+    }
+
+    /// The counters of reassembly, of both versions: asked for, done, failed.
+    fn counts(&self) -> [u64; 3] {
+        let counters = self.host.counters();
+        [
+            counters.ip_reasm_reqds + counters.ip6_reasm_reqds,
+            counters.ip_reasm_oks + counters.ip6_reasm_oks,
+            counters.ip_reasm_fails + counters.ip6_reasm_fails,
+        ]
+    }
+}
+
+#[test]
+fn a_datagram_is_put_together_in_any_order() {
+    let cuts = [(0, 24), (24, 80), (80, 108)];
+    for to in [V4, V6] {
+        for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+            let (mut target, whole) = (Target::new(), datagram(to, 100));
+            let [first, second, last] =
+                order.map(|which| cut(&whole, 1, cuts[which].0, cuts[which].1));
+            assert!(target.take(first).is_empty() && target.take(second).is_empty());
+            assert_eq!(target.take(last), [100]);
+            assert_eq!(target.counts(), [3, 1, 0]);
+            target.is_empty();
+        }
+    }
+}
+
+#[test]
+fn the_longest_datagram_that_there_is() {
+    for (to, len) in [(V4, 65_535 - 28), (V6, 65_535 - 8)] {
+        let (mut target, whole) = (Target::new(), datagram(to, len));
+        let end = whole.len() - header_len(&whole);
+        let mut received = vec![];
+        for start in (0..end).step_by(1_232) {
+            received.extend(target.take(cut(&whole, 1, start, (start + 1_232).min(end))));
+        }
+        assert_eq!(received, [len]);
+        target.is_empty();
+    }
+}
+
+#[test]
+fn what_would_be_longer_is_refused() {
+    // Ping of death: the last fragment ends beyond 65,535.
+    for to in [V4, V6] {
+        let (mut target, whole) = (Target::new(), datagram(to, 100));
+        let mut last = cut(&whole, 1, 0, 16);
+        if to == V4 {
+            last[6..8].copy_from_slice(&[0x1f, 0xfe]);
+            last = with_sum(last);
+        } else {
+            last[42..44].copy_from_slice(&[0xff, 0xf0]);
+        }
+        assert!(target.take(last).is_empty());
+        assert_eq!(target.counts(), [1, 0, 1]);
+        target.is_empty();
+    }
+    // The header of the first fragment counts too: with options, what just fitted is too long.
+    let (mut target, whole) = (Target::new(), datagram(V4, 65_507));
+    for start in (8..65_515).step_by(1_232) {
+        target.take(cut(&whole, 1, start, (start + 1_232).min(65_515)));
+    }
+    let mut first = cut(&whole, 1, 0, 8);
+    first[0] = 0x46;
+    first[3] += 4;
+    first.splice(20..20, [1; 4]);
+    first[10..12].fill(0);
+    let sum = airtcp_types::checksum::checksum(&first[..24]);
+    first[10..12].copy_from_slice(&sum.to_be_bytes());
+    assert!(target.take(first).is_empty());
+    assert_eq!(target.counts()[1..], [0, 1]);
+    target.is_empty();
+}
+
+#[test]
+fn an_overlap_costs_the_whole_datagram_and_what_is_still_to_come() {
+    for to in [V4, V6] {
+        let whole = datagram(to, 100);
+        // What overlaps (24, 80): its start, its end, its middle, all of it, and what is below it.
+        for (start, end) in [(16, 32), (72, 108), (32, 48), (16, 108), (0, 32), (24, 72)] {
+            let mut target = Target::new();
+            target.take(cut(&whole, 1, 24, 80));
+            target.take(cut(&whole, 1, start, end));
+            assert_eq!(target.counts(), [2, 0, 1], "{start}..{end}");
+            for (start, end) in [(0, 24), (24, 80), (80, 108)] {
+                assert!(target.take(cut(&whole, 1, start, end)).is_empty());
+            }
+            assert_eq!(target.counts(), [5, 0, 4]);
+            let counters = target.host.counters();
+            assert_eq!(counters.ip_ext_reasm_overlaps + counters.ip6_reasm_overlaps, 1);
+            // It is forgotten when its time is over, and not counted again.
+            target.pass(Duration::from_secs(60));
+            target.is_empty();
+            assert_eq!(target.counts(), [5, 0, 4]);
+            assert_eq!(target.take(whole.clone()), [100]);
+        }
+    }
+}
+
+#[test]
+fn an_end_that_moves_is_an_overlap() {
+    for to in [V4, V6] {
+        let whole = datagram(to, 100);
+        let last = |start, end| cut_as(&whole, 1, start, end, false);
+        let more = |start, end| cut_as(&whole, 1, start, end, true);
+        for [first, second] in [
+            [last(80, 96), last(96, 108)],
+            [last(80, 96), more(96, 104)],
+            [more(80, 104), last(24, 40)],
+            [last(80, 96), last(24, 32)],
+        ] {
+            let mut target = Target::new();
+            target.take(first);
+            target.take(second);
+            assert_eq!(target.counts(), [2, 0, 1]);
+        }
+    }
+}
+
+#[test]
+fn a_fragment_that_came_twice_does_no_harm() {
+    for to in [V4, V6] {
+        let (mut target, whole) = (Target::new(), datagram(to, 100));
+        for _ in 0..3 {
+            assert!(target.take(cut(&whole, 1, 0, 24)).is_empty());
+            assert!(target.take(cut(&whole, 1, 80, 108)).is_empty());
+        }
+        assert_eq!(target.take(cut(&whole, 1, 24, 80)), [100]);
+        assert_eq!(target.counts(), [7, 1, 0]);
+    }
+}
+
+#[test]
+fn one_with_other_bytes_is_an_overlap() {
+    let (mut target, whole) = (Target::new(), datagram(V4, 100));
+    target.take(cut(&whole, 1, 24, 80));
+    let mut other = cut(&whole, 1, 24, 80);
+    other[30] ^= 1;
+    target.take(other);
+    assert_eq!(target.host.counters().ip_ext_reasm_overlaps, 1);
+}
+
+#[test]
+fn datagrams_are_told_apart() {
+    for to in [V4, V6] {
+        let (mut target, whole) = (Target::new(), datagram(to, 100));
+        let mut of_another = cut(&whole, 1, 0, 24);
+        let last_of_source = if to == V4 { 15 } else { 23 };
+        of_another[last_of_source] += 1;
+        let of_another = if to == V4 { with_sum(of_another) } else { of_another };
+        target.take(of_another);
+        target.take(cut(&whole, 2, 0, 24));
+        assert!(target.take(cut(&whole, 1, 24, 108)).is_empty());
+        assert_eq!(target.host.reassembly.len().0, 3);
+        assert_eq!(target.take(cut(&whole, 1, 0, 24)), [100]);
+    }
+    // Of IPv4 by the protocol as well, of IPv6 only what the first fragment says counts.
+    for (to, protocol_at, packets) in [(V4, 9, 2), (V6, 40, 0)] {
+        let (mut target, whole) = (Target::new(), datagram(to, 100));
+        let mut odd = cut(&whole, 1, 24, 108);
+        odd[protocol_at] = 200;
+        let odd = if to == V4 { with_sum(odd) } else { odd };
+        target.take(odd);
+        let got = target.take(cut(&whole, 1, 0, 24));
+        assert_eq!((got.len(), target.host.reassembly.len().0), (usize::from(to == V6), packets));
+    }
+}
+
+#[test]
+fn the_rest_is_waited_for_and_then_no_longer() {
+    for (to, patience) in [(V4, 30), (V6, 60)] {
+        let whole = datagram(to, 100);
+        let mut target = Target::new();
+        target.take(cut(&whole, 1, 0, 24));
+        // A fragment that comes later does not prolong it.
+        target.pass(Duration::from_secs(patience) - Duration::from_millis(1));
+        target.take(cut(&whole, 1, 24, 80));
+        assert_eq!(
+            target.host.poll_timeout(),
+            Some(Instant::from_millis(1_000 + patience * 1_000))
+        );
+        target.pass(Duration::from_millis(1));
+        target.is_empty();
+        assert!(target.take(cut(&whole, 1, 80, 108)).is_empty());
+        let counters = target.host.counters();
+        assert_eq!(
+            (counters.ip_reasm_timeout + counters.ip6_reasm_timeout, target.counts()),
+            (1, [3, 0, 1])
+        );
+    }
+}
+
+#[test]
+fn a_timer_that_is_late_makes_nothing_whole() {
+    let (mut target, whole) = (Target::new(), datagram(V4, 100));
+    target.take(cut(&whole, 1, 0, 24));
+    target.now += Duration::from_secs(31);
+    assert!(target.take(cut(&whole, 1, 24, 108)).is_empty());
+    assert_eq!(target.host.counters().ip_reasm_timeout, 1);
+}
+
+#[test]
+fn fragments_that_nobody_should_send() {
+    for to in [V4, V6] {
+        let whole = datagram(to, 100);
+        let uneven = cut(&whole, 1, 0, 20);
+        let empty = cut_as(&whole, 1, 24, 24, true);
+        let empty_last = cut_as(&whole, 1, 24, 24, false);
+        for fragment in [uneven, empty, empty_last] {
+            let mut target = Target::new();
+            assert!(target.take(fragment).is_empty());
+            assert_eq!(target.counts(), [1, 0, 1]);
+            target.is_empty();
+        }
+    }
+    // Tiny ones: the ports or flags of TCP would not be where filters look.
+    for (to, cuts) in [(V4, [(0, 8), (8, 20)]), (V6, [(0, 8), (0, 16)])] {
+        let mut whole = segment(to, &syn());
+        whole.extend([0; 20]);
+        for (start, end) in cuts {
+            let mut target = Target::new();
+            target.take(cut_as(&whole, 1, start, end / 8 * 8, true));
+            assert_eq!(target.counts(), [1, 0, 1], "{to} {start}..{end}");
+            target.is_empty();
+        }
+    }
+    // A fragment of a fragment.
+    let mut target = Target::new();
+    let inner = cut(&datagram(V6, 100), 1, 0, 24);
+    target.take(cut(&inner, 1, 0, 32));
+    assert_eq!(target.counts(), [1, 0, 1]);
+    // The fragment header itself is cut short.
+    let mut short = cut(&datagram(V6, 100), 1, 0, 24)[..46].to_vec();
+    short[5] = 6;
+    target.take(short);
+    assert_eq!(target.counts(), [2, 0, 2]);
+}
+
+#[test]
+fn fragments_from_and_for_nobody_are_not_kept() {
+    let mut target = Target::new();
+    let whole = |src: &str, dst: &str| {
+        let flow = FlowId { local: address(src), remote: address(dst) };
+        udp::emit(&flow, 64, &bytes(100)).data
+    };
+    for (src, dst) in [("10.0.0.9:1", "10.0.0.3:9"), ("127.0.0.1:1", V4), ("[::1]:1", V6)] {
+        target.take(cut(&whole(src, dst), 1, 0, 24));
+    }
+    assert_eq!(target.counts(), [0; 3]);
+    target.is_empty();
+}
+
+#[test]
+fn an_atomic_fragment_is_a_packet_by_itself() {
+    let (mut target, whole) = (Target::new(), datagram(V6, 100));
+    // RFC 6946: others of the same identification are not touched by it.
+    target.take(cut(&whole, 1, 0, 24));
+    assert_eq!(target.take(cut_as(&whole, 1, 0, 108, false)), [100]);
+    assert_eq!(target.take(cut(&whole, 1, 24, 108)), [100]);
+    assert_eq!(target.counts(), [3, 2, 0]);
+    target.is_empty();
+}
+
+#[test]
+fn congestion_that_one_fragment_met_the_datagram_has_met() {
+    for to in ["10.0.0.1:99", "[fd00::1]:99"] {
+        for (marks, ecn) in [
+            ([2, 3], Some(3)),
+            ([3, 2], Some(3)),
+            ([2, 2], Some(2)),
+            ([0, 0], Some(0)),
+            ([0, 3], None),
+            ([0, 2], None),
+        ] {
+            let (mut host, whole) = (server(), datagram(to, 100));
+            answers(&mut host, with_ecn(cut(&whole, 1, 0, 24), marks[0]));
+            // Nobody has the port: the complaint quotes what was put together.
+            let got = answers(&mut host, with_ecn(cut(&whole, 1, 24, 108), marks[1]));
+            let quoted = got.first().map(|packet| {
+                let v4 = packet.data[0] >> 4 == 4;
+                let byte = packet.data[header_len(&packet.data) + icmp::HEADER_LEN + 1];
+                if v4 { byte & 3 } else { byte >> 4 & 3 }
+            });
+            assert_eq!(quoted, ecn, "{marks:?}");
+        }
+    }
+}
+
+#[test]
+fn a_segment_of_tcp_comes_in_fragments_too() {
+    for to in ["10.0.0.1:80", "[fd00::1]:80"] {
+        let mut host = server();
+        host.tcp_listen(address(to), 4).unwrap();
+        let options = airtcp_types::options::TcpOptions {
+            mss: Some(1_400),
+            window_scale: Some(7),
+            sack_permitted: true,
+            ..Default::default()
+        };
+        let whole = segment(to, &Header { options, ..syn() });
+        let end = whole.len() - header_len(&whole);
+        assert!(answers(&mut host, cut(&whole, 1, 0, 24)).is_empty());
+        let answer = answers(&mut host, cut(&whole, 1, 24, end));
+        let answer = read_segment(&answer[0]);
+        assert!(answer.flags.syn && answer.flags.ack && answer.options.window_scale.is_some());
+    }
+}
+
+#[test]
+fn an_answer_to_an_echo_that_would_be_too_long_does_not_leave() {
+    for to in [V4, V6] {
+        let flow = from_stranger(to);
+        let (src, dst) = (flow.local.ip(), flow.remote.ip());
+        for (len, answered) in [(1_000, 1), (3_000, 0)] {
+            let mut host = server();
+            let whole = echo(src, dst, len);
+            let end = whole.len() - header_len(&whole);
+            let mut got = answers(&mut host, cut(&whole, 1, 0, 504));
+            got.extend(answers(&mut host, cut(&whole, 1, 504, end)));
+            assert_eq!(got.len(), answered);
+            let counters = host.counters();
+            let unsent = counters.ip_frag_fails + counters.ip6_frag_fails;
+            assert_eq!(unsent as usize, 1 - answered);
+        }
+    }
+}
+
+/// An echo request: a reply made into one.
+fn echo(src: std::net::IpAddr, dst: std::net::IpAddr, len: usize) -> Vec<u8> {
+    let mut data = icmp::emit_echo_reply(src, dst, 64, &bytes(len)).data;
+    let at = header_len(&data);
+    let kind = if src.is_ipv4() { 8 } else { 128 };
+    let (old, new) = (u16::from(data[at]) << 8, kind << 8);
+    let sum = u16::from_be_bytes([data[at + 2], data[at + 3]]);
+    let sum = airtcp_types::checksum::update(sum, old, new);
+    data[at] = (new >> 8) as u8;
+    data[at + 2..at + 4].copy_from_slice(&sum.to_be_bytes());
+    data
+}
+
+#[test]
+fn one_source_takes_its_own_room_and_the_oldest_goes_first() {
+    let peer_quota = Quota { fragments: ByteCount(4_000), ..Quota::PEER };
+    let (mut target, whole) = (Target::with(Quota::ALL, peer_quota), datagram(V4, 1_000));
+    let other = datagram(V6, 100);
+    target.take(cut(&other, 1, 0, 24));
+    for id in 1..=4 {
+        target.take(cut(&whole, id, 0, 504));
+    }
+    // Three fit: 512 + 96 + 504 + 20 bytes each.
+    assert_eq!((target.host.reassembly.len(), target.counts()), ((4, 2), [5, 0, 1]));
+    for (id, received) in [(1, 0), (3, 1), (4, 1)] {
+        assert_eq!(target.take(cut(&whole, id, 504, 1_008)).len(), received, "{id}");
+    }
+    assert_eq!(target.take(cut(&other, 1, 24, 108)), [100], "another source keeps what it has");
+}
+
+#[test]
+fn all_sources_share_the_hosts_room() {
+    let quota = Quota { fragments: ByteCount(4_000), ..Quota::ALL };
+    let mut target = Target::with(quota, Quota::PEER);
+    let from = |host: u8| {
+        let flow = FlowId { local: ([10, 0, 0, host], 999).into(), remote: address(V4) };
+        udp::emit(&flow, 64, &bytes(1_000)).data
+    };
+    for host in 10..=13 {
+        target.take(cut(&from(host), 1, 0, 504));
+    }
+    assert_eq!((target.host.reassembly.len(), target.counts()), ((3, 3), [4, 0, 1]));
+    assert!(target.take(cut(&from(10), 1, 504, 1_008)).is_empty());
+    assert_eq!(target.take(cut(&from(13), 1, 504, 1_008)), [1_000]);
+}
+
+/// A fragment of any kind: source, identification, offset and length in eights, whether more come, odd bytes at its end.
+type Odd = (u8, u8, u16, usize, bool, usize, u64);
+
+fn odd() -> impl Strategy<Value = Odd> {
+    let offset = prop_oneof![8 => 0u16..12, 1 => any::<u16>()];
+    (9u8..12, 0u8..3, offset, 0usize..12, any::<bool>(), 0usize..2, 0u64..9_000)
+}
+
+proptest! {
+    #[test]
+    fn fragments_of_any_kind_do_no_harm(odds in prop::collection::vec(odd(), 1..120), v6 in any::<bool>()) {
+        let quota = Quota { fragments: ByteCount(6_000), ..Quota::ALL };
+        let peer_quota = Quota { fragments: ByteCount(3_000), ..Quota::PEER };
+        let mut target = Target::with(quota, peer_quota);
+        let whole = datagram(if v6 { V6 } else { V4 }, 400);
+        for (source, id, offset, eights, more, rest, pause) in odds {
+            target.pass(Duration::from_millis(pause));
+            let mut data = cut_as(&whole, id, 0, eights * 8 + rest, more);
+            if v6 {
+                data[23] = source;
+                data[42..44].copy_from_slice(&(offset << 3 | u16::from(more)).to_be_bytes());
+            } else {
+                data[15] = source;
+                let flag = if more { 0x2000 } else { 0 };
+                data[6..8].copy_from_slice(&(offset & 0x1fff | flag).to_be_bytes());
+                data = with_sum(data);
+            }
+            target.host.handle_packet(target.now, PORT, Packet::new(data));
+            while target.host.poll_transmit(target.now).is_some() {}
+            assert!(target.host.reassembly.held() <= quota.fragments);
+        }
+        target.pass(Duration::from_secs(60));
+        target.is_empty();
+    }
+
+    #[test]
+    fn any_cuts_in_any_order_make_the_same_datagram(
+        ends in prop::collection::btree_set(1usize..125, 0..20),
+        order in any::<u64>(),
+        v6 in any::<bool>(),
+    ) {
+        let whole = datagram(if v6 { V6 } else { V4 }, 1_000);
+        let ends: Vec<usize> = ends.into_iter().map(|eights| eights * 8).chain([1_008]).collect();
+        let starts = [0].into_iter().chain(ends.iter().copied());
+        let mut parts: Vec<_> = starts.zip(&ends).map(|(start, end)| cut(&whole, 1, start, *end)).collect();
+        // Fisher and Yates, by a generator of one line.
+        let mut state = order | 1;
+        for at in (1..parts.len()).rev() {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            parts.swap(at, (state >> 33) as usize % (at + 1));
+        }
+        let mut target = Target::new();
+        let received: Vec<usize> = parts.into_iter().flat_map(|part| target.take(part)).collect();
+        assert_eq!(received, [1_000]);
+        target.is_empty();
+    }
+}
