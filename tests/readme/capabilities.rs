@@ -78,9 +78,12 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
         }
         "TCP: path MTU discovery" => hosts::obeys_too_big(),
         "TCP: SYN cookies" => hosts::answers_every_syn(),
-        "TCP: Fast Open, ECN, keep-alive of our own, urgent data" => {
+        "TCP: keep-alive, off unless asked for" => {
+            TcpConfig::default().keep_alive.is_none() && counts(&["TcpExtTCPKeepAlive"])
+        }
+        "TCP: Fast Open, ECN, urgent data out of band" => {
             let syn = hosts::syn();
-            syn.ecn_flags || syn.options.unknown > 0 || counts(&["TcpExtTCPKeepAlive"])
+            syn.ecn_flags || syn.options.unknown > 0 || code_has("crates/stack", &["oob"])
         }
         "TCP: HACK options, transmission numbers on the wire" => {
             code_has("crates/stack", &["hack", "exid", "txnoecho"])

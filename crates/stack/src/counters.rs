@@ -237,6 +237,8 @@ counters! {
     tcp_ext_from_zero_window_adv: "TcpExtTCPFromZeroWindowAdv",
     /// Window probes sent.
     tcp_ext_win_probe: "TcpExtTCPWinProbe",
+    /// Keep-alive probes sent.
+    tcp_ext_keep_alive: "TcpExtTCPKeepAlive",
     /// Challenge ACKs sent (RFC 5961).
     tcp_ext_challenge_ack: "TcpExtTCPChallengeACK",
     /// Challenge ACKs not sent because one had just been.
@@ -274,7 +276,7 @@ counters! {
     tcp_ext_abort_on_data: "TcpExtTCPAbortOnData",
     /// Connections aborted because the application let go with data unread.
     tcp_ext_abort_on_close: "TcpExtTCPAbortOnClose",
-    /// Connections given up after too many time-outs.
+    /// Connections given up after too many time-outs, or probes without an answer.
     tcp_ext_abort_on_timeout: "TcpExtTCPAbortOnTimeout",
 }
 

@@ -7,7 +7,7 @@ use airtcp_types::{ByteCount, FlowId, Instant};
 use tracing::debug;
 
 use crate::counters::Counters;
-use crate::tcp::{Connection, Info, Offer, State, TcpConfig, TcpError};
+use crate::tcp::{Connection, Info, KeepAlive, Offer, State, TcpConfig, TcpError};
 
 use super::{Host, HostError, Kind, Owner, Socket, SocketId, TcpSocket};
 
@@ -172,6 +172,19 @@ impl Host {
     ) -> Result<(), HostError> {
         self.with(now, socket, |connection| {
             connection.set_nodelay(nodelay);
+            Ok(())
+        })
+    }
+
+    /// Asks a silent peer whether it is still there, from now on, or never.
+    pub fn tcp_set_keep_alive(
+        &mut self,
+        now: Instant,
+        socket: SocketId,
+        settings: Option<KeepAlive>,
+    ) -> Result<(), HostError> {
+        self.with(now, socket, |connection| {
+            connection.set_keep_alive(now, settings);
             Ok(())
         })
     }

@@ -16,7 +16,7 @@ use super::shared::Direction;
 use super::split::{self, OwnedReadHalf, OwnedWriteHalf, ReadHalf, WriteHalf};
 use super::stack::Handle;
 use crate::host::{HostError, SocketId};
-use crate::tcp::{Info, TcpConfig, TcpError};
+use crate::tcp::{Info, KeepAlive, TcpConfig, TcpError};
 
 /// A TCP connection; made by [`Stack::connect`](super::Stack::connect) or
 /// [`TcpListener::accept`](super::TcpListener::accept).
@@ -85,6 +85,18 @@ impl TcpStream {
             .handle
             .shared()
             .with(|core, now| core.host.tcp_set_nodelay(now, inner.id, on).map_err(io_error))
+    }
+
+    /// Asks a silent peer whether it is still there, from now on; `None`, the default, never does. When it
+    /// is gone reading and writing give `TimedOut`.
+    ///
+    /// # Errors
+    /// `NotConnected`: the stack has ended.
+    pub fn set_keep_alive(&self, settings: Option<KeepAlive>) -> io::Result<()> {
+        let inner = &self.0;
+        inner.handle.shared().with(|core, now| {
+            core.host.tcp_set_keep_alive(now, inner.id, settings).map_err(io_error)
+        })
     }
 
     /// Gives the connection other strategies, at any time: what was sent and what is known of the

@@ -64,6 +64,7 @@ impl Connection {
             return;
         }
         // Only now is it the peer's for certain: a forged time stamp would refuse all that follows.
+        self.on_heard(now);
         if let (Some(clock), Some(theirs)) = (&mut self.timestamps, segment.options.timestamps) {
             clock.on_segment(now, theirs.val, seq, self.receive.last_ack_sent);
         }

@@ -7,6 +7,7 @@ use airtcp_types::options::HackForm;
 use airtcp_types::{ByteCount, FlowId};
 
 use super::extensions::Offer;
+use super::keepalive::KeepAlive;
 use super::withhold::MarkAware;
 
 /// The settings of a connection. The default is a modern Linux host's.
@@ -46,6 +47,8 @@ pub struct TcpConfig {
     /// How long sent data may go unacknowledged (RFC 5482); without it 15 time-outs in a row are
     /// the limit.
     pub user_timeout: Option<Duration>,
+    /// A silent peer is asked whether it is still there (RFC 9293 section 3.8.4); never unless asked for.
+    pub keep_alive: Option<KeepAlive>,
     /// How often a SYN is sent again before the peer counts as gone.
     pub syn_retries: u8,
     /// How long TIME-WAIT lasts (twice the MSL of RFC 9293 section 3.4.2; Linux waits 60 s).
@@ -74,6 +77,7 @@ impl Default for TcpConfig {
             tx_numbers: Offer::default(),
             mark_aware: None,
             user_timeout: None,
+            keep_alive: None,
             syn_retries: 6,
             time_wait: Duration::from_secs(60),
             fin_wait_2: Duration::from_secs(60),

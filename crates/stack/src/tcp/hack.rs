@@ -52,7 +52,7 @@ impl Connection {
             window: self.receive.offered(),
             options,
         };
-        emit(&self.flow, self.settings.hop_limit, &header, 0, |_| {})
+        emit(&self.flow, self.hop_limit, &header, 0, |_| {})
     }
 
     /// Takes a special ACK, of which nothing else counts; gives whether it was one.

@@ -114,8 +114,8 @@ impl Connection {
         Self {
             flow,
             state: State::SynSent,
+            hop_limit: config.hop_limit,
             settings: Settings {
-                hop_limit: config.hop_limit,
                 user_timeout: config.user_timeout,
                 time_wait: config.time_wait,
                 fin_wait_2: config.fin_wait_2,
@@ -128,6 +128,9 @@ impl Connection {
             withholding: config.mark_aware.map(|aware| Box::new(Withholding::new(aware))),
             acks: AckPolicy::new(config.sender.profile.delayed_acks),
             send: SendHalf::new(now, first, config.send_buffer, config.nodelay),
+            keep_alive: config
+                .keep_alive
+                .map(|settings| Box::new(keepalive::Watch::new(now, settings))),
             challenge: Challenge::default(),
             may_challenge: true,
             reset: None,
@@ -276,6 +279,7 @@ impl Connection {
         self.send.sender = Some(Box::new(Sender::new(&handshake.sender, &start)));
         self.tally.established = true;
         self.soft_error = None;
+        self.on_heard(now);
         let state = if self.send.fin { State::FinWait1 } else { State::Established };
         self.set_state(state);
     }

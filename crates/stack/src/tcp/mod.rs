@@ -14,12 +14,13 @@
 //!                acknowledgement.rs, send.rs, airtcp_recovery::Sender
 //! on_corrupted   hack.rs           a segment of which only the header is good
 //! poll_transmit  transmit.rs       RST, SYN, special ACKs, ACKs, data, probes: in that order
+//! on_timeout     keepalive.rs      whether a silent peer is still there
 //! set_combination switch.rs        other strategies for the sender, at any time
 //! close, ...     close.rs          FIN, RST, TIME-WAIT; time_wait.rs, what is left when nobody holds it
 //! ```
 //!
-//! Not here, because nothing needs it yet: the urgent pointer (ignored, as RFC 6093 advises),
-//! keep-alive of our own (a peer's is answered), Fast Open, ECN, path MTU discovery.
+//! Not here, because nothing needs it yet: the urgent pointer (urgent data is data, RFC 6093), Fast Open, ECN, path MTU
+//! discovery.
 
 mod ack_policy;
 mod acknowledgement;
@@ -34,6 +35,7 @@ mod growth;
 mod hack;
 mod handshake;
 mod info;
+mod keepalive;
 mod reassembly;
 mod receive;
 mod receive_buffer;
@@ -61,6 +63,7 @@ pub use config::TcpConfig;
 pub use error::{TcpError, Unreachable};
 pub use extensions::Offer;
 pub use info::Info;
+pub use keepalive::KeepAlive;
 pub use state::State;
 pub use switch::SwitchError;
 pub use withhold::MarkAware;
@@ -92,6 +95,8 @@ pub struct Connection {
     flow: FlowId,
     state: State,
     settings: Settings,
+    /// TTL or hop limit. It stands here, and not among the settings, for size.
+    hop_limit: u8,
     /// Only until ESTABLISHED.
     handshake: Option<Box<Handshake>>,
     timestamps: Option<Timestamps>,
@@ -103,6 +108,8 @@ pub struct Connection {
     withholding: Option<Box<Withholding>>,
     acks: AckPolicy,
     send: SendHalf,
+    /// Only where asked for.
+    keep_alive: Option<Box<keepalive::Watch>>,
     challenge: Challenge,
     /// All connections of the host together may send one more challenge ACK.
     may_challenge: bool,
@@ -128,7 +135,6 @@ pub struct Connection {
 /// The settings that outlive the handshake.
 #[derive(Clone, Copy, Debug)]
 struct Settings {
-    hop_limit: u8,
     user_timeout: Option<Duration>,
     time_wait: Duration,
     fin_wait_2: Duration,
@@ -172,6 +178,7 @@ impl Connection {
             self.probe = true;
         }
         self.check_patience(now, counters);
+        self.on_keep_alive_timeout(now, counters);
     }
 
     fn on_sender_timeout(&mut self, now: Instant, counters: &mut Counters) {
@@ -217,6 +224,7 @@ impl Connection {
             self.send.sender.as_ref().and_then(|sender| sender.poll_timeout()),
             self.send.probe_at(),
             self.user_timeout_at(),
+            self.keep_alive_at(),
         ]
         .into_iter()
         .flatten()
@@ -320,7 +328,7 @@ impl Connection {
 
     /// Sets TTL or hop limit.
     pub fn set_hop_limit(&mut self, hop_limit: u8) {
-        self.settings.hop_limit = hop_limit;
+        self.hop_limit = hop_limit;
     }
 
     /// Tells whether the host is short of memory: buffers then do not grow. A window already

@@ -64,7 +64,7 @@ impl Connection {
             until,
             length: self.settings.time_wait,
             window: self.receive.offered(),
-            hop_limit: self.settings.hop_limit,
+            hop_limit: self.hop_limit,
         })
     }
 }

@@ -1,5 +1,5 @@
 //! What leaves, in this order: a RST, a SYN, special ACKs, ACKs that cannot wait, data, a window
-//! probe, the last ACK.
+//! probe or a keep-alive, the last ACK.
 
 use airtcp_recovery::{Decision, Transmit};
 use airtcp_types::options::{SackBlocks, TcpOptions, TxNumbers};
@@ -66,13 +66,21 @@ impl Connection {
         self.tally.settle(now, &self.send);
         if std::mem::take(&mut self.probe) && self.send.probe_at().is_some() {
             counters.tcp_ext_win_probe += 1;
-            counters.tcp_out_segs += 1;
-            // As Linux: a number that the peer has, so that it answers with an ACK.
-            let seq = self.send.una() - 1;
-            let due = DueAck { ack: self.receive.nxt(), sack: SackBlocks::EMPTY, echo: None };
-            return Some(self.emit_ack(now, seq, &due, counters));
+            return Some(self.emit_probe(now, counters));
+        }
+        if self.take_keep_alive() {
+            counters.tcp_ext_keep_alive += 1;
+            return Some(self.emit_probe(now, counters));
         }
         self.emit_due_ack(now, counters)
+    }
+
+    /// As Linux: a number that the peer has, so that it answers with an ACK.
+    fn emit_probe(&mut self, now: Instant, counters: &mut Counters) -> Packet {
+        counters.tcp_out_segs += 1;
+        let seq = self.send.una() - 1;
+        let due = DueAck { ack: self.receive.nxt(), sack: SackBlocks::EMPTY, echo: None };
+        self.emit_ack(now, seq, &due, counters)
     }
 
     fn emit_due_ack(&mut self, now: Instant, counters: &mut Counters) -> Option<Packet> {
@@ -99,7 +107,7 @@ impl Connection {
             options,
         };
         self.note_ack_sent(ack);
-        emit(&self.flow, self.settings.hop_limit, &header, 0, |_| {})
+        emit(&self.flow, self.hop_limit, &header, 0, |_| {})
     }
 
     fn emit_data(&mut self, now: Instant, transmit: &Transmit, counters: &mut Counters) -> Packet {
@@ -128,7 +136,7 @@ impl Connection {
         }
         self.count_data(now, transmit, len.into(), counters);
         let (a, b) = self.send.buffer.slices(data);
-        emit(&self.flow, self.settings.hop_limit, &header, len, |payload| {
+        emit(&self.flow, self.hop_limit, &header, len, |payload| {
             let (first, second) = payload.split_at_mut(a.len().min(payload.len()));
             first.copy_from_slice(&a[..first.len()]);
             second.copy_from_slice(&b[..second.len()]);
@@ -169,7 +177,7 @@ impl Connection {
             window: self.receive.syn_window(),
             options: TcpOptions { timestamps, ..options },
         };
-        emit(&self.flow, self.settings.hop_limit, &header, 0, |_| {})
+        emit(&self.flow, self.hop_limit, &header, 0, |_| {})
     }
 
     fn emit_rst(&self, now: Instant, reset: &Reset) -> Packet {
@@ -181,7 +189,7 @@ impl Connection {
             // RFC 7323 section 3.2: a RST may carry them, and Linux's does.
             options: if reset.ack.is_some() { self.options(now) } else { TcpOptions::default() },
         };
-        emit(&self.flow, self.settings.hop_limit, &header, 0, |_| {})
+        emit(&self.flow, self.hop_limit, &header, 0, |_| {})
     }
 
     pub(super) fn options(&self, now: Instant) -> TcpOptions {

@@ -2,7 +2,7 @@
 
 use airtcp_types::EventKind;
 
-use crate::tcp::{State, TcpConfig};
+use crate::tcp::{KeepAlive, State, TcpConfig};
 
 use super::*;
 
@@ -260,6 +260,30 @@ fn what_replaces_time_wait_starts_above_all_its_numbers() {
 
 pub(super) fn swapped(flow: FlowId) -> FlowId {
     FlowId { local: flow.remote, remote: flow.local }
+}
+
+#[test]
+fn a_peer_that_is_gone_is_found_out() {
+    let mut pair = Pair::new();
+    let listener = pair.server.tcp_listen(address("10.0.0.1:80"), 4).unwrap();
+    let (stream, _) = pair.connect(listener, "10.0.0.1:80");
+    let settings =
+        KeepAlive { idle: Duration::from_secs(10), interval: Duration::from_secs(2), probes: 2 };
+    pair.client.tcp_set_keep_alive(pair.now, stream, Some(settings)).unwrap();
+    pair.pass(Duration::from_secs(100));
+    // One probe in ten seconds, and each is answered.
+    let counters = pair.client.counters();
+    assert_eq!((counters.tcp_ext_keep_alive, counters.tcp_ext_abort_on_timeout), (10, 0));
+    // From here on nothing arrives.
+    for _ in 0..10 {
+        let Some(next) = pair.client.poll_timeout() else { break };
+        pair.now = next;
+        pair.client.handle_timeout(next);
+        while pair.client.poll_transmit(next).is_some() {}
+    }
+    assert_eq!(pair.client.tcp_error(stream), Ok(Some(TcpError::TimedOut)));
+    assert_eq!(pair.client.counters().tcp_ext_keep_alive, 12);
+    assert!(pair.client.readiness(stream).unwrap().readable);
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod blind;
 mod close;
 mod hack;
 mod handshake;
+mod keepalive;
 mod numbers;
 mod pipe;
 mod reset;
