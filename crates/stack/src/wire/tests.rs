@@ -208,6 +208,18 @@ fn extension_headers_are_stepped_over() {
     assert_eq!(ip::parse(&data), Err(ParseError::Fragment));
 }
 
+#[test]
+fn an_urgent_pointer_takes_nothing_out_of_the_data() {
+    let header = Header { flags: Flags { urg: true, ..Flags::ACK }, ..header() };
+    let mut data = tcp::emit(&flow(false), 64, &header, 10, |room| room.fill(7)).data;
+    for pointer in [0u16, 1, 5, 10, 11, 65_535] {
+        data[38..40].copy_from_slice(&pointer.to_be_bytes());
+        let read = tcp::parse(ip::parse(&data).unwrap().payload).unwrap().2;
+        assert!(read.flags.urg);
+        assert_eq!(read.payload, [7; 10]);
+    }
+}
+
 proptest! {
     #[test]
     fn arbitrary_bytes_never_panic(

@@ -14,6 +14,7 @@ mod numbers;
 mod pipe;
 mod reset;
 mod switch;
+mod together;
 mod transfer;
 mod window;
 mod withhold;
@@ -328,6 +329,7 @@ impl Seg {
                 syn: has('S'),
                 rst: has('R'),
                 psh: has('P'),
+                urg: has('U'),
                 ack: self.ack.is_some(),
                 ..Flags::default()
             },

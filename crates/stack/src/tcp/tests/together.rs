@@ -1,0 +1,134 @@
+//! Segments that do two things at once, and two ends that do the same at once.
+
+use super::*;
+
+#[test]
+fn urgent_data_is_data() {
+    // RFC 6093: it stays in its place in the stream, wherever the pointer is.
+    let mut s = Script::established(&plain());
+    send!(s, 0, "UA", 1, ack = 1, len = 10);
+    recv!(s, 0, "A", 1, ack = 11);
+    send!(s, 1, "UPA", 21, ack = 1, len = 10);
+    recv!(s, 1, "A", 1, ack = 11, sack = [(21, 31)]);
+    send!(s, 2, "UA", 11, ack = 1, len = 10);
+    recv!(s, 2, "A", 1, ack = 31);
+    assert_eq!(s.read(), stream(1, 30));
+    // Without data it says nothing; with a FIN it is a FIN.
+    send!(s, 3, "UA", 31, ack = 1);
+    recv_nothing!(s, 3);
+    send!(s, 4, "UFA", 31, ack = 1, len = 5);
+    recv!(s, 4, "A", 1, ack = 37);
+    assert_eq!((s.conn.state(), s.read()), (State::CloseWait, stream(31, 5)));
+}
+
+#[test]
+fn data_in_a_syn_is_left_for_later() {
+    let config = plain();
+    let syn = Seg { data: stream(1, 20), ..Script::syn_of(&config) };
+    let wire = syn.to_wire();
+    let mut s = Script::connecting(&config);
+    s.conn = Connection::accept(s.now, flow(), ISS, TS_OFFSET, &config, &wire.segment(&syn.data));
+    recv!(s, 0, "SA", 0, ack = 1, mss = 1000, sack_permitted = true);
+    send!(s, 1, "A", 1, ack = 1, len = 20);
+    recv!(s, 1, "A", 1, ack = 21);
+    assert_eq!((s.conn.state(), s.read()), (State::Established, stream(1, 20)));
+}
+
+#[test]
+fn data_or_a_fin_in_the_answer_to_a_syn_is_too() {
+    for flags in ["S", "FS"] {
+        let mut s = Script::connecting(&plain());
+        recv!(s, 0, "S", 0, mss = 1000, sack_permitted = true);
+        let answer = Seg {
+            flags,
+            ack: Some(1),
+            mss: Some(1000),
+            sack_permitted: true,
+            data: stream(1, 20),
+            ..Seg::default()
+        };
+        s.send_at(1, answer);
+        recv!(s, 1, "A", 1, ack = 1);
+        assert_eq!(s.conn.state(), State::Established);
+        assert_eq!(s.conn.recv(s.now, &mut [0; 9]), Err(TcpError::WouldBlock));
+        send!(s, 2, "FPA", 1, ack = 1, len = 20);
+        recv!(s, 2, "A", 1, ack = 22);
+        assert_eq!((s.conn.state(), s.read()), (State::CloseWait, stream(1, 20)));
+    }
+}
+
+#[test]
+fn data_and_fin_may_complete_the_handshake() {
+    let mut s = Script::syn_received(&plain());
+    recv!(s, 0, "SA", 0, ack = 1, mss = 1000, sack_permitted = true);
+    send!(s, 1, "FPA", 1, ack = 1, len = 20);
+    recv!(s, 1, "A", 1, ack = 22);
+    assert_eq!((s.conn.state(), s.read()), (State::CloseWait, stream(1, 20)));
+    assert_eq!(s.conn.recv(s.now, &mut [0; 9]), Ok(0));
+}
+
+#[test]
+fn a_fin_on_data_counts_after_it() {
+    let mut s = Script::established(&plain());
+    send!(s, 0, "FPA", 1, ack = 1, len = 100);
+    recv!(s, 0, "A", 1, ack = 102);
+    assert_eq!((s.conn.state(), s.read()), (State::CloseWait, stream(1, 100)));
+    assert_eq!(s.conn.recv(s.now, &mut [0; 9]), Ok(0));
+    // What comes again in another cut is the same.
+    send!(s, 1, "FPA", 51, ack = 1, len = 50);
+    recv!(s, 1, "A", 1, ack = 102, sack = [(51, 101)]);
+    assert_eq!(s.conn.state(), State::CloseWait);
+}
+
+#[test]
+fn a_fin_behind_data_that_the_window_cuts_off_comes_again() {
+    let mut s = Script::established(&TcpConfig {
+        initial_window: ByteCount(1000),
+        receive_buffer: ByteCount(1000),
+        ..plain()
+    });
+    send!(s, 0, "FPA", 1, ack = 1, len = 1500);
+    recv!(s, 0, "A", 1, ack = 1001);
+    assert_eq!((s.conn.state(), s.read().len()), (State::Established, 1000));
+    s.take(0);
+    send!(s, 1, "FPA", 1001, ack = 1, len = 500);
+    recv!(s, 1, "A", 1, ack = 1502);
+    assert_eq!((s.conn.state(), s.read()), (State::CloseWait, stream(1001, 500)));
+}
+
+#[test]
+fn both_open_at_once_and_one_answer_is_lost() {
+    let mut s = Script::connecting(&plain());
+    recv!(s, 0, "S", 0, mss = 1000, sack_permitted = true);
+    send!(s, 5, "S", 0, mss = 1000, sack_permitted = true);
+    // This is the one that is lost; the peer's arrives, and comes again.
+    recv!(s, 5, "SA", 0, ack = 1, mss = 1000, sack_permitted = true);
+    send!(s, 9, "S", 0, ack = 1, mss = 1000, sack_permitted = true);
+    recv_nothing!(s, 9);
+    send!(s, 1_005, "S", 0, ack = 1, mss = 1000, sack_permitted = true);
+    recv!(s, 1_005, "A", 1, ack = 1);
+    assert_eq!(s.conn.state(), State::Established);
+    // The other way round: the peer's is lost, its ACK of ours does as well.
+    let mut s = Script::connecting(&plain());
+    recv!(s, 0, "S", 0, mss = 1000, sack_permitted = true);
+    send!(s, 5, "S", 0, mss = 1000, sack_permitted = true);
+    recv!(s, 5, "SA", 0, ack = 1, mss = 1000, sack_permitted = true);
+    send!(s, 9, "A", 1, ack = 1, len = 10);
+    recv!(s, 9, "A", 1, ack = 11);
+    assert_eq!((s.conn.state(), s.read()), (State::Established, stream(1, 10)));
+}
+
+#[test]
+fn both_close_at_once_with_data() {
+    let mut s = Script::established(&plain());
+    s.write(50);
+    s.conn.shutdown(s.now);
+    recv!(s, 0, "FPA", 1, ack = 1, len = 50);
+    send!(s, 1, "FPA", 1, ack = 1, len = 70);
+    recv!(s, 1, "A", 52, ack = 72);
+    assert_eq!(s.conn.state(), State::Closing);
+    // Ours is lost.
+    recv!(s, 200, "FPA", 1, ack = 72, len = 50);
+    send!(s, 201, "A", 72, ack = 52);
+    assert_eq!((s.conn.state(), s.read()), (State::TimeWait, stream(1, 70)));
+}
