@@ -29,6 +29,7 @@ const FULL: usize = 1500 + DATA_OVERHEAD;
 /// Air times and error probabilities of the frames of one radio.
 #[derive(Clone, Debug)]
 pub(super) struct Air {
+    is_plain: bool,
     plcp: Duration,
     rate: Rate,
     control: Rate,
@@ -45,22 +46,40 @@ impl Air {
     pub(super) fn new(spec: &RadioSpec) -> Self {
         let error = spec.error.probability();
         let bits = libm::log1p(-spec.biterror);
+        let plcp = Duration::from_micros(match spec.preamble {
+            _ if spec.plain => 0,
+            Preamble::Long => 192,
+            Preamble::Short => 96,
+        });
         Self {
-            plcp: Duration::from_micros(match spec.preamble {
-                Preamble::Long => 192,
-                Preamble::Short => 96,
-            }),
+            is_plain: spec.plain,
+            plcp,
             rate: spec.rate,
             control: spec.control,
-            rts: spec.rts,
+            rts: spec.rts && !spec.plain,
             error,
             log_whole: bits + libm::log1p(-error) / (FULL as f64 * 8.0),
             log_whole_data: bits,
         }
     }
 
+    /// Whether each end has an air of its own, and nobody waits for the other.
+    pub(super) const fn is_plain(&self) -> bool {
+        self.is_plain
+    }
+
+    /// How long the air is idle before an exchange.
+    pub(super) const fn gap(&self) -> Duration {
+        if self.is_plain { Duration::ZERO } else { DIFS }
+    }
+
     pub(super) fn data(&self, packet: usize) -> Duration {
-        self.plcp + self.rate.time_for(ByteCount::from(packet + DATA_OVERHEAD))
+        self.plcp + self.rate.time_for(ByteCount::from(self.frame(packet)))
+    }
+
+    /// Bytes of the frame of a packet.
+    const fn frame(&self, packet: usize) -> usize {
+        if self.is_plain { packet } else { packet + DATA_OVERHEAD }
     }
 
     fn short(&self, bytes: usize) -> Duration {
@@ -69,7 +88,7 @@ impl Air {
 
     /// SIFS and the link ACK after a data frame.
     pub(super) fn answer(&self) -> Duration {
-        SIFS + self.short(ACK)
+        if self.is_plain { Duration::ZERO } else { SIFS + self.short(ACK) }
     }
 
     /// RTS, CTS and the gaps before a data frame; nothing where they are off.
@@ -79,7 +98,7 @@ impl Air {
 
     /// The probability that a data frame is hit.
     pub(super) fn data_error(&self, packet: usize) -> f64 {
-        let bits = (packet + DATA_OVERHEAD) as f64 * 8.0;
+        let bits = self.frame(packet) as f64 * 8.0;
         1.0 - (1.0 - self.error) * libm::exp(bits * self.log_whole_data)
     }
 
@@ -117,7 +136,8 @@ impl RadioSpec {
         self.bound_with(Arq::MacLink, payload, packet, ack, per_ack)
     }
 
-    /// The same with `arq`: `off` and `head` have no link ACKs, and the contention window does not double.
+    /// The same with `arq`: `off` and `head` have no link ACKs, and the contention window does not double. A plain radio has
+    /// an air for the ACKs, and no waits.
     pub fn bound_with(
         &self,
         arq: Arq,
@@ -130,7 +150,11 @@ impl RadioSpec {
         let per_ack = per_ack.max(1);
         let tries = if arq.acknowledges() { self.tries } else { 1 };
         let mean = |size, waits| air.mean_exchange(size, arq.acknowledges(), tries, waits);
-        let cycle = mean(packet, true) * per_ack + mean(ack, false);
+        let cycle = if air.is_plain() {
+            (mean(packet, false) * per_ack).max(mean(ack, false))
+        } else {
+            mean(packet, true) * per_ack + mean(ack, false)
+        };
         Rate::from_bytes_over(ByteCount::from(payload) * u64::from(per_ack), cycle)
     }
 }
@@ -145,7 +169,7 @@ impl Air {
             false => (Duration::ZERO, 1.0),
         };
         let failure = 1.0 - announced * (1.0 - self.data_error(packet)) * answered;
-        let try_time = DIFS + self.announcement() + self.data(packet) + answer;
+        let try_time = self.gap() + self.announcement() + self.data(packet) + answer;
         let mut cw = CW_MIN;
         let mut reached = 1.0;
         let mut mean = 0.0;

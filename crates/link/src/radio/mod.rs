@@ -15,6 +15,9 @@
 //! A frame whose link ACK was lost arrives twice, and is delivered once: its number tells. Frames that go to the tail, or
 //! wait for their turn at the head, are overtaken: [`Counters::reordered`](crate::Counters::reordered) says how many were.
 //!
+//! A `plain` radio has nothing of 802.11: it is a link each way, in which a frame takes its packet's time at the rate, and
+//! nobody waits for or collides with the other end. That is the radio of ns-2's simple topologies, and of DCR 4.1.
+//!
 //! A mobile that is out of reach, by its path, by the schedule or by [`Radio::set_connected`], hears nothing: the tries
 //! are made all the same.
 

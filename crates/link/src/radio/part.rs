@@ -4,6 +4,12 @@ use crate::spec::{Part, part};
 
 /// All parts there are.
 pub const PARTS: &[Part] = &[
+    part(
+        "plain",
+        "no 802.11: each direction is a link of its own, which a frame takes for as long as its packet does at `rate`; \
+         link ACKs take no time, and nothing announces a frame",
+        "plain rate 1mbit delay 20ms",
+    ),
     part("rate RATE", "of data frames; 11mbit if not said", "rate 5.5mbit"),
     part("control RATE", "of link ACKs, RTS and CTS; 2mbit if not said", "control 1mbit"),
     part(

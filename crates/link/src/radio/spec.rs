@@ -27,6 +27,8 @@ use crate::spec::{DownSpec, Share, SpecError};
 /// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct RadioSpec {
+    /// Whether it has nothing of 802.11: a link each way.
+    pub plain: bool,
     /// The rate of data frames.
     pub rate: Rate,
     /// The rate of link ACKs, RTS and CTS.
@@ -74,6 +76,7 @@ pub enum Preamble {
 impl Default for RadioSpec {
     fn default() -> Self {
         Self {
+            plain: false,
             rate: Rate::from_bits_per_sec(11_000_000),
             control: Rate::from_bits_per_sec(2_000_000),
             preamble: Preamble::default(),
@@ -121,6 +124,7 @@ impl RadioSpec {
     fn read_part(&mut self, at: usize, part: &str, words: &mut Words<'_>) -> Result<(), SpecError> {
         let watts = |word: &str| value::number(word);
         match part {
+            "plain" => self.plain = true,
             "rate" => self.rate = words.take(value::rate, "a rate", "11mbit")?,
             "control" => self.control = words.take(value::rate, "a rate", "2mbit")?,
             "preamble" => {
@@ -156,7 +160,7 @@ impl RadioSpec {
                 self.seed = words.take(seed, "a whole number", "7")?;
             }
             other => {
-                let expected = "rate, control, preamble, rts, tries, passes, queue, delay, error, biterror, \
+                let expected = "plain, rate, control, preamble, rts, tries, passes, queue, delay, error, biterror, \
                                 deliver-corrupt, at, rx-thresh, fz-thresh, down (each up to 1000 times) or seed";
                 return Err(SpecError::new(at, other, expected, "error 20%"));
             }
@@ -171,6 +175,9 @@ impl fmt::Display for RadioSpec {
             Preamble::Long => "long",
             Preamble::Short => "short",
         };
+        if self.plain {
+            f.write_str("plain ")?;
+        }
         let (rate, control) = (show_rate(self.rate), show_rate(self.control));
         write!(f, "rate {rate} control {control} preamble {preamble} ")?;
         if self.rts {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use airtcp_types::{Event, Instant, Node, Packet, PortId};
 
-use super::air::{Air, DIFS, SLOT};
+use super::air::{Air, SLOT};
 use super::end::{End, Frame};
 use super::frame::{Received, decode, encode};
 use super::power::Power;
@@ -32,12 +32,19 @@ pub struct Radio {
     outages: Option<Outages>,
     is_connected: bool,
     ends: [End; 2],
-    /// Since when nobody sends, if nobody does.
-    idle_since: Instant,
-    exchange: Option<Exchange>,
+    /// The air that both ends share is the first; of a plain radio each end has its own.
+    lanes: [Lane; 2],
     next: [u64; 2],
     /// The station's frames that may still arrive.
     held: BTreeSet<FrameNo>,
+}
+
+/// An air.
+#[derive(Clone, Debug, Default)]
+struct Lane {
+    /// Since when nobody sends, if nobody does.
+    idle_since: Instant,
+    exchange: Option<Exchange>,
 }
 
 /// What is on the air: the frames of the ends that send, and whether their senders will know that they arrived.
@@ -62,8 +69,7 @@ impl Radio {
             outages: Outages::new(None, &spec.down),
             is_connected: true,
             ends: Way::BOTH.map(|way| End::new(spec.seed, way)),
-            idle_since: Instant::ZERO,
-            exchange: None,
+            lanes: Default::default(),
             next: [0; 2],
             held: BTreeSet::new(),
         }
@@ -161,7 +167,7 @@ impl Radio {
     /// Packets that an end is answerable for: they wait, or are on the air.
     pub fn queued(&self, way: Way) -> usize {
         let on_air = |exchange: &Exchange| exchange.frames[way as usize].is_some();
-        let on_air = self.exchange.as_ref().is_some_and(on_air);
+        let on_air = self.lane(way).exchange.as_ref().is_some_and(on_air);
         self.ends[way as usize].waiting() + usize::from(on_air)
     }
 
@@ -172,8 +178,22 @@ impl Radio {
         end.queue.iter().chain(aside).map(|frame| frame.packet.len()).sum()
     }
 
+    fn lane_of(&self, way: Way) -> usize {
+        if self.air.is_plain() { way as usize } else { 0 }
+    }
+
+    fn lane(&self, way: Way) -> &Lane {
+        &self.lanes[self.lane_of(way)]
+    }
+
+    /// Whether who begins now at this end has to wait for somebody.
+    fn is_busy(&self, way: Way) -> bool {
+        !self.air.is_plain() && self.lane(way).exchange.is_some()
+    }
+
     fn push(&mut self, now: Instant, way: Way, packet: Packet) -> Option<FrameNo> {
         self.advance(now);
+        let is_busy = self.is_busy(way);
         let end = &mut self.ends[way as usize];
         end.ledger.counters.received += 1;
         if end.waiting() >= self.limit {
@@ -182,7 +202,7 @@ impl Radio {
         }
         let no = FrameNo(self.next[way as usize]);
         self.next[way as usize] += 1;
-        end.make_ready(now, self.exchange.is_some());
+        end.make_ready(now, is_busy);
         end.queue.push_back(Frame { no, packet, since: now, tries: 0, passes: 0, arrived: false });
         if way == Way::Forth {
             self.held.insert(no);
@@ -195,49 +215,57 @@ impl Radio {
     fn advance(&mut self, now: Instant) {
         while let Some(at) = self.next_step().filter(|at| *at <= now) {
             self.take_back(at);
-            match self.exchange.take_if(|exchange| exchange.until <= at) {
-                Some(exchange) => self.end(exchange),
-                None if self.exchange.is_none() => self.begin(at),
-                None => {}
+            for lane in 0..self.lanes.len() {
+                let exchange = &mut self.lanes[lane].exchange;
+                match exchange.take_if(|exchange| exchange.until <= at) {
+                    Some(exchange) => self.end(lane, exchange),
+                    None if exchange.is_none() => self.begin(lane, at),
+                    None => {}
+                }
             }
         }
     }
 
     /// When something changes, but for packets that get out of the delay between the antennas.
     fn next_step(&self) -> Option<Instant> {
-        let turn = match &self.exchange {
+        let turns = Way::BOTH.into_iter().filter_map(|way| match &self.lane(way).exchange {
             Some(exchange) => Some(exchange.until),
-            None => Way::BOTH.into_iter().filter_map(|way| self.start_of(way)).min(),
-        };
-        let known = self.ends.iter().filter_map(|end| Some(end.aside.front()?.0)).min();
-        turn.into_iter().chain(known).min()
+            None => self.start_of(way),
+        });
+        let known = self.ends.iter().filter_map(|end| Some(end.aside.front()?.0));
+        turns.chain(known).min()
     }
 
     /// When an end begins, if nobody does before.
     fn start_of(&self, way: Way) -> Option<Instant> {
         let end = &self.ends[way as usize];
-        (!end.queue.is_empty()).then(|| end.ready.max(self.idle_since + DIFS + SLOT * end.slots))
+        let idle = self.lane(way).idle_since + self.air.gap();
+        (!end.queue.is_empty()).then(|| end.ready.max(idle + SLOT * end.slots))
     }
 
     /// What is known at `now` to be lost goes to the head of its queue.
     fn take_back(&mut self, now: Instant) {
-        for end in &mut self.ends {
+        for way in Way::BOTH {
+            let is_busy = self.is_busy(way);
+            let end = &mut self.ends[way as usize];
             while end.aside.front().is_some_and(|(known, _)| *known <= now) {
                 let Some((_, frame)) = end.aside.pop_front() else { break };
-                end.make_ready(now, self.exchange.is_some());
+                end.make_ready(now, is_busy);
                 end.queue.push_front(frame);
             }
         }
     }
 
     /// Puts on the air what begins at `now`; both ends' frames collide.
-    fn begin(&mut self, now: Instant) {
-        let starts = Way::BOTH.map(|way| self.start_of(way) == Some(now));
+    fn begin(&mut self, lane: usize, now: Instant) {
+        let starts =
+            Way::BOTH.map(|way| self.lane_of(way) == lane && self.start_of(way) == Some(now));
         if starts == [false; 2] {
             return;
         }
         let is_collision = starts == [true; 2];
-        let idle = now.since(self.idle_since + DIFS).as_nanos() / SLOT.as_nanos();
+        let idle = now.since(self.lanes[lane].idle_since + self.air.gap());
+        let idle = idle.as_nanos() / SLOT.as_nanos();
         let mut exchange = Exchange { until: now, frames: [None, None] };
         for way in Way::BOTH {
             let end = &mut self.ends[way as usize];
@@ -251,7 +279,7 @@ impl Radio {
                 exchange.frames[way as usize] = Some((frame, is_known));
             }
         }
-        self.exchange = Some(exchange);
+        self.lanes[lane].exchange = Some(exchange);
     }
 
     /// One try: how long it takes, and whether the sender will know that the frame arrived. A failure takes as long as a
@@ -302,8 +330,8 @@ impl Radio {
     }
 
     /// After an exchange the air is idle, and what is to become of its frames is decided.
-    fn end(&mut self, exchange: Exchange) {
-        self.idle_since = exchange.until;
+    fn end(&mut self, lane: usize, exchange: Exchange) {
+        self.lanes[lane].idle_since = exchange.until;
         for (way, sent) in Way::BOTH.into_iter().zip(exchange.frames) {
             if let Some((frame, is_known)) = sent {
                 self.settle(exchange.until, way, frame, is_known);
@@ -313,9 +341,11 @@ impl Radio {
 
     fn settle(&mut self, now: Instant, way: Way, mut frame: Frame, is_known: bool) {
         let most = u64::from(self.tries) * u64::from(self.passes);
-        let end = &mut self.ends[way as usize];
         let is_again = !is_known && self.arq.acknowledges() && frame.tries < self.tries;
-        end.back_off(is_again);
+        let end = &mut self.ends[way as usize];
+        if !self.air.is_plain() {
+            end.back_off(is_again);
+        }
         if !is_known {
             match self.arq {
                 Arq::Mac | Arq::MacLink if is_again => return end.queue.push_front(frame),

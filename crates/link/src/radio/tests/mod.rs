@@ -127,6 +127,7 @@ fn tries_cost_what_the_bound_says() {
         ("error 40% tries 4", Arq::Mac),
         ("error 40%", Arq::Off),
         ("error 40% delay 1ms", Arq::Head),
+        ("plain error 40% delay 1ms", Arq::Head),
     ];
     for (seed, (text, arq)) in (1..).zip(cases) {
         let spec: RadioSpec = format!("{text} seed {seed}").parse().unwrap();
@@ -221,6 +222,32 @@ fn what_is_lost_at_the_head_is_sent_again_one_round_trip_later_and_first() {
     assert_eq!(radio.poll_timeout(), Some(known));
     radio.handle_timeout(known + DIFS + SLOT * CW_MIN);
     assert_eq!(radio.air_counters(Way::Forth).tries, 2);
+}
+
+#[test]
+fn a_plain_radio_is_a_link_each_way_that_repeats_one_round_trip_later() {
+    // A packet of 1000 bytes takes 8 ms.
+    let text = "plain rate 1mbit delay 20ms";
+    let mut whole = radio(text, Arq::Head);
+    for way in [0, 1] {
+        whole.handle_packet(Instant::ZERO, PortId(way), numbered(0, 960));
+        whole.handle_packet(Instant::ZERO, PortId(way), numbered(1, 960));
+    }
+    for at in [28, 36].map(Instant::from_millis) {
+        assert!(whole.poll_transmit(at - Duration::from_nanos(1)).is_none());
+        let ports = [whole.poll_transmit(at), whole.poll_transmit(at)];
+        assert_eq!(ports.map(|sent| sent.unwrap().0.0), [1, 0], "neither waits for the other");
+    }
+    let mut hit = radio(&format!("{text} error 100%"), Arq::Head);
+    for number in 0..7 {
+        hit.pass(Instant::ZERO, numbered(number, 960));
+    }
+    // The first is known to be lost at 48 ms, when the seventh would have its turn.
+    let known = Instant::from_millis(48);
+    hit.handle_timeout(known);
+    assert_eq!(hit.air_counters(Way::Forth).tries, 7);
+    let waiting = hit.drain(known, |_| true);
+    assert_eq!(waiting.iter().map(number).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
 }
 
 #[test]

@@ -18,6 +18,7 @@ fn specs() -> impl Strategy<Value = RadioSpec> {
         Just("rts"),
         Just("deliver-corrupt"),
         Just("delay 3ms"),
+        Just("plain delay 3ms"),
         Just("down 5ms 20ms every 50ms"),
         Just("at 0s 200 at 100ms 300 at 200ms 100"),
     ];
