@@ -7,7 +7,7 @@ use std::time::Duration;
 use airtcp::basestation::{Policy, StationConfig};
 use airtcp::link::Arq;
 use airtcp::recovery::{Combination, Profile};
-use airtcp::sim::{App, FlowSpec, Scenario, Topology, Way, Wire, run_seeds};
+use airtcp::sim::{App, FlowSpec, Radios, Scenario, Topology, Way, Wire, run_seeds};
 use airtcp::types::ByteCount;
 use airtcp::types::rng::Stream;
 
@@ -91,7 +91,11 @@ fn scenario(seed: u64) -> Scenario {
         let access = if random.chance(0.5) { Wire::default() } else { wire(&mut random) };
         let bottleneck = wire(&mut random);
         match random.chance(0.5) {
-            true => Topology::Wireless { access, bottleneck, station: station(&mut random) },
+            true => {
+                let station = station(&mut random);
+                let radios = [Radios::Shared, Radios::Own][random.below(2) as usize];
+                Topology::Wireless { access, bottleneck, station, radios }
+            }
             false => Topology::Dumbbell { access, bottleneck },
         }
     } else {

@@ -36,3 +36,21 @@ pub struct Counters {
     /// Dropped because the delay line holds all it may.
     pub overflowed: u64,
 }
+
+impl std::ops::AddAssign for Counters {
+    fn add_assign(&mut self, other: Self) {
+        self.received += other.received;
+        self.forwarded += other.forwarded;
+        self.forwarded_bytes += other.forwarded_bytes;
+        self.queue_dropped += other.queue_dropped;
+        self.marked += other.marked;
+        self.channel_lost += other.channel_lost;
+        self.disconnected += other.disconnected;
+        self.corrupted += other.corrupted;
+        self.corrupted_header += other.corrupted_header;
+        self.corrupted_unnoticed += other.corrupted_unnoticed;
+        self.duplicated += other.duplicated;
+        self.reordered += other.reordered;
+        self.overflowed += other.overflowed;
+    }
+}

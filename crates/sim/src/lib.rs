@@ -64,6 +64,6 @@ pub use result::{
 pub use router::{Router, RouterCounters};
 pub use run::{NodeKind, nodes, run};
 pub use runner::run_seeds;
-pub use scenario::{App, FlowSpec, Scenario, Topology, Way, Wire};
+pub use scenario::{App, FlowSpec, Radios, Scenario, Topology, Way, Wire};
 pub use statistics::Interval;
 pub use world::{Stuck, World};

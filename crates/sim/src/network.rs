@@ -17,7 +17,7 @@ use crate::base::Base;
 use crate::measure::FIRST_PORT;
 use crate::router::Router;
 use crate::world::World;
-use crate::{App, FlowSpec, NodeKind, Scenario, SimError, Topology, Way, Wire};
+use crate::{App, FlowSpec, NodeKind, Radios, Scenario, SimError, Topology, Way, Wire};
 
 /// What streams are drawn for; the low half of a stream's number says for which of them.
 const LINKS: u64 = 1 << 32;
@@ -59,8 +59,8 @@ pub(crate) struct Network {
     pub(crate) flows: Vec<Placed>,
     /// Every link, and whether each direction has a rate.
     pub(crate) links: Vec<(NodeId, [bool; 2])>,
-    /// The base station, if there is one.
-    pub(crate) base: Option<NodeId>,
+    /// The base stations: none, one, or one for each mobile.
+    pub(crate) bases: Vec<NodeId>,
     /// For each node the first flow it has an end of, if it is a host.
     pub(crate) first_flows: Vec<Option<u32>>,
 }
@@ -82,14 +82,14 @@ impl Network {
                 nodes: Vec::new(),
                 flows: Vec::new(),
                 links: Vec::new(),
-                base: None,
+                bases: Vec::new(),
                 first_flows: Vec::new(),
             },
         };
         match &scenario.topology {
             Topology::Dumbbell { access, bottleneck } => builder.dumbbell(access, bottleneck, None),
-            Topology::Wireless { access, bottleneck, station } => {
-                builder.dumbbell(access, bottleneck, Some(station))
+            Topology::Wireless { access, bottleneck, station, radios } => {
+                builder.dumbbell(access, bottleneck, Some((station, *radios)))
             }
             Topology::Chain { wires } => builder.chain(wires),
         }
@@ -112,11 +112,11 @@ impl Network {
         ends.filter_map(of).sum()
     }
 
-    pub(crate) fn base(&self) -> Option<&Base> {
-        match self.world.node(self.base?)? {
-            Element::Base(base) => Some(base),
+    pub(crate) fn bases(&self) -> impl Iterator<Item = &Base> {
+        self.bases.iter().filter_map(|base| match self.world.node(*base)? {
+            Element::Base(base) => Some(base.as_ref()),
             _ => None,
-        }
+        })
     }
 
     pub(crate) fn link(&mut self, node: NodeId) -> Option<&mut Link> {
@@ -140,7 +140,7 @@ impl Builder<'_> {
         mut self,
         access: &Wire,
         bottleneck: &Wire,
-        station: Option<&StationConfig>,
+        station: Option<(&StationConfig, Radios)>,
     ) -> Result<Network, SimError> {
         let far = Some(PortId(0));
         let mut routers = [Router::new(far), Router::new(far)];
@@ -156,8 +156,8 @@ impl Builder<'_> {
         let link = self.link("bottleneck".to_owned(), bottleneck)?;
         self.network.world.connect((left, PortId(0)), (link, PortId(0)));
         let mut last = (link, PortId(1));
-        if let Some(config) = station {
-            let base = self.base(config)?;
+        if let Some((config, Radios::Shared)) = station {
+            let base = self.base("station".to_owned(), config)?;
             self.network.world.connect(last, (base, Side::Wired.port()));
             last = (base, Side::Wireless.port());
         }
@@ -173,9 +173,15 @@ impl Builder<'_> {
             let one = self.host(format!("{near}-{number}"), one, index);
             self.wire(format!("{near}-access-{number}"), wire, one, (left, router_port), true)?;
             let other = self.host(format!("{far}-{number}"), other, index);
+            let mut near = (right, router_port);
+            if let Some((config, Radios::Own)) = station {
+                let base = self.base(format!("station-{number}"), config)?;
+                self.network.world.connect(near, (base, Side::Wired.port()));
+                near = (base, Side::Wireless.port());
+            }
             let nothing = Wire::default();
             let wire = if station.is_some() { &nothing } else { wire };
-            self.wire(format!("{far}-access-{number}"), wire, other, (right, router_port), false)?;
+            self.wire(format!("{far}-access-{number}"), wire, other, near, false)?;
             self.place(spec, copy, [one, other], [caller, answerer]);
         }
         Ok(self.network)
@@ -353,15 +359,15 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn base(&mut self, config: &StationConfig) -> Result<NodeId, SimError> {
-        let own = Stream::new(self.scenario.seed, RADIOS).next_u64();
+    fn base(&mut self, name: String, config: &StationConfig) -> Result<NodeId, SimError> {
+        let number = self.network.bases.len() as u64;
+        let own = Stream::new(self.scenario.seed, RADIOS | number).next_u64();
         let seed = own.wrapping_add(config.radio.seed);
         let radio = RadioSpec { seed, ..config.radio.clone() };
         let config = StationConfig { radio, ..config.clone() };
         let base = Base::new(&config, self.link_events).map_err(senseless)?;
-        let id =
-            self.add("station".to_owned(), NodeKind::Station, Element::Base(Box::new(base)), None);
-        self.network.base = Some(id);
+        let id = self.add(name, NodeKind::Station, Element::Base(Box::new(base)), None);
+        self.network.bases.push(id);
         Ok(id)
     }
 

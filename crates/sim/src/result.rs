@@ -21,7 +21,7 @@ pub struct RunResult {
     pub flows: Vec<FlowResult>,
     /// Every direction of every link.
     pub links: Vec<LinkResult>,
-    /// The base station, if there is one.
+    /// The base station, if there is one; of several, the sum.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub station: Option<StationResult>,
     /// Jain's index of the flows' goodput: 1 if all are equal, 1/n if one has everything.
@@ -163,6 +163,17 @@ pub struct StationMemory {
 }
 
 impl StationMemory {
+    /// The sum of each: no less than what both ever took at one time.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            flows: self.flows + other.flows,
+            cached: self.cached + other.cached,
+            queued: self.queued + other.queued,
+            held: self.held + other.held,
+            all: self.all + other.all,
+        }
+    }
+
     /// The larger of each.
     pub(crate) fn max(self, other: Self) -> Self {
         Self {

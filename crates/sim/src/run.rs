@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
-use airtcp_link::Way;
+use airtcp_basestation::station::StationCounters;
+use airtcp_link::radio::AirCounters;
+use airtcp_link::{Counters, Way};
 use airtcp_types::{Crossing, Event, Instant, NodeId, Observer, Packet};
 
 use crate::check::check;
 use crate::measure::{Counts, Measure};
 use crate::network::{Network, Placed};
 use crate::{
-    FlowResult, LinkResult, RadioResult, RunResult, Scenario, SimError, StationResult, Topology,
-    jain,
+    FlowResult, LinkResult, RadioResult, RunResult, Scenario, SimError, StationMemory,
+    StationResult, Topology, jain,
 };
 
 /// What a node of a scenario is.
@@ -199,14 +201,25 @@ fn link_results(scenario: &Scenario, network: &mut Network) -> Vec<LinkResult> {
 
 fn station_result(scenario: &Scenario, network: &Network) -> Option<StationResult> {
     let Topology::Wireless { station: config, .. } = &scenario.topology else { return None };
-    let base = network.base()?;
-    let radio = base.station().radio();
-    let result = |name, way| RadioResult::of(name, *radio.counters(way), *radio.air_counters(way));
+    let radio = |name, way| {
+        let (mut counters, mut air) = (Counters::default(), AirCounters::default());
+        for radio in network.bases().map(|base| base.station().radio()) {
+            counters += *radio.counters(way);
+            air += *radio.air_counters(way);
+        }
+        RadioResult::of(name, counters, air)
+    };
+    let mut counters = StationCounters::default();
+    let mut memory = StationMemory::default();
+    for base in network.bases() {
+        counters += *base.station().counters();
+        memory = memory.plus(base.most());
+    }
     Some(StationResult {
         policy: config.policy,
         arq: config.arq.name(),
-        counters: *base.station().counters(),
-        radio: [result("forth", Way::Forth), result("back", Way::Back)],
-        memory: base.most(),
+        counters,
+        radio: [radio("forth", Way::Forth), radio("back", Way::Back)],
+        memory,
     })
 }

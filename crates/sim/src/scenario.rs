@@ -108,20 +108,32 @@ pub enum Topology {
         bottleneck: Wire,
     },
     /// A dumbbell whose right hosts are mobiles: behind the bottleneck, which is the wired Internet, stands a base
-    /// station. The mobiles share its radio and have no access wires.
+    /// station with a radio, or one for each. Mobiles have no access wires.
     Wireless {
         /// The access wires of the fixed hosts of flows that name none.
         access: Wire,
         /// The wire between the fixed hosts' router and the base station.
         bottleneck: Wire,
-        /// The base station and its radio, whose mobile end is that of all mobiles.
+        /// The base station and its radio.
         station: StationConfig,
+        /// Whose it is.
+        radios: Radios,
     },
     /// One host at each end, and wires in a row between them, without routers.
     Chain {
         /// From left to right.
         wires: Vec<Wire>,
     },
+}
+
+/// Whose radio it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Radios {
+    /// All mobiles share one, whose mobile end is theirs.
+    #[default]
+    Shared,
+    /// Each mobile has one to itself, with a station of its own; what comes from the wired side is handed to the right one.
+    Own,
 }
 
 /// The direction that a flow's data takes.

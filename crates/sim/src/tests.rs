@@ -317,6 +317,7 @@ fn wireless(radio: &str, policy: Policy) -> Topology {
         access: Wire::default(),
         bottleneck: Wire::both("rate 100mbit delay 20ms limit 1000".parse().unwrap()),
         station: StationConfig { radio: radio.parse().unwrap(), policy, ..Default::default() },
+        radios: Radios::Shared,
     }
 }
 
@@ -366,6 +367,36 @@ fn mobiles_share_the_air_and_a_seed_repeats() {
     assert!(memory.all <= memory.queued + memory.flows);
 }
 
+#[test]
+fn a_mobile_can_have_a_radio_to_itself() {
+    let run = |radios| {
+        let mut scenario = mobiles("plain rate 1mbit delay 5ms error 10%", Policy::Plain);
+        let Topology::Wireless { station, radios: whose, .. } = &mut scenario.topology else {
+            panic!("it has one")
+        };
+        (station.arq, *whose) = (airtcp_link::Arq::Head, radios);
+        scenario.flows[0].count = 3;
+        scenario.warm_up = Duration::from_secs(2);
+        let names: Vec<_> = nodes(&scenario).unwrap().into_iter().map(|(name, _)| name).collect();
+        let stations: Vec<_> = names.into_iter().filter(|name| name.contains("station")).collect();
+        (stations, run(&scenario, None).unwrap())
+    };
+    let (stations, result) = run(Radios::Own);
+    assert_eq!(stations, ["station-1", "station-2", "station-3"]);
+    // 0.9 of the tries bring 1448 of 1500 bytes.
+    let each: Vec<_> = result.flows.iter().map(|flow| flow.goodput / 1e6).collect();
+    assert!(each.iter().all(|mbit| (0.7..0.87).contains(mbit)), "{each:?}");
+    let own = result.station.unwrap();
+    let (stations, result) = run(Radios::Shared);
+    assert_eq!(stations, ["station"]);
+    assert!(result.flows.iter().map(|flow| flow.goodput).sum::<f64>() < 0.87e6);
+    // What is told of several is their sum.
+    let shared = result.station.unwrap();
+    let tries = |station: &StationResult| station.radio[0].air.tries;
+    assert!((2 * tries(&shared)..4 * tries(&shared)).contains(&tries(&own)));
+    assert!(own.memory.queued > shared.memory.queued);
+}
+
 /// The mobile walks out of reach and comes back: nothing that was sent to it is lost.
 #[test]
 fn who_leaves_is_waited_for() {
@@ -408,12 +439,13 @@ fn who_watches_a_station_sees_what_it_does_and_changes_nothing() {
 #[test]
 fn a_station_that_cannot_be_is_refused() {
     let scenario = mobiles("", Policy::TcpEcn);
-    let Topology::Wireless { access, bottleneck, station } = scenario.topology.clone() else {
+    let Topology::Wireless { access, bottleneck, station, radios } = scenario.topology.clone()
+    else {
         panic!("it has one")
     };
     let station = StationConfig { arq: airtcp_link::Arq::Off, ..station };
     let off = Scenario {
-        topology: Topology::Wireless { access, bottleneck: bottleneck.clone(), station },
+        topology: Topology::Wireless { access, bottleneck: bottleneck.clone(), station, radios },
         ..scenario.clone()
     };
     let error = run(&off, None).unwrap_err().to_string();

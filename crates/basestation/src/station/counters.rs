@@ -33,6 +33,22 @@ pub struct StationCounters {
     pub missed_events: u64,
 }
 
+impl std::ops::AddAssign for StationCounters {
+    fn add_assign(&mut self, other: Self) {
+        self.not_ip += other.not_ip;
+        self.marked += other.marked;
+        self.hidden += other.hidden;
+        self.sent_again += other.sent_again;
+        self.frozen += other.frozen;
+        self.made += other.made;
+        self.held += other.held;
+        self.held_again += other.held_again;
+        self.probes += other.probes;
+        self.held_dropped += other.held_dropped;
+        self.missed_events += other.missed_events;
+    }
+}
+
 /// How a station stands. Of two, the first is towards the mobile.
 #[derive(Clone, Copy, PartialEq, Debug, serde::Serialize)]
 pub struct Status {

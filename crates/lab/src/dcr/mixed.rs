@@ -16,7 +16,7 @@ const QUEUES: [u32; 10] = [15, 20, 30, 45, 60, 80, 110, 150, 200, 300];
 const NO_UNDO: &str = "modern, no undo";
 
 /// A flow that waits, and one that does not.
-fn pairs() -> [([&'static str; 2], Profile); 4] {
+pub(super) fn pairs() -> [([&'static str; 2], Profile); 4] {
     [
         (["sack/reno/dcr:timer", "sack/reno"], Profile::paper()),
         (["sack/reno/dcr:count", "sack/reno"], Profile::paper()),
@@ -267,7 +267,7 @@ impl Sweep {
 }
 
 /// The mean goodput and the time-outs of either kind.
-fn sides(result: &RunResult, of_a_kind: usize) -> ([f64; 2], [u64; 2]) {
+pub(super) fn sides(result: &RunResult, of_a_kind: usize) -> ([f64; 2], [u64; 2]) {
     let (waits, beside) = result.flows.split_at(of_a_kind.min(result.flows.len()));
     let kinds = [waits, beside];
     let means = kinds.map(|flows| {
@@ -277,7 +277,7 @@ fn sides(result: &RunResult, of_a_kind: usize) -> ([f64; 2], [u64; 2]) {
 }
 
 /// The share of packets that the bottleneck's queue drops, %.
-fn dropped(result: &RunResult) -> f64 {
+pub(super) fn dropped(result: &RunResult) -> f64 {
     let link = result.links.iter().find(|link| link.name == "bottleneck" && link.way == "forth");
     link.map_or(0.0, |link| {
         link.counters.queue_dropped as f64 / link.counters.received.max(1) as f64 * 100.0

@@ -1,12 +1,17 @@
 //! TCP-DCR: Bhandarkar and Reddy, "TCP-DCR: Making TCP robust to non-congestion events".
 
+pub(crate) mod fig10;
+pub(crate) mod fig11;
+pub(crate) mod fig12;
 pub(crate) mod fig13;
 pub(crate) mod fig4;
 pub(crate) mod fig5;
 pub(crate) mod fig6;
 pub(crate) mod fig7;
 pub(crate) mod fig8;
+pub(crate) mod fig9;
 mod mixed;
+mod radio;
 mod room;
 mod single;
 pub(crate) mod table16;

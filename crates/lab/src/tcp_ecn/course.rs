@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use airtcp_basestation::{Policy, StationConfig};
-use airtcp_sim::{Interval, RunResult, Scenario, StationMemory, Topology, Wire};
+use airtcp_sim::{Interval, Radios, RunResult, Scenario, StationMemory, Topology, Wire};
 use serde::Serialize;
 
 use super::progress::Progress;
@@ -234,7 +234,12 @@ impl Course {
             format!("{RADIO} error {error}% tries {tries} passes {passes} {}", self.path(run));
         let radio = radio.parse().map_err(|source| LabError::Spec { text: radio, source })?;
         let station = StationConfig { radio, policy, ..StationConfig::default() };
-        let topology = Topology::Wireless { access: Wire::default(), bottleneck, station };
+        let topology = Topology::Wireless {
+            access: Wire::default(),
+            bottleneck,
+            station,
+            radios: Radios::Shared,
+        };
         let seconds = if run.is_small { 6 } else { self.seconds };
         let flow = airtcp_sim::FlowSpec { count: *pairs, ..sender.flow(policy) };
         Ok(Scenario {

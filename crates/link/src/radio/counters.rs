@@ -18,6 +18,16 @@ pub struct AirCounters {
     pub air_time: Duration,
 }
 
+impl std::ops::AddAssign for AirCounters {
+    fn add_assign(&mut self, other: Self) {
+        self.tries += other.tries;
+        self.collisions += other.collisions;
+        self.passed_again += other.passed_again;
+        self.duplicates += other.duplicates;
+        self.air_time += other.air_time;
+    }
+}
+
 fn nanos<S: serde::Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_u64(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }

@@ -13,7 +13,7 @@ use airtcp_recovery::Combination;
 use super::Source;
 use super::file::{FlowFile, ScenarioFile, StationFile, WaysFile, WireFile};
 use crate::check::NOBODY_MARKS;
-use crate::{App, FlowSpec, Scenario, SimError, Topology, Wire};
+use crate::{App, FlowSpec, Radios, Scenario, SimError, Topology, Wire};
 
 type Load<'a> = &'a mut dyn FnMut(&str) -> Result<Trace, String>;
 
@@ -74,7 +74,8 @@ impl Builder<'_> {
                     None => Topology::Dumbbell { access, bottleneck },
                     Some(station) => {
                         let station = self.station(station.get_ref())?;
-                        Topology::Wireless { access, bottleneck, station }
+                        let radios = Radios::Shared;
+                        Topology::Wireless { access, bottleneck, station, radios }
                     }
                 })
             }

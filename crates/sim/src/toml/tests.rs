@@ -183,7 +183,7 @@ mark_aware = true
 #[test]
 fn a_station_makes_the_right_hosts_mobiles() {
     let scenario = read(MOBILE).unwrap();
-    let Topology::Wireless { access, bottleneck, station } = &scenario.topology else {
+    let Topology::Wireless { access, bottleneck, station, .. } = &scenario.topology else {
         panic!("that has a station")
     };
     assert_eq!(*access, crate::Wire::default());

@@ -1,0 +1,121 @@
+//! Fig. 10: one flow, no congestion, over the delay of the radio.
+
+use airtcp_recovery::Profile;
+
+use super::points;
+use super::radio::{COLUMNS, Outcome, Place, Sender, notes, picture};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "dcr/fig10",
+    what: "One flow over a radio of 1 Mbit/s of which 5 % of frames are hit and sent again; its delay is 5 to 400 ms",
+    source: "DCR 4.1, Fig. 10; the error rate is from the middle of Fig. 9's, as the paper gives none",
+    kind: Kind::Study,
+    ground: Ground::Simulated,
+    seconds: 120,
+    seeds: 10,
+    body,
+};
+
+/// %.
+const ERROR: u32 = 5;
+/// ms. DCR 4.1: from few in a LAN to several hundred of a satellite.
+const DELAYS: [u32; 6] = [5, 20, 50, 100, 200, 400];
+/// The paper's first.
+const COMBINATIONS: [&str; 5] =
+    ["sack/reno", "sack/reno/dcr:timer", "sack/reno/dcr:count", "rack/reno", "rack/reno/dcr:timer"];
+
+fn body(run: &Run) -> Result<Findings, LabError> {
+    let mut findings = Findings::new(COLUMNS);
+    let mut curves = Vec::new();
+    for profile in [Profile::paper(), Profile::modern()] {
+        for combination in COMBINATIONS {
+            let sender = Sender::new(combination, profile.clone());
+            let mut outcomes = Vec::new();
+            for delay in points(&DELAYS, run.is_small) {
+                outcomes.push(sender.run(run, Place::plain(ERROR, delay), &mut findings)?);
+            }
+            curves.push((sender, outcomes));
+        }
+    }
+    for (sender, outcomes) in &curves {
+        let Some(share) = kept(outcomes) else { continue };
+        if sender.waits() {
+            claim_robust(&mut findings, sender, outcomes, &share);
+            let without = curves.iter().find(|(other, _)| {
+                other.profile == sender.profile
+                    && !other.waits()
+                    && sender.combination.starts_with(other.combination)
+            });
+            if let Some((other, theirs)) = without {
+                claim_more(&mut findings, (sender, outcomes), (other, theirs));
+            }
+        } else if sender.is_paper() && sender.combination == COMBINATIONS[0] {
+            let told = outcomes.last().map(Outcome::told).unwrap_or_default();
+            findings.claim(
+                format!(
+                    "{}: goodput at the longest delay over that at the shortest",
+                    sender.name()
+                ),
+                "degrades significantly (below 0.5)",
+                theory::show(&share, 1.0, 2),
+                theory::below(&share, 0.5, || format!("there it has {told}")),
+            );
+        } else {
+            let share = theory::show(&share, 1.0, 2);
+            let name = sender.name();
+            findings.notes.push(format!(
+                "without DCR, {name} keeps {share} of its goodput at the longest delay"
+            ));
+        }
+    }
+    let drawn: Vec<_> =
+        curves.into_iter().map(|(sender, outcomes)| (sender.name(), outcomes)).collect();
+    let title = "Goodput of one flow over a radio of 1 Mbit/s, 5 % of frames hit";
+    let at = |place: &Place| place.delay;
+    findings.picture("fig10", picture(title, "delay of the radio, ms", at, &drawn));
+    notes(&mut findings);
+    Ok(findings)
+}
+
+/// Goodput at the longest delay over that at the shortest.
+fn kept(outcomes: &[Outcome]) -> Option<airtcp_sim::Interval> {
+    Some(theory::ratio(&outcomes.last()?.goodput, &outcomes.first()?.goodput))
+}
+
+/// DCR 4.1: more robust in the face of large delays.
+fn claim_robust(
+    findings: &mut Findings,
+    sender: &Sender,
+    outcomes: &[Outcome],
+    share: &airtcp_sim::Interval,
+) {
+    let told = outcomes.last().map(Outcome::told).unwrap_or_default();
+    findings.claim(
+        format!("{}: goodput at the longest delay over that at the shortest", sender.name()),
+        "robust (0.9 or more)",
+        theory::show(share, 1.0, 2),
+        theory::above(share, 0.9, || format!("there it has {told}")),
+    );
+}
+
+fn claim_more(
+    findings: &mut Findings,
+    (sender, own): (&Sender, &[Outcome]),
+    (other, theirs): (&Sender, &[Outcome]),
+) {
+    let (Some(own), Some(theirs)) = (own.last(), theirs.last()) else { return };
+    let ratio = theory::ratio(&own.goodput, &theirs.goodput);
+    findings.claim(
+        format!(
+            "{}: goodput at the longest delay over that of {}",
+            sender.name(),
+            other.combination
+        ),
+        "more (above 1.1)",
+        theory::show(&ratio, 1.0, 2),
+        theory::above(&ratio, 1.1, || {
+            format!("it has {}; {} has {}", own.told(), other.combination, theirs.told())
+        }),
+    );
+}

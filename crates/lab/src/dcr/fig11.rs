@@ -1,0 +1,308 @@
+//! Fig. 11: flows that wait and flows that do not, to mobiles with a radio each, behind one bottleneck.
+
+use std::time::Duration;
+
+use airtcp_basestation::StationConfig;
+use airtcp_link::Arq;
+use airtcp_recovery::Profile;
+use airtcp_sim::{FlowSpec, Interval, Radios, Scenario, Topology, Wire};
+use airtcp_trace::figure::{Figure, Style};
+use serde::Serialize;
+
+use super::mixed::{dropped, pairs, sides};
+use super::radio::towards;
+use super::{ACCESS, ACCESS_AT_RANDOM, flow, points, timed};
+use crate::{
+    Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, feed, simulate, theory,
+};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "dcr/fig11",
+    what: "Twelve flows with DCR and twelve without share 10 Mbit/s, to mobiles with a radio each; 0 to 20 % of frames hit",
+    source: "DCR 4.1, Fig. 11",
+    kind: Kind::Study,
+    ground: Ground::Simulated,
+    seconds: 600,
+    seeds: 10,
+    body,
+};
+
+/// Of either kind.
+const FLOWS: u32 = 12;
+/// %. The paper's text has no figures.
+const ERRORS: [u32; 4] = [0, 2, 5, 20];
+const BACK: &str = "rate 10mbit delay 5ms limit 1000";
+/// What a level of congestion is sought among, packets.
+const QUEUES: [u32; 12] = [5, 10, 15, 20, 30, 45, 60, 80, 110, 150, 200, 300];
+
+/// How much the bottleneck's queue drops, %: what is sought, and what the paper calls so.
+#[derive(Clone, Copy)]
+struct Level {
+    name: &'static str,
+    sought: f64,
+    band: (f64, f64),
+}
+
+const LEVELS: [Level; 3] = [
+    Level { name: "low", sought: 0.5, band: (0.0, 1.0) },
+    Level { name: "moderate", sought: 3.0, band: (2.5, 3.5) },
+    Level { name: "high", sought: 5.0, band: (3.5, 100.0) },
+];
+
+/// What one pair achieved at one level and error rate.
+struct Outcome {
+    error: u32,
+    /// Mean goodput of one that waits over that of one that does not.
+    ratio: Interval,
+    /// Their difference over the mean of all.
+    difference: Interval,
+    /// At the bottleneck, %.
+    dropped: Interval,
+}
+
+#[derive(Serialize)]
+struct Record<'a> {
+    seed: u64,
+    waits: &'a str,
+    beside: &'a str,
+    profile: &'a str,
+    level: &'a str,
+    error: u32,
+    /// Of the bottleneck, packets.
+    queue: u32,
+    /// bit/s, of those that wait first.
+    goodputs: Vec<f64>,
+    means: [f64; 2],
+    timeouts: [u64; 2],
+    /// At the bottleneck, %.
+    dropped: f64,
+    /// By the radios' queues, %.
+    radio_dropped: f64,
+    /// On the radios, after all tries, %.
+    lost: f64,
+    reordered: f64,
+}
+
+/// Who shares the bottleneck.
+struct Pair {
+    names: [&'static str; 2],
+    profile: Profile,
+}
+
+fn body(run: &Run) -> Result<Findings, LabError> {
+    let mut findings = Findings::new([
+        "waits",
+        "beside",
+        "profile",
+        "congestion",
+        "frames hit, %",
+        "queue",
+        "dropped, %",
+        "by the radios, %",
+        "lost on them, %",
+        "reordered there, %",
+        "waits: Mbit/s",
+        "beside: Mbit/s",
+        "ratio",
+    ]);
+    let mut series = Vec::new();
+    for (names, profile) in pairs() {
+        let pair = Pair { names, profile };
+        let mut levels = Vec::new();
+        for level in points(&LEVELS, run.is_small) {
+            let (mut outcomes, mut drawn) = (Vec::new(), [Vec::new(), Vec::new()]);
+            for error in points(&ERRORS, run.is_small) {
+                let (outcome, means) = pair.outcome(run, &level, error, &mut findings)?;
+                for (drawn, mean) in drawn.iter_mut().zip(&means) {
+                    drawn.push(draw::interval(error.into(), mean, 1e-6));
+                }
+                outcomes.push(outcome);
+            }
+            // As many series as the paper has; the others are in the table.
+            if series.len() < 2 * LEVELS.len() {
+                for (name, points) in pair.names.iter().zip(drawn) {
+                    let name = format!("{name}, {} congestion", level.name);
+                    series.push(draw::series(name, Style::LineAndMarks, points));
+                }
+            }
+            levels.push((level, outcomes));
+        }
+        claims(&mut findings, &pair, &levels);
+    }
+    let title = "Twelve flows with DCR and twelve without on 10 Mbit/s, a radio of 1 Mbit/s each";
+    let (x, y) = (draw::linear("frames hit, %"), draw::linear("mean goodput of a flow, Mbit/s"));
+    findings.picture("fig11", Figure { title: title.to_owned(), x, y, series });
+    findings.notes.push(super::SHORTER.to_owned());
+    findings.notes.push(
+        "every receiver has a plain radio to itself, 1 Mbit/s and 20 ms each way, with a queue of 50; frames of either way \
+         are hit, and sent again one round trip of the radio later at the head of its queue. Together they carry 24 Mbit/s: \
+         the bottleneck is the wire"
+            .to_owned(),
+    );
+    findings.notes.push(
+        "of each pair, level and error rate the bottleneck's queue is that of a list whose share of drops in one run is \
+         nearest to 0.5, 3 and 5 %; where the share then is out of the paper's range, nothing is claimed"
+            .to_owned(),
+    );
+    findings.notes.push(
+        "packets wait at random for up to 0.8 ms before the bottleneck, which the paper does not say; without, flows keep in \
+         step with the queue"
+            .to_owned(),
+    );
+    Ok(findings)
+}
+
+impl Pair {
+    fn name(&self) -> String {
+        format!("{} beside {}, {}", self.names[0], self.names[1], self.profile.name)
+    }
+
+    /// And the mean goodput of either kind.
+    fn outcome(
+        &self,
+        run: &Run,
+        level: &Level,
+        error: u32,
+        findings: &mut Findings,
+    ) -> Result<(Outcome, [Interval; 2]), LabError> {
+        let queue = self.queue(run, level, error)?;
+        let scenario = self.scenario(run, queue, error)?;
+        let results = simulate::seeds(run, |seed| simulate::staggered(&scenario, seed))?;
+        let records: Vec<_> = results
+            .iter()
+            .filter_map(|result| {
+                let radio = towards(result)?;
+                let (means, timeouts) = sides(result, FLOWS as usize);
+                let full = radio.counters.queue_dropped as f64;
+                Some(Record {
+                    seed: result.seed,
+                    waits: self.names[0],
+                    beside: self.names[1],
+                    profile: self.profile.name,
+                    level: level.name,
+                    error,
+                    queue,
+                    goodputs: result.flows.iter().map(|flow| flow.goodput).collect(),
+                    means,
+                    timeouts,
+                    dropped: dropped(result),
+                    radio_dropped: full / radio.counters.received.max(1) as f64 * 100.0,
+                    lost: radio.residual_loss * 100.0,
+                    reordered: radio.reordered * 100.0,
+                })
+            })
+            .collect();
+        for record in &records {
+            findings.record(record)?;
+        }
+        let of = |value: &dyn Fn(&Record<'_>) -> f64| {
+            Interval::of(&records.iter().map(value).collect::<Vec<_>>())
+        };
+        let means = [of(&|r| r.means[0]), of(&|r| r.means[1])];
+        let outcome = Outcome {
+            error,
+            ratio: of(&|r| r.means[0] / r.means[1].max(1.0)),
+            difference: of(&|r| {
+                2.0 * (r.means[0] - r.means[1]) / (r.means[0] + r.means[1]).max(1.0)
+            }),
+            dropped: of(&|r| r.dropped),
+        };
+        findings.table.row([
+            self.names[0].to_owned(),
+            self.names[1].to_owned(),
+            self.profile.name.to_owned(),
+            level.name.to_owned(),
+            error.to_string(),
+            queue.to_string(),
+            theory::show(&outcome.dropped, 1.0, 2),
+            theory::show(&of(&|r| r.radio_dropped), 1.0, 2),
+            theory::show(&of(&|r| r.lost), 1.0, 3),
+            theory::show(&of(&|r| r.reordered), 1.0, 2),
+            theory::show(&means[0], 1e-6, 3),
+            theory::show(&means[1], 1e-6, 3),
+            theory::show(&outcome.ratio, 1.0, 2),
+        ]);
+        Ok((outcome, means))
+    }
+
+    /// That whose share of drops is nearest to what is sought, in one run.
+    fn queue(&self, run: &Run, level: &Level, error: u32) -> Result<u32, LabError> {
+        let once = Run { seeds: 1, ..*run };
+        let mut nearest = (f64::INFINITY, QUEUES[0]);
+        for queue in points(&QUEUES, run.is_small) {
+            let scenario = self.scenario(run, queue, error)?;
+            let duration = scenario.duration.min(Duration::from_secs(60));
+            let scenario = Scenario { duration, ..scenario };
+            let results = simulate::seeds(&once, |seed| simulate::staggered(&scenario, seed))?;
+            let off = (dropped(&results[0]) - level.sought).abs();
+            if off < nearest.0 {
+                nearest = (off, queue);
+            }
+        }
+        Ok(nearest.1)
+    }
+
+    fn scenario(&self, run: &Run, queue: u32, error: u32) -> Result<Scenario, LabError> {
+        let bottleneck = Wire {
+            forth: feed::spec(&format!("rate 10mbit delay 5ms limit {queue}"))?,
+            back: feed::spec(BACK)?,
+        };
+        let access = Wire { forth: feed::spec(ACCESS_AT_RANDOM)?, back: feed::spec(ACCESS)? };
+        let radio = format!("plain rate 1mbit delay 20ms error {error}% queue 50");
+        let radio = radio.parse().map_err(|source| LabError::Spec { text: radio, source })?;
+        let station = StationConfig { radio, arq: Arq::Head, ..StationConfig::default() };
+        let topology = Topology::Wireless { access, bottleneck, station, radios: Radios::Own };
+        let numbered = |(side, number): (usize, u32)| FlowSpec {
+            name: format!("{} {number}", self.names[side]),
+            ..flow(self.names[side], &self.profile)
+        };
+        let both = (0..2).flat_map(|side| (1..=FLOWS).map(move |number| (side, number)));
+        let scenario =
+            Scenario { flows: both.map(numbered).collect(), ..Scenario::new("fig11", topology) };
+        Ok(timed(scenario, run.is_small))
+    }
+}
+
+/// DCR 4.1, at the highest error rate: far above SACK where congestion is low, and nearer the more there is.
+fn claims(findings: &mut Findings, pair: &Pair, levels: &[(Level, Vec<Outcome>)]) {
+    let name = pair.name();
+    let Some((low, first)) = levels.first().and_then(|(low, of)| Some((low, of.last()?))) else {
+        return;
+    };
+    let verdict = outside(low, first)
+        .unwrap_or_else(|| theory::above(&first.ratio, 1.5, || "not isolated".to_owned()));
+    findings.claim(
+        format!("{name}: ratio at {} congestion, {} % hit", low.name, first.error),
+        "far more (above 1.5)",
+        theory::show(&first.ratio, 1.0, 2),
+        verdict,
+    );
+    for (level, outcomes) in &levels[1..] {
+        let Some(last) = outcomes.last() else { continue };
+        let by = theory::difference(&first.difference, &last.difference);
+        let verdict = outside(low, first)
+            .or_else(|| outside(level, last))
+            .unwrap_or_else(|| theory::above(&by, 0.0, || "not isolated".to_owned()));
+        findings.claim(
+            format!(
+                "{name}: difference over the mean, {} % hit, {} congestion less {}",
+                last.error, low.name, level.name
+            ),
+            "narrower with congestion (above 0)",
+            theory::show(&by, 1.0, 2),
+            verdict,
+        );
+    }
+}
+
+/// That a level was not reached.
+fn outside(level: &Level, outcome: &Outcome) -> Option<Verdict> {
+    let (from, to) = level.band;
+    let dropped = outcome.dropped.mean;
+    (!(from..=to).contains(&dropped)).then(|| {
+        Verdict::NotComparable(format!(
+            "no queue of the list has {} congestion there: the nearest drops {dropped:.2} %",
+            level.name
+        ))
+    })
+}

@@ -1,0 +1,101 @@
+//! Fig. 12: DCR against Westwood, over the radio's delay and its error rate.
+
+use airtcp_recovery::Profile;
+
+use super::points;
+use super::radio::{COLUMNS, Outcome, Place, Sender, notes, picture};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "dcr/fig12",
+    what: "One flow with DCR or with NewReno and Westwood over a radio of 1 Mbit/s and 5 to 400 ms; 1 to 20 % of frames hit",
+    source: "DCR 4.2, Fig. 12",
+    kind: Kind::Study,
+    ground: Ground::Simulated,
+    seconds: 140,
+    seeds: 10,
+    body,
+};
+
+/// ms.
+const DELAYS: [u32; 4] = [5, 20, 100, 400];
+/// %. The paper's text has no figures.
+const ERRORS: [u32; 3] = [1, 5, 20];
+/// What low and high are is ours, as the paper's text has no figures: low error and delay up to these, high from those on.
+const LOW: (u32, u32) = (1, 20);
+const HIGH: (u32, u32) = (5, 100);
+/// The paper's `WestwoodNR`, which has no SACK to go by.
+const WESTWOOD: &str = "newreno/westwood";
+const PICTURES: [&str; 3] = ["fig12-low-error", "fig12-middle-error", "fig12-high-error"];
+
+fn senders() -> Vec<Sender> {
+    let (paper, modern) = (Profile::paper(), Profile::modern());
+    vec![
+        Sender::new("sack/reno/dcr:timer", paper.clone()),
+        Sender::new("sack/reno/dcr:count", paper.clone()),
+        Sender::new(WESTWOOD, paper),
+        Sender::new("sack/reno/dcr:timer", modern.clone()),
+        Sender::new("rack/reno/dcr:timer", modern.clone()),
+        Sender::new(WESTWOOD, modern),
+    ]
+}
+
+fn body(run: &Run) -> Result<Findings, LabError> {
+    let mut findings = Findings::new(COLUMNS);
+    let mut curves = Vec::new();
+    for sender in senders() {
+        let mut outcomes = Vec::new();
+        for error in points(&ERRORS, run.is_small) {
+            for delay in points(&DELAYS, run.is_small) {
+                outcomes.push(sender.run(run, Place::plain(error, delay), &mut findings)?);
+            }
+        }
+        curves.push((sender, outcomes));
+    }
+    for (sender, outcomes) in curves.iter().filter(|(sender, _)| sender.waits()) {
+        let westwood = curves
+            .iter()
+            .find(|(other, _)| other.profile == sender.profile && other.combination == WESTWOOD);
+        for (own, theirs) in westwood.iter().flat_map(|(_, theirs)| outcomes.iter().zip(theirs)) {
+            claim(&mut findings, sender, own, theirs);
+        }
+    }
+    for (name, error) in PICTURES.into_iter().zip(ERRORS) {
+        let drawn: Vec<_> = curves
+            .iter()
+            .map(|(sender, outcomes)| {
+                let own = outcomes.iter().filter(|outcome| outcome.place.error == error);
+                (sender.name(), own.cloned().collect::<Vec<_>>())
+            })
+            .collect();
+        let title =
+            format!("Goodput of one flow over a radio of 1 Mbit/s, {error} % of frames hit");
+        let at = |place: &Place| place.delay;
+        findings.picture(name, picture(&title, "delay of the radio, ms", at, &drawn));
+    }
+    notes(&mut findings);
+    findings.notes.push(format!(
+        "low is up to {} % and {} ms, high from {} % and {} ms on; where one is high and the other low nothing is claimed. \
+         newreno goes without the SACK that it agreed on",
+        LOW.0, LOW.1, HIGH.0, HIGH.1
+    ));
+    Ok(findings)
+}
+
+/// DCR 4.2: alike at low error rates and low delays, and DCR is better at high ones.
+fn claim(findings: &mut Findings, sender: &Sender, own: &Outcome, theirs: &Outcome) {
+    let Place { error, delay, .. } = own.place;
+    let ratio = theory::ratio(&own.goodput, &theirs.goodput);
+    let what = format!(
+        "{}: goodput with {error} % hit at {delay} ms over that of {WESTWOOD}",
+        sender.name()
+    );
+    let why = || format!("it has {}; {WESTWOOD} has {}", own.told(), theirs.told());
+    let shown = theory::show(&ratio, 1.0, 2);
+    if error <= LOW.0 && delay <= LOW.1 {
+        let verdict = theory::within(&ratio, (0.9, 1.1), why);
+        findings.claim(what, "similar (0.9 to 1.1)", shown, verdict);
+    } else if error >= HIGH.0 && delay >= HIGH.1 {
+        findings.claim(what, "better (above 1)", shown, theory::above(&ratio, 1.0, why));
+    }
+}

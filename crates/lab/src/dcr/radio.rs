@@ -1,0 +1,318 @@
+//! One flow to a mobile, whose base station sends again what its radio lost.
+
+use airtcp_basestation::StationConfig;
+use airtcp_link::{Arq, RadioSpec};
+use airtcp_recovery::Profile;
+use airtcp_sim::{FlowSpec, Interval, RadioResult, Radios, RunResult, Scenario, Topology, Wire};
+use airtcp_trace::figure::{Figure, Style};
+use airtcp_types::ByteCount;
+use serde::Serialize;
+
+use super::room::Room;
+use super::{flow, timed};
+use crate::{Findings, LabError, Run, draw, feed, simulate, theory};
+
+/// Bytes of a segment's payload.
+const PAYLOAD: usize = 1_000;
+/// DCR 3.1: what waits in any queue.
+const QUEUE: u32 = 50;
+/// The least window, in round trips' worth of the radio's rate: room for what waits behind a hole while one frame is
+/// lost three times, so that it is not the limit.
+const ROUND_TRIPS: f64 = 4.0;
+
+/// A point of a sweep.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub(super) struct Place {
+    pub(super) radio: Air,
+    /// Frames that are hit, %.
+    pub(super) error: u32,
+    /// Of the radio, one way, ms.
+    pub(super) delay: u32,
+}
+
+/// How the radio gives its rate away.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Air {
+    /// DCR 4.1, as far as it says: a link each way.
+    Plain,
+    /// 802.11 with all its air times, which is ours.
+    Wifi,
+}
+
+/// Who sends.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Sender {
+    pub(super) combination: &'static str,
+    pub(super) profile: Profile,
+}
+
+/// What one sender made of a place, over the seeds.
+#[derive(Clone, Debug)]
+pub(super) struct Outcome {
+    pub(super) place: Place,
+    /// bit/s.
+    pub(super) goodput: Interval,
+    /// The most that the radio carries there, bit/s.
+    pub(super) bound: f64,
+    reductions: Interval,
+    /// The share of its time in which the receiver's window held it up, %.
+    held: Interval,
+}
+
+#[derive(Serialize)]
+struct Record<'a> {
+    seed: u64,
+    sender: &'a str,
+    profile: &'a str,
+    #[serde(flatten)]
+    place: Place,
+    /// Packets: the receiver's, and that of every queue.
+    window: u32,
+    /// bit/s.
+    goodput: f64,
+    bound: f64,
+    retransmissions: u64,
+    spurious: u64,
+    reductions: u64,
+    timeouts: u64,
+    /// Dropped by any queue.
+    dropped: u64,
+    /// On the radio towards the mobile, after all tries, %.
+    lost: f64,
+    reordered: f64,
+    /// The share of its time in which the receiver's window held it up, %.
+    held: f64,
+}
+
+/// What every report has to say beside.
+pub(super) fn notes(findings: &mut Findings) {
+    findings.notes.push(super::SHORTER.to_owned());
+    findings.notes.push(
+        "the radio is a plain link of 1 Mbit/s each way: no preamble, no frame header, no link ACKs, no contention, and \
+         neither way waits for the other. Of either way's frames the same share is hit, whatever their length, so ACKs are \
+         hit as well, where the paper may hit data alone. What is hit takes its time on the radio, and is sent again one \
+         round trip of the radio after it was, at the head of the queue"
+            .to_owned(),
+    );
+    findings.notes.push(
+        "no congestion: the receiver's window is four round trips' worth of the radio's rate, at least 50 packets, and no \
+         queue is shorter; nothing else would limit a sender that loses nothing. It is the limit only where a sender \
+         waits for it and has less than the bound"
+            .to_owned(),
+    );
+    findings.notes.push(
+        "the bound is what the radio carries: 1000 bytes of each packet, and its share of hit frames is sent again"
+            .to_owned(),
+    );
+}
+
+/// The columns of a table of places.
+pub(super) const COLUMNS: [&str; 13] = [
+    "sender",
+    "profile",
+    "radio",
+    "frames hit, %",
+    "delay, ms",
+    "window, packets",
+    "goodput, Mbit/s",
+    "of the bound",
+    "reductions",
+    "time-outs",
+    "lost on the radio, %",
+    "reordered there, %",
+    "waits for the receiver, %",
+];
+
+impl Place {
+    pub(super) const fn plain(error: u32, delay: u32) -> Self {
+        Self { radio: Air::Plain, error, delay }
+    }
+
+    /// In packets; of the receiver, and of every queue.
+    fn window(&self) -> u32 {
+        // 1 Mbit/s, and 6 ms of wire each way.
+        let frame = 8.32;
+        let round_trip = 2.0 * (6.0 + f64::from(self.delay)) + frame;
+        QUEUE.max((ROUND_TRIPS * round_trip / frame).ceil() as u32)
+    }
+
+    fn spec(&self) -> Result<RadioSpec, LabError> {
+        let Self { radio, error, delay } = self;
+        let words = match radio {
+            Air::Plain => "plain",
+            Air::Wifi => "control 1mbit",
+        };
+        let queue = self.window();
+        let text = format!("{words} rate 1mbit delay {delay}ms error {error}% queue {queue}");
+        text.parse().map_err(|source| LabError::Spec { text, source })
+    }
+}
+
+impl Air {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Wifi => "802.11",
+        }
+    }
+}
+
+impl Sender {
+    pub(super) fn new(combination: &'static str, profile: Profile) -> Self {
+        Self { combination, profile }
+    }
+
+    pub(super) fn is_paper(&self) -> bool {
+        self.profile == Profile::paper()
+    }
+
+    pub(super) fn waits(&self) -> bool {
+        self.combination.contains("dcr")
+    }
+
+    pub(super) fn name(&self) -> String {
+        format!("{}, {}", self.combination, self.profile.name)
+    }
+
+    pub(super) fn run(
+        &self,
+        run: &Run,
+        place: Place,
+        findings: &mut Findings,
+    ) -> Result<Outcome, LabError> {
+        let radio = place.spec()?;
+        let (window, combination, profile) = (place.window(), self.combination, self.profile.name);
+        let flow = FlowSpec {
+            receive_buffer: Some(ByteCount::from(PAYLOAD) * u64::from(window)),
+            ..flow(combination, &self.profile)
+        };
+        let per_ack = if self.profile.delayed_acks { 2 } else { 1 };
+        let packet = usize::from(flow.mtu);
+        let bound = radio.bound_with(Arq::Head, PAYLOAD, packet, packet - PAYLOAD, per_ack);
+        let bound = bound.bits_per_sec() as f64;
+        let wire = |text: &str| feed::spec(&format!("{text} limit {window}"));
+        let scenario = Scenario {
+            flows: vec![flow],
+            ..Scenario::new(
+                "radio",
+                Topology::Wireless {
+                    access: Wire::both(wire("rate 10mbit delay 1ms")?),
+                    bottleneck: Wire::both(wire("rate 100mbit delay 5ms")?),
+                    station: StationConfig { radio, arq: Arq::Head, ..StationConfig::default() },
+                    radios: Radios::Own,
+                },
+            )
+        };
+        let scenario = timed(scenario, run.is_small);
+        let staggered = |seed| simulate::staggered(&scenario, seed);
+        let results = simulate::watched(run, staggered, || Room::new(scenario.warm_up))?;
+        let records: Vec<_> = results
+            .iter()
+            .filter_map(|(result, room)| {
+                let (flow, forth) = (result.flows.first()?, towards(result)?);
+                Some(Record {
+                    seed: result.seed,
+                    sender: combination,
+                    profile,
+                    place,
+                    window,
+                    goodput: flow.goodput,
+                    bound,
+                    retransmissions: flow.retransmissions,
+                    spurious: flow.spurious,
+                    reductions: flow.reductions,
+                    timeouts: flow.timeouts,
+                    dropped: dropped(result),
+                    lost: forth.residual_loss * 100.0,
+                    reordered: forth.reordered * 100.0,
+                    held: room.share() * 100.0,
+                })
+            })
+            .collect();
+        for record in &records {
+            findings.record(record)?;
+        }
+        let of = |value: fn(&Record<'_>) -> f64| {
+            Interval::of(&records.iter().map(value).collect::<Vec<_>>())
+        };
+        let outcome = Outcome {
+            place,
+            goodput: of(|r| r.goodput),
+            bound,
+            reductions: of(|r| r.reductions as f64),
+            held: of(|r| r.held),
+        };
+        findings.table.row([
+            combination.to_owned(),
+            profile.to_owned(),
+            place.radio.name().to_owned(),
+            place.error.to_string(),
+            place.delay.to_string(),
+            window.to_string(),
+            theory::show(&outcome.goodput, 1e-6, 3),
+            theory::show(&outcome.of_bound(), 1.0, 3),
+            theory::show(&outcome.reductions, 1.0, 1),
+            theory::show(&of(|r| r.timeouts as f64), 1.0, 1),
+            theory::show(&of(|r| r.lost), 1.0, 3),
+            theory::show(&of(|r| r.reordered), 1.0, 2),
+            theory::show(&outcome.held, 1.0, 1),
+        ]);
+        if of(|r| r.dropped as f64).mean > 0.0 {
+            let at = format!("{} at {} % and {} ms", self.name(), place.error, place.delay);
+            let dropped = theory::show(&of(|r| r.dropped as f64), 1.0, 1);
+            findings.notes.push(format!("queues dropped {dropped} packets of {at}"));
+        }
+        Ok(outcome)
+    }
+}
+
+impl Outcome {
+    pub(super) fn of_bound(&self) -> Interval {
+        theory::scaled(&self.goodput, 1.0 / self.bound)
+    }
+
+    /// What is known of why it has so little.
+    pub(super) fn told(&self) -> String {
+        let [reductions, held] = [&self.reductions, &self.held].map(|of| theory::show(of, 1.0, 1));
+        format!(
+            "{} of what the radio carries there, {reductions} reductions, and the receiver's window holds it up in {held} \
+             % of the time",
+            theory::show(&self.of_bound(), 1.0, 2)
+        )
+    }
+}
+
+/// The radio, or the sum of all, towards the mobiles.
+pub(super) fn towards(result: &RunResult) -> Option<&RadioResult> {
+    Some(&result.station.as_ref()?.radio[0])
+}
+
+fn dropped(result: &RunResult) -> u64 {
+    let wires = result.links.iter().map(|link| link.counters.queue_dropped);
+    let radio = result.station.iter().flat_map(|station| &station.radio);
+    wires.chain(radio.map(|way| way.counters.queue_dropped)).sum()
+}
+
+/// Goodput over what is swept, and what the radio carries.
+pub(super) fn picture(
+    title: &str,
+    x: &str,
+    at: fn(&Place) -> u32,
+    curves: &[(String, Vec<Outcome>)],
+) -> Figure {
+    let mut series: Vec<_> = curves
+        .iter()
+        .map(|(name, outcomes)| {
+            let points = outcomes.iter();
+            let points = points.map(|o| draw::interval(at(&o.place).into(), &o.goodput, 1e-6));
+            draw::series(name.clone(), Style::LineAndMarks, points.collect())
+        })
+        .collect();
+    if let Some((_, outcomes)) = curves.first() {
+        let points = outcomes.iter().map(|o| draw::point(at(&o.place).into(), o.bound * 1e-6));
+        series.push(draw::series("what the radio carries", Style::Line, points.collect()));
+    }
+    let (x, y) = (draw::linear(x), draw::linear("goodput, Mbit/s"));
+    Figure { title: title.to_owned(), x, y, series }
+}
