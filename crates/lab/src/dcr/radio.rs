@@ -97,8 +97,8 @@ pub(super) fn notes(findings: &mut Findings) {
     );
     findings.notes.push(
         "no congestion: the receiver's window is four round trips' worth of the radio's rate, at least 50 packets, and no \
-         queue is shorter; nothing else would limit a sender that loses nothing. It is the limit only where a sender \
-         waits for it and has less than the bound"
+         queue is shorter, or a sender that loses nothing would fill any. What a queue drops all the same are needless \
+         repairs. A sender that has the whole bound waits for the receiver and loses nothing by it"
             .to_owned(),
     );
     findings.notes.push(
@@ -108,7 +108,7 @@ pub(super) fn notes(findings: &mut Findings) {
 }
 
 /// The columns of a table of places.
-pub(super) const COLUMNS: [&str; 13] = [
+pub(super) const COLUMNS: [&str; 14] = [
     "sender",
     "profile",
     "radio",
@@ -121,6 +121,7 @@ pub(super) const COLUMNS: [&str; 13] = [
     "time-outs",
     "lost on the radio, %",
     "reordered there, %",
+    "dropped",
     "waits for the receiver, %",
 ];
 
@@ -256,13 +257,9 @@ impl Sender {
             theory::show(&of(|r| r.timeouts as f64), 1.0, 1),
             theory::show(&of(|r| r.lost), 1.0, 3),
             theory::show(&of(|r| r.reordered), 1.0, 2),
+            theory::show(&of(|r| r.dropped as f64), 1.0, 1),
             theory::show(&outcome.held, 1.0, 1),
         ]);
-        if of(|r| r.dropped as f64).mean > 0.0 {
-            let at = format!("{} at {} % and {} ms", self.name(), place.error, place.delay);
-            let dropped = theory::show(&of(|r| r.dropped as f64), 1.0, 1);
-            findings.notes.push(format!("queues dropped {dropped} packets of {at}"));
-        }
         Ok(outcome)
     }
 }

@@ -6,8 +6,7 @@ use crate::spec::{Part, part};
 pub const PARTS: &[Part] = &[
     part(
         "plain",
-        "no 802.11: each direction is a link of its own, which a frame takes for as long as its packet does at `rate`; \
-         link ACKs take no time, and nothing announces a frame",
+        "nothing of 802.11: a link each way, in which a frame takes its packet's time at the rate, and link ACKs and RTS none",
         "plain rate 1mbit delay 20ms",
     ),
     part("rate RATE", "of data frames; 11mbit if not said", "rate 5.5mbit"),
