@@ -12,7 +12,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     source: "DCR 4.1, Fig. 9",
     kind: Kind::Study,
     ground: Ground::Simulated,
-    seconds: 150,
+    seconds: 130,
     seeds: 10,
     body,
 };
