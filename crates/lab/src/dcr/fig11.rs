@@ -22,7 +22,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     source: "DCR 4.1, Fig. 11",
     kind: Kind::Study,
     ground: Ground::Simulated,
-    seconds: 600,
+    seconds: 800,
     seeds: 10,
     body,
 };
