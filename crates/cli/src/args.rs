@@ -320,7 +320,7 @@ impl Refusal {
 fn example(command: &str) -> &'static str {
     match command {
         "names" => "airtcp names --json",
-        "demo" => "airtcp demo --size 64MiB",
+        "demo" => "airtcp demo --size 64MiB, or: airtcp demo --radio \"error 20%\" --arq mac+link",
         "link" => "airtcp link --a tun0 --b tun1 \"rate 10mbit delay 20ms loss 1%\"",
         "sim" => "airtcp sim run scenario.toml --seeds 10",
         "compare" => "airtcp compare \"rate 10mbit delay 20ms limit 50 loss 1%\"",

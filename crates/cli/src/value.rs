@@ -69,7 +69,7 @@ pub(crate) fn tun(text: &str) -> Result<String, String> {
     if !(1..=15).contains(&text.len()) || text.contains(forbidden) || [".", ".."].contains(&text) {
         return Err(
             "a device's name has 1 to 15 bytes without white space, `/`, `:` and `%`; for \
-                    example --tun tun0"
+                    example tun0"
                 .into(),
         );
     }
@@ -208,7 +208,7 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: Option<f64> = text.parse().ok().filter(|seconds| (0.001..=1e7).contains(seconds));
     seconds
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .ok_or_else(|| "it takes 0.001 to 10000000 seconds; for example --seconds 10".to_owned())
+        .ok_or_else(|| "it takes 0.001 to 10000000 seconds; for example 10".to_owned())
 }
 
 /// `--from` and `--to`.

@@ -70,7 +70,7 @@ pub(super) struct Flow {
     frames: Vec<Carried>,
     pub(super) mobile: Option<Mobile>,
     /// The shift of the mobile's windows, where its SYN was seen.
-    shift: u8,
+    shift: Option<u8>,
     /// The numbers after the FINs.
     fixed_fin: Option<ExtSeq>,
     mobile_fin: Option<(ExtSeq, bool)>,
@@ -98,7 +98,7 @@ impl Flow {
             is_heard: true,
             frames: Vec::new(),
             mobile: None,
-            shift: 0,
+            shift: None,
             fixed_fin: None,
             mobile_fin: None,
             timed: None,
@@ -176,7 +176,7 @@ impl Flow {
             .map_or(ExtSeq::starting_at(segment.seq), |before| before.nxt.nearest(segment.seq));
         let end = start + u64::from(segment.len());
         if segment.has(flag::SYN) {
-            self.shift = segment.options.window_scale.unwrap_or(0).min(14);
+            self.shift = Some(segment.options.window_scale.unwrap_or(0).min(14));
         }
         if segment.has(flag::FIN) {
             self.mobile_fin = Some((end, self.mobile_fin.is_some_and(|(_, acked)| acked)));
@@ -185,7 +185,7 @@ impl Flow {
             self.on_ack(self.acknowledged_by(segment));
         }
         // RFC 7323 section 2.2: the window of a SYN is not scaled.
-        let shift = if segment.has(flag::SYN) { self.shift } else { 0 };
+        let shift = self.shift.filter(|_| segment.has(flag::SYN)).unwrap_or(0);
         let timestamps =
             match (before.and_then(|before| before.timestamps), segment.options.timestamps) {
                 (Some(last), Some(new)) if (new.val.wrapping_sub(last.val) as i32) < 0 => {
@@ -349,8 +349,8 @@ pub struct FlowRecord {
     pub seq: Option<u32>,
     /// Its window, before scaling.
     pub window: Option<u16>,
-    /// The shift of its windows; zero too where its SYN was not seen.
-    pub window_scale: u8,
+    /// The shift of its windows; `None` where its SYN was not seen.
+    pub window_scale: Option<u8>,
     /// Its last TSval and TSecr.
     pub timestamps: Option<(u32, u32)>,
     /// Whether the fixed host was told to stop.
@@ -460,7 +460,7 @@ mod tests {
         let syn = Seg { flags: "SA", window: 64_000, wscale: Some(7), ..Seg::ack(9, 1) };
         flow.on_mobile(NOW, &from_mobile(syn).1);
         assert_eq!(flow.mobile.unwrap().window, 500);
-        assert_eq!(flow.record(&testkey()).window_scale, 7);
+        assert_eq!(flow.record(&testkey()).window_scale, Some(7));
     }
 
     #[test]

@@ -173,14 +173,15 @@ impl fmt::Display for Report {
         writeln!(f, "{table}")?;
         let notes = [
             format!(
-                "goodput: in the {} s before; of bound: of {:.2} Mbit/s, which is all that the air time has room for",
+                "goodput: of the {} s before it goes, the begin left out; of bound: of {:.2} Mbit/s, all that the air time has \
+                 room for with an ACK for every second segment: with fewer there is more",
                 self.seconds,
                 self.bound as f64 / 1e6
             ),
             "sent again, time-outs: the sender's (Linux counts none while its window is closed); lost, overtaken: packets, by the radio while it was in reach".to_owned(),
             format!("back after: the mobile's return, with {BACK} % of the former goodput over half a second, of which \
-                     what the station held is a part"),
-            "hidden: duplicate ACKs; held: packets for the mobile while it was gone; frozen: ACKs with the window closed"
+                     what the station held is a part; -: not until the end"),
+            "marked: segments that follow a hole; hidden: duplicate ACKs; held: packets for the mobile while it was gone; frozen: ACKs with the window closed"
                 .to_owned(),
             "one run each, so no ranking".to_owned(),
         ];

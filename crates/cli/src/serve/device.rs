@@ -75,7 +75,8 @@ fn neighbour(cidr: Cidr) -> Option<IpAddr> {
     }
 }
 
-fn exists(name: &str) -> bool {
+/// Whether there is a device of that name.
+pub(crate) fn exists(name: &str) -> bool {
     // Of this thread's namespace, which /sys need not show.
     let table = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
     table.lines().any(|line| line.split_once(':').is_some_and(|(device, _)| device.trim() == name))

@@ -4,6 +4,8 @@ mod accept;
 mod device;
 mod summary;
 
+pub(crate) use device::exists;
+
 use std::net::SocketAddr;
 use std::time::Duration;
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use airtcp_basestation::Policy;
 use airtcp_device::{Driver, Tun};
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -123,7 +123,14 @@ impl Control {
             }
             fs::remove_file(path).with_context(|| format!("--control {name}"))?;
         }
-        let listener = UnixListener::bind(path).with_context(|| format!("--control {name}"))?;
+        let listener = UnixListener::bind(path).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => {
+                anyhow!(
+                    "--control {name}: its directory is not there: make it, or choose another path"
+                )
+            }
+            _ => anyhow!("--control {name}: {error}"),
+        })?;
         let mode = fs::Permissions::from_mode(0o660);
         fs::set_permissions(path, mode).with_context(|| format!("--control {name}"))?;
         let (sender, asks) = mpsc::channel(WAITING);

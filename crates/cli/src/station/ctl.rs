@@ -44,8 +44,9 @@ pub(super) fn run(args: &CtlArgs) -> anyhow::Result<()> {
         return Ok(output::print_json(&value)?);
     }
     let text = match args.request {
+        Request::Status => report::tree(&value),
         Request::Flows => flows(value.as_array().map_or(&[], Vec::as_slice)),
-        _ => report::tree(&value),
+        Request::Freeze | Request::Disconnect | Request::Reconnect => reached(&value),
     };
     Ok(output::print(&text)?)
 }
@@ -73,6 +74,18 @@ fn ask(args: &CtlArgs) -> anyhow::Result<Value> {
     }
 }
 
+/// What has become of the mobile, in a line.
+fn reached(status: &Value) -> String {
+    let station = &status["station"];
+    let count = |name: &str| station[name].as_u64().unwrap_or(0);
+    format!(
+        "the mobile is {}; flows whose senders were told to stop: {}; packets held: {}",
+        station["reach"].as_str().unwrap_or("-"),
+        count("frozen"),
+        count("held"),
+    )
+}
+
 /// The flows, a line each.
 fn flows(flows: &[Value]) -> String {
     if flows.is_empty() {
@@ -85,9 +98,13 @@ fn flows(flows: &[Value]) -> String {
         let number = |value: &Value| value.as_u64().unwrap_or(0) as u32;
         let under_way =
             seen.iter().map(|range| u64::from(number(&range[1]).wrapping_sub(number(&range[0]))));
-        let window = flow["window"].as_u64().map_or("-".to_owned(), |window| {
-            output::bytes(window << flow["window_scale"].as_u64().unwrap_or(0).min(14))
-        });
+        let scale = flow["window_scale"].as_u64();
+        let window = match (flow["window"].as_u64(), scale) {
+            (Some(window), Some(scale)) => output::bytes(window << scale.min(14)),
+            // Its SYN passed before the station was there.
+            (Some(window), None) => format!("{window} << ?"),
+            (None, _) => "-".to_owned(),
+        };
         let is_frozen = flow["is_frozen"].as_bool() == Some(true);
         [
             end("fixed"),
@@ -118,5 +135,14 @@ mod tests {
         let expected = ["10.0.0.1:80", "10.0.0.2:5000", "2.0", "KiB", "2", "64", "KiB", "yes"];
         assert_eq!(words, expected, "{text}");
         assert_eq!(flows(&[]), "no flows");
+        let adopted = json!({"window": 252, "window_scale": null});
+        assert!(flows(&[adopted]).contains("252 << ?"));
+    }
+
+    #[test]
+    fn what_becomes_of_the_mobile_is_a_line() {
+        let status = json!({"station": {"reach": "gone", "frozen": 3, "held": 20, "flows": 7}});
+        let line = "the mobile is gone; flows whose senders were told to stop: 3; packets held: 20";
+        assert_eq!(reached(&status), line);
     }
 }

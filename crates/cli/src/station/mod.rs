@@ -21,6 +21,7 @@ use crate::args::Refusal;
 use crate::link::caught;
 use crate::output;
 use crate::record::Recording;
+use crate::serve::exists;
 use crate::table::parts;
 use control::Control;
 use ctl::CtlArgs;
@@ -71,7 +72,11 @@ fn explained() -> String {
 pub fn basestation() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return Refusal::new(&error, EXAMPLE).tell(),
+        Err(error) => {
+            let is_ctl = std::env::args().nth(1).is_some_and(|word| word == "ctl");
+            let example = if is_ctl { "basestation ctl status" } else { EXAMPLE };
+            return Refusal::new(&error, example).tell();
+        }
     };
     crate::start_logging();
     crate::finish(run(cli))
@@ -95,6 +100,8 @@ async fn serve(plan: &Plan) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut report = signal(SignalKind::user_defined1())?;
     let [wired, wireless] = &plan.devices;
+    let new: Vec<&str> =
+        plan.devices.iter().map(String::as_str).filter(|name| !exists(name)).collect();
     let devices = [Tun::open(wired)?, Tun::open(wireless)?];
     let mut control = plan.control.as_deref().map(Control::open).transpose()?;
     // Whoever is behind a device is a host as far as the trace is concerned.
@@ -116,6 +123,13 @@ async fn serve(plan: &Plan) -> anyhow::Result<()> {
     if plan.persist {
         // Only now: what does not start leaves nothing behind.
         [0, 1].into_iter().try_for_each(|port| driver.device(port).persist())?;
+    }
+    if !new.is_empty() {
+        output::note(format!(
+            "{} is new: it is down and has no address or route, so that packets may go past the station; \
+             docs/basestation.md, \"On a gateway\", has the commands",
+            new.join(" and ")
+        ));
     }
     output::note("ready");
     let outcome = loop {

@@ -24,7 +24,7 @@ fn a_flow_is_known_from_its_syn_proven_by_the_mobiles_ack_and_forgotten_when_bot
     assert_eq!(counts(&script), (1, 0));
     let record = script.station.flows(usize::MAX).remove(0);
     assert_eq!((record.key, record.acked, record.seq), (key(), Some(101), Some(1)));
-    assert_eq!((record.window, record.window_scale), (Some(1_000), 3));
+    assert_eq!((record.window, record.window_scale), (Some(1_000), Some(3)));
     script.fixed(Seg { flags: "FA", ..Seg::data(101, 0) });
     script.run(50);
     script.mobile(Seg { flags: "FA", ..Seg::ack(1, 102) });
