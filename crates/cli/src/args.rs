@@ -379,7 +379,7 @@ mod tests {
         assert_eq!(
             error("airtcp serve --tun a-name-too-long-for-it --address 10.0.0.2/24 echo:7"),
             "error: invalid value 'a-name-too-long-for-it' for '--tun <NAME>': a device's name has \
-             1 to 15 bytes without white space, `/`, `:` and `%`; for example --tun tun0"
+             1 to 15 bytes without white space, `/`, `:` and `%`; for example tun0"
         );
         let address = error("airtcp serve --tun t --address 10.0.0.2/33 echo:7");
         assert!(address.starts_with(
