@@ -36,6 +36,8 @@
 
 mod driver;
 mod error;
+#[cfg(test)]
+mod keepalive_tests;
 mod listener;
 mod shared;
 mod split;

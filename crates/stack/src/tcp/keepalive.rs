@@ -15,6 +15,7 @@ const LEAST: Duration = Duration::from_secs(1);
 
 /// When a silent peer is asked whether it is still there, and when it counts as gone. The default is Linux's.
 ///
+/// Every segment of its that is acceptable (RFC 9293 section 3.10.7.4) is a sign of life; what a stranger can guess is not.
 /// It is asked only while nothing sent is unacknowledged and no window probed: otherwise the time-outs tell. With a
 /// [`user_timeout`](super::TcpConfig::user_timeout) the peer is gone when it has said nothing for that long, whatever
 /// `probes` says.
