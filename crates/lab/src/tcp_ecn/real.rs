@@ -27,7 +27,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 /// Slow start fills the radio's queue, and the sender gets over that.
 const WARM_UP: Duration = Duration::from_secs(3);
 /// Without SACK it repairs one segment a round trip, of which the queue makes 0.15 s.
-const BARE_WARM_UP: Duration = Duration::from_secs(10);
+pub(super) const BARE_WARM_UP: Duration = Duration::from_secs(10);
 const TIME: Duration = Duration::from_secs(5);
 pub(super) const SMALL: (Duration, Duration) =
     (Duration::from_millis(300), Duration::from_millis(700));
