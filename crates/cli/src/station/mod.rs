@@ -124,14 +124,15 @@ async fn serve(plan: &Plan) -> anyhow::Result<()> {
         // Only now: what does not start leaves nothing behind.
         [0, 1].into_iter().try_for_each(|port| driver.device(port).persist())?;
     }
+    output::note("ready");
     if !new.is_empty() {
+        let are = if new.len() == 1 { "is" } else { "are" };
         output::note(format!(
-            "{} is new: it is down and has no address or route, so that packets may go past the station; \
+            "{} {are} new: down, without address or route, so that packets may go past the station; \
              docs/basestation.md, \"On a gateway\", has the commands",
             new.join(" and ")
         ));
     }
-    output::note("ready");
     let outcome = loop {
         tokio::select! {
             Err(gone) = driver.run() => break Err(anyhow!("{gone}; start again to make it anew")),
