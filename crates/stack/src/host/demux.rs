@@ -56,12 +56,7 @@ impl Host {
         }
         let after = match self.connection_for(now, &flow, &segment) {
             Found::Nobody { after } => after,
-            Found::NoRoom => {
-                debug!(remote = %flow.remote, "SYN dropped: the backlog is full");
-                self.counters.tcp_ext_listen_overflows += 1;
-                self.counters.tcp_ext_listen_drops += 1;
-                return;
-            }
+            Found::NoRoom => return,
             Found::TimeWait(id) => {
                 self.on_time_wait_segment(now, id, &segment);
                 return;
@@ -142,7 +137,13 @@ impl Host {
                 return if is_held { Found::Connection(id) } else { Found::TimeWait(id) };
             };
             // A cookie cannot begin above the numbers of the connection before it.
+            if self.turns_away(listener, flow) {
+                return Found::NoRoom;
+            }
             if self.is_crowded(listener, flow.remote.ip()) {
+                debug!(remote = %flow.remote, "SYN dropped: the backlog is full");
+                self.counters.tcp_ext_listen_overflows += 1;
+                self.counters.tcp_ext_listen_drops += 1;
                 return Found::NoRoom;
             }
             self.counters.tcp_ext_tw_recycled += 1;

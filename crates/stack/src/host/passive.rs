@@ -55,7 +55,7 @@ impl Host {
     }
 
     /// Whether there can be no connection now, however it begins; counts it if so.
-    fn turns_away(&mut self, id: SocketId, flow: &FlowId) -> bool {
+    pub(super) fn turns_away(&mut self, id: SocketId, flow: &FlowId) -> bool {
         if self.is_out_of_memory() {
             debug!(remote = %flow.remote, "connection refused: the host's memory is used up");
             self.counters.tcp_ext_memory_pressures += 1;
@@ -145,7 +145,8 @@ impl Host {
         let Some(mss) = self.read_cookie(now, &flow, segment) else {
             debug!(remote = %flow.remote, "no cookie");
             self.counters.tcp_ext_syncookies_failed += 1;
-            return false;
+            // It may follow a cookie that was turned away: its peer is not to be reset.
+            return self.turns_away(id, &flow);
         };
         self.counters.tcp_ext_syncookies_recv += 1;
         if self.turns_away(id, &flow) {

@@ -139,6 +139,8 @@ impl Connection {
         self.acks.clear();
         self.linger = None;
         self.probe = false;
+        // What is above a hole can no longer be read.
+        self.receive.discard_out_of_order();
     }
 
     /// Lets the sender go; its figures are still wanted.

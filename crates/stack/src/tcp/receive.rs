@@ -258,6 +258,11 @@ impl Receiver {
         self.reassembly = None;
     }
 
+    /// Forgets what is above a hole.
+    pub(super) fn discard_out_of_order(&mut self) {
+        self.reassembly = None;
+    }
+
     /// The edge to offer now: it moves right only by a worthwhile step (RFC 9293 section
     /// 3.8.6.2.2).
     fn next_edge(&self) -> ExtSeq {

@@ -35,9 +35,9 @@ pub(crate) enum Outcome {
 }
 
 /// Whether a SYN is provably newer than a connection in TIME-WAIT: by its time stamp, and where that tells nothing by
-/// its number (RFC 6191, RFC 9293 section 3.6.1).
+/// its number (RFC 6191, RFC 9293 section 3.6.1). One that is also a FIN begins nothing.
 pub(super) fn is_newer(rcv_nxt: ExtSeq, clock: Option<&Timestamps>, syn: &Segment<'_>) -> bool {
-    if !syn.flags.syn || syn.flags.ack || syn.flags.rst {
+    if !syn.flags.syn || syn.flags.ack || syn.flags.rst || syn.flags.fin {
         return false;
     }
     let above = rcv_nxt.nearest(syn.seq) > rcv_nxt;

@@ -54,7 +54,18 @@ impl Pair {
 
     /// A stranger's ACK of `number`, with `data`.
     fn ack(&mut self, port: u16, number: SeqNumber, data: &[u8]) -> Vec<Packet> {
-        let header = Header { seq: syn().seq + 1, ack: Some(number + 1), ..syn() };
+        self.ack_behind(port, number, 0, data)
+    }
+
+    /// The same of a segment that is behind so many bytes of data.
+    fn ack_behind(
+        &mut self,
+        port: u16,
+        number: SeqNumber,
+        before: u32,
+        data: &[u8],
+    ) -> Vec<Packet> {
+        let header = Header { seq: syn().seq + 1 + before, ack: Some(number + 1), ..syn() };
         let header = Header { flags: Flags::ACK, ..header };
         self.answer(tcp::emit(&stranger(port), 64, &header, data.len(), |room| {
             room.copy_from_slice(data);
@@ -205,8 +216,9 @@ fn where_too_many_wait_to_be_accepted_a_cookie_opens_nothing() {
     pair.ack(7, numbers[0], b"x");
     pair.ack(8, numbers[1], b"x");
     assert!(pair.ack(9, numbers[2], b"x").is_empty(), "it is not reset either");
+    assert!(pair.ack_behind(9, numbers[2], 1, b"y").is_empty(), "nor by what follows");
     let counters = pair.server.counters();
-    assert_eq!((counters.tcp_ext_listen_overflows, counters.tcp_ext_listen_drops), (1, 1));
+    assert_eq!((counters.tcp_ext_listen_overflows, counters.tcp_ext_listen_drops), (2, 2));
     // Nor is a SYN answered: its ACK would be in vain.
     assert!(pair.answer(syn_from(10)).is_empty());
     pair.server.tcp_accept(pair.now, listener).unwrap().unwrap();

@@ -219,3 +219,24 @@ fn data_out_of_order_is_limited_over_all_connections_and_no_flow_ends() {
     }
     assert_eq!(pair.server.peers.room(&pair.server.config, peer), ByteCount(20_000));
 }
+
+#[test]
+fn what_is_above_a_hole_leaves_the_quota_with_its_connection() {
+    let (mut pair, listener) = with_quotas(Quota::ALL, Quota::PEER);
+    let (stream, accepted) = pair.connect(listener, TO);
+    pair.client.tcp_send(pair.now, stream, &[0; 10_000]).unwrap();
+    // The first segment is lost.
+    pair.client.poll_transmit(pair.now).unwrap();
+    while let Some((_, packet)) = pair.client.poll_transmit(pair.now) {
+        pair.server.handle_packet(pair.now, PORT, packet);
+    }
+    let peer = pair.server.tcp_socket(accepted).unwrap().peer;
+    let room = |pair: &Pair| pair.server.peers.room(&pair.server.config, peer);
+    assert!(room(&pair) < Quota::PEER.out_of_order);
+    // The application has not noticed the reset yet.
+    pair.client.tcp_abort(pair.now, stream).unwrap();
+    pair.exchange();
+    let ended = pair.server.tcp_recv(pair.now, accepted, &mut [0; 1]);
+    assert!(ended.is_err(), "{ended:?}");
+    assert_eq!(room(&pair), Quota::PEER.out_of_order);
+}

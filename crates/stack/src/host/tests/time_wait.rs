@@ -176,3 +176,23 @@ fn who_aborts_all_ends_it() {
     assert_eq!((pair.states(), pair.server.time_waits), (vec![], 0));
     assert!(pair.server.tcp_accept(pair.now, listener).unwrap().is_none(), "the listener stays");
 }
+
+#[test]
+fn a_syn_that_would_not_be_taken_ends_no_time_wait() {
+    let mut pair = Pair::new();
+    let listener = pair.server.tcp_listen(address(TO), 8).unwrap();
+    let ended = pair.time_wait(listener);
+    // A FIN with it: nothing begins so.
+    pair.answers(ended.segment(flags("SF"), 100, 1_000));
+    assert_eq!(pair.states(), [State::TimeWait]);
+    // The peer has as many connections as it may.
+    pair.server.config.peer_quota.connections = 0;
+    assert!(pair.answers(ended.segment(flags("S"), 100, 1_000)).is_empty());
+    assert_eq!(pair.states(), [State::TimeWait]);
+    let counters = pair.server.counters();
+    assert_eq!((counters.tcp_ext_tw_recycled, counters.tcp_ext_listen_drops), (0, 1));
+    assert_eq!(counters.tcp_ext_conn_quota_peer, 1);
+    pair.server.config.peer_quota.connections = 8;
+    assert_eq!(pair.answers(ended.segment(flags("S"), 100, 1_000)).len(), 1);
+    assert_eq!(pair.states(), [State::SynReceived]);
+}
