@@ -1,9 +1,10 @@
 //! Fig. 10: one flow, no congestion, over the delay of the radio.
 
 use airtcp_recovery::Profile;
+use airtcp_sim::Interval;
 
-use super::points;
-use super::radio::{COLUMNS, Outcome, Place, Sender, notes, picture};
+use super::radio::{COLUMNS, Outcome, Place, Sender, claim_over, notes, picture, without};
+use super::{COMBINATIONS, points};
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -21,9 +22,6 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 const ERROR: u32 = 5;
 /// ms. DCR 4.1: from few in a LAN to several hundred of a satellite.
 const DELAYS: [u32; 6] = [5, 20, 50, 100, 200, 400];
-/// The paper's first.
-const COMBINATIONS: [&str; 5] =
-    ["sack/reno", "sack/reno/dcr:timer", "sack/reno/dcr:count", "rack/reno", "rack/reno/dcr:timer"];
 
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings = Findings::new(COLUMNS);
@@ -38,17 +36,19 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             curves.push((sender, outcomes));
         }
     }
-    for (sender, outcomes) in &curves {
+    for curve in &curves {
+        let (sender, outcomes) = curve;
         let Some(share) = kept(outcomes) else { continue };
         if sender.waits() {
             claim_robust(&mut findings, sender, outcomes, &share);
-            let without = curves.iter().find(|(other, _)| {
-                other.profile == sender.profile
-                    && !other.waits()
-                    && sender.combination.starts_with(other.combination)
-            });
-            if let Some((other, theirs)) = without {
-                claim_more(&mut findings, (sender, outcomes), (other, theirs));
+            if let Some(beside) = without(&curves, sender) {
+                claim_over(
+                    &mut findings,
+                    "at the longest delay",
+                    "more (above 1.1)",
+                    curve,
+                    beside,
+                );
             }
         } else if sender.is_paper() && sender.combination == COMBINATIONS[0] {
             let told = outcomes.last().map(Outcome::told).unwrap_or_default();
@@ -79,17 +79,12 @@ fn body(run: &Run) -> Result<Findings, LabError> {
 }
 
 /// Goodput at the longest delay over that at the shortest.
-fn kept(outcomes: &[Outcome]) -> Option<airtcp_sim::Interval> {
+fn kept(outcomes: &[Outcome]) -> Option<Interval> {
     Some(theory::ratio(&outcomes.last()?.goodput, &outcomes.first()?.goodput))
 }
 
 /// DCR 4.1: more robust in the face of large delays.
-fn claim_robust(
-    findings: &mut Findings,
-    sender: &Sender,
-    outcomes: &[Outcome],
-    share: &airtcp_sim::Interval,
-) {
+fn claim_robust(findings: &mut Findings, sender: &Sender, outcomes: &[Outcome], share: &Interval) {
     let told = outcomes.last().map(Outcome::told).unwrap_or_default();
     findings.claim(
         format!("{}: goodput at the longest delay over that at the shortest", sender.name()),
@@ -101,27 +96,6 @@ fn claim_robust(
                 "there it has {told}; hypothesis: with no queue on the radio the wait of one round trip has room for one \
                  repair, and one frame in {twice} is lost twice"
             )
-        }),
-    );
-}
-
-fn claim_more(
-    findings: &mut Findings,
-    (sender, own): (&Sender, &[Outcome]),
-    (other, theirs): (&Sender, &[Outcome]),
-) {
-    let (Some(own), Some(theirs)) = (own.last(), theirs.last()) else { return };
-    let ratio = theory::ratio(&own.goodput, &theirs.goodput);
-    findings.claim(
-        format!(
-            "{}: goodput at the longest delay over that of {}",
-            sender.name(),
-            other.combination
-        ),
-        "more (above 1.1)",
-        theory::show(&ratio, 1.0, 2),
-        theory::above(&ratio, 1.1, || {
-            format!("it has {}; {} has {}", own.told(), other.combination, theirs.told())
         }),
     );
 }

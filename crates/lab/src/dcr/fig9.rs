@@ -2,8 +2,10 @@
 
 use airtcp_recovery::Profile;
 
-use super::points;
-use super::radio::{Air, COLUMNS, Outcome, Place, Sender, notes, picture};
+use super::radio::{
+    Air, COLUMNS, Curve, Outcome, Place, Sender, claim_over, notes, picture, without,
+};
+use super::{COMBINATIONS, points};
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -21,13 +23,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 const DELAY: u32 = 20;
 /// %. The paper's text has no figures.
 const ERRORS: [u32; 6] = [0, 1, 2, 5, 10, 20];
-/// The paper's first.
-const COMBINATIONS: [&str; 5] =
-    ["sack/reno", "sack/reno/dcr:timer", "sack/reno/dcr:count", "rack/reno", "rack/reno/dcr:timer"];
 /// What is run over 802.11 as well, in the paper's profile.
 const CONTENDING: usize = 2;
-
-type Curve = (Sender, Vec<Outcome>);
 
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings = Findings::new(COLUMNS);
@@ -35,14 +32,13 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     let modern = COMBINATIONS.map(|combination| Sender::new(combination, Profile::modern()));
     let plain = sweep(run, paper.iter().chain(&modern), Air::Plain, &mut findings)?;
     let contending = sweep(run, paper.iter().take(CONTENDING), Air::Wifi, &mut findings)?;
-    let without = plain.iter().filter(|(sender, _)| !sender.waits());
-    for (sender, outcomes) in plain.iter().filter(|(sender, _)| sender.waits()) {
+    for curve in plain.iter().filter(|(sender, _)| sender.waits()) {
+        let (sender, outcomes) = curve;
         claim_close(&mut findings, sender, outcomes);
-        let beside = without.clone().find(|(other, _)| {
-            other.profile == sender.profile && sender.combination.starts_with(other.combination)
-        });
-        if let Some(beside) = beside {
-            claim_better(&mut findings, (sender, outcomes), beside);
+        if let (Some(own), Some(beside)) = (outcomes.last(), without(&plain, sender)) {
+            // DCR 4.1: significantly better than SACK. Where no frame is hit it has nothing to be better at.
+            let place = format!("with {} % hit", own.place.error);
+            claim_over(&mut findings, &place, "significantly better (above 1.1)", curve, beside);
         }
     }
     if let Some((sender, outcomes)) = plain.first() {
@@ -100,26 +96,6 @@ fn claim_close(findings: &mut Findings, sender: &Sender, outcomes: &[Outcome]) {
         "close (0.9 or more)",
         theory::show(&worst, 1.0, 3),
         theory::above(&worst, 0.9, || format!("at {error} % it has {}", last.told())),
-    );
-}
-
-/// DCR 4.1: significantly better than SACK. Where no frame is hit it has nothing to be better at.
-fn claim_better(findings: &mut Findings, (sender, own): (&Sender, &[Outcome]), beside: &Curve) {
-    let (beside, theirs) = beside;
-    let (Some(own), Some(theirs)) = (own.last(), theirs.last()) else { return };
-    let ratio = theory::ratio(&own.goodput, &theirs.goodput);
-    findings.claim(
-        format!(
-            "{}: goodput with {} % hit over that of {}",
-            sender.name(),
-            own.place.error,
-            beside.combination
-        ),
-        "significantly better (above 1.1)",
-        theory::show(&ratio, 1.0, 2),
-        theory::above(&ratio, 1.1, || {
-            format!("it has {}; {} has {}", own.told(), beside.combination, theirs.told())
-        }),
     );
 }
 

@@ -38,6 +38,10 @@ const MTU_WITH_TIMESTAMPS: u16 = 1_052;
 const SHORTER: &str = "a run counts 100 s after a warm-up of 30 s, and there are ten; the paper's one counts 1000 s \
                        after 100 s";
 
+/// One flow alone; the paper's first.
+const COMBINATIONS: [&str; 5] =
+    ["sack/reno", "sack/reno/dcr:timer", "sack/reno/dcr:count", "rack/reno", "rack/reno/dcr:timer"];
+
 /// DCR 3.1: the receiver's window is never the limit. Ten times what any of the paths holds.
 const RECEIVE_BUFFER: ByteCount = ByteCount::from_mib(4);
 

@@ -60,6 +60,9 @@ pub(super) struct Outcome {
     held: Interval,
 }
 
+/// What a sender made of each place of a sweep.
+pub(super) type Curve = (Sender, Vec<Outcome>);
+
 #[derive(Serialize)]
 struct Record<'a> {
     seed: u64,
@@ -278,6 +281,35 @@ impl Outcome {
             theory::show(&self.of_bound(), 1.0, 2)
         )
     }
+}
+
+/// The same sender without DCR.
+pub(super) fn without<'a>(curves: &'a [Curve], sender: &Sender) -> Option<&'a Curve> {
+    curves.iter().find(|(other, _)| {
+        other.profile == sender.profile
+            && !other.waits()
+            && sender.combination.starts_with(other.combination)
+    })
+}
+
+/// DCR 4.1: it has more than another at the last place of a sweep.
+pub(super) fn claim_over(
+    findings: &mut Findings,
+    place: &str,
+    claimed: &str,
+    (sender, own): &Curve,
+    (beside, theirs): &Curve,
+) {
+    let (Some(own), Some(theirs)) = (own.last(), theirs.last()) else { return };
+    let ratio = theory::ratio(&own.goodput, &theirs.goodput);
+    findings.claim(
+        format!("{}: goodput {place} over that of {}", sender.name(), beside.combination),
+        claimed,
+        theory::show(&ratio, 1.0, 2),
+        theory::above(&ratio, 1.1, || {
+            format!("it has {}; {} has {}", own.told(), beside.combination, theirs.told())
+        }),
+    );
 }
 
 /// The radio, or the sum of all, towards the mobiles.

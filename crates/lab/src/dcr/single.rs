@@ -6,12 +6,9 @@ use airtcp_trace::figure::{Figure, Style};
 use serde::Serialize;
 
 use super::room::Room;
-use super::{ACCESS, MTU, flow, points, timed};
+use super::{ACCESS, COMBINATIONS, MTU, flow, points, timed};
 use crate::{Findings, LabError, Run, draw, feed, simulate, theory};
 
-/// The paper's first.
-const COMBINATIONS: [&str; 5] =
-    ["sack/reno", "sack/reno/dcr:timer", "sack/reno/dcr:count", "rack/reno", "rack/reno/dcr:timer"];
 /// What is run in the modern profile once more, without timestamps: what PAWS (RFC 7323 section 5) does to late packets.
 pub(super) const WITHOUT_TIMESTAMPS: [&str; 2] = ["sack/reno/dcr:timer", "rack/reno/dcr:timer"];
 const NO_TIMESTAMPS: &str = "modern, no timestamps";

@@ -101,6 +101,20 @@ impl Pair {
     }
 }
 
+impl Pair {
+    /// Has the client send 300,000 bytes, and compares what arrives.
+    fn carry(&mut self, stream: SocketId, accepted: SocketId) {
+        let sent: Vec<u8> = (0..300_000u32).map(|n| (n % 251) as u8).collect();
+        let (mut queued, mut got) = (0, Vec::new());
+        while got.len() < sent.len() {
+            queued += self.client.tcp_send(self.now, stream, &sent[queued..]).unwrap_or(0);
+            self.pass(Duration::from_millis(50));
+            got.extend(read_all(&mut self.server, self.now, accepted).0);
+        }
+        assert_eq!(got, sent);
+    }
+}
+
 /// Reads all that is there, and says whether the stream has ended.
 fn read_all(host: &mut Host, now: Instant, socket: SocketId) -> (Vec<u8>, bool) {
     let (mut all, mut buf) = (Vec::new(), [0; 4096]);
