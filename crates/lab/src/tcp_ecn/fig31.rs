@@ -18,7 +18,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     source: "TCP-ECN 8.3.3, Fig. 27 to 31",
     kind: Kind::Study,
     ground: Ground::Real,
-    seconds: 450,
+    seconds: 540,
     seeds: 12,
     body,
 };

@@ -19,7 +19,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     source: "TCP-ECN 8.3: the base station and the mobile between a Linux host and a radio",
     kind: Kind::Study,
     ground: Ground::Real,
-    seconds: 560,
+    seconds: 920,
     seeds: 3,
     body,
 };
@@ -37,9 +37,10 @@ pub(super) const POLICIES: [Policy; 3] = [Policy::Plain, Policy::Snoop, Policy::
 /// Per cent of the data frames that are hit.
 const ERRORS: [u32; 4] = [0, 5, 10, 20];
 /// Radios on which frames overtake one another, or are lost after all tries.
-pub(super) const ROUGH: [(&str, Arq); 5] = [
+pub(super) const ROUGH: [(&str, Arq); 6] = [
     ("error 40% tries 4", Arq::MacLink),
     ("error 20% tries 2", Arq::MacLink),
+    ("error 30% tries 2", Arq::MacLink),
     ("error 40% tries 2", Arq::MacLink),
     ("error 20% delay 10ms", Arq::Head),
     ("error 10% delay 20ms", Arq::Head),
