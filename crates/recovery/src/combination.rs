@@ -184,6 +184,30 @@ impl Combination {
         })
     }
 
+    /// The same with other parts, as [`from_parts`](Self::from_parts) takes them; `None` leaves the
+    /// part that is there, and an empty `judge` leaves no judge.
+    ///
+    /// # Errors
+    /// As [`from_parts`](Self::from_parts).
+    pub fn with_parts(
+        &self,
+        recovery: Option<&str>,
+        congestion: Option<&str>,
+        judge: Option<&str>,
+    ) -> Result<Self, CombinationError> {
+        let mut next = Self::from_parts(recovery, congestion, judge)?;
+        if recovery.is_none() {
+            next.recovery = self.recovery.clone();
+        }
+        if congestion.is_none() {
+            next.congestion = self.congestion.clone();
+        }
+        if judge.is_none() {
+            next.judges.clone_from(&self.judges);
+        }
+        Ok(next)
+    }
+
     /// A list of combinations, separated by commas.
     ///
     /// # Errors
@@ -416,6 +440,19 @@ pub enum CombinationError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_part_is_exchanged_and_the_others_stay() {
+        let combination: Combination = "le/westwood/dcr:timer".parse().unwrap();
+        let with = |recovery, congestion, judge| {
+            combination.with_parts(recovery, congestion, judge).unwrap().to_string()
+        };
+        assert_eq!(with(Some("sack"), None, None), "sack/westwood/dcr:timer");
+        assert_eq!(with(None, Some("fixed:4"), None), "le/fixed:4/dcr:timer");
+        assert_eq!(with(None, None, Some("rr:3+hack")), "le/westwood/hack+rr:3");
+        assert_eq!(with(None, None, Some("")), "le/westwood");
+        assert!(combination.with_parts(None, None, Some("hack+hack")).is_err());
+    }
 
     #[test]
     fn what_is_written_is_what_is_shown() {

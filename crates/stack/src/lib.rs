@@ -15,4 +15,6 @@ pub mod wire;
 
 pub use counters::Counters;
 pub use host::{Host, HostConfig, HostError, SocketId};
-pub use sockets::{OwnedReadHalf, OwnedWriteHalf, Stack, TcpListener, TcpStream, UdpSocket};
+pub use sockets::{
+    OwnedReadHalf, OwnedWriteHalf, Stack, TcpListener, TcpSocket, TcpStream, UdpSocket,
+};

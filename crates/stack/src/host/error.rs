@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use airtcp_types::FlowId;
+
 use crate::tcp::{SwitchError, TcpError};
 
 /// Why a socket call cannot be served.
@@ -17,6 +19,9 @@ pub enum HostError {
     /// Another socket has the address.
     #[error("address {0} is in use")]
     AddressInUse(SocketAddr),
+    /// There is a connection between these two ends.
+    #[error("{} has a connection with {}, in TIME-WAIT perhaps", .0.local, .0.remote)]
+    FlowInUse(FlowId),
     /// The address is not one of the host's.
     #[error("{0} is not an address of this host")]
     NotLocal(IpAddr),

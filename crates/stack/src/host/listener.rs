@@ -68,8 +68,17 @@ impl Host {
         backlog: usize,
         config: Option<Box<TcpConfig>>,
     ) -> Result<SocketId, HostError> {
-        let Self { ports, config: host, secret, listeners, .. } = self;
-        let local = ports.bind(host, secret, listeners, local)?;
+        let local = self.free_address(local)?;
+        Ok(self.add_listener(local, backlog, config))
+    }
+
+    /// Listens at an address that nobody has.
+    pub(super) fn add_listener(
+        &mut self,
+        local: SocketAddr,
+        backlog: usize,
+        config: Option<Box<TcpConfig>>,
+    ) -> SocketId {
         let backlog = backlog.clamp(1, self.config.backlog.max(1));
         let listener = Listener {
             local,
@@ -81,7 +90,7 @@ impl Host {
         };
         let id = self.sockets.insert(Socket::new(Kind::Listener(listener)));
         self.listeners.insert(local, id);
-        Ok(id)
+        id
     }
 
     /// The listener `id`.

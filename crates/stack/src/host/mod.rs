@@ -6,7 +6,7 @@
 //!                  udp.rs     to a socket's queue, or port unreachable
 //!                  demux.rs   by 4-tuple to a connection, by port to a listener, or RST
 //!                  passive.rs what a listener makes of it; cookie.rs where its backlog is full
-//! tcp_*, udp_*   streams.rs, listener.rs, udp.rs: what applications call
+//! tcp_*, udp_*   streams.rs, bound.rs, listener.rs, udp.rs: what applications call
 //! limits         peers.rs, challenges.rs, ports.rs: what strangers may use up, and must not guess
 //! settle         settle.rs    after every touch: timers, readiness, memory, the end of a connection
 //!                time_wait.rs what is left of one in TIME-WAIT that nobody holds
@@ -18,6 +18,7 @@
 //!
 //! Not here, because nothing needs it yet: fragments of its own, a route to itself, multicast, path MTU discovery.
 
+mod bound;
 mod challenges;
 mod config;
 mod cookie;
@@ -41,7 +42,7 @@ mod udp;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use airtcp_types::{ByteCount, Event, FlowId, Instant, Node, Packet, PortId};
@@ -54,6 +55,7 @@ pub use error::HostError;
 pub use peers::Quota;
 pub use slab::SocketId;
 
+use bound::Bound;
 use challenges::Challenges;
 use listener::Listener;
 use peers::{PeerId, Peers};
@@ -106,6 +108,8 @@ pub struct Host {
     sockets: Slab<Socket>,
     flows: HashMap<FlowId, SocketId, Keyed>,
     listeners: HashMap<SocketAddr, SocketId, Keyed>,
+    /// What is bound, and neither connects nor listens yet.
+    reserved: BTreeSet<SocketAddr>,
     udp: HashMap<SocketAddr, SocketId, Keyed>,
     timers: Timers,
     /// Connections that may have something to send, each once.
@@ -143,6 +147,7 @@ struct Socket {
 
 #[derive(Debug)]
 enum Kind {
+    Bound(Bound),
     Listener(Listener),
     Tcp(Box<TcpSocket>),
     TimeWait(Box<TimeWaitSocket>),
@@ -190,6 +195,7 @@ impl Host {
         Self {
             flows: HashMap::with_hasher(secret.keyed()),
             listeners: HashMap::with_hasher(secret.keyed()),
+            reserved: BTreeSet::new(),
             udp: HashMap::with_hasher(secret.keyed()),
             peers: Peers::new(secret.keyed()),
             reassembly: Reassembly::new(secret.keyed()),
@@ -248,6 +254,7 @@ impl Host {
     /// The address at this end of a socket.
     pub fn local_addr(&self, socket: SocketId) -> Result<SocketAddr, HostError> {
         Ok(match &self.socket(socket)?.kind {
+            Kind::Bound(bound) => bound.local,
             Kind::Listener(listener) => listener.local,
             Kind::Tcp(tcp) => tcp.connection.flow().local,
             Kind::TimeWait(socket) => socket.wait.flow().local,
@@ -326,7 +333,7 @@ impl Socket {
                 Readiness { readable: listener.is_readable(), ..Readiness::default() }
             }
             Kind::Tcp(tcp) => tcp.connection.readiness(),
-            Kind::TimeWait(_) => Readiness::default(),
+            Kind::Bound(_) | Kind::TimeWait(_) => Readiness::default(),
             Kind::Udp(udp) => {
                 Readiness { readable: udp.is_readable(), writable: true, ..Readiness::default() }
             }
@@ -338,7 +345,7 @@ impl Socket {
         match &self.kind {
             Kind::Tcp(tcp) => tcp.owner == Owner::Application,
             Kind::TimeWait(_) => false,
-            Kind::Listener(_) | Kind::Udp(_) => true,
+            Kind::Bound(_) | Kind::Listener(_) | Kind::Udp(_) => true,
         }
     }
 }

@@ -1,10 +1,9 @@
 //! The ports that sockets get, and those that the host chooses: algorithm 4 of RFC 6056.
 
-use std::collections::HashMap;
 use std::net::SocketAddr;
 
-use super::secret::{Keyed, Secret};
-use super::{HostConfig, HostError, SocketId};
+use super::secret::Secret;
+use super::{HostConfig, HostError};
 
 /// The first port that the host chooses, and how many there are (Linux's `ip_local_port_range`).
 const FIRST: u16 = 32_768;
@@ -42,23 +41,22 @@ impl Ports {
         Err(HostError::NoPorts)
     }
 
-    /// Checks that `local` can be bound beside those of `table`, and chooses its port if that is zero.
+    /// Checks that `local` can be bound beside what is `taken`, and chooses its port if that is zero.
     pub(super) fn bind(
         &mut self,
         config: &HostConfig,
         secret: &Secret,
-        table: &HashMap<SocketAddr, SocketId, Keyed>,
         local: SocketAddr,
+        taken: impl Fn(SocketAddr) -> bool,
     ) -> Result<SocketAddr, HostError> {
         if !local.ip().is_unspecified() && !config.is_own(local.ip()) {
             return Err(HostError::NotLocal(local.ip()));
         }
         if local.port() == 0 {
             let hash = secret.port(local.ip(), local);
-            return self.choose(local, hash, |candidate| table.contains_key(&candidate));
+            return self.choose(local, hash, taken);
         }
-        let in_use = table.contains_key(&local);
-        if in_use { Err(HostError::AddressInUse(local)) } else { Ok(local) }
+        if taken(local) { Err(HostError::AddressInUse(local)) } else { Ok(local) }
     }
 }
 

@@ -9,7 +9,7 @@ use tracing::debug;
 use crate::counters::Counters;
 use crate::tcp::{Connection, Info, KeepAlive, Offer, State, TcpConfig, TcpError};
 
-use super::{Host, HostError, Kind, Owner, Socket, SocketId, TcpSocket};
+use super::{Host, HostError, Kind, Owner, Socket, SocketId, TcpSocket, unspecified};
 
 impl Host {
     /// Opens a connection to `remote`, with the host's settings or with `config`.
@@ -22,6 +22,14 @@ impl Host {
         remote: SocketAddr,
         config: Option<TcpConfig>,
     ) -> Result<SocketId, HostError> {
+        self.admits(remote)?;
+        let source = self.config.source_for(remote).ok_or(HostError::Unroutable(remote))?;
+        let local = self.port_towards(source, remote)?;
+        Ok(self.open(now, FlowId { local, remote }, config))
+    }
+
+    /// Whether there may be one more connection with `remote`.
+    pub(super) fn admits(&mut self, remote: SocketAddr) -> Result<(), HostError> {
         if self.is_out_of_memory() {
             self.counters.tcp_ext_memory_pressures += 1;
             return Err(HostError::NoMemory);
@@ -29,9 +37,16 @@ impl Host {
         if self.is_overdrawn(remote.ip()) {
             return Err(HostError::TooManyConnections);
         }
-        let source = self.config.source_for(remote).ok_or(HostError::Unroutable(remote))?;
-        let local = self.port_towards(source, remote)?;
-        let flow = FlowId { local, remote };
+        Ok(())
+    }
+
+    /// Opens a connection between two ends that have none.
+    pub(super) fn open(
+        &mut self,
+        now: Instant,
+        flow: FlowId,
+        config: Option<TcpConfig>,
+    ) -> SocketId {
         let mut config = match config {
             Some(config) => self.config.fitted(config),
             None => self.config.tcp.clone(),
@@ -46,20 +61,22 @@ impl Host {
         self.counters.tcp_active_opens += 1;
         let id = self.adopt(connection, Owner::Application);
         self.touch(now, id);
-        Ok(id)
+        id
     }
 
-    /// A port that has no connection with `remote`, in TIME-WAIT or not, and no listener.
-    fn port_towards(
+    /// A port that has no connection with `remote`, in TIME-WAIT or not, and that nobody has bound.
+    pub(super) fn port_towards(
         &mut self,
         source: IpAddr,
         remote: SocketAddr,
     ) -> Result<SocketAddr, HostError> {
-        let Self { ports, secret, flows, listeners, .. } = self;
+        let Self { ports, secret, flows, listeners, reserved, .. } = self;
         let chosen =
             ports.choose(SocketAddr::new(source, 0), secret.port(source, remote), |local| {
                 flows.contains_key(&FlowId { local, remote })
                     || super::bound(listeners, local).is_some()
+                    || reserved.contains(&local)
+                    || reserved.contains(&SocketAddr::new(unspecified(source), local.port()))
             });
         if chosen.is_err() {
             debug!(%remote, "no connection: every port is taken");
@@ -112,7 +129,7 @@ impl Host {
         })
     }
 
-    /// Lets go of a connection or a listener. The id is stale from here on.
+    /// Lets go of a connection, a listener or a bound address. The id is stale from here on.
     ///
     /// A connection delivers what is queued and ends by itself, or with a RST if there is data that
     /// was not read (RFC 2525 section 2.17). The connections that wait at a listener are reset.
@@ -123,7 +140,7 @@ impl Host {
         })
     }
 
-    /// Resets a connection, or closes a listener. The id is stale from here on.
+    /// Resets a connection, or closes a listener or lets go of a bound address. The id is stale from here on.
     pub fn tcp_abort(&mut self, now: Instant, socket: SocketId) -> Result<(), HostError> {
         self.release(now, socket, |connection, now, _| connection.abort(now))
     }
@@ -148,10 +165,16 @@ impl Host {
         id: SocketId,
         how: impl FnOnce(&mut Connection, Instant, &mut Counters),
     ) -> Result<(), HostError> {
-        let is_listener = matches!(self.socket(id)?.kind, Kind::Listener(_));
-        if is_listener {
-            self.close_listener(now, id);
-            return Ok(());
+        match self.socket(id)?.kind {
+            Kind::Listener(_) => {
+                self.close_listener(now, id);
+                return Ok(());
+            }
+            Kind::Bound(_) => {
+                self.unbind(id);
+                return Ok(());
+            }
+            _ => {}
         }
         let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(id) else {
             return Err(HostError::WrongKind);
@@ -161,6 +184,17 @@ impl Host {
         self.untell(id);
         self.touch(now, id);
         Ok(())
+    }
+
+    /// The strategies that a connection's sender has, or will begin with.
+    ///
+    /// # Errors
+    ///
+    /// [`TcpError::Shutdown`], or why the connection ended, once nothing can be sent any more.
+    pub fn tcp_combination(&self, socket: SocketId) -> Result<&Combination, HostError> {
+        let connection = self.connection(socket)?;
+        let ended = || connection.error().unwrap_or(TcpError::Shutdown);
+        Ok(connection.combination().ok_or_else(ended)?)
     }
 
     /// Turns Nagle's algorithm off or on.

@@ -80,7 +80,7 @@ impl Host {
     /// [`tcp_listen`](Self::tcp_listen).
     pub fn udp_bind(&mut self, local: SocketAddr) -> Result<SocketId, HostError> {
         let Self { ports, config, secret, udp, .. } = self;
-        let local = ports.bind(config, secret, udp, local)?;
+        let local = ports.bind(config, secret, local, |at| udp.contains_key(&at))?;
         let socket = UdpSocket { local, queue: VecDeque::new(), held: ByteCount::ZERO };
         let id = self.sockets.insert(Socket::new(Kind::Udp(socket)));
         self.udp.insert(local, id);

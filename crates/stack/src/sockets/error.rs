@@ -11,7 +11,9 @@ pub(super) fn io_error(error: HostError) -> io::Error {
         HostError::Stale => ErrorKind::NotConnected,
         HostError::WrongKind | HostError::MessageSize { .. } => ErrorKind::InvalidInput,
         HostError::AddressInUse(_) => ErrorKind::AddrInUse,
-        HostError::NotLocal(_) | HostError::NoPorts => ErrorKind::AddrNotAvailable,
+        HostError::NotLocal(_) | HostError::NoPorts | HostError::FlowInUse(_) => {
+            ErrorKind::AddrNotAvailable
+        }
         HostError::Unroutable(_) => ErrorKind::NetworkUnreachable,
         HostError::NoMemory => ErrorKind::OutOfMemory,
         HostError::TooManyConnections => ErrorKind::QuotaExceeded,

@@ -40,6 +40,9 @@ mod error;
 mod keepalive_tests;
 mod listener;
 mod shared;
+mod socket;
+#[cfg(test)]
+mod socket_tests;
 mod split;
 mod stack;
 mod stream;
@@ -50,6 +53,7 @@ mod udp;
 mod watch_tests;
 
 pub use listener::TcpListener;
+pub use socket::TcpSocket;
 pub use split::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReuniteError, WriteHalf};
 pub use stack::Stack;
 pub use stream::TcpStream;

@@ -15,6 +15,7 @@ use super::driver::Driver;
 use super::error::io_error;
 use super::listener::TcpListener;
 use super::shared::Shared;
+use super::socket::TcpSocket;
 use super::stream::TcpStream;
 use super::udp::UdpSocket;
 use crate::counters::Counters;
@@ -138,7 +139,8 @@ impl Stack {
     /// `NetworkUnreachable`, `AddrNotAvailable` when there is no free port; `NotConnected` or
     /// `NetworkDown` once the stack has ended.
     pub async fn connect(&self, remote: SocketAddr) -> io::Result<TcpStream> {
-        TcpStream::connect(self.0.clone(), remote, None).await
+        let open = |host: &mut Host, now| host.tcp_connect(now, remote, None);
+        TcpStream::connect(self.0.clone(), remote, open).await
     }
 
     /// Connects to `remote` with settings of its own.
@@ -150,7 +152,13 @@ impl Stack {
         remote: SocketAddr,
         config: TcpConfig,
     ) -> io::Result<TcpStream> {
-        TcpStream::connect(self.0.clone(), remote, Some(config)).await
+        let open = |host: &mut Host, now| host.tcp_connect(now, remote, Some(config));
+        TcpStream::connect(self.0.clone(), remote, open).await
+    }
+
+    /// A TCP socket to set up before it connects or listens.
+    pub fn tcp_socket(&self) -> TcpSocket {
+        TcpSocket::new(self.0.clone())
     }
 
     /// Opens a UDP socket on `local`; address and port as in [`listen`](Self::listen).

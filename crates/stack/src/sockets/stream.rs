@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use airtcp_recovery::Combination;
+use airtcp_types::Instant;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tracing::debug;
 
@@ -15,8 +16,8 @@ use super::error::{io_error, tcp_error};
 use super::shared::Direction;
 use super::split::{self, OwnedReadHalf, OwnedWriteHalf, ReadHalf, WriteHalf};
 use super::stack::Handle;
-use crate::host::{HostError, SocketId};
-use crate::tcp::{Info, KeepAlive, TcpConfig, TcpError};
+use crate::host::{Host, HostError, SocketId};
+use crate::tcp::{Info, KeepAlive, TcpError};
 
 /// A TCP connection; made by [`Stack::connect`](super::Stack::connect) or
 /// [`TcpListener::accept`](super::TcpListener::accept).
@@ -44,11 +45,11 @@ impl TcpStream {
     pub(super) async fn connect(
         handle: Handle,
         remote: SocketAddr,
-        config: Option<TcpConfig>,
+        open: impl FnOnce(&mut Host, Instant) -> Result<SocketId, HostError>,
     ) -> io::Result<Self> {
         let id = handle.shared().with(|core, now| {
             core.open()?;
-            let id = core.host.tcp_connect(now, remote, config).map_err(io_error)?;
+            let id = open(&mut core.host, now).map_err(io_error)?;
             core.add_stream(id);
             Ok::<_, io::Error>(id)
         })?;

@@ -21,17 +21,17 @@ pub(super) async fn within<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(LIMIT, work).await.expect("hangs")
 }
 
-fn addr(text: &str) -> SocketAddr {
+pub(super) fn addr(text: &str) -> SocketAddr {
     text.parse().unwrap()
 }
 
-fn start(device: Memory, addresses: [&str; 2]) -> Stack {
+pub(super) fn start(device: Memory, addresses: [&str; 2]) -> Stack {
     let config = HostConfig::new(addresses.map(|address| address.parse().unwrap()));
     Stack::new(device, config).unwrap()
 }
 
 /// The stacks of 10.0.0.1 and 10.0.0.2, fd00::1 and fd00::2.
-fn stacks() -> (Stack, Stack) {
+pub(super) fn stacks() -> (Stack, Stack) {
     let (left, right) = memory::pair(1500, 128);
     (start(left, ["10.0.0.1/24", "fd00::1/64"]), start(right, ["10.0.0.2/24", "fd00::2/64"]))
 }

@@ -19,6 +19,12 @@ pub enum SwitchError {
 }
 
 impl Connection {
+    /// The strategies that the sender has, or will begin with; `None` when nothing will be sent any more.
+    pub fn combination(&self) -> Option<&Combination> {
+        let sender = self.send.sender.as_ref().map(|sender| sender.combination());
+        sender.or_else(|| Some(&self.handshake.as_ref()?.sender.combination))
+    }
+
     /// Gives the sender other strategies. What was sent and the round-trip times it knows survive;
     /// the strategies begin anew from the window that there is.
     ///
