@@ -48,6 +48,9 @@ pub enum HostError {
         /// What fits (bytes).
         max: usize,
     },
+    /// The socket has no peer to send to.
+    #[error("the socket has no peer: connect it, or say where to send")]
+    NoPeer,
     /// The combination needs something that the two ends of the connection have not agreed on.
     #[error(
         "the combination needs {0}, which this connection did not negotiate: choose it when opening one"

@@ -121,6 +121,15 @@ impl Host {
         })
     }
 
+    /// Copies bytes that arrived and leaves them to be read; gives how many, zero at the end of the stream.
+    ///
+    /// # Errors
+    ///
+    /// As [`tcp_recv`](Self::tcp_recv).
+    pub fn tcp_peek(&self, socket: SocketId, buf: &mut [u8]) -> Result<usize, HostError> {
+        Ok(self.connection(socket)?.peek(buf)?)
+    }
+
     /// Ends the stream after what is queued; reading goes on.
     pub fn tcp_shutdown(&mut self, now: Instant, socket: SocketId) -> Result<(), HostError> {
         self.with(now, socket, |connection| {
@@ -208,6 +217,22 @@ impl Host {
             connection.set_nodelay(nodelay);
             Ok(())
         })
+    }
+
+    /// Whether Nagle's algorithm is off.
+    pub fn tcp_nodelay(&self, socket: SocketId) -> Result<bool, HostError> {
+        self.connection(socket).map(Connection::nodelay)
+    }
+
+    /// Sets TTL or hop limit of what a connection sends from now on.
+    pub fn tcp_set_hop_limit(&mut self, socket: SocketId, hop_limit: u8) -> Result<(), HostError> {
+        self.owned(socket)?.connection.set_hop_limit(hop_limit);
+        Ok(())
+    }
+
+    /// TTL or hop limit of what a connection sends.
+    pub fn tcp_hop_limit(&self, socket: SocketId) -> Result<u8, HostError> {
+        self.connection(socket).map(Connection::hop_limit)
     }
 
     /// Asks a silent peer whether it is still there, from now on, or never.

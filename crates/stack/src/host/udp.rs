@@ -18,6 +18,8 @@ const OVERHEAD: u64 = 64;
 #[derive(Debug)]
 pub(super) struct UdpSocket {
     pub(super) local: SocketAddr,
+    /// The only one it talks with, if it was connected.
+    peer: Option<SocketAddr>,
     queue: VecDeque<(SocketAddr, Vec<u8>)>,
     held: ByteCount,
 }
@@ -55,7 +57,9 @@ impl Host {
             self.counters.udp_in_errors += 1;
             return;
         }
-        let Some(id) = bound(&self.udp, SocketAddr::new(dst, arrived.dst_port)) else {
+        let from = SocketAddr::new(src, arrived.src_port);
+        let bound = bound(&self.udp, SocketAddr::new(dst, arrived.dst_port));
+        let Some(id) = bound.filter(|id| self.udp_hears(*id, from)) else {
             self.counters.udp_no_ports += 1;
             self.complain(now, datagram, Complaint::Port, packet);
             return;
@@ -68,7 +72,6 @@ impl Host {
             self.counters.udp_in_errors += 1;
             return;
         }
-        let from = SocketAddr::new(src, arrived.src_port);
         socket.queue.push_back((from, arrived.payload.to_vec()));
         socket.held += cost;
         self.held += cost;
@@ -81,11 +84,52 @@ impl Host {
     pub fn udp_bind(&mut self, local: SocketAddr) -> Result<SocketId, HostError> {
         let Self { ports, config, secret, udp, .. } = self;
         let local = ports.bind(config, secret, local, |at| udp.contains_key(&at))?;
-        let socket = UdpSocket { local, queue: VecDeque::new(), held: ByteCount::ZERO };
+        let socket = UdpSocket { local, peer: None, queue: VecDeque::new(), held: ByteCount::ZERO };
         let id = self.sockets.insert(Socket::new(Kind::Udp(socket)));
         self.udp.insert(local, id);
         self.tell(id);
         Ok(id)
+    }
+
+    /// Gives a socket a peer: [`udp_send`](Self::udp_send) sends to it, and as in Linux what others send
+    /// from here on counts as sent to a closed port. What has arrived stays.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Unroutable`].
+    pub fn udp_connect(&mut self, socket: SocketId, peer: SocketAddr) -> Result<(), HostError> {
+        let local = self.udp_socket(socket)?.local;
+        let same = |source: &std::net::IpAddr| source.is_ipv4() == local.is_ipv4();
+        self.config.source_for(peer).filter(same).ok_or(HostError::Unroutable(peer))?;
+        self.udp_socket(socket)?.peer = Some(peer);
+        Ok(())
+    }
+
+    /// The peer of a socket.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::NoPeer`].
+    pub fn udp_peer(&self, socket: SocketId) -> Result<SocketAddr, HostError> {
+        match &self.socket(socket)?.kind {
+            Kind::Udp(udp) => udp.peer.ok_or(HostError::NoPeer),
+            _ => Err(HostError::WrongKind),
+        }
+    }
+
+    /// Sends one datagram to the peer of the socket, whole or not at all.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::NoPeer`]; otherwise as [`udp_send_to`](Self::udp_send_to).
+    pub fn udp_send(&mut self, socket: SocketId, data: &[u8]) -> Result<(), HostError> {
+        let peer = self.udp_peer(socket)?;
+        self.udp_send_to(socket, data, peer)
+    }
+
+    /// Whether a datagram may be sent now, as far as room goes.
+    pub fn udp_has_room(&self) -> bool {
+        self.waiting.len() < MAX_WAITING
     }
 
     /// Sends one datagram, whole or not at all.
@@ -113,7 +157,7 @@ impl Host {
         if data.len() > max {
             return Err(HostError::MessageSize { len: data.len(), max });
         }
-        if self.waiting.len() >= MAX_WAITING {
+        if !self.udp_has_room() {
             return Err(HostError::WouldBlock);
         }
         let flow = FlowId { local: SocketAddr::new(source, local.port()), remote: to };
@@ -141,6 +185,20 @@ impl Host {
         Ok(Some((len, from)))
     }
 
+    /// As [`udp_recv_from`](Self::udp_recv_from), but the datagram stays.
+    pub fn udp_peek_from(
+        &self,
+        socket: SocketId,
+        buf: &mut [u8],
+    ) -> Result<Option<(usize, SocketAddr)>, HostError> {
+        let Kind::Udp(udp) = &self.socket(socket)?.kind else { return Err(HostError::WrongKind) };
+        Ok(udp.queue.front().map(|(from, data)| {
+            let len = data.len().min(buf.len());
+            buf[..len].copy_from_slice(&data[..len]);
+            (len, *from)
+        }))
+    }
+
     /// Lets go of a UDP socket. The id is stale from here on.
     pub fn udp_close(&mut self, socket: SocketId) -> Result<(), HostError> {
         let (local, held) = {
@@ -152,6 +210,14 @@ impl Host {
         self.held -= held;
         self.sockets.remove(socket);
         Ok(())
+    }
+
+    /// Whether a socket takes datagrams of `from`.
+    fn udp_hears(&self, id: SocketId, from: SocketAddr) -> bool {
+        match self.sockets.get(id).map(|socket| &socket.kind) {
+            Some(Kind::Udp(udp)) => udp.peer.is_none_or(|peer| peer == from),
+            _ => false,
+        }
     }
 
     fn udp_socket(&mut self, id: SocketId) -> Result<&mut UdpSocket, HostError> {

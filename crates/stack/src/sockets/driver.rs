@@ -86,7 +86,7 @@ impl<D: Device> Driver<D> {
                 // to itself for thousands of packets.
                 tokio::task::yield_now().await;
             } else {
-                tokio::task::consume_budget().await;
+                tokio::task::coop::consume_budget().await;
             }
             let Next::Wait(deadline) = next else { continue };
             self.alarm.set(deadline).map_err(|error| gone(&error))?;

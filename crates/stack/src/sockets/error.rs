@@ -8,7 +8,7 @@ use crate::tcp::{TcpError, Unreachable};
 /// The same error as an [`io::Error`]; the text stays the host's.
 pub(super) fn io_error(error: HostError) -> io::Error {
     let kind = match &error {
-        HostError::Stale => ErrorKind::NotConnected,
+        HostError::Stale | HostError::NoPeer => ErrorKind::NotConnected,
         HostError::WrongKind | HostError::MessageSize { .. } => ErrorKind::InvalidInput,
         HostError::AddressInUse(_) => ErrorKind::AddrInUse,
         HostError::NotLocal(_) | HostError::NoPorts | HostError::FlowInUse(_) => {

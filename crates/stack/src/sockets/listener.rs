@@ -3,11 +3,16 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
+use airtcp_types::Instant;
 use tokio::sync::Notify;
+use tokio::task::coop;
 use tracing::debug;
 
 use super::error::io_error;
+use super::ready::in_turn;
+use super::shared::{Core, Direction};
 use super::stack::Handle;
 use super::stream::TcpStream;
 use crate::host::SocketId;
@@ -32,26 +37,54 @@ impl TcpListener {
     /// Cancel-safe; several tasks may wait at once.
     ///
     /// # Errors
-    /// `NotConnected` or `NetworkDown`: the stack has ended.
+    /// `NotConnected` or `NetworkDown`: the stack has ended, or was told to.
     pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        coop::consume_budget().await;
         loop {
             // Before the look, so that a connection that comes in between is heard.
             let notified = self.notify.notified();
-            let accepted = self.handle.shared().with(|core, now| {
-                let Some((id, remote)) = core.host.tcp_accept(now, self.id).map_err(io_error)?
-                else {
-                    return core.alive().map(|()| None);
-                };
-                core.add_stream(id);
-                Ok::<_, io::Error>(Some((id, remote)))
-            })?;
-            // No await between the host's letting go of a connection and its being a stream.
-            if let Some((id, remote)) = accepted {
-                debug!(%remote, "accepted");
-                return Ok((TcpStream::new(self.handle.clone(), id), remote));
+            let accepted = self.handle.shared().with(|core, now| self.take(core, now))?;
+            if let Some(accepted) = accepted {
+                return Ok(self.stream(accepted));
             }
             notified.await;
         }
+    }
+
+    /// As [`accept`](Self::accept). Of the tasks that poll the last one is woken.
+    ///
+    /// # Errors
+    /// As [`accept`](Self::accept).
+    pub fn poll_accept(
+        &self,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<(TcpStream, SocketAddr)>> {
+        let accepted = in_turn(context, |context| {
+            self.handle.shared().with(|core, now| match self.take(core, now)? {
+                Some(accepted) => Poll::Ready(Ok(accepted)),
+                None => core.wait(self.id, Direction::Read, context),
+            })
+        });
+        accepted.map_ok(|accepted| self.stream(accepted))
+    }
+
+    /// Takes the next connection, if one waits.
+    fn take(&self, core: &mut Core, now: Instant) -> io::Result<Option<(SocketId, SocketAddr)>> {
+        match core.host.tcp_accept(now, self.id) {
+            Ok(Some((id, remote))) => {
+                core.add_stream(id);
+                Ok(Some((id, remote)))
+            }
+            Ok(None) => core.alive().map(|()| None),
+            // That the stack was told to end says more than that the socket is gone.
+            Err(error) => Err(core.open().err().unwrap_or_else(|| io_error(error))),
+        }
+    }
+
+    /// No await may come between the host's letting go of a connection and its being a stream.
+    fn stream(&self, (id, remote): (SocketId, SocketAddr)) -> (TcpStream, SocketAddr) {
+        debug!(%remote, "accepted");
+        (TcpStream::new(self.handle.clone(), id), remote)
     }
 
     /// The address listened on.

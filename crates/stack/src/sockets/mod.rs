@@ -39,6 +39,10 @@ mod error;
 #[cfg(test)]
 mod keepalive_tests;
 mod listener;
+mod options;
+mod ready;
+#[cfg(test)]
+mod ready_tests;
 mod shared;
 mod socket;
 #[cfg(test)]

@@ -61,11 +61,13 @@ pub(super) struct Core {
 
 /// Who waits for a socket.
 #[derive(Debug)]
-enum Waiting {
-    /// A stream has one reader and one writer: its halves.
-    Stream { read: Option<Waker>, write: Option<Waker> },
-    /// Any number of tasks may wait for a listener or a UDP socket.
-    Any(Arc<Notify>),
+struct Waiting {
+    is_stream: bool,
+    /// Of those that poll, the last one in each direction.
+    read: Option<Waker>,
+    write: Option<Waker>,
+    /// Any number of tasks; on a stream once the first one has asked.
+    watchers: Option<Arc<Notify>>,
 }
 
 /// The direction a task waits for.
@@ -236,29 +238,32 @@ impl Core {
 
     /// A handle for a connection comes to be.
     pub(super) fn add_stream(&mut self, id: SocketId) {
-        self.waiting.insert(id, Waiting::Stream { read: None, write: None });
+        let waiting = Waiting { is_stream: true, read: None, write: None, watchers: None };
+        self.waiting.insert(id, waiting);
     }
 
     /// A handle for a listener or a UDP socket comes to be.
     pub(super) fn add_any(&mut self, id: SocketId) -> Arc<Notify> {
         let notify = Arc::new(Notify::new());
-        self.waiting.insert(id, Waiting::Any(notify.clone()));
+        let watchers = Some(notify.clone());
+        self.waiting.insert(id, Waiting { is_stream: false, read: None, write: None, watchers });
         notify
     }
 
-    /// The handle of a socket goes; whether the host still knows it.
-    pub(super) fn remove(&mut self, id: SocketId) -> bool {
-        match self.waiting.remove(&id) {
-            Some(Waiting::Stream { read, write }) => {
-                self.woken.discarded.extend(read.into_iter().chain(write));
-                true
-            }
-            Some(Waiting::Any(_)) => true,
-            None => false,
+    /// The handle of a socket goes.
+    pub(super) fn remove(&mut self, id: SocketId) {
+        if let Some(Waiting { read, write, .. }) = self.waiting.remove(&id) {
+            self.woken.discarded.extend(read.into_iter().chain(write));
         }
     }
 
-    /// Remembers that a task waits for a stream; an error if waiting would be in vain.
+    /// What tells any number of tasks that the readiness of a socket has changed.
+    pub(super) fn watchers(&mut self, id: SocketId) -> io::Result<Arc<Notify>> {
+        let waiting = self.waiting.get_mut(&id).ok_or_else(|| End::Shutdown.error())?;
+        Ok(waiting.watchers.get_or_insert_default().clone())
+    }
+
+    /// Remembers that a task waits for a socket; an error if waiting would be in vain.
     pub(super) fn wait<T>(
         &mut self,
         id: SocketId,
@@ -268,7 +273,7 @@ impl Core {
         if let Err(error) = self.alive() {
             return Poll::Ready(Err(error));
         }
-        let Some(Waiting::Stream { read, write }) = self.waiting.get_mut(&id) else {
+        let Some(Waiting { read, write, .. }) = self.waiting.get_mut(&id) else {
             return Poll::Ready(Err(End::Shutdown.error()));
         };
         let slot = if direction == Direction::Read { read } else { write };
@@ -335,30 +340,22 @@ impl Core {
     }
 
     fn wake(&mut self, id: SocketId, readiness: Readiness) {
+        // A connection that waits for its accept has nobody who waits.
+        let Some(Waiting { read, write, watchers, .. }) = self.waiting.get_mut(&id) else { return };
         let ended = readiness.closed;
-        match self.waiting.get_mut(&id) {
-            Some(Waiting::Stream { read, write }) => {
-                if readiness.readable || ended {
-                    self.woken.wakers.extend(read.take());
-                }
-                if readiness.writable || readiness.connected || ended {
-                    self.woken.wakers.extend(write.take());
-                }
-            }
-            Some(Waiting::Any(notify)) => self.woken.notifies.push(notify.clone()),
-            // A connection that waits for its accept.
-            None => {}
+        if readiness.readable || ended {
+            self.woken.wakers.extend(read.take());
         }
+        if readiness.writable || readiness.connected || ended {
+            self.woken.wakers.extend(write.take());
+        }
+        self.woken.notifies.extend(watchers.clone());
     }
 
     fn wake_all(&mut self) {
-        for waiting in self.waiting.values_mut() {
-            match waiting {
-                Waiting::Stream { read, write } => {
-                    self.woken.wakers.extend(read.take().into_iter().chain(write.take()));
-                }
-                Waiting::Any(notify) => self.woken.notifies.push(notify.clone()),
-            }
+        for Waiting { read, write, watchers, .. } in self.waiting.values_mut() {
+            self.woken.wakers.extend(read.take().into_iter().chain(write.take()));
+            self.woken.notifies.extend(watchers.clone());
         }
     }
 
@@ -372,11 +369,10 @@ impl Core {
         self.closing = Some(deadline);
         for (&id, waiting) in &self.waiting {
             // An error says that the socket has ended already.
-            let _ = match waiting {
-                Waiting::Stream { .. } => self.host.tcp_shutdown(now, id),
-                Waiting::Any(_) => {
-                    self.host.tcp_close(now, id).or_else(|_| self.host.udp_close(id))
-                }
+            let _ = if waiting.is_stream {
+                self.host.tcp_shutdown(now, id)
+            } else {
+                self.host.tcp_close(now, id).or_else(|_| self.host.udp_close(id))
             };
         }
         self.wake_all();
@@ -405,7 +401,7 @@ impl Core {
     /// Lets go of every connection: in order when all is `quiet`, with a RST otherwise.
     pub(super) fn finish(&mut self, now: Instant, quiet: bool) {
         for (&id, waiting) in &self.waiting {
-            if matches!(waiting, Waiting::Stream { .. }) {
+            if waiting.is_stream {
                 // An error says that the connection has ended already.
                 let _ =
                     if quiet { self.host.tcp_close(now, id) } else { self.host.tcp_abort(now, id) };

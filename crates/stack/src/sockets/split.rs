@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::ready::{both, reads, writes};
 use super::stream::{Inner, TcpStream};
 use crate::tcp::Info;
 
@@ -80,10 +81,11 @@ impl Drop for OwnedWriteHalf {
     }
 }
 
-/// The same three questions and the same traits for both kinds of half.
+/// What makes a half of it.
 macro_rules! half {
     ($half:ident $(<$life:lifetime>)?, $this:ident => $inner:expr, read) => {
-        half!(@addresses $half $(<$life>)?, $this => $inner);
+        both!($half $(<$life>)?, $this => $inner);
+        reads!($half $(<$life>)?, $this => $inner);
 
         impl AsyncRead for $half $(<$life>)? {
             fn poll_read(
@@ -97,7 +99,8 @@ macro_rules! half {
         }
     };
     ($half:ident $(<$life:lifetime>)?, $this:ident => $inner:expr, write) => {
-        half!(@addresses $half $(<$life>)?, $this => $inner);
+        both!($half $(<$life>)?, $this => $inner);
+        writes!($half $(<$life>)?, $this => $inner);
 
         impl AsyncWrite for $half $(<$life>)? {
             fn poll_write(
@@ -129,36 +132,6 @@ macro_rules! half {
             fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
                 let $this = &*self;
                 Poll::Ready($inner.shutdown())
-            }
-        }
-    };
-    (@addresses $half:ident $(<$life:lifetime>)?, $this:ident => $inner:expr) => {
-        impl $half $(<$life>)? {
-            /// This end's address.
-            ///
-            /// # Errors
-            /// `NotConnected`: the stack has ended.
-            pub fn local_addr(&self) -> io::Result<SocketAddr> {
-                let $this = self;
-                $inner.local_addr()
-            }
-
-            /// The peer's address.
-            ///
-            /// # Errors
-            /// `NotConnected`: the stack has ended.
-            pub fn peer_addr(&self) -> io::Result<SocketAddr> {
-                let $this = self;
-                $inner.peer_addr()
-            }
-
-            /// The state of the connection, in the tokens of `ss -ti`.
-            ///
-            /// # Errors
-            /// `NotConnected`: the stack has ended.
-            pub fn info(&self) -> io::Result<Info> {
-                let $this = self;
-                $inner.info()
             }
         }
     };

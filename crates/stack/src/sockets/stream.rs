@@ -5,19 +5,20 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll};
 
-use airtcp_recovery::Combination;
 use airtcp_types::Instant;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tracing::debug;
 
 use super::error::{io_error, tcp_error};
-use super::shared::Direction;
+use super::ready::{both, in_turn, reads, writes};
+use super::shared::{Core, Direction, Shared};
 use super::split::{self, OwnedReadHalf, OwnedWriteHalf, ReadHalf, WriteHalf};
 use super::stack::Handle;
 use crate::host::{Host, HostError, SocketId};
-use crate::tcp::{Info, KeepAlive, TcpError};
+use crate::tcp::{Info, TcpError};
 
 /// A TCP connection; made by [`Stack::connect`](super::Stack::connect) or
 /// [`TcpListener::accept`](super::TcpListener::accept).
@@ -33,13 +34,19 @@ pub struct TcpStream(pub(super) Arc<Inner>);
 #[derive(Debug)]
 pub(super) struct Inner {
     handle: Handle,
-    id: SocketId,
+    pub(super) id: SocketId,
+    /// Why the connection ended was taken.
+    pub(super) told_error: AtomicBool,
 }
+
+both!(TcpStream, stream => stream.0);
+reads!(TcpStream, stream => stream.0);
+writes!(TcpStream, stream => stream.0);
 
 impl TcpStream {
     /// The host already knows `id`, and the core that there is a handle for it.
     pub(super) fn new(handle: Handle, id: SocketId) -> Self {
-        Self(Arc::new(Inner { handle, id }))
+        Self(Arc::new(Inner { handle, id, told_error: AtomicBool::new(false) }))
     }
 
     pub(super) async fn connect(
@@ -58,68 +65,6 @@ impl TcpStream {
         poll_fn(|context| stream.0.poll_connected(context)).await?;
         debug!(%remote, "connected");
         Ok(stream)
-    }
-
-    /// This end's address.
-    ///
-    /// # Errors
-    /// `NotConnected`: the stack has ended.
-    pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.0.local_addr()
-    }
-
-    /// The peer's address.
-    ///
-    /// # Errors
-    /// `NotConnected`: the stack has ended.
-    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
-        self.0.peer_addr()
-    }
-
-    /// Lets small segments leave at once (Nagle's algorithm off), or not.
-    ///
-    /// # Errors
-    /// `NotConnected`: the stack has ended.
-    pub fn set_nodelay(&self, on: bool) -> io::Result<()> {
-        let inner = &self.0;
-        inner
-            .handle
-            .shared()
-            .with(|core, now| core.host.tcp_set_nodelay(now, inner.id, on).map_err(io_error))
-    }
-
-    /// Asks a silent peer whether it is still there, from now on; `None`, the default, never does. When it
-    /// is gone reading and writing give `TimedOut`.
-    ///
-    /// # Errors
-    /// `NotConnected`: the stack has ended.
-    pub fn set_keep_alive(&self, settings: Option<KeepAlive>) -> io::Result<()> {
-        let inner = &self.0;
-        inner.handle.shared().with(|core, now| {
-            core.host.tcp_set_keep_alive(now, inner.id, settings).map_err(io_error)
-        })
-    }
-
-    /// Gives the connection other strategies, at any time: what was sent and what is known of the
-    /// path survive, and they begin from the window that there is.
-    ///
-    /// # Errors
-    /// `Unsupported`: they need what the two ends have not agreed on, and the old ones stay;
-    /// `BrokenPipe`: nothing will be sent any more; `NotConnected`: the stack has ended; otherwise
-    /// why the connection ended.
-    pub fn set_combination(&self, combination: &Combination) -> io::Result<()> {
-        let inner = &self.0;
-        inner.handle.shared().with(|core, now| {
-            core.host.tcp_set_combination(now, inner.id, combination).map_err(io_error)
-        })
-    }
-
-    /// The state of the connection, in the tokens of `ss -ti`.
-    ///
-    /// # Errors
-    /// `NotConnected`: the stack has ended.
-    pub fn info(&self) -> io::Result<Info> {
-        self.0.info()
     }
 
     /// Ends the connection at once, with a RST; what has not been sent is lost.
@@ -142,8 +87,12 @@ impl TcpStream {
 }
 
 impl Inner {
+    pub(super) fn shared(&self) -> &Shared {
+        self.handle.shared()
+    }
+
     fn poll_connected(&self, context: &Context<'_>) -> Poll<io::Result<()>> {
-        self.handle.shared().with(|core, _| {
+        self.shared().with(|core, _| {
             let readiness = core.host.readiness(self.id).map_err(io_error)?;
             if readiness.connected {
                 return Poll::Ready(Ok(()));
@@ -160,7 +109,7 @@ impl Inner {
 
     pub(super) fn poll_read(
         &self,
-        context: &Context<'_>,
+        context: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         // Outside the lock: it may have a lot to zero.
@@ -168,75 +117,94 @@ impl Inner {
         if unfilled.is_empty() {
             return Poll::Ready(Ok(()));
         }
-        let read = self.handle.shared().with(|core, now| {
-            match core.host.tcp_recv(now, self.id, unfilled) {
-                Ok(read) => Poll::Ready(Ok(read)),
-                Err(HostError::Tcp(TcpError::WouldBlock)) => {
-                    core.wait(self.id, Direction::Read, context)
-                }
-                // Without a stack, why the stack ended says more than that the socket is gone.
-                Err(error) => {
-                    Poll::Ready(Err(core.alive().err().unwrap_or_else(|| io_error(error))))
-                }
-            }
+        let read = in_turn(context, |context| {
+            self.shared().with(|core, now| match self.receive(core, now, unfilled)? {
+                Some(read) => Poll::Ready(Ok(read)),
+                None => core.wait(self.id, Direction::Read, context),
+            })
         });
         read.map_ok(|read| buf.advance(read))
     }
 
     pub(super) fn poll_write(
         &self,
-        context: &Context<'_>,
+        context: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.handle.shared().with(|core, now| {
-            core.alive()?;
-            let mut written = 0;
-            for part in parts.iter().filter(|part| !part.is_empty()) {
-                match core.host.tcp_send(now, self.id, part) {
-                    Ok(taken) => {
-                        written += taken;
-                        if taken < part.len() {
-                            break;
-                        }
-                    }
-                    // An error is told by the next write, if some of this one was taken.
-                    Err(_) if written > 0 => break,
-                    Err(HostError::Tcp(TcpError::WouldBlock)) => {
-                        return core.wait(self.id, Direction::Write, context);
-                    }
-                    Err(error) => return Poll::Ready(Err(io_error(error))),
-                }
-            }
-            Poll::Ready(Ok(written))
+        in_turn(context, |context| {
+            self.shared().with(|core, now| match self.send(core, now, parts)? {
+                Some(written) => Poll::Ready(Ok(written)),
+                None => core.wait(self.id, Direction::Write, context),
+            })
         })
+    }
+
+    /// Reads what is there, `None` if nothing is.
+    pub(super) fn receive(
+        &self,
+        core: &mut Core,
+        now: Instant,
+        buf: &mut [u8],
+    ) -> io::Result<Option<usize>> {
+        match core.host.tcp_recv(now, self.id, buf) {
+            Ok(read) => Ok(Some(read)),
+            Err(HostError::Tcp(TcpError::WouldBlock)) => Ok(None),
+            // Without a stack, why the stack ended says more than that the socket is gone.
+            Err(error) => Err(core.alive().err().unwrap_or_else(|| io_error(error))),
+        }
+    }
+
+    /// Writes as much as there is room for, `None` if there is none.
+    pub(super) fn send(
+        &self,
+        core: &mut Core,
+        now: Instant,
+        parts: &[IoSlice<'_>],
+    ) -> io::Result<Option<usize>> {
+        core.alive()?;
+        let mut written = 0;
+        for part in parts.iter().filter(|part| !part.is_empty()) {
+            match core.host.tcp_send(now, self.id, part) {
+                Ok(taken) => {
+                    written += taken;
+                    if taken < part.len() {
+                        break;
+                    }
+                }
+                // An error is told by the next write, if some of this one was taken.
+                Err(_) if written > 0 => break,
+                Err(HostError::Tcp(TcpError::WouldBlock)) => return Ok(None),
+                Err(error) => return Err(io_error(error)),
+            }
+        }
+        Ok(Some(written))
     }
 
     /// Sends a FIN after what was written.
     pub(super) fn shutdown(&self) -> io::Result<()> {
-        self.handle.shared().with(|core, now| {
+        self.shared().with(|core, now| {
             core.alive()?;
             core.host.tcp_shutdown(now, self.id).map_err(io_error)
         })
     }
 
     pub(super) fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.handle.shared().look(|core, _| core.host.local_addr(self.id).map_err(io_error))
+        self.shared().look(|core, _| core.host.local_addr(self.id).map_err(io_error))
     }
 
     pub(super) fn peer_addr(&self) -> io::Result<SocketAddr> {
-        self.handle
-            .shared()
+        self.shared()
             .look(|core, _| core.host.tcp_flow(self.id).map(|flow| flow.remote).map_err(io_error))
     }
 
     pub(super) fn info(&self) -> io::Result<Info> {
-        self.handle.shared().look(|core, now| core.host.tcp_info(now, self.id).map_err(io_error))
+        self.shared().look(|core, now| core.host.tcp_info(now, self.id).map_err(io_error))
     }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.handle.shared().with(|core, now| {
+        self.shared().with(|core, now| {
             core.remove(self.id);
             // An error says that it was aborted before.
             let _ = core.host.tcp_close(now, self.id);

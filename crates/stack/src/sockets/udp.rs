@@ -1,12 +1,16 @@
 //! A socket for datagrams.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use tokio::io::{Interest, Ready};
 use tokio::sync::Notify;
+use tokio::task::coop;
 
 use super::error::io_error;
+use super::ready::{asked_for, or_would_block};
+use super::shared::Core;
 use super::stack::Handle;
 use crate::host::{HostError, SocketId};
 
@@ -25,6 +29,27 @@ impl UdpSocket {
         Self { handle, id, notify }
     }
 
+    /// Gives the socket a peer: [`send`](Self::send) sends to it, and nothing that others send arrives
+    /// from here on. What has arrived stays.
+    ///
+    /// # Errors
+    /// `NetworkUnreachable`: no peer can have that address; `NotConnected` or `NetworkDown` once the
+    /// stack has ended.
+    pub async fn connect(&self, peer: SocketAddr) -> io::Result<()> {
+        self.handle.shared().with(|core, _| {
+            core.alive()?;
+            core.host.udp_connect(self.id, peer).map_err(io_error)
+        })
+    }
+
+    /// The peer.
+    ///
+    /// # Errors
+    /// `NotConnected`: it has none, or the stack has ended.
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        self.handle.shared().look(|core, _| core.host.udp_peer(self.id).map_err(io_error))
+    }
+
     /// Sends one datagram, waiting while too many wait to leave; gives its length in bytes.
     ///
     /// Cancel-safe: the datagram is sent whole or not at all.
@@ -33,22 +58,37 @@ impl UdpSocket {
     /// `InvalidInput`: longer than the MTU allows; `NetworkUnreachable`; `NotConnected` or
     /// `NetworkDown` once the stack has ended.
     pub async fn send_to(&self, data: &[u8], to: SocketAddr) -> io::Result<usize> {
-        loop {
-            // Before the look, so that a turn in between is heard.
-            let drained = self.handle.shared().drained.notified();
-            let sent = self.handle.shared().with(|core, _| {
-                core.alive()?;
-                match core.host.udp_send_to(self.id, data, to) {
-                    Ok(()) => Ok(true),
-                    Err(HostError::WouldBlock) => Ok(false),
-                    Err(error) => Err(io_error(error)),
-                }
-            })?;
-            if sent {
-                return Ok(data.len());
-            }
-            drained.await;
-        }
+        self.once_there_is_room(|| self.try_send_to(data, to)).await
+    }
+
+    /// As [`send_to`](Self::send_to), to the peer.
+    ///
+    /// # Errors
+    /// `NotConnected`: it has none; otherwise as [`send_to`](Self::send_to).
+    pub async fn send(&self, data: &[u8]) -> io::Result<usize> {
+        self.once_there_is_room(|| self.try_send(data)).await
+    }
+
+    /// As [`send_to`](Self::send_to), without waiting.
+    ///
+    /// # Errors
+    /// `WouldBlock`: too many wait to leave; otherwise as [`send_to`](Self::send_to).
+    pub fn try_send_to(&self, data: &[u8], to: SocketAddr) -> io::Result<usize> {
+        self.handle.shared().with(|core, _| {
+            core.alive()?;
+            sent(core.host.udp_send_to(self.id, data, to), data)
+        })
+    }
+
+    /// As [`send`](Self::send), without waiting.
+    ///
+    /// # Errors
+    /// `WouldBlock`: too many wait to leave; otherwise as [`send`](Self::send).
+    pub fn try_send(&self, data: &[u8]) -> io::Result<usize> {
+        self.handle.shared().with(|core, _| {
+            core.alive()?;
+            sent(core.host.udp_send(self.id, data), data)
+        })
     }
 
     /// Waits for a datagram; gives its length in bytes and where it came from. What does not fit
@@ -57,21 +97,141 @@ impl UdpSocket {
     /// Cancel-safe; several tasks may wait at once.
     ///
     /// # Errors
-    /// `NotConnected` or `NetworkDown`: the stack has ended.
+    /// `NotConnected` or `NetworkDown`: the stack has ended, or was told to.
     pub async fn recv_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        self.once_there_is_one(|| self.try_recv_from(&mut *buf)).await
+    }
+
+    /// As [`recv_from`](Self::recv_from); gives the length alone.
+    ///
+    /// # Errors
+    /// As [`recv_from`](Self::recv_from).
+    pub async fn recv(&self, buf: &mut [u8]) -> io::Result<usize> {
+        Ok(self.recv_from(buf).await?.0)
+    }
+
+    /// As [`recv_from`](Self::recv_from), without waiting.
+    ///
+    /// # Errors
+    /// `WouldBlock`: there is none; otherwise as [`recv_from`](Self::recv_from).
+    pub fn try_recv_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        self.handle.shared().with(|core, _| {
+            let received = core.host.udp_recv_from(self.id, buf);
+            self.or_would_block(core, received)
+        })
+    }
+
+    /// As [`recv`](Self::recv), without waiting.
+    ///
+    /// # Errors
+    /// As [`try_recv_from`](Self::try_recv_from).
+    pub fn try_recv(&self, buf: &mut [u8]) -> io::Result<usize> {
+        Ok(self.try_recv_from(buf)?.0)
+    }
+
+    /// As [`recv_from`](Self::recv_from), but the datagram stays to be received.
+    ///
+    /// # Errors
+    /// As [`recv_from`](Self::recv_from).
+    pub async fn peek_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        self.once_there_is_one(|| self.try_peek_from(&mut *buf)).await
+    }
+
+    /// As [`peek_from`](Self::peek_from), without waiting.
+    ///
+    /// # Errors
+    /// As [`try_recv_from`](Self::try_recv_from).
+    pub fn try_peek_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        self.handle.shared().look(|core, _| {
+            let seen = core.host.udp_peek_from(self.id, buf);
+            self.or_would_block(core, seen)
+        })
+    }
+
+    /// Waits until one of the things asked for is so; gives those that are.
+    ///
+    /// Cancel-safe; any number of tasks may wait at once.
+    ///
+    /// # Errors
+    /// `NotConnected` or `NetworkDown`: the stack has ended, or was told to.
+    pub async fn ready(&self, interest: Interest) -> io::Result<Ready> {
+        coop::consume_budget().await;
         loop {
-            let notified = self.notify.notified();
-            let received = self.handle.shared().with(|core, _| {
-                match core.host.udp_recv_from(self.id, buf).map_err(io_error)? {
-                    None => core.alive().map(|()| None),
-                    received => Ok(received),
+            // Before the look, so that a change in between is heard.
+            let (arrived, drained) =
+                (self.notify.notified(), self.handle.shared().drained.notified());
+            let ready = self.handle.shared().look(|core, _| {
+                let known = core.host.readiness(self.id).map_err(|error| self.why(core, error))?;
+                core.alive()?;
+                let mut ready = Ready::EMPTY;
+                if known.readable {
+                    ready |= Ready::READABLE;
                 }
+                if core.host.udp_has_room() {
+                    ready |= Ready::WRITABLE;
+                }
+                Ok::<_, io::Error>(ready & asked_for(interest))
             })?;
-            if let Some(received) = received {
-                return Ok(received);
+            if !ready.is_empty() {
+                return Ok(ready);
             }
-            notified.await;
+            tokio::select! {
+                () = arrived => {}
+                () = drained => {}
+            }
         }
+    }
+
+    /// Waits until a datagram is there.
+    ///
+    /// # Errors
+    /// As [`ready`](Self::ready).
+    pub async fn readable(&self) -> io::Result<()> {
+        self.ready(Interest::READABLE).await.map(drop)
+    }
+
+    /// Waits until a datagram can be sent.
+    ///
+    /// # Errors
+    /// As [`ready`](Self::ready).
+    pub async fn writable(&self) -> io::Result<()> {
+        self.ready(Interest::WRITABLE).await.map(drop)
+    }
+
+    async fn once_there_is_room<T>(&self, attempt: impl Fn() -> io::Result<T>) -> io::Result<T> {
+        coop::consume_budget().await;
+        loop {
+            // Before the look, so that a turn in between is heard.
+            let drained = self.handle.shared().drained.notified();
+            match attempt() {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => drained.await,
+                done => return done,
+            }
+        }
+    }
+
+    async fn once_there_is_one<T>(
+        &self,
+        mut attempt: impl FnMut() -> io::Result<T>,
+    ) -> io::Result<T> {
+        coop::consume_budget().await;
+        loop {
+            // Before the look, so that a datagram that comes in between is heard.
+            let arrived = self.notify.notified();
+            match attempt() {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => arrived.await,
+                done => return done,
+            }
+        }
+    }
+
+    fn or_would_block<T>(&self, core: &Core, done: Result<Option<T>, HostError>) -> io::Result<T> {
+        or_would_block(core, done.map_err(|error| self.why(core, error))?)
+    }
+
+    /// That the stack was told to end says more than that the socket is gone.
+    fn why(&self, core: &Core, error: HostError) -> io::Error {
+        core.open().err().unwrap_or_else(|| io_error(error))
     }
 
     /// The address the socket is bound to.
@@ -80,6 +240,14 @@ impl UdpSocket {
     /// `NotConnected`: the stack has ended.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.handle.shared().look(|core, _| core.host.local_addr(self.id).map_err(io_error))
+    }
+}
+
+fn sent(result: Result<(), HostError>, data: &[u8]) -> io::Result<usize> {
+    match result {
+        Ok(()) => Ok(data.len()),
+        Err(HostError::WouldBlock) => Err(ErrorKind::WouldBlock.into()),
+        Err(error) => Err(io_error(error)),
     }
 }
 

@@ -276,6 +276,22 @@ impl Connection {
             }
             return Ok(n);
         }
+        self.nothing_to_read()
+    }
+
+    /// As [`recv`](Self::recv), but what arrived stays to be read.
+    ///
+    /// # Errors
+    ///
+    /// As [`recv`](Self::recv).
+    pub fn peek(&self, buf: &mut [u8]) -> Result<usize, TcpError> {
+        match self.receive.readable() {
+            ByteCount::ZERO => self.nothing_to_read(),
+            _ => Ok(self.receive.peek(buf)),
+        }
+    }
+
+    fn nothing_to_read(&self) -> Result<usize, TcpError> {
         match self.error {
             Some(error) => Err(error),
             None if self.receive.is_finished() || self.state == State::Closed => Ok(0),
@@ -329,6 +345,11 @@ impl Connection {
     /// Sets TTL or hop limit.
     pub fn set_hop_limit(&mut self, hop_limit: u8) {
         self.hop_limit = hop_limit;
+    }
+
+    /// TTL or hop limit.
+    pub const fn hop_limit(&self) -> u8 {
+        self.hop_limit
     }
 
     /// Tells whether the host is short of memory: buffers then do not grow. A window already

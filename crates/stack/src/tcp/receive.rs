@@ -242,6 +242,11 @@ impl Receiver {
         n
     }
 
+    /// Copies what could be read, which stays; gives how many bytes.
+    pub(super) fn peek(&self, buf: &mut [u8]) -> usize {
+        self.buffer.peek(buf)
+    }
+
     /// A round-trip time as this end sees it: from our time stamp to the data that echoed it.
     pub(super) fn on_rtt(&mut self, sample: Duration) {
         self.growth.on_rtt(sample);

@@ -61,6 +61,20 @@ impl ReceiveBuffer {
         done
     }
 
+    /// Copies up to `buf.len()` bytes, which stay; gives how many.
+    pub(super) fn peek(&self, buf: &mut [u8]) -> usize {
+        let (mut done, mut skip) = (0, self.read);
+        for piece in &self.pieces {
+            let n = (piece.len() - skip).min(buf.len() - done);
+            buf[done..done + n].copy_from_slice(&piece[skip..skip + n]);
+            (done, skip) = (done + n, 0);
+            if done == buf.len() {
+                break;
+            }
+        }
+        done
+    }
+
     /// Forgets everything.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
@@ -77,12 +91,18 @@ mod tests {
         let data: Vec<u8> = (0..200_000u32).map(|n| (n % 251) as u8).collect();
         let mut read = Vec::new();
         let mut out = [0; 777];
+        let mut seen = [0; 777];
         for part in data.chunks(1448) {
             buffer.push(part);
+            let peeked = buffer.peek(&mut seen);
             let n = buffer.pop(&mut out);
+            assert_eq!(seen[..peeked], out[..n]);
             read.extend_from_slice(&out[..n]);
         }
         while buffer.len() > ByteCount::ZERO {
+            let mut rest = vec![0; buffer.len().as_usize() + 1];
+            assert_eq!(buffer.peek(&mut rest), buffer.len().as_usize());
+            assert_eq!(rest[..rest.len() - 1], data[read.len()..]);
             let n = buffer.pop(&mut out);
             read.extend_from_slice(&out[..n]);
         }

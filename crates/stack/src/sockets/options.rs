@@ -1,0 +1,141 @@
+//! The settings of a live connection.
+
+use std::io;
+use std::sync::atomic::Ordering;
+
+use airtcp_recovery::{Combination, CombinationError};
+
+use super::error::{io_error, tcp_error};
+use super::socket::{hop_limit, invalid};
+use super::stream::TcpStream;
+use crate::host::{Host, HostError};
+use crate::tcp::KeepAlive;
+
+impl TcpStream {
+    /// Lets small segments leave at once (Nagle's algorithm off), or not.
+    ///
+    /// # Errors
+    /// `NotConnected`: the stack has ended.
+    pub fn set_nodelay(&self, on: bool) -> io::Result<()> {
+        self.0
+            .shared()
+            .with(|core, now| core.host.tcp_set_nodelay(now, self.0.id, on))
+            .map_err(io_error)
+    }
+
+    /// Whether small segments leave at once.
+    ///
+    /// # Errors
+    /// `NotConnected`: the stack has ended.
+    pub fn nodelay(&self) -> io::Result<bool> {
+        self.ask(|host| host.tcp_nodelay(self.0.id))
+    }
+
+    /// The TTL or hop limit of what is sent from now on, 1 to 255.
+    ///
+    /// # Errors
+    /// `InvalidInput`: another number; `NotConnected`: the stack has ended.
+    pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
+        let hop_limit = hop_limit(ttl)?;
+        self.0
+            .shared()
+            .with(|core, _| core.host.tcp_set_hop_limit(self.0.id, hop_limit))
+            .map_err(io_error)
+    }
+
+    /// The TTL or hop limit of what is sent.
+    ///
+    /// # Errors
+    /// `NotConnected`: the stack has ended.
+    pub fn ttl(&self) -> io::Result<u32> {
+        self.ask(|host| host.tcp_hop_limit(self.0.id)).map(u32::from)
+    }
+
+    /// Asks a silent peer whether it is still there, from now on; `None`, the default, never does. When it
+    /// is gone reading and writing give `TimedOut`.
+    ///
+    /// # Errors
+    /// `NotConnected`: the stack has ended.
+    pub fn set_keep_alive(&self, settings: Option<KeepAlive>) -> io::Result<()> {
+        self.0
+            .shared()
+            .with(|core, now| core.host.tcp_set_keep_alive(now, self.0.id, settings))
+            .map_err(io_error)
+    }
+
+    /// Gives the connection other strategies, at any time: what was sent and what is known of the
+    /// path survive, and they begin from the window that there is.
+    ///
+    /// # Errors
+    /// `Unsupported`: they need what the two ends have not agreed on, and the old ones stay;
+    /// `BrokenPipe`: nothing will be sent any more; `NotConnected`: the stack has ended; otherwise
+    /// why the connection ended.
+    pub fn set_combination(&self, combination: &Combination) -> io::Result<()> {
+        self.0.shared().with(|core, now| {
+            core.host.tcp_set_combination(now, self.0.id, combination).map_err(io_error)
+        })
+    }
+
+    /// The strategies in use.
+    ///
+    /// # Errors
+    /// `BrokenPipe`: nothing will be sent any more; `NotConnected`: the stack has ended; otherwise
+    /// why the connection ended.
+    pub fn combination(&self) -> io::Result<Combination> {
+        self.ask(|host| host.tcp_combination(self.0.id).cloned())
+    }
+
+    /// Gives the connection another loss detection, by its name, such as `rack`; the other strategies
+    /// are those it has, and begin anew.
+    ///
+    /// # Errors
+    /// `InvalidInput`: there is none of that name; the message has those that are. Otherwise as
+    /// [`set_combination`](Self::set_combination).
+    pub fn set_recovery(&self, name: &str) -> io::Result<()> {
+        self.choose(|combination| combination.with_parts(Some(name), None, None))
+    }
+
+    /// Gives the connection another congestion control, by its name, such as `cubic`; as
+    /// [`set_recovery`](Self::set_recovery).
+    ///
+    /// # Errors
+    /// As [`set_recovery`](Self::set_recovery).
+    pub fn set_congestion(&self, name: &str) -> io::Result<()> {
+        self.choose(|combination| combination.with_parts(None, Some(name), None))
+    }
+
+    /// Gives the connection other judges, by their names, such as `hack+dcr:timer`, or none by an empty
+    /// name; as [`set_recovery`](Self::set_recovery).
+    ///
+    /// # Errors
+    /// As [`set_recovery`](Self::set_recovery).
+    pub fn set_judge(&self, names: &str) -> io::Result<()> {
+        self.choose(|combination| combination.with_parts(None, None, Some(names)))
+    }
+
+    /// Why the connection ended, if not as it should; told once. Reading and writing tell it, too, each
+    /// time.
+    ///
+    /// # Errors
+    /// `NotConnected`: the stack has ended.
+    pub fn take_error(&self) -> io::Result<Option<io::Error>> {
+        let error = self.ask(|host| host.tcp_error(self.0.id))?;
+        let fresh = error.filter(|_| !self.0.told_error.swap(true, Ordering::Relaxed));
+        Ok(fresh.map(tcp_error))
+    }
+
+    fn choose(
+        &self,
+        choice: impl FnOnce(&Combination) -> Result<Combination, CombinationError>,
+    ) -> io::Result<()> {
+        self.0.shared().with(|core, now| {
+            let present = core.host.tcp_combination(self.0.id).map_err(io_error)?;
+            let next = choice(present).map_err(invalid)?;
+            core.host.tcp_set_combination(now, self.0.id, &next).map_err(io_error)
+        })
+    }
+
+    fn ask<T>(&self, question: impl FnOnce(&Host) -> Result<T, HostError>) -> io::Result<T> {
+        self.0.shared().look(|core, _| question(&core.host).map_err(io_error))
+    }
+}
