@@ -35,6 +35,8 @@
 //! ```
 
 mod driver;
+#[cfg(test)]
+mod ending_tests;
 mod error;
 #[cfg(test)]
 mod keepalive_tests;

@@ -49,6 +49,10 @@ pub(super) struct Core {
     pub(super) stalled: bool,
     /// When the driver wakes without being asked.
     pub(super) armed: Option<Instant>,
+    /// Nothing new is taken or opened; the streams that there are go on.
+    draining: bool,
+    /// Told when it drains and the last stream has gone.
+    pub(super) idle: Arc<Notify>,
     /// The stack is closing, and gives up at this time.
     pub(super) closing: Option<Instant>,
     /// The driver has ended.
@@ -140,6 +144,8 @@ impl Shared {
                 kicked: false,
                 stalled: false,
                 armed: None,
+                draining: false,
+                idle: Arc::new(Notify::new()),
                 closing: None,
                 ended: None,
                 device: airtcp_device::Counters::default(),
@@ -203,6 +209,8 @@ impl Shared {
             core.outbox = VecDeque::new();
             core.watch = None;
             core.wake_all();
+            let idle = core.idle.clone();
+            core.woken.notifies.push(idle);
             mem::take(&mut core.woken)
         };
         woken.wake();
@@ -233,7 +241,7 @@ impl Core {
     /// An error once no socket may be opened any more.
     pub(super) fn open(&self) -> io::Result<()> {
         self.alive()?;
-        if self.closing.is_some() { Err(End::Shutdown.error()) } else { Ok(()) }
+        if self.draining || self.closing.is_some() { Err(End::Shutdown.error()) } else { Ok(()) }
     }
 
     /// A handle for a connection comes to be.
@@ -255,6 +263,27 @@ impl Core {
         if let Some(Waiting { read, write, .. }) = self.waiting.remove(&id) {
             self.woken.discarded.extend(read.into_iter().chain(write));
         }
+        if self.draining && !self.has_streams() {
+            self.woken.notifies.push(self.idle.clone());
+        }
+    }
+
+    /// Whether a program still has a stream.
+    pub(super) fn has_streams(&self) -> bool {
+        self.waiting.values().any(|waiting| waiting.is_stream)
+    }
+
+    /// Takes and opens nothing new from here on: the listeners are closed.
+    pub(super) fn drain(&mut self, now: Instant) {
+        debug!(sockets = self.waiting.len(), "the stack takes nothing new");
+        self.draining = true;
+        for (&id, waiting) in &self.waiting {
+            if !waiting.is_stream {
+                // It refuses what is no listener.
+                let _ = self.host.tcp_close(now, id);
+            }
+        }
+        self.wake_all();
     }
 
     /// What tells any number of tasks that the readiness of a socket has changed.

@@ -143,6 +143,27 @@ impl Stack {
         TcpStream::connect(self.0.clone(), remote, open).await
     }
 
+    /// Connects to `remote`, and gives the attempt up after `limit`.
+    ///
+    /// # Errors
+    /// `TimedOut`: it has not come to anything by then; otherwise as [`connect`](Self::connect).
+    ///
+    /// # Panics
+    /// In a runtime built without its time driver.
+    pub async fn connect_timeout(
+        &self,
+        remote: SocketAddr,
+        limit: Duration,
+    ) -> io::Result<TcpStream> {
+        match tokio::time::timeout(limit, self.connect(remote)).await {
+            Ok(connected) => connected,
+            Err(_) => {
+                let why = format!("no connection to {remote} within {limit:?}");
+                Err(io::Error::new(io::ErrorKind::TimedOut, why))
+            }
+        }
+    }
+
     /// Connects to `remote` with settings of its own.
     ///
     /// # Errors
@@ -194,6 +215,39 @@ impl Stack {
         self.shared().look(|core, _| core.host.tcp_connections().collect())
     }
 
+    /// Ends the stack as a server should: takes nothing new, lets the programs finish what they have
+    /// begun, then closes what is left.
+    ///
+    /// Listeners are closed: their [`accept`](TcpListener::accept) ends with `NotConnected`, and the
+    /// connections that nobody has accepted are reset. Nothing can be opened. Streams and UDP sockets go
+    /// on. When the last stream has been dropped, or `patience` is over, what is left is closed as by
+    /// [`shutdown_within`](Self::shutdown_within) the rest of `patience`.
+    ///
+    /// Given up before it is ready it leaves a stack that goes on without listeners.
+    ///
+    /// # Panics
+    /// In a runtime built without its time driver.
+    pub async fn drain(&self, patience: Duration) {
+        let (begun, idle) = self.shared().with(|core, now| {
+            core.drain(now);
+            (now, core.idle.clone())
+        });
+        let last_stream = async {
+            loop {
+                // Before the look, so that an end in between is heard.
+                let gone = idle.notified();
+                if self.shared().look(|core, _| core.alive().is_err() || !core.has_streams()) {
+                    return;
+                }
+                gone.await;
+            }
+        };
+        // In time or not: what follows is the same.
+        let _ = tokio::time::timeout(patience, last_stream).await;
+        let spent = self.shared().look(|_, now| now.since(begun));
+        self.shutdown_within(patience.saturating_sub(spent)).await;
+    }
+
     /// Closes every socket in order, waiting at most 5 s for the peers; see
     /// [`shutdown_within`](Self::shutdown_within).
     pub async fn shutdown(&self) {
@@ -202,9 +256,10 @@ impl Stack {
 
     /// Closes every socket in order and ends the stack.
     ///
-    /// Nothing can be opened or written from here on; what was written is delivered, then the
-    /// FINs. When the peers have acknowledged all of it, or `patience` is over and what is left
+    /// Nothing can be opened, accepted or written from here on; what was
+    /// written is delivered, then the FINs, and reading goes on meanwhile. When the peers have acknowledged all of it, or `patience` is over and what is left
     /// was reset, the device is dropped and this returns. Sockets that still exist give errors.
+    /// [`drain`](Self::drain) lets those who use them finish first.
     pub async fn shutdown_within(&self, patience: Duration) {
         self.shared().with(|core, now| core.close(now, patience));
         self.shared().driver.notify_one();
