@@ -44,6 +44,8 @@ enum Operation {
     Echoed { segments: u64, back: u64 },
     /// Other strategies, by their place in the list of all.
     Switch(usize),
+    /// The path takes segments of so many bytes.
+    Shrink(u64),
     /// An ACK for data never sent, or below SND.UNA.
     Absurd(i64),
     /// Time passes, in microseconds, and every deadline on the way is worked.
@@ -84,6 +86,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         2 => (0u64..10, 0u64..50)
             .prop_map(|(segments, back)| Operation::Echoed { segments, back }),
         1 => (0usize..1_000).prop_map(Operation::Switch),
+        1 => (100u64..SMSS).prop_map(Operation::Shrink),
         1 => (-90i64..90).prop_map(Operation::Absurd),
         6 => (0u64..200_000).prop_map(Operation::Pass),
         3 => Just(Operation::Deadline),
@@ -176,6 +179,12 @@ impl World {
                 let granted = self.sender.set_combination(self.now, &next).is_ok();
                 prop_assert!(!granted || *self.sender.combination() == next);
             }
+            Operation::Shrink(size) => {
+                let cwnd = self.sender.cwnd();
+                self.sender.shrink_segments(self.now, ByteCount(*size));
+                prop_assert!(self.sender.smss() <= ByteCount(*size));
+                prop_assert!(self.sender.cwnd() <= cwnd.max(self.max_window), "more may leave");
+            }
             Operation::Absurd(offset) => {
                 let ack = ExtSeq(una.0.saturating_add_signed(offset * SMSS as i64));
                 if ack < una || ack > self.sender.snd_nxt() {
@@ -227,7 +236,7 @@ impl World {
             };
             prop_assert!(self.last_tx.is_none_or(|last| last < tx), "numbers rise");
             self.last_tx = Some(tx);
-            prop_assert!(!range.is_empty() && range.len() <= ByteCount(SMSS), "{range:?}");
+            prop_assert!(!range.is_empty() && range.len() <= self.sender.smss(), "{range:?}");
             prop_assert!(range.end <= self.supply.window_edge && range.end <= self.supply.end);
             prop_assert_eq!(rule.is_retransmission(), range.start < nxt);
             prop_assert!(!sacked.covers(range), "{range:?} was SACKed");
@@ -245,9 +254,10 @@ impl World {
         let sender = &self.sender;
         prop_assert!(sender.board().audit().is_ok(), "{:?}", sender.board().audit());
         let cwnd = sender.cwnd();
-        prop_assert!(cwnd >= ByteCount(SMSS));
+        let smss = sender.smss();
+        prop_assert!(cwnd >= smss);
         if let Some(ssthresh) = sender.control_state().ssthresh {
-            prop_assert!(ssthresh >= ByteCount(2 * SMSS));
+            prop_assert!(ssthresh >= smss * 2);
         }
         // Nothing grows by more than what arrived.
         let bound = self.max_window + sender.delivered();
@@ -306,7 +316,10 @@ impl CongestionControl for Watched {
             // A time-out begins an episode of its own; the end and the undo end one.
             Notice::Timeout { .. } => EPISODE.set(true),
             Notice::EpisodeOver | Notice::Undo => EPISODE.set(false),
-            Notice::Lost { .. } | Notice::Idle { .. } | Notice::TakeOver { .. } => {}
+            Notice::Lost { .. }
+            | Notice::Idle { .. }
+            | Notice::TakeOver { .. }
+            | Notice::SegmentSize(_) => {}
         }
         self.0.on_notice(now, pipe, notice);
     }

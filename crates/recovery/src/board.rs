@@ -372,6 +372,16 @@ impl Board {
         }
     }
 
+    /// Marks everything lost that is in flight in transmissions of more than `size` bytes, and gives it.
+    pub(crate) fn mark_larger_lost(&mut self, size: ByteCount) -> Vec<(TxNo, SeqRange)> {
+        let larger = |t: &&Transmission| t.state == TxState::InFlight && t.range.len() > size;
+        let lost: Vec<_> = self.in_order_sent().filter(larger).map(|t| (t.tx, t.range)).collect();
+        for (tx, _) in &lost {
+            self.mark_lost(*tx);
+        }
+        lost
+    }
+
     /// Takes back the loss of everything that still waits to be sent again: it was spurious.
     pub(crate) fn revive_lost(&mut self) {
         while let Some((_, &tx)) = self.lost.first_key_value() {

@@ -421,6 +421,8 @@ fn tcp_config(flow: &FlowSpec) -> TcpConfig {
         receive_buffer: flow.receive_buffer.unwrap_or(default.receive_buffer),
         send_buffer: flow.send_buffer.unwrap_or(default.send_buffer),
         user_timeout: flow.user_timeout.or(default.user_timeout),
+        // No link here drops by size: what times out again and again is no black hole.
+        black_holes: false,
         nodelay: !matches!(flow.app, App::Bulk { .. }),
         timestamps: flow.timestamps,
         sack: flow.sack,

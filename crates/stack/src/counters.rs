@@ -113,7 +113,7 @@ counters! {
     icmp6_in_csum_errors: "Icmp6InCsumErrors",
     /// ICMPv6 Destination Unreachable that arrived.
     icmp6_in_dest_unreachs: "Icmp6InDestUnreachs",
-    /// ICMPv6 Packet Too Big that arrived; the path MTU is not followed.
+    /// ICMPv6 Packet Too Big that arrived.
     icmp6_in_pkt_too_bigs: "Icmp6InPktTooBigs",
     /// ICMPv6 Time Exceeded that arrived.
     icmp6_in_time_excds: "Icmp6InTimeExcds",
@@ -193,6 +193,12 @@ counters! {
     tcp_ext_no_ports: "TcpExtNoPorts",
     /// ICMP errors about segments that are not outstanding.
     tcp_ext_out_of_window_icmps: "TcpExtOutOfWindowIcmps",
+    /// How often a connection's packets became smaller because a router said so.
+    tcp_ext_pmtu_lowered: "TcpExtPmtuLowered",
+    /// Messages of a router about packets too large that cannot be true.
+    tcp_ext_pmtu_refused: "TcpExtPmtuRefused",
+    /// How often they became smaller because large ones timed out again and again.
+    tcp_ext_pmtu_black_holes: "TcpExtPmtuBlackHoles",
     /// Connections whose TIME-WAIT ended.
     tcp_ext_tw: "TcpExtTW",
     /// Connections that ended without a TIME-WAIT because there were as many as may be.

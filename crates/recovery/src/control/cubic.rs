@@ -114,6 +114,15 @@ impl Cubic {
         self.stage = Some(stage);
     }
 
+    /// What it counts in segments is the same in bytes afterwards. The stage begins anew.
+    fn resize(&mut self, smss: ByteCount) {
+        let ratio = self.segments(smss).recip();
+        self.windows.resize(smss);
+        self.w_max *= ratio;
+        self.cwnd_prior *= ratio;
+        (self.stage, self.before_reduction) = (None, None);
+    }
+
     /// Sections 4.6 and 4.7: the reduction, with fast convergence.
     fn reduced(&mut self, flight_size: ByteCount) -> ByteCount {
         let used = self.windows.used(flight_size);
@@ -183,6 +192,7 @@ impl CongestionControl for Cubic {
                 }
             }
             Notice::TakeOver { cwnd, ssthresh } => self.windows.take_over(cwnd, ssthresh),
+            Notice::SegmentSize(smss) => self.resize(smss),
             Notice::Lost { .. } | Notice::EpisodeOver => {}
         }
     }

@@ -172,3 +172,16 @@ fn acks_that_tell_nothing_do_not_stop_the_clock() {
     }
     near(cwnd, 100.0, 1.0);
 }
+
+#[test]
+fn a_smaller_segment_leaves_the_windows_and_the_plateau_where_they_are() {
+    let mut cubic = cubic(100);
+    reduce(&mut cubic, at(0.0));
+    let (window, plateau) = (cubic.window(), cubic.w_max * SMSS as f64);
+    cubic.on_notice(at(0.0), ByteCount::ZERO, &Notice::SegmentSize(ByteCount(SMSS / 2)));
+    assert_eq!(cubic.window(), window);
+    assert_eq!(cubic.w_max * (SMSS / 2) as f64, plateau);
+    let ack = AckView { srtt: Duration::from_millis(100), ..ack_view(at(0.1), segments(1)) };
+    cubic.on_ack(&ack, ByteCount::ZERO);
+    assert!(cubic.window() >= window && cubic.window() < window + segments(1));
+}

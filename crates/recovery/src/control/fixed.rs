@@ -26,20 +26,26 @@ pub(crate) const FIXED: Entry<dyn CongestionControl> = Entry {
 /// The upper bound that the recovery schemes are held against: loss costs repairs, never window.
 #[derive(Clone, Debug)]
 pub struct Fixed {
+    segments: u32,
     window: ByteCount,
 }
 
 impl Fixed {
     /// A window of `segments` full segments; at least one.
     pub fn new(params: &ControlParams, segments: u32) -> Self {
-        Self { window: params.smss * u64::from(segments.max(1)) }
+        let segments = segments.max(1);
+        Self { segments, window: params.smss * u64::from(segments) }
     }
 }
 
 impl CongestionControl for Fixed {
     fn on_ack(&mut self, _: &AckView<'_>, _: ByteCount) {}
 
-    fn on_notice(&mut self, _: Instant, _: ByteCount, _: &Notice) {}
+    fn on_notice(&mut self, _: Instant, _: ByteCount, notice: &Notice) {
+        if let Notice::SegmentSize(smss) = *notice {
+            self.window = smss * u64::from(self.segments);
+        }
+    }
 
     fn window(&self) -> ByteCount {
         self.window

@@ -81,6 +81,11 @@ impl Windows {
         (self.cwnd, self.ssthresh, self.prior) = (cwnd, ssthresh, None);
     }
 
+    pub(super) fn resize(&mut self, smss: ByteCount) {
+        self.params.smss = smss;
+        self.cwnd = self.cwnd.max(smss);
+    }
+
     /// RFC 5681 section 4.1.
     pub(super) fn restart(&mut self) {
         self.cwnd = self.cwnd.min(self.params.initial_window.max(self.params.smss));
@@ -163,6 +168,7 @@ impl CongestionControl for Reno {
             }
             Notice::Undo => self.windows.undo(),
             Notice::TakeOver { cwnd, ssthresh } => self.windows.take_over(cwnd, ssthresh),
+            Notice::SegmentSize(smss) => self.windows.resize(smss),
             Notice::Idle { restart: true, .. } => {
                 self.counted = ByteCount::ZERO;
                 self.windows.restart();

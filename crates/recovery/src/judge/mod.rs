@@ -34,6 +34,8 @@ pub enum Cause {
     Reordering,
     /// The retransmission timer ran out.
     Timeout,
+    /// The path takes no segment of that size.
+    TooBig,
 }
 
 impl Cause {
@@ -44,6 +46,7 @@ impl Cause {
             Self::Corruption => "corruption",
             Self::Reordering => "reordering",
             Self::Timeout => "timeout",
+            Self::TooBig => "too-big",
         }
     }
 }

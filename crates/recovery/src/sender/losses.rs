@@ -27,6 +27,11 @@ pub(super) struct Episode {
 }
 
 impl Episode {
+    /// Everything below `point` is sent again, and it ends when that is acknowledged.
+    pub(super) const fn of_repeating(point: ExtSeq) -> Self {
+        Self { point, until: None, phase: Phase::Loss, end: EpisodeEnd::RecoveryPoint }
+    }
+
     pub(super) const fn phase(&self) -> Phase {
         self.phase
     }
@@ -240,12 +245,7 @@ impl Sender {
         for judge in &mut self.judges {
             judge.on_timeout(&view);
         }
-        self.core.episode = Some(Episode {
-            point,
-            until: None,
-            phase: Phase::Loss,
-            end: EpisodeEnd::RecoveryPoint,
-        });
+        self.core.episode = Some(Episode::of_repeating(point));
         let pipe = self.pipe();
         self.control.on_notice(now, pipe, &Notice::Lost { bytes, cause: Cause::Timeout });
         self.control.on_notice(now, pipe, &Notice::Timeout { flight_size, first });

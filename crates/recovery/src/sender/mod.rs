@@ -5,6 +5,7 @@ mod losses;
 mod probe;
 mod prr;
 mod put_off;
+mod resize;
 mod send;
 mod special_ack;
 mod take_over;

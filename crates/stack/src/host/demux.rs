@@ -164,8 +164,16 @@ impl Host {
     }
 
     /// Takes a new connection into the host's care.
-    pub(super) fn adopt(&mut self, connection: Connection, owner: Owner) -> SocketId {
+    pub(super) fn adopt(
+        &mut self,
+        now: Instant,
+        mut connection: Connection,
+        owner: Owner,
+    ) -> SocketId {
         let (flow, state) = (connection.flow(), connection.state());
+        if let Some(mtu) = self.path_mtus.get(now, flow.remote.ip()) {
+            connection.on_path_mtu(now, mtu);
+        }
         let tcp = TcpSocket {
             connection,
             owner,

@@ -6,10 +6,10 @@ use tracing::debug;
 use crate::counters::Counters;
 use crate::tcp::Unreachable;
 use crate::wire::ParseError;
-use crate::wire::icmp::{self, Complaint, Message, Reason};
+use crate::wire::icmp::{self, Complaint, Message, Quote, Reason};
 use crate::wire::ip::{self, Datagram};
 
-use super::Host;
+use super::{Host, SocketId, path_mtu};
 
 /// Errors that may be sent in a row, and the time after which one more may (Linux's
 /// `icmp_msgs_burst` and `icmp_msgs_per_sec`; RFC 4443 section 2.4 (f) asks for a limit).
@@ -94,7 +94,6 @@ impl Host {
             Reason::Prohibited => Some(Unreachable::Prohibited),
             Reason::Protocol => Some(Unreachable::Protocol),
             Reason::Port => Some(Unreachable::Port),
-            // Path MTU discovery is not done: whatever MTU it names, nothing comes of it.
             Reason::TooBig(_) => None,
             // It says nothing about a path.
             Reason::Parameter => return,
@@ -117,8 +116,31 @@ impl Host {
             return;
         };
         debug!(remote = %quote.flow.remote, ?reason, "ICMP error");
-        if let Some(error) = error {
-            tcp.connection.on_unreachable(now, error);
+        match (reason, error) {
+            (Reason::TooBig(next_hop), _) => self.on_too_big(now, id, &quote, next_hop),
+            (_, Some(error)) => {
+                tcp.connection.on_unreachable(now, error);
+                self.touch(now, id);
+            }
+            _ => {}
+        }
+    }
+
+    /// Makes a connection's packets smaller, and remembers the path MTU for others.
+    fn on_too_big(&mut self, now: Instant, id: SocketId, quote: &Quote, next_hop: u32) {
+        let remote = quote.flow.remote;
+        let Some(mtu) = path_mtu::believable(quote, next_hop) else {
+            debug!(%remote, next_hop, packet = quote.len, "no such path MTU");
+            self.counters.tcp_ext_pmtu_refused += 1;
+            return;
+        };
+        let Some(tcp) = self.tcp_socket(id) else { return };
+        // What was on its way brings more such messages, which say nothing new.
+        if tcp.connection.on_path_mtu(now, mtu) {
+            let mtu = tcp.connection.path_mtu();
+            debug!(%remote, mtu, "path MTU");
+            self.counters.tcp_ext_pmtu_lowered += 1;
+            self.path_mtus.learn(now, remote.ip(), mtu);
             self.touch(now, id);
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! handle_packet  input.rs     lengths, checksums, addresses; reassembly.rs for fragments; then by protocol:
-//!                  icmp.rs    echo is answered, errors go to their connection
+//!                  icmp.rs    echo is answered, errors go to their connection; path_mtu.rs, what they say of paths
 //!                  udp.rs     to a socket's queue, or port unreachable
 //!                  demux.rs   by 4-tuple to a connection, by port to a listener, or RST
 //!                  passive.rs what a listener makes of it; cookie.rs where its backlog is full
@@ -16,7 +16,7 @@
 //! has nothing more to send, one with a deadline stands in a tree, and one that changed its
 //! readiness stands in another queue. Hash tables are only looked up, so that a run repeats exactly.
 //!
-//! Not here, because nothing needs it yet: fragments of its own, a route to itself, multicast, path MTU discovery.
+//! Not here, because nothing needs it yet: fragments of its own, a route to itself, multicast.
 
 mod bound;
 mod challenges;
@@ -28,6 +28,7 @@ mod icmp;
 mod input;
 mod listener;
 mod passive;
+mod path_mtu;
 mod peers;
 mod ports;
 mod reassembly;
@@ -58,6 +59,7 @@ pub use slab::SocketId;
 use bound::Bound;
 use challenges::Challenges;
 use listener::Listener;
+use path_mtu::PathMtus;
 use peers::{PeerId, Peers};
 use ports::Ports;
 use reassembly::Reassembly;
@@ -133,6 +135,7 @@ pub struct Host {
     challenges: Challenges,
     icmp_errors: icmp::Allowance,
     reassembly: Reassembly,
+    path_mtus: PathMtus,
 }
 
 /// A socket, and what its holder knows of it.
@@ -199,6 +202,7 @@ impl Host {
             udp: HashMap::with_hasher(secret.keyed()),
             peers: Peers::new(secret.keyed()),
             reassembly: Reassembly::new(secret.keyed()),
+            path_mtus: PathMtus::new(secret.keyed()),
             secret,
             config,
             counters: Counters::default(),

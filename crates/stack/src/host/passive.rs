@@ -50,7 +50,7 @@ impl Host {
         };
         let config = listener.config.as_deref().unwrap_or(&self.config.tcp);
         let connection = Connection::accept(now, flow, isn, ts_offset, config, segment);
-        let child = self.take_in(id, connection);
+        let child = self.take_in(now, id, connection);
         self.touch(now, child);
     }
 
@@ -96,9 +96,9 @@ impl Host {
     }
 
     /// A half-open connection at the listener `id`.
-    fn take_in(&mut self, id: SocketId, connection: Connection) -> SocketId {
+    fn take_in(&mut self, now: Instant, id: SocketId, connection: Connection) -> SocketId {
         self.counters.tcp_passive_opens += 1;
-        let child = self.adopt(connection, Owner::HalfOpen(id));
+        let child = self.adopt(now, connection, Owner::HalfOpen(id));
         if let Some(tcp) = self.tcp_socket(child) {
             let peer = tcp.peer;
             self.peers.begin_half_open(peer);
@@ -159,7 +159,7 @@ impl Host {
         };
         let config = listener.config.as_deref().unwrap_or(&self.config.tcp);
         let connection = Connection::accept_cookie(now, flow, ts_offset, config, mss, segment);
-        let child = self.take_in(id, connection);
+        let child = self.take_in(now, id, connection);
         if let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(child) {
             tcp.connection.on_segment(now, segment, &mut self.counters);
         }

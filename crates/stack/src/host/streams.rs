@@ -59,7 +59,7 @@ impl Host {
         let ts_offset = self.secret.timestamp_offset(&flow);
         let connection = Connection::connect(now, flow, isn, ts_offset, &config);
         self.counters.tcp_active_opens += 1;
-        let id = self.adopt(connection, Owner::Application);
+        let id = self.adopt(now, connection, Owner::Application);
         self.touch(now, id);
         id
     }

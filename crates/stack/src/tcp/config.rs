@@ -47,6 +47,9 @@ pub struct TcpConfig {
     /// How long sent data may go unacknowledged (RFC 5482); without it 15 time-outs in a row are
     /// the limit.
     pub user_timeout: Option<Duration>,
+    /// Segments become smaller where large ones time out again and again, as if a router dropped them and
+    /// said nothing (RFC 4821 section 7.7).
+    pub black_holes: bool,
     /// A silent peer is asked whether it is still there (RFC 9293 section 3.8.4); never unless asked for.
     pub keep_alive: Option<KeepAlive>,
     /// How often a SYN is sent again before the peer counts as gone.
@@ -77,6 +80,7 @@ impl Default for TcpConfig {
             tx_numbers: Offer::default(),
             mark_aware: None,
             user_timeout: None,
+            black_holes: true,
             keep_alive: None,
             syn_retries: 6,
             time_wait: Duration::from_secs(60),
@@ -112,7 +116,8 @@ impl TcpConfig {
 /// The smallest MSS that is used, whatever a peer says; Linux's `tcp_min_snd_mss`.
 pub(super) const MIN_MSS: u16 = 48;
 
-const fn fixed_headers(flow: &FlowId) -> u16 {
+/// The headers of IP and TCP without options (bytes).
+pub(super) const fn fixed_headers(flow: &FlowId) -> u16 {
     if flow.remote.is_ipv4() { 40 } else { 60 }
 }
 

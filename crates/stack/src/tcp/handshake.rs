@@ -15,8 +15,6 @@ use super::*;
 
 /// RFC 6298 section 2.1; it doubles with every retransmission.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(1);
-/// The timestamps option with its padding takes so many bytes from every segment (RFC 7323).
-const TIMESTAMPS_LEN: u16 = 12;
 
 /// What is known before the connection is established.
 #[derive(Debug)]
@@ -115,6 +113,8 @@ impl Connection {
             flow,
             state: State::SynSent,
             hop_limit: config.hop_limit,
+            path_mtu: config.mtu,
+            black_holes: config.black_holes,
             settings: Settings {
                 user_timeout: config.user_timeout,
                 time_wait: config.time_wait,
@@ -254,9 +254,8 @@ impl Connection {
     /// Our SYN was acknowledged, and the peer's is known: ESTABLISHED.
     pub(super) fn establish(&mut self, now: Instant, echo: Option<u32>) {
         let Some(handshake) = self.handshake.take() else { return };
-        let timestamps = if self.timestamps.is_some() { TIMESTAMPS_LEN } else { 0 };
-        let overhead = timestamps + self.extensions.as_ref().map_or(0, |e| e.overhead() as u16);
-        let mss = handshake.peer_mss.min(handshake.options.mss.unwrap_or(handshake.peer_mss));
+        let peer = handshake.peer_mss.saturating_sub(self.option_bytes()).max(1);
+        let smss = self.segment_size().min(peer);
         let retransmitted = handshake.sent > 1;
         // Karn: a SYN sent twice is measured by its time stamp or not at all.
         let echoed = echo.and_then(|ecr| self.timestamps?.echo(now, ecr));
@@ -271,7 +270,7 @@ impl Connection {
         let start = Start {
             now,
             first: self.send.first(),
-            smss: ByteCount(u64::from(mss - overhead)),
+            smss: ByteCount(u64::from(smss)),
             granted: self.granted(),
             handshake_rtt: rtt,
             syn_retransmitted: retransmitted,

@@ -48,6 +48,8 @@ pub struct Info {
     pub ato: Duration,
     /// Payload bytes of a full segment we send.
     pub mss: ByteCount,
+    /// The longest packet that the path takes, as far as is known.
+    pub pmtu: ByteCount,
     /// Payload bytes of a full segment of the peer, as far as seen.
     pub rcvmss: ByteCount,
     /// The congestion window.
@@ -222,6 +224,7 @@ impl Connection {
             rttvar: None,
             ato: self.acks.ato(),
             mss: ByteCount::ZERO,
+            pmtu: ByteCount(u64::from(self.path_mtu)),
             rcvmss: self.acks.segment(),
             cwnd: ByteCount::ZERO,
             ssthresh: None,
@@ -321,7 +324,8 @@ impl fmt::Display for Info {
         if let (Some(rtt), Some(rttvar)) = (self.rtt, self.rttvar) {
             write!(f, " rtt:{:.3}/{:.3}", ms(rtt), ms(rttvar))?;
         }
-        write!(f, " ato:{} mss:{} rcvmss:{}", ms(self.ato).round(), self.mss, self.rcvmss)?;
+        write!(f, " ato:{} mss:{} pmtu:{}", ms(self.ato).round(), self.mss, self.pmtu)?;
+        write!(f, " rcvmss:{}", self.rcvmss)?;
         write!(f, " cwnd:{}", segments(self.cwnd))?;
         if let Some(ssthresh) = self.ssthresh {
             write!(f, " ssthresh:{}", segments(ssthresh))?;

@@ -15,12 +15,12 @@
 //! on_corrupted   hack.rs           a segment of which only the header is good
 //! poll_transmit  transmit.rs       RST, SYN, special ACKs, ACKs, data, probes: in that order
 //! on_timeout     keepalive.rs      whether a silent peer is still there
+//! on_path_mtu    path_mtu.rs       segments that are too large for the path
 //! set_combination switch.rs        other strategies for the sender, at any time
 //! close, ...     close.rs          FIN, RST, TIME-WAIT; time_wait.rs, what is left when nobody holds it
 //! ```
 //!
-//! Not here, because nothing needs it yet: the urgent pointer (urgent data is data, RFC 6093), Fast Open, ECN, path MTU
-//! discovery.
+//! Not here, because nothing needs it yet: the urgent pointer (urgent data is data, RFC 6093), Fast Open, ECN.
 
 mod ack_policy;
 mod acknowledgement;
@@ -36,6 +36,7 @@ mod hack;
 mod handshake;
 mod info;
 mod keepalive;
+mod path_mtu;
 mod reassembly;
 mod receive;
 mod receive_buffer;
@@ -82,6 +83,8 @@ use withhold::Withholding;
 /// `tcp_retries2`), and the same when nobody holds the connection any more (`tcp_orphan_retries`).
 const MAX_SILENCE: u32 = 15;
 const MAX_ORPHAN_SILENCE: u32 = 8;
+/// The timestamps option with its padding takes so many bytes from every segment (RFC 7323).
+const TIMESTAMPS_LEN: u16 = 12;
 /// Events kept for an observer that does not come.
 const MAX_EVENTS: usize = 4096;
 
@@ -97,6 +100,10 @@ pub struct Connection {
     settings: Settings,
     /// TTL or hop limit. It stands here, and not among the settings, for size.
     hop_limit: u8,
+    /// The longest packet that it sends (bytes), and whether time-outs may make that less; here for the
+    /// same reason.
+    path_mtu: u16,
+    black_holes: bool,
     /// Only until ESTABLISHED.
     handshake: Option<Box<Handshake>>,
     timestamps: Option<Timestamps>,
@@ -187,8 +194,12 @@ impl Connection {
         {
             let before = sender.stats().timeouts;
             sender.on_timeout(now);
-            counters.tcp_ext_timeouts += sender.stats().timeouts - before;
+            let timeouts = sender.stats().timeouts - before;
+            counters.tcp_ext_timeouts += timeouts;
             self.collect_events();
+            if timeouts > 0 {
+                self.check_black_hole(now, counters);
+            }
         }
     }
 

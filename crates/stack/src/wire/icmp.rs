@@ -123,13 +123,18 @@ pub struct Quote {
     pub protocol: u8,
     /// With TCP, its sequence number.
     pub seq: SeqNumber,
+    /// Its length, all headers included (bytes).
+    pub len: u32,
 }
 
 /// Reads what an error quotes: an IP header and at least the first eight bytes after it.
 ///
 /// `None` for fragments, for protocols without ports, and behind IPv6 extension headers.
 pub fn parse_quote(quoted: &[u8]) -> Option<Quote> {
-    let (src, dst, protocol, transport): (IpAddr, IpAddr, u8, &[u8]) = match quoted.first()? >> 4 {
+    let (src, dst, protocol, len, transport): (IpAddr, IpAddr, u8, u32, &[u8]) = match quoted
+        .first()?
+        >> 4
+    {
         4 => {
             let header = quoted.first_chunk::<{ ip::V4_HEADER_LEN }>()?;
             let offset = u16::from_be_bytes([header[6], header[7]]) & 0x1fff;
@@ -139,13 +144,16 @@ pub fn parse_quote(quoted: &[u8]) -> Option<Quote> {
             let address =
                 |at: usize| Some(IpAddr::from(Ipv4Addr::from(*header[at..].first_chunk::<4>()?)));
             let transport = quoted.get(usize::from(header[0] & 0x0f) * 4..)?;
-            (address(12)?, address(16)?, header[9], transport)
+            let len = u16::from_be_bytes([header[2], header[3]]);
+            (address(12)?, address(16)?, header[9], len.into(), transport)
         }
         6 => {
             let (header, transport) = quoted.split_first_chunk::<{ ip::V6_HEADER_LEN }>()?;
             let address =
                 |at: usize| Some(IpAddr::from(Ipv6Addr::from(*header[at..].first_chunk::<16>()?)));
-            (address(8)?, address(24)?, header[6], transport)
+            let len =
+                ip::V6_HEADER_LEN as u32 + u32::from(u16::from_be_bytes([header[4], header[5]]));
+            (address(8)?, address(24)?, header[6], len, transport)
         }
         _ => return None,
     };
@@ -157,7 +165,7 @@ pub fn parse_quote(quoted: &[u8]) -> Option<Quote> {
         local: SocketAddr::new(src, u16::from_be_bytes([s0, s1])),
         remote: SocketAddr::new(dst, u16::from_be_bytes([d0, d1])),
     };
-    Some(Quote { flow, protocol, seq: SeqNumber(u32::from_be_bytes([q0, q1, q2, q3])) })
+    Some(Quote { flow, protocol, seq: SeqNumber(u32::from_be_bytes([q0, q1, q2, q3])), len })
 }
 
 /// The answer to an echo: `echoed` is what [`Message::Echo`] held.

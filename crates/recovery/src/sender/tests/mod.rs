@@ -3,6 +3,7 @@
 mod double;
 mod network;
 mod order;
+mod resize;
 mod sending;
 mod take_over;
 mod undo;

@@ -6,6 +6,7 @@ mod fragments;
 mod hack;
 mod input;
 mod limits;
+mod path_mtu;
 mod storm;
 mod strangers;
 mod streams;

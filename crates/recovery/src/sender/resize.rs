@@ -1,0 +1,52 @@
+//! Segments that turn out to be too large for the path.
+
+use airtcp_types::{ByteCount, EventKind, Instant};
+
+use super::Sender;
+use super::losses::Episode;
+use crate::control::Notice;
+use crate::judge::Cause;
+use crate::view::Phase;
+
+impl Sender {
+    /// Has no segment be larger than `smss` from now on; never makes them larger.
+    ///
+    /// What is outstanding and larger was dropped on the way, and is sent again in smaller segments, as
+    /// the window allows. That is no congestion, and the window stays (RFC 1191 section 6.5). What the
+    /// receiver tells until all of it is acknowledged is no sign of congestion either: as Linux's
+    /// `tcp_simple_retransmit` it is an episode without a reduction.
+    pub fn shrink_segments(&mut self, now: Instant, smss: ByteCount) {
+        let smss = smss.max(ByteCount(1));
+        if smss >= self.core.smss {
+            return;
+        }
+        self.core.smss = smss;
+        let pipe = self.pipe();
+        self.control.on_notice(now, pipe, &Notice::SegmentSize(smss));
+        let lost = self.core.board.mark_larger_lost(smss);
+        if !lost.is_empty() {
+            let mut bytes = ByteCount::ZERO;
+            for (tx, range) in lost {
+                self.core.put_off.remove(tx);
+                self.stats.segments_lost += 1;
+                bytes += range.len();
+                self.tell(|| EventKind::Lost { tx, range, cause: Cause::TooBig.name() });
+            }
+            self.begin_to_repeat(now, bytes);
+        }
+        self.update_pacing();
+        self.tell_window();
+    }
+
+    fn begin_to_repeat(&mut self, now: Instant, bytes: ByteCount) {
+        (self.prr, self.probe, self.undo) = (None, None, None);
+        let view = self.core.view(now, &*self.control);
+        self.detection.on_timeout(&view);
+        if self.core.phase() != Phase::Loss {
+            self.core.episode = Some(Episode::of_repeating(self.core.board.snd_nxt()));
+        }
+        let pipe = self.pipe();
+        self.control.on_notice(now, pipe, &Notice::Lost { bytes, cause: Cause::TooBig });
+        self.restart_rto(now);
+    }
+}

@@ -1,0 +1,142 @@
+//! What routers said of paths: which of it is believed, and what is remembered for new connections.
+
+use std::collections::{BTreeSet, HashMap};
+use std::net::IpAddr;
+use std::time::Duration;
+
+use airtcp_types::Instant;
+
+use crate::wire::icmp::Quote;
+
+use super::secret::Keyed;
+
+/// How long a path MTU is good, after which the path may have changed (RFC 1191 section 6.3, RFC 8201
+/// section 4; Linux's `mtu_expires`).
+const LIFETIME: Duration = Duration::from_secs(600);
+/// Destinations of which it is known; a new one takes the place of the oldest.
+const MOST: usize = 4096;
+/// RFC 1191 section 7: MTUs that links have, for routers that name none.
+const PLATEAUS: [u16; 9] = [32_000, 17_914, 8_166, 4_352, 2_002, 1_492, 1_006, 508, 296];
+/// The least that a link may have (RFC 791 section 3.2, RFC 8200 section 5).
+const LEAST_V4: u32 = 68;
+const LEAST_V6: u32 = 1280;
+
+/// The path MTU that Fragmentation Needed or Packet Too Big tells of, if that can be true.
+///
+/// It has to be smaller than the packet that it complains of (RFC 5927 section 7.2). A Packet Too Big
+/// of less than 1280 is dropped (RFC 8201 section 4).
+pub(super) fn believable(quote: &Quote, next_hop: u32) -> Option<u16> {
+    let packet = quote.len;
+    let mtu = match (quote.flow.remote.is_ipv4(), next_hop) {
+        (true, 0) => *PLATEAUS.iter().find(|plateau| u32::from(**plateau) < packet)?,
+        (true, ..LEAST_V4) | (false, ..LEAST_V6) => return None,
+        (_, named) => u16::try_from(named).ok()?,
+    };
+    (u32::from(mtu) < packet).then_some(mtu)
+}
+
+/// Path MTUs by destination.
+#[derive(Debug)]
+pub(super) struct PathMtus {
+    known: HashMap<IpAddr, Known, Keyed>,
+    by_end: BTreeSet<(Instant, IpAddr)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    mtu: u16,
+    until: Instant,
+}
+
+impl PathMtus {
+    pub(super) fn new(keyed: Keyed) -> Self {
+        Self { known: HashMap::with_hasher(keyed), by_end: BTreeSet::new() }
+    }
+
+    /// The longest packet that gets through to `remote` (bytes), if less is known than links here take.
+    pub(super) fn get(&self, now: Instant, remote: IpAddr) -> Option<u16> {
+        self.known.get(&remote).filter(|known| known.until > now).map(|known| known.mtu)
+    }
+
+    /// Remembers it; of two that are good the smaller one.
+    pub(super) fn learn(&mut self, now: Instant, remote: IpAddr, mtu: u16) {
+        let mtu = self.get(now, remote).map_or(mtu, |known| known.min(mtu));
+        let known = Known { mtu, until: now + LIFETIME };
+        if let Some(old) = self.known.insert(remote, known) {
+            self.by_end.remove(&(old.until, remote));
+        }
+        self.by_end.insert((known.until, remote));
+        while self.known.len() > MOST || self.by_end.first().is_some_and(|(end, _)| *end <= now) {
+            let Some((_, oldest)) = self.by_end.pop_first() else { break };
+            self.known.remove(&oldest);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use airtcp_types::{FlowId, SeqNumber};
+
+    use super::super::secret::Secret;
+    use super::*;
+    use crate::wire::ip;
+
+    fn quote(remote: &str, len: u32) -> Quote {
+        let end = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let flow = FlowId { local: end("10.0.0.1:1"), remote: end(remote) };
+        Quote { flow, protocol: ip::TCP, seq: SeqNumber(0), len }
+    }
+
+    #[test]
+    fn what_is_no_smaller_than_the_packet_is_not_believed() {
+        let v4 = |len, next_hop| believable(&quote("10.0.0.2:2", len), next_hop);
+        assert_eq!(v4(1500, 1499), Some(1499));
+        assert_eq!(v4(1500, 1500), None);
+        assert_eq!(v4(1500, 70_000), None);
+        assert_eq!((v4(1500, 68), v4(1500, 67)), (Some(68), None));
+        let v6 = |len, next_hop| believable(&quote("[fd00::2]:2", len), next_hop);
+        assert_eq!(v6(1500, 1280), Some(1280));
+        assert_eq!(v6(1500, 1279), None);
+        assert_eq!(v6(1500, 0), None);
+        assert_eq!(v6(1280, 1280), None);
+    }
+
+    #[test]
+    fn an_old_router_means_the_next_plateau() {
+        let v4 = |len| believable(&quote("10.0.0.2:2", len), 0);
+        assert_eq!(v4(1500), Some(1492));
+        assert_eq!(v4(1492), Some(1006));
+        assert_eq!(v4(65_535), Some(32_000));
+        assert_eq!(v4(1006), Some(508));
+        assert_eq!(v4(296), None);
+    }
+
+    #[test]
+    fn it_is_forgotten_in_ten_minutes_and_the_smaller_one_lasts() {
+        let mut known = PathMtus::new(Secret::new([1; 16]).keyed());
+        let (to, at) = ("10.0.0.2".parse().unwrap(), Instant::from_millis);
+        known.learn(at(0), to, 1400);
+        known.learn(at(1_000), to, 1300);
+        known.learn(at(2_000), to, 1350);
+        assert_eq!(known.get(at(2_000), to), Some(1300));
+        assert_eq!(known.get(at(601_999), to), Some(1300));
+        assert_eq!(known.get(at(602_000), to), None);
+        known.learn(at(602_000), to, 1350);
+        assert_eq!(known.get(at(602_000), to), Some(1350));
+        assert_eq!((known.known.len(), known.by_end.len()), (1, 1));
+    }
+
+    #[test]
+    fn the_oldest_makes_room() {
+        let mut known = PathMtus::new(Secret::new([1; 16]).keyed());
+        let to = |n: usize| IpAddr::from([10, 1, (n >> 8) as u8, n as u8]);
+        for n in 0..MOST + 10 {
+            known.learn(Instant::from_millis(n as u64), to(n), 1400);
+        }
+        assert_eq!((known.known.len(), known.by_end.len()), (MOST, MOST));
+        let now = Instant::from_millis(10_000);
+        assert_eq!((known.get(now, to(9)), known.get(now, to(10))), (None, Some(1400)));
+    }
+}

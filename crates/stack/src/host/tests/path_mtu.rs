@@ -1,0 +1,347 @@
+//! A path that is narrower than its ends: with routers that say so, that lie, and that say nothing.
+
+use std::net::IpAddr;
+
+use airtcp_types::checksum::{Sum, checksum};
+use proptest::prelude::*;
+
+use super::*;
+use crate::wire::icmp;
+
+const V4: &str = "10.0.0.1:80";
+const V6: &str = "[fd00::1]:80";
+
+/// What Fragmentation Needed or Packet Too Big says of a packet.
+fn too_big(packet: &[u8], mtu: u32) -> Packet {
+    let about = ip::parse(packet).unwrap();
+    let (router, to): (IpAddr, IpAddr) = match about.src {
+        IpAddr::V4(_) => ([10, 0, 0, 77].into(), about.src),
+        IpAddr::V6(_) => ("fd00::77".parse().unwrap(), about.src),
+    };
+    let mut data = icmp::emit_error(router, to, 64, icmp::Complaint::Port, packet).data;
+    let message = if to.is_ipv4() { &mut data[20..] } else { &mut data[40..] };
+    message[..4].copy_from_slice(if to.is_ipv4() { &[3, 4, 0, 0] } else { &[2, 0, 0, 0] });
+    message[4..8].copy_from_slice(&mtu.to_be_bytes());
+    let sum = if to.is_ipv4() {
+        checksum(message)
+    } else {
+        let mut sum = Sum::new();
+        sum.add_pseudo_header(router, to, ip::ICMPV6, message.len());
+        sum.add_bytes(message);
+        sum.finish()
+    };
+    message[2..4].copy_from_slice(&sum.to_be_bytes());
+    Packet::new(data)
+}
+
+/// A client, routers, and a server.
+struct World {
+    pair: Pair,
+    /// What the links on the way take (bytes), and what their routers say of what they do not.
+    links: Vec<(usize, Option<u32>)>,
+    /// The longest packet that the client has sent since this was last looked at.
+    longest: usize,
+    listeners: [SocketId; 2],
+}
+
+impl World {
+    fn new(links: &[(usize, Option<u32>)]) -> Self {
+        Self::of(HostConfig::new([]), links)
+    }
+
+    fn of(config: HostConfig, links: &[(usize, Option<u32>)]) -> Self {
+        let mut pair = Pair::new();
+        let addresses = pair.client.config().addresses.clone();
+        pair.client = Host::new(HostConfig { addresses, ..config });
+        let listeners = [V4, V6].map(|at| pair.server.tcp_listen(address(at), 8).unwrap());
+        Self { pair, links: links.to_vec(), longest: 0, listeners }
+    }
+
+    fn connect(&mut self, to: &str) -> (SocketId, SocketId) {
+        let listener = self.listeners[usize::from(to == V6)];
+        self.pair.connect(listener, to)
+    }
+
+    /// What becomes of a packet of the client's.
+    fn forward(&mut self, packet: Packet) {
+        let now = self.pair.now;
+        self.longest = self.longest.max(packet.data.len());
+        match self.links.iter().find(|(mtu, _)| packet.data.len() > *mtu) {
+            Some((_, Some(said))) => {
+                self.pair.client.handle_packet(now, PORT, too_big(&packet.data, *said));
+            }
+            Some((_, None)) => {}
+            None => self.pair.server.handle_packet(now, PORT, packet),
+        }
+    }
+
+    fn exchange(&mut self) {
+        for _ in 0..100_000 {
+            let now = self.pair.now;
+            let mut moved = false;
+            while let Some((_, packet)) = self.pair.client.poll_transmit(now) {
+                self.forward(packet);
+                moved = true;
+            }
+            while let Some((_, packet)) = self.pair.server.poll_transmit(now) {
+                self.pair.client.handle_packet(now, PORT, packet);
+                moved = true;
+            }
+            if !moved {
+                return;
+            }
+        }
+        panic!("the hosts never fall silent");
+    }
+
+    /// Has the client send so many bytes, and compares what arrives.
+    fn carry(&mut self, (stream, accepted): (SocketId, SocketId), bytes: usize) {
+        let sent: Vec<u8> = (0..bytes).map(|n| (n % 251) as u8).collect();
+        let (mut queued, mut got) = (0, Vec::new());
+        for _ in 0..100_000 {
+            queued +=
+                self.pair.client.tcp_send(self.pair.now, stream, &sent[queued..]).unwrap_or(0);
+            self.exchange();
+            got.extend(read_all(&mut self.pair.server, self.pair.now, accepted).0);
+            self.exchange();
+            if got.len() == sent.len() {
+                assert_eq!(got, sent);
+                return;
+            }
+            let Pair { now, client, server } = &mut self.pair;
+            let deadlines = [client.poll_timeout(), server.poll_timeout()];
+            *now = deadlines.into_iter().flatten().min().expect("a deadline").max(*now);
+            client.handle_timeout(*now);
+            server.handle_timeout(*now);
+        }
+        panic!("{} of {} bytes", got.len(), sent.len());
+    }
+
+    /// Carries 300,000 bytes over a new connection; gives it, and the longest packet of its end.
+    fn whole(&mut self, to: &str) -> (SocketId, usize) {
+        let ends = self.connect(to);
+        self.carry(ends, 200_000);
+        self.longest = 0;
+        self.carry(ends, 100_000);
+        (ends.0, self.longest)
+    }
+
+    fn counters(&self) -> &Counters {
+        self.pair.client.counters()
+    }
+}
+
+#[test]
+fn what_a_router_says_makes_packets_smaller_at_once_and_nothing_else() {
+    for (to, fixed) in [(V4, 52), (V6, 72)] {
+        let mut world = World::new(&[(1280, Some(1280))]);
+        let (stream, longest) = world.whole(to);
+        assert_eq!(longest, 1280);
+        let counters = world.counters();
+        assert_eq!((counters.tcp_ext_pmtu_lowered, counters.tcp_ext_pmtu_refused), (1, 0));
+        assert_eq!((counters.tcp_ext_timeouts, counters.tcp_ext_pmtu_black_holes), (0, 0));
+        let sender = world.pair.client.tcp_sender(stream).unwrap().unwrap();
+        assert_eq!((sender.stats().reductions, sender.smss()), (0, ByteCount(1280 - fixed)));
+        let info = world.pair.client.tcp_info(world.pair.now, stream).unwrap();
+        assert_eq!((info.pmtu, info.mss), (ByteCount(1280), ByteCount(1280 - fixed)));
+        assert!(info.to_string().contains(" pmtu:1280 "), "{info}");
+    }
+}
+
+#[test]
+fn one_narrower_link_after_the_other_is_found() {
+    let mut world = World::new(&[(1450, Some(1450)), (1400, Some(1400)), (1300, Some(1300))]);
+    assert_eq!(world.whole(V4).1, 1300);
+    let counters = world.counters();
+    assert_eq!((counters.tcp_ext_pmtu_lowered, counters.tcp_ext_timeouts), (3, 0));
+}
+
+#[test]
+fn with_an_old_router_the_next_plateau_is_tried() {
+    let mut world = World::new(&[(1400, Some(0))]);
+    assert_eq!(world.whole(V4).1, 1006);
+    let counters = world.counters();
+    assert_eq!((counters.tcp_ext_pmtu_lowered, counters.tcp_ext_timeouts), (2, 0));
+}
+
+#[test]
+fn the_next_connection_begins_with_what_the_last_one_found_for_ten_minutes() {
+    let mut world = World::new(&[(1280, Some(1280))]);
+    world.whole(V4);
+    world.longest = 0;
+    let ends = world.connect(V4);
+    world.carry(ends, 100_000);
+    assert_eq!((world.longest, world.counters().tcp_ext_pmtu_lowered), (1280, 1));
+    // The other version's path is another one.
+    world.whole(V6);
+    assert_eq!(world.counters().tcp_ext_pmtu_lowered, 2);
+    world.links.clear();
+    world.pair.now += Duration::from_secs(600);
+    let ends = world.connect(V4);
+    world.longest = 0;
+    world.carry(ends, 100_000);
+    assert_eq!(world.longest, 1500);
+}
+
+#[test]
+fn where_large_packets_vanish_small_ones_are_tried() {
+    for (to, width, found, steps) in
+        [(V4, 1400, 1064, 1), (V4, 1000, 552, 2), (V6, 1400, 1280, 1), (V4, 552, 552, 2)]
+    {
+        let mut world = World::new(&[(width, None)]);
+        assert_eq!(world.whole(to).1, found);
+        let counters = world.counters();
+        assert_eq!(counters.tcp_ext_pmtu_black_holes, steps, "{width}");
+        assert_eq!(counters.tcp_ext_timeouts, if steps == 1 { 4 } else { 8 });
+        assert_eq!(counters.tcp_ext_pmtu_lowered, 0);
+    }
+}
+
+#[test]
+fn nothing_shrinks_by_time_outs_where_that_is_not_wanted_or_what_is_lost_is_small() {
+    let mut config = HostConfig::new([]);
+    config.tcp.black_holes = false;
+    let mut world = World::of(config, &[(1400, None)]);
+    let (stream, _) = world.connect(V4);
+    world.pair.client.tcp_send(world.pair.now, stream, &[7; 3000]).unwrap();
+    let mut small = World::new(&[(60, None)]);
+    let (other, _) = small.connect(V4);
+    small.pair.client.tcp_send(small.pair.now, other, &[7; 300]).unwrap();
+    for world in [&mut world, &mut small] {
+        for _ in 0..12 {
+            world.exchange();
+            let Pair { now, client, .. } = &mut world.pair;
+            *now = client.poll_timeout().unwrap().max(*now);
+            client.handle_timeout(*now);
+        }
+        assert!(world.counters().tcp_ext_timeouts > 6);
+        assert_eq!(world.counters().tcp_ext_pmtu_black_holes, 0);
+    }
+}
+
+#[test]
+fn there_is_a_least_size_and_no_message_makes_packets_larger() {
+    for (to, said, expected, refused) in [
+        (V4, 551, 552, 0),
+        (V4, 68, 552, 0),
+        (V4, 67, 1500, 1),
+        (V6, 1279, 1500, 1),
+        (V6, 0, 1500, 1),
+        (V4, 1500, 1500, 1),
+        (V6, 9000, 1500, 1),
+    ] {
+        let mut world = World::new(&[]);
+        let (stream, accepted) = world.connect(to);
+        let now = world.pair.now;
+        world.pair.client.tcp_send(now, stream, &[7; 1400]).unwrap();
+        let (_, packet) = world.pair.client.poll_transmit(now).unwrap();
+        // Its length is that of a full one: no larger one was ever sent, but the router cannot know.
+        let mut quoted = packet.data.clone();
+        let at = if to == V4 { 2 } else { 4 };
+        quoted[at..at + 2].copy_from_slice(&1500u16.to_be_bytes());
+        world.pair.client.handle_packet(now, PORT, too_big_quoting(&packet.data, &quoted, said));
+        let info = world.pair.client.tcp_info(now, stream).unwrap();
+        assert_eq!(info.pmtu, ByteCount(expected), "{said}");
+        assert_eq!(world.counters().tcp_ext_pmtu_refused, refused, "{said}");
+        // All the same it gets through.
+        world.forward(packet);
+        world.exchange();
+        assert_eq!(read_all(&mut world.pair.server, now, accepted).0.len(), 1400);
+        world.carry((stream, accepted), 50_000);
+        assert_eq!(world.counters().tcp_ext_timeouts, 0);
+    }
+}
+
+/// As [`too_big`], of something other than what was sent.
+fn too_big_quoting(packet: &[u8], quoted: &[u8], mtu: u32) -> Packet {
+    let about = ip::parse(packet).unwrap();
+    let at = if about.src.is_ipv4() { 20 } else { 40 };
+    let mut message = too_big(packet, mtu).data;
+    let len = (message.len() - at - 8).min(quoted.len());
+    message[at + 8..at + 8 + len].copy_from_slice(&quoted[..len]);
+    message[at + 2..at + 4].fill(0);
+    let datagram = ip::parse(&message).unwrap();
+    let sum = match datagram.src {
+        IpAddr::V4(_) => checksum(datagram.payload),
+        IpAddr::V6(_) => {
+            let mut sum = Sum::new();
+            sum.add_pseudo_header(datagram.src, datagram.dst, ip::ICMPV6, datagram.payload.len());
+            sum.add_bytes(datagram.payload);
+            sum.finish()
+        }
+    };
+    message[at + 2..at + 4].copy_from_slice(&sum.to_be_bytes());
+    Packet::new(message)
+}
+
+#[test]
+fn a_message_about_nothing_outstanding_changes_nothing() {
+    for to in [V4, V6] {
+        let mut world = World::new(&[]);
+        let ends = world.connect(to);
+        let now = world.pair.now;
+        world.pair.client.tcp_send(now, ends.0, &[7; 1400]).unwrap();
+        let (_, packet) = world.pair.client.poll_transmit(now).unwrap();
+        world.pair.server.handle_packet(now, PORT, packet.clone());
+        world.exchange();
+        world.pair.client.handle_packet(now, PORT, too_big(&packet.data, 1300));
+        assert_eq!(world.counters().tcp_ext_out_of_window_icmps, 1);
+        assert_eq!(world.counters().tcp_ext_pmtu_lowered, 0);
+        let info = world.pair.client.tcp_info(now, ends.0).unwrap();
+        assert_eq!(info.pmtu, ByteCount(1500));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    /// Messages of anything, by someone who sees every packet, between the packets of a flow.
+    #[test]
+    fn no_lie_stops_a_flow_or_makes_packets_smaller_than_the_least(
+        v6 in any::<bool>(),
+        lies in prop::collection::vec((0usize..40, any::<u16>(), any::<Option<u16>>()), 1..40),
+    ) {
+        let to = if v6 { V6 } else { V4 };
+        let mut world = World::new(&[]);
+        let ends = world.connect(to);
+        let mut seen: Vec<Vec<u8>> = Vec::new();
+        for (back, mtu, len) in lies {
+            let now = world.pair.now;
+            world.pair.client.tcp_send(now, ends.0, &[7; 9_000]).ok();
+            if let Some((_, packet)) = world.pair.client.poll_transmit(now) {
+                seen.push(packet.data.clone());
+                world.forward(packet);
+            }
+            let Some(about) = seen.iter().rev().nth(back % seen.len().max(1)) else { continue };
+            let mut quoted = about.clone();
+            if let Some(len) = len {
+                let at = if v6 { 4 } else { 2 };
+                quoted[at..at + 2].copy_from_slice(&len.to_be_bytes());
+            }
+            let lie = too_big_quoting(about, &quoted, mtu.into());
+            world.pair.client.handle_packet(now, PORT, lie);
+            let info = world.pair.client.tcp_info(now, ends.0).unwrap();
+            let least = if v6 { 1280 } else { 552 };
+            prop_assert!(info.pmtu >= ByteCount(least) && info.pmtu <= ByteCount(1500));
+            prop_assert!(world.pair.client.tcp_sender(ends.0).unwrap().unwrap().board().audit().is_ok());
+        }
+        for _ in 0..1_000 {
+            world.exchange();
+            let now = world.pair.now;
+            read_all(&mut world.pair.server, now, ends.1);
+            let info = world.pair.client.tcp_info(now, ends.0).unwrap();
+            if info.send_q == ByteCount::ZERO {
+                break;
+            }
+            let Pair { now, client, server } = &mut world.pair;
+            *now = client.poll_timeout().into_iter().chain(server.poll_timeout()).min().unwrap().max(*now);
+            client.handle_timeout(*now);
+            server.handle_timeout(*now);
+        }
+        let info = world.pair.client.tcp_info(world.pair.now, ends.0).unwrap();
+        prop_assert_eq!(info.send_q, ByteCount::ZERO);
+        prop_assert_eq!(world.counters().tcp_ext_timeouts, 0);
+        // What is sent from here on arrives in order as ever.
+        world.carry(ends, 20_000);
+    }
+}

@@ -1,0 +1,48 @@
+//! A link that drops what is too large for it, and says nothing.
+
+use airtcp::link::Link;
+use airtcp::types::{Event, Instant, Node, Packet, PortId};
+
+pub(crate) struct Narrow {
+    link: Link,
+    /// The longest packet that it takes (bytes).
+    mtu: usize,
+    dropped: u64,
+}
+
+impl Narrow {
+    pub(crate) fn new(link: Link, mtu: usize) -> Self {
+        Self { link, mtu, dropped: 0 }
+    }
+
+    /// Packets that were too large, both ways.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped
+    }
+}
+
+impl Node for Narrow {
+    fn handle_packet(&mut self, now: Instant, port: PortId, packet: Packet) {
+        if packet.data.len() > self.mtu {
+            self.dropped += 1;
+        } else {
+            self.link.handle_packet(now, port, packet);
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.link.handle_timeout(now);
+    }
+
+    fn poll_transmit(&mut self, now: Instant) -> Option<(PortId, Packet)> {
+        self.link.poll_transmit(now)
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.link.poll_timeout()
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.link.poll_event()
+    }
+}
