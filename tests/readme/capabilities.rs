@@ -45,14 +45,16 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
         "Judges: the seam, and the default ruling (a loss is congestion)" => {
             (Ruling::CONGESTION.repair, Ruling::CONGESTION.reduce) == (When::Now, When::Now)
         }
-        "Limited transmit, undo of a spurious reduction (Eifel, DSACK), tail loss probes, PRR" => {
+        "Limited transmit, undo of a spurious reduction (Eifel, DSACK, F-RTO), tail loss probes, PRR" =>
+        {
             let modern = Profile::modern();
             modern.limited_transmit
                 && modern.undo
+                && modern.f_rto
                 && modern.tail_loss_probe
                 && modern.proportional_rate_reduction
         }
-        "HyStart++, F-RTO, window validation" => code_has("crates", &["hystart", "frto", "cwv"]),
+        "HyStart++, window validation" => code_has("crates", &["hystart", "cwv"]),
         "IPv4 and IPv6, ICMP and ICMPv6 echo and unreachable, UDP" => {
             hosts::answers_echo() && hosts::speaks_udp() && hosts::tells_of_closed_ports()
         }

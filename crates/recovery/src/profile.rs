@@ -27,6 +27,9 @@ pub struct Profile {
     pub tail_loss_probe: bool,
     /// Whether a reduction found spurious is taken back (RFC 4015; detected by RFC 3522 and DSACK).
     pub undo: bool,
+    /// Whether, without time stamps, new data leaves on the first ACK after a time-out, so that the second ACK shows
+    /// whether it was spurious (F-RTO, RFC 5682). It takes `undo`.
+    pub f_rto: bool,
     /// Whether cwnd falls to the initial window after a time-out's worth of silence (RFC 5681
     /// section 4.1).
     pub idle_restart: bool,
@@ -48,6 +51,7 @@ impl Profile {
             proportional_rate_reduction: true,
             tail_loss_probe: true,
             undo: true,
+            f_rto: true,
             idle_restart: true,
             rto: RtoForm::LINUX,
             delayed_acks: true,
@@ -66,6 +70,7 @@ impl Profile {
             proportional_rate_reduction: false,
             tail_loss_probe: false,
             undo: false,
+            f_rto: false,
             idle_restart: false,
             rto: RtoForm::Rfc { floor: Duration::from_millis(200) },
             delayed_acks: false,

@@ -232,6 +232,8 @@ impl Sender {
         self.tell(|| EventKind::Timeout { backoff });
         if first {
             self.watch_for_spurious_timeout();
+        } else if let Some(undo) = &mut self.undo {
+            undo.f_rto = None;
         }
         let lost_before = self.core.board.lost();
         let detection = &*self.detection;

@@ -1,6 +1,7 @@
 //! The engine: it owns all state, asks the strategies, and alone changes anything.
 
 mod ack;
+mod f_rto;
 mod losses;
 mod probe;
 mod prr;

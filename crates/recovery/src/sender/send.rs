@@ -65,7 +65,8 @@ impl Sender {
     ///   partial ACK's repair, RFC 6582 section 3.2 step 3;
     /// - [`SendRule::Probe`] and [`SendRule::ProbeAgain`]: the one segment that a probe time-out
     ///   sends, RFC 8985 section 7.3;
-    /// - [`SendRule::Timeout`]: the one segment that a retransmission time-out sends.
+    /// - [`SendRule::Timeout`]: the one segment that a retransmission time-out sends, and the first repair once F-RTO has
+    ///   shown that it was needed, RFC 5682 section 2.1 step 3 a.
     ///
     /// New data that leaves on the first duplicate ACKs is named [`SendRule::LimitedTransmit`]: it
     /// keeps the rule above, since the pipe has shrunk, but FlightSize exceeds cwnd by it.
@@ -94,8 +95,9 @@ impl Sender {
             return Decision::Blocked(Limit::Pacing);
         }
         let new_data = self.new_data(supply);
+        let withheld = self.withholds_repairs(new_data.is_ok());
         let view = self.core.view(now, &*self.control);
-        if let Some(repair) = self.detection.pick(&view, new_data.is_ok()) {
+        if let Some(repair) = self.detection.pick(&view, new_data.is_ok()).filter(|_| !withheld) {
             let length = self.core.board.get(repair.tx).map(|t| self.fitted(t.range).len());
             if length.is_some_and(|length| length <= room) {
                 return self.retransmit(now, repair.tx, repair.rule, supply);

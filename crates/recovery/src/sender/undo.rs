@@ -1,13 +1,15 @@
 //! Taking back a reduction that was spurious.
 //!
-//! Three signs: what was to be sent again is acknowledged before it was; the first ACK after a
+//! Four signs: what was to be sent again is acknowledged before it was; the first ACK after a
 //! retransmission that advances carries a time stamp from before it left, so that the original had
-//! arrived (Eifel detection, RFC 3522); or the receiver reports every retransmission since the
-//! reduction as a duplicate (DSACK, RFC 2883 and RFC 3708). The response is RFC 4015's.
+//! arrived (Eifel detection, RFC 3522); the receiver reports every retransmission since the
+//! reduction as a duplicate (DSACK, RFC 2883 and RFC 3708); or, without time stamps, F-RTO finds a time-out spurious
+//! (RFC 5682). The response is RFC 4015's.
 
-use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, RangeSet, SeqRange};
+use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, RangeSet, SendRule, SeqRange};
 
 use super::Sender;
+use super::f_rto::{FRto, Outcome};
 use super::losses::Episode;
 use crate::control::Notice;
 use crate::view::{AckView, Phase};
@@ -27,6 +29,7 @@ pub(super) struct Undo {
     ends_at: Option<ExtSeq>,
     /// The recovery that a time-out broke into: its own reduction was not spurious.
     interrupted: Option<Episode>,
+    pub(super) f_rto: Option<FRto>,
 }
 
 impl Sender {
@@ -37,8 +40,12 @@ impl Sender {
     /// A time-out is about to take the place of the episode that is on, if one is.
     pub(super) fn watch_for_spurious_timeout(&mut self) {
         self.watch_for_spurious();
+        let (una, recover) = (self.core.board.snd_una(), self.core.board.snd_nxt());
+        // RFC 5682 section 2.1 step 1: not while an earlier time-out is being recovered from.
+        let finds = self.profile.f_rto && self.core.phase() != Phase::Loss;
         if let Some(undo) = &mut self.undo {
             undo.interrupted = self.core.episode.filter(|episode| episode.phase() != Phase::Loss);
+            undo.f_rto = finds.then(|| FRto::new(una, recover));
         }
     }
 
@@ -59,6 +66,7 @@ impl Sender {
             }
             undo.retransmissions += 1;
             undo.sent_again.insert(range);
+            undo.f_rto.iter_mut().for_each(|f_rto| f_rto.on_retransmission(range));
         }
     }
 
@@ -73,6 +81,7 @@ impl Sender {
         undo.duplicates += u64::from(reported);
         let mut spurious = reported && undo.duplicates >= undo.retransmissions;
         spurious |= overtaken && undo.retransmissions == 0;
+        let mut repairs = false;
         if ack.acked > ByteCount::ZERO
             && let Some(echo) = ack.echo
             && let Some(first) = undo.first_retransmission.take()
@@ -81,10 +90,23 @@ impl Sender {
             // nothing can be told.
             spurious |= echo < Instant::from_millis(first.as_millis());
         }
+        if let Some(f_rto) = undo.f_rto.take() {
+            match f_rto.on_ack(ack) {
+                Outcome::Goes(on) => undo.f_rto = Some(on),
+                Outcome::Ends if f_rto.is_probing() => repairs = true,
+                Outcome::Ends => {}
+                Outcome::Spurious => spurious = true,
+            }
+        }
         if spurious {
             self.take_back(now);
         } else if undo.ends_at.is_some_and(|end| ack.ack > end) {
             self.undo = None;
+        }
+        if repairs && !spurious {
+            // RFC 5682 section 2.1 step 3 a: the new data has filled the window, which may be three segments now.
+            let lost = self.core.board.first_lost().map(|lost| lost.tx);
+            self.immediate = lost.map(|tx| (tx, SendRule::Timeout));
         }
     }
 

@@ -1,6 +1,7 @@
 //! The sender as a whole.
 
 mod double;
+mod f_rto;
 mod network;
 mod order;
 mod resize;

@@ -119,7 +119,7 @@ fn a_time_out_resends_the_first_and_slow_starts() {
     let (sent, limit) = pump(&mut sender, rto, &supply(100));
     assert_eq!((named(&sent), limit), (vec![(0, SendRule::Timeout)], Limit::Cwnd));
     sender.on_ack(rto + RTT, &ack(1, &[]));
-    let (sent, _) = pump(&mut sender, rto + RTT, &supply(100));
+    let (sent, _) = pump(&mut sender, rto + RTT, &supply(10));
     assert_eq!(named(&sent), [(1, SendRule::Repair), (2, SendRule::Repair)]);
     // Until the recovery point, duplicates start no fast retransmit and no other reduction.
     for _ in 0..5 {
@@ -179,7 +179,7 @@ fn the_back_off_lasts_until_there_is_a_sample() {
     sender.on_ack(rto + RTT, &ack(1, &[]));
     assert_eq!((sender.backoff(), sender.rtt().rto()), (0, first * 2));
     // Everything old, then one that was sent once.
-    pump(&mut sender, rto + RTT, &supply(100));
+    pump(&mut sender, rto + RTT, &supply(10));
     sender.on_ack(rto + RTT * 2, &ack(10, &[]));
     assert_eq!(sender.rtt().rto(), first * 2);
     let (sent, _) = pump(&mut sender, rto + RTT * 2, &supply(100));

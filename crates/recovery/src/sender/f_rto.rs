@@ -1,0 +1,78 @@
+//! F-RTO: whether a time-out was spurious, from the two ACKs that follow (RFC 5682 sections 2.1 and 3.1).
+//!
+//! Where there are time stamps the first of them tells already (see [`undo`](super::undo)).
+
+use airtcp_types::{ByteCount, ExtSeq, SeqRange};
+
+use super::Sender;
+use crate::view::AckView;
+
+/// How far it has got. `recover` is SND.NXT at the time-out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum FRto {
+    /// Step 1: the oldest segment is sent again, everything below `resent`.
+    Resent { recover: ExtSeq, resent: ExtSeq },
+    /// Step 2 b: new data leaves, and no repair.
+    Probing { recover: ExtSeq },
+}
+
+/// What an ACK makes of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Outcome {
+    /// The next one will tell.
+    Goes(FRto),
+    /// It shows nothing, and repairs leave.
+    Ends,
+    /// What had been sent before the time-out, and not again, has arrived only now.
+    Spurious,
+}
+
+impl FRto {
+    pub(super) const fn new(una: ExtSeq, recover: ExtSeq) -> Self {
+        Self::Resent { recover, resent: una }
+    }
+
+    pub(super) const fn is_probing(self) -> bool {
+        matches!(self, Self::Probing { .. })
+    }
+
+    pub(super) fn on_retransmission(&mut self, range: SeqRange) {
+        if let Self::Resent { resent, .. } = self {
+            *resent = (*resent).max(range.end);
+        }
+    }
+
+    pub(super) fn on_ack(self, ack: &AckView<'_>) -> Outcome {
+        let tells = ack.duplicate || ack.delivered > ByteCount::ZERO;
+        match self {
+            _ if ack.echo.is_some() => Outcome::Ends,
+            _ if !tells => Outcome::Goes(self),
+            // Step 2 a: a duplicate, all there was, or not even all that was sent again.
+            Self::Resent { recover, resent } => {
+                let advances = ack.acked > ByteCount::ZERO;
+                let probes = advances && ack.ack >= resent && ack.ack < recover;
+                if probes { Outcome::Goes(Self::Probing { recover }) } else { Outcome::Ends }
+            }
+            // Step 3 b, and by SACK section 3.1's.
+            Self::Probing { recover } => {
+                let original =
+                    |told: &crate::board::Delivered| told.resent == 0 && told.range.start < recover;
+                if ack.newly.iter().any(original) { Outcome::Spurious } else { Outcome::Ends }
+            }
+        }
+    }
+}
+
+impl Sender {
+    /// Whether repairs wait for the second ACK. Without new data there is nothing to wait for, and they leave (step 2 b).
+    pub(super) fn withholds_repairs(&mut self, has_new_data: bool) -> bool {
+        let next = self.core.board.snd_nxt();
+        let Some(undo) = &mut self.undo else { return false };
+        let Some(FRto::Probing { recover }) = undo.f_rto else { return false };
+        let probing = has_new_data || next > recover;
+        if !probing {
+            undo.f_rto = None;
+        }
+        probing
+    }
+}
