@@ -14,7 +14,7 @@ use airtcp::stack::{Counters, TcpStream, UdpSocket};
 use airtcp::types::{Instant, Node, Packet};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::{hosts, links, worlds};
+use crate::{hosts, links, sockets, worlds};
 
 /// A row of the table.
 pub(crate) struct Row<'a> {
@@ -95,6 +95,9 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
             fn is_stream<T: AsyncRead + AsyncWrite>() {}
             is_stream::<TcpStream>();
             size_of::<UdpSocket>() > 0
+        }
+        "Sockets for tokio: set up before they connect or listen, readiness, calls that never wait, peeking, draining" => {
+            sockets::have_tokios_calls()
         }
         "Devices: TUN, a pair in memory" => {
             fn is_device<D: Device>() {}

@@ -5,6 +5,7 @@ mod hosts;
 mod link_page;
 mod links;
 mod results;
+mod sockets;
 mod strategies;
 mod worlds;
 

@@ -1,0 +1,31 @@
+//! Sockets asked for what the README says they have.
+
+use std::io::ErrorKind;
+use std::time::Duration;
+
+use airtcp::device::memory;
+use airtcp::stack::{HostConfig, Stack};
+
+pub(crate) fn have_tokios_calls() -> bool {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let (left, right) = memory::pair(1500, 16);
+        let stack = |device, address: &str| {
+            Stack::new(device, HostConfig::new([address.parse().unwrap()])).unwrap()
+        };
+        let (server, client) = (stack(left, "10.0.0.1/24"), stack(right, "10.0.0.2/24"));
+        let socket = server.tcp_socket();
+        socket.bind("10.0.0.1:80".parse().unwrap()).unwrap();
+        let listener = socket.listen(1).unwrap();
+        let one = client.connect(listener.local_addr().unwrap()).await.unwrap();
+        let (other, _) = listener.accept().await.unwrap();
+        let empty = other.try_read(&mut [0; 4]).unwrap_err();
+        one.try_write(b"look").unwrap();
+        other.readable().await.unwrap();
+        let mut seen = [0; 4];
+        let (peeked, read) = (other.peek(&mut seen).await.unwrap(), other.try_read(&mut seen));
+        drop((one, other));
+        server.drain(Duration::from_secs(3600)).await;
+        empty.kind() == ErrorKind::WouldBlock && peeked == 4 && read.unwrap() == 4
+    })
+}

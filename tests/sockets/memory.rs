@@ -1,0 +1,81 @@
+//! Two stacks with a pair of devices in memory between them.
+
+use airtcp::device::memory;
+use airtcp::stack::{HostConfig, Stack, TcpListener};
+use tokio::task::JoinSet;
+
+use crate::{http, tls};
+
+/// Two stacks, and a listener on the first one.
+fn setup() -> (Stack, Stack, TcpListener) {
+    let (left, right) = memory::pair(1500, 128);
+    let stack = |device, address: &str| {
+        let config = HostConfig::new([address.parse().expect("an address")]);
+        Stack::new(device, config).expect("a stack")
+    };
+    let (server, client) = (stack(left, "10.0.0.1/24"), stack(right, "10.0.0.2/24"));
+    let listener = server.listen("10.0.0.1:80".parse().expect("an address"), 64).expect("a port");
+    (server, client, listener)
+}
+
+#[tokio::test]
+async fn hyper_serves_and_fetches() {
+    let (server, client, listener) = setup();
+    let to = listener.local_addr().expect("its address");
+    let serving = tokio::spawn(async move {
+        let mut connections = JoinSet::new();
+        while let Ok((stream, _)) = listener.accept().await {
+            connections.spawn(http::serve(stream));
+        }
+        connections.join_all().await
+    });
+    let clients: JoinSet<()> = (0..16)
+        .map(|_| {
+            let client = client.clone();
+            async move { http::exchange(client.connect(to).await.expect("a connection")).await }
+        })
+        .collect();
+    clients.join_all().await;
+    // Those who serve are done, or soon will be; the listener is closed.
+    server.drain(std::time::Duration::from_secs(3600)).await;
+    let served = serving.await.expect("the server's task");
+    assert_eq!(served.len(), 16);
+    assert!(served.iter().all(Result::is_ok), "{served:?}");
+}
+
+#[tokio::test]
+async fn rustls_echoes() {
+    let (_server, client, listener) = setup();
+    let (acceptor, connector) = tls::ends();
+    let to = listener.local_addr().expect("its address");
+    for bytes in [0, 1, 100_000, 4 << 20] {
+        let serving = async {
+            let (stream, _) = listener.accept().await.expect("a connection");
+            tls::serve(acceptor.clone(), stream).await.expect("served to the end");
+        };
+        let asking = async {
+            let stream = client.connect(to).await.expect("a connection");
+            tls::exchange(connector.clone(), stream, bytes).await;
+        };
+        tokio::join!(serving, asking);
+    }
+}
+
+/// hyper over rustls over our stream, as a server on the web has it.
+#[tokio::test]
+async fn hyper_over_rustls() {
+    let (_server, client, listener) = setup();
+    let (acceptor, connector) = tls::ends();
+    let to = listener.local_addr().expect("its address");
+    let serving = async {
+        let (stream, _) = listener.accept().await.expect("a connection");
+        let stream = acceptor.accept(stream).await.expect("a handshake");
+        http::serve(stream).await.expect("served to the end");
+    };
+    let asking = async {
+        let name = "airtcp.test".try_into().expect("a name");
+        let stream = client.connect(to).await.expect("a connection");
+        http::exchange(connector.connect(name, stream).await.expect("a handshake")).await;
+    };
+    tokio::join!(serving, asking);
+}
