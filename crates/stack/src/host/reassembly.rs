@@ -21,6 +21,9 @@ use super::{Host, HostConfig};
 /// How long the rest of a packet is waited for: Linux's `ipfrag_time`, and RFC 8200 section 4.5.
 const PATIENCE_V4: Duration = Duration::from_secs(30);
 const PATIENCE_V6: Duration = Duration::from_secs(60);
+/// How long what is still to come of a packet that was given up is refused. IPv4's identifications are few, and
+/// may soon be those of other packets (RFC 4963).
+const REFUSAL_V4: Duration = Duration::from_secs(1);
 
 /// About what a packet takes beside its fragments, and a fragment beside its data.
 const PACKET_COST: u64 = 512;
@@ -161,6 +164,9 @@ impl Reassembly {
                 count(v4, &mut counters.ip_ext_reasm_overlaps, &mut counters.ip6_reasm_overlaps);
                 count_failure(counters, v4);
                 packet.refuse();
+                if v4 {
+                    self.hasten(number, now + REFUSAL_V4);
+                }
             }
         }
         let packet = self.packets.get(&number)?;
@@ -203,6 +209,14 @@ impl Reassembly {
         };
         self.packets.insert(number, packet);
         number
+    }
+
+    /// Has a packet be forgotten at `at`, if that is sooner.
+    fn hasten(&mut self, number: u64, at: Instant) {
+        let Some(packet) = self.packets.get_mut(&number) else { return };
+        self.deadlines.remove(&(packet.until, number));
+        packet.until = packet.until.min(at);
+        self.deadlines.insert((packet.until, number));
     }
 
     /// Brings what is held up to date with a packet.

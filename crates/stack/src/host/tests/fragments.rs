@@ -211,6 +211,24 @@ fn an_overlap_costs_the_whole_datagram_and_what_is_still_to_come() {
 }
 
 #[test]
+fn what_was_given_up_is_remembered_for_a_second_with_ipv4_and_for_a_minute_with_ipv6() {
+    for (to, seconds) in [(V4, 1), (V6, 60)] {
+        let (mut target, whole) = (Target::new(), datagram(to, 100));
+        target.take(cut(&whole, 1, 0, 24));
+        target.take(cut(&whole, 1, 16, 32));
+        target.pass(Duration::from_secs(seconds) - Duration::from_millis(1));
+        assert!(target.take(cut(&whole, 1, 0, 24)).is_empty());
+        assert!(target.take(cut(&whole, 1, 24, 108)).is_empty());
+        // The next packet of the same identification is another one.
+        target.pass(Duration::from_millis(1));
+        target.is_empty();
+        assert!(target.take(cut(&whole, 1, 0, 24)).is_empty());
+        assert_eq!(target.take(cut(&whole, 1, 24, 108)), [100]);
+        assert_eq!(target.counts(), [6, 1, 3]);
+    }
+}
+
+#[test]
 fn an_end_that_moves_is_an_overlap() {
     for to in [V4, V6] {
         let whole = datagram(to, 100);
