@@ -101,6 +101,8 @@ counters! {
     icmp_out_msgs: "IcmpOutMsgs",
     /// ICMP Destination Unreachable sent.
     icmp_out_dest_unreachs: "IcmpOutDestUnreachs",
+    /// ICMP Time Exceeded sent: fragments did not all come.
+    icmp_out_time_excds: "IcmpOutTimeExcds",
     /// ICMP Echo Reply sent.
     icmp_out_echo_reps: "IcmpOutEchoReps",
     /// ICMP errors not sent because too many were due at once.
@@ -127,6 +129,8 @@ counters! {
     icmp6_out_msgs: "Icmp6OutMsgs",
     /// ICMPv6 Destination Unreachable sent.
     icmp6_out_dest_unreachs: "Icmp6OutDestUnreachs",
+    /// ICMPv6 Time Exceeded sent: fragments did not all come.
+    icmp6_out_time_excds: "Icmp6OutTimeExcds",
     /// ICMPv6 Parameter Problem sent.
     icmp6_out_parm_problems: "Icmp6OutParmProblems",
     /// ICMPv6 Echo Reply sent.

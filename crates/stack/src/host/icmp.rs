@@ -1,6 +1,8 @@
 //! ICMP and ICMPv6: what is answered, what is told to connections, what is complained about.
 
-use airtcp_types::{Instant, Packet};
+use std::net::IpAddr;
+
+use airtcp_types::Instant;
 use tracing::debug;
 
 use crate::counters::Counters;
@@ -147,16 +149,18 @@ impl Host {
 
     /// Tells the sender of a packet what is wrong with it, unless too many were told already.
     ///
-    /// Callers have seen that the packet is no ICMP message, no fragment, and from one host to this
-    /// one alone (RFC 1122 section 3.2.2, RFC 4443 section 2.4 (e)).
+    /// `original` came from `remote` to `local`. Callers have seen that it is no ICMP error, no fragment
+    /// but the first, and from one host to this one alone (RFC 1122 section 3.2.2, RFC 4443 section 2.4
+    /// (e)).
     pub(super) fn complain(
         &mut self,
         now: Instant,
-        datagram: &Datagram<'_>,
+        remote: IpAddr,
+        local: IpAddr,
         complaint: Complaint,
-        packet: &Packet,
+        original: &[u8],
     ) {
-        let v4 = datagram.dst.is_ipv4();
+        let v4 = local.is_ipv4();
         if !self.icmp_errors.take(now) {
             match v4 {
                 true => self.counters.icmp_out_rate_limit_host += 1,
@@ -164,25 +168,19 @@ impl Host {
             }
             return;
         }
-        let (src, dst) = (datagram.dst, datagram.src);
-        let error = icmp::emit_error(src, dst, self.config.hop_limit, complaint, &packet.data);
+        let error = icmp::emit_error(local, remote, self.config.hop_limit, complaint, original);
         if !self.queue(error) {
             return;
         }
-        match (v4, complaint) {
-            (true, _) => {
-                self.counters.icmp_out_msgs += 1;
-                self.counters.icmp_out_dest_unreachs += 1;
-            }
-            (false, Complaint::Port) => {
-                self.counters.icmp6_out_msgs += 1;
-                self.counters.icmp6_out_dest_unreachs += 1;
-            }
-            (false, Complaint::Protocol { .. }) => {
-                self.counters.icmp6_out_msgs += 1;
-                self.counters.icmp6_out_parm_problems += 1;
-            }
-        }
+        let counters = &mut self.counters;
+        *(if v4 { &mut counters.icmp_out_msgs } else { &mut counters.icmp6_out_msgs }) += 1;
+        *match (v4, complaint) {
+            (true, Complaint::Reassembly) => &mut counters.icmp_out_time_excds,
+            (true, _) => &mut counters.icmp_out_dest_unreachs,
+            (false, Complaint::Port) => &mut counters.icmp6_out_dest_unreachs,
+            (false, Complaint::Protocol { .. }) => &mut counters.icmp6_out_parm_problems,
+            (false, Complaint::Reassembly) => &mut counters.icmp6_out_time_excds,
+        } += 1;
     }
 }
 

@@ -58,7 +58,8 @@ impl Host {
                 }
                 if v4 || protocol != ip::NO_NEXT_HEADER {
                     let pointer = datagram.pointer;
-                    self.complain(now, datagram, Complaint::Protocol { pointer }, packet);
+                    let complaint = Complaint::Protocol { pointer };
+                    self.complain(now, datagram.src, datagram.dst, complaint, &packet.data);
                 }
                 return;
             }

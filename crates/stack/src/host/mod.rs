@@ -286,7 +286,7 @@ impl Node for Host {
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        self.reassembly.on_timeout(now, &mut self.counters);
+        self.give_up_fragments(now);
         // All that is due is taken out first: a connection whose deadline is still in the past
         // afterwards has something to send, and is not asked twice.
         let mut due = Vec::new();

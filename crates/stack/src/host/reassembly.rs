@@ -12,6 +12,7 @@ use tracing::debug;
 
 use crate::counters::Counters;
 use crate::wire::fragment::{self, Fragment};
+use crate::wire::icmp::Complaint;
 use crate::wire::{ParseError, ip};
 
 use super::peers::network;
@@ -53,6 +54,8 @@ struct Partial {
     until: Instant,
     /// What stands before the payload, once the first fragment is there.
     start: Option<Vec<u8>>,
+    /// The headers of that fragment, if its sender is to hear should the rest not come.
+    quote: Option<Box<[u8]>>,
     /// The payload, by offset; no piece lies over another.
     pieces: BTreeMap<usize, Vec<u8>>,
     /// How much of it there is.
@@ -123,18 +126,18 @@ impl Reassembly {
         (self.packets.len(), self.sources.len())
     }
 
-    /// Gives up what has waited too long.
-    pub(super) fn on_timeout(&mut self, now: Instant, counters: &mut Counters) {
-        while let Some(&(_, number)) = self.deadlines.first().filter(|(at, _)| *at <= now) {
-            let Some(packet) = self.remove(number) else { return };
-            // Else it was counted when it was given up.
-            if !packet.refused {
-                debug!(src = %packet.key.src, "a packet's fragments did not all come");
-                let v4 = packet.key.src.is_ipv4();
-                count(v4, &mut counters.ip_reasm_timeout, &mut counters.ip6_reasm_timeout);
-                count_failure(counters, v4);
-            }
+    /// Gives up the next packet that has waited too long.
+    fn give_up(&mut self, now: Instant, counters: &mut Counters) -> Option<Partial> {
+        let &(_, number) = self.deadlines.first().filter(|(at, _)| *at <= now)?;
+        let packet = self.remove(number)?;
+        // Else it was counted when it was given up.
+        if !packet.refused {
+            debug!(src = %packet.key.src, "a packet's fragments did not all come");
+            let v4 = packet.key.src.is_ipv4();
+            count(v4, &mut counters.ip_reasm_timeout, &mut counters.ip6_reasm_timeout);
+            count_failure(counters, v4);
         }
+        Some(packet)
     }
 
     /// Takes a fragment, and gives the packet if it was the last one missing.
@@ -200,6 +203,7 @@ impl Reassembly {
             key,
             until,
             start: None,
+            quote: None,
             pieces: BTreeMap::new(),
             len: 0,
             whole: None,
@@ -283,6 +287,7 @@ impl Partial {
         }
         if offset == 0 {
             self.start = Some(fragment.start());
+            self.quote = fragment.headers_to_quote().map(Box::from);
         }
         if !fragment.more {
             self.whole = Some(end);
@@ -296,7 +301,12 @@ impl Partial {
     fn refuse(&mut self) {
         self.refused = true;
         self.pieces.clear();
-        self.start = None;
+        (self.start, self.quote) = (None, None);
+    }
+
+    /// The first fragment as it came, if its sender is to hear that the rest did not.
+    fn first(&self) -> Option<Vec<u8>> {
+        Some([self.quote.as_deref()?, self.pieces.get(&0)?].concat())
     }
 
     fn is_whole(&self) -> bool {
@@ -316,7 +326,8 @@ impl Partial {
     }
 
     fn cost(&self) -> ByteCount {
-        let start = self.start.as_ref().map_or(0, Vec::len);
+        let start = self.start.as_ref().map_or(0, Vec::len)
+            + self.quote.as_ref().map_or(0, |quote| quote.len());
         let data = if self.refused { 0 } else { self.len };
         ByteCount::from(start + data)
             + ByteCount(PACKET_COST + PIECE_COST * self.pieces.len() as u64)
@@ -367,7 +378,7 @@ impl Host {
         }
         self.count_fragment(v4);
         // A timer may be late; what it would give up is not to be made whole.
-        self.reassembly.on_timeout(now, &mut self.counters);
+        self.give_up_fragments(now);
         let Some(data) = self.reassembly.take(now, &self.config, &fragment, &mut self.counters)
         else {
             return;
@@ -383,6 +394,16 @@ impl Host {
                 count_failure(&mut self.counters, v4);
             }
             Err(error) => self.count_bad(!v4, error),
+        }
+    }
+
+    /// Gives up packets whose fragments did not all come in time, and tells who sent them.
+    pub(super) fn give_up_fragments(&mut self, now: Instant) {
+        while let Some(packet) = self.reassembly.give_up(now, &mut self.counters) {
+            if let Some(first) = packet.first() {
+                let Key { src, dst, .. } = packet.key;
+                self.complain(now, src, dst, Complaint::Reassembly, &first);
+            }
         }
     }
 

@@ -61,7 +61,7 @@ impl Host {
         let bound = bound(&self.udp, SocketAddr::new(dst, arrived.dst_port));
         let Some(id) = bound.filter(|id| self.udp_hears(*id, from)) else {
             self.counters.udp_no_ports += 1;
-            self.complain(now, datagram, Complaint::Port, packet);
+            self.complain(now, datagram.src, datagram.dst, Complaint::Port, &packet.data);
             return;
         };
         let starved = self.is_out_of_memory();

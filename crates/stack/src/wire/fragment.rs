@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use airtcp_types::checksum;
 
 use super::ParseError;
+use super::icmp;
 use super::ip::{self, V4_HEADER_LEN, V6_HEADER_LEN};
 
 /// The longest packet of IPv4, and the longest payload of IPv6, in bytes.
@@ -35,6 +36,8 @@ pub struct Fragment<'a> {
     pub payload: &'a [u8],
     /// What its packet has before the payload.
     before: &'a [u8],
+    /// What it has itself before the payload.
+    headers: &'a [u8],
     /// With IPv6, where the byte is that names the fragment header.
     pointer: usize,
 }
@@ -75,6 +78,7 @@ fn parse_v4(bytes: &[u8]) -> Result<Fragment<'_>, ParseError> {
         ecn: packet.ecn(),
         payload: &bytes[header_len..total_len],
         before: &bytes[..header_len],
+        headers: &bytes[..header_len],
         pointer: 0,
     })
 }
@@ -98,6 +102,7 @@ fn parse_v6(bytes: &[u8]) -> Result<Fragment<'_>, ParseError> {
         ecn: packet.traffic_class() & 0b11,
         payload,
         before: &bytes[..place.at],
+        headers: &bytes[..place.at + HEADER_LEN],
         pointer: place.pointer,
     })
 }
@@ -136,6 +141,20 @@ impl Fragment<'_> {
             _ => 0,
         };
         self.payload.len() >= place.at + least
+    }
+
+    /// Its own headers, if it is the first fragment of a packet of which may be complained: none that is an error.
+    pub fn headers_to_quote(&self) -> Option<&[u8]> {
+        let v4 = self.src.is_ipv4();
+        let (protocol, message) = if v4 {
+            (self.protocol, self.payload)
+        } else {
+            let place = ip::skip_headers(self.payload, self.protocol, 0, 0).ok()?;
+            (place.kind, self.payload.get(place.at..)?)
+        };
+        let is_icmp = protocol == if v4 { ip::ICMP } else { ip::ICMPV6 };
+        let is_error = is_icmp && message.first().is_none_or(|kind| icmp::is_error(v4, *kind));
+        (self.offset == 0 && !is_error).then_some(self.headers)
     }
 
     /// What its packet begins with, if this is the first fragment: to it the payload is added, and

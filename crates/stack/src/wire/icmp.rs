@@ -184,6 +184,18 @@ pub enum Complaint {
         /// The offset of that byte; told with IPv6 only.
         pointer: u32,
     },
+    /// Not all fragments came in time.
+    Reassembly,
+}
+
+/// Whether a message that begins with the byte `kind` is an error, of which nobody may complain (RFC 1122
+/// section 3.2.2, RFC 4443 section 2.4 (e)).
+pub(super) const fn is_error(v4: bool, kind: u8) -> bool {
+    match v4 {
+        true => !matches!(kind, V4_ECHO | V4_ECHO_REPLY),
+        // RFC 4443 section 2.1.
+        false => kind < 128,
+    }
 }
 
 /// An error about `original`, as much of which is quoted as the RFCs allow.
@@ -204,6 +216,12 @@ pub fn emit_error(
             ([V6_PARAMETER_PROBLEM, 1], pointer, V6_ERROR_MAX - ip::V6_HEADER_LEN)
         }
         (false, Complaint::Port) => ([V6_UNREACHABLE, 4], 0, V6_ERROR_MAX - ip::V6_HEADER_LEN),
+        (true, Complaint::Reassembly) => {
+            ([V4_TIME_EXCEEDED, 1], 0, V4_ERROR_MAX - ip::V4_HEADER_LEN)
+        }
+        (false, Complaint::Reassembly) => {
+            ([V6_TIME_EXCEEDED, 1], 0, V6_ERROR_MAX - ip::V6_HEADER_LEN)
+        }
     };
     let quoted = &original[..original.len().min(max - HEADER_LEN)];
     let mut body = Vec::with_capacity(4 + quoted.len());

@@ -322,6 +322,58 @@ fn the_rest_is_waited_for_and_then_no_longer() {
 }
 
 #[test]
+fn who_sent_the_first_fragment_hears_that_the_rest_did_not_come() {
+    for (to, patience, kind) in [(V4, 30, 11), (V6, 60, 3)] {
+        let whole = datagram(to, 2_000);
+        for (start, told) in [(0, true), (504, false)] {
+            let mut target = Target::new();
+            let fragment = cut(&whole, 1, start, start + 504);
+            target.take(fragment.clone());
+            target.pass(Duration::from_secs(patience));
+            target.is_empty();
+            let answer = target.host.poll_transmit(target.now).map(|(_, packet)| packet.data);
+            assert_eq!(answer.is_some(), told);
+            let counters = target.host.counters();
+            let sent = counters.icmp_out_time_excds + counters.icmp6_out_time_excds;
+            assert_eq!(sent, u64::from(told));
+            let Some(answer) = answer else { continue };
+            let read = ip::parse(&answer).unwrap();
+            assert_eq!(read.payload[..2], [kind, 1]);
+            // Of the fragment as much as may be, as it came.
+            let quoted = &read.payload[icmp::HEADER_LEN..];
+            assert_eq!(quoted, &fragment[..quoted.len()]);
+            assert!(answer.len() <= if to == V4 { 576 } else { 1280 });
+            assert!(quoted.len() == fragment.len() || answer.len() == 576);
+        }
+    }
+}
+
+#[test]
+fn nobody_hears_of_an_error_in_fragments_nor_of_too_many_packets() {
+    for (to, error, echo_kind) in [(V4, 3, 8), (V6, 1, 128)] {
+        let flow = from_stranger(to);
+        let whole = echo(flow.local.ip(), flow.remote.ip(), 1_000);
+        for (kind, told) in [(echo_kind, 1), (error, 0)] {
+            let mut message = cut(&whole, 1, 0, 504);
+            let at = message.len() - 504;
+            message[at] = kind;
+            let mut target = Target::new();
+            target.take(message);
+            target.pass(Duration::from_secs(60));
+            let told_now = std::iter::from_fn(|| target.host.poll_transmit(target.now)).count();
+            assert_eq!(told_now, told, "{to} {kind}");
+        }
+        let (mut target, whole) = (Target::new(), datagram(to, 100));
+        for id in 0..200 {
+            target.take(cut(&whole, id, 0, 24));
+        }
+        target.pass(Duration::from_secs(60));
+        let told = std::iter::from_fn(|| target.host.poll_transmit(target.now)).count();
+        assert_eq!(told, 50);
+    }
+}
+
+#[test]
 fn a_timer_that_is_late_makes_nothing_whole() {
     let (mut target, whole) = (Target::new(), datagram(V4, 100));
     target.take(cut(&whole, 1, 0, 24));
@@ -478,7 +530,7 @@ fn one_source_takes_its_own_room_and_the_oldest_goes_first() {
     for id in 1..=4 {
         target.take(cut(&whole, id, 0, 504));
     }
-    // Three fit: 512 + 96 + 504 + 20 bytes each.
+    // Three fit: 512 + 96 + 504 + 20 + 20 bytes each.
     assert_eq!((target.host.reassembly.len(), target.counts()), ((4, 2), [5, 0, 1]));
     for (id, received) in [(1, 0), (3, 1), (4, 1)] {
         assert_eq!(target.take(cut(&whole, id, 504, 1_008)).len(), received, "{id}");
