@@ -286,6 +286,8 @@ counters! {
     tcp_ext_abort_on_data: "TcpExtTCPAbortOnData",
     /// Connections aborted because the application let go with data unread.
     tcp_ext_abort_on_close: "TcpExtTCPAbortOnClose",
+    /// Connections aborted because what was written was not acknowledged in the time that closing may take.
+    tcp_ext_abort_on_linger: "TcpExtTCPAbortOnLinger",
     /// Connections given up after too many time-outs, or probes without an answer.
     tcp_ext_abort_on_timeout: "TcpExtTCPAbortOnTimeout",
 }

@@ -45,6 +45,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
 
 use airtcp_types::{ByteCount, Event, FlowId, Instant, Node, Packet, PortId};
 
@@ -173,6 +174,8 @@ struct TcpSocket {
     out_of_order: ByteCount,
     /// The state it was in when last looked at.
     state: State,
+    /// How long closing it may take.
+    linger: Option<Duration>,
 }
 
 /// Who has a connection.

@@ -1,6 +1,7 @@
 //! What applications do with connections.
 
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use airtcp_recovery::{Combination, Sender};
 use airtcp_types::{ByteCount, FlowId, Instant};
@@ -141,11 +142,42 @@ impl Host {
     /// Lets go of a connection, a listener or a bound address. The id is stale from here on.
     ///
     /// A connection delivers what is queued and ends by itself, or with a RST if there is data that
-    /// was not read (RFC 2525 section 2.17). The connections that wait at a listener are reset.
+    /// was not read (RFC 2525 section 2.17). [`tcp_set_linger`](Self::tcp_set_linger) limits how long that may take.
+    /// The connections that wait at a listener are reset.
     pub fn tcp_close(&mut self, now: Instant, socket: SocketId) -> Result<(), HostError> {
+        let linger = self.tcp_socket(socket).and_then(|tcp| tcp.linger);
         self.release(now, socket, |connection, now, counters| {
-            let lost = connection.close(now);
+            let lost = match linger {
+                Some(limit) => connection.close_within(now, limit),
+                None => connection.close(now),
+            };
             counters.tcp_ext_abort_on_close += u64::from(lost);
+        })
+    }
+
+    /// Sets how long [`tcp_close`](Self::tcp_close) may take (`SO_LINGER`): what the peer has not acknowledged by then,
+    /// the FIN included, is thrown away with a RST, at once with a limit of zero. `None`, the default, is no limit but
+    /// that of time-outs.
+    pub fn tcp_set_linger(
+        &mut self,
+        socket: SocketId,
+        limit: Option<Duration>,
+    ) -> Result<(), HostError> {
+        self.owned(socket)?.linger = limit;
+        Ok(())
+    }
+
+    /// Sets how long sent data, or a peer that answers no keep-alive, may go unanswered (`TCP_USER_TIMEOUT`, RFC 5482);
+    /// `None`, the default, for the usual number of time-outs.
+    pub fn tcp_set_user_timeout(
+        &mut self,
+        now: Instant,
+        socket: SocketId,
+        limit: Option<Duration>,
+    ) -> Result<(), HostError> {
+        self.with(now, socket, |connection| {
+            connection.set_user_timeout(limit);
+            Ok(())
         })
     }
 

@@ -49,6 +49,21 @@ impl Connection {
         lost
     }
 
+    /// As [`close`](Self::close), but what the peer has not acknowledged by then, the FIN included, is thrown away with
+    /// a RST; with a limit of zero that is at once (`SO_LINGER`).
+    pub fn close_within(&mut self, now: Instant, limit: Duration) -> bool {
+        if limit.is_zero() {
+            self.orphan = true;
+            self.abort(now);
+            return false;
+        }
+        let lost = self.close(now);
+        if !matches!(self.state, State::Closed | State::TimeWait | State::FinWait2) {
+            self.linger = Some(now + limit);
+        }
+        lost
+    }
+
     /// Ends the connection with a RST, and forgets what was written.
     pub fn abort(&mut self, now: Instant) {
         match self.state {

@@ -126,7 +126,7 @@ pub struct Connection {
     probe: bool,
     /// The application let go.
     orphan: bool,
-    /// When TIME-WAIT or an orphan's FIN-WAIT-2 ends.
+    /// When TIME-WAIT or an orphan's FIN-WAIT-2 ends, or what [`close_within`](Self::close_within) waits for.
     linger: Option<Instant>,
     error: Option<TcpError>,
     /// What the network said, should it prove true (RFC 1122 section 4.2.3.9).
@@ -167,8 +167,14 @@ impl Connection {
             return;
         }
         if self.linger.is_some_and(|at| at <= now) {
-            if self.state == State::TimeWait {
-                counters.tcp_ext_tw += 1;
+            match self.state {
+                State::TimeWait => counters.tcp_ext_tw += 1,
+                State::FinWait2 => {}
+                _ => {
+                    counters.tcp_ext_abort_on_linger += 1;
+                    self.abort(now);
+                    return;
+                }
             }
             self.retire(now);
             self.set_state(State::Closed);

@@ -7,6 +7,52 @@ use crate::tcp::{KeepAlive, State, TcpConfig};
 use super::*;
 
 #[test]
+fn closing_takes_no_longer_than_it_may() {
+    for limit in [0, 300] {
+        let mut pair = Pair::new();
+        let listener = pair.server.tcp_listen(address("10.0.0.1:80"), 4).unwrap();
+        let (stream, accepted) = pair.connect(listener, "10.0.0.1:80");
+        pair.client.tcp_set_linger(stream, Some(Duration::from_millis(limit))).unwrap();
+        pair.client.tcp_send(pair.now, stream, b"lost on the way").unwrap();
+        while pair.client.poll_transmit(pair.now).is_some() {}
+        pair.client.tcp_close(pair.now, stream).unwrap();
+        // What leaves before the limit is lost too.
+        let end = pair.now + Duration::from_millis(limit);
+        while pair.client.poll_timeout().is_some_and(|at| at < end) {
+            pair.now = pair.client.poll_timeout().unwrap();
+            pair.client.handle_timeout(pair.now);
+            while pair.client.poll_transmit(pair.now).is_some() {}
+        }
+        pair.now = end;
+        pair.client.handle_timeout(pair.now);
+        pair.exchange();
+        assert_eq!(pair.client.tcp_connections().count(), 0, "{limit}");
+        assert_eq!(pair.server.tcp_error(accepted).unwrap(), Some(TcpError::Reset));
+        let aborts = pair.client.counters().tcp_ext_abort_on_linger;
+        assert_eq!(aborts, u64::from(limit > 0));
+        assert_eq!(pair.client.tcp_set_linger(stream, None), Err(HostError::Stale));
+    }
+}
+
+#[test]
+fn a_user_time_out_ends_what_nobody_answers() {
+    let mut pair = Pair::new();
+    let listener = pair.server.tcp_listen(address("10.0.0.1:80"), 4).unwrap();
+    let (stream, _) = pair.connect(listener, "10.0.0.1:80");
+    let limit = Duration::from_secs(3);
+    pair.client.tcp_set_user_timeout(pair.now, stream, Some(limit)).unwrap();
+    let begin = pair.now;
+    pair.client.tcp_send(begin, stream, b"lost on the way").unwrap();
+    while pair.client.tcp_error(stream).unwrap().is_none() {
+        while pair.client.poll_transmit(pair.now).is_some() {}
+        pair.now = pair.client.poll_timeout().unwrap();
+        pair.client.handle_timeout(pair.now);
+    }
+    assert_eq!(pair.client.tcp_error(stream).unwrap(), Some(TcpError::TimedOut));
+    assert_eq!(pair.now, begin + limit);
+}
+
+#[test]
 fn bytes_go_both_ways_and_everything_is_let_go() {
     for to in ["10.0.0.1:80", "[fd00::1]:80"] {
         let mut pair = Pair::new();

@@ -10,6 +10,7 @@ mod close;
 mod hack;
 mod handshake;
 mod keepalive;
+mod linger;
 mod numbers;
 mod pipe;
 mod reset;

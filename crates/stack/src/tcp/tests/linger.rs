@@ -1,0 +1,110 @@
+//! Closing that may take only so long (`SO_LINGER`), and peers that answer nothing for too long (RFC 5482).
+
+use super::*;
+
+/// ESTABLISHED, with ten bytes of ours on their way.
+fn waiting() -> Script {
+    let mut s = Script::established(&plain());
+    s.write(10);
+    recv!(s, 0, "PA", 1, ack = 1, len = 10);
+    s
+}
+
+const LIMIT: Duration = Duration::from_millis(150);
+
+#[test]
+fn with_no_time_at_all_a_close_is_a_rst() {
+    for state in [Script::established, Script::close_wait] {
+        let mut s = state(&plain());
+        let ack = s.conn.receive.nxt().since(airtcp_types::ExtSeq::starting_at(IRS)).0 as u32;
+        assert!(!s.conn.close_within(s.now, Duration::ZERO));
+        recv!(s, 0, "RA", 1, ack = ack);
+        recv_nothing!(s, 0);
+        assert_eq!((s.conn.state(), s.conn.poll_timeout()), (State::Closed, None));
+        assert_eq!(s.conn.error(), Some(TcpError::Aborted));
+    }
+    // Nobody is there to be told.
+    let mut s = Script::connecting(&plain());
+    assert_eq!(s.take(0).unwrap().flags, "S");
+    s.conn.close_within(s.now, Duration::ZERO);
+    recv_nothing!(s, 0);
+    assert_eq!(s.conn.state(), State::Closed);
+    // TIME-WAIT has nothing more to throw away, and ends.
+    let mut s = Script::time_wait(&plain());
+    s.conn.close_within(s.now, Duration::ZERO);
+    recv_nothing!(s, 0);
+    assert_eq!(s.conn.state(), State::Closed);
+}
+
+#[test]
+fn what_is_acknowledged_in_time_ends_as_ever() {
+    let mut s = waiting();
+    s.conn.close_within(s.now, LIMIT);
+    recv!(s, 0, "FA", 11, ack = 1);
+    send!(s, 149, "A", 1, ack = 12);
+    assert_eq!(s.conn.state(), State::FinWait2);
+    recv_nothing!(s, 1_000);
+    send!(s, 1_000, "FA", 1, ack = 12);
+    recv!(s, 1_000, "A", 12, ack = 2);
+    recv_nothing!(s, 61_000);
+    assert_eq!((s.conn.state(), s.counters.tcp_ext_abort_on_linger), (State::Closed, 0));
+    assert_eq!(s.counters.tcp_ext_tw, 1);
+}
+
+#[test]
+fn what_is_not_ends_with_a_rst() {
+    // Nothing was; the data was, and not the FIN; the peer's FIN came, and no ACK of ours.
+    for told in [None, Some(seg!("A", 1, ack = 11)), Some(seg!("FA", 1, ack = 11))] {
+        let mut s = waiting();
+        s.conn.close_within(s.now, LIMIT);
+        recv!(s, 0, "FA", 11, ack = 1);
+        let fin = told.as_ref().is_some_and(|told| told.flags == "FA");
+        if let Some(told) = told {
+            s.send_at(100, told);
+        }
+        let ack = if fin { 2 } else { 1 };
+        if fin {
+            recv!(s, 100, "A", 12, ack = 2);
+        }
+        recv_nothing!(s, 149);
+        recv!(s, 150, "RA", 12, ack = ack);
+        assert_eq!((s.conn.state(), s.counters.tcp_ext_abort_on_linger), (State::Closed, 1));
+        assert_eq!(s.conn.poll_timeout(), None);
+    }
+}
+
+#[test]
+fn a_handshake_that_is_not_over_in_time_is_thrown_away_too() {
+    let mut s = Script::syn_received(&plain());
+    assert_eq!(s.take(0).unwrap().flags, "SA");
+    s.conn.close_within(s.now, LIMIT);
+    recv!(s, 150, "RA", 1, ack = 1);
+    assert_eq!((s.conn.state(), s.counters.tcp_ext_abort_on_linger), (State::Closed, 1));
+}
+
+#[test]
+fn a_user_time_out_that_is_set_later_counts_from_the_last_progress() {
+    let mut s = waiting();
+    for ms in [200, 600] {
+        recv!(s, ms, "PA", 1, ack = 1, len = 10);
+    }
+    s.conn.set_user_timeout(Some(Duration::from_millis(1_000)));
+    recv_nothing!(s, 999);
+    assert_eq!(s.conn.state(), State::Established);
+    recv_nothing!(s, 1_000);
+    assert_eq!((s.conn.state(), s.conn.error()), (State::Closed, Some(TcpError::TimedOut)));
+    assert_eq!(s.counters.tcp_ext_abort_on_timeout, 1);
+}
+
+#[test]
+fn without_one_again_the_number_of_time_outs_counts() {
+    let mut s = waiting();
+    s.conn.set_user_timeout(Some(Duration::from_millis(100)));
+    s.conn.set_user_timeout(None);
+    recv!(s, 200, "PA", 1, ack = 1, len = 10);
+    send!(s, 210, "A", 1, ack = 11);
+    s.conn.set_user_timeout(Some(Duration::from_millis(100)));
+    // Nothing is waited for.
+    recv_nothing!(s, 10_000);
+    assert_eq!(s.conn.state(), State::Established);
+}
