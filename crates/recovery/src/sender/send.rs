@@ -13,8 +13,8 @@ pub struct Supply {
     pub end: ExtSeq,
     /// Whether a FIN is queued, at `end - 1`.
     pub fin: bool,
-    /// SND.UNA + SND.WND. Where it moves left new data waits, and repairs go on (RFC 9293 section
-    /// 3.8.6).
+    /// SND.UNA + SND.WND. Where it moves left new data waits, and repairs go on up to it (RFC 9293
+    /// section 3.8.6).
     pub window_edge: ExtSeq,
     /// Whether small segments leave at once (TCP_NODELAY).
     pub nodelay: bool,
@@ -98,8 +98,11 @@ impl Sender {
         let withheld = self.withholds_repairs(new_data.is_ok());
         let view = self.core.view(now, &*self.control);
         if let Some(repair) = self.detection.pick(&view, new_data.is_ok()).filter(|_| !withheld) {
-            let length = self.core.board.get(repair.tx).map(|t| self.fitted(t.range).len());
-            if length.is_some_and(|length| length <= room) {
+            let range = self.core.board.get(repair.tx).map(|t| self.repair(t.range, supply));
+            if range.is_some_and(|range| self.is_beyond(range, supply)) {
+                return Decision::Blocked(Limit::Rwnd);
+            }
+            if range.is_some_and(|range| range.len() <= room) {
                 return self.retransmit(now, repair.tx, repair.rule, supply);
             }
             self.cwnd_limited_to = Some(self.snd_nxt());
@@ -170,11 +173,10 @@ impl Sender {
     fn retransmit(&mut self, now: Instant, tx: TxNo, rule: SendRule, supply: &Supply) -> Decision {
         let snapshot = self.rate.on_send(now, self.core.board.is_empty());
         let pipe = self.pipe();
-        let board = &mut self.core.board;
-        let Some(range) = board.get(tx).map(|old| old.range) else {
+        let Some(range) = self.core.board.get(tx).map(|old| self.repair(old.range, supply)) else {
             return Decision::Blocked(Limit::App);
         };
-        let range = SeqRange::new(range.start, range.end.min(range.start + self.core.smss));
+        let board = &mut self.core.board;
         let Some(tx) = board.send_again(now, range.start, range.len(), rule, snapshot) else {
             return Decision::Blocked(Limit::App);
         };
@@ -232,15 +234,30 @@ impl Sender {
         }
         let full = range.len() >= self.core.smss;
         let cut_by_window = range.end < whole.end;
-        if cut_by_window && !full && range.len() < self.max_window.half() {
+        let waits = !supply.nodelay && !self.core.board.is_empty();
+        // RFC 9293 section 3.8.6.2.1, with Nagle's conditions.
+        if cut_by_window && !full && (waits || range.len() < self.max_window.half()) {
             return Err(Limit::Rwnd);
         }
         let ends_stream = supply.fin && range.end == supply.end;
-        let outstanding = !self.core.board.is_empty();
-        if !full && !cut_by_window && !ends_stream && !supply.nodelay && outstanding {
+        if !full && !cut_by_window && !ends_stream && waits {
             return Err(Limit::Nagle);
         }
         Ok(range)
+    }
+
+    /// Whether the peer, whose window has shrunk, cannot take any of it. The first that is outstanding
+    /// leaves all the same: it probes a window that has closed.
+    fn is_beyond(&self, range: SeqRange, supply: &Supply) -> bool {
+        range.start >= supply.window_edge && range.start > self.snd_una()
+    }
+
+    /// What leaves at once of bytes that are to be sent again: a window that shrank may end in them (RFC
+    /// 9293 section 3.8.6, SHLD-16).
+    fn repair(&self, range: SeqRange, supply: &Supply) -> SeqRange {
+        let whole = self.fitted(range);
+        let cut = SeqRange::new(whole.start, whole.end.min(supply.window_edge));
+        if cut.is_empty() { whole } else { cut }
     }
 
     /// Cuts a range to one segment of at most SMSS bytes, a FIN counted as one.

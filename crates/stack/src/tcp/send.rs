@@ -177,7 +177,9 @@ impl SendHalf {
             self.progress_at = now;
         }
         sender.on_ack(now, ack);
-        self.forgiven = if self.wnd == ByteCount::ZERO { sender.backoff() } else { 0 };
+        let (closed, backoff) = (self.wnd == ByteCount::ZERO, sender.backoff());
+        // A window that opens again does not make them count.
+        self.forgiven = if closed { backoff } else { self.forgiven.min(backoff) };
         self.buffer.free_to(sender.snd_una());
     }
 

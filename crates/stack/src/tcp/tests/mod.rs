@@ -14,6 +14,7 @@ mod linger;
 mod numbers;
 mod pipe;
 mod reset;
+mod shrink;
 mod switch;
 mod together;
 mod transfer;
