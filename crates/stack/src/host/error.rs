@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use airtcp_types::FlowId;
 
-use crate::tcp::{SwitchError, TcpError};
+use crate::tcp::{SwitchError, TcpError, Unreachable};
 
 /// Why a socket call cannot be served.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -51,6 +51,9 @@ pub enum HostError {
     /// The socket has no peer to send to.
     #[error("the socket has no peer: connect it, or say where to send")]
     NoPeer,
+    /// The network said so of a datagram.
+    #[error("{0}")]
+    Unreachable(Unreachable),
     /// The combination needs something that the two ends of the connection have not agreed on.
     #[error(
         "the combination needs {0}, which this connection did not negotiate: choose it when opening one"

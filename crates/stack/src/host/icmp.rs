@@ -101,14 +101,17 @@ impl Host {
             Reason::Parameter => return,
         };
         let Some(quote) = icmp::parse_quote(quoted) else { return };
+        if quote.protocol == ip::UDP {
+            if !error.is_none_or(|error| self.on_udp_unreachable(&quote.flow, error)) {
+                self.count_error_about_nobody(v4);
+            }
+            return;
+        }
         if quote.protocol != ip::TCP {
             return;
         }
         let Some(&id) = self.flows.get(&quote.flow) else {
-            match v4 {
-                true => self.counters.icmp_in_errors += 1,
-                false => self.counters.icmp6_in_errors += 1,
-            }
+            self.count_error_about_nobody(v4);
             return;
         };
         let tcp = self.tcp_socket(id).filter(|tcp| tcp.connection.is_outstanding(quote.seq));
@@ -125,6 +128,13 @@ impl Host {
                 self.touch(now, id);
             }
             _ => {}
+        }
+    }
+
+    fn count_error_about_nobody(&mut self, v4: bool) {
+        match v4 {
+            true => self.counters.icmp_in_errors += 1,
+            false => self.counters.icmp6_in_errors += 1,
         }
     }
 

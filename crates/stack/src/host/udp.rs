@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 
 use airtcp_types::checksum::verify_transport;
 use airtcp_types::{ByteCount, FlowId, Instant, Packet};
+use tracing::debug;
 
+use crate::tcp::Unreachable;
 use crate::wire::icmp::Complaint;
 use crate::wire::{ip, udp};
 
@@ -20,13 +22,15 @@ pub(super) struct UdpSocket {
     pub(super) local: SocketAddr,
     /// The only one it talks with, if it was connected.
     peer: Option<SocketAddr>,
+    /// What the network said of a datagram to that peer, to be told once.
+    error: Option<Unreachable>,
     queue: VecDeque<(SocketAddr, Vec<u8>)>,
     held: ByteCount,
 }
 
 impl UdpSocket {
     pub(super) fn is_readable(&self) -> bool {
-        !self.queue.is_empty()
+        self.error.is_some() || !self.queue.is_empty()
     }
 }
 
@@ -79,12 +83,46 @@ impl Host {
         self.tell(id);
     }
 
+    /// The network complained of a datagram. Nothing in the complaint proves that it is true: only a socket
+    /// with that very peer hears of it, and only of what waiting does not help, as in Linux. Gives whether
+    /// there is a socket that may have sent it.
+    pub(super) fn on_udp_unreachable(&mut self, flow: &FlowId, error: Unreachable) -> bool {
+        let Some(id) = bound(&self.udp, flow.local) else { return false };
+        let Some(Socket { kind: Kind::Udp(socket), .. }) = self.sockets.get_mut(id) else {
+            return false;
+        };
+        let heard = socket.peer == Some(flow.remote) && error.is_hard();
+        debug!(remote = %flow.remote, %error, heard, "ICMP error about a datagram");
+        if heard {
+            socket.error = Some(error);
+            self.tell(id);
+            return true;
+        }
+        socket.peer.is_none_or(|peer| peer == flow.remote)
+    }
+
+    /// What the network said of a datagram to the peer of the socket since it was last asked. Sending and
+    /// receiving tell it, too, in place of what they would do.
+    pub fn udp_take_error(&mut self, socket: SocketId) -> Result<Option<Unreachable>, HostError> {
+        let error = self.udp_socket(socket)?.error.take();
+        self.tell(socket);
+        Ok(error)
+    }
+
+    fn told_unreachable(&mut self, socket: SocketId) -> Result<(), HostError> {
+        match self.udp_take_error(socket)? {
+            Some(error) => Err(HostError::Unreachable(error)),
+            None => Ok(()),
+        }
+    }
+
     /// Takes datagrams to `local`. Unspecified addresses and port zero are as with
     /// [`tcp_listen`](Self::tcp_listen).
     pub fn udp_bind(&mut self, local: SocketAddr) -> Result<SocketId, HostError> {
         let Self { ports, config, secret, udp, .. } = self;
         let local = ports.bind(config, secret, local, |at| udp.contains_key(&at))?;
-        let socket = UdpSocket { local, peer: None, queue: VecDeque::new(), held: ByteCount::ZERO };
+        let queue = VecDeque::new();
+        let socket = UdpSocket { local, peer: None, error: None, queue, held: ByteCount::ZERO };
         let id = self.sockets.insert(Socket::new(Kind::Udp(socket)));
         self.udp.insert(local, id);
         self.tell(id);
@@ -137,13 +175,15 @@ impl Host {
     /// # Errors
     ///
     /// [`HostError::WouldBlock`] while too many packets wait to leave; [`HostError::MessageSize`]
-    /// above what one packet holds; [`HostError::Unroutable`].
+    /// above what one packet holds; [`HostError::Unroutable`]; [`HostError::Unreachable`] once, if the
+    /// network said so of an earlier datagram to the peer.
     pub fn udp_send_to(
         &mut self,
         socket: SocketId,
         data: &[u8],
         to: SocketAddr,
     ) -> Result<(), HostError> {
+        self.told_unreachable(socket)?;
         let local = self.udp_socket(socket)?.local;
         let source = match local.ip() {
             any if any.is_unspecified() => self.config.source_for(to),
@@ -169,11 +209,16 @@ impl Host {
 
     /// Takes the oldest datagram: its length, and where it came from. `None` if none waits. What
     /// does not fit `buf` is lost, as with recvfrom(2).
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::Unreachable`] once, if the network said so of a datagram to the peer.
     pub fn udp_recv_from(
         &mut self,
         socket: SocketId,
         buf: &mut [u8],
     ) -> Result<Option<(usize, SocketAddr)>, HostError> {
+        self.told_unreachable(socket)?;
         let udp = self.udp_socket(socket)?;
         let Some((from, data)) = udp.queue.pop_front() else { return Ok(None) };
         let cost = cost(&data);
@@ -187,11 +232,12 @@ impl Host {
 
     /// As [`udp_recv_from`](Self::udp_recv_from), but the datagram stays.
     pub fn udp_peek_from(
-        &self,
+        &mut self,
         socket: SocketId,
         buf: &mut [u8],
     ) -> Result<Option<(usize, SocketAddr)>, HostError> {
-        let Kind::Udp(udp) = &self.socket(socket)?.kind else { return Err(HostError::WrongKind) };
+        self.told_unreachable(socket)?;
+        let udp = self.udp_socket(socket)?;
         Ok(udp.queue.front().map(|(from, data)| {
             let len = data.len().min(buf.len());
             buf[..len].copy_from_slice(&data[..len]);

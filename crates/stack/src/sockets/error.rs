@@ -19,6 +19,7 @@ pub(super) fn io_error(error: HostError) -> io::Error {
         HostError::TooManyConnections => ErrorKind::QuotaExceeded,
         HostError::WouldBlock => ErrorKind::WouldBlock,
         HostError::NotNegotiated(_) => ErrorKind::Unsupported,
+        HostError::Unreachable(error) => unreachable_kind(*error),
         HostError::Tcp(error) => tcp_kind(*error),
     };
     io::Error::new(kind, error)
@@ -37,12 +38,19 @@ const fn tcp_kind(error: TcpError) -> ErrorKind {
         TcpError::Reset => ErrorKind::ConnectionReset,
         TcpError::Aborted => ErrorKind::ConnectionAborted,
         TcpError::TimedOut => ErrorKind::TimedOut,
-        TcpError::Unreachable(Unreachable::Network) => ErrorKind::NetworkUnreachable,
-        // As Linux: a closed port is a refusal, whoever reports it.
-        TcpError::Unreachable(Unreachable::Port) => ErrorKind::ConnectionRefused,
-        TcpError::Unreachable(
-            Unreachable::Host | Unreachable::Prohibited | Unreachable::Protocol,
-        ) => ErrorKind::HostUnreachable,
+        TcpError::Unreachable(error) => unreachable_kind(error),
+    }
+}
+
+/// What the network said, as the kind of [`io::Error`] that Linux makes of it.
+pub(super) const fn unreachable_kind(error: Unreachable) -> ErrorKind {
+    match error {
+        Unreachable::Network => ErrorKind::NetworkUnreachable,
+        // A closed port is a refusal, whoever reports it.
+        Unreachable::Port => ErrorKind::ConnectionRefused,
+        Unreachable::Host | Unreachable::Prohibited | Unreachable::Protocol => {
+            ErrorKind::HostUnreachable
+        }
     }
 }
 

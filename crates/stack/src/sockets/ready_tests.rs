@@ -423,6 +423,34 @@ async fn the_same_lines_do_the_same_with_tokios_datagrams() {
 }
 
 #[tokio::test]
+async fn nobody_there_is_told_once_to_who_has_that_peer() {
+    within(async {
+        let (server, client) = stacks();
+        let nobody = addr("10.0.0.1:9");
+        let socket = client.udp_bind(addr("10.0.0.2:0")).unwrap();
+        socket.connect(nobody).await.unwrap();
+        socket.send(b"lost").await.unwrap();
+        let refused = socket.recv(&mut [0; 1]).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+        assert_eq!(socket.try_recv(&mut [0; 1]).unwrap_err().kind(), ErrorKind::WouldBlock);
+        assert!(socket.take_error().unwrap().is_none());
+        socket.send(b"lost").await.unwrap();
+        socket.readable().await.unwrap();
+        let taken = socket.take_error().unwrap().map(|error| error.kind());
+        assert_eq!(taken, Some(ErrorKind::ConnectionRefused));
+        socket.send(b"lost").await.unwrap();
+        socket.readable().await.unwrap();
+        let refused = socket.peek_from(&mut [0; 1]).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+        // Somebody comes.
+        let there = server.udp_bind(nobody).unwrap();
+        socket.send(b"found").await.unwrap();
+        assert_eq!(there.recv(&mut [0; 9]).await.unwrap(), 5);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_full_queue_of_datagrams_would_block_and_drains() {
     within(async {
         let (device, mut peer) = memory::pair(1500, 4);

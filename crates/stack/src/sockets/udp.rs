@@ -8,7 +8,7 @@ use tokio::io::{Interest, Ready};
 use tokio::sync::Notify;
 use tokio::task::coop;
 
-use super::error::io_error;
+use super::error::{io_error, unreachable_kind};
 use super::ready::{asked_for, or_would_block};
 use super::shared::Core;
 use super::stack::Handle;
@@ -30,7 +30,8 @@ impl UdpSocket {
     }
 
     /// Gives the socket a peer: [`send`](Self::send) sends to it, and nothing that others send arrives
-    /// from here on. What has arrived stays.
+    /// from here on. What has arrived stays. Should nobody be there, sending and receiving give
+    /// `ConnectionRefused` once.
     ///
     /// # Errors
     /// `NetworkUnreachable`: no peer can have that address; `NotConnected` or `NetworkDown` once the
@@ -142,7 +143,7 @@ impl UdpSocket {
     /// # Errors
     /// As [`try_recv_from`](Self::try_recv_from).
     pub fn try_peek_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
-        self.handle.shared().look(|core, _| {
+        self.handle.shared().with(|core, _| {
             let seen = core.host.udp_peek_from(self.id, buf);
             self.or_would_block(core, seen)
         })
@@ -232,6 +233,18 @@ impl UdpSocket {
     /// That the stack was told to end says more than that the socket is gone.
     fn why(&self, core: &Core, error: HostError) -> io::Error {
         core.open().err().unwrap_or_else(|| io_error(error))
+    }
+
+    /// What the network said of a datagram to the peer since it was last asked, if sending or receiving has
+    /// not told it already.
+    ///
+    /// # Errors
+    /// `NotConnected`: the stack has ended.
+    pub fn take_error(&self) -> io::Result<Option<io::Error>> {
+        let error = self.handle.shared().with(|core, _| {
+            core.host.udp_take_error(self.id).map_err(|error| self.why(core, error))
+        })?;
+        Ok(error.map(|error| io::Error::new(unreachable_kind(error), error)))
     }
 
     /// The address the socket is bound to.

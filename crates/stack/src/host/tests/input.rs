@@ -3,6 +3,7 @@
 use airtcp_types::Checksum;
 use airtcp_types::checksum::checksum;
 
+use crate::tcp::Unreachable;
 use crate::wire::{icmp, udp};
 
 use super::*;
@@ -280,4 +281,37 @@ fn a_listener_takes_syns_alone() {
     let reset = answers(&mut host, with(Flags::ACK, Some(SeqNumber(9))));
     assert_eq!(read_segment(&reset[0]).seq, SeqNumber(9));
     assert_eq!(host.tcp_connections().count(), 0);
+}
+
+#[test]
+fn what_the_network_says_of_a_datagram_is_for_the_socket_with_that_peer() {
+    let (mut server, mut client) = (server(), host(["10.0.0.2/24", "fd00::2/64"]));
+    let now = Instant::ZERO;
+    for (local, peer, other) in
+        [("10.0.0.2:5", "10.0.0.1:9", "10.0.0.1:8"), ("[fd00::2]:5", "[fd00::1]:9", "[fd00::1]:8")]
+    {
+        let socket = client.udp_bind(address(local)).unwrap();
+        let mut complaint_of = |client: &mut Host, to| {
+            client.udp_send_to(socket, b"?", address(to)).unwrap();
+            let (_, packet) = client.poll_transmit(now).unwrap();
+            server.handle_packet(now, PORT, packet);
+            let (_, complaint) = server.poll_transmit(now).unwrap();
+            client.handle_packet(now, PORT, complaint);
+        };
+        complaint_of(&mut client, peer);
+        assert_eq!(client.udp_take_error(socket), Ok(None), "it has no peer");
+        client.udp_connect(socket, address(peer)).unwrap();
+        complaint_of(&mut client, other);
+        assert!(!client.readiness(socket).unwrap().readable, "not of its peer");
+        let counters = client.counters();
+        assert!(counters.icmp_in_errors + counters.icmp6_in_errors > 0);
+        complaint_of(&mut client, peer);
+        assert!(client.readiness(socket).unwrap().readable);
+        let refused = Err(HostError::Unreachable(Unreachable::Port));
+        assert_eq!(client.udp_send(socket, b"?"), refused);
+        assert!(!client.readiness(socket).unwrap().readable, "it is told once");
+        complaint_of(&mut client, peer);
+        let received = client.udp_recv_from(socket, &mut [0; 1]);
+        assert_eq!(received, Err(HostError::Unreachable(Unreachable::Port)));
+    }
 }
