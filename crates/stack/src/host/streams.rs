@@ -167,6 +167,14 @@ impl Host {
         Ok(())
     }
 
+    /// How long [`tcp_close`](Self::tcp_close) may take.
+    pub fn tcp_linger(&self, socket: SocketId) -> Result<Option<Duration>, HostError> {
+        match &self.socket(socket)?.kind {
+            Kind::Tcp(tcp) => Ok(tcp.linger),
+            _ => Err(HostError::WrongKind),
+        }
+    }
+
     /// Sets how long sent data, or a peer that answers no keep-alive, may go unanswered (`TCP_USER_TIMEOUT`, RFC 5482);
     /// `None`, the default, for the usual number of time-outs.
     pub fn tcp_set_user_timeout(

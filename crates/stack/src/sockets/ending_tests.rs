@@ -42,6 +42,41 @@ async fn a_connect_in_time_is_as_any() {
 }
 
 #[tokio::test]
+async fn closing_takes_only_so_long() {
+    within(async {
+        let (server, client) = stacks();
+        let (one, mut other) = connected(&server, &client).await;
+        assert_eq!(one.linger().unwrap(), None);
+        one.set_linger(Some(LONG)).unwrap();
+        assert_eq!(one.linger().unwrap(), Some(LONG));
+        one.set_linger(None).unwrap();
+        one.set_zero_linger().unwrap();
+        // Also by the last half of it.
+        let (reader, mut writer) = one.into_split();
+        writer.write_all(b"lost, perhaps").await.unwrap();
+        writer.forget();
+        drop(reader);
+        let mut heard = Vec::new();
+        let reset = other.read_to_end(&mut heard).await.unwrap_err();
+        assert_eq!(reset.kind(), ErrorKind::ConnectionReset);
+
+        // The peer reads nothing, and its window is full: closing would take for ever.
+        let (one, mut other) = connected(&server, &client).await;
+        one.set_linger(Some(Duration::from_millis(20))).unwrap();
+        while one.try_write(&pattern(60_000)).is_ok() {
+            tokio::task::yield_now().await;
+        }
+        drop(one);
+        while server.counters().tcp_ext_abort_on_linger == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        let reset = other.read_to_end(&mut heard).await.unwrap_err();
+        assert_eq!(reset.kind(), ErrorKind::ConnectionReset);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_stack_that_drains_lets_its_streams_finish() {
     within(async {
         let (server, client) = stacks();

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use airtcp_recovery::{Combination, CombinationError};
 
@@ -60,6 +61,44 @@ impl TcpStream {
         self.0
             .shared()
             .with(|core, now| core.host.tcp_set_keep_alive(now, self.0.id, settings))
+            .map_err(io_error)
+    }
+
+    /// Sets how long closing may take once the stream has been dropped: what the peer has not acknowledged by
+    /// then is thrown away with a RST. `None`, the default, is no limit but that of time-outs. Nothing
+    /// blocks: the drop does not wait for it.
+    ///
+    /// # Errors
+    /// `NotConnected`: the stack has ended.
+    pub fn set_linger(&self, limit: Option<Duration>) -> io::Result<()> {
+        self.0.shared().with(|core, _| core.host.tcp_set_linger(self.0.id, limit)).map_err(io_error)
+    }
+
+    /// Has the drop of the stream reset the connection, as [`abort`](Self::abort) does.
+    ///
+    /// # Errors
+    /// `NotConnected`: the stack has ended.
+    pub fn set_zero_linger(&self) -> io::Result<()> {
+        self.set_linger(Some(Duration::ZERO))
+    }
+
+    /// How long closing may take.
+    ///
+    /// # Errors
+    /// `NotConnected`: the stack has ended.
+    pub fn linger(&self) -> io::Result<Option<Duration>> {
+        self.ask(|host| host.tcp_linger(self.0.id))
+    }
+
+    /// Sets how long sent data, or a peer that answers no keep-alive, may go unanswered (RFC 5482); reading
+    /// and writing then give `TimedOut`. `None`, the default, is the usual number of time-outs.
+    ///
+    /// # Errors
+    /// `NotConnected`: the stack has ended.
+    pub fn set_user_timeout(&self, limit: Option<Duration>) -> io::Result<()> {
+        self.0
+            .shared()
+            .with(|core, now| core.host.tcp_set_user_timeout(now, self.0.id, limit))
             .map_err(io_error)
     }
 
