@@ -57,6 +57,7 @@ use std::time::Duration;
 
 use airtcp_recovery::{Sender, WireNeeds};
 use airtcp_types::{ByteCount, EventKind, FlowId, Instant, SeqNumber, SeqRange};
+use tracing::debug;
 
 use crate::counters::Counters;
 
@@ -219,6 +220,12 @@ impl Connection {
         if gone {
             counters.tcp_ext_abort_on_timeout += 1;
             self.give_up(now);
+        } else if self.orphan && self.send.is_shut(limit) {
+            // RFC 6429 section 4: nobody here would end it, and what it holds must not depend on the peer alone.
+            debug!(remote = %self.flow.remote, "nobody's connection, and the window stays closed");
+            counters.tcp_ext_abort_on_timeout += 1;
+            self.reset_peer(now);
+            self.set_error(TcpError::TimedOut);
         }
     }
 

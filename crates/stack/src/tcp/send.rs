@@ -241,6 +241,13 @@ impl SendHalf {
             .max(self.persist.as_ref().map_or(0, |persist| persist.unanswered))
     }
 
+    /// Whether the peer's window has been closed for so long that probes leave as seldom as they ever do, or data was
+    /// sent again into it as often as `limit`.
+    pub(super) fn is_shut(&self, limit: u32) -> bool {
+        self.persist.as_ref().is_some_and(|persist| persist.pause >= MAX_PROBE)
+            || self.forgiven > limit
+    }
+
     /// Reductions taken back so far.
     pub(super) fn undos(&self) -> u64 {
         self.sender.as_ref().map_or(0, |sender| sender.stats().undos)

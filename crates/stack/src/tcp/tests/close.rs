@@ -222,3 +222,37 @@ fn a_newer_syn_may_take_the_place_of_time_wait() {
         assert_eq!(s.conn.may_be_replaced(&syn.to_wire().segment(&syn.data)), expected);
     }
 }
+
+#[test]
+fn an_orphan_does_not_wait_for_a_window_that_never_opens() {
+    // The first segment fills the window, or it was closed before.
+    for is_outstanding in [false, true] {
+        let mut s = Script::established(&plain());
+        s.write(1500);
+        if is_outstanding {
+            recv!(s, 0, "A", 1, ack = 1, len = 1000);
+        }
+        send!(s, 0, "A", 1, ack = 1, window = 0);
+        s.conn.close(s.now);
+        recv_nothing!(s, 0);
+        let mut answered = 0;
+        let mut last = None;
+        while let Some(at) = s.conn.poll_timeout() {
+            s.now = at;
+            s.conn.on_timeout(at, &mut s.counters);
+            while let Some(packet) = s.conn.poll_transmit(at, &mut s.counters) {
+                last = Some(Seg::from_packet(&packet.data).flags);
+                if s.conn.state() != State::Closed {
+                    answered += 1;
+                    let closed = seg!("A", 1, ack = 1, window = 0);
+                    let wire = closed.to_wire();
+                    s.conn.on_segment(at, &wire.segment(&closed.data), &mut s.counters);
+                }
+            }
+            assert!(answered < 100, "it lives on");
+        }
+        assert!(answered >= 8, "{answered}");
+        assert_eq!((s.conn.state(), last), (State::Closed, Some("RA")));
+        assert_eq!((s.conn.held(), s.counters.tcp_ext_abort_on_timeout), (ByteCount(0), 1));
+    }
+}
