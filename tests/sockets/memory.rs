@@ -1,26 +1,39 @@
 //! Two stacks with a pair of devices in memory between them.
 
+use std::sync::Arc;
+
 use airtcp::device::memory;
 use airtcp::stack::{HostConfig, Stack, TcpListener};
 use tokio::task::JoinSet;
 
+use crate::impaired::{Impaired, Impairment};
 use crate::{http, tls};
 
-/// Two stacks, and a listener on the first one.
-fn setup() -> (Stack, Stack, TcpListener) {
-    let (left, right) = memory::pair(1500, 128);
-    let stack = |device, address: &str| {
+/// Two stacks on devices that harm packets, and a listener on the first one.
+fn setup(loss: f64) -> (Stack, Stack, TcpListener) {
+    let (left, right) = memory::pair(1500, 4096);
+    let stack = |device, address: &str, seed| {
         let config = HostConfig::new([address.parse().expect("an address")]);
-        Stack::new(device, config).expect("a stack")
+        let impairment = Impairment { loss, duplicate: loss / 2.0, reorder: loss, seed };
+        Stack::new(Impaired::new(device, impairment, Arc::default()), config).expect("a stack")
     };
-    let (server, client) = (stack(left, "10.0.0.1/24"), stack(right, "10.0.0.2/24"));
+    let (server, client) = (stack(left, "10.0.0.1/24", 1), stack(right, "10.0.0.2/24", 2));
     let listener = server.listen("10.0.0.1:80".parse().expect("an address"), 64).expect("a port");
     (server, client, listener)
 }
 
 #[tokio::test]
 async fn hyper_serves_and_fetches() {
-    let (server, client, listener) = setup();
+    serve_and_fetch(0.0).await;
+}
+
+#[tokio::test]
+async fn hyper_serves_and_fetches_over_bad_devices() {
+    serve_and_fetch(0.01).await;
+}
+
+async fn serve_and_fetch(loss: f64) {
+    let (server, client, listener) = setup(loss);
     let to = listener.local_addr().expect("its address");
     let serving = tokio::spawn(async move {
         let mut connections = JoinSet::new();
@@ -45,7 +58,7 @@ async fn hyper_serves_and_fetches() {
 
 #[tokio::test]
 async fn rustls_echoes() {
-    let (_server, client, listener) = setup();
+    let (_server, client, listener) = setup(0.0);
     let (acceptor, connector) = tls::ends();
     let to = listener.local_addr().expect("its address");
     for bytes in [0, 1, 100_000, 4 << 20] {
@@ -64,7 +77,7 @@ async fn rustls_echoes() {
 /// hyper over rustls over our stream, as a server on the web has it.
 #[tokio::test]
 async fn hyper_over_rustls() {
-    let (_server, client, listener) = setup();
+    let (_server, client, listener) = setup(0.01);
     let (acceptor, connector) = tls::ends();
     let to = listener.local_addr().expect("its address");
     let serving = async {

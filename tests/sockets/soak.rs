@@ -99,13 +99,21 @@ impl End {
             let piece = &left[..left.len().min(1 + draw.below(20_000) as usize)];
             let (one, other) = piece.split_at(draw.below(piece.len() as u64 + 1) as usize);
             let parts = [IoSlice::new(one), IoSlice::new(other)];
-            let written = match draw.below(4) {
+            let written = match draw.below(5) {
                 0 => writer.write(piece).await.expect("written"),
                 1 => writer.write_vectored(&parts).await.expect("written"),
+                2 => loop {
+                    // Begun, and given up as often as it takes.
+                    tokio::select! {
+                        biased;
+                        written = writer.write(piece) => break written.expect("written"),
+                        () = tokio::time::sleep(Duration::from_millis(1)) => {}
+                    }
+                },
                 kind => {
                     writer.writable().await.expect("writable");
                     let taken = match kind {
-                        2 => writer.try_write(piece),
+                        3 => writer.try_write(piece),
                         _ => writer.try_write_vectored(&parts),
                     };
                     taken.expect("there is room")
@@ -147,15 +155,22 @@ impl End {
         expected: &Pattern,
         buf: &mut [u8],
     ) -> io::Result<usize> {
-        match draw.below(4) {
+        match draw.below(5) {
             0 => reader.read(buf).await,
-            1 => {
+            1 => loop {
+                tokio::select! {
+                    biased;
+                    read = reader.read(buf) => return read,
+                    () = tokio::time::sleep(Duration::from_millis(1)) => {}
+                }
+            },
+            2 => {
                 let seen = reader.peek(buf).await?;
                 expected.clone().check(&buf[..seen]).expect("what the peer wrote");
                 // It is still there.
                 reader.read_exact(&mut buf[..seen]).await
             }
-            2 => {
+            3 => {
                 reader.readable().await?;
                 reader.try_read(buf)
             }

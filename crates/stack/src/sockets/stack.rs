@@ -225,6 +225,22 @@ impl Stack {
     ///
     /// Given up before it is ready it leaves a stack that goes on without listeners.
     ///
+    /// ```
+    /// # use airtcp_stack::{Stack, TcpStream};
+    /// # async fn handle(stream: TcpStream) {}
+    /// # async fn example(stack: Stack, told_to_stop: impl Future) -> std::io::Result<()> {
+    /// let listener = stack.listen("0.0.0.0:80".parse().unwrap(), 128)?;
+    /// tokio::spawn(async move {
+    ///     while let Ok((stream, _)) = listener.accept().await {
+    ///         tokio::spawn(handle(stream));
+    ///     }
+    /// });
+    /// told_to_stop.await;
+    /// stack.drain(std::time::Duration::from_secs(30)).await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Panics
     /// In a runtime built without its time driver.
     pub async fn drain(&self, patience: Duration) {
