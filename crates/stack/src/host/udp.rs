@@ -22,6 +22,8 @@ pub(super) struct UdpSocket {
     pub(super) local: SocketAddr,
     /// The only one it talks with, if it was connected.
     peer: Option<SocketAddr>,
+    /// TTL or hop limit of what it sends.
+    hop_limit: u8,
     /// What the network said of a datagram to that peer, to be told once.
     error: Option<Unreachable>,
     queue: VecDeque<(SocketAddr, Vec<u8>)>,
@@ -121,8 +123,14 @@ impl Host {
     pub fn udp_bind(&mut self, local: SocketAddr) -> Result<SocketId, HostError> {
         let Self { ports, config, secret, udp, .. } = self;
         let local = ports.bind(config, secret, local, |at| udp.contains_key(&at))?;
-        let queue = VecDeque::new();
-        let socket = UdpSocket { local, peer: None, error: None, queue, held: ByteCount::ZERO };
+        let socket = UdpSocket {
+            local,
+            peer: None,
+            hop_limit: config.hop_limit,
+            error: None,
+            queue: VecDeque::new(),
+            held: ByteCount::ZERO,
+        };
         let id = self.sockets.insert(Socket::new(Kind::Udp(socket)));
         self.udp.insert(local, id);
         self.tell(id);
@@ -165,6 +173,20 @@ impl Host {
         self.udp_send_to(socket, data, peer)
     }
 
+    /// Sets TTL or hop limit of what a socket sends from now on.
+    pub fn udp_set_hop_limit(&mut self, socket: SocketId, hop_limit: u8) -> Result<(), HostError> {
+        self.udp_socket(socket)?.hop_limit = hop_limit;
+        Ok(())
+    }
+
+    /// TTL or hop limit of what a socket sends.
+    pub fn udp_hop_limit(&self, socket: SocketId) -> Result<u8, HostError> {
+        match &self.socket(socket)?.kind {
+            Kind::Udp(udp) => Ok(udp.hop_limit),
+            _ => Err(HostError::WrongKind),
+        }
+    }
+
     /// Whether a datagram may be sent now, as far as room goes.
     pub fn udp_has_room(&self) -> bool {
         self.waiting.len() < MAX_WAITING
@@ -184,7 +206,7 @@ impl Host {
         to: SocketAddr,
     ) -> Result<(), HostError> {
         self.told_unreachable(socket)?;
-        let local = self.udp_socket(socket)?.local;
+        let UdpSocket { local, hop_limit, .. } = *self.udp_socket(socket)?;
         let source = match local.ip() {
             any if any.is_unspecified() => self.config.source_for(to),
             own => self.config.source_for(to).map(|_| own),
@@ -201,7 +223,7 @@ impl Host {
             return Err(HostError::WouldBlock);
         }
         let flow = FlowId { local: SocketAddr::new(source, local.port()), remote: to };
-        let packet = udp::emit(&flow, self.config.hop_limit, data);
+        let packet = udp::emit(&flow, hop_limit, data);
         self.queue(packet);
         self.counters.udp_out_datagrams += 1;
         Ok(())

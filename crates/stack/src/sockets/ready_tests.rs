@@ -384,6 +384,9 @@ macro_rules! datagrams_as_with_tokio {
         client.connect(at).await.unwrap();
         assert_eq!(client.peer_addr().unwrap(), at);
         client.writable().await.unwrap();
+        client.set_ttl(9).unwrap();
+        assert_eq!((client.ttl().unwrap(), server.ttl().unwrap()), (9, 64));
+        assert_eq!(client.set_ttl(256).unwrap_err().kind(), ErrorKind::InvalidInput);
         assert_eq!(client.send(b"one").await.unwrap(), 3);
         assert_eq!(client.try_send(b"two").unwrap(), 3);
         server.readable().await.unwrap();
@@ -397,8 +400,12 @@ macro_rules! datagrams_as_with_tokio {
         assert_eq!(server.try_send_to(b"heard", from).unwrap(), 5);
         let ready = client.ready(Interest::READABLE | Interest::WRITABLE).await.unwrap();
         assert!(ready.is_writable());
-        assert_eq!(client.recv(&mut buf).await.unwrap(), 5);
-        assert_eq!(&buf[..5], b"heard");
+        let mut heard = ReadBuf::new(&mut buf);
+        assert_eq!(
+            poll_fn(|context| client.poll_recv_from(context, &mut heard)).await.unwrap(),
+            at
+        );
+        assert_eq!(heard.filled(), b"heard");
         assert_eq!(client.try_recv(&mut buf).unwrap_err().kind(), ErrorKind::WouldBlock);
     }};
 }

@@ -104,6 +104,12 @@ async fn the_ttl_is_that_of_the_packets() {
             peer.recv(&mut packets, 1).await.unwrap();
             assert_eq!(packets[0].data[at], 7);
             connecting.abort();
+            let local = if remote.starts_with('[') { "[::]:0" } else { "0.0.0.0:0" };
+            let socket = client.udp_bind(addr(local)).unwrap();
+            socket.set_ttl(5).unwrap();
+            socket.send_to(b"x", addr(remote)).await.unwrap();
+            peer.recv(&mut packets, 1).await.unwrap();
+            assert_eq!(packets[1].data[at], 5);
         }
     })
     .await;

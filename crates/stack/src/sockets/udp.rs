@@ -3,14 +3,16 @@
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
-use tokio::io::{Interest, Ready};
+use tokio::io::{Interest, ReadBuf, Ready};
 use tokio::sync::Notify;
 use tokio::task::coop;
 
 use super::error::{io_error, unreachable_kind};
-use super::ready::{asked_for, or_would_block};
-use super::shared::Core;
+use super::ready::{asked_for, in_turn, or_would_block};
+use super::shared::{Core, Direction};
+use super::socket::hop_limit;
 use super::stack::Handle;
 use crate::host::{HostError, SocketId};
 
@@ -149,6 +151,29 @@ impl UdpSocket {
         })
     }
 
+    /// As [`recv_from`](Self::recv_from). Of the tasks that poll the last one is woken.
+    ///
+    /// # Errors
+    /// As [`recv_from`](Self::recv_from).
+    pub fn poll_recv_from(
+        &self,
+        context: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<SocketAddr>> {
+        let unfilled = buf.initialize_unfilled();
+        let received = in_turn(context, |context| {
+            self.handle.shared().with(|core, _| match core.host.udp_recv_from(self.id, unfilled) {
+                Ok(Some(received)) => Poll::Ready(Ok(received)),
+                Ok(None) => core.wait(self.id, Direction::Read, context),
+                Err(error) => Poll::Ready(Err(self.why(core, error))),
+            })
+        });
+        received.map_ok(|(len, from)| {
+            buf.advance(len);
+            from
+        })
+    }
+
     /// Waits until one of the things asked for is so; gives those that are.
     ///
     /// Cancel-safe; any number of tasks may wait at once.
@@ -233,6 +258,27 @@ impl UdpSocket {
     /// That the stack was told to end says more than that the socket is gone.
     fn why(&self, core: &Core, error: HostError) -> io::Error {
         core.open().err().unwrap_or_else(|| io_error(error))
+    }
+
+    /// The TTL or hop limit of what is sent from now on, 1 to 255.
+    ///
+    /// # Errors
+    /// `InvalidInput`: another number; `NotConnected`: the stack has ended.
+    pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
+        let hop_limit = hop_limit(ttl)?;
+        self.handle
+            .shared()
+            .with(|core, _| core.host.udp_set_hop_limit(self.id, hop_limit))
+            .map_err(io_error)
+    }
+
+    /// The TTL or hop limit of what is sent.
+    ///
+    /// # Errors
+    /// `NotConnected`: the stack has ended.
+    pub fn ttl(&self) -> io::Result<u32> {
+        let ttl = self.handle.shared().look(|core, _| core.host.udp_hop_limit(self.id));
+        ttl.map(u32::from).map_err(io_error)
     }
 
     /// What the network said of a datagram to the peer since it was last asked, if sending or receiving has
