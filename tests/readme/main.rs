@@ -5,6 +5,7 @@ mod hosts;
 mod link_page;
 mod links;
 mod results;
+mod rfc;
 mod sockets;
 mod strategies;
 mod worlds;
@@ -78,6 +79,7 @@ fn every_file_that_is_named_is_there() {
         "docs/deviations.md",
         "docs/lab.md",
         "docs/links.md",
+        "docs/rfc.md",
         "docs/scenarios.md",
         "docs/strategies/README.md",
         "docs/trace.md",

@@ -59,6 +59,7 @@ impl Audited {
     }
 }
 
+// Shows: RFC6675-3
 #[test]
 fn a_transmission_goes_through_its_states() {
     let mut board = Audited::with(4);
@@ -156,6 +157,7 @@ fn of_two_sendings_in_flight_the_later_one_decides() {
     assert_eq!(board.bytes(), (0, 0, SMSS));
 }
 
+// Shows: RFC6675-5.1-3
 #[test]
 fn after_a_time_out_only_what_was_sacked_is_not_lost() {
     let mut board = Audited::with(5);

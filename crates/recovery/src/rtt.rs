@@ -145,6 +145,7 @@ mod tests {
         Duration::from_millis(ms)
     }
 
+    // Shows: RFC9293-MUST-18, RFC6298-2.1, RFC6298-2.2
     #[test]
     fn the_first_sample_sets_both_estimates() {
         let mut rtt = RttEstimator::new(RtoForm::RFC, false);
@@ -154,6 +155,7 @@ mod tests {
         assert_eq!(rtt.rto(), ms(1200));
     }
 
+    // Shows: RFC9293-MUST-18, RFC6298-2.3-1, RFC6298-2.3-2
     #[test]
     fn later_samples_are_smoothed_by_an_eighth_and_a_quarter() {
         let mut rtt = RttEstimator::new(RtoForm::RFC, false);
@@ -162,6 +164,7 @@ mod tests {
         assert_eq!((rtt.srtt(), rtt.rttvar()), (Some(ms(410)), Some(ms(170))));
     }
 
+    // Shows: RFC6298-2.3-3, RFC6298-4
     #[test]
     fn on_a_steady_path_linux_keeps_its_distance_and_the_rfc_its_floor() {
         let (mut linux, mut rfc) = (
@@ -176,6 +179,7 @@ mod tests {
         assert_eq!(rfc.rto(), ms(301));
     }
 
+    // Shows: RFC6298-5.5, RFC6298-5.7
     #[test]
     fn back_off_doubles_to_the_maximum_and_a_sample_ends_it() {
         let mut rtt = RttEstimator::new(RtoForm::LINUX, true);

@@ -365,6 +365,7 @@ mod tests {
         assert_eq!(encoded(&options), expected);
     }
 
+    // Shows: RFC2018-4-5
     #[test]
     fn with_timestamps_three_blocks_fit() {
         let sack = (0..4).map(|n| (SeqNumber(n * 10), SeqNumber(n * 10 + 5))).collect();
@@ -376,12 +377,21 @@ mod tests {
         assert_eq!(TcpOptions::parse(&encoded(&options)), Ok(options));
     }
 
+    // Shows: RFC9293-MUST-6, RFC9293-MUST-64
     #[test]
     fn unknown_kinds_are_skipped_and_counted() {
         let read = TcpOptions::parse(&[254, 4, 9, 9, 14, 2, 3, 3, 5, 0, 77]).unwrap();
         assert_eq!(read, TcpOptions { window_scale: Some(5), unknown: 2, ..Default::default() });
     }
 
+    // Shows: RFC9293-MUST-4
+    #[test]
+    fn no_operation_mss_and_the_end_are_understood() {
+        let read = TcpOptions::parse(&[1, 2, 4, 5, 0xb4, 1, 0, 2, 4, 0, 9]).unwrap();
+        assert_eq!(read, TcpOptions { mss: Some(1460), ..Default::default() });
+    }
+
+    // Shows: RFC9293-MUST-7
     #[test]
     fn absurd_lists_are_errors() {
         for bytes in [&[2][..], &[2, 4, 1], &[1, 1, 8], &[99, 3], &[5, 10, 0, 0, 0, 0]] {
@@ -437,6 +447,19 @@ mod tests {
             let kept = options.sack.len().min(options.sack_room());
             let sack = options.sack.as_slice()[..kept].iter().copied().collect();
             prop_assert_eq!(read, TcpOptions { sack, ..options });
+        }
+
+        // Shows: RFC9293-MUST-68, RFC9293-MUST-69
+        #[test]
+        fn what_is_written_has_lengths_and_is_padded_in_front_and_not_behind(options in options()) {
+            let bytes = encoded(&options);
+            let mut rest = &bytes[..];
+            while let [kind, after @ ..] = rest {
+                prop_assert_ne!(*kind, 0, "an end of the list: {:?}", bytes);
+                let len = if *kind == 1 { 1 } else { usize::from(after[0]) };
+                prop_assert!(len <= rest.len());
+                rest = &rest[len..];
+            }
         }
 
         #[test]

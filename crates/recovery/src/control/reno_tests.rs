@@ -35,6 +35,7 @@ fn slow_start_counts_bytes_up_to_the_limit() {
     assert_eq!(hear(&mut reno(2, 2), 40), segments(4));
 }
 
+// Shows: RFC5681-3.1-11, RFC5681-3.1-12
 #[test]
 fn after_a_time_out_an_ack_counts_for_one_segment() {
     // RFC 3465 section 2.3.
@@ -48,6 +49,7 @@ fn after_a_time_out_an_ack_counts_for_one_segment() {
     assert_eq!(reno.window(), segments(2));
 }
 
+// Shows: RFC9293-MUST-19, RFC5681-3.1-1, RFC5681-3.1-8, RFC5681-3.1-9
 #[test]
 fn congestion_avoidance_adds_a_segment_per_window() {
     let mut reno = reno(20, 8);
@@ -75,6 +77,7 @@ fn what_slow_start_leaves_over_counts_for_avoidance() {
     assert_eq!(hear(&mut reno, 1), segments(6));
 }
 
+// Shows: RFC5681-3.1-6, RFC5681-3.2-7, RFC5681-4.3-1
 #[test]
 fn a_reduction_halves_what_was_in_use_and_has_a_floor() {
     // RFC 5681 section 3.1, equation 4; limited transmit is not counted.

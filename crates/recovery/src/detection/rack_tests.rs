@@ -11,6 +11,7 @@ fn ten_out() -> Sender {
     sender
 }
 
+// Shows: RFC8985-3.3.2-1
 #[test]
 fn three_segments_above_a_hole_tell_of_a_loss_at_once() {
     let mut sender = ten_out();
@@ -24,6 +25,7 @@ fn three_segments_above_a_hole_tell_of_a_loss_at_once() {
     assert_eq!(named(&sent)[0], (0, SendRule::FastRetransmit));
 }
 
+// Shows: RFC8985-3.3.2-2, RFC8985-4-2, RFC8985-6.2-2
 #[test]
 fn one_segment_above_a_hole_tells_of_it_a_quarter_round_trip_later() {
     let mut sender = ten_out();
@@ -47,6 +49,7 @@ fn where_reordering_was_seen_three_segments_wait_too() {
     assert_eq!((sender.phase(), sender.stats().segments_lost), (Phase::Recovery, 1));
 }
 
+// Shows: RFC8985-3.3.2-3, RFC8985-4-3
 #[test]
 fn a_reported_duplicate_widens_the_window_until_sixteen_recoveries_pass() {
     let mut sender = ten_out();
@@ -59,6 +62,7 @@ fn a_reported_duplicate_widens_the_window_until_sixteen_recoveries_pass() {
     assert_eq!(sender.poll_timeout(), Some(ms(152)));
 }
 
+// Shows: RFC8985-9.2
 #[test]
 fn a_lost_repair_is_found_and_repaired_without_a_time_out() {
     let mut net = Net::new(sender("rack/cubic"), 300, 200);
@@ -79,6 +83,7 @@ fn a_late_original_is_not_taken_for_its_repair() {
     assert_eq!(sender.stats().segments_lost, lost);
 }
 
+// Shows: RFC8985-7.3-5
 #[test]
 fn a_lost_tail_is_probed_and_repaired_without_a_time_out() {
     for lost in 1..=5 {
@@ -91,6 +96,7 @@ fn a_lost_tail_is_probed_and_repaired_without_a_time_out() {
     }
 }
 
+// Shows: RFC8985-7.2-1, RFC8985-7.2-3, RFC8985-7.3-3, RFC8985-7.3-6
 #[test]
 fn the_probe_leaves_two_round_trips_after_the_last_and_takes_new_data_first() {
     let mut sender = sender("rack/cubic");
@@ -103,6 +109,7 @@ fn the_probe_leaves_two_round_trips_after_the_last_and_takes_new_data_first() {
     assert_eq!(sender.poll_timeout(), Some(ms(200) + sender.rtt().rto()));
 }
 
+// Shows: RFC8985-7.3-4, RFC8985-7.4.2-1, RFC8985-7.4.2-2
 #[test]
 fn a_probe_that_repaired_a_loss_reduces_and_one_that_did_not_does_not() {
     let reductions = |dsack: bool| {

@@ -150,6 +150,7 @@ impl Sender {
         };
         if let Some(sample) = oldest.map(|sent_at| now.since(sent_at)) {
             self.core.rtt.on_sample(sample);
+            self.unmeasured_probe = false;
             let srtt = self.core.rtt.srtt().unwrap_or(sample);
             self.tell(|| EventKind::Rtt { sample, srtt });
         }

@@ -154,6 +154,8 @@ pub struct Sender {
     newly_delivered: ByteCount,
     /// Whether tails are probed.
     probes: bool,
+    /// No RTT was measured since the last probe left, or ever: there may not be another.
+    unmeasured_probe: bool,
     probe: Option<Box<Probe>>,
     /// A transmission whose repair leaves whatever the windows say, and the rule for it.
     immediate: Option<(TxNo, airtcp_types::SendRule)>,
@@ -195,6 +197,7 @@ impl Sender {
         let sack = combination.recovery().entry().needs.sack;
         Self {
             probes: profile.tail_loss_probe && sack && detection.wants_probes(),
+            unmeasured_probe: start.handshake_rtt.is_none(),
             combination,
             granted: start.granted,
             profile,

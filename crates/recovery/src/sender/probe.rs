@@ -46,6 +46,8 @@ impl Sender {
             && board.sacked() == ByteCount::ZERO
             && board.lost() == ByteCount::ZERO
             && self.core.phase() == Phase::Open
+            // RFC 8985 section 7.3: else probes would keep the time-out from following a path that grew longer.
+            && !self.unmeasured_probe
             && !outstanding;
         if !wanted {
             match &mut self.probe {
@@ -91,6 +93,7 @@ impl Sender {
             probe.outstanding = Some(Outstanding { end, again });
         }
         self.stats.probes += 1;
+        self.unmeasured_probe = true;
         let rule = if again.is_some() { SendRule::ProbeAgain } else { SendRule::Probe };
         Some((range, rule))
     }

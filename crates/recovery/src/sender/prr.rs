@@ -97,6 +97,7 @@ mod tests {
         }
     }
 
+    // Shows: RFC5681-4.3-2, RFC8985-9.3-2
     #[test]
     fn a_halving_sends_one_segment_for_two_that_arrive() {
         let mut prr = Prr::new(segments(20));

@@ -240,6 +240,7 @@ mod tests {
         assert_eq!(cidr("fd00::1/64").to_string(), "fd00::1/64");
     }
 
+    // Shows: RFC9293-MUST-44, RFC9293-MUST-46
     #[test]
     fn the_source_is_in_the_peers_network_if_one_is() {
         let config = HostConfig::new(["10.0.0.1/24", "10.9.0.1/24", "fd00::1/64"].map(cidr));

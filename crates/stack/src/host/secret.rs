@@ -96,6 +96,7 @@ mod tests {
         }
     }
 
+    // Shows: RFC9293-MUST-8, RFC9293-MUST-9, RFC9293-SHLD-1
     #[test]
     fn isns_differ_by_flow_and_key_and_follow_the_clock() {
         let (one, other) = (Secret::new([1; 16]), Secret::new([2; 16]));
@@ -107,9 +108,14 @@ mod tests {
         assert_eq!(one.isn(now + Duration::from_micros(40), &flow(1)), isn + 10);
     }
 
+    // Shows: RFC7323-7
     #[test]
-    fn timestamps_of_two_hosts_share_an_offset() {
-        let secret = Secret::new([1; 16]);
-        assert_eq!(secret.timestamp_offset(&flow(1)), secret.timestamp_offset(&flow(2)));
+    fn timestamps_of_two_hosts_share_an_offset_that_no_other_pair_has() {
+        let (one, other) = (Secret::new([1; 16]), Secret::new([2; 16]));
+        let offset = one.timestamp_offset(&flow(1));
+        assert_eq!(offset, one.timestamp_offset(&flow(2)));
+        assert_ne!(offset, other.timestamp_offset(&flow(1)));
+        let elsewhere = SocketAddr::from(([10, 0, 0, 3], 1));
+        assert_ne!(offset, one.timestamp_offset(&FlowId { remote: elsewhere, ..flow(1) }));
     }
 }

@@ -223,6 +223,7 @@ mod tests {
         assert_eq!((reports.lies, reports.dsack), (1, Some(range(1500, 1600))));
     }
 
+    // Shows: RFC2883-5
     #[test]
     fn a_dsack_is_below_the_ack_or_inside_the_second_block() {
         assert_eq!(read(&[(1500, 2000), (3000, 4000)]).dsack, Some(range(1500, 2000)));

@@ -130,6 +130,7 @@ pub(super) const fn default_mss(flow: &FlowId) -> u16 {
 mod tests {
     use super::*;
 
+    // Shows: RFC7323-2.3-4
     #[test]
     fn the_scale_is_the_smallest_that_offers_the_whole_buffer() {
         let scale = |bytes| {

@@ -27,7 +27,8 @@ pub enum TcpError {
 }
 
 /// An ICMP or ICMPv6 error about a connection, as far as TCP tells them apart.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Unreachable {
     /// No route to the network.
     #[error("network unreachable")]

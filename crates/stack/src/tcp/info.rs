@@ -8,7 +8,7 @@ use airtcp_types::{ByteCount, Instant, Rate};
 use serde::Serializer;
 
 use super::send::SendHalf;
-use super::{Connection, State};
+use super::{Connection, State, Unreachable};
 
 /// A connection at a moment: the tokens of `ss -ti`, and [`Display`](fmt::Display) prints its line.
 ///
@@ -125,6 +125,10 @@ pub struct Info {
     pub recv_q: ByteCount,
     /// Bytes written and not acknowledged.
     pub send_q: ByteCount,
+    /// The last ICMP error about what is outstanding, if no ACK has come since (RFC 9293 section 3.9.2.2):
+    /// it ended nothing, but may say why nothing arrives.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub soft_error: Option<Unreachable>,
 }
 
 /// What a connection counts.
@@ -259,6 +263,7 @@ impl Connection {
             snd_wnd: self.send.window(),
             recv_q: self.receive.readable(),
             send_q: self.send.buffer.len(),
+            soft_error: self.soft_error,
         };
         self.add_sender(&mut info);
         info

@@ -340,6 +340,7 @@ mod tests {
         assert_eq!(r.offer(r.nxt()), 1000);
     }
 
+    // Shows: RFC9293-SHLD-14
     #[test]
     fn tiny_segments_move_the_edge_neither_left_nor_past_the_buffer() {
         let mut r = receiver(65_535, 7);

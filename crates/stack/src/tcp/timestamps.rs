@@ -91,6 +91,7 @@ mod tests {
         assert_eq!(clock.echo(now, 0), None, "none was heard");
     }
 
+    // Shows: RFC7323-5.5
     #[test]
     fn paws_refuses_what_is_older_until_24_days_have_passed() {
         let mut clock = Timestamps::new(0);
@@ -98,6 +99,15 @@ mod tests {
         assert!(clock.is_old(Instant::from_millis(1), 99));
         assert!(!clock.is_old(Instant::from_millis(1), 100));
         assert!(!clock.is_old(Instant::ZERO + OUTDATED, 99));
+    }
+
+    // Shows: RFC7323-5.4-2, RFC7323-4.1
+    #[test]
+    fn our_clock_comes_round_after_49_days() {
+        let clock = Timestamps::new(7);
+        let at = |millis| clock.option(Instant::from_millis(millis)).val;
+        assert!((0..255_000).all(|ms| at(ms + 1) == at(ms) + 1));
+        assert_eq!((at(1 << 32), at((1 << 32) - 1)), (at(0), at(0).wrapping_sub(1)));
     }
 
     #[test]

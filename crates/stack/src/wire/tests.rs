@@ -50,6 +50,7 @@ fn addresses(packet: &SlicedPacket<'_>) -> (IpAddr, IpAddr) {
     }
 }
 
+// Shows: RFC9293-MUST-2, RFC9293-MUST-68
 #[test]
 fn etherparse_reads_the_segments_we_write() {
     for v6 in [false, true] {

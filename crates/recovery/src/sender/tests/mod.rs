@@ -4,6 +4,7 @@ mod double;
 mod f_rto;
 mod network;
 mod order;
+mod requirements;
 mod resize;
 mod sending;
 mod take_over;

@@ -12,6 +12,7 @@ fn every() -> impl Iterator<Item = (Combination, Profile)> {
     })
 }
 
+// Shows: RFC5681-2
 #[test]
 fn a_bulk_flow_fills_the_smaller_window_and_no_more() {
     for (combination, profile) in every() {
@@ -32,6 +33,7 @@ fn a_bulk_flow_fills_the_smaller_window_and_no_more() {
     }
 }
 
+// Shows: RFC5681-3.1-6
 #[test]
 fn one_loss_costs_one_repair_and_one_reduction() {
     for (combination, profile) in every() {
@@ -50,6 +52,7 @@ fn one_loss_costs_one_repair_and_one_reduction() {
     }
 }
 
+// Shows: RFC8985-9.3-1, RFC5681-2
 #[test]
 fn whatever_is_lost_the_stream_arrives() {
     let judged = Combination::all_judged().into_iter().map(|judged| (judged, Profile::modern()));
@@ -74,6 +77,7 @@ fn whatever_is_lost_the_stream_arrives() {
     }
 }
 
+// Shows: RFC5681-4.3-5, RFC6675-5-5, RFC2018-5-1
 #[test]
 fn sack_repairs_a_burst_in_one_round_trip() {
     let lost = 10;
@@ -126,6 +130,7 @@ fn a_lost_retransmission_waits_for_the_timer() {
     }
 }
 
+// Shows: RFC6298-5, RFC6298-5.4, RFC6298-5.5, RFC6298-5.6
 #[test]
 fn the_timer_doubles_while_nothing_arrives() {
     let mut net = Net::new(sender("sack/reno"), 20, 40);

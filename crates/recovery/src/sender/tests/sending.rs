@@ -13,6 +13,7 @@ fn ten_out(combination: &str) -> Sender {
     sender
 }
 
+// Shows: RFC5681-3.2-3, RFC5681-3.2-4, RFC5681-3.2-5, RFC5681-3.2-7, RFC5681-3.2-8, RFC5681-3.2-9
 #[test]
 fn the_first_two_duplicates_each_release_a_new_segment() {
     // RFC 3042 section 2.
@@ -70,6 +71,7 @@ fn an_ack_with_data_or_with_another_window_is_no_duplicate() {
     assert_eq!((sender.stats().duplicate_acks, sender.stats().segments_lost), (0, 0));
 }
 
+// Shows: RFC6675-4-3, RFC6675-4-5, RFC6675-4-6, RFC6675-4-7, RFC6675-5-4
 #[test]
 fn without_new_data_sack_sends_what_nobody_told_of_and_rescues_the_last() {
     // RFC 6675 section 4, NextSeg rules 3 and 4: ten out, no more to send; 0 and 2 are missing, 2 not
@@ -96,6 +98,7 @@ fn without_new_data_sack_sends_what_nobody_told_of_and_rescues_the_last() {
     sender.board().audit().unwrap();
 }
 
+// Shows: RFC6675-4-3, RFC6675-4-4
 #[test]
 fn sack_prefers_new_data_to_guesses() {
     let mut sender = sender("sack/fixed:10");
@@ -108,6 +111,7 @@ fn sack_prefers_new_data_to_guesses() {
     assert_eq!(named(&sent)[..2], [(0, SendRule::FastRetransmit), (10, SendRule::NewData)]);
 }
 
+// Shows: RFC9293-MUST-19, RFC5681-3.1-1, RFC5681-3.1-11, RFC5681-3.1-12
 #[test]
 fn a_time_out_resends_the_first_and_slow_starts() {
     let mut sender = ten_out("sack/reno");
@@ -168,6 +172,7 @@ fn the_second_time_out_leaves_ssthresh_alone() {
     }
 }
 
+// Shows: RFC6298-3-1
 #[test]
 fn the_back_off_lasts_until_there_is_a_sample() {
     // RFC 6298 section 5, Karn: the ACK of a retransmission is a sign of life, but no measure.
@@ -188,6 +193,7 @@ fn the_back_off_lasts_until_there_is_a_sample() {
     assert!(sender.rtt().rto() < first * 2);
 }
 
+// Shows: RFC9293-MUST-18, RFC6298-3-1
 #[test]
 fn retransmissions_give_no_sample_without_time_stamps() {
     let mut sender = ten_out("sack/reno");
@@ -213,6 +219,7 @@ fn a_sample_includes_the_delay_of_a_delayed_ack() {
     assert_eq!(sender.rtt().latest(), Some(millis(150)));
 }
 
+// Shows: RFC2018-5-3, RFC6675-4-1
 #[test]
 fn a_receiver_that_reneges_gets_everything_again() {
     let mut sender = ten_out("sack/cubic");
@@ -241,6 +248,7 @@ fn a_fin_alone_is_resent_too() {
     assert_eq!((sent.len(), sent[0].range.len(), limit), (1, ByteCount(1), Limit::App));
 }
 
+// Shows: RFC5681-4.1
 #[test]
 fn after_a_silence_the_window_starts_anew() {
     // RFC 5681 section 4.1.
@@ -323,6 +331,7 @@ fn a_partial_ack_lets_out_its_repair_and_one_new_segment() {
     assert_eq!(named(&sent), [(2, SendRule::FastRetransmit), (18, SendRule::NewData)]);
 }
 
+// Shows: RFC6675-5.1-1, RFC6675-5.1-2
 #[test]
 fn after_a_time_out_sack_looks_for_no_losses_until_the_recovery_point() {
     // RFC 6675 section 5.1.
@@ -384,6 +393,7 @@ fn numbers_rise_and_states_follow() {
     assert_eq!(state(&sender, 10), None);
 }
 
+// Shows: RFC5681-3.2-11
 #[test]
 fn a_sacked_segment_gives_a_duplicate_acks_credit_and_no_more() {
     // A peer sends SACK blocks to whoever said that it understands them, whatever the detection.

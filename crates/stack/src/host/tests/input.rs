@@ -81,6 +81,7 @@ fn length_fields_too_large_and_too_small() {
     dropped(v6, &["Ip6InReceives", "Ip6InTruncatedPkts"]);
 }
 
+// Shows: RFC9293-MUST-3
 #[test]
 fn checksums_that_are_wrong() {
     let mut header = segment(V4, &syn());
@@ -110,6 +111,7 @@ fn a_checksum_that_others_vouch_for_is_not_looked_at() {
     }
 }
 
+// Shows: RFC9293-MUST-7
 #[test]
 fn options_that_make_no_sense() {
     let header = Header {
@@ -121,6 +123,7 @@ fn options_that_make_no_sense() {
     dropped(data, &["IpInReceives", "IpInDelivers", "TcpInSegs", "TcpInErrs"]);
 }
 
+// Shows: RFC9293-MUST-63
 #[test]
 fn sources_that_no_host_has() {
     let martians = [
@@ -139,6 +142,7 @@ fn sources_that_no_host_has() {
     }
 }
 
+// Shows: RFC9293-MUST-57
 #[test]
 fn packets_for_others_and_for_all() {
     dropped(from_to("10.0.0.9:1", "10.0.0.3:80"), &["IpInReceives", "IpInAddrErrors"]);

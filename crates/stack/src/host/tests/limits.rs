@@ -16,6 +16,7 @@ fn expected(pair: &Pair, stream: SocketId) -> (FlowId, SeqNumber) {
     (flow, pair.client.secret.isn(Instant::ZERO, &flow) + 1)
 }
 
+// Shows: RFC5961-7-1, RFC5961-7-2
 #[test]
 fn challenge_acks_of_all_connections_are_limited_together() {
     let mut pair = Pair::new();

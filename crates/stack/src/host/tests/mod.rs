@@ -7,6 +7,7 @@ mod hack;
 mod input;
 mod limits;
 mod path_mtu;
+mod requirements;
 mod storm;
 mod strangers;
 mod streams;

@@ -131,6 +131,7 @@ impl World {
     }
 }
 
+// Shows: RFC9293-MUST-16, RFC7323-5.7
 #[test]
 fn what_a_router_says_makes_packets_smaller_at_once_and_nothing_else() {
     for (to, fixed) in [(V4, 52), (V6, 72)] {

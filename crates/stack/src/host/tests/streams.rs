@@ -163,6 +163,7 @@ fn a_host_out_of_memory_refuses_connections() {
     assert_eq!(pair.server.held(), held_by_connections(&pair.server));
 }
 
+// Shows: RFC9293-MUST-46
 #[test]
 fn addresses_are_checked() {
     let mut host = server();
@@ -229,6 +230,7 @@ fn datagrams_go_both_ways_within_bounds() {
     }
 }
 
+// Shows: RFC9293-MUST-54
 #[test]
 fn unreachable_reaches_the_connection_it_is_about() {
     use crate::wire::icmp::{Complaint, emit_error};

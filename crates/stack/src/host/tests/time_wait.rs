@@ -126,6 +126,7 @@ fn strangers_neither_end_it_nor_make_it_talk() {
     assert_eq!(pair.states(), []);
 }
 
+// Shows: RFC9293-SHLD-4
 #[test]
 fn a_syn_takes_its_place_by_its_time_stamp_and_then_by_its_number() {
     for (off, later, replaced) in [

@@ -12,6 +12,7 @@ fn settled() -> Script {
     s
 }
 
+// Shows: RFC9293-SHLD-18, RFC5681-4.2-1
 #[test]
 fn the_first_sixteen_acks_are_quick_and_later_ones_wait() {
     let mut s = settled();
@@ -22,6 +23,7 @@ fn the_first_sixteen_acks_are_quick_and_later_ones_wait() {
     assert_eq!(s.counters.tcp_ext_delayed_acks, 1);
 }
 
+// Shows: RFC9293-SHLD-19, RFC9293-MUST-58, RFC9293-MUST-59, RFC5681-4.2-2
 #[test]
 fn every_second_full_segment_is_acknowledged_at_once_and_a_batch_in_order_once() {
     let mut s = settled();
@@ -78,6 +80,7 @@ fn quick_acks_come_back_after_a_pause() {
     recv!(s, 1000, "A", 1, ack = 181);
 }
 
+// Shows: RFC5681-4.2-4
 #[test]
 fn without_delayed_acks_every_segment_is_acknowledged() {
     let mut s = Script::established(&plain());
@@ -90,6 +93,7 @@ fn without_delayed_acks_every_segment_is_acknowledged() {
     recv_nothing!(s, 1000);
 }
 
+// Shows: RFC9293-MUST-58
 #[test]
 fn an_answer_carries_the_ack() {
     let mut s = settled();
@@ -99,6 +103,8 @@ fn an_answer_carries_the_ack() {
     recv_nothing!(s, 100);
 }
 
+// Shows: RFC9293-SHLD-31, RFC5681-3.2-1, RFC5681-3.2-2, RFC2018-4-2, RFC2018-4-3, RFC2018-4-4, RFC2018-4-5
+// Shows: RFC2018-4-6
 #[test]
 fn a_hole_is_reported_at_once_latest_block_first() {
     let mut s = settled();
@@ -119,6 +125,7 @@ fn a_hole_is_reported_at_once_latest_block_first() {
     assert_eq!(s.read(), stream(1, 760));
 }
 
+// Shows: RFC2018-4-3
 #[test]
 fn each_duplicate_ack_of_a_batch_leaves_with_its_own_blocks() {
     let mut s = settled();
@@ -131,6 +138,7 @@ fn each_duplicate_ack_of_a_batch_leaves_with_its_own_blocks() {
     recv_nothing!(s, 5);
 }
 
+// Shows: RFC2883-4-1, RFC2883-4-2, RFC2883-4-3, RFC2883-4-4, RFC2883-4-5
 #[test]
 fn what_came_twice_is_reported_by_a_dsack() {
     let mut s = settled();
@@ -151,6 +159,7 @@ fn what_came_twice_is_reported_by_a_dsack() {
     assert_eq!(s.counters.tcp_ext_dsack_ofo_sent, 1);
 }
 
+// Shows: RFC2018-4-1
 #[test]
 fn without_sack_nothing_is_reported() {
     let mut s = Script::established(&TcpConfig { sack: false, ..plain() });
@@ -177,6 +186,7 @@ fn a_block_report_does_not_ride_on_a_full_segment() {
     recv_nothing!(s, 0);
 }
 
+// Shows: RFC7323-3.2-1, RFC7323-4.3-2
 #[test]
 fn time_stamps_echo_the_segment_that_moved_the_window() {
     let mut s = Script::established(&TcpConfig { timestamps: true, ..delayed() });
@@ -187,6 +197,7 @@ fn time_stamps_echo_the_segment_that_moved_the_window() {
     recv!(s, 6, "A", 1, ack = 11, ts = (TS_OFFSET + 6, PEER_TS + 5), sack = [(21, 31)]);
 }
 
+// Shows: RFC7323-3.2-6, RFC7323-5.2-1, RFC7323-5.3-1
 #[test]
 fn an_old_duplicate_is_refused_by_its_time_stamp() {
     let mut s = Script::established(&TcpConfig { timestamps: true, ..plain() });

@@ -19,6 +19,7 @@ fn goes_on(mut s: Script, ms: u64) {
     assert_eq!(s.read(), stream(1, 10));
 }
 
+// Shows: RFC5961-3.2-1, RFC5961-3.2-3
 #[test]
 fn a_rst_is_challenged_inside_the_window_and_dropped_outside() {
     let mut s = Script::established(&TcpConfig { receive_buffer: ByteCount(65_535), ..plain() });
@@ -33,6 +34,7 @@ fn a_rst_is_challenged_inside_the_window_and_dropped_outside() {
     assert_eq!((s.conn.state(), s.counters.tcp_ext_challenge_ack), (State::Established, 3));
 }
 
+// Shows: RFC5961-5.2
 #[test]
 fn data_in_the_window_counts_only_with_an_ack_that_can_be() {
     let mut s = waiting();
@@ -115,6 +117,7 @@ fn an_icmp_error_is_believed_only_of_what_is_outstanding() {
     }
 }
 
+// Shows: RFC9293-MUST-56
 #[test]
 fn a_hard_icmp_error_is_soft_once_the_handshake_is_done() {
     let all = [Unreachable::Protocol, Unreachable::Port, Unreachable::Prohibited];

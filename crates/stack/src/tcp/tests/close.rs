@@ -4,6 +4,7 @@ use super::*;
 
 const MINUTE: u64 = 60_000;
 
+// Shows: RFC9293-MUST-13
 #[test]
 fn we_close_first_and_wait_a_minute() {
     let mut s = Script::established(&plain());
@@ -23,6 +24,7 @@ fn we_close_first_and_wait_a_minute() {
     assert_eq!(s.conn.info(s.now).bytes_acked, ByteCount(11), "the FIN counts, as in Linux");
 }
 
+// Shows: RFC9293-MUST-12
 #[test]
 fn the_peer_closes_first() {
     let mut s = Script::close_wait(&plain());
@@ -139,6 +141,7 @@ fn a_fin_waits_for_the_window_of_the_data_before_it() {
     recv_nothing!(s, 1);
 }
 
+// Shows: RFC9293-SHLD-3
 #[test]
 fn unread_data_at_close_is_told_by_a_rst() {
     let mut s = Script::established(&plain());
@@ -150,6 +153,7 @@ fn unread_data_at_close_is_told_by_a_rst() {
     recv_nothing!(s, 0);
 }
 
+// Shows: RFC9293-SHLD-3
 #[test]
 fn data_after_close_is_answered_by_a_rst() {
     let mut s = Script::established(&plain());
@@ -201,6 +205,7 @@ fn aborting_sends_a_rst_and_forgets() {
     assert_eq!(s.conn.held(), ByteCount(0));
 }
 
+// Shows: RFC9293-SHLD-4
 #[test]
 fn a_newer_syn_may_take_the_place_of_time_wait() {
     let s = Script::time_wait(&plain());

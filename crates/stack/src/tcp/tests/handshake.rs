@@ -2,6 +2,7 @@
 
 use super::*;
 
+// Shows: RFC9293-MUST-14, RFC9293-MUST-16, RFC9293-SHLD-5, RFC7323-2.2-3, RFC7323-3.2-3
 #[test]
 fn an_active_open_offers_what_linux_offers_and_takes_what_both_have() {
     let mut s = Script::connecting(&TcpConfig::default());
@@ -38,6 +39,7 @@ fn an_active_open_offers_what_linux_offers_and_takes_what_both_have() {
     assert!(s.conn.readiness().connected);
 }
 
+// Shows: RFC9293-MUST-14, RFC7323-2.2-1, RFC2018-4-1
 #[test]
 fn a_passive_open_grants_only_what_the_syn_offers() {
     let config = TcpConfig::default();
@@ -52,6 +54,7 @@ fn a_passive_open_grants_only_what_the_syn_offers() {
     assert_eq!(info.mss, ByteCount(48), "an absurd MSS is not obeyed");
 }
 
+// Shows: RFC7323-2.2-1
 #[test]
 fn an_offer_of_the_peer_we_did_not_make_is_not_taken() {
     let mut s = Script::connecting(&TcpConfig { sack: false, ..plain() });
@@ -62,6 +65,7 @@ fn an_offer_of_the_peer_we_did_not_make_is_not_taken() {
     assert_eq!((info.ts, info.sack, info.wscale), (false, false, (0, 0)));
 }
 
+// Shows: RFC9293-MUST-22, RFC6298-2.1, RFC6298-5.5
 #[test]
 fn a_lost_syn_is_sent_again_with_doubling_pauses_and_given_up() {
     let mut s = Script::connecting(&TcpConfig { syn_retries: 3, ..plain() });
@@ -76,6 +80,7 @@ fn a_lost_syn_is_sent_again_with_doubling_pauses_and_given_up() {
     assert_eq!(s.counters.tcp_ext_syn_retrans, 3);
 }
 
+// Shows: RFC5681-3.1-4, RFC6298-5.7
 #[test]
 fn a_lost_syn_ack_is_sent_again_by_the_timer_and_by_the_syn() {
     let mut s = Script::syn_received(&plain());
@@ -85,10 +90,12 @@ fn a_lost_syn_ack_is_sent_again_by_the_timer_and_by_the_syn() {
     recv!(s, 1500, "SA", 0, ack = 1, mss = 1000, sack_permitted = true);
     send!(s, 1600, "A", 1, ack = 1);
     assert_eq!(s.conn.state(), State::Established);
-    // RFC 5681 section 3.1: one segment after a lost SYN-ACK.
-    assert_eq!(s.conn.info(s.now).cwnd, ByteCount(1000));
+    // RFC 5681 section 3.1: one segment after a lost SYN-ACK. RFC 6298 section 5.7: and 3 s to wait for its ACK.
+    let info = s.conn.info(s.now);
+    assert_eq!((info.cwnd, info.rto), (ByteCount(1000), Duration::from_secs(3)));
 }
 
+// Shows: RFC5681-3.1-4
 #[test]
 fn a_repeated_syn_is_a_sign_of_loss_and_spoils_the_measurement() {
     let mut s = Script::syn_received(&plain());
@@ -101,6 +108,7 @@ fn a_repeated_syn_is_a_sign_of_loss_and_spoils_the_measurement() {
     assert_eq!((s.counters.tcp_ext_syn_retrans, s.counters.tcp_out_segs), (1, 1));
 }
 
+// Shows: RFC9293-MUST-22
 #[test]
 fn a_user_timeout_limits_the_handshake_too() {
     let config = TcpConfig { user_timeout: Some(Duration::from_millis(500)), ..plain() };
@@ -120,6 +128,7 @@ fn a_lost_last_ack_is_made_good_by_data() {
     assert_eq!(s.read(), stream(1, 10));
 }
 
+// Shows: RFC9293-MUST-10
 #[test]
 fn both_may_open_at_once() {
     let mut s = Script::connecting(&plain());
@@ -134,6 +143,7 @@ fn both_may_open_at_once() {
     assert_eq!((info.mss, info.cwnd), (ByteCount(900), ByteCount(9000)));
 }
 
+// Shows: RFC5961-3.2-4
 #[test]
 fn a_rst_to_the_syn_refuses_and_a_forged_one_does_not() {
     let mut s = Script::connecting(&plain());
@@ -183,6 +193,7 @@ fn what_was_written_early_rides_on_the_last_part_of_the_handshake() {
     assert_eq!(s.conn.state(), State::FinWait1);
 }
 
+// Shows: RFC9293-MUST-56
 #[test]
 fn icmp_ends_a_handshake_only_if_it_is_hard_and_quotes_it() {
     let start = || {

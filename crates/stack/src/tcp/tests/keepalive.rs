@@ -12,6 +12,7 @@ fn watching() -> TcpConfig {
     TcpConfig { keep_alive: Some(WATCH), ..plain() }
 }
 
+// Shows: RFC9293-MUST-25
 #[test]
 fn it_is_off_unless_asked_for() {
     let mut s = Script::established(&plain());
@@ -20,6 +21,7 @@ fn it_is_off_unless_asked_for() {
     assert_eq!(s.conn.state(), State::Established);
 }
 
+// Shows: RFC9293-MUST-28
 #[test]
 fn the_default_is_linuxes() {
     let mut s = Script::established(&plain());
@@ -34,6 +36,7 @@ fn the_default_is_linuxes() {
     assert_eq!(s.conn.error(), Some(TcpError::TimedOut));
 }
 
+// Shows: RFC9293-MUST-27, RFC9293-MUST-29, RFC9293-SHLD-12
 #[test]
 fn a_silent_peer_is_probed_and_gone_in_the_end() {
     let mut s = Script::established(&watching());
@@ -50,6 +53,7 @@ fn a_silent_peer_is_probed_and_gone_in_the_end() {
     assert_eq!(s.conn.poll_timeout(), None);
 }
 
+// Shows: RFC9293-MUST-26
 #[test]
 fn an_answer_is_life_and_so_is_anything_else_of_the_peers() {
     let mut s = Script::established(&watching());
@@ -81,6 +85,7 @@ fn what_cannot_be_the_peers_is_no_life() {
     recv!(s, 10 * SECOND, "A", 0, ack = 1);
 }
 
+// Shows: RFC9293-MUST-26
 #[test]
 fn while_an_answer_is_owed_the_time_outs_tell() {
     let mut s = Script::established(&watching());
@@ -156,6 +161,7 @@ fn a_handshake_has_timers_of_its_own() {
     recv!(s, 4_100, "A", 0, ack = 1);
 }
 
+// Shows: RFC9293-MUST-24
 #[test]
 fn it_is_turned_on_and_off_on_a_live_connection() {
     let mut s = Script::established(&plain());

@@ -6,6 +6,7 @@
 
 mod ack;
 mod blind;
+mod clocks;
 mod close;
 mod hack;
 mod handshake;
@@ -13,6 +14,7 @@ mod keepalive;
 mod linger;
 mod numbers;
 mod pipe;
+mod requirements;
 mod reset;
 mod shrink;
 mod switch;

@@ -2,6 +2,7 @@
 
 use super::*;
 
+// Shows: RFC9293-MUST-12, RFC5961-3.2-1, RFC5961-3.2-2, RFC5961-3.2-3
 #[test]
 fn a_rst_counts_only_at_the_exact_number() {
     let mut s = Script::established(&plain());
@@ -22,6 +23,7 @@ fn a_rst_counts_only_at_the_exact_number() {
     assert_eq!(s.conn.send(s.now, b"x"), Err(TcpError::Reset));
 }
 
+// Shows: RFC5961-4.2-1, RFC5961-4.2-2
 #[test]
 fn a_syn_is_challenged_wherever_it_lies() {
     let mut s = Script::established(&plain());
@@ -46,6 +48,7 @@ fn a_syn_with_data_outside_the_window_is_answered_no_more_often() {
     assert_eq!(s.counters.tcp_ext_ack_skipped_challenge, 19);
 }
 
+// Shows: RFC7323-5.2-6
 #[test]
 fn a_forged_time_stamp_is_not_remembered() {
     let mut s = Script::established(&TcpConfig { timestamps: true, ..plain() });
@@ -60,6 +63,7 @@ fn a_forged_time_stamp_is_not_remembered() {
     assert_eq!(s.counters.tcp_ext_paws_estab, 0);
 }
 
+// Shows: RFC5961-7-1
 #[test]
 fn challenges_are_limited() {
     let mut s = Script::established(&plain());

@@ -25,6 +25,7 @@ impl Strict {
     }
 }
 
+// Shows: RFC9293-MUST-34, RFC9293-SHLD-15, RFC9293-SHLD-16, RFC7323-2.4-1
 #[test]
 fn of_what_was_sent_only_what_the_window_holds_is_sent_again() {
     let mut s = Script::established(&plain());
@@ -54,6 +55,7 @@ fn of_what_was_sent_only_what_the_window_holds_is_sent_again() {
     assert_eq!((next, s.conn.state()), (4_001, State::Established));
 }
 
+// Shows: RFC9293-MUST-35, RFC9293-SHLD-17
 #[test]
 fn what_lies_beyond_a_window_that_shrank_ends_nothing() {
     let mut s = Script::established(&plain());
@@ -104,6 +106,7 @@ fn tiny(max: u16, nodelay: bool) -> Script {
     s
 }
 
+// Shows: RFC9293-MUST-38
 #[test]
 fn half_of_the_largest_window_is_worth_a_segment_and_less_is_not() {
     let mut s = tiny(900, false);

@@ -2,6 +2,7 @@
 
 use super::*;
 
+// Shows: RFC9293-MUST-65, RFC9293-SHLD-28, RFC2018-2
 #[test]
 fn data_goes_both_ways() {
     let mut s = Script::established(&plain());
@@ -19,6 +20,7 @@ fn data_goes_both_ways() {
     assert_eq!((info.bytes_received, info.send_q), (ByteCount(300), ByteCount(0)));
 }
 
+// Shows: RFC5681-3.1-3
 #[test]
 fn the_initial_window_is_ten_segments() {
     let mut s = Script::established(&plain());
@@ -29,6 +31,7 @@ fn the_initial_window_is_ten_segments() {
     recv_nothing!(s, 0);
 }
 
+// Shows: RFC9293-MUST-60, RFC9293-MUST-61, RFC9293-SHLD-27
 #[test]
 fn psh_marks_the_end_of_a_write_not_every_segment() {
     let mut s = Script::established(&plain());
@@ -40,6 +43,7 @@ fn psh_marks_the_end_of_a_write_not_every_segment() {
     recv!(s, 1, "PA", 2001, ack = 1, len = 500);
 }
 
+// Shows: RFC9293-SHLD-7, RFC9293-MUST-17
 #[test]
 fn nagle_holds_a_small_segment_back_and_nodelay_does_not() {
     let mut s = Script::established(&plain());
@@ -56,6 +60,7 @@ fn nagle_holds_a_small_segment_back_and_nodelay_does_not() {
     recv!(s, 5, "PA", 21, ack = 1, len = 10);
 }
 
+// Shows: RFC9293-MUST-19, RFC9293-MUST-20
 #[test]
 fn the_retransmission_timer_backs_off_and_gives_up() {
     let mut s = Script::established(&plain());
@@ -76,6 +81,7 @@ fn the_retransmission_timer_backs_off_and_gives_up() {
     assert_eq!((left, s.conn.error()), (15, Some(TcpError::TimedOut)));
 }
 
+// Shows: RFC9293-MUST-21
 #[test]
 fn a_user_timeout_ends_the_wait() {
     let mut s = Script::established(&plain());
@@ -88,6 +94,7 @@ fn a_user_timeout_ends_the_wait() {
     assert_eq!(s.conn.error(), Some(TcpError::TimedOut));
 }
 
+// Shows: RFC2018-5-1, RFC2018-5.1, RFC6675-4-2, RFC6675-5-2
 #[test]
 fn sack_blocks_bring_a_fast_retransmission() {
     let mut config = plain();
@@ -127,6 +134,7 @@ fn a_late_ack_still_tells_what_arrived() {
     recv!(s, 12, "A", 1001, ack = 1, len = 1000);
 }
 
+// Shows: RFC5681-3.2-3, RFC5681-3.2-9
 #[test]
 fn three_duplicate_acks_do_the_same_without_sack() {
     let mut s = Script::established(&TcpConfig { sack: false, ..plain() });
@@ -166,6 +174,7 @@ fn an_ack_of_the_future_is_answered_and_dropped_with_its_data() {
     assert_eq!(s.read(), b"");
 }
 
+// Shows: RFC5961-5.2
 #[test]
 fn an_ack_too_old_to_be_true_is_challenged_and_an_old_one_is_not() {
     let mut s = Script::established(&plain());

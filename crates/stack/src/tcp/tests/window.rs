@@ -2,6 +2,7 @@
 
 use super::*;
 
+// Shows: RFC9293-MUST-36, RFC9293-MUST-37, RFC9293-SHLD-29, RFC9293-SHLD-30
 #[test]
 fn a_closed_window_is_probed_without_end_while_the_peer_answers() {
     let mut s = Script::established(&plain());
@@ -38,6 +39,7 @@ fn a_peer_that_answers_no_probe_is_gone() {
     assert_eq!((probes, s.conn.error()), (15, Some(TcpError::TimedOut)));
 }
 
+// Shows: RFC9293-MUST-38, RFC5681-2, RFC7323-2.4-4
 #[test]
 fn data_leaves_no_further_than_the_peer_allows() {
     let mut s = Script::established(&plain());
@@ -54,6 +56,7 @@ fn data_leaves_no_further_than_the_peer_allows() {
     recv_nothing!(s, 1);
 }
 
+// Shows: RFC9293-MUST-38
 #[test]
 fn a_silly_window_that_stays_is_used_after_a_while() {
     let mut s = Script::established(&plain());
@@ -67,6 +70,7 @@ fn a_silly_window_that_stays_is_used_after_a_while() {
     recv!(s, 210, "A", 101, ack = 1, len = 1000);
 }
 
+// Shows: RFC9293-MUST-34, RFC9293-MUST-35, RFC9293-SHLD-15, RFC7323-2.4-1
 #[test]
 fn a_window_that_shrinks_is_borne() {
     let mut s = Script::established(&plain());
@@ -116,6 +120,7 @@ fn a_peer_without_scaling_is_sent_no_updates_that_say_nothing() {
     recv_nothing!(s, 0);
 }
 
+// Shows: RFC7323-2.3-3, RFC7323-2.3-1, RFC7323-2.3-2
 #[test]
 fn windows_are_scaled_both_ways() {
     let config = TcpConfig { window_scaling: true, ..plain() };
@@ -135,6 +140,7 @@ fn small() -> TcpConfig {
     TcpConfig { initial_window: ByteCount(2000), receive_buffer: ByteCount(2000), ..plain() }
 }
 
+// Shows: RFC9293-MUST-39
 #[test]
 fn our_window_closes_is_probed_and_opens_by_a_worthwhile_step() {
     let mut s = Script::established(&small());
@@ -191,6 +197,7 @@ fn memory_pressure_keeps_the_buffer_as_it_is() {
     }
 }
 
+// Shows: RFC9293-SHLD-14
 #[test]
 fn memory_pressure_holds_the_window_back_but_does_not_stop_the_peer() {
     let mut s = Script::established(&plain());
@@ -207,6 +214,7 @@ fn memory_pressure_holds_the_window_back_but_does_not_stop_the_peer() {
     }
 }
 
+// Shows: RFC9293-MUST-39
 #[test]
 fn reading_in_small_bites_sends_one_update() {
     let mut s = Script::established(&small());
@@ -217,6 +225,7 @@ fn reading_in_small_bites_sends_one_update() {
     recv_nothing!(s, 0);
 }
 
+// Shows: RFC9293-SHLD-17
 #[test]
 fn a_window_that_closed_under_sent_data_is_waited_for_as_well() {
     let mut s = Script::established(&plain());

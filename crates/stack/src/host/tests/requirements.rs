@@ -1,0 +1,136 @@
+//! What RFCs require of a host and no other test here asserts.
+
+use airtcp_types::checksum::checksum;
+
+use crate::tcp::State;
+use crate::wire::icmp::{Complaint, emit_error};
+
+use super::*;
+
+const TO: &str = "10.0.0.1:80";
+
+// Shows: RFC9293-MUST-41
+#[test]
+fn to_listen_does_nothing_to_connections_of_the_same_port() {
+    let mut pair = Pair::new();
+    let listener = pair.server.tcp_listen(address(TO), 8).unwrap();
+    let (stream, accepted) = pair.connect(listener, TO);
+    pair.server.tcp_close(pair.now, listener).unwrap();
+    let again = pair.server.tcp_listen(address(TO), 8).unwrap();
+    pair.carry(stream, accepted);
+    let (stream, accepted) = pair.connect(again, TO);
+    pair.carry(stream, accepted);
+}
+
+// Shows: RFC9293-MUST-42
+#[test]
+fn one_can_listen_on_the_port_of_a_connection_that_is_not_open_yet() {
+    let mut pair = Pair::new();
+    // SYN-SENT at the client, and nobody answers.
+    let stream = pair.client.tcp_connect(pair.now, address("10.0.0.3:80"), None).unwrap();
+    let local = pair.client.local_addr(stream).unwrap();
+    assert_eq!(pair.client.tcp_state(stream), Ok(State::SynSent));
+    pair.client.tcp_listen(local, 4).unwrap();
+    // SYN-RECEIVED at the server, whose first listener is gone.
+    let listener = pair.server.tcp_listen(address(TO), 4).unwrap();
+    pair.server.handle_packet(pair.now, PORT, Packet::new(segment(TO, &syn())));
+    let states: Vec<_> = pair.server.tcp_connections().map(|(_, state)| state).collect();
+    assert_eq!(states, [State::SynReceived]);
+    pair.server.tcp_close(pair.now, listener).unwrap();
+    let listener = pair.server.tcp_listen(address(TO), 4).unwrap();
+    let (stream, accepted) = pair.connect(listener, TO);
+    pair.carry(stream, accepted);
+}
+
+/// Connects from a host with two addresses to `10.9.0.1`, has some data lost, and gives what its segments came from.
+fn sources(bound: Option<&str>) -> Vec<std::net::IpAddr> {
+    let addresses = ["10.0.0.2/24", "10.9.0.2/24"].map(|cidr| cidr.parse().unwrap());
+    let mut client = Host::new(HostConfig { secret: [7; 16], ..HostConfig::new(addresses) });
+    let mut server = host(["10.9.0.1/24", "fd00::1/64"]);
+    let to = address("10.9.0.1:80");
+    let listener = server.tcp_listen(to, 4).unwrap();
+    let mut now = Instant::ZERO;
+    let stream = match bound {
+        Some(local) => {
+            let bound = client.tcp_bind(address(local)).unwrap();
+            client.tcp_connect_from(now, bound, to, None).unwrap()
+        }
+        None => client.tcp_connect(now, to, None).unwrap(),
+    };
+    let mut sources = Vec::new();
+    for round in 0..40 {
+        if round == 2 {
+            client.tcp_send(now, stream, &[1; 20_000]).unwrap();
+            client.tcp_close(now, stream).unwrap();
+        }
+        while let Some((_, packet)) = client.poll_transmit(now) {
+            sources.push(ip::parse(&packet.data).unwrap().src);
+            if round != 2 {
+                server.handle_packet(now, PORT, packet);
+            }
+        }
+        while let Some((_, packet)) = server.poll_transmit(now) {
+            client.handle_packet(now, PORT, packet);
+        }
+        now += Duration::from_millis(100);
+        client.handle_timeout(now);
+        server.handle_timeout(now);
+    }
+    assert!(server.tcp_accept(now, listener).unwrap().is_some());
+    assert!(client.counters().tcp_retrans_segs > 0 && sources.len() > 20);
+    sources
+}
+
+// Shows: RFC9293-MUST-43, RFC9293-MUST-44, RFC9293-MUST-45
+#[test]
+fn all_segments_of_a_connection_have_one_address_chosen_or_named() {
+    for (bound, expected) in [(None, "10.9.0.2"), (Some("10.0.0.2:0"), "10.0.0.2")] {
+        let (sources, expected) = (sources(bound), expected.parse::<std::net::IpAddr>().unwrap());
+        assert!(sources.iter().all(|source| *source == expected), "{sources:?}");
+    }
+}
+
+// Shows: RFC9293-MUST-50
+#[test]
+fn options_of_ip_are_stepped_over() {
+    // Record route, an option that nobody knows, and no operation to the end.
+    let options = [7, 7, 4, 0, 0, 0, 0, 0x99, 4, 1, 2, 1];
+    let plain = segment(TO, &syn());
+    let mut data = [&plain[..20], &options, &plain[20..]].concat();
+    data[0] = 0x48;
+    data[3] += options.len() as u8;
+    data[10..12].fill(0);
+    let sum = checksum(&data[..32]);
+    data[10..12].copy_from_slice(&sum.to_be_bytes());
+    let mut host = server();
+    host.tcp_listen(address(TO), 4).unwrap();
+    let answers = answers(&mut host, data);
+    let flags = read_segment(&answers[0]).flags;
+    assert_eq!((answers.len(), flags.syn, flags.ack), (1, true, true));
+}
+
+// Shows: RFC9293-MUST-55
+#[test]
+fn a_source_quench_is_dropped_in_silence() {
+    let mut pair = Pair::new();
+    let listener = pair.server.tcp_listen(address(TO), 8).unwrap();
+    let (stream, accepted) = pair.connect(listener, TO);
+    pair.client.tcp_send(pair.now, stream, &[7; 20_000]).unwrap();
+    let (_, sent) = pair.client.poll_transmit(pair.now).unwrap();
+    let (src, dst) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
+    let mut quench = emit_error(src, dst, 64, Complaint::Port, &sent.data);
+    let message = &mut quench.data[20..];
+    (message[0], message[1]) = (4, 0);
+    message[2..4].fill(0);
+    let sum = checksum(message);
+    message[2..4].copy_from_slice(&sum.to_be_bytes());
+    while pair.client.poll_transmit(pair.now).is_some() {}
+    let cwnd = |pair: &Pair| pair.client.tcp_info(pair.now, stream).unwrap().cwnd;
+    let before = cwnd(&pair);
+    pair.client.handle_packet(pair.now, PORT, quench);
+    assert_eq!(pair.client.poll_transmit(pair.now), None);
+    assert_eq!(cwnd(&pair), before);
+    assert_eq!(pair.client.tcp_error(stream), Ok(None));
+    pair.pass(Duration::from_secs(5));
+    assert_eq!(read_all(&mut pair.server, pair.now, accepted).0, [7; 20_000]);
+}
