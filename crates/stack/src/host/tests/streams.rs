@@ -34,6 +34,7 @@ fn closing_takes_no_longer_than_it_may() {
     }
 }
 
+// Shows: RFC9293-MUST-21
 #[test]
 fn a_user_time_out_ends_what_nobody_answers() {
     let mut pair = Pair::new();
