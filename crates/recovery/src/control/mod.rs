@@ -70,8 +70,8 @@ pub enum Notice {
     },
     /// The last reduction was spurious: take it back.
     Undo,
-    /// A full segment has so many bytes from now on. The window stays as it is in bytes, but for its
-    /// floor.
+    /// A full segment has so many bytes from now on. The windows stay as they are in bytes, but for their
+    /// floors.
     SegmentSize(ByteCount),
     /// It takes the place of another control in the midst of a connection, and goes on from these.
     TakeOver {

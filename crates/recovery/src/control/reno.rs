@@ -84,6 +84,7 @@ impl Windows {
     pub(super) fn resize(&mut self, smss: ByteCount) {
         self.params.smss = smss;
         self.cwnd = self.cwnd.max(smss);
+        self.ssthresh = self.ssthresh.map(|ssthresh| ssthresh.max(smss * 2));
     }
 
     /// RFC 5681 section 4.1.

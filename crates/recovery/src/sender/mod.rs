@@ -152,6 +152,8 @@ pub struct Sender {
     prr: Option<Box<Prr>>,
     /// Bytes that the ACK being worked newly told to have arrived.
     newly_delivered: ByteCount,
+    /// A full segment has arrived since their size last changed.
+    full_arrived: bool,
     /// Whether tails are probed.
     probes: bool,
     /// No RTT was measured since the last probe left, or ever: there may not be another.
@@ -221,6 +223,7 @@ impl Sender {
             undo: None,
             prr: None,
             newly_delivered: ByteCount::ZERO,
+            full_arrived: false,
             probe: None,
             immediate: None,
             pacing_until: None,

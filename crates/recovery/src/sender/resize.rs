@@ -1,4 +1,4 @@
-//! Segments that turn out to be too large for the path.
+//! Segments that turn out to be too large for the path, or to have been taken for that.
 
 use airtcp_types::{ByteCount, EventKind, Instant};
 
@@ -20,9 +20,7 @@ impl Sender {
         if smss >= self.core.smss {
             return;
         }
-        self.core.smss = smss;
-        let pipe = self.pipe();
-        self.control.on_notice(now, pipe, &Notice::SegmentSize(smss));
+        self.resize(now, smss);
         let lost = self.core.board.mark_larger_lost(smss);
         if !lost.is_empty() {
             let mut bytes = ByteCount::ZERO;
@@ -36,6 +34,28 @@ impl Sender {
         }
         self.update_pacing();
         self.tell_window();
+    }
+
+    /// Has segments be as large as `smss` from now on; never makes them smaller.
+    pub fn grow_segments(&mut self, now: Instant, smss: ByteCount) {
+        if smss > self.core.smss {
+            // The windows before a reduction are below the floors of now.
+            self.undo = None;
+            self.resize(now, smss);
+            self.update_pacing();
+            self.tell_window();
+        }
+    }
+
+    /// Whether a segment of the size that they have now has arrived.
+    pub const fn full_segment_arrived(&self) -> bool {
+        self.full_arrived
+    }
+
+    fn resize(&mut self, now: Instant, smss: ByteCount) {
+        (self.core.smss, self.full_arrived) = (smss, false);
+        let pipe = self.pipe();
+        self.control.on_notice(now, pipe, &Notice::SegmentSize(smss));
     }
 
     fn begin_to_repeat(&mut self, now: Instant, bytes: ByteCount) {

@@ -110,6 +110,7 @@ impl Connection {
                 echoed,
             },
         );
+        self.end_black_hole(now);
         self.collect_events();
         counters.tcp_ext_full_undo += self.send.undos() - undos;
         self.tally.settle(now, &self.send);

@@ -9,7 +9,7 @@ use airtcp_types::{ByteCount, ExtSeq, FlowId, Instant, SeqNumber};
 use crate::counters::Counters;
 use crate::wire::tcp::Segment;
 
-use super::config::{MIN_MSS, default_mss};
+use super::config::{MIN_MSS, default_mss, fixed_headers};
 use super::transmit::Reset;
 use super::*;
 
@@ -113,7 +113,6 @@ impl Connection {
             flow,
             state: State::SynSent,
             hop_limit: config.hop_limit,
-            path_mtu: config.mtu,
             black_holes: config.black_holes,
             settings: Settings {
                 user_timeout: config.user_timeout,
@@ -127,7 +126,7 @@ impl Connection {
             receive: Receiver::new(now, mss, config.initial_window, config.receive_buffer),
             withholding: config.mark_aware.map(|aware| Box::new(Withholding::new(aware))),
             acks: AckPolicy::new(config.sender.profile.delayed_acks),
-            send: SendHalf::new(now, first, config.send_buffer, config.nodelay),
+            send: SendHalf::new(now, first, config),
             keep_alive: config
                 .keep_alive
                 .map(|settings| Box::new(keepalive::Watch::new(now, settings))),
@@ -254,8 +253,8 @@ impl Connection {
     /// Our SYN was acknowledged, and the peer's is known: ESTABLISHED.
     pub(super) fn establish(&mut self, now: Instant, echo: Option<u32>) {
         let Some(handshake) = self.handshake.take() else { return };
-        let peer = handshake.peer_mss.saturating_sub(self.option_bytes()).max(1);
-        let smss = self.segment_size().min(peer);
+        let longest = handshake.peer_mss.saturating_add(fixed_headers(&self.flow));
+        self.send.path_mtu = self.send.path_mtu.min(longest);
         let retransmitted = handshake.sent > 1;
         // Karn: a SYN sent twice is measured by its time stamp or not at all.
         let echoed = echo.and_then(|ecr| self.timestamps?.echo(now, ecr));
@@ -270,7 +269,7 @@ impl Connection {
         let start = Start {
             now,
             first: self.send.first(),
-            smss: ByteCount(u64::from(smss)),
+            smss: ByteCount(u64::from(self.segment_size())),
             granted: self.granted(),
             handshake_rtt: rtt,
             syn_retransmitted: retransmitted,

@@ -48,7 +48,7 @@ pub struct Info {
     pub ato: Duration,
     /// Payload bytes of a full segment we send.
     pub mss: ByteCount,
-    /// The longest packet that the path takes, as far as is known.
+    /// The longest packet that it sends: what the path, the device and the peer take, as far as is known.
     pub pmtu: ByteCount,
     /// Payload bytes of a full segment of the peer, as far as seen.
     pub rcvmss: ByteCount,
@@ -228,7 +228,7 @@ impl Connection {
             rttvar: None,
             ato: self.acks.ato(),
             mss: ByteCount::ZERO,
-            pmtu: ByteCount(u64::from(self.path_mtu)),
+            pmtu: ByteCount(u64::from(self.send.path_mtu)),
             rcvmss: self.acks.segment(),
             cwnd: ByteCount::ZERO,
             ssthresh: None,

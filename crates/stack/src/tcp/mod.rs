@@ -101,9 +101,7 @@ pub struct Connection {
     settings: Settings,
     /// TTL or hop limit. It stands here, and not among the settings, for size.
     hop_limit: u8,
-    /// The longest packet that it sends (bytes), and whether time-outs may make that less; here for the
-    /// same reason.
-    path_mtu: u16,
+    /// Whether time-outs may make packets smaller; here for the same reason.
     black_holes: bool,
     /// Only until ESTABLISHED.
     handshake: Option<Box<Handshake>>,

@@ -1,5 +1,6 @@
 //! Path MTU discovery (RFC 1191, RFC 8201), and what is done where routers say nothing (RFC 4821 section 7.7).
 
+use airtcp_recovery::Phase;
 use airtcp_types::{ByteCount, Instant};
 use tracing::debug;
 
@@ -28,10 +29,11 @@ impl Connection {
     /// (RFC 1191 section 6.5).
     pub fn on_path_mtu(&mut self, now: Instant, mtu: u16) -> bool {
         let mtu = mtu.max(self.least_mtu());
-        if mtu >= self.path_mtu {
+        self.send.former_mtu = self.send.former_mtu.min(mtu);
+        if mtu >= self.send.path_mtu {
             return false;
         }
-        self.path_mtu = mtu;
+        self.send.path_mtu = mtu;
         let size = ByteCount(u64::from(self.segment_size()));
         if let Some(sender) = &mut self.send.sender {
             sender.shrink_segments(now, size);
@@ -40,14 +42,14 @@ impl Connection {
         true
     }
 
-    /// The longest packet that it sends (bytes).
+    /// The longest packet that it sends (bytes): what the path, the device and the peer take.
     pub const fn path_mtu(&self) -> u16 {
-        self.path_mtu
+        self.send.path_mtu
     }
 
     /// Payload bytes of the longest packet.
     pub(super) fn segment_size(&self) -> u16 {
-        let mss = self.path_mtu.saturating_sub(fixed_headers(&self.flow)).max(MIN_MSS);
+        let mss = self.send.path_mtu.saturating_sub(fixed_headers(&self.flow)).max(MIN_MSS);
         mss.saturating_sub(self.option_bytes()).max(1)
     }
 
@@ -70,9 +72,31 @@ impl Connection {
         };
         let headers = u64::from(fixed_headers(&self.flow) + self.option_bytes());
         let first = sender.board().first().map_or(0, |first| first.range.len().0);
+        // Where they got through before, nothing may get through now.
+        let former =
+            if sender.full_segment_arrived() { self.send.path_mtu } else { self.send.former_mtu };
         if first + headers > u64::from(small) && self.on_path_mtu(now, small) {
             debug!(remote = %self.flow.remote, mtu = small, "a black hole for large packets?");
             counters.tcp_ext_pmtu_black_holes += 1;
+            self.send.former_mtu = former;
+        }
+    }
+
+    /// After an ACK: what an outage has left is repaired, and packets are what they were. Should they
+    /// vanish once more before one has got through, it was no outage.
+    pub(super) fn end_black_hole(&mut self, now: Instant) {
+        if self.send.former_mtu == 0 {
+            return;
+        }
+        if let Some(sender) = &self.send.sender
+            && sender.backoff() == 0
+            && sender.phase() == Phase::Open
+        {
+            self.send.path_mtu = self.send.path_mtu.max(std::mem::take(&mut self.send.former_mtu));
+            let size = self.segment_size();
+            if let Some(sender) = &mut self.send.sender {
+                sender.grow_segments(now, ByteCount(u64::from(size)));
+            }
         }
     }
 

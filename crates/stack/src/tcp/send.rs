@@ -5,6 +5,7 @@ use std::time::Duration;
 use airtcp_recovery::{Ack, Decision, Limit, Sender, Supply};
 use airtcp_types::{ByteCount, ExtSeq, Instant};
 
+use super::config::TcpConfig;
 use super::send_buffer::SendBuffer;
 
 /// The longest pause between window probes.
@@ -42,6 +43,10 @@ pub(super) struct SendHalf {
     persist: Option<Box<Persist>>,
     /// A window too small to be worth it is used all the same.
     override_silly: bool,
+    /// The longest packet that leaves (bytes), and what that was before a black hole that may have been
+    /// an outage; else zero.
+    pub(super) path_mtu: u16,
+    pub(super) former_mtu: u16,
     /// Time-outs that the peer answered with a window of zero: they count as probes.
     forgiven: u32,
     /// When the peer last acknowledged something new, or had nothing to acknowledge.
@@ -60,16 +65,16 @@ struct Persist {
 
 impl SendHalf {
     /// Before the handshake: SND.UNA = ISS, SND.NXT = ISS + 1.
-    pub(super) const fn new(now: Instant, first: ExtSeq, max: ByteCount, nodelay: bool) -> Self {
+    pub(super) const fn new(now: Instant, first: ExtSeq, config: &TcpConfig) -> Self {
         Self {
             first,
             done: first,
             sender: None,
             buffer: SendBuffer::new(first),
-            max,
+            max: config.send_buffer,
             held_back: false,
             fin: false,
-            nodelay,
+            nodelay: config.nodelay,
             scale: 0,
             wnd: ByteCount::ZERO,
             max_wnd: ByteCount::ZERO,
@@ -77,6 +82,8 @@ impl SendHalf {
             edge: first,
             persist: None,
             override_silly: false,
+            path_mtu: config.mtu,
+            former_mtu: 0,
             forgiven: 0,
             progress_at: now,
             limit: None,

@@ -111,6 +111,43 @@ fn segments_never_grow() {
 }
 
 #[test]
+fn segments_that_grow_again_leave_the_windows_but_for_their_floors() {
+    for combination in ["sack/reno", "sack/cubic", "sack/westwood"] {
+        let mut sender = shrunk(combination);
+        let before = sender.cwnd();
+        for _ in 0..2 {
+            sender.grow_segments(ms(60), ByteCount(900));
+        }
+        sender.grow_segments(ms(60), ByteCount(800));
+        assert_eq!((sender.smss(), sender.cwnd()), (ByteCount(900), before), "{combination}");
+        sender.grow_segments(ms(60), ByteCount(20_000));
+        assert!(sender.cwnd() >= ByteCount(20_000), "{combination}");
+    }
+    let mut sender = sender("sack/fixed:10");
+    pump(&mut sender, ms(0), &supply(30));
+    sender.shrink_segments(ms(50), SMALL);
+    sender.grow_segments(ms(60), ByteCount(SMSS));
+    assert_eq!(sender.cwnd(), ByteCount(10 * SMSS));
+}
+
+#[test]
+fn whether_a_full_segment_has_arrived_counts_anew_with_each_size() {
+    let mut sender = sender("sack/reno");
+    assert!(!sender.full_segment_arrived());
+    pump(&mut sender, ms(0), &supply(5));
+    sender.on_ack(ms(100), &ack(1, &[]));
+    assert!(sender.full_segment_arrived());
+    sender.shrink_segments(ms(110), SMALL);
+    assert!(!sender.full_segment_arrived());
+    // What was in flight and larger is none of the new size.
+    sender.on_ack(ms(120), &ack(2, &[]));
+    assert!(!sender.full_segment_arrived());
+    pump(&mut sender, ms(120), &supply(5));
+    sender.on_ack(ms(220), &ack_to(2_600));
+    assert!(sender.full_segment_arrived());
+}
+
+#[test]
 fn a_reduction_that_was_on_stays_and_no_second_one_follows() {
     let mut sender = sender("sack/reno");
     pump(&mut sender, ms(0), &supply(30));

@@ -108,13 +108,20 @@ impl World {
                 assert_eq!(got, sent);
                 return;
             }
-            let Pair { now, client, server } = &mut self.pair;
-            let deadlines = [client.poll_timeout(), server.poll_timeout()];
-            *now = deadlines.into_iter().flatten().min().expect("a deadline").max(*now);
+            self.pass_to_next();
+        }
+        panic!("{} of {} bytes", got.len(), sent.len());
+    }
+
+    /// Lets time pass up to the next deadline, if there is one.
+    fn pass_to_next(&mut self) {
+        let Pair { now, client, server } = &mut self.pair;
+        let deadlines = [client.poll_timeout(), server.poll_timeout()];
+        if let Some(at) = deadlines.into_iter().flatten().min() {
+            *now = at.max(*now);
             client.handle_timeout(*now);
             server.handle_timeout(*now);
         }
-        panic!("{} of {} bytes", got.len(), sent.len());
     }
 
     /// Carries 300,000 bytes over a new connection; gives it, and the longest packet of its end.
@@ -196,6 +203,53 @@ fn where_large_packets_vanish_small_ones_are_tried() {
         assert_eq!(counters.tcp_ext_timeouts, if steps == 1 { 4 } else { 8 });
         assert_eq!(counters.tcp_ext_pmtu_lowered, 0);
     }
+}
+
+#[test]
+fn after_an_outage_packets_are_what_they_were() {
+    for to in [V4, V6] {
+        let mut world = World::new(&[]);
+        let ends = world.connect(to);
+        world.carry(ends, 100_000);
+        for outages in 1..=3 {
+            world.links = vec![(0, None)];
+            let sent = [7; 20_000];
+            assert_eq!(world.pair.client.tcp_send(world.pair.now, ends.0, &sent), Ok(20_000));
+            while world.counters().tcp_ext_pmtu_black_holes < outages {
+                world.exchange();
+                world.pass_to_next();
+            }
+            world.links.clear();
+            loop {
+                world.exchange();
+                let info = world.pair.client.tcp_info(world.pair.now, ends.0).unwrap();
+                if info.send_q == ByteCount::ZERO {
+                    break;
+                }
+                world.pass_to_next();
+            }
+            assert_eq!(read_all(&mut world.pair.server, world.pair.now, ends.1).0, sent);
+            world.longest = 0;
+            world.carry(ends, 100_000);
+            let info = world.pair.client.tcp_info(world.pair.now, ends.0).unwrap();
+            assert_eq!((world.longest, info.pmtu), (1500, ByteCount(1500)));
+            assert_eq!(info.mss, ByteCount(if to == V4 { 1448 } else { 1428 }));
+        }
+    }
+}
+
+#[test]
+fn a_path_that_becomes_a_black_hole_is_mistaken_for_an_outage_once() {
+    let mut world = World::new(&[]);
+    let ends = world.connect(V4);
+    world.carry(ends, 100_000);
+    world.links = vec![(1400, None)];
+    world.carry(ends, 200_000);
+    world.longest = 0;
+    world.carry(ends, 100_000);
+    let counters = world.counters();
+    assert_eq!((counters.tcp_ext_pmtu_black_holes, counters.tcp_ext_timeouts), (2, 8));
+    assert_eq!(world.longest, 1064);
 }
 
 #[test]
@@ -334,10 +388,7 @@ proptest! {
             if info.send_q == ByteCount::ZERO {
                 break;
             }
-            let Pair { now, client, server } = &mut world.pair;
-            *now = client.poll_timeout().into_iter().chain(server.poll_timeout()).min().unwrap().max(*now);
-            client.handle_timeout(*now);
-            server.handle_timeout(*now);
+            world.pass_to_next();
         }
         let info = world.pair.client.tcp_info(world.pair.now, ends.0).unwrap();
         prop_assert_eq!(info.send_q, ByteCount::ZERO);
