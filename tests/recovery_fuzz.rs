@@ -188,11 +188,9 @@ impl World {
                 prop_assert!(!granted || *self.sender.combination() == next);
             }
             Operation::Shrink(size) => {
-                let cwnd = self.sender.cwnd();
                 self.cuts = true;
                 self.sender.shrink_segments(self.now, ByteCount(*size));
                 prop_assert!(self.sender.smss() <= ByteCount(*size));
-                prop_assert!(self.sender.cwnd() <= cwnd.max(self.max_window), "more may leave");
             }
             Operation::Grow => self.sender.grow_segments(self.now, ByteCount(SMSS)),
             Operation::Narrow(bytes) => {

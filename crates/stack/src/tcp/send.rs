@@ -252,7 +252,7 @@ impl SendHalf {
     /// sent again into it as often as `limit`.
     pub(super) fn is_shut(&self, limit: u32) -> bool {
         self.persist.as_ref().is_some_and(|persist| persist.pause >= MAX_PROBE)
-            || self.forgiven > limit
+            || (self.wnd == ByteCount::ZERO && self.forgiven > limit)
     }
 
     /// Reductions taken back so far.

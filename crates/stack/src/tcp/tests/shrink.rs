@@ -80,6 +80,29 @@ fn what_lies_beyond_a_window_that_shrank_ends_nothing() {
 }
 
 #[test]
+fn an_orphan_whose_peer_opens_its_window_late_delivers_what_was_written() {
+    let mut s = Script::established(&plain());
+    s.write(1_000);
+    s.take(0).unwrap();
+    send!(s, 0, "A", 1, ack = 1, window = 0);
+    for _ in 0..20 {
+        let ms = s.conn.poll_timeout().unwrap().as_millis();
+        s.take(ms).unwrap();
+        send!(s, ms, "A", 1, ack = 1, window = 0);
+    }
+    let ms = s.now.as_millis();
+    send!(s, ms, "A", 1, ack = 1, window = 5_000);
+    s.conn.close(s.now);
+    recv_nothing!(s, ms);
+    let ms = s.conn.poll_timeout().unwrap().as_millis();
+    recv!(s, ms, "PA", 1, ack = 1, len = 1000);
+    send!(s, ms, "A", 1, ack = 1001, window = 5_000);
+    recv!(s, ms, "FA", 1001, ack = 1);
+    send!(s, ms, "A", 1, ack = 1002, window = 5_000);
+    assert_eq!(s.conn.state(), State::FinWait2);
+}
+
+#[test]
 fn a_window_that_shrinks_below_what_was_sent_and_grows_again_loses_nothing() {
     let mut s = Script::established(&plain());
     s.write(6_000);
