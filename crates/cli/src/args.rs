@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use airtcp_link::{Arq, RadioSpec};
 use airtcp_recovery::{Combination, Profile};
-use airtcp_stack::host::Cidr;
 use airtcp_types::ByteCount;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 
+use crate::attach::AttachArgs;
 use crate::compare::CompareArgs;
 use crate::lab::LabArgs;
 use crate::link::LinkArgs;
@@ -96,20 +96,11 @@ impl SenderArgs {
 /// `airtcp serve`.
 #[derive(Args, Debug)]
 pub(crate) struct ServeArgs {
-    /// The TUN device; it is made if there is none of that name, and removed at the end
-    #[arg(long, value_name = "NAME", value_parser = value::tun)]
-    pub(crate) tun: String,
-    /// An address of this stack with its prefix length; once for each address
-    #[arg(long, value_name = "CIDR", required = true, value_parser = value::cidr)]
-    pub(crate) address: Vec<Cidr>,
     #[command(flatten)]
-    pub(crate) sender: SenderArgs,
+    pub(crate) attach: AttachArgs,
     /// Behind a base station that marks (TCP-ECN): withhold duplicate ACKs for segments that the radio lost, for 150 ms at most
     #[arg(long)]
     pub(crate) mark_aware_receiver: bool,
-    /// The largest IP packet in bytes [default: the device's]
-    #[arg(long, value_name = "BYTES", allow_negative_numbers = true, value_parser = value::mtu)]
-    pub(crate) mtu: Option<u16>,
     /// At the end, print counters and connections as JSON on stdout
     #[arg(long)]
     pub(crate) json: bool,
@@ -246,24 +237,7 @@ impl ServeArgs {
                 ));
             }
         }
-        for (index, cidr) in self.address.iter().enumerate() {
-            let address = cidr.address();
-            if self.address[..index].iter().any(|other| other.address() == address) {
-                return Err(format!(
-                    "--address {address} is given twice: once is enough; for example --address \
-                     10.0.0.2/24 --address fd00::2/64"
-                ));
-            }
-        }
-        // RFC 8200 section 5: IPv6 needs links of at least 1280 bytes.
-        let has_ipv6 = self.address.iter().any(|cidr| cidr.address().is_ipv6());
-        match self.mtu {
-            Some(mtu) if has_ipv6 && mtu < 1280 => Err(format!(
-                "--mtu {mtu} is too small for an IPv6 address, which needs 1280 or more; for \
-                 example --mtu 1500"
-            )),
-            _ => Ok(()),
-        }
+        self.attach.check()
     }
 }
 
@@ -451,9 +425,12 @@ mod tests {
         let Command::Serve(serve) = parse(line.split_whitespace()).unwrap().command else {
             panic!("that is serve");
         };
-        assert_eq!(serve.sender.combination().unwrap().to_string(), "newreno/fixed:32");
-        assert_eq!(serve.sender.profile, Profile::paper());
-        assert_eq!((serve.address.len(), serve.mtu, serve.json), (2, Some(1400), true));
+        assert_eq!(serve.attach.sender.combination().unwrap().to_string(), "newreno/fixed:32");
+        assert_eq!(serve.attach.sender.profile, Profile::paper());
+        assert_eq!(
+            (serve.attach.address.len(), serve.attach.mtu, serve.json),
+            (2, Some(1400), true)
+        );
         assert_eq!(serve.services[0], ServiceSpec { port: 7, kind: ServiceKind::Echo });
         assert_eq!(serve.services[1].kind, ServiceKind::Http("/tmp".into()));
     }

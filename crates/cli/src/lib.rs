@@ -16,8 +16,10 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod attach;
 mod compare;
 mod demo;
+mod device;
 mod file;
 mod lab;
 mod link;

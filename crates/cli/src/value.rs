@@ -101,6 +101,18 @@ fn names_a_network(cidr: Cidr) -> bool {
     hosts > 1 && [0, hosts].contains(&(address.to_bits() & hosts))
 }
 
+/// `--gateway`.
+pub(crate) fn gateway(text: &str) -> Result<IpAddr, String> {
+    let address: Option<IpAddr> = text.parse().ok();
+    address.filter(|ip| !ip.is_unspecified() && !ip.is_multicast() && !ip.is_loopback()).ok_or_else(
+        || {
+            "an address without a prefix length, that one host may have, is allowed; for example \
+             --gateway 10.0.0.1"
+                .to_owned()
+        },
+    )
+}
+
 /// `--mtu`.
 pub(crate) fn mtu(text: &str) -> Result<u16, String> {
     let mtu = text.parse().ok().filter(|mtu| *mtu >= 576);

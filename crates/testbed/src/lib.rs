@@ -35,6 +35,7 @@ mod delivery;
 pub mod dumbbell;
 mod emulator;
 mod error;
+pub mod here;
 mod kernel_counters;
 mod link;
 mod namespace;

@@ -53,11 +53,7 @@ impl Namespace {
     pub fn add_address(&self, name: &str, cidr: Cidr) -> Result<(), TestbedError> {
         let index = self.index(name)?;
         self.request(format!("adding {cidr} to {name}"), async move |netlink| {
-            let mut request = netlink.address().add(index, cidr.address, cidr.prefix);
-            if cidr.address.is_ipv6() {
-                request.message_mut().header.flags |= AddressHeaderFlags::Nodad;
-            }
-            request.execute().await
+            add_address(&netlink, index, cidr).await
         })
     }
 
@@ -106,19 +102,7 @@ impl Namespace {
     ) -> Result<(), TestbedError> {
         let index = self.index(name)?;
         let doing = format!("routing {destination} through {name}");
-        let route = RouteMessageBuilder::<IpAddr>::new()
-            .destination_prefix(destination.address, destination.prefix)
-            .and_then(|route| match gateway {
-                Some(gateway) => route.gateway(gateway),
-                None => Ok(route),
-            })
-            .map_err(|error| TestbedError::Refused {
-                doing: doing.clone(),
-                source: io::Error::new(io::ErrorKind::InvalidInput, error.to_string()),
-            })?
-            .output_interface(index)
-            .build();
-        self.request(doing, async move |netlink| netlink.route().add(route).execute().await)
+        self.block_on(add_route(index, destination, gateway)).map_err(TestbedError::refused(doing))
     }
 
     /// Joins two namespaces by a cable: `name` here, `peer_name` in `peer`, both still down.
@@ -193,13 +177,46 @@ pub(crate) async fn set_up_loopback() -> Result<(), TestbedError> {
         .map_err(TestbedError::refused(doing))
 }
 
-async fn set_link_up(netlink: &Handle, index: u32, up: bool) -> Result<(), rtnetlink::Error> {
+pub(crate) async fn add_address(
+    netlink: &Handle,
+    index: u32,
+    cidr: Cidr,
+) -> Result<(), rtnetlink::Error> {
+    let mut request = netlink.address().add(index, cidr.address, cidr.prefix);
+    if cidr.address.is_ipv6() {
+        request.message_mut().header.flags |= AddressHeaderFlags::Nodad;
+    }
+    request.execute().await
+}
+
+pub(crate) async fn add_route(
+    index: u32,
+    destination: Cidr,
+    gateway: Option<IpAddr>,
+) -> io::Result<()> {
+    let route = RouteMessageBuilder::<IpAddr>::new()
+        .destination_prefix(destination.address, destination.prefix)
+        .and_then(|route| match gateway {
+            Some(gateway) => route.gateway(gateway),
+            None => Ok(route),
+        })
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error.to_string()))?
+        .output_interface(index)
+        .build();
+    with_netlink(async move |netlink| netlink.route().add(route).execute().await).await
+}
+
+pub(crate) async fn set_link_up(
+    netlink: &Handle,
+    index: u32,
+    up: bool,
+) -> Result<(), rtnetlink::Error> {
     let message = LinkUnspec::new_with_index(index);
     let message = if up { message.up() } else { message.down() };
     netlink.link().set(message.build()).execute().await
 }
 
-async fn with_netlink<F>(request: impl FnOnce(Handle) -> F) -> io::Result<()>
+pub(crate) async fn with_netlink<F>(request: impl FnOnce(Handle) -> F) -> io::Result<()>
 where
     F: Future<Output = Result<(), rtnetlink::Error>>,
 {
@@ -212,7 +229,7 @@ where
     })
 }
 
-fn list() -> io::Result<Vec<Interface>> {
+pub(crate) fn list() -> io::Result<Vec<Interface>> {
     let mut found: Vec<Interface> = Vec::new();
     for entry in getifaddrs()? {
         let name = entry.interface_name;

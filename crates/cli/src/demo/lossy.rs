@@ -24,9 +24,9 @@ use tokio::runtime::Runtime;
 use super::directory;
 use super::meter::Meter;
 use crate::args::DemoArgs;
+use crate::attach::host_config;
 use crate::output;
 use crate::record::{self, Recording};
-use crate::serve::host_config;
 use crate::table::{link_lines, rate_unit, table, wrapped};
 use crate::value::LinkPair;
 

@@ -13,8 +13,8 @@ use anyhow::Context;
 
 use super::transfer::Course;
 use crate::args::DemoArgs;
+use crate::attach::host_config;
 use crate::record::{self, Recording};
-use crate::serve::host_config;
 
 const TUN: &str = "tun0";
 const MTU: u16 = 1500;

@@ -1,25 +1,20 @@
 //! `airtcp serve`: services on a TUN device, until Ctrl-C or SIGTERM.
 
 mod accept;
-mod device;
 mod summary;
-
-pub(crate) use device::exists;
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use airtcp_recovery::SenderConfig;
 use airtcp_stack::tcp::MarkAware;
-use airtcp_stack::{HostConfig, Stack, TcpListener};
+use airtcp_stack::{Stack, TcpListener};
 use airtcp_trace::NodeKind;
 use airtcp_types::NodeId;
-use airtcp_types::options::HackForm;
 use anyhow::{Context, anyhow};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 
-use crate::args::{SenderArgs, ServeArgs, ServiceKind};
+use crate::args::{ServeArgs, ServiceKind};
 use crate::output;
 use crate::record::{self, Recording};
 use crate::services::{Files, Service, Stop};
@@ -43,31 +38,9 @@ pub(crate) fn run(args: ServeArgs) -> anyhow::Result<()> {
     result
 }
 
-/// The settings of a host from the command line.
-///
-/// # Errors
-/// The strategies do not go together.
-pub(crate) fn host_config(
-    addresses: impl IntoIterator<Item = airtcp_stack::host::Cidr>,
-    sender: &SenderArgs,
-) -> anyhow::Result<HostConfig> {
-    let mut config = HostConfig::new(addresses);
-    config.tcp.sender = SenderConfig {
-        combination: sender.combination()?,
-        profile: sender.profile.clone(),
-        ..SenderConfig::default()
-    };
-    if sender.hack_exid {
-        config.tcp.hack_form = HackForm::ExId;
-    }
-    Ok(config)
-}
-
 async fn serve(args: ServeArgs) -> anyhow::Result<()> {
     let mut signals = Signals::new()?;
-    let device::Opened { tun, mtu, is_new } = device::open(&args.tun, args.mtu)?;
-    let mut config = host_config(args.address.iter().copied(), &args.sender)?;
-    config.mtu = mtu;
+    let (tun, mut config, is_new) = args.attach.open()?;
     config.tcp.mark_aware = args.mark_aware_receiver.then(MarkAware::default);
     config.backlog = BACKLOG;
     let recording = match &args.trace {
@@ -78,7 +51,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
     };
     let stack =
         record::stack(recording.as_ref(), NodeId(0), tun, config).context("starting the stack")?;
-    let asked = args.sender.combination()?.to_string();
+    let asked = args.attach.sender.combination()?.to_string();
 
     let (stopping, stop) = Stop::new();
     let summary = Summary::new(&asked);
@@ -87,7 +60,12 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
         listeners.spawn(accept::run(listener, service, stop.clone(), summary.clone()));
     }
     if is_new {
-        output::note(format_args!("note: {}", device::how_to_reach(&args.tun, &args.address)));
+        let (kernel, name) = (args.attach.kernel_side(), &args.attach.tun);
+        if args.attach.gateway.is_empty() {
+            output::note(format_args!("note: {}", kernel.advice(name)));
+        } else {
+            kernel.apply(name).await?;
+        }
     }
     output::note("ready");
 
@@ -131,7 +109,7 @@ fn listen(stack: &Stack, args: &ServeArgs) -> anyhow::Result<Vec<(TcpListener, S
                 Files::new(directory).with_context(|| directory.display().to_string())?,
             ),
         };
-        for cidr in &args.address {
+        for cidr in &args.attach.address {
             let address = SocketAddr::new(cidr.address(), spec.port);
             let listener = stack
                 .listen(address, BACKLOG)
@@ -162,32 +140,5 @@ impl Signals {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use airtcp_stack::tcp::Offer;
-    use clap::Parser;
-
-    use super::*;
-
-    #[derive(Parser, Debug)]
-    struct Line {
-        #[command(flatten)]
-        sender: SenderArgs,
-    }
-
-    #[test]
-    fn hack_is_offered_where_a_judge_asks_for_it_in_the_form_of_the_flag() {
-        let form = |line: &str| {
-            let line = Line::try_parse_from(line.split(' ')).unwrap();
-            let tcp = host_config([], &line.sender).unwrap().tcp;
-            assert_eq!(tcp.hack, Offer::IfNeeded);
-            (tcp.sender.combination.needs().hack, tcp.hack_form)
-        };
-        assert_eq!(form("serve --judge hack"), (true, HackForm::Kinds));
-        assert_eq!(form("serve --judge hack --hack-exid"), (true, HackForm::ExId));
-        assert_eq!(form("serve --hack-exid"), (false, HackForm::ExId));
     }
 }

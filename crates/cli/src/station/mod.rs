@@ -18,10 +18,10 @@ use clap::{Parser, Subcommand};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::Refusal;
+use crate::device::exists;
 use crate::link::caught;
 use crate::output;
 use crate::record::Recording;
-use crate::serve::exists;
 use crate::table::parts;
 use control::Control;
 use ctl::CtlArgs;

@@ -1,0 +1,160 @@
+//! A stack on a TUN device: the flags for it, which all commands with one share, and its start.
+
+use std::net::IpAddr;
+
+use airtcp_device::Tun;
+use airtcp_recovery::SenderConfig;
+use airtcp_stack::HostConfig;
+use airtcp_stack::host::Cidr;
+use airtcp_types::options::HackForm;
+use clap::Args;
+
+use crate::args::SenderArgs;
+use crate::device::{KernelSide, Opened};
+use crate::{device, value};
+
+/// What every command with a stack on a TUN device takes.
+#[derive(Args, Debug)]
+pub(crate) struct AttachArgs {
+    /// The TUN device; it is made if there is none of that name, and removed at the end
+    #[arg(long, value_name = "NAME", value_parser = value::tun)]
+    pub(crate) tun: String,
+    /// An address of this stack with its prefix length; once for each address
+    #[arg(long, value_name = "CIDR", required = true, value_parser = value::cidr)]
+    pub(crate) address: Vec<Cidr>,
+    /// The kernel's own address on the device, which it is given if the device is made here; once for each IP version.
+    /// A TUN device has no neighbours: all that this stack sends goes to the kernel, which forwards it or not
+    #[arg(long, value_name = "IP", value_parser = value::gateway)]
+    pub(crate) gateway: Vec<IpAddr>,
+    /// The largest IP packet in bytes [default: the device's]
+    #[arg(long, value_name = "BYTES", allow_negative_numbers = true, value_parser = value::mtu)]
+    pub(crate) mtu: Option<u16>,
+    #[command(flatten)]
+    pub(crate) sender: SenderArgs,
+}
+
+impl AttachArgs {
+    /// What no value shows alone.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        for (index, cidr) in self.address.iter().enumerate() {
+            let address = cidr.address();
+            if self.address[..index].iter().any(|other| other.address() == address) {
+                return Err(format!(
+                    "--address {address} is given twice: once is enough; for example --address \
+                     10.0.0.2/24 --address fd00::2/64"
+                ));
+            }
+        }
+        for (index, gateway) in self.gateway.iter().enumerate() {
+            let same = |other: &IpAddr| other.is_ipv4() == gateway.is_ipv4();
+            let version = if gateway.is_ipv4() { "IPv4" } else { "IPv6" };
+            let why = if self.gateway[..index].iter().any(same) {
+                format!(
+                    "is a second one of {version}: the kernel needs one address of each version"
+                )
+            } else if self.address.iter().any(|cidr| cidr.address() == *gateway) {
+                "is this stack's own --address: the kernel needs another".to_owned()
+            } else if !self.address.iter().any(|cidr| same(&cidr.address())) {
+                format!("is of no use without an --address of {version}")
+            } else {
+                continue;
+            };
+            return Err(format!(
+                "--gateway {gateway} {why}; for example --address 10.0.0.2/24 --gateway 10.0.0.1"
+            ));
+        }
+        // RFC 8200 section 5: IPv6 needs links of at least 1280 bytes.
+        let has_ipv6 = self.address.iter().any(|cidr| cidr.address().is_ipv6());
+        match self.mtu {
+            Some(mtu) if has_ipv6 && mtu < 1280 => Err(format!(
+                "--mtu {mtu} is too small for an IPv6 address, which needs 1280 or more; for \
+                 example --mtu 1500"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Opens the device, and settles what a host on it is to be.
+    ///
+    /// # Errors
+    /// The device cannot be opened, or has a smaller MTU; the strategies do not go together.
+    pub(crate) fn open(&self) -> anyhow::Result<(Tun, HostConfig, bool)> {
+        let Opened { tun, mtu, is_new } = device::open(&self.tun, self.mtu)?;
+        let mut config = host_config(self.address.iter().copied(), &self.sender)?;
+        config.mtu = mtu;
+        Ok((tun, config, is_new))
+    }
+
+    /// The kernel's side of a new device.
+    pub(crate) fn kernel_side(&self) -> KernelSide {
+        KernelSide::of(&self.address, &self.gateway)
+    }
+}
+
+/// The settings of a host from the command line.
+///
+/// # Errors
+/// The strategies do not go together.
+pub(crate) fn host_config(
+    addresses: impl IntoIterator<Item = Cidr>,
+    sender: &SenderArgs,
+) -> anyhow::Result<HostConfig> {
+    let mut config = HostConfig::new(addresses);
+    config.tcp.sender = SenderConfig {
+        combination: sender.combination()?,
+        profile: sender.profile.clone(),
+        ..SenderConfig::default()
+    };
+    if sender.hack_exid {
+        config.tcp.hack_form = HackForm::ExId;
+    }
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use airtcp_stack::tcp::Offer;
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser, Debug)]
+    struct Line {
+        #[command(flatten)]
+        sender: SenderArgs,
+    }
+
+    #[test]
+    fn hack_is_offered_where_a_judge_asks_for_it_in_the_form_of_the_flag() {
+        let form = |line: &str| {
+            let line = Line::try_parse_from(line.split(' ')).unwrap();
+            let tcp = host_config([], &line.sender).unwrap().tcp;
+            assert_eq!(tcp.hack, Offer::IfNeeded);
+            (tcp.sender.combination.needs().hack, tcp.hack_form)
+        };
+        assert_eq!(form("serve --judge hack"), (true, HackForm::Kinds));
+        assert_eq!(form("serve --judge hack --hack-exid"), (true, HackForm::ExId));
+        assert_eq!(form("serve --hack-exid"), (false, HackForm::ExId));
+    }
+
+    #[derive(Parser, Debug)]
+    struct Attached {
+        #[command(flatten)]
+        attach: AttachArgs,
+    }
+
+    fn refused(line: &str) -> String {
+        let line = format!("get --tun tun0 {line}");
+        Attached::try_parse_from(line.split(' ')).unwrap().attach.check().unwrap_err()
+    }
+
+    #[test]
+    fn a_gateway_is_the_kernels_address_and_nobody_elses() {
+        let own = refused("--address 10.0.0.2/24 --gateway 10.0.0.2");
+        assert!(own.contains("own --address: the kernel needs another"), "{own}");
+        let version = refused("--address 10.0.0.2/24 --gateway fd00::1");
+        assert!(version.contains("without an --address of IPv6"), "{version}");
+        let twice = refused("--address 10.0.0.2/24 --gateway 10.0.0.1 --gateway 10.0.0.3");
+        assert!(twice.contains("10.0.0.3 is a second one of IPv4"), "{twice}");
+    }
+}

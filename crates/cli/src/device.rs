@@ -1,0 +1,194 @@
+//! A TUN device, and how the kernel gets to use it.
+
+use std::net::IpAddr;
+
+use airtcp_device::{Device, Tun};
+use airtcp_stack::host::Cidr;
+use airtcp_testbed::{Cidr as KernelCidr, here};
+use airtcp_types::ByteCount;
+use anyhow::{Context, bail};
+
+/// A device that is ready to be used.
+pub(crate) struct Opened {
+    pub(crate) tun: Tun,
+    /// The longest packet that goes through it.
+    pub(crate) mtu: ByteCount,
+    /// There was none of that name before.
+    pub(crate) is_new: bool,
+}
+
+/// Opens the TUN device `name`. A new one gets the MTU asked for; on one that was there, it has to
+/// fit.
+///
+/// # Errors
+/// It cannot be opened, or has a smaller MTU.
+pub(crate) fn open(name: &str, mtu: Option<u16>) -> anyhow::Result<Opened> {
+    let is_new = !exists(name);
+    let mut tun = Tun::open(name)?;
+    if let Some(mtu) = mtu.map(usize::from) {
+        if is_new {
+            tun.set_mtu(mtu).with_context(|| format!("setting the MTU of {name} to {mtu}"))?;
+        } else if mtu > tun.mtu() {
+            bail!(
+                "--mtu {mtu} is more than the MTU of {name}, which is {}; for example: ip link set \
+                 {name} mtu {mtu}",
+                tun.mtu()
+            );
+        }
+    }
+    let mtu = ByteCount::from(mtu.map_or_else(|| tun.mtu(), usize::from));
+    Ok(Opened { tun, mtu, is_new })
+}
+
+/// What the kernel needs on a new device, so that it reaches the stack and is reached by it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct KernelSide {
+    /// Its own addresses.
+    addresses: Vec<KernelCidr>,
+    /// What else it sends through the device.
+    routes: Vec<KernelCidr>,
+}
+
+impl KernelSide {
+    /// For a stack with these addresses. Where no gateway is given, the kernel gets the first free address of the
+    /// network, and where that has none, a route alone.
+    pub(crate) fn of(own: &[Cidr], gateways: &[IpAddr]) -> Self {
+        let mut side = Self::default();
+        for cidr in own {
+            let (address, prefix) = (cidr.address(), cidr.prefix_len());
+            let longest = if address.is_ipv4() { 32 } else { 128 };
+            let gateway = gateways.iter().find(|gateway| gateway.is_ipv4() == address.is_ipv4());
+            let (kernel, route) = match gateway.copied() {
+                Some(gateway) if cidr.contains(gateway) => (Some((gateway, prefix)), None),
+                Some(gateway) => (Some((gateway, longest)), Some(address)),
+                None => match neighbour(*cidr, own) {
+                    Some(neighbour) => (Some((neighbour, prefix)), None),
+                    None => (None, Some(address)),
+                },
+            };
+            let kernel = kernel.map(|(address, prefix)| KernelCidr { address, prefix });
+            let route = route.map(|address| KernelCidr { address, prefix: longest });
+            side.addresses.extend(kernel.filter(|new| !side.addresses.contains(new)));
+            side.routes.extend(route);
+        }
+        side
+    }
+
+    /// Gives it to the device `name`, and sets that up.
+    ///
+    /// # Errors
+    /// The kernel refuses; the text says what to type.
+    pub(crate) async fn apply(&self, name: &str) -> anyhow::Result<()> {
+        tracing::info!(name, kernel = %self.commands(name), "setting up the new device");
+        here::configure(name, &self.addresses, &self.routes).await.with_context(|| {
+            format!("{name} was made, and could not be set up as by `{}`", self.commands(name))
+        })
+    }
+
+    /// What to type so that the device `name` gets it.
+    pub(crate) fn advice(&self, name: &str) -> String {
+        format!("{name} is new and has no address yet; type: {}", self.commands(name))
+    }
+
+    fn commands(&self, name: &str) -> String {
+        let addresses = self.addresses.iter().map(|cidr| format!("ip addr add {cidr} dev {name}"));
+        // A route needs a link that is up, an address does not mind.
+        let up = std::iter::once(format!("ip link set {name} up"));
+        let routes =
+            self.routes.iter().map(|cidr| format!("ip route add {} dev {name}", cidr.address));
+        addresses.chain(up).chain(routes).collect::<Vec<_>>().join(" && ")
+    }
+}
+
+/// The first address of the network that a host may have and that is none of the stack's `own`.
+fn neighbour(cidr: Cidr, own: &[Cidr]) -> Option<IpAddr> {
+    let length = u32::from(cidr.prefix_len());
+    let is_free = |address: &IpAddr| {
+        cidr.contains(*address) && !own.iter().any(|cidr| cidr.address() == *address)
+    };
+    // One more than there are to be avoided.
+    let hosts = 1..=own.len() as u32 + 1;
+    match cidr.address() {
+        IpAddr::V4(own) if length < 31 => {
+            let hosts_mask = u32::MAX >> length;
+            let network = own.to_bits() & !hosts_mask;
+            let hosts = hosts.filter(|host| *host < hosts_mask);
+            hosts.map(|host| IpAddr::V4((network | host).into())).find(is_free)
+        }
+        IpAddr::V6(own) if length < 127 => {
+            let network = own.to_bits() & !(u128::MAX >> length);
+            hosts.map(|host| IpAddr::V6((network | u128::from(host)).into())).find(is_free)
+        }
+        _ => None,
+    }
+}
+
+/// Whether there is a device of that name.
+pub(crate) fn exists(name: &str) -> bool {
+    // Of this thread's namespace, which /sys need not show.
+    let table = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
+    table.lines().any(|line| line.split_once(':').is_some_and(|(device, _)| device.trim() == name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn advice(addresses: &[&str], gateways: &[&str]) -> String {
+        let addresses: Vec<Cidr> = addresses.iter().map(|text| text.parse().unwrap()).collect();
+        let gateways: Vec<IpAddr> = gateways.iter().map(|text| text.parse().unwrap()).collect();
+        let text = KernelSide::of(&addresses, &gateways).advice("tun0");
+        text.split_once("type: ").unwrap().1.to_owned()
+    }
+
+    #[test]
+    fn the_kernel_gets_the_first_free_address() {
+        assert_eq!(
+            advice(&["10.0.0.2/24", "fd00::1/64"], &[]),
+            "ip addr add 10.0.0.1/24 dev tun0 && ip addr add fd00::2/64 dev tun0 && ip link set \
+             tun0 up"
+        );
+    }
+
+    #[test]
+    fn an_address_alone_gets_a_route() {
+        assert_eq!(
+            advice(&["10.0.0.2/32", "fd00::2/64"], &[]),
+            "ip addr add fd00::1/64 dev tun0 && ip link set tun0 up && ip route add 10.0.0.2 dev \
+             tun0"
+        );
+    }
+
+    #[test]
+    fn no_address_of_the_stack_is_given_away() {
+        assert_eq!(
+            advice(&["10.0.0.1/24", "10.0.0.2/24"], &[]),
+            "ip addr add 10.0.0.3/24 dev tun0 && ip link set tun0 up"
+        );
+        // Both hosts of the network are the stack's.
+        assert_eq!(
+            advice(&["10.0.0.1/30", "10.0.0.2/30"], &[]),
+            "ip link set tun0 up && ip route add 10.0.0.1 dev tun0 && ip route add 10.0.0.2 dev tun0"
+        );
+    }
+
+    #[test]
+    fn a_gateway_is_the_kernels_address_in_the_network_or_out_of_it() {
+        assert_eq!(
+            advice(&["10.0.0.2/24", "fd00::2/64"], &["10.0.0.254"]),
+            "ip addr add 10.0.0.254/24 dev tun0 && ip addr add fd00::1/64 dev tun0 && ip link set \
+             tun0 up"
+        );
+        assert_eq!(
+            advice(&["10.0.0.2/32"], &["192.0.2.1"]),
+            "ip addr add 192.0.2.1/32 dev tun0 && ip link set tun0 up && ip route add 10.0.0.2 dev \
+             tun0"
+        );
+    }
+
+    #[test]
+    fn loopback_is_there_and_nonsense_is_not() {
+        assert!(exists("lo"));
+        assert!(!exists("no-such-device"));
+    }
+}

@@ -1,0 +1,44 @@
+//! The interfaces of the namespace that the calling thread is in, for commands that set up what they have made.
+
+use nix::net::if_::if_nametoindex;
+
+use crate::link::{self, add_address, add_route, set_link_up, with_netlink};
+use crate::{Cidr, Interface, TestbedError};
+
+/// Gives the interface `name` addresses, sets it up, and routes `routes` through it.
+///
+/// IPv6 addresses are usable at once: there is no duplicate address detection.
+///
+/// # Errors
+/// No such interface, or the kernel refuses one of them, for want of CAP_NET_ADMIN for example.
+pub async fn configure(
+    name: &str,
+    addresses: &[Cidr],
+    routes: &[Cidr],
+) -> Result<(), TestbedError> {
+    let index =
+        if_nametoindex(name).map_err(|_| TestbedError::NoInterface { name: name.to_owned() })?;
+    for cidr in addresses {
+        with_netlink(async |netlink| add_address(&netlink, index, *cidr).await)
+            .await
+            .map_err(TestbedError::refused(format!("adding {cidr} to {name}")))?;
+    }
+    with_netlink(async |netlink| set_link_up(&netlink, index, true).await)
+        .await
+        .map_err(TestbedError::refused(format!("setting {name} up")))?;
+    for cidr in routes {
+        add_route(index, *cidr, None)
+            .await
+            .map_err(TestbedError::refused(format!("routing {cidr} through {name}")))?;
+    }
+    Ok(())
+}
+
+/// The interface `name` as it stands, if there is one.
+///
+/// # Errors
+/// The kernel does not tell.
+pub fn interface(name: &str) -> Result<Option<Interface>, TestbedError> {
+    let all = link::list().map_err(TestbedError::refused("listing the interfaces"))?;
+    Ok(all.into_iter().find(|interface| interface.name == name))
+}

@@ -1,0 +1,69 @@
+//! The commands in a namespace, and what they say.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+use airtcp_testbed::Namespace;
+
+pub(crate) fn airtcp(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_airtcp"));
+    command.args(arguments).env_remove("RUST_LOG").stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// A command that runs until it is told to end.
+pub(crate) struct Running {
+    child: Child,
+    notes: std::io::Lines<BufReader<ChildStderr>>,
+}
+
+impl Running {
+    pub(crate) fn start(namespace: &Namespace, command: Command) -> Self {
+        let mut child = namespace.spawn_child(command).expect("a process in the namespace");
+        let notes = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+        Self { child, notes }
+    }
+
+    /// `airtcp serve`, once it is ready.
+    pub(crate) fn serve(namespace: &Namespace, arguments: &[&str]) -> Self {
+        let mut serve = Self::start(namespace, airtcp(&[&["serve"], arguments].concat()));
+        serve.until("ready");
+        serve
+    }
+
+    /// Reads what it says, up to a line that begins so.
+    pub(crate) fn until(&mut self, begin: &str) -> String {
+        let mut said = Vec::new();
+        for line in self.notes.by_ref() {
+            let line = line.expect("text");
+            if line.starts_with(begin) {
+                return line;
+            }
+            said.push(line);
+        }
+        panic!("it ended without `{begin}`: {said:?}")
+    }
+
+    pub(crate) fn signal(&self, signal: &str) {
+        let id = self.child.id().to_string();
+        // `kill` is built into every POSIX shell.
+        let sent = Command::new("sh").args(["-c", &format!("kill -{signal} {id}")]).status();
+        assert!(sent.expect("a shell").success());
+    }
+
+    /// Its exit code, and what it printed on stdout.
+    pub(crate) fn end(mut self) -> (Option<i32>, String) {
+        let mut text = String::new();
+        self.child.stdout.take().expect("it is piped").read_to_string(&mut text).expect("text");
+        (self.child.wait().expect("its end").code(), text)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // An error says that it has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
