@@ -38,7 +38,12 @@ fn names_lists_every_kind() -> Outcome {
 
 #[test]
 fn a_mistake_is_one_line_and_exit_code_two() -> Outcome {
-    let lines: [&[&str]; 6] = [
+    let lines: [&[&str]; 11] = [
+        &["get", "--tun", "tun0", "--address", "10.0.0.2/24", "https://a/", "-o", "x"],
+        &["get", "--tun", "tun0", "--address", "10.0.0.2/24", "http://a/", "-o", "-", "-C"],
+        &["put", "--tun", "tun0", "--address", "10.0.0.2/24", "x", "a/b"],
+        &["connect", "--tun", "tun0", "--address", "10.0.0.2/24", "a.example"],
+        &["connect", "--tun", "t", "--address", "10.0.0.2/24", "--gateway", "fd00::1", "a:7"],
         &["serve", "--tun", "tun0", "--address", "10.0.0.2/33", "echo:7"],
         &["serve", "--tun", "tun0", "--address", "10.0.0.2/24", "echo:0"],
         &["serve", "--tun", "tun0", "--address", "10.0.0.2/24"],

@@ -122,6 +122,10 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
             let config = airtcp::basestation::StationConfig { policy, ..Default::default() };
             airtcp::basestation::Station::new(&config).is_ok()
         }
+        "HTTP: GET with ranges and PUT, on both sides" => {
+            commands().starts_with(&["serve", "get", "put"].map(str::to_owned))
+        }
+        "TLS, HTTP/2" => code_has("crates/cli", &["rustls", "http2"]),
         "Base station: a control socket, settings in a file, restarts under running flows" => {
             let help = help(env!("CARGO_BIN_EXE_basestation"));
             ["--control", "--config", "--persist"].iter().all(|flag| help.contains(flag))
@@ -168,7 +172,11 @@ fn commands() -> Vec<String> {
         .lines()
         .skip_while(|line| *line != "Commands:")
         .skip(1)
-        .map_while(|line| line.split_whitespace().next())
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.strip_prefix("  "))
+        // What a long description goes on with stands further right.
+        .filter(|line| !line.starts_with(' '))
+        .filter_map(|line| line.split_whitespace().next())
         .filter(|name| *name != "help")
         .map(str::to_owned)
         .collect()

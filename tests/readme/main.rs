@@ -82,6 +82,7 @@ fn every_file_that_is_named_is_there() {
         "docs/rfc.md",
         "docs/scenarios.md",
         "docs/strategies/README.md",
+        "docs/tools.md",
         "docs/trace.md",
         "docs/write-your-own-strategy.md",
     ] {

@@ -12,6 +12,7 @@ use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 
 use crate::attach::AttachArgs;
+use crate::client::args::{ConnectArgs, GetArgs, PutArgs};
 use crate::compare::CompareArgs;
 use crate::lab::LabArgs;
 use crate::link::LinkArgs;
@@ -42,6 +43,12 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Serve on a TUN device until Ctrl-C
     Serve(Box<ServeArgs>),
+    /// Get a file by HTTP, over a stack on a TUN device
+    Get(Box<GetArgs>),
+    /// Send a file by HTTP, over a stack on a TUN device
+    Put(Box<PutArgs>),
+    /// Connect stdin and stdout to a TCP port, over a stack on a TUN device
+    Connect(Box<ConnectArgs>),
     /// List every strategy there is, and the links that have a name
     Names(NamesArgs),
     /// Send a file both ways between the Linux kernel and this stack, and check it
@@ -216,6 +223,9 @@ pub(crate) fn parse(
         Cli::try_parse_from(arguments).map_err(|error| Refusal::new(&error, example(&command)))?;
     let checked = match &cli.command {
         Command::Serve(serve) => serve.check(),
+        Command::Get(get) => get.check(),
+        Command::Put(put) => put.attach.check(),
+        Command::Connect(connect) => connect.attach.check(),
         Command::Link(link) => link.check(),
         _ => Ok(()),
     };
@@ -293,6 +303,9 @@ impl Refusal {
 /// A line that works, of the command that was meant.
 fn example(command: &str) -> &'static str {
     match command {
+        "get" => "airtcp get --tun tun0 --address 10.0.0.2/24 http://10.0.0.1/file -o file",
+        "put" => "airtcp put --tun tun0 --address 10.0.0.2/24 file http://10.0.0.1/file",
+        "connect" => "airtcp connect --tun tun0 --address 10.0.0.2/24 10.0.0.1:7",
         "names" => "airtcp names --json",
         "demo" => "airtcp demo --size 64MiB, or: airtcp demo --radio \"error 20%\" --arq mac+link",
         "link" => "airtcp link --a tun0 --b tun1 \"rate 10mbit delay 20ms loss 1%\"",

@@ -87,10 +87,13 @@ impl KernelSide {
 
     /// What to type so that the device `name` gets it.
     pub(crate) fn advice(&self, name: &str) -> String {
-        format!("{name} is new and has no address yet; type: {}", self.commands(name))
+        format!(
+            "{name} is new and has no address yet (with --gateway it gets one); type: {}",
+            self.commands(name)
+        )
     }
 
-    fn commands(&self, name: &str) -> String {
+    pub(crate) fn commands(&self, name: &str) -> String {
         let addresses = self.addresses.iter().map(|cidr| format!("ip addr add {cidr} dev {name}"));
         // A route needs a link that is up, an address does not mind.
         let up = std::iter::once(format!("ip link set {name} up"));

@@ -1,7 +1,7 @@
 //! The commands of `airtcp`, and `basestation`: [`main`] reads the command line and runs one, [`basestation`] is the
 //! other.
 //!
-//! `serve` puts services on a TUN device, `names` lists the strategies, `demo` sends a file both
+//! `serve` puts services on a TUN device, `get`, `put` and `connect` call over one, `names` lists the strategies, `demo` sends a file both
 //! ways between the Linux kernel and this stack, `link` emulates a link between two TUN devices, `sim`
 //! runs scenarios in virtual time, `compare` many combinations over one link. Results go to stdout,
 //! everything else to stderr.
@@ -17,6 +17,7 @@
 
 mod args;
 mod attach;
+mod client;
 mod compare;
 mod demo;
 mod device;
@@ -32,6 +33,7 @@ mod progress;
 mod record;
 mod serve;
 mod services;
+mod signals;
 mod sim;
 mod station;
 mod table;
@@ -58,6 +60,9 @@ pub fn main() -> ExitCode {
     start_logging();
     match cli.command {
         Command::Serve(args) => finish(serve::run(*args)),
+        Command::Get(args) => finish(client::get::run(&args)),
+        Command::Put(args) => finish(client::put::run(&args)),
+        Command::Connect(args) => finish(client::connect::run(&args)),
         Command::Names(args) => finish(names::run(&args)),
         Command::Demo(args) => finish(demo::run(&args)),
         Command::Link(args) => finish(link::run(&args)),

@@ -70,6 +70,11 @@ impl Display for Mistake {
 
 impl Error for Mistake {}
 
+/// Bytes in hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Bytes as a person reads them: `64 MiB`, `1.5 MiB`, `12 B`.
 pub(crate) fn bytes(count: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];

@@ -1,4 +1,4 @@
-//! What stderr shows of runs that take their time: a bar on a terminal, and a line now and then anywhere else.
+//! What stderr shows of what takes its time: a bar on a terminal, and a line now and then anywhere else.
 
 use std::io::IsTerminal;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const FIRST_LINE: Duration = Duration::from_secs(20);
 const RAREST_LINE: Duration = Duration::from_secs(320);
 
-/// Shows how many runs are done. It is gone when it is dropped.
+/// Shows how much is done. It is gone when it is dropped.
 pub(crate) struct Progress {
     bar: ProgressBar,
     end: Option<Sender<()>>,
@@ -25,19 +25,32 @@ pub(crate) struct Progress {
 impl Progress {
     /// Of so many runs.
     pub(crate) fn start(runs: u64) -> Self {
-        let bar = ProgressBar::with_draw_target(Some(runs), ProgressDrawTarget::hidden());
-        if let Ok(style) =
-            ProgressStyle::with_template("{spinner} {bar:40} {pos}/{len} runs, {elapsed}")
-        {
+        Self::show(Some(runs), 0, "{spinner} {bar:40} {pos}/{len} runs, {elapsed}", line)
+    }
+
+    /// Of so many bytes, if that is known, of which `before` are there.
+    pub(crate) fn of_bytes(total: Option<u64>, before: u64) -> Self {
+        let template = match total {
+            Some(_) => "{spinner} {bar:30} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} to go",
+            None => "{spinner} {bytes}, {bytes_per_sec}",
+        };
+        Self::show(total, before, template, line_of_bytes)
+    }
+
+    fn show(total: Option<u64>, before: u64, template: &str, line: Line) -> Self {
+        let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
+        if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
+        bar.set_position(before);
+        bar.reset_eta();
         let (end, ended) = channel();
         let later = bar.clone();
         let showing = std::thread::spawn(move || {
             if std::io::stderr().is_terminal() {
                 draw(&later, &ended);
             } else {
-                tell(&later, &ended);
+                tell(&later, &ended, line);
             }
         });
         Self { bar, end: Some(end), showing: Some(showing) }
@@ -45,7 +58,12 @@ impl Progress {
 
     /// One more is done.
     pub(crate) fn advance(&self) {
-        self.bar.inc(1);
+        self.advance_by(1);
+    }
+
+    /// So many more are done.
+    pub(crate) fn advance_by(&self, count: u64) {
+        self.bar.inc(count);
     }
 }
 
@@ -56,11 +74,22 @@ fn draw(bar: &ProgressBar, ended: &Receiver<()>) {
     }
 }
 
-fn tell(bar: &ProgressBar, ended: &Receiver<()>) {
+fn tell(bar: &ProgressBar, ended: &Receiver<()>, line: Line) {
     let mut pause = FIRST_LINE;
     while ended.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
         output::note(line(bar.position(), bar.length().unwrap_or_default(), bar.elapsed()));
         pause = (pause * 2).min(RAREST_LINE);
+    }
+}
+
+/// What is said of so many that are done, of so many, after a time.
+type Line = fn(u64, u64, Duration) -> String;
+
+fn line_of_bytes(done: u64, total: u64, elapsed: Duration) -> String {
+    let (done, elapsed) = (output::bytes(done), elapsed.as_secs());
+    match total {
+        0 => format!("{done} after {elapsed} s"),
+        total => format!("{done} of {} after {elapsed} s", output::bytes(total)),
     }
 }
 
@@ -94,5 +123,7 @@ mod tests {
         let seconds = Duration::from_secs;
         assert_eq!(line(0, 240, seconds(20)), "0 of 240 runs after 20 s");
         assert_eq!(line(40, 240, seconds(60)), "40 of 240 runs after 60 s, about 300 s to go");
+        assert_eq!(line_of_bytes(1 << 20, 4 << 20, seconds(20)), "1 MiB of 4 MiB after 20 s");
+        assert_eq!(line_of_bytes(1 << 20, 0, seconds(20)), "1 MiB after 20 s");
     }
 }

@@ -1,8 +1,10 @@
 //! Values on the command line. Each parser's error says what is allowed, and gives an example.
 
+use std::fmt::Display;
 use std::net::IpAddr;
 use std::num::NonZero;
 use std::path::Path;
+use std::str::FromStr;
 use std::time::Duration;
 
 use airtcp_link::{Arq, LinkSpec, RadioSpec, SpecError};
@@ -14,6 +16,11 @@ use crate::args::{ServiceKind, ServiceSpec};
 
 /// The most that `--size` takes.
 const LARGEST: ByteCount = ByteCount::from_mib(64 * 1024);
+
+/// A value that says itself how it is written.
+pub(crate) fn parsed<T: FromStr<Err: Display>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error: T::Err| error.to_string())
+}
 
 /// `--strategies`.
 pub(crate) fn strategies(text: &str) -> Result<Combination, String> {

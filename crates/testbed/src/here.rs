@@ -34,11 +34,10 @@ pub async fn configure(
     Ok(())
 }
 
-/// The interface `name` as it stands, if there is one.
+/// The interfaces in the kernel's order, loopback first.
 ///
 /// # Errors
 /// The kernel does not tell.
-pub fn interface(name: &str) -> Result<Option<Interface>, TestbedError> {
-    let all = link::list().map_err(TestbedError::refused("listing the interfaces"))?;
-    Ok(all.into_iter().find(|interface| interface.name == name))
+pub fn interfaces() -> Result<Vec<Interface>, TestbedError> {
+    link::list().map_err(TestbedError::refused("listing the interfaces"))
 }

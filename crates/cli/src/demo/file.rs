@@ -9,6 +9,8 @@ use airtcp_types::rng::Stream;
 use anyhow::Context;
 use sha2::{Digest, Sha256};
 
+use crate::output;
+
 /// The file's content, for every run the same.
 const SEED: u64 = 2;
 
@@ -42,7 +44,7 @@ impl Sample {
             hash.update(&chunk[..length]);
             left -= length;
         }
-        Ok(Self { file, size, sha256: hex(&hash.finalize()) })
+        Ok(Self { file, size, sha256: output::hex(&hash.finalize()) })
     }
 
     /// How long it is.
@@ -103,17 +105,13 @@ pub(super) fn digest(mut file: File) -> anyhow::Result<(u64, String)> {
     let mut length = 0;
     loop {
         match file.read(&mut chunk).context("reading what arrived")? {
-            0 => return Ok((length, hex(&hash.finalize()))),
+            0 => return Ok((length, output::hex(&hash.finalize()))),
             read => {
                 hash.update(&chunk[..read]);
                 length += read as u64;
             }
         }
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

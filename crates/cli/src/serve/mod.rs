@@ -11,13 +11,13 @@ use airtcp_stack::{Stack, TcpListener};
 use airtcp_trace::NodeKind;
 use airtcp_types::NodeId;
 use anyhow::{Context, anyhow};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 
 use crate::args::{ServeArgs, ServiceKind};
 use crate::output;
 use crate::record::{self, Recording};
 use crate::services::{Files, Service, Stop};
+use crate::signals::Signals;
 use summary::Summary;
 
 /// How long connections may take to come to their end, and then the stack to say goodbye.
@@ -119,26 +119,4 @@ fn listen(stack: &Stack, args: &ServeArgs) -> anyhow::Result<Vec<(TcpListener, S
         }
     }
     Ok(listeners)
-}
-
-/// What asks this process to end.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    fn new() -> anyhow::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-        })
-    }
-
-    async fn wait(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
 }

@@ -11,7 +11,7 @@ use std::io;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
-pub(crate) use http::Files;
+pub(crate) use http::{Body as FileBody, Files};
 
 /// Bytes per read and write. Every connection has a buffer of that size.
 const CHUNK: usize = 64 * 1024;

@@ -35,14 +35,14 @@ pub(super) struct Settings {
     wireless: Option<String>,
     /// The radio between the station and the mobile, for example "error 20%" ("": 802.11b without errors); without
     /// it packets are forwarded, and no more
-    #[arg(long, value_name = "SPEC", value_parser = parsed::<RadioSpec>)]
+    #[arg(long, value_name = "SPEC", value_parser = value::parsed::<RadioSpec>)]
     #[serde(deserialize_with = "written")]
     radio: Option<RadioSpec>,
     /// What is made of the flows that pass: plain, tcp-ecn or snoop [default: plain]
     #[arg(long, value_name = "POLICY", value_parser = named::<Policy>)]
     policy: Option<Policy>,
     /// What is done about lost frames: off, mac, mac+link or head [default: mac+link]
-    #[arg(long, value_name = "ARQ", value_parser = parsed::<Arq>)]
+    #[arg(long, value_name = "ARQ", value_parser = value::parsed::<Arq>)]
     #[serde(deserialize_with = "written")]
     arq: Option<Arq>,
     /// Which marks tcp-ecn gives: paper, ce or both [default: both]
@@ -190,10 +190,6 @@ impl Settings {
     }
 }
 
-fn parsed<T: FromStr<Err: Display>>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|error: T::Err| error.to_string())
-}
-
 /// A value by the name that it has in a file.
 fn named<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     let name: StrDeserializer<'_, serde::de::value::Error> = text.into_deserializer();
@@ -221,7 +217,7 @@ where
     T: FromStr<Err: Display>,
     D: Deserializer<'de>,
 {
-    text(deserializer, parsed)
+    text(deserializer, value::parsed)
 }
 
 #[cfg(test)]

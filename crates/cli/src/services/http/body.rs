@@ -14,7 +14,7 @@ use super::CHUNK;
 
 /// The body of an answer. Of a file it holds one chunk and reads one more ahead.
 #[derive(Debug)]
-pub(super) struct Body {
+pub(crate) struct Body {
     /// Bytes that are still to come.
     left: u64,
     source: Source,
@@ -28,7 +28,7 @@ enum Source {
 
 impl Body {
     /// `length` bytes of `file` from the position `start`. Needs a tokio runtime.
-    pub(super) fn from_file(file: std::fs::File, start: u64, length: u64) -> Self {
+    pub(crate) fn from_file(file: std::fs::File, start: u64, length: u64) -> Self {
         let file = Arc::new(file);
         let end = start.saturating_add(length);
         let (reading, next) = read_at(&file, start, end);

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::Incoming;
-use hyper::header::{ALLOW, HeaderValue};
+use hyper::header::{ALLOW, CONTENT_RANGE, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -30,7 +30,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::Stop;
-use body::Body;
+pub(crate) use body::Body;
 
 /// Bytes of a file that are read or written at once.
 const CHUNK: usize = 128 * 1024;
@@ -59,6 +59,10 @@ impl Files {
             Err(refusal) => Err(refusal),
             Ok(below) => match method {
                 Method::GET | Method::HEAD => get::answer(self, &below, &request).await,
+                // RFC 9110 section 14.5: a part taken for the whole would be the end of the rest.
+                Method::PUT if request.headers().contains_key(CONTENT_RANGE) => {
+                    Err(Refusal::new(StatusCode::BAD_REQUEST, "a PUT replaces the whole file here"))
+                }
                 Method::PUT => put::answer(self, &below, request.into_body()).await,
                 _ => Err(Refusal::new(
                     StatusCode::METHOD_NOT_ALLOWED,

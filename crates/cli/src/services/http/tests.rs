@@ -161,6 +161,17 @@ async fn a_body_that_breaks_off_changes_nothing() {
 }
 
 #[tokio::test]
+async fn a_part_is_not_put_in_place_of_the_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("a"), "old").unwrap();
+    let request = b"PUT /a HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 1\r\n\
+                    content-range: bytes 3-3/4\r\n\r\nx";
+    let (head, _) = exchange(directory.path(), request).await;
+    assert_eq!(status(&head), 400, "{head}");
+    assert_eq!(std::fs::read(directory.path().join("a")).unwrap(), b"old");
+}
+
+#[tokio::test]
 async fn a_stop_ends_an_idle_connection() {
     let directory = tempfile::tempdir().unwrap();
     let files = Files::new(directory.path()).unwrap();

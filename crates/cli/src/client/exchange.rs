@@ -1,0 +1,115 @@
+//! One request over one connection.
+
+use std::error::Error;
+use std::pin::pin;
+
+use airtcp_stack::TcpStream;
+use anyhow::{Context, anyhow};
+use http_body_util::{BodyExt, Limited};
+use hyper::body::{Body, Incoming};
+use hyper::client::conn::http1;
+use hyper::header::{
+    ACCEPT_ENCODING, CONNECTION, HOST, HeaderMap, HeaderName, LOCATION, USER_AGENT,
+};
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+
+use super::url::Url;
+
+/// How often a request is sent elsewhere.
+pub(super) const MOST_REDIRECTS: usize = 10;
+
+/// The most of a refusal's text that is read, in bytes.
+const LONGEST: usize = 4096;
+
+/// A request for `url` that leaves the connection closed.
+///
+/// # Errors
+/// None: a URL that was read has all that a request needs.
+pub(super) fn request<B>(method: Method, url: &Url, body: B) -> anyhow::Result<Request<B>> {
+    let agent = concat!("airtcp/", env!("CARGO_PKG_VERSION"));
+    Ok(Request::builder()
+        .method(method)
+        .uri(url.target())
+        .header(HOST, url.authority())
+        .header(USER_AGENT, agent)
+        .header(ACCEPT_ENCODING, "identity")
+        .header(CONNECTION, "close")
+        .body(body)?)
+}
+
+/// Sends a request, and has the answer read. The connection comes back as it then is.
+///
+/// # Errors
+/// The connection breaks, the peer does not speak HTTP, and those of `read`.
+pub(super) async fn exchange<B, T>(
+    stream: TcpStream,
+    request: Request<B>,
+    read: impl AsyncFnOnce(Response<Incoming>) -> anyhow::Result<T>,
+) -> anyhow::Result<(T, TcpStream)>
+where
+    B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin + 'static,
+{
+    let (mut sender, mut connection) =
+        http1::handshake(TokioIo::new(stream)).await.context("HTTP")?;
+    let outcome = {
+        let mut talk = pin!(async {
+            let response = sender.send_request(request).await.map_err(broken)?;
+            read(response).await
+        });
+        let mut is_open = true;
+        loop {
+            tokio::select! {
+                outcome = &mut talk => break outcome,
+                // How it ended shows in what was read.
+                _ = &mut connection, if is_open => is_open = false,
+            }
+        }
+    };
+    Ok((outcome?, connection.into_parts().io.into_inner()))
+}
+
+/// Why the transfer broke: hyper's own words, and the stack's below them.
+pub(super) fn broken(error: hyper::Error) -> anyhow::Error {
+    anyhow::Error::new(error).context("the transfer broke off")
+}
+
+/// Where else a request is to be sent, if the answer says so.
+///
+/// # Errors
+/// It does not say where.
+pub(super) fn redirect<B>(response: &Response<B>, from: &Url) -> anyhow::Result<Option<Url>> {
+    let leads = [
+        StatusCode::MOVED_PERMANENTLY,
+        StatusCode::FOUND,
+        StatusCode::TEMPORARY_REDIRECT,
+        StatusCode::PERMANENT_REDIRECT,
+    ];
+    if !leads.contains(&response.status()) {
+        return Ok(None);
+    }
+    let location = text(response.headers(), &LOCATION)
+        .with_context(|| format!("{from} answers {}, and not where to", response.status()))?;
+    let to = from.join(location).map_err(|error| anyhow!("{from} leads to {location}: {error}"))?;
+    tracing::info!(%from, %to, "redirected");
+    Ok(Some(to))
+}
+
+/// What a field of a head says.
+pub(super) fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// The error that an answer is, with the first line of its text.
+pub(super) async fn refusal(response: Response<Incoming>, url: &Url) -> anyhow::Error {
+    let status = response.status();
+    let body = Limited::new(response.into_body(), LONGEST).collect().await;
+    let bytes = body.map(|body| body.to_bytes()).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let line = text.lines().next().unwrap_or_default().trim();
+    // A page is for a browser.
+    match line.is_empty() || line.starts_with('<') {
+        true => anyhow!("{url}: {status}"),
+        false => anyhow!("{url}: {status}: {line}"),
+    }
+}

@@ -1,0 +1,163 @@
+//! `airtcp get`: a file over HTTP.
+
+use std::time::Instant;
+
+use airtcp_stack::TcpStream;
+use anyhow::{Context, anyhow, bail};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Empty};
+use hyper::body::{Body, Incoming};
+use hyper::header::{CONTENT_RANGE, HeaderValue, RANGE};
+use hyper::{Method, Response, StatusCode};
+
+use super::args::GetArgs;
+use super::exchange::{MOST_REDIRECTS, broken, exchange, redirect, refusal, request, text};
+use super::report::{Course, Report};
+use super::session::{self, Session};
+use super::sink::Sink;
+use super::url::Url;
+use crate::output;
+use crate::progress::Progress;
+
+/// Gets a file, and says how it went.
+///
+/// # Errors
+/// The file cannot be written, nobody answers, the answer is none, or the transfer breaks off; what has come stays.
+pub(crate) fn run(args: &GetArgs) -> anyhow::Result<()> {
+    let mut sink = Sink::open(&args.output, args.resume)?;
+    let before = sink.length();
+    let fetched = session::run(&args.attach, async |session| {
+        fetch(session, args.url.clone(), &mut sink).await
+    });
+    let Fetched { url, status, course } = fetched.map_err(|error| match sink.left() {
+        Some(left) if sink.length() > before => anyhow!("{}; {left}", output::explain(&error)),
+        _ => error,
+    })?;
+    let length = sink.length();
+    let report = Report {
+        url: url.to_string(),
+        file: args.output.display().to_string(),
+        status: status.as_u16(),
+        length,
+        sha256: sink.finish()?,
+        course,
+    };
+    report.print(args.json, args.output.as_os_str() != "-")
+}
+
+struct Fetched {
+    url: Url,
+    status: StatusCode,
+    course: Course,
+}
+
+/// What an answer came to.
+enum Step {
+    /// All is there; so many bytes came now.
+    Done(StatusCode, u64),
+    Elsewhere(Url),
+}
+
+async fn fetch(session: &Session, mut url: Url, sink: &mut Sink) -> anyhow::Result<Fetched> {
+    for _ in 0..=MOST_REDIRECTS {
+        let start = Instant::now();
+        let stream = session.connect(url.place()).await?;
+        let (step, stream) = ask(stream, &url, sink).await?;
+        match step {
+            Step::Elsewhere(other) => url = other,
+            Step::Done(status, bytes) => {
+                let course = Course::of(&stream, bytes, start)?;
+                return Ok(Fetched { url, status, course });
+            }
+        }
+    }
+    bail!("more than {MOST_REDIRECTS} redirections, the last one to {url}")
+}
+
+async fn ask(stream: TcpStream, url: &Url, sink: &mut Sink) -> anyhow::Result<(Step, TcpStream)> {
+    let mut request = request(Method::GET, url, Empty::<Bytes>::new())?;
+    if sink.length() > 0 {
+        let value = HeaderValue::try_from(format!("bytes={}-", sink.length()))?;
+        request.headers_mut().insert(RANGE, value);
+    }
+    exchange(stream, request, async |response| receive(response, url, sink).await).await
+}
+
+async fn receive(response: Response<Incoming>, url: &Url, sink: &mut Sink) -> anyhow::Result<Step> {
+    if let Some(other) = redirect(&response, url)? {
+        return Ok(Step::Elsewhere(other));
+    }
+    let (status, has) = (response.status(), sink.length());
+    match status {
+        StatusCode::OK if has > 0 => {
+            output::note("note: the server sends no parts of files: all of it comes anew");
+            sink.restart()?;
+        }
+        StatusCode::OK => {}
+        StatusCode::PARTIAL_CONTENT if has > 0 => {
+            let range = text(response.headers(), &CONTENT_RANGE).and_then(Range::read);
+            if range.and_then(|range| range.first) != Some(has) {
+                bail!("{url} answers with another part than the one from byte {has} on");
+            }
+        }
+        StatusCode::RANGE_NOT_SATISFIABLE if has > 0 => {
+            let range = text(response.headers(), &CONTENT_RANGE).and_then(Range::read);
+            return match range.and_then(|range| range.length) {
+                // All had come before the transfer broke off.
+                Some(length) if length == has => Ok(Step::Done(status, 0)),
+                Some(length) => Err(anyhow!(
+                    "{url} has {length} bytes, and {has} are here already: it is another file by now; remove what is \
+                     here"
+                )),
+                None => Err(refusal(response, url).await),
+            };
+        }
+        _ => return Err(refusal(response, url).await),
+    }
+    fill(response.into_body(), sink).await?;
+    Ok(Step::Done(status, sink.length() - if status == StatusCode::OK { 0 } else { has }))
+}
+
+async fn fill(mut body: Incoming, sink: &mut Sink) -> anyhow::Result<()> {
+    let before = sink.length();
+    let total = body.size_hint().exact().map(|coming| before + coming);
+    let progress = Progress::of_bytes(total, before);
+    while let Some(frame) = body.frame().await {
+        if let Ok(data) = frame.map_err(broken)?.into_data() {
+            sink.write(&data).context("writing what came")?;
+            progress.advance_by(data.len() as u64);
+        }
+    }
+    Ok(())
+}
+
+/// The field Content-Range (RFC 9110 section 14.4).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Range {
+    /// Where the part begins.
+    first: Option<u64>,
+    /// Of the whole.
+    length: Option<u64>,
+}
+
+impl Range {
+    fn read(text: &str) -> Option<Self> {
+        let (part, length) = text.trim().strip_prefix("bytes ")?.split_once('/')?;
+        let first = part.split_once('-').and_then(|(first, _)| first.trim().parse().ok());
+        Some(Self { first, length: length.trim().parse().ok() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_of_answers_are_read() {
+        let range = |first, length| Some(Range { first, length });
+        assert_eq!(Range::read("bytes 5-9/10"), range(Some(5), Some(10)));
+        assert_eq!(Range::read("bytes 5-9/*"), range(Some(5), None));
+        assert_eq!(Range::read("bytes */10"), range(None, Some(10)));
+        assert_eq!(Range::read("lines 5-9/10"), None);
+    }
+}

@@ -1,0 +1,14 @@
+//! `get`, `put` and `connect`: calls over a stack of the command's own.
+//!
+//! Not here, because there is no TLS over this stack: https.
+
+pub(crate) mod args;
+pub(crate) mod connect;
+mod exchange;
+pub(crate) mod get;
+mod place;
+pub(crate) mod put;
+mod report;
+mod session;
+mod sink;
+mod url;

@@ -1,0 +1,172 @@
+//! A stack of a command's own, and calls from it.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use airtcp_device::Tun;
+use airtcp_stack::host::Cidr;
+use airtcp_stack::tcp::KeepAlive;
+use airtcp_stack::{HostConfig, Stack, TcpStream};
+use airtcp_testbed::here;
+use anyhow::{Context, anyhow, bail};
+use tokio::time::timeout;
+
+use super::place::Place;
+use crate::attach::AttachArgs;
+use crate::output;
+use crate::signals::Signals;
+
+/// How long the peers have for the goodbye.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// After so long without an answer, the user is told what may be missing.
+const SILENCE: Duration = Duration::from_secs(3);
+
+/// A peer that is silent for so long is asked whether it is still there.
+const ASKED: KeepAlive =
+    KeepAlive { idle: Duration::from_secs(30), interval: Duration::from_secs(10), probes: 6 };
+
+/// A stack for as long as a command runs.
+pub(super) struct Session {
+    stack: Stack,
+    tun: String,
+    addresses: Vec<Cidr>,
+}
+
+impl Session {
+    /// Opens the device, which is set up if it is new, and starts a stack on it.
+    ///
+    /// # Errors
+    /// The device cannot be had, or is down; what to do is said.
+    async fn start(attach: &AttachArgs) -> anyhow::Result<Self> {
+        let (tun, config, is_new): (Tun, HostConfig, bool) = attach.open()?;
+        let name = attach.tun.clone();
+        if is_new {
+            attach.kernel_side().apply(&name).await?;
+        } else if here::interfaces()?.iter().any(|one| one.name == name && !one.is_up) {
+            let todo = attach.kernel_side().commands(&name);
+            bail!("{name} was there before and is down; type: {todo}");
+        }
+        let addresses = config.addresses.clone();
+        let stack = Stack::new(tun, config).context("starting the stack")?;
+        Ok(Self { stack, tun: name, addresses })
+    }
+
+    /// Calls the first address of a host that answers.
+    ///
+    /// # Errors
+    /// The name has no address of a version that the stack has, or nobody answers.
+    pub(super) async fn connect(&self, place: &Place) -> anyhow::Result<TcpStream> {
+        let mut failure = None;
+        for address in self.resolve(place).await? {
+            match self.call(address).await {
+                Ok(stream) => {
+                    stream.set_keep_alive(Some(ASKED))?;
+                    return Ok(stream);
+                }
+                Err(error) => failure = Some(error),
+            }
+        }
+        Err(failure.unwrap_or_else(|| anyhow!("{place} has no address")))
+    }
+
+    async fn call(&self, remote: SocketAddr) -> anyhow::Result<TcpStream> {
+        let mut connecting = Box::pin(self.stack.connect(remote));
+        let connected = match timeout(SILENCE, &mut connecting).await {
+            Ok(connected) => connected,
+            Err(_) => {
+                let hint = self.hint(remote.ip()).map_or(String::new(), |hint| format!(": {hint}"));
+                output::note(format_args!("note: {remote} does not answer yet{hint}"));
+                connecting.await
+            }
+        };
+        connected.map_err(|error| match self.hint(remote.ip()) {
+            Some(hint) => anyhow!("{remote}: {error}: {hint}"),
+            None => anyhow!("{remote}: {error}"),
+        })
+    }
+
+    /// The addresses of a host that the stack can call, as the operating system gives them.
+    async fn resolve(&self, place: &Place) -> anyhow::Result<Vec<SocketAddr>> {
+        let found: Vec<SocketAddr> = tokio::net::lookup_host((place.host.as_str(), place.port))
+            .await
+            .with_context(|| format!("looking up {}", place.host))?
+            .collect();
+        let has =
+            |ip: IpAddr| self.addresses.iter().any(|own| own.address().is_ipv4() == ip.is_ipv4());
+        let usable: Vec<_> = found.iter().copied().filter(|address| has(address.ip())).collect();
+        match (usable.is_empty(), found.first()) {
+            (false, _) => Ok(usable),
+            (true, None) => bail!("{} has no address", place.host),
+            (true, Some(only)) => {
+                let (version, example) = match only.is_ipv4() {
+                    true => ("IPv4", "10.0.0.2/24"),
+                    false => ("IPv6", "fd00::2/64"),
+                };
+                bail!(
+                    "{} is {}, and this stack has no address of {version}: give it one, for example --address {example}",
+                    place.host,
+                    only.ip()
+                )
+            }
+        }
+    }
+
+    /// What may be in the way to an address, if anything is known to be.
+    fn hint(&self, remote: IpAddr) -> Option<String> {
+        let tun = &self.tun;
+        if remote.is_loopback() {
+            return Some(format!(
+                "what is on this machine is reached at the kernel's address on {tun}, and not by loopback"
+            ));
+        }
+        let is_near = self.addresses.iter().any(|own| own.contains(remote));
+        let is_kernels = here::interfaces()
+            .is_ok_and(|all| all.iter().any(|one| one.addresses.contains(&remote)));
+        (!is_near && !is_kernels).then(|| {
+            let key = match remote {
+                IpAddr::V4(_) => "net.ipv4.ip_forward",
+                IpAddr::V6(_) => "net.ipv6.conf.all.forwarding",
+            };
+            let is_on = std::fs::read_to_string(format!("/proc/sys/{}", key.replace('.', "/")))
+                .is_ok_and(|text| text.trim() == "1");
+            match is_on {
+                true => format!(
+                    "it is beyond the kernel, which forwards; does the way back lead to {tun}? docs/tools.md has what \
+                     to type"
+                ),
+                false => format!(
+                    "it is beyond the kernel, which does not forward (sysctl {key}); docs/tools.md has what to type"
+                ),
+            }
+        })
+    }
+}
+
+/// Runs `work` on a stack of its own, until it is done or this process is told to end.
+///
+/// # Errors
+/// Those of `work`; the stack does not start, or loses its device; the process was told to end.
+pub(super) fn run<T>(
+    attach: &AttachArgs,
+    work: impl AsyncFnOnce(&Session) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let outcome = runtime.block_on(async {
+        let mut signals = Signals::new()?;
+        let session = Session::start(attach).await?;
+        let outcome = tokio::select! {
+            outcome = work(&session) => outcome,
+            () = signals.wait() => Err(anyhow!("interrupted")),
+            error = session.stack.closed() => Err(anyhow!("{error}")),
+        };
+        tokio::select! {
+            () = session.stack.shutdown_within(PATIENCE) => {}
+            () = signals.wait() => {}
+        }
+        outcome
+    });
+    // Nobody waits for a line to be typed, or for a disk that hangs.
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    outcome
+}

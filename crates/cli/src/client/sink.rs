@@ -1,0 +1,244 @@
+//! Where a file that comes is put: beside its place until it is complete.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, bail};
+use sha2::{Digest, Sha256};
+
+use crate::output;
+
+/// Bytes that are read at once.
+const CHUNK: usize = 1 << 20;
+
+/// A file that is being filled. What has come stays when it is dropped; nothing at all leaves no file.
+#[derive(Debug)]
+pub(super) struct Sink {
+    file: File,
+    /// That it has.
+    length: u64,
+    hash: Sha256,
+    /// Where it is and where it belongs; `None` for what is written in place: stdout, a pipe, a device.
+    places: Option<Places>,
+}
+
+#[derive(Debug)]
+struct Places {
+    part: PathBuf,
+    whole: PathBuf,
+    is_moved: bool,
+}
+
+impl Sink {
+    /// Opens `FILE.part`, new or to go on with, or what `place` is if it is no file; `-` is stdout.
+    ///
+    /// # Errors
+    /// It cannot be made, is being written by somebody else, or was left by a transfer that broke off and is not to be
+    /// gone on with.
+    pub(super) fn open(place: &Path, resume: bool) -> anyhow::Result<Self> {
+        if place.as_os_str() == "-" {
+            return Ok(Self::direct(io::stdout().as_fd().try_clone_to_owned()?.into()));
+        }
+        let name = place.display();
+        let existing = fs::metadata(place).ok();
+        if existing.as_ref().is_some_and(fs::Metadata::is_dir) {
+            bail!("{name} is a directory: name a file in it");
+        }
+        if existing.as_ref().is_some_and(|there| !there.is_file()) {
+            // Nothing may be moved to the place of a device.
+            let file = OpenOptions::new().write(true).open(place);
+            return Ok(Self::direct(file.with_context(|| name.to_string())?));
+        }
+        // What a link leads to is what is replaced.
+        let whole = if existing.is_some() { place.canonicalize()? } else { place.to_owned() };
+        let mut part = whole.clone().into_os_string();
+        part.push(".part");
+        Self::part(part.into(), whole, resume)
+    }
+
+    fn direct(file: File) -> Self {
+        Self { file, length: 0, hash: Sha256::new(), places: None }
+    }
+
+    fn part(part: PathBuf, whole: PathBuf, resume: bool) -> anyhow::Result<Self> {
+        let name = part.display().to_string();
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&part)
+            .with_context(|| name.clone())?;
+        file.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => anyhow!("{name} is being written by another transfer"),
+            TryLockError::Error(error) => anyhow!("locking {name}: {error}"),
+        })?;
+        let length = file.metadata()?.len();
+        if length > 0 && !resume {
+            bail!(
+                "{name} is there, with {} of a transfer that broke off: go on with it by --continue, or remove it",
+                output::bytes(length)
+            );
+        }
+        let places = Some(Places { part, whole, is_moved: false });
+        let mut sink = Self { file, length: 0, hash: Sha256::new(), places };
+        sink.take_in().with_context(|| format!("reading {name}"))?;
+        Ok(sink)
+    }
+
+    /// Reads what is there already.
+    fn take_in(&mut self) -> io::Result<()> {
+        let mut chunk = vec![0; CHUNK];
+        loop {
+            match self.file.read(&mut chunk)? {
+                0 => return Ok(()),
+                read => {
+                    self.hash.update(&chunk[..read]);
+                    self.length += read as u64;
+                }
+            }
+        }
+    }
+
+    /// Bytes that it has.
+    pub(super) const fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Throws away what it has.
+    pub(super) fn restart(&mut self) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.file.seek(SeekFrom::Start(0))?;
+        (self.length, self.hash) = (0, Sha256::new());
+        Ok(())
+    }
+
+    /// Appends.
+    pub(super) fn write(&mut self, data: &[u8]) -> io::Result<()> {
+        self.file.write_all(data)?;
+        self.hash.update(data);
+        self.length += data.len() as u64;
+        Ok(())
+    }
+
+    /// Puts it in its place, in one step, and gives its SHA-256.
+    ///
+    /// # Errors
+    /// It cannot be written out, or moved; then what has come stays beside its place.
+    pub(super) fn finish(mut self) -> anyhow::Result<String> {
+        if let Some(places) = &mut self.places {
+            if let Ok(existing) = fs::metadata(&places.whole) {
+                self.file.set_permissions(existing.permissions())?;
+            }
+            // The old file is given up only once the new one is on the disk.
+            self.file.sync_all().with_context(|| places.part.display().to_string())?;
+            fs::rename(&places.part, &places.whole)
+                .with_context(|| format!("moving {} to its place", places.part.display()))?;
+            places.is_moved = true;
+        }
+        Ok(output::hex(&self.hash.finalize_reset()))
+    }
+
+    /// What to say to whom the transfer broke off, of what has come.
+    pub(super) fn left(&self) -> Option<String> {
+        let places = self.places.as_ref().filter(|_| self.length > 0)?;
+        Some(format!(
+            "{} has {} of it: --continue goes on",
+            places.part.display(),
+            output::bytes(self.length)
+        ))
+    }
+}
+
+impl Drop for Sink {
+    fn drop(&mut self) {
+        if let Some(places) = &self.places
+            && !places.is_moved
+            && self.length == 0
+            && let Err(error) = fs::remove_file(&places.part)
+            && error.kind() != ErrorKind::NotFound
+        {
+            tracing::warn!(%error, part = %places.part.display(), "left behind");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    /// Of "0123456789".
+    const DIGITS: &str = "84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882";
+
+    #[test]
+    fn the_file_that_was_there_stays_until_the_new_one_is_whole() {
+        let directory = tempfile::tempdir().unwrap();
+        let (place, part) = (directory.path().join("a"), directory.path().join("a.part"));
+        fs::write(&place, "old").unwrap();
+        fs::set_permissions(&place, fs::Permissions::from_mode(0o600)).unwrap();
+        let mut sink = Sink::open(&place, false).unwrap();
+        sink.write(b"01234").unwrap();
+        let other = Sink::open(&place, true).unwrap_err().to_string();
+        assert!(other.contains("another transfer"), "{other}");
+        assert!(sink.left().unwrap().contains("a.part has 5 B of it: --continue"));
+        drop(sink);
+        assert_eq!(
+            (fs::read(&place).unwrap(), fs::read(&part).unwrap()),
+            (b"old".into(), b"01234".into())
+        );
+
+        let refused = Sink::open(&place, false).unwrap_err().to_string();
+        assert!(refused.contains("go on with it by --continue, or remove it"), "{refused}");
+        let mut sink = Sink::open(&place, true).unwrap();
+        assert_eq!(sink.length(), 5);
+        sink.write(b"56789").unwrap();
+        assert_eq!(sink.finish().unwrap(), DIGITS);
+        assert_eq!(fs::read(&place).unwrap(), b"0123456789");
+        assert_eq!(fs::metadata(&place).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(!part.exists());
+    }
+
+    #[test]
+    fn a_new_beginning_forgets_what_was_there() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("a.part"), "something else").unwrap();
+        let mut sink = Sink::open(&directory.path().join("a"), true).unwrap();
+        sink.restart().unwrap();
+        sink.write(b"0123456789").unwrap();
+        assert_eq!(sink.finish().unwrap(), DIGITS);
+        assert_eq!(fs::read(directory.path().join("a")).unwrap(), b"0123456789");
+    }
+
+    #[test]
+    fn nothing_that_came_leaves_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        drop(Sink::open(&directory.path().join("a"), false).unwrap());
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+        let error = Sink::open(directory.path(), false).unwrap_err().to_string();
+        assert!(error.contains("is a directory"), "{error}");
+    }
+
+    #[test]
+    fn a_link_stays_and_a_device_is_written_to() {
+        let directory = tempfile::tempdir().unwrap();
+        let (link, target) = (directory.path().join("link"), directory.path().join("target"));
+        fs::write(&target, "old").unwrap();
+        symlink(&target, &link).unwrap();
+        let mut sink = Sink::open(&link, false).unwrap();
+        sink.write(b"0123456789").unwrap();
+        sink.finish().unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read(&target).unwrap(), b"0123456789");
+
+        let null = directory.path().join("null");
+        symlink("/dev/null", &null).unwrap();
+        let mut sink = Sink::open(&null, false).unwrap();
+        sink.write(b"0123456789").unwrap();
+        assert_eq!(sink.finish().unwrap(), DIGITS);
+        assert!(!directory.path().join("null.part").exists());
+    }
+}

@@ -1,0 +1,152 @@
+//! URLs of the scheme http (RFC 9110 section 4.2.1).
+
+use std::fmt;
+use std::str::FromStr;
+
+use hyper::Uri;
+
+use super::place::Place;
+
+/// Where a file is, without a fragment.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Url {
+    place: Place,
+    /// Path and query.
+    target: String,
+}
+
+impl Url {
+    /// The server.
+    pub(super) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// What the server is asked for (RFC 9112 section 3.2.1).
+    pub(super) fn target(&self) -> &str {
+        &self.target
+    }
+
+    /// What the field Host has: the port only where it is not the usual one.
+    pub(super) fn authority(&self) -> String {
+        let whole = self.place.to_string();
+        whole.strip_suffix(":80").map_or(whole.clone(), str::to_owned)
+    }
+
+    /// What a field Location of an answer from here leads to (RFC 3986 section 5.2, dots in the middle left to the
+    /// server).
+    ///
+    /// # Errors
+    /// It is no URL of the scheme http.
+    pub(super) fn join(&self, location: &str) -> Result<Self, String> {
+        let location = location.split('#').next().unwrap_or_default();
+        let has_scheme = location
+            .split_once(':')
+            .is_some_and(|(scheme, _)| scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+        if has_scheme {
+            return location.parse();
+        }
+        if location.starts_with("//") {
+            return format!("http:{location}").parse();
+        }
+        let path = self.target.split('?').next().unwrap_or_default();
+        let target = match location {
+            "" => self.target.clone(),
+            _ if location.starts_with('/') => location.to_owned(),
+            _ if location.starts_with('?') => format!("{path}{location}"),
+            _ => format!("{}/{location}", path.rsplit_once('/').map_or("", |(above, _)| above)),
+        };
+        format!("http://{}{target}", self.authority()).parse()
+    }
+}
+
+impl FromStr for Url {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        const EXAMPLE: &str = "for example http://10.0.0.1/file";
+        let scheme = text.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+        match scheme.as_deref() {
+            Some("http") => {}
+            Some("https") => {
+                return Err(format!(
+                    "https is not spoken here, for want of TLS: only http is; {EXAMPLE}"
+                ));
+            }
+            _ => return Err(format!("a URL begins with http://; {EXAMPLE}")),
+        }
+        let uri: Uri = text
+            .parse()
+            .map_err(|error| format!("it is no URL ({error}): a space is %20; {EXAMPLE}"))?;
+        let authority = uri.authority().map_or("", |authority| authority.as_str());
+        if authority.contains('@') {
+            return Err(format!("nobody is logged in here: leave out what is before @; {EXAMPLE}"));
+        }
+        let host = uri.host().unwrap_or_default();
+        let port = match authority.strip_prefix(host).and_then(|rest| rest.strip_prefix(':')) {
+            None | Some("") => Some(80),
+            Some(port) => port.parse().ok().filter(|port| *port > 0),
+        };
+        let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        let Some(port) = port.filter(|_| !host.is_empty()) else {
+            return Err(format!("it names no host, or a port that is none; {EXAMPLE}"));
+        };
+        let target = uri.path_and_query().map_or("/", |target| target.as_str());
+        Ok(Self { place: Place { host: host.to_owned(), port }, target: target.to_owned() })
+    }
+}
+
+impl fmt::Display for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "http://{}{}", self.authority(), self.target)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> Url {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn urls_are_read_and_shown() {
+        for (text, shown) in [
+            ("http://10.0.0.1/a/b?c=d", "http://10.0.0.1/a/b?c=d"),
+            ("HTTP://a.example:80", "http://a.example/"),
+            ("http://[fd00::1]:8080/x#y", "http://[fd00::1]:8080/x"),
+        ] {
+            assert_eq!(url(text).to_string(), shown);
+        }
+        assert_eq!(url("http://[fd00::1]/").place().to_string(), "[fd00::1]:80");
+    }
+
+    #[test]
+    fn what_is_no_url_of_ours_is_refused_with_the_reason() {
+        let why = |text: &str| text.parse::<Url>().unwrap_err();
+        assert!(why("https://a.example/").contains("for want of TLS"));
+        assert!(why("ftp://a.example/").contains("begins with http://"));
+        assert!(why("10.0.0.1/file").contains("begins with http://"));
+        assert!(why("http://me@a.example/").contains("before @"));
+        assert!(why("http://a.example/a b").contains("a space is %20"));
+        for bad in ["http://", "http:///x", "http://a:0/", "http://a:99999/"] {
+            assert!(why(bad).contains("for example"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_redirection_leads_from_where_it_was_met() {
+        let from = url("http://a.example:8000/b/c?d=e");
+        for (location, target) in [
+            ("http://other/x", "http://other/x"),
+            ("//other:81/x", "http://other:81/x"),
+            ("/x/y", "http://a.example:8000/x/y"),
+            ("x", "http://a.example:8000/b/x"),
+            ("?f", "http://a.example:8000/b/c?f"),
+            ("/x#y", "http://a.example:8000/x"),
+        ] {
+            assert_eq!(from.join(location).unwrap().to_string(), target, "{location}");
+        }
+        assert!(from.join("https://a.example/").unwrap_err().contains("TLS"));
+    }
+}

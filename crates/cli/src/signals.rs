@@ -1,0 +1,28 @@
+//! What asks a process to end.
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Ctrl-C and SIGTERM, from when it is made.
+pub(crate) struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    /// # Errors
+    /// The kernel refuses.
+    pub(crate) fn new() -> anyhow::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    /// Waits for the next.
+    pub(crate) async fn wait(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}

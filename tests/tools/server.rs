@@ -1,0 +1,134 @@
+//! A small HTTP server on the kernel's sockets, which also does what servers should not.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+use airtcp_testbed::Namespace;
+
+/// What the server has, and what it was asked.
+#[derive(Default)]
+pub(crate) struct Site {
+    file: Vec<u8>,
+    heads: Mutex<Vec<String>>,
+    puts: Mutex<BTreeMap<String, Vec<u8>>>,
+}
+
+impl Site {
+    /// Serves `file` in the namespace at a port of all its addresses:
+    ///
+    /// - `/file`, with ranges; `/whole`, without; `/moved` leads there, `/away` to where there is TLS, `/round` to itself
+    /// - `/broken` ends in the middle, `/stuck` stops there
+    /// - what is PUT anywhere is kept, but for `/full`
+    pub(crate) fn serve(namespace: &Namespace, port: u16, file: Vec<u8>) -> Arc<Self> {
+        let site = Arc::new(Self { file, ..Self::default() });
+        let served = site.clone();
+        let listener =
+            namespace.run(move || TcpListener::bind(SocketAddr::from(([0; 8], port)))).unwrap();
+        // It ends with the process: the namespace may not outlive the test for it.
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (site, stream) = (served.clone(), stream.unwrap());
+                std::thread::spawn(move || site.answer(stream));
+            }
+        });
+        site
+    }
+
+    /// The heads of all requests so far.
+    pub(crate) fn heads(&self) -> Vec<String> {
+        self.heads.lock().unwrap().clone()
+    }
+
+    /// What was PUT there.
+    pub(crate) fn kept(&self, target: &str) -> Option<Vec<u8>> {
+        self.puts.lock().unwrap().get(target).cloned()
+    }
+
+    /// An error says that the client went away.
+    fn answer(&self, stream: TcpStream) -> io::Result<()> {
+        let mut reader = BufReader::new(stream.try_clone()?);
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") && reader.read_line(&mut head)? > 0 {}
+        self.heads.lock().unwrap().push(head.clone());
+        let mut words = head.split(' ');
+        let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        if method == "PUT" {
+            self.put(&head, target, reader, stream)
+        } else {
+            self.get(&head, target, stream)
+        }
+    }
+
+    fn put(
+        &self,
+        head: &str,
+        target: &str,
+        mut reader: BufReader<TcpStream>,
+        mut stream: TcpStream,
+    ) -> io::Result<()> {
+        let early = match target {
+            "/full" => "HTTP/1.1 507 Full\r\ncontent-length: 9\r\n\r\nno room\r\n",
+            "/moved" => "HTTP/1.1 307 Moved\r\nlocation: there\r\ncontent-length: 0\r\n\r\n",
+            _ => "",
+        };
+        if !early.is_empty() {
+            stream.write_all(early.as_bytes())?;
+            stream.shutdown(Shutdown::Write)?;
+            // A close with data unread would be a reset, which may overtake the answer.
+            return io::copy(&mut reader, &mut io::sink()).map(drop);
+        }
+        let mut body = vec![0; field(head, "content-length").and_then(|n| n.parse().ok()).unwrap()];
+        reader.read_exact(&mut body)?;
+        self.puts.lock().unwrap().insert(target.to_owned(), body);
+        write!(stream, "HTTP/1.1 201 Created\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
+    }
+
+    fn get(&self, head: &str, target: &str, mut stream: TcpStream) -> io::Result<()> {
+        let length = self.file.len();
+        let from = field(head, "range").and_then(|range| {
+            range.strip_prefix("bytes=")?.strip_suffix('-')?.parse::<usize>().ok()
+        });
+        let redirect =
+            |to| format!("HTTP/1.1 302 Found\r\nlocation: {to}\r\ncontent-length: 0\r\n\r\n");
+        let whole =
+            format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
+        let (head, body, stuck) = match (target, from) {
+            ("/moved", _) => (redirect("file"), &[][..], false),
+            ("/away", _) => (redirect("https://a.example/file"), &[][..], false),
+            ("/round", _) => (redirect("/round"), &[][..], false),
+            ("/file", Some(from)) if from >= length => {
+                let head = "HTTP/1.1 416 Not There\r\nconnection: close\r\ncontent-length: 0\r\n";
+                (format!("{head}content-range: bytes */{length}\r\n\r\n"), &[][..], false)
+            }
+            ("/file", Some(from)) => {
+                let head = format!(
+                    "HTTP/1.1 206 Part\r\nconnection: close\r\ncontent-length: {}\r\ncontent-range: bytes {from}-{}/{length}\r\n\r\n",
+                    length - from,
+                    length - 1
+                );
+                (head, &self.file[from..], false)
+            }
+            ("/file" | "/whole", _) => (whole, &self.file[..], false),
+            ("/broken", _) => (whole, &self.file[..length / 2], false),
+            ("/stuck", _) => (whole, &self.file[..length / 2], true),
+            _ => {
+                let text = "HTTP/1.1 404 Not Found\r\ncontent-length: 15\r\n\r\nthere is none\r\n";
+                (text.to_owned(), &[][..], false)
+            }
+        };
+        stream.write_all(head.as_bytes())?;
+        stream.write_all(body)?;
+        if stuck {
+            // Until the client is gone.
+            let _ = stream.read(&mut [0]);
+        }
+        Ok(())
+    }
+}
+
+fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    let fields = head.lines().skip(1).filter_map(|line| line.split_once(": "));
+    fields.into_iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+}

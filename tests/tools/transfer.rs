@@ -1,0 +1,255 @@
+//! `get`, `put` and `connect` with the kernel as their peer.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::process::{Output, Stdio};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use airtcp_testbed::{Namespace, Service, or_skip, requirements};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use tempfile::TempDir;
+
+use crate::server::Site;
+use crate::setup::{Running, airtcp};
+
+const LENGTH: usize = 3_000_017;
+
+/// A namespace with a server in it, and a directory of its own.
+struct World {
+    namespace: Namespace,
+    site: Arc<Site>,
+    directory: TempDir,
+}
+
+fn data() -> Vec<u8> {
+    (0..LENGTH as u64).map(|n| (n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect()
+}
+
+fn sha256(data: &[u8]) -> String {
+    Sha256::digest(data).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl World {
+    fn new() -> Option<Self> {
+        or_skip(requirements())?;
+        let namespace = Namespace::new().unwrap();
+        let site = Site::serve(&namespace, 80, data());
+        Some(Self { namespace, site, directory: tempfile::tempdir().unwrap() })
+    }
+
+    /// Runs a client to its end, in the directory. The device is new each time, and the kernel is `.1` there.
+    fn client(&self, command: &str, arguments: &[&str]) -> Output {
+        let begin =
+            [command, "--tun", "tun0", "--address", "10.0.0.2/24", "--address", "fd00::2/64"];
+        let mut command = airtcp(&[&begin, arguments].concat());
+        command.current_dir(&self.directory);
+        self.namespace.spawn_child(command).unwrap().wait_with_output().unwrap()
+    }
+
+    /// What it says of how it went.
+    fn report(&self, command: &str, arguments: &[&str]) -> Value {
+        let output = self.client(command, &[arguments, &["--json"]].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// The line that says why it does not go.
+    fn refused(&self, command: &str, arguments: &[&str]) -> String {
+        let output = self.client(command, arguments);
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+        assert!(output.stdout.is_empty());
+        let line = text(&output.stderr).trim_end().to_owned();
+        assert!(line.starts_with("error: ") && line.lines().count() == 1, "{line}");
+        line
+    }
+
+    fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.directory.path().join(name)).unwrap()
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.directory.path()).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort_unstable();
+        names
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn a_file_comes_whole_over_both_versions_and_is_checked() {
+    let Some(world) = World::new() else { return };
+    for url in ["http://10.0.0.1/file", "http://[fd00::1]/moved"] {
+        let report = world.report("get", &[url, "-o", "file"]);
+        assert_eq!(report["length"], LENGTH, "{report}");
+        assert_eq!(report["bytes"], LENGTH, "{report}");
+        assert_eq!(report["sha256"], sha256(&data()), "{report}");
+        assert!(report["bits_per_second"].as_u64() > Some(0), "{report}");
+        assert!(report["info"]["bytes_received"].as_u64() > Some(LENGTH as u64), "{report}");
+        assert!(world.read("file") == data());
+        assert!(report["url"].as_str().unwrap().ends_with("/file"), "{report}");
+    }
+    let heads = world.site.heads();
+    assert!(heads[1].contains("\r\nhost: [fd00::1]\r\n"), "{heads:?}");
+    assert_eq!(world.names(), ["file"]);
+    // What is printed for a person: the sum as sha256sum has it, and a line; on stderr where stdout has the file.
+    let output = world.client("get", &["http://10.0.0.1/whole", "-o", "-"]);
+    assert!(output.status.success() && output.stdout == data());
+    assert!(text(&output.stderr).ends_with(&format!("{}  -\n", sha256(&data()))));
+    let output = world.client("get", &["http://10.0.0.1/whole", "-o", "file"]);
+    assert_eq!(text(&output.stdout), format!("{}  file\n", sha256(&data())));
+    assert!(text(&output.stderr).starts_with("2.9 MiB in "), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_transfer_that_is_killed_goes_on_where_it_was() {
+    let Some(world) = World::new() else { return };
+    let path = |name| world.directory.path().join(name);
+    fs::write(path("file"), "old").unwrap();
+    let line = "get --tun tun0 --address 10.0.0.2/24 http://10.0.0.1/stuck -o file";
+    let mut command = airtcp(&line.split(' ').collect::<Vec<_>>());
+    command.current_dir(&world.directory);
+    let running = Running::start(&world.namespace, command);
+    let half = LENGTH as u64 / 2;
+    let start = Instant::now();
+    while fs::metadata(path("file.part")).map_or(0, |part| part.len()) < half {
+        assert!(start.elapsed() < Duration::from_secs(60), "nothing comes");
+        thread::sleep(Duration::from_millis(10));
+    }
+    running.signal("KILL");
+    drop(running);
+    assert_eq!(world.read("file"), b"old");
+
+    let refused = world.refused("get", &["http://10.0.0.1/file", "-o", "file"]);
+    assert!(refused.contains("file.part is there") && refused.contains("--continue"), "{refused}");
+    let report = world.report("get", &["http://10.0.0.1/file", "-o", "file", "-C"]);
+    assert_eq!(report["status"], 206);
+    assert_eq!(
+        (&report["bytes"], &report["length"]),
+        (&(LENGTH as u64 - half).into(), &LENGTH.into())
+    );
+    assert_eq!(report["sha256"], sha256(&data()));
+    assert!(world.read("file") == data());
+    assert_eq!(world.names(), ["file"]);
+
+    // All was there already; there is more than there should be; the server knows no parts.
+    fs::write(path("file.part"), data()).unwrap();
+    let report = world.report("get", &["http://10.0.0.1/file", "-o", "file", "-C"]);
+    assert_eq!((&report["status"], &report["bytes"]), (&416.into(), &0.into()));
+    fs::write(path("file.part"), [data(), data()].concat()).unwrap();
+    let refused = world.refused("get", &["http://10.0.0.1/file", "-o", "file", "-C"]);
+    assert!(refused.contains("it is another file by now"), "{refused}");
+    fs::write(path("file.part"), "nonsense").unwrap();
+    let report = world.report("get", &["http://10.0.0.1/whole", "-o", "file", "-C"]);
+    assert_eq!((&report["status"], &report["bytes"]), (&200.into(), &LENGTH.into()));
+    assert!(world.read("file") == data());
+}
+
+#[test]
+fn what_does_not_come_is_one_line_and_loses_nothing() {
+    let Some(world) = World::new() else { return };
+    fs::write(world.directory.path().join("file"), "old").unwrap();
+    for (url, why) in [
+        ("http://10.0.0.1/nothing", "404 Not Found: there is none"),
+        ("http://10.0.0.1/away", "for want of TLS"),
+        ("http://10.0.0.1/round", "more than 10 redirections"),
+        ("http://10.0.0.1:81/file", "connection refused"),
+        ("http://127.0.0.1/file", "not by loopback"),
+    ] {
+        let line = world.refused("get", &[url, "-o", "file"]);
+        assert!(line.contains(why), "{line}");
+        assert_eq!(world.names(), ["file"], "{line}");
+    }
+    let broken = world.refused("get", &["http://10.0.0.1/broken", "-o", "file"]);
+    assert!(broken.contains("broke off") && broken.contains("file.part has 1.4 MiB"), "{broken}");
+    assert_eq!(world.read("file"), b"old");
+    assert!(world.read("file.part") == data()[..LENGTH / 2]);
+}
+
+#[test]
+fn a_file_goes_out_and_is_what_was_sent() {
+    let Some(world) = World::new() else { return };
+    fs::write(world.directory.path().join("file"), data()).unwrap();
+    for (url, target) in [("http://10.0.0.1/a", "/a"), ("http://10.0.0.1/moved", "/there")] {
+        let report = world.report("put", &["file", url]);
+        assert_eq!((&report["status"], &report["bytes"]), (&201.into(), &LENGTH.into()));
+        assert_eq!(report["sha256"], sha256(&data()));
+        assert!(report["info"]["bytes_acked"].as_u64() > Some(LENGTH as u64), "{report}");
+        assert!(world.site.kept(target).unwrap() == data());
+    }
+    let refused = world.refused("put", &["file", "http://10.0.0.1/full"]);
+    assert!(refused.contains("507") && refused.contains("no room"), "{refused}");
+    let refused = world.refused("put", &["/dev/null", "http://10.0.0.1/a"]);
+    assert!(refused.contains("/dev/null is no file"), "{refused}");
+}
+
+/// Our own server on another device, and the kernel as a router between the two.
+#[test]
+fn two_stacks_talk_through_a_kernel_that_forwards() {
+    let Some(world) = World::new() else { return };
+    let served = tempfile::tempdir().unwrap();
+    let http = format!("http:80:{}", served.path().display());
+    let line = "--tun tun1 --address 10.1.0.2/24 --gateway 10.1.0.1";
+    let line: Vec<_> = line.split(' ').chain([http.as_str()]).collect();
+    let serve = Running::serve(&world.namespace, &line);
+    fs::write(world.directory.path().join("file"), data()).unwrap();
+    world.namespace.set_sysctl("net.ipv4.ip_forward", "1").unwrap();
+    let url = "http://10.1.0.2/new";
+    let sender = ["--strategies", "le/westwood-plus/hack", url];
+    let put = world.report("put", &[&["file"], &sender[..]].concat());
+    assert_eq!(put["info"]["combination"], "le/westwood-plus", "{put}");
+    assert!(fs::read(served.path().join("new")).unwrap() == data());
+    let get = world.report("get", &[url, "-o", "back"]);
+    assert_eq!((&get["sha256"], &get["length"]), (&put["sha256"], &put["length"]));
+    assert!(world.read("back") == data());
+    serve.signal("INT");
+    assert_eq!(serve.end().0, Some(0));
+}
+
+#[test]
+fn stdin_goes_to_the_peer_and_its_answer_to_stdout() {
+    let Some(world) = World::new() else { return };
+    let server = world.namespace.serve("0.0.0.0:7".parse().unwrap(), Service::Echo, None).unwrap();
+    let line = "connect --tun tun0 --address 10.0.0.2/24 --json 10.0.0.1:7";
+    let mut command = airtcp(&line.split(' ').collect::<Vec<_>>());
+    command.stdin(Stdio::piped());
+    let mut child = world.namespace.spawn_child(command).unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let writing = thread::spawn(move || stdin.write_all(&data()));
+    let mut echoed = Vec::new();
+    child.stdout.take().unwrap().read_to_end(&mut echoed).unwrap();
+    writing.join().unwrap().unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(echoed == data());
+    let report: Value = serde_json::from_slice(&output.stderr).unwrap();
+    assert_eq!(
+        (&report["bytes_sent"], &report["bytes_received"]),
+        (&LENGTH.into(), &LENGTH.into())
+    );
+    assert_eq!(report["error"], Value::Null);
+    drop(server);
+    let refused = world.refused("connect", &["10.0.0.1:9"]);
+    assert!(refused.contains("10.0.0.1:9: connection refused"), "{refused}");
+}
+
+#[test]
+fn a_device_that_is_down_is_left_alone_and_what_to_type_is_said() {
+    let Some(world) = World::new() else { return };
+    let mut command = std::process::Command::new("ip");
+    command.args(["tuntap", "add", "dev", "tun0", "mode", "tun"]);
+    assert!(world.namespace.spawn_child(command).unwrap().wait().unwrap().success());
+    let refused = world.refused("get", &["http://10.0.0.1/file", "-o", "file"]);
+    assert!(
+        refused.contains("tun0 was there before and is down; type: ip addr add 10.0.0.1/24"),
+        "{refused}"
+    );
+    assert!(world.names().is_empty());
+}
