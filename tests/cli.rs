@@ -122,6 +122,8 @@ fn serve_answers_the_kernel_and_sums_up_at_the_end() -> Outcome {
     const BYTES: u64 = 100_000;
     let Some(()) = or_skip(requirements()) else { return Ok(()) };
     let namespace = Namespace::new()?;
+    let directory = tempfile::tempdir()?;
+    let control = directory.path().join("serve.sock");
     let mut command = airtcp(&[
         "serve",
         "--tun",
@@ -135,6 +137,8 @@ fn serve_answers_the_kernel_and_sums_up_at_the_end() -> Outcome {
         "--json",
         "echo:7",
         "sink:9",
+        "--control",
+        control.to_str().ok_or("a path in UTF-8")?,
     ]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut serve = namespace.spawn_child(command)?;

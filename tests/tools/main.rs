@@ -3,6 +3,7 @@
 //! Skipped with a loud reason where namespaces or TUN devices are not to be had; that is a failure
 //! when `AIRTCP_REQUIRE_NETNS=1`.
 
+mod look;
 mod server;
 mod setup;
 mod transfer;
@@ -17,8 +18,10 @@ fn serve_with_a_gateway_sets_up_the_device_that_it_makes() {
     let Some(()) = or_skip(requirements()) else { return };
     let namespace = Namespace::new().unwrap();
     let line = "--tun tun0 --address 10.0.0.2/24 --address fd00::2/128 --gateway 10.0.0.9 \
-                --gateway fd01::9 echo:7";
-    let line: Vec<_> = line.split_whitespace().collect();
+                --gateway fd01::9 echo:7 --control";
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("serve.sock").display().to_string();
+    let line: Vec<_> = line.split_whitespace().chain([socket.as_str()]).collect();
     let serve = Running::serve(&namespace, &line);
     for (server, client) in [("10.0.0.2:7", "10.0.0.9"), ("[fd00::2]:7", "fd01::9")] {
         let server: SocketAddr = server.parse().unwrap();

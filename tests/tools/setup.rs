@@ -45,6 +45,14 @@ impl Running {
         panic!("it ended without `{begin}`: {said:?}")
     }
 
+    /// Adds what stdout has next to `text`.
+    pub(crate) fn read_some(&mut self, text: &mut String) {
+        let mut chunk = [0; 4096];
+        let read = self.child.stdout.as_mut().expect("it is piped").read(&mut chunk).expect("text");
+        assert!(read > 0, "it ended: {text}");
+        text.push_str(std::str::from_utf8(&chunk[..read]).expect("text"));
+    }
+
     pub(crate) fn signal(&self, signal: &str) {
         let id = self.child.id().to_string();
         // `kill` is built into every POSIX shell.

@@ -196,8 +196,9 @@ fn two_stacks_talk_through_a_kernel_that_forwards() {
     let Some(world) = World::new() else { return };
     let served = tempfile::tempdir().unwrap();
     let http = format!("http:80:{}", served.path().display());
-    let line = "--tun tun1 --address 10.1.0.2/24 --gateway 10.1.0.1";
-    let line: Vec<_> = line.split(' ').chain([http.as_str()]).collect();
+    let socket = world.directory.path().join("serve.sock").display().to_string();
+    let line = "--tun tun1 --address 10.1.0.2/24 --gateway 10.1.0.1 --control";
+    let line: Vec<_> = line.split(' ').chain([socket.as_str(), &http]).collect();
     let serve = Running::serve(&world.namespace, &line);
     fs::write(world.directory.path().join("file"), data()).unwrap();
     world.namespace.set_sysctl("net.ipv4.ip_forward", "1").unwrap();

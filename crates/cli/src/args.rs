@@ -19,6 +19,7 @@ use crate::link::LinkArgs;
 use crate::output;
 use crate::plot::PlotArgs;
 use crate::sim::args::SimArgs;
+use crate::ss::SsArgs;
 use crate::value::{self, Combinations, LinkPair};
 
 /// The radio of `demo --radio` if none is described: one frame in forty fails all four tries, and is overtaken.
@@ -49,6 +50,8 @@ pub(crate) enum Command {
     Put(Box<PutArgs>),
     /// Connect stdin and stdout to a TCP port, over a stack on a TUN device
     Connect(Box<ConnectArgs>),
+    /// List the connections of a running `serve`, as the kernel's ss -tinm does
+    Ss(SsArgs),
     /// List every strategy there is, and the links that have a name
     Names(NamesArgs),
     /// Send a file both ways between the Linux kernel and this stack, and check it
@@ -306,6 +309,7 @@ fn example(command: &str) -> &'static str {
         "get" => "airtcp get --tun tun0 --address 10.0.0.2/24 http://10.0.0.1/file -o file",
         "put" => "airtcp put --tun tun0 --address 10.0.0.2/24 file http://10.0.0.1/file",
         "connect" => "airtcp connect --tun tun0 --address 10.0.0.2/24 10.0.0.1:7",
+        "ss" => "airtcp ss --watch",
         "names" => "airtcp names --json",
         "demo" => "airtcp demo --size 64MiB, or: airtcp demo --radio \"error 20%\" --arq mac+link",
         "link" => "airtcp link --a tun0 --b tun1 \"rate 10mbit delay 20ms loss 1%\"",

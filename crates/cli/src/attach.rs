@@ -1,6 +1,7 @@
 //! A stack on a TUN device: the flags for it, which all commands with one share, and its start.
 
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 use airtcp_device::Tun;
 use airtcp_recovery::SenderConfig;
@@ -29,6 +30,9 @@ pub(crate) struct AttachArgs {
     /// The largest IP packet in bytes [default: the device's]
     #[arg(long, value_name = "BYTES", allow_negative_numbers = true, value_parser = value::mtu)]
     pub(crate) mtu: Option<u16>,
+    /// Listen for `airtcp ss` on this socket [serve's default: where `airtcp ss` looks by itself]
+    #[arg(long, value_name = "SOCKET")]
+    pub(crate) control: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) sender: SenderArgs,
 }

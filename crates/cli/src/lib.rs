@@ -19,6 +19,7 @@ mod args;
 mod attach;
 mod client;
 mod compare;
+mod control;
 mod demo;
 mod device;
 mod file;
@@ -35,6 +36,7 @@ mod serve;
 mod services;
 mod signals;
 mod sim;
+mod ss;
 mod station;
 mod table;
 mod value;
@@ -63,6 +65,7 @@ pub fn main() -> ExitCode {
         Command::Get(args) => finish(client::get::run(&args)),
         Command::Put(args) => finish(client::put::run(&args)),
         Command::Connect(args) => finish(client::connect::run(&args)),
+        Command::Ss(args) => finish(ss::run(&args)),
         Command::Names(args) => finish(names::run(&args)),
         Command::Demo(args) => finish(demo::run(&args)),
         Command::Link(args) => finish(link::run(&args)),

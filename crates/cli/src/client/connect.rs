@@ -37,7 +37,7 @@ struct Report {
 /// # Errors
 /// Nobody answers, the connection breaks, stdin or stdout does.
 pub(crate) fn run(args: &ConnectArgs) -> anyhow::Result<()> {
-    session::run(&args.attach, async |session| talk(session, args).await)
+    session::run("connect", &args.attach, async |session| talk(session, args).await)
 }
 
 async fn talk(session: &Session, args: &ConnectArgs) -> anyhow::Result<()> {

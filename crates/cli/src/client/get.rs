@@ -26,7 +26,7 @@ use crate::progress::Progress;
 pub(crate) fn run(args: &GetArgs) -> anyhow::Result<()> {
     let mut sink = Sink::open(&args.output, args.resume)?;
     let before = sink.length();
-    let fetched = session::run(&args.attach, async |session| {
+    let fetched = session::run("get", &args.attach, async |session| {
         fetch(session, args.url.clone(), &mut sink).await
     });
     let Fetched { url, status, course } = fetched.map_err(|error| match sink.left() {

@@ -34,7 +34,7 @@ pub(crate) fn run(args: &PutArgs) -> anyhow::Result<()> {
         bail!("{name} is no file, whose length is known before it is sent");
     }
     let file = File::open(&args.file).with_context(|| name.clone())?;
-    let report = session::run(&args.attach, async |session| {
+    let report = session::run("put", &args.attach, async |session| {
         send(session, args.url.clone(), &file, &name).await
     })?;
     report.print(args.json, true)

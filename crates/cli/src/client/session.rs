@@ -15,6 +15,7 @@ use super::place::Place;
 use crate::attach::AttachArgs;
 use crate::output;
 use crate::signals::Signals;
+use crate::ss::Served;
 
 /// How long the peers have for the goodbye.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -38,7 +39,7 @@ impl Session {
     ///
     /// # Errors
     /// The device cannot be had, or is down; what to do is said.
-    async fn start(attach: &AttachArgs) -> anyhow::Result<Self> {
+    async fn start(command: &'static str, attach: &AttachArgs) -> anyhow::Result<Self> {
         let (tun, config, is_new): (Tun, HostConfig, bool) = attach.open()?;
         let name = attach.tun.clone();
         if is_new {
@@ -49,6 +50,10 @@ impl Session {
         }
         let addresses = config.addresses.clone();
         let stack = Stack::new(tun, config).context("starting the stack")?;
+        if let Some(path) = &attach.control {
+            let (device, stack) = (name.clone(), stack.clone());
+            Served { command, device, stack }.listen(path)?;
+        }
         Ok(Self { stack, tun: name, addresses })
     }
 
@@ -148,13 +153,14 @@ impl Session {
 /// # Errors
 /// Those of `work`; the stack does not start, or loses its device; the process was told to end.
 pub(super) fn run<T>(
+    command: &'static str,
     attach: &AttachArgs,
     work: impl AsyncFnOnce(&Session) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let outcome = runtime.block_on(async {
         let mut signals = Signals::new()?;
-        let session = Session::start(attach).await?;
+        let session = Session::start(command, attach).await?;
         let outcome = tokio::select! {
             outcome = work(&session) => outcome,
             () = signals.wait() => Err(anyhow!("interrupted")),

@@ -18,6 +18,7 @@ use crate::output;
 use crate::record::{self, Recording};
 use crate::services::{Files, Service, Stop};
 use crate::signals::Signals;
+use crate::ss::Served;
 use summary::Summary;
 
 /// How long connections may take to come to their end, and then the stack to say goodbye.
@@ -66,6 +67,11 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
         } else {
             kernel.apply(name).await?;
         }
+    }
+    let served = Served { command: "serve", device: args.attach.tun.clone(), stack: stack.clone() };
+    match &args.attach.control {
+        Some(path) => served.listen(path)?,
+        None => served.listen_by_default(),
     }
     output::note("ready");
 

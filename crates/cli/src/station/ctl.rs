@@ -1,24 +1,19 @@
 //! `basestation ctl`: who asks a running base station.
 
-use std::io::{BufRead, BufReader, ErrorKind, Write};
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::anyhow;
 use clap::Args;
 use serde_json::Value;
 
-use super::control::{Answer, Request};
 use super::report;
+use super::request::Request;
+use crate::control::{Asker, NobodyThere};
 use crate::output;
 use crate::table::table;
 
 /// Where the unit of the service has its socket.
 pub(super) const DEFAULT: &str = "/run/airtcp/basestation.sock";
-
-/// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// `basestation ctl`.
 #[derive(Args, Debug)]
@@ -52,26 +47,15 @@ pub(super) fn run(args: &CtlArgs) -> anyhow::Result<()> {
 }
 
 fn ask(args: &CtlArgs) -> anyhow::Result<Value> {
-    let name = args.control.display();
-    let mut stream = UnixStream::connect(&args.control).map_err(|error| match error.kind() {
-        ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
+    let asker = Asker::connect(&args.control);
+    let mut asker = asker.map_err(|error| match error.is::<NobodyThere>() {
+        true => {
+            let name = args.control.display();
             anyhow!("no base station listens on {name}: start one with --control {name}, or say where with --control")
         }
-        _ => anyhow!("{name}: {error}"),
+        false => error,
     })?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let mut line = serde_json::to_string(&args.request)?;
-    line.push('\n');
-    stream.write_all(line.as_bytes()).with_context(|| name.to_string())?;
-    let mut answer = String::new();
-    BufReader::new(stream)
-        .read_line(&mut answer)
-        .with_context(|| format!("{name} does not answer"))?;
-    match serde_json::from_str(&answer).with_context(|| format!("{name} is no base station's"))? {
-        Answer::Ok(value) => Ok(value),
-        Answer::Error(error) => bail!("{error}"),
-    }
+    asker.ask(&args.request)
 }
 
 /// What has become of the mobile, in a line.

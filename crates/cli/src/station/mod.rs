@@ -1,9 +1,9 @@
 //! `basestation`: a base station, or a plain bridge, between two TUN devices.
 
-mod control;
 mod ctl;
 mod middle;
 mod report;
+mod request;
 mod settings;
 
 use std::path::{Path, PathBuf};
@@ -18,15 +18,16 @@ use clap::{Parser, Subcommand};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::Refusal;
+use crate::control::{self, Control};
 use crate::device::exists;
 use crate::link::caught;
 use crate::output;
 use crate::record::Recording;
 use crate::table::parts;
-use control::Control;
 use ctl::CtlArgs;
 use middle::Middle;
 use report::Report;
+use request::Request;
 use settings::{Plan, Settings};
 
 const EXAMPLE: &str =
@@ -103,7 +104,8 @@ async fn serve(plan: &Plan) -> anyhow::Result<()> {
     let new: Vec<&str> =
         plan.devices.iter().map(String::as_str).filter(|name| !exists(name)).collect();
     let devices = [Tun::open(wired)?, Tun::open(wireless)?];
-    let mut control = plan.control.as_deref().map(Control::open).transpose()?;
+    let mut control =
+        plan.control.as_deref().map(|path| Control::open(path, Request::Status)).transpose()?;
     // Whoever is behind a device is a host as far as the trace is concerned.
     let nodes = [
         (wired.as_str(), NodeKind::Host),
@@ -143,7 +145,10 @@ async fn serve(plan: &Plan) -> anyhow::Result<()> {
                     break Err(error);
                 }
             }
-            ask = control::asked(control.as_mut()) => ask.answer(&mut driver),
+            ask = control::asked(control.as_mut()) => {
+                let answer = request::answer(ask.request, &mut driver);
+                ask.answer(answer);
+            }
         }
     };
     let outcome = outcome.and(Report::of(&driver).print(plan.json));

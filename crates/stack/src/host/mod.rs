@@ -27,6 +27,7 @@ mod error;
 mod icmp;
 mod input;
 mod listener;
+mod listing;
 mod passive;
 mod path_mtu;
 mod peers;
@@ -54,6 +55,7 @@ use crate::tcp::{Connection, Readiness, State};
 
 pub use config::{Cidr, CidrError, HostConfig};
 pub use error::HostError;
+pub use listing::Listed;
 pub use peers::Quota;
 pub use slab::SocketId;
 

@@ -19,7 +19,7 @@ use super::socket::TcpSocket;
 use super::stream::TcpStream;
 use super::udp::UdpSocket;
 use crate::counters::Counters;
-use crate::host::{Host, HostConfig};
+use crate::host::{Host, HostConfig, Listed};
 use crate::tcp::{State, TcpConfig};
 
 /// How long [`Stack::shutdown`] waits for the peers.
@@ -213,6 +213,11 @@ impl Stack {
     /// Every connection with its state, also those that no application holds any more.
     pub fn connections(&self) -> Vec<(FlowId, State)> {
         self.shared().look(|core, _| core.host.tcp_connections().collect())
+    }
+
+    /// The first `most` connections, with all that `ss -tinm` would say of them. Packets wait while it looks.
+    pub fn listing(&self, most: usize) -> Vec<Listed> {
+        self.shared().look(|core, now| core.host.tcp_listing(now, most))
     }
 
     /// Ends the stack as a server should: takes nothing new, lets the programs finish what they have

@@ -1,0 +1,232 @@
+//! `airtcp ss`: the connections of running stacks, as the kernel's `ss -tinm` lists its own.
+
+mod served;
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::io::{IsTerminal, stdout};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{anyhow, bail};
+use clap::Args;
+use serde_json::Value;
+
+use crate::control::{Asker, NobodyThere};
+use crate::signals::Signals;
+use crate::{output, value};
+
+pub(crate) use served::{Request, Served};
+
+/// Where `serve` has its socket, for root; other users have theirs in `$XDG_RUNTIME_DIR`.
+const DIRECTORY: &str = "/run/airtcp-serve";
+
+/// Clears a terminal, and goes to its begin.
+const CLEAR: &str = "\x1b[H\x1b[2J";
+
+/// `airtcp ss`.
+#[derive(Args, Debug)]
+pub(crate) struct SsArgs {
+    /// The socket that a command was given [default: those of every `airtcp serve` on this machine]
+    #[arg(long, value_name = "SOCKET")]
+    control: Option<PathBuf>,
+    /// Again after so long [default: 1], until Ctrl-C
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1",
+          allow_negative_numbers = true, value_parser = value::seconds)]
+    watch: Option<Duration>,
+    /// As JSON, on one line each time
+    #[arg(long)]
+    json: bool,
+}
+
+/// Asks, and prints the answers.
+///
+/// # Errors
+/// There is nobody to ask, or they do not answer.
+pub(crate) fn run(args: &SsArgs) -> anyhow::Result<()> {
+    let Some(pause) = args.watch else { return show(args) };
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+        let mut signals = Signals::new()?;
+        loop {
+            show(args)?;
+            tokio::select! {
+                () = signals.wait() => return Ok(()),
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    })
+}
+
+fn show(args: &SsArgs) -> anyhow::Result<()> {
+    let mut answers = Vec::new();
+    match &args.control {
+        Some(path) => {
+            let answer = ask(path);
+            answers.push(answer.map_err(|error| match error.is::<NobodyThere>() {
+                true => {
+                    let name = path.display();
+                    anyhow!("no command listens on {name}: start one with --control {name}")
+                }
+                false => error,
+            })?);
+        }
+        None => {
+            for path in directories().iter().flat_map(|directory| sockets(directory)) {
+                match ask(&path) {
+                    Ok(answer) => answers.push(answer),
+                    // What a process that was killed left behind.
+                    Err(error) if error.is::<NobodyThere>() => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            if answers.is_empty() {
+                bail!(
+                    "no `airtcp serve` runs here that this user may ask: start one, or say where another command \
+                     listens, for example --control get.sock"
+                );
+            }
+        }
+    }
+    if args.json {
+        for answer in &mut answers {
+            without_tokens(answer);
+        }
+        return Ok(output::print(&serde_json::to_string(&answers)?)?);
+    }
+    let clear = if args.watch.is_some() && stdout().is_terminal() { CLEAR } else { "" };
+    let shown: Vec<String> = answers.iter().map(text).collect();
+    Ok(output::print(&format!("{clear}{}", shown.join("\n").trim_end()))?)
+}
+
+fn ask(path: &Path) -> anyhow::Result<Value> {
+    Asker::connect(path)?.ask(&Request::Connections)
+}
+
+/// They repeat what `info` has.
+fn without_tokens(answer: &mut Value) {
+    for connection in answer["connections"].as_array_mut().into_iter().flatten() {
+        if let Some(connection) = connection.as_object_mut() {
+            connection.remove("tokens");
+        }
+    }
+}
+
+/// A stack and its connections, two lines each.
+fn text(answer: &Value) -> String {
+    let word = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        Value::Null => "-".to_owned(),
+        other => other.to_string(),
+    };
+    let count = |value: &Value| value.as_u64().unwrap_or(0);
+    let all = answer["connections"].as_array().map_or(&[][..], Vec::as_slice);
+    let total = count(&answer["connections_total"]);
+    let mut text = format!(
+        "{}: {}, pid {}, {} held, connections: {total}",
+        word(&answer["device"]),
+        word(&answer["command"]),
+        word(&answer["pid"]),
+        output::bytes(count(&answer["held"])),
+    );
+    let left_out = total.saturating_sub(all.len() as u64);
+    if left_out > 0 {
+        let _ = write!(text, " ({left_out} are not shown)");
+    }
+    text.push('\n');
+    let header = ["State", "Recv-Q", "Send-Q", "Local Address:Port", "Peer Address:Port"];
+    let mut rows = vec![(header.map(str::to_owned), String::new())];
+    for connection in all {
+        let info = &connection["info"];
+        let columns = [
+            word(&connection["state"]),
+            count(&info["recv_q"]).to_string(),
+            count(&info["send_q"]).to_string(),
+            word(&connection["local"]),
+            word(&connection["peer"]),
+        ];
+        let tokens = format!("{} held:{}", word(&connection["tokens"]), count(&connection["held"]));
+        rows.push((columns, tokens));
+    }
+    if all.is_empty() {
+        return text;
+    }
+    let width = |column: usize| {
+        rows.iter().map(|(columns, _)| columns[column].len()).max().unwrap_or_default()
+    };
+    let widths = [0, 1, 2, 3].map(width);
+    for (columns, tokens) in &rows {
+        for (cell, width) in columns.iter().zip(widths) {
+            let _ = write!(text, "{cell:<width$} ");
+        }
+        text.push_str(&columns[4]);
+        text.push('\n');
+        if !tokens.is_empty() {
+            let _ = writeln!(text, "\t {}", tokens.trim_start());
+        }
+    }
+    text
+}
+
+/// The socket of a command that was given none: root's and other users' are apart.
+pub(crate) fn default_path(tun: &str) -> Option<PathBuf> {
+    use std::os::unix::fs::MetadataExt;
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
+    let directory = if is_root { DIRECTORY.into() } else { runtime_directory()? };
+    Some(directory.join(format!("{tun}.sock")))
+}
+
+fn runtime_directory() -> Option<PathBuf> {
+    let directory = std::env::var_os("XDG_RUNTIME_DIR").filter(|name| !name.is_empty())?;
+    Some(PathBuf::from(directory).join("airtcp-serve"))
+}
+
+fn directories() -> BTreeSet<PathBuf> {
+    std::iter::once(DIRECTORY.into()).chain(runtime_directory()).collect()
+}
+
+/// The sockets in a directory, by name.
+fn sockets(directory: &Path) -> BTreeSet<PathBuf> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path());
+    paths.filter(|path| path.extension().is_some_and(|extension| extension == "sock")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn answer() -> Value {
+        json!({
+            "command": "serve", "device": "tun0", "pid": 7, "held": 2048, "connections_total": 3,
+            "connections": [
+                {"local": "10.0.0.2:80", "peer": "10.0.0.1:40000", "state": "ESTAB", "held": 1500,
+                 "info": {"recv_q": 0, "send_q": 1448}, "tokens": "ts sack cwnd:10"},
+                {"local": "10.0.0.2:80", "peer": "10.0.0.1:4", "state": "TIME-WAIT", "held": 0,
+                 "info": null, "tokens": ""},
+            ],
+        })
+    }
+
+    #[test]
+    fn a_connection_is_two_lines_as_those_of_ss() {
+        let expected = "\
+tun0: serve, pid 7, 2 KiB held, connections: 3 (1 are not shown)
+State     Recv-Q Send-Q Local Address:Port Peer Address:Port
+ESTAB     0      1448   10.0.0.2:80        10.0.0.1:40000
+\t ts sack cwnd:10 held:1500
+TIME-WAIT 0      0      10.0.0.2:80        10.0.0.1:4
+\t held:0
+";
+        assert_eq!(text(&answer()), expected);
+    }
+
+    #[test]
+    fn json_says_everything_once() {
+        let mut answer = answer();
+        without_tokens(&mut answer);
+        assert!(answer["connections"][0].get("tokens").is_none());
+        assert_eq!(answer["connections"][0]["info"]["send_q"], 1448);
+    }
+}

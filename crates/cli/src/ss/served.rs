@@ -1,0 +1,113 @@
+//! What a stack says of its connections, to whoever asks by its control socket.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use airtcp_stack::Stack;
+use airtcp_stack::host::Listed;
+use airtcp_stack::tcp::Info;
+use airtcp_types::ByteCount;
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+
+use super::default_path;
+use crate::control::{Control, asked};
+
+/// The most connections of an answer: packets wait while it is made.
+const MOST: usize = 1_000;
+
+/// What a stack can be asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "kebab-case")]
+pub(crate) enum Request {
+    /// How every connection stands.
+    Connections,
+}
+
+/// The stack of a command, as it is asked about.
+#[derive(Clone, Debug)]
+pub(crate) struct Served {
+    pub(crate) command: &'static str,
+    pub(crate) device: String,
+    pub(crate) stack: Stack,
+}
+
+#[derive(Debug, Serialize)]
+struct Answer<'a> {
+    command: &'static str,
+    device: &'a str,
+    pid: u32,
+    /// Of the host's memory, by all sockets.
+    held: ByteCount,
+    /// Those that are not listed, too.
+    connections_total: usize,
+    connections: Vec<Connection>,
+}
+
+#[derive(Debug, Serialize)]
+struct Connection {
+    local: SocketAddr,
+    peer: SocketAddr,
+    /// By the name that `ss` prints.
+    state: &'static str,
+    held: ByteCount,
+    info: Option<Info>,
+    /// What `ss -ti` prints below a connection.
+    tokens: String,
+}
+
+impl Served {
+    /// Answers at `path`, for as long as the runtime lives.
+    ///
+    /// # Errors
+    /// The socket cannot be made.
+    pub(crate) fn listen(self, path: &Path) -> anyhow::Result<()> {
+        let mut control = Control::open(path, Request::Connections)?;
+        tokio::spawn(async move {
+            loop {
+                let ask = asked(Some(&mut control)).await;
+                let Request::Connections = ask.request;
+                ask.answer(self.answer());
+            }
+        });
+        Ok(())
+    }
+
+    /// As [`listen`](Self::listen), where `ss` looks by itself, if that can be had: nobody asked for it.
+    pub(crate) fn listen_by_default(self) {
+        let Some(path) = default_path(&self.device) else { return };
+        let made = match path.parent().map(fs::create_dir_all) {
+            Some(Err(error)) => Err(error).context("making its directory"),
+            _ => self.listen(&path),
+        };
+        if let Err(error) = made {
+            tracing::info!("`airtcp ss` will not find this: {error:#}");
+        }
+    }
+
+    fn answer(&self) -> anyhow::Result<serde_json::Value> {
+        let listed = self.stack.listing(MOST);
+        Ok(serde_json::to_value(Answer {
+            command: self.command,
+            device: &self.device,
+            pid: std::process::id(),
+            held: self.stack.held(),
+            connections_total: match listed.len() {
+                MOST => self.stack.connections().len(),
+                all => all,
+            },
+            connections: listed.into_iter().map(Connection::of).collect(),
+        })?)
+    }
+}
+
+impl Connection {
+    fn of(listed: Listed) -> Self {
+        let Listed { local, peer, state, held, info, .. } = listed;
+        // The first token is the state.
+        let line = info.as_ref().map_or(String::new(), ToString::to_string);
+        let tokens = line.split_once(' ').map_or(String::new(), |(_, tokens)| tokens.to_owned());
+        Self { local, peer, state: state.ss_name(), held, info, tokens }
+    }
+}

@@ -1,0 +1,52 @@
+//! What a base station is asked and told over its control socket.
+
+use airtcp_basestation::Policy;
+use airtcp_device::{Driver, Tun};
+use anyhow::bail;
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::middle::Middle;
+use super::report::Report;
+
+/// The most flows of an answer: packets wait while it is written.
+const MOST_FLOWS: usize = 1_000;
+
+/// What a base station can be asked and told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ValueEnum)]
+#[serde(tag = "command", rename_all = "kebab-case")]
+pub(super) enum Request {
+    /// How it stands, and its counters
+    Status,
+    /// The thousand flows that were used last
+    Flows,
+    /// The mobile is about to leave: windows are closed, and what is under way still reaches it
+    Freeze,
+    /// The mobile is gone
+    Disconnect,
+    /// The mobile is back, or stays
+    Reconnect,
+}
+
+/// Does what is asked.
+///
+/// # Errors
+/// What the station, as it is, cannot do.
+pub(super) fn answer(request: Request, driver: &mut Driver<Middle, Tun>) -> anyhow::Result<Value> {
+    let now = driver.clock().now();
+    let Middle::Station(station) = driver.node_mut() else { bail!("there is no radio here") };
+    match request {
+        Request::Status => {}
+        Request::Flows => return Ok(serde_json::to_value(station.flows(MOST_FLOWS))?),
+        Request::Freeze if station.policy() != Policy::TcpEcn => {
+            let name = station.policy().name();
+            bail!("windows are closed with the policy tcp-ecn, and here it is {name}")
+        }
+        Request::Freeze => station.freeze(now),
+        Request::Disconnect => station.disconnect(now),
+        Request::Reconnect => station.reconnect(now),
+    }
+    tracing::debug!(?request, "by the control socket");
+    Ok(serde_json::to_value(Report::of(driver))?)
+}

@@ -1,0 +1,74 @@
+//! `ss`.
+
+use std::process::{Command, Stdio};
+
+use airtcp_testbed::{Namespace, or_skip, peer, requirements};
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::setup::{Running, airtcp};
+
+fn output(mut command: Command) -> Result<String, String> {
+    let output = command.output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
+}
+
+#[test]
+fn connections_are_listed_while_they_last() {
+    let Some(()) = or_skip(requirements()) else { return };
+    let namespace = Namespace::new().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("serve.sock").display().to_string();
+    let line = "--tun tun0 --address 10.0.0.2/24 --gateway 10.0.0.1 echo:7 --control";
+    let line: Vec<_> = line.split(' ').chain([socket.as_str()]).collect();
+    let serve = Running::serve(&namespace, &line);
+    let stream = namespace
+        .block_on(async {
+            let mut stream = peer::connect("10.0.0.2:7".parse().unwrap(), None).await?;
+            // Once something has come back, both ends are established.
+            stream.write_all(b"!").await?;
+            stream.read_u8().await?;
+            Ok::<_, std::io::Error>(stream)
+        })
+        .unwrap();
+    let local = stream.local_addr().unwrap().to_string();
+
+    let text = output(airtcp(&["ss", "--control", &socket])).unwrap();
+    let lines: Vec<_> = text.lines().collect();
+    assert!(
+        lines[0].starts_with("tun0: serve, pid ") && lines[0].ends_with("connections: 1"),
+        "{text}"
+    );
+    assert!(lines[1].starts_with("State") && lines[1].contains("Recv-Q Send-Q Local"), "{text}");
+    let columns: Vec<_> = lines[2].split_whitespace().collect();
+    // What came back may not be acknowledged yet.
+    assert_eq!(columns[..2], ["ESTAB", "0"], "{text}");
+    assert_eq!(columns[3..], ["10.0.0.2:7", &local], "{text}");
+    assert!(lines[3].contains(" rack/cubic wscale:") && lines[3].contains(" held:"), "{text}");
+
+    let json: Value =
+        serde_json::from_str(&output(airtcp(&["ss", "--json", "--control", &socket])).unwrap())
+            .unwrap();
+    let connection = &json[0]["connections"][0];
+    assert_eq!((&json[0]["device"], &connection["peer"]), (&"tun0".into(), &local.clone().into()));
+    assert_eq!(connection["info"]["combination"], "rack/cubic");
+
+    // Again and again, until it is told to end.
+    let mut command = airtcp(&["ss", "--watch", "0.01", "--json", "--control", &socket]);
+    command.stdin(Stdio::null());
+    let mut watch = Running::start(&namespace, command);
+    let mut watched = String::new();
+    while watched.lines().count() < 3 {
+        watch.read_some(&mut watched);
+    }
+    watch.signal("INT");
+    assert_eq!(watch.end().0, Some(0));
+
+    drop(stream);
+    serve.signal("INT");
+    assert_eq!(serve.end().0, Some(0));
+    assert!(!std::path::Path::new(&socket).exists());
+    let nobody = output(airtcp(&["ss", "--control", &socket])).unwrap_err();
+    assert!(nobody.contains("no command listens on") && nobody.lines().count() == 1, "{nobody}");
+}
