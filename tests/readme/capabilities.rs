@@ -122,11 +122,11 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
             let config = airtcp::basestation::StationConfig { policy, ..Default::default() };
             airtcp::basestation::Station::new(&config).is_ok()
         }
-        "`serve`: a control socket for `ss`" => {
+        "`serve`: Prometheus metrics, a control socket for `ss`" => {
             let airtcp = env!("CARGO_BIN_EXE_airtcp");
             let serve = Command::new(airtcp).args(["serve", "--help"]).output().unwrap();
             let serve = String::from_utf8(serve.stdout).unwrap();
-            ["--control"].iter().all(|flag| serve.contains(flag))
+            ["--metrics", "--control"].iter().all(|flag| serve.contains(flag))
                 && ["ss"].iter().all(|name| commands().iter().any(|one| one == name))
         }
         "HTTP: GET with ranges and PUT, on both sides" => {

@@ -1,5 +1,7 @@
-//! `ss`.
+//! `ss` and `--metrics`.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::process::{Command, Stdio};
 
 use airtcp_testbed::{Namespace, or_skip, peer, requirements};
@@ -15,12 +17,12 @@ fn output(mut command: Command) -> Result<String, String> {
 }
 
 #[test]
-fn connections_are_listed_while_they_last() {
+fn connections_are_listed_and_counted_while_they_last() {
     let Some(()) = or_skip(requirements()) else { return };
     let namespace = Namespace::new().unwrap();
     let directory = tempfile::tempdir().unwrap();
     let socket = directory.path().join("serve.sock").display().to_string();
-    let line = "--tun tun0 --address 10.0.0.2/24 --gateway 10.0.0.1 echo:7 --control";
+    let line = "--tun tun0 --address 10.0.0.2/24 --gateway 10.0.0.1 --metrics 127.0.0.1:9464 echo:7 --control";
     let line: Vec<_> = line.split(' ').chain([socket.as_str()]).collect();
     let serve = Running::serve(&namespace, &line);
     let stream = namespace
@@ -64,6 +66,19 @@ fn connections_are_listed_while_they_last() {
     }
     watch.signal("INT");
     assert_eq!(watch.end().0, Some(0));
+
+    let metrics = namespace.run(|| {
+        let mut scraper = TcpStream::connect("127.0.0.1:9464").unwrap();
+        scraper
+            .write_all(b"GET /metrics HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
+            .unwrap();
+        let mut text = String::new();
+        scraper.read_to_string(&mut text).unwrap();
+        text
+    });
+    for line in ["airtcp_TcpPassiveOpens_total 1", "airtcp_connections{state=\"ESTAB\"} 1"] {
+        assert!(metrics.lines().any(|one| one == line), "{metrics}");
+    }
 
     drop(stream);
     serve.signal("INT");

@@ -1,6 +1,7 @@
 //! The command line: what it takes, and one line for what it does not.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -117,6 +118,9 @@ pub(crate) struct ServeArgs {
     /// Write a capture, an event log and pictures into this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) trace: Option<PathBuf>,
+    /// Counters for Prometheus, at http://ADDR/metrics on the kernel's TCP; ADDR is such as 127.0.0.1:9464
+    #[arg(long, value_name = "ADDR", value_parser = value::socket)]
+    pub(crate) metrics: Option<SocketAddr>,
     /// echo:PORT, sink:PORT (answers with the number of bytes, 8 bytes big-endian),
     /// source:PORT or http:PORT:DIR (GET, HEAD and PUT)
     #[arg(value_name = "SERVICE", required = true, value_parser = value::service)]

@@ -25,6 +25,7 @@ mod device;
 mod file;
 mod lab;
 mod link;
+mod metrics;
 mod names;
 mod output;
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Values on the command line. Each parser's error says what is allowed, and gives an example.
 
 use std::fmt::Display;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::num::NonZero;
 use std::path::Path;
 use std::str::FromStr;
@@ -118,6 +118,14 @@ pub(crate) fn gateway(text: &str) -> Result<IpAddr, String> {
                 .to_owned()
         },
     )
+}
+
+/// `--metrics`.
+pub(crate) fn socket(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        "it takes ADDRESS:PORT; for example --metrics 127.0.0.1:9464 or --metrics [::1]:9464"
+            .to_owned()
+    })
 }
 
 /// `--mtu`.

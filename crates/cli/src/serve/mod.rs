@@ -14,11 +14,11 @@ use anyhow::{Context, anyhow};
 use tokio::task::JoinSet;
 
 use crate::args::{ServeArgs, ServiceKind};
-use crate::output;
 use crate::record::{self, Recording};
 use crate::services::{Files, Service, Stop};
 use crate::signals::Signals;
 use crate::ss::Served;
+use crate::{metrics, output};
 use summary::Summary;
 
 /// How long connections may take to come to their end, and then the stack to say goodbye.
@@ -72,6 +72,10 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
     match &args.attach.control {
         Some(path) => served.listen(path)?,
         None => served.listen_by_default(),
+    }
+    if let Some(address) = args.metrics {
+        let address = metrics::listen(address, stack.clone()).await?;
+        tracing::info!(%address, "metrics");
     }
     output::note("ready");
 
