@@ -122,12 +122,15 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
             let config = airtcp::basestation::StationConfig { policy, ..Default::default() };
             airtcp::basestation::Station::new(&config).is_ok()
         }
-        "`serve`: Prometheus metrics, a control socket for `ss`" => {
+        "`serve`: Prometheus metrics, a control socket for `ss`; completions for shells, pages of the manual" =>
+        {
             let airtcp = env!("CARGO_BIN_EXE_airtcp");
             let serve = Command::new(airtcp).args(["serve", "--help"]).output().unwrap();
             let serve = String::from_utf8(serve.stdout).unwrap();
             ["--metrics", "--control"].iter().all(|flag| serve.contains(flag))
-                && ["ss"].iter().all(|name| commands().iter().any(|one| one == name))
+                && ["ss", "completions", "man"]
+                    .iter()
+                    .all(|name| commands().iter().any(|one| one == name))
         }
         "HTTP: GET with ranges and PUT, on both sides" => {
             commands().starts_with(&["serve", "get", "put"].map(str::to_owned))

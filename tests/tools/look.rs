@@ -1,4 +1,4 @@
-//! `ss` and `--metrics`.
+//! `ss`, `--metrics`, and what is made of the command line itself.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -86,4 +86,53 @@ fn connections_are_listed_and_counted_while_they_last() {
     assert!(!std::path::Path::new(&socket).exists());
     let nobody = output(airtcp(&["ss", "--control", &socket])).unwrap_err();
     assert!(nobody.contains("no command listens on") && nobody.lines().count() == 1, "{nobody}");
+}
+
+#[test]
+fn help_of_every_command_fits_a_terminal() {
+    let basestation = env!("CARGO_BIN_EXE_basestation");
+    let names = "serve get put connect ss names demo link sim lab compare plot completions man";
+    let names = std::iter::once(Vec::new()).chain(names.split(' ').map(|name| vec![name]));
+    let mut helps: Vec<_> =
+        names.map(|name| output(airtcp(&[&name[..], &["--help"]].concat())).unwrap()).collect();
+    for arguments in [&["--help"][..], &["ctl", "--help"]] {
+        let mut command = Command::new(basestation);
+        command.args(arguments);
+        helps.push(output(command).unwrap());
+    }
+    for help in helps {
+        // A list of combinations is one word.
+        let words = |line: &str| line.split_whitespace().count();
+        let long = help.lines().find(|line| line.chars().count() > 80 && words(line) > 1);
+        assert_eq!(long, None, "{help}");
+    }
+}
+
+#[test]
+fn shells_and_man_get_what_they_read() {
+    for (binary, name) in [
+        (env!("CARGO_BIN_EXE_airtcp"), "airtcp"),
+        (env!("CARGO_BIN_EXE_basestation"), "basestation"),
+    ] {
+        let run = |arguments: &[&str]| {
+            let mut command = Command::new(binary);
+            command.args(arguments);
+            output(command).unwrap()
+        };
+        assert!(run(&["completions", "bash"]).contains(&format!("complete -F _{name}")));
+        assert!(run(&["completions", "zsh"]).starts_with(&format!("#compdef {name}")));
+        assert!(run(&["completions", "fish"]).contains(&format!("complete -c {name} ")));
+        assert!(run(&["man"]).contains(&format!(".TH {} 1", name.to_uppercase())));
+        let directory = tempfile::tempdir().unwrap();
+        run(&["man", directory.path().to_str().unwrap()]);
+        let pages = std::fs::read_dir(directory.path()).unwrap().count();
+        assert!(pages > 3, "{pages}");
+    }
+    // A shell takes the script.
+    let mut bash = Command::new("bash");
+    let script = output(airtcp(&["completions", "bash"])).unwrap();
+    bash.args(["-n", "-c", &script]);
+    if let Ok(status) = bash.status() {
+        assert!(status.success());
+    }
 }

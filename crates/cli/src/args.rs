@@ -15,6 +15,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::attach::AttachArgs;
 use crate::client::args::{ConnectArgs, GetArgs, PutArgs};
 use crate::compare::CompareArgs;
+use crate::generate::{CompletionsArgs, ManArgs};
 use crate::lab::LabArgs;
 use crate::link::LinkArgs;
 use crate::output;
@@ -31,6 +32,7 @@ const RADIO: &str = "error 40% tries 4 seed 1";
 #[command(
     name = "airtcp",
     version,
+    max_term_width = 80,
     about = "A user-space TCP/IP stack on TUN devices whose sender is made of interchangeable parts",
     after_help = "RUST_LOG sets what is logged on stderr, for example RUST_LOG=airtcp=debug."
 )]
@@ -67,6 +69,10 @@ pub(crate) enum Command {
     Compare(Box<CompareArgs>),
     /// Draw the time-sequence graph of a flow, from a trace or a capture
     Plot(PlotArgs),
+    /// Print what a shell completes this command's lines with
+    Completions(CompletionsArgs),
+    /// Print a page of the manual, or write one for each command
+    Man(ManArgs),
 }
 
 /// What a sender is made of.
@@ -320,6 +326,8 @@ fn example(command: &str) -> &'static str {
         "sim" => "airtcp sim run scenario.toml --seeds 10",
         "compare" => "airtcp compare \"rate 10mbit delay 20ms limit 50 loss 1%\"",
         "lab" => "airtcp lab run self/loss",
+        "completions" => "airtcp completions bash",
+        "man" => "airtcp man /usr/local/share/man/man1",
         "plot" => "airtcp plot capture.pcapng -o flow.svg",
         _ => "airtcp serve --tun tun0 --address 10.0.0.2/24 echo:7, or: airtcp demo --size 64MiB",
     }

@@ -23,6 +23,7 @@ mod control;
 mod demo;
 mod device;
 mod file;
+mod generate;
 mod lab;
 mod link;
 mod metrics;
@@ -45,9 +46,10 @@ mod value;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
+use clap::CommandFactory;
 use tracing_subscriber::EnvFilter;
 
-use crate::args::Command;
+use crate::args::{Cli, Command};
 
 pub use station::basestation;
 
@@ -74,6 +76,8 @@ pub fn main() -> ExitCode {
         Command::Compare(args) => finish(compare::run(&args)),
         Command::Plot(args) => finish(plot::run(&args)),
         Command::Lab(args) => finish(lab::run(&args)),
+        Command::Completions(args) => finish(generate::completions(&args, Cli::command())),
+        Command::Man(args) => finish(generate::man(&args, Cli::command())),
     }
 }
 

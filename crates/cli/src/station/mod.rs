@@ -14,12 +14,13 @@ use airtcp_link::radio::PARTS;
 use airtcp_trace::NodeKind;
 use airtcp_types::NodeId;
 use anyhow::anyhow;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::Refusal;
 use crate::control::{self, Control};
 use crate::device::exists;
+use crate::generate::{self, CompletionsArgs, ManArgs};
 use crate::link::caught;
 use crate::output;
 use crate::record::Recording;
@@ -42,6 +43,7 @@ const EXAMPLE: &str =
 #[command(
     name = "basestation",
     version,
+    max_term_width = 80,
     args_conflicts_with_subcommands = true,
     after_long_help = explained()
 )]
@@ -59,6 +61,10 @@ struct Cli {
 enum Command {
     /// Ask a running base station, or tell it what becomes of the mobile
     Ctl(CtlArgs),
+    /// Print what a shell completes this command's lines with
+    Completions(CompletionsArgs),
+    /// Print a page of the manual, or write one for each command
+    Man(ManArgs),
 }
 
 /// Every word of a radio, as `--help` has them.
@@ -84,8 +90,11 @@ pub fn basestation() -> ExitCode {
 }
 
 fn run(cli: Cli) -> anyhow::Result<()> {
-    if let Some(Command::Ctl(args)) = cli.command {
-        return ctl::run(&args);
+    match &cli.command {
+        Some(Command::Ctl(args)) => return ctl::run(args),
+        Some(Command::Completions(args)) => return generate::completions(args, Cli::command()),
+        Some(Command::Man(args)) => return generate::man(args, Cli::command()),
+        None => {}
     }
     let settings = match &cli.config {
         Some(path) => cli.settings.or(Settings::read(path)?),
@@ -167,8 +176,6 @@ fn free(directory: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     fn mistake(words: &[&str]) -> String {

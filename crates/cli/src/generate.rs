@@ -1,0 +1,112 @@
+//! What is made of the command line itself: completions for shells, and pages of the manual.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::{Args, Command, ValueEnum};
+use clap_complete::Shell;
+use clap_mangen::Man;
+
+use crate::output;
+
+/// `completions`.
+#[derive(Args, Debug)]
+pub(crate) struct CompletionsArgs {
+    /// Whose
+    #[arg(value_name = "SHELL", value_enum)]
+    shell: Kind,
+}
+
+/// The shells that there are completions for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Kind {
+    /// bash, 4.4 or later
+    Bash,
+    /// zsh
+    Zsh,
+    /// fish
+    Fish,
+}
+
+/// `man`.
+#[derive(Args, Debug)]
+pub(crate) struct ManArgs {
+    /// Write a page for each command into this directory, in place of one on stdout
+    #[arg(value_name = "DIR")]
+    directory: Option<PathBuf>,
+}
+
+/// Prints a shell's completions of `command`.
+///
+/// # Errors
+/// Those of writing.
+pub(crate) fn completions(args: &CompletionsArgs, mut command: Command) -> anyhow::Result<()> {
+    let shell = match args.shell {
+        Kind::Bash => Shell::Bash,
+        Kind::Zsh => Shell::Zsh,
+        Kind::Fish => Shell::Fish,
+    };
+    let name = command.get_name().to_owned();
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut command, name, &mut script);
+    Ok(output::print(String::from_utf8(script)?.trim_end())?)
+}
+
+/// Prints the page of `command`, or writes that and its commands' into a directory.
+///
+/// # Errors
+/// Those of writing; the directory cannot be made.
+pub(crate) fn man(args: &ManArgs, mut command: Command) -> anyhow::Result<()> {
+    // So that each command knows its whole name.
+    command.build();
+    match &args.directory {
+        None => Ok(output::print(String::from_utf8(page(command)?)?.trim_end())?),
+        Some(directory) => {
+            std::fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
+            write(directory, command)
+        }
+    }
+}
+
+fn write(directory: &Path, command: Command) -> anyhow::Result<()> {
+    for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
+        write(directory, below.clone())?;
+    }
+    let name = command.get_display_name().unwrap_or_else(|| command.get_name());
+    let path = directory.join(format!("{name}.1"));
+    std::fs::write(&path, page(command)?).with_context(|| path.display().to_string())
+}
+
+fn page(command: Command) -> io::Result<Vec<u8>> {
+    let command = command.disable_help_subcommand(true);
+    // The name with dashes is the page's, the one with spaces is what is typed.
+    let title = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
+    let mut text = Vec::new();
+    Man::new(command).title(title.to_uppercase()).render(&mut text)?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::args::Cli;
+
+    #[test]
+    fn every_command_has_a_page() {
+        let directory = tempfile::tempdir().unwrap();
+        let args = ManArgs { directory: Some(directory.path().join("man1")) };
+        man(&args, Cli::command()).unwrap();
+        let mut expected: Vec<_> = Cli::command()
+            .get_subcommands()
+            .map(|command| format!("airtcp-{}.1", command.get_name()))
+            .collect();
+        expected.push("airtcp.1".to_owned());
+        for name in expected {
+            let text = std::fs::read_to_string(directory.path().join("man1").join(&name)).unwrap();
+            assert!(text.contains(".TH ") && text.contains(".SH SYNOPSIS"), "{name}: {text}");
+        }
+    }
+}
