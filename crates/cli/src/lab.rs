@@ -136,10 +136,16 @@ fn run_experiments(args: &RunArgs) -> anyhow::Result<()> {
     if let Some(dir) = &args.out {
         prepare(dir, &selected)?;
     }
+    if plan.seeds == Some(1) {
+        output::note(
+            "note: one run does not say how far chance carries it: claims of what is random want --seeds 2 or more",
+        );
+    }
     let (mut reports, mut unfit, mut failed) = (Vec::new(), Vec::new(), Vec::new());
     for (number, experiment) in selected.iter().enumerate() {
-        let Experiment { name, seconds, .. } = experiment;
-        if *seconds >= 10 || selected.len() > 1 {
+        let Experiment { name, .. } = experiment;
+        let seconds = about(experiment, plan.seeds);
+        if seconds >= 10 || selected.len() > 1 {
             let of = selected.len();
             output::note(format_args!("{name} ({} of {of}, about {seconds} s)", number + 1));
         }
@@ -174,6 +180,12 @@ fn run_experiments(args: &RunArgs) -> anyhow::Result<()> {
         bail!("self-checks failed: {}: no result counts until they hold", failed.join(", "));
     }
     Ok(())
+}
+
+/// How many seconds an experiment takes, with its own number of seeds or another.
+fn about(experiment: &Experiment, seeds: Option<u64>) -> u64 {
+    let own = experiment.seeds.max(1);
+    (u64::from(experiment.seconds) * seeds.unwrap_or(own)).div_ceil(own)
 }
 
 /// Makes the folders of results, so that a long experiment does not find only at its end that it cannot write.
@@ -230,6 +242,15 @@ mod tests {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
         let error = format!("{:#}", prepare(&file, &selected).unwrap_err());
         assert!(error.starts_with(&format!("--out {}: ", file.display())), "{error}");
+    }
+
+    #[test]
+    fn the_time_goes_with_the_seeds() {
+        let selected = airtcp_lab::select(&["self/loss"]).unwrap();
+        let (own, seconds) = (selected[0].seeds, u64::from(selected[0].seconds));
+        assert_eq!(about(selected[0], None), seconds);
+        assert_eq!(about(selected[0], Some(3 * own)), 3 * seconds);
+        assert!(about(selected[0], Some(1)) >= 1);
     }
 
     #[test]

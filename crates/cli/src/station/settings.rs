@@ -106,7 +106,11 @@ impl Settings {
                 let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
                 format!(":{}:{column}", before.matches('\n').count() + 1)
             });
-            Mistake::new(format!("{name}{place}: {}", error.message().trim())).into()
+            let message = error.message().trim();
+            let is_text = message.contains("expected a string");
+            let hint = error.span().and_then(|span| as_text(&text, span.start, is_text));
+            let hint = hint.map_or(String::new(), |line| format!("; write {line}"));
+            Mistake::new(format!("{name}{place}: {message}{hint}")).into()
         })
     }
 
@@ -188,6 +192,18 @@ impl Settings {
         let Self { persist, control, trace, json, .. } = self;
         Ok(Plan { devices: [wired, wireless], station, persist, control, trace, json })
     }
+}
+
+/// The line of a file at a place with its value as a text, if that is a bare word or `is_text`, and bare.
+fn as_text(text: &str, place: usize, is_text: bool) -> Option<String> {
+    let begin = text.get(..place)?.rfind('\n').map_or(0, |end| end + 1);
+    let line = text.get(begin..)?.lines().next()?;
+    let (key, value) = line.split_once('=')?;
+    let value = value.split('#').next()?.trim();
+    let is_word =
+        value.starts_with(|c: char| c.is_ascii_alphabetic()) && !["true", "false"].contains(&value);
+    let is_bare = !value.is_empty() && !value.contains(['"', '\'', '[', '{']);
+    (is_bare && (is_word || is_text)).then(|| format!("{} = \"{value}\"", key.trim()))
 }
 
 /// A value by the name that it has in a file.
@@ -292,6 +308,13 @@ mod tests {
         assert!(radio.contains(":1:9: at byte 6, `20`"), "{radio}");
         let size = refused("hold = \"much\"");
         assert!(size.contains("a size is 1 to"), "{size}");
+        let bare = refused("hold = 4 # MiB");
+        assert!(bare.contains("expected a string; write hold = \"4\""), "{bare}");
+        let word = refused("\npolicy = tcp-ecn");
+        assert!(
+            word.contains(":2:10: ") && word.ends_with("; write policy = \"tcp-ecn\""),
+            "{word}"
+        );
         let name = refused("wired = \"a/b\"");
         assert!(name.contains("a device's name has"), "{name}");
     }
