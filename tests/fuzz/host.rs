@@ -1,0 +1,409 @@
+//! Any packets to a host in any state, beside applications that do anything.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use airtcp_stack::host::{Host, HostConfig, Quota, SocketId};
+use airtcp_stack::tcp::{KeepAlive, State};
+use airtcp_stack::wire::tcp::{Flags, Header};
+use airtcp_stack::wire::{ip, tcp, udp};
+use airtcp_types::checksum::verify_transport;
+use airtcp_types::options::{SackBlocks, TcpOptions, Timestamps};
+use airtcp_types::{ByteCount, FlowId, Instant, Node, Packet, PortId, SeqNumber};
+
+use super::feed::Feed;
+
+const MEMORY: ByteCount = ByteCount::from_kib(512);
+const MTU: usize = 1500;
+/// Flows that the network keeps in mind.
+const FLOWS: usize = 6;
+const COMBINATIONS: [&str; 6] = [
+    "rack/cubic",
+    "reno/reno",
+    "newreno/westwood",
+    "sack/cubic/dcr:timer",
+    "fack/reno/hack",
+    "le/westwood-plus/rr",
+];
+
+/// A flow of the host's, as its peer sees it: what may come next without being odd.
+struct Peer {
+    flow: FlowId,
+    /// What the host waits for.
+    seq: SeqNumber,
+    /// What the host sends next.
+    ack: SeqNumber,
+    /// The host's last time stamp.
+    val: u32,
+    /// Its last packet.
+    last: Vec<u8>,
+}
+
+struct World {
+    host: Host,
+    now: Instant,
+    listeners: [SocketId; 2],
+    datagrams: SocketId,
+    streams: Vec<SocketId>,
+    peers: Vec<Peer>,
+    reached: BTreeSet<State>,
+}
+
+/// The host sends nothing that is not a packet, holds no more than it may, falls silent, and forgets whoever is gone.
+/// Gives the states that its connections were in.
+pub(crate) fn run(data: &[u8]) -> BTreeSet<State> {
+    let mut feed = Feed(data);
+    let mut world = World::new(&mut feed);
+    while !feed.is_empty() {
+        world.step(&mut feed);
+        world.settle();
+    }
+    world.leave();
+    world.reached
+}
+
+impl World {
+    fn new(feed: &mut Feed<'_>) -> Self {
+        let mut config =
+            HostConfig::new(["10.0.0.1/24", "fd00::1/64"].map(|c| c.parse().expect("a CIDR")));
+        config.memory = MEMORY;
+        (config.backlog, config.time_waits, config.secret) = (3, 2, [5; 16]);
+        config.quota = Quota { connections: 12, half_open: 4, ..Quota::ALL };
+        config.peer_quota = Quota { connections: 8, half_open: 3, ..Quota::PEER };
+        let combination = COMBINATIONS[feed.choice(COMBINATIONS.len())];
+        config.tcp.sender.combination = combination.parse().expect("a combination");
+        let mut host = Host::new(config);
+        let address = |text: &str| text.parse::<SocketAddr>().expect("an address");
+        let listeners = ["10.0.0.1:80", "[fd00::1]:80"]
+            .map(|local| host.tcp_listen(address(local), 3).expect("a free port"));
+        let datagrams = host.udp_bind(address("10.0.0.1:53")).expect("a free port");
+        let peers = [("10.0.0.9:999", "10.0.0.1:80"), ("[fd00::9]:999", "[fd00::1]:80")].map(
+            |(local, remote)| Peer::new(FlowId { local: address(local), remote: address(remote) }),
+        );
+        let (streams, reached) = (Vec::new(), BTreeSet::new());
+        let peers = peers.into();
+        Self { host, now: Instant::ZERO, listeners, datagrams, streams, peers, reached }
+    }
+
+    fn step(&mut self, feed: &mut Feed<'_>) {
+        match feed.choice(16) {
+            0 => self.arrives(feed.bytes(120).to_vec()),
+            1 => self.reflect(feed),
+            2 => self.complain(feed),
+            3 => self.datagram(feed),
+            4 => self.now += Duration::from_micros(u64::from(feed.word())),
+            5 => self.now += Duration::from_millis(u64::from(feed.word())),
+            6 => self.deadline(),
+            7..10 => self.call(feed),
+            10 => self.handshake(feed),
+            _ => self.segment(feed),
+        }
+    }
+
+    fn arrives(&mut self, data: Vec<u8>) {
+        self.host.handle_packet(self.now, PortId(0), Packet::new(data));
+    }
+
+    fn deadline(&mut self) {
+        if let Some(at) = self.host.poll_timeout() {
+            self.now = self.now.max(at);
+        }
+    }
+
+    fn peer(&self, feed: &mut Feed<'_>) -> &Peer {
+        &self.peers[feed.choice(self.peers.len())]
+    }
+
+    /// What a peer might send next, or something near it.
+    fn segment(&mut self, feed: &mut Feed<'_>) {
+        let bits = feed.byte();
+        let has = |bit: u8| bits >> bit & 1 == 1;
+        let flags = Flags {
+            fin: has(0),
+            syn: has(1),
+            rst: has(2),
+            psh: has(3),
+            urg: has(5),
+            ece: has(6),
+            cwr: has(7),
+            ..Flags::default()
+        };
+        let peer = self.peer(feed);
+        let header = Header {
+            seq: near(peer.seq, feed),
+            ack: (!has(4)).then(|| near(peer.ack, feed)),
+            flags,
+            window: feed.word(),
+            options: options(peer, feed),
+        };
+        let payload = feed.word() & 0x3ff;
+        let packet = tcp::emit(&peer.flow, 64, &header, usize::from(payload), |to| {
+            to.iter_mut().enumerate().for_each(|(at, byte)| *byte = at as u8);
+        });
+        self.arrives(packet.data);
+    }
+
+    /// A whole handshake by who is new, or as good as.
+    fn handshake(&mut self, feed: &mut Feed<'_>) {
+        let which = feed.choice(2);
+        let mut flow = self.peers[which].flow;
+        flow.local.set_port(1000 + u16::from(feed.byte() & 7));
+        let known = self.peers.iter().position(|peer| peer.flow == flow);
+        let iss = SeqNumber(u32::from(feed.byte()) << 24 | 0x00ff_fff0);
+        let timestamps = (feed.byte() & 1 == 1).then_some(Timestamps { val: 1, ecr: 0 });
+        let options = TcpOptions {
+            mss: Some(1000),
+            window_scale: Some(feed.byte() & 15),
+            sack_permitted: true,
+            timestamps,
+            ..TcpOptions::default()
+        };
+        let syn = Flags { syn: true, ..Flags::default() };
+        let header = Header { seq: iss, flags: syn, window: 2000, options, ..Header::default() };
+        if known.is_none() {
+            self.know(Peer::new(flow));
+        }
+        self.arrives(tcp::emit(&flow, 64, &header, 0, |_| {}).data);
+        self.settle();
+        let Some(peer) = self.peers.iter().find(|peer| peer.flow == flow) else { return };
+        let header = Header {
+            seq: peer.seq,
+            ack: Some(peer.ack),
+            window: 2000,
+            options: TcpOptions {
+                timestamps: timestamps.map(|_| Timestamps { val: 2, ecr: peer.val }),
+                ..TcpOptions::default()
+            },
+            ..Header::default()
+        };
+        self.arrives(tcp::emit(&flow, 64, &header, 0, |_| {}).data);
+    }
+
+    /// Something that the host itself sent, or its like with bits flipped.
+    fn reflect(&mut self, feed: &mut Feed<'_>) {
+        let mut data = self.peer(feed).last.clone();
+        let there = feed.byte() & 1 == 1;
+        if there && data.first().is_some_and(|first| first >> 4 == 4) && data.len() >= 20 {
+            let (from, to) = data[12..20].split_at_mut(4);
+            from.swap_with_slice(to);
+        }
+        for _ in 0..feed.choice(4) {
+            let at = usize::from(feed.word()) % data.len().max(1);
+            if let Some(byte) = data.get_mut(at) {
+                *byte ^= 1 << feed.choice(8);
+            }
+        }
+        self.arrives(data);
+    }
+
+    /// An ICMP error that quotes what the host sent last, or nearly.
+    fn complain(&mut self, feed: &mut Feed<'_>) {
+        let peer = self.peer(feed);
+        let (src, dst) = (peer.flow.local.ip(), peer.flow.remote.ip());
+        let len = usize::from(feed.byte());
+        let mut quoted = peer.last[..peer.last.len().min(len)].to_vec();
+        if let Some(byte) = quoted.get_mut(usize::from(feed.byte())) {
+            *byte ^= feed.byte();
+        }
+        let protocol = if src.is_ipv4() { ip::ICMP } else { ip::ICMPV6 };
+        let (mut data, at) = ip::start(src, dst, protocol, 64, 8 + quoted.len());
+        data[at] = if src.is_ipv4() { [3, 3, 11, 12][feed.choice(4)] } else { 1 + feed.byte() % 4 };
+        data[at + 1] = feed.byte() & 15;
+        let mtu = feed.word().to_be_bytes();
+        data[at + 6..at + 8].copy_from_slice(&mtu);
+        data[at + 8..].copy_from_slice(&quoted);
+        let mut sum = airtcp_types::checksum::Sum::new();
+        if src.is_ipv6() {
+            sum.add_pseudo_header(src, dst, protocol, 8 + quoted.len());
+        }
+        sum.add_bytes(&data[at..]);
+        let sum = sum.finish().to_be_bytes();
+        data[at + 2..at + 4].copy_from_slice(&sum);
+        self.arrives(data);
+    }
+
+    fn datagram(&mut self, feed: &mut Feed<'_>) {
+        let local = SocketAddr::new(self.peers[0].flow.local.ip(), feed.word());
+        let remote =
+            SocketAddr::new(self.peers[0].flow.remote.ip(), 53 + u16::from(feed.byte() & 1));
+        if local.is_ipv4() && remote.is_ipv4() {
+            let packet = udp::emit(&FlowId { local, remote }, 64, feed.bytes(32));
+            self.arrives(packet.data);
+        }
+    }
+
+    /// What an application may do. What comes of it is the host's affair: errors are none of ours.
+    fn call(&mut self, feed: &mut Feed<'_>) {
+        let (host, now) = (&mut self.host, self.now);
+        let which = feed.choice(self.streams.len());
+        let stream = self.streams.get(which).copied();
+        match (feed.choice(14), stream) {
+            (0, _) => {
+                let to = [("10.0.0.9", 443), ("fd00::9", 443)][feed.choice(2)];
+                let to = SocketAddr::new(to.0.parse().expect("an address"), to.1);
+                self.streams.extend(host.tcp_connect(now, to, None));
+            }
+            (1..4, _) => {
+                let listener = self.listeners[feed.choice(2)];
+                let accepted = host.tcp_accept(now, listener).expect("a listener");
+                self.streams.extend(accepted.map(|(id, _)| id));
+            }
+            (4..6, Some(id)) => {
+                let _ = host.tcp_send(now, id, &vec![1; usize::from(feed.word())]);
+            }
+            (6 | 7, Some(id)) => {
+                let _ = host.tcp_recv(now, id, &mut vec![0; usize::from(feed.word())]);
+            }
+            (8, Some(id)) => {
+                let _ = host.tcp_shutdown(now, id);
+            }
+            (9, Some(id)) => {
+                self.streams.swap_remove(which);
+                let _ = host.tcp_close(now, id);
+            }
+            (10, Some(id)) => {
+                self.streams.swap_remove(which);
+                let _ = host.tcp_abort(now, id);
+                let _ = host.tcp_close(now, id);
+            }
+            (11, Some(id)) => {
+                let _ = host.tcp_set_nodelay(now, id, feed.byte() & 1 == 1);
+            }
+            (12, Some(id)) => {
+                let settings = (feed.byte() & 1 == 1).then(KeepAlive::default);
+                let _ = host.tcp_set_keep_alive(now, id, settings);
+            }
+            (13, Some(id)) => {
+                let combination = COMBINATIONS[feed.choice(COMBINATIONS.len())];
+                let combination = combination.parse().expect("a combination");
+                let _ = host.tcp_set_combination(now, id, &combination);
+            }
+            _ => {
+                let _ = host.udp_recv_from(self.datagrams, &mut [0; 100]);
+                let to = SocketAddr::new(self.peers[0].flow.local.ip(), 53);
+                let _ = host.udp_send_to(self.datagrams, feed.bytes(16), to);
+            }
+        }
+    }
+
+    /// Works what is due, takes what is to leave, and looks at it.
+    fn settle(&mut self) {
+        for _ in 0..1000 {
+            if self.host.poll_timeout().is_none_or(|at| at > self.now) {
+                break;
+            }
+            self.host.handle_timeout(self.now);
+        }
+        assert!(self.host.poll_timeout().is_none_or(|at| at > self.now), "a deadline stays due");
+        let mut sent = 0;
+        while let Some((_, packet)) = self.host.poll_transmit(self.now) {
+            self.leaves(packet.data);
+            sent += 1;
+            assert!(sent < 10_000, "it never falls silent");
+        }
+        while let Some((id, _)) = self.host.poll_ready() {
+            assert!(self.host.readiness(id).is_ok(), "{id:?} is told and not there");
+        }
+        assert!(self.host.held() <= MEMORY + ByteCount::from_kib(64), "{}", self.host.held());
+        self.reached.extend(self.host.tcp_connections().map(|(_, state)| state));
+    }
+
+    fn leaves(&mut self, data: Vec<u8>) {
+        assert!(data.len() <= MTU, "{}", data.len());
+        let datagram = ip::parse(&data).expect("what it sends is a packet");
+        if datagram.protocol != ip::TCP {
+            return;
+        }
+        assert!(verify_transport(datagram.src, datagram.dst, ip::TCP, datagram.payload));
+        let (from, to, segment) = tcp::parse(datagram.payload).expect("and its segment is one");
+        let flow = FlowId {
+            local: SocketAddr::new(datagram.dst, to),
+            remote: SocketAddr::new(datagram.src, from),
+        };
+        let known = self.peers.iter().position(|peer| peer.flow == flow);
+        if known.is_none() {
+            self.know(Peer::new(flow));
+        }
+        let Some(peer) = self.peers.iter_mut().find(|peer| peer.flow == flow) else { return };
+        let next = segment.seq + segment.len();
+        if segment.flags.syn || next > peer.ack {
+            peer.ack = next;
+        }
+        if segment.flags.ack {
+            peer.seq = segment.ack;
+        }
+        peer.val = segment.options.timestamps.map_or(peer.val, |stamps| stamps.val);
+        peer.last = data.clone();
+    }
+
+    /// The first two are always there.
+    fn know(&mut self, peer: Peer) {
+        if self.peers.len() >= FLOWS {
+            self.peers.remove(2);
+        }
+        self.peers.push(peer);
+    }
+
+    /// Everyone goes: nothing may be left.
+    fn leave(&mut self) {
+        for listener in self.listeners {
+            while let Ok(Some((id, _))) = self.host.tcp_accept(self.now, listener) {
+                self.streams.push(id);
+            }
+        }
+        for stream in std::mem::take(&mut self.streams) {
+            let _ = self.host.tcp_close(self.now, stream);
+        }
+        self.host.tcp_abort_all(self.now);
+        self.settle();
+        for _ in 0..10_000 {
+            let Some(at) = self.host.poll_timeout() else { break };
+            self.now = self.now.max(at);
+            self.settle();
+        }
+        assert_eq!(self.host.tcp_connections().count(), 0, "connections of nobody");
+        while let Ok(Some(_)) = self.host.udp_recv_from(self.datagrams, &mut []) {}
+        assert_eq!(self.host.held(), ByteCount::ZERO);
+    }
+}
+
+impl Peer {
+    fn new(flow: FlowId) -> Self {
+        Self { flow, seq: SeqNumber(1000), ack: SeqNumber(0), val: 0, last: Vec::new() }
+    }
+}
+
+/// The number itself as a rule; else one in the neighbourhood, or anywhere.
+fn near(number: SeqNumber, feed: &mut Feed<'_>) -> SeqNumber {
+    match feed.byte() {
+        0..160 => number,
+        160..200 => number + u32::from(feed.byte()),
+        200..240 => number - u32::from(feed.byte()),
+        240..250 => number + (u32::from(feed.word()) << 4),
+        _ => SeqNumber(u32::from(feed.word()) << 16 | u32::from(feed.word())),
+    }
+}
+
+fn options(peer: &Peer, feed: &mut Feed<'_>) -> TcpOptions {
+    let bits = feed.byte();
+    let mut options = TcpOptions::default();
+    if bits & 1 == 0 {
+        let val = u32::from(feed.byte()) + 2;
+        let ecr = peer.val.wrapping_sub(u32::from(bits >> 4));
+        options.timestamps = Some(Timestamps { val, ecr });
+    }
+    if bits & 6 == 6 {
+        options.mss = Some(feed.word());
+        options.window_scale = Some(feed.byte());
+        options.sack_permitted = bits & 8 == 8;
+    } else if bits & 2 == 2 {
+        let mut sack = SackBlocks::EMPTY;
+        for _ in 0..feed.choice(4) {
+            let start = near(peer.ack, feed) - u32::from(feed.word());
+            sack.push(start, start + u32::from(feed.word()));
+        }
+        options.sack = sack;
+    }
+    options
+}

@@ -1,0 +1,69 @@
+//! What the fuzz targets of `fuzz/` do with bytes, and the bytes they have found worth keeping.
+//!
+//! Each target is a module here. `cargo test` has it replay the files of `fuzz/corpus/NAME`; `cargo +nightly fuzz run
+//! NAME` looks for more, and a crash that it finds is mended and added to them.
+
+mod feed;
+mod fragments;
+mod host;
+mod link_spec;
+mod options;
+mod scenario;
+mod stream;
+
+use std::fs;
+use std::path::Path;
+
+use airtcp_stack::tcp::State;
+
+/// The files of a target, by name.
+fn corpus(target: &str) -> Vec<Vec<u8>> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
+    let entries =
+        fs::read_dir(&directory).unwrap_or_else(|e| panic!("{}: {e}", directory.display()));
+    let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    assert!(!paths.is_empty(), "{} is empty", directory.display());
+    paths.iter().map(|path| fs::read(path).unwrap()).collect()
+}
+
+/// Replays a corpus; some of it must be understood, and some not, or it shows little.
+fn replay(target: &str, run: fn(&[u8]) -> bool) {
+    let understood: Vec<bool> = corpus(target).iter().map(|data| run(data)).collect();
+    assert!(understood.contains(&true) && understood.contains(&false), "{target}: {understood:?}");
+}
+
+#[test]
+fn options_from_any_bytes() {
+    replay("options", options::run);
+}
+
+#[test]
+fn links_from_any_text() {
+    replay("link_spec", link_spec::run);
+}
+
+#[test]
+fn scenarios_from_any_text() {
+    replay("scenario", scenario::run);
+}
+
+#[test]
+fn packets_to_a_host_in_any_state() {
+    let mut reached: Vec<State> = corpus("host").iter().flat_map(|data| host::run(data)).collect();
+    reached.sort();
+    reached.dedup();
+    assert_eq!(reached.len(), 9, "all but CLOSED: {reached:?}");
+}
+
+#[test]
+fn fragments_in_any_order() {
+    let whole: usize = corpus("fragments").iter().map(|data| fragments::run(data)).sum();
+    assert!(whole > 0);
+}
+
+#[test]
+fn pieces_of_a_stream_in_any_order() {
+    let read: usize = corpus("stream").iter().map(|data| stream::run(data)).sum();
+    assert!(read > 0);
+}
