@@ -6,6 +6,7 @@ mod goodput;
 mod liar;
 mod parallel;
 mod properties;
+mod receive_window;
 mod transfer;
 mod wire;
 mod world;
