@@ -169,7 +169,8 @@ pub struct Sender {
     /// Since when nothing is outstanding, until the control was told.
     idle_since: Option<Instant>,
     stats: Stats,
-    events: Option<VecDeque<EventKind>>,
+    #[expect(clippy::box_collection, reason = "most senders have none, and are to be small")]
+    events: Option<Box<VecDeque<EventKind>>>,
     /// Kept from ACK to ACK, so that working one allocates nothing, but not where none will come.
     scratch: Option<Box<Scratch>>,
 }
@@ -232,7 +233,7 @@ impl Sender {
             last_sent: start.now,
             idle_since: None,
             stats: Stats::default(),
-            events: config.events.then(VecDeque::new),
+            events: config.events.then(Box::default),
             scratch: None,
         }
     }
