@@ -36,6 +36,13 @@ impl UdpSocket {
     }
 }
 
+/// Copies as much of a datagram as `buf` has room for, and gives how much.
+fn copy(data: &[u8], buf: &mut [u8]) -> usize {
+    let len = data.len().min(buf.len());
+    buf[..len].copy_from_slice(&data[..len]);
+    len
+}
+
 fn cost(data: &[u8]) -> ByteCount {
     ByteCount::from(data.len()) + ByteCount(OVERHEAD)
 }
@@ -246,10 +253,8 @@ impl Host {
         let cost = cost(&data);
         udp.held -= cost;
         self.held -= cost;
-        let len = data.len().min(buf.len());
-        buf[..len].copy_from_slice(&data[..len]);
         self.tell(socket);
-        Ok(Some((len, from)))
+        Ok(Some((copy(&data, buf), from)))
     }
 
     /// As [`udp_recv_from`](Self::udp_recv_from), but the datagram stays.
@@ -260,11 +265,7 @@ impl Host {
     ) -> Result<Option<(usize, SocketAddr)>, HostError> {
         self.told_unreachable(socket)?;
         let udp = self.udp_socket(socket)?;
-        Ok(udp.queue.front().map(|(from, data)| {
-            let len = data.len().min(buf.len());
-            buf[..len].copy_from_slice(&data[..len]);
-            (len, *from)
-        }))
+        Ok(udp.queue.front().map(|(from, data)| (copy(data, buf), *from)))
     }
 
     /// Lets go of a UDP socket. The id is stale from here on.
