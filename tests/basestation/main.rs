@@ -4,8 +4,8 @@ mod gateway;
 mod radio;
 mod transfer;
 
-use std::io::{BufRead, BufReader, Read};
-use std::net::UdpSocket;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpStream, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -48,6 +48,18 @@ fn send_datagram(wired: &Namespace, wireless: &Namespace) {
     let mut datagram = [0; 16];
     let (length, from) = answerer.recv_from(&mut datagram).unwrap();
     assert_eq!((&datagram[..length], from), (&b"ping"[..], asker.local_addr().unwrap()));
+}
+
+/// What a scraper reads at `--metrics 127.0.0.1:9465` in the namespace.
+fn scrape(namespace: &Namespace) -> String {
+    let read = || {
+        let mut stream = TcpStream::connect("127.0.0.1:9465")?;
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text)?;
+        Ok::<_, std::io::Error>(text)
+    };
+    namespace.run(read).unwrap()
 }
 
 /// The command, and the lines of its stderr.

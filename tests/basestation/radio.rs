@@ -91,7 +91,7 @@ fn every_policy_and_arq_brings_all_bytes_over_a_radio_that_loses_frames() {
 #[test]
 fn the_control_socket_shows_flows_and_takes_the_mobile_away_and_back() {
     let Some(()) = or_skip(requirements()) else { return };
-    let mut world = World::new(&["--policy", "tcp-ecn"]);
+    let mut world = World::new(&["--policy", "tcp-ecn", "--metrics", "127.0.0.1:9465"]);
     let socket = world.directory.path().join("control");
     assert_eq!(std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o660);
     assert_eq!(world.ctl("status")["station"]["reach"], "there");
@@ -106,6 +106,15 @@ fn the_control_socket_shows_flows_and_takes_the_mobile_away_and_back() {
     world.wait_until("a sender stopped", |world| {
         world.ctl("flows").as_array().unwrap().iter().any(|flow| flow["is_frozen"] == true)
     });
+    let scraped = scrape(&world.wired);
+    let frozen = &world.ctl("status")["station"]["frozen"];
+    for line in [
+        "airtcp_basestation_info{wired=\"tun0\",wireless=\"tun1\",policy=\"tcp-ecn\"} 1",
+        "airtcp_basestation_reach{reach=\"gone\"} 1",
+        &format!("airtcp_basestation_flows{{state=\"frozen\"}} {frozen}"),
+    ] {
+        assert!(scraped.lines().any(|one| one == line), "{line}: {scraped}");
+    }
     assert_eq!(world.ctl("reconnect")["station"]["reach"], "there");
     transfer.tell_enough();
     transfer.end();
@@ -116,7 +125,6 @@ fn the_control_socket_shows_flows_and_takes_the_mobile_away_and_back() {
 
 #[test]
 fn who_asks_wrongly_is_told_so_and_disturbs_nobody() {
-    use std::io::Write;
     use std::os::unix::net::UnixStream;
 
     let Some(()) = or_skip(requirements()) else { return };

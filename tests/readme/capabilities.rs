@@ -136,9 +136,12 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
             commands().starts_with(&["serve", "get", "put"].map(str::to_owned))
         }
         "TLS, HTTP/2" => code_has("crates/cli", &["rustls", "http2"]),
-        "Base station: a control socket, settings in a file, restarts under running flows" => {
+        "Base station: a control socket, settings in a file, Prometheus metrics, restarts under running flows" =>
+        {
             let help = help(env!("CARGO_BIN_EXE_basestation"));
-            ["--control", "--config", "--persist"].iter().all(|flag| help.contains(flag))
+            ["--control", "--config", "--metrics", "--persist"]
+                .iter()
+                .all(|flag| help.contains(flag))
         }
         "Base station: handing a mobile over to another one" => {
             code_has("crates/basestation", &["handoff", "handover"])

@@ -1,8 +1,10 @@
 //! `airtcp serve`: services on a TUN device, until Ctrl-C or SIGTERM.
 
 mod accept;
+mod counted;
 mod summary;
 
+use std::future::ready;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -19,6 +21,7 @@ use crate::services::{Files, Service, Stop};
 use crate::signals::Signals;
 use crate::ss::Served;
 use crate::{metrics, output};
+use counted::Counted;
 use summary::Summary;
 
 /// How long connections may take to come to their end, and then the stack to say goodbye.
@@ -74,8 +77,8 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
         None => served.listen_by_default(),
     }
     if let Some(address) = args.metrics {
-        let address = metrics::listen(address, stack.clone()).await?;
-        tracing::info!(%address, "metrics");
+        let stack = stack.clone();
+        metrics::listen(address, move || ready(Some(Counted(stack.clone())))).await?;
     }
     output::note("ready");
 

@@ -1,6 +1,7 @@
 //! `basestation`: a base station, or a plain bridge, between two TUN devices.
 
 mod ctl;
+mod metrics;
 mod middle;
 mod report;
 mod request;
@@ -16,6 +17,7 @@ use airtcp_types::NodeId;
 use anyhow::anyhow;
 use clap::{CommandFactory, Parser, Subcommand};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, oneshot};
 
 use crate::args::Refusal;
 use crate::control::{self, Control};
@@ -131,6 +133,10 @@ async fn serve(plan: &Plan) -> anyhow::Result<()> {
         driver.watch(recording.watch(NodeId(1)));
         driver.watch_host(1, recording.watch(NodeId(2)));
     }
+    let (scraper, mut scrapes) = mpsc::channel::<oneshot::Sender<Report>>(1);
+    if let Some(address) = plan.metrics {
+        crate::metrics::listen(address, move || scrape(scraper.clone())).await?;
+    }
     if plan.persist {
         // Only now: what does not start leaves nothing behind.
         [0, 1].into_iter().try_for_each(|port| driver.device(port).persist())?;
@@ -158,12 +164,21 @@ async fn serve(plan: &Plan) -> anyhow::Result<()> {
                 let answer = request::answer(ask.request, &mut driver);
                 ask.answer(answer);
             }
+            // Whoever asked may have gone.
+            Some(scrape) = scrapes.recv() => drop(scrape.send(Report::of(&driver))),
         }
     };
     let outcome = outcome.and(Report::of(&driver).print(plan.json));
     // Whatever could not be printed, the trace is kept.
     let recorded = recording.map(Recording::finish).transpose();
     outcome.and(recorded.map(drop))
+}
+
+/// Asks for a report; the station has ended if none comes.
+async fn scrape(scraper: mpsc::Sender<oneshot::Sender<Report>>) -> Option<Report> {
+    let (reply, report) = oneshot::channel();
+    scraper.send(reply).await.ok()?;
+    report.await.ok()
 }
 
 /// The directory, or the first below it that has no trace yet: a station that is started again under running flows has

@@ -13,19 +13,19 @@ use crate::output;
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     /// Since its start.
-    seconds: f64,
-    wired: SideReport,
-    wireless: SideReport,
+    pub(super) seconds: f64,
+    pub(super) wired: SideReport,
+    pub(super) wireless: SideReport,
     /// Where it is more than a bridge.
     #[serde(skip_serializing_if = "Option::is_none")]
-    station: Option<Status>,
+    pub(super) station: Option<Status>,
 }
 
 /// What a device gave and took.
-#[derive(Debug, Serialize)]
-struct SideReport {
-    device: String,
-    received_packets: u64,
+#[derive(Debug, Default, Serialize)]
+pub(super) struct SideReport {
+    pub(super) device: String,
+    pub(super) received_packets: u64,
     received_bytes: u64,
     /// Arrived here, and begin with no whole IP header; a station counts them for both sides together.
     #[serde(skip_serializing_if = "Option::is_none")]

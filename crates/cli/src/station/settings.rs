@@ -1,6 +1,7 @@
 //! What a base station is told: by flags, and by a file with the same keys.
 
 use std::fmt::Display;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -71,6 +72,10 @@ pub(super) struct Settings {
     /// Listen for `basestation ctl` on this socket
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
+    /// Counters for Prometheus, at http://ADDR/metrics on the kernel's TCP; ADDR is such as 127.0.0.1:9465
+    #[arg(long, value_name = "ADDR", value_parser = value::socket)]
+    #[serde(deserialize_with = "socket")]
+    metrics: Option<SocketAddr>,
     /// Write what passes into this directory: a capture, an event log and pictures
     #[arg(long, value_name = "DIR")]
     trace: Option<PathBuf>,
@@ -88,6 +93,7 @@ pub(super) struct Plan {
     pub(super) station: Option<StationConfig>,
     pub(super) persist: bool,
     pub(super) control: Option<PathBuf>,
+    pub(super) metrics: Option<SocketAddr>,
     pub(super) trace: Option<PathBuf>,
     pub(super) json: bool,
 }
@@ -130,6 +136,7 @@ impl Settings {
             cache: self.cache.or(other.cache),
             persist: self.persist || other.persist,
             control: self.control.or(other.control),
+            metrics: self.metrics.or(other.metrics),
             trace: self.trace.or(other.trace),
             json: self.json || other.json,
         }
@@ -189,8 +196,8 @@ impl Settings {
                  --wireless tun1`"
             )));
         }
-        let Self { persist, control, trace, json, .. } = self;
-        Ok(Plan { devices: [wired, wireless], station, persist, control, trace, json })
+        let Self { persist, control, metrics, trace, json, .. } = self;
+        Ok(Plan { devices: [wired, wireless], station, persist, control, metrics, trace, json })
     }
 }
 
@@ -222,6 +229,10 @@ fn text<'de, T, D: Deserializer<'de>>(
 
 fn device<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     text(deserializer, value::tun)
+}
+
+fn socket<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SocketAddr>, D::Error> {
+    text(deserializer, value::socket)
 }
 
 fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ByteCount>, D::Error> {
@@ -267,6 +278,7 @@ mod tests {
         cache = "2MiB"
         persist = true
         control = "/run/a.sock"
+        metrics = "127.0.0.1:9465"
         trace = "dir"
         json = true
     "#;
@@ -285,6 +297,7 @@ mod tests {
         assert_eq!((station.hold, station.cache), (ByteCount::from_mib(1), ByteCount::from_mib(2)));
         assert_eq!((plan.persist, plan.json), (true, true));
         assert_eq!(plan.control.as_deref(), Some(Path::new("/run/a.sock")));
+        assert_eq!(plan.metrics, Some(SocketAddr::from(([127, 0, 0, 1], 9465))));
         assert_eq!(plan.trace.as_deref(), Some(Path::new("dir")));
     }
 
@@ -308,6 +321,8 @@ mod tests {
         assert!(radio.contains(":1:9: at byte 6, `20`"), "{radio}");
         let size = refused("hold = \"much\"");
         assert!(size.contains("a size is 1 to"), "{size}");
+        let port = refused("metrics = \"9465\"");
+        assert!(port.contains(":1:11: it takes ADDRESS:PORT"), "{port}");
         let bare = refused("hold = 4 # MiB");
         assert!(bare.contains("expected a string; write hold = \"4\""), "{bare}");
         let word = refused("\npolicy = tcp-ecn");
