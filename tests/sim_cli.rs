@@ -186,7 +186,7 @@ fn a_mistake_in_the_file_is_one_line_with_its_place() -> Outcome {
         (
             "loss 1%\"",
             "loss 1%\"\nfourth = \"\"",
-            ":4:1: unknown field `fourth`, expected `forth` or `back`",
+            ":4:1: unknown field `fourth`, expected `forth` or `back`; did you mean `forth`?",
         ),
         (
             "\"2s\"",

@@ -13,7 +13,7 @@
 //! | `congested-wifi` | chosen, not measured: half duplex, with 150 us a frame for spacing, preamble and acknowledgement |
 //! | `very-bad` | chosen, not measured: named after a profile of the Network Link Conditioner |
 
-use crate::spec::{LinkSpec, PARTS, SpecError};
+use crate::spec::{LinkSpec, PARTS, SpecError, names_of, nearest_of};
 
 /// A link with a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -124,29 +124,8 @@ pub fn parse_pair(text: &str) -> Result<(LinkSpec, LinkSpec), SpecError> {
 /// The name of a link, or the part of a description, that is written most like `word`.
 fn nearest(word: &str) -> &'static str {
     let names = LINKS.iter().map(|link| (link.name, link.name));
-    let first = |words: &'static str| words.split(' ').next().unwrap_or(words);
-    let parts = PARTS.iter().map(|part| (first(part.words), part.example));
-    let nearest =
-        names.chain(parts).min_by_key(|(name, _)| (!name.contains(word), distance(name, word)));
-    nearest.map_or("", |(_, example)| example)
+    nearest_of(names.chain(names_of(PARTS)), word)
 }
-
-/// How many letters have to be put in, taken out or changed. What is longer than any name counts no further.
-fn distance(name: &str, word: &str) -> usize {
-    let mut row: Vec<usize> = (0..=name.len()).collect();
-    for (above, letter) in word.bytes().take(2 * MAX_NAME).enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], above + 1);
-        for (at, own) in name.bytes().enumerate() {
-            let changed = diagonal + usize::from(!own.eq_ignore_ascii_case(&letter));
-            diagonal = row[at + 1];
-            row[at + 1] = changed.min(row[at] + 1).min(diagonal + 1);
-        }
-    }
-    row[name.len()]
-}
-
-/// No name is longer.
-const MAX_NAME: usize = 20;
 
 /// Said of a first word that is neither; a test makes sure that the list is whole.
 const NAME_OR_PART: &str = "a link (edge, 3g, slow-4g, lte, weak-4g, congested-wifi, geo-satellite, very-bad) or the words \

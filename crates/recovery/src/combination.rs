@@ -68,7 +68,10 @@ impl<T: ?Sized> Choice<T> {
             } else {
                 let names: Vec<_> =
                     entries.iter().map(|e| format!("{}{}", e.name, e.parameter)).collect();
-                format!("use one of {}", names.join(", "))
+                let nearest = |word| airtcp_types::nearest(word, entries.iter().map(|e| e.name));
+                let meant = nearest(text).or_else(|| nearest(text.split(':').next()?));
+                let hint = meant.map_or(String::new(), |name| format!("; did you mean `{name}`?"));
+                format!("use one of {}{hint}", names.join(", "))
             },
         })?;
         Self::new(entry, parameter)
@@ -469,6 +472,12 @@ mod tests {
             error("sack/vega"),
             "no congestion `vega`: use one of reno, cubic[:rfc], fixed:N, westwood, westwood-plus"
         );
+        for (text, name) in
+            [("sakc/reno", "sack"), ("rack/cubci:rfc", "cubic"), ("rack/reno/hakc", "hack")]
+        {
+            let error = error(text);
+            assert!(error.ends_with(&format!("; did you mean `{name}`?")), "{error}");
+        }
         assert!(error("sack/fixed").contains("as in `fixed:32`"));
         assert!(error("sack/fixed:0").contains("1 to 65535"));
         assert!(error("sack:3/reno").contains("no parameter"));

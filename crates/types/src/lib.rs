@@ -19,6 +19,7 @@ pub mod checksum;
 mod event;
 pub mod header_checksum;
 pub mod mark;
+mod nearest;
 mod node;
 mod observer;
 pub mod options;
@@ -31,6 +32,7 @@ mod units;
 
 pub use chain::Chain;
 pub use event::{Event, EventKind, Fate, FlowId, SendRule};
+pub use nearest::{distance, nearest};
 pub use node::{Node, PortId};
 pub use observer::{Crossing, NodeId, Observer};
 pub use packet::{Checksum, Packet};

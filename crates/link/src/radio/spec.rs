@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use airtcp_types::Rate;
 
+use super::part::PARTS;
 use super::power::Position;
 use crate::spec::value::{self, show_rate, show_time};
 use crate::spec::words::{MOST, Words, read_parts};
-use crate::spec::{DownSpec, Share, SpecError};
+use crate::spec::{DownSpec, Share, SpecError, names_of, nearest_of};
 
 /// A radio channel and the stations' settings, described.
 ///
@@ -162,7 +163,8 @@ impl RadioSpec {
             other => {
                 let expected = "plain, rate, control, preamble, rts, tries, passes, queue, delay, error, biterror, \
                                 deliver-corrupt, at, rx-thresh, fz-thresh, down (each up to 1000 times) or seed";
-                return Err(SpecError::new(at, other, expected, "error 20%"));
+                let example = nearest_of(names_of(PARTS), other);
+                return Err(SpecError::new(at, other, expected, example));
             }
         }
         Ok(())

@@ -21,8 +21,8 @@ use std::time::Duration;
 use airtcp_types::{ByteCount, Rate};
 
 pub use error::SpecError;
-pub(crate) use part::part;
 pub use part::{PARTS, Part};
+pub(crate) use part::{names_of, nearest_of, part};
 pub use value::Share;
 
 /// One direction of a link, described. See the [module](self) for the words.

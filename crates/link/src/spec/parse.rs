@@ -9,7 +9,7 @@ use super::value::{self, Share};
 use super::words::{MAX_PACKETS, MOST, Words, read_parts};
 use super::{
     CorruptSpec, DelaySpec, DelayedSpec, Discipline, Distribution, DropSpec, LinkSpec, LossSpec,
-    RateSpec, SpecError, Way,
+    PARTS, RateSpec, SpecError, Way, names_of, nearest_of,
 };
 
 /// No IP packet has more bits in a row than this.
@@ -102,7 +102,8 @@ impl LinkSpec {
             other => {
                 let expected = "rate, trace, half, limit, codel, red, mark, delay, delayed, paths, loss, burst, \
                                 drop, duty, duplicate, biterror, corrupt, down (up to 1000 times), only or seed";
-                return Err(SpecError::new(at, other, expected, "delay 5ms"));
+                let example = nearest_of(names_of(PARTS), other);
+                return Err(SpecError::new(at, other, expected, example));
             }
         }
         Ok(())

@@ -19,6 +19,22 @@ pub(crate) const fn part(
     Part { words, meaning, example }
 }
 
+/// The first word of each part, and an example of it.
+pub(crate) fn names_of(
+    parts: &'static [Part],
+) -> impl Iterator<Item = (&'static str, &'static str)> {
+    parts.iter().map(|part| (part.words.split(' ').next().unwrap_or_default(), part.example))
+}
+
+/// The example of the name that has `word` in it, or else is written most like it.
+pub(crate) fn nearest_of(
+    names: impl Iterator<Item = (&'static str, &'static str)>,
+    word: &str,
+) -> &'static str {
+    let order = |(name, _): &(&str, _)| (!name.contains(word), airtcp_types::distance(name, word));
+    names.min_by_key(order).map_or("", |(_, example)| example)
+}
+
 /// All parts there are.
 pub const PARTS: &[Part] = &[
     part(

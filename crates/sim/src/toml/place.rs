@@ -24,7 +24,7 @@ impl Source<'_> {
 
     /// The error that says `what` is wrong at the byte `at`.
     pub(super) fn refuse(&self, at: usize, what: &str) -> SimError {
-        let what = in_one_line(what);
+        let what = in_one_line(what) + &hint(what);
         match self.setting_at(at) {
             Some(setting) => SimError::Setting { setting: setting.to_string(), what },
             None => SimError::File { place: self.place(at), what },
@@ -54,6 +54,15 @@ impl Source<'_> {
         let column = before[begin..].chars().count() + 1;
         format!("{}:{line}:{column}", self.name)
     }
+}
+
+/// What may have been meant by a key, or a value, that is none of those that there are.
+fn hint(what: &str) -> String {
+    // As serde says it: unknown field `a`, expected one of `b`, `c`.
+    let mut quoted = what.split('`').skip(1).step_by(2);
+    let unknown = quoted.next().filter(|_| what.starts_with("unknown "));
+    let meant = unknown.and_then(|word| airtcp_types::nearest(word, quoted));
+    meant.map_or(String::new(), |name| format!("; did you mean `{name}`?"))
 }
 
 fn in_one_line(text: &str) -> String {

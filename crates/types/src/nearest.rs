@@ -1,0 +1,68 @@
+//! The name that was meant by a word that is none.
+
+/// Words are compared so far: no name is longer.
+const LONGEST: usize = 64;
+
+/// How many letters have to be put in, taken out, changed, or exchanged with their neighbour to make `name` of `word`; small
+/// and capital ones are the same.
+pub fn distance(name: &str, word: &str) -> usize {
+    let lower = |text: &str| -> Vec<char> {
+        text.chars().take(LONGEST).map(|c| c.to_ascii_lowercase()).collect()
+    };
+    let (name, word) = (lower(name), lower(word));
+    let mut before: Vec<usize> = Vec::new();
+    let mut above: Vec<usize> = (0..=name.len()).collect();
+    for (row, letter) in word.iter().enumerate() {
+        let mut here = vec![row + 1];
+        for (at, own) in name.iter().enumerate() {
+            let changed = above[at] + usize::from(own != letter);
+            let mut least = changed.min(above[at + 1] + 1).min(here[at] + 1);
+            if row > 0 && at > 0 && name[at - 1] == *letter && word[row - 1] == *own {
+                least = least.min(before[at - 1] + 1);
+            }
+            here.push(least);
+        }
+        (before, above) = (above, here);
+    }
+    above[name.len()]
+}
+
+/// The name that is written so much like `word` that it was probably meant: at most a third of its letters differ.
+///
+/// ```
+/// let names = ["reno", "cubic", "westwood"];
+/// assert_eq!(airtcp_types::nearest("cubci", names), Some("cubic"));
+/// assert_eq!(airtcp_types::nearest("vegas", names), None);
+/// ```
+pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let distances = names.into_iter().map(|name| (distance(name, word), name));
+    let near = distances.filter(|(distance, name)| distance * 3 <= name.chars().count());
+    near.min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_slip_is_one() {
+        for word in ["reno", "RENO"] {
+            assert_eq!(distance("reno", word), 0);
+        }
+        for word in ["ren", "renoo", "remo", "erno", "reon"] {
+            assert_eq!((distance("reno", word), distance(word, "reno")), (1, 1), "{word}");
+        }
+        assert_eq!((distance("", "abc"), distance("abc", ""), distance("", "")), (3, 3, 0));
+        assert!(distance("reno", &"x".repeat(100_000)) <= LONGEST);
+    }
+
+    #[test]
+    fn what_is_too_far_is_no_hint() {
+        let names = ["rr", "fack", "sack", "warm_up"];
+        assert_eq!(nearest("sakc", names), Some("sack"));
+        assert_eq!(nearest("warmup", names), Some("warm_up"));
+        for word in ["", "r", "x", "back-off", "newreno"] {
+            assert_eq!(nearest(word, names), None, "{word}");
+        }
+    }
+}
