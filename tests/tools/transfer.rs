@@ -181,7 +181,10 @@ fn a_file_goes_out_and_is_what_was_sent() {
         let report = world.report("put", &["file", url]);
         assert_eq!((&report["status"], &report["bytes"]), (&201.into(), &LENGTH.into()));
         assert_eq!(report["sha256"], sha256(&data()));
-        assert!(report["info"]["bytes_acked"].as_u64() > Some(LENGTH as u64), "{report}");
+        let info = &report["info"];
+        let [sent, again, acked] =
+            ["bytes_sent", "bytes_retrans", "bytes_acked"].map(|name| info[name].as_u64().unwrap());
+        assert!(acked == sent - again && acked > LENGTH as u64, "{report}");
         assert!(world.site.kept(target).unwrap() == data());
     }
     let refused = world.refused("put", &["file", "http://10.0.0.1/full"]);

@@ -60,7 +60,7 @@ pub struct Info {
     pub bytes_sent: ByteCount,
     /// Payload bytes sent again.
     pub bytes_retrans: ByteCount,
-    /// Bytes acknowledged by the peer.
+    /// Payload bytes acknowledged by the peer, each once. Linux counts SYN and FIN, too, a byte each.
     pub bytes_acked: ByteCount,
     /// Payload bytes received, each once.
     pub bytes_received: ByteCount,
@@ -234,7 +234,7 @@ impl Connection {
             ssthresh: None,
             bytes_sent: tally.bytes_sent,
             bytes_retrans: tally.bytes_retrans,
-            bytes_acked: self.send.una().since(self.send.first()),
+            bytes_acked: ByteCount::ZERO,
             bytes_received: tally.bytes_received,
             segs_out: tally.segs_out,
             segs_in: tally.segs_in,
@@ -279,6 +279,7 @@ impl Connection {
                 (info.send, info.pacing_rate) = (last.send, last.pacing_rate);
                 (info.delivery_rate, info.delivered) = (last.delivery_rate, last.delivered);
                 info.app_limited = last.app_limited;
+                info.bytes_acked = last.bytes_acked;
                 info.dsack_dups = last.dsack_dups;
             }
             return;
@@ -297,6 +298,7 @@ impl Connection {
         info.delivery_rate = sample.map(|sample| sample.rate());
         info.app_limited = sample.is_some_and(|sample| sample.app_limited);
         info.delivered = sender.delivered();
+        info.bytes_acked = self.send.buffer.start().since(self.send.first());
         info.unacked = sender.snd_nxt().since(sender.snd_una());
         let again = |t: &&Transmission| t.resent > 0 && t.state == TxState::InFlight;
         info.retrans_out = board.in_order_sent().filter(again).count() as u64;

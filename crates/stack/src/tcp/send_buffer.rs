@@ -28,6 +28,11 @@ impl SendBuffer {
         self.data.len().into()
     }
 
+    /// The number of the first byte that is not acknowledged, or of the next one written.
+    pub(super) const fn start(&self) -> ExtSeq {
+        self.start
+    }
+
     /// One past the last byte's number.
     pub(super) fn end(&self) -> ExtSeq {
         self.start + self.data.len() as u64

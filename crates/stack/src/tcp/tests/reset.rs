@@ -23,6 +23,17 @@ fn a_rst_counts_only_at_the_exact_number() {
     assert_eq!(s.conn.send(s.now, b"x"), Err(TcpError::Reset));
 }
 
+#[test]
+fn what_a_rst_took_away_was_not_acknowledged() {
+    let mut s = Script::established(&plain());
+    s.write(2000);
+    recv!(s, 0, "A", 1, ack = 1, len = 1000);
+    recv!(s, 0, "PA", 1001, ack = 1, len = 1000);
+    send!(s, 1, "A", 1, ack = 1001);
+    send!(s, 2, "R", 1);
+    assert_eq!(s.conn.info(s.now).bytes_acked, ByteCount(1000));
+}
+
 // Shows: RFC5961-4.2-1, RFC5961-4.2-2
 #[test]
 fn a_syn_is_challenged_wherever_it_lies() {
