@@ -215,6 +215,7 @@ impl World {
                 self.supply.window_edge =
                     self.supply.window_edge.max(self.sender.snd_una() + segments * SMSS);
                 self.ack(Ack { window_changed: true, ..plain(self.sender.snd_una()) });
+                self.sender.on_window_opened(self.now);
             }
         }
         self.check()

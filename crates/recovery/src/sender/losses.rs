@@ -256,6 +256,22 @@ impl Sender {
         }
         self.restart_rto(now);
     }
+
+    /// The peer's window has opened, which was closed when time-outs sent the oldest segment again. That segment was
+    /// thrown away there, and says nothing of the path: it leaves once more at once, and the time-out is without
+    /// back-off again. Without a time-out since the last such word nothing happens.
+    pub fn on_window_opened(&mut self, now: Instant) {
+        if self.core.timeouts_in_row == 0 || self.core.rtt.backoff() == 0 {
+            return;
+        }
+        self.core.rtt.end_backoff();
+        self.restart_rto(now);
+        let head = self.core.board.at(self.snd_una()).map(|head| head.tx);
+        if let Some(tx) = head.filter(|tx| is_missing(&self.core.board, *tx)) {
+            self.core.board.mark_lost(tx);
+            self.immediate = Some((tx, SendRule::Timeout));
+        }
+    }
 }
 
 /// Whether the bytes of a transmission have not arrived, as far as is known.

@@ -49,8 +49,12 @@ impl Connection {
         self.tally.last_ack = now;
         self.soft_error = None;
         if self.send.sender.is_some() {
+            let closed = self.send.window() == ByteCount::ZERO;
             let window_changed = self.send.on_window(seq, ack, window);
             self.hand_to_sender(now, segment, ack, window_changed, counters);
+            if closed && window_changed {
+                self.send.on_window_opened(now);
+            }
             self.on_fin_acked(now);
         }
         self.state != State::Closed

@@ -190,6 +190,13 @@ impl SendHalf {
         self.buffer.free_to(sender.snd_una());
     }
 
+    /// The window that was closed has opened: what time-outs sent into it was thrown away.
+    pub(super) fn on_window_opened(&mut self, now: Instant) {
+        if let Some(sender) = self.sender.as_mut().filter(|_| self.forgiven > 0) {
+            sender.on_window_opened(now);
+        }
+    }
+
     /// What the sender wants sent, or why nothing.
     pub(super) fn decide(&mut self, now: Instant) -> Option<Decision> {
         let mut supply = Supply {

@@ -93,13 +93,35 @@ fn an_orphan_whose_peer_opens_its_window_late_delivers_what_was_written() {
     let ms = s.now.as_millis();
     send!(s, ms, "A", 1, ack = 1, window = 5_000);
     s.conn.close(s.now);
+    recv!(s, ms, "PA", 1, ack = 1, len = 1000);
     recv_nothing!(s, ms);
+    // That one is lost.
     let ms = s.conn.poll_timeout().unwrap().as_millis();
     recv!(s, ms, "PA", 1, ack = 1, len = 1000);
     send!(s, ms, "A", 1, ack = 1001, window = 5_000);
     recv!(s, ms, "FA", 1001, ack = 1);
     send!(s, ms, "A", 1, ack = 1002, window = 5_000);
     assert_eq!(s.conn.state(), State::FinWait2);
+}
+
+#[test]
+fn an_orphan_ends_though_its_peer_opens_its_window_again_and_again() {
+    let mut s = Script::established(&plain());
+    s.write(1_000);
+    s.take(0).unwrap();
+    s.conn.close(s.now);
+    s.take(0).unwrap();
+    send!(s, 0, "A", 1, ack = 1, window = 0);
+    for _ in 0..40 {
+        let Some(at) = s.conn.poll_timeout() else { break };
+        let ms = at.as_millis();
+        while s.take(ms).is_some_and(|sent| sent.flags != "RA") {}
+        send!(s, ms, "A", 1, ack = 1, window = 0);
+        send!(s, ms, "A", 1, ack = 1, window = 5_000);
+        while s.take(ms).is_some_and(|sent| sent.flags != "RA") {}
+        send!(s, ms, "A", 1, ack = 1, window = 0);
+    }
+    assert_eq!((s.conn.state(), s.conn.error()), (State::Closed, Some(TcpError::TimedOut)));
 }
 
 #[test]

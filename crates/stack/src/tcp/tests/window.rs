@@ -225,6 +225,33 @@ fn reading_in_small_bites_sends_one_update() {
     recv_nothing!(s, 0);
 }
 
+#[test]
+fn what_a_closed_window_threw_away_leaves_at_once_when_it_opens() {
+    let mut s = Script::established(&plain());
+    s.write(2000);
+    recv!(s, 0, "A", 1, ack = 1, len = 1000);
+    recv!(s, 0, "PA", 1001, ack = 1, len = 1000);
+    send!(s, 1, "A", 1, ack = 1, window = 0);
+    let mut ms = 0;
+    for _ in 0..8 {
+        ms = s.conn.poll_timeout().unwrap().as_millis();
+        recv!(s, ms, "A", 1, ack = 1, len = 1000);
+        send!(s, ms, "A", 1, ack = 1, window = 0);
+    }
+    send!(s, ms + 1, "A", 1, ack = 1, window = 5000);
+    recv!(s, ms + 1, "A", 1, ack = 1, len = 1000);
+    recv_nothing!(s, ms + 1);
+    // Once, however often it closes and opens; and if that is lost the timer is as on the first day.
+    send!(s, ms + 2, "A", 1, ack = 1, window = 0);
+    send!(s, ms + 3, "A", 1, ack = 1, window = 5000);
+    recv_nothing!(s, ms + 3);
+    let again = s.conn.poll_timeout().unwrap().as_millis();
+    assert_eq!(again - (ms + 1), 200);
+    recv!(s, again, "A", 1, ack = 1, len = 1000);
+    send!(s, again + 1, "A", 1, ack = 1001, window = 5000);
+    recv!(s, again + 1, "PA", 1001, ack = 1, len = 1000);
+}
+
 // Shows: RFC9293-SHLD-17
 #[test]
 fn a_window_that_closed_under_sent_data_is_waited_for_as_well() {
