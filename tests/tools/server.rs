@@ -20,7 +20,7 @@ impl Site {
     ///
     /// - `/file`, with ranges; `/whole`, without; `/moved` leads there, `/away` to where there is TLS, `/round` to itself
     /// - `/broken` ends in the middle, `/stuck` stops there
-    /// - what is PUT anywhere is kept, but for `/full`
+    /// - what is PUT anywhere is kept, but for `/full`, and `/shut`, which answers and resets the connection
     pub(crate) fn serve(namespace: &Namespace, port: u16, file: Vec<u8>) -> Arc<Self> {
         let site = Arc::new(Self { file, ..Self::default() });
         let served = site.clone();
@@ -68,6 +68,12 @@ impl Site {
         mut reader: BufReader<TcpStream>,
         mut stream: TcpStream,
     ) -> io::Result<()> {
+        if target == "/shut" {
+            // A close with data unread is a reset.
+            return stream.write_all(
+                b"HTTP/1.1 413 Large\r\nconnection: close\r\ncontent-length: 11\r\n\r\nless of it\n",
+            );
+        }
         let early = match target {
             "/full" => "HTTP/1.1 507 Full\r\ncontent-length: 9\r\n\r\nno room\r\n",
             "/moved" => "HTTP/1.1 307 Moved\r\nlocation: there\r\ncontent-length: 0\r\n\r\n",

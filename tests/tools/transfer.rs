@@ -189,6 +189,10 @@ fn a_file_goes_out_and_is_what_was_sent() {
     }
     let refused = world.refused("put", &["file", "http://10.0.0.1/full"]);
     assert!(refused.contains("507") && refused.contains("no room"), "{refused}");
+    for _ in 0..10 {
+        let refused = world.refused("put", &["file", "http://10.0.0.1/shut"]);
+        assert!(refused.contains("413") && refused.contains("less of it"), "{refused}");
+    }
     let refused = world.refused("put", &["/dev/null", "http://10.0.0.1/a"]);
     assert!(refused.contains("/dev/null is no file"), "{refused}");
 }

@@ -14,6 +14,7 @@ use hyper::header::{
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 
+use super::heard::Heard;
 use super::url::Url;
 
 /// How often a request is sent elsewhere.
@@ -51,7 +52,7 @@ where
     B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin + 'static,
 {
     let (mut sender, mut connection) =
-        http1::handshake(TokioIo::new(stream)).await.context("HTTP")?;
+        http1::handshake(TokioIo::new(Heard(stream))).await.context("HTTP")?;
     let outcome = {
         let mut talk = pin!(async {
             let response = sender.send_request(request).await.map_err(broken)?;
@@ -66,7 +67,7 @@ where
             }
         }
     };
-    Ok((outcome?, connection.into_parts().io.into_inner()))
+    Ok((outcome?, connection.into_parts().io.into_inner().0))
 }
 
 /// Why the transfer broke: hyper's own words, and the stack's below them.

@@ -6,6 +6,7 @@ pub(crate) mod args;
 pub(crate) mod connect;
 mod exchange;
 pub(crate) mod get;
+mod heard;
 mod place;
 pub(crate) mod put;
 mod report;
