@@ -62,6 +62,6 @@ pub use profile::{Profile, UnknownProfile};
 pub use rate::RateSample;
 pub use registry::{Entry, WireNeeds};
 pub use rtt::{RtoForm, RttEstimator};
-pub use sender::{Ack, Decision, Limit, Sender, SenderConfig, Start, Supply, Transmit};
+pub use sender::{Ack, Decision, Limit, Sender, SenderConfig, Start, Supply, Transmit, UndoSign};
 pub use stats::Stats;
 pub use view::{AckView, Phase, View};

@@ -83,7 +83,7 @@ counters! {
 
     /// ICMP messages that arrived.
     icmp_in_msgs: "IcmpInMsgs",
-    /// ICMP messages that could not be read, or are about a connection that is not known.
+    /// ICMP messages that could not be read, or are about nothing that is known here.
     icmp_in_errors: "IcmpInErrors",
     /// ICMP messages with a bad checksum.
     icmp_in_csum_errors: "IcmpInCsumErrors",
@@ -109,7 +109,7 @@ counters! {
     icmp_out_rate_limit_host: "IcmpOutRateLimitHost",
     /// ICMPv6 messages that arrived.
     icmp6_in_msgs: "Icmp6InMsgs",
-    /// ICMPv6 messages that could not be read, or are about a connection that is not known.
+    /// ICMPv6 messages that could not be read, or are about nothing that is known here.
     icmp6_in_errors: "Icmp6InErrors",
     /// ICMPv6 messages with a bad checksum.
     icmp6_in_csum_errors: "Icmp6InCsumErrors",
@@ -144,6 +144,10 @@ counters! {
     udp_no_ports: "UdpNoPorts",
     /// UDP datagrams dropped for any other reason.
     udp_in_errors: "UdpInErrors",
+    /// UDP sockets not bound because every port was taken.
+    udp_ports_taken: "UdpPortsTaken",
+    /// Messages of a router about datagrams too large: nothing smaller would be a whole datagram.
+    udp_pmtu_ignored: "UdpPmtuIgnored",
     /// UDP datagrams sent.
     udp_out_datagrams: "UdpOutDatagrams",
     /// UDP datagrams dropped because the socket's queue was full.
@@ -179,6 +183,8 @@ counters! {
     tcp_ext_syncookies_recv: "TcpExtSyncookiesRecv",
     /// ACKs without a connection, at a time of cookies, that brought none back.
     tcp_ext_syncookies_failed: "TcpExtSyncookiesFailed",
+    /// Half-open connections that made way for a cookie that was sent before them.
+    tcp_ext_syncookies_late: "TcpExtSyncookiesLate",
     /// Segments that would have opened a connection, dropped because too many wait to be accepted.
     tcp_ext_listen_overflows: "TcpExtListenOverflows",
     /// Segments that would have opened a connection, dropped for any reason.
@@ -193,7 +199,7 @@ counters! {
     tcp_ext_half_open_quota_peer: "TcpExtHalfOpenQuotaPeer",
     /// Connections refused because the host's memory was used up.
     tcp_ext_memory_pressures: "TcpExtTCPMemoryPressures",
-    /// Connections not opened from here because every port was taken.
+    /// Connections not opened from here, and sockets not bound, because every port was taken.
     tcp_ext_no_ports: "TcpExtNoPorts",
     /// ICMP errors about segments that are not outstanding.
     tcp_ext_out_of_window_icmps: "TcpExtOutOfWindowIcmps",
@@ -203,14 +209,32 @@ counters! {
     tcp_ext_pmtu_refused: "TcpExtPmtuRefused",
     /// How often they became smaller because large ones timed out again and again.
     tcp_ext_pmtu_black_holes: "TcpExtPmtuBlackHoles",
+    /// How often they became what they were before, since it had been an outage.
+    tcp_ext_pmtu_restored: "TcpExtPmtuRestored",
     /// Connections whose TIME-WAIT ended.
     tcp_ext_tw: "TcpExtTW",
     /// Connections that ended without a TIME-WAIT because there were as many as may be.
     tcp_ext_time_wait_overflow: "TcpExtTCPTimeWaitOverflow",
     /// Connections in TIME-WAIT replaced by a new one.
     tcp_ext_tw_recycled: "TcpExtTWRecycled",
-    /// Segments refused by their timestamp (PAWS), or for having none.
+    /// Segments refused by their timestamp (PAWS).
     tcp_ext_paws_estab: "TcpExtPAWSEstab",
+    /// Segments refused for having no timestamp, where both ends agreed on them.
+    tcp_ext_timestamp_missing: "TcpExtTimestampMissing",
+    /// Segments refused for having no ACK.
+    tcp_ext_ack_missing: "TcpExtAckMissing",
+    /// RSTs outside the window, or in SYN-SENT without the number of our SYN.
+    tcp_ext_out_of_window_rsts: "TcpExtOutOfWindowRsts",
+    /// ACKs during a handshake of what was not sent; each gets a RST.
+    tcp_ext_handshake_bad_ack: "TcpExtHandshakeBadAck",
+    /// Segments at a listener or in SYN-SENT that had to be a SYN and were none, or were a FIN too.
+    tcp_ext_not_a_syn: "TcpExtNotASyn",
+    /// SYNs with data or a FIN, which the peer has to send again.
+    tcp_ext_data_in_syn: "TcpExtDataInSyn",
+    /// Segments with the urgent flag; their data is as any other.
+    tcp_ext_urgent: "TcpExtUrgent",
+    /// How often a peer took back some of the window that it had offered.
+    tcp_ext_window_shrunk: "TcpExtWindowShrunk",
     /// Delayed ACKs sent by their timer.
     tcp_ext_delayed_acks: "TcpExtDelayedACKs",
     /// Segments that were wholly old: our ACK was lost or late.
@@ -223,8 +247,12 @@ counters! {
     tcp_ext_fast_retrans: "TcpExtTCPFastRetrans",
     /// SYN or SYN-ACK retransmissions.
     tcp_ext_syn_retrans: "TcpExtTCPSynRetrans",
-    /// Reductions taken back.
+    /// Reductions taken back by time stamps, or because what was to be sent again had arrived.
     tcp_ext_full_undo: "TcpExtTCPFullUndo",
+    /// Reductions taken back because all that was sent again came twice.
+    tcp_ext_dsack_undo: "TcpExtTCPDSACKUndo",
+    /// Time-outs taken back by F-RTO.
+    tcp_ext_spurious_rtos: "TcpExtTCPSpuriousRTOs",
     /// DSACKs sent for data below the cumulative ACK.
     tcp_ext_dsack_old_sent: "TcpExtTCPDSACKOldSent",
     /// DSACKs sent for data above it.

@@ -13,6 +13,9 @@ pub mod sockets;
 pub mod tcp;
 pub mod wire;
 
+#[cfg(test)]
+mod logged;
+
 pub use counters::Counters;
 pub use host::{Host, HostConfig, HostError, SocketId};
 pub use sockets::{

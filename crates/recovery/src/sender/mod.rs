@@ -31,6 +31,7 @@ use crate::stats::Stats;
 use crate::view::{Phase, View};
 
 pub use send::{Decision, Limit, Supply, Transmit};
+pub use undo::UndoSign;
 
 use losses::Episode;
 use probe::Probe;
@@ -149,6 +150,7 @@ pub struct Sender {
     judges: Vec<Box<dyn LossJudge>>,
     control: Box<dyn CongestionControl>,
     undo: Option<Box<Undo>>,
+    last_undo: Option<UndoSign>,
     prr: Option<Box<Prr>>,
     /// Bytes that the ACK being worked newly told to have arrived.
     newly_delivered: ByteCount,
@@ -222,6 +224,7 @@ impl Sender {
             judges,
             control,
             undo: None,
+            last_undo: None,
             prr: None,
             newly_delivered: ByteCount::ZERO,
             full_arrived: false,

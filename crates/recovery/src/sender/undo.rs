@@ -14,6 +14,19 @@ use super::losses::Episode;
 use crate::control::Notice;
 use crate::view::{AckView, Phase};
 
+/// What showed a reduction to be spurious.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum UndoSign {
+    /// What was to be sent again is acknowledged before it was.
+    Overtaken,
+    /// The ACK of a retransmission echoes a time stamp from before it left (Eifel detection, RFC 3522).
+    TimeStamp,
+    /// Every retransmission came twice (RFC 3708).
+    Duplicates,
+    /// After a time-out, what was never sent again arrives (F-RTO, RFC 5682).
+    NewData,
+}
+
 /// What would show the last reduction to be spurious.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Undo {
@@ -33,6 +46,11 @@ pub(super) struct Undo {
 }
 
 impl Sender {
+    /// What showed the last reduction that was taken back to be spurious.
+    pub const fn last_undo(&self) -> Option<UndoSign> {
+        self.last_undo
+    }
+
     pub(super) fn watch_for_spurious(&mut self) {
         self.undo = self.profile.undo.then(Box::<Undo>::default);
     }
@@ -79,8 +97,9 @@ impl Sender {
         let reported =
             ack.dsack.is_some_and(|dsack| !dsack.is_empty() && undo.sent_again.covers(dsack));
         undo.duplicates += u64::from(reported);
-        let mut spurious = reported && undo.duplicates >= undo.retransmissions;
-        spurious |= overtaken && undo.retransmissions == 0;
+        let mut sign = (reported && undo.duplicates >= undo.retransmissions)
+            .then_some(UndoSign::Duplicates)
+            .or((overtaken && undo.retransmissions == 0).then_some(UndoSign::Overtaken));
         let mut repairs = false;
         if ack.acked > ByteCount::ZERO
             && let Some(echo) = ack.echo
@@ -88,22 +107,24 @@ impl Sender {
         {
             // RFC 3522 section 3.2 step 5. Time stamps tick in milliseconds: within the same one
             // nothing can be told.
-            spurious |= echo < Instant::from_millis(first.as_millis());
+            let earlier = echo < Instant::from_millis(first.as_millis());
+            sign = sign.or(earlier.then_some(UndoSign::TimeStamp));
         }
         if let Some(f_rto) = undo.f_rto.take() {
             match f_rto.on_ack(ack) {
                 Outcome::Goes(on) => undo.f_rto = Some(on),
                 Outcome::Ends if f_rto.is_probing() => repairs = true,
                 Outcome::Ends => {}
-                Outcome::Spurious => spurious = true,
+                Outcome::Spurious => sign = sign.or(Some(UndoSign::NewData)),
             }
         }
-        if spurious {
+        if sign.is_some() {
+            self.last_undo = sign;
             self.take_back(now);
         } else if undo.ends_at.is_some_and(|end| ack.ack > end) {
             self.undo = None;
         }
-        if repairs && !spurious {
+        if repairs && sign.is_none() {
             // RFC 5682 section 2.1 step 3 a: the new data has filled the window, which may be three segments now.
             let lost = self.core.board.first_lost().map(|lost| lost.tx);
             self.immediate = lost.map(|tx| (tx, SendRule::Timeout));

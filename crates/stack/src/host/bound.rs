@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use airtcp_types::{FlowId, Instant};
+use tracing::debug;
 
 use crate::tcp::TcpConfig;
 
@@ -83,7 +84,12 @@ impl Host {
     pub(super) fn free_address(&mut self, local: SocketAddr) -> Result<SocketAddr, HostError> {
         let Self { ports, config, secret, listeners, reserved, .. } = self;
         let taken = |at| listeners.contains_key(&at) || reserved.contains(&at);
-        ports.bind(config, secret, local, taken)
+        let bound = ports.bind(config, secret, local, taken);
+        if bound == Err(HostError::NoPorts) {
+            debug!(%local, "nothing bound: every port is taken");
+            self.counters.tcp_ext_no_ports += 1;
+        }
+        bound
     }
 
     pub(super) fn unbind(&mut self, id: SocketId) {

@@ -146,6 +146,7 @@ impl Host {
                 self.counters.tcp_ext_listen_drops += 1;
                 return Found::NoRoom;
             }
+            debug!(remote = %flow.remote, "a newer SYN takes the place of a TIME-WAIT");
             self.counters.tcp_ext_tw_recycled += 1;
             match self.tcp_socket(id) {
                 // The last packet of it may not be out.

@@ -97,17 +97,18 @@ impl Host {
             Reason::Protocol => Some(Unreachable::Protocol),
             Reason::Port => Some(Unreachable::Port),
             Reason::TooBig(_) => None,
-            // It says nothing about a path.
-            Reason::Parameter => return,
-        };
-        let Some(quote) = icmp::parse_quote(quoted) else { return };
-        if quote.protocol == ip::UDP {
-            if !error.is_none_or(|error| self.on_udp_unreachable(&quote.flow, error)) {
-                self.count_error_about_nobody(v4);
+            Reason::Parameter => {
+                // It says nothing about a path.
+                debug!(v4, "ICMP Parameter Problem");
+                return;
             }
+        };
+        let Some(quote) = icmp::parse_quote(quoted) else {
+            self.count_error_about_nobody(v4);
             return;
-        }
-        if quote.protocol != ip::TCP {
+        };
+        if quote.protocol == ip::UDP {
+            self.on_error_about_udp(v4, &quote, error);
             return;
         }
         let Some(&id) = self.flows.get(&quote.flow) else {
@@ -131,7 +132,22 @@ impl Host {
         }
     }
 
+    /// An error about a datagram; none where it was too large.
+    fn on_error_about_udp(&mut self, v4: bool, quote: &Quote, error: Option<Unreachable>) {
+        match error {
+            Some(error) if !self.on_udp_unreachable(&quote.flow, error) => {
+                self.count_error_about_nobody(v4);
+            }
+            Some(_) => {}
+            None => {
+                debug!(remote = %quote.flow.remote, "a datagram was too large for its path");
+                self.counters.udp_pmtu_ignored += 1;
+            }
+        }
+    }
+
     fn count_error_about_nobody(&mut self, v4: bool) {
+        debug!(v4, "ICMP error about nothing that is known");
         match v4 {
             true => self.counters.icmp_in_errors += 1,
             false => self.counters.icmp6_in_errors += 1,
@@ -172,6 +188,7 @@ impl Host {
     ) {
         let v4 = local.is_ipv4();
         if !self.icmp_errors.take(now) {
+            debug!(%remote, "no ICMP error: the limit is reached");
             match v4 {
                 true => self.counters.icmp_out_rate_limit_host += 1,
                 false => self.counters.icmp6_out_rate_limit_host += 1,

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use airtcp_types::{FlowId, Instant, SeqNumber};
 use tracing::debug;
 
+use crate::tcp::refused::{note_data_in_syn, refuse_no_syn};
 use crate::tcp::{Connection, cookie as handshake};
 use crate::wire::tcp::Segment;
 
@@ -33,9 +34,14 @@ impl Host {
             return;
         }
         // As Linux: a SYN that is also a FIN is no SYN of an honest peer.
-        if !flags.syn || flags.fin || self.turns_away(id, &flow) {
+        if !flags.syn || flags.fin {
+            refuse_no_syn(&flow, &mut self.counters);
             return;
         }
+        if self.turns_away(id, &flow) {
+            return;
+        }
+        note_data_in_syn(&flow, segment, &mut self.counters);
         if self.is_crowded(id, flow.remote.ip()) {
             self.send_cookie(now, id, &flow, segment);
             return;
@@ -148,6 +154,7 @@ impl Host {
             // It may follow a cookie that was turned away: its peer is not to be reset.
             return self.turns_away(id, &flow);
         };
+        debug!(remote = %flow.remote, "a cookie came back");
         self.counters.tcp_ext_syncookies_recv += 1;
         if self.turns_away(id, &flow) {
             // What the peer sends next brings the cookie back once more.
@@ -189,6 +196,8 @@ impl Host {
         if !other || self.read_cookie(now, &flow, segment).is_none() {
             return false;
         }
+        debug!(remote = %flow.remote, "a cookie came back late: the half-open connection makes way");
+        self.counters.tcp_ext_syncookies_late += 1;
         self.remove(id);
         if let Some(listener) = self.listener(listener) {
             listener.half_open.remove(&id);

@@ -32,6 +32,7 @@ impl Host {
     /// Whether there may be one more connection with `remote`.
     pub(super) fn admits(&mut self, remote: SocketAddr) -> Result<(), HostError> {
         if self.is_out_of_memory() {
+            debug!(%remote, "no connection: the host's memory is used up");
             self.counters.tcp_ext_memory_pressures += 1;
             return Err(HostError::NoMemory);
         }

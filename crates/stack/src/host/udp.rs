@@ -81,6 +81,7 @@ impl Host {
         let Some(Socket { kind: Kind::Udp(socket), .. }) = self.sockets.get_mut(id) else { return };
         let cost = cost(arrived.payload);
         if starved || socket.held + cost > self.config.udp_receive_buffer {
+            debug!(%from, "datagram dropped: the socket's queue is full");
             self.counters.udp_rcvbuf_errors += 1;
             self.counters.udp_in_errors += 1;
             return;
@@ -129,7 +130,12 @@ impl Host {
     /// [`tcp_listen`](Self::tcp_listen).
     pub fn udp_bind(&mut self, local: SocketAddr) -> Result<SocketId, HostError> {
         let Self { ports, config, secret, udp, .. } = self;
-        let local = ports.bind(config, secret, local, |at| udp.contains_key(&at))?;
+        let bound = ports.bind(config, secret, local, |at| udp.contains_key(&at));
+        if bound == Err(HostError::NoPorts) {
+            debug!(%local, "no UDP socket bound: every port is taken");
+            self.counters.udp_ports_taken += 1;
+        }
+        let local = bound?;
         let socket = UdpSocket {
             local,
             peer: None,

@@ -1,7 +1,7 @@
 //! ACKs on their way to the sender: those that cannot be true are challenged, and SACK blocks that
 //! lie are sorted out.
 
-use airtcp_recovery::Ack;
+use airtcp_recovery::{Ack, UndoSign};
 use airtcp_types::options::{MAX_SACK_BLOCKS, SackBlocks};
 use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, SeqRange, TxNo};
 
@@ -23,7 +23,7 @@ impl Connection {
         let in_handshake = self.state == State::SynReceived;
         let first = self.send.first();
         if in_handshake && first.nearest(segment.ack) != first {
-            self.reset = Some(Reset { seq: segment.ack, ack: None });
+            self.refuse_handshake_ack(segment, counters);
             return false;
         }
         let ack = self.send.una().nearest(segment.ack);
@@ -50,7 +50,13 @@ impl Connection {
         self.soft_error = None;
         if self.send.sender.is_some() {
             let closed = self.send.window() == ByteCount::ZERO;
+            let edge = self.send.edge();
             let window_changed = self.send.on_window(seq, ack, window);
+            // What rounding to the scale takes back is nothing.
+            if self.send.edge() + (1u64 << self.send.scale) <= edge {
+                debug!(remote = %self.flow.remote, "the peer shrinks its window");
+                counters.tcp_ext_window_shrunk += 1;
+            }
             self.hand_to_sender(now, segment, ack, window_changed, counters);
             if closed && window_changed {
                 self.send.on_window_opened(now);
@@ -86,7 +92,10 @@ impl Connection {
         let sack = if self.sack { &segment.options.sack } else { &SackBlocks::EMPTY };
         let bounds = Bounds { first: self.send.first(), ack, una: before, nxt: self.send.nxt() };
         let reports = Reports::read(sack, &bounds);
-        counters.tcp_ext_sack_discard += reports.lies;
+        if reports.lies > 0 {
+            debug!(remote = %self.flow.remote, blocks = reports.lies, "SACK blocks that lie");
+            counters.tcp_ext_sack_discard += reports.lies;
+        }
         counters.tcp_ext_dsack_recv += u64::from(reports.dsack.is_some());
         let echo = segment
             .options
@@ -114,10 +123,30 @@ impl Connection {
                 echoed,
             },
         );
-        self.end_black_hole(now);
+        self.end_black_hole(now, counters);
         self.collect_events();
-        counters.tcp_ext_full_undo += self.send.undos() - undos;
+        if self.send.undos() > undos {
+            self.count_undo(counters);
+        }
         self.tally.settle(now, &self.send);
+    }
+
+    fn count_undo(&self, counters: &mut Counters) {
+        let sign = self.send.sender.as_ref().and_then(|sender| sender.last_undo());
+        debug!(remote = %self.flow.remote, ?sign, "a reduction is taken back");
+        match sign {
+            Some(UndoSign::NewData) => counters.tcp_ext_spurious_rtos += 1,
+            Some(UndoSign::Duplicates) => counters.tcp_ext_dsack_undo += 1,
+            _ => counters.tcp_ext_full_undo += 1,
+        }
+    }
+
+    /// RFC 9293 section 3.10.7.3, first, and section 3.10.7.4, fifth: who acknowledges what was not sent
+    /// means another connection, and is told.
+    pub(super) fn refuse_handshake_ack(&mut self, segment: &Segment<'_>, counters: &mut Counters) {
+        debug!(remote = %self.flow.remote, "RST for an ACK of what was not sent");
+        counters.tcp_ext_handshake_bad_ack += 1;
+        self.reset = Some(Reset { seq: segment.ack, ack: None });
     }
 
     /// The transmission that a segment echoes.

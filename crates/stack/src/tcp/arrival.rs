@@ -8,6 +8,7 @@ use crate::counters::Counters;
 use crate::wire::tcp::Segment;
 
 use super::ack_policy::DueAck;
+use super::refused::*;
 use super::*;
 
 impl Connection {
@@ -17,7 +18,7 @@ impl Connection {
         self.tally.segs_in += 1;
         match self.state {
             State::Closed => {}
-            State::SynSent => self.on_segment_in_syn_sent(now, segment),
+            State::SynSent => self.on_segment_in_syn_sent(now, segment, counters),
             _ => {
                 if !self.on_repeated_syn(now, segment, counters) {
                     self.on_synchronized_segment(now, segment, counters);
@@ -60,7 +61,11 @@ impl Connection {
             self.challenge_syn(now, counters);
             return;
         }
-        if !segment.flags.ack || !self.on_ack(now, &segment, seq, counters) {
+        if !segment.flags.ack {
+            refuse_without_ack(&self.flow, counters);
+            return;
+        }
+        if !self.on_ack(now, &segment, seq, counters) {
             return;
         }
         // Only now is it the peer's for certain: a forged time stamp would refuse all that follows.
@@ -89,18 +94,20 @@ impl Connection {
         let Some(theirs) = segment.options.timestamps else {
             // RFC 7323 section 3.2: once agreed on, time stamps are on every segment; a SYN is
             // another connection's.
-            counters.tcp_ext_paws_estab += u64::from(!segment.flags.syn);
+            if !segment.flags.syn {
+                refuse_without_stamp(&self.flow, counters);
+            }
             return segment.flags.syn;
         };
         if !clock.is_old(now, theirs.val) {
             return true;
         }
-        counters.tcp_ext_paws_estab += 1;
+        refuse_old_stamp(&self.flow, counters);
         if self.may_answer(now, segment, seq) {
             let duplicate = self.find_duplicate(seq, segment, counters);
             self.schedule_ack(duplicate);
         } else {
-            counters.tcp_ext_ack_skipped_paws += 1;
+            skip_answer(&self.flow, &mut counters.tcp_ext_ack_skipped_paws);
         }
         false
     }
@@ -115,12 +122,12 @@ impl Connection {
         counters: &mut Counters,
     ) {
         if seq > self.receive.nxt() {
+            debug!(remote = %self.flow.remote, "a segment beyond the window");
             counters.tcp_ext_beyond_window += 1;
-            if self.receive.window() == ByteCount::ZERO {
-                counters.tcp_ext_zero_window_drop += 1;
-            }
+            self.note_closed_window(counters);
         }
         if segment.flags.rst {
+            refuse_rst(&self.flow, counters);
             return;
         }
         if segment.flags.syn {
@@ -137,7 +144,7 @@ impl Connection {
             let duplicate = self.find_duplicate(seq, segment, counters);
             self.schedule_ack(duplicate);
         } else {
-            counters.tcp_ext_ack_skipped_seq += 1;
+            skip_answer(&self.flow, &mut counters.tcp_ext_ack_skipped_seq);
         }
     }
 
@@ -171,6 +178,8 @@ impl Connection {
         if seq != self.receive.nxt() {
             if self.receive.is_in_window(seq) {
                 self.send_challenge_ack(now, counters);
+            } else {
+                refuse_rst(&self.flow, counters);
             }
             return;
         }
@@ -195,6 +204,11 @@ impl Connection {
         seq: ExtSeq,
         counters: &mut Counters,
     ) {
+        if segment.flags.urg {
+            // RFC 6093: its data is as any other.
+            debug!(remote = %self.flow.remote, "the urgent flag");
+            counters.tcp_ext_urgent += 1;
+        }
         if segment.payload.is_empty() && !segment.flags.fin {
             return;
         }
@@ -256,13 +270,24 @@ impl Connection {
             self.tally.last_rcv = now;
         }
         counters.tcp_ext_ofo_queue += u64::from(arrival.out_of_order && self.receive.has_holes());
-        counters.tcp_ext_ofo_drop += u64::from(arrival.out_of_order && arrival.dropped);
-        if arrival.dropped && self.receive.window() == ByteCount::ZERO {
-            counters.tcp_ext_zero_window_drop += 1;
+        if arrival.out_of_order && arrival.dropped {
+            debug!(remote = %self.flow.remote, "data out of order dropped: there is no room for it");
+            counters.tcp_ext_ofo_drop += 1;
+        }
+        if arrival.dropped {
+            self.note_closed_window(counters);
         }
         if arrival.over_quota {
             debug!(remote = %self.flow.remote, "data out of order dropped: the quota is reached");
             counters.tcp_ext_ofo_quota += 1;
+        }
+    }
+
+    /// Something is dropped, and was sent against a closed window if the window is closed.
+    fn note_closed_window(&self, counters: &mut Counters) {
+        if self.receive.window() == ByteCount::ZERO {
+            debug!(remote = %self.flow.remote, "the window is closed");
+            counters.tcp_ext_zero_window_drop += 1;
         }
     }
 
@@ -273,15 +298,8 @@ impl Connection {
     }
 
     pub(super) fn send_challenge_ack(&mut self, now: Instant, counters: &mut Counters) {
-        if !self.may_challenge {
-            debug!(remote = %self.flow.remote, "no challenge ACK: the host's limit is reached");
-            counters.tcp_ext_challenge_ack_limit += 1;
-        } else if self.challenge.admit(now) {
-            debug!(remote = %self.flow.remote, "challenge ACK");
-            counters.tcp_ext_challenge_ack += 1;
+        if self.challenge.send(now, self.flow.remote, self.may_challenge, counters) {
             self.schedule_ack(None);
-        } else {
-            counters.tcp_ext_ack_skipped_challenge += 1;
         }
     }
 

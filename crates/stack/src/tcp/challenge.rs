@@ -1,9 +1,13 @@
 //! The limit on ACKs that answer nonsense (RFC 5961 section 7, and Linux's defence against ACK
 //! loops).
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use airtcp_types::Instant;
+use tracing::debug;
+
+use crate::counters::Counters;
 
 /// Linux's `tcp_invalid_ratelimit`.
 const INTERVAL: Duration = Duration::from_millis(500);
@@ -17,6 +21,29 @@ pub(super) struct Challenge {
 }
 
 impl Challenge {
+    /// Whether a challenge ACK may leave (RFC 5961 section 7): the host `may` send one more, and none has
+    /// just left. Counts it, and tells of it.
+    pub(super) fn send(
+        &mut self,
+        now: Instant,
+        remote: SocketAddr,
+        may: bool,
+        counters: &mut Counters,
+    ) -> bool {
+        if !may {
+            debug!(%remote, "no challenge ACK: the host's limit is reached");
+            counters.tcp_ext_challenge_ack_limit += 1;
+        } else if self.admit(now) {
+            debug!(%remote, "challenge ACK");
+            counters.tcp_ext_challenge_ack += 1;
+            return true;
+        } else {
+            debug!(%remote, "no challenge ACK: one has just left");
+            counters.tcp_ext_ack_skipped_challenge += 1;
+        }
+        false
+    }
+
     /// Whether an ACK may answer a segment that is not acceptable.
     pub(super) fn admit(&mut self, now: Instant) -> bool {
         self.admit_after(now, INTERVAL)

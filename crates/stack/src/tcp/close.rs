@@ -131,8 +131,10 @@ impl Connection {
     }
 
     /// The peer has not answered for too long.
-    pub(super) fn give_up(&mut self, now: Instant) {
+    pub(super) fn give_up(&mut self, now: Instant, counters: &mut Counters) {
         let error = self.soft_error.map_or(TcpError::TimedOut, TcpError::Unreachable);
+        debug!(remote = %self.flow.remote, state = %self.state, %error, "given up");
+        counters.tcp_ext_abort_on_timeout += 1;
         self.fail(now, error);
     }
 

@@ -10,7 +10,7 @@ use crate::counters::Counters;
 use crate::wire::tcp::Segment;
 
 use super::config::{MIN_MSS, default_mss, fixed_headers};
-use super::transmit::Reset;
+use super::refused::*;
 use super::*;
 
 /// RFC 6298 section 2.1; it doubles with every retransmission.
@@ -170,7 +170,10 @@ impl Connection {
         let theirs = &syn.options;
         let ours = &mut handshake.options;
         if let (Some(shift), Some(_)) = (theirs.window_scale, ours.window_scale) {
-            // RFC 7323 section 2.3: above 14 it counts as 14.
+            // RFC 7323 section 2.3: above 14 it counts as 14, and is told of.
+            if shift > 14 {
+                debug!(remote = %self.flow.remote, shift, "a window scale above 14");
+            }
             self.send.scale = shift.min(14);
             self.receive.scale = ours.window_scale.unwrap_or(0);
         } else {
@@ -195,23 +198,25 @@ impl Connection {
     }
 
     /// RFC 9293 section 3.10.7.3.
-    pub(super) fn on_segment_in_syn_sent(&mut self, now: Instant, segment: &Segment<'_>) {
+    pub(super) fn on_segment_in_syn_sent(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+        counters: &mut Counters,
+    ) {
         let first = self.send.first();
-        if segment.flags.ack && first.nearest(segment.ack) != first {
-            if !segment.flags.rst {
-                self.reset = Some(Reset { seq: segment.ack, ack: None });
-            }
-            return;
+        let known = segment.flags.ack && first.nearest(segment.ack) == first;
+        match segment.flags {
+            flags if flags.rst && known => self.fail(now, TcpError::Refused),
+            flags if flags.rst => refuse_rst(&self.flow, counters),
+            flags if flags.ack && !known => self.refuse_handshake_ack(segment, counters),
+            flags if flags.syn => self.on_peer_syn(now, segment, counters),
+            _ => refuse_no_syn(&self.flow, counters),
         }
-        if segment.flags.rst {
-            if segment.flags.ack {
-                self.fail(now, TcpError::Refused);
-            }
-            return;
-        }
-        if !segment.flags.syn {
-            return;
-        }
+    }
+
+    fn on_peer_syn(&mut self, now: Instant, segment: &Segment<'_>, counters: &mut Counters) {
+        note_data_in_syn(&self.flow, segment, counters);
         self.negotiate(now, segment);
         if segment.flags.ack {
             let echo = segment.options.timestamps.map(|timestamps| timestamps.ecr);
@@ -245,7 +250,7 @@ impl Connection {
         if repeated && self.challenge.admit(now) {
             handshake.due = true;
         } else if repeated {
-            counters.tcp_ext_ack_skipped_syn_recv += 1;
+            skip_answer(&self.flow, &mut counters.tcp_ext_ack_skipped_syn_recv);
         }
         repeated
     }
@@ -282,13 +287,13 @@ impl Connection {
         self.set_state(state);
     }
 
-    pub(super) fn on_handshake_timeout(&mut self, now: Instant) {
+    pub(super) fn on_handshake_timeout(&mut self, now: Instant, counters: &mut Counters) {
         let Some(handshake) = &mut self.handshake else { return };
         if handshake.deadline() > now {
             return;
         }
         if handshake.retries >= handshake.max_retries {
-            self.give_up(now);
+            self.give_up(now, counters);
             return;
         }
         handshake.retries += 1;

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use airtcp_types::Instant;
-use tracing::debug;
 
 use crate::counters::Counters;
 
@@ -109,10 +108,8 @@ impl Connection {
             watch.due = true;
             return;
         }
-        debug!(remote = %self.flow.remote, "the peer answers no keep-alive");
-        counters.tcp_ext_abort_on_timeout += 1;
         let reset = Reset { seq: self.send.nxt().wire(), ack: Some(self.receive.nxt().wire()) };
-        self.give_up(now);
+        self.give_up(now, counters);
         // As Linux: should the peer be there after all, it is told.
         self.reset = Some(reset);
     }

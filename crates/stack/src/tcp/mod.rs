@@ -11,6 +11,7 @@
 //!                ack_policy.rs     when to acknowledge
 //!                withhold.rs       when not to, behind a base station
 //!                extensions.rs     header checksums (HACK) and transmission numbers, where agreed on
+//!                refused.rs        what is counted and told of segments that are refused
 //!                acknowledgement.rs, send.rs, airtcp_recovery::Sender
 //! on_corrupted   hack.rs           a segment of which only the header is good
 //! poll_transmit  transmit.rs       RST, SYN, special ACKs, ACKs, data, probes: in that order
@@ -40,6 +41,7 @@ mod path_mtu;
 mod reassembly;
 mod receive;
 mod receive_buffer;
+pub(crate) mod refused;
 mod send;
 mod send_buffer;
 mod state;
@@ -170,6 +172,7 @@ impl Connection {
                 State::TimeWait => counters.tcp_ext_tw += 1,
                 State::FinWait2 => {}
                 _ => {
+                    debug!(remote = %self.flow.remote, "closing takes too long: RST");
                     counters.tcp_ext_abort_on_linger += 1;
                     self.abort(now);
                     return;
@@ -179,7 +182,7 @@ impl Connection {
             self.set_state(State::Closed);
             return;
         }
-        self.on_handshake_timeout(now);
+        self.on_handshake_timeout(now, counters);
         if self.acks.on_timeout(now) {
             counters.tcp_ext_delayed_acks += 1;
             self.schedule_ack(None);
@@ -216,8 +219,7 @@ impl Connection {
             None => self.send.silence() > limit,
         };
         if gone {
-            counters.tcp_ext_abort_on_timeout += 1;
-            self.give_up(now);
+            self.give_up(now, counters);
         } else if self.orphan && self.send.is_shut(limit) {
             // RFC 6429 section 4: nobody here would end it, and what it holds must not depend on the peer alone.
             debug!(remote = %self.flow.remote, "nobody's connection, and the window stays closed");

@@ -84,7 +84,7 @@ impl Connection {
 
     /// After an ACK: what an outage has left is repaired, and packets are what they were. Should they
     /// vanish once more before one has got through, it was no outage.
-    pub(super) fn end_black_hole(&mut self, now: Instant) {
+    pub(super) fn end_black_hole(&mut self, now: Instant, counters: &mut Counters) {
         if self.send.former_mtu == 0 {
             return;
         }
@@ -93,6 +93,9 @@ impl Connection {
             && sender.phase() == Phase::Open
         {
             self.send.path_mtu = self.send.path_mtu.max(std::mem::take(&mut self.send.former_mtu));
+            let mtu = self.send.path_mtu;
+            debug!(remote = %self.flow.remote, mtu, "packets are what they were: it was an outage");
+            counters.tcp_ext_pmtu_restored += 1;
             let size = self.segment_size();
             if let Some(sender) = &mut self.send.sender {
                 sender.grow_segments(now, ByteCount(u64::from(size)));

@@ -120,6 +120,11 @@ impl SendHalf {
         self.fin && self.una() == self.end()
     }
 
+    /// One past the last number the peer allows.
+    pub(super) const fn edge(&self) -> ExtSeq {
+        self.edge
+    }
+
     /// SND.WND.
     pub(super) const fn window(&self) -> ByteCount {
         self.wnd

@@ -7,6 +7,7 @@ use airtcp_types::{ExtSeq, Packet};
 
 use crate::wire::tcp::{Flags, Header, Segment, emit};
 
+use super::refused::*;
 use super::*;
 
 /// What is left of a connection in TIME-WAIT.
@@ -104,19 +105,19 @@ impl TimeWait {
                 return Outcome::Closed;
             }
             let in_window = (self.rcv_nxt..self.rcv_nxt + u64::from(self.window)).contains(&seq);
-            return if in_window {
-                self.challenge(now, may_challenge, counters)
-            } else {
-                Outcome::Silence
-            };
+            if !in_window {
+                refuse_rst(&self.flow, counters);
+                return Outcome::Silence;
+            }
+            return self.challenge(now, may_challenge, counters);
         }
         match (&self.timestamps, segment.options.timestamps) {
             (Some(clock), Some(theirs)) if clock.is_old(now, theirs.val) => {
-                counters.tcp_ext_paws_estab += 1;
+                refuse_old_stamp(&self.flow, counters);
                 return self.answer_seldom(now, &mut counters.tcp_ext_ack_skipped_paws);
             }
             (Some(_), None) if !segment.flags.syn => {
-                counters.tcp_ext_paws_estab += 1;
+                refuse_without_stamp(&self.flow, counters);
                 return Outcome::Silence;
             }
             _ => {}
@@ -126,6 +127,7 @@ impl TimeWait {
             return self.challenge(now, may_challenge, counters);
         }
         if !segment.flags.ack {
+            refuse_without_ack(&self.flow, counters);
             return Outcome::Silence;
         }
         let end = seq + u64::from(segment.len());
@@ -144,20 +146,17 @@ impl TimeWait {
     }
 
     fn challenge(&mut self, now: Instant, may: bool, counters: &mut Counters) -> Outcome {
-        if !may {
-            counters.tcp_ext_challenge_ack_limit += 1;
-            return Outcome::Silence;
+        match self.challenge.send(now, self.flow.remote, may, counters) {
+            true => Outcome::Answer(self.ack(now)),
+            false => Outcome::Silence,
         }
-        let outcome = self.answer_seldom(now, &mut counters.tcp_ext_ack_skipped_challenge);
-        counters.tcp_ext_challenge_ack += u64::from(outcome != Outcome::Silence);
-        outcome
     }
 
     fn answer_seldom(&mut self, now: Instant, skipped: &mut u64) -> Outcome {
         if self.challenge.admit(now) {
             return Outcome::Answer(self.ack(now));
         }
-        *skipped += 1;
+        skip_answer(&self.flow, skipped);
         Outcome::Silence
     }
 

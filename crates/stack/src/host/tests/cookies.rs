@@ -6,6 +6,7 @@ use airtcp_types::options::{TcpOptions, Timestamps};
 use airtcp_types::rng::Stream;
 
 use super::*;
+use crate::logged::logged;
 use crate::tcp::{Offer, State, TcpConfig};
 
 const TO: &str = "10.0.0.1:80";
@@ -234,10 +235,16 @@ fn an_ack_of_a_cookie_goes_before_a_half_open_connection_of_the_same_peer() {
     }
     let again = pair.answer(syn_from(7));
     assert!(read_segment(&again[0]).seq != number && pair.server.tcp_connections().count() == 1);
-    assert!(pair.ack(7, number, b"").is_empty());
-    pair.server.tcp_accept(pair.now, listener).unwrap().unwrap();
+    let lines = logged(|| assert!(pair.ack(7, number, b"").is_empty()));
+    assert!(lines[0].contains("a cookie came back late"), "{lines:?}");
+    assert!(lines[1].contains("a cookie came back"), "{lines:?}");
+    let counters = pair.server.counters();
+    assert_eq!((counters.tcp_ext_syncookies_late, counters.tcp_ext_syncookies_recv), (1, 1));
+    let (accepted, _) = pair.server.tcp_accept(pair.now, listener).unwrap().unwrap();
     let states: Vec<_> = pair.server.tcp_connections().map(|(_, state)| state).collect();
     assert_eq!(states, [State::Established]);
+    pair.ack(7, number, b"data");
+    assert_eq!(read_all(&mut pair.server, pair.now, accepted).0, b"data");
 }
 
 #[test]

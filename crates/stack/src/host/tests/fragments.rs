@@ -1,9 +1,9 @@
 //! Packets in fragments: put together, or refused for a reason that is counted.
 
-use proptest::prelude::*;
+mod many;
 
 use crate::host::peers::Quota;
-use crate::wire::{icmp, udp};
+use crate::wire::udp;
 
 use super::*;
 
@@ -46,14 +46,6 @@ fn cut_as(whole: &[u8], id: u8, start: usize, end: usize, more: bool) -> Vec<u8>
     let [high, low] = field(3, 1);
     data.extend_from_slice(&[protocol, 0, high, low, 0, 0, 0, id]);
     data.extend_from_slice(part);
-    data
-}
-
-/// Makes an IPv4 header's checksum right again.
-fn with_sum(mut data: Vec<u8>) -> Vec<u8> {
-    data[10..12].fill(0);
-    let sum = airtcp_types::checksum::checksum(&data[..20]);
-    data[10..12].copy_from_slice(&sum.to_be_bytes());
     data
 }
 
@@ -177,10 +169,7 @@ fn what_would_be_longer_is_refused() {
     first[0] = 0x46;
     first[3] += 4;
     first.splice(20..20, [1; 4]);
-    first[10..12].fill(0);
-    let sum = airtcp_types::checksum::checksum(&first[..24]);
-    first[10..12].copy_from_slice(&sum.to_be_bytes());
-    assert!(target.take(first).is_empty());
+    assert!(target.take(with_sum(first)).is_empty());
     assert_eq!(target.counts()[1..], [0, 1]);
     target.is_empty();
 }
@@ -352,7 +341,7 @@ fn who_sent_the_first_fragment_hears_that_the_rest_did_not_come() {
 fn nobody_hears_of_an_error_in_fragments_nor_of_too_many_packets() {
     for (to, error, echo_kind) in [(V4, 3, 8), (V6, 1, 128)] {
         let flow = from_stranger(to);
-        let whole = echo(flow.local.ip(), flow.remote.ip(), 1_000);
+        let whole = echo(flow.local.ip(), flow.remote.ip(), &bytes(1_000));
         for (kind, told) in [(echo_kind, 1), (error, 0)] {
             let mut message = cut(&whole, 1, 0, 504);
             let at = message.len() - 504;
@@ -496,7 +485,7 @@ fn an_answer_to_an_echo_that_would_be_too_long_does_not_leave() {
         let (src, dst) = (flow.local.ip(), flow.remote.ip());
         for (len, answered) in [(1_000, 1), (3_000, 0)] {
             let mut host = server();
-            let whole = echo(src, dst, len);
+            let whole = echo(src, dst, &bytes(len));
             let end = whole.len() - header_len(&whole);
             let mut got = answers(&mut host, cut(&whole, 1, 0, 504));
             got.extend(answers(&mut host, cut(&whole, 1, 504, end)));
@@ -505,109 +494,5 @@ fn an_answer_to_an_echo_that_would_be_too_long_does_not_leave() {
             let unsent = counters.ip_frag_fails + counters.ip6_frag_fails;
             assert_eq!(unsent as usize, 1 - answered);
         }
-    }
-}
-
-/// An echo request: a reply made into one.
-fn echo(src: std::net::IpAddr, dst: std::net::IpAddr, len: usize) -> Vec<u8> {
-    let mut data = icmp::emit_echo_reply(src, dst, 64, &bytes(len)).data;
-    let at = header_len(&data);
-    let kind = if src.is_ipv4() { 8 } else { 128 };
-    let (old, new) = (u16::from(data[at]) << 8, kind << 8);
-    let sum = u16::from_be_bytes([data[at + 2], data[at + 3]]);
-    let sum = airtcp_types::checksum::update(sum, old, new);
-    data[at] = (new >> 8) as u8;
-    data[at + 2..at + 4].copy_from_slice(&sum.to_be_bytes());
-    data
-}
-
-#[test]
-fn one_source_takes_its_own_room_and_the_oldest_goes_first() {
-    let peer_quota = Quota { fragments: ByteCount(4_000), ..Quota::PEER };
-    let (mut target, whole) = (Target::with(Quota::ALL, peer_quota), datagram(V4, 1_000));
-    let other = datagram(V6, 100);
-    target.take(cut(&other, 1, 0, 24));
-    for id in 1..=4 {
-        target.take(cut(&whole, id, 0, 504));
-    }
-    // Three fit: 512 + 96 + 504 + 20 + 20 bytes each.
-    assert_eq!((target.host.reassembly.len(), target.counts()), ((4, 2), [5, 0, 1]));
-    for (id, received) in [(1, 0), (3, 1), (4, 1)] {
-        assert_eq!(target.take(cut(&whole, id, 504, 1_008)).len(), received, "{id}");
-    }
-    assert_eq!(target.take(cut(&other, 1, 24, 108)), [100], "another source keeps what it has");
-}
-
-#[test]
-fn all_sources_share_the_hosts_room() {
-    let quota = Quota { fragments: ByteCount(4_000), ..Quota::ALL };
-    let mut target = Target::with(quota, Quota::PEER);
-    let from = |host: u8| {
-        let flow = FlowId { local: ([10, 0, 0, host], 999).into(), remote: address(V4) };
-        udp::emit(&flow, 64, &bytes(1_000)).data
-    };
-    for host in 10..=13 {
-        target.take(cut(&from(host), 1, 0, 504));
-    }
-    assert_eq!((target.host.reassembly.len(), target.counts()), ((3, 3), [4, 0, 1]));
-    assert!(target.take(cut(&from(10), 1, 504, 1_008)).is_empty());
-    assert_eq!(target.take(cut(&from(13), 1, 504, 1_008)), [1_000]);
-}
-
-/// A fragment of any kind: source, identification, offset and length in eights, whether more come, odd bytes at its end.
-type Odd = (u8, u8, u16, usize, bool, usize, u64);
-
-fn odd() -> impl Strategy<Value = Odd> {
-    let offset = prop_oneof![8 => 0u16..12, 1 => any::<u16>()];
-    (9u8..12, 0u8..3, offset, 0usize..12, any::<bool>(), 0usize..2, 0u64..9_000)
-}
-
-proptest! {
-    #[test]
-    fn fragments_of_any_kind_do_no_harm(odds in prop::collection::vec(odd(), 1..120), v6 in any::<bool>()) {
-        let quota = Quota { fragments: ByteCount(6_000), ..Quota::ALL };
-        let peer_quota = Quota { fragments: ByteCount(3_000), ..Quota::PEER };
-        let mut target = Target::with(quota, peer_quota);
-        let whole = datagram(if v6 { V6 } else { V4 }, 400);
-        for (source, id, offset, eights, more, rest, pause) in odds {
-            target.pass(Duration::from_millis(pause));
-            let mut data = cut_as(&whole, id, 0, eights * 8 + rest, more);
-            if v6 {
-                data[23] = source;
-                data[42..44].copy_from_slice(&(offset << 3 | u16::from(more)).to_be_bytes());
-            } else {
-                data[15] = source;
-                let flag = if more { 0x2000 } else { 0 };
-                data[6..8].copy_from_slice(&(offset & 0x1fff | flag).to_be_bytes());
-                data = with_sum(data);
-            }
-            target.host.handle_packet(target.now, PORT, Packet::new(data));
-            while target.host.poll_transmit(target.now).is_some() {}
-            assert!(target.host.reassembly.held() <= quota.fragments);
-        }
-        target.pass(Duration::from_secs(60));
-        target.is_empty();
-    }
-
-    #[test]
-    fn any_cuts_in_any_order_make_the_same_datagram(
-        ends in prop::collection::btree_set(1usize..125, 0..20),
-        order in any::<u64>(),
-        v6 in any::<bool>(),
-    ) {
-        let whole = datagram(if v6 { V6 } else { V4 }, 1_000);
-        let ends: Vec<usize> = ends.into_iter().map(|eights| eights * 8).chain([1_008]).collect();
-        let starts = [0].into_iter().chain(ends.iter().copied());
-        let mut parts: Vec<_> = starts.zip(&ends).map(|(start, end)| cut(&whole, 1, start, *end)).collect();
-        // Fisher and Yates, by a generator of one line.
-        let mut state = order | 1;
-        for at in (1..parts.len()).rev() {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            parts.swap(at, (state >> 33) as usize % (at + 1));
-        }
-        let mut target = Target::new();
-        let received: Vec<usize> = parts.into_iter().flat_map(|part| target.take(part)).collect();
-        assert_eq!(received, [1_000]);
-        target.is_empty();
     }
 }

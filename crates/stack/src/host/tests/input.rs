@@ -1,10 +1,9 @@
 //! Each kind of bad input is counted under its name, and dropped.
 
 use airtcp_types::Checksum;
-use airtcp_types::checksum::checksum;
 
 use crate::tcp::Unreachable;
-use crate::wire::{icmp, udp};
+use crate::wire::udp;
 
 use super::*;
 
@@ -23,15 +22,6 @@ fn dropped(data: Vec<u8>, counters: &[&str]) {
 
 const V4: &str = "10.0.0.1:80";
 const V6: &str = "[fd00::1]:80";
-
-/// Changes an IPv4 packet's header and makes its checksum right again.
-fn with_header(mut data: Vec<u8>, change: impl FnOnce(&mut [u8])) -> Vec<u8> {
-    change(&mut data);
-    data[10..12].fill(0);
-    let sum = checksum(&data[..20]);
-    data[10..12].copy_from_slice(&sum.to_be_bytes());
-    data
-}
 
 fn from_to(src: &str, dst: &str) -> Vec<u8> {
     let flow = FlowId { local: address(src), remote: address(dst) };
@@ -79,6 +69,16 @@ fn length_fields_too_large_and_too_small() {
     let mut v6 = segment(V6, &syn());
     v6[5] += 1;
     dropped(v6, &["Ip6InReceives", "Ip6InTruncatedPkts"]);
+}
+
+#[test]
+fn a_source_route_that_is_not_at_its_end() {
+    let mut v6 = segment(V6, &syn());
+    // RFC 8200 section 4.4: the next header is TCP, and one address is still to be visited.
+    v6.splice(40..40, [6, 0, 0, 1, 0, 0, 0, 0]);
+    v6[5] += 8;
+    v6[6] = 43;
+    dropped(v6, &["Ip6InReceives", "Ip6InHdrErrors"]);
 }
 
 // Shows: RFC9293-MUST-3
@@ -173,22 +173,14 @@ fn unknown_protocols_are_complained_of() {
 
 #[test]
 fn echo_is_answered_over_both_versions() {
-    for (to, kind) in [(V4, 8), (V6, 128)] {
+    for to in [V4, V6] {
         let mut host = server();
         let flow = from_stranger(to);
-        // An echo reply the other way, made into a request: only type and checksum differ.
         let (src, dst) = (flow.local.ip(), flow.remote.ip());
-        let mut data = icmp::emit_echo_reply(src, dst, 64, b"\0\x07\0\x01ping").data;
-        let at = data.len() - 12;
-        let reply = data[at];
-        data[at] = kind;
-        let old = u16::from_be_bytes([data[at + 2], data[at + 3]]);
-        let (reply, kind) = (u16::from(reply) << 8, u16::from(kind) << 8);
-        let sum = airtcp_types::checksum::update(old, reply, kind);
-        data[at + 2..at + 4].copy_from_slice(&sum.to_be_bytes());
+        let mut data = echo(src, dst, b"\0\x07\0\x01ping");
         let replies = answers(&mut host, data.clone());
         assert_eq!(replies, [icmp::emit_echo_reply(dst, src, 64, b"\0\x07\0\x01ping")]);
-        data[at + 9] ^= 1;
+        *data.last_mut().unwrap() ^= 1;
         assert!(answers(&mut host, data).is_empty());
         let counters = host.counters();
         let errors = [counters.icmp_in_csum_errors, counters.icmp6_in_csum_errors];
@@ -212,21 +204,19 @@ fn every_error_is_counted_under_its_name() {
     ];
     for (to, kinds) in [(V4, v4), (V6, v6)] {
         for (kind, code, name) in kinds {
-            let flow = from_stranger(to);
-            let (src, dst) = (flow.local.ip(), flow.remote.ip());
-            let mut data = icmp::emit_echo_reply(src, dst, 64, &[0; 40]).data;
-            let at = data.len() - 44;
-            let old = u16::from_be_bytes([data[at], data[at + 1]]);
-            data[at..at + 2].copy_from_slice(&[kind, code]);
-            let sum = u16::from_be_bytes([data[at + 2], data[at + 3]]);
-            let sum = airtcp_types::checksum::update(sum, old, u16::from_be_bytes([kind, code]));
-            data[at + 2..at + 4].copy_from_slice(&sum.to_be_bytes());
-            let ip = if to == V4 {
-                ["IpInReceives", "IpInDelivers", "IcmpInMsgs"]
+            // To the server, of a packet that nobody can read.
+            let flow = FlowId { local: address(to), remote: from_stranger(to).local };
+            let sent = udp::emit(&flow, 64, b"x").data;
+            let data = icmp_error(&sent, [kind, code], 0, &[0; 40]).data;
+            let (ip, unread) = if to == V4 {
+                (["IpInReceives", "IpInDelivers", "IcmpInMsgs"], "IcmpInErrors")
             } else {
-                ["Ip6InReceives", "Ip6InDelivers", "Icmp6InMsgs"]
+                (["Ip6InReceives", "Ip6InDelivers", "Icmp6InMsgs"], "Icmp6InErrors")
             };
-            dropped(data, &[&ip[..], &[name]].concat());
+            // What is wrong with a header says nothing of a path, whatever its packet was.
+            let parameter = name == "IcmpInParmProbs";
+            let icmp = if parameter { vec![name] } else { vec![unread, name] };
+            dropped(data, &[&ip[..], &icmp].concat());
         }
     }
 }

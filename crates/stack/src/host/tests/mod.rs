@@ -1,6 +1,7 @@
 //! Two hosts and a wire without loss, and packets made by hand.
 
 mod bound;
+mod cases;
 mod cookies;
 mod fragments;
 mod hack;
@@ -13,15 +14,16 @@ mod strangers;
 mod streams;
 mod time_wait;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use airtcp_types::checksum::{Sum, checksum};
 use airtcp_types::{ByteCount, FlowId, Instant, Node, Packet, PortId, SeqNumber};
 
 use crate::counters::Counters;
 use crate::tcp::TcpError;
 use crate::wire::tcp::{Flags, Header, Segment};
-use crate::wire::{ip, tcp};
+use crate::wire::{icmp, ip, tcp};
 
 use super::{Host, HostConfig, HostError, SocketId};
 
@@ -156,6 +158,65 @@ fn answers(host: &mut Host, data: Vec<u8>) -> Vec<Packet> {
 
 fn read_segment(packet: &Packet) -> Segment<'_> {
     tcp::parse(ip::parse(&packet.data).unwrap().payload).unwrap().2
+}
+
+/// Changes the header of an IPv4 packet, and makes its checksum right again.
+fn with_header(mut data: Vec<u8>, change: impl FnOnce(&mut [u8])) -> Vec<u8> {
+    change(&mut data);
+    with_sum(data)
+}
+
+/// Makes an IPv4 header's checksum right again.
+fn with_sum(mut data: Vec<u8>) -> Vec<u8> {
+    let end = (usize::from(data[0] & 0x0f) * 4).max(20);
+    data[10..12].fill(0);
+    let sum = checksum(&data[..end]);
+    data[10..12].copy_from_slice(&sum.to_be_bytes());
+    data
+}
+
+/// An echo request: a reply made into one, which differs in type and checksum only.
+fn echo(src: IpAddr, dst: IpAddr, echoed: &[u8]) -> Vec<u8> {
+    let mut data = icmp::emit_echo_reply(src, dst, 64, echoed).data;
+    let (at, kind) = if src.is_ipv4() { (20, 8) } else { (40, 128) };
+    let (old, new) = (u16::from(data[at]) << 8, kind << 8);
+    let sum = u16::from_be_bytes([data[at + 2], data[at + 3]]);
+    let sum = airtcp_types::checksum::update(sum, old, new);
+    data[at] = (new >> 8) as u8;
+    data[at + 2..at + 4].copy_from_slice(&sum.to_be_bytes());
+    data
+}
+
+/// What a router, or somebody else, tells the host that sent a packet: an ICMP error with a type and a code, and with
+/// `word` behind the checksum, that quotes `quoted`.
+fn icmp_error(sent: &[u8], kind: [u8; 2], word: u32, quoted: &[u8]) -> Packet {
+    let to = ip::parse(sent).unwrap().src;
+    let (router, at): (IpAddr, _) = match to {
+        IpAddr::V4(_) => ([10, 0, 0, 77].into(), 20),
+        IpAddr::V6(_) => ("fd00::77".parse().unwrap(), 40),
+    };
+    let mut data = icmp::emit_error(router, to, 64, icmp::Complaint::Port, quoted).data;
+    let message = &mut data[at..];
+    message[..4].copy_from_slice(&[kind[0], kind[1], 0, 0]);
+    message[4..8].copy_from_slice(&word.to_be_bytes());
+    let mut sum = Sum::new();
+    if to.is_ipv6() {
+        sum.add_pseudo_header(router, to, ip::ICMPV6, message.len());
+    }
+    sum.add_bytes(message);
+    message[2..4].copy_from_slice(&sum.finish().to_be_bytes());
+    Packet::new(data)
+}
+
+/// What Fragmentation Needed or Packet Too Big says of a packet.
+fn too_big(packet: &[u8], mtu: u32) -> Packet {
+    too_big_quoting(packet, packet, mtu)
+}
+
+/// As [`too_big`], of something other than what was sent.
+fn too_big_quoting(packet: &[u8], quoted: &[u8], mtu: u32) -> Packet {
+    let v4 = ip::parse(packet).unwrap().src.is_ipv4();
+    icmp_error(packet, if v4 { [3, 4] } else { [2, 0] }, mtu, quoted)
 }
 
 /// The counters that moved, by name.

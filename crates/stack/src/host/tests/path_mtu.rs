@@ -1,38 +1,12 @@
 //! A path that is narrower than its ends: with routers that say so, that lie, and that say nothing.
 
-use std::net::IpAddr;
-
-use airtcp_types::checksum::{Sum, checksum};
 use proptest::prelude::*;
 
 use super::*;
-use crate::wire::icmp;
+use crate::logged::logged;
 
 const V4: &str = "10.0.0.1:80";
 const V6: &str = "[fd00::1]:80";
-
-/// What Fragmentation Needed or Packet Too Big says of a packet.
-fn too_big(packet: &[u8], mtu: u32) -> Packet {
-    let about = ip::parse(packet).unwrap();
-    let (router, to): (IpAddr, IpAddr) = match about.src {
-        IpAddr::V4(_) => ([10, 0, 0, 77].into(), about.src),
-        IpAddr::V6(_) => ("fd00::77".parse().unwrap(), about.src),
-    };
-    let mut data = icmp::emit_error(router, to, 64, icmp::Complaint::Port, packet).data;
-    let message = if to.is_ipv4() { &mut data[20..] } else { &mut data[40..] };
-    message[..4].copy_from_slice(if to.is_ipv4() { &[3, 4, 0, 0] } else { &[2, 0, 0, 0] });
-    message[4..8].copy_from_slice(&mtu.to_be_bytes());
-    let sum = if to.is_ipv4() {
-        checksum(message)
-    } else {
-        let mut sum = Sum::new();
-        sum.add_pseudo_header(router, to, ip::ICMPV6, message.len());
-        sum.add_bytes(message);
-        sum.finish()
-    };
-    message[2..4].copy_from_slice(&sum.to_be_bytes());
-    Packet::new(data)
-}
 
 /// A client, routers, and a server.
 struct World {
@@ -205,6 +179,28 @@ fn where_large_packets_vanish_small_ones_are_tried() {
     }
 }
 
+/// What is sent while everything is lost, until packets become smaller, arrives when that is over.
+fn suffer_an_outage(world: &mut World, ends: (SocketId, SocketId)) {
+    let black_holes = world.counters().tcp_ext_pmtu_black_holes;
+    world.links = vec![(0, None)];
+    let sent = [7; 20_000];
+    assert_eq!(world.pair.client.tcp_send(world.pair.now, ends.0, &sent), Ok(20_000));
+    while world.counters().tcp_ext_pmtu_black_holes == black_holes {
+        world.exchange();
+        world.pass_to_next();
+    }
+    world.links.clear();
+    loop {
+        world.exchange();
+        let info = world.pair.client.tcp_info(world.pair.now, ends.0).unwrap();
+        if info.send_q == ByteCount::ZERO {
+            break;
+        }
+        world.pass_to_next();
+    }
+    assert_eq!(read_all(&mut world.pair.server, world.pair.now, ends.1).0, sent);
+}
+
 #[test]
 fn after_an_outage_packets_are_what_they_were() {
     for to in [V4, V6] {
@@ -212,23 +208,13 @@ fn after_an_outage_packets_are_what_they_were() {
         let ends = world.connect(to);
         world.carry(ends, 100_000);
         for outages in 1..=3 {
-            world.links = vec![(0, None)];
-            let sent = [7; 20_000];
-            assert_eq!(world.pair.client.tcp_send(world.pair.now, ends.0, &sent), Ok(20_000));
-            while world.counters().tcp_ext_pmtu_black_holes < outages {
-                world.exchange();
-                world.pass_to_next();
+            let lines = logged(|| suffer_an_outage(&mut world, ends));
+            for told in ["a black hole for large packets?", "it was an outage"] {
+                assert_eq!(lines.iter().filter(|line| line.contains(told)).count(), 1, "{lines:?}");
             }
-            world.links.clear();
-            loop {
-                world.exchange();
-                let info = world.pair.client.tcp_info(world.pair.now, ends.0).unwrap();
-                if info.send_q == ByteCount::ZERO {
-                    break;
-                }
-                world.pass_to_next();
-            }
-            assert_eq!(read_all(&mut world.pair.server, world.pair.now, ends.1).0, sent);
+            let counters = world.counters();
+            assert_eq!(counters.tcp_ext_pmtu_black_holes, outages);
+            assert_eq!(counters.tcp_ext_pmtu_restored, outages);
             world.longest = 0;
             world.carry(ends, 100_000);
             let info = world.pair.client.tcp_info(world.pair.now, ends.0).unwrap();
@@ -305,28 +291,6 @@ fn there_is_a_least_size_and_no_message_makes_packets_larger() {
         world.carry((stream, accepted), 50_000);
         assert_eq!(world.counters().tcp_ext_timeouts, 0);
     }
-}
-
-/// As [`too_big`], of something other than what was sent.
-fn too_big_quoting(packet: &[u8], quoted: &[u8], mtu: u32) -> Packet {
-    let about = ip::parse(packet).unwrap();
-    let at = if about.src.is_ipv4() { 20 } else { 40 };
-    let mut message = too_big(packet, mtu).data;
-    let len = (message.len() - at - 8).min(quoted.len());
-    message[at + 8..at + 8 + len].copy_from_slice(&quoted[..len]);
-    message[at + 2..at + 4].fill(0);
-    let datagram = ip::parse(&message).unwrap();
-    let sum = match datagram.src {
-        IpAddr::V4(_) => checksum(datagram.payload),
-        IpAddr::V6(_) => {
-            let mut sum = Sum::new();
-            sum.add_pseudo_header(datagram.src, datagram.dst, ip::ICMPV6, datagram.payload.len());
-            sum.add_bytes(datagram.payload);
-            sum.finish()
-        }
-    };
-    message[at + 2..at + 4].copy_from_slice(&sum.to_be_bytes());
-    Packet::new(message)
 }
 
 #[test]

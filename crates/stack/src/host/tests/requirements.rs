@@ -1,9 +1,6 @@
 //! What RFCs require of a host and no other test here asserts.
 
-use airtcp_types::checksum::checksum;
-
 use crate::tcp::State;
-use crate::wire::icmp::{Complaint, emit_error};
 
 use super::*;
 
@@ -96,12 +93,10 @@ fn options_of_ip_are_stepped_over() {
     // Record route, an option that nobody knows, and no operation to the end.
     let options = [7, 7, 4, 0, 0, 0, 0, 0x99, 4, 1, 2, 1];
     let plain = segment(TO, &syn());
-    let mut data = [&plain[..20], &options, &plain[20..]].concat();
-    data[0] = 0x48;
-    data[3] += options.len() as u8;
-    data[10..12].fill(0);
-    let sum = checksum(&data[..32]);
-    data[10..12].copy_from_slice(&sum.to_be_bytes());
+    let data = with_header([&plain[..20], &options, &plain[20..]].concat(), |data| {
+        data[0] = 0x48;
+        data[3] += options.len() as u8;
+    });
     let mut host = server();
     host.tcp_listen(address(TO), 4).unwrap();
     let answers = answers(&mut host, data);
@@ -117,13 +112,7 @@ fn a_source_quench_is_dropped_in_silence() {
     let (stream, accepted) = pair.connect(listener, TO);
     pair.client.tcp_send(pair.now, stream, &[7; 20_000]).unwrap();
     let (_, sent) = pair.client.poll_transmit(pair.now).unwrap();
-    let (src, dst) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
-    let mut quench = emit_error(src, dst, 64, Complaint::Port, &sent.data);
-    let message = &mut quench.data[20..];
-    (message[0], message[1]) = (4, 0);
-    message[2..4].fill(0);
-    let sum = checksum(message);
-    message[2..4].copy_from_slice(&sum.to_be_bytes());
+    let quench = icmp_error(&sent.data, [4, 0], 0, &sent.data);
     while pair.client.poll_transmit(pair.now).is_some() {}
     let cwnd = |pair: &Pair| pair.client.tcp_info(pair.now, stream).unwrap().cwnd;
     let before = cwnd(&pair);

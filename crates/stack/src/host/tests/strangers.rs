@@ -206,12 +206,9 @@ proptest! {
         for mut data in packets {
             if whole && data.len() >= 20 {
                 // As far as the transport header, they are in order.
-                data[..20].copy_from_slice(&segment("10.0.0.1:80", &syn())[..20]);
                 let len = data.len() as u8;
-                data[3] = len;
-                data[10..12].fill(0);
-                let sum = airtcp_types::checksum::checksum(&data[..20]);
-                data[10..12].copy_from_slice(&sum.to_be_bytes());
+                data[..20].copy_from_slice(&segment("10.0.0.1:80", &syn())[..20]);
+                data = with_header(data, |data| data[3] = len);
             }
             let packet = Packet { data, segment_size: None, checksum: Checksum::Verified };
             victim.host.handle_packet(victim.now, PORT, packet);

@@ -3,6 +3,7 @@
 use airtcp_types::EventKind;
 use airtcp_types::options::{TcpOptions, Timestamps};
 
+use crate::logged::logged;
 use crate::tcp::State;
 
 use super::*;
@@ -126,6 +127,57 @@ fn strangers_neither_end_it_nor_make_it_talk() {
     assert_eq!(pair.states(), []);
 }
 
+#[test]
+fn what_it_refuses_is_counted_and_told_and_it_lasts_as_long_as_it_should() {
+    type Case = (&'static str, &'static str, fn(&mut Pair, &Ended));
+    let cases: [Case; 8] = [
+        ("TcpExtOutOfWindowRsts", "RST dropped", |pair, ended| {
+            pair.answers(ended.segment(flags("R"), -7, 0));
+        }),
+        ("TcpExtAckMissing", "has no ACK", |pair, ended| {
+            pair.answers(ended.segment(flags(""), 0, 0));
+        }),
+        ("TcpExtPAWSEstab", "time stamp is old", |pair, ended| {
+            pair.answers(ended.segment(flags("A"), 0, -5));
+        }),
+        ("TcpExtTimestampMissing", "has no time stamp", |pair, ended| {
+            let header = Header { ack: Some(SeqNumber(1)), flags: Flags::ACK, ..syn() };
+            pair.answers(tcp::emit(&ended.flow, 64, &header, 0, |_| {}));
+        }),
+        ("TcpExtTCPChallengeACK", "challenge ACK", |pair, ended| {
+            pair.answers(ended.segment(flags("R"), 7, 0));
+        }),
+        ("TcpExtTCPACKSkippedChallenge", "one has just left", |pair, ended| {
+            pair.answers(ended.segment(flags("R"), 7, 0));
+            pair.answers(ended.segment(flags("R"), 7, 0));
+        }),
+        ("TcpExtChallengeACKLimit", "the host's limit", |pair, ended| {
+            pair.server.config.challenge_acks = 0;
+            pair.answers(ended.segment(flags("S"), -9, 0));
+        }),
+        ("TcpExtTCPACKSkippedSeq", "not answered", |pair, ended| {
+            pair.answers(ended.segment(flags("A"), 9, 0));
+            pair.answers(ended.segment(flags("A"), 9, 0));
+        }),
+    ];
+    for (name, told, happens) in cases {
+        let mut pair = Pair::new();
+        let listener = pair.server.tcp_listen(address(TO), 8).unwrap();
+        let ended = pair.time_wait(listener);
+        pair.pass(MINUTE / 2);
+        let before = pair.server.counters().clone();
+        let lines = logged(|| happens(&mut pair, &ended));
+        assert!(moved(&before, pair.server.counters()).contains(&name), "{name}");
+        assert!(lines.iter().any(|line| line.contains(told)), "{name}: {told}: {lines:?}");
+        // A FIN that comes again gets its ACK, and the wait is as long as that makes it.
+        assert_eq!(pair.answers(ended.fin.clone()).len(), 1, "{name}");
+        pair.pass(MINUTE - Duration::from_millis(1));
+        assert_eq!(pair.states(), [State::TimeWait], "{name}");
+        pair.pass(Duration::from_millis(1));
+        assert_eq!(pair.states(), [], "{name}");
+    }
+}
+
 // Shows: RFC9293-SHLD-4
 #[test]
 fn a_syn_takes_its_place_by_its_time_stamp_and_then_by_its_number() {
@@ -141,7 +193,10 @@ fn a_syn_takes_its_place_by_its_time_stamp_and_then_by_its_number() {
         let listener = pair.server.tcp_listen(address(TO), 8).unwrap();
         let ended = pair.time_wait(listener);
         pair.pass(Duration::from_secs(1));
-        let answers = pair.answers(ended.segment(flags("S"), off, later));
+        let mut answers = vec![];
+        let lines = logged(|| answers = pair.answers(ended.segment(flags("S"), off, later)));
+        let told = lines.iter().any(|line| line.contains("takes the place of a TIME-WAIT"));
+        assert_eq!(told, replaced, "{lines:?}");
         let state = if replaced { State::SynReceived } else { State::TimeWait };
         assert_eq!((pair.states(), answers.len()), (vec![state], 1), "{off} {later}");
         assert_eq!(pair.server.counters().tcp_ext_tw_recycled, u64::from(replaced));

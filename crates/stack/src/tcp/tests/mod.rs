@@ -6,6 +6,7 @@
 
 mod ack;
 mod blind;
+mod cases;
 mod clocks;
 mod close;
 mod hack;

@@ -1,0 +1,51 @@
+//! What is counted and told of segments that are refused, in TIME-WAIT and in any other state.
+
+use airtcp_types::FlowId;
+use tracing::debug;
+
+use crate::counters::Counters;
+use crate::wire::tcp::Segment;
+
+/// RFC 5961 section 3.2: it cannot be the peer's.
+pub(super) fn refuse_rst(flow: &FlowId, counters: &mut Counters) {
+    debug!(remote = %flow.remote, "RST dropped: its number is not in the window");
+    counters.tcp_ext_out_of_window_rsts += 1;
+}
+
+/// RFC 9293 section 3.10.7.4, fifth.
+pub(super) fn refuse_without_ack(flow: &FlowId, counters: &mut Counters) {
+    debug!(remote = %flow.remote, "segment dropped: it has no ACK");
+    counters.tcp_ext_ack_missing += 1;
+}
+
+/// RFC 7323 section 5.3.
+pub(super) fn refuse_old_stamp(flow: &FlowId, counters: &mut Counters) {
+    debug!(remote = %flow.remote, "segment dropped: its time stamp is old");
+    counters.tcp_ext_paws_estab += 1;
+}
+
+/// RFC 7323 section 3.2: once agreed on, time stamps are on every segment.
+pub(super) fn refuse_without_stamp(flow: &FlowId, counters: &mut Counters) {
+    debug!(remote = %flow.remote, "segment dropped: it has no time stamp");
+    counters.tcp_ext_timestamp_missing += 1;
+}
+
+/// An answer is due, but one has just left.
+pub(super) fn skip_answer(flow: &FlowId, skipped: &mut u64) {
+    debug!(remote = %flow.remote, "segment not answered: an ACK has just left");
+    *skipped += 1;
+}
+
+/// Data or a FIN in a SYN is left for the peer to send again.
+pub(crate) fn note_data_in_syn(flow: &FlowId, syn: &Segment<'_>, counters: &mut Counters) {
+    if !syn.payload.is_empty() || syn.flags.fin {
+        debug!(remote = %flow.remote, "SYN with data or a FIN, which does not count");
+        counters.tcp_ext_data_in_syn += 1;
+    }
+}
+
+/// It had to be a SYN, and nothing but a SYN.
+pub(crate) fn refuse_no_syn(flow: &FlowId, counters: &mut Counters) {
+    debug!(remote = %flow.remote, "segment dropped: it is no SYN");
+    counters.tcp_ext_not_a_syn += 1;
+}

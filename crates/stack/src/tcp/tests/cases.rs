@@ -1,0 +1,347 @@
+//! Each kind of segment that is refused is counted under its name and told of, and the flow goes on.
+
+use airtcp_types::ExtSeq;
+
+use super::*;
+use crate::logged::logged;
+
+/// Something that a flow has to survive: the counter that rises, what is told of it, and how it comes about.
+type Case = (&'static str, &'static str, fn() -> Script, fn(&mut Script));
+
+impl Script {
+    fn counter(&self, name: &str) -> u64 {
+        self.counters.iter().find(|(known, _)| *known == name).unwrap().1
+    }
+
+    /// Takes whatever leaves now.
+    fn drain(&mut self) -> Vec<Seg> {
+        std::iter::from_fn(|| {
+            let packet = self.conn.poll_transmit(self.now, &mut self.counters)?;
+            Some(Seg::from_packet(&packet.data))
+        })
+        .collect()
+    }
+
+    /// The peer's next number, and the one up to which it has everything.
+    fn next(&self) -> (u32, u32) {
+        let relative = |number: ExtSeq, base| number.wire().distance(base) as u32;
+        (relative(self.conn.receive.nxt(), IRS), relative(self.conn.send.nxt(), ISS))
+    }
+
+    /// The peer ends a handshake that is not at its end, as if nothing had been.
+    #[track_caller]
+    fn complete(&mut self, ms: u64) {
+        match self.conn.state() {
+            State::SynSent => {
+                send!(self, ms, "S", 0, ack = 1, mss = 1000, sack_permitted = true);
+                recv!(self, ms, "A", 1, ack = 1);
+            }
+            State::SynReceived => send!(self, ms, "A", 1, ack = 1),
+            _ => {}
+        }
+        assert_eq!(self.conn.state(), State::Established);
+    }
+
+    /// Data arrives both ways, all of it.
+    #[track_caller]
+    fn goes_on(&mut self, ms: u64) {
+        self.drain();
+        let mut got = self.read();
+        self.drain();
+        let (seq, ack) = self.next();
+        send!(self, ms, "PA", seq, ack = ack, len = 10);
+        got.extend(self.read());
+        let (next, _) = self.next();
+        assert!(next >= seq + 10, "{next}");
+        assert_eq!(got, stream(1, next as usize - 1));
+        let from = self.written;
+        self.write(10);
+        let sent = self.drain();
+        let data = sent.iter().find(|seg| seg.seq == from && !seg.data.is_empty());
+        assert_eq!(data.map(|seg| seg.data.clone()), Some(stream(from, 10)), "{sent:?}");
+        send!(self, ms, "A", next, ack = from + 10);
+        let info = self.conn.info(self.now);
+        assert_eq!((info.unacked, info.send_q), (ByteCount::ZERO, ByteCount::ZERO));
+        assert_eq!(self.conn.state(), State::Established);
+    }
+}
+
+fn check(cases: &[Case]) {
+    for (name, told, begin, happens) in cases {
+        let mut s = begin();
+        let before = s.counter(name);
+        let lines = logged(|| happens(&mut s));
+        assert!(s.counter(name) > before, "{name}");
+        let is_told = |line: &String| {
+            line.starts_with("DEBUG ") && line.contains(told) && line.contains("10.0.0.2:40000")
+        };
+        assert!(lines.iter().any(is_told), "{name}: {told}: {lines:#?}");
+        s.drain();
+        let later = s.now.as_millis() + 1;
+        s.complete(later);
+        s.goes_on(later);
+    }
+}
+
+fn established() -> Script {
+    Script::established(&plain())
+}
+
+fn stamped() -> Script {
+    let mut s = Script::established(&TcpConfig { timestamps: true, ..plain() });
+    send!(s, 50, "A", 1, ack = 1, len = 10);
+    s
+}
+
+/// With room for 2000 bytes.
+fn narrow() -> Script {
+    let bytes = ByteCount(2000);
+    Script::established(&TcpConfig { initial_window: bytes, receive_buffer: bytes, ..plain() })
+}
+
+/// All that the first window holds, on its way.
+fn sent() -> Script {
+    let mut s = established();
+    s.write(20_000);
+    assert_eq!(s.drain().len(), 10);
+    s
+}
+
+/// The peer acknowledges what is outstanding, and what follows it.
+fn acknowledge_all(s: &mut Script) {
+    let ms = s.now.as_millis();
+    for _ in 0..20 {
+        let (seq, ack) = s.next();
+        send!(s, ms, "A", seq, ack = ack);
+        s.drain();
+    }
+}
+
+#[test]
+fn an_established_flow_survives() {
+    check(&[
+        ("TcpExtOutOfWindowRsts", "RST dropped", established, |s| send!(s, 1, "R", 0)),
+        ("TcpExtOutOfWindowRsts", "RST dropped", established, |s| send!(s, 1, "R", 0x4000_0000)),
+        ("TcpExtAckMissing", "has no ACK", established, |s| send!(s, 1, "", 1, len = 10)),
+        ("TcpExtAckMissing", "has no ACK", established, |s| send!(s, 1, "F", 1)),
+        ("TcpExtBeyondWindow", "beyond the window", established, |s| {
+            send!(s, 1, "A", 0x2000_0000, ack = 1, len = 10);
+        }),
+        ("TcpExtTCPACKSkippedSeq", "not answered", established, |s| {
+            for _ in 0..2 {
+                send!(s, 1, "A", 0x2000_0000, ack = 1, len = 10);
+            }
+        }),
+        ("TcpExtPAWSEstab", "time stamp is old", stamped, |s| {
+            send!(s, 51, "A", 11, ack = 1, len = 10, ts = (PEER_TS + 49, TS_OFFSET));
+        }),
+        ("TcpExtTCPACKSkippedPAWS", "not answered", stamped, |s| {
+            for _ in 0..2 {
+                send!(s, 51, "A", 11, ack = 1, ts = (PEER_TS + 49, TS_OFFSET));
+            }
+        }),
+        ("TcpExtTimestampMissing", "has no time stamp", stamped, |s| {
+            s.timestamps = false;
+            send!(s, 51, "A", 11, ack = 1, len = 10);
+            s.timestamps = true;
+        }),
+        ("TcpExtTCPChallengeACK", "challenge ACK", established, |s| send!(s, 1, "R", 2)),
+        ("TcpExtTCPChallengeACK", "challenge ACK", established, |s| {
+            send!(s, 1, "A", 1, ack = 0x4000_0000, len = 10);
+        }),
+        ("TcpExtTCPSYNChallenge", "challenge ACK", established, |s| {
+            send!(s, 1, "S", 7, mss = 1000);
+        }),
+        ("TcpExtTCPACKSkippedChallenge", "one has just left", established, |s| {
+            send!(s, 1, "R", 2);
+            send!(s, 1, "R", 2);
+        }),
+        ("TcpExtChallengeACKLimit", "the host's limit", established, |s| {
+            s.conn.set_may_challenge(false);
+            send!(s, 1, "R", 2);
+        }),
+        ("TcpExtUrgent", "urgent", established, |s| send!(s, 1, "U", 1, ack = 1, len = 10)),
+        ("TcpExtWindowShrunk", "shrinks its window", established, |s| {
+            send!(s, 1, "A", 1, ack = 1, window = 500);
+        }),
+        ("TcpExtTCPSACKDiscard", "lie", established, |s| {
+            send!(s, 1, "A", 1, ack = 1, sack = [(5_000, 6_000)]);
+        }),
+    ]);
+}
+
+#[test]
+fn a_flow_survives_what_there_is_no_room_for() {
+    check(&[
+        ("TcpExtTCPOFODrop", "no room", established, |s| {
+            // More holes than are kept.
+            for n in 0..1_100 {
+                send!(s, 1, "A", 3 + 2 * n, ack = 1, len = 1);
+                s.drain();
+            }
+        }),
+        ("TcpExtOFOQuota", "quota", established, |s| {
+            s.conn.set_out_of_order_room(ByteCount::ZERO);
+            send!(s, 1, "A", 11, ack = 1, len = 10);
+        }),
+        ("TcpExtTCPZeroWindowDrop", "window is closed", narrow, |s| {
+            send!(s, 1, "A", 1, ack = 1, len = 2000);
+            s.drain();
+            send!(s, 2, "A", 2001, ack = 1, len = 1);
+        }),
+        ("TcpExtTCPZeroWindowDrop", "window is closed", narrow, |s| {
+            send!(s, 1, "A", 1, ack = 1, len = 2000);
+            s.drain();
+            send!(s, 2, "A", 2002, ack = 1, len = 10);
+        }),
+    ]);
+}
+
+#[test]
+fn a_handshake_survives() {
+    fn syn_sent() -> Script {
+        let mut s = Script::connecting(&plain());
+        s.drain();
+        s
+    }
+    fn syn_received() -> Script {
+        let mut s = Script::syn_received(&plain());
+        s.drain();
+        s
+    }
+    check(&[
+        ("TcpExtHandshakeBadAck", "RST for an ACK", syn_sent, |s| {
+            send!(s, 1, "S", 0, ack = 77, mss = 1000);
+            recv!(s, 1, "R", 77);
+        }),
+        ("TcpExtOutOfWindowRsts", "RST dropped", syn_sent, |s| send!(s, 1, "R", 0)),
+        ("TcpExtOutOfWindowRsts", "RST dropped", syn_sent, |s| send!(s, 1, "R", 0, ack = 77)),
+        ("TcpExtNotASyn", "no SYN", syn_sent, |s| send!(s, 1, "A", 1, ack = 1, len = 10)),
+        ("TcpExtNotASyn", "no SYN", syn_sent, |s| send!(s, 1, "F", 1)),
+        ("TcpExtDataInSyn", "SYN with data", syn_sent, |s| {
+            let mss = seg!("SF", 0, ack = 1, mss = 1000, sack_permitted = true);
+            s.send_at(1, Seg { data: stream(1, 10), ..mss });
+        }),
+        ("TcpExtHandshakeBadAck", "RST for an ACK", syn_received, |s| {
+            send!(s, 1, "A", 1, ack = 77);
+            recv!(s, 1, "R", 77);
+        }),
+        ("TcpExtOutOfWindowRsts", "RST dropped", syn_received, |s| send!(s, 1, "R", 0x4000_0000)),
+        ("TcpExtTCPChallengeACK", "challenge ACK", syn_received, |s| send!(s, 1, "R", 2)),
+        ("TcpExtAckMissing", "has no ACK", syn_received, |s| send!(s, 1, "", 1, len = 10)),
+        ("TcpExtBeyondWindow", "beyond the window", syn_received, |s| {
+            send!(s, 1, "A", 0x2000_0000, ack = 1);
+        }),
+        ("TcpExtTCPACKSkippedSynRecv", "not answered", syn_received, |s| {
+            for _ in 0..2 {
+                send!(s, 1, "S", 0, mss = 1000, sack_permitted = true);
+            }
+        }),
+    ]);
+}
+
+#[test]
+fn a_reduction_that_is_taken_back_is_told_with_what_showed_it() {
+    fn stamped_and_sent() -> Script {
+        let mut s = Script::established(&TcpConfig { timestamps: true, mtu: 1052, ..plain() });
+        s.write(20_000);
+        assert_eq!(s.drain().len(), 10);
+        s
+    }
+    check(&[
+        // F-RTO: the first segment goes again and is acknowledged, new data leaves, and the second ACK is of what was
+        // sent once.
+        ("TcpExtTCPSpuriousRTOs", "NewData", sent, |s| {
+            recv!(s, 200, "A", 1, ack = 1, len = 1000);
+            send!(s, 210, "A", 1, ack = 1001);
+            recv!(s, 210, "A", 10_001, ack = 1, len = 1000);
+            recv!(s, 210, "A", 11_001, ack = 1, len = 1000);
+            recv_nothing!(s, 210);
+            send!(s, 211, "A", 1, ack = 2001);
+            acknowledge_all(s);
+            assert_eq!(s.counters.tcp_retrans_segs, 1);
+        }),
+        ("TcpExtTCPFullUndo", "TimeStamp", stamped_and_sent, |s| {
+            recv!(s, 200, "A", 1, ack = 1, len = 1000);
+            send!(s, 210, "A", 1, ack = 2001, ts = (PEER_TS + 210, TS_OFFSET));
+            acknowledge_all(s);
+            assert_eq!(s.counters.tcp_retrans_segs, 1);
+        }),
+        ("TcpExtTCPDSACKUndo", "Duplicates", sent, |s| {
+            for n in 1..=3 {
+                send!(s, 100, "A", 1, ack = 1, sack = [(1001, 1001 + n * 1000)]);
+            }
+            recv!(s, 100, "A", 1, ack = 1, len = 1000);
+            send!(s, 110, "A", 1, ack = 4001);
+            s.drain();
+            send!(s, 120, "A", 1, ack = 4001, sack = [(1, 1001)]);
+            acknowledge_all(s);
+            assert!(s.counters.tcp_ext_dsack_recv > 0 && s.counters.tcp_ext_fast_retrans == 1);
+        }),
+    ]);
+}
+
+#[test]
+fn who_gives_up_says_so() {
+    let silent = |s: &mut Script| {
+        while let Some(at) = s.conn.poll_timeout() {
+            s.now = at.max(s.now);
+            s.conn.on_timeout(s.now, &mut s.counters);
+            s.drain();
+        }
+        assert_eq!(s.conn.state(), State::Closed);
+    };
+    type Ended = (&'static str, &'static str, fn() -> Script);
+    let cases: [Ended; 6] = [
+        ("TcpExtTCPAbortOnTimeout", "state=SYN-SENT", || Script::connecting(&plain())),
+        ("TcpExtTCPAbortOnTimeout", "state=SYN-RECEIVED", || Script::syn_received(&plain())),
+        ("TcpExtTCPAbortOnTimeout", "state=ESTABLISHED", sent),
+        ("TcpExtTCPAbortOnTimeout", "state=ESTABLISHED", || {
+            let mut s = sent();
+            s.conn.set_user_timeout(Some(Duration::from_millis(300)));
+            s
+        }),
+        ("TcpExtTCPAbortOnTimeout", "state=ESTABLISHED", || {
+            let mut s = established();
+            let pause = Duration::from_secs(1);
+            let settings = KeepAlive { idle: pause, interval: pause, probes: 2 };
+            s.conn.set_keep_alive(s.now, Some(settings));
+            s
+        }),
+        ("TcpExtTCPAbortOnLinger", "closing takes too long", || {
+            let mut s = sent();
+            s.conn.close_within(s.now, Duration::from_secs(1));
+            s
+        }),
+    ];
+    for (name, told, begin) in cases {
+        let mut s = begin();
+        let lines = logged(|| silent(&mut s));
+        assert_eq!(s.counter(name), 1, "{told}");
+        assert!(
+            lines.iter().any(|line| line.starts_with("DEBUG ") && line.contains(told)),
+            "{lines:#?}"
+        );
+    }
+}
+
+// Shows: RFC7323-2.3-6
+#[test]
+fn a_shift_above_fourteen_is_told_of() {
+    let config = TcpConfig { window_scaling: true, ..plain() };
+    for (shift, told) in [(14, false), (15, true)] {
+        let lines = logged(|| {
+            let syn = Seg { wscale: Some(shift), ..Script::syn_of(&config) };
+            let wire = syn.to_wire();
+            Connection::accept(
+                Instant::ZERO,
+                flow(),
+                ISS,
+                TS_OFFSET,
+                &config,
+                &wire.segment(&syn.data),
+            );
+        });
+        assert_eq!(lines.iter().any(|line| line.contains("a window scale above 14")), told);
+    }
+}
