@@ -365,7 +365,7 @@ mod tests {
         assert_eq!(encoded(&options), expected);
     }
 
-    // Shows: RFC2018-4-5
+    // Shows: RFC2018-4-7
     #[test]
     fn with_timestamps_three_blocks_fit() {
         let sack = (0..4).map(|n| (SeqNumber(n * 10), SeqNumber(n * 10 + 5))).collect();

@@ -1,5 +1,8 @@
-use airtcp_types::{ByteCount, Instant, SendRule};
+use std::collections::BTreeSet;
 use std::time::Duration;
+
+use airtcp_types::rng::Stream;
+use airtcp_types::{ByteCount, Instant, SendRule};
 
 use crate::testkit::{Net, RTT, SMSS, ack, ms, named, pump, segments, sender, sender_of, supply};
 use crate::{Ack, Phase, Profile, Sender};
@@ -64,6 +67,29 @@ fn a_reported_duplicate_widens_the_window_until_sixteen_recoveries_pass() {
 
 // Shows: RFC8985-9.2
 #[test]
+fn what_leaves_in_a_recovery_is_what_is_judged_lost_and_new_data_and_no_other_recovery_adds_to_it()
+{
+    let rules = |combination: &str| {
+        let mut all = BTreeSet::new();
+        for seed in 0..30 {
+            let mut draw = Stream::new(seed, 0);
+            let mut net = Net::new(sender(combination), 200, 60);
+            net.losses
+                .extend((0..200).filter(|_| draw.next_u64().is_multiple_of(8)).map(|n| (n, 0)));
+            net.run();
+            all.extend(net.sent.iter().map(|(_, transmit)| transmit.rule.name()));
+        }
+        all
+    };
+    // NextSeg 3 and 4 of RFC 6675.
+    let of_6675 = [SendRule::Unsacked, SendRule::Rescue].map(SendRule::name);
+    let (sack, rack) = (rules("sack/cubic"), rules("rack/cubic"));
+    assert!(of_6675.iter().all(|rule| sack.contains(rule)), "{sack:?}");
+    assert!(of_6675.iter().all(|rule| !rack.contains(rule)), "{rack:?}");
+    assert!(rack.contains(SendRule::Repair.name()), "{rack:?}");
+}
+
+#[test]
 fn a_lost_repair_is_found_and_repaired_without_a_time_out() {
     let mut net = Net::new(sender("rack/cubic"), 300, 200);
     net.losses.extend([(100, 0), (100, 1)]);
@@ -107,6 +133,36 @@ fn the_probe_leaves_two_round_trips_after_the_last_and_takes_new_data_first() {
     assert_eq!(named(&sent), [(4, SendRule::Probe)]);
     // One probe, and then the retransmission timer, which started anew.
     assert_eq!(sender.poll_timeout(), Some(ms(200) + sender.rtt().rto()));
+}
+
+// Shows: RFC8985-7.2-1
+#[test]
+fn an_ack_of_new_data_starts_the_probes_timer_anew_but_not_in_a_recovery_nor_above_a_hole() {
+    let four_out = || {
+        let mut sender = sender("rack/cubic");
+        pump(&mut sender, Instant::ZERO, &supply(4));
+        sender
+    };
+    let mut sender = four_out();
+    sender.on_ack(ms(100), &ack(1, &[]));
+    let srtt = sender.rtt().srtt().unwrap();
+    assert_eq!(sender.poll_timeout(), Some(ms(100) + srtt * 2));
+    // What silence after an ACK brings: probes, and time-outs.
+    let then = |ack: Ack<'_>| {
+        let mut sender = four_out();
+        sender.on_ack(ms(100), &ack);
+        pump(&mut sender, ms(100), &supply(4));
+        while sender.stats().timeouts == 0 {
+            let at = sender.poll_timeout().unwrap();
+            sender.on_timeout(at);
+            pump(&mut sender, at, &supply(4));
+        }
+        sender.stats().probes
+    };
+    assert_eq!(then(ack(1, &[])), 1);
+    // A recovery goes on; or a segment above a hole is known to be there, and that is seen to first.
+    assert_eq!(then(ack(0, &[segments(1, 4)])), 0);
+    assert_eq!(then(ack(1, &[segments(2, 3)])), 0);
 }
 
 // Shows: RFC8985-7.3-4, RFC8985-7.4.2-1, RFC8985-7.4.2-2

@@ -247,17 +247,19 @@ mod tests {
         assert_eq!(read(&[(900, 950)]).lies, 1, "below the first byte");
     }
 
+    // Shows: RFC2883-5-2
     #[test]
     fn of_a_late_ack_only_what_is_news_is_kept() {
         let late = Bounds { una: ExtSeq(3000), ..BOUNDS };
         let reports = read_within(&late, &[(2500, 2700), (2800, 3200), (4000, 4500)]);
         assert_eq!(reports.blocks(), [range(3000, 3200), range(4000, 4500)]);
+        // The first block is below SND.UNA, and tells of no duplicate all the same: it is above SEG.ACK.
         assert_eq!((reports.lies, reports.dsack), (0, None));
         let reports = read_within(&late, &[(1500, 1600), (1700, 4500)]);
         assert_eq!((reports.lies, reports.dsack), (1, Some(range(1500, 1600))));
     }
 
-    // Shows: RFC2883-5
+    // Shows: RFC2883-5-1
     #[test]
     fn a_dsack_is_below_the_ack_or_inside_the_second_block() {
         assert_eq!(read(&[(1500, 2000), (3000, 4000)]).dsack, Some(range(1500, 2000)));

@@ -130,7 +130,7 @@ fn a_lost_retransmission_waits_for_the_timer() {
     }
 }
 
-// Shows: RFC6298-5, RFC6298-5.4, RFC6298-5.5, RFC6298-5.6
+// Shows: RFC6298-5.4, RFC6298-5.5, RFC6298-5.6
 #[test]
 fn the_timer_doubles_while_nothing_arrives() {
     let mut net = Net::new(sender("sack/reno"), 20, 40);

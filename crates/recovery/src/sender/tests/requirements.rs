@@ -1,7 +1,9 @@
 //! What RFCs require of a sender and no other test asserts.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use airtcp_types::rng::Stream;
 use airtcp_types::{ByteCount, Instant, SendRule};
 
 use crate::testkit::{FIRST, SMSS, ack, index, ms, named, pump, segments, sender, supply};
@@ -36,6 +38,47 @@ fn the_timer_runs_while_something_is_out_and_starts_anew_with_each_ack_of_new_da
     assert_eq!(sender.poll_timeout(), Some(ms(110) + sender.rtt().rto()));
     sender.on_ack(ms(160), &ack(4, &[]));
     assert_eq!(sender.poll_timeout(), None);
+}
+
+// Shows: RFC6298-5
+#[test]
+fn what_the_timer_sends_left_a_time_out_ago_or_longer_but_for_repairs() {
+    let mut fired = 0;
+    for seed in 0..200 {
+        let mut draw = Stream::new(seed, 0);
+        let mut sender = sender(if seed.is_multiple_of(2) { "sack/reno" } else { "newreno/reno" });
+        let mut left = BTreeMap::new();
+        let (mut now, mut end, mut acked) = (Instant::ZERO, 0, 0);
+        for _ in 0..200 {
+            end += draw.next_u64() % 3;
+            for transmit in pump(&mut sender, now, &supply(end)).0 {
+                let segment = index(transmit.range.start);
+                left.insert(segment, (now, transmit.rule.is_retransmission()));
+            }
+            let next = now + Duration::from_millis(draw.next_u64() % 150);
+            let rto = sender.rtt().rto();
+            match sender.poll_timeout().filter(|at| *at <= next) {
+                Some(at) => {
+                    now = at.max(now);
+                    sender.on_timeout(now);
+                    let (sent, _) = pump(&mut sender, now, &supply(end));
+                    let segment = index(sent[0].range.start);
+                    assert_eq!(named(&sent), [(segment, SendRule::Timeout)], "{seed}");
+                    let (at, by_an_ack) = left[&segment];
+                    assert!(by_an_ack || now.since(at) >= rto, "{seed}: {segment} at {now:?}");
+                    left.insert(segment, (now, false));
+                    fired += u32::from(!by_an_ack);
+                }
+                None => {
+                    now = next;
+                    let out = index(sender.snd_nxt()) - acked;
+                    acked += (draw.next_u64() % 4).min(out);
+                    sender.on_ack(now, &ack(acked, &[]));
+                }
+            }
+        }
+    }
+    assert!(fired > 0);
 }
 
 // Shows: RFC5681-3.2-6

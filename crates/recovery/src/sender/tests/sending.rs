@@ -219,7 +219,7 @@ fn a_sample_includes_the_delay_of_a_delayed_ack() {
     assert_eq!(sender.rtt().latest(), Some(millis(150)));
 }
 
-// Shows: RFC2018-5-3, RFC6675-4-1
+// Shows: RFC2018-5-3
 #[test]
 fn a_receiver_that_reneges_gets_everything_again() {
     let mut sender = ten_out("sack/cubic");

@@ -92,6 +92,7 @@ fn a_report_of_each_repair_as_a_duplicate_restores_both_windows() {
     }
 }
 
+// Shows: RFC2883-4.3
 #[test]
 fn a_duplicate_that_was_not_sent_again_is_the_networks_own() {
     let mut sender = repaired("sack/cubic", Profile::modern());
@@ -123,6 +124,7 @@ fn of_two_repairs_both_must_be_duplicates() {
     assert_eq!(both(&[0, 1]), 1);
 }
 
+// Shows: RFC2883-4.3
 #[test]
 fn a_late_report_is_about_something_else() {
     let mut sender = repaired("sack/reno", Profile::modern());

@@ -103,8 +103,7 @@ fn an_answer_carries_the_ack() {
     recv_nothing!(s, 100);
 }
 
-// Shows: RFC9293-SHLD-31, RFC5681-3.2-1, RFC5681-3.2-2, RFC2018-4-2, RFC2018-4-3, RFC2018-4-4, RFC2018-4-5
-// Shows: RFC2018-4-6
+// Shows: RFC9293-SHLD-31, RFC5681-3.2-1, RFC5681-3.2-2, RFC2018-4-2, RFC2018-4-3, RFC2018-4-4, RFC2018-4-6, RFC2018-4-8
 #[test]
 fn a_hole_is_reported_at_once_latest_block_first() {
     let mut s = settled();
@@ -125,7 +124,22 @@ fn a_hole_is_reported_at_once_latest_block_first() {
     assert_eq!(s.read(), stream(1, 760));
 }
 
-// Shows: RFC2018-4-3
+// Shows: RFC2018-4-7
+#[test]
+fn as_many_blocks_leave_as_fit_the_options() {
+    for (timestamps, fit) in [(false, 4), (true, 3)] {
+        let mut s = Script::established(&TcpConfig { timestamps, ..plain() });
+        let mut holes = vec![];
+        for n in 1..=5 {
+            send!(s, 5, "A", 1 + n * 200, ack = 1, len = 100);
+            holes.insert(0, (1 + n * 200, 101 + n * 200));
+            let told = s.take(5).unwrap().sack;
+            assert_eq!(told, holes[..holes.len().min(fit)], "time stamps: {timestamps}");
+        }
+    }
+}
+
+// Shows: RFC2018-4-3, RFC2018-4-4, RFC2018-4-5
 #[test]
 fn each_duplicate_ack_of_a_batch_leaves_with_its_own_blocks() {
     let mut s = settled();
@@ -138,7 +152,7 @@ fn each_duplicate_ack_of_a_batch_leaves_with_its_own_blocks() {
     recv_nothing!(s, 5);
 }
 
-// Shows: RFC2883-4-1, RFC2883-4-2, RFC2883-4-3, RFC2883-4-4, RFC2883-4-5
+// Shows: RFC2883-4-1, RFC2883-4-2, RFC2883-4-3, RFC2883-4-4
 #[test]
 fn what_came_twice_is_reported_by_a_dsack() {
     let mut s = settled();
@@ -157,6 +171,22 @@ fn what_came_twice_is_reported_by_a_dsack() {
     recv!(s, 6, "A", 1, ack = 171, sack = [(151, 161), (261, 461)]);
     assert_eq!(s.counters.tcp_ext_dsack_old_sent, 2);
     assert_eq!(s.counters.tcp_ext_dsack_ofo_sent, 1);
+}
+
+// Shows: RFC2883-4.2
+#[test]
+fn of_several_parts_that_came_twice_only_the_first_is_reported() {
+    let mut s = settled();
+    for seq in [261, 461] {
+        send!(s, 5, "A", seq, ack = 1, len = 100);
+        s.take(5).unwrap();
+    }
+    // All of both ranges, and what is between them; then with what lies below them, too.
+    send!(s, 6, "A", 261, ack = 1, len = 300);
+    recv!(s, 6, "A", 1, ack = 161, sack = [(261, 361), (261, 561)]);
+    send!(s, 7, "A", 151, ack = 1, len = 410);
+    recv!(s, 7, "A", 1, ack = 561, sack = [(151, 161)]);
+    assert_eq!(s.read(), stream(1, 560));
 }
 
 // Shows: RFC2018-4-1

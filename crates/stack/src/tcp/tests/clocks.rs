@@ -134,7 +134,6 @@ fn an_old_one_refuses_before_the_window_does() {
     assert_eq!((s.counters.tcp_ext_paws_estab, s.counters.tcp_ext_beyond_window), (1, 0));
 }
 
-// Shows: RFC2883-4.3
 #[test]
 fn what_came_twice_is_reported_though_its_time_stamp_is_old() {
     let mut s = Script::established(&stamped());

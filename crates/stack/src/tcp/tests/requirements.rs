@@ -136,7 +136,7 @@ fn no_ack_is_delayed_by_half_a_second_whatever_the_gaps_between_arrivals() {
     }
 }
 
-// Shows: RFC9293-MUST-47, RFC9293-SHLD-20, RFC9293-SHLD-25
+// Shows: RFC9293-MUST-47, RFC9293-MUST-56, RFC9293-SHLD-20, RFC9293-SHLD-25
 #[test]
 fn a_soft_error_can_be_asked_for_until_an_ack_comes() {
     let mut s = Script::established(&plain());
@@ -216,6 +216,28 @@ fn the_threshold_of_slow_start_begins_without_bounds() {
         let s = Script::established(&config);
         assert_eq!(s.conn.info(s.now).ssthresh, None);
     }
+}
+
+// Shows: RFC2018-5-3, RFC2018-8-4, RFC6675-4-1
+#[test]
+fn what_was_told_of_stays_until_it_is_acknowledged_and_leaves_again_byte_by_byte() {
+    let mut s = Script::established(&plain());
+    s.write(3000);
+    for n in 0..3 {
+        assert_eq!(s.take(0).unwrap().data, stream(1 + n * 1000, 1000));
+    }
+    send!(s, 10, "A", 1, ack = 1, sack = [(1, 3001)]);
+    let info = s.conn.info(s.now);
+    assert_eq!((info.sacked, s.conn.held()), (ByteCount(3000), ByteCount(3000)));
+    // The peer throws it away; each segment is acknowledged when it comes once more.
+    recv!(s, s.conn.poll_timeout().unwrap().as_millis(), "A", 1, ack = 1, len = 1000);
+    let ms = s.now.as_millis();
+    recv_nothing!(s, ms + 5);
+    send!(s, ms + 10, "A", 1, ack = 1001);
+    recv!(s, ms + 10, "A", 1001, ack = 1, len = 1000);
+    recv!(s, ms + 10, "PA", 2001, ack = 1, len = 1000);
+    send!(s, ms + 20, "A", 1, ack = 3001);
+    assert_eq!((s.conn.held(), s.counters.tcp_ext_timeouts), (ByteCount::ZERO, 1));
 }
 
 // Shows: RFC2018-8-3

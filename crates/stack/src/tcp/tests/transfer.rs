@@ -94,7 +94,7 @@ fn a_user_timeout_ends_the_wait() {
     assert_eq!(s.conn.error(), Some(TcpError::TimedOut));
 }
 
-// Shows: RFC2018-5-1, RFC2018-5.1, RFC6675-4-2, RFC6675-5-2
+// Shows: RFC2018-5-1, RFC2018-5.1-1, RFC6675-4-2, RFC6675-5-2
 #[test]
 fn sack_blocks_bring_a_fast_retransmission() {
     let mut config = plain();
@@ -118,6 +118,35 @@ fn sack_blocks_bring_a_fast_retransmission() {
     assert_eq!(s.counters.tcp_ext_fast_retrans, 1);
 }
 
+// Shows: RFC6675-4-2, RFC6675-5-2
+#[test]
+fn one_ack_tells_of_a_loss_by_three_ranges_or_by_more_bytes_than_two_segments() {
+    type Told = &'static [(u32, u32)];
+    let cases: [(Told, bool); 5] = [
+        (&[(51, 61), (31, 41), (11, 21)], true),
+        (&[(31, 41), (11, 21)], false),
+        (&[(51, 81)], false),
+        (&[(1081, 3081)], false),
+        (&[(1081, 3082)], true),
+    ];
+    for (told, lost) in cases {
+        let mut s = Script::established(&plain());
+        s.conn.set_nodelay(true);
+        // Eight segments of ten bytes, and three full ones.
+        for _ in 0..8 {
+            s.write(10);
+            assert_eq!(s.take(0).unwrap().data.len(), 10);
+        }
+        s.write(3001);
+        while s.take(0).is_some() {}
+        s.send_at(10, Seg { sack: told.to_vec(), ..seg!("A", 1, ack = 1) });
+        let again = s.take(10).map(|seg| (seg.seq, seg.data.len()));
+        assert_eq!(again, lost.then_some((1, 10)), "{told:?}");
+        assert_eq!(s.counters.tcp_ext_fast_retrans, u64::from(lost), "{told:?}");
+    }
+}
+
+// Shows: RFC6675-5-2
 #[test]
 fn a_late_ack_still_tells_what_arrived() {
     let mut s = Script::established(&plain());
