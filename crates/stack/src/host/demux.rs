@@ -33,15 +33,20 @@ impl Host {
     pub(super) fn on_tcp(&mut self, now: Instant, datagram: &Datagram<'_>, verify: bool) {
         self.counters.tcp_in_segs += 1;
         let (src, dst, bytes) = (datagram.src, datagram.dst, datagram.payload);
-        let Ok((src_port, dst_port, mut segment)) = tcp::parse(bytes) else {
-            self.counters.tcp_in_errs += 1;
-            return;
+        let (src_port, dst_port, mut segment) = match tcp::parse(bytes) {
+            Ok(parsed) => parsed,
+            Err(error) => {
+                debug!(%src, %error, "segment dropped");
+                self.counters.tcp_in_errs += 1;
+                return;
+            }
         };
         let flow = FlowId {
             local: SocketAddr::new(dst, dst_port),
             remote: SocketAddr::new(src, src_port),
         };
         if verify && !verify_transport(src, dst, ip::TCP, bytes) {
+            debug!(remote = %flow.remote, "segment dropped: its checksum is wrong");
             self.counters.tcp_in_csum_errors += 1;
             self.counters.tcp_in_errs += 1;
             if segment.options.hack.is_some() {

@@ -223,6 +223,7 @@ fn count_v4(counters: &mut Counters, parsed: &Result<Message<'_>, ParseError>) {
         },
         Ok(Message::Other) => {}
         Err(error) => {
+            debug!(%error, "ICMP message dropped");
             counters.icmp_in_errors += 1;
             counters.icmp_in_csum_errors += u64::from(*error == ParseError::Checksum);
         }
@@ -243,6 +244,7 @@ fn count_v6(counters: &mut Counters, parsed: &Result<Message<'_>, ParseError>) {
         },
         Ok(Message::Other) => {}
         Err(error) => {
+            debug!(%error, "ICMP message dropped");
             counters.icmp6_in_errors += 1;
             counters.icmp6_in_csum_errors += u64::from(*error == ParseError::Checksum);
         }

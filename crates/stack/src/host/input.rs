@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use airtcp_types::{Checksum, Instant, Packet};
+use tracing::debug;
 
 use crate::wire::ParseError;
 use crate::wire::icmp::Complaint;
@@ -26,6 +27,7 @@ impl Host {
     }
 
     pub(super) fn count_bad(&mut self, v6: bool, error: ParseError) {
+        debug!(v6, %error, "packet dropped");
         let counters = &mut self.counters;
         match (error, v6) {
             (ParseError::Truncated, true) => counters.ip6_in_truncated_pkts += 1,
@@ -52,6 +54,7 @@ impl Host {
             (ip::UDP, _) => self.on_udp(now, datagram, verify, packet),
             (ip::ICMP, true) | (ip::ICMPV6, false) => self.on_icmp(now, datagram),
             (protocol, v4) => {
+                debug!(src = %datagram.src, protocol, "a protocol that is not spoken");
                 match v4 {
                     true => self.counters.ip_in_unknown_protos += 1,
                     false => self.counters.ip6_in_unknown_protos += 1,
@@ -76,6 +79,7 @@ impl Host {
         if sound && self.config.is_own(dst) {
             return true;
         }
+        debug!(%src, %dst, "packet dropped: it is not from one host to this one");
         let to_many = dst.is_multicast() || self.config.is_broadcast(dst);
         let counters = &mut self.counters;
         match (to_many, dst.is_ipv4()) {

@@ -56,9 +56,13 @@ impl Host {
         packet: &Packet,
     ) {
         let (src, dst) = (datagram.src, datagram.dst);
-        let Ok(arrived) = udp::parse(datagram.payload) else {
-            self.counters.udp_in_errors += 1;
-            return;
+        let arrived = match udp::parse(datagram.payload) {
+            Ok(arrived) => arrived,
+            Err(error) => {
+                debug!(%src, %error, "datagram dropped");
+                self.counters.udp_in_errors += 1;
+                return;
+            }
         };
         // RFC 8200 section 8.1: with IPv6 there is no going without.
         let good = match arrived.no_checksum {
@@ -66,6 +70,7 @@ impl Host {
             false => !verify || verify_transport(src, dst, ip::UDP, arrived.covered),
         };
         if !good {
+            debug!(%src, "datagram dropped: its checksum is wrong");
             self.counters.udp_in_csum_errors += 1;
             self.counters.udp_in_errors += 1;
             return;

@@ -2,21 +2,25 @@
 
 use airtcp_types::Checksum;
 
+use crate::logged::logged;
 use crate::tcp::Unreachable;
 use crate::wire::udp;
 
 use super::*;
 
-/// Gives the server one packet and checks which counters it moves, and that nothing else happens.
+/// Gives the server one packet and checks which counters it moves, that it is told of, and that nothing else happens.
 #[track_caller]
 fn dropped(data: Vec<u8>, counters: &[&str]) {
     let mut host = server();
     host.tcp_listen(address("0.0.0.0:80"), 4).unwrap();
     host.tcp_listen(address("[::]:80"), 4).unwrap();
     let before = host.counters().clone();
-    let answers = answers(&mut host, data);
+    let lines = logged(|| {
+        let answers = answers(&mut host, data);
+        assert!(answers.is_empty(), "{answers:?}");
+    });
     assert_eq!(moved(&before, host.counters()), counters);
-    assert!(answers.is_empty(), "{answers:?}");
+    assert!(lines.iter().any(|line| line.starts_with("DEBUG ")), "nothing told: {lines:?}");
     assert_eq!(host.tcp_connections().count(), 0);
 }
 
