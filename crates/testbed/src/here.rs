@@ -2,7 +2,7 @@
 
 use nix::net::if_::if_nametoindex;
 
-use crate::link::{self, add_address, add_route, set_link_up, with_netlink};
+use crate::link::{self, add_address, add_route, set_link_up, until_usable, with_netlink};
 use crate::{Cidr, Interface, TestbedError};
 
 /// Gives the interface `name` addresses, sets it up, and routes `routes` through it.
@@ -26,6 +26,9 @@ pub async fn configure(
     with_netlink(async |netlink| set_link_up(&netlink, index, true).await)
         .await
         .map_err(TestbedError::refused(format!("setting {name} up")))?;
+    until_usable(name, addresses)
+        .await
+        .map_err(TestbedError::refused(format!("waiting for the addresses of {name}")))?;
     for cidr in routes {
         add_route(index, *cidr, None)
             .await

@@ -1,8 +1,9 @@
 //! Interfaces, addresses and routes of a namespace.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::AsRawFd;
+use std::time::Duration;
 
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::{InterfaceFlags, if_nametoindex};
@@ -11,6 +12,12 @@ use rtnetlink::packet_route::link::{InfoData, InfoVeth};
 use rtnetlink::{Handle, LinkMessageBuilder, LinkUnspec, LinkVeth, RouteMessageBuilder};
 
 use crate::{Cidr, Namespace, TestbedError};
+
+const ROUTES: &str = "/proc/thread-self/net/ipv6_route";
+/// Of a route to the host itself; linux/ipv6_route.h.
+const RTF_LOCAL: u32 = 0x8000_0000;
+/// How long the kernel may take to make one.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// An interface as its namespace shows it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -43,7 +50,8 @@ impl Namespace {
         for address in addresses {
             self.add_address(name, *address)?;
         }
-        self.set_up(name, true)
+        self.set_up(name, true)?;
+        self.until_usable(name, addresses)
     }
 
     /// Adds an address to the interface `name`, and with it the route to its network.
@@ -54,7 +62,8 @@ impl Namespace {
         let index = self.index(name)?;
         self.request(format!("adding {cidr} to {name}"), async move |netlink| {
             add_address(&netlink, index, cidr).await
-        })
+        })?;
+        self.until_usable(name, &[cidr])
     }
 
     /// Sets the MTU of the interface `name`, in bytes.
@@ -150,6 +159,13 @@ impl Namespace {
         self.run(list).map_err(TestbedError::refused("listing the interfaces"))
     }
 
+    fn until_usable(&self, name: &str, addresses: &[Cidr]) -> Result<(), TestbedError> {
+        let doing = format!("waiting for the addresses of {name}");
+        let (name, addresses) = (name.to_owned(), addresses.to_vec());
+        self.block_on(async move { until_usable(&name, &addresses).await })
+            .map_err(TestbedError::refused(doing))
+    }
+
     fn index(&self, name: &str) -> Result<u32, TestbedError> {
         let owned = name.to_owned();
         self.run(move || if_nametoindex(owned.as_str()))
@@ -187,6 +203,41 @@ pub(crate) async fn add_address(
         request.message_mut().header.flags |= AddressHeaderFlags::Nodad;
     }
     request.execute().await
+}
+
+/// Waits until an interface whose link is up takes packets for its IPv6 addresses: the kernel says that it has them, and makes
+/// their routes a little later.
+pub(crate) async fn until_usable(name: &str, addresses: &[Cidr]) -> io::Result<()> {
+    let own = addresses.iter().filter_map(|cidr| match cidr.address {
+        IpAddr::V4(_) => None,
+        IpAddr::V6(address) => Some(address),
+    });
+    let own: Vec<_> = own.collect();
+    if own.is_empty() {
+        return Ok(());
+    }
+    for _ in 0..PATIENCE.as_millis() {
+        let is_running = getifaddrs()?.any(|entry| {
+            entry.interface_name == name && entry.flags.contains(InterfaceFlags::IFF_RUNNING)
+        });
+        if !is_running || are_local(&std::fs::read_to_string(ROUTES)?, &own) {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    Err(io::Error::new(io::ErrorKind::TimedOut, "they have no routes"))
+}
+
+/// Whether a table of IPv6 routes says of each address that it is the host's own.
+fn are_local(routes: &str, addresses: &[Ipv6Addr]) -> bool {
+    addresses.iter().all(|address| {
+        let route = format!("{:032x} 80 ", address.to_bits());
+        routes.lines().filter(|line| line.starts_with(&route)).any(|line| {
+            let flags = line.split_whitespace().nth(8);
+            let flags = flags.and_then(|flags| u32::from_str_radix(flags, 16).ok());
+            flags.is_some_and(|flags| flags & RTF_LOCAL != 0)
+        })
+    })
 }
 
 pub(crate) async fn add_route(

@@ -93,6 +93,28 @@ fn a_tun_and_its_addresses_are_seen_in_its_namespace_alone() {
     assert!(becomes(|| one.interfaces().unwrap().len() == 1), "the TUN goes with its descriptor");
 }
 
+/// Whether a connection to a port of the namespace's own that nobody listens at is refused: an address that is not the
+/// namespace's yet is looked for behind the device, where nobody answers.
+fn is_own(namespace: &Namespace, address: &str) -> bool {
+    let to = SocketAddr::new(address.parse().unwrap(), 9);
+    let patience = Duration::from_millis(500);
+    let connected = namespace.run(move || std::net::TcpStream::connect_timeout(&to, patience));
+    connected.is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
+}
+
+#[test]
+fn addresses_are_usable_at_once() {
+    let Some(()) = or_skip(requirements()) else { return };
+    for _ in 0..50 {
+        let namespace = Namespace::new().unwrap();
+        let _tun = namespace.run(|| TunFile::open("tun0")).unwrap();
+        namespace.configure("tun0", &[cidr("10.1.0.1/24"), cidr("fd01::1/64")], None).unwrap();
+        assert!(is_own(&namespace, "10.1.0.1") && is_own(&namespace, "fd01::1"));
+        namespace.add_address("tun0", cidr("fd01::2/64")).unwrap();
+        assert!(is_own(&namespace, "fd01::2"));
+    }
+}
+
 #[test]
 fn a_namespace_goes_when_it_is_dropped() {
     let Some(namespace) = or_skip(Namespace::new()) else { return };
