@@ -66,6 +66,18 @@ impl Namespace {
         self.until_usable(name, &[cidr])
     }
 
+    /// Removes an address from the interface `name`: its connections stay, and nothing reaches them any more.
+    ///
+    /// # Errors
+    /// No such interface, or it has not that address.
+    pub fn remove_address(&self, name: &str, cidr: Cidr) -> Result<(), TestbedError> {
+        let index = self.index(name)?;
+        self.request(format!("removing {cidr} from {name}"), async move |netlink| {
+            let mut adding = netlink.address().add(index, cidr.address, cidr.prefix);
+            netlink.address().del(adding.message_mut().clone()).execute().await
+        })
+    }
+
     /// Sets the MTU of the interface `name`, in bytes.
     ///
     /// # Errors

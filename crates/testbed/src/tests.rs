@@ -116,6 +116,26 @@ fn addresses_are_usable_at_once() {
 }
 
 #[test]
+fn an_address_goes_and_comes_back() {
+    let Some(()) = or_skip(requirements()) else { return };
+    let namespace = Namespace::new().unwrap();
+    let _tun = namespace.run(|| TunFile::open("tun0")).unwrap();
+    let both = [cidr("10.1.0.1/24"), cidr("fd01::1/64")];
+    namespace.configure("tun0", &both, None).unwrap();
+    let has = |address| {
+        let seen = namespace.interfaces().unwrap();
+        seen.iter().any(|interface| interface.addresses.contains(&address))
+    };
+    for cidr in both {
+        namespace.remove_address("tun0", cidr).unwrap();
+        assert!(!has(cidr.address));
+        assert!(namespace.remove_address("tun0", cidr).is_err(), "it is gone");
+        namespace.add_address("tun0", cidr).unwrap();
+        assert!(has(cidr.address));
+    }
+}
+
+#[test]
 fn a_namespace_goes_when_it_is_dropped() {
     let Some(namespace) = or_skip(Namespace::new()) else { return };
     let inode = namespace.as_file().metadata().unwrap().ino();
