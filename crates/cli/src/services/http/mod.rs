@@ -38,10 +38,15 @@ const CHUNK: usize = 128 * 1024;
 /// How long a peer may take for the head of a request, and an idle connection stays.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// How long the body of a request may be silent: a bad link has its outages, but who is gone is not waited for.
+const BODY_TIMEOUT: Duration = Duration::from_secs(300);
+
 /// The directory that is served. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Files {
     root: Arc<Path>,
+    /// How long the body of a request may be silent.
+    patience: Duration,
 }
 
 impl Files {
@@ -50,7 +55,7 @@ impl Files {
     /// # Errors
     /// It is not there.
     pub(crate) fn new(directory: &Path) -> io::Result<Self> {
-        Ok(Self { root: directory.canonicalize()?.into() })
+        Ok(Self { root: directory.canonicalize()?.into(), patience: BODY_TIMEOUT })
     }
 
     async fn answer(&self, request: Request<Incoming>) -> Response<Body> {

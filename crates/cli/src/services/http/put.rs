@@ -10,15 +10,16 @@ use hyper::body::Incoming;
 use hyper::{Response, StatusCode};
 use tokio::io::{AsyncWriteExt, BufWriter};
 use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
 use super::body::Body;
 use super::{CHUNK, Files, Refusal, text_response};
 
 /// Puts `body` at `below`. A reader sees the old file or the new one, never a part; a body that
-/// breaks off changes nothing.
+/// breaks off, or is silent for five minutes, changes nothing.
 ///
 /// # Errors
-/// No directory to put it in, a directory in its place, a body that breaks off, a full disk.
+/// No directory to put it in, a directory in its place, a body that breaks off or falls silent, a full disk.
 pub(super) async fn answer(
     files: &Files,
     below: &Path,
@@ -49,7 +50,12 @@ pub(super) async fn answer(
     let temporary = temporary.await.map_err(io::Error::other)??;
     let file = tokio::fs::File::from_std(temporary.as_file().try_clone()?);
     let mut writer = BufWriter::with_capacity(CHUNK, file);
-    while let Some(frame) = body.frame().await {
+    loop {
+        let frame = timeout(files.patience, body.frame()).await.map_err(|_| {
+            let text = format!("the body was silent for {} s", files.patience.as_secs());
+            Refusal::new(StatusCode::REQUEST_TIMEOUT, text)
+        })?;
+        let Some(frame) = frame else { break };
         let frame = frame.map_err(|error| {
             Refusal::new(StatusCode::BAD_REQUEST, format!("the body broke off: {error}"))
         })?;

@@ -1,6 +1,7 @@
 //! Requests as they come over the wire, answered over a pipe in memory.
 
 use std::path::Path;
+use std::time::Duration;
 
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex, split};
@@ -158,6 +159,27 @@ async fn a_body_that_breaks_off_changes_nothing() {
     assert_eq!(status(&head), 400);
     assert_eq!(names(&directory), ["a"]);
     assert_eq!(std::fs::read(directory.path().join("a")).unwrap(), b"old");
+}
+
+#[tokio::test]
+async fn a_body_that_falls_silent_changes_nothing() {
+    let directory = TempDir::new().unwrap();
+    std::fs::write(directory.path().join("old"), "old").unwrap();
+    let files = Files::new(directory.path()).unwrap();
+    let files = Files { patience: Duration::from_millis(50), ..files };
+    let (mut client, mut server) = duplex(10_000);
+    let (_sender, stop) = Stop::new();
+    let serving = tokio::spawn(async move { serve(&files, &mut server, stop).await });
+    let head = "PUT /old HTTP/1.1\r\nhost: a\r\ncontent-length: 100\r\n\r\nnew";
+    client.write_all(head.as_bytes()).await.unwrap();
+    // It says nothing more, and does not go away.
+    let mut answer = [0; 12];
+    client.read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 408");
+    drop(client);
+    let _ = serving.await.unwrap();
+    assert_eq!(names(&directory), ["old"]);
+    assert_eq!(std::fs::read(directory.path().join("old")).unwrap(), b"old");
 }
 
 #[tokio::test]
