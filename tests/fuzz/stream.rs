@@ -30,7 +30,7 @@ struct World {
 pub(crate) fn run(data: &[u8]) -> usize {
     let mut feed = Feed(data);
     let mut config = HostConfig::new(["10.0.0.1/24".parse().expect("a CIDR")]);
-    (config.memory, config.secret) = (MEMORY, [3; 16]);
+    (config.quota.memory, config.secret) = (MEMORY, [3; 16]);
     let mut host = Host::new(config);
     let local = "10.0.0.1:80".parse().expect("an address");
     let listener = host.tcp_listen(local, 4).expect("a free port");

@@ -173,7 +173,7 @@ impl Side {
 fn boot(which: u8, life: u8, seed: u64) -> (Host, SocketId) {
     let mut config = HostConfig::new([Cidr::new(address(which), 24).unwrap()]);
     config.secret = [which, life, seed as u8, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9];
-    config.memory = ByteCount::from_mib(8);
+    config.quota.memory = ByteCount::from_mib(8);
     config.tcp.keep_alive = Some(KeepAlive {
         idle: Duration::from_secs(20),
         interval: Duration::from_secs(5),

@@ -246,7 +246,6 @@ impl Builder<'_> {
             secret,
             mtu: ByteCount(u16::MAX.into()),
             // What connections hold is bounded by their own buffers.
-            memory: ByteCount::MAX,
             quota: Quota::UNLIMITED,
             peer_quota: Quota::UNLIMITED,
             events: true,

@@ -207,6 +207,10 @@ counters! {
     tcp_ext_pmtu_lowered: "TcpExtPmtuLowered",
     /// Messages of a router about packets too large that cannot be true.
     tcp_ext_pmtu_refused: "TcpExtPmtuRefused",
+    /// Connections refused because those of the peer hold all they may.
+    tcp_ext_memory_quota_peer: "TcpExtMemoryQuotaPeer",
+    /// Segments of which data was dropped because the host, or the peer's connections, hold all they may.
+    tcp_ext_rcv_q_drop: "TcpExtTCPRcvQDrop",
     /// How often they became smaller because large ones timed out again and again.
     tcp_ext_pmtu_black_holes: "TcpExtPmtuBlackHoles",
     /// How often they became what they were before, since it had been an outage.

@@ -27,8 +27,6 @@ pub struct HostConfig {
     /// The most connections that may wait at a listener, half-open or not yet accepted; as many again may wait to be
     /// accepted by cookie.
     pub backlog: usize,
-    /// The most that all sockets together may hold.
-    pub memory: ByteCount,
     /// The most that one UDP socket may hold.
     pub udp_receive_buffer: ByteCount,
     /// The most connections that may be in TIME-WAIT after the application let go of them.
@@ -56,7 +54,6 @@ impl HostConfig {
             secret: [0; 16],
             tcp: TcpConfig::default(),
             backlog: 4096,
-            memory: ByteCount::from_mib(256),
             udp_receive_buffer: ByteCount::from_kib(208),
             time_waits: 65_536,
             quota: Quota::ALL,

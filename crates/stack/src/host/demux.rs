@@ -68,13 +68,13 @@ impl Host {
             }
             Found::HalfOpen(id) if self.on_late_cookie(now, id, &segment) => return,
             Found::HalfOpen(id) | Found::Connection(id) => {
-                let pressure = self.is_out_of_memory();
                 let may_challenge = self.may_challenge(now);
                 let before = self.counters.tcp_ext_challenge_ack;
                 let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(id) else {
                     return;
                 };
-                tcp.connection.set_memory_pressure(pressure);
+                let left = self.peers.memory_left(&self.config, self.held, tcp.peer);
+                tcp.connection.set_memory_pressure(left == ByteCount::ZERO);
                 tcp.connection.set_may_challenge(may_challenge);
                 tcp.connection.set_out_of_order_room(self.peers.room(&self.config, tcp.peer));
                 tcp.connection.on_segment(now, &segment, &mut self.counters);

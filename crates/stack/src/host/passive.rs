@@ -1,6 +1,6 @@
 //! What arrives in LISTEN (RFC 9293 section 3.10.7.2): SYNs, and ACKs that bring cookies back.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use airtcp_types::{FlowId, Instant, SeqNumber};
 use tracing::debug;
@@ -62,16 +62,34 @@ impl Host {
 
     /// Whether there can be no connection now, however it begins; counts it if so.
     pub(super) fn turns_away(&mut self, id: SocketId, flow: &FlowId) -> bool {
-        if self.is_out_of_memory() {
-            debug!(remote = %flow.remote, "connection refused: the host's memory is used up");
-            self.counters.tcp_ext_memory_pressures += 1;
-        } else if self.listener(id).is_none_or(|listener| listener.is_unattended()) {
-            debug!(remote = %flow.remote, "connection refused: too many wait to be accepted");
+        let refused = self.is_short_of_memory(flow.remote)
+            || self.is_unattended(id, flow.remote)
+            || self.is_overdrawn(flow.remote.ip());
+        self.counters.tcp_ext_listen_drops += u64::from(refused);
+        refused
+    }
+
+    /// Whether too many wait to be accepted at the listener `id`; counts it if so.
+    fn is_unattended(&mut self, id: SocketId, remote: SocketAddr) -> bool {
+        let unattended = self.listener(id).is_none_or(|listener| listener.is_unattended());
+        if unattended {
+            debug!(%remote, "connection refused: too many wait to be accepted");
             self.counters.tcp_ext_listen_overflows += 1;
-        } else if !self.is_overdrawn(flow.remote.ip()) {
+        }
+        unattended
+    }
+
+    /// Whether the sockets of all peers, or the connections of this one, hold all they may; counts it if so.
+    pub(super) fn is_short_of_memory(&mut self, remote: SocketAddr) -> bool {
+        if self.is_out_of_memory() {
+            debug!(%remote, "connection refused: the host's memory is used up");
+            self.counters.tcp_ext_memory_pressures += 1;
+        } else if self.peers.is_out_of_memory(&self.config, remote.ip()) {
+            debug!(%remote, "connection refused: the peer's share of the memory is used up");
+            self.counters.tcp_ext_memory_quota_peer += 1;
+        } else {
             return false;
         }
-        self.counters.tcp_ext_listen_drops += 1;
         true
     }
 

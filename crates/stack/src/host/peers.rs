@@ -20,6 +20,9 @@ pub struct Quota {
     /// Fragments of packets that are not whole: their data, and what it takes to keep it. Beyond it the oldest packet is
     /// given up.
     pub fragments: ByteCount,
+    /// What sockets hold: of a peer its connections, of all the datagrams that wait to be read, too. Beyond it no
+    /// connection begins, and one that is there holds three segments that were not read and one KiB to be sent at most.
+    pub memory: ByteCount,
 }
 
 impl Quota {
@@ -29,6 +32,7 @@ impl Quota {
         half_open: usize::MAX,
         out_of_order: ByteCount::MAX,
         fragments: ByteCount::MAX,
+        memory: ByteCount::MAX,
     };
     /// What all peers may take.
     pub const ALL: Self = Self {
@@ -36,6 +40,7 @@ impl Quota {
         half_open: 16_384,
         out_of_order: ByteCount::from_mib(64),
         fragments: ByteCount::from_mib(4),
+        memory: ByteCount::from_mib(256),
     };
     /// What one peer may take.
     pub const PEER: Self = Self {
@@ -43,6 +48,7 @@ impl Quota {
         half_open: 1_024,
         out_of_order: ByteCount::from_mib(32),
         fragments: ByteCount::from_mib(1),
+        memory: ByteCount::from_mib(128),
     };
 }
 
@@ -62,6 +68,7 @@ struct Taken {
     connections: usize,
     half_open: usize,
     out_of_order: ByteCount,
+    memory: ByteCount,
 }
 
 #[derive(Debug)]
@@ -107,6 +114,27 @@ impl Peers {
         self.which(config, address, |taken, quota| taken.half_open >= quota.half_open)
     }
 
+    /// Whether the connections with `address` hold all they may.
+    pub(super) fn is_out_of_memory(&self, config: &HostConfig, address: IpAddr) -> bool {
+        self.taken_by(address).memory >= config.peer_quota.memory
+    }
+
+    /// What the connections of `peer` may hold more, where all sockets hold `held`.
+    pub(super) fn memory_left(
+        &self,
+        config: &HostConfig,
+        held: ByteCount,
+        peer: PeerId,
+    ) -> ByteCount {
+        let of_peer = config.peer_quota.memory - self.peers[peer.0 as usize].taken.memory;
+        of_peer.min(config.quota.memory - held)
+    }
+
+    fn taken_by(&self, address: IpAddr) -> Taken {
+        let place = self.places.get(&network(address));
+        place.map_or(Taken::default(), |place| self.peers[place.0 as usize].taken)
+    }
+
     fn which(
         &self,
         config: &HostConfig,
@@ -116,9 +144,7 @@ impl Peers {
         if is_taken(&self.all, &config.quota) {
             return Some(Scope::All);
         }
-        let place = self.places.get(&network(address));
-        let taken = place.map_or(Taken::default(), |place| self.peers[place.0 as usize].taken);
-        is_taken(&taken, &config.peer_quota).then_some(Scope::Peer)
+        is_taken(&self.taken_by(address), &config.peer_quota).then_some(Scope::Peer)
     }
 
     /// The out-of-order data that a connection of `peer` may take more.
@@ -174,10 +200,16 @@ impl Peers {
         self.change(peer, |taken| taken.out_of_order = taken.out_of_order - before + now);
     }
 
-    /// What all peers take: connections, half-open ones, bytes out of order.
+    /// What it holds is `now`, and was `before`.
+    pub(super) fn set_memory(&mut self, peer: PeerId, before: ByteCount, now: ByteCount) {
+        self.change(peer, |taken| taken.memory = taken.memory - before + now);
+    }
+
+    /// What all peers take: connections, half-open ones, bytes out of order, bytes held.
     #[cfg(test)]
-    pub(super) fn taken(&self) -> (usize, usize, ByteCount) {
-        (self.all.connections, self.all.half_open, self.all.out_of_order)
+    pub(super) fn taken(&self) -> (usize, usize, ByteCount, ByteCount) {
+        let Taken { connections, half_open, out_of_order, memory } = self.all;
+        (connections, half_open, out_of_order, memory)
     }
 
     fn change(&mut self, peer: PeerId, change: impl Fn(&mut Taken)) {

@@ -25,7 +25,7 @@ impl Host {
 
     /// Whether the sockets hold all they may.
     pub(super) fn is_out_of_memory(&self) -> bool {
-        self.held >= self.config.memory
+        self.held >= self.config.quota.memory
     }
 
     /// Works a deadline that has come, or sets it anew if it has moved.
@@ -82,8 +82,11 @@ impl Host {
         let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(id) else { return };
         collect_events(now, tcp, &mut self.events);
         let held = tcp.connection.held() + BASE;
-        self.held = self.held - tcp.held + held;
-        tcp.held = held;
+        if held != tcp.held {
+            self.held = self.held - tcp.held + held;
+            self.peers.set_memory(tcp.peer, tcp.held, held);
+            tcp.held = held;
+        }
         let out_of_order = tcp.connection.out_of_order();
         if out_of_order != tcp.out_of_order {
             self.peers.set_out_of_order(tcp.peer, tcp.out_of_order, out_of_order);
@@ -161,6 +164,7 @@ impl Host {
     /// A connection takes nothing of its peer's quota any more.
     pub(super) fn leave_peer(&mut self, tcp: &TcpSocket) {
         self.peers.set_out_of_order(tcp.peer, tcp.out_of_order, ByteCount::ZERO);
+        self.peers.set_memory(tcp.peer, tcp.held, ByteCount::ZERO);
         self.peers.leave(tcp.peer);
     }
 

@@ -8,7 +8,7 @@ use airtcp_types::{ByteCount, FlowId, Instant};
 use tracing::debug;
 
 use crate::counters::Counters;
-use crate::tcp::{Connection, Info, KeepAlive, Offer, State, TcpConfig, TcpError};
+use crate::tcp::{Connection, Info, KeepAlive, LEAST, Offer, State, TcpConfig, TcpError};
 
 use super::{Host, HostError, Kind, Owner, Socket, SocketId, TcpSocket, unspecified};
 
@@ -31,9 +31,7 @@ impl Host {
 
     /// Whether there may be one more connection with `remote`.
     pub(super) fn admits(&mut self, remote: SocketAddr) -> Result<(), HostError> {
-        if self.is_out_of_memory() {
-            debug!(%remote, "no connection: the host's memory is used up");
-            self.counters.tcp_ext_memory_pressures += 1;
+        if self.is_short_of_memory(remote) {
             return Err(HostError::NoMemory);
         }
         if self.is_overdrawn(remote.ip()) {
@@ -98,10 +96,10 @@ impl Host {
         socket: SocketId,
         data: &[u8],
     ) -> Result<usize, HostError> {
-        let pressure = self.is_out_of_memory();
+        let left = self.memory_left(socket)?;
         self.with(now, socket, |connection| {
-            connection.set_memory_pressure(pressure);
-            connection.send(now, data)
+            connection.set_memory_pressure(left == ByteCount::ZERO);
+            connection.send(now, &data[..data.len().min(left.max(LEAST).as_usize())])
         })
     }
 
@@ -116,9 +114,9 @@ impl Host {
         socket: SocketId,
         buf: &mut [u8],
     ) -> Result<usize, HostError> {
-        let pressure = self.is_out_of_memory();
+        let left = self.memory_left(socket)?;
         self.with(now, socket, |connection| {
-            connection.set_memory_pressure(pressure);
+            connection.set_memory_pressure(left == ByteCount::ZERO);
             connection.recv(now, buf)
         })
     }
@@ -356,6 +354,12 @@ impl Host {
         let result = call(&mut self.owned(id)?.connection);
         self.touch(now, id);
         Ok(result?)
+    }
+
+    /// What the peer of a connection may have held more.
+    fn memory_left(&mut self, socket: SocketId) -> Result<ByteCount, HostError> {
+        let peer = self.owned(socket)?.peer;
+        Ok(self.peers.memory_left(&self.config, self.held, peer))
     }
 
     fn owned(&mut self, id: SocketId) -> Result<&mut TcpSocket, HostError> {

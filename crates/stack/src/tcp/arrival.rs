@@ -277,6 +277,10 @@ impl Connection {
         if arrival.dropped {
             self.note_closed_window(counters);
         }
+        if arrival.no_memory {
+            debug!(remote = %self.flow.remote, "data dropped: the memory is used up, or the peer's share");
+            counters.tcp_ext_rcv_q_drop += 1;
+        }
         if arrival.over_quota {
             debug!(remote = %self.flow.remote, "data out of order dropped: the quota is reached");
             counters.tcp_ext_ofo_quota += 1;

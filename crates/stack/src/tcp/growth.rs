@@ -6,7 +6,9 @@ use airtcp_types::{ByteCount, Instant};
 
 /// Segments of ours that a peer may send beyond what it was promised while the host is short of
 /// memory, so that no connection stands still (Linux's `tcp_clamp_window`).
-const HELD_BACK: u64 = 4;
+const HELD_BACK: u64 = 2;
+/// Segments that are taken then: one more, since windows are rounded up.
+const TAKEN: u64 = HELD_BACK + 1;
 
 /// Dynamic right-sizing of a receive buffer.
 #[derive(Debug)]
@@ -34,6 +36,11 @@ impl Growth {
     /// As much of it as may be offered to a peer whose segments are like ours, of `mss`.
     pub(super) fn offered(&self, mss: ByteCount) -> ByteCount {
         if self.held_back { self.limit.min(mss * HELD_BACK) } else { self.limit }
+    }
+
+    /// The most that may be unread while the host is short of memory.
+    pub(super) fn taken(&self, mss: ByteCount) -> Option<ByteCount> {
+        self.held_back.then(|| mss * TAKEN)
     }
 
     /// The receiver's estimate of the round-trip time.

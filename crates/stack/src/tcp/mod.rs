@@ -78,6 +78,7 @@ use extensions::Extensions;
 use handshake::Handshake;
 use info::Tally;
 use receive::Receiver;
+pub(crate) use send::LEAST;
 use send::SendHalf;
 use timestamps::Timestamps;
 use withhold::Withholding;
@@ -376,8 +377,8 @@ impl Connection {
         self.hop_limit
     }
 
-    /// Tells whether the host is short of memory: buffers then do not grow. A window already
-    /// offered stays offered.
+    /// Tells whether the host is short of memory: the send buffer then takes one KiB, and the receive buffer three
+    /// segments. A window already offered stays offered, but data in it beyond them is dropped.
     pub fn set_memory_pressure(&mut self, pressure: bool) {
         self.receive.hold_back(pressure);
         self.send.held_back = pressure;

@@ -40,10 +40,12 @@ pub(super) struct Arrival {
     pub(super) duplicate: Option<SeqRange>,
     /// It left or filled a hole: the peer wants to know at once (RFC 5681 section 4.2).
     pub(super) out_of_order: bool,
-    /// Some of it was above the window, or would have made too many holes.
+    /// Some of it was above the window, or would have made too many holes, or taken too much memory.
     pub(super) dropped: bool,
     /// It was above a hole, and the host has no room for more of that.
     pub(super) over_quota: bool,
+    /// The host is short of memory.
+    pub(super) no_memory: bool,
     /// The peer's FIN is now in order.
     pub(super) fin: bool,
 }
@@ -190,7 +192,7 @@ impl Receiver {
         arrival
     }
 
-    /// Cuts off what lies below RCV.NXT, beyond the window's edge, or beyond the FIN.
+    /// Cuts off what lies below RCV.NXT, beyond the window's edge or the FIN, or beyond what there is memory for.
     fn trim<'a>(
         &mut self,
         seq: ExtSeq,
@@ -201,7 +203,12 @@ impl Receiver {
         let known = self.nxt.since(seq).as_usize().min(payload.len());
         let start = seq.max(self.nxt);
         let payload = &payload[known..];
-        let bound = self.fin.map_or(self.edge, |fin| fin.min(self.edge));
+        let mut bound = self.fin.map_or(self.edge, |fin| fin.min(self.edge));
+        if let Some(taken) = self.growth.taken(self.mss) {
+            let last = self.nxt + (taken - self.buffer.len());
+            arrival.no_memory = last < bound && last < start + payload.len() as u64;
+            bound = bound.min(last);
+        }
         let room = bound.since(start).as_usize();
         if room < payload.len() {
             arrival.dropped = true;

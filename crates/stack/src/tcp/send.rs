@@ -13,6 +13,8 @@ const MAX_PROBE: Duration = Duration::from_secs(120);
 /// The send buffer takes at least so much, and otherwise what is in flight and as much again as may
 /// be.
 const SMALL: ByteCount = ByteCount::from_kib(128);
+/// What it takes while the host is short of memory, so that no connection stands still.
+pub(crate) const LEAST: ByteCount = ByteCount::from_kib(1);
 
 /// SND.UNA, SND.NXT, SND.WND, the send buffer and the sender.
 #[derive(Debug)]
@@ -146,7 +148,7 @@ impl SendHalf {
     pub(super) fn limit(&self) -> ByteCount {
         let cwnd = self.sender.as_ref().map_or(ByteCount::ZERO, |sender| sender.cwnd());
         let outstanding = self.nxt().since(self.una());
-        let wanted = if self.held_back { SMALL } else { (outstanding.max(cwnd) + cwnd).max(SMALL) };
+        let wanted = if self.held_back { LEAST } else { (outstanding.max(cwnd) + cwnd).max(SMALL) };
         wanted.min(self.max)
     }
 

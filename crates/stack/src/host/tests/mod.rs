@@ -8,6 +8,7 @@ mod hack;
 mod input;
 mod limits;
 mod path_mtu;
+mod memory;
 mod requirements;
 mod storm;
 mod strangers;

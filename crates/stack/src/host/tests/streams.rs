@@ -149,7 +149,7 @@ fn a_full_backlog_drops_syns_and_counts_them() {
 #[test]
 fn a_host_out_of_memory_refuses_connections() {
     let mut pair = Pair::new();
-    pair.server.config.memory = ByteCount(1);
+    pair.server.config.quota.memory = ByteCount(1);
     pair.server.tcp_listen(address("10.0.0.1:80"), 8).unwrap();
     for _ in 0..2 {
         pair.client.tcp_connect(pair.now, address("10.0.0.1:80"), None).unwrap();
