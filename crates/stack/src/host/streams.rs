@@ -174,8 +174,8 @@ impl Host {
         }
     }
 
-    /// Sets how long sent data, or a peer that answers no keep-alive, may go unanswered (`TCP_USER_TIMEOUT`, RFC 5482);
-    /// `None`, the default, for the usual number of time-outs.
+    /// Sets how long sent data, or a peer that answers no keep-alive, may go unanswered, and how long data may wait for a
+    /// closed window to open (`TCP_USER_TIMEOUT`, RFC 5482); `None`, the default, for the usual number of time-outs.
     pub fn tcp_set_user_timeout(
         &mut self,
         now: Instant,

@@ -90,8 +90,8 @@ impl TcpStream {
         self.ask(|host| host.tcp_linger(self.0.id))
     }
 
-    /// Sets how long sent data, or a peer that answers no keep-alive, may go unanswered (RFC 5482); reading
-    /// and writing then give `TimedOut`. `None`, the default, is the usual number of time-outs.
+    /// Sets how long sent data, or a peer that answers no keep-alive, may go unanswered, and how long data may wait for a
+    /// closed window to open (RFC 5482); reading and writing then give `TimedOut`. `None`, the default, is the usual number of time-outs.
     ///
     /// # Errors
     /// `NotConnected`: the stack has ended.

@@ -44,8 +44,8 @@ pub struct TcpConfig {
     /// Duplicate ACKs for losses on the radio are withheld, by the marks of a base station (TCP-ECN); never unless asked
     /// for, since elsewhere there is no mark on anything.
     pub mark_aware: Option<MarkAware>,
-    /// How long sent data may go unacknowledged (RFC 5482); without it 15 time-outs in a row are
-    /// the limit.
+    /// How long sent data may go unacknowledged (RFC 5482), or data wait for a closed window to open; without it 15
+    /// time-outs in a row are the limit, and a peer that answers probes may keep its window closed.
     pub user_timeout: Option<Duration>,
     /// Segments become smaller where large ones time out again and again, as if a router dropped them and
     /// said nothing (RFC 4821 section 7.7).

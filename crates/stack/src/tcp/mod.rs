@@ -362,7 +362,8 @@ impl Connection {
         self.send.nodelay
     }
 
-    /// Sets how long sent data may go unacknowledged; `None` for the usual number of time-outs.
+    /// Sets how long sent data may go unacknowledged, or data wait for a closed window; `None` for the usual number of
+    /// time-outs.
     pub fn set_user_timeout(&mut self, limit: Option<Duration>) {
         self.settings.user_timeout = limit;
     }

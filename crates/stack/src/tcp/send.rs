@@ -51,7 +51,8 @@ pub(super) struct SendHalf {
     pub(super) former_mtu: u16,
     /// Time-outs that the peer answered with a window of zero: they count as probes.
     forgiven: u32,
-    /// When the peer last acknowledged something new, or had nothing to acknowledge.
+    /// When the peer last acknowledged something new, or nothing waited for it: neither data that was sent nor data that
+    /// its window keeps back.
     pub(super) progress_at: Instant,
     /// What kept the last byte from being sent.
     pub(super) limit: Option<Limit>,
@@ -187,7 +188,8 @@ impl SendHalf {
             persist.unanswered = 0;
         }
         let Some(sender) = &mut self.sender else { return };
-        if ack.ack > sender.snd_una() || sender.snd_una() == sender.snd_nxt() {
+        let nothing_waits = sender.snd_una() == sender.snd_nxt() && self.persist.is_none();
+        if ack.ack > sender.snd_una() || nothing_waits {
             self.progress_at = now;
         }
         sender.on_ack(now, ack);
@@ -217,7 +219,7 @@ impl SendHalf {
             supply = Supply { end: self.edge, fin: false, nodelay: true, ..supply };
         }
         let sender = self.sender.as_mut()?;
-        if sender.snd_una() == sender.snd_nxt() {
+        if sender.snd_una() == sender.snd_nxt() && self.persist.is_none() {
             self.progress_at = now;
         }
         let decision = sender.send(now, &supply);

@@ -108,3 +108,43 @@ fn without_one_again_the_number_of_time_outs_counts() {
     recv_nothing!(s, 10_000);
     assert_eq!(s.conn.state(), State::Established);
 }
+
+// Shows: RFC9293-MUST-21
+#[test]
+fn a_closed_window_has_no_more_time_whether_probes_are_answered_or_not() {
+    for (limit, answered) in [(500, false), (500, true), (300_000, false), (300_000, true)] {
+        let mut s = Script::established(&plain());
+        send!(s, 0, "A", 1, ack = 1, window = 0);
+        recv_nothing!(s, 1_000);
+        s.conn.set_user_timeout(Some(Duration::from_millis(limit)));
+        s.write(10);
+        recv_nothing!(s, 1_000);
+        while let Some(at) = s.conn.poll_timeout() {
+            s.now = at;
+            s.conn.on_timeout(at, &mut s.counters);
+            let probe = s.conn.poll_transmit(at, &mut s.counters);
+            if probe.is_some() && answered {
+                send!(s, at.as_millis(), "A", 1, ack = 1, window = 0);
+            }
+        }
+        assert_eq!(s.now, Instant::from_millis(1_000 + limit), "{limit} {answered}");
+        assert_eq!(s.conn.error(), Some(TcpError::TimedOut));
+        assert!(s.counters.tcp_ext_win_probe > 0);
+    }
+}
+
+#[test]
+fn a_window_that_opens_in_time_starts_a_user_time_out_anew() {
+    let mut s = Script::established(&plain());
+    send!(s, 0, "A", 1, ack = 1, window = 0);
+    s.conn.set_user_timeout(Some(Duration::from_millis(500)));
+    s.write(10);
+    recv_nothing!(s, 0);
+    recv!(s, 200, "A", 0, ack = 1);
+    send!(s, 400, "A", 1, ack = 1);
+    recv!(s, 400, "PA", 1, ack = 1, len = 10);
+    recv!(s, 600, "PA", 1, ack = 1, len = 10);
+    send!(s, 899, "A", 1, ack = 11);
+    recv_nothing!(s, 10_000);
+    assert_eq!(s.conn.state(), State::Established);
+}
