@@ -34,6 +34,8 @@ counters! {
     ip_in_delivers: "IpInDelivers",
     /// IPv4 packets sent.
     ip_out_requests: "IpOutRequests",
+    /// IPv4 packets of the host's own (RST, ICMP, cookies) dropped because too many waited to leave.
+    ip_out_discards: "IpOutDiscards",
     /// IPv4 fragments that arrived.
     ip_reasm_reqds: "IpReasmReqds",
     /// IPv4 packets put together of fragments.
@@ -68,6 +70,8 @@ counters! {
     ip6_in_delivers: "Ip6InDelivers",
     /// IPv6 packets sent.
     ip6_out_requests: "Ip6OutRequests",
+    /// IPv6 packets of the host's own (RST, ICMP, cookies) dropped because too many waited to leave.
+    ip6_out_discards: "Ip6OutDiscards",
     /// IPv6 fragments that arrived.
     ip6_reasm_reqds: "Ip6ReasmReqds",
     /// IPv6 packets put together of fragments.
@@ -107,6 +111,8 @@ counters! {
     icmp_out_echo_reps: "IcmpOutEchoReps",
     /// ICMP errors not sent because too many were due at once.
     icmp_out_rate_limit_host: "IcmpOutRateLimitHost",
+    /// ICMP Echo not answered because too many came at once.
+    icmp_out_rate_limit_echo: "IcmpOutRateLimitEcho",
     /// ICMPv6 messages that arrived.
     icmp6_in_msgs: "Icmp6InMsgs",
     /// ICMPv6 messages that could not be read, or are about nothing that is known here.
@@ -137,6 +143,8 @@ counters! {
     icmp6_out_echo_replies: "Icmp6OutEchoReplies",
     /// ICMPv6 errors not sent because too many were due at once.
     icmp6_out_rate_limit_host: "Icmp6OutRateLimitHost",
+    /// ICMPv6 Echo Request not answered because too many came at once.
+    icmp6_out_rate_limit_echo: "Icmp6OutRateLimitEcho",
 
     /// UDP datagrams put on a socket's queue.
     udp_in_datagrams: "UdpInDatagrams",
@@ -199,6 +207,10 @@ counters! {
     tcp_ext_half_open_quota_peer: "TcpExtHalfOpenQuotaPeer",
     /// Connections refused because the host's memory was used up.
     tcp_ext_memory_pressures: "TcpExtTCPMemoryPressures",
+    /// Connections refused because those of the peer hold all they may.
+    tcp_ext_memory_quota_peer: "TcpExtMemoryQuotaPeer",
+    /// Segments of which data was dropped because the host, or the peer's connections, hold all they may.
+    tcp_ext_rcv_q_drop: "TcpExtTCPRcvQDrop",
     /// Connections not opened from here, and sockets not bound, because every port was taken.
     tcp_ext_no_ports: "TcpExtNoPorts",
     /// ICMP errors about segments that are not outstanding.
@@ -207,10 +219,6 @@ counters! {
     tcp_ext_pmtu_lowered: "TcpExtPmtuLowered",
     /// Messages of a router about packets too large that cannot be true.
     tcp_ext_pmtu_refused: "TcpExtPmtuRefused",
-    /// Connections refused because those of the peer hold all they may.
-    tcp_ext_memory_quota_peer: "TcpExtMemoryQuotaPeer",
-    /// Segments of which data was dropped because the host, or the peer's connections, hold all they may.
-    tcp_ext_rcv_q_drop: "TcpExtTCPRcvQDrop",
     /// How often they became smaller because large ones timed out again and again.
     tcp_ext_pmtu_black_holes: "TcpExtPmtuBlackHoles",
     /// How often they became what they were before, since it had been an outage.

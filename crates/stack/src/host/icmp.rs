@@ -11,30 +11,38 @@ use crate::wire::ParseError;
 use crate::wire::icmp::{self, Complaint, Message, Quote, Reason};
 use crate::wire::ip::{self, Datagram};
 
-use super::{Host, SocketId, path_mtu};
+use super::{Host, MAX_WAITING, SocketId, path_mtu};
 
-/// Errors that may be sent in a row, and the time after which one more may (Linux's
-/// `icmp_msgs_burst` and `icmp_msgs_per_sec`; RFC 4443 section 2.4 (f) asks for a limit).
-const BURST: u64 = 50;
-const NANOS_PER_ERROR: u64 = 1_000_000;
-
-/// How many more errors may be sent.
-#[derive(Debug, Default)]
+/// How many more messages of a kind may be sent.
+#[derive(Debug)]
 pub(super) struct Allowance {
-    /// The time that sent errors have used up and that has not passed since, in nanoseconds.
+    /// Messages that may be sent in a row, and the time after which one more may, in nanoseconds.
+    burst: u64,
+    pause: u64,
+    /// The time that sent messages have used up and that has not passed since, in nanoseconds.
     debt: u64,
     /// When that was reckoned.
     at: Instant,
 }
 
 impl Allowance {
+    /// Of errors: Linux's `icmp_msgs_burst` and `icmp_msgs_per_sec`; RFC 4443 section 2.4 (f) asks for a limit.
+    pub(super) const ERRORS: Self = Self::new(50, 1_000);
+    /// Of answers to pings, for which Linux has no limit: half of the places that the host's own packets have, and as
+    /// often as one `ping -f` asks. Who floods has the others share what is left.
+    pub(super) const ECHOES: Self = Self::new(MAX_WAITING as u64 / 2, 10_000);
+
+    const fn new(burst: u64, per_second: u64) -> Self {
+        Self { burst, pause: 1_000_000_000 / per_second, debt: 0, at: Instant::ZERO }
+    }
+
     fn take(&mut self, now: Instant) -> bool {
         let passed = now.as_nanos().saturating_sub(self.at.as_nanos());
         self.debt = self.debt.saturating_sub(passed);
         self.at = now;
-        let allowed = self.debt + NANOS_PER_ERROR <= BURST * NANOS_PER_ERROR;
+        let allowed = self.debt + self.pause <= self.burst * self.pause;
         if allowed {
-            self.debt += NANOS_PER_ERROR;
+            self.debt += self.pause;
         }
         allowed
     }
@@ -66,13 +74,25 @@ impl Host {
     fn on_message(&mut self, now: Instant, datagram: &Datagram<'_>, message: Message<'_>) -> bool {
         match message {
             Message::Echo(echoed) => {
+                let (v4, remote) = (datagram.dst.is_ipv4(), datagram.src);
                 let hop_limit = self.config.hop_limit;
                 let reply = icmp::emit_echo_reply(datagram.dst, datagram.src, hop_limit, echoed);
                 // What came in fragments would have to leave in fragments.
                 if reply.len() > usize::from(self.config.packet_limit()) {
-                    match datagram.dst.is_ipv4() {
+                    match v4 {
                         true => self.counters.ip_frag_fails += 1,
                         false => self.counters.ip6_frag_fails += 1,
+                    }
+                    return false;
+                }
+                if !self.has_room(v4) {
+                    return false;
+                }
+                if !self.echoes.take(now) {
+                    debug!(%remote, "ping not answered: too many were at once");
+                    match v4 {
+                        true => self.counters.icmp_out_rate_limit_echo += 1,
+                        false => self.counters.icmp6_out_rate_limit_echo += 1,
                     }
                     return false;
                 }
@@ -187,6 +207,9 @@ impl Host {
         original: &[u8],
     ) {
         let v4 = local.is_ipv4();
+        if !self.has_room(v4) {
+            return;
+        }
         if !self.icmp_errors.take(now) {
             debug!(%remote, "no ICMP error: the limit is reached");
             match v4 {
@@ -196,9 +219,7 @@ impl Host {
             return;
         }
         let error = icmp::emit_error(local, remote, self.config.hop_limit, complaint, original);
-        if !self.queue(error) {
-            return;
-        }
+        self.queue(error);
         let counters = &mut self.counters;
         *(if v4 { &mut counters.icmp_out_msgs } else { &mut counters.icmp6_out_msgs }) += 1;
         *match (v4, complaint) {
@@ -258,11 +279,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_come_in_bursts_and_then_at_a_rate() {
+    fn messages_come_in_bursts_and_then_at_a_rate() {
         for start in [Instant::ZERO, Instant::from_millis(5_000)] {
-            let mut allowance = Allowance::default();
+            let mut allowance = Allowance::new(50, 1_000);
             let burst = (0..1_000).filter(|_| allowance.take(start)).count();
-            assert_eq!(burst, BURST as usize);
+            assert_eq!(burst, 50);
             let later = start + Duration::from_millis(10);
             assert_eq!((0..1_000).filter(|_| allowance.take(later)).count(), 10);
         }

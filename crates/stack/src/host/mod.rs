@@ -49,6 +49,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use airtcp_types::{ByteCount, Event, FlowId, Instant, Node, Packet, PortId};
+use tracing::debug;
 
 use crate::counters::Counters;
 use crate::tcp::{Connection, Readiness, State};
@@ -137,6 +138,7 @@ pub struct Host {
     time_waits: usize,
     challenges: Challenges,
     icmp_errors: icmp::Allowance,
+    echoes: icmp::Allowance,
     reassembly: Reassembly,
     path_mtus: PathMtus,
 }
@@ -224,7 +226,8 @@ impl Host {
             held: ByteCount::ZERO,
             ports: Ports::new(),
             challenges: Challenges::default(),
-            icmp_errors: icmp::Allowance::default(),
+            icmp_errors: icmp::Allowance::ERRORS,
+            echoes: icmp::Allowance::ECHOES,
         }
     }
 
@@ -277,9 +280,22 @@ impl Host {
 
     /// Queues a packet of the host's own; false if too many wait, and it is dropped.
     fn queue(&mut self, packet: Packet) -> bool {
-        let room = self.waiting.len() < MAX_WAITING;
+        let room = self.has_room(!is_v6(&packet));
         if room {
             self.waiting.push_back(packet);
+        }
+        room
+    }
+
+    /// Whether one more may wait; counts that it cannot.
+    fn has_room(&mut self, v4: bool) -> bool {
+        let room = self.waiting.len() < MAX_WAITING;
+        if !room {
+            debug!("a packet of the host's own is not sent: too many wait to leave");
+            match v4 {
+                true => self.counters.ip_out_discards += 1,
+                false => self.counters.ip6_out_discards += 1,
+            }
         }
         room
     }
@@ -314,7 +330,7 @@ impl Node for Host {
                 self.waiting.pop_front()?
             }
         };
-        if packet.data.first().is_some_and(|first| first >> 4 == 6) {
+        if is_v6(&packet) {
             self.counters.ip6_out_requests += 1;
         } else {
             self.counters.ip_out_requests += 1;
@@ -357,6 +373,10 @@ impl Socket {
             Kind::Bound(_) | Kind::Listener(_) | Kind::Udp(_) => true,
         }
     }
+}
+
+fn is_v6(packet: &Packet) -> bool {
+    packet.data.first().is_some_and(|first| first >> 4 == 6)
 }
 
 /// The address that stands for all of `like`'s version.

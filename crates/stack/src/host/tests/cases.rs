@@ -201,6 +201,32 @@ fn a_flow_survives_limits() {
                 b.give_server(udp::emit(&from_stranger("[fd00::1]:9"), 64, b"x").data);
             }
         }),
+        ("IcmpOutRateLimitEcho", "ping not answered", |b| {
+            for _ in 0..200 {
+                b.give_server(echo([10, 0, 0, 9].into(), address(V4).ip(), &[7; 60]));
+            }
+        }),
+        ("Icmp6OutRateLimitEcho", "ping not answered", |b| {
+            for _ in 0..200 {
+                b.give_server(echo(from_stranger(V6).local.ip(), address(V6).ip(), &[7; 60]));
+            }
+        }),
+        ("IpOutDiscards", "too many wait to leave", |b| {
+            for _ in 0..300 {
+                b.give_server(segment("10.0.0.1:9", &syn()));
+            }
+        }),
+        ("Ip6OutDiscards", "too many wait to leave", |b| {
+            for _ in 0..300 {
+                b.give_server(segment("[fd00::1]:9", &syn()));
+            }
+        }),
+        ("TcpExtMemoryQuotaPeer", "share of the memory", |b| {
+            b.pair.server.tcp_listen(address("0.0.0.0:81"), 4).unwrap();
+            b.pair.server.config.peer_quota.memory = ByteCount::ZERO;
+            b.give_server(segment("10.0.0.1:81", &syn()));
+            b.pair.server.config.peer_quota = Quota::PEER;
+        }),
         ("UdpRcvbufErrors", "queue is full", |b| {
             let socket = b.pair.server.udp_bind(address("10.0.0.1:9")).unwrap();
             for _ in 0..300 {
@@ -223,17 +249,17 @@ fn a_flow_survives_limits() {
             assert_eq!(counter(&b.pair.server, "TcpExtNoPorts"), 2);
         }),
         ("TcpExtTCPMemoryPressures", "memory is used up", |b| {
-            let memory = std::mem::replace(&mut b.pair.server.config.memory, ByteCount::ZERO);
+            let memory = std::mem::replace(&mut b.pair.server.config.quota.memory, ByteCount::ZERO);
             let now = b.pair.now;
             let refused = b.pair.server.tcp_connect(now, address("10.0.0.2:9"), None);
             assert_eq!(refused, Err(HostError::NoMemory));
-            b.pair.server.config.memory = memory;
+            b.pair.server.config.quota.memory = memory;
         }),
         ("TcpExtListenDrops", "memory is used up", |b| {
             b.pair.server.tcp_listen(address("10.0.0.1:81"), 4).unwrap();
-            let memory = std::mem::replace(&mut b.pair.server.config.memory, ByteCount::ZERO);
+            let memory = std::mem::replace(&mut b.pair.server.config.quota.memory, ByteCount::ZERO);
             b.give_server(segment("10.0.0.1:81", &syn()));
-            b.pair.server.config.memory = memory;
+            b.pair.server.config.quota.memory = memory;
         }),
     ]);
 }

@@ -3,12 +3,13 @@
 mod bound;
 mod cases;
 mod cookies;
+mod flood;
 mod fragments;
 mod hack;
 mod input;
 mod limits;
-mod path_mtu;
 mod memory;
+mod path_mtu;
 mod requirements;
 mod storm;
 mod strangers;
