@@ -19,6 +19,7 @@ impl Site {
     /// Serves `file` in the namespace at a port of all its addresses:
     ///
     /// - `/file`, with ranges; `/whole`, without; `/moved` leads there, `/away` to where there is TLS, `/round` to itself
+    /// - `/parts`, with ranges of which no more than a million bytes are sent; `/vague`, of a length that is not told
     /// - `/broken` ends in the middle, `/stuck` stops there
     /// - what is PUT anywhere is kept, but for `/full`, and `/shut`, which answers and resets the connection
     pub(crate) fn serve(namespace: &Namespace, port: u16, file: Vec<u8>) -> Arc<Self> {
@@ -108,13 +109,16 @@ impl Site {
                 let head = "HTTP/1.1 416 Not There\r\nconnection: close\r\ncontent-length: 0\r\n";
                 (format!("{head}content-range: bytes */{length}\r\n\r\n"), &[][..], false)
             }
-            ("/file", Some(from)) => {
+            ("/file" | "/parts" | "/vague", Some(from)) => {
+                let most = if target == "/parts" { 1_000_000 } else { length };
+                let part = &self.file[from..length.min(from + most)];
+                let total = if target == "/vague" { "*".to_owned() } else { length.to_string() };
                 let head = format!(
-                    "HTTP/1.1 206 Part\r\nconnection: close\r\ncontent-length: {}\r\ncontent-range: bytes {from}-{}/{length}\r\n\r\n",
-                    length - from,
-                    length - 1
+                    "HTTP/1.1 206 Part\r\nconnection: close\r\ncontent-length: {}\r\ncontent-range: bytes {from}-{}/{total}\r\n\r\n",
+                    part.len(),
+                    from + part.len() - 1
                 );
-                (head, &self.file[from..], false)
+                (head, part, false)
             }
             ("/file" | "/whole", _) => (whole, &self.file[..], false),
             ("/broken", _) => (whole, &self.file[..length / 2], false),

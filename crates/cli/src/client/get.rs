@@ -88,6 +88,8 @@ async fn receive(response: Response<Incoming>, url: &Url, sink: &mut Sink) -> an
         return Ok(Step::Elsewhere(other));
     }
     let (status, has) = (response.status(), sink.length());
+    // Of a part, how long the whole is.
+    let mut whole = None;
     match status {
         StatusCode::OK if has > 0 => {
             output::note("note: the server sends no parts of files: all of it comes anew");
@@ -98,6 +100,10 @@ async fn receive(response: Response<Incoming>, url: &Url, sink: &mut Sink) -> an
             let range = text(response.headers(), &CONTENT_RANGE).and_then(Range::read);
             if range.and_then(|range| range.first) != Some(has) {
                 bail!("{url} answers with another part than the one from byte {has} on");
+            }
+            whole = range.and_then(|range| range.length);
+            if whole.is_none() {
+                bail!("{url} sends a part, and not of how much: remove what is here");
             }
         }
         StatusCode::RANGE_NOT_SATISFIABLE if has > 0 => {
@@ -115,6 +121,10 @@ async fn receive(response: Response<Incoming>, url: &Url, sink: &mut Sink) -> an
         _ => return Err(refusal(response, url).await),
     }
     fill(response.into_body(), sink).await?;
+    // RFC 9110 section 15.3.7: a server may send less than it was asked for.
+    if let Some(whole) = whole.filter(|whole| *whole != sink.length()) {
+        bail!("{url} has {whole} bytes, and sent those up to {} only", sink.length());
+    }
     Ok(Step::Done(status, sink.length() - if status == StatusCode::OK { 0 } else { has }))
 }
 
