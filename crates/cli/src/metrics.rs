@@ -12,15 +12,16 @@ use hyper::header::CONTENT_TYPE;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::TypedMetric;
 use prometheus_client::registry::Registry;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
 
-/// How long a scraper may take for its request.
+/// How long a scraper may take for its request and the answer; others wait for their turn.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(crate) const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -69,7 +70,7 @@ pub(crate) fn text(collector: impl Collector) -> Result<String, fmt::Error> {
 /// The address cannot be listened on.
 pub(crate) async fn listen<C, F>(
     address: SocketAddr,
-    read: impl Fn() -> F + Clone + Send + Sync + 'static,
+    read: impl Fn() -> F + Send + Sync + 'static,
 ) -> anyhow::Result<SocketAddr>
 where
     C: Collector,
@@ -82,7 +83,8 @@ where
     tokio::spawn(async move {
         loop {
             match listener.accept().await {
-                Ok((stream, _)) => drop(tokio::spawn(serve(stream, read.clone()))),
+                // One at a time: what is counted is walked and copied for each answer.
+                Ok((stream, _)) => drop(timeout(PATIENCE, serve(stream, &read)).await),
                 Err(error) => {
                     // Out of descriptors, for the most part: others have to go first.
                     tracing::warn!(%error, "--metrics");
@@ -94,13 +96,14 @@ where
     Ok(address)
 }
 
-async fn serve<C: Collector, F>(stream: TcpStream, read: impl Fn() -> F + Sync)
+/// Answers one request.
+async fn serve<C: Collector, F>(stream: TcpStream, read: &(impl Fn() -> F + Sync))
 where
     F: Future<Output = Option<C>> + Send,
 {
-    let service = service_fn(async |request| Ok::<_, Infallible>(answer(&request, &read).await));
+    let service = service_fn(async |request| Ok::<_, Infallible>(answer(&request, read).await));
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(PATIENCE);
+    builder.keep_alive(false);
     if let Err(error) = builder.serve_connection(TokioIo::new(stream), service).await {
         tracing::debug!(%error, "--metrics");
     }

@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::{UnixListener, UnixSocket, UnixStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -26,6 +26,8 @@ const LONGEST: u64 = 4096;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Who waits for an answer at a time; others wait for their turn.
 const WAITING: usize = 16;
+/// Who may wait to be connected at a time.
+const BACKLOG: u32 = 128;
 
 /// A request that somebody waits for the answer to.
 #[derive(Debug)]
@@ -73,7 +75,8 @@ impl<R: Serialize + DeserializeOwned + Send + 'static> Control<R> {
             }
             fs::remove_file(path).with_context(|| format!("--control {name}"))?;
         }
-        let listener = UnixListener::bind(path).map_err(|error| match error.kind() {
+        let socket = UnixSocket::new_stream().with_context(|| format!("--control {name}"))?;
+        socket.bind(path).map_err(|error| match error.kind() {
             ErrorKind::NotFound => {
                 anyhow!(
                     "--control {name}: its directory is not there: make it, or choose another path"
@@ -83,6 +86,8 @@ impl<R: Serialize + DeserializeOwned + Send + 'static> Control<R> {
         })?;
         let mode = fs::Permissions::from_mode(0o660);
         fs::set_permissions(path, mode).with_context(|| format!("--control {name}"))?;
+        // Nobody can have connected before: whatever the umask, only those who may are heard.
+        let listener = socket.listen(BACKLOG).with_context(|| format!("--control {name}"))?;
         let (sender, asks) = mpsc::channel(WAITING);
         let accepts = tokio::spawn(accept(listener, sender, example.into()));
         Ok(Self { path: path.to_owned(), inode: inode(path), asks, accepts })
