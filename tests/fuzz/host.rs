@@ -241,7 +241,11 @@ impl World {
         let (host, now) = (&mut self.host, self.now);
         let which = feed.choice(self.streams.len());
         let stream = self.streams.get(which).copied();
-        match (feed.choice(14), stream) {
+        let call = feed.byte();
+        if call >= RARE {
+            return self.call_rarely(feed, stream);
+        }
+        match (call % 14, stream) {
             (0, _) => {
                 let to = [("10.0.0.9", 443), ("fd00::9", 443)][feed.choice(2)];
                 let to = SocketAddr::new(to.0.parse().expect("an address"), to.1);
@@ -286,6 +290,39 @@ impl World {
                 let _ = host.udp_recv_from(self.datagrams, &mut [0; 100]);
                 let to = SocketAddr::new(self.peers[0].flow.local.ip(), 53);
                 let _ = host.udp_send_to(self.datagrams, feed.bytes(16), to);
+            }
+        }
+    }
+
+    /// What came later: old files of the corpus mean what they meant.
+    fn call_rarely(&mut self, feed: &mut Feed<'_>, stream: Option<SocketId>) {
+        let (host, now) = (&mut self.host, self.now);
+        let peer = |port| SocketAddr::new(self.peers[0].flow.local.ip(), port);
+        match (feed.choice(6), stream) {
+            (0, Some(id)) => {
+                let limit = Duration::from_millis(u64::from(feed.word()));
+                let _ = host.tcp_set_user_timeout(now, id, (!limit.is_zero()).then_some(limit));
+            }
+            (1, Some(id)) => {
+                let limit = Duration::from_millis(u64::from(feed.word()));
+                let _ = host.tcp_set_linger(id, Some(limit));
+            }
+            (2, Some(id)) => {
+                let _ = host.tcp_peek(id, &mut vec![0; usize::from(feed.word())]);
+            }
+            (3, Some(id)) => {
+                if let Ok(connecting) = host.tcp_connect_from(now, id, peer(443), None) {
+                    self.streams.retain(|stream| *stream != id);
+                    self.streams.push(connecting);
+                }
+            }
+            (4, _) => {
+                let local = SocketAddr::new(self.peers[0].flow.remote.ip(), feed.word());
+                self.streams.extend(host.tcp_bind(local));
+            }
+            _ => {
+                let _ = host.udp_connect(self.datagrams, peer(53 + u16::from(feed.byte() & 1)));
+                let _ = host.udp_send(self.datagrams, feed.bytes(16));
             }
         }
     }
@@ -368,6 +405,7 @@ impl World {
             self.settle();
         }
         assert_eq!(self.host.tcp_connections().count(), 0, "connections of nobody");
+        let _ = self.host.udp_take_error(self.datagrams);
         while let Ok(Some(_)) = self.host.udp_recv_from(self.datagrams, &mut []) {}
         assert_eq!(self.host.held(), ByteCount::ZERO);
     }

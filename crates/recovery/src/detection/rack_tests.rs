@@ -60,9 +60,23 @@ fn a_reported_duplicate_widens_the_window_until_sixteen_recoveries_pass() {
     sender.on_ack(ms(100), &duplicate);
     // Once a round trip.
     sender.on_ack(ms(101), &duplicate);
-    sender.on_ack(ms(102), &ack(1, &[segments(2, 3)]));
-    // Twice a quarter of 100 ms, from when segment 1 should have been here.
-    assert_eq!(sender.poll_timeout(), Some(ms(152)));
+    let (mut now, mut first) = (ms(102), 10);
+    sender.on_ack(now, &ack(first, &[]));
+    // Of two segments the first is lost; how long it is waited for once the second has arrived.
+    let waits = (0..18).map(|_| {
+        pump(&mut sender, now, &supply(first + 2));
+        let arrived = now + RTT;
+        sender.on_ack(arrived, &ack(first, &[segments(first + 1, first + 2)]));
+        let late = sender.poll_timeout().unwrap();
+        sender.on_timeout(late);
+        assert_eq!(sender.phase(), Phase::Recovery);
+        pump(&mut sender, late, &supply(first + 2));
+        (now, first) = (late + RTT, first + 2);
+        sender.on_ack(now, &ack(first, &[]));
+        late.since(arrived).as_millis()
+    });
+    // Twice a quarter of 100 ms; then once.
+    assert_eq!(waits.collect::<Vec<_>>(), [&[50; 16][..], &[25; 2]].concat());
 }
 
 // Shows: RFC8985-9.2

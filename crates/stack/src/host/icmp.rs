@@ -28,8 +28,8 @@ pub(super) struct Allowance {
 impl Allowance {
     /// Of errors: Linux's `icmp_msgs_burst` and `icmp_msgs_per_sec`; RFC 4443 section 2.4 (f) asks for a limit.
     pub(super) const ERRORS: Self = Self::new(50, 1_000);
-    /// Of answers to pings, for which Linux has no limit: half of the places that the host's own packets have, and as
-    /// often as one `ping -f` asks. Who floods has the others share what is left.
+    /// Of answers to pings, for which Linux has no limit: half of the places that the host's own packets have, and about
+    /// as often as one `ping -f` asks. Who floods has the others share what is left.
     pub(super) const ECHOES: Self = Self::new(MAX_WAITING as u64 / 2, 10_000);
 
     const fn new(burst: u64, per_second: u64) -> Self {

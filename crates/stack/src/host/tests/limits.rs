@@ -85,7 +85,7 @@ fn a_port_in_use_or_in_time_wait_is_not_chosen_and_an_error_says_when_all_are() 
 }
 
 #[test]
-fn too_big_is_checked_and_shrinks_nothing() {
+fn too_big_that_cannot_be_true_shrinks_nothing() {
     let mut pair = Pair::new();
     let listener = pair.server.tcp_listen(address(TO), 8).unwrap();
     let (stream, accepted) = pair.connect(listener, TO);
@@ -106,6 +106,7 @@ fn too_big_is_checked_and_shrinks_nothing() {
     }
     let counters = pair.client.counters();
     assert_eq!((counters.icmp_in_dest_unreachs, counters.tcp_ext_out_of_window_icmps), (2, 1));
+    assert_eq!((counters.tcp_ext_pmtu_refused, counters.tcp_ext_pmtu_lowered), (1, 0));
     assert_eq!(pair.client.tcp_info(pair.now, stream).unwrap().mss, ByteCount(1_448));
     pair.server.handle_packet(pair.now, PORT, sent);
     pair.pass(Duration::from_secs(1));
