@@ -335,6 +335,7 @@ impl CongestionControl for Watched {
             Notice::EpisodeOver | Notice::Undo => EPISODE.set(false),
             Notice::Lost { .. }
             | Notice::Idle { .. }
+            | Notice::Unused
             | Notice::TakeOver { .. }
             | Notice::SegmentSize(_) => {}
         }

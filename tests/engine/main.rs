@@ -1,5 +1,6 @@
 //! The whole engine, two hosts and a path, in virtual time.
 
+mod bulk;
 mod corruption;
 mod delayed_response;
 mod goodput;
@@ -7,6 +8,7 @@ mod liar;
 mod parallel;
 mod properties;
 mod receive_window;
+mod slow_start;
 mod transfer;
 mod wire;
 mod world;

@@ -54,7 +54,9 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
                 && modern.tail_loss_probe
                 && modern.proportional_rate_reduction
         }
-        "HyStart++, window validation" => code_has("crates", &["hystart", "cwv"]),
+        "HyStart++, window validation" => {
+            Profile::modern().hystart && Profile::modern().window_validation
+        }
         "IPv4 and IPv6, ICMP and ICMPv6 echo and unreachable, UDP" => {
             hosts::answers_echo() && hosts::speaks_udp() && hosts::tells_of_closed_ports()
         }

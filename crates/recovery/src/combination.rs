@@ -107,6 +107,7 @@ const PROBE: ControlParams = ControlParams {
     smss: ByteCount(1460),
     initial_window: ByteCount(14_600),
     byte_counting_limit: 2,
+    hystart: false,
 };
 
 impl<T: ?Sized> Clone for Choice<T> {

@@ -17,6 +17,8 @@ pub struct Profile {
     pub initial_window: u32,
     /// L of RFC 3465: segments that one ACK may count for in slow start.
     pub byte_counting_limit: u32,
+    /// Whether the first slow start ends when round trips grow, too (HyStart++, RFC 9406).
+    pub hystart: bool,
     /// New data on the first duplicate ACKs (RFC 3042).
     pub limited_transmit: bool,
     /// Whether a reduction is spread over the round trip it takes (RFC 9937), where the detection
@@ -33,6 +35,9 @@ pub struct Profile {
     /// Whether cwnd falls to the initial window after a time-out's worth of silence (RFC 5681
     /// section 4.1).
     pub idle_restart: bool,
+    /// Whether a window of which less than half was used for five minutes is halved, and a loss meanwhile answered from
+    /// what was used (RFC 7661).
+    pub window_validation: bool,
     /// How the retransmission time-out is computed.
     pub rto: RtoForm,
     /// Whether the receiver delays ACKs (RFC 5681 section 4.2); without, every segment is
@@ -47,12 +52,14 @@ impl Profile {
             name: "modern",
             initial_window: 10,
             byte_counting_limit: 8,
+            hystart: true,
             limited_transmit: true,
             proportional_rate_reduction: true,
             tail_loss_probe: true,
             undo: true,
             f_rto: true,
             idle_restart: true,
+            window_validation: true,
             rto: RtoForm::LINUX,
             delayed_acks: true,
         }
@@ -66,12 +73,14 @@ impl Profile {
             name: "paper",
             initial_window: 2,
             byte_counting_limit: 2,
+            hystart: false,
             limited_transmit: true,
             proportional_rate_reduction: false,
             tail_loss_probe: false,
             undo: false,
             f_rto: false,
             idle_restart: false,
+            window_validation: false,
             rto: RtoForm::Rfc { floor: Duration::from_millis(200) },
             delayed_acks: false,
         }

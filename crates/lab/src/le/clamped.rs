@@ -78,6 +78,7 @@ mod tests {
             smss,
             initial_window: smss * 40,
             byte_counting_limit: 2,
+            hystart: false,
         });
         let take_over = Notice::TakeOver { cwnd: smss * 100, ssthresh: None };
         control.on_notice(Instant::ZERO, ByteCount::ZERO, &take_over);

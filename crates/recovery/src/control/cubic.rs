@@ -137,6 +137,7 @@ impl Cubic {
 
 impl CongestionControl for Cubic {
     fn on_ack(&mut self, ack: &AckView<'_>, _: ByteCount) {
+        self.windows.measure(ack);
         // While a judge waits, what is SACKed is all there is (DCR 2.2).
         let waits = ack.put_off && ack.delivered > ByteCount::ZERO;
         if ack.acked == ByteCount::ZERO && !waits {
@@ -190,6 +191,10 @@ impl CongestionControl for Cubic {
                     self.stage = None;
                     self.windows.restart();
                 }
+            }
+            Notice::Unused => {
+                self.windows.give_up_unused();
+                self.stage = None;
             }
             Notice::TakeOver { cwnd, ssthresh } => self.windows.take_over(cwnd, ssthresh),
             Notice::SegmentSize(smss) => self.resize(smss),

@@ -15,6 +15,7 @@ fn form(initial: u64, rfc: bool) -> Cubic {
         smss: segments(1),
         initial_window: segments(initial),
         byte_counting_limit: 8,
+        hystart: false,
     };
     Cubic::new(&params, rfc)
 }

@@ -2,6 +2,7 @@
 
 mod cubic;
 mod fixed;
+mod hystart;
 mod reno;
 mod westwood;
 
@@ -31,6 +32,8 @@ pub struct ControlParams {
     pub initial_window: ByteCount,
     /// L of RFC 3465: how many segments one ACK may count for in slow start.
     pub byte_counting_limit: u32,
+    /// Whether the first slow start ends when round trips grow (HyStart++, RFC 9406).
+    pub hystart: bool,
 }
 
 /// Something the sender tells its control.
@@ -68,6 +71,9 @@ pub enum Notice {
         /// Whether cwnd is to fall to the restart window, min(IW, cwnd) (RFC 5681 section 4.1).
         restart: bool,
     },
+    /// For five minutes less than half of the window was in use: it is to be half of what it is, the initial window at
+    /// least (RFC 7661 section 4.4.3).
+    Unused,
     /// The last reduction was spurious: take it back.
     Undo,
     /// A full segment has so many bytes from now on. The windows stay as they are in bytes, but for their

@@ -2,6 +2,7 @@
 
 use airtcp_types::{ByteCount, Instant};
 
+use super::hystart::HyStart;
 use super::{CongestionControl, ControlParams, ControlState, Notice};
 use crate::registry::{Entry, WireNeeds, no_parameter};
 use crate::view::{AckView, Phase};
@@ -23,6 +24,7 @@ pub(super) struct Windows {
     pub(super) params: ControlParams,
     pub(super) cwnd: ByteCount,
     pub(super) ssthresh: Option<ByteCount>,
+    hystart: HyStart,
     /// Both before the last reduction.
     prior: Option<Box<(ByteCount, Option<ByteCount>)>>,
 }
@@ -30,11 +32,19 @@ pub(super) struct Windows {
 impl Windows {
     pub(super) fn new(params: &ControlParams) -> Self {
         let cwnd = params.initial_window.max(params.smss);
-        Self { params: *params, cwnd, ssthresh: None, prior: None }
+        Self { params: *params, cwnd, ssthresh: None, hystart: HyStart::default(), prior: None }
     }
 
     pub(super) fn in_slow_start(&self) -> bool {
         self.ssthresh.is_none_or(|ssthresh| self.cwnd < ssthresh)
+    }
+
+    /// Hears every ACK, whether or not it lets the window grow.
+    pub(super) fn measure(&mut self, ack: &AckView<'_>) {
+        // RFC 9406 section 4.3: for the first slow start, while ssthresh is not set.
+        if self.params.hystart && self.ssthresh.is_none() && self.hystart.on_ack(ack) {
+            self.ssthresh = Some(self.cwnd);
+        }
     }
 
     /// Grows by what arrived, up to the limit of RFC 3465 and to ssthresh; gives back the bytes
@@ -44,7 +54,7 @@ impl Windows {
         let limit = if ack.phase == Phase::Loss { 1 } else { self.params.byte_counting_limit };
         let counted = ack.delivered.min(self.params.smss * u64::from(limit));
         let room = self.ssthresh.map_or(ByteCount::MAX, |ssthresh| ssthresh - self.cwnd);
-        let step = counted.min(room);
+        let step = self.hystart.step(counted).min(room);
         self.cwnd += step;
         counted - step
     }
@@ -57,6 +67,7 @@ impl Windows {
     /// Reduces both windows to `ssthresh`, within the floor.
     pub(super) fn reduce_to(&mut self, ssthresh: ByteCount) {
         self.prior = Some(Box::new((self.cwnd, self.ssthresh)));
+        self.hystart = HyStart::default();
         let ssthresh = ssthresh.max(self.params.smss * 2);
         self.ssthresh = Some(ssthresh);
         self.cwnd = self.cwnd.min(ssthresh);
@@ -78,7 +89,7 @@ impl Windows {
     }
 
     pub(super) fn take_over(&mut self, cwnd: ByteCount, ssthresh: Option<ByteCount>) {
-        (self.cwnd, self.ssthresh, self.prior) = (cwnd, ssthresh, None);
+        *self = Self { cwnd, ssthresh, ..Self::new(&self.params) };
     }
 
     pub(super) fn resize(&mut self, smss: ByteCount) {
@@ -90,6 +101,16 @@ impl Windows {
     /// RFC 5681 section 4.1.
     pub(super) fn restart(&mut self) {
         self.cwnd = self.cwnd.min(self.params.initial_window.max(self.params.smss));
+        // The path may be another by now.
+        self.hystart = HyStart::default();
+    }
+
+    /// RFC 7661 section 4.4.3.
+    pub(super) fn give_up_unused(&mut self) {
+        let three_quarters = self.cwnd - ByteCount(self.cwnd.0 / 4);
+        self.ssthresh = self.ssthresh.map(|ssthresh| ssthresh.max(three_quarters));
+        let least = self.params.initial_window.max(self.params.smss);
+        self.cwnd = self.cwnd.half().max(least).min(self.cwnd);
     }
 
     /// Whether an ACK lets the window grow at all.
@@ -103,7 +124,11 @@ impl Windows {
     }
 
     pub(super) fn state(&self) -> ControlState {
-        let mode = if self.in_slow_start() { "slow-start" } else { "congestion-avoidance" };
+        let mode = match self.in_slow_start() {
+            true if self.hystart.is_conservative() => "conservative-slow-start",
+            true => "slow-start",
+            false => "congestion-avoidance",
+        };
         ControlState { ssthresh: self.ssthresh, mode }
     }
 }
@@ -141,6 +166,7 @@ impl Reno {
 
 impl CongestionControl for Reno {
     fn on_ack(&mut self, ack: &AckView<'_>, _: ByteCount) {
+        self.windows.measure(ack);
         if !Windows::may_grow(ack) {
             return;
         }
@@ -168,6 +194,7 @@ impl CongestionControl for Reno {
                 self.collapse(first, self.used(flight_size).half());
             }
             Notice::Undo => self.windows.undo(),
+            Notice::Unused => self.windows.give_up_unused(),
             Notice::TakeOver { cwnd, ssthresh } => self.windows.take_over(cwnd, ssthresh),
             Notice::SegmentSize(smss) => self.windows.resize(smss),
             Notice::Idle { restart: true, .. } => {

@@ -11,6 +11,7 @@ fn reno(initial: u64, limit: u32) -> Reno {
         smss: segments(1),
         initial_window: segments(initial),
         byte_counting_limit: limit,
+        hystart: false,
     };
     Reno::new(&params)
 }

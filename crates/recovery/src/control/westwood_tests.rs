@@ -10,6 +10,7 @@ fn made(entry: &Entry<dyn CongestionControl>) -> Box<dyn CongestionControl> {
         smss: ByteCount(SMSS),
         initial_window: ByteCount(50 * SMSS),
         byte_counting_limit: 8,
+        hystart: false,
     };
     (entry.make)(None, &params).unwrap()
 }

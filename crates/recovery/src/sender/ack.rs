@@ -64,7 +64,7 @@ impl Sender {
             rate,
             round_start,
             prior_pipe,
-            cwnd_limited: self.cwnd_limited_to.is_some_and(|to| una < to),
+            cwnd_limited: una < self.cwnd_limited_to,
             put_off: false,
             phase,
         };
@@ -90,6 +90,7 @@ impl Sender {
         }
         let view = AckView { put_off: self.waits(), ..view };
         self.control.on_ack(&view, self.detection.pipe(&self.core.board));
+        self.validate_window(&view);
         self.reduce_in_proportion(&view, lost_before);
         if acked > ByteCount::ZERO {
             self.renew_waits();

@@ -23,13 +23,14 @@ pub(super) struct Episode {
     /// Where it ends by the clock instead.
     until: Option<Instant>,
     phase: Phase,
-    end: EpisodeEnd,
+    /// Whether the window may grow again from the first ACK that advances.
+    opens_early: bool,
 }
 
 impl Episode {
     /// Everything below `point` is sent again, and it ends when that is acknowledged.
     pub(super) const fn of_repeating(point: ExtSeq) -> Self {
-        Self { point, until: None, phase: Phase::Loss, end: EpisodeEnd::RecoveryPoint }
+        Self { point, until: None, phase: Phase::Loss, opens_early: false }
     }
 
     pub(super) const fn phase(&self) -> Phase {
@@ -177,15 +178,16 @@ impl Sender {
             let pipe = self.pipe();
             self.control.on_notice(now, pipe, &Notice::EpisodeOver);
         }
-        let flight_size = self.core.board.flight_size();
+        let flight_size = self.loss_flight_size();
         let view = self.core.view(now, &*self.control);
         let end = self.detection.episode_end(&view);
         let (until, phase) = match end {
             EpisodeEnd::After(time) => (Some(now + time), Phase::Open),
             EpisodeEnd::RecoveryPoint | EpisodeEnd::FirstAdvance => (None, Phase::Recovery),
         };
+        let opens_early = end == EpisodeEnd::FirstAdvance;
         let point = self.core.board.snd_nxt();
-        self.core.episode = Some(Episode { point, until, phase, end });
+        self.core.episode = Some(Episode { point, until, phase, opens_early });
         self.stats.reductions += 1;
         self.tell(|| EventKind::Reduced { cause: cause.name() });
         self.watch_for_spurious();
@@ -195,7 +197,8 @@ impl Sender {
         let proportional = self.profile.proportional_rate_reduction
             && self.core.sack
             && self.control.window() < before;
-        let in_flight = flight_size - self.core.board.sacked() + self.newly_delivered;
+        let in_flight =
+            self.core.board.flight_size() - self.core.board.sacked() + self.newly_delivered;
         self.prr = proportional.then(|| Box::new(Prr::new(in_flight)));
         true
     }
@@ -208,7 +211,7 @@ impl Sender {
             self.end_watch_later();
             let pipe = self.pipe();
             self.control.on_notice(ack.now, pipe, &Notice::EpisodeOver);
-        } else if episode.end == EpisodeEnd::FirstAdvance
+        } else if episode.opens_early
             && episode.phase == Phase::Recovery
             && ack.acked > ByteCount::ZERO
         {
@@ -222,7 +225,7 @@ impl Sender {
             self.core.rto_at = None;
             return;
         }
-        let flight_size = self.core.board.flight_size();
+        let flight_size = self.loss_flight_size();
         let first = self.core.timeouts_in_row == 0;
         let point = self.core.board.snd_nxt();
         self.core.rtt.back_off();

@@ -11,6 +11,7 @@ mod send;
 mod special_ack;
 mod take_over;
 mod undo;
+mod validation;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -38,6 +39,7 @@ use probe::Probe;
 use prr::Prr;
 pub(crate) use put_off::PutOff;
 use undo::Undo;
+use validation::Validation;
 
 /// What a sender is to be.
 #[derive(Clone, Debug, Default)]
@@ -152,6 +154,7 @@ pub struct Sender {
     undo: Option<Box<Undo>>,
     last_undo: Option<UndoSign>,
     prr: Option<Box<Prr>>,
+    validation: Option<Box<Validation>>,
     /// Bytes that the ACK being worked newly told to have arrived.
     newly_delivered: ByteCount,
     /// A full segment has arrived since their size last changed.
@@ -165,7 +168,7 @@ pub struct Sender {
     immediate: Option<(TxNo, airtcp_types::SendRule)>,
     pacing_until: Option<Instant>,
     /// Data up to here was sent while cwnd, or the pacer, was the limit.
-    cwnd_limited_to: Option<ExtSeq>,
+    cwnd_limited_to: ExtSeq,
     max_window: ByteCount,
     last_sent: Instant,
     /// Since when nothing is outstanding, until the control was told.
@@ -226,12 +229,13 @@ impl Sender {
             undo: None,
             last_undo: None,
             prr: None,
+            validation: None,
             newly_delivered: ByteCount::ZERO,
             full_arrived: false,
             probe: None,
             immediate: None,
             pacing_until: None,
-            cwnd_limited_to: None,
+            cwnd_limited_to: start.first,
             max_window: ByteCount::ZERO,
             last_sent: start.now,
             idle_since: None,
@@ -422,6 +426,7 @@ fn control_params(
         initial_window: smss * u64::from(initial_window),
         // The pacer spreads what a stretch ACK lets out; without one, L is the limit of a burst.
         byte_counting_limit: if pace { u32::MAX } else { profile.byte_counting_limit },
+        hystart: profile.hystart,
     }
 }
 

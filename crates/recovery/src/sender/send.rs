@@ -90,7 +90,7 @@ impl Sender {
             let sendable = supply.end.min(supply.window_edge).since(self.snd_nxt());
             if sendable >= room {
                 // In time cwnd would be the limit: the pacer must not keep it from growing.
-                self.cwnd_limited_to = Some(self.snd_nxt());
+                self.cwnd_limited_to = self.snd_nxt();
             }
             return Decision::Blocked(Limit::Pacing);
         }
@@ -105,7 +105,7 @@ impl Sender {
             if range.is_some_and(|range| range.len() <= room) {
                 return self.retransmit(now, repair.tx, repair.rule, supply);
             }
-            self.cwnd_limited_to = Some(self.snd_nxt());
+            self.cwnd_limited_to = self.snd_nxt();
             return Decision::Blocked(Limit::Cwnd);
         }
         match new_data {
@@ -113,7 +113,7 @@ impl Sender {
             Err(limit) => {
                 if room < self.core.smss {
                     // The last of the data has filled the window just so.
-                    self.cwnd_limited_to = Some(self.snd_nxt());
+                    self.cwnd_limited_to = self.snd_nxt();
                 }
                 if limit != Limit::Rwnd && room > ByteCount::ZERO {
                     self.rate.on_app_limited(self.core.board.in_flight());
@@ -150,7 +150,7 @@ impl Sender {
         let beyond = self.core.board.flight_size() + range.len() > self.cwnd();
         let limited_transmit = beyond && self.core.episode.is_none();
         if range.len() > room || (limited_transmit && !self.profile.limited_transmit) {
-            self.cwnd_limited_to = Some(self.snd_nxt());
+            self.cwnd_limited_to = self.snd_nxt();
             return Decision::Blocked(Limit::Cwnd);
         }
         let rule = if limited_transmit { SendRule::LimitedTransmit } else { SendRule::NewData };

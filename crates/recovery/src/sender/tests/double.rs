@@ -129,6 +129,7 @@ impl CongestionControl for Control {
             Notice::Timeout { first, .. } => format!("control: time-out, first {first}"),
             Notice::EpisodeOver => "control: episode over".to_owned(),
             Notice::Idle { time, restart } => format!("control: idle {time:?}, restart {restart}"),
+            Notice::Unused => "control: unused".to_owned(),
             Notice::Undo => "control: undo".to_owned(),
             Notice::SegmentSize(smss) => format!("control: segments of {smss}"),
             Notice::TakeOver { cwnd, .. } => format!("control: takes over at {cwnd}"),

@@ -9,3 +9,4 @@ mod resize;
 mod sending;
 mod take_over;
 mod undo;
+mod validation;

@@ -210,6 +210,7 @@ fn an_idle_connection_is_small() {
         smss: ByteCount(1000),
         initial_window: ByteCount(10_000),
         byte_counting_limit: 8,
+        hystart: false,
     };
     let detections = DETECTIONS
         .iter()

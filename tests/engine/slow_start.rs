@@ -1,0 +1,43 @@
+//! The first slow start, over a queue that is deep.
+
+use std::time::Duration;
+
+use airtcp::recovery::Profile;
+use airtcp::types::{ByteCount, Rate};
+
+use crate::bulk::Bulk;
+use crate::world::{CLIENT, Impairment, SERVER, host_config};
+
+const RATE: Rate = Rate::from_bits_per_sec(20_000_000);
+/// Six times what the path holds without it.
+const LIMIT: usize = 800;
+
+/// What was sent again in ten seconds, and the rate of the last five.
+fn overshoot(control: &str, profile: Profile) -> (ByteCount, Rate) {
+    let path = Impairment {
+        bottleneck: Some((RATE, LIMIT)),
+        ..Impairment::delay(Duration::from_millis(40))
+    };
+    let combination = format!("rack/{control}").parse().unwrap();
+    let mut hosts = [CLIENT, SERVER].map(|address| host_config(address, &combination, false));
+    hosts[0].tcp.sender.profile = profile;
+    let mut bulk = Bulk::new(hosts, path);
+    bulk.run(Duration::from_secs(5), 1 << 20);
+    let rate = bulk.run(Duration::from_secs(5), 1 << 20);
+    let info = bulk.world.hosts[0].tcp_info(bulk.world.now, bulk.sender).unwrap();
+    (info.bytes_retrans, rate)
+}
+
+#[test]
+fn it_ends_before_it_has_lost_a_window_of_segments() {
+    for control in ["reno", "cubic", "westwood-plus"] {
+        let (with, rate) = overshoot(control, Profile::modern());
+        let (without, _) = overshoot(control, Profile { hystart: false, ..Profile::modern() });
+        assert!(
+            with * 10 < without,
+            "{control}: {with} sent again with HyStart++, {without} without"
+        );
+        let share = rate.bits_per_sec() as f64 / RATE.bits_per_sec() as f64;
+        assert!(share > 0.9, "{control}: {share} of the rate");
+    }
+}
