@@ -235,6 +235,11 @@ fn two_stacks_talk_through_a_kernel_that_forwards() {
     let get = world.report("get", &[url, "-o", "back"]);
     assert_eq!((&get["sha256"], &get["length"]), (&put["sha256"], &put["length"]));
     assert!(world.read("back") == data());
+    // The answer comes while all of the file is still on its way.
+    for _ in 0..10 {
+        let refused = world.refused("put", &["file", "http://10.1.0.2/"]);
+        assert!(refused.contains("409") && refused.contains("a file needs a name"), "{refused}");
+    }
     serve.signal("INT");
     assert_eq!(serve.end().0, Some(0));
 }

@@ -27,7 +27,8 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::timeout;
 
 use super::Stop;
 pub(crate) use body::Body;
@@ -40,6 +41,10 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long the body of a request may be silent: a bad link has its outages, but who is gone is not waited for.
 const BODY_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// How much of a request that was answered already is read and thrown away, in bytes, and for how long.
+const LINGER: u64 = 64 << 20;
+const LINGER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The directory that is served. Clones share it.
 #[derive(Clone, Debug)]
@@ -117,15 +122,31 @@ where
     let mut builder = http1::Builder::new();
     // A peer may end its direction after the request and still read the answer.
     builder.half_close(true).timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
-    let served = tokio::select! {
-        served = connection.as_mut() => served,
-        () = stop.wait() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+    let served = {
+        let mut connection = pin!(builder.serve_connection(TokioIo::new(&mut *stream), service));
+        tokio::select! {
+            served = connection.as_mut() => served,
+            () = stop.wait() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
         }
     };
+    tokio::select! {
+        _ = timeout(LINGER_TIMEOUT, linger(stream)) => {}
+        () = stop.wait() => {}
+    }
     served.map_err(io::Error::other)
+}
+
+/// Closes in two steps (RFC 9112 section 9.6): to close with data unread is a reset, which may overtake the answer that
+/// says why it is not wanted.
+async fn linger<S>(stream: &mut S) -> io::Result<()>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    stream.shutdown().await?;
+    tokio::io::copy(&mut stream.take(LINGER), &mut tokio::io::sink()).await.map(drop)
 }
 
 /// Why a request is not served.

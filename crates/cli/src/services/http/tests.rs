@@ -183,6 +183,28 @@ async fn a_body_that_falls_silent_changes_nothing() {
 }
 
 #[tokio::test]
+async fn a_body_that_nobody_wants_is_taken_so_that_the_refusal_arrives() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = Files::new(directory.path()).unwrap();
+    let (client, mut server) = duplex(10_000);
+    let (_sender, stop) = Stop::new();
+    let serving = tokio::spawn(async move {
+        let _ = serve(&files, &mut server, stop).await;
+    });
+    let (mut reader, mut writer) = split(client);
+    let length = 10 * CHUNK;
+    let head = format!("PUT / HTTP/1.1\r\nhost: a\r\ncontent-length: {length}\r\n\r\n");
+    writer.write_all(head.as_bytes()).await.unwrap();
+    // All of it is sent before the answer is looked at: on a connection that is closed, this fails.
+    writer.write_all(&vec![0; length]).await.unwrap();
+    writer.shutdown().await.unwrap();
+    let mut answer = String::new();
+    reader.read_to_string(&mut answer).await.unwrap();
+    assert_eq!(status(&answer), 409, "{answer}");
+    serving.await.unwrap();
+}
+
+#[tokio::test]
 async fn a_part_is_not_put_in_place_of_the_whole() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("a"), "old").unwrap();
