@@ -7,12 +7,13 @@ use airtcp_device::Tun;
 use airtcp_recovery::SenderConfig;
 use airtcp_stack::HostConfig;
 use airtcp_stack::host::Cidr;
+use airtcp_testbed::here;
 use airtcp_types::options::HackForm;
 use clap::Args;
 
 use crate::args::SenderArgs;
 use crate::device::{KernelSide, Opened};
-use crate::{device, value};
+use crate::{device, output, taken, value};
 
 /// What every command with a stack on a TUN device takes.
 #[derive(Args, Debug)]
@@ -81,8 +82,21 @@ impl AttachArgs {
     /// Opens the device, and settles what a host on it is to be.
     ///
     /// # Errors
-    /// The device cannot be opened, or has a smaller MTU; the strategies do not go together.
+    /// An address is the kernel's, or the network of a new device another's; the device cannot be opened, or has a
+    /// smaller MTU; the strategies do not go together.
     pub(crate) fn open(&self) -> anyhow::Result<(Tun, HostConfig, bool)> {
+        let there = here::interfaces()?;
+        if device::exists(&self.tun) {
+            taken::check_addresses(&self.address, &there)?;
+            if !self.gateway.is_empty() {
+                let name = &self.tun;
+                output::note(format_args!(
+                    "note: --gateway has no effect on {name}, which was there before"
+                ));
+            }
+        } else {
+            taken::check_networks(&self.kernel_side(), &self.address, &there)?;
+        }
         let Opened { tun, mtu, is_new } = device::open(&self.tun, self.mtu)?;
         let mut config = host_config(self.address.iter().copied(), &self.sender)?;
         config.mtu = mtu;
@@ -93,6 +107,34 @@ impl AttachArgs {
     pub(crate) fn kernel_side(&self) -> KernelSide {
         KernelSide::of(&self.address, &self.gateway)
     }
+
+    /// What a device that was there before lacks, and what to type.
+    ///
+    /// # Errors
+    /// The kernel does not tell.
+    pub(crate) fn lack(&self) -> anyhow::Result<Option<Lack>> {
+        let name = &self.tun;
+        let Some(device) = here::interfaces()?.into_iter().find(|one| one.name == *name) else {
+            return Ok(None);
+        };
+        let has_address = device.addresses.iter().any(|own| !taken::is_link_local(own.address));
+        let what = match (device.is_up, has_address) {
+            (true, true) => return Ok(None),
+            (false, _) => "is down",
+            (true, false) => "has no address",
+        };
+        let todo = self.kernel_side().commands(name);
+        let text = format!("{name} was there before and {what}; type: {todo}");
+        Ok(Some(Lack { is_down: !device.is_up, text }))
+    }
+}
+
+/// What a device lacks.
+pub(crate) struct Lack {
+    /// Nothing goes through it. Otherwise the user may have routes of their own.
+    pub(crate) is_down: bool,
+    /// Which, and what to type.
+    pub(crate) text: String,
 }
 
 /// The settings of a host from the command line.
@@ -147,9 +189,13 @@ mod tests {
         attach: AttachArgs,
     }
 
-    fn refused(line: &str) -> String {
+    fn attach(line: &str) -> AttachArgs {
         let line = format!("get --tun tun0 {line}");
-        Attached::try_parse_from(line.split(' ')).unwrap().attach.check().unwrap_err()
+        Attached::try_parse_from(line.split(' ')).unwrap().attach
+    }
+
+    fn refused(line: &str) -> String {
+        attach(line).check().unwrap_err()
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub(crate) fn open(name: &str, mtu: Option<u16>) -> anyhow::Result<Opened> {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct KernelSide {
     /// Its own addresses.
-    addresses: Vec<KernelCidr>,
+    pub(crate) addresses: Vec<KernelCidr>,
     /// What else it sends through the device.
     routes: Vec<KernelCidr>,
 }
@@ -104,7 +104,7 @@ impl KernelSide {
 }
 
 /// The first address of the network that a host may have and that is none of the stack's `own`.
-fn neighbour(cidr: Cidr, own: &[Cidr]) -> Option<IpAddr> {
+pub(crate) fn neighbour(cidr: Cidr, own: &[Cidr]) -> Option<IpAddr> {
     let length = u32::from(cidr.prefix_len());
     let is_free = |address: &IpAddr| {
         cidr.contains(*address) && !own.iter().any(|cidr| cidr.address() == *address)

@@ -41,6 +41,7 @@ mod sim;
 mod ss;
 mod station;
 mod table;
+mod taken;
 mod value;
 
 use std::io::IsTerminal;

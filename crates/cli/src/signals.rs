@@ -2,10 +2,11 @@
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Ctrl-C and SIGTERM, from when it is made.
+/// Ctrl-C, SIGTERM, and a terminal that goes away (SIGHUP), from when it is made.
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
+    hangup: Signal,
 }
 
 impl Signals {
@@ -15,6 +16,7 @@ impl Signals {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
         })
     }
 
@@ -23,6 +25,7 @@ impl Signals {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
+            _ = self.hangup.recv() => {}
         }
     }
 }

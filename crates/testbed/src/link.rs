@@ -1,12 +1,13 @@
 //! Interfaces, addresses and routes of a namespace.
 
 use std::io;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::{InterfaceFlags, if_nametoindex};
+use nix::sys::socket::SockaddrStorage;
 use rtnetlink::packet_route::address::AddressHeaderFlags;
 use rtnetlink::packet_route::link::{InfoData, InfoVeth};
 use rtnetlink::{Handle, LinkMessageBuilder, LinkUnspec, LinkVeth, RouteMessageBuilder};
@@ -20,15 +21,15 @@ const RTF_LOCAL: u32 = 0x8000_0000;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// An interface as its namespace shows it.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Interface {
     /// Its name.
     pub name: String,
     /// Whether it was set up.
     pub is_up: bool,
-    /// Its addresses, in ascending order.
-    pub addresses: Vec<IpAddr>,
+    /// Its addresses with the prefixes of their networks, in ascending order.
+    pub addresses: Vec<Cidr>,
 }
 
 impl Namespace {
@@ -292,6 +293,11 @@ where
     })
 }
 
+fn ip(storage: &SockaddrStorage) -> Option<IpAddr> {
+    let v4 = storage.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
+    v4.or_else(|| storage.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
+}
+
 pub(crate) fn list() -> io::Result<Vec<Interface>> {
     let mut found: Vec<Interface> = Vec::new();
     for entry in getifaddrs()? {
@@ -302,10 +308,15 @@ pub(crate) fn list() -> io::Result<Vec<Interface>> {
             found.push(Interface { name, is_up, addresses: Vec::new() });
             found.len() - 1
         });
-        let Some(storage) = entry.address else { continue };
-        let v4 = storage.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
-        let v6 = storage.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip()));
-        found[position].addresses.extend(v4.or(v6));
+        let Some(address) = entry.address.as_ref().and_then(ip) else { continue };
+        // A link between two hosts may have none.
+        let prefix = match entry.netmask.as_ref().and_then(ip) {
+            Some(IpAddr::V4(mask)) => mask.to_bits().leading_ones(),
+            Some(IpAddr::V6(mask)) => mask.to_bits().leading_ones(),
+            None if address.is_ipv4() => Ipv4Addr::BITS,
+            None => Ipv6Addr::BITS,
+        };
+        found[position].addresses.push(Cidr { address, prefix: prefix as u8 });
     }
     for interface in &mut found {
         interface.addresses.sort_unstable();

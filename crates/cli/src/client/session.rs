@@ -44,9 +44,11 @@ impl Session {
         let name = attach.tun.clone();
         if is_new {
             attach.kernel_side().apply(&name).await?;
-        } else if here::interfaces()?.iter().any(|one| one.name == name && !one.is_up) {
-            let todo = attach.kernel_side().commands(&name);
-            bail!("{name} was there before and is down; type: {todo}");
+        } else if let Some(lack) = attach.lack()? {
+            if lack.is_down {
+                bail!(lack.text);
+            }
+            output::note(format_args!("note: {}", lack.text));
         }
         let addresses = config.addresses.clone();
         let stack = Stack::new(tun, config).context("starting the stack")?;
@@ -126,8 +128,9 @@ impl Session {
             ));
         }
         let is_near = self.addresses.iter().any(|own| own.contains(remote));
-        let is_kernels = here::interfaces()
-            .is_ok_and(|all| all.iter().any(|one| one.addresses.contains(&remote)));
+        let is_kernels = here::interfaces().is_ok_and(|all| {
+            all.iter().any(|one| one.addresses.iter().any(|own| own.address == remote))
+        });
         (!is_near && !is_kernels).then(|| {
             let key = match remote {
                 IpAddr::V4(_) => "net.ipv4.ip_forward",

@@ -70,6 +70,8 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
         } else {
             kernel.apply(name).await?;
         }
+    } else if let Some(lack) = args.attach.lack()? {
+        output::note(format_args!("note: {}", lack.text));
     }
     let served = Served { command: "serve", device: args.attach.tun.clone(), stack: stack.clone() };
     match &args.attach.control {
