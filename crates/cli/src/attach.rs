@@ -2,11 +2,13 @@
 
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use airtcp_device::Tun;
 use airtcp_recovery::SenderConfig;
 use airtcp_stack::HostConfig;
 use airtcp_stack::host::Cidr;
+use airtcp_stack::tcp::KeepAlive;
 use airtcp_testbed::here;
 use airtcp_types::options::HackForm;
 use clap::Args;
@@ -14,6 +16,10 @@ use clap::Args;
 use crate::args::SenderArgs;
 use crate::device::{KernelSide, Opened};
 use crate::{device, output, taken, value};
+
+/// A peer that is silent for so long is asked whether it is still there.
+const ASKED: KeepAlive =
+    KeepAlive { idle: Duration::from_secs(30), interval: Duration::from_secs(10), probes: 6 };
 
 /// What every command with a stack on a TUN device takes.
 #[derive(Args, Debug)]
@@ -98,9 +104,15 @@ impl AttachArgs {
             taken::check_networks(&self.kernel_side(), &self.address, &there)?;
         }
         let Opened { tun, mtu, is_new } = device::open(&self.tun, self.mtu)?;
-        let mut config = host_config(self.address.iter().copied(), &self.sender)?;
+        let mut config = self.config()?;
         config.mtu = mtu;
         Ok((tun, config, is_new))
+    }
+
+    fn config(&self) -> anyhow::Result<HostConfig> {
+        let mut config = host_config(self.address.iter().copied(), &self.sender)?;
+        config.tcp.keep_alive = Some(ASKED);
+        Ok(config)
     }
 
     /// The kernel's side of a new device.
@@ -196,6 +208,12 @@ mod tests {
 
     fn refused(line: &str) -> String {
         attach(line).check().unwrap_err()
+    }
+
+    #[test]
+    fn a_peer_that_falls_silent_is_asked_on_every_connection_whoever_began_it() {
+        let config = attach("--address 10.0.0.2/24").config().unwrap();
+        assert_eq!(config.tcp.keep_alive, Some(ASKED));
     }
 
     #[test]

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use airtcp_device::Tun;
 use airtcp_stack::host::Cidr;
-use airtcp_stack::tcp::KeepAlive;
 use airtcp_stack::{HostConfig, Stack, TcpStream};
 use airtcp_testbed::here;
 use anyhow::{Context, anyhow, bail};
@@ -22,10 +21,6 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// After so long without an answer, the user is told what may be missing.
 const SILENCE: Duration = Duration::from_secs(3);
-
-/// A peer that is silent for so long is asked whether it is still there.
-const ASKED: KeepAlive =
-    KeepAlive { idle: Duration::from_secs(30), interval: Duration::from_secs(10), probes: 6 };
 
 /// A stack for as long as a command runs.
 pub(super) struct Session {
@@ -67,10 +62,7 @@ impl Session {
         let mut failure = None;
         for address in self.resolve(place).await? {
             match self.call(address).await {
-                Ok(stream) => {
-                    stream.set_keep_alive(Some(ASKED))?;
-                    return Ok(stream);
-                }
+                Ok(stream) => return Ok(stream),
                 Err(error) => failure = Some(error),
             }
         }
