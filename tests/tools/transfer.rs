@@ -183,6 +183,8 @@ fn what_does_not_come_is_one_line_and_loses_nothing() {
     ] {
         let line = world.refused("get", &[url, "-o", "file"]);
         assert!(line.contains(why), "{line}");
+        let address = line.matches("127.0.0.1:80").count();
+        assert!(address <= 1, "it is said twice: {line}");
         assert_eq!(world.names(), ["file"], "{line}");
     }
     let broken = world.refused("get", &["http://10.0.0.1/broken", "-o", "file"]);
@@ -269,6 +271,22 @@ fn stdin_goes_to_the_peer_and_its_answer_to_stdout() {
     drop(server);
     let refused = world.refused("connect", &["10.0.0.1:9"]);
     assert!(refused.contains("10.0.0.1:9: connection refused"), "{refused}");
+}
+
+#[test]
+fn what_the_network_says_of_a_call_is_told_and_ends_it() {
+    let Some(world) = World::new() else { return };
+    // The kernel forwards, has no route, and says so.
+    world.namespace.set_sysctl("net.ipv4.ip_forward", "1").unwrap();
+    let output = world.client("get", &["http://10.9.9.9/file", "-o", "file"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    let lines: Vec<_> = said.lines().collect();
+    assert_eq!(lines.len(), 2, "{said}");
+    assert!(lines[0].starts_with("note: 10.9.9.9:80: network unreachable"), "{said}");
+    assert!(lines[1].starts_with("error: 10.9.9.9:80: network unreachable"), "{said}");
+    assert!(!said.contains("way back"), "{said}");
+    assert!(world.names().is_empty());
 }
 
 #[test]

@@ -1,14 +1,17 @@
 //! A stack of a command's own, and calls from it.
 
+use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
 use std::time::Duration;
 
 use airtcp_device::Tun;
 use airtcp_stack::host::Cidr;
+use airtcp_stack::tcp::{State, Unreachable};
 use airtcp_stack::{HostConfig, Stack, TcpStream};
 use airtcp_testbed::here;
 use anyhow::{Context, anyhow, bail};
-use tokio::time::timeout;
+use tokio::time::sleep;
 
 use super::place::Place;
 use crate::attach::AttachArgs;
@@ -21,6 +24,16 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// After so long without an answer, the user is told what may be missing.
 const SILENCE: Duration = Duration::from_secs(3);
+
+/// How often it is looked whether the network says why there is none.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How much longer a peer is called that the network says cannot be reached: a router may have lost its way for a
+/// moment, and the stack itself goes on for minutes (RFC 9293 section 3.9.2.2, MUST-56).
+const GRACE: Duration = Duration::from_secs(3);
+
+/// The most connections that are looked at: one call, and those that redirections have left.
+const MOST: usize = 100;
 
 /// A stack for as long as a command runs.
 pub(super) struct Session {
@@ -70,19 +83,62 @@ impl Session {
     }
 
     async fn call(&self, remote: SocketAddr) -> anyhow::Result<TcpStream> {
-        let mut connecting = Box::pin(self.stack.connect(remote));
-        let connected = match timeout(SILENCE, &mut connecting).await {
-            Ok(connected) => connected,
-            Err(_) => {
-                let hint = self.hint(remote.ip()).map_or(String::new(), |hint| format!(": {hint}"));
-                output::note(format_args!("note: {remote} does not answer yet{hint}"));
-                connecting.await
+        let mut connecting = pin!(self.stack.connect(remote));
+        let mut unreachable = pin!(self.unreachable(remote));
+        let mut silence = pin!(sleep(SILENCE));
+        let mut is_silent = false;
+        let connected = loop {
+            tokio::select! {
+                connected = &mut connecting => break connected,
+                error = &mut unreachable => bail!("{remote}: {error}, as an ICMP message says"),
+                () = &mut silence, if !is_silent => {
+                    is_silent = true;
+                    if self.soft_error(remote).is_none() {
+                        let hint = self.hint(remote.ip());
+                        let hint = hint.map_or(String::new(), |hint| format!(": {hint}"));
+                        output::note(format_args!("note: {remote} does not answer yet{hint}"));
+                    }
+                }
             }
         };
-        connected.map_err(|error| match self.hint(remote.ip()) {
-            Some(hint) => anyhow!("{remote}: {error}: {hint}"),
-            None => anyhow!("{remote}: {error}"),
+        connected.map_err(|error| {
+            // Who says no has been reached.
+            let is_lost = error.kind() == ErrorKind::TimedOut || remote.ip().is_loopback();
+            let hint = self.hint(remote.ip()).filter(|_| is_lost);
+            let place = remote.to_string();
+            let mut text = error.to_string();
+            if !text.starts_with(&place) {
+                text = format!("{place}: {text}");
+            }
+            match hint {
+                Some(hint) => anyhow!("{text}: {hint}"),
+                None => anyhow!(text),
+            }
         })
+    }
+
+    /// Waits until the network says that `remote` cannot be reached, and a while longer.
+    async fn unreachable(&self, remote: SocketAddr) -> Unreachable {
+        let error = loop {
+            sleep(LOOK).await;
+            if let Some(error) = self.soft_error(remote) {
+                break error;
+            }
+        };
+        let more = GRACE.as_secs();
+        output::note(format_args!(
+            "note: {remote}: {error}, as an ICMP message says; it is tried for {more} s more"
+        ));
+        sleep(GRACE).await;
+        error
+    }
+
+    /// What the network said last of a call that nobody has answered yet.
+    fn soft_error(&self, remote: SocketAddr) -> Option<Unreachable> {
+        // A command has one call at a time.
+        let listed = self.stack.listing(MOST);
+        let call = listed.iter().find(|one| one.peer == remote && one.state == State::SynSent);
+        call.and_then(|call| call.info.as_ref()?.soft_error)
     }
 
     /// The addresses of a host that the stack can call, as the operating system gives them.
@@ -102,10 +158,13 @@ impl Session {
                     true => ("IPv4", "10.0.0.2/24"),
                     false => ("IPv6", "fd00::2/64"),
                 };
+                let (host, address) = (&place.host, only.ip().to_string());
+                let subject = match *host == address {
+                    true => format!("to call {address},"),
+                    false => format!("{host} is {address}, and"),
+                };
                 bail!(
-                    "{} is {}, and this stack has no address of {version}: give it one, for example --address {example}",
-                    place.host,
-                    only.ip()
+                    "{subject} this stack has no address of {version}: give it one, for example --address {example}"
                 )
             }
         }
