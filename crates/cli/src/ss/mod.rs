@@ -168,11 +168,11 @@ fn text(answer: &Value) -> String {
 }
 
 /// The socket of a command that was given none: root's and other users' are apart.
-pub(crate) fn default_path(tun: &str) -> Option<PathBuf> {
+pub(crate) fn default_path(name: &str) -> Option<PathBuf> {
     use std::os::unix::fs::MetadataExt;
     let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
     let directory = if is_root { DIRECTORY.into() } else { runtime_directory()? };
-    Some(directory.join(format!("{tun}.sock")))
+    Some(directory.join(format!("{name}.sock")))
 }
 
 fn runtime_directory() -> Option<PathBuf> {

@@ -76,10 +76,15 @@ impl Served {
 
     /// As [`listen`](Self::listen), where `ss` looks by itself, if that can be had: nobody asked for it.
     pub(crate) fn listen_by_default(self) {
+        // Another namespace may have a device of the same name.
+        let with_pid = format!("{}-{}", self.device, std::process::id());
         let Some(path) = default_path(&self.device) else { return };
         let made = match path.parent().map(fs::create_dir_all) {
             Some(Err(error)) => Err(error).context("making its directory"),
-            _ => self.listen(&path),
+            _ => self.clone().listen(&path).or_else(|error| match default_path(&with_pid) {
+                Some(path) => self.listen(&path),
+                None => Err(error),
+            }),
         };
         if let Err(error) = made {
             tracing::info!("`airtcp ss` will not find this: {error:#}");
