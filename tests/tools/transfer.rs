@@ -274,6 +274,19 @@ fn stdin_goes_to_the_peer_and_its_answer_to_stdout() {
 }
 
 #[test]
+fn a_reader_of_stdout_that_goes_away_has_seen_enough() {
+    let Some(world) = World::new() else { return };
+    let _server =
+        world.namespace.serve("0.0.0.0:19".parse().unwrap(), Service::Source, None).unwrap();
+    let line = "connect --tun tun0 --address 10.0.0.2/24 10.0.0.1:19";
+    let command = airtcp(&line.split(' ').collect::<Vec<_>>());
+    let mut child = world.namespace.spawn_child(command).unwrap();
+    child.stdout.take().unwrap().read_exact(&mut [0; 10]).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", text(&output.stderr));
+}
+
+#[test]
 fn what_the_network_says_of_a_call_is_told_and_ends_it() {
     let Some(world) = World::new() else { return };
     // The kernel forwards, has no route, and says so.

@@ -120,6 +120,9 @@ impl Tun {
     /// Opens the TUN device `name` in the calling thread's network namespace, as
     /// [`TunFile::open`], and drives it with the current runtime.
     ///
+    /// The kernel sends nothing into a new one until it has an address there and the link is up. For a stack at
+    /// 10.0.0.2/24: `ip addr add 10.0.0.1/24 dev tun0 && ip link set tun0 up`.
+    ///
     /// # Errors
     /// See [`DeviceError`]; also [`DeviceError::NoRuntime`] outside a tokio runtime.
     pub fn open(name: &str) -> Result<Self, DeviceError> {

@@ -1,6 +1,6 @@
 //! `airtcp connect`: stdin to a peer, and what it says to stdout.
 
-use std::io::IsTerminal;
+use std::io::{ErrorKind, IsTerminal};
 use std::pin::pin;
 use std::time::Instant;
 
@@ -71,18 +71,24 @@ async fn relay(stream: &mut TcpStream) -> anyhow::Result<()> {
     let mut receiving = pin!(async {
         let mut stdout = tokio::io::stdout();
         let mut reader = BufReader::with_capacity(CHUNK, reader);
-        copy_buf(&mut reader, &mut stdout).await.context("receiving")?;
-        stdout.flush().await.context("writing to stdout")
+        let copied = match copy_buf(&mut reader, &mut stdout).await {
+            Ok(_) => stdout.flush().await,
+            Err(error) => Err(error),
+        };
+        match copied {
+            // Nobody reads stdout any more, as with `| head`. A connection that breaks has other errors.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+            copied => copied.map(|()| true).context("receiving"),
+        }
     });
     tokio::select! {
         sent = &mut sending => {
             sent?;
-            receiving.await
+            receiving.await.map(drop)
         }
         received = &mut receiving => {
-            received?;
-            // Whoever types has seen the end. What comes from elsewhere is still sent.
-            if std::io::stdin().is_terminal() { Ok(()) } else { sending.await }
+            // Whoever types has seen the end, and whoever went away enough. What comes from elsewhere is still sent.
+            if !received? || std::io::stdin().is_terminal() { Ok(()) } else { sending.await }
         }
     }
 }

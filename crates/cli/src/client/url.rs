@@ -1,6 +1,7 @@
 //! URLs of the scheme http (RFC 9110 section 4.2.1).
 
 use std::fmt;
+use std::net::Ipv6Addr;
 use std::str::FromStr;
 
 use hyper::Uri;
@@ -74,6 +75,11 @@ impl FromStr for Url {
             }
             _ => return Err(format!("a URL begins with http://; {EXAMPLE}")),
         }
+        let authority = text.split("://").nth(1).unwrap_or_default();
+        let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
+        if authority.parse::<Ipv6Addr>().is_ok() {
+            return Err(format!("an IPv6 address stands in brackets: http://[{authority}]/"));
+        }
         let uri: Uri = text
             .parse()
             .map_err(|error| format!("it is no URL ({error}): a space is %20; {EXAMPLE}"))?;
@@ -128,6 +134,7 @@ mod tests {
         assert!(why("ftp://a.example/").contains("begins with http://"));
         assert!(why("10.0.0.1/file").contains("begins with http://"));
         assert!(why("http://me@a.example/").contains("before @"));
+        assert!(why("http://fd00::1/x").contains("in brackets: http://[fd00::1]/"));
         assert!(why("http://a.example/a b").contains("a space is %20"));
         for bad in ["http://", "http:///x", "http://a:0/", "http://a:99999/"] {
             assert!(why(bad).contains("for example"), "{bad}");
