@@ -241,7 +241,7 @@ impl Host {
         &self.counters
     }
 
-    /// What all its sockets hold, of [`HostConfig::memory`].
+    /// What all its sockets hold, of [`Quota::memory`](crate::host::Quota::memory).
     pub const fn held(&self) -> ByteCount {
         self.held
     }
