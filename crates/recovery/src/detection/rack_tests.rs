@@ -161,6 +161,9 @@ fn an_ack_of_new_data_starts_the_probes_timer_anew_but_not_in_a_recovery_nor_abo
     sender.on_ack(ms(100), &ack(1, &[]));
     let srtt = sender.rtt().srtt().unwrap();
     assert_eq!(sender.poll_timeout(), Some(ms(100) + srtt * 2));
+    // One that tells nothing leaves it alone.
+    sender.on_ack(ms(150), &ack(1, &[]));
+    assert_eq!(sender.poll_timeout(), Some(ms(100) + srtt * 2));
     // What silence after an ACK brings: probes, and time-outs.
     let then = |ack: Ack<'_>| {
         let mut sender = four_out();

@@ -34,9 +34,9 @@ struct Outstanding {
 }
 
 impl Sender {
-    /// Sets or stops the probe time-out, after new data left or an ACK was worked (RFC 8985 section
-    /// 7.2).
-    pub(super) fn schedule_probe(&mut self, now: Instant) {
+    /// Sets or stops the probe time-out, after new data left or an ACK was worked (RFC 8985 section 7.2). One that is set
+    /// is set anew only if there was `news`: data that left, or of which the ACK told for the first time.
+    pub(super) fn schedule_probe(&mut self, now: Instant, news: bool) {
         if !self.probes {
             return;
         }
@@ -54,6 +54,9 @@ impl Sender {
                 Some(probe) if outstanding => (probe.at, probe.due) = (None, false),
                 _ => self.probe = None,
             }
+            return;
+        }
+        if !news && self.probe.as_ref().is_some_and(|probe| probe.at.is_some() || probe.due) {
             return;
         }
         let single = board.flight_size() <= self.core.smss;

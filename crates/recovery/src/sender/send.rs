@@ -214,7 +214,7 @@ impl Sender {
         }
         let Transmit { tx, range, rule } = transmit;
         if !rule.is_retransmission() {
-            self.schedule_probe(now);
+            self.schedule_probe(now, true);
         }
         let (cwnd, rwnd) = (self.cwnd(), supply.window_edge.since(self.snd_una()));
         self.tell(|| EventKind::Sent { tx, range, rule, pipe, cwnd, rwnd });

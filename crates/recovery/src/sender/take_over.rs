@@ -43,7 +43,7 @@ impl Sender {
         let view = self.core.view(now, &*self.control);
         self.detection.on_undo(&view);
         self.judge_anew(now, &put_off);
-        self.schedule_probe(now);
+        self.schedule_probe(now, true);
         self.update_pacing();
         self.tell_window();
         Ok(())
