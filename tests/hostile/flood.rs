@@ -10,6 +10,7 @@ use airtcp::types::options::TcpOptions;
 use airtcp::types::{ByteCount, FlowId, Packet, SeqNumber};
 use airtcp_testbed::or_skip;
 
+use crate::resident::resident;
 use crate::setup::{BACKLOG, Setup, round, send_all};
 
 /// SYNs of the flood, unless `AIRTCP_FLOOD` says otherwise: a million is as well.
@@ -32,13 +33,6 @@ fn syn(n: u32, server: SocketAddr) -> Packet {
         ..Header::default()
     };
     tcp::emit(&FlowId { local, remote: server }, 64, &header, 0, |_| {})
-}
-
-/// The memory of this process, in bytes.
-fn resident() -> u64 {
-    let statm = std::fs::read_to_string("/proc/self/statm").expect("/proc/self/statm");
-    let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok());
-    pages.expect("the second number") * 4096
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -6,4 +6,6 @@
 
 mod blind;
 mod flood;
+#[path = "../soak/resident.rs"]
+mod resident;
 mod setup;

@@ -3,14 +3,14 @@
 //!
 //! How long each takes is printed for whoever wants to know (`--nocapture --test-threads=1`); it is not asserted.
 
-use std::io::{self, Write};
+use std::io;
 use std::net::SocketAddr;
 use std::time::Instant;
 
 use airtcp::link::{Link, LinkSpec, Way};
 use airtcp::stack::HostConfig;
 use airtcp_testbed::dumbbell::{Dumbbell, Host, Plan};
-use airtcp_testbed::{Namespace, or_skip, peer, requirements};
+use airtcp_testbed::{Namespace, TestbedError, or_skip, peer, requirements};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
 use crate::MIB;
@@ -118,38 +118,31 @@ async fn compare(mut stream: impl AsyncRead + AsyncWrite + Unpin) -> io::Result<
 }
 
 /// Whether the kernel has a congestion control; asking loads its module.
-fn has(control: &str) -> bool {
-    let control = control.to_owned();
-    let namespace = Namespace::new().expect("a namespace");
-    let asked = namespace.run(move || peer::listen(([127, 0, 0, 1], 0).into(), Some(&control)));
+fn require(control: &str) -> Result<(), TestbedError> {
+    let name = control.to_owned();
+    let namespace = Namespace::new()?;
+    let asked = namespace.run(move || peer::listen(([127, 0, 0, 1], 0).into(), Some(&name)));
     match asked {
-        Ok(_) => true,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(TestbedError::NoControl { name: control.to_owned() })
+        }
         Err(error) => panic!("{error}"),
     }
 }
 
-/// All of them over one link, but those that need a congestion control that this kernel has not: that is no fault of the
-/// place where the test runs, so it is said, also where namespaces are required.
+/// All of them over one link.
 async fn all(link: &'static str) {
     if or_skip(requirements()).is_none() {
         return;
     }
-    let mut skipped = Vec::new();
     for control in CONTROLS {
-        if !has(control) {
-            skipped.push(control);
+        if or_skip(require(control)).is_none() {
             continue;
         }
         for (from_kernel, is_ipv6) in [(false, false), (false, true), (true, false), (true, true)] {
             Transfer { control, from_kernel, is_ipv6, link }.run().await;
         }
-    }
-    if !skipped.is_empty() {
-        let left = skipped.len() * 4;
-        let text = format!("SKIPPED {left} of 12 transfers: this kernel has no {skipped:?}\n");
-        // Not by a macro: the harness would keep it to itself.
-        io::stderr().write_all(text.as_bytes()).expect("written");
     }
 }
 

@@ -15,6 +15,8 @@ mod ends;
 #[path = "../interop/impaired.rs"]
 mod impaired;
 mod network;
+#[path = "../soak/resident.rs"]
+mod resident;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,6 +27,7 @@ use tokio::time::{sleep, timeout};
 
 use application::Tally;
 use network::Network;
+use resident::resident;
 
 /// Tasks of each side that open one connection after the other.
 const CALLERS: u64 = 24;
@@ -66,13 +69,6 @@ async fn spell(number: u64, length: Duration, network: &Network, seed: u64, tall
     assert_eq!(network.stack.counters().tcp_curr_estab, 0);
 }
 
-/// The memory of this process, in bytes.
-fn resident() -> u64 {
-    let statm = std::fs::read_to_string("/proc/self/statm").expect("/proc/self/statm");
-    let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok());
-    pages.expect("the second number") * 4096
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_left_of_connections_with_the_kernel_that_come_and_go() {
     let number = |name| {
@@ -105,8 +101,5 @@ async fn nothing_is_left_of_connections_with_the_kernel_that_come_and_go() {
     for part in tally.each() {
         assert!(part > 0, "{tally}");
     }
-    // The size of a table comes and goes; a leak of ten bytes for each connection would go on to more in ten minutes.
-    let (early, late) = live.split_at(live.len() / 2);
-    let (early, late) = (early.iter().max().unwrap(), late.iter().min().unwrap());
-    assert!(*late <= early * 3 / 2, "{live:?}");
+    allocator::assert_no_trend(&live);
 }

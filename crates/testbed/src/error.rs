@@ -12,6 +12,12 @@ pub enum TestbedError {
         /// What is missing, and what to do about it.
         reason: String,
     },
+    /// The kernel has no congestion control of that name.
+    #[error("this kernel has no congestion control {name}; `modprobe tcp_{name}` may load it")]
+    NoControl {
+        /// The name asked for.
+        name: String,
+    },
     /// The namespace has no interface of that name.
     #[error("the namespace has no interface {name}")]
     NoInterface {

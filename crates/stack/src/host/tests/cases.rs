@@ -25,6 +25,15 @@ impl Bearing {
         self.pair.server.handle_packet(now, PORT, Packet::new(data));
     }
 
+    /// Has a stranger call the server while a quota is used up.
+    fn call_beyond(&mut self, use_up: fn(&mut HostConfig)) {
+        self.pair.server.tcp_listen(address("0.0.0.0:81"), 4).unwrap();
+        use_up(&mut self.pair.server.config);
+        self.give_server(segment("10.0.0.1:81", &syn()));
+        let config = &mut self.pair.server.config;
+        (config.quota, config.peer_quota) = (Quota::ALL, Quota::PEER);
+    }
+
     /// Gives the client an ICMP error about the packet that is on its way.
     fn about_sent(&mut self, kind: [u8; 2], word: u32, quoted: &[u8]) {
         let error = icmp_error(&self.sent.data, kind, word, quoted);
@@ -115,23 +124,12 @@ fn a_flow_survives_segments_of_strangers() {
             let packet = tcp::emit(&from_stranger("10.0.0.1:81"), 64, &syn(), 9, |_| {});
             b.give_server(packet.data);
         }),
-        ("TcpExtConnQuota", "scope=All", |b| {
-            b.pair.server.tcp_listen(address("0.0.0.0:81"), 4).unwrap();
-            b.pair.server.config.quota.connections = 1;
-            b.give_server(segment("10.0.0.1:81", &syn()));
-            b.pair.server.config.quota = Quota::ALL;
-        }),
+        ("TcpExtConnQuota", "scope=All", |b| b.call_beyond(|config| config.quota.connections = 1)),
         ("TcpExtConnQuotaPeer", "scope=Peer", |b| {
-            b.pair.server.tcp_listen(address("0.0.0.0:81"), 4).unwrap();
-            b.pair.server.config.peer_quota.connections = 0;
-            b.give_server(segment("10.0.0.1:81", &syn()));
-            b.pair.server.config.peer_quota = Quota::PEER;
+            b.call_beyond(|config| config.peer_quota.connections = 0);
         }),
         ("TcpExtHalfOpenQuotaPeer", "scope=Peer", |b| {
-            b.pair.server.tcp_listen(address("0.0.0.0:81"), 4).unwrap();
-            b.pair.server.config.peer_quota.half_open = 0;
-            b.give_server(segment("10.0.0.1:81", &syn()));
-            b.pair.server.config.peer_quota = Quota::PEER;
+            b.call_beyond(|config| config.peer_quota.half_open = 0);
         }),
         ("TcpExtListenOverflows", "too many wait", |b| {
             let listener = b.pair.server.tcp_listen(address("10.0.0.1:81"), 1).unwrap();
