@@ -21,9 +21,10 @@ impl Watch {
         Self { observer, node }
     }
 
-    /// A packet crosses the node's edge.
+    /// A packet crosses the node's edge. Of a super-segment the observer sees the segments.
     pub fn packet(&self, now: Instant, crossing: Crossing, packet: &Packet) {
-        self.observer().on_packet(now, self.node, crossing, packet);
+        let mut observer = self.observer();
+        packet.each_segment(|segment| observer.on_packet(now, self.node, crossing, segment));
     }
 
     /// Something happened at the node.

@@ -1,5 +1,7 @@
 //! A packet between nodes.
 
+use crate::SharedBytes;
+
 /// What is known of a packet's transport checksum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Checksum {
@@ -15,11 +17,14 @@ pub enum Checksum {
 /// One IP packet, without a link header.
 ///
 /// A super-segment, which exists only between a host and an offloading device, is one packet whose
-/// payload the device cuts into pieces of `segment_size` bytes.
+/// payload the device cuts into pieces of `segment_size` bytes. [`each_segment`](Self::each_segment) shows what that gives.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Packet {
-    /// The packet from its first IP header byte to its last payload byte.
+    /// The packet from its first IP header byte to its last payload byte; of one with a `tail`, what stands before that.
     pub data: Vec<u8>,
+    /// The last part of the payload, which is not copied here from the buffer it is in: only between a host and an
+    /// offloading device. All headers are in `data`.
+    pub tail: Vec<SharedBytes>,
     /// Payload bytes per segment of a super-segment; `None` for an ordinary packet.
     pub segment_size: Option<u16>,
     /// What is known of the transport checksum.
@@ -29,16 +34,16 @@ pub struct Packet {
 impl Packet {
     /// An ordinary packet with its checksum in place.
     pub const fn new(data: Vec<u8>) -> Self {
-        Self { data, segment_size: None, checksum: Checksum::Full }
+        Self { data, tail: Vec::new(), segment_size: None, checksum: Checksum::Full }
     }
 
     /// Its length in bytes, IP header included.
-    pub const fn len(&self) -> usize {
-        self.data.len()
+    pub fn len(&self) -> usize {
+        self.data.len() + self.tail.iter().map(|part| part.len()).sum::<usize>()
     }
 
     /// Whether it holds no byte at all.
-    pub const fn is_empty(&self) -> bool {
-        self.data.is_empty()
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 }

@@ -187,7 +187,7 @@ impl Raw {
             Some(other) => return Err(format!("no such checksum: {other:?}")),
         };
         let data = data.ok_or("raw.data is not in hexadecimal")?;
-        Ok(Packet { data, segment_size: self.segment_size, checksum })
+        Ok(Packet { data, segment_size: self.segment_size, checksum, ..Packet::default() })
     }
 }
 

@@ -44,8 +44,14 @@ fn duration() -> impl Strategy<Value = Duration> {
 
 fn packet() -> impl Strategy<Value = Packet> {
     let sum = prop_oneof![Just(Checksum::Full), Just(Checksum::Partial), Just(Checksum::Verified)];
-    (prop::collection::vec(any::<u8>(), 0..50), any::<Option<u16>>(), sum)
-        .prop_map(|(data, segment_size, checksum)| Packet { data, segment_size, checksum })
+    (prop::collection::vec(any::<u8>(), 0..50), any::<Option<u16>>(), sum).prop_map(
+        |(data, segment_size, checksum)| Packet {
+            data,
+            segment_size,
+            checksum,
+            ..Packet::default()
+        },
+    )
 }
 
 fn fate() -> impl Strategy<Value = Fate> {

@@ -109,7 +109,7 @@ fn a_checksum_that_others_vouch_for_is_not_looked_at() {
         host.tcp_listen(address(V4), 4).unwrap();
         let mut data = segment(V4, &syn());
         data[36] ^= 1;
-        let packet = Packet { data, segment_size: None, checksum };
+        let packet = Packet { data, checksum, ..Packet::default() };
         host.handle_packet(Instant::ZERO, PORT, packet);
         assert_eq!(host.tcp_connections().count(), 1);
     }

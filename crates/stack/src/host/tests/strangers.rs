@@ -210,7 +210,7 @@ proptest! {
                 data[..20].copy_from_slice(&segment("10.0.0.1:80", &syn())[..20]);
                 data = with_header(data, |data| data[3] = len);
             }
-            let packet = Packet { data, segment_size: None, checksum: Checksum::Verified };
+            let packet = Packet { data, checksum: Checksum::Verified, ..Packet::default() };
             victim.host.handle_packet(victim.now, PORT, packet);
             victim.drain();
             victim.check();

@@ -1,0 +1,202 @@
+//! What an offloading device makes of a super-segment, for those who are to see packets of MTU size.
+
+use std::net::IpAddr;
+
+use crate::checksum::{Sum, checksum};
+use crate::{Checksum, Layout, Packet};
+
+const FIN_AND_PSH: u8 = 0x09;
+const CWR: u8 = 0x80;
+
+impl Packet {
+    /// Shows `each` of the packets that this one is on the wire: itself, if it is ordinary and its checksum stands in
+    /// it; otherwise its segments in order, with their checksums.
+    ///
+    /// As the Linux kernel cuts: only the last has FIN and PSH, only the first CWR, and the IPv4 identification counts
+    /// up. A packet that cannot be cut, because it is no TCP or UDP packet, is shown whole.
+    pub fn each_segment(&self, mut each: impl FnMut(&Self)) {
+        if self.is_ordinary() {
+            return each(self);
+        }
+        let mut whole = self.data.clone();
+        self.tail.iter().for_each(|part| whole.extend_from_slice(part));
+        let Some(layout) = Layout::of(&whole) else {
+            return each(&Self { data: whole, checksum: self.checksum, ..Self::default() });
+        };
+        let (headers, payload) = whole.split_at(layout.payload);
+        let size = self.segment_size.map_or(payload.len(), usize::from).max(1);
+        let count = payload.len().div_ceil(size).max(1);
+        for index in 0..count {
+            let from = index * size;
+            let part = &payload[from..payload.len().min(from + size)];
+            let mut segment = [headers, part].concat();
+            let place = Place { index, offset: from, is_last: index + 1 == count };
+            finish(&mut segment, layout, place);
+            each(&Self::new(segment));
+        }
+    }
+
+    /// Whether it is what is on the wire: no super-segment, nothing shared, its checksum in place.
+    fn is_ordinary(&self) -> bool {
+        self.segment_size.is_none() && self.tail.is_empty() && self.checksum != Checksum::Partial
+    }
+}
+
+/// Which of the segments one is.
+#[derive(Clone, Copy)]
+struct Place {
+    index: usize,
+    /// In bytes of payload.
+    offset: usize,
+    is_last: bool,
+}
+
+/// Makes the copied headers those of this segment.
+fn finish(segment: &mut [u8], layout: Layout, place: Place) {
+    let Layout { v6, tcp, transport, .. } = layout;
+    let length = |bytes: usize| u16::try_from(bytes).unwrap_or(u16::MAX).to_be_bytes();
+    let address = |from: usize, to: usize| -> IpAddr {
+        match <[u8; 16]>::try_from(&segment[from..to]) {
+            Ok(v6) => v6.into(),
+            Err(_) => <[u8; 4]>::try_from(&segment[from..to]).unwrap_or_default().into(),
+        }
+    };
+    let (src, dst) =
+        if v6 { (address(8, 24), address(24, 40)) } else { (address(12, 16), address(16, 20)) };
+    if v6 {
+        let len = length(segment.len() - transport);
+        segment[4..6].copy_from_slice(&len);
+    } else {
+        let len = length(segment.len());
+        segment[2..4].copy_from_slice(&len);
+        let id = u16::from_be_bytes([segment[4], segment[5]]).wrapping_add(place.index as u16);
+        segment[4..6].copy_from_slice(&id.to_be_bytes());
+        segment[10..12].fill(0);
+        let sum = checksum(&segment[..transport]);
+        segment[10..12].copy_from_slice(&sum.to_be_bytes());
+    }
+    let bytes = &mut segment[transport..];
+    if tcp {
+        let seq = u32::from_be_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]);
+        bytes[4..8].copy_from_slice(&seq.wrapping_add(place.offset as u32).to_be_bytes());
+        if !place.is_last {
+            bytes[13] &= !FIN_AND_PSH;
+        }
+        if place.index > 0 {
+            bytes[13] &= !CWR;
+        }
+    } else {
+        let len = length(bytes.len());
+        bytes[4..6].copy_from_slice(&len);
+    }
+    let at = layout.checksum();
+    bytes[at..at + 2].fill(0);
+    let mut sum = Sum::new();
+    sum.add_pseudo_header(src, dst, layout.protocol(), bytes.len());
+    sum.add_bytes(bytes);
+    let sum = match sum.finish() {
+        // RFC 768: zero says that there is none.
+        0 if !tcp => u16::MAX,
+        sum => sum,
+    };
+    bytes[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::SharedBytes;
+    use crate::checksum::{verify, verify_transport};
+
+    /// A super-segment of `len` bytes of payload, in two pieces behind its headers.
+    fn super_segment(v6: bool, protocol: u8, len: usize, size: u16) -> Packet {
+        let (ip, transport) = (if v6 { 40 } else { 20 }, if protocol == 6 { 32 } else { 8 });
+        let mut data = vec![0; ip + transport];
+        data[0] = if v6 { 0x60 } else { 0x45 };
+        if v6 {
+            data[6] = protocol;
+            data[23] = 1;
+            data[39] = 2;
+        } else {
+            data[9] = protocol;
+            data[4..6].copy_from_slice(&[0xff, 0xff]);
+            data[12..20].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
+        }
+        if protocol == 6 {
+            data[ip + 4..ip + 8].copy_from_slice(&(u32::MAX - 50).to_be_bytes());
+            data[ip + 12] = 8 << 4;
+            data[ip + 13] = CWR | FIN_AND_PSH | 0x10;
+        }
+        let payload = Arc::new((0..len).map(|at| (at % 251) as u8).collect::<Vec<u8>>());
+        let tail =
+            vec![SharedBytes::new(&payload, 0..len / 3), SharedBytes::new(&payload, len / 3..len)];
+        Packet { data, tail, segment_size: Some(size), checksum: Checksum::Partial }
+    }
+
+    fn segments(packet: &Packet) -> Vec<Packet> {
+        let mut segments = Vec::new();
+        packet.each_segment(|segment| segments.push(segment.clone()));
+        segments
+    }
+
+    #[test]
+    fn segments_are_whole_packets_that_carry_what_the_super_segment_did() {
+        for (v6, protocol) in [(false, 6), (true, 6), (false, 17), (true, 17)] {
+            let segments = segments(&super_segment(v6, protocol, 250, 100));
+            let mut payload = Vec::new();
+            for segment in &segments {
+                let data = &segment.data;
+                assert_eq!((segment.segment_size, segment.checksum), (None, Checksum::Full));
+                let layout = Layout::of(data).unwrap();
+                let (src, dst): (IpAddr, IpAddr) = match v6 {
+                    true => ([0, 0, 0, 0, 0, 0, 0, 1].into(), [0, 0, 0, 0, 0, 0, 0, 2].into()),
+                    false => ([10, 0, 0, 1].into(), [10, 0, 0, 2].into()),
+                };
+                assert!(verify_transport(src, dst, protocol, &data[layout.transport..]));
+                let (at, rest) = if v6 { (4, data.len() - 40) } else { (2, data.len()) };
+                assert_eq!(data[at..at + 2], (rest as u16).to_be_bytes());
+                assert!(v6 || verify(&data[..20]));
+                payload.extend_from_slice(&data[layout.payload..]);
+            }
+            assert!(payload.into_iter().eq((0..250).map(|at| (at % 251) as u8)));
+            let lengths: Vec<usize> = segments.iter().map(Packet::len).collect();
+            let headers = if v6 { 40 } else { 20 } + if protocol == 6 { 32 } else { 8 };
+            assert_eq!(lengths, [headers + 100, headers + 100, headers + 50]);
+        }
+    }
+
+    #[test]
+    fn numbers_count_up_and_flags_stand_where_they_belong() {
+        let segments = segments(&super_segment(false, 6, 250, 100));
+        let field = |at: usize, len: usize| -> Vec<u64> {
+            let read = |bytes: &[u8]| bytes.iter().fold(0, |sum, &b| sum << 8 | u64::from(b));
+            segments.iter().map(|segment| read(&segment.data[at..at + len])).collect()
+        };
+        assert_eq!(field(4, 2), [0xffff, 0, 1]);
+        assert_eq!(field(24, 4), [u64::from(u32::MAX) - 50, 49, 149]);
+        assert_eq!(field(33, 1), [0x90, 0x10, 0x19]);
+    }
+
+    #[test]
+    fn an_ordinary_packet_is_shown_as_it_is_and_a_partial_checksum_is_completed() {
+        let mut packet = super_segment(false, 6, 50, 100);
+        let whole = segments(&packet);
+        assert_eq!(whole.len(), 1);
+        assert_eq!(segments(&whole[0]), whole);
+        packet.segment_size = None;
+        assert_eq!(segments(&packet), whole);
+    }
+
+    #[test]
+    fn what_cannot_be_cut_is_shown_whole() {
+        let mut packet = super_segment(false, 6, 250, 100);
+        packet.data[9] = 1;
+        let shown = segments(&packet);
+        assert_eq!((shown.len(), shown[0].len()), (1, packet.len()));
+        packet.data.clear();
+        packet.tail.clear();
+        assert_eq!(segments(&packet).len(), 1);
+    }
+}

@@ -1,0 +1,97 @@
+//! Bytes that several hold and nobody changes.
+
+use std::fmt;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+
+/// A part of a buffer, which nobody changes while somebody holds a part of it.
+///
+/// Its owner has the buffer to itself again, and so may change it ([`Arc::get_mut`]), when all parts are gone.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use airtcp_types::SharedBytes;
+///
+/// let mut buffer = Arc::new(b"headers and payload".to_vec());
+/// let payload = SharedBytes::new(&buffer, 12..19);
+/// assert_eq!(&payload[..], b"payload");
+/// assert!(Arc::get_mut(&mut buffer).is_none());
+/// drop(payload);
+/// assert!(Arc::get_mut(&mut buffer).is_some());
+/// ```
+#[derive(Clone, Default)]
+pub struct SharedBytes {
+    buffer: Arc<Vec<u8>>,
+    start: u32,
+    end: u32,
+}
+
+impl SharedBytes {
+    /// The bytes at `range` of `buffer`.
+    ///
+    /// # Panics
+    /// It has no such bytes, or `range` ends beyond 4 GiB.
+    pub fn new(buffer: &Arc<Vec<u8>>, range: Range<usize>) -> Self {
+        assert!(range.start <= range.end && range.end <= buffer.len(), "{range:?}");
+        let end = u32::try_from(range.end).expect("buffers of less than 4 GiB");
+        Self { buffer: buffer.clone(), start: range.start as u32, end }
+    }
+
+    /// Lets go of the first `count` bytes, or of all if there are not so many.
+    pub fn advance(&mut self, count: usize) {
+        self.start = self.end.min(self.start.saturating_add(count.try_into().unwrap_or(u32::MAX)));
+    }
+
+    /// Lets go of all but the first `len` bytes.
+    pub fn truncate(&mut self, len: usize) {
+        self.end = self.end.min(self.start.saturating_add(len.try_into().unwrap_or(u32::MAX)));
+    }
+}
+
+impl Deref for SharedBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.buffer[self.start as usize..self.end as usize]
+    }
+}
+
+impl PartialEq for SharedBytes {
+    fn eq(&self, other: &Self) -> bool {
+        self[..] == other[..]
+    }
+}
+
+impl Eq for SharedBytes {}
+
+impl fmt::Debug for SharedBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self[..].fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_let_go_of_at_either_end_is_gone_and_no_more() {
+        let buffer = Arc::new((0..10).collect::<Vec<u8>>());
+        let mut part = SharedBytes::new(&buffer, 2..8);
+        part.advance(1);
+        part.truncate(3);
+        assert_eq!(part[..], [3, 4, 5]);
+        part.truncate(9);
+        assert_eq!(part.len(), 3);
+        part.advance(9);
+        assert!(part.is_empty());
+        assert_eq!(part, SharedBytes::default());
+    }
+
+    #[test]
+    #[should_panic(expected = "5..11")]
+    fn bytes_that_are_not_there_are_a_bug() {
+        let _ = SharedBytes::new(&Arc::new(vec![0; 10]), 5..11);
+    }
+}
