@@ -2,49 +2,23 @@
 #![expect(unsafe_code, reason = "the reactor takes descriptors as numbers; the MTU needs an ioctl")]
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::libc;
 use nix::sys::timerfd::TimerFd;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use tun_tap::Iface;
+
+use crate::tun::Interface;
 
 // netdevice(7).
 nix::ioctl_read_bad!(siocgifmtu, libc::SIOCGIFMTU, libc::ifreq);
 nix::ioctl_write_ptr_bad!(siocsifmtu, libc::SIOCSIFMTU, libc::ifreq);
-// linux/if_tun.h.
-nix::ioctl_write_int!(tunsetpersist, b'T', 203);
-nix::ioctl_write_int!(tunsetoffload, b'T', 208);
-
-/// Sets O_NONBLOCK on a descriptor.
-pub(crate) fn set_nonblocking(file: &impl AsRawFd) -> io::Result<()> {
-    // SAFETY: `file` owns the descriptor and outlives the borrow.
-    let fd = unsafe { BorrowedFd::borrow_raw(file.as_raw_fd()) };
-    let flags = OFlag::from_bits_retain(fcntl(fd, FcntlArg::F_GETFL)?);
-    fcntl(fd, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;
-    Ok(())
-}
-
-/// Has the kernel give a TUN device whole packets only, whatever its last owner had asked for.
-pub(crate) fn set_no_offload(tun: &Iface) -> io::Result<()> {
-    // SAFETY: the request takes a number; none of the flags are set.
-    unsafe { tunsetoffload(tun.as_raw_fd(), 0) }?;
-    Ok(())
-}
-
-/// Has the kernel keep a TUN device when nobody has it open.
-pub(crate) fn set_persistent(tun: &Iface) -> io::Result<()> {
-    // SAFETY: the request takes a number, which is a truth value.
-    unsafe { tunsetpersist(tun.as_raw_fd(), 1) }?;
-    Ok(())
-}
 
 /// Hands a TUN device's descriptor to the current runtime's reactor.
-pub(crate) fn register(iface: Iface, interest: Interest) -> io::Result<AsyncFd<Iface>> {
-    // SAFETY: an `Iface` owns one descriptor, always the same, and closes it when dropped.
-    unsafe { AsyncFd::register_with_interest(iface, interest) }.map_err(io::Error::from)
+pub(crate) fn register(interface: Interface, interest: Interest) -> io::Result<AsyncFd<Interface>> {
+    // SAFETY: an `Interface` owns one descriptor, always the same, and closes it when dropped.
+    unsafe { AsyncFd::register_with_interest(interface, interest) }.map_err(io::Error::from)
 }
 
 /// A timer of the kernel's.

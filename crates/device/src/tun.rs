@@ -2,22 +2,21 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::unix::net::UnixDatagram;
-use std::path::Path;
 use std::time::Duration;
 
 use airtcp_types::Packet;
 use nix::errno::Errno;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use tun_tap::{Iface, Mode};
+use tun_rs::SyncDevice;
 
+use self::file::other;
 use crate::{Capabilities, Counters, Device, DeviceError, sys};
 
-const NODE: &str = "/dev/net/tun";
+mod file;
 
-/// The longest interface name: IFNAMSIZ less its closing zero.
-const NAME_MAX: usize = 15;
+pub(crate) use self::file::Interface;
+pub use self::file::TunFile;
 
 /// Longer than any IP packet, so that no read truncates, whatever the MTU is changed to.
 const SCRATCH: usize = 65_536;
@@ -29,64 +28,6 @@ const SPARE_LENGTH: usize = 16_384;
 
 /// How long a wait that finds nothing but an error pauses, so that it never becomes a spin.
 const ERROR_PAUSE: Duration = Duration::from_millis(20);
-
-/// An open TUN device that no runtime drives yet.
-///
-/// Opening looks up the name in the network namespace of the calling thread; the descriptor stays
-/// bound to that namespace and may be used from any thread. So a device inside a namespace is
-/// opened by a thread that has entered it, and given to [`Tun::new`] wherever the runtime is.
-#[derive(Debug)]
-pub struct TunFile {
-    iface: Iface,
-    // Any socket will do; it is bound to the namespace it was made in, unlike /sys.
-    control: UnixDatagram,
-}
-
-impl TunFile {
-    /// Opens the TUN device `name`, and makes it if there is none.
-    ///
-    /// A device made here is removed when it is dropped; one that `ip tuntap add` made stays.
-    ///
-    /// # Errors
-    /// See [`DeviceError`]: its text says what to type.
-    pub fn open(name: &str) -> Result<Self, DeviceError> {
-        check_name(name)?;
-        let iface = Iface::without_packet_info(name, Mode::Tun)
-            .map_err(|source| explain(name, source, Path::new(NODE)))?;
-        // The kernel takes a template for a name and truncates a long one; neither passed above.
-        if iface.name() != name {
-            return Err(DeviceError::OtherName {
-                name: name.to_owned(),
-                got: iface.name().to_owned(),
-            });
-        }
-        let control = UnixDatagram::unbound().map_err(|source| other(name, source))?;
-        sys::set_nonblocking(&iface).map_err(|source| other(name, source))?;
-        sys::set_no_offload(&iface).map_err(|source| other(name, source))?;
-        Ok(Self { iface, control })
-    }
-
-    /// The interface's name.
-    pub fn name(&self) -> &str {
-        self.iface.name()
-    }
-
-    /// The interface's MTU, in bytes.
-    ///
-    /// # Errors
-    /// The interface is gone.
-    pub fn mtu(&self) -> io::Result<usize> {
-        sys::mtu(&self.control, self.name())
-    }
-
-    /// Sets the interface's MTU, in bytes.
-    ///
-    /// # Errors
-    /// Without CAP_NET_ADMIN over the namespace; the MTU not within 68..=65535.
-    pub fn set_mtu(&self, mtu: usize) -> io::Result<()> {
-        sys::set_mtu(&self.control, self.name(), mtu)
-    }
-}
 
 /// A TUN device: what is sent into it arrives at the kernel, and what the kernel routes to its
 /// interface is received.
@@ -106,8 +47,7 @@ impl TunFile {
 /// ```
 #[derive(Debug)]
 pub struct Tun {
-    fd: AsyncFd<Iface>,
-    control: UnixDatagram,
+    fd: AsyncFd<Interface>,
     /// The last MTU the kernel named, for when the interface is gone.
     mtu: usize,
     scratch: Box<[u8]>,
@@ -138,17 +78,17 @@ impl Tun {
     /// # Panics
     /// In a runtime built without its IO driver. Its time driver is needed later.
     pub fn new(file: TunFile) -> Result<Self, DeviceError> {
-        let TunFile { iface, control } = file;
-        let name = iface.name().to_owned();
+        let interface = file.interface;
+        let name = interface.name.clone();
         if tokio::runtime::Handle::try_current().is_err() {
             return Err(DeviceError::NoRuntime { name });
         }
-        let mtu = sys::mtu(&control, &name).map_err(|source| other(&name, source))?;
+        let mtu = interface.mtu().map_err(|source| other(&name, source))?;
         let interest = Interest::READABLE | Interest::WRITABLE | Interest::ERROR;
-        let fd = sys::register(iface, interest).map_err(|source| other(&name, source))?;
+        let fd = sys::register(interface, interest).map_err(|source| other(&name, source))?;
         let scratch = vec![0; SCRATCH].into_boxed_slice();
         let (spare, counters) = (Vec::new(), Counters::default());
-        Ok(Self { fd, control, mtu, scratch, spare, counters })
+        Ok(Self { fd, mtu, scratch, spare, counters })
     }
 
     /// Sets the interface's MTU, in bytes.
@@ -156,7 +96,7 @@ impl Tun {
     /// # Errors
     /// As [`TunFile::set_mtu`].
     pub fn set_mtu(&mut self, mtu: usize) -> io::Result<()> {
-        sys::set_mtu(&self.control, self.fd.get_ref().name(), mtu)?;
+        self.fd.get_ref().set_mtu(mtu)?;
         self.mtu = mtu;
         Ok(())
     }
@@ -167,7 +107,7 @@ impl Tun {
     /// # Errors
     /// The kernel refuses.
     pub fn persist(&self) -> Result<(), DeviceError> {
-        sys::set_persistent(self.fd.get_ref()).map_err(|source| other(self.name(), source))
+        self.fd.get_ref().device.persist().map_err(|source| other(self.name(), source))
     }
 
     /// Runs `io` on the descriptor; on EAGAIN the reactor forgets the readiness it had seen.
@@ -175,26 +115,26 @@ impl Tun {
     /// A reactor that has seen none yet is not asked: a link that is down is never writable, and
     /// the kernel's EIO is the answer wanted then.
     fn attempt<T>(
-        fd: &AsyncFd<Iface>,
+        fd: &AsyncFd<Interface>,
         interest: Interest,
-        mut io: impl FnMut(&Iface) -> io::Result<T>,
+        mut io: impl FnMut(&SyncDevice) -> io::Result<T>,
     ) -> io::Result<T> {
         let mut tried = false;
-        let outcome = fd.try_io(interest, |iface| {
+        let outcome = fd.try_io(interest, |interface| {
             tried = true;
-            io(iface)
+            io(&interface.device)
         });
-        if tried { outcome } else { io(fd.get_ref()) }
+        if tried { outcome } else { io(&fd.get_ref().device) }
     }
 }
 
 impl Device for Tun {
     fn name(&self) -> &str {
-        self.fd.get_ref().name()
+        &self.fd.get_ref().name
     }
 
     fn mtu(&self) -> usize {
-        sys::mtu(&self.control, self.name()).unwrap_or(self.mtu)
+        self.fd.get_ref().mtu().unwrap_or(self.mtu)
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -229,7 +169,7 @@ impl Device for Tun {
         let Self { fd, scratch, spare, counters, .. } = self;
         let mut received = 0;
         while received < max {
-            match Self::attempt(fd, Interest::READABLE, |iface| iface.recv(scratch)) {
+            match Self::attempt(fd, Interest::READABLE, |device| device.recv(scratch)) {
                 Ok(length) => {
                     counters.rx_packets += 1;
                     counters.rx_bytes += length as u64;
@@ -270,7 +210,7 @@ impl Device for Tun {
             if !capabilities.allow(packet, SCRATCH) {
                 counters.tx_errors += 1;
             } else {
-                match Self::attempt(fd, Interest::WRITABLE, |iface| iface.send(&packet.data)) {
+                match Self::attempt(fd, Interest::WRITABLE, |device| device.send(&packet.data)) {
                     Ok(length) => {
                         counters.tx_packets += 1;
                         counters.tx_bytes += length as u64;
@@ -293,41 +233,6 @@ impl Device for Tun {
 
 fn is_link_down(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::EIO as i32)
-}
-
-fn check_name(name: &str) -> Result<(), DeviceError> {
-    let forbidden = |byte: u8| byte.is_ascii_whitespace() || b"/:%\x0b\0".contains(&byte);
-    let reason = match name {
-        "" => "it is empty",
-        "." | ".." => "it is a directory's",
-        _ if name.len() > NAME_MAX => "it is longer than 15 bytes",
-        _ if name.bytes().any(forbidden) => "it has a character that none may have",
-        _ => return Ok(()),
-    };
-    Err(DeviceError::Name { name: name.to_owned(), reason })
-}
-
-/// What the kernel's refusal means. `node` stands for /dev/net/tun.
-fn explain(name: &str, source: io::Error, node: &Path) -> DeviceError {
-    let owned = || name.to_owned();
-    match source.raw_os_error().map(Errno::from_raw) {
-        Some(Errno::ENOENT | Errno::ENODEV | Errno::ENXIO) => DeviceError::NoDriver { source },
-        // Opening the node gives EACCES, or EPERM where a container forbids the device; so does
-        // asking for an interface of another user. Only opening can tell them apart.
-        Some(Errno::EPERM | Errno::EACCES) => {
-            match std::fs::OpenOptions::new().read(true).write(true).open(node) {
-                Ok(_) => DeviceError::NotPermitted { name: owned() },
-                Err(source) => DeviceError::NodeForbidden { source },
-            }
-        }
-        Some(Errno::EBUSY) => DeviceError::Busy { name: owned() },
-        Some(Errno::EINVAL | Errno::EEXIST) => DeviceError::Taken { name: owned() },
-        _ => other(name, source),
-    }
-}
-
-fn other(name: &str, source: io::Error) -> DeviceError {
-    DeviceError::Other { name: name.to_owned(), source }
 }
 
 #[cfg(test)]

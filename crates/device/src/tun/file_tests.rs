@@ -1,0 +1,73 @@
+use airtcp_testbed::{Namespace, or_skip, requirements};
+
+use super::*;
+use crate::Tun;
+
+/// A namespace with an open TUN device in it.
+fn open(name: &'static str) -> Option<(Namespace, TunFile)> {
+    or_skip(requirements())?;
+    let namespace = Namespace::new().unwrap();
+    let file = namespace.run(move || TunFile::open(name)).unwrap();
+    Some((namespace, file))
+}
+
+/// The error's text has to hold each of these.
+#[track_caller]
+fn says(error: &DeviceError, parts: &[&str]) {
+    let text = error.to_string();
+    for part in parts {
+        assert!(text.contains(part), "\"{part}\" is not in: {text}");
+    }
+}
+
+#[test]
+fn a_name_that_cannot_be_is_refused_before_the_kernel_sees_it() {
+    for name in ["", ".", "..", "sixteen-bytes-xx", "a b", "a/b", "a:b", "tun%d", "a\0b", "a\x0bb"]
+    {
+        let error = TunFile::open(name).unwrap_err();
+        assert!(matches!(error, DeviceError::Name { .. }), "{error}");
+        says(&error, &[name, "1 to 15 bytes", "tun0"]);
+    }
+    assert!(check_name("fifteen-bytes-x").is_ok());
+}
+
+#[test]
+fn a_device_in_use_is_busy() {
+    let Some((namespace, _file)) = open("tun0") else { return };
+    let error = namespace.run(|| TunFile::open("tun0")).unwrap_err();
+    assert!(matches!(error, DeviceError::Busy { .. }), "{error}");
+    says(&error, &["tun0", "in use", "another name"]);
+}
+
+#[test]
+fn a_name_of_something_else_is_taken() {
+    let Some((namespace, _file)) = open("tun0") else { return };
+    let error = namespace.run(|| TunFile::open("lo")).unwrap_err();
+    assert!(matches!(error, DeviceError::Taken { .. }), "{error}");
+    says(&error, &["lo is not a TUN device", "choose another name"]);
+    assert!(!error.to_string().contains("del"), "{error}");
+}
+
+#[test]
+fn outside_a_runtime_it_says_so() {
+    let Some((_namespace, file)) = open("tun0") else { return };
+    let error = Tun::new(file).unwrap_err();
+    assert!(matches!(error, DeviceError::NoRuntime { .. }), "{error}");
+    says(&error, &["tun0", "tokio runtime"]);
+}
+
+#[test]
+fn what_the_kernel_says_is_explained_with_what_to_type() {
+    let explained = |errno: Errno, node: &str| explain("tun7", errno.into(), Path::new(node));
+    let missing = explained(Errno::ENOENT, NODE);
+    says(&missing, &["/dev/net/tun", "sudo modprobe tun", "mknod", "c 10 200"]);
+    assert!(matches!(explained(Errno::ENODEV, NODE), DeviceError::NoDriver { .. }));
+    // A node that opens: it was the interface that was refused.
+    let forbidden = explained(Errno::EPERM, "/dev/null");
+    says(&forbidden, &["CAP_NET_ADMIN", "sudo ip tuntap add dev tun7 mode tun user $USER"]);
+    // A node that does not.
+    let forbidden = explained(Errno::EACCES, "/dev/null/tun");
+    assert!(matches!(forbidden, DeviceError::NodeForbidden { .. }), "{forbidden}");
+    says(&forbidden, &["/dev/net/tun", "sudo chmod 666"]);
+    says(&explained(Errno::ENOMEM, NODE), &["tun7", "could not be opened"]);
+}
