@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
 
-use airtcp_types::{Checksum, Packet};
+use airtcp_types::{Checksum, Layout, Packet};
 
 /// What a device does for its user beyond carrying packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -12,16 +12,33 @@ use airtcp_types::{Checksum, Packet};
 pub struct Capabilities {
     /// It completes the checksum of a packet marked [`Checksum::Partial`].
     pub checksum_offload: bool,
-    /// It cuts a packet that has a `segment_size` into segments.
+    /// It cuts a packet that has a `segment_size` into segments, and takes one whose payload is in its `tail`.
     pub segmentation_offload: bool,
 }
 
 impl Capabilities {
     /// Whether a device of these capabilities and this MTU may be handed `packet`.
+    ///
+    /// Of a super-segment the MTU is for its segments, and the whole may be as long as an IPv4 packet. What the device
+    /// is to finish has to be TCP or UDP.
     pub(crate) fn allow(self, packet: &Packet, mtu: usize) -> bool {
-        let whole = packet.segment_size.is_none() && packet.len() <= mtu;
-        (self.segmentation_offload || whole)
-            && (self.checksum_offload || packet.checksum != Checksum::Partial)
+        let is_partial = packet.checksum == Checksum::Partial;
+        let layout = match packet.segment_size {
+            None if !is_partial => None,
+            _ => Layout::of(&packet.data),
+        };
+        let fits = match packet.segment_size {
+            None => packet.len() <= mtu,
+            Some(size) => {
+                let longest = layout.map(|layout| layout.payload + usize::from(size));
+                size > 0
+                    && packet.len() <= usize::from(u16::MAX)
+                    && longest.is_some_and(|longest| longest <= mtu)
+            }
+        };
+        let is_plain = packet.segment_size.is_none() && packet.tail.is_empty();
+        fits && (is_plain || self.segmentation_offload)
+            && (!is_partial || self.checksum_offload && layout.is_some())
     }
 }
 
@@ -119,6 +136,10 @@ pub trait Device: Send + Sync + 'static {
     /// A packet that the device refuses is counted and dropped, and is in the number. What is left
     /// over waits for [`writable`](Device::writable).
     fn try_send(&mut self, packets: &mut VecDeque<Packet>) -> usize;
+
+    /// Gives back packets that were sent, emptied: who makes the next ones may use their memory. A device
+    /// keeps a bounded number, and nobody has to ask for them.
+    fn reclaim(&mut self, _into: &mut Vec<Packet>) {}
 
     /// Waits for the first packet, then appends up to `max` packets to `into` without waiting
     /// again, and gives their number: at least one, unless `max` is zero. Cancel-safe.

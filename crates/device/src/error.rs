@@ -65,6 +65,25 @@ pub enum DeviceError {
         /// The name asked for.
         name: String,
     },
+    /// The interface was made for one descriptor, and is to be opened as one of several queues.
+    #[error(
+        "the TUN device {name} has a single queue, and was to be opened with multi_queue; open it \
+         without, or choose another name: a new device gets what it is opened with (with `ip \
+         tuntap add`: `multi_queue`)"
+    )]
+    SingleQueue {
+        /// The name asked for.
+        name: String,
+    },
+    /// The interface was made for several queues, and is to be opened without.
+    #[error(
+        "the TUN device {name} was made for several queues (multi_queue), and was to be opened \
+         without; open it with multi_queue, or choose another name"
+    )]
+    MultiQueue {
+        /// The name asked for.
+        name: String,
+    },
     /// The kernel made a device of another name.
     #[error("asked for the TUN device {name}, got {got}; choose another name")]
     OtherName {

@@ -27,8 +27,10 @@
 //! # }
 //! ```
 //!
-//! Not here: offload of checksums and segmentation ([`Capabilities`] has the room for it), TAP
-//! devices, and addresses and routes, which belong to whoever made the interface.
+//! A device that offloads ([`Capabilities`]) takes and gives super-segments, and packets whose checksum is left
+//! open: a [`Tun`] opened so, and an [`offloading_pair`](memory::offloading_pair).
+//!
+//! Not here: TAP devices, and addresses and routes, which belong to whoever made the interface.
 #![deny(unsafe_code)]
 
 mod alarm;
@@ -49,5 +51,5 @@ pub use drive::{DriveError, Driver};
 pub use error::DeviceError;
 pub use lateness::Lateness;
 pub use memory::Memory;
-pub use tun::{Tun, TunFile};
+pub use tun::{Tun, TunFile, TunOptions};
 pub use watch::Watch;

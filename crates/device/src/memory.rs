@@ -15,15 +15,33 @@ use crate::{Capabilities, Counters, Device};
 /// direction pushes back: the sender keeps its packets and waits in [`Device::writable`]. Nothing
 /// is lost here; loss is for the test device or the link in between.
 pub fn pair(mtu: usize, capacity: usize) -> (Memory, Memory) {
+    ends(mtu, capacity, Capabilities::default())
+}
+
+/// A [`pair`] of offloading devices: super-segments, the segments of which are of up to `mtu` bytes, and packets with a
+/// partial checksum come out as they were sent, as between two containers on a machine.
+pub fn offloading_pair(mtu: usize, capacity: usize) -> (Memory, Memory) {
+    ends(mtu, capacity, Capabilities { checksum_offload: true, segmentation_offload: true })
+}
+
+fn ends(mtu: usize, capacity: usize, capabilities: Capabilities) -> (Memory, Memory) {
     let one = Arc::new(Direction::new(capacity));
     let other = Arc::new(Direction::new(capacity));
-    (Memory::new(mtu, one.clone(), other.clone()), Memory::new(mtu, other, one))
+    let end = |inbound: &Arc<Direction>, outbound: &Arc<Direction>| Memory {
+        mtu,
+        capabilities,
+        inbound: inbound.clone(),
+        outbound: outbound.clone(),
+        counters: Counters::default(),
+    };
+    (end(&one, &other), end(&other, &one))
 }
 
 /// One end of a [`pair`]. Dropping it ends the other.
 #[derive(Debug)]
 pub struct Memory {
     mtu: usize,
+    capabilities: Capabilities,
     inbound: Arc<Direction>,
     outbound: Arc<Direction>,
     counters: Counters,
@@ -65,12 +83,6 @@ impl Direction {
     }
 }
 
-impl Memory {
-    fn new(mtu: usize, inbound: Arc<Direction>, outbound: Arc<Direction>) -> Self {
-        Self { mtu, inbound, outbound, counters: Counters::default() }
-    }
-}
-
 impl Drop for Memory {
     fn drop(&mut self) {
         self.outbound.close();
@@ -88,7 +100,7 @@ impl Device for Memory {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::default()
+        self.capabilities
     }
 
     fn counters(&self) -> Counters {
@@ -138,7 +150,7 @@ impl Device for Memory {
     }
 
     fn try_send(&mut self, packets: &mut VecDeque<Packet>) -> usize {
-        let capabilities = self.capabilities();
+        let capabilities = self.capabilities;
         let mut queue = self.outbound.lock();
         let before = packets.len();
         let mut arrived = false;
@@ -164,7 +176,7 @@ impl Device for Memory {
 mod tests {
     use std::pin::pin;
 
-    use airtcp_types::Checksum;
+    use airtcp_types::{Checksum, SharedBytes};
 
     use super::*;
 
@@ -216,6 +228,46 @@ mod tests {
         let mut received = Vec::new();
         assert_eq!(right.try_recv(&mut received, 8).unwrap(), 1);
         assert_eq!(received[0].len(), 60);
+    }
+
+    /// An IPv4 TCP super-segment with `len` bytes of payload behind its headers.
+    fn super_segment(len: usize, segment_size: u16) -> Packet {
+        let mut data = vec![0; 40];
+        (data[0], data[9], data[32]) = (0x45, 6, 5 << 4);
+        let payload = Arc::new(vec![7; len]);
+        let tail = vec![SharedBytes::new(&payload, 0..len)];
+        Packet { data, tail, segment_size: Some(segment_size), checksum: Checksum::Partial }
+    }
+
+    #[test]
+    fn an_offloading_pair_carries_super_segments_as_they_are() {
+        let (mut left, mut right) = offloading_pair(1500, 8);
+        let good = super_segment(60_000, 1460);
+        let mut odd = super_segment(100, 100);
+        odd.data[9] = 47;
+        let bad = [
+            super_segment(60_000, 1461),
+            super_segment(65_496, 1460),
+            super_segment(100, 0),
+            Packet { segment_size: None, ..super_segment(1461, 1) },
+            Packet { segment_size: None, ..odd.clone() },
+            Packet { checksum: Checksum::Verified, ..odd },
+        ];
+        let mut batch: VecDeque<Packet> = bad.into();
+        batch.push_back(good.clone());
+        batch.push_back(Packet { segment_size: None, ..super_segment(1460, 1) });
+        let refused = batch.len() as u64 - 2;
+        left.try_send(&mut batch);
+        assert_eq!((left.counters().tx_errors, left.counters().tx_bytes), (refused, 61_540));
+        let mut received = Vec::new();
+        right.try_recv(&mut received, 8).unwrap();
+        assert_eq!((received.len(), &received[0]), (2, &good));
+
+        // The plain one has none of it.
+        let (mut left, _right) = pair(65_535, 8);
+        let whole = Packet { segment_size: None, checksum: Checksum::Full, ..good.clone() };
+        assert_eq!(left.try_send(&mut VecDeque::from([good, whole])), 2);
+        assert_eq!(left.counters().tx_errors, 2);
     }
 
     #[tokio::test]

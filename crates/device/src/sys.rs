@@ -1,5 +1,8 @@
 //! What needs a promise about a descriptor or a structure of the kernel's.
-#![expect(unsafe_code, reason = "the reactor takes descriptors as numbers; the MTU needs an ioctl")]
+#![expect(
+    unsafe_code,
+    reason = "the reactor takes descriptors as numbers; interfaces are asked by ioctl"
+)]
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
@@ -14,6 +17,7 @@ use crate::tun::Interface;
 // netdevice(7).
 nix::ioctl_read_bad!(siocgifmtu, libc::SIOCGIFMTU, libc::ifreq);
 nix::ioctl_write_ptr_bad!(siocsifmtu, libc::SIOCSIFMTU, libc::ifreq);
+nix::ioctl_read_bad!(siocethtool, libc::SIOCETHTOOL, libc::ifreq);
 
 /// Hands a TUN device's descriptor to the current runtime's reactor.
 pub(crate) fn register(interface: Interface, interest: Interest) -> io::Result<AsyncFd<Interface>> {
@@ -56,6 +60,22 @@ pub(crate) fn set_mtu(socket: &impl AsRawFd, name: &str, mtu: usize) -> io::Resu
     // SAFETY: the kernel only reads `request`.
     unsafe { siocsifmtu(socket.as_raw_fd(), &raw const request)? };
     Ok(())
+}
+
+/// Whether the interface `name`, in the network namespace that `socket` was made in, is a TUN device.
+pub(crate) fn is_tun(socket: &impl AsRawFd, name: &str) -> bool {
+    // linux/ethtool.h: `struct ethtool_drvinfo` is a command, then texts of 32 bytes, 196 bytes in all.
+    const GDRVINFO: u32 = 3;
+    const LENGTH: usize = 196;
+    let mut info = [0u8; LENGTH];
+    info[..4].copy_from_slice(&GDRVINFO.to_ne_bytes());
+    let mut request = request(name);
+    request.ifr_ifru.ifru_data = info.as_mut_ptr().cast();
+    // SAFETY: the kernel reads the name, and writes no more than the structure that the command names, which `info` is as
+    // long as.
+    let told = unsafe { siocethtool(socket.as_raw_fd(), &raw mut request) };
+    let (driver, bus) = (&info[4..], &info[4 + 3 * 32..]);
+    told.is_ok() && driver.starts_with(b"tun\0") && bus.starts_with(b"tun\0")
 }
 
 fn request(name: &str) -> libc::ifreq {

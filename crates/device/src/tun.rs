@@ -1,30 +1,41 @@
 //! A TUN device: packets shared with the Linux kernel.
 
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, IoSlice};
+use std::sync::Arc;
 use std::time::Duration;
 
-use airtcp_types::Packet;
+use airtcp_types::{Packet, SharedBytes};
 use nix::errno::Errno;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tun_rs::SyncDevice;
 
 use self::file::other;
+use self::pool::Pool;
 use crate::{Capabilities, Counters, Device, DeviceError, sys};
 
 mod file;
+mod pool;
+mod vnet;
 
 pub(crate) use self::file::Interface;
-pub use self::file::TunFile;
+pub use self::file::{TunFile, TunOptions};
 
-/// Longer than any IP packet, so that no read truncates, whatever the MTU is changed to.
-const SCRATCH: usize = 65_536;
-
-/// As many packets as are received at a time have their memory used again. One of a size that only
-/// offload makes is given back to the allocator.
+/// As many packets as are received at a time have their memory used again, and as many that were sent. One
+/// of a size that only offload makes is given back to the allocator.
 const SPARE: usize = 64;
 const SPARE_LENGTH: usize = 16_384;
+
+/// A packet of up to so many bytes is copied out of the buffer it was read into, which so is free again: an ACK would keep
+/// 64 KiB from everybody.
+const COPIED: usize = 2048;
+
+/// No IP packet is longer.
+const LONGEST: usize = 65_536;
+
+/// The most parts of a packet that are sent without asking the allocator for a list of them.
+const FEW: usize = 32;
 
 /// How long a wait that finds nothing but an error pauses, so that it never becomes a spin.
 const ERROR_PAUSE: Duration = Duration::from_millis(20);
@@ -32,8 +43,12 @@ const ERROR_PAUSE: Duration = Duration::from_millis(20);
 /// A TUN device: what is sent into it arrives at the kernel, and what the kernel routes to its
 /// interface is received.
 ///
-/// It carries whole IP packets without offload. While its link is down the kernel refuses every
-/// packet (EIO): they are counted in `tx_dropped`.
+/// It carries whole IP packets, unless it was opened with [`TunOptions::offload`]: then the kernel gives and takes
+/// super-segments, and leaves checksums open, both ways. The payload of a packet of more than 2 KiB that
+/// such a device receives stays in the buffer that it was read into, as the packet's `tail`, and keeps those
+/// 64 KiB from being used again.
+///
+/// While its link is down the kernel refuses every packet (EIO): they are counted in `tx_dropped`.
 ///
 /// ```no_run
 /// use airtcp_device::{Device, Tun};
@@ -50,9 +65,11 @@ pub struct Tun {
     fd: AsyncFd<Interface>,
     /// The last MTU the kernel named, for when the interface is gone.
     mtu: usize,
-    scratch: Box<[u8]>,
+    pool: Pool,
     /// Memory for packets to come, at most [`SPARE`] of them.
-    spare: Vec<Vec<u8>>,
+    spare: Vec<Packet>,
+    /// That of packets that were sent, as many.
+    sent: Vec<Packet>,
     counters: Counters,
 }
 
@@ -66,7 +83,15 @@ impl Tun {
     /// # Errors
     /// See [`DeviceError`]; also [`DeviceError::NoRuntime`] outside a tokio runtime.
     pub fn open(name: &str) -> Result<Self, DeviceError> {
-        Self::new(TunFile::open(name)?)
+        Self::open_with(name, TunOptions::default())
+    }
+
+    /// Opens the TUN device `name` as [`open`](Self::open) does, with options.
+    ///
+    /// # Errors
+    /// As [`TunFile::open_with`]; also [`DeviceError::NoRuntime`] outside a tokio runtime.
+    pub fn open_with(name: &str, options: TunOptions) -> Result<Self, DeviceError> {
+        Self::new(TunFile::open_with(name, options)?)
     }
 
     /// Drives an open device with the current runtime.
@@ -86,9 +111,8 @@ impl Tun {
         let mtu = interface.mtu().map_err(|source| other(&name, source))?;
         let interest = Interest::READABLE | Interest::WRITABLE | Interest::ERROR;
         let fd = sys::register(interface, interest).map_err(|source| other(&name, source))?;
-        let scratch = vec![0; SCRATCH].into_boxed_slice();
-        let (spare, counters) = (Vec::new(), Counters::default());
-        Ok(Self { fd, mtu, scratch, spare, counters })
+        let (spare, sent, counters) = (Vec::new(), Vec::new(), Counters::default());
+        Ok(Self { fd, mtu, pool: Pool::default(), spare, sent, counters })
     }
 
     /// Sets the interface's MTU, in bytes.
@@ -108,6 +132,53 @@ impl Tun {
     /// The kernel refuses.
     pub fn persist(&self) -> Result<(), DeviceError> {
         self.fd.get_ref().device.persist().map_err(|source| other(self.name(), source))
+    }
+
+    fn offload(&self) -> bool {
+        self.fd.get_ref().options.offload
+    }
+
+    /// Reads one packet; `None` of one that the kernel's own header does not fit.
+    fn receive(&mut self) -> io::Result<Option<Packet>> {
+        let from = if self.offload() { vnet::LENGTH } else { 0 };
+        let buffer = self.pool.free();
+        let bytes = Arc::get_mut(buffer).expect("nobody has a part of it");
+        let length = Self::attempt(&self.fd, Interest::READABLE, |device| device.recv(bytes))?;
+        let mut received = vnet::Received::default();
+        if from > 0 {
+            let Some(read) = vnet::read(&mut bytes[..length]) else { return Ok(None) };
+            received = read;
+        }
+        let copied = match received.payload {
+            Some(payload) if length > from + COPIED => from + payload,
+            _ => length,
+        };
+        let mut packet = self.spare.pop().unwrap_or_default();
+        (packet.checksum, packet.segment_size) = (received.checksum, received.segment_size);
+        packet.data.extend_from_slice(&bytes[from..copied]);
+        if copied < length {
+            packet.tail.push(SharedBytes::new(buffer, copied..length));
+        }
+        Ok(Some(packet))
+    }
+
+    /// Writes one packet, all in one call; its header says what the kernel is to finish.
+    fn transmit(fd: &AsyncFd<Interface>, packet: &Packet, header: &[u8]) -> io::Result<usize> {
+        let count = 2 + packet.tail.len();
+        let (mut few, mut many);
+        let parts = if count <= FEW {
+            few = [IoSlice::new(&[]); FEW];
+            &mut few[..count]
+        } else {
+            many = vec![IoSlice::new(&[]); count];
+            &mut many[..]
+        };
+        parts[0] = IoSlice::new(header);
+        parts[1] = IoSlice::new(&packet.data);
+        for (to, part) in parts[2..].iter_mut().zip(&packet.tail) {
+            *to = IoSlice::new(part);
+        }
+        Self::attempt(fd, Interest::WRITABLE, |device| device.send_vectored(parts))
     }
 
     /// Runs `io` on the descriptor; on EAGAIN the reactor forgets the readiness it had seen.
@@ -138,7 +209,8 @@ impl Device for Tun {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::default()
+        let offload = self.offload();
+        Capabilities { checksum_offload: offload, segmentation_offload: offload }
     }
 
     fn counters(&self) -> Counters {
@@ -166,25 +238,23 @@ impl Device for Tun {
     }
 
     fn try_recv(&mut self, into: &mut Vec<Packet>, max: usize) -> io::Result<usize> {
-        let Self { fd, scratch, spare, counters, .. } = self;
         let mut received = 0;
         while received < max {
-            match Self::attempt(fd, Interest::READABLE, |device| device.recv(scratch)) {
-                Ok(length) => {
-                    counters.rx_packets += 1;
-                    counters.rx_bytes += length as u64;
-                    let mut data = spare.pop().unwrap_or_default();
-                    data.extend_from_slice(&scratch[..length]);
-                    into.push(Packet::new(data));
+            match self.receive() {
+                Ok(Some(packet)) => {
+                    self.counters.rx_packets += 1;
+                    self.counters.rx_bytes += packet.len() as u64;
+                    into.push(packet);
                     received += 1;
                 }
+                Ok(None) => self.counters.rx_errors += 1,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if is_link_down(&error) => break,
                 // Packets first; the same error comes again at the next call.
                 Err(_) if received > 0 => break,
                 Err(error) => {
-                    counters.rx_errors += 1;
+                    self.counters.rx_errors += 1;
                     return Err(error);
                 }
             }
@@ -193,41 +263,58 @@ impl Device for Tun {
     }
 
     fn recycle(&mut self, packets: &mut Vec<Packet>) {
-        for Packet { mut data, .. } in packets.drain(..) {
-            if self.spare.len() < SPARE && data.capacity() <= SPARE_LENGTH {
-                data.clear();
-                self.spare.push(data);
-            }
+        for packet in packets.drain(..) {
+            keep(&mut self.spare, packet);
         }
     }
 
+    fn reclaim(&mut self, into: &mut Vec<Packet>) {
+        into.append(&mut self.sent);
+    }
+
     fn try_send(&mut self, packets: &mut VecDeque<Packet>) -> usize {
-        // The kernel takes a packet longer than the interface's MTU, and so does this.
         let capabilities = self.capabilities();
-        let Self { fd, counters, .. } = self;
+        let Self { fd, counters, sent, .. } = self;
         let mut taken = 0;
         while let Some(packet) = packets.front() {
-            if !capabilities.allow(packet, SCRATCH) {
-                counters.tx_errors += 1;
-            } else {
-                match Self::attempt(fd, Interest::WRITABLE, |device| device.send(&packet.data)) {
-                    Ok(length) => {
-                        counters.tx_packets += 1;
-                        counters.tx_bytes += length as u64;
-                    }
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                    Err(error) if is_link_down(&error) => counters.tx_dropped += 1,
-                    Err(error) => {
-                        tracing::debug!(%error, length = packet.len(), "packet refused");
-                        counters.tx_errors += 1;
-                    }
+            // The kernel takes a packet longer than the interface's MTU, and so does this.
+            let header = vnet::header_of(packet).filter(|_| capabilities.allow(packet, LONGEST));
+            let outcome = match &header {
+                None => Err(Errno::EINVAL.into()),
+                Some(header) if capabilities.segmentation_offload => {
+                    Self::transmit(fd, packet, header)
+                }
+                Some(_) => {
+                    Self::attempt(fd, Interest::WRITABLE, |device| device.send(&packet.data))
+                }
+            };
+            match outcome {
+                Ok(_) => {
+                    counters.tx_packets += 1;
+                    counters.tx_bytes += packet.len() as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if is_link_down(&error) => counters.tx_dropped += 1,
+                Err(error) => {
+                    tracing::debug!(%error, length = packet.len(), "packet refused");
+                    counters.tx_errors += 1;
                 }
             }
-            packets.pop_front();
+            packets.pop_front().into_iter().for_each(|packet| keep(sent, packet));
             taken += 1;
         }
         taken
+    }
+}
+
+/// Empties a packet and keeps its memory, if it is not too large and there is not enough of it.
+fn keep(kept: &mut Vec<Packet>, packet: Packet) {
+    let Packet { mut data, mut tail, .. } = packet;
+    tail.clear();
+    if kept.len() < SPARE && data.capacity() <= SPARE_LENGTH && tail.capacity() <= SPARE_LENGTH {
+        data.clear();
+        kept.push(Packet { data, tail, ..Packet::default() });
     }
 }
 

@@ -16,6 +16,20 @@ const NODE: &str = "/dev/net/tun";
 /// The longest interface name: IFNAMSIZ less its closing zero.
 const NAME_MAX: usize = 15;
 
+/// How a TUN device is opened.
+///
+/// All descriptors of one interface, which only `multi_queue` allows, are to be opened with the same options: the kernel
+/// keeps them for the interface, and what the last one asked for holds for all.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TunOptions {
+    /// Whether super-segments and packets with a partial checksum pass between the kernel and the device's user, as
+    /// they do between the kernel and a network card. Kernels before 6.2 cut those of UDP themselves.
+    pub offload: bool,
+    /// Whether the interface may be opened several times, by which it gets as many queues: each takes packets of its own
+    /// flows.
+    pub multi_queue: bool,
+}
+
 /// An open TUN device that no runtime drives yet.
 ///
 /// Opening looks up the name in the network namespace of the calling thread; the descriptor stays
@@ -30,6 +44,7 @@ pub struct TunFile {
 pub(crate) struct Interface {
     pub(super) device: SyncDevice,
     pub(super) name: String,
+    pub(super) options: TunOptions,
     /// Any socket will do; it is bound to the namespace it was made in, unlike /sys.
     control: UnixDatagram,
 }
@@ -42,25 +57,39 @@ impl TunFile {
     /// # Errors
     /// See [`DeviceError`]: its text says what to type.
     pub fn open(name: &str) -> Result<Self, DeviceError> {
+        Self::open_with(name, TunOptions::default())
+    }
+
+    /// Opens the TUN device `name` as [`open`](Self::open) does, with options.
+    ///
+    /// # Errors
+    /// See [`DeviceError`]; also those of an interface that was made with another `multi_queue`.
+    pub fn open_with(name: &str, options: TunOptions) -> Result<Self, DeviceError> {
         check_name(name)?;
         // The library would make the node where it is missing: that is for whoever owns the machine.
         if let Ok(false) = Path::new(NODE).try_exists() {
             return Err(DeviceError::NoDriver { source: Errno::ENOENT.into() });
         }
-        // It has the kernel give whole packets only, whatever the device's last owner had asked for.
+        let control = UnixDatagram::unbound().map_err(|source| other(name, source))?;
+        // Without offload it has the kernel give whole packets only, whatever the device's last owner had asked for.
         let device = DeviceBuilder::new()
             .name(name)
             .inherit_enable_state()
+            .with(|builder| {
+                builder.offload(options.offload).multi_queue(options.multi_queue);
+            })
             .build_sync()
-            .map_err(|source| explain(name, source, Path::new(NODE)))?;
+            .map_err(|source| match source.raw_os_error().map(Errno::from_raw) {
+                Some(Errno::EINVAL) if sys::is_tun(&control, name) => queues(name, options),
+                _ => explain(name, source, Path::new(NODE)),
+            })?;
         // The kernel takes a template for a name and truncates a long one; neither passed above.
         let got = device.name().map_err(|source| other(name, source))?;
         if got != name {
             return Err(DeviceError::OtherName { name: name.to_owned(), got });
         }
-        let control = UnixDatagram::unbound().map_err(|source| other(name, source))?;
         device.set_nonblocking(true).map_err(|source| other(name, source))?;
-        Ok(Self { interface: Interface { device, name: got, control } })
+        Ok(Self { interface: Interface { device, name: got, control, options } })
     }
 
     /// The interface's name.
@@ -121,6 +150,15 @@ fn check_name(name: &str) -> Result<(), DeviceError> {
         _ => return Ok(()),
     };
     Err(DeviceError::Name { name: name.to_owned(), reason })
+}
+
+/// The one thing that a TUN device and those who open it have to agree on.
+fn queues(name: &str, options: TunOptions) -> DeviceError {
+    let name = name.to_owned();
+    match options.multi_queue {
+        true => DeviceError::SingleQueue { name },
+        false => DeviceError::MultiQueue { name },
+    }
 }
 
 /// What the kernel's refusal means. `node` stands for /dev/net/tun.

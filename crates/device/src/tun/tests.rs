@@ -38,7 +38,7 @@ async fn memory_given_back_is_bounded_and_leaves_nothing_in_what_comes_next() {
     tun.recycle(&mut old);
     assert!(old.is_empty());
     assert_eq!(tun.spare.len(), SPARE);
-    assert!(tun.spare.iter().all(|data| data.capacity() <= SPARE_LENGTH));
+    assert!(tun.spare.iter().all(|packet| packet.data.capacity() <= SPARE_LENGTH));
 
     let socket = namespace.run(|| UdpSocket::bind("10.0.0.1:9").unwrap());
     socket.send_to(&[7; 3], "10.0.0.2:9").unwrap();
@@ -88,6 +88,36 @@ async fn packets_go_both_ways_and_are_counted() {
 }
 
 #[tokio::test]
+async fn memory_goes_round_whichever_way_packets_go() {
+    let Some((namespace, file)) = open("tun0") else { return };
+    namespace.set_sysctl("net.ipv6.conf.tun0.disable_ipv6", "1").unwrap();
+    namespace.configure("tun0", &["10.0.0.1/24".parse().unwrap()], None).unwrap();
+    let mut tun = Tun::new(file).unwrap();
+    let mut packets: VecDeque<Packet> = (0..SPARE + 1).map(|_| udp(9, b"sent")).collect();
+    let before: Vec<_> = packets.iter().map(|packet| packet.data.as_ptr()).collect();
+    tun.send(&mut packets).await;
+    let mut sent = Vec::new();
+    tun.reclaim(&mut sent);
+    assert!(sent.iter().map(|packet| packet.data.as_ptr()).eq(before.into_iter().take(SPARE)));
+    assert!(sent.iter().all(|packet| *packet == Packet::default()));
+    tun.reclaim(&mut sent);
+    assert_eq!(sent.len(), SPARE, "each is given once");
+
+    let socket = namespace.run(|| UdpSocket::bind("10.0.0.1:9").unwrap());
+    let (mut batch, mut places) = (Vec::new(), Vec::new());
+    for _ in 0..10 {
+        socket.send_to(&[7; 1000], "10.0.0.2:9").unwrap();
+        while batch.is_empty() {
+            tun.recv(&mut batch, 4).await.unwrap();
+            batch.retain(|packet: &Packet| packet.data[9] == 17);
+        }
+        places.push(batch[0].data.as_ptr());
+        tun.recycle(&mut batch);
+    }
+    assert!(places.iter().all(|place| *place == places[0]), "{places:?}");
+}
+
+#[tokio::test]
 async fn what_cannot_be_sent_is_counted_and_the_rest_goes_on() {
     let Some((namespace, file)) = open("tun0") else { return };
     let mut tun = Tun::new(file).unwrap();
@@ -100,15 +130,17 @@ async fn what_cannot_be_sent_is_counted_and_the_rest_goes_on() {
     // Empty, no IP version, more than one may be, for a device that can more, and a good one.
     let partial = Packet { checksum: Checksum::Partial, ..udp(9, b"partial") };
     let segmented = Packet { segment_size: Some(100), ..udp(9, b"segmented") };
+    let tail = vec![SharedBytes::new(&Arc::new(vec![7; 4]), 0..4)];
+    let tailed = Packet { tail, ..udp(9, b"") };
     let bad = [vec![], vec![0; 20], vec![0x45; 70_000]].map(Packet::new);
     let mut packets: VecDeque<Packet> = bad.into();
-    packets.extend([partial, segmented, udp(9, b"good")]);
+    packets.extend([partial, segmented, tailed, udp(9, b"good")]);
     tun.send(&mut packets).await;
     assert!(packets.is_empty());
     let mut buffer = [0; 16];
     let length = socket.recv(&mut buffer).unwrap();
     assert_eq!(&buffer[..length], b"good");
-    assert_eq!((tun.counters().tx_errors, tun.counters().tx_packets), (5, 1));
+    assert_eq!((tun.counters().tx_errors, tun.counters().tx_packets), (6, 1));
 }
 
 #[tokio::test]
@@ -179,3 +211,6 @@ async fn a_batch_is_no_longer_than_asked_for_and_the_rest_stays() {
     assert_eq!(batch.iter().map(|packet| packet.data[28]).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
     assert_eq!(tun.try_recv(&mut batch, 3).unwrap(), 0);
 }
+
+#[path = "offload_tests.rs"]
+mod offload;

@@ -1,0 +1,71 @@
+//! Buffers that packets are read into, and that the payload of large ones stays in.
+
+use std::sync::Arc;
+
+/// Longer than any IP packet with its header, so that no read truncates, whatever the MTU is changed to.
+pub(super) const LENGTH: usize = 65_536 + super::vnet::LENGTH;
+
+/// As many buffers are kept: 4 MiB, if as much was ever held at a time.
+const KEPT: usize = 64;
+
+/// Buffers, the last used at the end.
+#[derive(Debug, Default)]
+pub(super) struct Pool(Vec<Arc<Vec<u8>>>);
+
+impl Pool {
+    /// A buffer of [`LENGTH`] bytes that nobody else holds a part of: of those the last used, which the
+    /// processor's caches know best.
+    pub(super) fn free(&mut self) -> &mut Arc<Vec<u8>> {
+        match self.0.iter_mut().rposition(|buffer| Arc::get_mut(buffer).is_some()) {
+            Some(at) => self.0[at..].rotate_left(1),
+            None => {
+                // Who reads in order gives back the oldest first: the newest is the one to let go.
+                self.0.truncate(KEPT - 1);
+                self.0.push(Arc::new(vec![0; LENGTH]));
+            }
+        }
+        self.0.last_mut().expect("one was found or made")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use airtcp_types::SharedBytes;
+
+    use super::*;
+
+    #[test]
+    fn a_buffer_is_used_again_when_its_parts_are_gone_and_the_last_used_first() {
+        let mut pool = Pool::default();
+        let mut take = || {
+            let buffer = pool.free();
+            assert_eq!(Arc::get_mut(buffer).unwrap().len(), LENGTH);
+            (Arc::as_ptr(buffer), SharedBytes::new(buffer, 0..1))
+        };
+        let (first, part) = take();
+        drop(part);
+        let (same, first_part) = take();
+        assert_eq!(same, first);
+        let (second, second_part) = take();
+        assert_ne!(second, first);
+        drop(first_part);
+        assert_eq!(take().0, first);
+        drop(second_part);
+        let (again, _part) = take();
+        assert_eq!(again, first, "it was used later than the second");
+    }
+
+    #[test]
+    fn as_many_are_kept_as_may_be_and_more_are_lent() {
+        let mut pool = Pool::default();
+        let parts: Vec<_> =
+            (0..2 * KEPT).map(|_| SharedBytes::new(pool.free(), 0..LENGTH)).collect();
+        assert_eq!(pool.0.len(), KEPT);
+        let kept: Vec<_> = pool.0.iter().map(Arc::as_ptr).collect();
+        drop(parts);
+        for _ in 0..KEPT {
+            let buffer = pool.free();
+            assert!(kept.contains(&Arc::as_ptr(buffer)));
+        }
+    }
+}
