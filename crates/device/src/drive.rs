@@ -37,6 +37,9 @@ pub enum DriveError {
 
 /// Drives a [`Node`] between devices: the node's port n is the n-th device.
 ///
+/// Of a super-segment that an offloading device received the node gets the segments, with their checksums: it sees
+/// packets of MTU size, as they are on a wire, and gives such.
+///
 /// It shows the node the time as it is, and every deadline as soon as it has come. What the node gives for
 /// a device that is full waits, up to 1024 packets; more is dropped and counted.
 ///
@@ -224,7 +227,9 @@ impl<N: Node, D: Device> Driver<N, D> {
                 if let Some(watch) = &self.watch {
                     watch.packet(now, Crossing::In, &packet);
                 }
-                self.node.handle_packet(now, PortId(index as u16), packet);
+                packet.into_segments(|segment| {
+                    self.node.handle_packet(now, PortId(index as u16), segment);
+                });
             }
         }
         let now = self.clock.now();

@@ -1,7 +1,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use airtcp_types::{Event, EventKind, Fate, NodeId, Observer};
+use airtcp_types::{Checksum, Event, EventKind, Fate, NodeId, Observer, SharedBytes};
 
 use super::*;
 use crate::{Memory, memory};
@@ -141,4 +141,38 @@ async fn an_observer_is_shown_packets_and_events() {
     left.send(&mut packets(1)).await;
     run_until(&mut driver, &mut right, 1).await;
     assert_eq!(notes.lock().unwrap().0, ["6 Out 40", "7 In 40", "7 true", "7 Out 40", "8 In 40"]);
+}
+
+/// A TCP super-segment of IPv4 with 2500 bytes of payload in segments of 1000, behind its headers.
+fn super_segment() -> Packet {
+    let mut data = vec![0; 40];
+    (data[0], data[9], data[32]) = (0x45, 6, 5 << 4);
+    let payload = Arc::new((0..2500).map(|at| at as u8).collect::<Vec<_>>());
+    let tail = vec![SharedBytes::new(&payload, 0..2500)];
+    Packet { data, tail, segment_size: Some(1000), checksum: Checksum::Partial }
+}
+
+#[tokio::test]
+async fn the_node_and_its_observers_see_packets_of_mtu_size() {
+    let (mut left, a) = memory::offloading_pair(1500, 8);
+    let (b, mut right) = memory::pair(1500, 8);
+    let mut driver = Driver::new(Delay::default(), [a, b], Clock::start()).unwrap();
+    let notes = Arc::new(Mutex::new(Notes::default()));
+    driver.watch(Watch::new(notes.clone(), NodeId(7)));
+    driver.watch_host(0, Watch::new(notes.clone(), NodeId(6)));
+    let mut expected = Vec::new();
+    super_segment().into_segments(|segment| expected.push(segment));
+    left.send(&mut VecDeque::from([super_segment()])).await;
+    let mut arrived = Vec::new();
+    while arrived.len() < 3 {
+        tokio::select! {
+            ended = driver.run() => panic!("{}", ended.unwrap_err()),
+            received = right.recv(&mut arrived, 8) => drop(received.unwrap()),
+        }
+    }
+    assert_eq!(arrived, expected);
+    let notes = notes.lock().unwrap();
+    let crossings = |of: &str| notes.0.iter().filter(|note| note.starts_with(of)).count();
+    let counts = ["6 Out 1040", "6 Out 540", "7 In 1040", "7 In 540", "7 Out 1040", "7 Out 540"];
+    assert_eq!(counts.map(crossings), [2, 1, 2, 1, 2, 1]);
 }

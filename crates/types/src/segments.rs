@@ -18,10 +18,22 @@ impl Packet {
         if self.is_ordinary() {
             return each(self);
         }
+        self.cut(|segment| each(&segment));
+    }
+
+    /// Gives `each` the packets that [`each_segment`](Self::each_segment) shows.
+    pub fn into_segments(self, mut each: impl FnMut(Self)) {
+        if self.is_ordinary() {
+            return each(self);
+        }
+        self.cut(each);
+    }
+
+    fn cut(&self, mut each: impl FnMut(Self)) {
         let mut whole = self.data.clone();
         self.tail.iter().for_each(|part| whole.extend_from_slice(part));
         let Some(layout) = Layout::of(&whole) else {
-            return each(&Self { data: whole, checksum: self.checksum, ..Self::default() });
+            return each(Self { data: whole, checksum: self.checksum, ..Self::default() });
         };
         let (headers, payload) = whole.split_at(layout.payload);
         let size = self.segment_size.map_or(payload.len(), usize::from).max(1);
@@ -32,7 +44,7 @@ impl Packet {
             let mut segment = [headers, part].concat();
             let place = Place { index, offset: from, is_last: index + 1 == count };
             finish(&mut segment, layout, place);
-            each(&Self::new(segment));
+            each(Self::new(segment));
         }
     }
 
@@ -187,6 +199,20 @@ mod tests {
         assert_eq!(segments(&whole[0]), whole);
         packet.segment_size = None;
         assert_eq!(segments(&packet), whole);
+    }
+
+    #[test]
+    fn they_are_given_as_they_are_shown() {
+        let given = |packet: Packet| {
+            let mut given = Vec::new();
+            packet.into_segments(|segment| given.push(segment));
+            given
+        };
+        let packet = super_segment(false, 6, 250, 100);
+        let shown = segments(&packet);
+        assert_eq!(given(packet), shown);
+        let place = shown[0].data.as_ptr();
+        assert_eq!(given(shown.into_iter().next().unwrap())[0].data.as_ptr(), place, "not copied");
     }
 
     #[test]
