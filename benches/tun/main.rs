@@ -1,58 +1,190 @@
-//! Bulk over a TUN device, both ways, with the kernel as the peer: this stack beside a bare smoltcp
-//! poll loop, pair by pair in one run, because only ratios mean anything on a shared machine.
+//! What a stack on a TUN device does, with the kernel at the other end: this one beside a bare smoltcp poll loop and beside
+//! the kernel itself, pair by pair in one run, because only ratios mean anything on a shared machine.
 //!
-//! It needs root, and says so and measures nothing without.
+//! `cargo bench --bench tun` measures all; `-- bulk smoltcp` the rows whose names have both words in them; `--json FILE`
+//! writes the same to a file. It needs root, and says so and measures nothing without.
 
-mod ours;
-mod peer;
+mod airtcp_stack;
+mod bulk;
+mod client;
+mod connections;
+mod idle;
+mod kernel;
+mod measurement;
+mod pingpong;
+mod services;
 mod smoltcp_loop;
+mod subject;
+mod table;
+mod vnet;
 
-use std::time::Duration;
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
 
-use peer::{Direction, Sample, Subject};
+use serde_json::Value;
 
-const PAIRS: usize = 9;
-const TIME: Duration = Duration::from_secs(1);
+use bulk::{Bulk, Direction};
+use connections::{Churn, InParallel, OneByOne};
+use idle::Idle;
+use measurement::{Effort, Measurement};
+use pingpong::{Loaded, PingPong};
+use subject::{Kind, SERVE, Settings, Subject};
 
-fn main() {
-    // `cargo test --benches` and `cargo bench -- --test` want a sign of life, not a measurement.
-    let pairs = if std::env::args().any(|arg| arg == "--test") { 1 } else { PAIRS };
-    if let Err(reason) = airtcp_testbed::requirements() {
-        eprintln!("SKIPPED: bulk over TUN was not measured: {reason}");
-        return;
-    }
-    let ours = ours::Ours::start();
-    let smoltcp = smoltcp_loop::SmoltcpLoop::start();
-    println!("Gbit/s of payload, kernel cubic peer, MTU 1500, {pairs} pairs of {TIME:?};");
-    println!("s/GB: CPU seconds of both ends and the kernel between them per gigabyte");
-    println!(
-        "{:<16} {:>8} {:>8} {:>7} {:>16} {:>8} {:>8} {:>7}",
-        "", "airtcp", "smoltcp", "ratio", "min to max", "s/GB", "smoltcp", "ratio"
-    );
-    for direction in [Direction::IntoStack, Direction::OutOfStack] {
-        let mut rows = Vec::new();
-        for _ in 0..pairs {
-            rows.push((ours.measure(direction, TIME), smoltcp.measure(direction, TIME)));
+/// What is compared with what.
+const PAIRS: [[Kind; 2]; 4] = [
+    [Kind::Airtcp, Kind::Smoltcp],
+    [Kind::AirtcpOffload, Kind::SmoltcpOffload],
+    [Kind::Airtcp, Kind::Kernel],
+    [Kind::AirtcpOffload, Kind::Kernel],
+];
+const FLOWS: [usize; 3] = [1, 16, 256];
+
+#[derive(Default)]
+struct Arguments {
+    /// Words that a row's name has to have.
+    words: Vec<String>,
+    json: Option<PathBuf>,
+    is_bench: bool,
+    is_test: bool,
+}
+
+impl Arguments {
+    fn parse(mut given: impl Iterator<Item = String>) -> Result<Self, String> {
+        let mut arguments = Self::default();
+        while let Some(argument) = given.next() {
+            match argument.as_str() {
+                "--bench" => arguments.is_bench = true,
+                "--test" => arguments.is_test = true,
+                "--json" => {
+                    let file = given.next().ok_or("--json wants a file")?;
+                    arguments.json = Some(file.into());
+                }
+                unknown if unknown.starts_with('-') => {
+                    return Err(format!(
+                        "there is no {unknown}; there are words, --test and --json FILE"
+                    ));
+                }
+                word => arguments.words.push(word.to_owned()),
+            }
         }
-        let column = |of: fn(&(Sample, Sample)) -> f64| spread(rows.iter().map(of));
-        let (a, _, _) = column(|(a, _)| a.rate);
-        let (b, _, _) = column(|(_, b)| b.rate);
-        let (ratio, low, high) = column(|(a, b)| a.rate / b.rate);
-        let (a_cpu, _, _) = column(|(a, _)| a.cpu);
-        let (b_cpu, _, _) = column(|(_, b)| b.cpu);
-        let (cpu_ratio, _, _) = column(|(a, b)| a.cpu / b.cpu);
-        println!(
-            "{:<16} {a:>8.2} {b:>8.2} {ratio:>7.2} {low:>7.2} to {high:.2} \
-             {a_cpu:>11.2} {b_cpu:>8.2} {cpu_ratio:>7.2}",
-            direction.name()
-        );
+        Ok(arguments)
+    }
+
+    /// Whether a row's name has all words: `airtcp/smoltcp bulk 16 flows in`.
+    fn wants(&self, [first, second]: [&str; 2], measurement: &str) -> bool {
+        let row = format!("{first}/{second} {measurement}");
+        self.words.iter().all(|word| row.contains(word.as_str()))
+    }
+
+    /// `cargo test --benches` says nothing, and wants a sign of life.
+    fn effort(&self) -> Effort {
+        if self.is_bench && !self.is_test { Effort::WHOLE } else { Effort::TEST }
     }
 }
 
-/// Median, minimum and maximum.
-fn spread(values: impl Iterator<Item = f64>) -> (f64, f64, f64) {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);
-    (at(values.len() / 2), at(0), at(values.len().saturating_sub(1)))
+fn main() -> ExitCode {
+    let given: Vec<String> = std::env::args().skip(1).collect();
+    let done = match given.split_first() {
+        Some((first, rest)) if first == SERVE => subject::serve(rest),
+        _ => Arguments::parse(given.into_iter())
+            .map_err(io::Error::other)
+            .and_then(|arguments| run(&arguments)),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("tun bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> io::Result<()> {
+    if let Err(reason) = airtcp_testbed::requirements() {
+        eprintln!("SKIPPED: nothing was measured on TUN devices: {reason}");
+        return Ok(());
+    }
+    client::raise_descriptors()?;
+    let cpu = client::first_cpu()?;
+    let effort = arguments.effort();
+    let (mut values, mut failed) = (Vec::new(), 0);
+    for kinds in PAIRS {
+        let names = kinds.map(Kind::name);
+        let mut wanted = measurements(kinds, cpu);
+        wanted.retain(|measurement| arguments.wants(names, &measurement.name()));
+        if !wanted.is_empty() {
+            table::print_head(names, effort.pairs);
+        }
+        for measurement in wanted {
+            // One that fails is no reason to know nothing of the others.
+            match compare(kinds, measurement.as_ref(), cpu, &effort) {
+                Ok(quantities) => values.extend(quantities),
+                Err(error) => {
+                    eprintln!("{}: {error}", measurement.name());
+                    failed += 1;
+                }
+            }
+        }
+    }
+    if let Some(file) = &arguments.json {
+        std::fs::write(file, serde_json::to_string_pretty(&values)?)?;
+    }
+    match failed {
+        0 => Ok(()),
+        failed => Err(io::Error::other(format!("{failed} rows failed"))),
+    }
+}
+
+fn measurements(kinds: [Kind; 2], cpu: usize) -> Vec<Box<dyn Measurement>> {
+    let mut all: Vec<Box<dyn Measurement>> = Vec::new();
+    for flows in FLOWS {
+        for direction in Direction::BOTH {
+            all.push(Box::new(Bulk { flows, direction }));
+        }
+    }
+    all.push(Box::new(PingPong { cpu }));
+    for direction in Direction::BOTH {
+        all.push(Box::new(Loaded(direction)));
+    }
+    all.push(Box::new(OneByOne { cpu }));
+    all.push(Box::new(InParallel));
+    // The kernel's connections are in no process's memory.
+    if !kinds.contains(&Kind::Kernel) {
+        all.push(Box::new(Idle));
+        all.push(Box::new(Churn));
+    }
+    all
+}
+
+fn compare(
+    kinds: [Kind; 2],
+    measurement: &dyn Measurement,
+    cpu: usize,
+    effort: &Effort,
+) -> io::Result<Vec<Value>> {
+    let settings =
+        Settings { echoes: measurement.echoes(), cpu: measurement.is_pinned().then_some(cpu) };
+    let mut subjects = [const { None }; 2];
+    let mut samples = Vec::new();
+    for _ in 0..effort.pairs {
+        let mut pair = Vec::new();
+        for (kind, subject) in kinds.into_iter().zip(&mut subjects) {
+            let of = |error: io::Error| io::Error::other(format!("{}: {error}", kind.name()));
+            let started = match subject.take() {
+                Some(started) => started,
+                None => Subject::start(kind, settings).map_err(of)?,
+            };
+            pair.push(measurement.measure(&started, effort).map_err(of)?);
+            // One that is not to be used again ends before the other one is measured.
+            *subject = (!measurement.is_fresh()).then_some(started);
+        }
+        samples.push(pair);
+    }
+    let (names, name) = (kinds.map(Kind::name), measurement.name());
+    let quantities = measurement.quantities().iter().enumerate().map(|(at, quantity)| {
+        let pairs: Vec<_> = samples.iter().map(|pair| [pair[0][at], pair[1][at]]).collect();
+        table::print_row(names, &name, quantity, &pairs)
+    });
+    Ok(quantities.collect())
 }

@@ -1,118 +1,179 @@
-//! A bare smoltcp poll loop, the peer to beat: no tasks, no wakers, 1 MiB buffers, CUBIC.
+//! A bare smoltcp poll loop, the peer to beat: no tasks, no wakers, CUBIC, buffers of 1 MiB for bulk, and no allocation once
+//! there are as many sockets as there were ever connections at a time.
 
-use std::os::fd::AsRawFd;
+use std::io;
 
-use airtcp_testbed::Namespace;
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
-use smoltcp::phy::{Medium, TunTapInterface, wait};
+use smoltcp::phy::wait;
 use smoltcp::socket::tcp::{CongestionControl, Socket, SocketBuffer, State};
 use smoltcp::time::{Duration, Instant};
-use smoltcp::wire::{HardwareAddress, IpAddress, IpCidr};
+use smoltcp::wire::{HardwareAddress, IpCidr};
 
-use crate::peer::{KERNEL_CIDR, SINK, SOURCE, STACK, Subject};
+use crate::client::{PREFIX, STACK};
+use crate::services::{CHUNK, Service};
+use crate::subject::{DEVICE, say_ready};
+use crate::vnet::TunDevice;
 
-const BUFFER: usize = 1 << 20;
+/// What bulk goes through; and the other way.
+const BULK: usize = 1 << 20;
+const LITTLE: usize = 1 << 12;
+/// Both ways of an echo.
+const ECHO: usize = 1 << 16;
+/// Sockets that listen for bulk: its flows come one after another.
+const LISTENERS: usize = 4;
+const MOST_IDLE: Duration = Duration::from_millis(100);
 
-pub(crate) struct SmoltcpLoop {
-    namespace: Namespace,
-}
-
-impl SmoltcpLoop {
-    pub(crate) fn start() -> Self {
-        let namespace = Namespace::new().expect("a namespace");
-        let (opened, is_open) = std::sync::mpsc::channel();
-        namespace
-            .spawn_thread(move || {
-                let device = TunTapInterface::new("tun0", Medium::Ip).expect("a TUN device");
-                opened.send(()).expect("the bench to wait");
-                run(device);
-            })
-            .expect("a thread");
-        is_open.recv().expect("smoltcp to open its device");
-        let address = KERNEL_CIDR.parse().expect("an address");
-        namespace.configure("tun0", &[address], Some(1500)).expect("the kernel's address");
-        Self { namespace }
-    }
-}
-
-impl Subject for SmoltcpLoop {
-    fn namespace(&self) -> &Namespace {
-        &self.namespace
-    }
-}
-
-/// One listening socket and what it serves.
-struct Service {
+/// A socket and what it serves.
+struct Server {
     handle: SocketHandle,
-    port: u16,
+    service: Service,
     count: u64,
-    answered: bool,
+    state: Use,
 }
 
-fn run(mut device: TunTapInterface) {
-    let fd = device.as_raw_fd();
+#[derive(PartialEq)]
+enum Use {
+    Listening,
+    Connected,
+    /// Its answer is written, and its end with it.
+    Answered,
+    Free,
+}
+
+/// Serves until the process is killed; at least `echoes` sockets always listen for echoes.
+pub(crate) fn serve(offload: bool, echoes: usize) -> io::Result<()> {
+    let mut device = TunDevice::open(DEVICE, offload)?;
+    let fd = device.descriptor();
     let mut config = Config::new(HardwareAddress::Ip);
     config.random_seed = 1;
     let mut interface = Interface::new(config, &mut device, Instant::now());
-    let own = IpCidr::new(IpAddress::v4(STACK[0], STACK[1], STACK[2], STACK[3]), 24);
+    let own = IpCidr::new(STACK.into(), PREFIX);
     interface.update_ip_addrs(|addresses| addresses.push(own).expect("room for an address"));
-    let mut sockets = SocketSet::new(Vec::new());
-    let mut services = [SINK, SOURCE].map(|port| Service {
-        handle: sockets.add(listening(port)),
-        port,
-        count: 0,
-        answered: false,
-    });
-    let payload = vec![0x5a; 1 << 16];
+    let mut servers = Servers { sockets: SocketSet::new(Vec::new()), servers: Vec::new() };
+    let wanted =
+        [(Service::Sink, LISTENERS), (Service::Source, LISTENERS), (Service::Echo, echoes)];
+    servers.refill(&wanted);
+    let payload = vec![0x5a; CHUNK];
+    say_ready();
     loop {
-        interface.poll(Instant::now(), &mut device, &mut sockets);
-        let mut worked = false;
-        for service in &mut services {
-            let socket = sockets.get_mut::<Socket<'_>>(service.handle);
-            worked |= service.work(socket, &payload);
-            if socket.state() == State::Closed || socket.state() == State::TimeWait {
-                *socket = listening(service.port);
-                (service.count, service.answered) = (0, false);
-                worked = true;
-            }
+        interface.poll(Instant::now(), &mut device, &mut servers.sockets);
+        let (worked, accepted) = servers.work(&payload);
+        if accepted {
+            servers.refill(&wanted);
         }
         if !worked {
-            let delay = interface.poll_delay(Instant::now(), &sockets);
-            let delay = delay.unwrap_or(Duration::from_millis(100));
-            wait(fd, Some(delay)).expect("to wait for the device");
+            let delay = interface.poll_delay(Instant::now(), &servers.sockets);
+            wait(fd, Some(delay.unwrap_or(MOST_IDLE)))?;
         }
     }
 }
 
-fn listening(port: u16) -> Socket<'static> {
-    let buffer = || SocketBuffer::new(vec![0; BUFFER]);
-    let mut socket = Socket::new(buffer(), buffer());
-    socket.set_congestion_control(CongestionControl::Cubic);
-    socket.listen(port).expect("a port");
-    socket
+struct Servers {
+    sockets: SocketSet<'static>,
+    servers: Vec<Server>,
 }
 
-impl Service {
-    /// Moves what can be moved; whether anything was.
+impl Servers {
+    /// Moves what can be moved; whether anything was, and whether a connection has come.
+    fn work(&mut self, payload: &[u8]) -> (bool, bool) {
+        let (mut worked, mut accepted) = (false, false);
+        for server in &mut self.servers {
+            if server.state == Use::Free {
+                continue;
+            }
+            let socket = self.sockets.get_mut::<Socket<'_>>(server.handle);
+            match socket.state() {
+                State::Listen => continue,
+                State::Closed | State::TimeWait => {
+                    // Also a connection that was reset before it was seen here.
+                    accepted |= server.state == Use::Listening;
+                    server.state = Use::Free;
+                    continue;
+                }
+                _ => {}
+            }
+            if server.state == Use::Listening {
+                server.state = Use::Connected;
+                accepted = true;
+            }
+            worked |= server.work(socket, payload);
+        }
+        (worked, accepted)
+    }
+
+    /// Has so many sockets listen for each service: those of connections that have ended first, then new ones.
+    fn refill(&mut self, wanted: &[(Service, usize)]) {
+        for &(service, wanted) in wanted {
+            let own = |server: &&mut Server| server.service == service;
+            let listening = self.servers.iter_mut().filter(own);
+            let listening = listening.filter(|server| server.state == Use::Listening).count();
+            let mut missing = wanted.saturating_sub(listening);
+            for server in self.servers.iter_mut().filter(own) {
+                if missing > 0 && server.state == Use::Free {
+                    listen(self.sockets.get_mut(server.handle), service);
+                    (server.count, server.state) = (0, Use::Listening);
+                    missing -= 1;
+                }
+            }
+            for _ in 0..missing {
+                let (receive, send) = match service {
+                    Service::Sink => (BULK, LITTLE),
+                    Service::Source => (LITTLE, BULK),
+                    Service::Echo => (ECHO, ECHO),
+                };
+                let [receive, send] = [receive, send].map(|size| SocketBuffer::new(vec![0; size]));
+                let mut socket = Socket::new(receive, send);
+                listen(&mut socket, service);
+                let handle = self.sockets.add(socket);
+                self.servers.push(Server { handle, service, count: 0, state: Use::Listening });
+            }
+        }
+    }
+}
+
+fn listen(socket: &mut Socket<'_>, service: Service) {
+    socket.listen(service.port()).expect("a socket that is closed");
+    // Anew, because a socket keeps the window of the connection before.
+    socket.set_congestion_control(CongestionControl::Cubic);
+}
+
+impl Server {
     fn work(&mut self, socket: &mut Socket<'_>, payload: &[u8]) -> bool {
         let mut worked = false;
-        if self.port == SOURCE {
-            while socket.can_send() && socket.send_slice(payload).is_ok_and(|sent| sent > 0) {
-                worked = true;
+        match self.service {
+            Service::Source => {
+                while socket.can_send() && socket.send_slice(payload).is_ok_and(|sent| sent > 0) {
+                    worked = true;
+                }
+                if socket.state() == State::CloseWait {
+                    socket.abort();
+                    worked = true;
+                }
+                return worked;
             }
-            if socket.state() == State::CloseWait {
-                socket.abort();
+            Service::Sink => {
+                while socket.can_recv() {
+                    let length = socket.recv(|bytes| (bytes.len(), bytes.len())).unwrap_or(0);
+                    self.count += length as u64;
+                    worked = true;
+                }
             }
-            return worked;
+            Service::Echo => {
+                let mut bytes = [0; 64];
+                while socket.can_recv() && socket.can_send() {
+                    let length = socket.recv_slice(&mut bytes).unwrap_or(0);
+                    // What is sent back has as much room as what was received.
+                    let _ = socket.send_slice(&bytes[..length]);
+                    worked = true;
+                }
+            }
         }
-        while socket.can_recv() {
-            let len = socket.recv(|bytes| (bytes.len(), bytes.len())).unwrap_or(0);
-            self.count += len as u64;
-            worked |= len > 0;
-        }
-        if socket.state() == State::CloseWait && !self.answered {
-            self.answered = socket.send_slice(&self.count.to_be_bytes()).is_ok();
+        if socket.state() == State::CloseWait && self.state != Use::Answered && !socket.can_recv() {
+            if self.service == Service::Sink {
+                let _ = socket.send_slice(&self.count.to_be_bytes());
+            }
             socket.close();
+            self.state = Use::Answered;
             worked = true;
         }
         worked

@@ -79,6 +79,7 @@ fn every_file_that_is_named_is_there() {
         "docs/deviations.md",
         "docs/lab.md",
         "docs/links.md",
+        "docs/performance.md",
         "docs/rfc.md",
         "docs/scenarios.md",
         "docs/strategies/README.md",

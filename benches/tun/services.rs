@@ -1,0 +1,66 @@
+//! What every stack under test serves: a sink, a source and an echo.
+
+use std::io;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+/// Bytes per read and write of bulk.
+pub(crate) const CHUNK: usize = 1 << 16;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Service {
+    /// Reads to the end, and answers with the number of bytes, 8 bytes big-endian.
+    Sink,
+    /// Writes until the peer resets.
+    Source,
+    /// Sends back what it reads.
+    Echo,
+}
+
+impl Service {
+    pub(crate) const ALL: [Self; 3] = [Self::Sink, Self::Source, Self::Echo];
+
+    pub(crate) fn port(self) -> u16 {
+        match self {
+            Self::Sink => 5001,
+            Self::Source => 5002,
+            Self::Echo => 5003,
+        }
+    }
+
+    /// Serves one connection to its end.
+    pub(crate) async fn serve(
+        self,
+        mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    ) -> io::Result<()> {
+        match self {
+            Self::Sink => {
+                let (mut buffer, mut count) = (vec![0; CHUNK], 0);
+                loop {
+                    match stream.read(&mut buffer).await? {
+                        0 => break,
+                        length => count += length as u64,
+                    }
+                }
+                stream.write_u64(count).await?;
+            }
+            Self::Source => {
+                let chunk = vec![0x5a; CHUNK];
+                loop {
+                    stream.write_all(&chunk).await?;
+                }
+            }
+            Self::Echo => {
+                // Small: what an idle connection takes is to be the stack's.
+                let mut buffer = [0; 64];
+                loop {
+                    match stream.read(&mut buffer).await? {
+                        0 => break,
+                        length => stream.write_all(&buffer[..length]).await?,
+                    }
+                }
+            }
+        }
+        stream.shutdown().await
+    }
+}
