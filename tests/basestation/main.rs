@@ -106,9 +106,16 @@ impl Drop for BaseStation {
 #[test]
 fn two_kernels_talk_through_the_command() {
     let Some(()) = or_skip(requirements()) else { return };
+    let plain = two_kernels_talk(&[]);
+    let offloading = two_kernels_talk(&["--offload"]);
+    assert!(offloading < plain, "{offloading} packets received with offload, {plain} without");
+}
+
+/// Gives how many packets the wired device gave the station.
+fn two_kernels_talk(more: &[&str]) -> u64 {
     let (wired, wireless) = (Namespace::new().unwrap(), Namespace::new().unwrap());
-    let mut station =
-        BaseStation::ready(&wired, &["--wired", "tun0", "--wireless", "tun1", "--json"]);
+    let devices = ["--wired", "tun0", "--wireless", "tun1", "--json"];
+    let mut station = BaseStation::ready(&wired, &[&devices, more].concat());
     wired.hand_over("tun1", &wireless).unwrap();
     configure(&wired, &wireless);
     exchange(&wired, &wireless, BYTES);
@@ -125,6 +132,7 @@ fn two_kernels_talk_through_the_command() {
     let mut last = String::new();
     stdout.read_to_string(&mut last).unwrap();
     assert!(station.child.wait().unwrap().success());
+    let mut received = 0;
     for line in [asked, last] {
         let report: Value = serde_json::from_str(&line).unwrap();
         for (side, device) in [("wired", "tun0"), ("wireless", "tun1")] {
@@ -134,9 +142,11 @@ fn two_kernels_talk_through_the_command() {
             }
             assert_eq!(report[side]["dropped_not_ip"], 0, "{report}");
         }
+        received = report["wired"]["received_packets"].as_u64().unwrap();
     }
     // What it made is gone with it.
     assert!(wired.interfaces().unwrap().iter().all(|interface| interface.name != "tun0"));
+    received
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use airtcp::basestation::{Bridge, Side};
-use airtcp::device::{Device, Memory, Tun, memory};
+use airtcp::device::{Device, Memory, Tun, TunOptions, memory};
 use airtcp::recovery::registry::{CONTROLS, Entry, JUDGES};
 use airtcp::recovery::{Profile, Ruling, When};
 use airtcp::stack::tcp::TcpConfig;
@@ -107,11 +107,10 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
             is_device::<Memory>();
             true
         }
-        "Devices: offload of checksums and segmentation" => {
-            let able = memory::pair(1500, 1).0.capabilities();
-            able.checksum_offload
-                || able.segmentation_offload
-                || code_has("crates/device", &["vnet", "virtio", "gso", "tso"])
+        "Devices: offload of checksums and segmentation, several queues of a TUN device" => {
+            let _asked = TunOptions { offload: true, multi_queue: true };
+            let able = memory::offloading_pair(1500, 1).0.capabilities();
+            able.checksum_offload && able.segmentation_offload
         }
         "Base station: forwarding between two TUN devices" => {
             let (mut bridge, packet) = (Bridge::new(1), Packet::new(vec![0x45; 20]));

@@ -33,6 +33,10 @@ pub(crate) struct LinkArgs {
     /// What is done to packets from b to a
     #[arg(value_name = "SPEC BACK", value_parser = value::link)]
     pub(crate) back: Option<LinkPair>,
+    /// Open the devices with offload: kernels give super-segments, which are cut before the link has them, and leave
+    /// checksums open, which are completed
+    #[arg(long)]
+    pub(crate) offload: bool,
     /// Stop after so long
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = value::seconds)]
     pub(crate) seconds: Option<Duration>,

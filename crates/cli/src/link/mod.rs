@@ -6,7 +6,7 @@ mod report;
 use std::path::Path;
 use std::time::Duration;
 
-use airtcp_device::{Clock, Driver, Tun};
+use airtcp_device::{Clock, Driver, Tun, TunOptions};
 use airtcp_link::Link;
 use airtcp_trace::NodeKind;
 use airtcp_types::NodeId;
@@ -34,7 +34,8 @@ async fn serve(args: &LinkArgs, mut link: Link) -> anyhow::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut report = signal(SignalKind::user_defined1())?;
-    let devices = [Tun::open(&args.a)?, Tun::open(&args.b)?];
+    let options = TunOptions { offload: args.offload, ..TunOptions::default() };
+    let devices = [Tun::open_with(&args.a, options)?, Tun::open_with(&args.b, options)?];
     link.set_events(args.trace.is_some());
     // Whoever is behind a device is a host as far as the trace is concerned.
     let nodes = [(&*args.a, NodeKind::Host), ("link", NodeKind::Link), (&*args.b, NodeKind::Host)];
@@ -49,10 +50,12 @@ async fn serve(args: &LinkArgs, mut link: Link) -> anyhow::Result<()> {
         driver.watch(recording.watch(NodeId(1)));
         driver.watch_host(1, recording.watch(NodeId(2)));
     }
-    output::note(format_args!(
-        "note: {} and {} are open without offload: each packet has at most the MTU's bytes, and its checksum",
-        args.a, args.b
-    ));
+    let how = if args.offload {
+        "with offload: super-segments are cut before the link has them"
+    } else {
+        "without offload: each packet has at most the MTU's bytes, and its checksum"
+    };
+    output::note(format_args!("note: {} and {} are open {how}", args.a, args.b));
     output::note("ready");
     let mut time_over = std::pin::pin!(over(args.seconds));
     let outcome = loop {

@@ -10,7 +10,7 @@ mod settings;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use airtcp_device::{Clock, Driver, Tun};
+use airtcp_device::{Clock, Driver, Tun, TunOptions};
 use airtcp_link::radio::PARTS;
 use airtcp_trace::NodeKind;
 use airtcp_types::NodeId;
@@ -114,7 +114,8 @@ async fn serve(plan: &Plan) -> anyhow::Result<()> {
     let [wired, wireless] = &plan.devices;
     let new: Vec<&str> =
         plan.devices.iter().map(String::as_str).filter(|name| !exists(name)).collect();
-    let devices = [Tun::open(wired)?, Tun::open(wireless)?];
+    let options = TunOptions { offload: plan.offload, ..TunOptions::default() };
+    let devices = [Tun::open_with(wired, options)?, Tun::open_with(wireless, options)?];
     let mut control =
         plan.control.as_deref().map(|path| Control::open(path, Request::Status)).transpose()?;
     // Whoever is behind a device is a host as far as the trace is concerned.

@@ -66,6 +66,10 @@ pub(super) struct Settings {
     #[arg(long, value_name = "BYTES", value_parser = value::size)]
     #[serde(deserialize_with = "size")]
     cache: Option<ByteCount>,
+    /// Open the devices with offload: kernels give super-segments, which are cut before the station has them, and leave
+    /// checksums open, which are completed
+    #[arg(long)]
+    offload: bool,
     /// Have the devices stay when this ends, so that it can be started again under running flows
     #[arg(long)]
     persist: bool,
@@ -91,6 +95,7 @@ pub(super) struct Plan {
     pub(super) devices: [String; 2],
     /// The station; without one packets are forwarded, and no more.
     pub(super) station: Option<StationConfig>,
+    pub(super) offload: bool,
     pub(super) persist: bool,
     pub(super) control: Option<PathBuf>,
     pub(super) metrics: Option<SocketAddr>,
@@ -134,6 +139,7 @@ impl Settings {
             unproven: self.unproven.or(other.unproven),
             hold: self.hold.or(other.hold),
             cache: self.cache.or(other.cache),
+            offload: self.offload || other.offload,
             persist: self.persist || other.persist,
             control: self.control.or(other.control),
             metrics: self.metrics.or(other.metrics),
@@ -196,8 +202,9 @@ impl Settings {
                  --wireless tun1`"
             )));
         }
-        let Self { persist, control, metrics, trace, json, .. } = self;
-        Ok(Plan { devices: [wired, wireless], station, persist, control, metrics, trace, json })
+        let devices = [wired, wireless];
+        let Self { offload, persist, control, metrics, trace, json, .. } = self;
+        Ok(Plan { devices, station, offload, persist, control, metrics, trace, json })
     }
 }
 
@@ -276,6 +283,7 @@ mod tests {
         unproven = 11
         hold = "1MiB"
         cache = "2MiB"
+        offload = true
         persist = true
         control = "/run/a.sock"
         metrics = "127.0.0.1:9465"
@@ -295,7 +303,7 @@ mod tests {
         );
         assert_eq!((station.flows, station.unproven), (10, 11));
         assert_eq!((station.hold, station.cache), (ByteCount::from_mib(1), ByteCount::from_mib(2)));
-        assert_eq!((plan.persist, plan.json), (true, true));
+        assert_eq!((plan.offload, plan.persist, plan.json), (true, true, true));
         assert_eq!(plan.control.as_deref(), Some(Path::new("/run/a.sock")));
         assert_eq!(plan.metrics, Some(SocketAddr::from(([127, 0, 0, 1], 9465))));
         assert_eq!(plan.trace.as_deref(), Some(Path::new("dir")));
