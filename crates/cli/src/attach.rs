@@ -37,6 +37,10 @@ pub(crate) struct AttachArgs {
     /// The largest IP packet in bytes [default: the device's]
     #[arg(long, value_name = "BYTES", allow_negative_numbers = true, value_parser = value::mtu)]
     pub(crate) mtu: Option<u16>,
+    /// Share the work of checksums and of cutting data into packets with the kernel, and hand over up to 64 KiB at a time:
+    /// faster, but not for HACK, which needs the checksums of what comes in
+    #[arg(long)]
+    pub(crate) offload: bool,
     /// Listen for `airtcp ss` on this socket [serve's default: where `airtcp ss` looks by itself]
     #[arg(long, value_name = "SOCKET")]
     pub(crate) control: Option<PathBuf>,
@@ -74,6 +78,13 @@ impl AttachArgs {
                 "--gateway {gateway} {why}; for example --address 10.0.0.2/24 --gateway 10.0.0.1"
             ));
         }
+        if self.offload && self.sender.combination().is_ok_and(|asked| asked.needs().hack) {
+            return Err(
+                "--offload and the judge hack do not go together: an offloading device vouches for checksums, so that \
+                 what is corrupted is never seen; leave one of them out"
+                    .to_owned(),
+            );
+        }
         // RFC 8200 section 5: IPv6 needs links of at least 1280 bytes.
         let has_ipv6 = self.address.iter().any(|cidr| cidr.address().is_ipv6());
         match self.mtu {
@@ -103,7 +114,7 @@ impl AttachArgs {
         } else {
             taken::check_networks(&self.kernel_side(), &self.address, &there)?;
         }
-        let Opened { tun, mtu, is_new } = device::open(&self.tun, self.mtu)?;
+        let Opened { tun, mtu, is_new } = device::open(&self.tun, self.mtu, self.offload)?;
         let mut config = self.config()?;
         config.mtu = mtu;
         Ok((tun, config, is_new))
@@ -214,6 +225,15 @@ mod tests {
     fn a_peer_that_falls_silent_is_asked_on_every_connection_whoever_began_it() {
         let config = attach("--address 10.0.0.2/24").config().unwrap();
         assert_eq!(config.tcp.keep_alive, Some(ASKED));
+    }
+
+    #[test]
+    fn hack_sees_nothing_on_an_offloading_device() {
+        let both = refused("--address 10.0.0.2/24 --offload --judge rr+hack");
+        assert!(both.contains("vouches for checksums") && both.contains("leave one"), "{both}");
+        for fine in ["--offload", "--offload --judge rr", "--judge hack"] {
+            attach(&format!("--address 10.0.0.2/24 {fine}")).check().unwrap();
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use airtcp_device::{Device, Tun};
+use airtcp_device::{Device, Tun, TunOptions};
 use airtcp_stack::host::Cidr;
 use airtcp_testbed::{Cidr as KernelCidr, here};
 use airtcp_types::ByteCount;
@@ -17,14 +17,14 @@ pub(crate) struct Opened {
     pub(crate) is_new: bool,
 }
 
-/// Opens the TUN device `name`. A new one gets the MTU asked for; on one that was there, it has to
+/// Opens the TUN device `name`, with offload or without. A new one gets the MTU asked for; on one that was there, it has to
 /// fit.
 ///
 /// # Errors
 /// It cannot be opened, or has a smaller MTU.
-pub(crate) fn open(name: &str, mtu: Option<u16>) -> anyhow::Result<Opened> {
+pub(crate) fn open(name: &str, mtu: Option<u16>, offload: bool) -> anyhow::Result<Opened> {
     let is_new = !exists(name);
-    let mut tun = Tun::open(name)?;
+    let mut tun = Tun::open_with(name, TunOptions { offload, ..TunOptions::default() })?;
     if let Some(mtu) = mtu.map(usize::from) {
         if is_new {
             tun.set_mtu(mtu).with_context(|| format!("setting the MTU of {name} to {mtu}"))?;
