@@ -36,6 +36,8 @@ struct Case {
     down: u64,
     receive_buffer: u64,
     nodelay: bool,
+    /// The devices take super-segments.
+    offload: bool,
     sack: bool,
     timestamps: bool,
     send_buffer: u64,
@@ -53,6 +55,7 @@ impl Case {
             down: 0,
             receive_buffer: 6 << 20,
             nodelay: false,
+            offload: false,
             sack: true,
             timestamps: true,
             send_buffer: 4 << 20,
@@ -85,7 +88,7 @@ fn case() -> impl Strategy<Value = Case> {
         prop_oneof![0u64..3_000, 0..200_000u64],
         prop_oneof![Just(0u64), 0..100_000u64],
         prop_oneof![2_000u64..20_000, Just(6u64 << 20)],
-        any::<bool>(),
+        any::<[bool; 2]>(),
         (prop::bool::weighted(0.9), prop::bool::weighted(0.9)),
         prop_oneof![10_000u64..100_000, Just(4u64 << 20)],
         prop_oneof![
@@ -102,7 +105,7 @@ fn case() -> impl Strategy<Value = Case> {
                 up,
                 down,
                 receive_buffer,
-                nodelay,
+                [nodelay, offload],
                 options,
                 send_buffer,
                 lies,
@@ -121,6 +124,7 @@ fn case() -> impl Strategy<Value = Case> {
                     down,
                     receive_buffer,
                     nodelay,
+                    offload,
                     sack,
                     timestamps,
                     send_buffer,
@@ -138,6 +142,7 @@ fn world<O: Observer>(case: &Case, combination: &Combination, observer: O) -> Wo
         config.tcp.initial_window = ByteCount(case.receive_buffer.min(65_535));
         config.tcp.send_buffer = ByteCount(case.send_buffer);
         config.tcp.nodelay = case.nodelay;
+        config.segmentation_offload = case.offload;
         config.tcp.sack = case.sack;
         config.tcp.timestamps = case.timestamps;
         config

@@ -185,34 +185,39 @@ impl<O: Observer> World<O> {
     /// Puts on the wire whatever the hosts have to send.
     pub(crate) fn pump(&mut self) {
         for from in [CLIENT_HOST, SERVER_HOST] {
-            while let Some((_, mut packet)) = self.hosts[from].poll_transmit(self.now) {
+            while let Some((_, packet)) = self.hosts[from].poll_transmit(self.now) {
                 self.tell_events(from);
-                self.observer.on_departure(from, &packet);
-                let direction = &mut self.directions[from];
-                if direction.corrupt.chance(direction.impairment.corrupt) {
-                    self.observer.on_damage(from);
-                    packet.data.last_mut().into_iter().for_each(|last| *last ^= 0x10);
-                }
-                let lie = match &mut self.liar {
-                    Some(liar) if from == SERVER_HOST => liar.lie_after(&packet),
-                    Some(liar) => {
-                        liar.hear(&packet);
-                        None
-                    }
-                    None => None,
-                };
-                self.left += u64::from(from == CLIENT_HOST);
-                if from == CLIENT_HOST && self.drops.contains(&self.left) {
-                    continue;
-                }
-                for arrives in self.directions[from].arrivals(self.now, packet.len()) {
-                    for packet in std::iter::once(&packet).chain(&lie) {
-                        self.order += 1;
-                        self.wire.insert((arrives, self.order), (1 - from, packet.clone()));
-                    }
-                }
+                // Where the host has an offloading device, that cuts here.
+                packet.each_segment(|segment| self.put_on_wire(from, segment.clone()));
             }
             self.tell_events(from);
+        }
+    }
+
+    fn put_on_wire(&mut self, from: usize, mut packet: Packet) {
+        self.observer.on_departure(from, &packet);
+        let direction = &mut self.directions[from];
+        if direction.corrupt.chance(direction.impairment.corrupt) {
+            self.observer.on_damage(from);
+            packet.data.last_mut().into_iter().for_each(|last| *last ^= 0x10);
+        }
+        let lie = match &mut self.liar {
+            Some(liar) if from == SERVER_HOST => liar.lie_after(&packet),
+            Some(liar) => {
+                liar.hear(&packet);
+                None
+            }
+            None => None,
+        };
+        self.left += u64::from(from == CLIENT_HOST);
+        if from == CLIENT_HOST && self.drops.contains(&self.left) {
+            return;
+        }
+        for arrives in self.directions[from].arrivals(self.now, packet.len()) {
+            for packet in std::iter::once(&packet).chain(&lie) {
+                self.order += 1;
+                self.wire.insert((arrives, self.order), (1 - from, packet.clone()));
+            }
         }
     }
 

@@ -141,9 +141,8 @@ impl World {
             options: options(peer, feed),
         };
         let payload = feed.word() & 0x3ff;
-        let packet = tcp::emit(&peer.flow, 64, &header, usize::from(payload), |to| {
-            to.iter_mut().enumerate().for_each(|(at, byte)| *byte = at as u8);
-        });
+        let payload: Vec<u8> = (0..payload).map(|at| at as u8).collect();
+        let packet = tcp::emit(&peer.flow, 64, &header, &payload);
         self.arrives(packet.data);
     }
 
@@ -167,7 +166,7 @@ impl World {
         if known.is_none() {
             self.know(Peer::new(flow));
         }
-        self.arrives(tcp::emit(&flow, 64, &header, 0, |_| {}).data);
+        self.arrives(tcp::emit(&flow, 64, &header, &[]).data);
         self.settle();
         let Some(peer) = self.peers.iter().find(|peer| peer.flow == flow) else { return };
         let header = Header {
@@ -180,7 +179,7 @@ impl World {
             },
             ..Header::default()
         };
-        self.arrives(tcp::emit(&flow, 64, &header, 0, |_| {}).data);
+        self.arrives(tcp::emit(&flow, 64, &header, &[]).data);
     }
 
     /// Something that the host itself sent, or its like with bits flipped.

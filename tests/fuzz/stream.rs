@@ -99,8 +99,7 @@ pub(crate) fn run(data: &[u8]) -> usize {
 
 impl World {
     fn send(&mut self, header: Header, payload: &[u8]) {
-        let packet =
-            tcp::emit(&self.flow, 64, &header, payload.len(), |to| to.copy_from_slice(payload));
+        let packet = tcp::emit(&self.flow, 64, &header, payload);
         self.host.handle_packet(self.now, PortId(0), packet);
         self.settle();
     }

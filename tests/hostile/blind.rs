@@ -21,7 +21,7 @@ struct Forger(Numbers);
 impl Forger {
     fn packet(&self, header: Header, len: usize) -> Packet {
         let flow = self.0.flow.expect("the honest flow was seen");
-        tcp::emit(&flow, 64, &header, len, |room| room.fill(0xee))
+        tcp::emit(&flow, 64, &header, &vec![0xee; len])
     }
 
     fn seq(&self, off: u32) -> SeqNumber {

@@ -32,7 +32,7 @@ fn syn(n: u32, server: SocketAddr) -> Packet {
         options: TcpOptions { mss: Some(1460), sack_permitted: true, ..TcpOptions::default() },
         ..Header::default()
     };
-    tcp::emit(&FlowId { local, remote: server }, 64, &header, 0, |_| {})
+    tcp::emit(&FlowId { local, remote: server }, 64, &header, &[])
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

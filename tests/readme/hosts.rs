@@ -28,7 +28,8 @@ fn at(text: &str, port: u16) -> SocketAddr {
 
 /// An IP packet from the client to the server, or between their IPv6 addresses.
 fn packet(from: &str, to: &str, protocol: u8, payload: &[u8]) -> Packet {
-    let (mut data, start) = ip::start(address(from), address(to), protocol, 64, payload.len());
+    let (mut data, ends) = (Vec::new(), (address(from), address(to)));
+    let start = ip::start(&mut data, ends, protocol, 64, payload.len(), 0);
     data[start..].copy_from_slice(payload);
     Packet::new(data)
 }

@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use crate::SharedBytes;
+
 /// A one's complement sum in the making.
 ///
 /// The sum is kept in the machine's own byte order, eight bytes a step: RFC 1071 section 2 (B) shows
@@ -94,9 +96,22 @@ pub fn verify(bytes: &[u8]) -> bool {
 
 /// Whether a transport segment, its checksum field in it, sums up with its pseudo-header.
 pub fn verify_transport(src: IpAddr, dst: IpAddr, protocol: u8, segment: &[u8]) -> bool {
+    verify_transport_of(src, dst, protocol, segment, &[])
+}
+
+/// As [`verify_transport`], of a segment whose last part stands elsewhere.
+pub fn verify_transport_of(
+    src: IpAddr,
+    dst: IpAddr,
+    protocol: u8,
+    segment: &[u8],
+    tail: &[SharedBytes],
+) -> bool {
+    let len = segment.len() + tail.iter().map(|part| part.len()).sum::<usize>();
     let mut sum = Sum::new();
-    sum.add_pseudo_header(src, dst, protocol, segment.len());
+    sum.add_pseudo_header(src, dst, protocol, len);
     sum.add_bytes(segment);
+    tail.iter().for_each(|part| sum.add_bytes(part));
     sum.finish() == 0
 }
 

@@ -13,7 +13,8 @@ impl Packet {
     /// it; otherwise its segments in order, with their checksums.
     ///
     /// As the Linux kernel cuts: only the last has FIN and PSH, only the first CWR, and the IPv4 identification counts
-    /// up. A packet that cannot be cut, because it is no TCP or UDP packet, is shown whole.
+    /// up. A packet that cannot be cut, because it is no TCP or UDP packet, is shown whole, and one whose checksum stands
+    /// in it keeps that.
     pub fn each_segment(&self, mut each: impl FnMut(&Self)) {
         if self.is_ordinary() {
             return each(self);
@@ -32,7 +33,8 @@ impl Packet {
     fn cut(&self, mut each: impl FnMut(Self)) {
         let mut whole = self.data.clone();
         self.tail.iter().for_each(|part| whole.extend_from_slice(part));
-        let Some(layout) = Layout::of(&whole) else {
+        let is_cut = self.segment_size.is_some() || self.checksum == Checksum::Partial;
+        let Some(layout) = Layout::of(&whole).filter(|_| is_cut) else {
             return each(Self { data: whole, checksum: self.checksum, ..Self::default() });
         };
         let (headers, payload) = whole.split_at(layout.payload);
@@ -213,6 +215,16 @@ mod tests {
         assert_eq!(given(packet), shown);
         let place = shown[0].data.as_ptr();
         assert_eq!(given(shown.into_iter().next().unwrap())[0].data.as_ptr(), place, "not copied");
+    }
+
+    #[test]
+    fn a_wrong_checksum_stays_wrong() {
+        let mut packet = super_segment(false, 6, 50, 100);
+        packet.data[36..38].copy_from_slice(&[0xba, 0xad]);
+        (packet.segment_size, packet.checksum) = (None, Checksum::Full);
+        let shown = segments(&packet);
+        assert_eq!(shown[0].data[36..38], [0xba, 0xad]);
+        assert_eq!((shown.len(), shown[0].len(), shown[0].tail.len()), (1, packet.len(), 0));
     }
 
     #[test]

@@ -112,7 +112,7 @@ mod tests {
                 window: 100,
                 options,
             };
-            let packet = emit(&flow, 64, &header, length, |_| ());
+            let packet = emit(&flow, 64, &header, &vec![0; length]);
             meter.on_packet(Instant::from_millis(at), Dumbbell::LEFT, crossing, &packet);
         };
         see(10, Crossing::Out, 1, (500, 0), 100);

@@ -42,6 +42,9 @@ pub struct HostConfig {
     /// The device vouches for the checksums of what it hands up, and so never hands up what is
     /// corrupted: HACK is then not negotiated.
     pub checksum_offload: bool,
+    /// The device takes super-segments, and completes their checksums: data leaves in packets of up to 64 KiB. It goes
+    /// with `checksum_offload`.
+    pub segmentation_offload: bool,
 }
 
 impl HostConfig {
@@ -61,6 +64,7 @@ impl HostConfig {
             challenge_acks: 1000,
             events: false,
             checksum_offload: false,
+            segmentation_offload: false,
         }
     }
 

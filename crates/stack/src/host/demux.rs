@@ -2,10 +2,10 @@
 
 use std::net::SocketAddr;
 
-use airtcp_types::checksum::verify_transport;
+use airtcp_types::checksum::verify_transport_of;
 use airtcp_types::header_checksum::verify_header;
 use airtcp_types::options::TcpOptions;
-use airtcp_types::{ByteCount, FlowId, Instant, SeqNumber};
+use airtcp_types::{ByteCount, FlowId, Instant, Packet, SeqNumber};
 use tracing::debug;
 
 use crate::tcp::{Connection, State};
@@ -30,7 +30,13 @@ enum Found {
 }
 
 impl Host {
-    pub(super) fn on_tcp(&mut self, now: Instant, datagram: &Datagram<'_>, verify: bool) {
+    pub(super) fn on_tcp(
+        &mut self,
+        now: Instant,
+        datagram: &Datagram<'_>,
+        verify: bool,
+        packet: &Packet,
+    ) {
         self.counters.tcp_in_segs += 1;
         let (src, dst, bytes) = (datagram.src, datagram.dst, datagram.payload);
         let (src_port, dst_port, mut segment) = match tcp::parse(bytes) {
@@ -45,7 +51,10 @@ impl Host {
             local: SocketAddr::new(dst, dst_port),
             remote: SocketAddr::new(src, src_port),
         };
-        if verify && !verify_transport(src, dst, ip::TCP, bytes) {
+        segment.payload = segment.payload.followed_by(&packet.tail);
+        segment.size = packet.segment_size;
+        self.counters.tcp_in_segs += u64::from(segment.count() - 1);
+        if verify && !verify_transport_of(src, dst, ip::TCP, bytes, &packet.tail) {
             debug!(remote = %flow.remote, "segment dropped: its checksum is wrong");
             self.counters.tcp_in_csum_errors += 1;
             self.counters.tcp_in_errs += 1;
@@ -213,7 +222,7 @@ impl Host {
             window: 0,
             options: TcpOptions::default(),
         };
-        let packet = tcp::emit(flow, self.config.hop_limit, &header, 0, |_| {});
+        let packet = tcp::emit(flow, self.config.hop_limit, &header, &[]);
         if self.queue(packet) {
             self.counters.tcp_out_segs += 1;
             self.counters.tcp_out_rsts += 1;

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use airtcp_types::{Checksum, Instant, Packet};
+use airtcp_types::{Checksum, Instant, Layout, Packet};
 use tracing::debug;
 
 use crate::wire::ParseError;
@@ -14,12 +14,16 @@ use super::Host;
 impl Host {
     /// Takes a packet whose memory stays the caller's.
     pub(crate) fn on_packet(&mut self, now: Instant, packet: &Packet) {
+        if is_aggregate_of_datagrams(packet) {
+            packet.each_segment(|datagram| self.on_packet(now, datagram));
+            return;
+        }
         let v6 = packet.data.first().is_some_and(|first| first >> 4 == 6);
         match v6 {
             true => self.counters.ip6_in_receives += 1,
             false => self.counters.ip_in_receives += 1,
         }
-        match ip::parse(&packet.data) {
+        match ip::parse_head(&packet.data, packet.len() - packet.data.len()) {
             Ok(datagram) => self.on_datagram(now, &datagram, packet),
             Err(ParseError::Fragment) => self.on_fragment(now, packet),
             Err(error) => self.count_bad(v6, error),
@@ -46,11 +50,11 @@ impl Host {
             return;
         }
         let v4 = datagram.dst.is_ipv4();
-        // A super-segment is one big packet here. Its checksum, like that of any packet from a local
+        // A super-segment is one big packet to TCP. Its checksum, like that of any packet from a local
         // sender or a device that vouches for it, is not looked at.
         let verify = packet.checksum == Checksum::Full;
         match (datagram.protocol, v4) {
-            (ip::TCP, _) => self.on_tcp(now, datagram, verify),
+            (ip::TCP, _) => self.on_tcp(now, datagram, verify, packet),
             (ip::UDP, _) => self.on_udp(now, datagram, verify, packet),
             (ip::ICMP, true) | (ip::ICMPV6, false) => self.on_icmp(now, datagram),
             (protocol, v4) => {
@@ -90,4 +94,10 @@ impl Host {
         }
         false
     }
+}
+
+/// Whether a device put it together from UDP datagrams, whose bounds mean something; or at least not all in one place.
+fn is_aggregate_of_datagrams(packet: &Packet) -> bool {
+    let is_aggregate = packet.segment_size.is_some() || !packet.tail.is_empty();
+    is_aggregate && Layout::of(&packet.data).is_some_and(|layout| !layout.tcp)
 }

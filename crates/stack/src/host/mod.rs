@@ -52,7 +52,7 @@ use airtcp_types::{ByteCount, Event, FlowId, Instant, Node, Packet, PortId};
 use tracing::debug;
 
 use crate::counters::Counters;
-use crate::tcp::{Connection, Readiness, State};
+use crate::tcp::{Connection, Outlet, Readiness, State};
 
 pub use config::{Cidr, CidrError, HostConfig};
 pub use error::HostError;
@@ -120,12 +120,13 @@ pub struct Host {
     timers: Timers,
     /// Connections that may have something to send, each once.
     dirty: VecDeque<SocketId>,
-    /// How many packets the first of them has sent in its turn.
-    in_turn: u32,
+    /// How many bytes the first of them has sent in its turn.
+    in_turn: usize,
     /// Sockets whose readiness changed, each once, by when they came in.
     ready: BTreeMap<u64, SocketId>,
     /// How many times a socket was put there.
     told: u64,
+    outlet: Outlet,
     /// The host's own packets.
     waiting: VecDeque<Packet>,
     /// One of them left last: a connection's turn is next.
@@ -201,7 +202,10 @@ impl Host {
         config.tcp.mtu = config.tcp.mtu.min(config.packet_limit());
         config.tcp.hop_limit = config.hop_limit;
         config.tcp.events |= config.events;
+        // Who completes checksums knows no header checksum.
+        config.checksum_offload |= config.segmentation_offload;
         let secret = Secret::new(config.secret);
+        let outlet = Outlet::new(config.segmentation_offload);
         Self {
             flows: HashMap::with_hasher(secret.keyed()),
             listeners: HashMap::with_hasher(secret.keyed()),
@@ -219,6 +223,7 @@ impl Host {
             in_turn: 0,
             ready: BTreeMap::new(),
             told: 0,
+            outlet,
             waiting: VecDeque::new(),
             sent_own: false,
             time_waits: 0,
@@ -239,6 +244,11 @@ impl Host {
     /// What it has counted.
     pub const fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// Takes the memory of packets that have left, to make others in it. Nobody has to give any back.
+    pub fn recycle(&mut self, packets: &mut Vec<Packet>) {
+        self.outlet.take_packets(packets);
     }
 
     /// What all its sockets hold, of [`Quota::memory`](crate::host::Quota::memory).

@@ -9,8 +9,8 @@ use crate::tcp::State;
 
 use super::{Host, Kind, MAX_EVENTS, Owner, Socket, SocketId, TcpSocket};
 
-/// Packets that a connection may send before the next one has its turn.
-const QUANTUM: u32 = 16;
+/// Bytes that a connection may send before the next one has its turn, packets of less than 1 KiB counted as that much.
+const QUANTUM: usize = 16 * 1500;
 
 /// What a connection takes before a byte is buffered.
 const BASE: ByteCount = ByteCount(size_of::<TcpSocket>() as u64 + size_of::<Socket>() as u64);
@@ -58,11 +58,13 @@ impl Host {
     pub(super) fn transmit(&mut self, now: Instant) -> Option<Packet> {
         while let Some(&id) = self.dirty.front() {
             if let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(id) {
-                if let Some(packet) = tcp.connection.poll_transmit(now, &mut self.counters) {
+                if let Some(packet) =
+                    tcp.connection.poll_transmit(now, &mut self.counters, &mut self.outlet)
+                {
                     // What happens later happens to others in between.
                     collect_events(now, tcp, &mut self.events);
-                    self.in_turn += 1;
-                    if self.in_turn == QUANTUM {
+                    self.in_turn += packet.len().max(1024);
+                    if self.in_turn >= QUANTUM {
                         self.in_turn = 0;
                         self.dirty.rotate_left(1);
                     }

@@ -97,10 +97,14 @@ impl Host {
         data: &[u8],
     ) -> Result<usize, HostError> {
         let left = self.memory_left(socket)?;
-        self.with(now, socket, |connection| {
-            connection.set_memory_pressure(left == ByteCount::ZERO);
-            connection.send(now, &data[..data.len().min(left.max(LEAST).as_usize())])
-        })
+        let data = &data[..data.len().min(left.max(LEAST).as_usize())];
+        let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(socket) else {
+            return Err(HostError::WrongKind);
+        };
+        tcp.connection.set_memory_pressure(left == ByteCount::ZERO);
+        let sent = tcp.connection.send(now, data, &mut self.outlet);
+        self.touch(now, socket);
+        Ok(sent?)
     }
 
     /// Takes bytes that arrived, and gives how many; zero is the end of the stream.

@@ -22,6 +22,8 @@ pub(super) struct Driver<D> {
     inbox: Vec<Packet>,
     /// What the device is to send, at most [`BATCH`]; more waits in the host.
     outbox: VecDeque<Packet>,
+    /// Packets that have left, whose memory the host uses again.
+    spent: Vec<Packet>,
 }
 
 /// What follows a turn.
@@ -53,7 +55,8 @@ impl Drop for Ending {
 
 impl<D: Device> Driver<D> {
     pub(super) fn new(shared: Arc<Shared>, device: D, alarm: Alarm) -> Self {
-        Self { shared, device, alarm, inbox: Vec::new(), outbox: VecDeque::new() }
+        let (inbox, outbox, spent) = Default::default();
+        Self { shared, device, alarm, inbox, outbox, spent }
     }
 
     pub(super) async fn run(mut self) {
@@ -106,10 +109,12 @@ impl<D: Device> Driver<D> {
     /// Gives what follows, and whether a task was woken.
     fn turn(&mut self) -> Result<(Next, bool), End> {
         let received = self.device.try_recv(&mut self.inbox, BATCH);
-        let Self { shared, device, inbox, outbox, .. } = self;
+        let Self { shared, device, inbox, outbox, spent, .. } = self;
+        device.reclaim(spent);
         let counters = device.counters();
         let (turn, woke) = shared.turn(|core, now| {
             core.device = counters;
+            core.host.recycle(spent);
             let arrived = inbox.len();
             core.arrive(now, inbox);
             if core.host.poll_timeout().is_some_and(|deadline| deadline <= now) {

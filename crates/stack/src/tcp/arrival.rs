@@ -15,7 +15,7 @@ impl Connection {
     /// Takes a segment of this connection. What is not acceptable is counted, and answered or
     /// dropped as RFC 9293 and RFC 5961 say.
     pub fn on_segment(&mut self, now: Instant, segment: &Segment<'_>, counters: &mut Counters) {
-        self.tally.segs_in += 1;
+        self.tally.segs_in += u64::from(segment.count());
         match self.state {
             State::Closed => {}
             State::SynSent => self.on_segment_in_syn_sent(now, segment, counters),
@@ -231,7 +231,7 @@ impl Connection {
             self.set_error(TcpError::Aborted);
             return;
         }
-        self.count_arrival(now, &arrival, counters);
+        self.count_arrival(now, segment.count(), &arrival, counters);
         if self.sack
             && let Some(duplicate) = arrival.duplicate
         {
@@ -253,9 +253,9 @@ impl Connection {
             self.acks.enter_quick();
         }
         let nxt = self.receive.nxt();
-        let len = ByteCount::from(segment.payload.len());
+        let size = segment.size.map_or(usize::MAX, usize::from).min(segment.payload.len());
         let rto = self.rto();
-        if self.acks.on_data(now, len, nxt, rto) || at_once {
+        if self.acks.on_data(now, size.into(), nxt, rto) || at_once {
             self.schedule_ack(arrival.duplicate);
         }
         if arrival.fin {
@@ -263,9 +263,15 @@ impl Connection {
         }
     }
 
-    fn count_arrival(&mut self, now: Instant, arrival: &receive::Arrival, counters: &mut Counters) {
+    fn count_arrival(
+        &mut self,
+        now: Instant,
+        segments: u32,
+        arrival: &receive::Arrival,
+        counters: &mut Counters,
+    ) {
         if arrival.new_bytes > ByteCount::ZERO {
-            self.tally.data_segs_in += 1;
+            self.tally.data_segs_in += u64::from(segments);
             self.tally.bytes_received += arrival.new_bytes;
             self.tally.last_rcv = now;
         }

@@ -7,6 +7,7 @@
 use airtcp_types::options::{TcpOptions, Timestamps as Wire};
 use airtcp_types::{FlowId, Instant, Packet, SeqNumber};
 
+use crate::wire::payload::Payload;
 use crate::wire::tcp::{Flags, Header, Segment, emit};
 
 use super::config::default_mss;
@@ -69,7 +70,7 @@ pub(crate) fn syn_ack(
         window: u16::try_from(window.0).unwrap_or(u16::MAX),
         options,
     };
-    emit(flow, config.hop_limit, &header, 0, |_| {})
+    emit(flow, config.hop_limit, &header, &[])
 }
 
 impl Connection {
@@ -97,7 +98,8 @@ impl Connection {
             reserved: 0,
             window: ack.window,
             options,
-            payload: &[],
+            payload: Payload::default(),
+            size: None,
         };
         let mut connection = Self::accept(now, flow, ack.ack - 1, ts_offset, config, &syn);
         if let Some(handshake) = &mut connection.handshake {

@@ -5,7 +5,7 @@ use airtcp_types::options::{HackAck, HackForm, TcpOptions};
 use airtcp_types::{ExtSeq, Instant, Packet};
 
 use crate::counters::Counters;
-use crate::wire::tcp::{Flags, Header, Segment, emit};
+use crate::wire::tcp::{Flags, Header, Segment};
 
 use super::*;
 
@@ -37,6 +37,7 @@ impl Connection {
         seq: ExtSeq,
         form: HackForm,
         counters: &mut Counters,
+        outlet: &mut Outlet,
     ) -> Packet {
         counters.tcp_out_segs += 1;
         counters.tcp_ext_hack_acks_sent += 1;
@@ -52,7 +53,7 @@ impl Connection {
             window: self.receive.offered(),
             options,
         };
-        emit(&self.flow, self.hop_limit, &header, 0, |_| {})
+        self.emit(&header, outlet)
     }
 
     /// Takes a special ACK, of which nothing else counts; gives whether it was one.

@@ -37,6 +37,7 @@ mod hack;
 mod handshake;
 mod info;
 mod keepalive;
+mod outlet;
 mod path_mtu;
 mod reassembly;
 mod receive;
@@ -68,6 +69,7 @@ pub use error::{TcpError, Unreachable};
 pub use extensions::Offer;
 pub use info::Info;
 pub use keepalive::KeepAlive;
+pub use outlet::Outlet;
 pub use state::State;
 pub use switch::SwitchError;
 pub use withhold::MarkAware;
@@ -261,13 +263,19 @@ impl Connection {
         self.events.as_mut()?.pop_front()
     }
 
-    /// Copies as much of `data` as there is room for into the send buffer, and gives how much.
+    /// Copies as much of `data` as there is room for into the send buffer, whose memory is the outlet's, and gives how
+    /// much.
     ///
     /// # Errors
     ///
     /// [`TcpError::WouldBlock`] without room; [`TcpError::Shutdown`] after
     /// [`shutdown`](Self::shutdown) or [`close`](Self::close); else why the connection ended.
-    pub fn send(&mut self, now: Instant, data: &[u8]) -> Result<usize, TcpError> {
+    pub fn send(
+        &mut self,
+        now: Instant,
+        data: &[u8],
+        outlet: &mut Outlet,
+    ) -> Result<usize, TcpError> {
         if let Some(error) = self.error {
             return Err(error);
         }
@@ -280,7 +288,7 @@ impl Connection {
         }
         if n > 0 {
             self.tally.busy_from(now);
-            self.send.buffer.push(&data[..n]);
+            self.send.buffer.push(&data[..n], outlet);
         }
         Ok(n)
     }

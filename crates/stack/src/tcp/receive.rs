@@ -7,6 +7,7 @@ use airtcp_types::{ByteCount, ExtSeq, Instant, SeqRange};
 use super::growth::Growth;
 use super::reassembly::{Inserted, Reassembly};
 use super::receive_buffer::ReceiveBuffer;
+use crate::wire::payload::Payload;
 
 /// RCV.NXT, RCV.WND and everything that waits to be read.
 #[derive(Debug)]
@@ -147,7 +148,13 @@ impl Receiver {
     }
 
     /// Takes the data and the FIN of an acceptable segment in.
-    pub(super) fn on_data(&mut self, seq: ExtSeq, payload: &[u8], fin: bool) -> Arrival {
+    pub(super) fn on_data<'a>(
+        &mut self,
+        seq: ExtSeq,
+        payload: impl Into<Payload<'a>>,
+        fin: bool,
+    ) -> Arrival {
+        let payload = payload.into();
         let mut arrival = Arrival::default();
         let whole = SeqRange::new(seq, seq + payload.len() as u64 + u64::from(fin));
         if whole.start < self.nxt {
@@ -172,10 +179,11 @@ impl Receiver {
             arrival.out_of_order = true;
             let Self { reassembly, buffer, .. } = self;
             let held = reassembly.get_or_insert_default();
+            let payload = payload.contiguous();
             let inserted = if range.start == self.nxt {
-                held.insert_next(range, payload)
-            } else if Reassembly::cost_of(payload) <= self.room {
-                held.insert(range, payload)
+                held.insert_next(range, &payload)
+            } else if Reassembly::cost_of(&payload) <= self.room {
+                held.insert(range, &payload)
             } else {
                 arrival.over_quota = true;
                 Inserted { refused: true, ..Inserted::default() }
@@ -184,7 +192,7 @@ impl Receiver {
             arrival.duplicate = arrival.duplicate.or(inserted.duplicate);
             arrival.dropped |= inserted.refused;
             if range.start == self.nxt {
-                self.nxt = held.drain(self.nxt, |data| buffer.push(data));
+                self.nxt = held.drain(self.nxt, |data| buffer.push(data.into()));
             }
             reassembly.take_if(|held| held.is_empty());
         }
@@ -196,13 +204,13 @@ impl Receiver {
     fn trim<'a>(
         &mut self,
         seq: ExtSeq,
-        payload: &'a [u8],
+        payload: Payload<'a>,
         fin: bool,
         arrival: &mut Arrival,
-    ) -> (&'a [u8], bool) {
+    ) -> (Payload<'a>, bool) {
         let known = self.nxt.since(seq).as_usize().min(payload.len());
         let start = seq.max(self.nxt);
-        let payload = &payload[known..];
+        let payload = payload.skip(known);
         let mut bound = self.fin.map_or(self.edge, |fin| fin.min(self.edge));
         if let Some(taken) = self.growth.taken(self.mss) {
             let last = self.nxt + (taken - self.buffer.len());
@@ -212,7 +220,7 @@ impl Receiver {
         let room = bound.since(start).as_usize();
         if room < payload.len() {
             arrival.dropped = true;
-            return (&payload[..room], false);
+            return (payload.truncate(room), false);
         }
         // The FIN needs no room. One below what already arrived, or a second one elsewhere, lies.
         let number = start + payload.len() as u64;
@@ -391,7 +399,7 @@ mod tests {
             let limit = r.limit().as_usize();
             let nxt = r.nxt();
             r.offer(nxt);
-            r.on_data(nxt, &vec![0; limit], false);
+            r.on_data(nxt, &vec![0; limit][..], false);
             now += Duration::from_millis(pause);
             r.read(now, &mut vec![0; limit / 2]);
             now += Duration::from_millis(pause);

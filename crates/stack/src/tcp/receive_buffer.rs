@@ -1,17 +1,23 @@
 //! What arrived in order and the application has not read.
 
 use std::collections::VecDeque;
+use std::ops::Deref;
 
-use airtcp_types::ByteCount;
+use airtcp_types::{ByteCount, SharedBytes};
+
+use crate::wire::payload::{self, Payload};
 
 /// The smallest and the largest piece that is allocated.
 const PIECE: (usize, usize) = (2 * 1024, 64 * 1024);
+/// From so many bytes on, shared ones are not copied: what holds them may be 64 KiB.
+const KEPT: usize = 16 * 1024;
 
 /// A queue of bytes in pieces: bytes are copied in once and out once, growth copies nothing, and
-/// what was read is given back to the allocator piece by piece.
+/// what was read is given back to the allocator piece by piece. Long shared ones are not even
+/// copied in.
 #[derive(Debug, Default)]
 pub(super) struct ReceiveBuffer {
-    pieces: VecDeque<Vec<u8>>,
+    pieces: VecDeque<Piece>,
     /// How much of the first piece was read.
     read: usize,
     len: usize,
@@ -23,20 +29,32 @@ impl ReceiveBuffer {
     }
 
     /// Appends bytes.
-    pub(super) fn push(&mut self, mut data: &[u8]) {
+    pub(super) fn push(&mut self, data: Payload<'_>) {
         self.len += data.len();
+        for piece in data.pieces() {
+            match piece {
+                payload::Piece::Shared(bytes) if bytes.len() >= KEPT => {
+                    self.pieces.push_back(Piece::Shared(bytes));
+                }
+                piece => self.copy(&piece),
+            }
+        }
+    }
+
+    fn copy(&mut self, mut data: &[u8]) {
         while !data.is_empty() {
-            let room = self.pieces.back().map_or(0, |piece| piece.capacity() - piece.len());
-            if room == 0 {
-                let last = self.pieces.back().map_or(0, Vec::capacity);
-                self.pieces.push_back(Vec::with_capacity((last * 2).clamp(PIECE.0, PIECE.1)));
-                continue;
-            }
-            let (now, later) = data.split_at(room.min(data.len()));
-            if let Some(piece) = self.pieces.back_mut() {
-                piece.extend_from_slice(now);
-            }
-            data = later;
+            let size = match self.pieces.back_mut() {
+                Some(Piece::Own(piece)) if piece.len() < piece.capacity() => {
+                    let (now, later) =
+                        data.split_at(data.len().min(piece.capacity() - piece.len()));
+                    piece.extend_from_slice(now);
+                    data = later;
+                    continue;
+                }
+                Some(piece) => piece.len() * 2,
+                None => 0,
+            };
+            self.pieces.push_back(Piece::Own(Vec::with_capacity(size.clamp(PIECE.0, PIECE.1))));
         }
     }
 
@@ -81,9 +99,46 @@ impl ReceiveBuffer {
     }
 }
 
+/// Bytes in one place.
+#[derive(Debug)]
+enum Piece {
+    Own(Vec<u8>),
+    Shared(SharedBytes),
+}
+
+impl Deref for Piece {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Own(bytes) => bytes,
+            Self::Shared(bytes) => bytes,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+
+    #[test]
+    fn long_shared_bytes_are_kept_until_they_are_read_and_short_ones_are_not() {
+        let mut packet = Arc::new(vec![7; 40_000]);
+        let mut buffer = ReceiveBuffer::default();
+        let mut out = vec![0; 50_000];
+        for (len, kept) in [(KEPT - 1, false), (KEPT, true), (40_000, true)] {
+            buffer.push(Payload::new(b"head", &[SharedBytes::new(&packet, 0..len)]));
+            buffer.push(b"tail".into());
+            assert_eq!(buffer.len().as_usize(), 8 + len);
+            assert_eq!(Arc::get_mut(&mut packet).is_none(), kept);
+            assert_eq!(buffer.pop(&mut out[..4 + len]), 4 + len);
+            assert!(out[..4] == *b"head" && out[4..4 + len].iter().all(|byte| *byte == 7));
+            assert!(Arc::get_mut(&mut packet).is_some(), "it was read");
+            assert_eq!((buffer.pop(&mut out), &out[..4]), (4, &b"tail"[..]));
+        }
+    }
 
     #[test]
     fn bytes_come_out_as_they_went_in() {
@@ -93,7 +148,7 @@ mod tests {
         let mut out = [0; 777];
         let mut seen = [0; 777];
         for part in data.chunks(1448) {
-            buffer.push(part);
+            buffer.push(part.into());
             let peeked = buffer.peek(&mut seen);
             let n = buffer.pop(&mut out);
             assert_eq!(seen[..peeked], out[..n]);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use airtcp_recovery::{Ack, Decision, Limit, Sender, Supply};
+use airtcp_recovery::{Ack, Decision, Limit, Sender, Supply, Transmit};
 use airtcp_types::{ByteCount, ExtSeq, Instant};
 
 use super::config::TcpConfig;
@@ -28,6 +28,8 @@ pub(super) struct SendHalf {
     pub(super) buffer: SendBuffer,
     max: ByteCount,
     pub(super) held_back: bool,
+    /// What was decided on after something that leaves in a packet of its own.
+    pub(super) decided: Option<Box<Transmit>>,
     /// A FIN follows the last byte.
     pub(super) fin: bool,
     pub(super) nodelay: bool,
@@ -76,6 +78,7 @@ impl SendHalf {
             buffer: SendBuffer::new(first),
             max: config.send_buffer,
             held_back: false,
+            decided: None,
             fin: false,
             nodelay: config.nodelay,
             scale: 0,
@@ -208,6 +211,9 @@ impl SendHalf {
 
     /// What the sender wants sent, or why nothing.
     pub(super) fn decide(&mut self, now: Instant) -> Option<Decision> {
+        if let Some(decided) = self.decided.take() {
+            return Some(Decision::Send(*decided));
+        }
         let mut supply = Supply {
             end: self.end(),
             fin: self.fin,
@@ -287,5 +293,6 @@ impl SendHalf {
         self.buffer.clear();
         self.sender = None;
         self.persist = None;
+        self.decided = None;
     }
 }

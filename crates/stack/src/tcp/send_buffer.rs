@@ -1,31 +1,65 @@
 //! What the application wrote and the peer has not acknowledged.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use airtcp_types::{ByteCount, ExtSeq, SeqRange};
+use airtcp_types::{ByteCount, ExtSeq, SeqRange, SharedBytes};
 
+use super::outlet::Outlet;
+
+/// The smallest and the largest chunk that is allocated (bytes).
+const CHUNK: (usize, usize) = (512, Outlet::CHUNK);
 /// So many ends of writes are remembered; more only cost a PSH.
 const WRITES: usize = 64;
 
 /// The bytes from SND.UNA to the last one written. Its bound is its owner's.
+///
+/// They lie in chunks that packets to an offloading device may share: one that is shared is not added to. Bytes are
+/// copied in once and never moved.
 #[derive(Debug)]
 pub(super) struct SendBuffer {
     /// The sequence number of the first byte held.
     start: ExtSeq,
-    data: VecDeque<u8>,
-    /// Where writes ended, rising; only while there are some.
-    #[expect(clippy::box_collection, reason = "an idle connection has none, and is to be small")]
-    writes: Option<Box<VecDeque<ExtSeq>>>,
+    /// Only while there are some: an idle connection is to be small.
+    held: Option<Box<Held>>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    chunks: VecDeque<Chunk>,
+    /// Where writes ended, rising, but for the last.
+    writes: VecDeque<ExtSeq>,
+    /// Chunks whose bytes are all acknowledged.
+    done: Vec<Arc<Vec<u8>>>,
+}
+
+#[derive(Debug)]
+struct Chunk {
+    /// The sequence number of its first byte.
+    start: ExtSeq,
+    bytes: Arc<Vec<u8>>,
+}
+
+impl Chunk {
+    fn end(&self) -> ExtSeq {
+        self.start + self.bytes.len() as u64
+    }
+
+    /// Where its part of `range` stands in it.
+    fn place(&self, range: SeqRange) -> std::ops::Range<usize> {
+        let at = |seq: ExtSeq| seq.since(self.start).as_usize().min(self.bytes.len());
+        at(range.start)..at(range.end)
+    }
 }
 
 impl SendBuffer {
     /// An empty buffer whose first byte will have the number `start`.
     pub(super) const fn new(start: ExtSeq) -> Self {
-        Self { start, data: VecDeque::new(), writes: None }
+        Self { start, held: None }
     }
 
     pub(super) fn len(&self) -> ByteCount {
-        self.data.len().into()
+        self.end().since(self.start)
     }
 
     /// The number of the first byte that is not acknowledged, or of the next one written.
@@ -35,34 +69,55 @@ impl SendBuffer {
 
     /// One past the last byte's number.
     pub(super) fn end(&self) -> ExtSeq {
-        self.start + self.data.len() as u64
+        let last = self.held.as_ref().and_then(|held| held.chunks.back());
+        last.map_or(self.start, Chunk::end)
     }
 
     /// Takes one write in.
-    pub(super) fn push(&mut self, data: &[u8]) {
-        self.data.extend(data);
-        let end = self.end();
-        let writes = self.writes.get_or_insert_default();
-        if writes.len() == WRITES {
-            writes.pop_front();
+    pub(super) fn push(&mut self, mut data: &[u8], outlet: &mut Outlet) {
+        let mut end = self.end();
+        let held = self.held.get_or_insert_default();
+        if !held.chunks.is_empty() {
+            if held.writes.len() == WRITES {
+                held.writes.pop_front();
+            }
+            held.writes.push_back(end);
         }
-        writes.push_back(end);
+        while !data.is_empty() {
+            let last = held.chunks.back_mut();
+            let size = last.as_ref().map_or(0, |chunk| chunk.bytes.len() * 2);
+            let open = last.and_then(|chunk| Arc::get_mut(&mut chunk.bytes));
+            if let Some(bytes) = open.filter(|bytes| bytes.len() < bytes.capacity()) {
+                let (now, later) = data.split_at(data.len().min(bytes.capacity() - bytes.len()));
+                bytes.extend_from_slice(now);
+                end = end + now.len() as u64;
+                data = later;
+                continue;
+            }
+            let size = data.len().max(size).clamp(CHUNK.0, CHUNK.1);
+            held.chunks.push_back(Chunk { start: end, bytes: outlet.chunk(size) });
+        }
     }
 
     /// Forgets everything below `una`.
     pub(super) fn free_to(&mut self, una: ExtSeq) {
-        let freed = una.since(self.start).as_usize().min(self.data.len());
-        self.start = self.start + freed as u64;
-        if freed == self.data.len() {
-            self.data = VecDeque::new();
-        } else {
-            self.data.drain(..freed);
+        let una = una.min(self.end());
+        self.start = self.start.max(una);
+        let Some(held) = &mut self.held else { return };
+        while held.chunks.front().is_some_and(|chunk| chunk.end() <= una) {
+            held.done.extend(held.chunks.pop_front().map(|chunk| chunk.bytes));
         }
-        if let Some(writes) = &mut self.writes {
-            while writes.front().is_some_and(|end| *end <= una) {
-                writes.pop_front();
-            }
-            self.writes.take_if(|writes| writes.is_empty());
+        while held.writes.front().is_some_and(|end| *end <= una) {
+            held.writes.pop_front();
+        }
+    }
+
+    /// Gives the memory of what is acknowledged back.
+    pub(super) fn give_back(&mut self, outlet: &mut Outlet) {
+        let Some(held) = &mut self.held else { return };
+        held.done.drain(..).for_each(|chunk| outlet.take_chunk(chunk));
+        if held.chunks.is_empty() {
+            self.held = None;
         }
     }
 
@@ -71,45 +126,61 @@ impl SendBuffer {
         *self = Self::new(self.end());
     }
 
-    /// The bytes of `range`; what is not held is left out.
-    pub(super) fn slices(&self, range: SeqRange) -> (&[u8], &[u8]) {
-        let from = range.start.since(self.start).as_usize().min(self.data.len());
-        let to = range.end.since(self.start).as_usize().clamp(from, self.data.len());
-        let (a, b) = self.data.as_slices();
-        if to <= a.len() {
-            (&a[from..to], &[])
-        } else if from >= a.len() {
-            (&b[from - a.len()..to - a.len()], &[])
-        } else {
-            (&a[from..], &b[..to - a.len()])
-        }
+    /// The bytes of `range`, in order; what is not held is left out.
+    pub(super) fn slices(&self, range: SeqRange) -> impl Iterator<Item = &[u8]> + Clone {
+        self.parts(range).map(|(bytes, place)| &bytes[place])
+    }
+
+    /// As [`slices`](Self::slices), to be held.
+    pub(super) fn shared(&self, range: SeqRange) -> impl Iterator<Item = SharedBytes> {
+        self.parts(range).map(|(bytes, place)| SharedBytes::new(bytes, place))
+    }
+
+    /// The chunks that hold `range`, and where.
+    fn parts(
+        &self,
+        range: SeqRange,
+    ) -> impl Iterator<Item = (&Arc<Vec<u8>>, std::ops::Range<usize>)> + Clone {
+        let range = SeqRange::new(range.start.max(self.start), range.end);
+        let chunks = self.held.as_ref().map(|held| &held.chunks);
+        let first =
+            chunks.map_or(0, |chunks| chunks.partition_point(|chunk| chunk.end() <= range.start));
+        let rest = chunks.into_iter().flat_map(move |chunks| chunks.range(first..));
+        let within = rest.take_while(move |chunk| chunk.start < range.end);
+        within.map(move |chunk| (&chunk.bytes, chunk.place(range)))
     }
 
     /// Whether `range` holds the end of a write, so that the receiver should pass it on (PSH).
     pub(super) fn ends_write(&self, range: SeqRange) -> bool {
-        let ends_one = |writes: &VecDeque<ExtSeq>| {
-            let after = writes.partition_point(|end| *end <= range.start);
-            writes.get(after).is_some_and(|end| *end <= range.end)
+        let ends_one = |held: &Held| {
+            let after = held.writes.partition_point(|end| *end <= range.start);
+            held.writes.get(after).is_some_and(|end| *end <= range.end)
         };
-        range.end >= self.end() || self.writes.as_deref().is_some_and(ends_one)
+        range.end >= self.end() || self.held.as_deref().is_some_and(ends_one)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
+    fn range(start: u64, end: u64) -> SeqRange {
+        SeqRange::new(ExtSeq(start), ExtSeq(end))
+    }
+
     fn bytes(buffer: &SendBuffer, start: u64, end: u64) -> Vec<u8> {
-        let (a, b) = buffer.slices(SeqRange::new(ExtSeq(start), ExtSeq(end)));
-        [a, b].concat()
+        buffer.slices(range(start, end)).collect::<Vec<_>>().concat()
     }
 
     #[test]
-    fn ranges_are_found_after_bytes_were_freed_and_the_ring_wrapped() {
+    fn ranges_are_found_after_bytes_were_freed() {
+        let mut outlet = Outlet::default();
         let mut buffer = SendBuffer::new(ExtSeq(100));
-        buffer.push(b"abcdefgh");
+        buffer.push(b"abcdefgh", &mut outlet);
         buffer.free_to(ExtSeq(106));
-        buffer.push(b"ijklmn");
+        buffer.push(b"ijklmn", &mut outlet);
         assert_eq!(bytes(&buffer, 106, 114), b"ghijklmn");
         assert_eq!(bytes(&buffer, 109, 111), b"jk");
         assert_eq!(bytes(&buffer, 90, 500), b"ghijklmn", "only what is held");
@@ -117,23 +188,71 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_buffer_gives_its_memory_back() {
+    fn an_empty_buffer_gives_its_memory_back_and_the_next_one_uses_it() {
+        let mut outlet = Outlet::default();
         let mut buffer = SendBuffer::new(ExtSeq(0));
-        buffer.push(&[7; 100_000]);
-        buffer.free_to(ExtSeq(100_000));
-        assert_eq!(buffer.data.capacity(), 0);
-        assert_eq!(buffer.end(), ExtSeq(100_000));
+        buffer.push(&[7; 2 * CHUNK.1], &mut outlet);
+        let address = buffer.slices(range(0, 1)).next().unwrap().as_ptr();
+        buffer.free_to(ExtSeq(2 * CHUNK.1 as u64));
+        buffer.give_back(&mut outlet);
+        assert!(buffer.held.is_none());
+        assert_eq!((buffer.end(), buffer.len()), (ExtSeq(2 * CHUNK.1 as u64), ByteCount::ZERO));
+        buffer.push(&[8; 2 * CHUNK.1], &mut outlet);
+        assert!(buffer.slices(range(0, 1 << 20)).any(|slice| slice.as_ptr() == address));
+    }
+
+    #[test]
+    fn what_a_packet_shares_is_not_added_to() {
+        let mut outlet = Outlet::default();
+        let mut buffer = SendBuffer::new(ExtSeq(0));
+        buffer.push(b"abc", &mut outlet);
+        let shared: Vec<SharedBytes> = buffer.shared(range(1, 3)).collect();
+        buffer.push(b"def", &mut outlet);
+        buffer.free_to(ExtSeq(3));
+        buffer.give_back(&mut outlet);
+        buffer.push(b"ghi", &mut outlet);
+        assert_eq!(shared[0][..], *b"bc");
+        assert_eq!(bytes(&buffer, 0, 9), b"defghi");
     }
 
     #[test]
     fn the_ends_of_writes_are_known() {
         let mut buffer = SendBuffer::new(ExtSeq(0));
-        buffer.push(b"abc");
-        buffer.push(b"defgh");
-        let ends = |start, end| buffer.ends_write(SeqRange::new(ExtSeq(start), ExtSeq(end)));
+        buffer.push(b"abc", &mut Outlet::default());
+        buffer.push(b"defgh", &mut Outlet::default());
+        let ends = |start, end| buffer.ends_write(range(start, end));
         assert!(!ends(0, 2));
         assert!(ends(0, 3) && ends(0, 4));
         assert!(!ends(3, 7));
         assert!(ends(3, 8));
+    }
+
+    proptest! {
+        #[test]
+        fn it_holds_what_was_written_and_not_freed(
+            steps in prop::collection::vec((0usize..200_000, 0u64..200_000, any::<bool>()), 1..12),
+        ) {
+            let mut outlet = Outlet::default();
+            let mut buffer = SendBuffer::new(ExtSeq(5));
+            let (mut written, mut freed, mut packets) = (Vec::new(), 0, Vec::new());
+            for (write, free, share) in steps {
+                let data: Vec<u8> = (0..write).map(|at| ((written.len() + at) % 251) as u8).collect();
+                buffer.push(&data, &mut outlet);
+                written.extend(data);
+                let whole = range(5 + freed, 5 + written.len() as u64);
+                if share {
+                    packets.push((freed as usize, buffer.shared(whole).collect::<Vec<_>>()));
+                }
+                freed = (freed + free).min(written.len() as u64);
+                buffer.free_to(ExtSeq(5 + freed));
+                buffer.give_back(&mut outlet);
+                prop_assert_eq!(buffer.len().0, written.len() as u64 - freed);
+                prop_assert!(bytes(&buffer, 0, u64::MAX) == written[freed as usize..]);
+            }
+            for (from, packet) in packets {
+                let bytes: Vec<u8> = packet.iter().flat_map(|part| part.to_vec()).collect();
+                prop_assert!(bytes == written[from..from + bytes.len()], "nobody changed it");
+            }
+        }
     }
 }

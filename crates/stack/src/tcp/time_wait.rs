@@ -169,6 +169,6 @@ impl TimeWait {
             window: self.window,
             options: TcpOptions { timestamps, ..TcpOptions::default() },
         };
-        emit(&self.flow, self.hop_limit, &header, 0, |_| {})
+        emit(&self.flow, self.hop_limit, &header, &[])
     }
 }

@@ -6,9 +6,10 @@ use airtcp_types::options::{SackBlocks, TcpOptions, TxNumbers};
 use airtcp_types::{ByteCount, ExtSeq, Instant, Packet, SendRule, SeqNumber, SeqRange};
 
 use crate::counters::Counters;
-use crate::wire::tcp::{Flags, Header, emit};
+use crate::wire::tcp::{Flags, Header, emit_into, emit_super};
 
 use super::ack_policy::DueAck;
+use super::config::fixed_headers;
 use super::*;
 
 /// A RST that is to leave.
@@ -20,17 +21,28 @@ pub(super) struct Reset {
 
 impl Connection {
     /// The next packet to send, until there is none.
-    pub fn poll_transmit(&mut self, now: Instant, counters: &mut Counters) -> Option<Packet> {
-        let packet = self.next_packet(now, counters)?;
-        self.tally.segs_out += 1;
-        Some(packet)
+    pub fn poll_transmit(
+        &mut self,
+        now: Instant,
+        counters: &mut Counters,
+        outlet: &mut Outlet,
+    ) -> Option<Packet> {
+        let packet = self.next_packet(now, counters, outlet);
+        self.send.buffer.give_back(outlet);
+        self.tally.segs_out += u64::from(packet.is_some());
+        packet
     }
 
-    fn next_packet(&mut self, now: Instant, counters: &mut Counters) -> Option<Packet> {
+    fn next_packet(
+        &mut self,
+        now: Instant,
+        counters: &mut Counters,
+        outlet: &mut Outlet,
+    ) -> Option<Packet> {
         if let Some(reset) = self.reset.take() {
             counters.tcp_out_segs += 1;
             counters.tcp_out_rsts += 1;
-            return Some(self.emit_rst(now, &reset));
+            return Some(self.emit_rst(now, &reset, outlet));
         }
         if self.state == State::Closed {
             return None;
@@ -43,50 +55,55 @@ impl Connection {
             } else {
                 counters.tcp_out_segs += 1;
             }
-            return Some(self.emit_syn(now, options));
+            return Some(self.emit_syn(now, options, outlet));
         }
         if let Some((seq, form)) = self.extensions.as_mut().and_then(|e| e.pop_corrupted()) {
-            return Some(self.emit_special_ack(now, seq, form, counters));
+            return Some(self.emit_special_ack(now, seq, form, counters, outlet));
         }
         if self.handshake.is_some() {
-            return self.emit_due_ack(now, counters);
+            return self.emit_due_ack(now, counters, outlet);
         }
         // Every ACK of a batch counts for the peer. Only the last can ride on data, and only if it
         // has nothing to report that would not fit beside a full segment.
         let must_go_alone =
             self.acks.len() > 1 || self.acks.peek().is_some_and(|due| !due.sack.is_empty());
         if must_go_alone {
-            return self.emit_due_ack(now, counters);
+            return self.emit_due_ack(now, counters, outlet);
         }
         let decision = self.send.decide(now);
         self.collect_events();
         if let Some(Decision::Send(transmit)) = decision {
-            return Some(self.emit_data(now, &transmit, counters));
+            return Some(self.emit_data(now, &transmit, counters, outlet));
         }
         self.tally.settle(now, &self.send);
         if std::mem::take(&mut self.probe) && self.send.probe_at().is_some() {
             counters.tcp_ext_win_probe += 1;
-            return Some(self.emit_probe(now, counters));
+            return Some(self.emit_probe(now, counters, outlet));
         }
         if self.take_keep_alive() {
             counters.tcp_ext_keep_alive += 1;
-            return Some(self.emit_probe(now, counters));
+            return Some(self.emit_probe(now, counters, outlet));
         }
-        self.emit_due_ack(now, counters)
+        self.emit_due_ack(now, counters, outlet)
     }
 
     /// As Linux: a number that the peer has, so that it answers with an ACK.
-    fn emit_probe(&mut self, now: Instant, counters: &mut Counters) -> Packet {
+    fn emit_probe(&mut self, now: Instant, counters: &mut Counters, outlet: &mut Outlet) -> Packet {
         counters.tcp_out_segs += 1;
         let seq = self.send.una() - 1;
         let due = DueAck { ack: self.receive.nxt(), sack: SackBlocks::EMPTY, echo: None };
-        self.emit_ack(now, seq, &due, counters)
+        self.emit_ack(now, seq, &due, counters, outlet)
     }
 
-    fn emit_due_ack(&mut self, now: Instant, counters: &mut Counters) -> Option<Packet> {
+    fn emit_due_ack(
+        &mut self,
+        now: Instant,
+        counters: &mut Counters,
+        outlet: &mut Outlet,
+    ) -> Option<Packet> {
         let due = self.acks.pop()?;
         counters.tcp_out_segs += 1;
-        Some(self.emit_ack(now, self.send.nxt(), &due, counters))
+        Some(self.emit_ack(now, self.send.nxt(), &due, counters, outlet))
     }
 
     fn emit_ack(
@@ -95,6 +112,7 @@ impl Connection {
         seq: ExtSeq,
         due: &DueAck,
         counters: &mut Counters,
+        outlet: &mut Outlet,
     ) -> Packet {
         let DueAck { ack, sack, echo } = *due;
         let tx_numbers = echo.map(|_| TxNumbers { number: None, echo });
@@ -107,20 +125,30 @@ impl Connection {
             options,
         };
         self.note_ack_sent(ack);
-        emit(&self.flow, self.hop_limit, &header, 0, |_| {})
+        self.emit(&header, outlet)
     }
 
-    fn emit_data(&mut self, now: Instant, transmit: &Transmit, counters: &mut Counters) -> Packet {
-        let range = transmit.range;
+    /// One transmission or, where the device cuts them, as many as follow each other.
+    fn emit_data(
+        &mut self,
+        now: Instant,
+        first: &Transmit,
+        counters: &mut Counters,
+        outlet: &mut Outlet,
+    ) -> Packet {
+        self.count_data(now, first, counters);
+        let range = match outlet.super_segments && self.may_aggregate(first) {
+            true => self.aggregate(now, first, counters),
+            false => first.range,
+        };
         let data_end = range.end.min(self.send.buffer.end());
-        let len = data_end.since(range.start).as_usize();
         let ack = self.receive.nxt();
         let fin = self.send.fin && range.end > self.send.buffer.end();
         let data = SeqRange::new(range.start, data_end);
-        let psh = len > 0 && self.send.buffer.ends_write(data);
+        let psh = !data.is_empty() && self.send.buffer.ends_write(data);
         let mut options = self.options(now);
         if let Some(extensions) = &self.extensions {
-            extensions.mark_data(transmit.tx, len > 0, &mut options);
+            extensions.mark_data(first.tx, !data.is_empty(), &mut options);
         }
         let header = Header {
             seq: range.start.wire(),
@@ -131,25 +159,50 @@ impl Connection {
         };
         self.note_ack_sent(ack);
         self.acks.on_carried(ack);
-        if len > 0 {
+        if !data.is_empty() {
             self.acks.on_data_sent(now);
         }
-        self.count_data(now, transmit, len.into(), counters);
-        let (a, b) = self.send.buffer.slices(data);
-        emit(&self.flow, self.hop_limit, &header, len, |payload| {
-            let (first, second) = payload.split_at_mut(a.len().min(payload.len()));
-            first.copy_from_slice(&a[..first.len()]);
-            second.copy_from_slice(&b[..second.len()]);
-        })
+        let (flow, hop_limit, buffer) = (&self.flow, self.hop_limit, &self.send.buffer);
+        if outlet.super_segments {
+            let size = self.segment_size();
+            emit_super(outlet.packet(), flow, hop_limit, &header, buffer.shared(data), size)
+        } else {
+            emit_into(outlet.packet(), flow, hop_limit, &header, buffer.slices(data))
+        }
     }
 
-    fn count_data(
-        &mut self,
-        now: Instant,
-        transmit: &Transmit,
-        len: ByteCount,
-        counters: &mut Counters,
-    ) {
+    /// Whether more may follow a transmission in one packet: it is full, and no option is its own.
+    fn may_aggregate(&self, first: &Transmit) -> bool {
+        self.extensions.is_none() && first.range.len().0 == u64::from(self.segment_size())
+    }
+
+    /// Decides what else leaves now. Gives the bytes, with those of `first`, that leave by the same rule and without a
+    /// gap; what does not is kept for the next packet.
+    fn aggregate(&mut self, now: Instant, first: &Transmit, counters: &mut Counters) -> SeqRange {
+        let size = u64::from(self.segment_size());
+        let most = u64::from(u16::MAX - fixed_headers(&self.flow) - self.option_bytes());
+        let mut range = first.range;
+        // Only the last may be shorter.
+        while range.len().0.is_multiple_of(size) && range.len().0 + size <= most {
+            let decision = self.send.decide(now);
+            self.collect_events();
+            let Some(Decision::Send(next)) = decision else { break };
+            let has_data = next.range.start < self.send.buffer.end();
+            let follows = next.range.start == range.end && next.rule == first.rule && has_data;
+            if !follows || next.range.len().0 > size {
+                self.send.decided = Some(Box::new(next));
+                break;
+            }
+            self.count_data(now, &next, counters);
+            self.tally.segs_out += 1;
+            range.end = next.range.end;
+        }
+        range
+    }
+
+    fn count_data(&mut self, now: Instant, transmit: &Transmit, counters: &mut Counters) {
+        let data_end = transmit.range.end.min(self.send.buffer.end());
+        let len = data_end.since(transmit.range.start);
         // TcpOutSegs is without segments that only repeat (RFC 4022).
         if transmit.rule.is_retransmission() {
             counters.tcp_retrans_segs += 1;
@@ -167,7 +220,7 @@ impl Connection {
         self.tally.settle(now, &self.send);
     }
 
-    fn emit_syn(&mut self, now: Instant, options: TcpOptions) -> Packet {
+    fn emit_syn(&mut self, now: Instant, options: TcpOptions, outlet: &mut Outlet) -> Packet {
         let answer = self.state == State::SynReceived;
         let timestamps = self.timestamps.map(|clock| clock.option(now));
         let header = Header {
@@ -177,10 +230,10 @@ impl Connection {
             window: self.receive.syn_window(),
             options: TcpOptions { timestamps, ..options },
         };
-        emit(&self.flow, self.hop_limit, &header, 0, |_| {})
+        self.emit(&header, outlet)
     }
 
-    fn emit_rst(&self, now: Instant, reset: &Reset) -> Packet {
+    fn emit_rst(&self, now: Instant, reset: &Reset, outlet: &mut Outlet) -> Packet {
         let header = Header {
             seq: reset.seq,
             ack: reset.ack,
@@ -189,7 +242,12 @@ impl Connection {
             // RFC 7323 section 3.2: a RST may carry them, and Linux's does.
             options: if reset.ack.is_some() { self.options(now) } else { TcpOptions::default() },
         };
-        emit(&self.flow, self.hop_limit, &header, 0, |_| {})
+        self.emit(&header, outlet)
+    }
+
+    /// A packet without data.
+    pub(super) fn emit(&self, header: &Header, outlet: &mut Outlet) -> Packet {
+        emit_into(outlet.packet(), &self.flow, self.hop_limit, header, std::iter::empty())
     }
 
     pub(super) fn options(&self, now: Instant) -> TcpOptions {

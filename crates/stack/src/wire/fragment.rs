@@ -66,7 +66,7 @@ pub fn parse(bytes: &[u8]) -> Result<Fragment<'_>, ParseError> {
 }
 
 fn parse_v4(bytes: &[u8]) -> Result<Fragment<'_>, ParseError> {
-    let (packet, header_len, total_len) = ip::check_v4(bytes)?;
+    let (packet, bytes, header_len) = ip::check_v4(bytes, 0)?;
     Ok(Fragment {
         src: packet.src_addr().into(),
         dst: packet.dst_addr().into(),
@@ -76,7 +76,7 @@ fn parse_v4(bytes: &[u8]) -> Result<Fragment<'_>, ParseError> {
         offset: packet.frag_offset().into(),
         more: packet.more_frags(),
         ecn: packet.ecn(),
-        payload: &bytes[header_len..total_len],
+        payload: &bytes[header_len..],
         before: &bytes[..header_len],
         headers: &bytes[..header_len],
         pointer: 0,
@@ -84,7 +84,7 @@ fn parse_v4(bytes: &[u8]) -> Result<Fragment<'_>, ParseError> {
 }
 
 fn parse_v6(bytes: &[u8]) -> Result<Fragment<'_>, ParseError> {
-    let (packet, bytes) = ip::check_v6(bytes)?;
+    let (packet, bytes) = ip::check_v6(bytes, 0)?;
     let place = ip::skip_headers(bytes, packet.next_header().into(), 6, V6_HEADER_LEN)?;
     let rest = bytes.get(place.at..).ok_or(ParseError::Truncated)?;
     if place.kind != ip::FRAGMENT {

@@ -233,7 +233,8 @@ pub fn emit_error(
 /// Builds a message of type, code, checksum, and `body`.
 fn emit(src: IpAddr, dst: IpAddr, hop_limit: u8, [kind, code]: [u8; 2], body: &[u8]) -> Packet {
     let protocol = if src.is_ipv4() { ip::ICMP } else { ip::ICMPV6 };
-    let (mut data, at) = ip::start(src, dst, protocol, hop_limit, 4 + body.len());
+    let mut data = Vec::new();
+    let at = ip::start(&mut data, (src, dst), protocol, hop_limit, 4 + body.len(), 0);
     let message = &mut data[at..];
     message[0] = kind;
     message[1] = code;

@@ -52,15 +52,29 @@ pub struct Datagram<'a> {
 /// IPv6 hop-by-hop and destination options and routing headers with nothing left to visit are
 /// stepped over.
 pub fn parse(bytes: &[u8]) -> Result<Datagram<'_>, ParseError> {
+    parse_head(bytes, 0)
+}
+
+/// As [`parse`], for a packet of which `beyond` bytes stand elsewhere, after these. Its length has to count them all.
+pub fn parse_head(bytes: &[u8], beyond: usize) -> Result<Datagram<'_>, ParseError> {
     match bytes.first().ok_or(ParseError::Truncated)? >> 4 {
-        4 => parse_v4(bytes),
-        6 => parse_v6(bytes),
+        4 => parse_v4(bytes, beyond),
+        6 => parse_v6(bytes, beyond),
         version => Err(ParseError::Version(version)),
     }
 }
 
-fn parse_v4(bytes: &[u8]) -> Result<Datagram<'_>, ParseError> {
-    let (packet, header_len, total_len) = check_v4(bytes)?;
+/// The bytes of a packet of `total_len` that are here, where `beyond` stand elsewhere.
+fn cut(bytes: &[u8], beyond: usize, total_len: usize) -> Result<&[u8], ParseError> {
+    match bytes.len() + beyond {
+        held if held < total_len => Err(ParseError::Truncated),
+        held if held > total_len && beyond > 0 => Err(ParseError::Length),
+        _ => Ok(&bytes[..bytes.len().min(total_len)]),
+    }
+}
+
+fn parse_v4(bytes: &[u8], beyond: usize) -> Result<Datagram<'_>, ParseError> {
+    let (packet, bytes, header_len) = check_v4(bytes, beyond)?;
     if packet.more_frags() || packet.frag_offset() != 0 {
         return Err(ParseError::Fragment);
     }
@@ -71,12 +85,16 @@ fn parse_v4(bytes: &[u8]) -> Result<Datagram<'_>, ParseError> {
         pointer: 9,
         hop_limit: packet.hop_limit(),
         ecn: packet.ecn(),
-        payload: &bytes[header_len..total_len],
+        payload: &bytes[header_len..],
     })
 }
 
-/// Checks an IPv4 header, and gives it with its length and that of the whole packet.
-pub(super) fn check_v4(bytes: &[u8]) -> Result<(Ipv4Packet<&[u8]>, usize, usize), ParseError> {
+/// An IPv4 header, the packet cut to its length, and that of the header.
+type CheckedV4<'a> = (Ipv4Packet<&'a [u8]>, &'a [u8], usize);
+
+/// Checks an IPv4 header, and gives it with the packet cut to its length, and its own length; `beyond` as with
+/// [`parse_head`].
+pub(super) fn check_v4(bytes: &[u8], beyond: usize) -> Result<CheckedV4<'_>, ParseError> {
     if bytes.len() < V4_HEADER_LEN {
         return Err(ParseError::Truncated);
     }
@@ -86,17 +104,15 @@ pub(super) fn check_v4(bytes: &[u8]) -> Result<(Ipv4Packet<&[u8]>, usize, usize)
     if header_len < V4_HEADER_LEN || total_len < header_len {
         return Err(ParseError::Length);
     }
-    if bytes.len() < total_len {
-        return Err(ParseError::Truncated);
-    }
-    if !checksum::verify(&bytes[..header_len]) {
+    let bytes = cut(bytes, beyond, total_len)?;
+    if !checksum::verify(bytes.get(..header_len).ok_or(ParseError::Truncated)?) {
         return Err(ParseError::HeaderChecksum);
     }
-    Ok((packet, header_len, total_len))
+    Ok((packet, bytes, header_len))
 }
 
-fn parse_v6(bytes: &[u8]) -> Result<Datagram<'_>, ParseError> {
-    let (packet, bytes) = check_v6(bytes)?;
+fn parse_v6(bytes: &[u8], beyond: usize) -> Result<Datagram<'_>, ParseError> {
+    let (packet, bytes) = check_v6(bytes, beyond)?;
     let place = skip_headers(bytes, packet.next_header().into(), 6, V6_HEADER_LEN)?;
     if place.kind == FRAGMENT {
         return Err(ParseError::Fragment);
@@ -112,15 +128,17 @@ fn parse_v6(bytes: &[u8]) -> Result<Datagram<'_>, ParseError> {
     })
 }
 
-/// Checks an IPv6 header, and gives it with the packet cut to its length.
-pub(super) fn check_v6(bytes: &[u8]) -> Result<(Ipv6Packet<&[u8]>, &[u8]), ParseError> {
+/// Checks an IPv6 header, and gives it with the packet cut to its length; `beyond` as with [`parse_head`].
+pub(super) fn check_v6(
+    bytes: &[u8],
+    beyond: usize,
+) -> Result<(Ipv6Packet<&[u8]>, &[u8]), ParseError> {
     if bytes.len() < V6_HEADER_LEN {
         return Err(ParseError::Truncated);
     }
     let packet = Ipv6Packet::new_unchecked(bytes);
     let total_len = V6_HEADER_LEN + usize::from(packet.payload_len());
-    let bytes = bytes.get(..total_len).ok_or(ParseError::Truncated)?;
-    Ok((packet, bytes))
+    Ok((packet, cut(bytes, beyond, total_len)?))
 }
 
 /// A place in a chain of IPv6 headers.
@@ -160,21 +178,24 @@ pub(super) fn skip_headers(
     Ok(Place { kind, pointer, at })
 }
 
-/// Starts a packet with room for `payload_len` zero bytes: the bytes, and where the payload is.
+/// Starts a packet in `data`, whatever that held: the IP header and `len` zero bytes. Gives where those begin. `beyond`
+/// more bytes are to follow.
 ///
 /// IPv4 has DF set and identification zero, which RFC 6864 section 4.1 allows and Linux does; IPv6
 /// has flow label zero. Two addresses of different versions make an IPv6 packet of mapped addresses.
 pub fn start(
-    src: IpAddr,
-    dst: IpAddr,
+    data: &mut Vec<u8>,
+    (src, dst): (IpAddr, IpAddr),
     protocol: u8,
     hop_limit: u8,
-    payload_len: usize,
-) -> (Vec<u8>, usize) {
+    len: usize,
+    beyond: usize,
+) -> usize {
+    data.clear();
     match (src, dst) {
         (IpAddr::V4(src), IpAddr::V4(dst)) => {
-            let total_len = V4_HEADER_LEN + payload_len;
-            let mut data = vec![0; total_len];
+            let total_len = V4_HEADER_LEN + len + beyond;
+            data.resize(V4_HEADER_LEN + len, 0);
             let mut packet = Ipv4Packet::new_unchecked(&mut data[..]);
             packet.set_version(4);
             packet.set_header_len(V4_HEADER_LEN as u8);
@@ -186,18 +207,18 @@ pub fn start(
             packet.set_dst_addr(dst);
             let sum = checksum::checksum(&data[..V4_HEADER_LEN]);
             Ipv4Packet::new_unchecked(&mut data[..]).set_checksum(sum);
-            (data, V4_HEADER_LEN)
+            V4_HEADER_LEN
         }
         (src, dst) => {
-            let mut data = vec![0; V6_HEADER_LEN + payload_len];
+            data.resize(V6_HEADER_LEN + len, 0);
             let mut packet = Ipv6Packet::new_unchecked(&mut data[..]);
             packet.set_version(6);
-            packet.set_payload_len(length_field(payload_len));
+            packet.set_payload_len(length_field(len + beyond));
             packet.set_next_header(protocol.into());
             packet.set_hop_limit(hop_limit);
             packet.set_src_addr(mapped(src));
             packet.set_dst_addr(mapped(dst));
-            (data, V6_HEADER_LEN)
+            V6_HEADER_LEN
         }
     }
 }

@@ -7,6 +7,7 @@
 pub mod fragment;
 pub mod icmp;
 pub mod ip;
+pub mod payload;
 pub mod tcp;
 pub mod udp;
 

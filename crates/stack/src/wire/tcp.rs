@@ -5,13 +5,17 @@ use std::net::IpAddr;
 use airtcp_types::checksum::Sum;
 use airtcp_types::header_checksum::seal_header;
 use airtcp_types::options::TcpOptions;
-use airtcp_types::{FlowId, Packet, SeqNumber};
+use airtcp_types::{Checksum, FlowId, Packet, SeqNumber, SharedBytes};
 use smoltcp::wire::{TcpPacket, TcpSeqNumber};
 
+use super::payload::Payload;
 use super::{ParseError, ip};
 
 /// A TCP header without options, in bytes.
 pub const HEADER_LEN: usize = 20;
+/// Less data than this (bytes) is copied into a super-segment: sharing it would keep the buffer it is in from being
+/// filled up.
+const SHARED: usize = 8 * 1024;
 
 /// The control bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -57,7 +61,10 @@ pub struct Segment<'a> {
     /// The options.
     pub options: TcpOptions,
     /// The data.
-    pub payload: &'a [u8],
+    pub payload: Payload<'a>,
+    /// The size of the segments on the wire that it was put together from, if it was: of all but the last, in bytes of
+    /// data.
+    pub size: Option<u16>,
 }
 
 impl Segment<'_> {
@@ -66,6 +73,12 @@ impl Segment<'_> {
     pub fn len(&self) -> u32 {
         // An IP packet holds no more than 2^32 bytes, jumbograms included.
         self.payload.len() as u32 + u32::from(self.flags.syn) + u32::from(self.flags.fin)
+    }
+
+    /// How many segments it was on the wire.
+    pub fn count(&self) -> u32 {
+        let size = self.size.map_or(usize::MAX, |size| usize::from(size.max(1)));
+        self.payload.len().div_ceil(size).max(1) as u32
     }
 }
 
@@ -114,7 +127,8 @@ pub fn parse(bytes: &[u8]) -> Result<(u16, u16, Segment<'_>), ParseError> {
         reserved: header[12] & 0x0f,
         window: packet.window_len(),
         options: TcpOptions::parse(&header[HEADER_LEN..])?,
-        payload,
+        payload: payload.into(),
+        size: None,
     };
     Ok((packet.src_port(), packet.dst_port(), segment))
 }
@@ -122,27 +136,64 @@ pub fn parse(bytes: &[u8]) -> Result<(u16, u16, Segment<'_>), ParseError> {
 /// Builds the IP packet of a segment from `flow.local` to `flow.remote`.
 ///
 /// The header checksum of a HACK option is computed here, but on a SYN, where it is zero (HACK 3).
-/// `fill` is given `payload_len` zero bytes and writes the data over them. The packet's length has to
-/// fit its IP header: at most 65,535 bytes with IPv4.
-pub fn emit(
+/// The packet's length has to fit its IP header: at most 65,535 bytes with IPv4.
+pub fn emit(flow: &FlowId, hop_limit: u8, header: &Header, payload: &[u8]) -> Packet {
+    emit_into(Packet::default(), flow, hop_limit, header, std::iter::once(payload))
+}
+
+/// As [`emit`], in the memory of `packet`, which is empty; the data in pieces.
+pub fn emit_into<'a>(
+    mut packet: Packet,
     flow: &FlowId,
     hop_limit: u8,
     header: &Header,
-    payload_len: usize,
-    fill: impl FnOnce(&mut [u8]),
+    payload: impl Iterator<Item = &'a [u8]> + Clone,
 ) -> Packet {
-    let header_len = HEADER_LEN + header.options.encoded_len();
-    let (src, dst) = (flow.local.ip(), flow.remote.ip());
-    let (mut data, at) = ip::start(src, dst, ip::TCP, hop_limit, header_len + payload_len);
-    let segment = &mut data[at..];
-    write_header(segment, flow, header, header_len);
-    fill(&mut segment[header_len..]);
+    let len = payload.clone().map(<[u8]>::len).sum();
+    let at = start(&mut packet.data, flow, hop_limit, header, len);
+    payload.for_each(|part| packet.data.extend_from_slice(part));
+    let (src, dst, segment) = (flow.local.ip(), flow.remote.ip(), &mut packet.data[at..]);
     if header.options.hack.is_some() && !header.flags.syn {
         seal_header(src, dst, segment);
     }
     let sum = transport_sum(src, dst, ip::TCP, segment);
     TcpPacket::new_unchecked(segment).set_checksum(sum);
-    Packet::new(data)
+    packet
+}
+
+/// Builds a packet whose checksum the device completes, and which it cuts into segments with `size` bytes of data. The
+/// data is shared, unless there is little of it.
+pub fn emit_super(
+    mut packet: Packet,
+    flow: &FlowId,
+    hop_limit: u8,
+    header: &Header,
+    payload: impl Iterator<Item = SharedBytes>,
+    size: u16,
+) -> Packet {
+    packet.tail.extend(payload);
+    let len: usize = packet.tail.iter().map(|part| part.len()).sum();
+    let at = start(&mut packet.data, flow, hop_limit, header, len);
+    let mut sum = Sum::new();
+    let (src, dst, segment) = (flow.local.ip(), flow.remote.ip(), &mut packet.data[at..]);
+    sum.add_pseudo_header(src, dst, ip::TCP, segment.len() + len);
+    TcpPacket::new_unchecked(segment).set_checksum(sum.folded());
+    if len < SHARED {
+        packet.tail.iter().for_each(|part| packet.data.extend_from_slice(part));
+        packet.tail.clear();
+    }
+    packet.segment_size = (len > usize::from(size)).then_some(size);
+    packet.checksum = Checksum::Partial;
+    packet
+}
+
+/// Writes the headers of a packet with `len` bytes of data, and gives where TCP's begins.
+fn start(data: &mut Vec<u8>, flow: &FlowId, hop_limit: u8, header: &Header, len: usize) -> usize {
+    let header_len = HEADER_LEN + header.options.encoded_len();
+    let ends = (flow.local.ip(), flow.remote.ip());
+    let at = ip::start(data, ends, ip::TCP, hop_limit, header_len, len);
+    write_header(&mut data[at..], flow, header, header_len);
+    at
 }
 
 fn write_header(segment: &mut [u8], flow: &FlowId, header: &Header, header_len: usize) {

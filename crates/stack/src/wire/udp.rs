@@ -48,7 +48,8 @@ pub fn parse(bytes: &[u8]) -> Result<Datagram<'_>, ParseError> {
 pub fn emit(flow: &FlowId, hop_limit: u8, payload: &[u8]) -> Packet {
     let len = HEADER_LEN + payload.len();
     let (src, dst) = (flow.local.ip(), flow.remote.ip());
-    let (mut data, at) = ip::start(src, dst, ip::UDP, hop_limit, len);
+    let mut data = Vec::new();
+    let at = ip::start(&mut data, (src, dst), ip::UDP, hop_limit, len, 0);
     let datagram = &mut data[at..];
     datagram[HEADER_LEN..].copy_from_slice(payload);
     let mut packet = UdpPacket::new_unchecked(&mut datagram[..]);

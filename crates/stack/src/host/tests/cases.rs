@@ -43,7 +43,7 @@ impl Bearing {
     /// Gives the server an ICMP error about a segment that it never sent, of which it quotes so many bytes.
     fn about_nothing(&mut self, from: &str, kind: [u8; 2], quoted: usize) {
         let FlowId { local, remote } = from_stranger(from);
-        let never = tcp::emit(&FlowId { local: remote, remote: local }, 64, &syn(), 0, |_| {}).data;
+        let never = tcp::emit(&FlowId { local: remote, remote: local }, 64, &syn(), &[]).data;
         self.give_server(icmp_error(&never, kind, 0, &never[..quoted]).data);
     }
 
@@ -103,7 +103,7 @@ fn with_flags(flags: Flags) -> Header {
 fn flood(bearing: &mut Bearing, count: u16) {
     for port in 0..count {
         let flow = FlowId { local: ([10, 0, 0, 9], 1_000 + port).into(), remote: address(V4) };
-        bearing.give_server(tcp::emit(&flow, 64, &syn(), 0, |_| {}).data);
+        bearing.give_server(tcp::emit(&flow, 64, &syn(), &[]).data);
     }
 }
 
@@ -121,7 +121,7 @@ fn a_flow_survives_segments_of_strangers() {
         }),
         ("TcpExtDataInSyn", "SYN with data", |b| {
             b.pair.server.tcp_listen(address("0.0.0.0:81"), 4).unwrap();
-            let packet = tcp::emit(&from_stranger("10.0.0.1:81"), 64, &syn(), 9, |_| {});
+            let packet = tcp::emit(&from_stranger("10.0.0.1:81"), 64, &syn(), &[0; 9]);
             b.give_server(packet.data);
         }),
         ("TcpExtConnQuota", "scope=All", |b| b.call_beyond(|config| config.quota.connections = 1)),

@@ -13,7 +13,7 @@ const TO: &str = "10.0.0.1:80";
 
 /// A SYN from a stranger's port.
 fn syn_from(port: u16) -> Packet {
-    tcp::emit(&stranger(port), 64, &syn(), 0, |_| {})
+    tcp::emit(&stranger(port), 64, &syn(), &[])
 }
 
 fn stranger(port: u16) -> FlowId {
@@ -68,9 +68,7 @@ impl Pair {
     ) -> Vec<Packet> {
         let header = Header { seq: syn().seq + 1 + before, ack: Some(number + 1), ..syn() };
         let header = Header { flags: Flags::ACK, ..header };
-        self.answer(tcp::emit(&stranger(port), 64, &header, data.len(), |room| {
-            room.copy_from_slice(data);
-        }))
+        self.answer(tcp::emit(&stranger(port), 64, &header, data))
     }
 }
 
@@ -231,7 +229,7 @@ fn an_ack_of_a_cookie_goes_before_a_half_open_connection_of_the_same_peer() {
     for port in [1, 2] {
         let header = Header { seq: syn().seq + 1, ..syn() };
         let header = Header { flags: Flags { rst: true, ..Flags::default() }, ..header };
-        pair.answer(tcp::emit(&stranger(port), 64, &header, 0, |_| {}));
+        pair.answer(tcp::emit(&stranger(port), 64, &header, &[]));
     }
     let again = pair.answer(syn_from(7));
     assert!(read_segment(&again[0]).seq != number && pair.server.tcp_connections().count() == 1);
@@ -261,7 +259,7 @@ fn a_time_wait_is_kept_where_what_replaces_it_would_begin_with_a_cookie() {
     pair.now += Duration::from_secs(5);
     let header = Header { seq: pair.client.secret.isn(pair.now, &flow), ..syn() };
     while pair.server.poll_transmit(pair.now).is_some() {}
-    assert!(pair.answer(tcp::emit(&flow, 64, &header, 0, |_| {})).is_empty());
+    assert!(pair.answer(tcp::emit(&flow, 64, &header, &[])).is_empty());
     let counters = pair.server.counters();
     assert_eq!((counters.tcp_ext_tw_recycled, counters.tcp_ext_listen_overflows), (0, 1));
     assert!(pair.server.tcp_connections().any(|(_, state)| state == State::TimeWait));
@@ -281,7 +279,7 @@ fn a_flood_takes_no_memory_and_a_flow_goes_on_beneath_it() {
             strangers += 1;
             let [_, a, b, c] = strangers.to_be_bytes();
             let flow = FlowId { local: SocketAddr::from(([198, a, b, c], 9)), ..stranger(9) };
-            let packet = tcp::emit(&flow, 64, &syn(), 0, |_| {});
+            let packet = tcp::emit(&flow, 64, &syn(), &[]);
             pair.server.handle_packet(pair.now, PORT, packet);
         }
         // Answers to strangers go nowhere.
@@ -325,7 +323,7 @@ fn options_of_a_syn_come_back_whatever_they_are() {
                 timestamps: Some(Timestamps { val: 5, ecr: 0 }),
                 ..TcpOptions::default()
             };
-            let answers = pair.answer(tcp::emit(&stranger(7), 64, &header, 0, |_| {}));
+            let answers = pair.answer(tcp::emit(&stranger(7), 64, &header, &[]));
             let answer = read_segment(&answers[0]);
             let ours = answer.options.timestamps.unwrap();
             assert_eq!(ours.ecr, 5);
@@ -334,7 +332,7 @@ fn options_of_a_syn_come_back_whatever_they_are() {
             let options = TcpOptions { timestamps, ..TcpOptions::default() };
             let header = Header { seq: syn().seq + 1, ack: Some(answer.seq + 1), ..syn() };
             let header = Header { flags: Flags::ACK, options, ..header };
-            pair.answer(tcp::emit(&stranger(7), 64, &header, 0, |_| {}));
+            pair.answer(tcp::emit(&stranger(7), 64, &header, &[]));
             let (accepted, _) = pair.server.tcp_accept(pair.now, listener).unwrap().unwrap();
             let info = pair.server.tcp_info(pair.now, accepted).unwrap();
             let scales = scale.map_or((0, 0), |scale: u8| (scale.min(14), 7));

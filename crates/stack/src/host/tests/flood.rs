@@ -29,7 +29,7 @@ fn leaves(pair: &mut Pair) -> [usize; 4] {
 fn syn_to(to: &str, port: u16) -> Packet {
     let mut flow = from_stranger(to);
     flow.remote.set_port(port);
-    tcp::emit(&flow, 64, &syn(), 0, |_| {})
+    tcp::emit(&flow, 64, &syn(), &[])
 }
 
 #[test]

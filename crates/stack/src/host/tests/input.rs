@@ -29,7 +29,7 @@ const V6: &str = "[fd00::1]:80";
 
 fn from_to(src: &str, dst: &str) -> Vec<u8> {
     let flow = FlowId { local: address(src), remote: address(dst) };
-    tcp::emit(&flow, 64, &syn(), 0, |_| {}).data
+    tcp::emit(&flow, 64, &syn(), &[]).data
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn challenge_acks_of_all_connections_are_limited_together() {
             let (flow, next) = expected(&pair, *stream);
             let flags = Flags { rst: true, ..Flags::default() };
             let header = Header { seq: next + 9, flags, ..Header::default() };
-            pair.server.handle_packet(pair.now, PORT, tcp::emit(&flow, 64, &header, 0, |_| {}));
+            pair.server.handle_packet(pair.now, PORT, tcp::emit(&flow, 64, &header, &[]));
         }
         pair.exchange();
         let after = pair.server.counters();
@@ -124,7 +124,7 @@ fn with_quotas(quota: Quota, peer_quota: Quota) -> (Pair, SocketId) {
 /// A segment of another stranger, with `header`.
 fn from(host: u8, port: u16, header: &Header) -> Packet {
     let local = SocketAddr::from(([10, 0, 0, host], port));
-    tcp::emit(&FlowId { local, remote: address(TO) }, 64, header, 0, |_| {})
+    tcp::emit(&FlowId { local, remote: address(TO) }, 64, header, &[])
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod requirements;
 mod storm;
 mod strangers;
 mod streams;
+mod super_segments;
 mod time_wait;
 
 use std::net::{IpAddr, SocketAddr};
@@ -148,7 +149,7 @@ fn syn() -> Header {
 }
 
 fn segment(to: &str, header: &Header) -> Vec<u8> {
-    tcp::emit(&from_stranger(to), 64, header, 0, |_| {}).data
+    tcp::emit(&from_stranger(to), 64, header, &[]).data
 }
 
 /// What a host answers to one packet.

@@ -151,7 +151,7 @@ impl Storm {
             local: SocketAddr::from(([10, 0, 0, 9], 1 + port)),
             remote: SocketAddr::from(([10, 0, 0, 1], heard.local)),
         };
-        let mut packet = tcp::emit(&flow, 64, &header, len, |_| {});
+        let mut packet = tcp::emit(&flow, 64, &header, &vec![0; len]);
         if self.random.chance(0.05) {
             // A device that vouches for what it should not.
             let at = 20 + self.random.below(packet.len() as u64 - 20) as usize;
@@ -173,7 +173,7 @@ impl Storm {
             remote: SocketAddr::from(([10, 0, 0, 9], 1 + port)),
         };
         let header = Header { seq: self.near(heard.seq), ..Header::default() };
-        let quoted = tcp::emit(&quoted, 64, &header, 0, |_| {}).data;
+        let quoted = tcp::emit(&quoted, 64, &header, &[]).data;
         let complaint = crate::wire::icmp::Complaint::Port;
         let (src, dst) = ([10, 0, 0, 9].into(), [10, 0, 0, 1].into());
         crate::wire::icmp::emit_error(src, dst, 64, complaint, &quoted)

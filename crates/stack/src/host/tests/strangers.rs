@@ -150,7 +150,7 @@ impl Victim {
             local: SocketAddr::from(([10, 0, 0, 9], odd.src_port)),
             remote: SocketAddr::from(([10, 0, 0, 1], port)),
         };
-        let packet = tcp::emit(&flow, 64, &header, odd.payload, |room| room.fill(7));
+        let packet = tcp::emit(&flow, 64, &header, &vec![7; odd.payload]);
         self.host.handle_packet(self.now, PORT, packet);
         self.drain();
     }

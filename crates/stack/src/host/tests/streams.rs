@@ -267,7 +267,7 @@ fn a_new_syn_replaces_time_wait() {
     pair.now += Duration::from_secs(5);
     let header = Header { seq: SeqNumber(0), ..syn() };
     let isn = pair.client.secret.isn(pair.now, &flow);
-    let data = tcp::emit(&flow, 64, &Header { seq: isn, ..header }, 0, |_| {}).data;
+    let data = tcp::emit(&flow, 64, &Header { seq: isn, ..header }, &[]).data;
     pair.server.handle_packet(pair.now, PORT, Packet::new(data));
     assert_eq!(pair.server.counters().tcp_ext_tw_recycled, 1);
     let states: Vec<_> = pair.server.tcp_connections().map(|(_, state)| state).collect();
@@ -294,7 +294,7 @@ fn what_replaces_time_wait_starts_above_all_its_numbers() {
     let before = pair.server.secret.isn(Instant::ZERO, &swapped(flow)) + 1_000_002;
     let isn = pair.client.secret.isn(pair.now, &flow);
     let header = Header { seq: isn, ..syn() };
-    let data = tcp::emit(&flow, 64, &header, 0, |_| {}).data;
+    let data = tcp::emit(&flow, 64, &header, &[]).data;
     pair.server.handle_packet(pair.now, PORT, Packet::new(data));
     let (_, syn_ack) = pair.server.poll_transmit(pair.now).unwrap();
     assert_eq!(read_segment(&syn_ack).seq, before + 65_537);

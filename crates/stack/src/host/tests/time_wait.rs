@@ -61,7 +61,7 @@ impl Ended {
                 ..TcpOptions::default()
             },
         };
-        tcp::emit(&self.flow, 64, &header, 0, |_| {})
+        tcp::emit(&self.flow, 64, &header, &[])
     }
 }
 
@@ -142,7 +142,7 @@ fn what_it_refuses_is_counted_and_told_and_it_lasts_as_long_as_it_should() {
         }),
         ("TcpExtTimestampMissing", "has no time stamp", |pair, ended| {
             let header = Header { ack: Some(SeqNumber(1)), flags: Flags::ACK, ..syn() };
-            pair.answers(tcp::emit(&ended.flow, 64, &header, 0, |_| {}));
+            pair.answers(tcp::emit(&ended.flow, 64, &header, &[]));
         }),
         ("TcpExtTCPChallengeACK", "challenge ACK", |pair, ended| {
             pair.answers(ended.segment(flags("R"), 7, 0));

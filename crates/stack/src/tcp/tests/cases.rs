@@ -16,7 +16,7 @@ impl Script {
     /// Takes whatever leaves now.
     fn drain(&mut self) -> Vec<Seg> {
         std::iter::from_fn(|| {
-            let packet = self.conn.poll_transmit(self.now, &mut self.counters)?;
+            let packet = self.conn.poll_transmit(self.now, &mut self.counters, &mut self.outlet)?;
             Some(Seg::from_packet(&packet.data))
         })
         .collect()

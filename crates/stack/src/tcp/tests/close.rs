@@ -98,7 +98,7 @@ fn data_flows_on_towards_the_half_that_is_open() {
         send!(s, 100 * u64::from(n), "A", 1 + n * 1000, ack = 2, len = 1000);
         recv!(s, 100 * u64::from(n), "A", 2, ack = 1001 + n * 1000);
     }
-    assert_eq!(s.conn.send(s.now, b"x"), Err(TcpError::Shutdown));
+    assert_eq!(s.conn.send(s.now, b"x", &mut s.outlet), Err(TcpError::Shutdown));
     // Nobody let go: it may take for ever.
     recv_nothing!(s, 10 * MINUTE);
     send!(s, 10 * MINUTE, "FA", 5001, ack = 2);
@@ -245,7 +245,7 @@ fn an_orphan_does_not_wait_for_a_window_that_never_opens() {
         while let Some(at) = s.conn.poll_timeout() {
             s.now = at;
             s.conn.on_timeout(at, &mut s.counters);
-            while let Some(packet) = s.conn.poll_transmit(at, &mut s.counters) {
+            while let Some(packet) = s.conn.poll_transmit(at, &mut s.counters, &mut s.outlet) {
                 last = Some(Seg::from_packet(&packet.data).flags);
                 if s.conn.state() != State::Closed {
                     answered += 1;

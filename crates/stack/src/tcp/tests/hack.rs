@@ -57,7 +57,7 @@ fn a_syn_offers_it_with_value_zero_and_takes_no_other_form() {
     for (theirs, agreed) in [(HackForm::ExId, true), (KINDS, false)] {
         let config = TcpConfig { hack_form: HackForm::ExId, ..willing() };
         let mut s = Script::connecting(&config);
-        let syn = s.conn.poll_transmit(s.now, &mut s.counters).unwrap();
+        let syn = s.conn.poll_transmit(s.now, &mut s.counters, &mut s.outlet).unwrap();
         let ip = ip::parse(&syn.data).unwrap();
         let offer = Hack { form: HackForm::ExId, checksum: 0 };
         assert_eq!(parse(ip.payload).unwrap().2.options.hack, Some(offer));
@@ -77,7 +77,7 @@ fn segments_with_data_carry_it_and_both_checksums_hold() {
         s.write(1500);
         s.conn.shutdown(s.now);
         let mut data_bytes = 0;
-        while let Some(packet) = s.conn.poll_transmit(s.now, &mut s.counters) {
+        while let Some(packet) = s.conn.poll_transmit(s.now, &mut s.counters, &mut s.outlet) {
             assert!(packet.len() <= 1040, "options and data share the MTU");
             let ip = ip::parse(&packet.data).unwrap();
             let segment = parse(ip.payload).unwrap().2;

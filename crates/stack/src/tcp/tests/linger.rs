@@ -122,7 +122,7 @@ fn a_closed_window_has_no_more_time_whether_probes_are_answered_or_not() {
         while let Some(at) = s.conn.poll_timeout() {
             s.now = at;
             s.conn.on_timeout(at, &mut s.counters);
-            let probe = s.conn.poll_transmit(at, &mut s.counters);
+            let probe = s.conn.poll_transmit(at, &mut s.counters, &mut s.outlet);
             if probe.is_some() && answered {
                 send!(s, at.as_millis(), "A", 1, ack = 1, window = 0);
             }

@@ -131,6 +131,7 @@ fn flow() -> FlowId {
 struct Script {
     conn: Connection,
     counters: Counters,
+    outlet: Outlet,
     now: Instant,
     /// The negotiated shift of the windows it sends, and whether its segments carry time stamps.
     timestamps: bool,
@@ -159,7 +160,14 @@ impl Script {
     fn connecting(config: &TcpConfig) -> Self {
         let now = Instant::from_millis(0);
         let conn = Connection::connect(now, flow(), ISS, TS_OFFSET, config);
-        Self { conn, counters: Counters::default(), now, timestamps: false, written: 1 }
+        Self {
+            conn,
+            counters: Counters::default(),
+            outlet: Outlet::default(),
+            now,
+            timestamps: false,
+            written: 1,
+        }
     }
 
     /// SYN-RECEIVED after a SYN with everything that `config` offers.
@@ -169,7 +177,14 @@ impl Script {
         let wire = syn.to_wire();
         let conn =
             Connection::accept(now, flow(), ISS, TS_OFFSET, config, &wire.segment(&syn.data));
-        Self { conn, counters: Counters::default(), now, timestamps: false, written: 1 }
+        Self {
+            conn,
+            counters: Counters::default(),
+            outlet: Outlet::default(),
+            now,
+            timestamps: false,
+            written: 1,
+        }
     }
 
     fn syn_of(config: &TcpConfig) -> Seg {
@@ -238,7 +253,8 @@ impl Script {
             let before = self.conn.poll_timeout();
             self.conn.on_timeout(at, &mut self.counters);
             if at < until
-                && let Some(packet) = self.conn.poll_transmit(at, &mut self.counters)
+                && let Some(packet) =
+                    self.conn.poll_transmit(at, &mut self.counters, &mut self.outlet)
             {
                 panic!("sent at {at:?}, before {until:?}: {:?}", Seg::from_packet(&packet.data));
             }
@@ -264,7 +280,7 @@ impl Script {
     #[track_caller]
     fn take(&mut self, ms: u64) -> Option<Seg> {
         self.advance(ms);
-        let packet = self.conn.poll_transmit(self.now, &mut self.counters)?;
+        let packet = self.conn.poll_transmit(self.now, &mut self.counters, &mut self.outlet)?;
         Some(Seg::from_packet(&packet.data))
     }
 
@@ -289,7 +305,7 @@ impl Script {
     #[track_caller]
     fn write(&mut self, len: usize) {
         let data = stream(self.written, len);
-        assert_eq!(self.conn.send(self.now, &data), Ok(len));
+        assert_eq!(self.conn.send(self.now, &data, &mut self.outlet), Ok(len));
         self.written += len as u32;
     }
 
@@ -317,7 +333,7 @@ struct Wire {
 impl Wire {
     fn segment<'a>(&self, payload: &'a [u8]) -> Segment<'a> {
         let Self { seq, ack, flags, reserved, window, options } = *self;
-        Segment { seq, ack, flags, reserved, window, options, payload }
+        Segment { seq, ack, flags, reserved, window, options, payload: payload.into(), size: None }
     }
 }
 
@@ -370,7 +386,7 @@ impl Seg {
             flags,
             seq: segment.seq.distance(ISS) as u32,
             ack: ack.then(|| segment.ack.distance(IRS) as u32),
-            data: segment.payload.to_vec(),
+            data: segment.payload.contiguous().into_owned(),
             window: Some(segment.window),
             sack: sack
                 .map(|(start, end)| (start.distance(IRS) as u32, end.distance(IRS) as u32))

@@ -36,7 +36,7 @@ fn every_transmission_has_its_own_and_the_echo_of_the_peers_last() {
     // The timer sends the second again: another transmission.
     let at = s.conn.poll_timeout().unwrap();
     s.conn.on_timeout(at, &mut s.counters);
-    let again = s.conn.poll_transmit(at, &mut s.counters).unwrap();
+    let again = s.conn.poll_transmit(at, &mut s.counters, &mut s.outlet).unwrap();
     let again = Seg::from_packet(&again.data);
     assert_eq!((again.seq, again.numbers), (989, Some((4, 77))));
 }

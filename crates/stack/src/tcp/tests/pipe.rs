@@ -24,6 +24,7 @@ const BAD: Path = Path { loss: 0.05, reorder: 0.1, duplicate: 0.02, ..CLEAN };
 struct Pipe {
     ends: [Connection; 2],
     counters: [Counters; 2],
+    outlet: Outlet,
     now: Instant,
     path: Path,
     random: Stream,
@@ -42,13 +43,14 @@ impl Pipe {
         let mut client = Connection::connect(now, there, ISS, TS_OFFSET, configs[0]);
         // The SYN is handed over; from then on the path is in between.
         let mut counters = Counters::default();
-        let syn = client.poll_transmit(now, &mut counters).unwrap();
+        let syn = client.poll_transmit(now, &mut counters, &mut Outlet::default()).unwrap();
         let ip = ip::parse(&syn.data).unwrap();
         let (.., segment) = parse(ip.payload).unwrap();
         let server = Connection::accept(now, back, IRS, 77, configs[1], &segment);
         Self {
             ends: [client, server],
             counters: [counters, Counters::default()],
+            outlet: Outlet::default(),
             now,
             path,
             random: Stream::new(seed, 0),
@@ -101,7 +103,7 @@ impl Pipe {
                 end.shutdown(self.now);
                 break;
             }
-            let Ok(n) = end.send(self.now, &data) else { break };
+            let Ok(n) = end.send(self.now, &data, &mut self.outlet) else { break };
             self.written[side] += n as u32;
         }
         let mut buf = [0; 10_000];
@@ -113,7 +115,7 @@ impl Pipe {
     fn collect(&mut self) {
         for side in 0..2 {
             while let Some(packet) =
-                self.ends[side].poll_transmit(self.now, &mut self.counters[side])
+                self.ends[side].poll_transmit(self.now, &mut self.counters[side], &mut self.outlet)
             {
                 let copies = 1 + u64::from(self.random.chance(self.path.duplicate));
                 for _ in 0..copies {

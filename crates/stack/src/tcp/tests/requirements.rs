@@ -101,7 +101,7 @@ fn a_peer_that_is_silent_is_waited_for_100_seconds() {
     while s.conn.state() != State::Closed {
         s.now = s.conn.poll_timeout().unwrap();
         s.conn.on_timeout(s.now, &mut s.counters);
-        s.conn.poll_transmit(s.now, &mut s.counters);
+        s.conn.poll_transmit(s.now, &mut s.counters, &mut s.outlet);
     }
     assert!(s.now > Instant::from_millis(100_000), "{:?}", s.now);
 }
@@ -125,7 +125,7 @@ fn no_ack_is_delayed_by_half_a_second_whatever_the_gaps_between_arrivals() {
                     (seq, next) = (seq + 10, next + gap);
                 }
             }
-            if s.conn.poll_transmit(s.now, &mut s.counters).is_some() {
+            if s.conn.poll_transmit(s.now, &mut s.counters, &mut s.outlet).is_some() {
                 longest = longest.max(s.now.since(waiting.take().unwrap()));
             }
             s.read();
@@ -162,7 +162,7 @@ fn the_hop_limit_is_a_setting_and_can_be_changed() {
         let mut sent = |conn: &mut Connection, ms| {
             let now = Instant::from_millis(ms);
             conn.on_timeout(now, &mut counters);
-            conn.poll_transmit(now, &mut counters).unwrap().data[at]
+            conn.poll_transmit(now, &mut counters, &mut Outlet::default()).unwrap().data[at]
         };
         assert_eq!(sent(&mut conn, 0), 9);
         conn.set_hop_limit(33);

@@ -20,7 +20,7 @@ fn a_rst_counts_only_at_the_exact_number() {
     // What came before it can be read, then the error.
     assert_eq!(s.conn.recv(s.now, &mut [0; 90]), Ok(10));
     assert_eq!(s.conn.recv(s.now, &mut [0; 90]), Err(TcpError::Reset));
-    assert_eq!(s.conn.send(s.now, b"x"), Err(TcpError::Reset));
+    assert_eq!(s.conn.send(s.now, b"x", &mut s.outlet), Err(TcpError::Reset));
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn no_segment_makes_it_panic_or_grow() {
         };
         // Taken as it comes: this script looks at no time stamps.
         s.timestamps = false;
-        let _ = s.conn.send(s.now, &[7; 20_000]);
+        let _ = s.conn.send(s.now, &[7; 20_000], &mut s.outlet);
         for _ in 0..200 {
             let near = |random: &mut airtcp_types::rng::Stream| match random.below(8) {
                 0 => random.next_u64() as u32,
@@ -169,7 +169,7 @@ fn no_segment_makes_it_panic_or_grow() {
             }
             s.conn.on_segment(s.now, &wire.segment(&seg.data), &mut s.counters);
             let mut sent = 0;
-            while s.conn.poll_transmit(s.now, &mut s.counters).is_some() {
+            while s.conn.poll_transmit(s.now, &mut s.counters, &mut s.outlet).is_some() {
                 sent += 1;
                 assert!(sent < 100, "it does not stop sending");
             }

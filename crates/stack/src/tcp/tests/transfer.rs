@@ -76,7 +76,7 @@ fn the_retransmission_timer_backs_off_and_gives_up() {
     while s.conn.state() != State::Closed {
         s.now = s.conn.poll_timeout().unwrap();
         s.conn.on_timeout(s.now, &mut s.counters);
-        left += u32::from(s.conn.poll_transmit(s.now, &mut s.counters).is_some());
+        left += u32::from(s.conn.poll_transmit(s.now, &mut s.counters, &mut s.outlet).is_some());
     }
     assert_eq!((left, s.conn.error()), (15, Some(TcpError::TimedOut)));
 }
@@ -221,13 +221,13 @@ fn an_ack_too_old_to_be_true_is_challenged_and_an_old_one_is_not() {
 #[test]
 fn the_send_buffer_is_bounded_and_says_when_there_is_room() {
     let mut s = Script::established(&TcpConfig { send_buffer: ByteCount(3000), ..plain() });
-    assert_eq!(s.conn.send(s.now, &stream(1, 5000)), Ok(3000));
-    assert_eq!(s.conn.send(s.now, b"x"), Err(TcpError::WouldBlock));
+    assert_eq!(s.conn.send(s.now, &stream(1, 5000), &mut s.outlet), Ok(3000));
+    assert_eq!(s.conn.send(s.now, b"x", &mut s.outlet), Err(TcpError::WouldBlock));
     assert!(!s.conn.readiness().writable);
     (0..3).for_each(|_| assert!(s.take(0).is_some()));
     send!(s, 1, "A", 1, ack = 1001);
     assert!(s.conn.readiness().writable);
-    assert_eq!(s.conn.send(s.now, &stream(3001, 5000)), Ok(1000));
+    assert_eq!(s.conn.send(s.now, &stream(3001, 5000), &mut s.outlet), Ok(1000));
 }
 
 #[test]

@@ -34,7 +34,7 @@ fn a_peer_that_answers_no_probe_is_gone() {
     while let Some(at) = s.conn.poll_timeout() {
         s.now = at;
         s.conn.on_timeout(at, &mut s.counters);
-        probes += u32::from(s.conn.poll_transmit(at, &mut s.counters).is_some());
+        probes += u32::from(s.conn.poll_transmit(at, &mut s.counters, &mut s.outlet).is_some());
     }
     assert_eq!((probes, s.conn.error()), (15, Some(TcpError::TimedOut)));
 }

@@ -1,0 +1,263 @@
+//! Two hosts with offloading devices: data in packets of up to 64 KiB.
+
+use airtcp_types::Checksum;
+
+use super::*;
+use crate::tcp::TcpConfig;
+
+const MSS: usize = 1448;
+
+fn offloading() -> Pair {
+    let mut pair = Pair::new();
+    for host in [&mut pair.client, &mut pair.server] {
+        let mut config = host.config().clone();
+        config.segmentation_offload = true;
+        *host = Host::new(config);
+    }
+    pair
+}
+
+/// A connection, with a window at the client that the first data does not fill.
+fn connected(mut pair: Pair, to: &str) -> (Pair, SocketId, SocketId) {
+    let listener = pair.server.tcp_listen(address(to), 8).unwrap();
+    let mut config = TcpConfig::default();
+    config.sender.profile.initial_window = 64;
+    let stream = pair.client.tcp_connect(pair.now, address(to), Some(config)).unwrap();
+    pair.exchange();
+    let (accepted, _) = pair.server.tcp_accept(pair.now, listener).unwrap().unwrap();
+    (pair, stream, accepted)
+}
+
+fn bytes(len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at % 251) as u8).collect()
+}
+
+/// What a host has to send.
+fn packets(host: &mut Host, now: Instant) -> Vec<Packet> {
+    std::iter::from_fn(|| host.poll_transmit(now).map(|(_, packet)| packet)).collect()
+}
+
+/// The payload sizes of the segments that a packet is on the wire.
+fn segments(packet: &Packet) -> Vec<usize> {
+    let mut sizes = Vec::new();
+    packet.each_segment(|segment| sizes.push(read_segment(segment).payload.len()));
+    sizes
+}
+
+#[test]
+fn data_leaves_in_one_packet_that_shares_it_and_counts_by_segments() {
+    for to in ["10.0.0.1:80", "[fd00::1]:80"] {
+        let (mut pair, stream, accepted) = connected(offloading(), to);
+        let mss = if to.starts_with('[') { MSS - 20 } else { MSS };
+        let data = bytes(20 * mss + 100);
+        let before = pair.client.counters().tcp_out_segs;
+        pair.client.tcp_send(pair.now, stream, &data).unwrap();
+        // Nagle keeps the last part back.
+        let sent = packets(&mut pair.client, pair.now);
+        assert_eq!(sent.len(), 1);
+        assert_eq!(segments(&sent[0]), [mss; 20]);
+        assert_eq!(sent[0].segment_size, Some(mss as u16));
+        assert_eq!(sent[0].checksum, Checksum::Partial);
+        assert!(sent[0].data.len() < 100 && !sent[0].tail.is_empty(), "no byte is copied");
+        let sender = pair.client.tcp_sender(stream).unwrap().unwrap();
+        assert_eq!(sender.board().in_order_sent().count(), 20);
+        assert_eq!(pair.client.counters().tcp_out_segs - before, 20);
+        let info = pair.client.tcp_info(pair.now, stream).unwrap();
+        assert_eq!((info.data_segs_out, info.segs_out), (20, 22), "and SYN and ACK");
+
+        for packet in sent {
+            pair.server.handle_packet(pair.now, PORT, packet);
+        }
+        let info = pair.server.tcp_info(pair.now, accepted).unwrap();
+        assert_eq!(info.data_segs_in, 20);
+        pair.exchange();
+        assert_eq!(read_all(&mut pair.server, pair.now, accepted).0, data);
+    }
+}
+
+#[test]
+fn little_data_is_copied_and_its_checksum_is_still_the_devices() {
+    let (mut pair, stream, _) = connected(offloading(), "10.0.0.1:80");
+    for (len, size) in [(100, None), (2 * MSS, Some(MSS as u16))] {
+        pair.client.tcp_send(pair.now, stream, &bytes(len)).unwrap();
+        let sent = packets(&mut pair.client, pair.now);
+        assert_eq!((sent.len(), sent[0].segment_size), (1, size));
+        assert_eq!((sent[0].checksum, sent[0].tail.len()), (Checksum::Partial, 0));
+        assert_eq!(sent[0].len(), 52 + len);
+        sent.into_iter().for_each(|packet| pair.server.handle_packet(pair.now, PORT, packet));
+        pair.exchange();
+    }
+}
+
+#[test]
+fn only_what_is_missing_is_sent_again() {
+    let (mut pair, stream, accepted) = connected(offloading(), "10.0.0.1:80");
+    let data = bytes(40 * MSS);
+    pair.client.tcp_send(pair.now, stream, &data).unwrap();
+    let sent = packets(&mut pair.client, pair.now);
+    pair.now += Duration::from_millis(20);
+    let mut number = 0;
+    for packet in sent {
+        packet.each_segment(|segment| {
+            if ![3, 4, 5, 20].contains(&number) {
+                pair.server.handle_packet(pair.now, PORT, segment.clone());
+            }
+            number += 1;
+        });
+    }
+    assert_eq!(number, 40);
+    let mut repairs = Vec::new();
+    for _ in 0..20 {
+        for ack in packets(&mut pair.server, pair.now) {
+            pair.client.handle_packet(pair.now, PORT, ack);
+        }
+        for packet in packets(&mut pair.client, pair.now) {
+            repairs.push(segments(&packet));
+            pair.server.handle_packet(pair.now, PORT, packet);
+        }
+        pair.now += Duration::from_millis(5);
+        pair.client.handle_timeout(pair.now);
+    }
+    assert_eq!(repairs.concat(), [MSS; 4], "{repairs:?}");
+    assert_eq!(read_all(&mut pair.server, pair.now, accepted).0, data);
+}
+
+#[test]
+fn a_packet_is_no_longer_than_ip_can_say_and_the_stream_arrives_whole() {
+    for to in ["10.0.0.1:80", "[fd00::1]:80"] {
+        let (mut pair, stream, accepted) = connected(offloading(), to);
+        let data = bytes(3_000_000);
+        let (mut written, mut got, mut longest) = (0, Vec::new(), 0);
+        while got.len() < data.len() {
+            written += pair.client.tcp_send(pair.now, stream, &data[written..]).unwrap_or(0);
+            for packet in packets(&mut pair.client, pair.now) {
+                longest = longest.max(packet.len());
+                pair.server.handle_packet(pair.now, PORT, packet);
+            }
+            got.extend(read_all(&mut pair.server, pair.now, accepted).0);
+            for packet in packets(&mut pair.server, pair.now) {
+                pair.client.handle_packet(pair.now, PORT, packet);
+            }
+            pair.now += Duration::from_millis(1);
+            pair.client.handle_timeout(pair.now);
+        }
+        assert!(got == data);
+        assert!((64_000..=65_535).contains(&longest), "{longest}");
+        assert_eq!(pair.client.counters().tcp_retrans_segs, 0);
+    }
+}
+
+#[test]
+fn a_fin_rides_on_the_last_segment_alone() {
+    let (mut pair, stream, accepted) = connected(offloading(), "10.0.0.1:80");
+    pair.client.tcp_send(pair.now, stream, &bytes(3 * MSS + 7)).unwrap();
+    pair.client.tcp_shutdown(pair.now, stream).unwrap();
+    let sent = packets(&mut pair.client, pair.now);
+    let mut flags = Vec::new();
+    sent[0].each_segment(|segment| {
+        let Flags { fin, psh, .. } = read_segment(segment).flags;
+        flags.push((fin, psh));
+    });
+    assert_eq!(flags, [(false, false), (false, false), (false, false), (true, true)]);
+    sent.into_iter().for_each(|packet| pair.server.handle_packet(pair.now, PORT, packet));
+    assert_eq!(read_all(&mut pair.server, pair.now, accepted), (bytes(3 * MSS + 7), true));
+}
+
+#[test]
+fn pacing_bounds_a_packet() {
+    let mut pair = offloading();
+    let listener = pair.server.tcp_listen(address("10.0.0.1:80"), 8).unwrap();
+    let mut config = TcpConfig::default();
+    config.sender.pace = true;
+    config.sender.profile.initial_window = 64;
+    let stream = pair.client.tcp_connect(pair.now, address("10.0.0.1:80"), Some(config)).unwrap();
+    // A round trip that gives it something to pace by.
+    for packet in packets(&mut pair.client, pair.now) {
+        pair.server.handle_packet(pair.now, PORT, packet);
+    }
+    pair.now += Duration::from_millis(100);
+    pair.exchange();
+    pair.server.tcp_accept(pair.now, listener).unwrap().unwrap();
+    pair.client.tcp_send(pair.now, stream, b"first").unwrap();
+    pair.exchange();
+    pair.pass(Duration::from_millis(100));
+    pair.client.tcp_send(pair.now, stream, &bytes(60 * MSS)).unwrap();
+    let sent: usize = packets(&mut pair.client, pair.now).iter().map(Packet::len).sum();
+    assert!(sent > MSS && sent < 30 * MSS, "{sent} bytes at once");
+    assert!(pair.client.poll_timeout().is_some_and(|at| at > pair.now));
+}
+
+#[test]
+fn datagrams_put_together_by_the_device_are_taken_apart() {
+    let mut pair = offloading();
+    let socket = pair.server.udp_bind(address("10.0.0.1:53")).unwrap();
+    let client = pair.client.udp_bind(address("10.0.0.2:53")).unwrap();
+    pair.client.udp_send_to(client, &bytes(250), address("10.0.0.1:53")).unwrap();
+    let mut packet = packets(&mut pair.client, pair.now).remove(0);
+    packet.segment_size = Some(100);
+    packet.checksum = Checksum::Partial;
+    pair.server.handle_packet(pair.now, PORT, packet);
+    let mut buf = [0; 300];
+    let mut got = Vec::new();
+    while let Some((len, _)) = pair.server.udp_recv_from(socket, &mut buf).unwrap() {
+        got.push(buf[..len].to_vec());
+    }
+    let whole = bytes(250);
+    assert_eq!(got, [&whole[..100], &whole[100..200], &whole[200..]]);
+    assert_eq!(pair.server.counters().udp_in_datagrams, 3);
+}
+
+#[test]
+fn a_shared_payload_that_is_damaged_is_dropped_where_nobody_vouches_for_it() {
+    let (mut pair, stream, accepted) = connected(offloading(), "10.0.0.1:80");
+    pair.client.tcp_send(pair.now, stream, &bytes(10 * MSS)).unwrap();
+    let packet = packets(&mut pair.client, pair.now).remove(0);
+    let mut whole = packet.data.clone();
+    packet.tail.iter().for_each(|part| whole.extend_from_slice(part));
+    // As one packet of a device with a large MTU would come: shared, and its checksum in place.
+    let sum = {
+        let datagram = ip::parse(&whole).unwrap();
+        let mut sum = Sum::new();
+        sum.add_bytes(&datagram.payload[18..]);
+        sum.add_bytes(&datagram.payload[..16]);
+        sum.add_pseudo_header(datagram.src, datagram.dst, ip::TCP, datagram.payload.len());
+        sum.finish()
+    };
+    let mut data = packet.data.clone();
+    data[36..38].copy_from_slice(&sum.to_be_bytes());
+    let large = Packet { data, tail: packet.tail.clone(), ..Packet::default() };
+    let mut damaged = large.clone();
+    damaged.data[25] ^= 1;
+    pair.server.handle_packet(pair.now, PORT, damaged);
+    assert_eq!(pair.server.counters().tcp_in_csum_errors, 1);
+    pair.server.handle_packet(pair.now, PORT, large);
+    assert_eq!(pair.server.counters().tcp_in_csum_errors, 1);
+    assert_eq!(read_all(&mut pair.server, pair.now, accepted).0, bytes(10 * MSS));
+    // A length that does not count what is shared.
+    let mut short = packet;
+    short.tail.pop();
+    pair.server.handle_packet(pair.now, PORT, short);
+    assert_eq!(pair.server.counters().ip_ext_in_truncated_pkts, 1);
+}
+
+#[test]
+fn a_packet_is_made_in_memory_that_was_given_back() {
+    let (mut pair, stream, accepted) = connected(offloading(), "10.0.0.1:80");
+    let mut places = Vec::new();
+    for _ in 0..6 {
+        pair.client.tcp_send(pair.now, stream, &bytes(10 * MSS)).unwrap();
+        let mut sent = packets(&mut pair.client, pair.now);
+        places.push(sent[0].data.as_ptr());
+        for packet in &sent {
+            pair.server.handle_packet(pair.now, PORT, packet.clone());
+        }
+        pair.client.recycle(&mut sent);
+        assert!(sent.is_empty());
+        read_all(&mut pair.server, pair.now, accepted);
+        let mut acks = packets(&mut pair.server, pair.now);
+        for ack in acks.drain(..) {
+            pair.client.handle_packet(pair.now, PORT, ack);
+        }
+    }
+    assert!(places.iter().all(|place| *place == places[0]), "{places:?}");
+}
