@@ -104,7 +104,8 @@ fn cut(feed: &mut Feed<'_>, who: u8, id: u8, payload: &[u8]) -> Vec<u8> {
     match src {
         IpAddr::V4(_) => {
             let dst = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
-            let (mut data, at) = ip::start(src, dst, ip::UDP, 64, body.len());
+            let mut data = Vec::new();
+            let at = ip::start(&mut data, (src, dst), ip::UDP, 64, body.len(), 0);
             data[at..].copy_from_slice(body);
             data[4..6].copy_from_slice(&u16::from(id).to_be_bytes());
             let field = (unit as u16) | if more { 0x2000 } else { 0 };
@@ -115,8 +116,9 @@ fn cut(feed: &mut Feed<'_>, who: u8, id: u8, payload: &[u8]) -> Vec<u8> {
             data
         }
         IpAddr::V6(_) => {
-            let dst = "fd00::1".parse().expect("an address");
-            let (mut data, at) = ip::start(src, dst, V6_FRAGMENT, 64, 8 + body.len());
+            let dst: IpAddr = "fd00::1".parse().expect("an address");
+            let mut data = Vec::new();
+            let at = ip::start(&mut data, (src, dst), V6_FRAGMENT, 64, 8 + body.len(), 0);
             let field = offset | u16::from(more);
             data[at] = ip::UDP;
             data[at + 2..at + 4].copy_from_slice(&field.to_be_bytes());

@@ -209,7 +209,8 @@ impl World {
             *byte ^= feed.byte();
         }
         let protocol = if src.is_ipv4() { ip::ICMP } else { ip::ICMPV6 };
-        let (mut data, at) = ip::start(src, dst, protocol, 64, 8 + quoted.len());
+        let mut data = Vec::new();
+        let at = ip::start(&mut data, (src, dst), protocol, 64, 8 + quoted.len(), 0);
         data[at] = if src.is_ipv4() { [3, 3, 11, 12][feed.choice(4)] } else { 1 + feed.byte() % 4 };
         data[at + 1] = feed.byte() & 15;
         let mtu = feed.word().to_be_bytes();

@@ -11,7 +11,7 @@ use airtcp::stack::Stack;
 use airtcp::stack::host::HostConfig;
 use airtcp::stack::wire::{ip, tcp};
 use airtcp::types::{Crossing, FlowId, Instant, NodeId, Observer, Packet, SeqNumber};
-use airtcp_testbed::{Namespace, RawSender, TestbedError, peer};
+use airtcp_testbed::{Namespace, RawSender, TestbedError, peer, tun_options};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -34,7 +34,8 @@ impl Setup {
     pub(crate) fn new() -> Result<Self, TestbedError> {
         airtcp_testbed::requirements()?;
         let namespace = Namespace::new()?;
-        let file = namespace.run(|| TunFile::open("tun0")).expect("a TUN device");
+        let file =
+            namespace.run(|| TunFile::open_with("tun0", tun_options())).expect("a TUN device");
         let kernel = "10.78.0.1/24".parse().expect("an address");
         namespace.configure("tun0", &[kernel], Some(1500))?;
         let attacker = namespace.raw_sender().expect("a raw socket");

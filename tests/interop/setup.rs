@@ -6,7 +6,7 @@ use std::sync::Arc;
 use airtcp::device::{Tun, TunFile};
 use airtcp::stack::Stack;
 use airtcp::stack::host::{Cidr, HostConfig};
-use airtcp_testbed::{Namespace, TestbedError};
+use airtcp_testbed::{Namespace, TestbedError, tun_options};
 
 use crate::impaired::{Harm, HarmDone, Impaired, Impairment};
 
@@ -50,7 +50,8 @@ impl Setup {
     pub(crate) fn new(impairment: Option<Impairment>) -> Result<Self, TestbedError> {
         airtcp_testbed::requirements()?;
         let namespace = Namespace::new()?;
-        let file = namespace.run(|| TunFile::open("tun0")).expect("a TUN device");
+        let file =
+            namespace.run(|| TunFile::open_with("tun0", tun_options())).expect("a TUN device");
         let families = [Family::V4, Family::V6];
         let kernel = families.map(|family| {
             let text = format!("{}/{}", family.kernel(), family.prefix());

@@ -7,7 +7,7 @@ use std::time::Duration;
 use airtcp::device::{Tun, TunFile};
 use airtcp::stack::tcp::KeepAlive;
 use airtcp::stack::{HostConfig, Stack};
-use airtcp_testbed::{Namespace, TestbedError};
+use airtcp_testbed::{Namespace, TestbedError, tun_options};
 
 use crate::impaired::{Harm, Impaired, Impairment};
 
@@ -40,7 +40,7 @@ impl Network {
     pub(crate) fn new(seed: u64) -> Result<Self, TestbedError> {
         airtcp_testbed::requirements()?;
         let namespace = Namespace::new()?;
-        let file = namespace.run(|| TunFile::open(TUN)).expect("a TUN device");
+        let file = namespace.run(|| TunFile::open_with(TUN, tun_options())).expect("a TUN device");
         for (key, value) in SYSCTLS {
             namespace.set_sysctl(key, value)?;
         }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use airtcp::device::{Tun, TunFile};
 use airtcp::stack::{HostConfig, Stack};
-use airtcp_testbed::{Namespace, TestbedError, or_skip, peer};
+use airtcp_testbed::{Namespace, TestbedError, or_skip, peer, tun_options};
 
 use crate::{http, tls};
 
@@ -16,7 +16,7 @@ const MIB: u64 = 1 << 20;
 fn setup() -> Result<(Namespace, Stack), TestbedError> {
     airtcp_testbed::requirements()?;
     let namespace = Namespace::new()?;
-    let file = namespace.run(|| TunFile::open("tun0")).expect("a TUN device");
+    let file = namespace.run(|| TunFile::open_with("tun0", tun_options())).expect("a TUN device");
     namespace.configure("tun0", &["10.77.0.1/24".parse().expect("an address")], Some(1500))?;
     let tun = Tun::new(file).expect("a TUN device in the runtime");
     let config = HostConfig::new(["10.77.0.2/24".parse().expect("an address")]);

@@ -45,6 +45,7 @@ mod privilege;
 mod raw;
 mod stream;
 mod sys;
+mod tun_options;
 
 pub use arrivals::Arrivals;
 pub use bulk::{Bulk, Bulked};
@@ -58,6 +59,7 @@ pub use peer::{Server, Service};
 pub use privilege::{enter_user_namespace_if_needed, or_skip, requirements};
 pub use raw::RawSender;
 pub use stream::{Course, Ended, Stream};
+pub use tun_options::tun_options;
 
 #[cfg(test)]
 mod tests;
