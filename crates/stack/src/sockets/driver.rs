@@ -34,6 +34,15 @@ enum Next {
     Wait(Option<Instant>),
 }
 
+/// What came of a turn.
+struct Outcome {
+    next: Next,
+    /// A task was woken.
+    woke: bool,
+    /// As many packets arrived as are taken at a time: there may be more.
+    is_full: bool,
+}
+
 /// What a turn found under the lock.
 struct Turn {
     /// Packets that arrived.
@@ -82,11 +91,11 @@ impl<D: Device> Driver<D> {
 
     async fn drive(&mut self) -> Result<Infallible, End> {
         loop {
-            let (next, woke) = self.turn()?;
-            if woke {
+            let Outcome { next, woke, is_full } = self.turn()?;
+            if woke && (is_full || matches!(next, Next::Turn)) {
                 // Who was woken works while the bytes are in the cache, and reads before the buffer
                 // grows: without this a device that is always ready keeps a runtime of one thread
-                // to itself for thousands of packets.
+                // to itself for thousands of packets. While this task waits, they work anyway.
                 tokio::task::yield_now().await;
             } else {
                 tokio::task::coop::consume_budget().await;
@@ -106,8 +115,7 @@ impl<D: Device> Driver<D> {
     }
 
     /// One batch: what arrived goes in, what is due is worked, what is to leave comes out.
-    /// Gives what follows, and whether a task was woken.
-    fn turn(&mut self) -> Result<(Next, bool), End> {
+    fn turn(&mut self) -> Result<Outcome, End> {
         let received = self.device.try_recv(&mut self.inbox, BATCH);
         let Self { shared, device, inbox, outbox, spent, .. } = self;
         device.reclaim(spent);
@@ -140,7 +148,8 @@ impl<D: Device> Driver<D> {
         }
         // If the device is full, it decides when there is more to do.
         let again = turn.more && outbox.is_empty();
-        Ok((if again { Next::Turn } else { Next::Wait(turn.armed) }, woke))
+        let next = if again { Next::Turn } else { Next::Wait(turn.armed) };
+        Ok(Outcome { next, woke, is_full: turn.arrived == BATCH })
     }
 }
 
