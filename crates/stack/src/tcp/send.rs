@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use airtcp_recovery::{Ack, Decision, Limit, Sender, Supply, Transmit};
-use airtcp_types::{ByteCount, ExtSeq, Instant};
+use airtcp_types::{ByteCount, ExtSeq, Instant, SeqRange};
 
 use super::config::TcpConfig;
 use super::send_buffer::SendBuffer;
@@ -211,8 +211,12 @@ impl SendHalf {
 
     /// What the sender wants sent, or why nothing.
     pub(super) fn decide(&mut self, now: Instant) -> Option<Decision> {
-        if let Some(decided) = self.decided.take() {
-            return Some(Decision::Send(*decided));
+        if let Some(Transmit { tx, range, rule }) = self.decided.take().map(|decided| *decided) {
+            // What was acknowledged meanwhile is no longer held.
+            let range = SeqRange::new(range.start.max(self.una()), range.end);
+            if !range.is_empty() {
+                return Some(Decision::Send(Transmit { tx, range, rule }));
+            }
         }
         let mut supply = Supply {
             end: self.end(),

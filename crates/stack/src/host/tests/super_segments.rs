@@ -122,6 +122,49 @@ fn only_what_is_missing_is_sent_again() {
     assert_eq!(read_all(&mut pair.server, pair.now, accepted).0, data);
 }
 
+/// What was decided on and kept for the next packet may be acknowledged in part before that leaves.
+#[test]
+fn a_repair_that_was_kept_begins_where_the_peer_has_got_to() {
+    let (mut pair, stream, _) = connected(offloading(), "10.0.0.1:80");
+    let data = bytes(40 * MSS);
+    pair.client.tcp_send(pair.now, stream, &data).unwrap();
+    let sent = packets(&mut pair.client, pair.now);
+    pair.now += Duration::from_millis(20);
+    let mut number = 0;
+    sent[0].each_segment(|segment| {
+        if ![3, 20].contains(&number) {
+            pair.server.handle_packet(pair.now, PORT, segment.clone());
+        }
+        number += 1;
+    });
+    let acks = packets(&mut pair.server, pair.now);
+    let last = acks.last().unwrap().clone();
+    acks.into_iter().for_each(|ack| pair.client.handle_packet(pair.now, PORT, ack));
+    pair.now += Duration::from_millis(20);
+    pair.client.handle_timeout(pair.now);
+    let (_, first) = pair.client.poll_transmit(pair.now).unwrap();
+    let begin = read_segment(&first).seq;
+    assert_eq!(segments(&first), [MSS]);
+    // The peer has the first of the two, and 700 bytes of the other.
+    let flow = pair.client.tcp_flow(stream).unwrap();
+    let flow = FlowId { local: flow.remote, remote: flow.local };
+    let ack = begin + 17 * MSS as u32 + 700;
+    let heard = read_segment(&last);
+    let options = airtcp_types::options::TcpOptions {
+        timestamps: heard.options.timestamps,
+        ..Default::default()
+    };
+    let header = Header { seq: heard.seq, ack: Some(ack), window: 1000, options, ..syn() };
+    let header = Header { flags: Flags::ACK, ..header };
+    pair.client.handle_packet(pair.now, PORT, tcp::emit(&flow, 64, &header, &[]));
+    let (_, second) = pair.client.poll_transmit(pair.now).unwrap();
+    let mut shown = Vec::new();
+    second.each_segment(|segment| shown.push(segment.clone()));
+    let repair = read_segment(&shown[0]);
+    assert_eq!(repair.seq, ack);
+    assert_eq!(*repair.payload.contiguous(), data[20 * MSS + 700..21 * MSS]);
+}
+
 #[test]
 fn a_packet_is_no_longer_than_ip_can_say_and_the_stream_arrives_whole() {
     for to in ["10.0.0.1:80", "[fd00::1]:80"] {
