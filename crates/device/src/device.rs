@@ -117,8 +117,7 @@ pub trait Device: Send + Sync + 'static {
     /// The runtime is shutting down.
     fn writable(&self) -> impl Future<Output = io::Result<()>> + Send;
 
-    /// Appends up to `max` waiting packets to `into` and gives their number, which may be zero. After fewer than `max`,
-    /// what comes later may be seen only once [`readable`](Self::readable) was waited for.
+    /// Appends up to `max` waiting packets to `into` and gives their number, which may be zero.
     ///
     /// # Errors
     /// The device is gone (its interface deleted, the other end dropped) and no packet will ever

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use airtcp_types::{Packet, SharedBytes};
@@ -64,8 +63,6 @@ const ERROR_PAUSE: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub struct Tun {
     fd: AsyncFd<Interface>,
-    /// Nothing is there to be read until the reactor says so: asking the kernel would be in vain.
-    is_drained: AtomicBool,
     /// The last MTU the kernel named, for when the interface is gone.
     mtu: usize,
     pool: Pool,
@@ -115,8 +112,7 @@ impl Tun {
         let interest = Interest::READABLE | Interest::WRITABLE | Interest::ERROR;
         let fd = sys::register(interface, interest).map_err(|source| other(&name, source))?;
         let (spare, sent, counters) = (Vec::new(), Vec::new(), Counters::default());
-        let is_drained = AtomicBool::new(false);
-        Ok(Self { fd, is_drained, mtu, pool: Pool::default(), spare, sent, counters })
+        Ok(Self { fd, mtu, pool: Pool::default(), spare, sent, counters })
     }
 
     /// Sets the interface's MTU, in bytes.
@@ -147,11 +143,7 @@ impl Tun {
         let from = if self.offload() { vnet::LENGTH } else { 0 };
         let buffer = self.pool.free();
         let bytes = Arc::get_mut(buffer).expect("nobody has a part of it");
-        let mut read = |device: &SyncDevice| device.recv(bytes);
-        let length = match self.is_drained.load(Ordering::Relaxed) {
-            true => self.fd.try_io(Interest::READABLE, |interface| read(&interface.device))?,
-            false => Self::attempt(&self.fd, Interest::READABLE, read)?,
-        };
+        let length = Self::attempt(&self.fd, Interest::READABLE, |device| device.recv(bytes))?;
         let mut received = vnet::Received::default();
         if from > 0 {
             let Some(read) = vnet::read(&mut bytes[..length]) else { return Ok(None) };
@@ -232,7 +224,6 @@ impl Device for Tun {
             // forgetting, so that a cancelled wait meets the error again.
             tokio::time::sleep(ERROR_PAUSE).await;
             guard.clear_ready();
-            self.is_drained.store(false, Ordering::Relaxed);
         }
         Ok(())
     }
@@ -247,8 +238,8 @@ impl Device for Tun {
     }
 
     fn try_recv(&mut self, into: &mut Vec<Packet>, max: usize) -> io::Result<usize> {
-        let mut received = 0;
-        while received < max {
+        let (mut received, mut refused) = (0, 0);
+        while received + refused < max {
             match self.receive() {
                 Ok(Some(packet)) => {
                     self.counters.rx_packets += 1;
@@ -256,12 +247,12 @@ impl Device for Tun {
                     into.push(packet);
                     received += 1;
                 }
-                Ok(None) => self.counters.rx_errors += 1,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.is_drained.store(true, Ordering::Relaxed);
-                    break;
+                Ok(None) => {
+                    self.counters.rx_errors += 1;
+                    refused += 1;
                 }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if is_link_down(&error) => break,
                 // Packets first; the same error comes again at the next call.
                 Err(_) if received > 0 => break,

@@ -1,9 +1,14 @@
 //! Where the parts of an IP packet begin.
 
+const HOP_BY_HOP: u8 = 0;
+const ROUTING: u8 = 43;
+const DESTINATION_OPTIONS: u8 = 60;
+
 /// Where the transport header of a TCP or UDP packet begins, and where its payload does.
 ///
 /// It is for who edits packets that were checked, or made, elsewhere: the lengths it gives are within the bytes it was
-/// read from, and nothing else is looked at. A fragment has none, nor has a packet with IPv6 extension headers.
+/// read from, and nothing else is looked at. IPv6 options and routing headers with nothing left to visit are stepped over
+/// and count as the IP header's. A fragment has none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Layout {
     /// Whether it is IPv6.
@@ -25,7 +30,10 @@ impl Layout {
                 let header = usize::from(bytes[0] & 0x0f) * 4;
                 (false, header, *bytes.get(9).filter(|_| fragment == 0 && header >= 20)?)
             }
-            6 => (true, 40, *bytes.get(6)?),
+            6 => {
+                let (at, protocol) = skip_headers(bytes)?;
+                (true, at, protocol)
+            }
             _ => return None,
         };
         let (tcp, header) = match protocol {
@@ -49,6 +57,20 @@ impl Layout {
     }
 }
 
+/// Where the first IPv6 header is that is no option and no routing header, and of what kind.
+fn skip_headers(bytes: &[u8]) -> Option<(usize, u8)> {
+    let (mut at, mut kind) = (40, *bytes.get(6)?);
+    while let HOP_BY_HOP | ROUTING | DESTINATION_OPTIONS = kind {
+        // RFC 8200 section 4.4: the last byte of the four is the segments left.
+        let &[next, length, _, left] = bytes.get(at..)?.first_chunk()?;
+        if kind == ROUTING && left != 0 {
+            return None;
+        }
+        (at, kind) = (at + 8 * (1 + usize::from(length)), next);
+    }
+    Some((at, kind))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -69,6 +91,15 @@ mod tests {
         (packet[0], packet[6]) = (0x60, 17);
         let layout = Layout { v6: true, tcp: false, transport: 40, payload: 48 };
         assert_eq!(Layout::of(&packet), Some(layout));
+        // Hop-by-hop options of 8 bytes, a routing header of 8, destination options of 16, UDP.
+        packet[6] = HOP_BY_HOP;
+        packet[40..42].copy_from_slice(&[ROUTING, 0]);
+        packet[48..50].copy_from_slice(&[DESTINATION_OPTIONS, 0]);
+        packet[56..58].copy_from_slice(&[17, 1]);
+        let layout = Layout { v6: true, tcp: false, transport: 72, payload: 80 };
+        assert_eq!(Layout::of(&packet), Some(layout));
+        packet[51] = 1;
+        assert_eq!(Layout::of(&packet), None, "it is for somebody else first");
     }
 
     proptest! {

@@ -7,6 +7,7 @@ use crate::{Checksum, Layout, Packet};
 
 const FIN_AND_PSH: u8 = 0x09;
 const CWR: u8 = 0x80;
+const V6_HEADER: usize = 40;
 
 impl Packet {
     /// Shows `each` of the packets that this one is on the wire: itself, if it is ordinary and its checksum stands in
@@ -78,7 +79,7 @@ fn finish(segment: &mut [u8], layout: Layout, place: Place) {
     let (src, dst) =
         if v6 { (address(8, 24), address(24, 40)) } else { (address(12, 16), address(16, 20)) };
     if v6 {
-        let len = length(segment.len() - transport);
+        let len = length(segment.len() - V6_HEADER);
         segment[4..6].copy_from_slice(&len);
     } else {
         let len = length(segment.len());
@@ -178,6 +179,23 @@ mod tests {
             let lengths: Vec<usize> = segments.iter().map(Packet::len).collect();
             let headers = if v6 { 40 } else { 20 } + if protocol == 6 { 32 } else { 8 };
             assert_eq!(lengths, [headers + 100, headers + 100, headers + 50]);
+        }
+    }
+
+    #[test]
+    fn headers_between_are_repeated_and_counted() {
+        let mut packet = super_segment(true, 6, 250, 100);
+        packet.data[6] = 60;
+        packet.data.splice(40..40, [6, 0, 1, 4, 0, 0, 0, 0]);
+        let segments = segments(&packet);
+        let lengths: Vec<usize> = segments.iter().map(Packet::len).collect();
+        assert_eq!(lengths, [180, 180, 130]);
+        for segment in segments {
+            let data = &segment.data;
+            assert_eq!(data[4..6], ((data.len() - 40) as u16).to_be_bytes());
+            assert_eq!(data[40..48], [6, 0, 1, 4, 0, 0, 0, 0]);
+            let ends = [1, 2].map(|last| IpAddr::from([0, 0, 0, 0, 0, 0, 0, last]));
+            assert!(verify_transport(ends[0], ends[1], 6, &data[48..]));
         }
     }
 

@@ -194,6 +194,25 @@ async fn a_device_that_is_deleted_ends_in_an_error() {
 }
 
 #[tokio::test]
+async fn a_deletion_is_seen_by_who_never_waits_for_long() {
+    let Some((namespace, file)) = open("tun0") else { return };
+    namespace.set_up("tun0", true).unwrap();
+    let mut tun = Tun::new(file).unwrap();
+    // Nothing is left to be read, and the reactor has been told so.
+    while tun.try_recv(&mut Vec::new(), 64).unwrap() > 0 {}
+    namespace.remove("tun0").unwrap();
+    let busy = async {
+        while tun.try_recv(&mut Vec::new(), 64).is_ok() {
+            tokio::select! {
+                ready = tun.readable() => ready.unwrap(),
+                () = tokio::time::sleep(Duration::from_millis(5)) => {}
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), busy).await.expect("to hear of it");
+}
+
+#[tokio::test]
 async fn a_batch_is_no_longer_than_asked_for_and_the_rest_stays() {
     let Some((namespace, file)) = open("tun0") else { return };
     namespace.set_sysctl("net.ipv6.conf.tun0.disable_ipv6", "1").unwrap();

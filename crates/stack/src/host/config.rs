@@ -43,7 +43,7 @@ pub struct HostConfig {
     /// corrupted: HACK is then not negotiated.
     pub checksum_offload: bool,
     /// The device takes super-segments, and completes their checksums: data leaves in packets of up to 64 KiB. It goes
-    /// with `checksum_offload`.
+    /// with `checksum_offload`. A stack sets it to what its device says.
     pub segmentation_offload: bool,
 }
 

@@ -101,7 +101,7 @@ impl Stack {
         }
         config.mtu = config.mtu.min(ByteCount::from(device.mtu()));
         config.checksum_offload |= device.capabilities().checksum_offload;
-        config.segmentation_offload |= device.capabilities().segmentation_offload;
+        config.segmentation_offload = device.capabilities().segmentation_offload;
         if config.checksum_offload && config.tcp.offers_hack() {
             warn!(
                 device = device.name(),

@@ -9,8 +9,8 @@ use crate::wire::payload::{self, Payload};
 
 /// The smallest and the largest piece that is allocated.
 const PIECE: (usize, usize) = (2 * 1024, 64 * 1024);
-/// From so many bytes on, shared ones are not copied: what holds them may be 64 KiB.
-const KEPT: usize = 16 * 1024;
+/// From so many bytes on, shared ones are not copied: what holds them may be 64 KiB, and only they are counted.
+const KEPT: usize = 32 * 1024;
 
 /// A queue of bytes in pieces: bytes are copied in once and out once, growth copies nothing, and
 /// what was read is given back to the allocator piece by piece. Long shared ones are not even
@@ -51,8 +51,9 @@ impl ReceiveBuffer {
                     data = later;
                     continue;
                 }
-                Some(piece) => piece.len() * 2,
-                None => 0,
+                Some(Piece::Own(piece)) => piece.len() * 2,
+                // Behind a shared one there may come no more than a few bytes.
+                _ => 0,
             };
             self.pieces.push_back(Piece::Own(Vec::with_capacity(size.clamp(PIECE.0, PIECE.1))));
         }
