@@ -312,12 +312,11 @@ impl Device for Tun {
 }
 
 /// Empties a packet and keeps its memory, if it is not too large and there is not enough of it.
-fn keep(kept: &mut Vec<Packet>, packet: Packet) {
-    let Packet { mut data, mut tail, .. } = packet;
-    tail.clear();
-    if kept.len() < SPARE && data.capacity() <= SPARE_LENGTH && tail.capacity() <= SPARE_LENGTH {
-        data.clear();
-        kept.push(Packet { data, tail, ..Packet::default() });
+fn keep(kept: &mut Vec<Packet>, mut packet: Packet) {
+    let is_small = packet.data.capacity().max(packet.tail.capacity()) <= SPARE_LENGTH;
+    if kept.len() < SPARE && is_small {
+        packet.clear();
+        kept.push(packet);
     }
 }
 

@@ -37,6 +37,14 @@ impl Packet {
         Self { data, tail: Vec::new(), segment_size: None, checksum: Checksum::Full }
     }
 
+    /// Makes it empty, and keeps the memory of its lists.
+    pub fn clear(&mut self) {
+        let (mut data, mut tail) = (std::mem::take(&mut self.data), std::mem::take(&mut self.tail));
+        data.clear();
+        tail.clear();
+        *self = Self { data, tail, ..Self::default() };
+    }
+
     /// Its length in bytes, IP header included.
     pub fn len(&self) -> usize {
         self.data.len() + self.tail.iter().map(|part| part.len()).sum::<usize>()

@@ -35,13 +35,8 @@ impl Outlet {
     pub fn take_packets(&mut self, packets: &mut Vec<Packet>) {
         for mut packet in packets.drain(..) {
             if self.packets.len() < PACKETS.0 && packet.data.capacity() <= PACKETS.1 {
-                packet.data.clear();
-                packet.tail.clear();
-                self.packets.push(Packet {
-                    data: packet.data,
-                    tail: packet.tail,
-                    ..Packet::default()
-                });
+                packet.clear();
+                self.packets.push(packet);
             }
         }
     }

@@ -157,17 +157,15 @@ fn delayed() -> TcpConfig {
 }
 
 impl Script {
+    fn of(conn: Connection, now: Instant) -> Self {
+        let (counters, outlet) = Default::default();
+        Self { conn, counters, outlet, now, timestamps: false, written: 1 }
+    }
+
     fn connecting(config: &TcpConfig) -> Self {
         let now = Instant::from_millis(0);
         let conn = Connection::connect(now, flow(), ISS, TS_OFFSET, config);
-        Self {
-            conn,
-            counters: Counters::default(),
-            outlet: Outlet::default(),
-            now,
-            timestamps: false,
-            written: 1,
-        }
+        Self::of(conn, now)
     }
 
     /// SYN-RECEIVED after a SYN with everything that `config` offers.
@@ -177,14 +175,7 @@ impl Script {
         let wire = syn.to_wire();
         let conn =
             Connection::accept(now, flow(), ISS, TS_OFFSET, config, &wire.segment(&syn.data));
-        Self {
-            conn,
-            counters: Counters::default(),
-            outlet: Outlet::default(),
-            now,
-            timestamps: false,
-            written: 1,
-        }
+        Self::of(conn, now)
     }
 
     fn syn_of(config: &TcpConfig) -> Seg {
