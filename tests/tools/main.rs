@@ -8,6 +8,7 @@ mod look;
 mod server;
 mod setup;
 mod transfer;
+mod upload;
 
 use std::net::SocketAddr;
 

@@ -21,7 +21,8 @@ impl Site {
     /// - `/file`, with ranges; `/whole`, without; `/moved` leads there, `/away` to where there is TLS, `/round` to itself
     /// - `/parts`, with ranges of which no more than a million bytes are sent; `/vague`, of a length that is not told
     /// - `/broken` ends in the middle, `/stuck` stops there
-    /// - what is PUT anywhere is kept, but for `/full`, and `/shut`, which answers and resets the connection
+    /// - what is PUT anywhere is kept, but for `/full`, `/shut`, which answers and resets the connection, and `/cut`, which
+    ///   only does the latter, in the middle
     pub(crate) fn serve(namespace: &Namespace, port: u16, file: Vec<u8>) -> Arc<Self> {
         let site = Arc::new(Self { file, ..Self::default() });
         let served = site.clone();
@@ -55,6 +56,7 @@ impl Site {
         self.heads.lock().unwrap().push(head.clone());
         let mut words = head.split(' ');
         let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let target = target.split('?').next().unwrap_or_default();
         if method == "PUT" {
             self.put(&head, target, reader, stream)
         } else {
@@ -74,6 +76,9 @@ impl Site {
             return stream.write_all(
                 b"HTTP/1.1 413 Large\r\nconnection: close\r\ncontent-length: 11\r\n\r\nless of it\n",
             );
+        }
+        if target == "/cut" {
+            return reader.read_exact(&mut vec![0; self.file.len() / 2]);
         }
         let early = match target {
             "/full" => "HTTP/1.1 507 Full\r\ncontent-length: 9\r\n\r\nno room\r\n",
@@ -136,6 +141,24 @@ impl Site {
         }
         Ok(())
     }
+}
+
+/// Passes a connection at a port of the namespace on to `to`, and of what its client says so many bytes. Both ends stay
+/// open then, as where a link has failed.
+pub(crate) fn cut_off(namespace: &Namespace, port: u16, to: SocketAddr, most: u64) {
+    let at = SocketAddr::from(([0; 8], port));
+    let (listener, mut server) = namespace
+        .run(move || Ok::<_, io::Error>((TcpListener::bind(at)?, TcpStream::connect(to)?)))
+        .unwrap();
+    // It ends with the process.
+    std::thread::spawn(move || {
+        let (client, _) = listener.accept().unwrap();
+        // An error says that the client is gone, which the server is not told.
+        let _ = io::copy(&mut (&client).take(most), &mut server);
+        loop {
+            std::thread::park();
+        }
+    });
 }
 
 fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {

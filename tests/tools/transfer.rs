@@ -15,25 +15,25 @@ use tempfile::TempDir;
 use crate::server::Site;
 use crate::setup::{Running, airtcp};
 
-const LENGTH: usize = 3_000_017;
+pub(crate) const LENGTH: usize = 3_000_017;
 
 /// A namespace with a server in it, and a directory of its own.
-struct World {
-    namespace: Namespace,
+pub(crate) struct World {
+    pub(crate) namespace: Namespace,
     site: Arc<Site>,
-    directory: TempDir,
+    pub(crate) directory: TempDir,
 }
 
-fn data() -> Vec<u8> {
+pub(crate) fn data() -> Vec<u8> {
     (0..LENGTH as u64).map(|n| (n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as u8).collect()
 }
 
-fn sha256(data: &[u8]) -> String {
+pub(crate) fn sha256(data: &[u8]) -> String {
     Sha256::digest(data).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl World {
-    fn new() -> Option<Self> {
+    pub(crate) fn new() -> Option<Self> {
         or_skip(requirements())?;
         let namespace = Namespace::new().unwrap();
         let site = Site::serve(&namespace, 80, data());
@@ -41,7 +41,7 @@ impl World {
     }
 
     /// Runs a client to its end, in the directory. The device is new each time, and the kernel is `.1` there.
-    fn client(&self, command: &str, arguments: &[&str]) -> Output {
+    pub(crate) fn client(&self, command: &str, arguments: &[&str]) -> Output {
         let begin =
             [command, "--tun", "tun0", "--address", "10.0.0.2/24", "--address", "fd00::2/64"];
         let mut command = airtcp(&[&begin, arguments].concat());
@@ -50,14 +50,14 @@ impl World {
     }
 
     /// What it says of how it went.
-    fn report(&self, command: &str, arguments: &[&str]) -> Value {
+    pub(crate) fn report(&self, command: &str, arguments: &[&str]) -> Value {
         let output = self.client(command, &[arguments, &["--json"]].concat());
         assert!(output.status.success(), "{}", text(&output.stderr));
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
     /// The line that says why it does not go.
-    fn refused(&self, command: &str, arguments: &[&str]) -> String {
+    pub(crate) fn refused(&self, command: &str, arguments: &[&str]) -> String {
         let output = self.client(command, arguments);
         assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
         assert!(output.stdout.is_empty());
@@ -70,7 +70,7 @@ impl World {
         fs::read(self.directory.path().join(name)).unwrap()
     }
 
-    fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.directory.path()).unwrap();
         let mut names: Vec<_> =
             entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -79,7 +79,7 @@ impl World {
     }
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 

@@ -42,6 +42,7 @@ mod ss;
 mod station;
 mod table;
 mod taken;
+mod upload;
 mod value;
 
 use std::io::IsTerminal;

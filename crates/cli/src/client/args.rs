@@ -33,6 +33,9 @@ pub(crate) struct GetArgs {
 pub(crate) struct PutArgs {
     #[command(flatten)]
     pub(crate) attach: AttachArgs,
+    /// Go on with a transfer to URL that broke off, if the server holds what came of it
+    #[arg(short = 'C', long = "continue")]
+    pub(crate) resume: bool,
     /// The report as JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -7,6 +7,7 @@ pub(crate) mod connect;
 mod exchange;
 pub(crate) mod get;
 mod heard;
+mod held;
 mod place;
 pub(crate) mod put;
 mod report;

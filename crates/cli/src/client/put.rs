@@ -3,24 +3,28 @@
 use std::fs::File;
 use std::io;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context as TaskContext, Poll};
 use std::time::Instant;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
-use hyper::{Method, StatusCode};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::{Method, Request, StatusCode};
 use sha2::{Digest, Sha256};
 
 use super::args::PutArgs;
 use super::exchange::{MOST_REDIRECTS, exchange, redirect, refusal, request};
+use super::held::{self, Answer, Start};
 use super::report::{Course, Report};
 use super::session::{self, Session};
 use super::url::Url;
 use crate::output;
 use crate::progress::Progress;
 use crate::services::FileBody;
+use crate::upload::{PARTIAL_UPLOAD, REPR_DIGEST, UPLOAD_COMPLETE, UPLOAD_LENGTH, UPLOAD_OFFSET};
 
 /// Sends a file, and says how it went.
 ///
@@ -34,10 +38,48 @@ pub(crate) fn run(args: &PutArgs) -> anyhow::Result<()> {
         bail!("{name} is no file, whose length is known before it is sent");
     }
     let file = File::open(&args.file).with_context(|| name.clone())?;
-    let report = session::run("put", &args.attach, async |session| {
-        send(session, args.url.clone(), &file, &name).await
+    let source =
+        Source { file, name, is_sending: Arc::default(), is_answered: AtomicBool::new(false) };
+    let sent = session::run("put", &args.attach, async |session| {
+        send(session, args.url.clone(), &source, args.resume).await
+    });
+    let report = sent.map_err(|error| match source.is_cut() {
+        true => anyhow!(
+            "{}; --continue goes on, if the server keeps what has come",
+            output::explain(&error)
+        ),
+        false => error,
     })?;
     report.print(args.json, true)
+}
+
+/// What is sent.
+struct Source {
+    file: File,
+    name: String,
+    /// Some of it was handed over, in the last request.
+    is_sending: Arc<AtomicBool>,
+    /// That was answered.
+    is_answered: AtomicBool,
+}
+
+impl Source {
+    /// Whether a server that keeps what breaks off has something to keep, and did not say so.
+    fn is_cut(&self) -> bool {
+        self.is_sending.load(Relaxed) && !self.is_answered.load(Relaxed)
+    }
+
+    fn report(
+        &self,
+        url: &Url,
+        status: StatusCode,
+        length: u64,
+        sha256: String,
+        course: Course,
+    ) -> Report {
+        let (url, file) = (url.to_string(), self.name.clone());
+        Report { url, file, status: status.as_u16(), length, sha256, course }
+    }
 }
 
 /// What an answer came to.
@@ -46,18 +88,44 @@ enum Step {
     Elsewhere(Url),
 }
 
-async fn send(session: &Session, mut url: Url, file: &File, name: &str) -> anyhow::Result<Report> {
+async fn send(
+    session: &Session,
+    mut url: Url,
+    source: &Source,
+    is_resumed: bool,
+) -> anyhow::Result<Report> {
     for _ in 0..=MOST_REDIRECTS {
-        let start = Instant::now();
-        let length = file.metadata()?.len();
+        let begun = Instant::now();
+        let mut start = Start::default();
+        if is_resumed {
+            let (answer, stream) = held::ask(session, &url).await?;
+            match answer {
+                Answer::Elsewhere(other) => {
+                    url = other;
+                    continue;
+                }
+                Answer::Holds(held) => start = held.start(&source.file, &url).await?,
+            }
+            if let Some(status) = start.done {
+                let sha256 = output::hex(&start.hash.finalize());
+                let course = Course::of(&stream, 0, begun)?;
+                return Ok(source.report(&url, status, start.at, sha256, course));
+            }
+        }
+        let begun = Instant::now();
+        let length = source.file.metadata()?.len();
+        let left = length - start.at.min(length);
         let stream = session.connect(url.place()).await?;
-        let sent = Arc::new(Sent::new(length));
-        let body =
-            Counted { body: FileBody::from_file(file.try_clone()?, 0, length), sent: sent.clone() };
-        let request = request(Method::PUT, &url, body)?;
+        source.is_sending.store(false, Relaxed);
+        source.is_answered.store(false, Relaxed);
+        let sent = Arc::new(Sent::new(&start, length, source.is_sending.clone()));
+        let file = source.file.try_clone()?;
+        let body = Counted { body: FileBody::from_file(file, start.at, left), sent: sent.clone() };
+        let request = head(&url, &start, length, body)?;
         let (step, stream) = exchange(stream, request, async |response| {
+            source.is_answered.store(true, Relaxed);
             match (redirect(&response, &url)?, response.status()) {
-                (Some(other), _) => Ok(Step::Elsewhere(other)),
+                (Some(other), _) => Ok(Step::Elsewhere(other.without_upload())),
                 (None, status) if status.is_success() => Ok(Step::Done(status)),
                 _ => Err(refusal(response, &url).await),
             }
@@ -67,29 +135,50 @@ async fn send(session: &Session, mut url: Url, file: &File, name: &str) -> anyho
             Step::Elsewhere(other) => url = other,
             Step::Done(status) => {
                 let (bytes, sha256) = sent.sum();
-                if bytes < length {
-                    bail!("{url} answers {status} after {bytes} of {length} bytes");
+                if bytes < left {
+                    bail!("{url} answers {status} after {bytes} of {left} bytes");
                 }
-                let course = Course::of(&stream, bytes, start)?;
-                let (url, file) = (url.to_string(), name.to_owned());
-                return Ok(Report { url, file, status: status.as_u16(), length, sha256, course });
+                let course = Course::of(&stream, bytes, begun)?;
+                return Ok(source.report(&url, status, length, sha256, course));
             }
         }
     }
     bail!("more than {MOST_REDIRECTS} redirections, the last one to {url}")
 }
 
+/// A request that sends a file from `start` on: a PUT, or what goes on with one (the draft's sections "Upgrading To
+/// Resumable Uploads" and "Upload Append").
+fn head(url: &Url, start: &Start, length: u64, body: Counted) -> anyhow::Result<Request<Counted>> {
+    let mut request = match &start.digest {
+        None => request(Method::PUT, url, body)?,
+        Some(digest) => {
+            let mut request = request(Method::PATCH, &url.upload(), body)?;
+            let headers = request.headers_mut();
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(PARTIAL_UPLOAD));
+            headers.insert(&UPLOAD_OFFSET, HeaderValue::from(start.at));
+            headers.insert(&REPR_DIGEST, HeaderValue::try_from(digest)?);
+            request
+        }
+    };
+    request.headers_mut().insert(&UPLOAD_COMPLETE, HeaderValue::from_static("?1"));
+    request.headers_mut().insert(&UPLOAD_LENGTH, HeaderValue::from(length));
+    Ok(request)
+}
+
 /// What has been handed over of a file.
 struct Sent {
+    /// Bytes, and the hash of all up to there.
     state: Mutex<(u64, Sha256)>,
+    is_sending: Arc<AtomicBool>,
     progress: Progress,
 }
 
 impl Sent {
-    fn new(length: u64) -> Self {
+    fn new(start: &Start, length: u64, is_sending: Arc<AtomicBool>) -> Self {
         Self {
-            state: Mutex::new((0, Sha256::new())),
-            progress: Progress::of_bytes(Some(length), 0),
+            state: Mutex::new((0, start.hash.clone())),
+            is_sending,
+            progress: Progress::of_bytes(Some(length), start.at),
         }
     }
 
@@ -97,6 +186,7 @@ impl Sent {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.0 += data.len() as u64;
         state.1.update(data);
+        self.is_sending.store(true, Relaxed);
         self.progress.advance_by(data.len() as u64);
     }
 

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use hyper::Uri;
 
 use super::place::Place;
+use crate::upload;
 
 /// Where a file is, without a fragment.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -25,6 +26,21 @@ impl Url {
     /// What the server is asked for (RFC 9112 section 3.2.1).
     pub(super) fn target(&self) -> &str {
         &self.target
+    }
+
+    /// Where the server tells of an upload to here that broke off, and takes the rest of it.
+    pub(super) fn upload(&self) -> Self {
+        let joint = if self.target.contains('?') { '&' } else { '?' };
+        Self { target: format!("{}{joint}{}", self.target, upload::QUERY), ..self.clone() }
+    }
+
+    /// What that is the upload to, whether the server that led there kept the query or not.
+    pub(super) fn without_upload(mut self) -> Self {
+        let bare = self.target.strip_suffix(upload::QUERY);
+        if let Some(bare) = bare.and_then(|bare| bare.strip_suffix(['?', '&'])) {
+            self.target.truncate(bare.len());
+        }
+        self
     }
 
     /// What the field Host has: the port only where it is not the usual one.
@@ -125,6 +141,19 @@ mod tests {
             assert_eq!(url(text).to_string(), shown);
         }
         assert_eq!(url("http://[fd00::1]/").place().to_string(), "[fd00::1]:80");
+    }
+
+    #[test]
+    fn an_upload_is_beside_its_target() {
+        for (target, upload) in [
+            ("http://a.example/b", "http://a.example/b?upload"),
+            ("http://a.example/b?c=d", "http://a.example/b?c=d&upload"),
+        ] {
+            assert_eq!(url(target).upload(), url(upload));
+            assert_eq!(url(upload).without_upload(), url(target));
+            assert_eq!(url(target).without_upload(), url(target));
+        }
+        assert_eq!(url("http://a.example/upload").without_upload().target(), "/upload");
     }
 
     #[test]

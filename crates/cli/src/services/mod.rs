@@ -25,7 +25,7 @@ pub(crate) enum Service {
     Sink,
     /// Writes until the peer closes.
     Source,
-    /// Files, with GET, HEAD and PUT.
+    /// Files, with GET, HEAD and PUT, and uploads that are gone on with.
     Http(Files),
 }
 

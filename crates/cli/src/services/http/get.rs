@@ -49,15 +49,8 @@ pub(super) async fn answer<B>(
     let header = request.headers().get(RANGE).and_then(|value| value.to_str().ok());
     // Without validators here, no If-Range can hold (RFC 9110 section 13.1.5).
     let header = header.filter(|_| !request.headers().contains_key(IF_RANGE));
-    let part = match header.map_or(Ok(None), |header| range::part(header, length)) {
-        Ok(part) => part,
-        Err(refusal) => {
-            let mut response = refusal.into_response();
-            let value = HeaderValue::try_from(format!("bytes */{length}"));
-            response.headers_mut().extend(value.ok().map(|value| (CONTENT_RANGE, value)));
-            return Ok(response);
-        }
-    };
+    let part = header.map_or(Ok(None), |header| range::part(header, length));
+    let part = part.map_err(|refusal| refusal.with(&CONTENT_RANGE, format!("bytes */{length}")))?;
     let (start, count) = part.unwrap_or((0, length));
     let mut response = Response::new(Body::from_file(file.into_std().await, start, count));
     if part.is_some() {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::path;
+use super::{held, path};
 use crate::output;
 
 /// The most names a page has.
@@ -52,6 +52,9 @@ fn read(directory: &Path) -> io::Result<Vec<Entry>> {
     let mut entries = Vec::new();
     for entry in std::fs::read_dir(directory)?.take(MOST) {
         let entry = entry?;
+        if held::is_name(entry.file_name().as_encoded_bytes()) {
+            continue;
+        }
         // Of a link, what it leads to; one that leads nowhere is left out.
         let Ok(metadata) = std::fs::metadata(entry.path()) else { continue };
         let name = entry.file_name().into_encoded_bytes();

@@ -1,12 +1,14 @@
-//! Files over HTTP/1.1: GET, HEAD and PUT below one directory.
+//! Files over HTTP/1.1: GET, HEAD and PUT below one directory, and uploads that are gone on with.
 //!
 //! A file is read and written in pieces as the peer takes and gives them, whatever its length.
 //! Ranges of one part are served (RFC 9110 section 14); a PUT replaces the file at once when all of
-//! it is there. Not here, because no test of a transport needs it: DELETE, conditional requests,
+//! it is there. What came of one that broke off can be asked for, by HEAD, and gone on with, by PATCH, at the target with
+//! the query `upload`, as draft-ietf-httpbis-resumable-upload has it. Not here, because no test of a transport needs it: DELETE, conditional requests,
 //! compression, TLS.
 
 mod body;
 mod get;
+mod held;
 mod listing;
 mod path;
 mod put;
@@ -15,6 +17,7 @@ mod range;
 mod tests;
 
 use std::convert::Infallible;
+use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -22,15 +25,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::Incoming;
-use hyper::header::{ALLOW, CONTENT_RANGE, HeaderValue};
+use hyper::header::{ALLOW, CONTENT_RANGE, HeaderName, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::Stop;
+use crate::upload;
 pub(crate) use body::Body;
 
 /// Bytes of a file that are read or written at once.
@@ -42,6 +47,9 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long the body of a request may be silent: a bad link has its outages, but who is gone is not waited for.
 const BODY_TIMEOUT: Duration = Duration::from_secs(300);
 
+/// How long what is to be written may be in another's hands.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// How much of a request that was answered already is read and thrown away, in bytes, and for how long.
 const LINGER: u64 = 64 << 20;
 const LINGER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -52,6 +60,10 @@ pub(crate) struct Files {
     root: Arc<Path>,
     /// How long the body of a request may be silent.
     patience: Duration,
+    /// Who writes what is not complete.
+    writers: held::Writers,
+    /// Who reads a whole file for its SHA-256.
+    digests: Arc<Semaphore>,
 }
 
 impl Files {
@@ -60,30 +72,34 @@ impl Files {
     /// # Errors
     /// It is not there.
     pub(crate) fn new(directory: &Path) -> io::Result<Self> {
-        Ok(Self { root: directory.canonicalize()?.into(), patience: BODY_TIMEOUT })
+        Ok(Self {
+            root: directory.canonicalize()?.into(),
+            patience: BODY_TIMEOUT,
+            writers: held::Writers::new(LOCK_TIMEOUT),
+            digests: Arc::new(Semaphore::new(1)),
+        })
     }
 
     async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
         let method = request.method().clone();
+        let query = request.uri().query().unwrap_or_default();
+        let is_upload = query.split('&').any(|part| part == upload::QUERY);
         let answered = match path::resolve(request.uri().path()) {
             Err(refusal) => Err(refusal),
-            Ok(below) => match method {
-                Method::GET | Method::HEAD => get::answer(self, &below, &request).await,
+            Ok(below) => match (&method, is_upload) {
+                (&Method::GET | &Method::HEAD, false) => get::answer(self, &below, &request).await,
                 // RFC 9110 section 14.5: a part taken for the whole would be the end of the rest.
-                Method::PUT if request.headers().contains_key(CONTENT_RANGE) => {
+                (&Method::PUT, false) if request.headers().contains_key(CONTENT_RANGE) => {
                     Err(Refusal::new(StatusCode::BAD_REQUEST, "a PUT replaces the whole file here"))
                 }
-                Method::PUT => put::answer(self, &below, request.into_body()).await,
-                _ => Err(Refusal::new(
-                    StatusCode::METHOD_NOT_ALLOWED,
-                    "only GET, HEAD and PUT are here",
-                )),
+                (&Method::PUT, false) => put::answer(self, &below, request).await,
+                (&Method::GET | &Method::HEAD, true) => put::offset(self, &below).await,
+                (&Method::PATCH, true) => put::append(self, &below, request).await,
+                (_, true) => Err(Refusal::not_allowed("GET, HEAD, PATCH")),
+                (_, false) => Err(Refusal::not_allowed("GET, HEAD, PUT")),
             },
         };
         let mut response = answered.unwrap_or_else(Refusal::into_response);
-        if response.status() == StatusCode::METHOD_NOT_ALLOWED {
-            response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD, PUT"));
-        }
         if method == Method::HEAD {
             // Its length stays in the head, as if the method was GET (RFC 9110 section 9.3.2).
             response.body_mut().clear();
@@ -154,15 +170,33 @@ where
 struct Refusal {
     status: StatusCode,
     text: String,
+    /// What else the answer has to say.
+    headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 impl Refusal {
     fn new(status: StatusCode, text: impl Into<String>) -> Self {
-        Self { status, text: text.into() }
+        Self { status, text: text.into(), headers: Vec::new() }
+    }
+
+    /// RFC 9110 section 15.5.6.
+    fn not_allowed(methods: &str) -> Self {
+        let text = format!("only {methods} are here");
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, text).with(&ALLOW, methods)
+    }
+
+    /// Adds a field to the answer.
+    fn with(mut self, name: &HeaderName, value: impl Display) -> Self {
+        let value = HeaderValue::try_from(value.to_string());
+        self.headers.extend(value.ok().map(|value| (name.clone(), value)));
+        self
     }
 
     fn into_response(self) -> Response<Body> {
-        text_response(self.status, "text/plain; charset=utf-8", self.text + "\n")
+        let text = self.text + "\n";
+        let mut response = text_response(self.status, "text/plain; charset=utf-8", text);
+        response.headers_mut().extend(self.headers);
+        response
     }
 }
 
@@ -175,7 +209,8 @@ impl From<io::Error> for Refusal {
             Kind::StorageFull | Kind::QuotaExceeded | Kind::FileTooLarge => {
                 StatusCode::INSUFFICIENT_STORAGE
             }
-            Kind::IsADirectory => StatusCode::CONFLICT,
+            Kind::IsADirectory | Kind::AlreadyExists => StatusCode::CONFLICT,
+            Kind::WouldBlock => StatusCode::LOCKED,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
         if status == StatusCode::INTERNAL_SERVER_ERROR {

@@ -7,13 +7,13 @@ use std::path::PathBuf;
 
 use hyper::StatusCode;
 
-use super::Refusal;
+use super::{Refusal, held};
 
 /// The file that the path of a request names, relative to the directory; never above it.
 ///
 /// # Errors
 /// 400 for an escape that is none, and for names that no file has: `..`, `.`, with a slash or a
-/// zero byte inside.
+/// zero byte inside. 403 for what is no file yet.
 pub(super) fn resolve(path: &str) -> Result<PathBuf, Refusal> {
     let mut below = PathBuf::new();
     for part in path.split('/').filter(|part| !part.is_empty()) {
@@ -23,6 +23,10 @@ pub(super) fn resolve(path: &str) -> Result<PathBuf, Refusal> {
         let name = name.ok_or_else(|| {
             Refusal::new(StatusCode::BAD_REQUEST, format!("{part:?} is no name of a file here"))
         })?;
+        if held::is_name(&name) {
+            let text = "such names are those of uploads that are not complete";
+            return Err(Refusal::new(StatusCode::FORBIDDEN, text));
+        }
         below.push(OsString::from_vec(name));
     }
     Ok(below)
@@ -87,6 +91,9 @@ mod tests {
         ] {
             let refusal = resolve(path).unwrap_err();
             assert_eq!(refusal.status, StatusCode::BAD_REQUEST, "{path}");
+        }
+        for path in ["/.airtcp-put-0", "/a/.AirTCP-put-/b", "/%2eairtcp-put-%30"] {
+            assert_eq!(resolve(path).unwrap_err().status, StatusCode::FORBIDDEN, "{path}");
         }
         // Two dots inside of a name are a name.
         assert_eq!(resolve("/..a/b..").unwrap(), PathBuf::from("..a/b.."));

@@ -1,80 +1,221 @@
-//! PUT: a file, written beside its place and moved there when it is complete.
+//! PUT, and what goes on with one that broke off: a file is written beside its place and moved there when it is complete.
 
-use std::fs::Permissions;
-use std::io;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::fs::File;
+use std::io::{self, Seek};
+use std::path::{Path, PathBuf};
 
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
-use hyper::{Response, StatusCode};
-use tokio::io::{AsyncWriteExt, BufWriter};
+use hyper::body::{Body as _, Incoming};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use hyper::{Request, Response, StatusCode};
+use sha2::{Digest, Sha256};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::body::Body;
-use super::{CHUNK, Files, Refusal, text_response};
+use super::held::{self, Held};
+use super::{Files, Refusal, text_response};
+use crate::output;
+use crate::upload::{
+    self, PARTIAL_UPLOAD, REPR_DIGEST, UPLOAD_COMPLETE, UPLOAD_LENGTH, UPLOAD_OFFSET,
+};
 
-/// Puts `body` at `below`. A reader sees the old file or the new one, never a part; a body that
-/// breaks off, or is silent for five minutes, changes nothing.
+/// Puts a body at `below`. A reader sees the old file or the new one, never a part. A body that breaks off, or is silent
+/// for five minutes, changes nothing; what has come is kept, if the client asks for that by `Upload-Complete: ?1` (the
+/// draft's section "Upgrading To Resumable Uploads").
 ///
 /// # Errors
-/// No directory to put it in, a directory in its place, a body that breaks off or falls silent, a full disk.
+/// No directory to put it in, a directory in its place, a body that breaks off or falls silent, a full disk; another
+/// request for the same file, later than this one.
 pub(super) async fn answer(
     files: &Files,
     below: &Path,
-    mut body: Incoming,
+    request: Request<Incoming>,
 ) -> Result<Response<Body>, Refusal> {
-    let (Some(parent), Some(name)) = (below.parent(), below.file_name()) else {
-        return Err(Refusal::new(StatusCode::CONFLICT, "a file needs a name; PUT /name"));
-    };
-    let directory = files.find(parent).await.map_err(|refusal| match refusal.status {
-        StatusCode::NOT_FOUND => {
-            Refusal::new(StatusCode::CONFLICT, "there is no directory to put it in")
-        }
-        _ => refusal,
-    })?;
-    let place = directory.join(name);
-    let existing = tokio::fs::symlink_metadata(&place).await.ok();
-    if existing.as_ref().is_some_and(std::fs::Metadata::is_dir) {
-        return Err(Refusal::new(StatusCode::CONFLICT, "there is a directory of that name"));
+    let place = Place::of(files, below).await?;
+    let is_kept = upload::is_true(request.headers(), &UPLOAD_COMPLETE);
+    let held = Held::begin(&files.writers, place.held.clone(), is_kept).await?;
+    let held = fill(files, held, request.into_body()).await?;
+    held.finish(place.file).await?;
+    Ok(done(place.is_new))
+}
+
+/// Says what is held for `below`: how much and of which SHA-256; a file that is there is a complete upload.
+///
+/// # Errors
+/// Another process that writes it; those of reading.
+pub(super) async fn offset(files: &Files, below: &Path) -> Result<Response<Body>, Refusal> {
+    // Where nothing can be put, nothing is held. The PUT is told why.
+    let mut found = None;
+    if let Ok(place) = Place::of(files, below).await {
+        found = held::look(&files.writers, &place.held)
+            .await?
+            .map(|(file, length)| (file, length, "?0"));
+    }
+    if found.is_none() {
+        found = finished(files, below).await.map(|(file, length)| (file, length, "?1"));
+    }
+    let mut response = Response::new(Body::from(String::new()));
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let headers = response.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let (length, is_complete) = found.as_ref().map_or((0, "?0"), |found| (found.1, found.2));
+    headers.insert(&UPLOAD_OFFSET, HeaderValue::from(length));
+    headers.insert(&UPLOAD_COMPLETE, HeaderValue::from_static(is_complete));
+    if let Some((file, length, _)) = found {
+        let digest = HeaderValue::try_from(digest(files, file, length).await?);
+        headers.extend(digest.ok().map(|digest| (REPR_DIGEST.clone(), digest)));
+    }
+    Ok(response)
+}
+
+async fn finished(files: &Files, below: &Path) -> Option<(File, u64)> {
+    let found = files.find(below).await.ok()?;
+    // Opening a pipe would wait for a writer.
+    tokio::fs::metadata(&found).await.ok().filter(std::fs::Metadata::is_file)?;
+    let file = tokio::fs::File::open(&found).await.ok()?;
+    let length = file.metadata().await.ok()?.len();
+    Some((file.into_std().await, length))
+}
+
+/// Appends the rest of an upload to what is held of it.
+///
+/// # Errors
+/// Those of [`answer`]; 409 where something else is held than the client thinks; 422 for what is not, then, of the SHA-256
+/// that the client says: that is removed.
+pub(super) async fn append(
+    files: &Files,
+    below: &Path,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, Refusal> {
+    let bad = |text: &str| Refusal::new(StatusCode::BAD_REQUEST, text);
+    let headers = request.headers();
+    if headers.get(CONTENT_TYPE).is_none_or(|kind| kind != PARTIAL_UPLOAD) {
+        let text = format!("Content-Type: {PARTIAL_UPLOAD} is what is appended here");
+        return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
+    }
+    let offset = upload::integer(headers, &UPLOAD_OFFSET)
+        .ok_or_else(|| bad("Upload-Offset has to say how many bytes are held"))?;
+    // The draft lets a client send the rest in several requests, and leave the digest out. Ours does neither.
+    if !upload::is_true(headers, &UPLOAD_COMPLETE) {
+        return Err(bad("all of the rest is to come at once, with Upload-Complete: ?1"));
+    }
+    let expected = upload::digest(headers)
+        .ok_or_else(|| bad("Repr-Digest has to say the SHA-256 of the whole: sha-256=:BASE64:"))?;
+    let coming = request.body().size_hint().exact();
+    let told = coming.and_then(|coming| offset.checked_add(coming));
+    if let (Some(whole), Some(told)) = (upload::integer(headers, &UPLOAD_LENGTH), told)
+        && whole != told
+    {
+        return Err(bad("Upload-Length is not what is held and what comes together"));
     }
 
-    let temporary = spawn_blocking(move || {
-        // What the umask leaves of it, as for a file that is made in place.
-        tempfile::Builder::new()
-            .prefix(".airtcp-put-")
-            .permissions(Permissions::from_mode(0o666))
-            .tempfile_in(directory)
-    });
-    let temporary = temporary.await.map_err(io::Error::other)??;
-    let file = tokio::fs::File::from_std(temporary.as_file().try_clone()?);
-    let mut writer = BufWriter::with_capacity(CHUNK, file);
+    let place = Place::of(files, below).await?;
+    let held = Held::resume(&files.writers, place.held.clone(), offset).await?;
+    let mut held = fill(files, held, request.into_body()).await?;
+    let (file, length) = held.whole().await?;
+    if digest(files, file, length).await? != expected {
+        held.discard();
+        let text = "what has come is not the file of that SHA-256, and is removed; what was there before stays: send all \
+                    of it again";
+        return Err(
+            Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, text).with(&UPLOAD_COMPLETE, "?1")
+        );
+    }
+    held.finish(place.file).await?;
+    let mut response = done(place.is_new);
+    response.headers_mut().insert(&UPLOAD_COMPLETE, HeaderValue::from_static("?1"));
+    Ok(response)
+}
+
+/// Where a file is put.
+struct Place {
+    file: PathBuf,
+    /// What has come of it.
+    held: PathBuf,
+    is_new: bool,
+}
+
+impl Place {
+    async fn of(files: &Files, below: &Path) -> Result<Self, Refusal> {
+        let (Some(parent), Some(name)) = (below.parent(), below.file_name()) else {
+            return Err(Refusal::new(StatusCode::CONFLICT, "a file needs a name; PUT /name"));
+        };
+        let directory = files.find(parent).await.map_err(|refusal| match refusal.status {
+            StatusCode::NOT_FOUND => {
+                Refusal::new(StatusCode::CONFLICT, "there is no directory to put it in")
+            }
+            _ => refusal,
+        })?;
+        let file = directory.join(name);
+        let existing = tokio::fs::symlink_metadata(&file).await.ok();
+        if existing.as_ref().is_some_and(std::fs::Metadata::is_dir) {
+            return Err(Refusal::new(StatusCode::CONFLICT, "there is a directory of that name"));
+        }
+        Ok(Self { file, held: held::path(&directory, name), is_new: existing.is_none() })
+    }
+}
+
+/// Writes all of a body.
+async fn fill(files: &Files, mut held: Held, body: Incoming) -> Result<Held, Refusal> {
+    let Err(mut refusal) = pour(files, &mut held, body).await else { return Ok(held) };
+    let kept = held.break_off().await;
+    match refusal.status {
+        // What another request goes on with is not this one's to tell of.
+        StatusCode::CONFLICT => {}
+        StatusCode::INSUFFICIENT_STORAGE => refusal.text += "; what had come is removed",
+        _ if kept > 0 => {
+            let kept = output::bytes(kept);
+            refusal.text += &format!("; {kept} are kept, and put --continue goes on");
+        }
+        _ => {}
+    }
+    Err(refusal)
+}
+
+async fn pour(files: &Files, held: &mut Held, mut body: Incoming) -> Result<(), Refusal> {
     loop {
-        let frame = timeout(files.patience, body.frame()).await.map_err(|_| {
+        let frame = tokio::select! {
+            refusal = held.ended() => return Err(refusal),
+            frame = timeout(files.patience, body.frame()) => frame,
+        };
+        let frame = frame.map_err(|_| {
             let text = format!("the body was silent for {} s", files.patience.as_secs());
             Refusal::new(StatusCode::REQUEST_TIMEOUT, text)
         })?;
-        let Some(frame) = frame else { break };
+        let Some(frame) = frame else { return Ok(()) };
         let frame = frame.map_err(|error| {
             Refusal::new(StatusCode::BAD_REQUEST, format!("the body broke off: {error}"))
         })?;
         if let Some(data) = frame.data_ref() {
-            writer.write_all(data).await?;
+            held.write(data).await?;
         }
     }
-    writer.flush().await?;
-    let moved = spawn_blocking(move || temporary.persist(place).map(drop));
-    moved.await.map_err(io::Error::other)?.map_err(|error| error.error)?;
+}
 
-    Ok(match existing {
-        Some(_) => {
-            let mut response = Response::new(Body::from(String::new()));
-            *response.status_mut() = StatusCode::NO_CONTENT;
-            response
-        }
-        None => {
-            text_response(StatusCode::CREATED, "text/plain; charset=utf-8", "created\n".to_owned())
-        }
-    })
+/// The SHA-256 of the first `length` bytes of a file, as a value of `Repr-Digest`. One at a time: a request costs its
+/// client little.
+async fn digest(files: &Files, mut file: File, length: u64) -> Result<String, Refusal> {
+    let permit = files.digests.clone().acquire_owned().await.map_err(io::Error::other)?;
+    let reading = spawn_blocking(move || {
+        let _permit = permit;
+        let mut hash = Sha256::new();
+        file.rewind()?;
+        upload::take_in(&mut hash, file, length)?;
+        Ok::<_, io::Error>(upload::field(&hash))
+    });
+    Ok(reading.await.map_err(io::Error::other)??)
+}
+
+fn done(is_new: bool) -> Response<Body> {
+    if is_new {
+        return text_response(
+            StatusCode::CREATED,
+            "text/plain; charset=utf-8",
+            "created\n".to_owned(),
+        );
+    }
+    let mut response = Response::new(Body::from(String::new()));
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    response
 }

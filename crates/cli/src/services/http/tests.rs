@@ -1,5 +1,7 @@
 //! Requests as they come over the wire, answered over a pipe in memory.
 
+mod uploads;
+
 use std::path::Path;
 use std::time::Duration;
 

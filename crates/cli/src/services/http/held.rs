@@ -1,0 +1,351 @@
+//! What has come of an upload, until it is complete: in a file beside its place, by a name that no request may have.
+//!
+//! Whoever writes one, or removes it, has it locked, also from other processes. In this one a later request can end an
+//! earlier one, whose client may long be gone without a word.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hyper::StatusCode;
+use sha2::{Digest, Sha256};
+use tokio::io::{AsyncSeekExt, AsyncWriteExt, BufWriter};
+use tokio::sync::Notify;
+use tokio::task::spawn_blocking;
+use tokio::time::{sleep, timeout};
+
+use super::{CHUNK, Refusal};
+use crate::output;
+use crate::upload::UPLOAD_OFFSET;
+
+/// What their names begin with.
+const PREFIX: &str = ".airtcp-put-";
+
+/// The most that are kept in a directory, those that broke off last.
+const MOST: usize = 16;
+
+/// How long they are kept.
+const LONGEST: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// How often it is tried to have what another has.
+const STEP: Duration = Duration::from_millis(10);
+
+/// Where what has come of the file `name` is: a name of one length, whatever the file's is.
+pub(super) fn path(directory: &Path, name: &OsStr) -> PathBuf {
+    let sum = output::hex(&Sha256::digest(name.as_encoded_bytes()));
+    directory.join(format!("{PREFIX}{sum}"))
+}
+
+/// Whether a name is of what is no file yet; also where letters of both cases are the same.
+pub(super) fn is_name(name: &[u8]) -> bool {
+    name.get(..PREFIX.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(PREFIX.as_bytes()))
+}
+
+/// The requests that write one, and what ends each. Clones share them.
+#[derive(Clone, Debug)]
+pub(super) struct Writers {
+    all: Arc<Mutex<HashMap<PathBuf, Arc<Notify>>>>,
+    /// How long another has to let go.
+    patience: Duration,
+}
+
+impl Writers {
+    /// None so far. Another one, or another process, has as long as `patience` to let go of what is to be written.
+    pub(super) fn new(patience: Duration) -> Self {
+        Self { all: Arc::default(), patience }
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut HashMap<PathBuf, Arc<Notify>>) -> T) -> T {
+        work(&mut self.all.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Has whoever writes it come to an end.
+    fn end(&self, path: &Path) {
+        self.with(|all| {
+            if let Some(writer) = all.get(path) {
+                writer.notify_one();
+            }
+        });
+    }
+
+    /// Has the next one write it, and the one before come to an end; `None` if that is to go on.
+    fn enter(&self, path: &Path, is_ending: bool) -> Option<Writer> {
+        let ended = Arc::<Notify>::default();
+        self.with(|all| match all.get(path) {
+            Some(_) if !is_ending => None,
+            before => {
+                if let Some(before) = before {
+                    before.notify_one();
+                }
+                all.insert(path.to_owned(), ended.clone());
+                Some(Writer { all: self.clone(), path: path.to_owned(), ended })
+            }
+        })
+    }
+}
+
+/// One that writes.
+#[derive(Debug)]
+struct Writer {
+    all: Writers,
+    path: PathBuf,
+    ended: Arc<Notify>,
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.all.with(|all| {
+            // Another may have come in its place.
+            if all.get(&self.path).is_some_and(|one| Arc::ptr_eq(one, &self.ended)) {
+                all.remove(&self.path);
+            }
+        });
+    }
+}
+
+/// How many bytes are held there, and the file, to be read only. Ends who writes it (the draft's section "Concurrency"):
+/// who asks has given that up, and what is told is not to be outdated.
+///
+/// # Errors
+/// 423, where another process writes it; those of reading.
+pub(super) async fn look(writers: &Writers, path: &Path) -> Result<Option<(File, u64)>, Refusal> {
+    writers.end(path);
+    let Some(file) = lock(writers, path).await? else { return Ok(None) };
+    let length = file.metadata()?.len();
+    // What is appended from now on is behind what is told.
+    file.unlock()?;
+    Ok((length > 0).then_some((file, length)))
+}
+
+/// An upload that is being written.
+#[derive(Debug)]
+pub(super) struct Held {
+    /// Gone before the lock is, which the file has: who has the lock finds nobody.
+    writer: Writer,
+    file: BufWriter<tokio::fs::File>,
+    path: PathBuf,
+    /// With what is not written out yet, in bytes.
+    length: u64,
+    /// What becomes of it when it is dropped.
+    fate: Fate,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fate {
+    Removed,
+    Kept,
+    /// It is not there any more.
+    Moved,
+}
+
+impl Held {
+    /// A new one, in place of what was held there and of who writes that.
+    ///
+    /// # Errors
+    /// 423, where another process writes it; 409, where another request is begun meanwhile; those of making a file.
+    pub(super) async fn begin(
+        writers: &Writers,
+        path: PathBuf,
+        is_kept: bool,
+    ) -> Result<Self, Refusal> {
+        let writer = writers.enter(&path, true).ok_or_else(locked)?;
+        let old = tokio::select! {
+            old = lock(writers, &path) => old?,
+            () = writer.ended.notified() => return Err(ended()),
+        };
+        let place = path.clone();
+        let made = spawn_blocking(move || {
+            if old.is_some() {
+                fs::remove_file(&place)?;
+            }
+            // It must not be there: nobody can lay a link for it, or a file of their own.
+            let file = OpenOptions::new().read(true).write(true).create_new(true).open(&place)?;
+            file.try_lock()?;
+            Ok::<_, io::Error>(file)
+        });
+        let file = made.await.map_err(io::Error::other)??;
+        let fate = if is_kept { Fate::Kept } else { Fate::Removed };
+        let file = BufWriter::with_capacity(CHUNK, file.into());
+        Ok(Self { writer, file, path, length: 0, fate })
+    }
+
+    /// Goes on with what is held there.
+    ///
+    /// # Errors
+    /// 423, where another request writes it; 409, where something else than `offset` bytes is held; those of opening it.
+    pub(super) async fn resume(
+        writers: &Writers,
+        path: PathBuf,
+        offset: u64,
+    ) -> Result<Self, Refusal> {
+        let writer = writers.enter(&path, false).ok_or_else(locked)?;
+        let file = lock(writers, &path).await?;
+        let length = file.as_ref().map_or(Ok(0), |file| file.metadata().map(|file| file.len()))?;
+        match file {
+            Some(file) if length == offset => {
+                let mut file = tokio::fs::File::from(file);
+                file.seek(io::SeekFrom::End(0)).await?;
+                let file = BufWriter::with_capacity(CHUNK, file);
+                Ok(Self { writer, file, path, length, fate: Fate::Kept })
+            }
+            _ => {
+                let text = format!("{length} bytes are held, and {offset} were to be");
+                Err(Refusal::new(StatusCode::CONFLICT, text).with(&UPLOAD_OFFSET, length))
+            }
+        }
+    }
+
+    /// Waits until another request is to take its place.
+    pub(super) async fn ended(&self) -> Refusal {
+        self.writer.ended.notified().await;
+        ended()
+    }
+
+    /// Appends.
+    ///
+    /// # Errors
+    /// Those of writing. On a full disk nothing is kept, or it would stay full.
+    pub(super) async fn write(&mut self, data: &[u8]) -> Result<(), Refusal> {
+        let written = self.file.write_all(data).await;
+        self.length += data.len() as u64;
+        self.written(written)
+    }
+
+    fn written(&mut self, written: io::Result<()>) -> Result<(), Refusal> {
+        written.map_err(Refusal::from).inspect_err(|refusal| {
+            if refusal.status == StatusCode::INSUFFICIENT_STORAGE {
+                self.fate = Fate::Removed;
+            }
+        })
+    }
+
+    /// Ends it before it is complete. Gives how many bytes are kept.
+    pub(super) async fn break_off(mut self) -> u64 {
+        let flushed = self.file.flush().await;
+        let _ = self.written(flushed);
+        if self.length == 0 {
+            self.fate = Fate::Removed;
+        }
+        let kept = if self.fate == Fate::Kept { self.length } else { 0 };
+        let directory = self.path.parent().map(Path::to_owned);
+        drop(self);
+        if let Some(directory) = directory.filter(|_| kept > 0)
+            && let Ok(Err(error)) = spawn_blocking(move || sweep(&directory)).await
+        {
+            tracing::warn!(%error, "looking for old uploads");
+        }
+        kept
+    }
+
+    /// Writes out what is not yet, and gives all of it to be read.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub(super) async fn whole(&mut self) -> Result<(File, u64), Refusal> {
+        let flushed = self.file.flush().await;
+        self.written(flushed)?;
+        Ok((self.file.get_ref().try_clone().await?.into_std().await, self.length))
+    }
+
+    /// Forgets it.
+    pub(super) fn discard(mut self) {
+        self.fate = Fate::Removed;
+    }
+
+    /// Moves it to its place, in one step.
+    ///
+    /// # Errors
+    /// Those of writing and moving; then it stays.
+    pub(super) async fn finish(mut self, place: PathBuf) -> Result<(), Refusal> {
+        let flushed = self.file.flush().await;
+        self.written(flushed)?;
+        let path = self.path.clone();
+        let moved = spawn_blocking(move || fs::rename(path, place));
+        moved.await.map_err(io::Error::other)??;
+        self.fate = Fate::Moved;
+        Ok(())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if self.fate == Fate::Removed
+            && let Err(error) = fs::remove_file(&self.path)
+        {
+            tracing::warn!(%error, path = %self.path.display(), "left behind");
+        }
+    }
+}
+
+fn ended() -> Refusal {
+    Refusal::new(StatusCode::CONFLICT, "another request took the place of this one")
+}
+
+fn locked() -> Refusal {
+    Refusal::new(StatusCode::LOCKED, "another request writes this upload; try again in a moment")
+}
+
+/// What is held there, locked, once nobody else has it; `None` if there is nothing.
+async fn lock(writers: &Writers, path: &Path) -> Result<Option<File>, Refusal> {
+    let locking = timeout(writers.patience, async {
+        loop {
+            let path = path.to_owned();
+            match spawn_blocking(move || try_lock(&path)).await.map_err(io::Error::other)? {
+                Ok(file) => return Ok(Some(file)),
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => sleep(STEP).await,
+                Err(error) => return Err(error),
+            }
+        }
+    });
+    Ok(locking.await.map_err(|_| locked())??)
+}
+
+/// # Errors
+/// `WouldBlock`, where somebody else has it.
+fn try_lock(path: &Path) -> io::Result<File> {
+    // Opening a pipe would wait, and a link leads elsewhere: none of them is ours.
+    let there = fs::symlink_metadata(path)?;
+    if !there.is_file() {
+        return Err(io::Error::new(ErrorKind::PermissionDenied, "that is no upload"));
+    }
+    let file = OpenOptions::new().read(true).write(true).open(path)?;
+    file.try_lock()?;
+    // Who had it may have moved it to its place meanwhile, where nobody writes it any more.
+    let same =
+        |other: &Metadata, own: &Metadata| (other.dev(), other.ino()) == (own.dev(), own.ino());
+    match same(&fs::symlink_metadata(path)?, &file.metadata()?) {
+        true => Ok(file),
+        false => Err(TryLockError::WouldBlock.into()),
+    }
+}
+
+/// Removes those that are too old or too many.
+fn sweep(directory: &Path) -> io::Result<()> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        if is_name(entry.file_name().as_encoded_bytes()) {
+            // One that is gone meanwhile is no fault.
+            all.extend(
+                entry.metadata().and_then(|one| one.modified()).map(|at| (at, entry.path())),
+            );
+        }
+    }
+    all.sort_unstable_by(|one, other| other.cmp(one));
+    for (rank, (at, path)) in all.iter().enumerate() {
+        let is_old = at.elapsed().is_ok_and(|age| age > LONGEST);
+        // One that is being written is left.
+        if (is_old || rank >= MOST)
+            && let Ok(_locked) = try_lock(path)
+        {
+            fs::remove_file(path)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,312 @@
+//! Uploads that break off and are gone on with.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use sha2::{Digest, Sha256};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+use tokio::task::JoinHandle;
+
+use super::super::held::{self, Writers};
+use super::super::{CHUNK, Files, serve};
+use super::{exchange, get, names, status};
+use crate::services::Stop;
+
+/// The fields that have an upload that breaks off kept.
+const KEEP: &str = "upload-complete: ?1\r\n";
+
+/// Sends a request with these fields, its body without what breaks off.
+async fn ask(directory: &Path, line: &str, fields: &str, body: &[u8]) -> (String, Vec<u8>) {
+    let mut request =
+        format!("{line} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n{fields}\r\n").into_bytes();
+    request.extend(body);
+    exchange(directory, &request).await
+}
+
+/// What a PATCH has that puts the rest of `whole` behind `offset` bytes.
+fn rest(whole: &[u8], offset: usize) -> String {
+    format!(
+        "{KEEP}content-type: application/partial-upload\r\nupload-offset: {offset}\r\nupload-length: {}\r\n\
+         content-length: {}\r\nrepr-digest: {}\r\n",
+        whole.len(),
+        whole.len() - offset,
+        digest(whole)
+    )
+}
+
+fn digest(data: &[u8]) -> String {
+    crate::upload::field(&Sha256::new_with_prefix(data))
+}
+
+fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    head.lines()
+        .filter_map(|line| line.split_once(": "))
+        .find(|(key, _)| *key == name)
+        .map(|(_, value)| value)
+}
+
+#[tokio::test]
+async fn an_upload_that_breaks_off_is_kept_and_gone_on_with() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let data: Vec<u8> = (0..CHUNK * 3 + 17).map(|n| (n % 251) as u8).collect();
+    let (first, second) = (CHUNK + 5, 2 * CHUNK);
+    std::fs::write(path.join("a"), "old").unwrap();
+    let fields = format!("{KEEP}content-length: {}\r\n", data.len());
+    let (head, body) = ask(path, "PUT /a", &fields, &data[..first]).await;
+    let told = String::from_utf8(body).unwrap();
+    assert!(status(&head) == 400 && told.contains("put --continue goes on"), "{head}{told}");
+    // Nobody sees it but who asks for it.
+    assert_eq!(get(path, "/a", "").await.1, b"old");
+    let page = String::from_utf8(get(path, "/", "").await.1).unwrap();
+    assert!(page.contains("\"a\"") && !page.contains("airtcp-put"), "{page}");
+    let name = names(&directory).into_iter().find(|name| name != "a").unwrap();
+    for line in ["GET", "PUT"].map(|method| format!("{method} /{name}")) {
+        assert_eq!(status(&ask(path, &line, "content-length: 0\r\n", b"").await.0), 403, "{line}");
+    }
+    let (head, body) = ask(path, "HEAD /a?upload", "", b"").await;
+    assert_eq!((status(&head), body.len()), (204, 0));
+    assert_eq!(field(&head, "upload-offset"), Some(&*first.to_string()));
+    assert_eq!(field(&head, "upload-complete"), Some("?0"));
+    assert_eq!(field(&head, "repr-digest"), Some(&*digest(&data[..first])));
+    assert_eq!(field(&head, "cache-control"), Some("no-store"));
+
+    // It breaks off again, and what came since is kept, too.
+    let (head, _) = ask(path, "PATCH /a?upload", &rest(&data, first), &data[first..second]).await;
+    assert_eq!(status(&head), 400, "{head}");
+    let (head, _) = ask(path, "HEAD /a?x=y&upload", "", b"").await;
+    assert_eq!(field(&head, "upload-offset"), Some(&*second.to_string()));
+    assert_eq!(get(path, "/a", "").await.1, b"old");
+    let (head, _) = ask(path, "PATCH /a?upload", &rest(&data, second), &data[second..]).await;
+    assert_eq!((status(&head), field(&head, "upload-complete")), (204, Some("?1")), "{head}");
+    assert!(get(path, "/a", "").await.1 == data);
+    assert_eq!(names(&directory), ["a"]);
+
+    // A file that is there is a complete upload.
+    let (head, _) = ask(path, "HEAD /a?upload", "", b"").await;
+    assert_eq!(field(&head, "upload-offset"), Some(&*data.len().to_string()));
+    assert_eq!(field(&head, "upload-complete"), Some("?1"));
+    assert_eq!(field(&head, "repr-digest"), Some(&*digest(&data)));
+    for nothing in ["/b", "/", "/no/b", "/no/"] {
+        let (head, _) = ask(path, &format!("HEAD {nothing}?upload"), "", b"").await;
+        assert_eq!((status(&head), field(&head, "upload-offset")), (204, Some("0")), "{nothing}");
+        assert_eq!(field(&head, "repr-digest"), None);
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_the_file_that_was_meant_is_removed_and_the_old_one_stays() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    std::fs::write(path.join("a"), "old").unwrap();
+    let fields = format!("{KEEP}content-length: 10\r\n");
+    ask(path, "PUT /a", &fields, b"01234").await;
+    let (head, body) = ask(path, "PATCH /a?upload", &rest(b"abcdefghij", 5), b"fghij").await;
+    let told = String::from_utf8(body).unwrap();
+    assert_eq!((status(&head), field(&head, "upload-complete")), (422, Some("?1")), "{head}");
+    assert!(told.contains("is removed") && told.contains("send all of it again"), "{told}");
+    assert_eq!(names(&directory), ["a"]);
+    assert_eq!(get(path, "/a", "").await.1, b"old");
+    // A new beginning takes the place of what was held; one that is not to be kept leaves nothing.
+    ask(path, "PUT /a", &fields, b"01234").await;
+    ask(path, "PUT /a", &fields, b"ab").await;
+    let (head, _) = ask(path, "HEAD /a?upload", "", b"").await;
+    assert_eq!(field(&head, "repr-digest"), Some(&*digest(b"ab")));
+    ask(path, "PUT /a", "content-length: 10\r\n", b"01234").await;
+    assert_eq!(names(&directory), ["a"]);
+    ask(path, "PUT /a", &fields, b"").await;
+    assert_eq!(names(&directory), ["a"]);
+}
+
+#[tokio::test]
+async fn what_does_not_fit_what_is_held_is_refused_and_changes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let whole = b"0123456789";
+    ask(path, "PUT /a", &format!("{KEEP}content-length: 10\r\n"), b"01234").await;
+    let held = names(&directory);
+    let good = rest(whole, 5);
+    let without = |name: &str| {
+        good.split_inclusive('\n').filter(|line| !line.starts_with(name)).collect::<String>()
+    };
+    for (fields, expected) in [
+        (rest(whole, 4), 409),
+        (rest(whole, 6), 409),
+        (good.replace("upload-offset: 5", "upload-offset: 999999999999999"), 400),
+        (without("upload-length").replace("offset: 5", "offset: 999999999999999"), 409),
+        (good.replace("upload-offset: 5", "upload-offset: -5"), 400),
+        (good.replace("upload-offset: 5", "upload-offset: 18446744073709551615"), 400),
+        (good.replace("upload-offset: 5", "upload-offset: 5\r\nupload-offset: 5"), 400),
+        (good.replace("upload-length: 10", "upload-length: 11"), 400),
+        (good.replace("upload-complete: ?1", "upload-complete: ?0"), 400),
+        (without("upload-offset"), 400),
+        (without("upload-complete"), 400),
+        (without("repr-digest"), 400),
+        (without("content-type"), 415),
+    ] {
+        let (head, body) = ask(path, "PATCH /a?upload", &fields, b"56789").await;
+        assert_eq!(status(&head), expected, "{fields}{head}{}", String::from_utf8_lossy(&body));
+        let told = (expected == 409).then_some("5");
+        assert_eq!(field(&head, "upload-offset"), told, "{fields}{head}");
+        assert_eq!(names(&directory), held);
+        assert_eq!(std::fs::read(path.join(&held[0])).unwrap(), b"01234");
+    }
+    let (head, _) = ask(path, "PATCH /b?upload", &good, b"56789").await;
+    assert_eq!((status(&head), field(&head, "upload-offset")), (409, Some("0")));
+    let (head, _) = ask(path, "PATCH /a", &good, b"56789").await;
+    assert_eq!((status(&head), field(&head, "allow")), (405, Some("GET, HEAD, PUT")));
+    let (head, _) = ask(path, "PUT /a?upload", &good, b"56789").await;
+    assert_eq!((status(&head), field(&head, "allow")), (405, Some("GET, HEAD, PATCH")));
+    let (head, _) = ask(path, "PATCH /a?upload", &good, b"56789").await;
+    assert_eq!(status(&head), 201);
+    assert_eq!(get(path, "/a", "").await.1, whole);
+}
+
+/// A request whose body has not come to an end; what the server says to it, once it does.
+struct Open {
+    client: DuplexStream,
+    serving: JoinHandle<()>,
+}
+
+impl Open {
+    /// Sends a head and a part of the body, and waits until more than `length` bytes are `held`.
+    async fn start(files: &Files, request: &str, body: &[u8], held: &Path, length: u64) -> Self {
+        let (mut client, mut server) = duplex(10_000);
+        let files = files.clone();
+        let serving = tokio::spawn(async move {
+            let (_sender, stop) = Stop::new();
+            let _ = serve(&files, &mut server, stop).await;
+        });
+        client.write_all(request.as_bytes()).await.unwrap();
+        client.write_all(body).await.unwrap();
+        while std::fs::metadata(held).map_or(0, |held| held.len()) <= length {
+            tokio::task::yield_now().await;
+        }
+        Self { client, serving }
+    }
+
+    async fn end(mut self, body: &[u8]) -> String {
+        let _ = self.client.write_all(body).await;
+        let _ = self.client.shutdown().await;
+        let mut answer = String::new();
+        let _ = self.client.read_to_string(&mut answer).await;
+        self.serving.await.unwrap();
+        answer
+    }
+}
+
+async fn one(files: &Files, request: &str) -> String {
+    Open::start(files, request, b"", Path::new("/"), 0).await.end(b"").await
+}
+
+#[tokio::test]
+async fn of_two_requests_for_one_upload_one_is_refused_and_nothing_is_mixed() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = Files::new(directory.path()).unwrap();
+    let held = held::path(directory.path(), OsStr::new("a"));
+    let whole: Vec<u8> = (0..CHUNK * 6).map(|n| (n % 251) as u8).collect();
+    let other = vec![b'x'; whole.len()];
+    let put =
+        format!("PUT /a HTTP/1.1\r\nhost: a\r\n{KEEP}content-length: {}\r\n\r\n", whole.len());
+    let ask = "HEAD /a?upload HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+    // Who asks has given up the one before, whose client is gone without a word.
+    let silent = Open::start(&files, &put, &whole[..CHUNK * 2], &held, 0).await;
+    let told = one(&files, ask).await;
+    let offset: usize = field(&told, "upload-offset").unwrap().parse().unwrap();
+    assert!((CHUNK..=CHUNK * 2).contains(&offset), "{told}");
+    assert_eq!(field(&told, "repr-digest"), Some(&*digest(&whole[..offset])));
+    let refused = silent.end(&other[CHUNK * 2..]).await;
+    assert!(status(&refused) == 409 && refused.contains("another request took"), "{refused}");
+    // Both have asked: the first to go on does, and the other is refused at once.
+    let patch = format!(
+        "PATCH /a?upload HTTP/1.1\r\nhost: a\r\nconnection: close\r\n{}\r\n",
+        rest(&whole, offset)
+    );
+    let (more, end) = whole[offset..].split_at(CHUNK * 2);
+    let first = Open::start(&files, &patch, more, &held, offset as u64).await;
+    let second = one(&files, &patch).await;
+    assert_eq!(status(&second), 423, "{second}");
+    assert_eq!(status(&first.end(end).await), 201);
+    assert!(std::fs::read(directory.path().join("a")).unwrap() == whole);
+    // Of two that begin, the later one stays.
+    let mut earlier = Open::start(&files, &put, &other[..CHUNK * 2], &held, 0).await;
+    let (begin, end) = whole.split_at(CHUNK * 2);
+    let later = Open::start(&files, &put, begin, &held, 0).await;
+    let mut answer = [0; 12];
+    earlier.client.read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 409");
+    assert_eq!(status(&later.end(end).await), 204);
+    assert!(std::fs::read(directory.path().join("a")).unwrap() == whole);
+    assert_eq!(names(&directory), ["a"]);
+}
+
+#[tokio::test]
+async fn what_another_process_writes_is_left_to_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    ask(path, "PUT /a", &format!("{KEEP}content-length: 10\r\n"), b"01234").await;
+    let name = names(&directory).remove(0);
+    let other = std::fs::File::open(path.join(&name)).unwrap();
+    other.lock().unwrap();
+    let files = Files::new(path).unwrap();
+    let files = Files { writers: Writers::new(Duration::from_millis(50)), ..files };
+    for line in ["HEAD /a?upload", "PUT /a", "PATCH /a?upload"] {
+        let fields = rest(b"0123456789", 5);
+        let request =
+            format!("{line} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n{fields}\r\n56789");
+        let told = one(&files, &request).await;
+        assert_eq!(status(&told), 423, "{line}: {told}");
+        assert_eq!(std::fs::read(path.join(&name)).unwrap(), b"01234");
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_somebody_made_leads_nowhere_else() {
+    let outside = tempfile::tempdir().unwrap();
+    let secret = outside.path().join("secret");
+    std::fs::write(&secret, "01234").unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let held = held::path(path, OsStr::new("a"));
+    std::os::unix::fs::symlink(&secret, &held).unwrap();
+    for (line, body) in [("HEAD /a?upload", ""), ("PATCH /a?upload", "56789"), ("PUT /a", "56789")]
+    {
+        let (head, _) = ask(path, line, &rest(b"0123456789", 5), body.as_bytes()).await;
+        assert_eq!(status(&head), 403, "{line}: {head}");
+        assert_eq!(field(&head, "upload-offset"), None);
+    }
+    assert_eq!(std::fs::read(&secret).unwrap(), b"01234");
+    // The longest name that a file may have is no hindrance.
+    let name = "n".repeat(255);
+    ask(path, &format!("PUT /{name}"), &format!("{KEEP}content-length: 10\r\n"), b"01234").await;
+    let (head, _) = ask(path, &format!("HEAD /{name}?upload"), "", b"").await;
+    assert_eq!(field(&head, "upload-offset"), Some("5"));
+}
+
+#[tokio::test]
+async fn only_so_many_are_kept_and_not_for_ever() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let fields = format!("{KEEP}content-length: 10\r\n");
+    let held = |n: usize| held::path(path, OsStr::new(&n.to_string()));
+    let date = |n: usize, age: Duration| {
+        let file = std::fs::File::options().write(true).open(held(n)).unwrap();
+        file.set_modified(SystemTime::now() - age).unwrap();
+    };
+    for n in 0..20 {
+        ask(path, &format!("PUT /{n}"), &fields, b"01234").await;
+        date(n, Duration::from_secs(3600 * (20 - n as u64)));
+    }
+    let left: Vec<_> = (0..20).filter(|&n| held(n).exists()).collect();
+    assert_eq!(left, (4..20).collect::<Vec<_>>());
+    // One that is being written stays, however old it looks.
+    let writing = std::fs::File::open(held(10)).unwrap();
+    writing.lock().unwrap();
+    for n in 5..15 {
+        date(n, Duration::from_secs(8 * 24 * 3600));
+    }
+    ask(path, "PUT /20", &fields, b"01234").await;
+    let left: Vec<_> = (0..21).filter(|&n| held(n).exists()).collect();
+    assert_eq!(left, [4, 10, 15, 16, 17, 18, 19, 20]);
+}

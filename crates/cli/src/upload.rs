@@ -1,0 +1,148 @@
+//! How an upload that broke off is gone on with: what client and server say to each other.
+//!
+//! Fields, media type and answers are those of draft-ietf-httpbis-resumable-upload; the digests are those of RFC 9530.
+//! Ours alone: the upload of `/name` is the resource `/name?upload`, so that a client that was killed finds it again. The
+//! draft has the server choose, and tell in an interim answer (104), which hyper does not send.
+
+use std::io::{self, Read};
+
+use hyper::header::{HeaderMap, HeaderName};
+use sha2::{Digest, Sha256};
+
+/// Bytes of the whole that are there, or where those of a request belong.
+pub(crate) static UPLOAD_OFFSET: HeaderName = HeaderName::from_static("upload-offset");
+/// Whether that is all; of a request, with its content.
+pub(crate) static UPLOAD_COMPLETE: HeaderName = HeaderName::from_static("upload-complete");
+/// Of the whole, in bytes.
+pub(crate) static UPLOAD_LENGTH: HeaderName = HeaderName::from_static("upload-length");
+/// The SHA-256 of the whole, or of what is held.
+pub(crate) static REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
+
+/// The media type of a PATCH that appends.
+pub(crate) const PARTIAL_UPLOAD: &str = "application/partial-upload";
+
+/// The query that makes the upload of a target's URL.
+pub(crate) const QUERY: &str = "upload";
+
+/// Bytes that are read at once.
+const CHUNK: usize = 1 << 20;
+
+/// A field that is an integer of RFC 9651 (section 3.3.1) and not negative. What is none, or comes twice, is as if it was
+/// not there.
+pub(crate) fn integer(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
+    let text = only(headers, name)?;
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit()) && text.len() <= 15;
+    is_number.then(|| text.parse().ok()).flatten()
+}
+
+/// Whether a field is the boolean true (RFC 9651 section 3.3.6).
+pub(crate) fn is_true(headers: &HeaderMap, name: &HeaderName) -> bool {
+    only(headers, name) == Some("?1")
+}
+
+/// The SHA-256 among the digests of a field, as [`field`] writes it.
+pub(crate) fn digest(headers: &HeaderMap) -> Option<String> {
+    let length = field(&Sha256::new()).len();
+    let mut all = headers.get(&REPR_DIGEST)?.to_str().ok()?.split(',').map(str::trim);
+    all.find(|one| one.starts_with("sha-256=:") && one.ends_with(':') && one.len() == length)
+        .map(str::to_owned)
+}
+
+fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next()?.to_str().ok()?.trim();
+    values.next().is_none().then_some(value)
+}
+
+/// What was hashed so far as a value of `Repr-Digest` (RFC 9530 section 3): `sha-256=:BASE64:`.
+pub(crate) fn field(hash: &Sha256) -> String {
+    // RFC 4648 section 4.
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = "sha-256=:".to_owned();
+    for three in hash.clone().finalize().chunks(3) {
+        let mut bits = [0; 4];
+        bits[1..=three.len()].copy_from_slice(three);
+        let bits = u32::from_be_bytes(bits);
+        for place in 0..4 {
+            let digit = char::from(DIGITS[(bits >> (18 - 6 * place)) as usize % 64]);
+            text.push(if place <= three.len() { digit } else { '=' });
+        }
+    }
+    text + ":"
+}
+
+/// Adds the next `length` bytes of `reader` to `hash`.
+///
+/// # Errors
+/// Those of reading; there are less.
+pub(crate) fn take_in(hash: &mut Sha256, reader: impl Read, length: u64) -> io::Result<()> {
+    let mut left = length;
+    let mut reader = reader.take(length);
+    let mut chunk = vec![0; CHUNK];
+    while left > 0 {
+        let read = reader.read(&mut chunk)?;
+        if read == 0 {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file became shorter"));
+        }
+        hash.update(&chunk[..read]);
+        left -= read as u64;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::header::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn a_digest_is_written_as_the_rfc_has_it_and_read_back() {
+        // RFC 9530 appendix A: the digest of an empty representation.
+        let empty = "sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:";
+        assert_eq!(field(&Sha256::new()), empty);
+        let mut headers = HeaderMap::new();
+        assert_eq!(digest(&headers), None);
+        for (value, read) in [
+            (empty.to_owned(), Some(empty)),
+            (format!("sha-512=:AAAA:, {empty}"), Some(empty)),
+            ("sha-256=:47DE:".to_owned(), None),
+            ("md5=:AAAA:".to_owned(), None),
+        ] {
+            headers.insert(&REPR_DIGEST, HeaderValue::try_from(&value).unwrap());
+            assert_eq!(digest(&headers).as_deref(), read, "{value}");
+        }
+    }
+
+    #[test]
+    fn only_one_integer_that_is_not_negative_is_one() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(integer(&headers, &UPLOAD_OFFSET), None);
+        for (value, read) in [
+            ("0", Some(0)),
+            ("999999999999999", Some(999_999_999_999_999)),
+            ("1000000000000000", None),
+            ("18446744073709551616", None),
+            ("-1", None),
+            ("+1", None),
+            ("1.0", None),
+            ("0x1", None),
+            ("", None),
+            ("1, 1", None),
+        ] {
+            headers.insert(&UPLOAD_OFFSET, HeaderValue::from_static(value));
+            assert_eq!(integer(&headers, &UPLOAD_OFFSET), read, "{value}");
+        }
+        headers.insert(&UPLOAD_OFFSET, HeaderValue::from_static("1"));
+        headers.append(&UPLOAD_OFFSET, HeaderValue::from_static("1"));
+        assert_eq!(integer(&headers, &UPLOAD_OFFSET), None);
+    }
+
+    #[test]
+    fn a_file_that_is_shorter_than_it_was_is_an_error() {
+        let mut hash = Sha256::new();
+        take_in(&mut hash, &b"0123"[..], 2).unwrap();
+        assert_eq!(field(&hash), field(&Sha256::new_with_prefix(b"01")));
+        assert!(take_in(&mut hash, &b"0123"[..], 5).is_err());
+    }
+}
