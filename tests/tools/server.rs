@@ -20,6 +20,8 @@ impl Site {
     ///
     /// - `/file`, with ranges; `/whole`, without; `/moved` leads there, `/away` to where there is TLS, `/round` to itself
     /// - `/parts`, with ranges of which no more than a million bytes are sent; `/vague`, of a length that is not told
+    /// - `/tagged`, with ranges of the file that If-Range names, which is `"v2"`; `/careless`, without a look at that; `/torn`,
+    ///   of that name, too, ends in the middle
     /// - `/broken` ends in the middle, `/stuck` stops there
     /// - what is PUT anywhere is kept, but for `/full`, `/shut`, which answers and resets the connection, and `/cut`, which
     ///   only does the latter, in the middle
@@ -102,10 +104,15 @@ impl Site {
         let from = field(head, "range").and_then(|range| {
             range.strip_prefix("bytes=")?.strip_suffix('-')?.parse::<usize>().ok()
         });
+        let is_tagged = ["/tagged", "/careless", "/torn"].contains(&target);
+        let tag = if is_tagged { "etag: \"v2\"\r\n" } else { "" };
+        let is_meant = target != "/tagged" || field(head, "if-range") == Some("\"v2\"");
+        let from = from.filter(|_| is_meant);
         let redirect =
             |to| format!("HTTP/1.1 302 Found\r\nlocation: {to}\r\ncontent-length: 0\r\n\r\n");
-        let whole =
-            format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
+        let whole = format!(
+            "HTTP/1.1 200 OK\r\nconnection: close\r\n{tag}content-length: {length}\r\n\r\n"
+        );
         let (head, body, stuck) = match (target, from) {
             ("/moved", _) => (redirect("file"), &[][..], false),
             ("/away", _) => (redirect("https://a.example/file"), &[][..], false),
@@ -114,19 +121,19 @@ impl Site {
                 let head = "HTTP/1.1 416 Not There\r\nconnection: close\r\ncontent-length: 0\r\n";
                 (format!("{head}content-range: bytes */{length}\r\n\r\n"), &[][..], false)
             }
-            ("/file" | "/parts" | "/vague", Some(from)) => {
+            ("/file" | "/parts" | "/vague" | "/tagged" | "/careless", Some(from)) => {
                 let most = if target == "/parts" { 1_000_000 } else { length };
                 let part = &self.file[from..length.min(from + most)];
                 let total = if target == "/vague" { "*".to_owned() } else { length.to_string() };
                 let head = format!(
-                    "HTTP/1.1 206 Part\r\nconnection: close\r\ncontent-length: {}\r\ncontent-range: bytes {from}-{}/{total}\r\n\r\n",
+                    "HTTP/1.1 206 Part\r\nconnection: close\r\n{tag}content-length: {}\r\ncontent-range: bytes {from}-{}/{total}\r\n\r\n",
                     part.len(),
                     from + part.len() - 1
                 );
                 (head, part, false)
             }
-            ("/file" | "/whole", _) => (whole, &self.file[..], false),
-            ("/broken", _) => (whole, &self.file[..length / 2], false),
+            ("/file" | "/whole" | "/tagged" | "/careless", _) => (whole, &self.file[..], false),
+            ("/broken" | "/torn", _) => (whole, &self.file[..length / 2], false),
             ("/stuck", _) => (whole, &self.file[..length / 2], true),
             _ => {
                 let text = "HTTP/1.1 404 Not Found\r\ncontent-length: 15\r\n\r\nthere is none\r\n";

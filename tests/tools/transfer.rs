@@ -171,6 +171,47 @@ fn a_part_that_ends_early_is_not_taken_for_the_file() {
 }
 
 #[test]
+fn a_part_of_a_file_that_changed_is_not_gone_on_with() {
+    let Some(world) = World::new() else { return };
+    let (part, tag) = ("file.part", "file.part.etag");
+    let path = |name: &str| world.directory.path().join(name);
+    fs::write(path("file"), "old").unwrap();
+    world.refused("get", &["http://10.0.0.1/torn", "-o", "file"]);
+    assert_eq!(world.names(), ["file", part, tag]);
+    assert_eq!(world.read(tag), b"\"v2\"");
+    // What was left is that of the file that is there now: it is gone on with.
+    let report = world.report("get", &["http://10.0.0.1/tagged", "-o", "file", "-C"]);
+    assert_eq!((&report["status"], &report["length"]), (&206.into(), &LENGTH.into()));
+    assert!(world.read("file") == data());
+    assert_eq!(world.names(), ["file"]);
+
+    // It is that of an earlier one.
+    let leave = || {
+        fs::write(path("file"), "old").unwrap();
+        fs::write(path(part), "nonsense").unwrap();
+        fs::write(path(tag), "\"v1\"").unwrap();
+    };
+    leave();
+    let output = world.client("get", &["http://10.0.0.1/tagged", "-o", "file", "-C"]);
+    let notes = text(&output.stderr);
+    assert!(output.status.success() && notes.contains("another file by now: all of it"), "{notes}");
+    assert!(world.read("file") == data());
+    assert_eq!(world.names(), ["file"]);
+    leave();
+    // One server pays no heed, and the other does not say which file it has.
+    for name in ["careless", "file"] {
+        let url = format!("http://10.0.0.1/{name}");
+        let refused = world.refused("get", &[&url, "-o", "file", "-C"]);
+        assert!(
+            refused.contains("a part of another file, or does not say")
+                && refused.contains("remove"),
+            "{refused}"
+        );
+        assert_eq!((world.read("file"), world.read(part)), (b"old".into(), b"nonsense".into()));
+    }
+}
+
+#[test]
 fn what_does_not_come_is_one_line_and_loses_nothing() {
     let Some(world) = World::new() else { return };
     fs::write(world.directory.path().join("file"), "old").unwrap();

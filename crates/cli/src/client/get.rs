@@ -7,7 +7,7 @@ use anyhow::{Context, anyhow, bail};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty};
 use hyper::body::{Body, Incoming};
-use hyper::header::{CONTENT_RANGE, HeaderValue, RANGE};
+use hyper::header::{CONTENT_RANGE, ETAG, HeaderValue, IF_RANGE, RANGE};
 use hyper::{Method, Response, StatusCode};
 
 use super::args::GetArgs;
@@ -79,6 +79,9 @@ async fn ask(stream: TcpStream, url: &Url, sink: &mut Sink) -> anyhow::Result<(S
     if sink.length() > 0 {
         let value = HeaderValue::try_from(format!("bytes={}-", sink.length()))?;
         request.headers_mut().insert(RANGE, value);
+        // RFC 9110 section 13.1.5: the part, if it is of that file, or else all of another one.
+        let tag = sink.tag().and_then(|tag| HeaderValue::try_from(tag).ok());
+        request.headers_mut().extend(tag.map(|tag| (IF_RANGE, tag)));
     }
     exchange(stream, request, async |response| receive(response, url, sink).await).await
 }
@@ -88,15 +91,30 @@ async fn receive(response: Response<Incoming>, url: &Url, sink: &mut Sink) -> an
         return Ok(Step::Elsewhere(other));
     }
     let (status, has) = (response.status(), sink.length());
+    let tag = text(response.headers(), &ETAG);
+    let is_other = sink.tag().is_some_and(|own| tag != Some(own));
     // Of a part, how long the whole is.
     let mut whole = None;
     match status {
-        StatusCode::OK if has > 0 => {
-            output::note("note: the server sends no parts of files: all of it comes anew");
-            sink.restart()?;
+        StatusCode::OK => {
+            if has > 0 {
+                let why = match is_other {
+                    true => "it is another file by now",
+                    false => "the server sends no parts of files",
+                };
+                output::note(format_args!("note: {why}: all of it comes anew"));
+                sink.restart()?;
+            }
+            // RFC 9110 section 13.1.5: a weak one does not do.
+            let strong = tag.filter(|tag| tag.starts_with('"'));
+            sink.set_tag(strong).context("writing down what comes")?;
         }
-        StatusCode::OK => {}
         StatusCode::PARTIAL_CONTENT if has > 0 => {
+            if is_other {
+                bail!(
+                    "{url} sends a part of another file, or does not say of which: remove what is here"
+                );
+            }
             let range = text(response.headers(), &CONTENT_RANGE).and_then(Range::read);
             if range.and_then(|range| range.first) != Some(has) {
                 bail!("{url} answers with another part than the one from byte {has} on");
@@ -109,8 +127,10 @@ async fn receive(response: Response<Incoming>, url: &Url, sink: &mut Sink) -> an
         StatusCode::RANGE_NOT_SATISFIABLE if has > 0 => {
             let range = text(response.headers(), &CONTENT_RANGE).and_then(Range::read);
             return match range.and_then(|range| range.length) {
-                // All had come before the transfer broke off.
-                Some(length) if length == has => Ok(Step::Done(status, 0)),
+                // All had come before the transfer broke off. Few servers say here which file that is.
+                Some(length) if length == has && (tag.is_none() || !is_other) => {
+                    Ok(Step::Done(status, 0))
+                }
                 Some(length) => Err(anyhow!(
                     "{url} has {length} bytes, and {has} are here already: it is another file by now; remove what is \
                      here"

@@ -8,10 +8,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail};
 use sha2::{Digest, Sha256};
 
-use crate::output;
+use crate::{file, output};
 
 /// Bytes that are read at once.
 const CHUNK: usize = 1 << 20;
+
+/// The most bytes of a tag.
+const LONGEST_TAG: u64 = 4096;
 
 /// A file that is being filled. What has come stays when it is dropped; nothing at all leaves no file.
 #[derive(Debug)]
@@ -20,6 +23,8 @@ pub(super) struct Sink {
     /// That it has.
     length: u64,
     hash: Sha256,
+    /// What the server calls the file that this is a part of (RFC 9110 section 8.8.3).
+    tag: Option<String>,
     /// Where it is and where it belongs; `None` for what is written in place: stdout, a pipe, a device.
     places: Option<Places>,
 }
@@ -27,6 +32,8 @@ pub(super) struct Sink {
 #[derive(Debug)]
 struct Places {
     part: PathBuf,
+    /// Where the tag is.
+    tag: PathBuf,
     whole: PathBuf,
     is_moved: bool,
 }
@@ -59,7 +66,7 @@ impl Sink {
     }
 
     fn direct(file: File) -> Self {
-        Self { file, length: 0, hash: Sha256::new(), places: None }
+        Self { file, length: 0, hash: Sha256::new(), tag: None, places: None }
     }
 
     fn part(part: PathBuf, whole: PathBuf, resume: bool) -> anyhow::Result<Self> {
@@ -82,8 +89,15 @@ impl Sink {
                 output::bytes(length)
             );
         }
-        let places = Some(Places { part, whole, is_moved: false });
-        let mut sink = Self { file, length: 0, hash: Sha256::new(), places };
+        let tag = {
+            let mut tag = part.clone().into_os_string();
+            tag.push(".etag");
+            PathBuf::from(tag)
+        };
+        // What cannot be read, or is none, is as if it was not there.
+        let known = file::read(&tag, LONGEST_TAG).ok();
+        let places = Some(Places { part, tag, whole, is_moved: false });
+        let mut sink = Self { file, length: 0, hash: Sha256::new(), tag: known, places };
         sink.take_in().with_context(|| format!("reading {name}"))?;
         Ok(sink)
     }
@@ -105,6 +119,26 @@ impl Sink {
     /// Bytes that it has.
     pub(super) const fn length(&self) -> u64 {
         self.length
+    }
+
+    /// What the server called the file when it began to come.
+    pub(super) fn tag(&self) -> Option<&str> {
+        self.tag.as_deref()
+    }
+
+    /// Remembers what the server calls the file that is to come, also for another transfer.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub(super) fn set_tag(&mut self, tag: Option<&str>) -> io::Result<()> {
+        if let Some(places) = &self.places {
+            match tag {
+                Some(tag) => fs::write(&places.tag, tag)?,
+                None => remove(&places.tag)?,
+            }
+        }
+        self.tag = tag.map(str::to_owned);
+        Ok(())
     }
 
     /// Throws away what it has.
@@ -134,6 +168,7 @@ impl Sink {
             }
             // The old file is given up only once the new one is on the disk.
             self.file.sync_all().with_context(|| places.part.display().to_string())?;
+            remove(&places.tag).with_context(|| places.tag.display().to_string())?;
             fs::rename(&places.part, &places.whole)
                 .with_context(|| format!("moving {} to its place", places.part.display()))?;
             places.is_moved = true;
@@ -157,11 +192,18 @@ impl Drop for Sink {
         if let Some(places) = &self.places
             && !places.is_moved
             && self.length == 0
-            && let Err(error) = fs::remove_file(&places.part)
-            && error.kind() != ErrorKind::NotFound
+            && let Err(error) = remove(&places.part).and_then(|()| remove(&places.tag))
         {
             tracing::warn!(%error, part = %places.part.display(), "left behind");
         }
+    }
+}
+
+/// Removes a file, if it is there.
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        removed => removed,
     }
 }
 
@@ -220,6 +262,29 @@ mod tests {
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
         let error = Sink::open(directory.path(), false).unwrap_err().to_string();
         assert!(error.contains("is a directory"), "{error}");
+    }
+
+    #[test]
+    fn what_a_part_is_of_is_known_as_long_as_it_is_there() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().join("a");
+        let mut sink = Sink::open(&place, false).unwrap();
+        sink.set_tag(Some("\"v1\"")).unwrap();
+        drop(sink);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+        let mut sink = Sink::open(&place, false).unwrap();
+        sink.set_tag(Some("\"v1\"")).unwrap();
+        sink.write(b"01234").unwrap();
+        drop(sink);
+        let mut sink = Sink::open(&place, true).unwrap();
+        assert_eq!((sink.tag(), sink.length()), (Some("\"v1\""), 5));
+        sink.set_tag(None).unwrap();
+        drop(sink);
+        let mut sink = Sink::open(&place, true).unwrap();
+        assert_eq!(sink.tag(), None);
+        sink.set_tag(Some("\"v2\"")).unwrap();
+        sink.finish().unwrap();
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! A file is read and written in pieces as the peer takes and gives them, whatever its length.
 //! Ranges of one part are served (RFC 9110 section 14); a PUT replaces the file at once when all of
 //! it is there. What came of one that broke off can be asked for, by HEAD, and gone on with, by PATCH, at the target with
-//! the query `upload`, as draft-ietf-httpbis-resumable-upload has it. Not here, because no test of a transport needs it: DELETE, conditional requests,
+//! the query `upload`, as draft-ietf-httpbis-resumable-upload has it. Not here, because no test of a transport needs it: DELETE, conditional requests but If-Range,
 //! compression, TLS.
 
 mod body;

@@ -91,6 +91,29 @@ async fn a_part_and_the_head_alone() {
 }
 
 #[tokio::test]
+async fn a_part_is_of_the_file_that_is_meant() {
+    let directory = tempfile::tempdir().unwrap();
+    assert_eq!(status(&put(directory.path(), "/a", b"0123456789").await.0), 201);
+    let tag = |head: &str| {
+        let tag = head.lines().find_map(|line| line.strip_prefix("etag: ")).expect("a tag");
+        assert!(tag.starts_with('"') && tag.ends_with('"'), "{head}");
+        tag.to_owned()
+    };
+    let first = tag(&get(directory.path(), "/a", "").await.0);
+    let range = |tag: &str| format!("range: bytes=4-\r\nif-range: {tag}\r\n");
+    let (head, body) = get(directory.path(), "/a", &range(&first)).await;
+    assert_eq!((status(&head), body.as_slice()), (206, b"456789".as_slice()));
+    assert_eq!(tag(&head), first);
+    // Of the same length, and by now another one.
+    assert_eq!(status(&put(directory.path(), "/a", b"abcdefghij").await.0), 204);
+    for meant in [&first, "Sun, 22 Nov 2026 00:00:00 GMT", "nonsense"] {
+        let (head, body) = get(directory.path(), "/a", &range(meant)).await;
+        assert_eq!((status(&head), body.as_slice()), (200, b"abcdefghij".as_slice()), "{meant}");
+        assert_ne!(tag(&head), first);
+    }
+}
+
+#[tokio::test]
 async fn several_requests_share_a_connection() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("a"), "one").unwrap();
