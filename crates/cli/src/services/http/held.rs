@@ -349,3 +349,33 @@ fn sweep(directory: &Path) -> io::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn on_a_full_disk_nothing_is_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = path(directory.path(), OsStr::new("a"));
+        let writers = Writers::new(STEP);
+        let mut held = Held::begin(&writers, path.clone(), true).await.unwrap();
+        held.write(b"kept").await.unwrap();
+        assert_eq!(held.break_off().await, 4);
+        let mut held = Held::resume(&writers, path.clone(), 4).await.unwrap();
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        held.file = BufWriter::with_capacity(CHUNK, full.into());
+        held.write(b"in memory").await.unwrap();
+        // The kernel is asked in the background, and one more write hears of it.
+        let data = vec![0; CHUNK];
+        let refusal = loop {
+            if let Err(refusal) = held.write(&data).await {
+                break refusal;
+            }
+        };
+        assert_eq!(refusal.status, StatusCode::INSUFFICIENT_STORAGE);
+        assert_eq!(held.break_off().await, 0);
+        assert!(!path.exists());
+        assert!(writers.with(|all| all.is_empty()));
+    }
+}
