@@ -1,7 +1,9 @@
 //! `ss`, `--metrics`, and what is made of the command line itself.
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use airtcp_testbed::{Namespace, or_skip, peer, requirements};
@@ -14,6 +16,17 @@ fn output(mut command: Command) -> Result<String, String> {
     let output = command.output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
+}
+
+/// The fields whose units docs/tools.md has.
+fn explained() -> BTreeSet<String> {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/tools.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let (_, part) = page.split_once("\n### What --json has\n").unwrap();
+    let (part, _) = part.split_once("\n## ").unwrap();
+    let rows = part.lines().filter_map(|line| line.strip_prefix("| `"));
+    let cells = rows.filter_map(|row| row.split_once("` |")).map(|(cell, _)| cell);
+    cells.flat_map(|cell| cell.split("`, `")).map(str::to_owned).collect()
 }
 
 #[test]
@@ -55,6 +68,13 @@ fn connections_are_listed_and_counted_while_they_last() {
     let connection = &json[0]["connections"][0];
     assert_eq!((&json[0]["device"], &connection["peer"]), (&"tun0".into(), &local.clone().into()));
     assert_eq!(connection["info"]["combination"], "rack/cubic");
+    let mut fields = BTreeSet::new();
+    for object in [&json[0], connection, &connection["info"]] {
+        fields.extend(object.as_object().unwrap().keys().cloned());
+    }
+    // Of all, only this is left out where there is none.
+    fields.insert("soft_error".to_owned());
+    assert_eq!(fields, explained());
 
     // Again and again, until it is told to end.
     let mut command = airtcp(&["ss", "--watch", "0.01", "--json", "--control", &socket]);
@@ -83,7 +103,7 @@ fn connections_are_listed_and_counted_while_they_last() {
     drop(stream);
     serve.signal("INT");
     assert_eq!(serve.end().0, Some(0));
-    assert!(!std::path::Path::new(&socket).exists());
+    assert!(!Path::new(&socket).exists());
     let nobody = output(airtcp(&["ss", "--control", &socket])).unwrap_err();
     assert!(nobody.contains("no command listens on") && nobody.lines().count() == 1, "{nobody}");
 }
