@@ -18,6 +18,13 @@ macro_rules! counters {
                 [$(($name, self.$field),)+].into_iter()
             }
         }
+
+        /// What several hosts have counted together.
+        impl std::iter::Sum for Counters {
+            fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+                all.fold(Self::default(), |sum, one| Self { $($field: sum.$field + one.$field,)+ })
+            }
+        }
     };
 }
 
@@ -54,6 +61,10 @@ counters! {
     ip_ext_in_csum_errors: "IpExtInCsumErrors",
     /// IPv4 multicast and broadcast packets that arrived; the host listens to none.
     ip_ext_in_mcast_pkts: "IpExtInMcastPkts",
+    /// Packets of either version that were handed to the next sibling, because they are nobody's here.
+    ip_ext_handed_over: "IpExtHandedOver",
+    /// Packets that should have been, and were dropped: too many wait there, or the sibling has ended.
+    ip_ext_hand_over_drops: "IpExtHandOverDrops",
     /// IPv6 packets that arrived.
     ip6_in_receives: "Ip6InReceives",
     /// IPv6 packets dropped for their header.
@@ -345,5 +356,14 @@ mod tests {
         assert_eq!(names.len(), counters.iter().count());
         let seven: Vec<_> = counters.iter().filter(|(_, value)| *value == 7).collect();
         assert_eq!(seven, [("TcpInSegs", 7)]);
+    }
+
+    #[test]
+    fn a_sum_is_that_of_each_counter() {
+        let one = Counters { tcp_in_segs: 7, udp_no_ports: 1, ..Default::default() };
+        let other = Counters { tcp_in_segs: 2, tcp_out_rsts: 5, ..Default::default() };
+        let sum: Counters = [one, other].into_iter().sum();
+        let counted: Vec<_> = sum.iter().filter(|(_, value)| *value > 0).collect();
+        assert_eq!(counted, [("UdpNoPorts", 1), ("TcpInSegs", 9), ("TcpOutRsts", 5)]);
     }
 }

@@ -19,5 +19,5 @@ mod logged;
 pub use counters::Counters;
 pub use host::{Host, HostConfig, HostError, SocketId};
 pub use sockets::{
-    OwnedReadHalf, OwnedWriteHalf, Stack, TcpListener, TcpSocket, TcpStream, UdpSocket,
+    OwnedReadHalf, OwnedWriteHalf, Sibling, Stack, TcpListener, TcpSocket, TcpStream, UdpSocket,
 };

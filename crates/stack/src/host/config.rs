@@ -8,7 +8,7 @@ use airtcp_types::ByteCount;
 
 use crate::tcp::TcpConfig;
 
-use super::peers::Quota;
+use super::{Share, peers::Quota};
 
 /// The settings of a host.
 #[derive(Clone, Debug)]
@@ -45,6 +45,9 @@ pub struct HostConfig {
     /// The device takes super-segments, and completes their checksums: data leaves in packets of up to 64 KiB. It goes
     /// with `checksum_offload`. A stack sets it to what its device says.
     pub segmentation_offload: bool,
+    /// Which one it is of the hosts that have these addresses. A stack that is a
+    /// [`Sibling`](crate::Sibling) sets it.
+    pub share: Share,
 }
 
 impl HostConfig {
@@ -65,6 +68,7 @@ impl HostConfig {
             events: false,
             checksum_offload: false,
             segmentation_offload: false,
+            share: Share::default(),
         }
     }
 

@@ -92,7 +92,14 @@ impl Host {
                 return;
             }
         };
-        if let Some(listener) = bound(&self.listeners, flow.local) {
+        let listener = bound(&self.listeners, flow.local);
+        let may_be_a_siblings = after.is_none() && self.is_astray(now, listener, &flow, &segment);
+        if may_be_a_siblings && self.pass_on(packet) {
+            // Whoever takes it counts it.
+            self.counters.tcp_in_segs -= u64::from(segment.count());
+            return;
+        }
+        if let Some(listener) = listener {
             self.on_listen(now, listener, flow, &segment, after);
         } else {
             self.refuse(&flow, &segment);

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use airtcp_types::Instant;
+use airtcp_types::{Instant, Packet};
 use tracing::debug;
 
 use crate::counters::Counters;
@@ -49,12 +49,15 @@ impl Allowance {
 }
 
 impl Host {
-    pub(super) fn on_icmp(&mut self, now: Instant, datagram: &Datagram<'_>) {
+    pub(super) fn on_icmp(&mut self, now: Instant, datagram: &Datagram<'_>, packet: &Packet) {
         let v4 = datagram.dst.is_ipv4();
         let parsed = match v4 {
             true => icmp::parse_v4(datagram.payload),
             false => icmp::parse_v6(datagram.src, datagram.dst, datagram.payload),
         };
+        if parsed.is_ok_and(|message| self.is_about_nobody(message)) && self.pass_on(packet) {
+            return;
+        }
         match v4 {
             true => count_v4(&mut self.counters, &parsed),
             false => count_v6(&mut self.counters, &parsed),

@@ -50,13 +50,26 @@ impl Host {
             return;
         }
         let v4 = datagram.dst.is_ipv4();
+        let delivers = match v4 {
+            true => &mut self.counters.ip_in_delivers,
+            false => &mut self.counters.ip6_in_delivers,
+        };
         // A super-segment is one big packet to TCP. Its checksum, like that of any packet from a local
         // sender or a device that vouches for it, is not looked at.
         let verify = packet.checksum == Checksum::Full;
         match (datagram.protocol, v4) {
-            (ip::TCP, _) => self.on_tcp(now, datagram, verify, packet),
-            (ip::UDP, _) => self.on_udp(now, datagram, verify, packet),
-            (ip::ICMP, true) | (ip::ICMPV6, false) => self.on_icmp(now, datagram),
+            (ip::TCP, _) => {
+                *delivers += 1;
+                self.on_tcp(now, datagram, verify, packet);
+            }
+            (ip::UDP, _) => {
+                *delivers += 1;
+                self.on_udp(now, datagram, verify, packet);
+            }
+            (ip::ICMP, true) | (ip::ICMPV6, false) => {
+                *delivers += 1;
+                self.on_icmp(now, datagram, packet);
+            }
             (protocol, v4) => {
                 debug!(src = %datagram.src, protocol, "a protocol that is not spoken");
                 match v4 {
@@ -68,12 +81,7 @@ impl Host {
                     let complaint = Complaint::Protocol { pointer };
                     self.complain(now, datagram.src, datagram.dst, complaint, &packet.data);
                 }
-                return;
             }
-        }
-        match v4 {
-            true => self.counters.ip_in_delivers += 1,
-            false => self.counters.ip6_in_delivers += 1,
         }
     }
 

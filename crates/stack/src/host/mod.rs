@@ -5,6 +5,7 @@
 //!                  icmp.rs    echo is answered, errors go to their connection; path_mtu.rs, what they say of paths
 //!                  udp.rs     to a socket's queue, or port unreachable
 //!                  demux.rs   by 4-tuple to a connection, by port to a listener, or RST
+//!                  astray.rs  but of several hosts with the same addresses, the others are asked before
 //!                  passive.rs what a listener makes of it; cookie.rs where its backlog is full
 //! tcp_*, udp_*   streams.rs, bound.rs, listener.rs, udp.rs: what applications call
 //! limits         peers.rs, challenges.rs, ports.rs: what strangers may use up, and must not guess
@@ -18,6 +19,7 @@
 //!
 //! Not here, because nothing needs it yet: fragments of its own, a route to itself, multicast.
 
+mod astray;
 mod bound;
 mod challenges;
 mod config;
@@ -54,6 +56,7 @@ use tracing::debug;
 use crate::counters::Counters;
 use crate::tcp::{Connection, Outlet, Readiness, State};
 
+pub use astray::{Astray, Share};
 pub use config::{Cidr, CidrError, HostConfig};
 pub use error::HostError;
 pub use listing::Listed;
@@ -142,6 +145,10 @@ pub struct Host {
     echoes: icmp::Allowance,
     reassembly: Reassembly,
     path_mtus: PathMtus,
+    /// Packets for the next sibling.
+    astray: VecDeque<Astray>,
+    /// How many siblings have not seen the packet that is being worked.
+    unasked: u16,
 }
 
 /// A socket, and what its holder knows of it.
@@ -214,8 +221,9 @@ impl Host {
             peers: Peers::new(secret.keyed()),
             reassembly: Reassembly::new(secret.keyed()),
             path_mtus: PathMtus::new(secret.keyed()),
+            astray: VecDeque::new(),
+            unasked: config.share.siblings(),
             secret,
-            config,
             counters: Counters::default(),
             sockets: Slab::new(),
             timers: Timers::default(),
@@ -229,10 +237,11 @@ impl Host {
             time_waits: 0,
             events: VecDeque::new(),
             held: ByteCount::ZERO,
-            ports: Ports::new(),
+            ports: Ports::new(config.share),
             challenges: Challenges::default(),
             icmp_errors: icmp::Allowance::ERRORS,
             echoes: icmp::Allowance::ECHOES,
+            config,
         }
     }
 

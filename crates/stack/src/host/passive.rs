@@ -163,7 +163,7 @@ impl Host {
         flow: FlowId,
         segment: &Segment<'_>,
     ) -> bool {
-        if self.listener(id).is_none_or(|listener| listener.cookies_until <= Some(now)) {
+        if !self.sends_cookies(now, id) {
             return false;
         }
         let Some(mss) = self.read_cookie(now, &flow, segment) else {
@@ -192,7 +192,17 @@ impl Host {
         true
     }
 
-    fn read_cookie(&self, now: Instant, flow: &FlowId, segment: &Segment<'_>) -> Option<u16> {
+    /// Whether one that the listener `id` sent may still come back.
+    pub(super) fn sends_cookies(&mut self, now: Instant, id: SocketId) -> bool {
+        self.listener(id).is_some_and(|listener| listener.cookies_until > Some(now))
+    }
+
+    pub(super) fn read_cookie(
+        &self,
+        now: Instant,
+        flow: &FlowId,
+        segment: &Segment<'_>,
+    ) -> Option<u16> {
         let plain = !segment.flags.syn && !segment.flags.rst;
         let irs = segment.seq - 1;
         plain.then(|| cookie::read(&self.secret, now, flow, irs, segment.ack - 1)).flatten()

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use super::secret::Secret;
-use super::{HostConfig, HostError};
+use super::{HostConfig, HostError, Share};
 
 /// The first port that the host chooses, and how many there are (Linux's `ip_local_port_range`).
 const FIRST: u16 = 32_768;
@@ -14,27 +14,30 @@ const CLASSES: usize = 256;
 /// How many ports have been chosen towards each class of peers: from the ports that one peer sees little follows for
 /// those of others.
 #[derive(Debug)]
-pub(super) struct Ports([u16; CLASSES]);
+pub(super) struct Ports {
+    chosen: [u16; CLASSES],
+    share: Share,
+}
 
 impl Ports {
-    pub(super) const fn new() -> Self {
-        Self([0; CLASSES])
+    pub(super) const fn new(share: Share) -> Self {
+        Self { chosen: [0; CLASSES], share }
     }
 
     /// Chooses a port at `local` that is not `taken`, where `hash` stands for the peer (RFC 6056 section 3.3.4). Every
-    /// port is tried once, the one chosen longest ago first.
+    /// port is tried once, the one chosen longest ago first. Those of siblings, who would choose the same, are left out.
     pub(super) fn choose(
         &mut self,
         local: SocketAddr,
         hash: u64,
         taken: impl Fn(SocketAddr) -> bool,
     ) -> Result<SocketAddr, HostError> {
-        let count = &mut self.0[(hash >> 32) as usize % CLASSES];
+        let count = &mut self.chosen[(hash >> 32) as usize % CLASSES];
         let offset = (hash as u32 % u32::from(COUNT)) as u16;
         for _ in 0..COUNT {
             let candidate = SocketAddr::new(local.ip(), FIRST + (offset + *count) % COUNT);
             *count = (*count + 1) % COUNT;
-            if !taken(candidate) {
+            if self.share.has_port(candidate.port()) && !taken(candidate) {
                 return Ok(candidate);
             }
         }
@@ -72,7 +75,7 @@ mod tests {
 
     #[test]
     fn every_port_is_tried_once_and_none_is_left_then() {
-        let mut ports = Ports::new();
+        let mut ports = Ports::new(Share::default());
         let mut seen = BTreeSet::new();
         for _ in 0..COUNT {
             let chosen = ports.choose(local(), 77, |candidate| seen.contains(&candidate)).unwrap();
@@ -84,12 +87,22 @@ mod tests {
 
     #[test]
     fn what_one_class_of_peers_takes_moves_no_other() {
-        let mut ports = Ports::new();
+        let mut ports = Ports::new(Share::default());
         let other = 1 << 32;
         let first = ports.choose(local(), other, |_| false).unwrap().port();
         for _ in 0..100 {
             ports.choose(local(), 0, |_| false).unwrap();
         }
         assert_eq!(ports.choose(local(), other, |_| false).unwrap().port(), first + 1);
+    }
+
+    #[test]
+    fn siblings_never_choose_the_same() {
+        let chosen = |index| {
+            let mut ports = Ports::new(Share { index, of: 3 });
+            (0..100).map(|_| ports.choose(local(), 77, |_| false).unwrap().port()).collect()
+        };
+        let [one, two, three]: [BTreeSet<u16>; 3] = [0, 1, 2].map(chosen);
+        assert_eq!((&one | &two).union(&three).count(), 300);
     }
 }

@@ -78,6 +78,9 @@ impl Host {
         let from = SocketAddr::new(src, arrived.src_port);
         let bound = bound(&self.udp, SocketAddr::new(dst, arrived.dst_port));
         let Some(id) = bound.filter(|id| self.udp_hears(*id, from)) else {
+            if self.pass_on(packet) {
+                return;
+            }
             self.counters.udp_no_ports += 1;
             self.complain(now, datagram.src, datagram.dst, Complaint::Port, &packet.data);
             return;

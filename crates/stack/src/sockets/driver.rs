@@ -12,6 +12,8 @@ use airtcp_types::{Instant, Node, Packet};
 use tracing::{debug, error, trace};
 
 use super::shared::{BATCH, Core, End, Shared};
+use super::siblings::Sibling;
+use crate::host::Astray;
 
 /// Owns the device, and drives the host behind [`Shared`] until one of them ends.
 #[derive(Debug)]
@@ -24,6 +26,10 @@ pub(super) struct Driver<D> {
     outbox: VecDeque<Packet>,
     /// Packets that have left, whose memory the host uses again.
     spent: Vec<Packet>,
+    /// Its place among the stacks of a device with several queues.
+    sibling: Option<Sibling>,
+    /// Packets from the sibling before, and then those for the next one.
+    astray: Vec<Astray>,
 }
 
 /// What follows a turn.
@@ -63,9 +69,14 @@ impl Drop for Ending {
 }
 
 impl<D: Device> Driver<D> {
-    pub(super) fn new(shared: Arc<Shared>, device: D, alarm: Alarm) -> Self {
-        let (inbox, outbox, spent) = Default::default();
-        Self { shared, device, alarm, inbox, outbox, spent }
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        device: D,
+        alarm: Alarm,
+        sibling: Option<Sibling>,
+    ) -> Self {
+        let (inbox, outbox, spent, astray) = Default::default();
+        Self { shared, device, alarm, inbox, outbox, spent, sibling, astray }
     }
 
     pub(super) async fn run(mut self) {
@@ -83,8 +94,11 @@ impl<D: Device> Driver<D> {
                 debug!(device = self.device.name(), "the stack has ended");
             }
         }
+        let Self { shared, device, sibling, .. } = self;
+        if let (Some(sibling), End::Shutdown) = (sibling, &end) {
+            sibling.leave(shared.time_to_close()).await;
+        }
         // The device goes before anyone hears of the end: its interface is gone when `shutdown` is.
-        let Self { shared, device, .. } = self;
         drop(device);
         shared.end(end);
     }
@@ -110,6 +124,7 @@ impl<D: Device> Driver<D> {
                 }
                 () = self.shared.driver.notified() => {}
                 rang = self.alarm.ring() => rang.map_err(|error| gone(&error))?,
+                astray = next_astray(self.sibling.as_mut()) => self.astray.push(astray),
             }
         }
     }
@@ -117,14 +132,18 @@ impl<D: Device> Driver<D> {
     /// One batch: what arrived goes in, what is due is worked, what is to leave comes out.
     fn turn(&mut self) -> Result<Outcome, End> {
         let received = self.device.try_recv(&mut self.inbox, BATCH);
-        let Self { shared, device, inbox, outbox, spent, .. } = self;
+        let Self { shared, device, inbox, outbox, spent, sibling, astray, .. } = self;
         device.reclaim(spent);
+        if let Some(sibling) = sibling {
+            sibling.try_recv(astray, BATCH);
+        }
         let counters = device.counters();
         let (turn, woke) = shared.turn(|core, now| {
             core.device = counters;
             core.host.recycle(spent);
             let arrived = inbox.len();
             core.arrive(now, inbox);
+            core.exchange(now, astray);
             if core.host.poll_timeout().is_some_and(|deadline| deadline <= now) {
                 core.host.handle_timeout(now);
             }
@@ -135,6 +154,10 @@ impl<D: Device> Driver<D> {
             Turn { arrived, closing, more: core.more || !core.outbox.is_empty(), armed: core.armed }
         });
         device.recycle(inbox);
+        let lost = sibling.as_ref().map_or(0, |sibling| sibling.send(astray.drain(..)));
+        if lost > 0 {
+            shared.with(|core, _| core.host.on_astray_lost(lost));
+        }
         let leaving = outbox.len();
         let sent = device.try_send(outbox);
         if turn.arrived > 0 || leaving > 0 {
@@ -150,6 +173,14 @@ impl<D: Device> Driver<D> {
         let again = turn.more && outbox.is_empty();
         let next = if again { Next::Turn } else { Next::Wait(turn.armed) };
         Ok(Outcome { next, woke, is_full: turn.arrived == BATCH })
+    }
+}
+
+/// What the sibling before hands on; never anything, where there is none.
+async fn next_astray(sibling: Option<&mut Sibling>) -> Astray {
+    match sibling {
+        Some(sibling) => sibling.recv().await,
+        None => std::future::pending().await,
     }
 }
 

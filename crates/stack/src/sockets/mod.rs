@@ -53,6 +53,9 @@ mod ready;
 #[cfg(test)]
 mod ready_tests;
 mod shared;
+mod siblings;
+#[cfg(test)]
+mod siblings_tests;
 mod socket;
 #[cfg(test)]
 mod socket_tests;
@@ -66,6 +69,7 @@ mod udp;
 mod watch_tests;
 
 pub use listener::TcpListener;
+pub use siblings::Sibling;
 pub use socket::TcpSocket;
 pub use split::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReuniteError, WriteHalf};
 pub use stack::Stack;

@@ -13,7 +13,7 @@ use airtcp_types::{Crossing, Instant, Node, Packet};
 use tokio::sync::Notify;
 use tracing::{debug, trace};
 
-use crate::host::{Host, SocketId};
+use crate::host::{Astray, Host, SocketId};
 use crate::tcp::{Readiness, State};
 
 /// Packets taken from the host, or from the device, before the lock is let go.
@@ -218,6 +218,11 @@ impl Shared {
         self.done.notify_waiters();
     }
 
+    /// How much of the time that closing may take is left.
+    pub(super) fn time_to_close(&self) -> Duration {
+        self.look(|core, now| core.closing.map_or(Duration::ZERO, |end| end.since(now)))
+    }
+
     /// Whether the end has been asked for.
     pub(super) fn is_closing(&self) -> bool {
         self.lock().closing.is_some()
@@ -354,6 +359,14 @@ impl Core {
             }
             self.host.on_packet(now, packet);
         }
+    }
+
+    /// Gives the host packets that a sibling handed on, and takes those that it hands on itself.
+    pub(super) fn exchange(&mut self, now: Instant, astray: &mut Vec<Astray>) {
+        for packet in astray.drain(..) {
+            self.host.on_astray(now, packet);
+        }
+        astray.extend(std::iter::from_fn(|| self.host.poll_astray()));
     }
 
     /// Whether the driver is to be asked for a turn.

@@ -15,6 +15,7 @@ use super::driver::Driver;
 use super::error::io_error;
 use super::listener::TcpListener;
 use super::shared::Shared;
+use super::siblings::Sibling;
 use super::socket::TcpSocket;
 use super::stream::TcpStream;
 use super::udp::UdpSocket;
@@ -68,7 +69,7 @@ impl Stack {
     /// # Panics
     /// In a runtime built without its IO driver.
     pub fn new<D: Device>(device: D, config: HostConfig) -> io::Result<Self> {
-        Self::start(device, config, Clock::start(), None)
+        Self::start(device, config, Clock::start(), None, None)
     }
 
     /// As [`new`](Self::new), on a clock that others may share, and with every packet and event of the
@@ -85,7 +86,31 @@ impl Stack {
         clock: Clock,
         watch: Watch,
     ) -> io::Result<Self> {
-        Self::start(device, HostConfig { events: true, ..config }, clock, Some(watch))
+        Self::start(device, config, clock, Some(watch), None)
+    }
+
+    /// As [`new`](Self::new), on one of several queues of a device. A `config.secret` of zeros is replaced by the
+    /// family's, and an observer is shown what [`watched`](Self::watched) shows it.
+    ///
+    /// The stacks of a family are to be shut down together: one that has come to its end keeps its device, for as long as its
+    /// patience lasts, until the others have, because packets of their flows may come to it.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    ///
+    /// # Panics
+    /// As [`new`](Self::new); its driver in a runtime built without its time driver.
+    pub fn sibling<D: Device>(
+        device: D,
+        mut config: HostConfig,
+        sibling: Sibling,
+        watch: Option<Watch>,
+    ) -> io::Result<Self> {
+        config.share = sibling.share();
+        if config.secret.iter().all(|&byte| byte == 0) {
+            config.secret = sibling.secret();
+        }
+        Self::start(device, config, sibling.clock(), watch, Some(sibling))
     }
 
     fn start<D: Device>(
@@ -93,7 +118,9 @@ impl Stack {
         mut config: HostConfig,
         clock: Clock,
         watch: Option<Watch>,
+        sibling: Option<Sibling>,
     ) -> io::Result<Self> {
+        config.events |= watch.is_some();
         let runtime = tokio::runtime::Handle::try_current()
             .map_err(|error| io::Error::other(format!("a stack needs a tokio runtime: {error}")))?;
         if config.secret.iter().all(|&byte| byte == 0) {
@@ -112,7 +139,7 @@ impl Stack {
         debug!(device = device.name(), mtu = %config.mtu, addresses = ?config.addresses, "starting");
         let alarm = Alarm::new(clock)?;
         let shared = Arc::new(Shared::new(Host::new(config), clock, watch));
-        runtime.spawn(Driver::new(shared.clone(), device, alarm).run());
+        runtime.spawn(Driver::new(shared.clone(), device, alarm, sibling).run());
         Ok(Self(Handle(Arc::new(Users(shared)))))
     }
 
