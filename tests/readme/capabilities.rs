@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use airtcp::basestation::{Bridge, Side};
-use airtcp::device::{Device, Memory, Tun, TunOptions, memory};
+use airtcp::device::{Clock, Device, Memory, Tun, TunOptions, memory};
 use airtcp::recovery::registry::{CONTROLS, Entry, JUDGES};
 use airtcp::recovery::{Profile, Ruling, When};
 use airtcp::stack::tcp::TcpConfig;
-use airtcp::stack::{Counters, TcpStream, UdpSocket};
+use airtcp::stack::{Counters, Sibling, TcpStream, UdpSocket};
 use airtcp::types::{Instant, Node, Packet};
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -112,6 +112,10 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
             let able = memory::offloading_pair(1500, 1).0.capabilities();
             able.checksum_offload && able.segmentation_offload
         }
+        "Several stacks that are one host, on a queue and a thread each (`serve --queues`)" => {
+            let family = Sibling::family(2, Clock::start()).unwrap();
+            family.len() == 2 && serve_help().contains("--queues")
+        }
         "Base station: forwarding between two TUN devices" => {
             let (mut bridge, packet) = (Bridge::new(1), Packet::new(vec![0x45; 20]));
             bridge.handle_packet(Instant::ZERO, Side::Wired.port(), packet.clone());
@@ -125,9 +129,7 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
         }
         "`serve`: Prometheus metrics, a control socket for `ss`; completions for shells, pages of the manual" =>
         {
-            let airtcp = env!("CARGO_BIN_EXE_airtcp");
-            let serve = Command::new(airtcp).args(["serve", "--help"]).output().unwrap();
-            let serve = String::from_utf8(serve.stdout).unwrap();
+            let serve = serve_help();
             ["--metrics", "--control"].iter().all(|flag| serve.contains(flag))
                 && ["ss", "completions", "man"]
                     .iter()
@@ -198,6 +200,12 @@ fn commands() -> Vec<String> {
 
 fn help(binary: &str) -> String {
     let help = Command::new(binary).arg("--help").output().unwrap();
+    String::from_utf8(help.stdout).unwrap()
+}
+
+fn serve_help() -> String {
+    let airtcp = env!("CARGO_BIN_EXE_airtcp");
+    let help = Command::new(airtcp).args(["serve", "--help"]).output().unwrap();
     String::from_utf8(help.stdout).unwrap()
 }
 

@@ -5,6 +5,7 @@
 
 mod device;
 mod look;
+mod queues;
 mod server;
 mod setup;
 mod transfer;

@@ -118,6 +118,10 @@ pub(crate) struct ServeArgs {
     /// Behind a base station that marks (TCP-ECN): withhold duplicate ACKs for segments that the radio lost, for 150 ms at most
     #[arg(long)]
     pub(crate) mark_aware_receiver: bool,
+    /// Open the device with so many queues, 1 to 256: each has a thread with a stack of its own, and the kernel spreads the
+    /// flows over them. More than there are cores is of no use
+    #[arg(long, value_name = "N", default_value = "1", allow_negative_numbers = true, value_parser = value::queues)]
+    pub(crate) queues: u16,
     /// At the end, print counters and connections as JSON on stdout
     #[arg(long)]
     pub(crate) json: bool,
@@ -390,6 +394,19 @@ mod tests {
              length"
         ));
         assert!(address.ends_with("for example --address 10.0.0.2/24 or --address fd00::2/64"));
+        for queues in ["0", "257", "many"] {
+            let line =
+                format!("airtcp serve --tun t --address 10.0.0.2/24 --queues {queues} echo:7");
+            assert_eq!(
+                error(&line),
+                format!(
+                    "error: invalid value '{queues}' for '--queues <N>': a TUN device has 1 to 256 \
+                     queues; for example --queues 2"
+                )
+            );
+        }
+        let one = error("airtcp get --tun t --address 10.0.0.2/24 --queues 2 http://a/b");
+        assert!(one.contains("unexpected argument '--queues'"), "{one}");
     }
 
     #[test]
@@ -414,6 +431,7 @@ mod tests {
             "airtcp compare weak-4g --seconds -3",
             "airtcp compare weak-4g --flows -3",
             "airtcp demo --size -3",
+            "airtcp serve --queues -3",
             "airtcp plot a.pcap --from -3",
         ] {
             let text = error(line);

@@ -4,13 +4,14 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use airtcp_device::Tun;
+use airtcp_device::{Tun, TunFile};
 use airtcp_recovery::SenderConfig;
 use airtcp_stack::HostConfig;
 use airtcp_stack::host::Cidr;
 use airtcp_stack::tcp::KeepAlive;
 use airtcp_testbed::here;
 use airtcp_types::options::HackForm;
+use anyhow::Context;
 use clap::Args;
 
 use crate::args::SenderArgs;
@@ -99,9 +100,22 @@ impl AttachArgs {
     /// Opens the device, and settles what a host on it is to be.
     ///
     /// # Errors
+    /// As [`open_queues`](Self::open_queues).
+    pub(crate) fn open(&self) -> anyhow::Result<(Tun, HostConfig, bool)> {
+        let (files, config, is_new) = self.open_queues(1)?;
+        let file = files.into_iter().next().context("a device without a queue")?;
+        Ok((Tun::new(file)?, config, is_new))
+    }
+
+    /// Opens the device with so many queues, and settles what a host on it is to be.
+    ///
+    /// # Errors
     /// An address is the kernel's, or the network of a new device another's; the device cannot be opened, or has a
     /// smaller MTU; the strategies do not go together.
-    pub(crate) fn open(&self) -> anyhow::Result<(Tun, HostConfig, bool)> {
+    pub(crate) fn open_queues(
+        &self,
+        queues: u16,
+    ) -> anyhow::Result<(Vec<TunFile>, HostConfig, bool)> {
         let there = here::interfaces()?;
         if device::exists(&self.tun) {
             taken::check_addresses(&self.address, &there)?;
@@ -114,10 +128,11 @@ impl AttachArgs {
         } else {
             taken::check_networks(&self.kernel_side(), &self.address, &there)?;
         }
-        let Opened { tun, mtu, is_new } = device::open(&self.tun, self.mtu, self.offload)?;
+        let Opened { files, mtu, is_new } =
+            device::open(&self.tun, self.mtu, self.offload, queues)?;
         let mut config = self.config()?;
         config.mtu = mtu;
-        Ok((tun, config, is_new))
+        Ok((files, config, is_new))
     }
 
     fn config(&self) -> anyhow::Result<HostConfig> {

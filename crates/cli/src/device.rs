@@ -2,42 +2,70 @@
 
 use std::net::IpAddr;
 
-use airtcp_device::{Device, Tun, TunOptions};
+use airtcp_device::{DeviceError, TunFile, TunOptions};
 use airtcp_stack::host::Cidr;
 use airtcp_testbed::{Cidr as KernelCidr, here};
 use airtcp_types::ByteCount;
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 
 /// A device that is ready to be used.
 pub(crate) struct Opened {
-    pub(crate) tun: Tun,
+    /// Its queues.
+    pub(crate) files: Vec<TunFile>,
     /// The longest packet that goes through it.
     pub(crate) mtu: ByteCount,
     /// There was none of that name before.
     pub(crate) is_new: bool,
 }
 
-/// Opens the TUN device `name`, with offload or without. A new one gets the MTU asked for; on one that was there, it has to
+/// Opens the TUN device `name` with so many queues, with offload or without. A new one gets the MTU asked for; on one that was there, it has to
 /// fit.
 ///
 /// # Errors
 /// It cannot be opened, or has a smaller MTU.
-pub(crate) fn open(name: &str, mtu: Option<u16>, offload: bool) -> anyhow::Result<Opened> {
+pub(crate) fn open(
+    name: &str,
+    mtu: Option<u16>,
+    offload: bool,
+    queues: u16,
+) -> anyhow::Result<Opened> {
     let is_new = !exists(name);
-    let mut tun = Tun::open_with(name, TunOptions { offload, ..TunOptions::default() })?;
+    let options = TunOptions { offload, multi_queue: queues > 1 };
+    // Whoever asks for a queue gets one, and some of the flows with it.
+    if options.multi_queue && !is_new && here::queues(name)? > 0 {
+        return Err(DeviceError::Busy { name: name.to_owned() }.into());
+    }
+    let files = (0..queues).map(|_| TunFile::open_with(name, options).map_err(explain));
+    let files = files.collect::<anyhow::Result<Vec<_>>>()?;
+    let tun = files.first().context("a device without a queue")?;
     if let Some(mtu) = mtu.map(usize::from) {
         if is_new {
             tun.set_mtu(mtu).with_context(|| format!("setting the MTU of {name} to {mtu}"))?;
-        } else if mtu > tun.mtu() {
+        } else if mtu > tun.mtu()? {
             bail!(
                 "--mtu {mtu} is more than the MTU of {name}, which is {}; for example: ip link set \
                  {name} mtu {mtu}",
-                tun.mtu()
+                tun.mtu()?
             );
         }
     }
-    let mtu = ByteCount::from(mtu.map_or_else(|| tun.mtu(), usize::from));
-    Ok(Opened { tun, mtu, is_new })
+    let mtu = ByteCount::from(mtu.map_or_else(|| tun.mtu(), |mtu| Ok(mtu.into()))?);
+    Ok(Opened { files, mtu, is_new })
+}
+
+/// Why a device cannot be opened, where a flag of ours has to do with it.
+fn explain(error: DeviceError) -> anyhow::Error {
+    match error {
+        DeviceError::SingleQueue { name } => anyhow!(
+            "the TUN device {name} was made with a single queue: leave --queues out, or choose another name: a device \
+             that is made here gets as many as it needs (with `ip tuntap add`: multi_queue)"
+        ),
+        DeviceError::MultiQueue { name } => anyhow!(
+            "the TUN device {name} was made for several queues: only `airtcp serve` opens such, with --queues 2 or more; \
+             or choose another name"
+        ),
+        other => other.into(),
+    }
 }
 
 /// What the kernel needs on a new device, so that it reaches the stack and is reached by it.

@@ -83,6 +83,12 @@ pub(crate) fn tun(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
+/// `--queues`. The most is the kernel's `MAX_TAP_QUEUES`.
+pub(crate) fn queues(text: &str) -> Result<u16, String> {
+    let count = text.parse().ok().filter(|count| (1..=256).contains(count));
+    count.ok_or_else(|| "a TUN device has 1 to 256 queues; for example --queues 2".to_owned())
+}
+
 /// `--address`.
 pub(crate) fn cidr(text: &str) -> Result<Cidr, String> {
     const EXAMPLE: &str = "for example --address 10.0.0.2/24 or --address fd00::2/64";

@@ -61,6 +61,21 @@ pub struct Counters {
     pub tx_errors: u64,
 }
 
+/// What went through several devices, or queues of one, together.
+impl std::iter::Sum for Counters {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, one| Self {
+            rx_packets: sum.rx_packets + one.rx_packets,
+            rx_bytes: sum.rx_bytes + one.rx_bytes,
+            rx_errors: sum.rx_errors + one.rx_errors,
+            tx_packets: sum.tx_packets + one.tx_packets,
+            tx_bytes: sum.tx_bytes + one.tx_bytes,
+            tx_dropped: sum.tx_dropped + one.tx_dropped,
+            tx_errors: sum.tx_errors + one.tx_errors,
+        })
+    }
+}
+
 /// Something that IP packets come from and go to.
 ///
 /// A device has one owner that drives it. `readable` and `writable` are cancel-safe and borrow the

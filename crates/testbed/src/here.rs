@@ -3,7 +3,7 @@
 use nix::net::if_::if_nametoindex;
 
 use crate::link::{self, add_address, add_route, set_link_up, until_usable, with_netlink};
-use crate::{Cidr, Interface, TestbedError};
+use crate::{Cidr, Interface, TestbedError, tun_queues};
 
 /// Gives the interface `name` addresses, sets it up, and routes `routes` through it.
 ///
@@ -35,6 +35,15 @@ pub async fn configure(
             .map_err(TestbedError::refused(format!("routing {cidr} through {name}")))?;
     }
     Ok(())
+}
+
+/// How many queues the TUN device `name` has that somebody has open, if it was made for several.
+///
+/// # Errors
+/// The kernel does not tell.
+pub fn queues(name: &str) -> Result<u32, TestbedError> {
+    let doing = format!("asking for the queues of {name}");
+    tun_queues::queues(name).map_err(TestbedError::refused(doing))
 }
 
 /// The interfaces in the kernel's order, loopback first.

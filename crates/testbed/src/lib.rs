@@ -46,6 +46,7 @@ mod raw;
 mod stream;
 mod sys;
 mod tun_options;
+mod tun_queues;
 
 pub use arrivals::Arrivals;
 pub use bulk::{Bulk, Bulked};

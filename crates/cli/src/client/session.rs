@@ -61,8 +61,8 @@ impl Session {
         let addresses = config.addresses.clone();
         let stack = Stack::new(tun, config).context("starting the stack")?;
         if let Some(path) = &attach.control {
-            let (device, stack) = (name.clone(), stack.clone());
-            Served { command, device, stack }.listen(path)?;
+            let (device, stacks) = (name.clone(), vec![stack.clone()]);
+            Served { command, device, stacks }.listen(path)?;
         }
         Ok(Self { stack, tun: name, addresses })
     }

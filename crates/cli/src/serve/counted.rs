@@ -1,9 +1,9 @@
-//! What a stack counts, for Prometheus.
+//! What stacks count, for Prometheus.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use airtcp_stack::Stack;
+use airtcp_stack::{Counters, Stack};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::counter::ConstCounter;
@@ -14,13 +14,14 @@ use crate::metrics::{put, put_by};
 /// Counts now, not how often.
 const GAUGES: [&str; 1] = ["TcpCurrEstab"];
 
-/// A stack, looked at whenever it is asked for.
+/// The stacks of a device, looked at whenever they are asked for: what each has counted is added up.
 #[derive(Debug)]
-pub(super) struct Counted(pub(super) Stack);
+pub(super) struct Counted(pub(super) Vec<Stack>);
 
 impl Collector for Counted {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        for (name, value) in self.0.counters().iter() {
+        let counters: Counters = self.0.iter().map(Stack::counters).sum();
+        for (name, value) in counters.iter() {
             let help = format!("{name}, as nstat has it");
             if GAUGES.contains(&name) {
                 put(&mut encoder, name, &help, &ConstGauge::new(value))?;
@@ -28,7 +29,7 @@ impl Collector for Counted {
                 put(&mut encoder, name, &help, &ConstCounter::new(value))?;
             }
         }
-        let device = self.0.device_counters();
+        let device: airtcp_device::Counters = self.0.iter().map(Stack::device_counters).sum();
         for (name, help, value) in [
             ("device_rx_packets", "Packets that the device gave", device.rx_packets),
             ("device_rx_bytes", "Bytes of them", device.rx_bytes),
@@ -40,11 +41,12 @@ impl Collector for Counted {
         ] {
             put(&mut encoder, name, help, &ConstCounter::new(value))?;
         }
-        let held = ConstGauge::new(self.0.held().0);
+        let held: u64 = self.0.iter().map(|stack| stack.held().0).sum();
+        let held = ConstGauge::new(held);
         put(&mut encoder, "held_bytes", "What all sockets hold of the stack's memory", &held)?;
 
         let mut states = BTreeMap::<_, u64>::new();
-        for (_, state) in self.0.connections() {
+        for (_, state) in self.0.iter().flat_map(Stack::connections) {
             *states.entry(state.ss_name()).or_default() += 1;
         }
         let states = states.into_iter().map(|(state, count)| (state, ConstGauge::new(count)));
@@ -83,7 +85,7 @@ mod tests {
         let (server, client) = (stack(left, "10.0.0.1/24"), stack(right, "10.0.0.2/24"));
         let listener = server.listen("10.0.0.1:7".parse().unwrap(), 16).unwrap();
         let counted = server.clone();
-        let read = move || ready(Some(Counted(counted.clone())));
+        let read = move || ready(Some(Counted(vec![counted.clone()])));
         let address = listen(([127, 0, 0, 1], 0).into(), read.clone()).await.unwrap();
         let mut stream = client.connect("10.0.0.1:7".parse().unwrap()).await.unwrap();
         let _accepted = listener.accept().await.unwrap();

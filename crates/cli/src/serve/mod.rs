@@ -2,6 +2,7 @@
 
 mod accept;
 mod counted;
+mod engine;
 mod summary;
 
 use std::future::ready;
@@ -9,19 +10,18 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use airtcp_stack::tcp::MarkAware;
-use airtcp_stack::{Stack, TcpListener};
 use airtcp_trace::NodeKind;
-use airtcp_types::NodeId;
 use anyhow::{Context, anyhow};
 use tokio::task::JoinSet;
 
 use crate::args::{ServeArgs, ServiceKind};
-use crate::record::{self, Recording};
+use crate::record::Recording;
 use crate::services::{Files, Service, Stop};
 use crate::signals::Signals;
 use crate::ss::Served;
 use crate::{metrics, output};
 use counted::Counted;
+use engine::Work;
 use summary::Summary;
 
 /// How long connections may take to come to their end, and then the stack to say goodbye.
@@ -44,7 +44,8 @@ pub(crate) fn run(args: ServeArgs) -> anyhow::Result<()> {
 
 async fn serve(args: ServeArgs) -> anyhow::Result<()> {
     let mut signals = Signals::new()?;
-    let (tun, mut config, is_new) = args.attach.open()?;
+    let name = &args.attach.tun;
+    let (files, mut config, is_new) = args.attach.open_queues(args.queues)?;
     config.tcp.mark_aware = args.mark_aware_receiver.then(MarkAware::default);
     config.backlog = BACKLOG;
     let recording = match &args.trace {
@@ -53,18 +54,14 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
         }
         None => None,
     };
-    let stack =
-        record::stack(recording.as_ref(), NodeId(0), tun, config).context("starting the stack")?;
     let asked = args.attach.sender.combination()?.to_string();
 
     let (stopping, stop) = Stop::new();
     let summary = Summary::new(&asked);
-    let mut listeners = JoinSet::new();
-    for (listener, service) in listen(&stack, &args)? {
-        listeners.spawn(accept::run(listener, service, stop.clone(), summary.clone()));
-    }
+    let work = Work { services: services(&args)?, stop, summary: summary.clone() };
+    let (stacks, mut engines) = engine::start(files, config, recording.as_ref(), &work).await?;
     if is_new {
-        let (kernel, name) = (args.attach.kernel_side(), &args.attach.tun);
+        let kernel = args.attach.kernel_side();
         if args.attach.gateway.is_empty() {
             output::note(format_args!("note: {}", kernel.advice(name)));
         } else {
@@ -73,26 +70,29 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
     } else if let Some(lack) = args.attach.lack()? {
         output::note(format_args!("note: {}", lack.text));
     }
-    let served = Served { command: "serve", device: args.attach.tun.clone(), stack: stack.clone() };
+    let served = Served { command: "serve", device: name.clone(), stacks: stacks.clone() };
     match &args.attach.control {
         Some(path) => served.listen(path)?,
         None => served.listen_by_default(),
     }
     if let Some(address) = args.metrics {
-        let stack = stack.clone();
-        metrics::listen(address, move || ready(Some(Counted(stack.clone())))).await?;
+        let stacks = stacks.clone();
+        metrics::listen(address, move || ready(Some(Counted(stacks.clone())))).await?;
     }
     output::note("ready");
 
+    let mut ends = JoinSet::new();
+    for stack in stacks.clone() {
+        ends.spawn(async move { stack.closed().await });
+    }
     let ended = tokio::select! {
         () = signals.wait() => Ok(()),
-        error = stack.closed() => Err(anyhow!("{error}; start again to make it anew")),
+        Some(error) = ends.join_next() => Err(anyhow!("{}; start again to make it anew", error?)),
     };
     let farewell = async {
         // Whoever listened for it and is gone needs no telling.
         let _ = stopping.send(true);
-        while listeners.join_next().await.is_some() {}
-        stack.shutdown_within(PATIENCE).await;
+        while engines.join_next().await.is_some() {}
     };
     tokio::select! {
         () = farewell => {}
@@ -104,7 +104,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
         ));
     }
     if args.json {
-        output::print_json(&summary.report(&stack))?;
+        output::print_json(&summary.report(&stacks))?;
     }
     if let Some(recording) = recording {
         recording.finish()?;
@@ -112,9 +112,9 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
     ended
 }
 
-/// A listener for each service at each address.
-fn listen(stack: &Stack, args: &ServeArgs) -> anyhow::Result<Vec<(TcpListener, Service)>> {
-    let mut listeners = Vec::new();
+/// Each service at each address.
+fn services(args: &ServeArgs) -> anyhow::Result<Vec<(SocketAddr, Service)>> {
+    let mut services = Vec::new();
     for spec in &args.services {
         let service = match &spec.kind {
             ServiceKind::Echo => Service::Echo,
@@ -125,13 +125,8 @@ fn listen(stack: &Stack, args: &ServeArgs) -> anyhow::Result<Vec<(TcpListener, S
             ),
         };
         for cidr in &args.attach.address {
-            let address = SocketAddr::new(cidr.address(), spec.port);
-            let listener = stack
-                .listen(address, BACKLOG)
-                .with_context(|| format!("{} cannot listen at {address}", service.name()))?;
-            tracing::info!(service = service.name(), %address, "listening");
-            listeners.push((listener, service.clone()));
+            services.push((SocketAddr::new(cidr.address(), spec.port), service.clone()));
         }
     }
-    Ok(listeners)
+    Ok(services)
 }

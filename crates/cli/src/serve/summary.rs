@@ -112,11 +112,11 @@ impl Summary {
     }
 
     /// Everything so far. The list starts again from there.
-    pub(super) fn report(&self, stack: &Stack) -> Report {
+    pub(super) fn report(&self, stacks: &[Stack]) -> Report {
         let mut ended = self.ended();
-        let device = stack.device_counters();
+        let device: airtcp_device::Counters = stacks.iter().map(Stack::device_counters).sum();
         Report {
-            counters: stack.counters(),
+            counters: stacks.iter().map(Stack::counters).sum(),
             device: Device {
                 rx_packets: device.rx_packets,
                 rx_bytes: device.rx_bytes,

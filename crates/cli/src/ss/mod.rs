@@ -144,7 +144,11 @@ fn text(answer: &Value) -> String {
             word(&connection["local"]),
             word(&connection["peer"]),
         ];
-        let tokens = format!("{} held:{}", word(&connection["tokens"]), count(&connection["held"]));
+        let mut tokens =
+            format!("{} held:{}", word(&connection["tokens"]), count(&connection["held"]));
+        if let Some(queue) = connection["queue"].as_u64() {
+            let _ = write!(tokens, " queue:{queue}");
+        }
         rows.push((columns, tokens));
     }
     if all.is_empty() {
@@ -201,7 +205,7 @@ mod tests {
         json!({
             "command": "serve", "device": "tun0", "pid": 7, "held": 2048, "connections_total": 3,
             "connections": [
-                {"local": "10.0.0.2:80", "peer": "10.0.0.1:40000", "state": "ESTAB", "held": 1500,
+                {"local": "10.0.0.2:80", "peer": "10.0.0.1:40000", "state": "ESTAB", "held": 1500, "queue": 1,
                  "info": {"recv_q": 0, "send_q": 1448}, "tokens": "ts sack cwnd:10"},
                 {"local": "10.0.0.2:80", "peer": "10.0.0.1:4", "state": "TIME-WAIT", "held": 0,
                  "info": null, "tokens": ""},
@@ -215,7 +219,7 @@ mod tests {
 tun0: serve, pid 7, 2 KiB held, connections: 3 (1 are not shown)
 State     Recv-Q Send-Q Local Address:Port Peer Address:Port
 ESTAB     0      1448   10.0.0.2:80        10.0.0.1:40000
-\t ts sack cwnd:10 held:1500
+\t ts sack cwnd:10 held:1500 queue:1
 TIME-WAIT 0      0      10.0.0.2:80        10.0.0.1:4
 \t held:0
 ";

@@ -25,12 +25,13 @@ pub(crate) enum Request {
     Connections,
 }
 
-/// The stack of a command, as it is asked about.
+/// The stacks of a command, as they are asked about.
 #[derive(Clone, Debug)]
 pub(crate) struct Served {
     pub(crate) command: &'static str,
     pub(crate) device: String,
-    pub(crate) stack: Stack,
+    /// One for each queue of the device.
+    pub(crate) stacks: Vec<Stack>,
 }
 
 #[derive(Debug, Serialize)]
@@ -49,6 +50,9 @@ struct Answer<'a> {
 struct Connection {
     local: SocketAddr,
     peer: SocketAddr,
+    /// The queue of the device that it is at, where that has several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queue: Option<usize>,
     /// By the name that `ss` prints.
     state: &'static str,
     held: ByteCount,
@@ -92,27 +96,31 @@ impl Served {
     }
 
     fn answer(&self) -> anyhow::Result<serde_json::Value> {
-        let listed = self.stack.listing(MOST);
+        let (mut connections, mut total) = (Vec::new(), 0);
+        for (queue, stack) in self.stacks.iter().enumerate() {
+            let room = MOST - connections.len();
+            let listed = stack.listing(room);
+            total += if listed.len() == room { stack.connections().len() } else { listed.len() };
+            let queue = (self.stacks.len() > 1).then_some(queue);
+            connections.extend(listed.into_iter().map(|listed| Connection::of(listed, queue)));
+        }
         Ok(serde_json::to_value(Answer {
             command: self.command,
             device: &self.device,
             pid: std::process::id(),
-            held: self.stack.held(),
-            connections_total: match listed.len() {
-                MOST => self.stack.connections().len(),
-                all => all,
-            },
-            connections: listed.into_iter().map(Connection::of).collect(),
+            held: self.stacks.iter().map(Stack::held).sum(),
+            connections_total: total,
+            connections,
         })?)
     }
 }
 
 impl Connection {
-    fn of(listed: Listed) -> Self {
+    fn of(listed: Listed, queue: Option<usize>) -> Self {
         let Listed { local, peer, state, held, info, .. } = listed;
         // The first token is the state.
         let line = info.as_ref().map_or(String::new(), ToString::to_string);
         let tokens = line.split_once(' ').map_or(String::new(), |(_, tokens)| tokens.to_owned());
-        Self { local, peer, state: state.ss_name(), held, info, tokens }
+        Self { local, peer, queue, state: state.ss_name(), held, info, tokens }
     }
 }

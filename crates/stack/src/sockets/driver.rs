@@ -87,6 +87,10 @@ impl<D: Device> Driver<D> {
             End::Device(why) if self.shared.is_closing() => {
                 debug!(device = self.device.name(), why, "the device is gone; so is the stack");
             }
+            // The first one says it for all of them.
+            End::Device(why) if self.sibling.as_ref().is_some_and(|one| one.share().index > 0) => {
+                debug!(device = self.device.name(), why, "a queue is gone; its stack ends");
+            }
             End::Device(why) => {
                 error!(device = self.device.name(), why, "the device is gone; the stack ends");
             }
