@@ -1,27 +1,54 @@
-//! This stack with its sockets, on a runtime of one thread, with the settings that everybody gets.
+//! This stack with its sockets, on a runtime of one thread, with the settings that everybody gets; or several of them that
+//! are one host.
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::{Arc, Barrier};
 
-use airtcp::device::{DeviceError, Tun, TunFile, TunOptions};
+use airtcp::device::{Clock, Tun, TunFile, TunOptions};
 use airtcp::stack::host::{Cidr, HostConfig};
-use airtcp::stack::{Stack, TcpListener};
+use airtcp::stack::{Sibling, Stack, TcpListener};
 
 use crate::client::{PREFIX, STACK};
 use crate::services::Service;
 use crate::subject::{BACKLOG, DEVICE, say_ready};
 
-fn open(offload: bool) -> Result<TunFile, DeviceError> {
-    TunFile::open_with(DEVICE, TunOptions { offload, ..TunOptions::default() })
+/// Serves until the process is killed.
+pub(crate) fn serve(offload: bool, queues: u16) -> io::Result<()> {
+    let options = TunOptions { offload, multi_queue: queues > 1 };
+    let open = || TunFile::open_with(DEVICE, options).map_err(io::Error::other);
+    if queues == 1 {
+        return run(open()?, Stack::new, say_ready);
+    }
+    let ready = Arc::new(Barrier::new(queues.into()));
+    let mut threads = Vec::new();
+    for sibling in Sibling::family(queues, Clock::start())? {
+        let (file, ready) = (open()?, ready.clone());
+        threads.push(std::thread::spawn(move || {
+            let start = |tun, config| Stack::sibling(tun, config, sibling, None);
+            run(file, start, || {
+                if ready.wait().is_leader() {
+                    say_ready();
+                }
+            })
+        }));
+    }
+    threads.into_iter().try_for_each(|thread| {
+        thread.join().map_err(|_| io::Error::other("a queue's thread has panicked"))?
+    })
 }
 
-/// Serves until the process is killed.
-pub(crate) fn serve(offload: bool) -> io::Result<()> {
+/// One stack, on the calling thread.
+fn run(
+    file: TunFile,
+    start: impl FnOnce(Tun, HostConfig) -> io::Result<Stack>,
+    say_ready: impl FnOnce(),
+) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let tun = open(offload).and_then(Tun::new).map_err(io::Error::other)?;
+        let tun = Tun::new(file).map_err(io::Error::other)?;
         let own = Cidr::new(STACK.into(), PREFIX).map_err(io::Error::other)?;
-        let stack = Stack::new(tun, HostConfig::new([own]))?;
+        let stack = start(tun, HostConfig::new([own]))?;
         for service in Service::ALL {
             let listener = stack.listen(SocketAddr::from((STACK, service.port())), BACKLOG)?;
             tokio::spawn(accept(listener, service));

@@ -32,12 +32,18 @@ use pingpong::{Loaded, PingPong};
 use subject::{Kind, SERVE, Settings, Subject};
 
 /// What is compared with what.
-const PAIRS: [[Kind; 2]; 4] = [
+const PAIRS: [[Kind; 2]; 6] = [
     [Kind::Airtcp, Kind::Smoltcp],
     [Kind::AirtcpOffload, Kind::SmoltcpOffload],
     [Kind::Airtcp, Kind::Kernel],
     [Kind::AirtcpOffload, Kind::Kernel],
+    QUEUES,
+    OFFLOAD_QUEUES,
 ];
+/// One queue beside two, of which only many flows notice anything.
+const QUEUES: [Kind; 2] = [Kind::AirtcpQueues, Kind::Airtcp];
+const OFFLOAD_QUEUES: [Kind; 2] = [Kind::AirtcpOffloadQueues, Kind::AirtcpOffload];
+const QUEUES_FLOWS: usize = 64;
 const FLOWS: [usize; 3] = [1, 16, 256];
 
 #[derive(Default)]
@@ -138,10 +144,15 @@ fn run(arguments: &Arguments) -> io::Result<()> {
 
 fn measurements(kinds: [Kind; 2], cpu: usize) -> Vec<Box<dyn Measurement>> {
     let mut all: Vec<Box<dyn Measurement>> = Vec::new();
-    for flows in FLOWS {
+    let has_queues = [QUEUES, OFFLOAD_QUEUES].contains(&kinds);
+    let flows = if has_queues { &[QUEUES_FLOWS][..] } else { &FLOWS };
+    for &flows in flows {
         for direction in Direction::BOTH {
             all.push(Box::new(Bulk { flows, direction }));
         }
+    }
+    if has_queues {
+        return all;
     }
     all.push(Box::new(PingPong { cpu }));
     for direction in Direction::BOTH {

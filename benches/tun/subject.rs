@@ -17,6 +17,8 @@ pub(crate) const DEVICE: &str = "tun0";
 /// Connections that may wait to be accepted.
 pub(crate) const BACKLOG: usize = 1024;
 const MTU: u32 = 1500;
+/// Of a stack that has several.
+const QUEUES: u16 = 2;
 /// The argument with which this program is a stack under test, and nothing else.
 pub(crate) const SERVE: &str = "--serve";
 /// What /proc calls a kB.
@@ -27,19 +29,31 @@ const KIB: u64 = 1024;
 pub(crate) enum Kind {
     Airtcp,
     AirtcpOffload,
+    /// On two queues, with a thread for each.
+    AirtcpQueues,
+    AirtcpOffloadQueues,
     Smoltcp,
     SmoltcpOffload,
     Kernel,
 }
 
 impl Kind {
-    const ALL: [Self; 5] =
-        [Self::Airtcp, Self::AirtcpOffload, Self::Smoltcp, Self::SmoltcpOffload, Self::Kernel];
+    const ALL: [Self; 7] = [
+        Self::Airtcp,
+        Self::AirtcpOffload,
+        Self::AirtcpQueues,
+        Self::AirtcpOffloadQueues,
+        Self::Smoltcp,
+        Self::SmoltcpOffload,
+        Self::Kernel,
+    ];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Airtcp => "airtcp",
             Self::AirtcpOffload => "airtcp-offload",
+            Self::AirtcpQueues => "airtcp-queues",
+            Self::AirtcpOffloadQueues => "airtcp-offload-queues",
             Self::Smoltcp => "smoltcp",
             Self::SmoltcpOffload => "smoltcp-offload",
             Self::Kernel => "kernel",
@@ -48,8 +62,10 @@ impl Kind {
 
     fn serve(self, echoes: usize) -> io::Result<()> {
         match self {
-            Self::Airtcp => airtcp_stack::serve(false),
-            Self::AirtcpOffload => airtcp_stack::serve(true),
+            Self::Airtcp => airtcp_stack::serve(false, 1),
+            Self::AirtcpOffload => airtcp_stack::serve(true, 1),
+            Self::AirtcpQueues => airtcp_stack::serve(false, QUEUES),
+            Self::AirtcpOffloadQueues => airtcp_stack::serve(true, QUEUES),
             Self::Smoltcp => smoltcp_loop::serve(false, echoes),
             Self::SmoltcpOffload => smoltcp_loop::serve(true, echoes),
             Self::Kernel => kernel::serve(),
