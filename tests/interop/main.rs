@@ -5,6 +5,7 @@
 
 mod haul;
 mod impaired;
+mod queues;
 mod setup;
 mod transfers;
 

@@ -32,8 +32,8 @@ impl World {
         let directory = tempfile::tempdir().unwrap();
         let own = directory.path().display();
         let line = format!(
-            "--tun tun0 --address 10.0.0.2/24 --gateway 10.0.0.1 --metrics 127.0.0.1:9464 --json \
-             --control {own}/serve.sock {flags} echo:7 http:80:{own}"
+            "--tun tun0 --address 10.0.0.2/24 --gateway 10.0.0.1 --address fd00::2/64 --gateway fd00::1 \
+             --metrics 127.0.0.1:9464 --json --control {own}/serve.sock {flags} echo:7 http:80:{own}"
         );
         let serve = Running::serve(&namespace, &line.split_whitespace().collect::<Vec<_>>());
         Some(Self { namespace, directory, serve })
@@ -98,9 +98,9 @@ fn queues_of(ss: &Value) -> BTreeSet<u64> {
     connections.map(|connection| connection["queue"].as_u64().unwrap()).collect()
 }
 
-fn flows_are_spread_and_intact(flags: &str) {
+fn flows_are_spread_and_intact(flags: &str, server: &str) {
     let Some(world) = World::new(flags) else { return };
-    let server: SocketAddr = "10.0.0.2:7".parse().unwrap();
+    let server: SocketAddr = server.parse().unwrap();
     let open = world.namespace.block_on(async move {
         let mut open = Vec::new();
         for _ in 0..FLOWS {
@@ -139,12 +139,12 @@ fn flows_are_spread_and_intact(flags: &str) {
 
 #[test]
 fn flows_are_spread_over_two_queues_and_intact() {
-    flows_are_spread_and_intact("--queues 2");
+    flows_are_spread_and_intact("--queues 2", "10.0.0.2:7");
 }
 
 #[test]
 fn flows_are_spread_over_two_queues_that_offload_and_intact() {
-    flows_are_spread_and_intact("--queues 2 --offload");
+    flows_are_spread_and_intact("--queues 2 --offload", "[fd00::2]:7");
 }
 
 /// A client beyond a router, which is where the stack is.

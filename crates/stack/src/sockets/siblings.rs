@@ -21,7 +21,8 @@ const ROOM: usize = 256;
 /// 256 wait for each stack; what comes on top is dropped and counted (`IpExtHandOverDrops`).
 ///
 /// The device spreads packets by their flow, so every stack should listen where one does. A connection that a stack opens
-/// itself works, and is slower than others once it has been silent for longer than the device remembers it.
+/// itself works: what answers its SYN may come by a sibling, and so may what comes after a silence of seconds, for which the
+/// kernel remembers where a flow was.
 ///
 /// ```
 /// use airtcp_device::{Clock, Tun, TunFile, TunOptions};

@@ -1,0 +1,71 @@
+//! Two stacks that are one host, on two queues, and what only a program does: connections of their own.
+
+use std::time::Duration;
+
+use airtcp::device::{Clock, Tun, TunFile, TunOptions};
+use airtcp::stack::host::HostConfig;
+use airtcp::stack::{Sibling, Stack};
+use airtcp_testbed::{Namespace, or_skip, peer, requirements, tun_options};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// So many that all of them at home is as likely as 32 heads in a row.
+const FLOWS: usize = 32;
+/// The kernel forgets where a flow was after three seconds, and looks for what to forget as often.
+const SILENCE: Duration = Duration::from_secs(4);
+/// How many silences it may take.
+const TURNS: usize = 8;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_that_stacks_open_survive_that_the_kernel_forgets_their_queue() {
+    let Some(()) = or_skip(requirements()) else { return };
+    let namespace = Namespace::new().unwrap();
+    let options = TunOptions { multi_queue: true, ..tun_options() };
+    let mut stacks = Vec::new();
+    for sibling in Sibling::family(2, Clock::start()).unwrap() {
+        let file = namespace.run(move || TunFile::open_with("tun0", options)).unwrap();
+        let config = HostConfig::new(["10.0.0.2/24".parse().unwrap()]);
+        stacks.push(Stack::sibling(Tun::new(file).unwrap(), config, sibling, None).unwrap());
+    }
+    namespace.configure("tun0", &["10.0.0.1/24".parse().unwrap()], None).unwrap();
+    let listener = namespace
+        .run(|| {
+            std::net::TcpListener::bind("10.0.0.1:9").and_then(|listener| {
+                listener.set_nonblocking(true)?;
+                Ok(listener)
+            })
+        })
+        .unwrap();
+    let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+    let mut pairs = Vec::new();
+    for n in 0..FLOWS {
+        let ours = stacks[n % 2].connect("10.0.0.1:9".parse().unwrap()).await.unwrap();
+        let (kernels, from) = listener.accept().await.unwrap();
+        assert_eq!(from, ours.local_addr().unwrap());
+        pairs.push((ours, kernels));
+    }
+    let handed_over =
+        || stacks.iter().map(|stack| stack.counters().ip_ext_handed_over).sum::<u64>();
+    // The kernel answers a SYN before it takes note of where that came from.
+    let opened = handed_over();
+    assert!(opened > 0);
+    let mut turn = 0;
+    while handed_over() == opened {
+        assert!(turn < TURNS, "the kernel never forgets");
+        turn += 1;
+        tokio::time::sleep(SILENCE).await;
+        // The kernel speaks first: it is to find out where.
+        for (ours, kernels) in &mut pairs {
+            kernels.write_all(b"hello").await.unwrap();
+            let mut heard = [0; 5];
+            ours.read_exact(&mut heard).await.unwrap();
+            assert_eq!(&heard, b"hello");
+        }
+    }
+    for (seed, (mut ours, mut kernels)) in (0..).zip(pairs) {
+        let sending = peer::send(&mut ours, seed, 100_000);
+        let (sent, received) = tokio::join!(sending, peer::receive(&mut kernels, seed));
+        sent.unwrap();
+        assert_eq!(received.unwrap(), 100_000);
+    }
+    assert!(stacks.iter().all(|stack| stack.counters().tcp_estab_resets == 0));
+}
