@@ -320,8 +320,11 @@ fn a_reader_of_stdout_that_goes_away_has_seen_enough() {
     let _server =
         world.namespace.serve("0.0.0.0:19".parse().unwrap(), Service::Source, None).unwrap();
     let line = "connect --tun tun0 --address 10.0.0.2/24 10.0.0.1:19";
-    let command = airtcp(&line.split(' ').collect::<Vec<_>>());
+    let mut command = airtcp(&line.split(' ').collect::<Vec<_>>());
+    // At the end of stdin the server would hear of it, and may stop before it has begun.
+    command.stdin(Stdio::piped());
     let mut child = world.namespace.spawn_child(command).unwrap();
+    let _stdin = child.stdin.take();
     child.stdout.take().unwrap().read_exact(&mut [0; 10]).unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{}", text(&output.stderr));

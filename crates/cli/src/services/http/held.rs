@@ -358,7 +358,7 @@ mod tests {
     async fn on_a_full_disk_nothing_is_kept() {
         let directory = tempfile::tempdir().unwrap();
         let path = path(directory.path(), OsStr::new("a"));
-        let writers = Writers::new(STEP);
+        let writers = Writers::new(super::super::LOCK_TIMEOUT);
         let mut held = Held::begin(&writers, path.clone(), true).await.unwrap();
         held.write(b"kept").await.unwrap();
         assert_eq!(held.break_off().await, 4);
