@@ -110,6 +110,8 @@ struct World {
     max_window: ByteCount,
     /// Segments that had left may since leave again in parts.
     cuts: bool,
+    /// Full segments are let out together where they may be.
+    together: bool,
 }
 
 impl World {
@@ -129,7 +131,7 @@ impl World {
         let max_window = sender.cwnd();
         let window_edge = FIRST + 40 * SMSS;
         let supply = Supply { end: FIRST, fin: false, window_edge, nodelay: false };
-        Self { sender, supply, now, last_tx: None, max_window, cuts: false }
+        Self { sender, supply, now, last_tx: None, max_window, cuts: false, together: false }
     }
 
     fn work(&mut self, operation: &Operation) -> Result<(), TestCaseError> {
@@ -241,7 +243,8 @@ impl World {
     }
 
     fn send(&mut self, count: u64) -> Result<(), TestCaseError> {
-        for _ in 0..count {
+        let mut left = count;
+        while left > 0 {
             let (pipe, nxt) = (self.sender.pipe(), self.sender.snd_nxt());
             let sacked = self.sender.board().sacked_ranges().clone();
             let decision = self.sender.send(self.now, &self.supply);
@@ -262,6 +265,14 @@ impl World {
             }
             let state = self.sender.board().get(tx).map(|sent| sent.state);
             prop_assert_eq!(state, Some(TxState::InFlight));
+            left -= 1;
+            if self.together {
+                let (nxt, size) = (self.sender.snd_nxt(), self.sender.smss().0);
+                let end = self.sender.send_more(self.now, &self.supply, nxt + left * size);
+                prop_assert!(end <= self.supply.window_edge.min(self.supply.end) || end == nxt);
+                left -= end.since(nxt).0 / size;
+                self.last_tx = self.sender.board().last().map(|last| last.tx).max(self.last_tx);
+            }
             self.check()?;
         }
         Ok(())
@@ -516,6 +527,25 @@ proptest! {
                 let world = World::new(combination, profile.clone(), granted, pace);
                 run(world, &operations)?;
             }
+        }
+    }
+
+    #[test]
+    fn segments_that_leave_together_are_those_that_leave_one_by_one(
+        operations in operations(),
+        profile in profile(),
+        granted in granted(),
+        pace in any::<bool>(),
+        combination in prop::sample::select(Combination::all()),
+        judges in prop::sample::select(Combination::judge_sets()),
+    ) {
+        let combination = combination.with_judges(judges);
+        let world = || World::new(combination.clone(), profile.clone(), granted, pace);
+        let (mut apart, mut together) = (world(), World { together: true, ..world() });
+        for operation in &operations {
+            apart.work(operation)?;
+            together.work(operation)?;
+            prop_assert_eq!(format!("{:?}", apart.sender), format!("{:?}", together.sender));
         }
     }
 

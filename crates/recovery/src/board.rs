@@ -45,6 +45,18 @@ impl Transmission {
     pub const fn previous(&self) -> Option<TxNo> {
         self.previous
     }
+
+    fn delivered(&self, range: SeqRange, cumulative: bool) -> Delivered {
+        Delivered {
+            tx: self.tx,
+            range,
+            sent_at: self.sent_at,
+            resent: self.resent,
+            previous: self.previous,
+            cumulative,
+            snapshot: self.snapshot,
+        }
+    }
 }
 
 /// Bytes that an ACK told to have arrived, as the latest of their transmissions.
@@ -261,8 +273,10 @@ impl Board {
     ) -> TxNo {
         debug_assert_eq!(range.start, self.snd_nxt, "new data starts at SND.NXT");
         self.snd_nxt = range.end;
-        let tx = self.push(Transmission {
-            tx: self.next_tx(),
+        let tx = self.next_tx();
+        self.segments.push_back(Segment { range, latest: tx });
+        self.push(Transmission {
+            tx,
             range,
             sent_at: now,
             rule,
@@ -271,7 +285,6 @@ impl Board {
             previous: None,
             snapshot,
         });
-        self.segments.push_back(Segment { range, latest: tx });
         tx
     }
 
@@ -303,8 +316,9 @@ impl Board {
             let rest = SeqRange::new(range.end, segment.range.end);
             self.segments.insert(index + 1, Segment { range: rest, latest: old_tx });
         }
-        let tx = self.push(Transmission {
-            tx: self.next_tx(),
+        let tx = self.next_tx();
+        self.push(Transmission {
+            tx,
             range,
             sent_at: now,
             rule,
@@ -333,6 +347,12 @@ impl Board {
             let clipped = SeqRange::new(block.start.max(self.snd_una), block.end.min(self.snd_nxt));
             self.acknowledge_block(clipped, delivered);
         }
+    }
+
+    /// Gives memory back that is not in use.
+    pub(crate) fn shrink(&mut self) {
+        self.segments.shrink_to(0);
+        self.transmissions.shrink_to(0);
     }
 
     /// Marks `tx` lost, if it is in flight.
@@ -398,6 +418,10 @@ impl Board {
             if segment.range.start >= ack {
                 break;
             }
+            if segment.range.end <= ack && self.settle_sent_once(segment, delivered) {
+                self.segments.pop_front();
+                continue;
+            }
             let told = SeqRange::new(segment.range.start, segment.range.end.min(ack));
             self.report(segment.latest, told, true, delivered);
             self.trim_chain(segment.latest, ack);
@@ -414,11 +438,18 @@ impl Board {
             self.transmissions.pop_front();
             self.base.0 += 1;
         }
-        if self.segments.is_empty() {
-            // Nothing may be sent for long.
-            self.segments = VecDeque::new();
-            self.transmissions.shrink_to(0);
+    }
+
+    /// Takes a segment off that is acknowledged whole, if it was in flight and sent once: almost all are.
+    fn settle_sent_once(&mut self, segment: Segment, delivered: &mut Vec<Delivered>) -> bool {
+        let Some(t) = self.get_mut(segment.latest) else { return false };
+        if t.state != TxState::InFlight || t.previous.is_some() {
+            return false;
         }
+        delivered.push(t.delivered(segment.range, true));
+        t.range = SeqRange::new(t.range.end, t.range.end);
+        self.in_flight_bytes -= segment.range.len();
+        true
     }
 
     fn acknowledge_block(&mut self, block: SeqRange, delivered: &mut Vec<Delivered>) {
@@ -450,15 +481,7 @@ impl Board {
 
     fn report(&self, tx: TxNo, range: SeqRange, cumulative: bool, delivered: &mut Vec<Delivered>) {
         if let Some(t) = self.get(tx).filter(|t| t.state != TxState::Sacked) {
-            delivered.push(Delivered {
-                tx,
-                range,
-                sent_at: t.sent_at,
-                resent: t.resent,
-                previous: t.previous,
-                cumulative,
-                snapshot: t.snapshot,
-            });
+            delivered.push(t.delivered(range, cumulative));
         }
     }
 
@@ -502,11 +525,9 @@ impl Board {
         }
     }
 
-    fn push(&mut self, transmission: Transmission) -> TxNo {
-        let tx = transmission.tx;
+    fn push(&mut self, transmission: Transmission) {
         self.count(transmission.state, transmission.range, true);
         self.transmissions.push_back(transmission);
-        tx
     }
 
     fn set_state(&mut self, tx: TxNo, state: TxState) {

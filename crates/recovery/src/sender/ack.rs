@@ -103,7 +103,7 @@ impl Sender {
         self.newly_delivered = ByteCount::ZERO;
         self.schedule_probe(now, delivered > ByteCount::ZERO);
         self.update_pacing();
-        self.scratch = (!self.core.board.is_empty()).then_some(scratch);
+        self.scratch = Some(scratch);
         self.tell_window();
     }
 

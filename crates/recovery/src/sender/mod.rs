@@ -176,7 +176,7 @@ pub struct Sender {
     stats: Stats,
     #[expect(clippy::box_collection, reason = "most senders have none, and are to be small")]
     events: Option<Box<VecDeque<EventKind>>>,
-    /// Kept from ACK to ACK, so that working one allocates nothing, but not where none will come.
+    /// Kept from ACK to ACK, so that working one allocates nothing.
     scratch: Option<Box<Scratch>>,
 }
 
@@ -369,6 +369,19 @@ impl Sender {
         }
         self.update_pacing();
         self.tell_window();
+    }
+
+    /// Whether there is something that [`shrink`](Self::shrink) gives back.
+    pub const fn can_shrink(&self) -> bool {
+        self.scratch.is_some()
+    }
+
+    /// Gives memory back that it keeps so as not to allocate while data flows. Without loss of anything but time: call
+    /// it where nothing may be sent for long.
+    pub fn shrink(&mut self) {
+        self.core.board.shrink();
+        self.scratch = None;
+        self.probe = self.probe.take().filter(|probe| probe.is_in_use());
     }
 
     /// The next event, if events are on.

@@ -25,6 +25,12 @@ pub(super) struct Probe {
     outstanding: Option<Outstanding>,
 }
 
+impl Probe {
+    pub(super) fn is_in_use(&self) -> bool {
+        self.at.is_some() || self.due || self.outstanding.is_some()
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Outstanding {
     /// TLP.end_seq: SND.NXT when it left.
@@ -51,8 +57,8 @@ impl Sender {
             && !outstanding;
         if !wanted {
             match &mut self.probe {
-                Some(probe) if outstanding => (probe.at, probe.due) = (None, false),
-                _ => self.probe = None,
+                Some(probe) => (probe.at, probe.due) = (None, false),
+                None => {}
             }
             return;
         }
@@ -75,6 +81,10 @@ impl Sender {
             (probe.at, probe.due) = (None, true);
             self.restart_rto(now);
         }
+    }
+
+    pub(super) fn is_probe_due(&self) -> bool {
+        self.probe.as_ref().is_some_and(|probe| probe.due)
     }
 
     /// The probe that is due: new data if there is any, else the last segment (RFC 8985 section 7.3).

@@ -123,6 +123,58 @@ impl Sender {
         }
     }
 
+    /// Lets full segments of new data follow one of their kind that has just left, up to `until`, and gives where they
+    /// end. They are those that [`send`](Self::send) would decide on one by one, at a fraction of the cost; where anything
+    /// but the windows and the pacer has a say there are none.
+    pub fn send_more(&mut self, now: Instant, supply: &Supply, until: ExtSeq) -> ExtSeq {
+        let smss = self.core.smss;
+        let data_end = supply.end - u64::from(supply.fin);
+        let end = until.min(data_end).min(supply.window_edge);
+        if self.snd_nxt() + smss > end || !self.has_only_windows_to_heed() {
+            return self.snd_nxt();
+        }
+        let used = self.pipe().max(self.core.board.flight_size());
+        let mut room = self.cwnd() - used;
+        let snapshot = self.rate.on_send(now, false);
+        let first = self.snd_nxt();
+        while self.snd_nxt() + smss <= end
+            && room >= smss
+            && self.pacer.blocked_until(now).is_none()
+        {
+            let range = SeqRange::new(self.snd_nxt(), self.snd_nxt() + smss);
+            let tx = self.core.board.send_new(now, range, SendRule::NewData, snapshot);
+            if let Some(sent) = self.core.board.get(tx) {
+                self.detection.on_sent(sent);
+            }
+            self.pacer.on_sent(now, smss);
+            self.stats.segments_sent += 1;
+            room -= smss;
+        }
+        let sent = self.snd_nxt().since(first);
+        if sent > ByteCount::ZERO {
+            self.last_sent = now;
+            self.stats.bytes_sent += sent;
+            self.schedule_probe(now, true);
+        }
+        self.snd_nxt()
+    }
+
+    /// Whether something has just left, nothing is missing, and nobody waits to be told.
+    fn has_only_windows_to_heed(&self) -> bool {
+        let board = &self.core.board;
+        self.core.episode.is_none()
+            && self.core.put_off.is_empty()
+            && self.core.rto_at.is_some()
+            && self.prr.is_none()
+            && self.immediate.is_none()
+            && self.idle_since.is_none()
+            && self.events.is_none()
+            && !self.is_probe_due()
+            && board.lost() == ByteCount::ZERO
+            && board.sacked() == ByteCount::ZERO
+            && board.last().is_some_and(|last| last.rule == SendRule::NewData)
+    }
+
     /// RFC 5681 section 4.1: after a time-out's worth of silence no ACK clocks the window out.
     fn end_idle(&mut self, now: Instant, supply: &Supply) {
         let Some(idle_since) = self.idle_since else { return };

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use airtcp_device::{Clock, Watch};
 use airtcp_types::{Crossing, Instant, Node, Packet};
+use smallvec::SmallVec;
 use tokio::sync::Notify;
 use tracing::{debug, trace};
 
@@ -113,7 +114,7 @@ impl End {
 /// What to do once the lock is free: a waker may run anything, a drop of one too.
 #[derive(Default, Debug)]
 struct Woken {
-    wakers: Vec<Waker>,
+    wakers: SmallVec<[Waker; 2]>,
     notifies: Vec<Arc<Notify>>,
     discarded: Vec<Waker>,
 }

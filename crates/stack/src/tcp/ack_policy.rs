@@ -157,9 +157,18 @@ impl AckPolicy {
         self.quick = self.quick.saturating_sub(1);
         if self.due.is_empty() {
             self.stretch = None;
-            self.due.shrink_to(0);
         }
         Some(due)
+    }
+
+    /// Whether there is something that [`shrink`](Self::shrink) gives back.
+    pub(super) fn can_shrink(&self) -> bool {
+        self.due.is_empty() && self.due.capacity() > 0
+    }
+
+    /// Gives back what it keeps so as not to allocate with every ACK.
+    pub(super) fn shrink(&mut self) {
+        self.due.shrink_to(0);
     }
 
     /// A segment left that acknowledges everything up to `ack`: nothing older is due any more.

@@ -91,6 +91,8 @@ const MAX_SILENCE: u32 = 15;
 const MAX_ORPHAN_SILENCE: u32 = 8;
 /// The timestamps option with its padding takes so many bytes from every segment (RFC 7323).
 const TIMESTAMPS_LEN: u16 = 12;
+/// Memory that a connection keeps so as not to allocate is given back when nothing was sent and nothing came for so long.
+const REST: Duration = Duration::from_secs(1);
 /// Events kept for an observer that does not come.
 const MAX_EVENTS: usize = 4096;
 
@@ -197,6 +199,27 @@ impl Connection {
         }
         self.check_patience(now, counters);
         self.on_keep_alive_timeout(now, counters);
+        if self.rest_at().is_some_and(|at| at <= now) {
+            self.shrink();
+        }
+    }
+
+    /// When an idle connection gives the memory back that it keeps so as not to allocate with every segment.
+    fn rest_at(&self) -> Option<Instant> {
+        let sender_can = self.send.sender.as_ref().is_some_and(|sender| sender.can_shrink());
+        let send_can = sender_can || self.send.buffer.can_shrink();
+        let can = send_can || self.receive.can_shrink() || self.acks.can_shrink();
+        let idle = self.send.una() == self.send.end();
+        (idle && can).then(|| self.send.progress_at + REST)
+    }
+
+    fn shrink(&mut self) {
+        if let Some(sender) = &mut self.send.sender {
+            sender.shrink();
+        }
+        self.send.buffer.shrink();
+        self.receive.shrink();
+        self.acks.shrink();
     }
 
     fn on_sender_timeout(&mut self, now: Instant, counters: &mut Counters) {
@@ -252,6 +275,7 @@ impl Connection {
             self.send.probe_at(),
             self.user_timeout_at(),
             self.keep_alive_at(),
+            self.rest_at(),
         ]
         .into_iter()
         .flatten()

@@ -6,7 +6,7 @@ use airtcp_types::Packet;
 
 /// So many packets' memory is kept to be used again, as long as each of them takes no more than this (bytes).
 const PACKETS: (usize, usize) = (256, 16 * 1024);
-/// So many chunks of send buffers are.
+/// So many chunks of send buffers of either size are.
 const CHUNKS: usize = 64;
 
 /// What the device can do, and memory that packets and send buffers have given back.
@@ -15,11 +15,12 @@ pub struct Outlet {
     pub(super) super_segments: bool,
     packets: Vec<Packet>,
     chunks: Vec<Arc<Vec<u8>>>,
+    small_chunks: Vec<Arc<Vec<u8>>>,
 }
 
 impl Outlet {
-    /// The size of the chunks that are kept (bytes).
-    pub(super) const CHUNK: usize = 64 * 1024;
+    /// The sizes of the chunks that are kept (bytes): there are none smaller than the first, or larger than the second.
+    pub(super) const CHUNK: (usize, usize) = (512, 64 * 1024);
 
     /// `super_segments`: the device cuts them, and completes checksums.
     pub fn new(super_segments: bool) -> Self {
@@ -41,18 +42,29 @@ impl Outlet {
         }
     }
 
-    /// An empty chunk with room for `size` bytes, or a few more.
+    /// An empty chunk for `size` bytes and perhaps more, or for as many of them as one can take.
     pub(super) fn chunk(&mut self, size: usize) -> Arc<Vec<u8>> {
-        let kept = if size >= Self::CHUNK { self.chunks.pop() } else { None };
-        kept.unwrap_or_else(|| Arc::new(Vec::with_capacity(size.next_power_of_two())))
+        let size = size.next_power_of_two().clamp(Self::CHUNK.0, Self::CHUNK.1);
+        let kept = self.kept(size).and_then(|chunks| chunks.pop());
+        kept.unwrap_or_else(|| Arc::new(Vec::with_capacity(size)))
+    }
+
+    /// The chunks that are kept of this size, if any are.
+    fn kept(&mut self, size: usize) -> Option<&mut Vec<Arc<Vec<u8>>>> {
+        match size {
+            size if size == Self::CHUNK.0 => Some(&mut self.small_chunks),
+            size if size == Self::CHUNK.1 => Some(&mut self.chunks),
+            _ => None,
+        }
     }
 
     /// Takes a chunk that nobody needs any more, unless a packet still shares it.
     pub(super) fn take_chunk(&mut self, mut chunk: Arc<Vec<u8>>) {
         let Some(bytes) = Arc::get_mut(&mut chunk) else { return };
-        if bytes.capacity() == Self::CHUNK && self.chunks.len() < CHUNKS {
-            bytes.clear();
-            self.chunks.push(chunk);
+        bytes.clear();
+        let size = bytes.capacity();
+        if let Some(chunks) = self.kept(size).filter(|chunks| chunks.len() < CHUNKS) {
+            chunks.push(chunk);
         }
     }
 }

@@ -102,6 +102,16 @@ impl Receiver {
         self.reassembly.as_ref().map_or(ByteCount::ZERO, |held| held.cost())
     }
 
+    /// Whether there is something that [`shrink`](Self::shrink) gives back.
+    pub(super) fn can_shrink(&self) -> bool {
+        self.buffer.can_shrink()
+    }
+
+    /// Gives back what it keeps so as not to allocate with every segment.
+    pub(super) fn shrink(&mut self) {
+        self.buffer.shrink();
+    }
+
     /// Whether there are holes.
     pub(super) fn has_holes(&self) -> bool {
         self.reassembly.is_some()

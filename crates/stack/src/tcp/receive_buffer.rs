@@ -13,8 +13,8 @@ const PIECE: (usize, usize) = (2 * 1024, 64 * 1024);
 const KEPT: usize = 32 * 1024;
 
 /// A queue of bytes in pieces: bytes are copied in once and out once, growth copies nothing, and
-/// what was read is given back to the allocator piece by piece. Long shared ones are not even
-/// copied in.
+/// what was read is given back to the allocator piece by piece, but for a last small one. Long shared ones are not
+/// even copied in.
 #[derive(Debug, Default)]
 pub(super) struct ReceiveBuffer {
     pieces: VecDeque<Piece>,
@@ -62,22 +62,40 @@ impl ReceiveBuffer {
     /// Takes up to `buf.len()` bytes out; gives how many.
     pub(super) fn pop(&mut self, buf: &mut [u8]) -> usize {
         let mut done = 0;
-        while done < buf.len() {
+        while done < buf.len().min(self.len) {
             let Some(piece) = self.pieces.front() else { break };
             let n = (piece.len() - self.read).min(buf.len() - done);
             buf[done..done + n].copy_from_slice(&piece[self.read..self.read + n]);
             done += n;
             self.read += n;
             if self.read == piece.len() {
-                self.pieces.pop_front();
                 self.read = 0;
+                self.drop_first();
             }
         }
         self.len -= done;
-        if self.len == 0 {
-            self.pieces.shrink_to(0);
-        }
         done
+    }
+
+    /// The first piece was read.
+    fn drop_first(&mut self) {
+        let is_last = self.pieces.len() == 1;
+        match self.pieces.front_mut() {
+            Some(Piece::Own(piece)) if is_last && piece.capacity() == PIECE.0 => piece.clear(),
+            _ => drop(self.pieces.pop_front()),
+        }
+    }
+
+    /// Whether there is something that [`shrink`](Self::shrink) gives back.
+    pub(super) fn can_shrink(&self) -> bool {
+        self.len == 0 && self.pieces.capacity() > 0
+    }
+
+    /// Gives back what it keeps so as not to allocate with every segment.
+    pub(super) fn shrink(&mut self) {
+        if self.can_shrink() {
+            self.clear();
+        }
     }
 
     /// Copies up to `buf.len()` bytes, which stay; gives how many.

@@ -218,12 +218,7 @@ impl SendHalf {
                 return Some(Decision::Send(Transmit { tx, range, rule }));
             }
         }
-        let mut supply = Supply {
-            end: self.end(),
-            fin: self.fin,
-            window_edge: self.edge,
-            nodelay: self.nodelay,
-        };
+        let mut supply = self.supply();
         if std::mem::take(&mut self.override_silly) && self.edge < supply.end {
             // All there is, as far as the sender can see, fits the window.
             supply = Supply { end: self.edge, fin: false, nodelay: true, ..supply };
@@ -246,6 +241,19 @@ impl SendHalf {
             self.persist = Some(Box::new(Persist { at: now + pause, pause, unanswered: 0 }));
         }
         Some(decision)
+    }
+
+    /// Decides on full segments of new data that follow what was just decided on, up to `until`; gives where they end.
+    pub(super) fn decide_more(&mut self, now: Instant, until: ExtSeq) -> ExtSeq {
+        let supply = self.supply();
+        match &mut self.sender {
+            Some(sender) if !self.override_silly => sender.send_more(now, &supply, until),
+            _ => self.nxt(),
+        }
+    }
+
+    fn supply(&self) -> Supply {
+        Supply { end: self.end(), fin: self.fin, window_edge: self.edge, nodelay: self.nodelay }
     }
 
     /// Whether a window probe is due; the next one waits twice as long.

@@ -7,8 +7,6 @@ use airtcp_types::{ByteCount, ExtSeq, SeqRange, SharedBytes};
 
 use super::outlet::Outlet;
 
-/// The smallest and the largest chunk that is allocated (bytes).
-const CHUNK: (usize, usize) = (512, Outlet::CHUNK);
 /// So many ends of writes are remembered; more only cost a PSH.
 const WRITES: usize = 64;
 
@@ -20,7 +18,7 @@ const WRITES: usize = 64;
 pub(super) struct SendBuffer {
     /// The sequence number of the first byte held.
     start: ExtSeq,
-    /// Only while there are some: an idle connection is to be small.
+    /// Until there have been none for long: an idle connection is to be small.
     held: Option<Box<Held>>,
 }
 
@@ -94,7 +92,7 @@ impl SendBuffer {
                 data = later;
                 continue;
             }
-            let size = data.len().max(size).clamp(CHUNK.0, CHUNK.1);
+            let size = data.len().max(size);
             held.chunks.push_back(Chunk { start: end, bytes: outlet.chunk(size) });
         }
     }
@@ -116,7 +114,16 @@ impl SendBuffer {
     pub(super) fn give_back(&mut self, outlet: &mut Outlet) {
         let Some(held) = &mut self.held else { return };
         held.done.drain(..).for_each(|chunk| outlet.take_chunk(chunk));
-        if held.chunks.is_empty() {
+    }
+
+    /// Whether there is something that [`shrink`](Self::shrink) gives back.
+    pub(super) fn can_shrink(&self) -> bool {
+        self.held.as_ref().is_some_and(|held| held.chunks.is_empty() && held.done.is_empty())
+    }
+
+    /// Gives back what it keeps so as not to allocate with every write.
+    pub(super) fn shrink(&mut self) {
+        if self.can_shrink() {
             self.held = None;
         }
     }
@@ -166,6 +173,8 @@ mod tests {
 
     use super::*;
 
+    const CHUNK: usize = Outlet::CHUNK.1;
+
     fn range(start: u64, end: u64) -> SeqRange {
         SeqRange::new(ExtSeq(start), ExtSeq(end))
     }
@@ -191,15 +200,18 @@ mod tests {
     fn an_empty_buffer_gives_its_memory_back_and_the_next_one_uses_it() {
         let mut outlet = Outlet::default();
         let mut buffer = SendBuffer::new(ExtSeq(0));
-        buffer.push(&[7; 2 * CHUNK.1], &mut outlet);
+        buffer.push(&[7; 2 * CHUNK], &mut outlet);
         let address = buffer.slices(range(0, 1)).next().unwrap().as_ptr();
-        buffer.free_to(ExtSeq(2 * CHUNK.1 as u64));
+        buffer.free_to(ExtSeq(2 * CHUNK as u64));
+        assert!(!buffer.can_shrink());
         buffer.give_back(&mut outlet);
+        assert!(buffer.can_shrink());
+        buffer.shrink();
         assert!(buffer.held.is_none());
         // What went back to the allocator would be theirs now.
-        let _others: [Vec<u8>; 4] = std::array::from_fn(|_| Vec::with_capacity(CHUNK.1));
-        assert_eq!((buffer.end(), buffer.len()), (ExtSeq(2 * CHUNK.1 as u64), ByteCount::ZERO));
-        buffer.push(&[8; 2 * CHUNK.1], &mut outlet);
+        let _others: [Vec<u8>; 4] = std::array::from_fn(|_| Vec::with_capacity(CHUNK));
+        assert_eq!((buffer.end(), buffer.len()), (ExtSeq(2 * CHUNK as u64), ByteCount::ZERO));
+        buffer.push(&[8; 2 * CHUNK], &mut outlet);
         assert!(buffer.slices(range(0, 1 << 20)).any(|slice| slice.as_ptr() == address));
     }
 

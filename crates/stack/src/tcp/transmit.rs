@@ -136,7 +136,7 @@ impl Connection {
         counters: &mut Counters,
         outlet: &mut Outlet,
     ) -> Packet {
-        self.count_data(now, first, counters);
+        self.count_data(now, first.rule, first.range, 1, counters);
         let range = match outlet.super_segments && self.may_aggregate(first) {
             true => self.aggregate(now, first, counters),
             false => first.range,
@@ -182,6 +182,14 @@ impl Connection {
         let size = u64::from(self.segment_size());
         let most = u64::from(u16::MAX - fixed_headers(&self.flow) - self.option_bytes());
         let mut range = first.range;
+        if first.rule == SendRule::NewData && self.send.nxt() == range.end {
+            let until = range.start + most / size * size;
+            let more = SeqRange::new(range.end, self.send.decide_more(now, until));
+            let segments = more.len().0 / size;
+            self.count_data(now, first.rule, more, segments, counters);
+            self.tally.segs_out += segments;
+            range.end = more.end;
+        }
         // Only the last may be shorter.
         while range.len().0.is_multiple_of(size) && range.len().0 + size <= most {
             let decision = self.send.decide(now);
@@ -193,27 +201,33 @@ impl Connection {
                 self.send.decided = Some(Box::new(next));
                 break;
             }
-            self.count_data(now, &next, counters);
+            self.count_data(now, next.rule, next.range, 1, counters);
             self.tally.segs_out += 1;
             range.end = next.range.end;
         }
         range
     }
 
-    fn count_data(&mut self, now: Instant, transmit: &Transmit, counters: &mut Counters) {
-        let data_end = transmit.range.end.min(self.send.buffer.end());
-        let len = data_end.since(transmit.range.start);
+    fn count_data(
+        &mut self,
+        now: Instant,
+        rule: SendRule,
+        range: SeqRange,
+        segments: u64,
+        counters: &mut Counters,
+    ) {
+        let len = range.end.min(self.send.buffer.end()).since(range.start);
         // TcpOutSegs is without segments that only repeat (RFC 4022).
-        if transmit.rule.is_retransmission() {
-            counters.tcp_retrans_segs += 1;
-            self.tally.retrans_segs += 1;
+        if rule.is_retransmission() {
+            counters.tcp_retrans_segs += segments;
+            self.tally.retrans_segs += segments;
             self.tally.bytes_retrans += len;
         } else {
-            counters.tcp_out_segs += 1;
+            counters.tcp_out_segs += segments;
         }
-        counters.tcp_ext_fast_retrans += u64::from(transmit.rule == SendRule::FastRetransmit);
+        counters.tcp_ext_fast_retrans += u64::from(rule == SendRule::FastRetransmit);
         if len > ByteCount::ZERO {
-            self.tally.data_segs_out += 1;
+            self.tally.data_segs_out += segments;
             self.tally.bytes_sent += len;
             self.tally.last_snd = now;
         }

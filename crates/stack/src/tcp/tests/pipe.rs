@@ -225,3 +225,25 @@ fn an_idle_connection_is_small() {
     let sizes = [connection, sender, detections.max().unwrap(), controls.max().unwrap()];
     assert!(sizes.iter().sum::<usize>() < 2048, "{sizes:?}");
 }
+
+#[test]
+fn a_connection_that_rests_keeps_no_memory_and_has_no_deadline() {
+    let mut s = Script::established(&plain());
+    for ms in [0, 400] {
+        s.write(10_000);
+        let mut end = 1;
+        while let Some(segment) = s.take(ms) {
+            end = segment.seq + segment.data.len() as u32;
+        }
+        send!(s, ms + 1, "A", 1 + ms as u32, ack = end, len = 400);
+        recv!(s, ms + 1, "A", end, ack = 401 + ms as u32);
+        s.read();
+        assert!(s.conn.send.buffer.can_shrink() && s.conn.receive.can_shrink());
+        assert!(s.conn.acks.can_shrink() && s.conn.sender().unwrap().can_shrink());
+    }
+    assert_eq!(s.conn.poll_timeout(), Some(Instant::from_millis(401) + REST));
+    recv_nothing!(s, 401 + REST.as_millis() as u64);
+    assert!(!s.conn.send.buffer.can_shrink() && !s.conn.receive.can_shrink());
+    assert!(!s.conn.acks.can_shrink() && !s.conn.sender().unwrap().can_shrink());
+    assert_eq!(s.conn.poll_timeout(), None);
+}
