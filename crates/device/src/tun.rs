@@ -9,7 +9,6 @@ use airtcp_types::{Packet, SharedBytes};
 use nix::errno::Errno;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use tun_rs::SyncDevice;
 
 use self::file::other;
 use self::pool::Pool;
@@ -139,11 +138,15 @@ impl Tun {
     }
 
     /// Reads one packet; `None` of one that the kernel's own header does not fit.
-    fn receive(&mut self) -> io::Result<Option<Packet>> {
-        let from = if self.offload() { vnet::LENGTH } else { 0 };
-        let buffer = self.pool.free();
+    fn receive(
+        interface: &Interface,
+        pool: &mut Pool,
+        spare: &mut Vec<Packet>,
+    ) -> io::Result<Option<Packet>> {
+        let from = if interface.options.offload { vnet::LENGTH } else { 0 };
+        let buffer = pool.free();
         let bytes = Arc::get_mut(buffer).expect("nobody has a part of it");
-        let length = Self::attempt(&self.fd, Interest::READABLE, |device| device.recv(bytes))?;
+        let length = interface.device.recv(bytes)?;
         let mut received = vnet::Received::default();
         if from > 0 {
             let Some(read) = vnet::read(&mut bytes[..length]) else { return Ok(None) };
@@ -153,7 +156,7 @@ impl Tun {
             Some(payload) if length > from + COPIED => from + payload,
             _ => length,
         };
-        let mut packet = self.spare.pop().unwrap_or_default();
+        let mut packet = spare.pop().unwrap_or_default();
         (packet.checksum, packet.segment_size) = (received.checksum, received.segment_size);
         packet.data.extend_from_slice(&bytes[from..copied]);
         if copied < length {
@@ -178,7 +181,7 @@ impl Tun {
         for (to, part) in parts[2..].iter_mut().zip(&packet.tail) {
             *to = IoSlice::new(part);
         }
-        Self::attempt(fd, Interest::WRITABLE, |device| device.send_vectored(parts))
+        Self::attempt(fd, Interest::WRITABLE, |interface| interface.device.send_vectored(parts))
     }
 
     /// Runs `io` on the descriptor; on EAGAIN the reactor forgets the readiness it had seen.
@@ -188,14 +191,14 @@ impl Tun {
     fn attempt<T>(
         fd: &AsyncFd<Interface>,
         interest: Interest,
-        mut io: impl FnMut(&SyncDevice) -> io::Result<T>,
+        mut io: impl FnMut(&Interface) -> io::Result<T>,
     ) -> io::Result<T> {
         let mut tried = false;
         let outcome = fd.try_io(interest, |interface| {
             tried = true;
-            io(&interface.device)
+            io(interface)
         });
-        if tried { outcome } else { io(&fd.get_ref().device) }
+        if tried { outcome } else { io(fd.get_ref()) }
     }
 }
 
@@ -238,31 +241,39 @@ impl Device for Tun {
     }
 
     fn try_recv(&mut self, into: &mut Vec<Packet>, max: usize) -> io::Result<usize> {
+        let Self { fd, pool, spare, counters, .. } = self;
         let (mut received, mut refused) = (0, 0);
-        while received + refused < max {
-            match self.receive() {
-                Ok(Some(packet)) => {
-                    self.counters.rx_packets += 1;
-                    self.counters.rx_bytes += packet.len() as u64;
-                    into.push(packet);
-                    received += 1;
-                }
-                Ok(None) => {
-                    self.counters.rx_errors += 1;
-                    refused += 1;
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if is_link_down(&error) => break,
-                // Packets first; the same error comes again at the next call.
-                Err(_) if received > 0 => break,
-                Err(error) => {
-                    self.counters.rx_errors += 1;
-                    return Err(error);
+        let outcome = Self::attempt(fd, Interest::READABLE, |interface| {
+            while received + refused < max {
+                match Self::receive(interface, pool, spare) {
+                    Ok(Some(packet)) => {
+                        counters.rx_packets += 1;
+                        counters.rx_bytes += packet.len() as u64;
+                        into.push(packet);
+                        received += 1;
+                    }
+                    Ok(None) => {
+                        counters.rx_errors += 1;
+                        refused += 1;
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return Err(error),
                 }
             }
+            Ok(())
+        });
+        match outcome {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock || is_link_down(&error) => {
+                Ok(received)
+            }
+            // Packets first; the same error comes again at the next call.
+            Err(_) if received > 0 => Ok(received),
+            Err(error) => {
+                counters.rx_errors += 1;
+                Err(error)
+            }
+            Ok(()) => Ok(received),
         }
-        Ok(received)
     }
 
     fn recycle(&mut self, packets: &mut Vec<Packet>) {
@@ -287,9 +298,9 @@ impl Device for Tun {
                 Some(header) if capabilities.segmentation_offload => {
                     Self::transmit(fd, packet, header)
                 }
-                Some(_) => {
-                    Self::attempt(fd, Interest::WRITABLE, |device| device.send(&packet.data))
-                }
+                Some(_) => Self::attempt(fd, Interest::WRITABLE, |interface| {
+                    interface.device.send(&packet.data)
+                }),
             };
             match outcome {
                 Ok(_) => {

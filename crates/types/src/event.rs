@@ -1,18 +1,33 @@
 //! What happened, in one vocabulary for every observer.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::{ByteCount, ExtSeq, Instant, Packet, SeqRange, TxNo};
 
 /// The two ends of a flow, as the node that reports sees them.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct FlowId {
     /// This end.
     pub local: SocketAddr,
     /// The other end.
     pub remote: SocketAddr,
+}
+
+/// In two steps for IPv4: every packet's flow is looked up.
+impl Hash for FlowId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match (self.local, self.remote) {
+            (SocketAddr::V4(local), SocketAddr::V4(remote)) => {
+                let [a, b] = [local, remote].map(|end| end.ip().to_bits());
+                state.write_u64(u64::from(a) << 32 | u64::from(b));
+                state.write_u32(u32::from(local.port()) << 16 | u32::from(remote.port()));
+            }
+            ends => ends.hash(state),
+        }
+    }
 }
 
 /// Something that happened at a node.

@@ -171,6 +171,12 @@ impl TcpOptions {
     ///
     /// Of an option that comes twice, the last one counts.
     pub fn parse(bytes: &[u8]) -> Result<Self, OptionError> {
+        const LEN: u8 = LEN_TIMESTAMPS as u8;
+        // What most segments have (RFC 7323 appendix A).
+        if let &[KIND_NOP, KIND_NOP, KIND_TIMESTAMPS, LEN, a, b, c, d, e, f, g, h] = bytes {
+            let (val, ecr) = (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]));
+            return Ok(Self { timestamps: Some(Timestamps { val, ecr }), ..Self::default() });
+        }
         let mut options = Self::default();
         for option in walk(bytes) {
             let RawOption { kind, at, body } = option?;

@@ -39,10 +39,10 @@ impl Packet {
 
     /// Makes it empty, and keeps the memory of its lists.
     pub fn clear(&mut self) {
-        let (mut data, mut tail) = (std::mem::take(&mut self.data), std::mem::take(&mut self.tail));
+        let Self { data, tail, segment_size, checksum } = self;
         data.clear();
         tail.clear();
-        *self = Self { data, tail, ..Self::default() };
+        (*segment_size, *checksum) = (None, Checksum::Full);
     }
 
     /// Its length in bytes, IP header included.

@@ -56,9 +56,8 @@ impl Sender {
             && !self.unmeasured_probe
             && !outstanding;
         if !wanted {
-            match &mut self.probe {
-                Some(probe) => (probe.at, probe.due) = (None, false),
-                None => {}
+            if let Some(probe) = &mut self.probe {
+                (probe.at, probe.due) = (None, false);
             }
             return;
         }

@@ -88,7 +88,7 @@ impl Host {
                 tcp.connection.set_out_of_order_room(self.peers.room(&self.config, tcp.peer));
                 tcp.connection.on_segment(now, &segment, &mut self.counters);
                 self.challenges.spend(self.counters.tcp_ext_challenge_ack - before);
-                self.touch(now, id);
+                self.touch_by_segment(now, id);
                 return;
             }
         };

@@ -29,7 +29,8 @@ impl Secret {
 
     /// RFC 6528 section 3: ISN = M + F(4-tuple, key), M a clock of 4 microseconds.
     pub(super) fn isn(&self, now: Instant, flow: &FlowId) -> SeqNumber {
-        SeqNumber(self.hash(Purpose::Isn, flow) as u32) + (now.as_nanos() / 4_000) as u32
+        SeqNumber(self.hash(Purpose::Isn, (flow.local, flow.remote)) as u32)
+            + (now.as_nanos() / 4_000) as u32
     }
 
     /// The offset of the timestamps between two addresses. As it is the ports' in common, a peer's
@@ -50,7 +51,7 @@ impl Secret {
 
     /// What a SYN cookie starts from, for a peer's initial number `irs`, in a period of time.
     pub(super) fn cookie(&self, flow: &FlowId, irs: SeqNumber, period: u64) -> SeqNumber {
-        SeqNumber(self.hash(Purpose::Cookie, (flow, irs, period)) as u32)
+        SeqNumber(self.hash(Purpose::Cookie, (flow.local, flow.remote, irs, period)) as u32)
     }
 
     /// Hash keys for tables whose keys a stranger chooses.

@@ -54,6 +54,22 @@ impl Host {
         self.settle(now, id);
     }
 
+    /// After a segment was given to a connection. Where several come together most change nothing that its holder has not
+    /// been told, and the timers have time until it has sent what it has to send.
+    pub(super) fn touch_by_segment(&mut self, now: Instant, id: SocketId) {
+        match self.sockets.get(id) {
+            Some(Socket { kind: Kind::Tcp(tcp), told, .. })
+                if tcp.dirty
+                    && told.readable
+                    && told.writable
+                    && tcp.connection.state() == tcp.state =>
+            {
+                self.account(now, id);
+            }
+            _ => self.touch(now, id),
+        }
+    }
+
     /// The next packet of a connection. They take turns; one that has none left leaves the queue.
     pub(super) fn transmit(&mut self, now: Instant) -> Option<Packet> {
         while let Some(&id) = self.dirty.front() {
@@ -81,6 +97,24 @@ impl Host {
 
     /// Brings everything the host keeps about a connection up to date with it.
     fn settle(&mut self, now: Instant, id: SocketId) {
+        self.account(now, id);
+        let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(id) else { return };
+        self.timers.set(id, &mut tcp.armed, tcp.connection.poll_timeout());
+        let state = tcp.connection.state();
+        let before = std::mem::replace(&mut tcp.state, state);
+        count_transition(before, state, &mut self.counters);
+        if let Owner::HalfOpen(listener) = tcp.owner {
+            self.settle_half_open(id, listener, state);
+        }
+        self.settle_end(id, state);
+        self.tell(id);
+        if state == State::TimeWait {
+            self.settle_time_wait(now, id);
+        }
+    }
+
+    /// Takes what a connection has to tell, and what it holds, of which its peer may have too much.
+    fn account(&mut self, now: Instant, id: SocketId) {
         let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(id) else { return };
         collect_events(now, tcp, &mut self.events);
         let held = tcp.connection.held() + BASE;
@@ -93,18 +127,6 @@ impl Host {
         if out_of_order != tcp.out_of_order {
             self.peers.set_out_of_order(tcp.peer, tcp.out_of_order, out_of_order);
             tcp.out_of_order = out_of_order;
-        }
-        self.timers.set(id, &mut tcp.armed, tcp.connection.poll_timeout());
-        let state = tcp.connection.state();
-        let before = std::mem::replace(&mut tcp.state, state);
-        count_transition(before, state, &mut self.counters);
-        if let Owner::HalfOpen(listener) = tcp.owner {
-            self.settle_half_open(id, listener, state);
-        }
-        self.settle_end(id, state);
-        self.tell(id);
-        if state == State::TimeWait {
-            self.settle_time_wait(now, id);
         }
     }
 

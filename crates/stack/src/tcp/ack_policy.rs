@@ -79,7 +79,7 @@ impl AckPolicy {
         now: Instant,
         len: ByteCount,
         nxt: ExtSeq,
-        rto: Duration,
+        rto: impl Fn() -> Duration,
     ) -> bool {
         self.segment = self.segment.max(len);
         self.adapt(now, rto);
@@ -95,14 +95,14 @@ impl AckPolicy {
     }
 
     /// The delay follows the gaps between arrivals (Linux's `tcp_event_data_recv`).
-    fn adapt(&mut self, now: Instant, rto: Duration) {
+    fn adapt(&mut self, now: Instant, rto: impl Fn() -> Duration) {
         let Some(last) = self.last_data else { return };
         let gap = now.since(last);
         if gap <= ATO.0 / 2 {
             self.ato = self.ato / 2 + ATO.0 / 2;
         } else if gap < self.ato {
             self.ato = self.ato / 2 + gap;
-        } else if gap > rto {
+        } else if gap > rto() {
             // The sender begins again with a small window.
             self.quick = QUICK;
         }
@@ -241,7 +241,7 @@ mod tests {
         acks.start(ExtSeq(0));
         for n in 1..=100 {
             let nxt = ExtSeq(n * 1448);
-            if acks.on_data(Instant::ZERO, ByteCount(1448), nxt, Duration::from_secs(1)) {
+            if acks.on_data(Instant::ZERO, ByteCount(1448), nxt, || Duration::from_secs(1)) {
                 acks.schedule(DueAck { ack: nxt, sack: SackBlocks::EMPTY, echo: None });
             }
         }

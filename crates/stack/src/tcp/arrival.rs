@@ -254,8 +254,8 @@ impl Connection {
         }
         let nxt = self.receive.nxt();
         let size = segment.size.map_or(usize::MAX, usize::from).min(segment.payload.len());
-        let rto = self.rto();
-        if self.acks.on_data(now, size.into(), nxt, rto) || at_once {
+        let Self { acks, send, .. } = self;
+        if acks.on_data(now, size.into(), nxt, || send.rto()) || at_once {
             self.schedule_ack(arrival.duplicate);
         }
         if arrival.fin {

@@ -222,7 +222,7 @@ impl Connection {
             tx_numbers: self.granted().txno_echo,
             combination: String::new(),
             wscale: (self.send.scale, self.receive.scale),
-            rto: self.rto(),
+            rto: self.send.rto(),
             backoff: 0,
             rtt: None,
             rttvar: None,

@@ -495,11 +495,6 @@ impl Connection {
         })
     }
 
-    /// What the retransmission and ACK timers go by before there is a sender.
-    fn rto(&self) -> Duration {
-        self.send.sender.as_ref().map_or(Duration::from_secs(1), |sender| sender.rtt().rto())
-    }
-
     fn set_state(&mut self, to: State) {
         let from = std::mem::replace(&mut self.state, to);
         if from != to {

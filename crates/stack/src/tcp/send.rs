@@ -116,6 +116,11 @@ impl SendHalf {
         self.sender.as_ref().map_or(self.done, |sender| sender.snd_nxt())
     }
 
+    /// The time-out; one second while there is no sender.
+    pub(super) fn rto(&self) -> Duration {
+        self.sender.as_ref().map_or(Duration::from_secs(1), |sender| sender.rtt().rto())
+    }
+
     /// Whether something sent is not acknowledged.
     pub(super) fn is_outstanding(&self) -> bool {
         self.una() < self.nxt()
