@@ -36,6 +36,7 @@ mod peers;
 mod ports;
 mod reassembly;
 mod secret;
+mod sending;
 mod settle;
 mod slab;
 mod streams;
@@ -71,6 +72,7 @@ use peers::{PeerId, Peers};
 use ports::Ports;
 use reassembly::Reassembly;
 use secret::{Keyed, Secret};
+use sending::Sending;
 use slab::Slab;
 use time_wait::TimeWaitSocket;
 use timers::Timers;
@@ -121,10 +123,8 @@ pub struct Host {
     reserved: BTreeSet<SocketAddr>,
     udp: HashMap<SocketAddr, SocketId, Keyed>,
     timers: Timers,
-    /// Connections that may have something to send, each once.
-    dirty: VecDeque<SocketId>,
-    /// How many bytes the first of them has sent in its turn.
-    in_turn: usize,
+    /// Connections that may have something to send.
+    sending: Sending,
     /// Sockets whose readiness changed, each once, by when they came in.
     ready: BTreeMap<u64, SocketId>,
     /// How many times a socket was put there.
@@ -227,8 +227,7 @@ impl Host {
             counters: Counters::default(),
             sockets: Slab::new(),
             timers: Timers::default(),
-            dirty: VecDeque::new(),
-            in_turn: 0,
+            sending: Sending::default(),
             ready: BTreeMap::new(),
             told: 0,
             outlet,

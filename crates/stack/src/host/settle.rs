@@ -9,9 +9,6 @@ use crate::tcp::State;
 
 use super::{Host, Kind, MAX_EVENTS, Owner, Socket, SocketId, TcpSocket};
 
-/// Bytes that a connection may send before the next one has its turn, packets of less than 1 KiB counted as that much.
-const QUANTUM: usize = 16 * 1500;
-
 /// What a connection takes before a byte is buffered.
 const BASE: ByteCount = ByteCount(size_of::<TcpSocket>() as u64 + size_of::<Socket>() as u64);
 
@@ -49,7 +46,8 @@ impl Host {
         let Some(tcp) = self.tcp_socket(id) else { return };
         if !tcp.dirty {
             tcp.dirty = true;
-            self.dirty.push_back(id);
+            let has_little = tcp.connection.has_little_to_send();
+            self.sending.push(id, has_little);
         }
         self.settle(now, id);
     }
@@ -72,24 +70,19 @@ impl Host {
 
     /// The next packet of a connection. They take turns; one that has none left leaves the queue.
     pub(super) fn transmit(&mut self, now: Instant) -> Option<Packet> {
-        while let Some(&id) = self.dirty.front() {
+        while let Some(id) = self.sending.first() {
             if let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(id) {
                 if let Some(packet) =
                     tcp.connection.poll_transmit(now, &mut self.counters, &mut self.outlet)
                 {
                     // What happens later happens to others in between.
                     collect_events(now, tcp, &mut self.events);
-                    self.in_turn += packet.len().max(1024);
-                    if self.in_turn >= QUANTUM {
-                        self.in_turn = 0;
-                        self.dirty.rotate_left(1);
-                    }
+                    self.sending.on_sent(packet.len());
                     return Some(packet);
                 }
                 tcp.dirty = false;
             }
-            self.in_turn = 0;
-            self.dirty.pop_front();
+            self.sending.pop_first();
             self.settle(now, id);
         }
         None

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
-use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -192,7 +191,7 @@ async fn next_astray(sibling: Option<&mut Sibling>) -> Astray {
 fn take_outbox(core: &mut Core, outbox: &mut VecDeque<Packet>) {
     core.stalled = !outbox.is_empty();
     if !core.stalled {
-        mem::swap(&mut core.outbox, outbox);
+        core.empty_outbox(outbox);
     }
 }
 
@@ -226,7 +225,7 @@ fn closing(core: &mut Core, now: Instant, outbox: &mut VecDeque<Packet>) -> Clos
     }
     debug!(in_order = quiet, "letting go of all connections");
     core.finish(now, quiet);
-    outbox.append(&mut core.outbox);
+    core.empty_outbox(outbox);
     if now < deadline { Closing::OnceSent } else { Closing::Now }
 }
 

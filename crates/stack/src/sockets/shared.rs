@@ -19,6 +19,8 @@ use crate::tcp::{Readiness, State};
 
 /// Packets taken from the host, or from the device, before the lock is let go.
 pub(super) const BATCH: usize = 64;
+/// Bytes of packets taken from the host at a time: what comes meanwhile waits until they have left.
+const BATCH_BYTES: usize = 256 * 1024;
 
 /// How long connections that nobody holds any more may take to end once the last handle is gone.
 const LINGER: Duration = Duration::from_secs(60);
@@ -40,8 +42,9 @@ pub(super) struct Core {
     pub(super) host: Host,
     /// Every socket that a handle exists for.
     waiting: BTreeMap<SocketId, Waiting>,
-    /// Packets on their way from the host to the driver, at most [`BATCH`].
+    /// Packets on their way from the host to the driver, at most [`BATCH`], and the bytes in them.
     pub(super) outbox: VecDeque<Packet>,
+    outbox_bytes: usize,
     /// The outbox was full before the host was empty.
     pub(super) more: bool,
     /// The driver was asked for a turn and has not begun it.
@@ -141,6 +144,7 @@ impl Shared {
                 host,
                 waiting: BTreeMap::new(),
                 outbox: VecDeque::new(),
+                outbox_bytes: 0,
                 more: false,
                 kicked: false,
                 stalled: false,
@@ -335,7 +339,7 @@ impl Core {
 
     /// Takes packets from the host until it has none or the outbox is full.
     fn fill_outbox(&mut self, now: Instant) {
-        while self.outbox.len() < BATCH {
+        while self.outbox.len() < BATCH && self.outbox_bytes < BATCH_BYTES {
             let Some((_, packet)) = self.host.poll_transmit(now) else {
                 self.more = false;
                 return;
@@ -345,10 +349,17 @@ impl Core {
         self.more = true;
     }
 
+    /// Hands the driver what the host has given.
+    pub(super) fn empty_outbox(&mut self, into: &mut VecDeque<Packet>) {
+        into.append(&mut self.outbox);
+        self.outbox_bytes = 0;
+    }
+
     fn push(&mut self, now: Instant, packet: Packet) {
         if let Some(watch) = &self.watch {
             watch.packet(now, Crossing::Out, &packet);
         }
+        self.outbox_bytes += packet.len();
         self.outbox.push_back(packet);
     }
 

@@ -93,6 +93,8 @@ const MAX_ORPHAN_SILENCE: u32 = 8;
 const TIMESTAMPS_LEN: u16 = 12;
 /// Memory that a connection keeps so as not to allocate is given back when nothing was sent and nothing came for so long.
 const REST: Duration = Duration::from_secs(1);
+/// What an answer has that is not part of a long transfer.
+const LITTLE: ByteCount = ByteCount::from_kib(3);
 /// Events kept for an observer that does not come.
 const MAX_EVENTS: usize = 4096;
 
@@ -430,6 +432,11 @@ impl Connection {
     /// What it holds out of order: the bytes, and what it takes to keep them.
     pub fn out_of_order(&self) -> ByteCount {
         self.receive.out_of_order()
+    }
+
+    /// Whether what was written and not sent yet fits a segment or two.
+    pub fn has_little_to_send(&self) -> bool {
+        self.send.end().since(self.send.nxt()) <= LITTLE
     }
 
     /// Bytes buffered, both ways.

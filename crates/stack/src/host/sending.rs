@@ -1,0 +1,116 @@
+//! Whose turn it is to send.
+
+use std::collections::VecDeque;
+
+use super::SocketId;
+
+/// Bytes that a connection may send before the next one has its turn, packets of less than 1 KiB counted as that much.
+const QUANTUM: usize = 16 * 1500;
+
+/// The connections that may have something to send, each once. Those with little take turns with those with much, packet
+/// by packet: an answer of one segment need not wait until every long transfer has had its turn.
+#[derive(Debug, Default)]
+pub(super) struct Sending {
+    little: Queue,
+    much: Queue,
+    /// A packet of a connection with little to send was the last.
+    little_had_turn: bool,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    sockets: VecDeque<SocketId>,
+    /// Bytes that the first one has sent in its turn.
+    in_turn: usize,
+}
+
+impl Sending {
+    /// Queues a connection that is in neither queue.
+    pub(super) fn push(&mut self, id: SocketId, has_little: bool) {
+        let queue = if has_little { &mut self.little } else { &mut self.much };
+        queue.sockets.push_back(id);
+    }
+
+    /// Whose turn it is.
+    pub(super) fn first(&self) -> Option<SocketId> {
+        self.turn().sockets.front().copied()
+    }
+
+    /// Counts a packet of [`first`](Self::first).
+    pub(super) fn on_sent(&mut self, bytes: usize) {
+        let little = self.is_turn_of_little();
+        let queue = if little { &mut self.little } else { &mut self.much };
+        queue.in_turn += bytes.max(1024);
+        if queue.in_turn >= QUANTUM {
+            queue.in_turn = 0;
+            let id = queue.sockets.pop_front();
+            // It was not so little.
+            self.much.sockets.extend(id);
+        }
+        self.little_had_turn = little;
+    }
+
+    /// Takes [`first`](Self::first) out: it has nothing left to send.
+    pub(super) fn pop_first(&mut self) {
+        let queue = if self.is_turn_of_little() { &mut self.little } else { &mut self.much };
+        queue.in_turn = 0;
+        queue.sockets.pop_front();
+    }
+
+    fn turn(&self) -> &Queue {
+        if self.is_turn_of_little() { &self.little } else { &self.much }
+    }
+
+    fn is_turn_of_little(&self) -> bool {
+        !self.little.sockets.is_empty() && (!self.little_had_turn || self.much.sockets.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::slab::Slab;
+    use super::*;
+
+    /// Who sends packets of so many bytes, in this order, until each has sent what it has.
+    fn order(ids: &[SocketId], mut packets: Vec<usize>, size: usize, little: usize) -> Vec<usize> {
+        let mut sending = Sending::default();
+        for (at, id) in ids.iter().enumerate() {
+            sending.push(*id, at < little);
+        }
+        let mut sent = Vec::new();
+        while let Some(id) = sending.first() {
+            let at = ids.iter().position(|known| *known == id).unwrap();
+            if packets[at] == 0 {
+                sending.pop_first();
+            } else {
+                packets[at] -= 1;
+                sent.push(at);
+                sending.on_sent(size);
+            }
+        }
+        assert_eq!(packets.iter().sum::<usize>(), 0);
+        sent
+    }
+
+    #[test]
+    fn those_with_much_take_turns_by_bytes() {
+        let mut slab = Slab::new();
+        let ids = [slab.insert(()), slab.insert(())];
+        assert_eq!(order(&ids, vec![3, 2], QUANTUM, 0), [0, 1, 0, 1, 0]);
+        assert_eq!(order(&ids, vec![3, 2], QUANTUM / 2, 0), [0, 0, 1, 1, 0]);
+        assert_eq!(
+            order(&ids, vec![30, 1], 40, 0)[..25].iter().sum::<usize>(),
+            1,
+            "they cost more"
+        );
+    }
+
+    #[test]
+    fn those_with_little_need_not_wait_and_do_not_keep_the_others_waiting() {
+        let mut slab = Slab::new();
+        let ids: Vec<SocketId> = (0..6).map(|_| slab.insert(())).collect();
+        assert_eq!(order(&ids, vec![1, 1, 1, 2, 2, 2], QUANTUM, 3), [0, 3, 1, 4, 2, 5, 3, 4, 5]);
+        // Who turns out to have much is one of those from then on.
+        assert_eq!(order(&ids[..3], vec![3, 1, 2], QUANTUM, 2), [0, 2, 1, 0, 2, 0]);
+    }
+}
