@@ -418,7 +418,7 @@ impl Board {
             if segment.range.start >= ack {
                 break;
             }
-            if segment.range.end <= ack && self.settle_sent_once(segment, delivered) {
+            if segment.range.end <= ack && self.settle_alone(segment, delivered) {
                 self.segments.pop_front();
                 continue;
             }
@@ -440,8 +440,9 @@ impl Board {
         }
     }
 
-    /// Takes a segment off that is acknowledged whole, if it was in flight and sent once: almost all are.
-    fn settle_sent_once(&mut self, segment: Segment, delivered: &mut Vec<Delivered>) -> bool {
+    /// Takes a segment off that is acknowledged whole, if it is in flight and no earlier sending has to be looked after:
+    /// almost all are.
+    fn settle_alone(&mut self, segment: Segment, delivered: &mut Vec<Delivered>) -> bool {
         let Some(t) = self.get_mut(segment.latest) else { return false };
         if t.state != TxState::InFlight || t.previous.is_some() {
             return false;

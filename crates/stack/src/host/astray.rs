@@ -52,6 +52,13 @@ pub struct Astray {
     left: u16,
 }
 
+impl Astray {
+    /// For the sibling after one that knows nothing any more; `None` if there is none.
+    pub fn passed(self) -> Option<Self> {
+        Some(Self { left: self.left.checked_sub(1)?, ..self })
+    }
+}
+
 impl Host {
     /// The next packet for the sibling after this one, if there is one.
     pub fn poll_astray(&mut self) -> Option<Astray> {
@@ -104,9 +111,10 @@ impl Host {
             _ if self.unasked == 0 => false,
             None => true,
             Some(_) if flags.syn && !flags.ack && !flags.rst => false,
-            Some(id) if flags.ack && self.sends_cookies(now, id) => {
+            Some(id) if flags.ack && !flags.syn && !flags.rst && self.sends_cookies(now, id) => {
                 // What may follow a cookie that was turned away is not to reach one who would send a RST.
-                self.read_cookie(now, flow, segment).is_none() && !self.turns_away(id, flow)
+                self.read_cookie(now, flow, segment).is_none()
+                    && !self.would_turn_away(id, flow.remote.ip())
             }
             Some(_) => true,
         }

@@ -69,6 +69,14 @@ impl Host {
         refused
     }
 
+    /// As [`turns_away`](Self::turns_away), for who only asks.
+    pub(super) fn would_turn_away(&mut self, id: SocketId, peer: IpAddr) -> bool {
+        self.is_out_of_memory()
+            || self.peers.is_out_of_memory(&self.config, peer)
+            || self.listener(id).is_none_or(|listener| listener.is_unattended())
+            || self.peers.overdrawn(&self.config, peer).is_some()
+    }
+
     /// Whether too many wait to be accepted at the listener `id`; counts it if so.
     fn is_unattended(&mut self, id: SocketId, remote: SocketAddr) -> bool {
         let unattended = self.listener(id).is_none_or(|listener| listener.is_unattended());

@@ -52,17 +52,13 @@ impl Host {
         self.settle(now, id);
     }
 
-    /// After a segment was given to a connection. Where several come together most change nothing that its holder has not
-    /// been told, and the timers have time until it has sent what it has to send.
+    /// After a segment was given to a connection. Where several come together, the timers have time until it has sent what
+    /// it has to send.
     pub(super) fn touch_by_segment(&mut self, now: Instant, id: SocketId) {
-        match self.sockets.get(id) {
-            Some(Socket { kind: Kind::Tcp(tcp), told, .. })
-                if tcp.dirty
-                    && told.readable
-                    && told.writable
-                    && tcp.connection.state() == tcp.state =>
-            {
+        match self.tcp_socket(id) {
+            Some(tcp) if tcp.dirty && tcp.connection.state() == tcp.state => {
                 self.account(now, id);
+                self.tell(id);
             }
             _ => self.touch(now, id),
         }

@@ -1,5 +1,6 @@
 //! Stacks on the queues of one device: what they have in common, and how a packet that reached the wrong one gets on.
 
+use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +51,6 @@ const ROOM: usize = 256;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
 pub struct Sibling {
     share: Share,
     secret: [u8; 16],
@@ -67,6 +67,13 @@ struct Going(Arc<watch::Sender<u16>>);
 impl Drop for Going {
     fn drop(&mut self) {
         self.0.send_modify(|going| *going -= 1);
+    }
+}
+
+/// Without the secret.
+impl fmt::Debug for Sibling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sibling").field("share", &self.share).finish_non_exhaustive()
     }
 }
 
@@ -126,14 +133,34 @@ impl Sibling {
         packets.filter_map(|astray| self.next.try_send(astray).err()).count() as u64
     }
 
-    /// Comes to its end, and waits for that of the others, at most for `patience`.
+    /// Comes to its end, and waits for that of the others, at most twice for `patience`: they may have as long to finish
+    /// what they do before they close. What is handed on meanwhile goes past it.
     ///
     /// A queue that is closed has its flows go to the others, which know nothing of them: while one has connections that
     /// are coming to their end, none is.
     pub(super) async fn leave(self, patience: Duration) {
-        let mut going = self.going.0.subscribe();
-        drop(self.going);
+        let Self { going, mut inbox, next, .. } = self;
+        let mut others = going.0.subscribe();
+        drop(going);
+        let relay = async {
+            while let Some(astray) = inbox.recv().await {
+                // Who has no room for it, or has ended, has it lost: its sender sends it again.
+                astray.passed().map(|astray| next.try_send(astray));
+            }
+            // All that could hand one on have ended.
+            std::future::pending().await
+        };
+        let ended = async {
+            // An error would say the same.
+            let _ = others.wait_for(|going| *going == 0).await;
+        };
+        let first = async {
+            tokio::select! {
+                () = relay => {}
+                () = ended => {}
+            }
+        };
         // In time or not: what follows is the same.
-        let _ = tokio::time::timeout(patience, going.wait_for(|going| *going == 0)).await;
+        let _ = tokio::time::timeout(patience * 2, first).await;
     }
 }

@@ -13,8 +13,9 @@ use super::tests::{addr, pattern, start, within};
 use super::{Sibling, Stack, TcpListener};
 use crate::host::HostConfig;
 
-/// A client, and stacks that are one server. What the client sends goes to each of them in turn, whatever it is.
-fn family(count: u16) -> (Stack, Vec<Stack>) {
+/// A client, and stacks that are one server. What the client sends goes to the first `asked` of them in turn, whatever it
+/// is.
+fn family(count: u16, asked: usize) -> (Stack, Vec<Stack>) {
     let (client, cable) = memory::pair(1500, 128);
     let client = start(client, ["10.0.0.2/24", "fd00::2/64"]);
     let (mut stacks, mut queues) = (Vec::new(), Vec::new());
@@ -24,12 +25,12 @@ fn family(count: u16) -> (Stack, Vec<Stack>) {
         stacks.push(Stack::sibling(device, config, sibling, None).unwrap());
         queues.push(queue);
     }
-    tokio::spawn(spread(cable, queues));
+    tokio::spawn(spread(cable, queues, asked));
     (client, stacks)
 }
 
 /// Ends when a device does.
-async fn spread(mut cable: Memory, mut queues: Vec<Memory>) -> std::io::Result<()> {
+async fn spread(mut cable: Memory, mut queues: Vec<Memory>, asked: usize) -> std::io::Result<()> {
     let (mut batch, mut turn) = (Vec::<Packet>::new(), 0);
     loop {
         tokio::select! {
@@ -39,7 +40,7 @@ async fn spread(mut cable: Memory, mut queues: Vec<Memory>) -> std::io::Result<(
         cable.try_recv(&mut batch, 64)?;
         for packet in batch.drain(..) {
             turn += 1;
-            let queue = turn % queues.len();
+            let queue = turn % asked;
             queues[queue].send(&mut VecDeque::from([packet])).await;
         }
         for queue in &mut queues {
@@ -62,7 +63,7 @@ async fn echo(listener: TcpListener) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn flows_are_intact_whichever_stack_their_packets_reach() {
     within(async {
-        let (client, stacks) = family(3);
+        let (client, stacks) = family(3, 3);
         for stack in &stacks {
             tokio::spawn(echo(stack.listen(addr("10.0.0.1:7"), 64).unwrap()));
         }
@@ -118,6 +119,26 @@ async fn a_stack_that_ends_keeps_its_device_until_its_siblings_end() {
     ending.await.unwrap();
     assert!(ends[0].try_recv(&mut Vec::new(), 1).is_err());
     assert_eq!(second.closed().await.kind(), ErrorKind::NotConnected);
+}
+
+#[tokio::test]
+async fn what_is_handed_on_goes_past_a_stack_that_ends() {
+    within(async {
+        let (client, mut stacks) = family(3, 1);
+        tokio::spawn(echo(stacks[2].listen(addr("10.0.0.1:7"), 64).unwrap()));
+        let leaving = stacks.remove(1);
+        tokio::spawn(async move { leaving.shutdown_within(Duration::from_secs(60)).await });
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        let mut stream = client.connect(addr("10.0.0.1:7")).await.unwrap();
+        stream.write_all(b"past it").await.unwrap();
+        stream.shutdown().await.unwrap();
+        let mut heard = Vec::new();
+        stream.read_to_end(&mut heard).await.unwrap();
+        assert_eq!(heard, b"past it");
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -158,6 +158,7 @@ impl Connection {
         self.probe = false;
         // What is above a hole can no longer be read.
         self.receive.discard_out_of_order();
+        self.receive.shrink();
     }
 
     /// Lets the sender go; its figures are still wanted.

@@ -206,13 +206,12 @@ impl Connection {
         }
     }
 
-    /// When an idle connection gives the memory back that it keeps so as not to allocate with every segment.
+    /// When a connection that has nothing outstanding gives the memory back that it keeps so as not to allocate with every segment.
     fn rest_at(&self) -> Option<Instant> {
         let sender_can = self.send.sender.as_ref().is_some_and(|sender| sender.can_shrink());
         let send_can = sender_can || self.send.buffer.can_shrink();
         let can = send_can || self.receive.can_shrink() || self.acks.can_shrink();
-        let idle = self.send.una() == self.send.end();
-        (idle && can).then(|| self.send.progress_at + REST)
+        (can && !self.send.is_outstanding()).then(|| self.send.progress_at + REST)
     }
 
     fn shrink(&mut self) {

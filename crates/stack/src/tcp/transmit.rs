@@ -136,7 +136,7 @@ impl Connection {
         counters: &mut Counters,
         outlet: &mut Outlet,
     ) -> Packet {
-        self.count_data(now, first.rule, first.range, 1, counters);
+        self.count_data(now, first, 1, counters);
         let range = match outlet.super_segments && self.may_aggregate(first) {
             true => self.aggregate(now, first, counters),
             false => first.range,
@@ -186,7 +186,7 @@ impl Connection {
             let until = range.start + most / size * size;
             let more = SeqRange::new(range.end, self.send.decide_more(now, until));
             let segments = more.len().0 / size;
-            self.count_data(now, first.rule, more, segments, counters);
+            self.count_data(now, &Transmit { range: more, ..*first }, segments, counters);
             self.tally.segs_out += segments;
             range.end = more.end;
         }
@@ -201,18 +201,18 @@ impl Connection {
                 self.send.decided = Some(Box::new(next));
                 break;
             }
-            self.count_data(now, next.rule, next.range, 1, counters);
+            self.count_data(now, &next, 1, counters);
             self.tally.segs_out += 1;
             range.end = next.range.end;
         }
         range
     }
 
+    /// Counts a transmission, or so many that follow each other by one rule.
     fn count_data(
         &mut self,
         now: Instant,
-        rule: SendRule,
-        range: SeqRange,
+        &Transmit { range, rule, .. }: &Transmit,
         segments: u64,
         counters: &mut Counters,
     ) {

@@ -328,6 +328,7 @@ fn what_follows_a_cookie_that_was_turned_away_gets_no_reset_from_a_sibling() {
     assert!(family.deliver(0, of_stranger(3, Some(cookie))).is_empty());
     assert!(family.deliver(0, of_stranger(3, Some(cookie + 100))).is_empty());
     assert_eq!(family.counters().tcp_out_rsts, 0);
+    assert_eq!(family.counters().tcp_ext_listen_drops, 2, "each counts once");
 }
 
 #[test]

@@ -410,3 +410,33 @@ fn a_connection_may_have_settings_of_its_own() {
         "the host's MTU is the limit"
     );
 }
+
+#[test]
+fn what_changes_while_a_connection_waits_for_its_turn_to_send_is_told() {
+    let mut pair = Pair::new();
+    let listener = pair.server.tcp_listen(address("10.0.0.1:80"), 8).unwrap();
+    let (stream, accepted) = pair.connect(listener, "10.0.0.1:80");
+    pair.client.tcp_set_nodelay(pair.now, stream, true).unwrap();
+    while pair.server.poll_ready().is_some() {}
+    let told = |pair: &mut Pair| {
+        pair.client.tcp_send(pair.now, stream, b"x").unwrap();
+        let packets: Vec<_> =
+            std::iter::from_fn(|| pair.client.poll_transmit(pair.now)).map(|(_, p)| p).collect();
+        assert_eq!(packets.len(), 1);
+        pair.server.on_packet(pair.now, &packets[0]);
+        pair.server.poll_ready().map(|(id, readiness)| {
+            assert_eq!(id, accepted);
+            (readiness.readable, readiness.writable)
+        })
+    };
+    assert_eq!(told(&mut pair), Some((true, true)));
+    // From here on it waits.
+    pair.server.tcp_send(pair.now, accepted, &[7; 2_000]).unwrap();
+    let memory = std::mem::take(&mut pair.server.config.quota.memory);
+    assert_eq!(told(&mut pair), Some((true, false)), "the host is short of memory");
+    pair.server.config.quota.memory = memory;
+    assert_eq!(told(&mut pair), Some((true, true)));
+    assert_eq!(told(&mut pair), None);
+    read_all(&mut pair.server, pair.now, accepted);
+    assert_eq!(told(&mut pair), Some((true, true)));
+}
