@@ -73,6 +73,14 @@ impl Writers {
         });
     }
 
+    /// Waits for what another may have in its hands.
+    ///
+    /// # Errors
+    /// 423, where it does not let go; those of `work`.
+    async fn wait<T>(&self, work: impl Future<Output = io::Result<T>>) -> Result<T, Refusal> {
+        Ok(timeout(self.patience, work).await.map_err(|_| locked())??)
+    }
+
     /// Has the next one write it, and the one before come to an end; `None` if that is to go on.
     fn enter(&self, path: &Path, is_ending: bool) -> Option<Writer> {
         let ended = Arc::<Notify>::default();
@@ -115,7 +123,7 @@ impl Drop for Writer {
 /// 423, where another process writes it; those of reading.
 pub(super) async fn look(writers: &Writers, path: &Path) -> Result<Option<(File, u64)>, Refusal> {
     writers.end(path);
-    let Some(file) = lock(writers, path).await? else { return Ok(None) };
+    let Some(file) = writers.wait(lock(path)).await? else { return Ok(None) };
     let length = file.metadata()?.len();
     // What is appended from now on is behind what is told.
     file.unlock()?;
@@ -125,13 +133,21 @@ pub(super) async fn look(writers: &Writers, path: &Path) -> Result<Option<(File,
 /// An upload that is being written.
 #[derive(Debug)]
 pub(super) struct Held {
-    /// Gone before the lock is, which the file has: who has the lock finds nobody.
+    // These are gone before the lock is, which the file has: who has the lock finds nobody, and what was to be removed is.
+    entry: Entry,
     writer: Writer,
     file: BufWriter<tokio::fs::File>,
-    path: PathBuf,
     /// With what is not written out yet, in bytes.
     length: u64,
-    /// What becomes of it when it is dropped.
+}
+
+/// The name of a file that is locked.
+#[derive(Debug)]
+struct Entry {
+    path: PathBuf,
+    /// Which file that is.
+    id: (u64, u64),
+    /// What becomes of it when this is dropped.
     fate: Fate,
 }
 
@@ -154,24 +170,21 @@ impl Held {
         is_kept: bool,
     ) -> Result<Self, Refusal> {
         let writer = writers.enter(&path, true).ok_or_else(locked)?;
-        let old = tokio::select! {
-            old = lock(writers, &path) => old?,
-            () = writer.ended.notified() => return Err(ended()),
-        };
-        let place = path.clone();
-        let made = spawn_blocking(move || {
-            if old.is_some() {
-                fs::remove_file(&place)?;
-            }
-            // It must not be there: nobody can lay a link for it, or a file of their own.
-            let file = OpenOptions::new().read(true).write(true).create_new(true).open(&place)?;
-            file.try_lock()?;
-            Ok::<_, io::Error>(file)
-        });
-        let file = made.await.map_err(io::Error::other)??;
         let fate = if is_kept { Fate::Kept } else { Fate::Removed };
+        let (entry, file) = loop {
+            let old = tokio::select! {
+                old = writers.wait(lock(&path)) => old?,
+                () = writer.ended.notified() => return Err(ended()),
+            };
+            let place = path.clone();
+            let made = spawn_blocking(move || make(old, place, fate)).await;
+            match made.map_err(io::Error::other)? {
+                Err(error) if is_others(&error) => sleep(STEP).await,
+                made => break made?,
+            }
+        };
         let file = BufWriter::with_capacity(CHUNK, file.into());
-        Ok(Self { writer, file, path, length: 0, fate })
+        Ok(Self { entry, writer, file, length: 0 })
     }
 
     /// Goes on with what is held there.
@@ -184,14 +197,15 @@ impl Held {
         offset: u64,
     ) -> Result<Self, Refusal> {
         let writer = writers.enter(&path, false).ok_or_else(locked)?;
-        let file = lock(writers, &path).await?;
+        let file = writers.wait(lock(&path)).await?;
         let length = file.as_ref().map_or(Ok(0), |file| file.metadata().map(|file| file.len()))?;
         match file {
             Some(file) if length == offset => {
+                let entry = Entry { path, id: id(&file.metadata()?), fate: Fate::Kept };
                 let mut file = tokio::fs::File::from(file);
                 file.seek(io::SeekFrom::End(0)).await?;
                 let file = BufWriter::with_capacity(CHUNK, file);
-                Ok(Self { writer, file, path, length, fate: Fate::Kept })
+                Ok(Self { entry, writer, file, length })
             }
             _ => {
                 let text = format!("{length} bytes are held, and {offset} were to be");
@@ -204,6 +218,11 @@ impl Held {
     pub(super) async fn ended(&self) -> Refusal {
         self.writer.ended.notified().await;
         ended()
+    }
+
+    /// Bytes that it has.
+    pub(super) const fn length(&self) -> u64 {
+        self.length
     }
 
     /// Appends.
@@ -219,7 +238,7 @@ impl Held {
     fn written(&mut self, written: io::Result<()>) -> Result<(), Refusal> {
         written.map_err(Refusal::from).inspect_err(|refusal| {
             if refusal.status == StatusCode::INSUFFICIENT_STORAGE {
-                self.fate = Fate::Removed;
+                self.entry.fate = Fate::Removed;
             }
         })
     }
@@ -229,12 +248,13 @@ impl Held {
         let flushed = self.file.flush().await;
         let _ = self.written(flushed);
         if self.length == 0 {
-            self.fate = Fate::Removed;
+            self.entry.fate = Fate::Removed;
         }
-        let kept = if self.fate == Fate::Kept { self.length } else { 0 };
-        let directory = self.path.parent().map(Path::to_owned);
-        drop(self);
-        if let Some(directory) = directory.filter(|_| kept > 0)
+        let kept = if self.entry.fate == Fate::Kept { self.length } else { 0 };
+        let directory = self.entry.path.parent().map(Path::to_owned);
+        self.close().await;
+        // Also where nothing is kept: on a full disk what is old would stay.
+        if let Some(directory) = directory
             && let Ok(Err(error)) = spawn_blocking(move || sweep(&directory)).await
         {
             tracing::warn!(%error, "looking for old uploads");
@@ -253,28 +273,55 @@ impl Held {
     }
 
     /// Forgets it.
-    pub(super) fn discard(mut self) {
-        self.fate = Fate::Removed;
+    pub(super) async fn discard(mut self) {
+        self.entry.fate = Fate::Removed;
+        self.close().await;
+    }
+
+    /// To remove a large file, and to close it then, takes its time.
+    async fn close(self) {
+        // No error: dropping does not panic.
+        let _ = spawn_blocking(move || drop(self)).await;
     }
 
     /// Moves it to its place, in one step.
     ///
     /// # Errors
-    /// Those of writing and moving; then it stays.
+    /// Those of writing; those of moving, and then it is removed.
     pub(super) async fn finish(mut self, place: PathBuf) -> Result<(), Refusal> {
         let flushed = self.file.flush().await;
         self.written(flushed)?;
-        let path = self.path.clone();
-        let moved = spawn_blocking(move || fs::rename(path, place));
-        moved.await.map_err(io::Error::other)??;
-        self.fate = Fate::Moved;
-        Ok(())
+        let moved = spawn_blocking(move || {
+            // All of it is dropped here.
+            let mut held = self;
+            held.entry.rename(&place)
+        });
+        Ok(moved.await.map_err(io::Error::other)??)
     }
 }
 
-impl Drop for Held {
+impl Entry {
+    /// Whether the name is still of that file: somebody may have removed it by hand.
+    fn is_there(&self) -> bool {
+        fs::symlink_metadata(&self.path).is_ok_and(|there| id(&there) == self.id)
+    }
+
+    fn rename(&mut self, place: &Path) -> io::Result<()> {
+        if !self.is_there() {
+            let text = "what had come was taken away meanwhile";
+            return Err(io::Error::new(ErrorKind::AlreadyExists, text));
+        }
+        let renamed = fs::rename(&self.path, place);
+        // What cannot be moved now cannot be another time: to go on with it would be of no use.
+        self.fate = if renamed.is_ok() { Fate::Moved } else { Fate::Removed };
+        renamed
+    }
+}
+
+impl Drop for Entry {
     fn drop(&mut self) {
         if self.fate == Fate::Removed
+            && self.is_there()
             && let Err(error) = fs::remove_file(&self.path)
         {
             tracing::warn!(%error, path = %self.path.display(), "left behind");
@@ -290,20 +337,22 @@ fn locked() -> Refusal {
     Refusal::new(StatusCode::LOCKED, "another request writes this upload; try again in a moment")
 }
 
+/// Whether an error says that another has it at the moment.
+fn is_others(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::AlreadyExists)
+}
+
 /// What is held there, locked, once nobody else has it; `None` if there is nothing.
-async fn lock(writers: &Writers, path: &Path) -> Result<Option<File>, Refusal> {
-    let locking = timeout(writers.patience, async {
-        loop {
-            let path = path.to_owned();
-            match spawn_blocking(move || try_lock(&path)).await.map_err(io::Error::other)? {
-                Ok(file) => return Ok(Some(file)),
-                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => sleep(STEP).await,
-                Err(error) => return Err(error),
-            }
+async fn lock(path: &Path) -> io::Result<Option<File>> {
+    loop {
+        let path = path.to_owned();
+        match spawn_blocking(move || try_lock(&path)).await.map_err(io::Error::other)? {
+            Ok(file) => return Ok(Some(file)),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) if is_others(&error) => sleep(STEP).await,
+            Err(error) => return Err(error),
         }
-    });
-    Ok(locking.await.map_err(|_| locked())??)
+    }
 }
 
 /// # Errors
@@ -314,18 +363,43 @@ fn try_lock(path: &Path) -> io::Result<File> {
     if !there.is_file() {
         return Err(io::Error::new(ErrorKind::PermissionDenied, "that is no upload"));
     }
-    let file = OpenOptions::new().read(true).write(true).open(path)?;
+    own(OpenOptions::new().read(true).write(true).open(path)?, path)
+}
+
+/// Locks what was opened at `path`. Only who has the lock of what is there may move or remove it.
+///
+/// # Errors
+/// `WouldBlock`, where somebody else has it, or has moved it to its place or removed it meanwhile.
+fn own(file: File, path: &Path) -> io::Result<File> {
     file.try_lock()?;
-    // Who had it may have moved it to its place meanwhile, where nobody writes it any more.
-    let same =
-        |other: &Metadata, own: &Metadata| (other.dev(), other.ino()) == (own.dev(), own.ino());
-    match same(&fs::symlink_metadata(path)?, &file.metadata()?) {
-        true => Ok(file),
-        false => Err(TryLockError::WouldBlock.into()),
+    match fs::symlink_metadata(path) {
+        Ok(there) if id(&there) == id(&file.metadata()?) => Ok(file),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Err(TryLockError::WouldBlock.into()),
     }
 }
 
-/// Removes those that are too old or too many.
+/// A new and empty one, locked, in place of an old one that is.
+///
+/// # Errors
+/// One that [`is_others`]; those of making a file.
+fn make(old: Option<File>, path: PathBuf, fate: Fate) -> io::Result<(Entry, File)> {
+    if old.is_some() {
+        fs::remove_file(&path)?;
+    }
+    // It must not be there: nobody can lay a link for it, or a file of their own.
+    let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
+    let file = own(file, &path)?;
+    let id = id(&file.metadata()?);
+    Ok((Entry { path, id, fate }, file))
+}
+
+/// Which file it is, for as long as it is open.
+fn id(file: &Metadata) -> (u64, u64) {
+    (file.dev(), file.ino())
+}
+
+/// Removes those that are too old or too many. Those that are being written are left, and do not count.
 fn sweep(directory: &Path) -> io::Result<()> {
     let mut all = Vec::new();
     for entry in fs::read_dir(directory)? {
@@ -338,13 +412,15 @@ fn sweep(directory: &Path) -> io::Result<()> {
         }
     }
     all.sort_unstable_by(|one, other| other.cmp(one));
-    for (rank, (at, path)) in all.iter().enumerate() {
+    let mut kept = 0;
+    for (at, path) in &all {
+        let Ok(locked) = try_lock(path) else { continue };
         let is_old = at.elapsed().is_ok_and(|age| age > LONGEST);
-        // One that is being written is left.
-        if (is_old || rank >= MOST)
-            && let Ok(_locked) = try_lock(path)
-        {
+        // An empty one is of a request that ended when it had just made it.
+        if is_old || locked.metadata()?.len() == 0 || kept >= MOST {
             fs::remove_file(path)?;
+        } else {
+            kept += 1;
         }
     }
     Ok(())
@@ -377,5 +453,56 @@ mod tests {
         assert_eq!(held.break_off().await, 0);
         assert!(!path.exists());
         assert!(writers.with(|all| all.is_empty()));
+    }
+
+    #[tokio::test]
+    async fn who_locks_what_is_no_longer_there_does_not_touch_what_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = path(directory.path(), OsStr::new("a"));
+        let (place, writers) =
+            (directory.path().join("a"), Writers::new(super::super::LOCK_TIMEOUT));
+        // Another was faster between the opening and the lock.
+        let mine = File::create_new(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        let error = own(mine.try_clone().unwrap(), &path).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::WouldBlock);
+        fs::write(&path, "another's").unwrap();
+        let error = own(mine, &path).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::WouldBlock);
+        assert_eq!(fs::read(&path).unwrap(), b"another's");
+        // What was taken away by hand, and is another's by now, is neither moved nor removed.
+        for is_finished in [true, false] {
+            let mut held = Held::begin(&writers, path.clone(), true).await.unwrap();
+            held.write(b"mine").await.unwrap();
+            fs::remove_file(&path).unwrap();
+            fs::write(&path, "another's").unwrap();
+            if is_finished {
+                let refusal = held.finish(place.clone()).await.unwrap_err();
+                assert_eq!(refusal.status, StatusCode::CONFLICT);
+            } else {
+                held.discard().await;
+            }
+            assert_eq!(fs::read(&path).unwrap(), b"another's");
+            assert!(!place.exists());
+        }
+        // What cannot be moved is of no use to anybody.
+        let held = Held::begin(&writers, path.clone(), true).await.unwrap();
+        fs::create_dir(&place).unwrap();
+        assert_eq!(held.finish(place).await.unwrap_err().status, StatusCode::CONFLICT);
+        assert!(!path.exists());
+    }
+
+    #[tokio::test]
+    async fn what_is_old_is_removed_on_a_full_disk_too() {
+        let directory = tempfile::tempdir().unwrap();
+        let [old, new] = ["old", "new"].map(|name| path(directory.path(), OsStr::new(name)));
+        let file = File::create_new(&old).unwrap();
+        file.set_modified(std::time::SystemTime::now() - 2 * LONGEST).unwrap();
+        drop(file);
+        let writers = Writers::new(super::super::LOCK_TIMEOUT);
+        let mut held = Held::begin(&writers, new.clone(), true).await.unwrap();
+        held.written(Err(ErrorKind::StorageFull.into())).unwrap_err();
+        assert_eq!(held.break_off().await, 0);
+        assert!(!old.exists() && !new.exists());
     }
 }

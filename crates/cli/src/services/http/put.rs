@@ -25,19 +25,52 @@ use crate::upload::{
 /// draft's section "Upgrading To Resumable Uploads").
 ///
 /// # Errors
-/// No directory to put it in, a directory in its place, a body that breaks off or falls silent, a full disk; another
+/// Fields that say that this is not all of it; no directory to put it in, a directory in its place, a body that breaks off or falls silent, a full disk; another
 /// request for the same file, later than this one.
 pub(super) async fn answer(
     files: &Files,
     below: &Path,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Refusal> {
+    let headers = request.headers();
+    let is_kept = headers.contains_key(&UPLOAD_COMPLETE);
+    if is_kept && !upload::is_true(headers, &UPLOAD_COMPLETE) {
+        return Err(bad(
+            "a PUT is to have all of the file, with Upload-Complete: ?1 or without that",
+        ));
+    }
+    let whole = length(&request, 0)?;
     let place = Place::of(files, below).await?;
-    let is_kept = upload::is_true(request.headers(), &UPLOAD_COMPLETE);
     let held = Held::begin(&files.writers, place.held.clone(), is_kept).await?;
     let held = fill(files, held, request.into_body()).await?;
+    if whole.is_some_and(|whole| whole != held.length()) {
+        held.discard().await;
+        return Err(bad("Upload-Length is not what has come, which is removed"));
+    }
     held.finish(place.file).await?;
     Ok(done(place.is_new))
+}
+
+/// What a request says of the length of the whole, in bytes, if it does.
+///
+/// # Errors
+/// 400 for no number, or two; for another one than `offset` and the length of the content, where that is known, make.
+fn length(request: &Request<Incoming>, offset: u64) -> Result<Option<u64>, Refusal> {
+    let headers = request.headers();
+    if !headers.contains_key(&UPLOAD_LENGTH) {
+        return Ok(None);
+    }
+    let whole = upload::integer(headers, &UPLOAD_LENGTH)
+        .ok_or_else(|| bad("Upload-Length has to say once how many bytes the whole has"))?;
+    let coming = request.body().size_hint().exact();
+    if coming.is_some_and(|coming| offset.checked_add(coming) != Some(whole)) {
+        return Err(bad("Upload-Length is not what is held and what comes together"));
+    }
+    Ok(Some(whole))
+}
+
+fn bad(text: &str) -> Refusal {
+    Refusal::new(StatusCode::BAD_REQUEST, text)
 }
 
 /// Says what is held for `below`: how much and of which SHA-256; a file that is there is a complete upload.
@@ -88,7 +121,6 @@ pub(super) async fn append(
     below: &Path,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Refusal> {
-    let bad = |text: &str| Refusal::new(StatusCode::BAD_REQUEST, text);
     let headers = request.headers();
     if headers.get(CONTENT_TYPE).is_none_or(|kind| kind != PARTIAL_UPLOAD) {
         let text = format!("Content-Type: {PARTIAL_UPLOAD} is what is appended here");
@@ -102,20 +134,14 @@ pub(super) async fn append(
     }
     let expected = upload::digest(headers)
         .ok_or_else(|| bad("Repr-Digest has to say the SHA-256 of the whole: sha-256=:BASE64:"))?;
-    let coming = request.body().size_hint().exact();
-    let told = coming.and_then(|coming| offset.checked_add(coming));
-    if let (Some(whole), Some(told)) = (upload::integer(headers, &UPLOAD_LENGTH), told)
-        && whole != told
-    {
-        return Err(bad("Upload-Length is not what is held and what comes together"));
-    }
-
+    // Of a body whose length is not known the digest tells.
+    length(&request, offset)?;
     let place = Place::of(files, below).await?;
     let held = Held::resume(&files.writers, place.held.clone(), offset).await?;
     let mut held = fill(files, held, request.into_body()).await?;
     let (file, length) = held.whole().await?;
     if digest(files, file, length).await? != expected {
-        held.discard();
+        held.discard().await;
         let text = "what has come is not the file of that SHA-256, and is removed; what was there before stays: send all \
                     of it again";
         return Err(
@@ -148,11 +174,19 @@ impl Place {
             _ => refusal,
         })?;
         let file = directory.join(name);
-        let existing = tokio::fs::symlink_metadata(&file).await.ok();
-        if existing.as_ref().is_some_and(std::fs::Metadata::is_dir) {
-            return Err(Refusal::new(StatusCode::CONFLICT, "there is a directory of that name"));
-        }
-        Ok(Self { file, held: held::path(&directory, name), is_new: existing.is_none() })
+        let is_new = match tokio::fs::symlink_metadata(&file).await {
+            Ok(existing) if existing.is_dir() => {
+                return Err(Refusal::new(
+                    StatusCode::CONFLICT,
+                    "there is a directory of that name",
+                ));
+            }
+            Ok(_) => false,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+            // Such as a name that is too long: better said before all of the file has come.
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Self { file, held: held::path(&directory, name), is_new })
     }
 }
 

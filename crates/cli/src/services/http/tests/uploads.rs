@@ -163,6 +163,47 @@ async fn what_does_not_fit_what_is_held_is_refused_and_changes_nothing() {
     assert_eq!(get(path, "/a", "").await.1, whole);
 }
 
+#[tokio::test]
+async fn a_put_that_says_that_it_is_not_all_of_the_file_replaces_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    std::fs::write(path.join("a"), "old").unwrap();
+    let chunked = b"5\r\n01234\r\n0\r\n\r\n";
+    for fields in [
+        "upload-complete: ?0\r\n",
+        "upload-complete: 1\r\n",
+        "upload-complete:\r\n",
+        "upload-complete: ?1\r\nupload-complete: ?1\r\n",
+        "upload-complete: ?1\r\nupload-length: 4\r\n",
+        "upload-length: 6\r\n",
+        "upload-length: five\r\n",
+        "upload-length: 5\r\nupload-length: 5\r\n",
+    ] {
+        for (body, coding) in
+            [(&b"01234"[..], "content-length: 5\r\n"), (chunked, "transfer-encoding: chunked\r\n")]
+        {
+            let (head, _) = ask(path, "PUT /a", &format!("{fields}{coding}"), body).await;
+            assert_eq!(status(&head), 400, "{fields}{head}");
+            assert_eq!(names(&directory), ["a"]);
+            assert_eq!(get(path, "/a", "").await.1, b"old", "{fields}{coding}");
+        }
+    }
+    let fields = format!("{KEEP}upload-length: 5\r\ntransfer-encoding: chunked\r\n");
+    assert_eq!(status(&ask(path, "PUT /a", &fields, chunked).await.0), 204);
+    assert_eq!(get(path, "/a", "").await.1, b"01234");
+}
+
+#[tokio::test]
+async fn a_name_that_no_file_can_have_is_refused_before_the_body_comes() {
+    let directory = tempfile::tempdir().unwrap();
+    let line = format!("PUT /{}", "n".repeat(256));
+    let fields = format!("{KEEP}content-length: 10\r\n");
+    let (head, body) = ask(directory.path(), &line, &fields, b"01234").await;
+    let told = String::from_utf8(body).unwrap();
+    assert!(status(&head) == 404 && told.contains("name too long"), "{head}{told}");
+    assert!(names(&directory).is_empty());
+}
+
 /// A request whose body has not come to an end; what the server says to it, once it does.
 struct Open {
     client: DuplexStream,
@@ -241,6 +282,34 @@ async fn of_two_requests_for_one_upload_one_is_refused_and_nothing_is_mixed() {
     assert_eq!(names(&directory), ["a"]);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_many_that_begin_at_once_one_is_taken() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = Files::new(directory.path()).unwrap();
+    let put = "PUT /a HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 4\r\n\r\nbody";
+    for _ in 0..50 {
+        let all: Vec<_> = (0..4)
+            .map(|_| {
+                let files = files.clone();
+                tokio::spawn(async move { one(&files, put).await })
+            })
+            .collect();
+        let mut taken = 0;
+        for answer in all {
+            let answer = answer.await.unwrap();
+            match status(&answer) {
+                201 | 204 => taken += 1,
+                _ => assert!(
+                    answer.contains("409 Conflict") && answer.contains("another request"),
+                    "{answer}"
+                ),
+            }
+        }
+        assert!(taken > 0);
+        assert_eq!(names(&directory), ["a"]);
+    }
+}
+
 #[tokio::test]
 async fn what_another_process_writes_is_left_to_it() {
     let directory = tempfile::tempdir().unwrap();
@@ -252,7 +321,7 @@ async fn what_another_process_writes_is_left_to_it() {
     let files = Files::new(path).unwrap();
     let files = Files { writers: Writers::new(Duration::from_millis(50)), ..files };
     for line in ["HEAD /a?upload", "PUT /a", "PATCH /a?upload"] {
-        let fields = rest(b"0123456789", 5);
+        let fields = rest(b"0123456789", 5).replace("upload-length: 10\r\n", "");
         let request =
             format!("{line} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n{fields}\r\n56789");
         let told = one(&files, &request).await;
@@ -272,7 +341,8 @@ async fn a_name_that_somebody_made_leads_nowhere_else() {
     std::os::unix::fs::symlink(&secret, &held).unwrap();
     for (line, body) in [("HEAD /a?upload", ""), ("PATCH /a?upload", "56789"), ("PUT /a", "56789")]
     {
-        let (head, _) = ask(path, line, &rest(b"0123456789", 5), body.as_bytes()).await;
+        let fields = rest(b"0123456789", 5).replace("upload-length: 10\r\n", "");
+        let (head, _) = ask(path, line, &fields, body.as_bytes()).await;
         assert_eq!(status(&head), 403, "{line}: {head}");
         assert_eq!(field(&head, "upload-offset"), None);
     }
@@ -309,4 +379,26 @@ async fn only_so_many_are_kept_and_not_for_ever() {
     ask(path, "PUT /20", &fields, b"01234").await;
     let left: Vec<_> = (0..21).filter(|&n| held(n).exists()).collect();
     assert_eq!(left, [4, 10, 15, 16, 17, 18, 19, 20]);
+}
+
+#[tokio::test]
+async fn those_that_are_being_written_do_not_count() {
+    let directory = tempfile::tempdir().unwrap();
+    let held = |n: usize| held::path(directory.path(), OsStr::new(&n.to_string()));
+    for n in 0..15 {
+        std::fs::write(held(n), "01234").unwrap();
+        let file = std::fs::File::options().write(true).open(held(n)).unwrap();
+        file.set_modified(SystemTime::now() - Duration::from_secs(3600 * (20 - n as u64))).unwrap();
+    }
+    let writing: Vec<_> = (20..23).map(|n| std::fs::File::create_new(held(n)).unwrap()).collect();
+    for file in &writing {
+        file.lock().unwrap();
+    }
+    let fields = format!("{KEEP}content-length: 10\r\n");
+    for (n, first) in [(15, 0), (16, 1)] {
+        ask(directory.path(), &format!("PUT /{n}"), &fields, b"01234").await;
+        let left: Vec<_> = (0..20).filter(|&n| held(n).exists()).collect();
+        assert_eq!(left, (first..=n).collect::<Vec<_>>());
+    }
+    assert!((20..23).all(|n| held(n).exists()));
 }
