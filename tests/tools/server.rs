@@ -84,7 +84,7 @@ impl Site {
         }
         let early = match target {
             "/full" => "HTTP/1.1 507 Full\r\ncontent-length: 9\r\n\r\nno room\r\n",
-            "/moved" => "HTTP/1.1 307 Moved\r\nlocation: there\r\ncontent-length: 0\r\n\r\n",
+            "/moved" => "HTTP/1.1 307 Moved\r\nlocation: there?upload\r\ncontent-length: 0\r\n\r\n",
             _ => "",
         };
         if !early.is_empty() {

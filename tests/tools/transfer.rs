@@ -248,6 +248,9 @@ fn a_file_goes_out_and_is_what_was_sent() {
         assert!(acked == sent - again && acked > LENGTH as u64, "{report}");
         assert!(world.site.kept(target).unwrap() == data());
     }
+    // Where a server leads is not for the client to change.
+    let heads = world.site.heads();
+    assert!(heads.last().unwrap().starts_with("PUT /there?upload HTTP/1.1\r\n"), "{heads:?}");
     let refused = world.refused("put", &["file", "http://10.0.0.1/full"]);
     assert!(refused.contains("507") && refused.contains("no room"), "{refused}");
     for _ in 0..10 {

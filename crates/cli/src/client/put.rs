@@ -125,7 +125,11 @@ async fn send(
         let (step, stream) = exchange(stream, request, async |response| {
             source.is_answered.store(true, Relaxed);
             match (redirect(&response, &url)?, response.status()) {
-                (Some(other), _) => Ok(Step::Elsewhere(other.without_upload())),
+                // Only what goes on with an upload is sent there: another URL is what it is.
+                (Some(other), _) if start.digest.is_some() => {
+                    Ok(Step::Elsewhere(other.without_upload()))
+                }
+                (Some(other), _) => Ok(Step::Elsewhere(other)),
                 (None, status) if status.is_success() => Ok(Step::Done(status)),
                 _ => Err(refusal(response, &url).await),
             }

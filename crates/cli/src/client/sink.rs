@@ -131,14 +131,13 @@ impl Sink {
     /// # Errors
     /// Those of writing.
     pub(super) fn set_tag(&mut self, tag: Option<&str>) -> io::Result<()> {
-        if let Some(places) = &self.places {
-            match tag {
-                Some(tag) => fs::write(&places.tag, tag)?,
-                None => remove(&places.tag)?,
-            }
-        }
         self.tag = tag.map(str::to_owned);
-        Ok(())
+        let Some(places) = &self.places else { return Ok(()) };
+        match tag.map_or_else(|| remove(&places.tag), |tag| fs::write(&places.tag, tag)) {
+            // The name of the part is the longest that there can be: it is done without.
+            Err(error) if error.kind() == ErrorKind::InvalidFilename => Ok(()),
+            written => written,
+        }
     }
 
     /// Throws away what it has.
@@ -199,10 +198,12 @@ impl Drop for Sink {
     }
 }
 
-/// Removes a file, if it is there.
+/// Removes a file, if it is there; by a name that is too long, none is.
 fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidFilename) => {
+            Ok(())
+        }
         removed => removed,
     }
 }
@@ -284,6 +285,28 @@ mod tests {
         assert_eq!(sink.tag(), None);
         sink.set_tag(Some("\"v2\"")).unwrap();
         sink.finish().unwrap();
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_name_that_leaves_no_room_for_that_of_a_tag_does_without() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().join("n".repeat(250));
+        for digits in [b"01234", b"56789"] {
+            let mut sink = Sink::open(&place, true).unwrap();
+            sink.set_tag(Some("\"v1\"")).unwrap();
+            sink.write(digits).unwrap();
+            drop(sink);
+        }
+        let mut sink = Sink::open(&place, true).unwrap();
+        assert_eq!((sink.tag(), sink.length()), (None, 10));
+        sink.set_tag(None).unwrap();
+        assert_eq!(sink.finish().unwrap(), DIGITS);
+        assert_eq!(fs::read(&place).unwrap(), b"0123456789");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+        let mut sink = Sink::open(&place, false).unwrap();
+        sink.set_tag(Some("\"v1\"")).unwrap();
+        drop(sink);
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 

@@ -32,8 +32,11 @@ const MOST: usize = 16;
 /// How long they are kept.
 const LONGEST: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// How often it is tried to have what another has.
+/// How long it is until the next try to have what another has.
 const STEP: Duration = Duration::from_millis(10);
+
+/// How often it is tried to have what was just made.
+const TRIES: u32 = 20;
 
 /// Where what has come of the file `name` is: a name of one length, whatever the file's is.
 pub(super) fn path(directory: &Path, name: &OsStr) -> PathBuf {
@@ -363,17 +366,19 @@ fn try_lock(path: &Path) -> io::Result<File> {
     if !there.is_file() {
         return Err(io::Error::new(ErrorKind::PermissionDenied, "that is no upload"));
     }
-    own(OpenOptions::new().read(true).write(true).open(path)?, path)
+    let file = OpenOptions::new().read(true).write(true).open(path)?;
+    own(&file, path)?;
+    Ok(file)
 }
 
 /// Locks what was opened at `path`. Only who has the lock of what is there may move or remove it.
 ///
 /// # Errors
 /// `WouldBlock`, where somebody else has it, or has moved it to its place or removed it meanwhile.
-fn own(file: File, path: &Path) -> io::Result<File> {
+fn own(file: &File, path: &Path) -> io::Result<()> {
     file.try_lock()?;
     match fs::symlink_metadata(path) {
-        Ok(there) if id(&there) == id(&file.metadata()?) => Ok(file),
+        Ok(there) if id(&there) == id(&file.metadata()?) => Ok(()),
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         _ => Err(TryLockError::WouldBlock.into()),
     }
@@ -389,9 +394,18 @@ fn make(old: Option<File>, path: PathBuf, fate: Fate) -> io::Result<(Entry, File
     }
     // It must not be there: nobody can lay a link for it, or a file of their own.
     let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
-    let file = own(file, &path)?;
-    let id = id(&file.metadata()?);
-    Ok((Entry { path, id, fate }, file))
+    let mut entry = Entry { path, id: id(&file.metadata()?), fate: Fate::Kept };
+    // Who only looks has it for a moment: to go away for that would leave it there, empty.
+    let mut tries = 0;
+    while let Err(error) = own(&file, &entry.path) {
+        tries += 1;
+        if !is_others(&error) || tries == TRIES || !entry.is_there() {
+            return Err(error);
+        }
+        std::thread::sleep(STEP);
+    }
+    entry.fate = fate;
+    Ok((entry, file))
 }
 
 /// Which file it is, for as long as it is open.
@@ -464,10 +478,10 @@ mod tests {
         // Another was faster between the opening and the lock.
         let mine = File::create_new(&path).unwrap();
         fs::remove_file(&path).unwrap();
-        let error = own(mine.try_clone().unwrap(), &path).unwrap_err();
+        let error = own(&mine, &path).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::WouldBlock);
         fs::write(&path, "another's").unwrap();
-        let error = own(mine, &path).unwrap_err();
+        let error = own(&mine, &path).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::WouldBlock);
         assert_eq!(fs::read(&path).unwrap(), b"another's");
         // What was taken away by hand, and is another's by now, is neither moved nor removed.
