@@ -13,8 +13,7 @@ const PIECE: (usize, usize) = (2 * 1024, 64 * 1024);
 const KEPT: usize = 32 * 1024;
 
 /// A queue of bytes in pieces: bytes are copied in once and out once, growth copies nothing, and
-/// what was read is given back to the allocator piece by piece, but for a last small one. Long shared ones are not
-/// even copied in.
+/// what was read is given back to the allocator piece by piece, but for the last. Long shared ones are not even copied in.
 #[derive(Debug, Default)]
 pub(super) struct ReceiveBuffer {
     pieces: VecDeque<Piece>,
@@ -81,7 +80,7 @@ impl ReceiveBuffer {
     fn drop_first(&mut self) {
         let is_last = self.pieces.len() == 1;
         match self.pieces.front_mut() {
-            Some(Piece::Own(piece)) if is_last && piece.capacity() == PIECE.0 => piece.clear(),
+            Some(Piece::Own(piece)) if is_last => piece.clear(),
             _ => drop(self.pieces.pop_front()),
         }
     }
@@ -182,6 +181,8 @@ mod tests {
         }
         assert_eq!(read, data);
         assert_eq!(buffer.pop(&mut out), 0);
-        assert!(buffer.pieces.is_empty());
+        assert_eq!(buffer.pieces.len(), 1);
+        buffer.shrink();
+        assert_eq!(buffer.pieces.capacity(), 0);
     }
 }

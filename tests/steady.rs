@@ -1,0 +1,182 @@
+//! What data that flows asks of the allocator: next to nothing per segment, and no more memory the longer it flows.
+//!
+//! The kernel's TCP at the other end of a TUN device, plain and offloading, in both directions, as fast as it goes.
+//! `AIRTCP_STEADY=60 cargo test --release --test steady -- --nocapture` goes on for a minute each way, and shows the figures.
+//!
+//! One test, so that what the allocator counts is its own. Skipped with a loud reason where namespaces or TUN devices are not
+//! to be had; that is a failure when `AIRTCP_REQUIRE_NETNS=1`.
+
+#![expect(
+    unsafe_code,
+    reason = "an allocator is unsafe to implement; this one hands every call on"
+)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use airtcp::device::{Tun, TunFile, TunOptions};
+use airtcp::stack::{HostConfig, Stack};
+use airtcp_testbed::{Namespace, TestbedError, or_skip};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+const TUN: &str = "tun0";
+const MIB: u64 = 1 << 20;
+/// Bytes until windows and buffers have found their size, and bytes that are measured.
+const WARM: u64 = 64 * MIB;
+const MEASURED: u64 = 256 * MIB;
+/// So many segments at least come to one call of the allocator.
+const SEGMENTS: u64 = 20;
+/// What is in use may change by so much: buffers grow and shrink.
+const CHANGE: i64 = 16 << 20;
+/// No transfer takes longer to begin or to end.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Counting;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+static MADE: AtomicU64 = AtomicU64::new(0);
+static LIVE: AtomicI64 = AtomicI64::new(0);
+
+// SAFETY: each call is the system's own, with the same arguments.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        MADE.fetch_add(1, Ordering::Relaxed);
+        LIVE.fetch_add(layout.size() as i64, Ordering::Relaxed);
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size() as i64, Ordering::Relaxed);
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Way {
+    In,
+    Out,
+}
+
+/// How things stand.
+struct Look {
+    made: u64,
+    live: i64,
+    segments: u64,
+    bytes: u64,
+    at: Instant,
+}
+
+struct Transfer {
+    /// Stays with the device.
+    _namespace: Namespace,
+    stack: Stack,
+    bytes: Arc<AtomicU64>,
+    ours: JoinHandle<()>,
+    kernel: std::thread::JoinHandle<()>,
+}
+
+impl Transfer {
+    async fn begin(way: Way, offload: bool) -> Result<Self, TestbedError> {
+        airtcp_testbed::requirements()?;
+        let namespace = Namespace::new()?;
+        let options = TunOptions { offload, ..TunOptions::default() };
+        let file = namespace.run(move || TunFile::open_with(TUN, options)).expect("a TUN device");
+        namespace.configure(TUN, &["10.79.0.1/24".parse().expect("an address")], Some(1500))?;
+        let config = HostConfig::new(["10.79.0.2/24".parse().expect("an address")]);
+        let stack = Stack::new(Tun::new(file).expect("a device"), config).expect("a stack");
+        let address = SocketAddr::from(([10, 79, 0, 2], 9));
+        let listener = stack.listen(address, 1).expect("a listener");
+        let kernel = namespace.spawn_thread(move || of_the_kernel(way, address)).expect("a thread");
+        let (mut stream, _) =
+            timeout(PATIENCE, listener.accept()).await.expect("in time").expect("a connection");
+        let bytes = Arc::new(AtomicU64::new(0));
+        let moved = bytes.clone();
+        let ours = tokio::spawn(async move {
+            let mut buffer = vec![0; 64 * 1024];
+            // Until the kernel has had enough.
+            while let Ok(more @ 1..) = match way {
+                Way::In => stream.read(&mut buffer).await,
+                Way::Out => stream.write(&buffer).await,
+            } {
+                moved.fetch_add(more as u64, Ordering::Relaxed);
+            }
+        });
+        Ok(Self { _namespace: namespace, stack, bytes, ours, kernel })
+    }
+
+    fn look(&self) -> Look {
+        let counters = self.stack.counters();
+        Look {
+            made: MADE.load(Ordering::Relaxed),
+            live: LIVE.load(Ordering::Relaxed),
+            segments: counters.tcp_in_segs + counters.tcp_out_segs,
+            bytes: self.bytes.load(Ordering::Relaxed),
+            at: Instant::now(),
+        }
+    }
+
+    async fn has_moved(&self, bytes: u64) {
+        while self.bytes.load(Ordering::Relaxed) < bytes {
+            assert!(!self.ours.is_finished(), "it ended early");
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    async fn end(self) {
+        // Its RST, or the end of the stack, ends the kernel's part.
+        self.ours.abort();
+        self.stack.shutdown_within(Duration::from_millis(100)).await;
+        let kernel = tokio::task::spawn_blocking(move || self.kernel.join());
+        timeout(PATIENCE, kernel)
+            .await
+            .expect("in time")
+            .expect("a task")
+            .expect("the kernel's part");
+    }
+}
+
+/// Sends or receives until the other end is gone.
+fn of_the_kernel(way: Way, address: SocketAddr) {
+    let mut stream = TcpStream::connect(address).expect("a connection");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a time-out");
+    stream.set_write_timeout(Some(PATIENCE)).expect("a time-out");
+    let mut buffer = vec![0; 64 * 1024];
+    while let Ok(1..) = match way {
+        Way::In => stream.write(&buffer),
+        Way::Out => stream.read(&mut buffer),
+    } {}
+    let _ = stream.shutdown(Shutdown::Both);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn data_that_flows_asks_next_to_nothing_of_the_allocator() {
+    let time = std::env::var("AIRTCP_STEADY").ok();
+    let time = time.map(|text| Duration::from_secs(text.parse().expect("a number of seconds")));
+    for (offload, way) in [(false, Way::In), (false, Way::Out), (true, Way::In), (true, Way::Out)] {
+        let Some(transfer) = or_skip(Transfer::begin(way, offload).await) else { return };
+        transfer.has_moved(WARM).await;
+        let before = transfer.look();
+        match time {
+            Some(time) => sleep(time).await,
+            None => transfer.has_moved(before.bytes + MEASURED).await,
+        }
+        let after = transfer.look();
+        let (made, segments) = (after.made - before.made, after.segments - before.segments);
+        let (change, bytes) = (after.live - before.live, after.bytes - before.bytes);
+        let rate = bytes as f64 * 8e-9 / (after.at - before.at).as_secs_f64();
+        println!(
+            "{way:?}, offload {offload}: {made} allocations for {segments} segments, {change} bytes more in use; {rate:.1} Gbit/s",
+        );
+        transfer.end().await;
+        assert!(segments > bytes / 1500, "{segments} segments of {bytes} bytes");
+        assert!(made * SEGMENTS < segments, "{made} allocations for {segments} segments");
+        assert!(change < CHANGE, "{change} bytes more in use");
+    }
+}
