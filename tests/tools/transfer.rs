@@ -204,7 +204,8 @@ fn a_part_of_a_file_that_changed_is_not_gone_on_with() {
         let refused = world.refused("get", &[&url, "-o", "file", "-C"]);
         assert!(
             refused.contains("a part of another file, or does not say")
-                && refused.contains("remove"),
+                && refused.contains("remove /")
+                && refused.ends_with("/file.part"),
             "{refused}"
         );
         assert_eq!((world.read("file"), world.read(part)), (b"old".into(), b"nonsense".into()));

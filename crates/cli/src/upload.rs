@@ -40,12 +40,17 @@ pub(crate) fn is_true(headers: &HeaderMap, name: &HeaderName) -> bool {
     only(headers, name) == Some("?1")
 }
 
-/// The SHA-256 among the digests of a field, as [`field`] writes it.
+/// The SHA-256 among the digests of a field, as [`field`] writes it. What is none, or comes twice, is as if it was not
+/// there.
 pub(crate) fn digest(headers: &HeaderMap) -> Option<String> {
-    let length = field(&Sha256::new()).len();
-    let mut all = headers.get(&REPR_DIGEST)?.to_str().ok()?.split(',').map(str::trim);
-    all.find(|one| one.starts_with("sha-256=:") && one.ends_with(':') && one.len() == length)
-        .map(str::to_owned)
+    let lines = headers.get_all(&REPR_DIGEST).iter().filter_map(|line| line.to_str().ok());
+    let mut all = lines.flat_map(|line| line.split(',').map(str::trim));
+    let one = all.by_ref().find(|one| one.starts_with("sha-256="))?;
+    let is_read = one.len() == field(&Sha256::new()).len()
+        && one.starts_with("sha-256=:")
+        && one.ends_with(':')
+        && !all.any(|other| other.starts_with("sha-256="));
+    is_read.then(|| one.to_owned())
 }
 
 fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
@@ -107,11 +112,16 @@ mod tests {
             (empty.to_owned(), Some(empty)),
             (format!("sha-512=:AAAA:, {empty}"), Some(empty)),
             ("sha-256=:47DE:".to_owned(), None),
+            (format!("{empty}, {empty}"), None),
             ("md5=:AAAA:".to_owned(), None),
         ] {
             headers.insert(&REPR_DIGEST, HeaderValue::try_from(&value).unwrap());
             assert_eq!(digest(&headers).as_deref(), read, "{value}");
         }
+        headers.append(&REPR_DIGEST, HeaderValue::from_static(empty));
+        assert_eq!(digest(&headers).as_deref(), Some(empty));
+        headers.append(&REPR_DIGEST, HeaderValue::from_static(empty));
+        assert_eq!(digest(&headers), None);
     }
 
     #[test]

@@ -112,7 +112,8 @@ async fn receive(response: Response<Incoming>, url: &Url, sink: &mut Sink) -> an
         StatusCode::PARTIAL_CONTENT if has > 0 => {
             if is_other {
                 bail!(
-                    "{url} sends a part of another file, or does not say of which: remove what is here"
+                    "{url} sends a part of another file, or does not say of which: remove {}",
+                    sink.name()
                 );
             }
             let range = text(response.headers(), &CONTENT_RANGE).and_then(Range::read);
@@ -121,7 +122,7 @@ async fn receive(response: Response<Incoming>, url: &Url, sink: &mut Sink) -> an
             }
             whole = range.and_then(|range| range.length);
             if whole.is_none() {
-                bail!("{url} sends a part, and not of how much: remove what is here");
+                bail!("{url} sends a part, and not of how much: remove {}", sink.name());
             }
         }
         StatusCode::RANGE_NOT_SATISFIABLE if has > 0 => {
@@ -132,8 +133,8 @@ async fn receive(response: Response<Incoming>, url: &Url, sink: &mut Sink) -> an
                     Ok(Step::Done(status, 0))
                 }
                 Some(length) => Err(anyhow!(
-                    "{url} has {length} bytes, and {has} are here already: it is another file by now; remove what is \
-                     here"
+                    "{url} has {length} bytes, and {has} are here already: it is another file by now; remove {}",
+                    sink.name()
                 )),
                 None => Err(refusal(response, url).await),
             };

@@ -7,7 +7,6 @@ use airtcp_stack::TcpStream;
 use anyhow::anyhow;
 use bytes::Bytes;
 use http_body_util::Empty;
-use hyper::body::Incoming;
 use hyper::{Method, Response, StatusCode};
 use sha2::{Digest, Sha256};
 use tokio::task::spawn_blocking;
@@ -50,7 +49,7 @@ pub(super) async fn ask(session: &Session, url: &Url) -> anyhow::Result<(Answer,
     .await
 }
 
-fn read(response: &Response<Incoming>, url: &Url) -> anyhow::Result<Held> {
+fn read<B>(response: &Response<B>, url: &Url) -> anyhow::Result<Held> {
     let (status, headers) = (response.status(), response.headers());
     let length = upload::integer(headers, &UPLOAD_OFFSET).filter(|_| status.is_success());
     match length {
@@ -63,10 +62,23 @@ fn read(response: &Response<Incoming>, url: &Url) -> anyhow::Result<Held> {
         None if status == StatusCode::LOCKED => Err(anyhow!(
             "{url}: {status}: another request writes this upload; try again in a moment"
         )),
-        None => Err(anyhow!(
-            "{url}: the server does not say what it holds of an upload (it answers {status}, without Upload-Offset): \
-             leave out --continue, and all of the file is sent"
-        )),
+        // Such are the answers of those that know nothing of uploads; to others it would be of no use.
+        None if status.is_success()
+            || matches!(
+                status,
+                StatusCode::NOT_FOUND
+                    | StatusCode::METHOD_NOT_ALLOWED
+                    | StatusCode::NOT_IMPLEMENTED
+            ) =>
+        {
+            Err(anyhow!(
+                "{url}: the server does not say what it holds of an upload (it answers {status}, without \
+                 Upload-Offset): leave out --continue, and all of the file is sent"
+            ))
+        }
+        None => {
+            Err(anyhow!("{url}: asked what it holds of an upload, the server answers {status}"))
+        }
     }
 }
 
@@ -129,6 +141,26 @@ mod tests {
     use std::io::Write;
 
     use super::*;
+
+    #[test]
+    fn only_to_a_server_that_knows_nothing_of_uploads_all_is_to_be_sent() {
+        for (status, is_hinted) in [
+            (200, true),
+            (404, true),
+            (405, true),
+            (501, true),
+            (403, false),
+            (423, false),
+            (500, false),
+            (503, false),
+        ] {
+            let response = Response::builder().status(status).body(()).unwrap();
+            let why = read(&response, &"http://a.example/b".parse().unwrap()).err().unwrap();
+            let why = why.to_string();
+            assert_eq!(why.contains("leave out --continue"), is_hinted, "{why}");
+            assert!(why.contains(&status.to_string()), "{why}");
+        }
+    }
 
     #[test]
     fn only_what_is_of_the_same_file_is_gone_on_with() {

@@ -1,5 +1,6 @@
 //! Where a file that comes is put: beside its place until it is complete.
 
+use std::fmt::Display;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
@@ -119,6 +120,11 @@ impl Sink {
     /// Bytes that it has.
     pub(super) const fn length(&self) -> u64 {
         self.length
+    }
+
+    /// The name of the part; `-`, where what comes goes to its place directly.
+    pub(super) fn name(&self) -> impl Display {
+        self.places.as_ref().map_or(Path::new("-"), |places| &places.part).display()
     }
 
     /// What the server called the file when it began to come.

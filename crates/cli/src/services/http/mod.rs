@@ -2,8 +2,9 @@
 //!
 //! A file is read and written in pieces as the peer takes and gives them, whatever its length.
 //! Ranges of one part are served (RFC 9110 section 14); a PUT replaces the file at once when all of
-//! it is there. What came of one that broke off can be asked for, by HEAD, and gone on with, by PATCH, at the target with
-//! the query `upload`, as draft-ietf-httpbis-resumable-upload has it. Not here, because no test of a transport needs it: DELETE, conditional requests but If-Range,
+//! it is there. What came of one that broke off can be asked for, by HEAD, and gone on with, by
+//! PATCH, at the target with the query `upload`, as draft-ietf-httpbis-resumable-upload has it. Not
+//! here, because no test of a transport needs it: DELETE, conditional requests but If-Range,
 //! compression, TLS.
 
 mod body;
@@ -50,6 +51,9 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(300);
 /// How long what is to be written may be in another's hands.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The most requests that wait for a SHA-256 that they only ask for.
+const MOST_ASKING: usize = 16;
+
 /// How much of a request that was answered already is read and thrown away, in bytes, and for how long.
 const LINGER: u64 = 64 << 20;
 const LINGER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -62,8 +66,12 @@ pub(crate) struct Files {
     patience: Duration,
     /// Who writes what is not complete.
     writers: held::Writers,
-    /// Who reads a whole file for its SHA-256.
-    digests: Arc<Semaphore>,
+    /// Whose upload came to its end, and has the whole read for its SHA-256: one at a time.
+    appended: Arc<Semaphore>,
+    /// Who asks for a SHA-256, likewise: those who send do not wait for those who ask.
+    asked: Arc<Semaphore>,
+    /// Room for those who ask.
+    asking: Arc<Semaphore>,
 }
 
 impl Files {
@@ -76,7 +84,9 @@ impl Files {
             root: directory.canonicalize()?.into(),
             patience: BODY_TIMEOUT,
             writers: held::Writers::new(LOCK_TIMEOUT),
-            digests: Arc::new(Semaphore::new(1)),
+            appended: Arc::new(Semaphore::new(1)),
+            asked: Arc::new(Semaphore::new(1)),
+            asking: Arc::new(Semaphore::new(MOST_ASKING)),
         })
     }
 

@@ -3,12 +3,14 @@
 use std::fs::File;
 use std::io::{self, Seek};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
-use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::{Request, Response, StatusCode};
 use sha2::{Digest, Sha256};
+use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
@@ -76,7 +78,7 @@ fn bad(text: &str) -> Refusal {
 /// Says what is held for `below`: how much and of which SHA-256; a file that is there is a complete upload.
 ///
 /// # Errors
-/// Another process that writes it; those of reading.
+/// Another process that writes it; too many that ask (503); those of reading.
 pub(super) async fn offset(files: &Files, below: &Path) -> Result<Response<Body>, Refusal> {
     // Where nothing can be put, nothing is held. The PUT is told why.
     let mut found = None;
@@ -96,7 +98,11 @@ pub(super) async fn offset(files: &Files, below: &Path) -> Result<Response<Body>
     headers.insert(&UPLOAD_OFFSET, HeaderValue::from(length));
     headers.insert(&UPLOAD_COMPLETE, HeaderValue::from_static(is_complete));
     if let Some((file, length, _)) = found {
-        let digest = HeaderValue::try_from(digest(files, file, length).await?);
+        let _room = files.asking.try_acquire().map_err(|_| {
+            let text = "too many ask for checksums; try again in a moment";
+            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, text).with(&RETRY_AFTER, 1)
+        })?;
+        let digest = HeaderValue::try_from(digest(&files.asked, file, length).await?);
         headers.extend(digest.ok().map(|digest| (REPR_DIGEST.clone(), digest)));
     }
     Ok(response)
@@ -122,7 +128,8 @@ pub(super) async fn append(
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Refusal> {
     let headers = request.headers();
-    if headers.get(CONTENT_TYPE).is_none_or(|kind| kind != PARTIAL_UPLOAD) {
+    let kinds = headers.get_all(CONTENT_TYPE).iter().map(HeaderValue::as_bytes);
+    if !kinds.eq([PARTIAL_UPLOAD.as_bytes()]) {
         let text = format!("Content-Type: {PARTIAL_UPLOAD} is what is appended here");
         return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
     }
@@ -140,7 +147,7 @@ pub(super) async fn append(
     let held = Held::resume(&files.writers, place.held.clone(), offset).await?;
     let mut held = fill(files, held, request.into_body()).await?;
     let (file, length) = held.whole().await?;
-    if digest(files, file, length).await? != expected {
+    if digest(&files.appended, file, length).await? != expected {
         held.discard().await;
         let text = "what has come is not the file of that SHA-256, and is removed; what was there before stays: send all \
                     of it again";
@@ -227,10 +234,10 @@ async fn pour(files: &Files, held: &mut Held, mut body: Incoming) -> Result<(), 
     }
 }
 
-/// The SHA-256 of the first `length` bytes of a file, as a value of `Repr-Digest`. One at a time: a request costs its
-/// client little.
-async fn digest(files: &Files, mut file: File, length: u64) -> Result<String, Refusal> {
-    let permit = files.digests.clone().acquire_owned().await.map_err(io::Error::other)?;
+/// The SHA-256 of the first `length` bytes of a file, as a value of `Repr-Digest`. As many at a time as `turns` has: a
+/// request costs its client little.
+async fn digest(turns: &Arc<Semaphore>, mut file: File, length: u64) -> Result<String, Refusal> {
+    let permit = turns.clone().acquire_owned().await.map_err(io::Error::other)?;
     let reading = spawn_blocking(move || {
         let _permit = permit;
         let mut hash = Sha256::new();

@@ -144,6 +144,11 @@ async fn what_does_not_fit_what_is_held_is_refused_and_changes_nothing() {
         (without("upload-complete"), 400),
         (without("repr-digest"), 400),
         (without("content-type"), 415),
+        (format!("{good}content-type: application/partial-upload\r\n"), 415),
+        (format!("{good}upload-length: 10\r\n"), 400),
+        (good.replace("upload-length: 10", "upload-length: ten"), 400),
+        (format!("{good}upload-complete: ?1\r\n"), 400),
+        (format!("{good}repr-digest: {}\r\n", digest(b"another")), 400),
     ] {
         let (head, body) = ask(path, "PATCH /a?upload", &fields, b"56789").await;
         assert_eq!(status(&head), expected, "{fields}{head}{}", String::from_utf8_lossy(&body));
@@ -308,6 +313,26 @@ async fn of_many_that_begin_at_once_one_is_taken() {
         assert!(taken > 0);
         assert_eq!(names(&directory), ["a"]);
     }
+}
+
+#[tokio::test]
+async fn who_sends_does_not_wait_for_those_who_ask_and_of_these_not_all_wait() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    ask(path, "PUT /a", &format!("{KEEP}content-length: 10\r\n"), b"01234").await;
+    let files = Files::new(path).unwrap();
+    let _reading = files.asked.clone().acquire_owned().await.unwrap();
+    let most = u32::try_from(files.asking.available_permits()).unwrap();
+    let _waiting = files.asking.clone().acquire_many_owned(most).await.unwrap();
+    let asked = "HEAD /a?upload HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+    let told = one(&files, asked).await;
+    assert_eq!((status(&told), field(&told, "retry-after")), (503, Some("1")), "{told}");
+    // What needs no checksum is told.
+    assert_eq!(status(&one(&files, &asked.replace("/a", "/b")).await), 204);
+    let fields = rest(b"0123456789", 5);
+    let request =
+        format!("PATCH /a?upload HTTP/1.1\r\nhost: a\r\nconnection: close\r\n{fields}\r\n56789");
+    assert_eq!(status(&one(&files, &request).await), 201);
 }
 
 #[tokio::test]
