@@ -26,7 +26,11 @@ fn explained() -> BTreeSet<String> {
     let (part, _) = part.split_once("\n## ").unwrap();
     let rows = part.lines().filter_map(|line| line.strip_prefix("| `"));
     let cells = rows.filter_map(|row| row.split_once("` |")).map(|(cell, _)| cell);
-    cells.flat_map(|cell| cell.split("`, `")).map(str::to_owned).collect()
+    let mut all = BTreeSet::new();
+    for name in cells.flat_map(|cell| cell.split("`, `")) {
+        assert!(all.insert(name.to_owned()), "{name} is there twice");
+    }
+    all
 }
 
 #[test]

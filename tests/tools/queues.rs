@@ -124,8 +124,8 @@ fn flows_are_spread_and_intact(flags: &str, server: &str) {
     }
 
     world.namespace.block_on(echo_all(server)).unwrap();
-    // What the kernel spreads by flow is where it belongs: only what was nobody's any more, as an ACK that came twice at the
-    // end, was looked for elsewhere.
+    // What the kernel spreads by flow is where it belongs: only what was nobody's any more, as an ACK
+    // that came twice at the end, was looked for elsewhere.
     let [over, reset, broken] = world.counters(["IpExtHandedOver", "TcpOutRsts", "TcpEstabResets"]);
     assert_eq!((over, broken), (reset, 0));
     drop(open);

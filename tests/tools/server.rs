@@ -20,8 +20,8 @@ impl Site {
     ///
     /// - `/file`, with ranges; `/whole`, without; `/moved` leads there, `/away` to where there is TLS, `/round` to itself
     /// - `/parts`, with ranges of which no more than a million bytes are sent; `/vague`, of a length that is not told
-    /// - `/tagged`, with ranges of the file that If-Range names, which is `"v2"`; `/careless`, without a look at that; `/torn`,
-    ///   of that name, too, ends in the middle
+    /// - `/tagged`, with ranges of the file that If-Range names, which is `"v2"`; `/careless`, without a look at
+    ///   that; `/torn`, of that name, too, ends in the middle
     /// - `/broken` ends in the middle, `/stuck` stops there
     /// - what is PUT anywhere is kept, but for `/full`, `/shut`, which answers and resets the connection, and `/cut`, which
     ///   only does the latter, in the middle
@@ -150,8 +150,8 @@ impl Site {
     }
 }
 
-/// Passes a connection at a port of the namespace on to `to`, and of what its client says so many bytes. Both ends stay
-/// open then, as where a link has failed.
+/// Passes a connection at a port of the namespace on to `to`, and of what its client says so many
+/// bytes. Both ends stay open then, as where a link has failed.
 pub(crate) fn cut_off(namespace: &Namespace, port: u16, to: SocketAddr, most: u64) {
     let at = SocketAddr::from(([0; 8], port));
     let (listener, mut server) = namespace

@@ -56,8 +56,8 @@ fn length(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |file| file.len())
 }
 
-/// The link fails in the middle, and the client is ended, kindly or not. What the server has of it is gone on with, though the
-/// server has not heard that the client is gone.
+/// The link fails in the middle, and the client is ended, kindly or not. What the server has of it is
+/// gone on with, though the server has not heard that the client is gone.
 #[test]
 fn a_put_that_was_killed_goes_on_where_it_broke_off() {
     let Some(world) = World::new() else { return };
@@ -118,7 +118,10 @@ fn what_a_server_holds_of_another_file_is_not_gone_on_with() {
         .namespace
         .run(|| {
             let mut stream = TcpStream::connect(AT)?;
-            stream.write_all(b"PUT /new HTTP/1.1\r\nhost: a\r\nupload-complete: ?1\r\ncontent-length: 100\r\n\r\nnonsense")?;
+            stream.write_all(
+                b"PUT /new HTTP/1.1\r\nhost: a\r\nupload-complete: ?1\r\n\
+                  content-length: 100\r\n\r\nnonsense",
+            )?;
             stream.shutdown(Shutdown::Write)?;
             stream.read_to_end(&mut Vec::new())
         })
