@@ -178,7 +178,13 @@ fn a_part_of_a_file_that_changed_is_not_gone_on_with() {
     fs::write(path("file"), "old").unwrap();
     world.refused("get", &["http://10.0.0.1/torn", "-o", "file"]);
     assert_eq!(world.names(), ["file", part, tag]);
-    assert_eq!(world.read(tag), b"\"v2\"");
+    let named = |tag: &str, name: &str| format!("\"{tag}\"\nhttp://10.0.0.1/{name}\n");
+    assert_eq!(world.read(tag), named("v2", "torn").as_bytes());
+    // Of another URL the same name means nothing.
+    let refused = world.refused("get", &["http://10.0.0.1/tagged", "-o", "file", "-C"]);
+    assert!(refused.contains("file.part is a part of http://10.0.0.1/torn"), "{refused}");
+    assert_eq!(world.read("file"), b"old");
+    fs::write(path(tag), named("v2", "tagged")).unwrap();
     // What was left is that of the file that is there now: it is gone on with.
     let report = world.report("get", &["http://10.0.0.1/tagged", "-o", "file", "-C"]);
     assert_eq!((&report["status"], &report["length"]), (&206.into(), &LENGTH.into()));
@@ -186,20 +192,20 @@ fn a_part_of_a_file_that_changed_is_not_gone_on_with() {
     assert_eq!(world.names(), ["file"]);
 
     // It is that of an earlier one.
-    let leave = || {
+    let leave = |name| {
         fs::write(path("file"), "old").unwrap();
         fs::write(path(part), "nonsense").unwrap();
-        fs::write(path(tag), "\"v1\"").unwrap();
+        fs::write(path(tag), named("v1", name)).unwrap();
     };
-    leave();
+    leave("tagged");
     let output = world.client("get", &["http://10.0.0.1/tagged", "-o", "file", "-C"]);
     let notes = text(&output.stderr);
     assert!(output.status.success() && notes.contains("another file by now: all of it"), "{notes}");
     assert!(world.read("file") == data());
     assert_eq!(world.names(), ["file"]);
-    leave();
     // One server pays no heed, and the other does not say which file it has.
     for name in ["careless", "file"] {
+        leave(name);
         let url = format!("http://10.0.0.1/{name}");
         let refused = world.refused("get", &[&url, "-o", "file", "-C"]);
         assert!(

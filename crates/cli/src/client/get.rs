@@ -24,7 +24,7 @@ use crate::progress::Progress;
 /// # Errors
 /// The file cannot be written, nobody answers, the answer is none, or the transfer breaks off; what has come stays.
 pub(crate) fn run(args: &GetArgs) -> anyhow::Result<()> {
-    let mut sink = Sink::open(&args.output, args.resume)?;
+    let mut sink = Sink::open(&args.output, &args.url.to_string(), args.resume)?;
     let before = sink.length();
     let fetched = session::run("get", &args.attach, async |session| {
         fetch(session, args.url.clone(), &mut sink).await

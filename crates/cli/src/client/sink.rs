@@ -14,8 +14,8 @@ use crate::{file, output};
 /// Bytes that are read at once.
 const CHUNK: usize = 1 << 20;
 
-/// The most bytes of a tag.
-const LONGEST_TAG: u64 = 4096;
+/// The most bytes of a tag and of a URL.
+const LONGEST_TAG: u64 = 1 << 16;
 
 /// A file that is being filled. What has come stays when it is dropped; nothing at all leaves no file.
 #[derive(Debug)]
@@ -26,6 +26,8 @@ pub(super) struct Sink {
     hash: Sha256,
     /// What the server calls the file that this is a part of (RFC 9110 section 8.8.3).
     tag: Option<String>,
+    /// Where it comes from, before any redirection: a tag is of what one URL has.
+    url: String,
     /// Where it is and where it belongs; `None` for what is written in place: stdout, a pipe, a device.
     places: Option<Places>,
 }
@@ -33,21 +35,21 @@ pub(super) struct Sink {
 #[derive(Debug)]
 struct Places {
     part: PathBuf,
-    /// Where the tag is.
+    /// Where the tag is, and on another line the URL.
     tag: PathBuf,
     whole: PathBuf,
     is_moved: bool,
 }
 
 impl Sink {
-    /// Opens `FILE.part`, new or to go on with, or what `place` is if it is no file; `-` is stdout.
+    /// Opens `FILE.part`, new or to go on with, for what is at `url`, or what `place` is if it is no file; `-` is stdout.
     ///
     /// # Errors
     /// It cannot be made, is being written by somebody else, or was left by a transfer that broke off and is not to be
-    /// gone on with.
-    pub(super) fn open(place: &Path, resume: bool) -> anyhow::Result<Self> {
+    /// gone on with, or was one from elsewhere.
+    pub(super) fn open(place: &Path, url: &str, resume: bool) -> anyhow::Result<Self> {
         if place.as_os_str() == "-" {
-            return Ok(Self::direct(io::stdout().as_fd().try_clone_to_owned()?.into()));
+            return Ok(Self::direct(io::stdout().as_fd().try_clone_to_owned()?.into(), url));
         }
         let name = place.display();
         let existing = fs::metadata(place).ok();
@@ -57,20 +59,21 @@ impl Sink {
         if existing.as_ref().is_some_and(|there| !there.is_file()) {
             // Nothing may be moved to the place of a device.
             let file = OpenOptions::new().write(true).open(place);
-            return Ok(Self::direct(file.with_context(|| name.to_string())?));
+            return Ok(Self::direct(file.with_context(|| name.to_string())?, url));
         }
         // What a link leads to is what is replaced.
         let whole = if existing.is_some() { place.canonicalize()? } else { place.to_owned() };
         let mut part = whole.clone().into_os_string();
         part.push(".part");
-        Self::part(part.into(), whole, resume)
+        Self::part(part.into(), whole, url, resume)
     }
 
-    fn direct(file: File) -> Self {
-        Self { file, length: 0, hash: Sha256::new(), tag: None, places: None }
+    fn direct(file: File, url: &str) -> Self {
+        let url = url.to_owned();
+        Self { file, length: 0, hash: Sha256::new(), tag: None, url, places: None }
     }
 
-    fn part(part: PathBuf, whole: PathBuf, resume: bool) -> anyhow::Result<Self> {
+    fn part(part: PathBuf, whole: PathBuf, url: &str, resume: bool) -> anyhow::Result<Self> {
         let name = part.display().to_string();
         let file = OpenOptions::new()
             .read(true)
@@ -97,8 +100,14 @@ impl Sink {
         };
         // What cannot be read, or is none, is as if it was not there.
         let known = file::read(&tag, LONGEST_TAG).ok();
+        let known = known.as_ref().and_then(|known| known.trim_end().split_once('\n'));
+        if let Some((_, other)) = known.filter(|(_, other)| length > 0 && *other != url) {
+            bail!("{name} is a part of {other}: go on with that, or remove it");
+        }
+        let known = known.map(|(tag, _)| tag.to_owned());
+        let (hash, url) = (Sha256::new(), url.to_owned());
         let places = Some(Places { part, tag, whole, is_moved: false });
-        let mut sink = Self { file, length: 0, hash: Sha256::new(), tag: known, places };
+        let mut sink = Self { file, length: 0, hash, tag: known, url, places };
         sink.take_in().with_context(|| format!("reading {name}"))?;
         Ok(sink)
     }
@@ -139,7 +148,11 @@ impl Sink {
     pub(super) fn set_tag(&mut self, tag: Option<&str>) -> io::Result<()> {
         self.tag = tag.map(str::to_owned);
         let Some(places) = &self.places else { return Ok(()) };
-        match tag.map_or_else(|| remove(&places.tag), |tag| fs::write(&places.tag, tag)) {
+        let written = match tag {
+            Some(tag) => fs::write(&places.tag, format!("{tag}\n{}\n", self.url)),
+            None => remove(&places.tag),
+        };
+        match written {
             // The name of the part is the longest that there can be: it is done without.
             Err(error) if error.kind() == ErrorKind::InvalidFilename => Ok(()),
             written => written,
@@ -220,6 +233,8 @@ mod tests {
 
     use super::*;
 
+    const URL: &str = "http://a.example/b";
+
     /// Of "0123456789".
     const DIGITS: &str = "84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882";
 
@@ -229,9 +244,9 @@ mod tests {
         let (place, part) = (directory.path().join("a"), directory.path().join("a.part"));
         fs::write(&place, "old").unwrap();
         fs::set_permissions(&place, fs::Permissions::from_mode(0o600)).unwrap();
-        let mut sink = Sink::open(&place, false).unwrap();
+        let mut sink = Sink::open(&place, URL, false).unwrap();
         sink.write(b"01234").unwrap();
-        let other = Sink::open(&place, true).unwrap_err().to_string();
+        let other = Sink::open(&place, URL, true).unwrap_err().to_string();
         assert!(other.contains("another transfer"), "{other}");
         assert!(sink.left().unwrap().contains("a.part has 5 B of it: --continue"));
         drop(sink);
@@ -240,9 +255,9 @@ mod tests {
             (b"old".into(), b"01234".into())
         );
 
-        let refused = Sink::open(&place, false).unwrap_err().to_string();
+        let refused = Sink::open(&place, URL, false).unwrap_err().to_string();
         assert!(refused.contains("go on with it by --continue, or remove it"), "{refused}");
-        let mut sink = Sink::open(&place, true).unwrap();
+        let mut sink = Sink::open(&place, URL, true).unwrap();
         assert_eq!(sink.length(), 5);
         sink.write(b"56789").unwrap();
         assert_eq!(sink.finish().unwrap(), DIGITS);
@@ -255,7 +270,7 @@ mod tests {
     fn a_new_beginning_forgets_what_was_there() {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("a.part"), "something else").unwrap();
-        let mut sink = Sink::open(&directory.path().join("a"), true).unwrap();
+        let mut sink = Sink::open(&directory.path().join("a"), URL, true).unwrap();
         sink.restart().unwrap();
         sink.write(b"0123456789").unwrap();
         assert_eq!(sink.finish().unwrap(), DIGITS);
@@ -265,9 +280,9 @@ mod tests {
     #[test]
     fn nothing_that_came_leaves_nothing() {
         let directory = tempfile::tempdir().unwrap();
-        drop(Sink::open(&directory.path().join("a"), false).unwrap());
+        drop(Sink::open(&directory.path().join("a"), URL, false).unwrap());
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
-        let error = Sink::open(directory.path(), false).unwrap_err().to_string();
+        let error = Sink::open(directory.path(), URL, false).unwrap_err().to_string();
         assert!(error.contains("is a directory"), "{error}");
     }
 
@@ -275,19 +290,24 @@ mod tests {
     fn what_a_part_is_of_is_known_as_long_as_it_is_there() {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().join("a");
-        let mut sink = Sink::open(&place, false).unwrap();
+        let mut sink = Sink::open(&place, URL, false).unwrap();
         sink.set_tag(Some("\"v1\"")).unwrap();
         drop(sink);
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
-        let mut sink = Sink::open(&place, false).unwrap();
+        let mut sink = Sink::open(&place, URL, false).unwrap();
         sink.set_tag(Some("\"v1\"")).unwrap();
         sink.write(b"01234").unwrap();
         drop(sink);
-        let mut sink = Sink::open(&place, true).unwrap();
+        let sink = Sink::open(&place, URL, true).unwrap();
+        assert_eq!((sink.tag(), sink.length()), (Some("\"v1\""), 5));
+        drop(sink);
+        let other = Sink::open(&place, "http://a.example/c", true).unwrap_err().to_string();
+        assert!(other.contains("a.part is a part of http://a.example/b: go on"), "{other}");
+        let mut sink = Sink::open(&place, URL, true).unwrap();
         assert_eq!((sink.tag(), sink.length()), (Some("\"v1\""), 5));
         sink.set_tag(None).unwrap();
         drop(sink);
-        let mut sink = Sink::open(&place, true).unwrap();
+        let mut sink = Sink::open(&place, URL, true).unwrap();
         assert_eq!(sink.tag(), None);
         sink.set_tag(Some("\"v2\"")).unwrap();
         sink.finish().unwrap();
@@ -299,18 +319,18 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().join("n".repeat(250));
         for digits in [b"01234", b"56789"] {
-            let mut sink = Sink::open(&place, true).unwrap();
+            let mut sink = Sink::open(&place, URL, true).unwrap();
             sink.set_tag(Some("\"v1\"")).unwrap();
             sink.write(digits).unwrap();
             drop(sink);
         }
-        let mut sink = Sink::open(&place, true).unwrap();
+        let mut sink = Sink::open(&place, URL, true).unwrap();
         assert_eq!((sink.tag(), sink.length()), (None, 10));
         sink.set_tag(None).unwrap();
         assert_eq!(sink.finish().unwrap(), DIGITS);
         assert_eq!(fs::read(&place).unwrap(), b"0123456789");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
-        let mut sink = Sink::open(&place, false).unwrap();
+        let mut sink = Sink::open(&place, URL, false).unwrap();
         sink.set_tag(Some("\"v1\"")).unwrap();
         drop(sink);
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
@@ -322,7 +342,7 @@ mod tests {
         let (link, target) = (directory.path().join("link"), directory.path().join("target"));
         fs::write(&target, "old").unwrap();
         symlink(&target, &link).unwrap();
-        let mut sink = Sink::open(&link, false).unwrap();
+        let mut sink = Sink::open(&link, URL, false).unwrap();
         sink.write(b"0123456789").unwrap();
         sink.finish().unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
@@ -330,7 +350,7 @@ mod tests {
 
         let null = directory.path().join("null");
         symlink("/dev/null", &null).unwrap();
-        let mut sink = Sink::open(&null, false).unwrap();
+        let mut sink = Sink::open(&null, URL, false).unwrap();
         sink.write(b"0123456789").unwrap();
         assert_eq!(sink.finish().unwrap(), DIGITS);
         assert!(!directory.path().join("null.part").exists());
