@@ -118,7 +118,8 @@ impl World {
         &self.peers[feed.choice(self.peers.len())]
     }
 
-    /// What a peer might send next, or something near it.
+    /// What a peer might send next, or something near it; sometimes several segments that follow each other and come
+    /// together.
     fn segment(&mut self, feed: &mut Feed<'_>) {
         let bits = feed.byte();
         let has = |bit: u8| bits >> bit & 1 == 1;
@@ -140,10 +141,21 @@ impl World {
             window: feed.word(),
             options: options(peer, feed),
         };
-        let payload = feed.word() & 0x3ff;
-        let payload: Vec<u8> = (0..payload).map(|at| at as u8).collect();
-        let packet = tcp::emit(&peer.flow, 64, &header, &payload);
-        self.arrives(packet.data);
+        let word = feed.word();
+        let payload: Vec<u8> = (0..word & 0x3ff).map(|at| at as u8).collect();
+        let more = if word >> 13 == 7 { u32::from(word >> 10 & 7) } else { 0 };
+        let mut packets: Vec<_> = (0..=more)
+            .map(|index| {
+                let seq = header.seq + index * payload.len() as u32;
+                tcp::emit(&peer.flow, 64, &Header { seq, ..header }, &payload)
+            })
+            .collect();
+        if more > 0 {
+            let data = &mut packets[feed.choice(16).min(more as usize)].data;
+            let at = usize::from(feed.word()) % data.len();
+            data[at] ^= feed.byte();
+        }
+        self.host.handle_packets(self.now, &packets);
     }
 
     /// A whole handshake by who is new, or as good as.

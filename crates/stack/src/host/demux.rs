@@ -10,6 +10,7 @@ use tracing::debug;
 
 use crate::tcp::{Connection, State};
 use crate::wire::ip::{self, Datagram};
+use crate::wire::run;
 use crate::wire::tcp::{self, Flags, Header, Segment};
 
 use super::{Host, Kind, Owner, Socket, SocketId, TcpSocket, bound};
@@ -77,18 +78,7 @@ impl Host {
             }
             Found::HalfOpen(id) if self.on_late_cookie(now, id, &segment) => return,
             Found::HalfOpen(id) | Found::Connection(id) => {
-                let may_challenge = self.may_challenge(now);
-                let before = self.counters.tcp_ext_challenge_ack;
-                let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(id) else {
-                    return;
-                };
-                let left = self.peers.memory_left(&self.config, self.held, tcp.peer);
-                tcp.connection.set_memory_pressure(left == ByteCount::ZERO);
-                tcp.connection.set_may_challenge(may_challenge);
-                tcp.connection.set_out_of_order_room(self.peers.room(&self.config, tcp.peer));
-                tcp.connection.on_segment(now, &segment, &mut self.counters);
-                self.challenges.spend(self.counters.tcp_ext_challenge_ack - before);
-                self.touch_by_segment(now, id);
+                self.deliver(now, id, &segment);
                 return;
             }
         };
@@ -104,6 +94,57 @@ impl Host {
         } else {
             self.refuse(&flow, &segment);
         }
+    }
+
+    /// Gives a segment to its connection.
+    fn deliver(&mut self, now: Instant, id: SocketId, segment: &Segment<'_>) {
+        let may_challenge = self.may_challenge(now);
+        let before = self.counters.tcp_ext_challenge_ack;
+        let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(id) else {
+            return;
+        };
+        let left = self.peers.memory_left(&self.config, self.held, tcp.peer);
+        tcp.connection.set_memory_pressure(left == ByteCount::ZERO);
+        tcp.connection.set_may_challenge(may_challenge);
+        tcp.connection.set_out_of_order_room(self.peers.room(&self.config, tcp.peer));
+        tcp.connection.on_segment(now, segment, &mut self.counters);
+        self.challenges.spend(self.counters.tcp_ext_challenge_ack - before);
+        self.touch_by_segment(now, id);
+    }
+
+    /// Takes the packets of a run as one segment, if their connection waits for nothing but that; gives how many it took. One
+    /// whose checksum is wrong is the first that it does not.
+    pub(super) fn on_run(&mut self, now: Instant, packets: &[Packet]) -> usize {
+        let Some((first, later)) = packets.split_first() else { return 0 };
+        let Ok(datagram) = ip::parse(&first.data) else { return 0 };
+        let Ok((src_port, dst_port, mut segment)) = tcp::parse(datagram.payload) else { return 0 };
+        let flow = FlowId {
+            local: SocketAddr::new(datagram.dst, dst_port),
+            remote: SocketAddr::new(datagram.src, src_port),
+        };
+        let Some(&id) = self.flows.get(&flow) else { return 0 };
+        if !self.tcp_socket(id).is_some_and(|tcp| tcp.connection.waits_for(now, &segment)) {
+            return 0;
+        }
+        let count = packets.iter().take_while(|packet| run::is_sound(packet)).count();
+        if count < 2 {
+            return 0;
+        }
+        let headers = first.data.len() - segment.payload.len();
+        segment.size = u16::try_from(segment.payload.len()).ok();
+        segment.payload = segment.payload.followed_by_packets(&later[..count - 1], headers);
+        let counters = &mut self.counters;
+        let packets = count as u64;
+        if datagram.dst.is_ipv4() {
+            counters.ip_in_receives += packets;
+            counters.ip_in_delivers += packets;
+        } else {
+            counters.ip6_in_receives += packets;
+            counters.ip6_in_delivers += packets;
+        }
+        counters.tcp_in_segs += packets;
+        self.deliver(now, id, &segment);
+        count
     }
 
     /// HACK 3.2: a segment whose data is corrupted. Only a header that proves good is looked up, and

@@ -8,10 +8,23 @@ use tracing::debug;
 use crate::wire::ParseError;
 use crate::wire::icmp::Complaint;
 use crate::wire::ip::{self, Datagram};
+use crate::wire::run;
 
 use super::Host;
 
 impl Host {
+    /// Takes packets that came together, in order, and whose memory stays the caller's. Segments that follow each other are
+    /// worked as one.
+    pub fn handle_packets(&mut self, now: Instant, packets: &[Packet]) {
+        let mut left = packets;
+        while !left.is_empty() {
+            let (run, later) = left.split_at(run::length(left));
+            let taken = if run.len() > 1 { self.on_run(now, run) } else { 0 };
+            run[taken..].iter().for_each(|packet| self.on_packet(now, packet));
+            left = later;
+        }
+    }
+
     /// Takes a packet whose memory stays the caller's.
     pub(crate) fn on_packet(&mut self, now: Instant, packet: &Packet) {
         if is_aggregate_of_datagrams(packet) {

@@ -4,7 +4,7 @@
 //! handle_packet  input.rs     lengths, checksums, addresses; reassembly.rs for fragments; then by protocol:
 //!                  icmp.rs    echo is answered, errors go to their connection; path_mtu.rs, what they say of paths
 //!                  udp.rs     to a socket's queue, or port unreachable
-//!                  demux.rs   by 4-tuple to a connection, by port to a listener, or RST
+//!                  demux.rs   by 4-tuple to a connection, by port to a listener, or RST; what follows each other, as one
 //!                  astray.rs  but of several hosts with the same addresses, the others are asked before
 //!                  passive.rs what a listener makes of it; cookie.rs where its backlog is full
 //! tcp_*, udp_*   streams.rs, bound.rs, listener.rs, udp.rs: what applications call

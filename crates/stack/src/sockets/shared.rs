@@ -365,12 +365,10 @@ impl Core {
 
     /// Gives the host packets that arrived.
     pub(super) fn arrive(&mut self, now: Instant, packets: &[Packet]) {
-        for packet in packets {
-            if let Some(watch) = &self.watch {
-                watch.packet(now, Crossing::In, packet);
-            }
-            self.host.on_packet(now, packet);
+        if let Some(watch) = &self.watch {
+            packets.iter().for_each(|packet| watch.packet(now, Crossing::In, packet));
         }
+        self.host.handle_packets(now, packets);
     }
 
     /// Gives the host packets that a sibling handed on, and takes those that it hands on itself.

@@ -49,7 +49,7 @@ async fn an_observer_is_shown_every_packet_of_two_stacks() {
         let [(s_in, s_out, s_events), (c_in, c_out, c_events)] = seen.lock().unwrap().0;
         assert!(c_out >= s_in && s_out >= c_in && s_in > 60, "{s_in} {s_out} {c_in} {c_out}");
         assert!(s_in >= of_server.rx_packets && c_in >= of_client.rx_packets);
-        assert!(s_events > 60 && c_events > 60, "{s_events} {c_events}");
+        assert!(s_events > 20 && c_events > 20, "{s_events} {c_events}");
     })
     .await;
 }

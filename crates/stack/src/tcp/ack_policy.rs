@@ -16,9 +16,12 @@ const QUICK: u8 = 16;
 const FIRST_MSS: ByteCount = ByteCount(536);
 /// ACKs due at once beyond this are merged: only an absurd batch of arrivals makes so many.
 const MAX_DUE: usize = 256;
-/// What one ACK may newly acknowledge when data arrived in one batch (the largest packet that Linux's
-/// receive offload makes of a batch, and acknowledges once).
-const STRETCH: ByteCount = ByteCount::from_kib(64);
+/// What one ACK may newly acknowledge when data arrived in one batch: a part of the receive buffer, so that a sender which
+/// fills it still hears of every round trip in several ACKs, by which it may grow, and within these bounds. A packet that
+/// Linux's receive offload makes of a batch, and acknowledges once, has up to 64 KiB, or 512 KiB where it may
+/// (`gro_max_size`).
+const STRETCH: (ByteCount, ByteCount) = (ByteCount::from_kib(64), ByteCount::from_kib(256));
+const STRETCH_PART: u64 = 16;
 
 /// An ACK that is to leave.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +51,8 @@ pub(super) struct AckPolicy {
     due: VecDeque<DueAck>,
     /// What was acknowledged before the last ACK that is due, if that one may acknowledge more.
     stretch: Option<ExtSeq>,
+    /// How much that may be in all.
+    reach: ByteCount,
     last_data: Option<Instant>,
     /// The size of the peer's full segments, as far as seen.
     segment: ByteCount,
@@ -66,10 +71,16 @@ impl AckPolicy {
             timer: None,
             due: VecDeque::new(),
             stretch: None,
+            reach: STRETCH.0,
             last_data: None,
             segment: FIRST_MSS,
             acknowledged: ExtSeq(0),
         }
+    }
+
+    /// The receive buffer may have this size.
+    pub(super) fn set_buffer(&mut self, limit: ByteCount) {
+        self.reach = ByteCount(limit.0 / STRETCH_PART).clamp(STRETCH.0, STRETCH.1);
     }
 
     /// Whether in-order data that brought RCV.NXT to `nxt` is to be acknowledged at once. If not,
@@ -92,6 +103,17 @@ impl AckPolicy {
         let at = now + self.ato;
         self.timer = Some(self.timer.map_or(at, |timer| timer.min(at)));
         false
+    }
+
+    /// Whether segments in order that arrive together now are acknowledged together.
+    pub(super) fn merges(&self, now: Instant, rto: impl Fn() -> Duration) -> bool {
+        let is_pause = self.last_data.is_none_or(|last| now.since(last) > rto());
+        self.delayed && !self.is_quick() && !is_pause
+    }
+
+    /// Whether the next ACK is one of those that are not delayed.
+    fn is_quick(&self) -> bool {
+        self.due.len() < usize::from(self.quick)
     }
 
     /// The delay follows the gaps between arrivals (Linux's `tcp_event_data_recv`).
@@ -117,7 +139,7 @@ impl AckPolicy {
 
     /// Whether the last ACK that is due may acknowledge everything up to `ack`.
     fn may_stretch(&self, ack: ExtSeq) -> bool {
-        self.stretch.is_some_and(|from| ack.since(from) <= STRETCH)
+        self.stretch.is_some_and(|from| ack.since(from) <= self.reach)
     }
 
     /// An ACK is to leave.
@@ -133,8 +155,7 @@ impl AckPolicy {
             (last.ack, last.echo) = (due.ack, due.echo);
             return;
         }
-        let quick = self.due.len() < usize::from(self.quick);
-        self.stretch = (plain && self.delayed && !quick).then_some(from);
+        self.stretch = (plain && self.delayed && !self.is_quick()).then_some(from);
         if self.due.len() == MAX_DUE {
             self.due.pop_back();
         }
@@ -235,18 +256,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_ack_answers_64_kib_of_a_batch_at_most() {
-        let mut acks = AckPolicy::new(true);
-        acks.quick = 0;
-        acks.start(ExtSeq(0));
-        for n in 1..=100 {
-            let nxt = ExtSeq(n * 1448);
-            if acks.on_data(Instant::ZERO, ByteCount(1448), nxt, || Duration::from_secs(1)) {
-                acks.schedule(DueAck { ack: nxt, sack: SackBlocks::EMPTY, echo: None });
+    fn one_ack_answers_a_part_of_the_buffer_of_a_batch_at_most() {
+        let answered = |buffer| {
+            let mut acks = AckPolicy::new(true);
+            acks.quick = 0;
+            acks.start(ExtSeq(0));
+            acks.set_buffer(ByteCount::from_kib(buffer));
+            for n in 1..=200 {
+                let nxt = ExtSeq(n * 1448);
+                if acks.on_data(Instant::ZERO, ByteCount(1448), nxt, || Duration::from_secs(1)) {
+                    acks.schedule(DueAck { ack: nxt, sack: SackBlocks::EMPTY, echo: None });
+                }
             }
+            assert_eq!(acks.timer(), None);
+            std::iter::from_fn(|| acks.pop()).map(|due| due.ack.0 / 1448).collect::<Vec<_>>()
+        };
+        for buffer in [64, 1024] {
+            assert_eq!(answered(buffer), [45, 90, 135, 180, 200]);
         }
-        let due: Vec<u64> = std::iter::from_fn(|| acks.pop()).map(|due| due.ack.0 / 1448).collect();
-        assert_eq!(due, [45, 90, 100]);
-        assert_eq!(acks.timer(), None);
+        assert_eq!(answered(2048), [90, 180, 200]);
+        for buffer in [4096, 6144] {
+            assert_eq!(answered(buffer), [181, 200]);
+        }
     }
 }

@@ -27,6 +27,15 @@ impl Connection {
         }
     }
 
+    /// Whether a segment is the next of a stream without holes, and what follows it would be acknowledged with it.
+    pub fn waits_for(&self, now: Instant, segment: &Segment<'_>) -> bool {
+        let next = self.receive.nxt();
+        self.state.takes_data()
+            && !self.receive.has_holes()
+            && self.acks.merges(now, || self.send.rto())
+            && next.nearest(segment.seq) == next
+    }
+
     fn on_synchronized_segment(
         &mut self,
         now: Instant,
@@ -254,7 +263,8 @@ impl Connection {
         }
         let nxt = self.receive.nxt();
         let size = segment.size.map_or(usize::MAX, usize::from).min(segment.payload.len());
-        let Self { acks, send, .. } = self;
+        let Self { acks, send, receive, .. } = self;
+        acks.set_buffer(receive.limit());
         if acks.on_data(now, size.into(), nxt, || send.rto()) || at_once {
             self.schedule_ack(arrival.duplicate);
         }

@@ -8,6 +8,7 @@ pub mod fragment;
 pub mod icmp;
 pub mod ip;
 pub mod payload;
+pub mod run;
 pub mod tcp;
 pub mod udp;
 

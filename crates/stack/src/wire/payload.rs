@@ -2,16 +2,25 @@
 
 use std::borrow::Cow;
 
-use airtcp_types::SharedBytes;
+use airtcp_types::{Packet, SharedBytes};
 
-/// A part of the bytes of a packet: those that stand behind its headers, and then those it shares.
+/// A part of the bytes of a packet: those that stand behind its headers, and then those it shares, or those of the packets
+/// that follow it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Payload<'a> {
     here: &'a [u8],
-    shared: &'a [SharedBytes],
+    beyond: Beyond<'a>,
     /// Left out at the front, and the length of the rest.
     from: usize,
     len: usize,
+}
+
+/// What follows in other places.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Beyond<'a> {
+    Shared(&'a [SharedBytes]),
+    /// What stands behind headers of so many bytes.
+    Packets(&'a [Packet], usize),
 }
 
 /// A stretch of a payload that lies in one place.
@@ -27,12 +36,19 @@ impl<'a> Payload<'a> {
     /// What stands behind the headers, and what is shared.
     pub fn new(here: &'a [u8], shared: &'a [SharedBytes]) -> Self {
         let len = here.len() + shared.iter().map(|part| part.len()).sum::<usize>();
-        Self { here, shared, from: 0, len }
+        Self { here, beyond: Beyond::Shared(shared), from: 0, len }
     }
 
     /// With more that is shared behind it.
     pub fn followed_by(self, shared: &'a [SharedBytes]) -> Self {
         Self::new(self.here, shared)
+    }
+
+    /// With what stands in `packets` behind headers of `headers` bytes.
+    pub fn followed_by_packets(self, packets: &'a [Packet], headers: usize) -> Self {
+        let more = packets.iter().map(|packet| packet.data.len().saturating_sub(headers));
+        let len = self.here.len() + more.sum::<usize>();
+        Self { here: self.here, beyond: Beyond::Packets(packets, headers), from: 0, len }
     }
 
     /// In bytes.
@@ -68,17 +84,11 @@ impl<'a> Payload<'a> {
         };
         let (from, taken) = of(self.here.len());
         let here = Piece::Here(&self.here[from..from + taken]);
-        let shared = self.shared.iter().map(move |part| {
-            let (from, taken) = of(part.len());
-            if taken == 0 {
-                return Piece::Here(&[]);
-            }
-            let mut part = part.clone();
-            part.advance(from);
-            part.truncate(taken);
-            Piece::Shared(part)
+        let beyond = (0..self.beyond.count()).map(move |index| {
+            let (from, taken) = of(self.beyond.len_of(index));
+            if taken == 0 { Piece::Here(&[]) } else { self.beyond.piece(index, from, taken) }
         });
-        std::iter::once(here).chain(shared).filter(|piece| !piece.is_empty())
+        std::iter::once(here).chain(beyond).filter(|piece| !piece.is_empty())
     }
 
     /// All of it in one place, copied where it was not.
@@ -87,6 +97,43 @@ impl<'a> Payload<'a> {
             Some(here) => Cow::Borrowed(here),
             None => self.pieces().fold(Vec::with_capacity(self.len), joined).into(),
         }
+    }
+}
+
+impl<'a> Beyond<'a> {
+    const fn count(self) -> usize {
+        match self {
+            Self::Shared(parts) => parts.len(),
+            Self::Packets(packets, _) => packets.len(),
+        }
+    }
+
+    fn len_of(self, index: usize) -> usize {
+        match self {
+            Self::Shared(parts) => parts[index].len(),
+            Self::Packets(packets, headers) => packets[index].data.len().saturating_sub(headers),
+        }
+    }
+
+    /// A part of one, which has as much.
+    fn piece(self, index: usize, from: usize, len: usize) -> Piece<'a> {
+        match self {
+            Self::Shared(parts) => {
+                let mut part = parts[index].clone();
+                part.advance(from);
+                part.truncate(len);
+                Piece::Shared(part)
+            }
+            Self::Packets(packets, headers) => {
+                Piece::Here(&packets[index].data[headers + from..][..len])
+            }
+        }
+    }
+}
+
+impl Default for Beyond<'_> {
+    fn default() -> Self {
+        Self::Shared(&[])
     }
 }
 

@@ -12,6 +12,7 @@ mod limits;
 mod memory;
 mod path_mtu;
 mod requirements;
+mod runs;
 mod storm;
 mod strangers;
 mod streams;
