@@ -144,6 +144,10 @@ impl World {
         let word = feed.word();
         let payload: Vec<u8> = (0..word & 0x3ff).map(|at| at as u8).collect();
         let more = if word >> 13 == 7 { u32::from(word >> 10 & 7) } else { 0 };
+        let header = match more {
+            0 => header,
+            _ => Header { seq: peer.seq, ack: Some(peer.ack), flags: Flags::ACK, ..header },
+        };
         let mut packets: Vec<_> = (0..=more)
             .map(|index| {
                 let seq = header.seq + index * payload.len() as u32;

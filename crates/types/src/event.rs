@@ -129,7 +129,7 @@ pub enum EventKind {
         /// The peer's window: what it takes beyond SND.UNA.
         rwnd: ByteCount,
     },
-    /// A segment arrived and was accepted.
+    /// A segment arrived and was accepted, or several that came together and were worked as one.
     Received {
         /// Its bytes; empty for a pure ACK.
         range: SeqRange,

@@ -112,8 +112,8 @@ impl Host {
         self.touch_by_segment(now, id);
     }
 
-    /// Takes the packets of a run as one segment, if their connection waits for nothing but that; gives how many it took. One
-    /// whose checksum is wrong is the first that it does not.
+    /// Takes packets of a run as one segment, if it is the next of its connection; gives how many it took. Those beyond the
+    /// window, or what there is memory for, and what comes after a wrong checksum, are for themselves.
     pub(super) fn on_run(&mut self, now: Instant, packets: &[Packet]) -> usize {
         let Some((first, later)) = packets.split_first() else { return 0 };
         let Ok(datagram) = ip::parse(&first.data) else { return 0 };
@@ -123,10 +123,11 @@ impl Host {
             remote: SocketAddr::new(datagram.src, src_port),
         };
         let Some(&id) = self.flows.get(&flow) else { return 0 };
-        if !self.tcp_socket(id).is_some_and(|tcp| tcp.connection.waits_for(now, &segment)) {
-            return 0;
-        }
-        let count = packets.iter().take_while(|packet| run::is_sound(packet)).count();
+        let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get(id) else { return 0 };
+        let left = self.peers.memory_left(&self.config, self.held, tcp.peer);
+        let room = tcp.connection.room_for_run(now, &segment).min(left);
+        let fit = room.as_usize() / segment.payload.len().max(1);
+        let count = packets.iter().take(fit).take_while(|packet| run::is_sound(packet)).count();
         if count < 2 {
             return 0;
         }
@@ -134,15 +135,13 @@ impl Host {
         segment.size = u16::try_from(segment.payload.len()).ok();
         segment.payload = segment.payload.followed_by_packets(&later[..count - 1], headers);
         let counters = &mut self.counters;
-        let packets = count as u64;
-        if datagram.dst.is_ipv4() {
-            counters.ip_in_receives += packets;
-            counters.ip_in_delivers += packets;
-        } else {
-            counters.ip6_in_receives += packets;
-            counters.ip6_in_delivers += packets;
+        let (receives, delivers) = match datagram.dst.is_ipv4() {
+            true => (&mut counters.ip_in_receives, &mut counters.ip_in_delivers),
+            false => (&mut counters.ip6_in_receives, &mut counters.ip6_in_delivers),
+        };
+        for counter in [receives, delivers, &mut counters.tcp_in_segs] {
+            *counter += count as u64;
         }
-        counters.tcp_in_segs += packets;
         self.deliver(now, id, &segment);
         count
     }

@@ -17,7 +17,7 @@ const FIRST_MSS: ByteCount = ByteCount(536);
 /// ACKs due at once beyond this are merged: only an absurd batch of arrivals makes so many.
 const MAX_DUE: usize = 256;
 /// What one ACK may newly acknowledge when data arrived in one batch: a part of the receive buffer, so that a sender which
-/// fills it still hears of every round trip in several ACKs, by which it may grow, and within these bounds. A packet that
+/// fills a large one still hears of every round trip in several ACKs, by which it may grow, and within these bounds. A packet that
 /// Linux's receive offload makes of a batch, and acknowledges once, has up to 64 KiB, or 512 KiB where it may
 /// (`gro_max_size`).
 const STRETCH: (ByteCount, ByteCount) = (ByteCount::from_kib(64), ByteCount::from_kib(256));
@@ -78,7 +78,7 @@ impl AckPolicy {
         }
     }
 
-    /// The receive buffer may have this size.
+    /// The receive buffer may have this size, as far as it was ever needed.
     pub(super) fn set_buffer(&mut self, limit: ByteCount) {
         self.reach = ByteCount(limit.0 / STRETCH_PART).clamp(STRETCH.0, STRETCH.1);
     }

@@ -27,13 +27,21 @@ impl Connection {
         }
     }
 
-    /// Whether a segment is the next of a stream without holes, and what follows it would be acknowledged with it.
-    pub fn waits_for(&self, now: Instant, segment: &Segment<'_>) -> bool {
+    /// How much data may be taken as one segment that begins as this one does: none if its segments could deserve answers of
+    /// their own, because it is not the next of a stream without holes, or is old, or no ACK would be for several.
+    pub fn room_for_run(&self, now: Instant, segment: &Segment<'_>) -> ByteCount {
         let next = self.receive.nxt();
-        self.state.takes_data()
+        let is_old = match (&self.timestamps, segment.options.timestamps) {
+            (Some(clock), Some(theirs)) => clock.is_old(now, theirs.val),
+            (Some(_), None) => true,
+            (None, _) => false,
+        };
+        let is_plain = self.state.takes_data()
             && !self.receive.has_holes()
-            && self.acks.merges(now, || self.send.rto())
             && next.nearest(segment.seq) == next
+            && !is_old
+            && self.acks.merges(now, || self.send.rto());
+        if is_plain { self.receive.room() } else { ByteCount::ZERO }
     }
 
     fn on_synchronized_segment(
@@ -263,8 +271,8 @@ impl Connection {
         }
         let nxt = self.receive.nxt();
         let size = segment.size.map_or(usize::MAX, usize::from).min(segment.payload.len());
-        let Self { acks, send, receive, .. } = self;
-        acks.set_buffer(receive.limit());
+        let Self { acks, send, receive, tally, .. } = self;
+        acks.set_buffer(receive.limit().min(tally.bytes_received));
         if acks.on_data(now, size.into(), nxt, || send.rto()) || at_once {
             self.schedule_ack(arrival.duplicate);
         }

@@ -87,6 +87,14 @@ impl Receiver {
         self.edge.since(self.nxt)
     }
 
+    /// What may arrive in order and is taken whole: what was offered, unless the host has no memory for it.
+    pub(super) fn room(&self) -> ByteCount {
+        match self.growth.taken(self.mss) {
+            Some(_) => ByteCount::ZERO,
+            None => self.window(),
+        }
+    }
+
     /// Bytes that can be read now.
     pub(super) fn readable(&self) -> ByteCount {
         self.buffer.len()

@@ -189,6 +189,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_cut_gives_the_bytes_it_names(
+            in_packets: bool,
             lens in prop::collection::vec(0usize..5, 1..5),
             cuts in prop::collection::vec((any::<bool>(), 0usize..12), 0..4),
         ) {
@@ -199,7 +200,12 @@ mod tests {
                 SharedBytes::new(&buffer, at - len..at)
             }).collect();
             let here = parts.remove(0);
-            let mut payload = Payload::new(&here, &parts);
+            let with_headers = |part: &SharedBytes| Packet::new([b"head", &part[..]].concat());
+            let packets: Vec<_> = parts.iter().map(with_headers).collect();
+            let mut payload = match in_packets {
+                true => Payload::from(&here[..]).followed_by_packets(&packets, 4),
+                false => Payload::new(&here, &parts),
+            };
             let mut expected = &buffer[..at];
             for (skip, count) in cuts {
                 let count_here = count.min(expected.len());

@@ -4,7 +4,7 @@ use airtcp_types::{Checksum, Layout, Packet, SeqNumber, checksum};
 
 use super::ip;
 
-/// All packets of a run together have no more data (bytes), as Linux's receive offload has it.
+/// All packets of a run together have no more data (bytes): as much as one packet of a device could have.
 const LONGEST: usize = 65_535;
 
 const ACK: u8 = 0x10;
@@ -13,10 +13,10 @@ const PSH: u8 = 0x08;
 /// How many of `packets`, from the first on, are a run: what one packet would be to TCP that has the data of all of them.
 /// At least one, if there is any.
 ///
-/// The rules are those of Linux's `tcp_gro_receive`: TCP segments with no flag but ACK; each has data, and that of the next
-/// one follows it; their headers say the same otherwise, time stamps included; all have as much data, but for the last, which
-/// may have less or the PSH flag. Checksums are not looked at: see [`is_sound`].
-pub fn length(packets: &[Packet]) -> usize {
+/// The rules are narrower than those of Linux's `tcp_gro_receive`: neighbours that are TCP segments with no flag but ACK;
+/// each has data, and that of the next one follows it; their headers say the same otherwise, time stamps included; all have
+/// as much data, but for the last, which may have less or the PSH flag. Checksums are not looked at: see [`is_sound`].
+pub(crate) fn length(packets: &[Packet]) -> usize {
     let [first, later @ ..] = packets else { return 0 };
     let Some(head) = (!later.is_empty()).then(|| Head::of(first)).flatten() else { return 1 };
     let mut next = head.seq + head.size as u32;
@@ -41,7 +41,7 @@ pub fn length(packets: &[Packet]) -> usize {
 }
 
 /// Whether the checksums of a packet of a run are right; that of the segment is not looked at where somebody vouches for it.
-pub fn is_sound(packet: &Packet) -> bool {
+pub(crate) fn is_sound(packet: &Packet) -> bool {
     let Ok(datagram) = ip::parse(&packet.data) else { return false };
     packet.checksum != Checksum::Full
         || checksum::verify_transport(datagram.src, datagram.dst, ip::TCP, datagram.payload)
@@ -138,6 +138,24 @@ mod tests {
         packets
     }
 
+    /// Makes the checksums right again.
+    fn seal(packet: &mut Packet) {
+        let data = &mut packet.data;
+        let v6 = data[0] >> 4 == 6;
+        let at = if v6 { 40 } else { 20 };
+        if !v6 {
+            data[10..12].fill(0);
+            let sum = checksum::checksum(&data[..20]);
+            data[10..12].copy_from_slice(&sum.to_be_bytes());
+        }
+        let Ok(datagram) = ip::parse(data) else { return };
+        let mut sum = checksum::Sum::new();
+        sum.add_pseudo_header(datagram.src, datagram.dst, ip::TCP, datagram.payload.len());
+        data[at + 16..at + 18].fill(0);
+        sum.add_bytes(&data[at..]);
+        data[at + 16..at + 18].copy_from_slice(&sum.finish().to_be_bytes());
+    }
+
     #[test]
     fn what_a_device_cuts_a_packet_into_is_a_run() {
         for v6 in [false, true] {
@@ -146,8 +164,6 @@ mod tests {
                 assert_eq!((packets.len(), length(&packets)), (count, count));
                 assert!(packets.iter().all(is_sound));
             }
-            let two = [run(v6, 300, true), run(v6, 300, true)].concat();
-            assert_eq!(length(&two), 3, "PSH ends one, and the data begins again");
         }
         assert_eq!(length(&[]), 0);
     }
@@ -195,17 +211,36 @@ mod tests {
         }
     }
 
+    /// A bit that differs ends a run: which, and where one is left out, a checksum finds it.
     #[test]
     fn one_bit_that_differs_ends_a_run_or_is_found_by_a_checksum() {
-        for v6 in [false, true] {
-            let packets = run(v6, 300, false);
-            for bit in 0..packets[1].data.len() * 8 {
-                let mut packets = packets.clone();
-                packets[1].data[bit / 8] ^= 1 << (bit % 8);
+        for (v6, tcp) in [(false, 20), (true, 40)] {
+            let good = run(v6, 300, false);
+            for bit in 0..good[1].data.len() * 8 {
+                let at = bit / 8;
+                let mut packets = good.clone();
+                packets[1].data[at] ^= 1 << (bit % 8);
                 assert!(length(&packets) == 1 || !is_sound(&packets[1]), "bit {bit}");
+                seal(&mut packets[1]);
+                // IPv4 has an identification, which may be anything. PSH ends a run behind it.
+                let is_free = !v6 && (4..6).contains(&at);
+                let is_sum = !v6 && (10..12).contains(&at) || (tcp + 16..tcp + 18).contains(&at);
+                let is_psh = bit == (tcp + 13) * 8 + 3;
+                let is_data = at >= tcp + 32;
+                let expected = match (is_free || is_sum || is_data, is_psh) {
+                    (true, _) => 3,
+                    (_, true) => 2,
+                    _ => 1,
+                };
+                assert_eq!(length(&packets), expected, "bit {bit} of the second, v6 {v6}");
+                packets = good.clone();
+                packets[0].data[at] ^= 1 << (bit % 8);
+                seal(&mut packets[0]);
+                let expected = if is_psh { 1 } else { expected };
+                assert_eq!(length(&packets), expected, "bit {bit} of the first, v6 {v6}");
             }
-            for len in 0..packets[1].data.len() {
-                let mut packets = packets.clone();
+            for len in 0..good[1].data.len() {
+                let mut packets = good.clone();
                 packets[1].data.truncate(len);
                 assert_eq!(length(&packets), 1);
                 packets.swap(0, 1);
@@ -215,15 +250,27 @@ mod tests {
     }
 
     #[test]
-    fn options_and_other_flags_are_for_packets_of_their_own() {
-        // An IPv4 header with an option: 4 bytes that do nothing.
+    fn options_of_ip_are_for_packets_of_their_own() {
         let mut packets = run(false, 300, false);
         for packet in &mut packets {
+            // Four bytes that do nothing.
             packet.data.splice(20..20, [1; 4]);
-            packet.data[0] = 0x46;
+            (packet.data[0], packet.data[3]) = (0x46, packet.data.len() as u8);
         }
         assert_eq!(length(&packets), 1);
-        for flags in [0, 0x01, 0x02, 0x04, 0x11, 0x12, 0x14, 0x30, 0x50, 0x90] {
+        let mut packets = run(true, 300, false);
+        for packet in &mut packets {
+            // Destination options: padding.
+            packet.data.splice(40..40, [6, 0, 1, 4, 0, 0, 0, 0]);
+            (packet.data[5], packet.data[6]) = (packet.data[5] + 8, 60);
+        }
+        assert!(packets.iter().all(is_sound));
+        assert_eq!(length(&packets), 1);
+    }
+
+    #[test]
+    fn other_flags_are_for_packets_of_their_own() {
+        for flags in [0, 0x01, 0x02, 0x04, 0x11, 0x12, 0x14, 0x19, 0x30, 0x50, 0x90] {
             let mut packets = run(false, 300, false);
             packets.iter_mut().for_each(|packet| packet.data[33] = flags);
             assert_eq!(length(&packets), 1, "{flags:#x}");

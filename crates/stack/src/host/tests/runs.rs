@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use airtcp_types::{Event, EventKind};
 use proptest::prelude::*;
 
 use super::*;
@@ -167,23 +168,30 @@ proptest! {
 fn a_flight_is_one_segment_to_its_connection() {
     for (to, mss) in [("10.0.0.1:80", 1448), ("[fd00::1]:80", 1428)] {
         let mut flows = Flows::new(to);
-        let mut acks = Vec::new();
+        let (mut acks, mut received) = (Vec::new(), Vec::new());
         for pause in [0, 0, 0, 2] {
             flows.pair.pass(Duration::from_secs(pause));
             let packets = flows.flight([30 * mss, 0]);
+            assert_eq!(packets.len(), 30);
             let before = flows.pair.server.counters().tcp_in_segs;
             flows.pair.server.handle_packets(flows.pair.now, &packets);
             assert_eq!(flows.pair.server.counters().tcp_in_segs - before, packets.len() as u64);
+            let events = std::iter::from_fn(|| flows.pair.server.poll_event());
+            let has_data = |event: &Event| match event.kind {
+                EventKind::Received { range, .. } => !range.is_empty(),
+                _ => false,
+            };
+            received.push(events.filter(has_data).count());
             let answers = flows.answers();
             acks.push(answers.len());
-            for ack in answers {
+            flows.got();
+            // And that the window is open again.
+            for ack in answers.into_iter().chain(flows.answers()) {
                 flows.pair.client.handle_packet(flows.pair.now, PORT, ack);
             }
-            flows.got();
-            // They say no more than that the window is open again.
-            flows.answers();
         }
         // 16 quick ones at the beginning and after a pause, and one for the rest of the flight.
         assert_eq!(acks, [17, 1, 1, 17]);
+        assert_eq!(received, [30, 1, 1, 30]);
     }
 }
