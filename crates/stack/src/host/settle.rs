@@ -85,7 +85,7 @@ impl Host {
     }
 
     /// Brings everything the host keeps about a connection up to date with it.
-    fn settle(&mut self, now: Instant, id: SocketId) {
+    pub(super) fn settle(&mut self, now: Instant, id: SocketId) {
         self.account(now, id);
         let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(id) else { return };
         self.timers.set(id, &mut tcp.armed, tcp.connection.poll_timeout());

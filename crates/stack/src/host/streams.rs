@@ -119,10 +119,16 @@ impl Host {
         buf: &mut [u8],
     ) -> Result<usize, HostError> {
         let left = self.memory_left(socket)?;
-        self.with(now, socket, |connection| {
-            connection.set_memory_pressure(left == ByteCount::ZERO);
-            connection.recv(now, buf)
-        })
+        let connection = &mut self.owned(socket)?.connection;
+        connection.set_memory_pressure(left == ByteCount::ZERO);
+        let result = connection.recv(now, buf);
+        // Reading has nothing to send but a window update.
+        match result {
+            _ if connection.has_ack_due() => self.touch(now, socket),
+            Err(TcpError::WouldBlock) => {}
+            _ => self.settle(now, socket),
+        }
+        Ok(result?)
     }
 
     /// Copies bytes that arrived and leaves them to be read; gives how many, zero at the end of the stream.

@@ -328,13 +328,18 @@ impl Connection {
         if self.receive.readable() > ByteCount::ZERO {
             let n = self.receive.read(now, buf);
             // An ACK that is due anyway will tell of it.
-            let speaks = self.state.takes_data() && self.acks.peek().is_none();
+            let speaks = self.state.takes_data() && !self.has_ack_due();
             if speaks && self.receive.wants_update() {
                 self.schedule_ack(None);
             }
             return Ok(n);
         }
         self.nothing_to_read()
+    }
+
+    /// Whether an ACK is to leave now.
+    pub(crate) fn has_ack_due(&self) -> bool {
+        self.acks.peek().is_some()
     }
 
     /// As [`recv`](Self::recv), but what arrived stays to be read.
