@@ -33,6 +33,8 @@ use resident::resident;
 const CALLERS: u64 = 24;
 /// How long all that is left may take to end: a time-out of anybody's is over in a few seconds.
 const ENDS_WITHIN: Duration = Duration::from_secs(120);
+/// From so many spells on, the least that was in use is the same early and late.
+const MANY: usize = 20;
 
 /// Applications on both sides for a while; then they let go, all of them end, and the stack has nothing left.
 async fn spell(number: u64, length: Duration, network: &Network, seed: u64, tally: &Arc<Tally>) {
@@ -101,5 +103,8 @@ async fn nothing_is_left_of_connections_with_the_kernel_that_come_and_go() {
     for part in tally.each() {
         assert!(part > 0, "{tally}");
     }
-    allocator::assert_no_trend(&live);
+    // A host keeps chunks of send buffers, as many as were ever used at a time, and up to 64 of 64 KiB. Many spells tell how
+    // many that is at least.
+    let kept = if live.len() < MANY { 64 * 64 * 1024 } else { 0 };
+    allocator::assert_no_trend(&live, kept);
 }
