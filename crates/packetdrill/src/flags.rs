@@ -1,0 +1,107 @@
+//! What `--so_flags` chooses: `key=value`, separated by commas.
+
+use std::str::FromStr;
+
+use airtcp_recovery::Profile;
+use airtcp_stack::host::Cidr;
+use airtcp_stack::tcp::{Offer, TcpConfig};
+
+/// The addresses that packetdrill gives the machine that it tests, by default and in Google's scripts.
+const ADDRESSES: [&str; 2] = ["192.168.0.1/16", "fd3d:a0b:17d6::1/48"];
+
+/// What the stack of a script is to be.
+#[derive(Clone, Debug)]
+pub(crate) struct Flags {
+    /// `address=192.168.0.1/16`, for each version once or more.
+    pub(crate) addresses: Vec<Cidr>,
+    /// `profile=`, `recovery=`, `congestion=`, `judge=`, `hack=`, `tx_numbers=`, `mtu=`.
+    pub(crate) tcp: TcpConfig,
+    /// `sysctl=off`: the namespace's settings in /proc count for nothing.
+    pub(crate) sysctls: bool,
+}
+
+impl FromStr for Flags {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (mut addresses, mut tcp, mut sysctls) = (Vec::new(), TcpConfig::default(), true);
+        for flag in text.split(',').map(str::trim).filter(|flag| !flag.is_empty()) {
+            let (key, value) = flag.split_once('=').ok_or(format!("`{flag}` is not key=value"))?;
+            let parts = |recovery, congestion, judge| {
+                tcp.sender.combination.with_parts(recovery, congestion, judge).map_err(text_of)
+            };
+            match key {
+                "address" => addresses.push(value.parse::<Cidr>().map_err(text_of)?),
+                "recovery" => tcp.sender.combination = parts(Some(value), None, None)?,
+                "congestion" => tcp.sender.combination = parts(None, Some(value), None)?,
+                "judge" => tcp.sender.combination = parts(None, None, Some(value))?,
+                "profile" => tcp.sender.profile = value.parse::<Profile>().map_err(text_of)?,
+                "hack" => tcp.hack = offer(value)?,
+                "tx_numbers" => tcp.tx_numbers = offer(value)?,
+                "mtu" => tcp.mtu = value.parse().map_err(|_| format!("mtu `{value}`"))?,
+                "sysctl" if value == "off" => sysctls = false,
+                "sysctl" if value == "on" => sysctls = true,
+                _ => {
+                    return Err(format!(
+                        "no flag `{flag}`: use address, recovery, congestion, judge, profile, hack, tx_numbers, mtu, sysctl=off"
+                    ));
+                }
+            }
+        }
+        if addresses.is_empty() {
+            let parsed = ADDRESSES.iter().map(|address| address.parse().map_err(text_of));
+            addresses = parsed.collect::<Result<_, _>>()?;
+        }
+        Ok(Self { addresses, tcp, sysctls })
+    }
+}
+
+fn offer(value: &str) -> Result<Offer, String> {
+    match value {
+        "always" => Ok(Offer::Always),
+        "never" => Ok(Offer::Never),
+        _ => Err(format!("`{value}`: use always or never")),
+    }
+}
+
+fn text_of(error: impl ToString) -> String {
+    error.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use airtcp_recovery::Combination;
+
+    use super::*;
+
+    fn combination(flags: &str) -> Combination {
+        flags.parse::<Flags>().unwrap().tcp.sender.combination
+    }
+
+    #[test]
+    fn strategies_are_named_one_by_one() {
+        let chosen = combination("recovery=rack,congestion=reno,judge=hack+dcr:timer");
+        assert_eq!(chosen.to_string(), "rack/reno/hack+dcr:timer");
+        assert_eq!(combination(""), Combination::default());
+    }
+
+    #[test]
+    fn addresses_and_switches() {
+        let flags: Flags =
+            "address=10.0.0.1/24,sysctl=off,profile=paper,hack=always".parse().unwrap();
+        assert_eq!(flags.addresses, ["10.0.0.1/24".parse().unwrap()]);
+        assert!(!flags.sysctls && flags.tcp.hack == Offer::Always);
+        assert_eq!(flags.tcp.sender.profile, Profile::paper());
+        assert_eq!("".parse::<Flags>().unwrap().addresses.len(), 2);
+    }
+
+    #[test]
+    fn what_is_no_flag_is_named() {
+        for (flags, named) in
+            [("rack", "rack"), ("recovery=x", "x"), ("speed=1", "speed=1"), ("hack=x", "x")]
+        {
+            let error = flags.parse::<Flags>().unwrap_err();
+            assert!(error.contains(named), "{error}");
+        }
+    }
+}

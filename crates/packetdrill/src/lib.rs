@@ -1,0 +1,39 @@
+//! The stack as a shared library that [packetdrill](https://github.com/google/packetdrill) tests.
+//!
+//! `packetdrill --so_filename=libairtcp_packetdrill.so` loads it, asks [`packetdrill_interface_init`](abi::packetdrill_interface_init)
+//! for a table of calls, and runs its script on them: system calls and packets go in; packets come out, each with the moment
+//! at which it left. All of it happens in virtual time, which passes only where packetdrill waits: a script of two minutes
+//! takes none.
+//!
+//! ```text
+//! abi.rs         the table, as C has it
+//! calls.rs       each call: its arguments are fetched, and its result or errno given
+//! memory.rs      reads and writes the caller's memory, of which nothing is taken on trust
+//! target.rs      one script's stack; who waits in it, and what time does meanwhile
+//! world.rs       the host, the clock, and the packets that have left
+//! socket.rs      descriptors; transfer.rs, poll.rs, options.rs what is done with them
+//! flags.rs       what `--so_flags` chooses; sysctls.rs, what the namespace's /proc does
+//! tcp_info.rs    a connection in the form of Linux's `struct tcp_info`
+//! preload.rs     `getsockopt` and `close`, for what packetdrill asks of libc (feature `preload`)
+//! ```
+#![deny(unsafe_code)]
+
+#[expect(unsafe_code, reason = "C calls it, and gives it memory to write its table to")]
+pub mod abi;
+mod address;
+mod calls;
+mod descriptor;
+mod errors;
+mod flags;
+mod memory;
+mod options;
+mod poll;
+#[cfg(all(feature = "preload", not(test)))]
+#[expect(unsafe_code, reason = "it takes the place of functions of libc")]
+mod preload;
+mod socket;
+mod sysctls;
+mod target;
+mod tcp_info;
+mod transfer;
+mod world;

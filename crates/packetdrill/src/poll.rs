@@ -1,0 +1,262 @@
+//! poll(2) and epoll(7).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use airtcp_stack::tcp::State;
+use nix::errno::Errno;
+use nix::libc;
+
+use crate::memory::Address;
+use crate::socket::Kind;
+use crate::target::Target;
+use crate::world::World;
+
+/// `struct pollfd` (bytes).
+const POLLFD: usize = 8;
+/// `struct epoll_event` (bytes), and where in it the data stands.
+const EVENT: usize = size_of::<libc::epoll_event>();
+const DATA: usize = std::mem::offset_of!(libc::epoll_event, u64);
+/// No call looks at more.
+const MAX: usize = 4096;
+/// Asked for or not, these are told.
+const ALWAYS: u32 = (libc::EPOLLERR | libc::EPOLLHUP) as u32;
+
+/// Events, and what the caller wants to know them by.
+type Told = (u32, [u8; 8]);
+
+/// What is watched by one epoll descriptor, in the order in which it became ready.
+#[derive(Debug, Default)]
+pub(crate) struct Epoll {
+    watched: BTreeMap<i32, Watched>,
+    /// Counts what became ready.
+    count: u64,
+}
+
+#[derive(Debug)]
+struct Watched {
+    events: u32,
+    data: [u8; 8],
+    seen: Seen,
+    /// Its place among those that are ready, if something has happened since it was told.
+    news: Option<u64>,
+}
+
+/// How a socket stood: what differs later is news to an edge-triggered watch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Seen {
+    ready: u32,
+    /// Bytes that have arrived, or connections.
+    arrived: u64,
+}
+
+/// poll(2).
+pub(crate) fn poll(
+    target: &Target,
+    table: Address,
+    count: usize,
+    timeout: i32,
+) -> Result<i32, Errno> {
+    if count > MAX {
+        return Err(Errno::EINVAL);
+    }
+    let fds: Vec<[u8; POLLFD]> =
+        (0..count).map(|at| table.at(at * POLLFD).array()).collect::<Result<_, _>>()?;
+    let mut told = vec![0u16; count];
+    target.wait(patience(timeout), |world| {
+        for (fd, told) in fds.iter().zip(&mut told) {
+            let [a, b, c, d, e, f, ..] = *fd;
+            let (fd, events) = (i32::from_ne_bytes([a, b, c, d]), u16::from_ne_bytes([e, f]));
+            let wanted = u32::from(events) | ALWAYS;
+            *told = match world.events(fd) {
+                Ok(ready) => (ready & wanted) as u16,
+                Err(_) if fd < 0 => 0,
+                Err(_) => libc::POLLNVAL as u16,
+            };
+        }
+        Ok(told.iter().any(|told| *told != 0).then_some(()))
+    })?;
+    for (at, told) in told.iter().enumerate() {
+        table.at(at * POLLFD + 6).write(&told.to_ne_bytes())?;
+    }
+    Ok(told.iter().filter(|told| **told != 0).count() as i32)
+}
+
+/// epoll_wait(2).
+pub(crate) fn epoll_wait(
+    target: &Target,
+    epoll: i32,
+    table: Address,
+    most: i32,
+    timeout: i32,
+) -> Result<i32, Errno> {
+    let most = usize::try_from(most).ok().filter(|most| *most > 0).ok_or(Errno::EINVAL)?;
+    let told = target.wait(patience(timeout), |world| world.take_events(epoll, most.min(MAX)))?;
+    let told = told.unwrap_or_default();
+    for (at, (events, data)) in told.iter().enumerate() {
+        table.at(at * EVENT).write(&events.to_ne_bytes())?;
+        table.at(at * EVENT + DATA).write(data)?;
+    }
+    Ok(told.len() as i32)
+}
+
+/// Milliseconds; a negative number is for ever.
+fn patience(timeout: i32) -> Option<Duration> {
+    u64::try_from(timeout).ok().map(Duration::from_millis)
+}
+
+impl World {
+    /// epoll_ctl(2).
+    pub(crate) fn epoll_ctl(
+        &mut self,
+        epoll: i32,
+        op: i32,
+        fd: i32,
+        event: Address,
+    ) -> Result<(), Errno> {
+        if fd == epoll {
+            return Err(Errno::EINVAL);
+        }
+        self.socket(fd)?;
+        let wish = match op {
+            libc::EPOLL_CTL_DEL => None,
+            libc::EPOLL_CTL_ADD | libc::EPOLL_CTL_MOD => {
+                Some((event.array().map(u32::from_ne_bytes)?, event.at(DATA).array()?))
+            }
+            _ => return Err(Errno::EINVAL),
+        };
+        let seen = self.seen(fd)?;
+        let epoll = self.epoll(epoll)?;
+        if epoll.watched.contains_key(&fd) == (op == libc::EPOLL_CTL_ADD) {
+            let there = op == libc::EPOLL_CTL_ADD;
+            return Err(if there { Errno::EEXIST } else { Errno::ENOENT });
+        }
+        match wish {
+            None => drop(epoll.watched.remove(&fd)),
+            Some((events, data)) => {
+                epoll.count += 1;
+                let news = (seen.ready & (events | ALWAYS) != 0).then_some(epoll.count);
+                epoll.watched.insert(fd, Watched { events, data, seen, news });
+            }
+        }
+        Ok(())
+    }
+
+    /// What is ready, at most so many; `None` if nothing is.
+    fn take_events(&mut self, epoll: i32, most: usize) -> Result<Option<Vec<Told>>, Errno> {
+        self.watch();
+        let epoll = self.epoll(epoll)?;
+        let mut news: Vec<(u64, i32)> =
+            epoll.watched.iter().filter_map(|(fd, watched)| Some((watched.news?, *fd))).collect();
+        news.sort_unstable();
+        let mut told = Vec::new();
+        for (_, fd) in news {
+            let Some(watched) = epoll.watched.get_mut(&fd).filter(|_| told.len() < most) else {
+                break;
+            };
+            let ready = watched.seen.ready & (watched.events | ALWAYS);
+            if ready == 0 {
+                watched.news = None;
+                continue;
+            }
+            told.push((ready, watched.data));
+            if watched.events & libc::EPOLLONESHOT as u32 != 0 {
+                watched.events = 0;
+                watched.news = None;
+            } else if watched.events & libc::EPOLLET as u32 != 0 {
+                watched.news = None;
+            } else {
+                epoll.count += 1;
+                watched.news = Some(epoll.count);
+            }
+        }
+        Ok((!told.is_empty()).then_some(told))
+    }
+
+    /// Notes what has happened to what is watched.
+    pub(crate) fn watch(&mut self) {
+        let watched = |socket: &crate::socket::Socket| match &socket.kind {
+            Kind::Epoll(epoll) => epoll.watched.keys().copied().collect(),
+            _ => Vec::new(),
+        };
+        let all: Vec<(i32, i32)> = self
+            .sockets
+            .iter()
+            .flat_map(|(epoll, socket)| watched(socket).into_iter().map(|fd| (*epoll, fd)))
+            .collect();
+        for (epoll, fd) in all {
+            let Ok(seen) = self.seen(fd) else { continue };
+            let Ok(epoll) = self.epoll(epoll) else { continue };
+            let Some(watched) = epoll.watched.get_mut(&fd) else { continue };
+            let wanted = watched.events | ALWAYS;
+            let fresh = seen.ready & !watched.seen.ready & wanted != 0;
+            let arrived = seen.arrived != watched.seen.arrived
+                && seen.ready & wanted & libc::EPOLLIN as u32 != 0;
+            watched.seen = seen;
+            let disarmed = watched.events == 0;
+            if (fresh || arrived) && !disarmed && watched.news.is_none() {
+                epoll.count += 1;
+                watched.news = Some(epoll.count);
+            }
+        }
+    }
+
+    /// A descriptor is closed.
+    pub(crate) fn forget(&mut self, fd: i32) {
+        for socket in self.sockets.values_mut() {
+            if let Kind::Epoll(epoll) = &mut socket.kind {
+                epoll.watched.remove(&fd);
+            }
+        }
+    }
+
+    /// What poll(2) says of a descriptor.
+    pub(crate) fn events(&mut self, fd: i32) -> Result<u32, Errno> {
+        let readiness = self.readiness(fd)?;
+        let state = self.state(fd)?;
+        let failed = self.error(fd)?.is_some();
+        let socket = self.socket(fd)?;
+        let ended = match state {
+            Some(state) => has_ended(state),
+            None => false,
+        };
+        let (read_over, write_over) = (socket.read_shut || ended, socket.write_shut);
+        let closed =
+            state == Some(State::Closed) || matches!(socket.kind, Kind::Fresh | Kind::Bound(_));
+        let stream = matches!(socket.kind, Kind::Stream(_));
+        let flags = [
+            (readiness.readable || read_over, libc::EPOLLIN | libc::EPOLLRDNORM),
+            (readiness.writable || (stream && write_over), libc::EPOLLOUT | libc::EPOLLWRNORM),
+            (read_over, libc::EPOLLRDHUP),
+            (closed, libc::EPOLLHUP | libc::EPOLLOUT),
+            (read_over && write_over, libc::EPOLLHUP),
+            (failed, libc::EPOLLERR),
+        ];
+        let set = flags.iter().filter(|(on, _)| *on);
+        Ok(set.fold(0, |all, (_, flag)| all | *flag as u32))
+    }
+
+    fn seen(&mut self, fd: i32) -> Result<Seen, Errno> {
+        let ready = self.events(fd)?;
+        let arrived = match self.socket(fd)?.stream() {
+            Ok(id) => self.host.tcp_info(self.now, id).map_or(0, |info| info.bytes_received.0),
+            Err(_) => 0,
+        };
+        Ok(Seen { ready, arrived })
+    }
+
+    fn epoll(&mut self, fd: i32) -> Result<&mut Epoll, Errno> {
+        match &mut self.socket(fd)?.kind {
+            Kind::Epoll(epoll) => Ok(epoll),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+}
+
+/// Whether the peer's FIN has come, or nothing more will.
+const fn has_ended(state: State) -> bool {
+    matches!(
+        state,
+        State::CloseWait | State::Closing | State::LastAck | State::TimeWait | State::Closed
+    )
+}

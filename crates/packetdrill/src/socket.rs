@@ -1,0 +1,256 @@
+//! Descriptors: sockets from socket(2) to close(2).
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use airtcp_stack::SocketId;
+use airtcp_stack::tcp::{KeepAlive, Readiness, State, TcpConfig};
+use nix::errno::Errno;
+use nix::libc;
+
+use crate::descriptor::Descriptor;
+use crate::errors::{errno, tcp_errno};
+use crate::poll::Epoll;
+use crate::world::World;
+
+/// What stands behind a descriptor.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    descriptor: Descriptor,
+    pub(crate) domain: i32,
+    pub(crate) kind: Kind,
+    pub(crate) nonblocking: bool,
+    pub(crate) options: Options,
+    /// `shutdown(SHUT_RD)`.
+    pub(crate) read_shut: bool,
+    /// `shutdown(SHUT_WR)`.
+    pub(crate) write_shut: bool,
+    /// Why the connection ended was told: Linux tells it once.
+    told_error: bool,
+    /// connect(2) has said that the connection is open.
+    told_open: bool,
+}
+
+#[derive(Debug)]
+pub(crate) enum Kind {
+    Fresh,
+    Bound(SocketId),
+    Listener(SocketId),
+    Stream(SocketId),
+    Epoll(Epoll),
+}
+
+/// What setsockopt(2) has set, and accepted connections inherit.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    pub(crate) config: TcpConfig,
+    pub(crate) keep_alive: KeepAlive,
+    pub(crate) linger: Option<Duration>,
+    pub(crate) receive_timeout: Option<Duration>,
+    pub(crate) send_timeout: Option<Duration>,
+    /// What has no effect here and is only to be read back, by name.
+    pub(crate) kept: Vec<(i32, i32)>,
+}
+
+impl Socket {
+    fn new(domain: i32, kind: Kind, options: Options) -> Result<Self, Errno> {
+        Ok(Self {
+            descriptor: Descriptor::open()?,
+            domain,
+            kind,
+            nonblocking: false,
+            options,
+            read_shut: false,
+            write_shut: false,
+            told_error: false,
+            told_open: false,
+        })
+    }
+
+    /// The connection.
+    pub(crate) fn stream(&self) -> Result<SocketId, Errno> {
+        match self.kind {
+            Kind::Stream(id) => Ok(id),
+            _ => Err(Errno::ENOTCONN),
+        }
+    }
+}
+
+impl World {
+    /// The socket behind a descriptor.
+    pub(crate) fn socket(&mut self, fd: i32) -> Result<&mut Socket, Errno> {
+        self.sockets.get_mut(&fd).ok_or(Errno::EBADF)
+    }
+
+    /// socket(2).
+    pub(crate) fn open(&mut self, domain: i32, kind: i32, protocol: i32) -> Result<i32, Errno> {
+        self.begin();
+        if ![libc::AF_INET, libc::AF_INET6].contains(&domain) {
+            return Err(Errno::EAFNOSUPPORT);
+        }
+        let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+        if kind & !flags != libc::SOCK_STREAM || ![0, libc::IPPROTO_TCP].contains(&protocol) {
+            return Err(Errno::EPROTONOSUPPORT);
+        }
+        let options = Options {
+            config: self.defaults.clone(),
+            keep_alive: KeepAlive::default(),
+            linger: None,
+            receive_timeout: None,
+            send_timeout: None,
+            kept: Vec::new(),
+        };
+        let mut socket = Socket::new(domain, Kind::Fresh, options)?;
+        socket.nonblocking = kind & libc::SOCK_NONBLOCK != 0;
+        Ok(self.keep(socket))
+    }
+
+    /// epoll_create(2).
+    pub(crate) fn open_epoll(&mut self) -> Result<i32, Errno> {
+        let fd = self.open(libc::AF_INET, libc::SOCK_STREAM, 0)?;
+        self.socket(fd)?.kind = Kind::Epoll(Epoll::default());
+        Ok(fd)
+    }
+
+    fn keep(&mut self, socket: Socket) -> i32 {
+        let fd = socket.descriptor.number();
+        self.sockets.insert(fd, socket);
+        fd
+    }
+
+    pub(crate) fn bind(&mut self, fd: i32, local: SocketAddr) -> Result<(), Errno> {
+        let Kind::Fresh = self.socket(fd)?.kind else { return Err(Errno::EINVAL) };
+        let id = self.host.tcp_bind(local).map_err(errno)?;
+        self.socket(fd)?.kind = Kind::Bound(id);
+        Ok(())
+    }
+
+    pub(crate) fn listen(&mut self, fd: i32, backlog: i32) -> Result<(), Errno> {
+        let socket = self.socket(fd)?;
+        let config = socket.config();
+        let bound = match socket.kind {
+            Kind::Bound(id) => id,
+            Kind::Listener(_) => return Ok(()),
+            _ => return Err(Errno::EINVAL),
+        };
+        let backlog = usize::try_from(backlog).unwrap_or(0).saturating_add(1);
+        let id = self.host.tcp_listen_at(bound, backlog, config).map_err(errno)?;
+        self.socket(fd)?.kind = Kind::Listener(id);
+        Ok(())
+    }
+
+    /// The next connection, and its peer; `None` if there is none yet.
+    pub(crate) fn accept(&mut self, fd: i32) -> Result<Option<(i32, SocketAddr)>, Errno> {
+        let socket = self.socket(fd)?;
+        let Kind::Listener(listener) = socket.kind else { return Err(Errno::EINVAL) };
+        let (domain, options) = (socket.domain, socket.options.clone());
+        let Some((id, remote)) = self.host.tcp_accept(self.now, listener).map_err(errno)? else {
+            return Ok(None);
+        };
+        self.host.tcp_set_linger(id, options.linger).map_err(errno)?;
+        let mut socket = Socket::new(domain, Kind::Stream(id), options)?;
+        socket.told_open = true;
+        Ok(Some((self.keep(socket), remote)))
+    }
+
+    /// Begins to connect. Whether the connection is open is told by [`connected`](Self::connected).
+    pub(crate) fn connect(&mut self, fd: i32, remote: SocketAddr) -> Result<(), Errno> {
+        let now = self.now;
+        let socket = self.socket(fd)?;
+        let (config, linger) = (socket.config(), socket.options.linger);
+        let id = match socket.kind {
+            Kind::Fresh => self.host.tcp_connect(now, remote, Some(config)),
+            Kind::Bound(bound) => self.host.tcp_connect_from(now, bound, remote, Some(config)),
+            Kind::Stream(_) if socket.told_open => return Err(Errno::EISCONN),
+            Kind::Stream(_) => {
+                return match self.connected(fd)? {
+                    Some(()) => Ok(()),
+                    None => Err(Errno::EALREADY),
+                };
+            }
+            Kind::Listener(_) | Kind::Epoll(_) => return Err(Errno::EINVAL),
+        };
+        let id = id.map_err(errno)?;
+        self.host.tcp_set_linger(id, linger).map_err(errno)?;
+        self.socket(fd)?.kind = Kind::Stream(id);
+        Ok(())
+    }
+
+    pub(crate) fn connected(&mut self, fd: i32) -> Result<Option<()>, Errno> {
+        let id = self.socket(fd)?.stream()?;
+        if let Some(error) = self.take_error(fd)? {
+            return Err(error);
+        }
+        let connected = self.host.readiness(id).map_err(errno)?.connected;
+        self.socket(fd)?.told_open |= connected;
+        Ok(connected.then_some(()))
+    }
+
+    /// Why a connection ended, if it was not told.
+    pub(crate) fn error(&mut self, fd: i32) -> Result<Option<Errno>, Errno> {
+        let socket = self.socket(fd)?;
+        let (Ok(id), false) = (socket.stream(), socket.told_error) else { return Ok(None) };
+        Ok(self.host.tcp_error(id).map_err(errno)?.map(tcp_errno))
+    }
+
+    /// As [`error`](Self::error), and it is told now.
+    pub(crate) fn take_error(&mut self, fd: i32) -> Result<Option<Errno>, Errno> {
+        let error = self.error(fd)?;
+        self.socket(fd)?.told_error |= error.is_some();
+        Ok(error)
+    }
+
+    pub(crate) fn shutdown(&mut self, fd: i32, how: i32) -> Result<(), Errno> {
+        let (read, write) = match how {
+            libc::SHUT_RD => (true, false),
+            libc::SHUT_WR => (false, true),
+            libc::SHUT_RDWR => (true, true),
+            _ => return Err(Errno::EINVAL),
+        };
+        let now = self.now;
+        let id = self.socket(fd)?.stream()?;
+        if self.state(fd)? == Some(State::Closed) {
+            return Err(Errno::ENOTCONN);
+        }
+        if write {
+            self.host.tcp_shutdown(now, id).map_err(errno)?;
+        }
+        let socket = self.socket(fd)?;
+        socket.read_shut |= read;
+        socket.write_shut |= write;
+        Ok(())
+    }
+
+    pub(crate) fn close(&mut self, fd: i32) -> Result<(), Errno> {
+        let socket = self.sockets.remove(&fd).ok_or(Errno::EBADF)?;
+        self.forget(fd);
+        match socket.kind {
+            Kind::Fresh | Kind::Epoll(_) => Ok(()),
+            Kind::Bound(id) | Kind::Listener(id) | Kind::Stream(id) => {
+                self.host.tcp_close(self.now, id).map_err(errno)
+            }
+        }
+    }
+
+    /// The state of a connection, if it is one.
+    pub(crate) fn state(&mut self, fd: i32) -> Result<Option<State>, Errno> {
+        match self.socket(fd)?.stream() {
+            Ok(id) => self.host.tcp_state(id).map(Some).map_err(errno),
+            Err(_) => Ok(None),
+        }
+    }
+
+    pub(crate) fn readiness(&mut self, fd: i32) -> Result<Readiness, Errno> {
+        match self.socket(fd)?.kind {
+            Kind::Listener(id) | Kind::Stream(id) => self.host.readiness(id).map_err(errno),
+            Kind::Fresh | Kind::Bound(_) | Kind::Epoll(_) => Ok(Readiness::default()),
+        }
+    }
+}
+
+impl Socket {
+    /// The settings of connections of this socket.
+    fn config(&self) -> TcpConfig {
+        self.options.config.clone()
+    }
+}

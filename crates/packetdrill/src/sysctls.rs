@@ -1,0 +1,62 @@
+//! The namespace's settings, which scripts set by `sysctl` as they would for the kernel's TCP.
+
+use std::fs;
+use std::time::Duration;
+
+use airtcp_stack::tcp::TcpConfig;
+use airtcp_types::ByteCount;
+
+/// The fields of `/proc/sys/net/ipv4/NAME`; none where there is no such setting.
+pub(crate) fn read(name: &str) -> Vec<u64> {
+    let text = fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap_or_default();
+    text.split_whitespace().filter_map(|field| field.parse().ok()).collect()
+}
+
+/// Takes over what the stack has a setting for. Which congestion control a script gets is said by `--so_flags` alone.
+pub(crate) fn apply(config: &mut TcpConfig, read: impl Fn(&str) -> Vec<u64>) {
+    let switch = |name: &str, setting: &mut bool| {
+        if let Some(value) = read(name).first() {
+            *setting = *value != 0;
+        }
+    };
+    switch("tcp_timestamps", &mut config.timestamps);
+    switch("tcp_sack", &mut config.sack);
+    switch("tcp_window_scaling", &mut config.window_scaling);
+    let profile = &mut config.sender.profile;
+    switch("tcp_slow_start_after_idle", &mut profile.idle_restart);
+    switch("tcp_early_retrans", &mut profile.tail_loss_probe);
+    switch("tcp_frto", &mut profile.f_rto);
+    if let Some(largest) = read("tcp_rmem").get(2) {
+        config.receive_buffer = ByteCount(*largest);
+    }
+    if let Some(largest) = read("tcp_wmem").get(2) {
+        config.send_buffer = ByteCount(*largest);
+    }
+    if let Some(retries) = read("tcp_syn_retries").first() {
+        config.syn_retries = u8::try_from(*retries).unwrap_or(u8::MAX);
+    }
+    if let Some(seconds) = read("tcp_fin_timeout").first() {
+        config.fin_wait_2 = Duration::from_secs(*seconds);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_set_counts_and_what_is_not_there_does_not() {
+        let read = |name: &str| match name {
+            "tcp_timestamps" | "tcp_early_retrans" => vec![0],
+            "tcp_rmem" => vec![4096, 540_000, 15 << 20],
+            "tcp_syn_retries" => vec![5],
+            _ => vec![],
+        };
+        let mut config = TcpConfig::default();
+        apply(&mut config, read);
+        let default = TcpConfig::default();
+        assert!(!config.timestamps && !config.sender.profile.tail_loss_probe);
+        assert_eq!((config.sack, config.send_buffer), (default.sack, default.send_buffer));
+        assert_eq!((config.receive_buffer, config.syn_retries), (ByteCount(15 << 20), 5));
+    }
+}

@@ -1,0 +1,224 @@
+//! One script's stack, which two threads of packetdrill call: one plays packets and lets time pass, the other makes the
+//! calls that are expected to block.
+//!
+//! Time is virtual, so that the order of things is kept by hand. Whatever happens, those who wait look whether it is what
+//! they wait for, before anything else happens; and who goes on takes note of the time, by `gettimeofday`, before it goes on.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
+use std::time::Duration;
+
+use airtcp_types::Instant;
+use nix::errno::Errno;
+
+use crate::flags::Flags;
+use crate::world::{Sent, World};
+
+/// All that there are, by what stands for them in C.
+static TARGETS: Mutex<BTreeMap<usize, Arc<Target>>> = Mutex::new(BTreeMap::new());
+
+/// Where no deadline of the stack is so near, nothing will leave: the script waits in vain.
+const GIVE_UP: Duration = Duration::from_secs(600);
+/// Real time that a thread which goes on has to take note of the virtual one.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// What asking for the time costs: packetdrill waits the last of it by asking.
+const TICK: Duration = Duration::from_micros(1);
+
+/// One script's stack.
+#[derive(Debug)]
+pub(crate) struct Target {
+    inner: Mutex<Inner>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct Inner {
+    world: World,
+    waiting: BTreeMap<u64, Waiting>,
+    /// Counts those who have waited.
+    waited: u64,
+    /// Counts what those who wait have to look at.
+    happened: u64,
+    /// Who goes on after a wait, and has not taken note of the time.
+    owed: Option<ThreadId>,
+}
+
+/// Somebody who waits.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    /// What it has looked at.
+    seen: u64,
+    until: Option<Instant>,
+}
+
+type Guard<'a> = MutexGuard<'a, Inner>;
+
+impl Target {
+    pub(crate) fn new(flags: Flags) -> Self {
+        let inner = Inner {
+            world: World::new(flags),
+            waiting: BTreeMap::new(),
+            waited: 0,
+            happened: 0,
+            owed: None,
+        };
+        Self { inner: Mutex::new(inner), changed: Condvar::new() }
+    }
+
+    /// Keeps a target; gives what stands for it in C, which is not zero.
+    pub(crate) fn register(target: Self) -> usize {
+        static NEXT: AtomicUsize = AtomicUsize::new(1);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        targets().insert(id, Arc::new(target));
+        id
+    }
+
+    pub(crate) fn find(id: usize) -> Result<Arc<Self>, Errno> {
+        targets().get(&id).cloned().ok_or(Errno::EBADF)
+    }
+
+    pub(crate) fn unregister(id: usize) {
+        targets().remove(&id);
+    }
+
+    /// The one that has the descriptor `fd`.
+    #[cfg(all(feature = "preload", not(test)))]
+    pub(crate) fn with_descriptor(fd: i32) -> Option<Arc<Self>> {
+        if !crate::descriptor::is_ours(fd) {
+            return None;
+        }
+        let all: Vec<_> = targets().values().cloned().collect();
+        all.into_iter().find(|target| target.lock().world.sockets.contains_key(&fd))
+    }
+
+    /// Makes a call that does not block.
+    pub(crate) fn call<T>(
+        &self,
+        call: impl FnOnce(&mut World) -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
+        let mut inner = self.lock();
+        let result = call(&mut inner.world);
+        inner.world.settle();
+        drop(self.let_others_look(inner));
+        result
+    }
+
+    /// Makes an attempt again and again until it gives something, for `limit` at most; without a limit, for ever.
+    pub(crate) fn wait<T>(
+        &self,
+        limit: Option<Duration>,
+        mut attempt: impl FnMut(&mut World) -> Result<Option<T>, Errno>,
+    ) -> Result<Option<T>, Errno> {
+        let mut inner = self.lock();
+        let until = limit.map(|limit| inner.world.now + limit);
+        let mut place = None;
+        loop {
+            let result = attempt(&mut inner.world);
+            inner.world.settle();
+            let over = until.is_some_and(|until| until <= inner.world.now);
+            if over || !matches!(result, Ok(None)) {
+                match place {
+                    Some(place) => {
+                        inner.waiting.remove(&place);
+                        inner.owed = Some(thread::current().id());
+                        self.changed.notify_all();
+                    }
+                    None => drop(self.let_others_look(inner)),
+                }
+                return result;
+            }
+            if place.is_none() {
+                inner.waited += 1;
+            }
+            let at = *place.get_or_insert(inner.waited);
+            let seen = inner.happened;
+            inner.waiting.insert(at, Waiting { seen, until });
+            self.changed.notify_all();
+            let news = |inner: &mut Inner| inner.happened == seen;
+            inner = self.changed.wait_while(inner, news).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Lets time pass.
+    pub(crate) fn sleep(&self, time: Duration) {
+        let inner = self.lock();
+        let until = inner.world.now + time;
+        drop(self.advance(inner, until));
+    }
+
+    /// The time, which passes a little by asking for it; but not for one who has waited.
+    pub(crate) fn time(&self) -> Instant {
+        let mut inner = self.lock();
+        if inner.owed == Some(thread::current().id()) {
+            inner.owed = None;
+            self.changed.notify_all();
+            return inner.world.now;
+        }
+        let until = inner.world.now + TICK;
+        self.advance(inner, until).world.now
+    }
+
+    /// The next packet that left; time passes until there is one. `None` if there will be none.
+    pub(crate) fn receive(&self) -> Option<Sent> {
+        let mut inner = self.lock();
+        let patience = inner.world.now + GIVE_UP;
+        loop {
+            if let Some(sent) = inner.world.pop_sent() {
+                return Some(sent);
+            }
+            let next = inner.next_stop().filter(|next| *next <= patience)?;
+            inner = self.advance(inner, next);
+        }
+    }
+
+    fn advance<'a>(&'a self, mut inner: Guard<'a>, until: Instant) -> Guard<'a> {
+        while let Some(next) = inner.next_stop().filter(|next| *next <= until) {
+            inner.world.on_time(next);
+            inner = self.let_others_look(inner);
+        }
+        inner.world.on_time(until);
+        inner
+    }
+
+    /// Something has happened: gives back the lock until all who wait have looked at it.
+    fn let_others_look<'a>(&'a self, mut inner: Guard<'a>) -> Guard<'a> {
+        if inner.waiting.is_empty() && inner.owed.is_none() {
+            return inner;
+        }
+        inner.happened += 1;
+        self.changed.notify_all();
+        let me = thread::current().id();
+        let (mut inner, timeout) = self
+            .changed
+            .wait_timeout_while(inner, PATIENCE, |inner| inner.is_unsettled(me))
+            .unwrap_or_else(PoisonError::into_inner);
+        if timeout.timed_out() {
+            inner.owed = None;
+        }
+        inner
+    }
+
+    fn lock(&self) -> Guard<'_> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    /// When something may happen next.
+    fn next_stop(&self) -> Option<Instant> {
+        let waiting = self.waiting.values().filter_map(|waiting| waiting.until);
+        self.world.next_deadline().into_iter().chain(waiting).min()
+    }
+
+    /// Whether somebody but the caller is to look, or to take note of the time, before anything else happens.
+    fn is_unsettled(&self, me: ThreadId) -> bool {
+        self.owed.is_some_and(|owed| owed != me)
+            || self.waiting.values().any(|waiting| waiting.seen != self.happened)
+    }
+}
+
+fn targets() -> MutexGuard<'static, BTreeMap<usize, Arc<Target>>> {
+    TARGETS.lock().unwrap_or_else(PoisonError::into_inner)
+}

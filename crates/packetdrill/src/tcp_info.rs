@@ -1,0 +1,114 @@
+//! A connection in the form of Linux's `struct tcp_info`, as far as the stack keeps what it tells of; the rest is zero.
+
+use std::time::Duration;
+
+use airtcp_recovery::{Phase, Sender};
+use airtcp_stack::tcp::{Info, State};
+use airtcp_types::{ByteCount, Rate};
+
+/// `sizeof(struct tcp_info)` as of Linux 6.18, and as packetdrill knows it.
+pub(crate) const LEN: usize = 280;
+/// `TCP_INFINITE_SSTHRESH`.
+const INFINITE: u32 = 0x7fff_ffff;
+
+/// `tcpi_options`.
+const TIMESTAMPS: u8 = 1;
+const SACK: u8 = 2;
+const WINDOW_SCALE: u8 = 4;
+
+/// `struct tcp_info` of a connection that announces segments of `advertised` bytes.
+pub(crate) fn encode(info: &Info, sender: Option<&Sender>, advertised: u16) -> [u8; LEN] {
+    let mut out = Writer([0; LEN]);
+    let segments = |bytes: ByteCount| bytes.0.div_ceil(info.mss.0.max(1)) as u32;
+    let millis = |time: Duration| time.as_millis() as u32;
+    let scaled = if info.wscale == (0, 0) { 0 } else { WINDOW_SCALE };
+    let options = [(info.ts, TIMESTAMPS), (info.sack, SACK)];
+    let options = options.iter().filter(|(on, _)| *on).fold(scaled, |all, (_, bit)| all | bit);
+    out.0[..8].copy_from_slice(&[
+        state(info.state),
+        sender.map_or(0, ca_state),
+        info.backoff as u8,
+        0,
+        info.backoff as u8,
+        options,
+        (info.wscale.0 & 15) | (info.wscale.1 << 4),
+        u8::from(info.app_limited),
+    ]);
+    out.u32(8, &[micros(Some(info.rto)), micros(Some(info.ato))]);
+    out.u32(16, &[info.mss.0 as u32, info.rcvmss.0 as u32]);
+    out.u32(24, &[segments(info.unacked), segments(info.sacked), segments(info.lost)]);
+    out.u32(36, &[info.retrans_out as u32]);
+    out.u32(44, &[millis(info.lastsnd), 0, millis(info.lastrcv), millis(info.lastack)]);
+    out.u32(
+        60,
+        &[info.pmtu.0 as u32, info.rcv_wnd.0 as u32, micros(info.rtt), micros(info.rttvar)],
+    );
+    out.u32(76, &[info.ssthresh.map_or(INFINITE, segments), segments(info.cwnd)]);
+    out.u32(84, &[u32::from(advertised), 3, micros(info.rcv_rtt), info.rcv_space.0 as u32]);
+    out.u32(100, &[info.retrans as u32]);
+    out.u64(104, &[info.pacing_rate.map_or(u64::MAX, per_second), u64::MAX]);
+    out.u64(120, &[info.bytes_acked.0, info.bytes_received.0]);
+    out.u32(136, &[info.segs_out as u32, info.segs_in as u32]);
+    out.u32(144, &[(info.send_q - info.unacked).0 as u32, micros(info.minrtt)]);
+    out.u32(152, &[info.data_segs_in as u32, info.data_segs_out as u32]);
+    out.u64(160, &[info.delivery_rate.map_or(0, per_second), wide_micros(info.busy)]);
+    out.u64(176, &[wide_micros(info.rwnd_limited)]);
+    out.u32(192, &[segments(info.delivered)]);
+    out.u64(200, &[info.bytes_sent.0, info.bytes_retrans.0]);
+    out.u32(216, &[info.dsack_dups as u32]);
+    out.u32(228, &[info.snd_wnd.0 as u32, info.rcv_wnd.0 as u32]);
+    out.0
+}
+
+struct Writer([u8; LEN]);
+
+impl Writer {
+    fn u32(&mut self, at: usize, values: &[u32]) {
+        self.put(at, values.iter().flat_map(|value| value.to_ne_bytes()));
+    }
+
+    fn u64(&mut self, at: usize, values: &[u64]) {
+        self.put(at, values.iter().flat_map(|value| value.to_ne_bytes()));
+    }
+
+    fn put(&mut self, at: usize, bytes: impl Iterator<Item = u8>) {
+        self.0[at..].iter_mut().zip(bytes).for_each(|(to, byte)| *to = byte);
+    }
+}
+
+fn micros(time: Option<Duration>) -> u32 {
+    time.map_or(0, |time| time.as_micros() as u32)
+}
+
+fn wide_micros(time: Duration) -> u64 {
+    time.as_micros() as u64
+}
+
+fn per_second(rate: Rate) -> u64 {
+    rate.bytes_per_sec()
+}
+
+/// Linux's numbers for the states.
+const fn state(state: State) -> u8 {
+    match state {
+        State::Established => 1,
+        State::SynSent => 2,
+        State::SynReceived => 3,
+        State::FinWait1 => 4,
+        State::FinWait2 => 5,
+        State::TimeWait => 6,
+        State::Closed => 7,
+        State::CloseWait => 8,
+        State::LastAck => 9,
+        State::Closing => 11,
+    }
+}
+
+/// `TCP_CA_Open`, `TCP_CA_Disorder`, `TCP_CA_Recovery` or `TCP_CA_Loss`.
+fn ca_state(sender: &Sender) -> u8 {
+    match sender.phase() {
+        Phase::Open => u8::from(sender.board().sacked() > ByteCount::ZERO),
+        Phase::Recovery => 3,
+        Phase::Loss => 4,
+    }
+}

@@ -1,0 +1,93 @@
+//! A host, its clock, and what has left it.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use airtcp_stack::Host;
+use airtcp_stack::host::HostConfig;
+use airtcp_stack::tcp::TcpConfig;
+use airtcp_types::{Instant, Node, Packet, PortId};
+
+use crate::flags::Flags;
+use crate::socket::Socket;
+use crate::sysctls;
+
+/// When a script begins: nothing counts from zero.
+const BEGIN: Instant = Instant::from_millis(1_000_000_000);
+
+/// A packet that has left, and when.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    pub(crate) at: Instant,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// What a script acts on.
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) host: Host,
+    /// What sockets begin with.
+    pub(crate) defaults: TcpConfig,
+    pub(crate) now: Instant,
+    pub(crate) sockets: BTreeMap<i32, Socket>,
+    flags: Flags,
+    /// Whether a socket was ever made.
+    begun: bool,
+    sent: VecDeque<Sent>,
+}
+
+impl World {
+    pub(crate) fn new(flags: Flags) -> Self {
+        Self {
+            host: host(&flags, flags.tcp.clone()),
+            defaults: flags.tcp.clone(),
+            now: BEGIN,
+            sockets: BTreeMap::new(),
+            flags,
+            begun: false,
+            sent: VecDeque::new(),
+        }
+    }
+
+    /// Before the first socket: packetdrill has run the commands by now that set sysctls.
+    pub(crate) fn begin(&mut self) {
+        if !std::mem::replace(&mut self.begun, true) && self.flags.sysctls {
+            sysctls::apply(&mut self.defaults, sysctls::read);
+            self.host = host(&self.flags, self.defaults.clone());
+        }
+    }
+
+    /// A packet arrives.
+    pub(crate) fn receive(&mut self, bytes: Vec<u8>) {
+        self.host.handle_packet(self.now, PortId(0), Packet::new(bytes));
+    }
+
+    /// It is `now`, or later than that already.
+    pub(crate) fn on_time(&mut self, now: Instant) {
+        self.now = self.now.max(now);
+        if self.host.poll_timeout().is_some_and(|at| at <= self.now) {
+            self.host.handle_timeout(self.now);
+        }
+        self.settle();
+    }
+
+    /// After anything was done: what is to leave leaves now, and who watches sockets is told.
+    pub(crate) fn settle(&mut self) {
+        while let Some((_, packet)) = self.host.poll_transmit(self.now) {
+            self.sent.push_back(Sent { at: self.now, bytes: packet.data });
+        }
+        self.watch();
+    }
+
+    /// The host's next deadline.
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.host.poll_timeout()
+    }
+
+    pub(crate) fn pop_sent(&mut self) -> Option<Sent> {
+        self.sent.pop_front()
+    }
+}
+
+fn host(flags: &Flags, tcp: TcpConfig) -> Host {
+    Host::new(HostConfig { tcp, ..HostConfig::new(flags.addresses.iter().copied()) })
+}

@@ -1,0 +1,324 @@
+//! The table as packetdrill's `so_testing.h` has it, written down a second time.
+
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::mem::{offset_of, zeroed};
+use std::path::PathBuf;
+
+use libloading::os::unix::Library;
+use nix::errno::Errno;
+use nix::libc;
+
+type Call<A> = unsafe extern "C" fn(*mut c_void, A) -> c_int;
+type Unused = usize;
+
+#[repr(C)]
+struct Interface {
+    userdata: *mut c_void,
+    free: unsafe extern "C" fn(*mut c_void),
+    socket: unsafe extern "C" fn(*mut c_void, c_int, c_int, c_int) -> c_int,
+    bind: unsafe extern "C" fn(*mut c_void, c_int, *const libc::sockaddr_in, u32) -> c_int,
+    listen: unsafe extern "C" fn(*mut c_void, c_int, c_int) -> c_int,
+    accept: unsafe extern "C" fn(*mut c_void, c_int, *mut libc::sockaddr_in, *mut u32) -> c_int,
+    connect: unsafe extern "C" fn(*mut c_void, c_int, *const libc::sockaddr_in, u32) -> c_int,
+    read: unsafe extern "C" fn(*mut c_void, c_int, *mut u8, usize) -> isize,
+    readv: Unused,
+    recv: unsafe extern "C" fn(*mut c_void, c_int, *mut u8, usize, c_int) -> isize,
+    recvfrom: Unused,
+    recvmsg: unsafe extern "C" fn(*mut c_void, c_int, *mut libc::msghdr, c_int) -> isize,
+    write: unsafe extern "C" fn(*mut c_void, c_int, *const u8, usize) -> isize,
+    writev: Unused,
+    send: Unused,
+    sendto: Unused,
+    sendmsg: Unused,
+    fcntl: unsafe extern "C" fn(*mut c_void, c_int, c_int, ...) -> c_int,
+    ioctl: unsafe extern "C" fn(*mut c_void, c_int, libc::c_ulong, ...) -> c_int,
+    close: Call<c_int>,
+    shutdown: unsafe extern "C" fn(*mut c_void, c_int, c_int) -> c_int,
+    getsockopt:
+        unsafe extern "C" fn(*mut c_void, c_int, c_int, c_int, *mut c_void, *mut u32) -> c_int,
+    setsockopt: unsafe extern "C" fn(*mut c_void, c_int, c_int, c_int, *const c_void, u32) -> c_int,
+    poll: unsafe extern "C" fn(*mut c_void, *mut libc::pollfd, libc::nfds_t, c_int) -> c_int,
+    netdev_send: unsafe extern "C" fn(*mut c_void, *const u8, usize) -> c_int,
+    netdev_receive: unsafe extern "C" fn(*mut c_void, *mut u8, *mut usize, *mut i64) -> c_int,
+    usleep: Call<u32>,
+    gettimeofday: unsafe extern "C" fn(*mut c_void, *mut libc::timeval, *mut c_void) -> c_int,
+    epoll_create: Call<c_int>,
+    epoll_ctl:
+        unsafe extern "C" fn(*mut c_void, c_int, c_int, c_int, *mut libc::epoll_event) -> c_int,
+    epoll_wait:
+        unsafe extern "C" fn(*mut c_void, c_int, *mut libc::epoll_event, c_int, c_int) -> c_int,
+    pipe: Call<*mut c_int>,
+    splice: Unused,
+}
+
+const _: () = assert!(size_of::<Interface>() == 264 && offset_of!(Interface, splice) == 256);
+
+/// How packetdrill loads a library, which then stays loaded.
+const LIKE_PACKETDRILL: c_int =
+    libc::RTLD_NOW | libc::RTLD_LOCAL | libc::RTLD_NODELETE | libc::RTLD_DEEPBIND;
+
+/// A stack behind the table. It may be called from several threads, as packetdrill does.
+pub(super) struct Target {
+    interface: Interface,
+}
+
+// SAFETY: the library's calls take each other's turns; packetdrill makes them from two threads.
+unsafe impl Sync for Target {}
+// SAFETY: as above; nothing in the table belongs to a thread.
+unsafe impl Send for Target {}
+
+/// A packet that left, and when (µs).
+pub(super) struct Sent {
+    pub(super) at: i64,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Target {
+    /// Loads the library, which was built with this test.
+    pub(super) fn load(flags: &str) -> Self {
+        let path = library();
+        let flags = CString::new(flags).unwrap();
+        // SAFETY: the library runs no code when it is loaded, and what its one function fills is as long as it says.
+        unsafe {
+            let library = Library::open(Some(&path), LIKE_PACKETDRILL)
+                .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            let init = library
+                .get::<unsafe extern "C" fn(*const c_char, *mut Interface)>(
+                    b"packetdrill_interface_init",
+                )
+                .unwrap();
+            // A table that was not filled has null pointers in it, which no function pointer may be: bytes, then.
+            let mut raw = [0u64; 33];
+            init(flags.as_ptr(), raw.as_mut_ptr().cast());
+            assert!(raw.iter().all(|pointer| *pointer != 0), "none of the calls is missing");
+            Self { interface: std::mem::transmute::<[u64; 33], Interface>(raw) }
+        }
+    }
+
+    pub(super) fn socket(&self) -> Result<i32, Errno> {
+        // SAFETY: no pointer is given.
+        result(unsafe { (self.interface.socket)(self.u(), libc::AF_INET, libc::SOCK_STREAM, 0) })
+    }
+
+    pub(super) fn bind(&self, fd: i32, address: [u8; 4], port: u16) -> Result<i32, Errno> {
+        let address = sockaddr(address, port);
+        // SAFETY: the address is as long as it says.
+        result(unsafe { (self.interface.bind)(self.u(), fd, &address, 16) })
+    }
+
+    pub(super) fn listen(&self, fd: i32) -> Result<i32, Errno> {
+        // SAFETY: no pointer is given.
+        result(unsafe { (self.interface.listen)(self.u(), fd, 8) })
+    }
+
+    /// The new descriptor, and the peer's address and port.
+    pub(super) fn accept(&self, fd: i32) -> Result<(i32, [u8; 4], u16), Errno> {
+        // SAFETY: there is room for an address of IPv4.
+        unsafe {
+            let mut address: libc::sockaddr_in = zeroed();
+            let mut len = 16;
+            let new = result((self.interface.accept)(self.u(), fd, &mut address, &mut len))?;
+            assert_eq!((len, i32::from(address.sin_family)), (16, libc::AF_INET));
+            let octets = address.sin_addr.s_addr.to_ne_bytes();
+            Ok((new, octets, u16::from_be(address.sin_port)))
+        }
+    }
+
+    pub(super) fn connect(&self, fd: i32, address: [u8; 4], port: u16) -> Result<i32, Errno> {
+        let address = sockaddr(address, port);
+        // SAFETY: the address is as long as it says.
+        result(unsafe { (self.interface.connect)(self.u(), fd, &address, 16) })
+    }
+
+    pub(super) fn write(&self, fd: i32, data: &[u8]) -> Result<isize, Errno> {
+        // SAFETY: the data are as long as they are.
+        long_result(unsafe { (self.interface.write)(self.u(), fd, data.as_ptr(), data.len()) })
+    }
+
+    pub(super) fn read(&self, fd: i32, most: usize) -> Result<Vec<u8>, Errno> {
+        let mut data = vec![0; most];
+        // SAFETY: there is room for so much.
+        let n = unsafe { (self.interface.read)(self.u(), fd, data.as_mut_ptr(), most) };
+        data.truncate(long_result(n)? as usize);
+        Ok(data)
+    }
+
+    /// recv(2) to where there is no memory.
+    pub(super) fn read_to_nowhere(&self, fd: i32) -> Result<isize, Errno> {
+        let nowhere = std::ptr::without_provenance_mut(8);
+        // SAFETY: the library does not touch what is not there: that is what is tested.
+        long_result(unsafe {
+            (self.interface.recv)(self.u(), fd, nowhere, 100, libc::MSG_DONTWAIT)
+        })
+    }
+
+    /// recvmsg(2) into two buffers.
+    pub(super) fn read_message(
+        &self,
+        fd: i32,
+        first: &mut [u8],
+        second: &mut [u8],
+    ) -> Result<isize, Errno> {
+        let piece = |bytes: &mut [u8]| libc::iovec {
+            iov_base: bytes.as_mut_ptr().cast(),
+            iov_len: bytes.len(),
+        };
+        let mut pieces = [piece(first), piece(second)];
+        // SAFETY: all zero is a message without name and control data; the buffers are as long as they say.
+        unsafe {
+            let mut message: libc::msghdr = zeroed();
+            message.msg_iov = pieces.as_mut_ptr();
+            message.msg_iovlen = 2;
+            long_result((self.interface.recvmsg)(self.u(), fd, &mut message, 0))
+        }
+    }
+
+    pub(super) fn set_nonblocking(&self, fd: i32) -> Result<i32, Errno> {
+        // SAFETY: the argument of F_SETFL is an int.
+        result(unsafe {
+            (self.interface.fcntl)(self.u(), fd, libc::F_SETFL, libc::O_RDWR | libc::O_NONBLOCK)
+        })
+    }
+
+    /// Bytes that have arrived (`SIOCINQ`), or that are not acknowledged (`SIOCOUTQ`).
+    pub(super) fn queued(&self, fd: i32, request: libc::c_ulong) -> Result<i32, Errno> {
+        let mut bytes: c_int = 0;
+        // SAFETY: the argument of both is a pointer to an int.
+        result(unsafe { (self.interface.ioctl)(self.u(), fd, request, &raw mut bytes) })?;
+        Ok(bytes)
+    }
+
+    pub(super) fn close(&self, fd: i32) -> Result<i32, Errno> {
+        // SAFETY: no pointer is given.
+        result(unsafe { (self.interface.close)(self.u(), fd) })
+    }
+
+    pub(super) fn shutdown(&self, fd: i32, how: i32) -> Result<i32, Errno> {
+        // SAFETY: no pointer is given.
+        result(unsafe { (self.interface.shutdown)(self.u(), fd, how) })
+    }
+
+    pub(super) fn option(&self, fd: i32, level: i32, name: i32) -> Result<Vec<u8>, Errno> {
+        let (mut value, mut len) = (vec![0u8; 512], 512);
+        let at = value.as_mut_ptr().cast();
+        // SAFETY: there is room for as much as is said.
+        result(unsafe { (self.interface.getsockopt)(self.u(), fd, level, name, at, &mut len) })?;
+        value.truncate(len as usize);
+        Ok(value)
+    }
+
+    pub(super) fn set_option(
+        &self,
+        fd: i32,
+        level: i32,
+        name: i32,
+        value: i32,
+    ) -> Result<i32, Errno> {
+        let at = (&raw const value).cast();
+        // SAFETY: the value is as long as it says.
+        result(unsafe { (self.interface.setsockopt)(self.u(), fd, level, name, at, 4) })
+    }
+
+    /// The events of one descriptor, which is waited for at most so long (ms).
+    pub(super) fn poll(&self, fd: i32, events: i16, timeout: i32) -> Result<i16, Errno> {
+        let mut one = libc::pollfd { fd, events, revents: 0 };
+        // SAFETY: it is an array of one.
+        result(unsafe { (self.interface.poll)(self.u(), &mut one, 1, timeout) })?;
+        Ok(one.revents)
+    }
+
+    /// A packet goes into the stack.
+    pub(super) fn inject(&self, packet: &[u8]) {
+        // SAFETY: the packet is as long as it is.
+        let done = unsafe { (self.interface.netdev_send)(self.u(), packet.as_ptr(), packet.len()) };
+        assert_eq!(done, 0);
+    }
+
+    /// The next packet that left; `None` if there will be none.
+    pub(super) fn sniff(&self) -> Option<Sent> {
+        let (mut bytes, mut len, mut at) = (vec![0; 65_536], 65_536, 0);
+        // SAFETY: there is room for as much as is said.
+        let done = unsafe {
+            (self.interface.netdev_receive)(self.u(), bytes.as_mut_ptr(), &mut len, &mut at)
+        };
+        assert_eq!(done, 0);
+        bytes.truncate(len);
+        (len > 0).then_some(Sent { at, bytes })
+    }
+
+    pub(super) fn sleep(&self, micros: u32) {
+        // SAFETY: no pointer is given.
+        assert_eq!(unsafe { (self.interface.usleep)(self.u(), micros) }, 0);
+    }
+
+    /// The time (µs).
+    pub(super) fn now(&self) -> i64 {
+        // SAFETY: all zero is a time, and the time zone is nobody's concern.
+        unsafe {
+            let mut time: libc::timeval = zeroed();
+            let none = std::ptr::null_mut();
+            assert_eq!((self.interface.gettimeofday)(self.u(), &mut time, none), 0);
+            time.tv_sec * 1_000_000 + time.tv_usec
+        }
+    }
+
+    pub(super) fn epoll_create(&self) -> Result<i32, Errno> {
+        // SAFETY: no pointer is given.
+        result(unsafe { (self.interface.epoll_create)(self.u(), 1) })
+    }
+
+    pub(super) fn epoll_add(&self, epoll: i32, fd: i32, events: i32) -> Result<i32, Errno> {
+        let mut event = libc::epoll_event { events: events as u32, u64: fd as u64 };
+        let op = libc::EPOLL_CTL_ADD;
+        // SAFETY: the event is one.
+        result(unsafe { (self.interface.epoll_ctl)(self.u(), epoll, op, fd, &mut event) })
+    }
+
+    /// Events, each with its descriptor.
+    pub(super) fn epoll_wait(&self, epoll: i32, timeout: i32) -> Result<Vec<(i32, u64)>, Errno> {
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; 4];
+        let at = events.as_mut_ptr();
+        // SAFETY: there is room for four.
+        let n = result(unsafe { (self.interface.epoll_wait)(self.u(), epoll, at, 4, timeout) })?;
+        Ok(events[..n as usize].iter().map(|event| (event.events as i32, event.u64)).collect())
+    }
+
+    pub(super) fn pipe(&self) -> Result<i32, Errno> {
+        let mut ends = [0; 2];
+        // SAFETY: there is room for two.
+        result(unsafe { (self.interface.pipe)(self.u(), ends.as_mut_ptr()) })
+    }
+
+    /// Lets go of the stack. What is called afterwards fails.
+    pub(super) fn free(&self) {
+        // SAFETY: no pointer is given.
+        unsafe { (self.interface.free)(self.u()) };
+    }
+
+    fn u(&self) -> *mut c_void {
+        self.interface.userdata
+    }
+}
+
+/// Where cargo has put it: beside this test.
+fn library() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    test.with_file_name("libairtcp_packetdrill.so")
+}
+
+fn sockaddr(address: [u8; 4], port: u16) -> libc::sockaddr_in {
+    libc::sockaddr_in {
+        sin_family: libc::AF_INET as u16,
+        sin_port: port.to_be(),
+        sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(address) },
+        sin_zero: [0; 8],
+    }
+}
+
+fn result(code: c_int) -> Result<c_int, Errno> {
+    Errno::result(code)
+}
+
+fn long_result(code: isize) -> Result<isize, Errno> {
+    Errno::result(code)
+}
