@@ -48,7 +48,9 @@ impl Transmission {
 
     fn delivered(&self, range: SeqRange, cumulative: bool) -> Delivered {
         Delivered {
+            first: self.tx,
             tx: self.tx,
+            size: range.len(),
             range,
             sent_at: self.sent_at,
             resent: self.resent,
@@ -60,10 +62,16 @@ impl Transmission {
 }
 
 /// Bytes that an ACK told to have arrived, as the latest of their transmissions.
+///
+/// Segments of one length that left together, once each, and are cumulatively acknowledged together are one: a device that
+/// takes them as one packet makes dozens of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Delivered {
-    /// The latest transmission of these bytes.
+    first: TxNo,
+    /// The latest transmission of these bytes; of several segments, that of the last.
     pub tx: TxNo,
+    /// The bytes of each segment.
+    pub size: ByteCount,
     /// The bytes.
     pub range: SeqRange,
     /// When that transmission left.
@@ -76,6 +84,36 @@ pub struct Delivered {
     /// Whether the cumulative ACK told it, and not a SACK block.
     pub cumulative: bool,
     pub(crate) snapshot: Snapshot,
+}
+
+impl Delivered {
+    /// The latest transmissions of these bytes, one of each segment, in the order sent.
+    pub fn transmissions(&self) -> impl DoubleEndedIterator<Item = TxNo> {
+        (self.first.0..=self.tx.0).map(TxNo)
+    }
+
+    /// Where the first segment ends.
+    pub fn first_end(&self) -> ExtSeq {
+        self.range.start + self.size
+    }
+
+    /// Takes `t` in, which the same cumulative ACK acknowledges whole, and which was sent once; false if it is not one more
+    /// of the kind.
+    fn extend(&mut self, t: &Transmission) -> bool {
+        let follows = self.cumulative
+            && self.resent == 0
+            && t.resent == 0
+            && self.tx.0 + 1 == t.tx.0
+            && self.range.end == t.range.start
+            && self.size == t.range.len()
+            && self.sent_at == t.sent_at
+            && self.snapshot == t.snapshot;
+        if follows {
+            self.tx = t.tx;
+            self.range.end = t.range.end;
+        }
+        follows
+    }
 }
 
 /// A stretch of sent and not yet cumulatively acknowledged bytes that moves as one.
@@ -271,11 +309,30 @@ impl Board {
         rule: SendRule,
         snapshot: Snapshot,
     ) -> TxNo {
-        debug_assert_eq!(range.start, self.snd_nxt, "new data starts at SND.NXT");
-        self.snd_nxt = range.end;
         let tx = self.next_tx();
-        self.segments.push_back(Segment { range, latest: tx });
-        self.push(Transmission {
+        self.send_new_segments(now, range, range.len(), rule, snapshot);
+        tx
+    }
+
+    /// As [`send_new`](Self::send_new), in segments of `size` bytes, of which `range` is a multiple.
+    pub(crate) fn send_new_segments(
+        &mut self,
+        now: Instant,
+        range: SeqRange,
+        size: ByteCount,
+        rule: SendRule,
+        snapshot: Snapshot,
+    ) {
+        debug_assert_eq!(range.start, self.snd_nxt, "new data starts at SND.NXT");
+        debug_assert!(range.len().0.is_multiple_of(size.0), "whole segments");
+        let first = self.next_tx();
+        let count = range.len().0 / size.0.max(1);
+        let numbered = (0..count).map(|n| {
+            let start = range.start + size.0 * n;
+            (TxNo(first.0 + n), SeqRange::new(start, start + size))
+        });
+        self.segments.extend(numbered.clone().map(|(latest, range)| Segment { range, latest }));
+        self.transmissions.extend(numbered.map(|(tx, range)| Transmission {
             tx,
             range,
             sent_at: now,
@@ -284,8 +341,9 @@ impl Board {
             resent: 0,
             previous: None,
             snapshot,
-        });
-        tx
+        }));
+        self.snd_nxt = range.end;
+        self.in_flight_bytes += range.len();
     }
 
     /// Records that the first `len` bytes of the segment at `start` were sent again.
@@ -447,7 +505,9 @@ impl Board {
         if t.state != TxState::InFlight || t.previous.is_some() {
             return false;
         }
-        delivered.push(t.delivered(segment.range, true));
+        if !delivered.last_mut().is_some_and(|last| last.extend(t)) {
+            delivered.push(t.delivered(segment.range, true));
+        }
         t.range = SeqRange::new(t.range.end, t.range.end);
         self.in_flight_bytes -= segment.range.len();
         true

@@ -32,9 +32,20 @@ impl Audited {
     }
 
     fn acknowledge(&mut self, ack: ExtSeq, blocks: &[SeqRange]) -> Vec<Delivered> {
-        let mut delivered = Vec::new();
+        let (before, mut delivered) = (self.0.transmissions.clone(), Vec::new());
+        let base = self.0.base;
         self.0.acknowledge(ack, blocks, &mut delivered);
         self.0.audit().unwrap();
+        for told in delivered.iter().filter(|told| told.transmissions().count() > 1) {
+            let mut start = told.range.start;
+            for tx in told.transmissions() {
+                let sent = &before[(tx.0 - base.0) as usize];
+                assert_eq!(sent.range, SeqRange::new(start, start + told.size));
+                assert_eq!((sent.sent_at, sent.resent), (told.sent_at, 0));
+                start = sent.range.end;
+            }
+            assert_eq!(start, told.range.end);
+        }
         delivered
     }
 
@@ -85,6 +96,28 @@ fn a_transmission_goes_through_its_states() {
     assert!(board.0.is_empty());
     assert_eq!((board.bytes(), board.0.in_order_sent().count()), ((0, 0, 0), 0));
     assert_eq!(board.0.next_tx(), TxNo(5));
+}
+
+#[test]
+fn segments_that_left_together_are_told_together() {
+    let told = |board: &mut Audited, ack| -> Vec<Vec<u64>> {
+        let told = board.acknowledge(ack, &[]);
+        told.iter().map(|told| told.transmissions().map(|tx| tx.0).collect()).collect()
+    };
+    let mut board = Audited::with(8);
+    assert_eq!(told(&mut board, seq(3)), [[0, 1, 2]]);
+    assert_eq!(told(&mut board, seq(4) + SMSS / 2), [vec![3], vec![4]], "the last in part");
+    // What was lost, sent again, or SACKed is told by itself.
+    board.mark_lost(6);
+    board.send_again(seq(6), SMSS).unwrap();
+    board.send_new(segments(8, 9));
+    board.send_new(segments(9, 10));
+    assert_eq!(told(&mut board, seq(10)), [vec![4], vec![5], vec![8], vec![7], vec![9, 10]]);
+    let mut board = Audited::with(2);
+    board.send_new(SeqRange::new(seq(2), seq(2) + 7));
+    let later = SeqRange::new(seq(2) + 7, seq(2) + 14);
+    board.0.send_new(Instant::from_millis(1), later, NEW, Snapshot::default());
+    assert_eq!(told(&mut board, later.end), [vec![0, 1], vec![2], vec![3]], "by length and time");
 }
 
 #[test]
@@ -206,7 +239,8 @@ fn whatever_is_done_the_bytes_add_up() {
             let somewhere = |stream: &mut Stream| una + stream.below(nxt.since(una).0 + 2);
             match stream.below(7) {
                 0 | 1 => {
-                    last = Some(board.send_new(SeqRange::new(nxt, nxt + 1 + stream.below(SMSS))))
+                    let len = if stream.chance(0.5) { SMSS } else { 1 + stream.below(SMSS) };
+                    last = Some(board.send_new(SeqRange::new(nxt, nxt + len)));
                 }
                 2 => {
                     let start = somewhere(&mut stream);

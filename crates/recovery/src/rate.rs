@@ -7,7 +7,7 @@ use airtcp_types::{ByteCount, Instant, Rate};
 use crate::board::Delivered;
 
 /// What the sampler notes with every transmission.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Snapshot {
     delivered: ByteCount,
     delivered_at: Instant,

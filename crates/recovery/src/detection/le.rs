@@ -72,7 +72,7 @@ impl Le {
                 told.previous.into_iter().for_each(|original| self.count(original));
                 self.on_their_way.insert(told.range.start, told.tx);
             } else {
-                self.count(told.tx);
+                told.transmissions().for_each(|tx| self.count(tx));
             }
         }
         // A duplicate of what had arrived: its latest transmission did, too.

@@ -99,7 +99,7 @@ impl Rack {
         let mut told: Option<(TxNo, Duration)> = None;
         for delivered in ack.newly {
             self.fack = self.fack.max(delivered.range.end);
-            self.reordering.seen |= delivered.range.end < fack && delivered.resent == 0;
+            self.reordering.seen |= delivered.first_end() < fack && delivered.resent == 0;
             if !earlier_arrived(delivered, ack, view)
                 && told.is_none_or(|(tx, _)| tx < delivered.tx)
             {

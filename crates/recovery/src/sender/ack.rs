@@ -35,7 +35,7 @@ impl Sender {
         let delivered: ByteCount = newly.iter().map(|delivered| delivered.range.len()).sum();
 
         self.newly_delivered = delivered;
-        self.full_arrived |= newly.iter().any(|told| told.range.len() == self.core.smss);
+        self.full_arrived |= newly.iter().any(|told| told.size == self.core.smss);
 
         // 2. RTT, rate and round.
         let rtt = self.measure_rtt(now, ack, acked, newly);

@@ -105,8 +105,8 @@ impl Sender {
         if put_off.is_empty() {
             return;
         }
-        for told in newly {
-            for tx in board.sendings(told.tx).filter(|tx| !is_missing(board, *tx)) {
+        for latest in newly.iter().flat_map(Delivered::transmissions) {
+            for tx in board.sendings(latest).filter(|tx| !is_missing(board, *tx)) {
                 put_off.remove(tx);
             }
         }

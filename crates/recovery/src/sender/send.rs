@@ -83,6 +83,11 @@ impl Sender {
                 _ => self.send_now(now, range, rule, supply),
             };
         }
+        if self.core.board.is_empty() && supply.end <= self.snd_nxt() {
+            // What most connections are when they are asked: at rest.
+            self.rate.on_app_limited(ByteCount::ZERO);
+            return Decision::Blocked(Limit::App);
+        }
         self.end_idle(now, supply);
         let room = self.cwnd() - self.pipe();
         if let Some(until) = self.pacer.blocked_until(now) {
@@ -134,28 +139,27 @@ impl Sender {
             return self.snd_nxt();
         }
         let used = self.pipe().max(self.core.board.flight_size());
-        let mut room = self.cwnd() - used;
-        let snapshot = self.rate.on_send(now, false);
-        let first = self.snd_nxt();
-        while self.snd_nxt() + smss <= end
-            && room >= smss
-            && self.pacer.blocked_until(now).is_none()
-        {
-            let range = SeqRange::new(self.snd_nxt(), self.snd_nxt() + smss);
-            let tx = self.core.board.send_new(now, range, SendRule::NewData, snapshot);
-            if let Some(sent) = self.core.board.get(tx) {
-                self.detection.on_sent(sent);
-            }
+        let (first, mut range) =
+            (self.core.board.next_tx(), SeqRange::new(self.snd_nxt(), self.snd_nxt()));
+        let end = end.min(range.start + (self.cwnd() - used));
+        while range.end + smss <= end && self.pacer.blocked_until(now).is_none() {
             self.pacer.on_sent(now, smss);
-            self.stats.segments_sent += 1;
-            room -= smss;
+            range.end = range.end + smss;
         }
-        let sent = self.snd_nxt().since(first);
-        if sent > ByteCount::ZERO {
-            self.last_sent = now;
-            self.stats.bytes_sent += sent;
-            self.schedule_probe(now, true);
+        if range.is_empty() {
+            return range.end;
         }
+        let snapshot = self.rate.on_send(now, false);
+        self.core.board.send_new_segments(now, range, smss, SendRule::NewData, snapshot);
+        for tx in first.0..self.core.board.next_tx().0 {
+            if let Some(sent) = self.core.board.get(TxNo(tx)) {
+                self.detection.on_sent(sent);
+                self.stats.segments_sent += 1;
+            }
+        }
+        self.stats.bytes_sent += range.len();
+        self.last_sent = now;
+        self.schedule_probe(now, true);
         self.snd_nxt()
     }
 
