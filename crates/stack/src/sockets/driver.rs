@@ -120,6 +120,8 @@ impl<D: Device> Driver<D> {
             let Next::Wait(deadline) = next else { continue };
             self.alarm.set(deadline).map_err(|error| gone(&error))?;
             tokio::select! {
+                // In this order: a turn sees to all of them, whatever it was begun for.
+                biased;
                 ready = self.device.readable() => ready.map_err(|error| gone(&error))?,
                 // Waited for only while the last `try_send` left something over.
                 ready = self.device.writable(), if !self.outbox.is_empty() => {
@@ -197,14 +199,14 @@ fn take_outbox(core: &mut Core, outbox: &mut VecDeque<Packet>) {
 
 /// When the driver is to wake if nothing else wakes it.
 fn next_wake(core: &Core, now: Instant) -> Option<Instant> {
-    let deadline = core.host.poll_timeout().into_iter().chain(core.closing).min()?;
+    let deadline = core.host.poll_timeout().into_iter().chain(core.closing).min();
     if core.stalled {
         // What is due cannot leave, and stays due: once in a millisecond will do.
-        return Some(deadline.max(now + Duration::from_millis(1)));
+        return deadline.map(|deadline| deadline.max(now + Duration::from_millis(1)));
     }
-    // A deadline that moves away is met early, which costs less than moving the timer with every
-    // ACK.
-    core.armed.filter(|&armed| armed > now && armed < deadline).or(Some(deadline))
+    // A deadline that moves away, or goes with its connection, is met early, which costs less than
+    // moving the timer with every ACK and every connection.
+    core.armed.into_iter().filter(|&armed| armed > now).chain(deadline).min()
 }
 
 /// Whether a turn is the last one.
