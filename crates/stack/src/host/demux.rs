@@ -109,7 +109,7 @@ impl Host {
         tcp.connection.set_out_of_order_room(self.peers.room(&self.config, tcp.peer));
         tcp.connection.on_segment(now, segment, &mut self.counters);
         self.challenges.spend(self.counters.tcp_ext_challenge_ack - before);
-        self.touch_by_segment(now, id);
+        self.touch(now, id);
     }
 
     /// Takes packets of a run as one segment, if it is the next of its connection; gives how many it took. Those beyond the
@@ -241,6 +241,7 @@ impl Host {
             owner,
             peer: self.peers.enter(flow.remote.ip()),
             dirty: false,
+            touched: false,
             armed: None,
             held: ByteCount::ZERO,
             out_of_order: ByteCount::ZERO,

@@ -86,9 +86,9 @@ const MAX_EVENTS: usize = 1 << 16;
 /// A host with one attachment to the network, [`PortId`] 0.
 ///
 /// After any call that takes `now`, drain [`poll_transmit`](Node::poll_transmit): that is also when
-/// connections that have ended are let go. Then ask [`poll_ready`](Self::poll_ready) for the
-/// sockets that something happened to, and [`poll_timeout`](Node::poll_timeout) for the next
-/// deadline.
+/// timers are set, and connections that have ended are let go; who stops before there is no packet
+/// left calls [`settle`](Self::settle). Then ask [`poll_ready`](Self::poll_ready) for the sockets
+/// that something happened to, and [`poll_timeout`](Node::poll_timeout) for the next deadline.
 ///
 /// ```
 /// use airtcp_stack::host::{Host, HostConfig};
@@ -125,6 +125,8 @@ pub struct Host {
     timers: Timers,
     /// Connections that may have something to send.
     sending: Sending,
+    /// Connections that something was done to, until their timers and their holders know.
+    touched: Vec<SocketId>,
     /// Sockets whose readiness changed, each once, by when they came in.
     ready: BTreeMap<u64, SocketId>,
     /// How many times a socket was put there.
@@ -178,6 +180,8 @@ struct TcpSocket {
     peer: PeerId,
     /// Whether it stands in the queue of those that may have something to send.
     dirty: bool,
+    /// Whether it stands among those that something was done to.
+    touched: bool,
     /// The deadline that `timers` has for it.
     armed: Option<Instant>,
     /// What it holds of the host's memory.
@@ -228,6 +232,7 @@ impl Host {
             sockets: Slab::new(),
             timers: Timers::default(),
             sending: Sending::default(),
+            touched: Vec::new(),
             ready: BTreeMap::new(),
             told: 0,
             outlet,

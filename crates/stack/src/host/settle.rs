@@ -1,8 +1,9 @@
 //! What follows from having touched a connection.
 
 use std::collections::VecDeque;
+use std::collections::hash_map::Entry;
 
-use airtcp_types::{ByteCount, Event, Instant, Packet};
+use airtcp_types::{ByteCount, Event, FlowId, Instant, Packet};
 
 use crate::counters::Counters;
 use crate::tcp::State;
@@ -37,7 +38,7 @@ impl Host {
             tcp.connection.on_timeout(now, &mut self.counters);
             self.touch(now, id);
         } else {
-            self.settle(now, id);
+            self.look_at(now, id);
         }
     }
 
@@ -49,18 +50,28 @@ impl Host {
             let has_little = tcp.connection.has_little_to_send();
             self.sending.push(id, has_little);
         }
-        self.settle(now, id);
+        self.look_at(now, id);
     }
 
-    /// After a segment was given to a connection. Where several come together, the timers have time until it has sent what
-    /// it has to send.
-    pub(super) fn touch_by_segment(&mut self, now: Instant, id: SocketId) {
-        match self.tcp_socket(id) {
-            Some(tcp) if tcp.dirty && tcp.connection.state() == tcp.state => {
-                self.account(now, id);
-                self.tell(id);
+    /// After something was done to a connection that gives it nothing to send. What others must know is known at once;
+    /// its own timers and its holder have time until it has sent what it has to send.
+    pub(super) fn look_at(&mut self, now: Instant, id: SocketId) {
+        self.account(now, id);
+        let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(id) else { return };
+        if !tcp.touched {
+            tcp.touched = true;
+            self.touched.push(id);
+        }
+        let state = tcp.connection.state();
+        let (before, flow) = (std::mem::replace(&mut tcp.state, state), tcp.connection.flow());
+        if before != state {
+            count_transition(before, state, &mut self.counters);
+            if let Owner::HalfOpen(listener) = tcp.owner {
+                self.settle_half_open(id, listener, state);
             }
-            _ => self.touch(now, id),
+            if state == State::Closed {
+                self.forget_flow(id, flow);
+            }
         }
     }
 
@@ -79,26 +90,33 @@ impl Host {
                 tcp.dirty = false;
             }
             self.sending.pop_first();
-            self.settle(now, id);
+            self.look_at(now, id);
         }
+        self.settle(now);
         None
     }
 
+    /// Brings timers and readiness up to date with what was done. Asking for packets until there is none does it, too; who
+    /// stops before calls this.
+    pub fn settle(&mut self, now: Instant) {
+        let mut touched = std::mem::take(&mut self.touched);
+        for id in touched.drain(..) {
+            self.settle_one(now, id);
+        }
+        self.touched = touched;
+    }
+
     /// Brings everything the host keeps about a connection up to date with it.
-    pub(super) fn settle(&mut self, now: Instant, id: SocketId) {
-        self.account(now, id);
+    fn settle_one(&mut self, now: Instant, id: SocketId) {
         let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(id) else { return };
+        tcp.touched = false;
         self.timers.set(id, &mut tcp.armed, tcp.connection.poll_timeout());
         let state = tcp.connection.state();
-        let before = std::mem::replace(&mut tcp.state, state);
-        count_transition(before, state, &mut self.counters);
-        if let Owner::HalfOpen(listener) = tcp.owner {
-            self.settle_half_open(id, listener, state);
-        }
-        self.settle_end(id, state);
         self.tell(id);
-        if state == State::TimeWait {
-            self.settle_time_wait(now, id);
+        match state {
+            State::Closed => self.settle_end(id),
+            State::TimeWait => self.settle_time_wait(now, id),
+            _ => {}
         }
     }
 
@@ -144,19 +162,10 @@ impl Host {
         }
     }
 
-    /// Lets go of a connection that has ended: of its 4-tuple at once, of the rest when nobody can
-    /// ask for it and its last packet is out.
-    fn settle_end(&mut self, id: SocketId, state: State) {
-        if state != State::Closed {
-            return;
-        }
+    /// Lets go of a connection that has ended when nobody can ask for it and its last packet is out.
+    fn settle_end(&mut self, id: SocketId) {
         let Some(tcp) = self.tcp_socket(id) else { return };
-        let flow = tcp.connection.flow();
-        let finished = tcp.owner == Owner::Nobody && !tcp.dirty;
-        if self.flows.get(&flow) == Some(&id) {
-            self.flows.remove(&flow);
-        }
-        if finished {
+        if tcp.owner == Owner::Nobody && !tcp.dirty {
             self.remove(id);
         }
     }
@@ -168,9 +177,18 @@ impl Host {
         self.timers.set(id, &mut tcp.armed, None);
         self.held -= tcp.held;
         self.leave_peer(&tcp);
-        let flow = tcp.connection.flow();
-        if self.flows.get(&flow) == Some(&id) {
-            self.flows.remove(&flow);
+        // Of one that is closed the 4-tuple is free already.
+        if tcp.state != State::Closed {
+            self.forget_flow(id, tcp.connection.flow());
+        }
+    }
+
+    /// A 4-tuple is no longer this socket's; another one may have it already.
+    pub(super) fn forget_flow(&mut self, id: SocketId, flow: FlowId) {
+        if let Entry::Occupied(entry) = self.flows.entry(flow)
+            && *entry.get() == id
+        {
+            entry.remove();
         }
     }
 

@@ -98,11 +98,13 @@ impl Host {
     ) -> Result<usize, HostError> {
         let left = self.memory_left(socket)?;
         let data = &data[..data.len().min(left.max(LEAST).as_usize())];
-        let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(socket) else {
+        let Some(Socket { kind: Kind::Tcp(tcp), told, .. }) = self.sockets.get_mut(socket) else {
             return Err(HostError::WrongKind);
         };
         tcp.connection.set_memory_pressure(left == ByteCount::ZERO);
         let sent = tcp.connection.send(now, data, &mut self.outlet);
+        // Its holder knows: room that comes before anything is settled is news.
+        told.writable &= sent != Err(TcpError::WouldBlock);
         self.touch(now, socket);
         Ok(sent?)
     }
@@ -119,14 +121,19 @@ impl Host {
         buf: &mut [u8],
     ) -> Result<usize, HostError> {
         let left = self.memory_left(socket)?;
-        let connection = &mut self.owned(socket)?.connection;
+        let Some(Socket { kind: Kind::Tcp(tcp), told, .. }) = self.sockets.get_mut(socket) else {
+            return Err(HostError::WrongKind);
+        };
+        let connection = &mut tcp.connection;
         connection.set_memory_pressure(left == ByteCount::ZERO);
         let result = connection.recv(now, buf);
+        // Its holder knows: what comes before anything is settled is news.
+        told.readable &= connection.is_readable();
         // Reading has nothing to send but a window update.
         match result {
             _ if connection.has_ack_due() => self.touch(now, socket),
             Err(TcpError::WouldBlock) => {}
-            _ => self.settle(now, socket),
+            _ => self.look_at(now, socket),
         }
         Ok(result?)
     }
@@ -262,10 +269,10 @@ impl Host {
         socket: SocketId,
         nodelay: bool,
     ) -> Result<(), HostError> {
-        self.with(now, socket, |connection| {
-            connection.set_nodelay(nodelay);
-            Ok(())
-        })
+        if self.owned(socket)?.connection.set_nodelay(nodelay) {
+            self.touch(now, socket);
+        }
+        Ok(())
     }
 
     /// Whether Nagle's algorithm is off.

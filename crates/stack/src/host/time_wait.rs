@@ -97,10 +97,7 @@ impl Host {
         };
         self.held -= COST;
         self.time_waits -= 1;
-        let flow = socket.wait.flow();
-        if self.flows.get(&flow) == Some(&id) {
-            self.flows.remove(&flow);
-        }
+        self.forget_flow(id, socket.wait.flow());
         self.tell_end_of_time_wait(now, &socket.wait);
     }
 

@@ -346,6 +346,7 @@ impl Core {
             };
             self.push(now, packet);
         }
+        self.host.settle(now);
         self.more = true;
     }
 

@@ -163,7 +163,8 @@ impl Connection {
 
     /// Lets the sender go; its figures are still wanted.
     fn retire_sender(&mut self, now: Instant) {
-        if self.send.sender.is_some() {
+        // Of one that nobody holds nobody asks.
+        if self.send.sender.is_some() && !self.orphan {
             self.last_info = Some(Box::new(self.info(now)));
         }
         self.collect_events();

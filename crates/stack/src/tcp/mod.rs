@@ -58,7 +58,7 @@ mod tests;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use airtcp_recovery::{Sender, WireNeeds};
+use airtcp_recovery::{Limit, Sender, WireNeeds};
 use airtcp_types::{ByteCount, EventKind, FlowId, Instant, SeqNumber, SeqRange};
 use tracing::debug;
 
@@ -390,9 +390,10 @@ impl Connection {
         }
     }
 
-    /// Turns Nagle's algorithm off or on.
-    pub fn set_nodelay(&mut self, nodelay: bool) {
+    /// Turns Nagle's algorithm off or on; gives whether something that it held back may leave now.
+    pub fn set_nodelay(&mut self, nodelay: bool) -> bool {
         self.send.nodelay = nodelay;
+        nodelay && self.send.limit == Some(Limit::Nagle)
     }
 
     /// Whether Nagle's algorithm is off.
@@ -459,13 +460,19 @@ impl Connection {
         let connected = self.handshake.is_none() && self.tally.established;
         let room = self.send.is_writable() || self.send.fin;
         Readiness {
-            readable: over
-                || self.receive.readable() > ByteCount::ZERO
-                || self.receive.is_finished(),
+            readable: self.is_readable(),
             writable: over || (connected && room),
             connected,
             closed: self.state == State::Closed,
         }
+    }
+
+    /// As [`Readiness::readable`].
+    pub(crate) fn is_readable(&self) -> bool {
+        self.receive.readable() > ByteCount::ZERO
+            || self.receive.is_finished()
+            || self.error.is_some()
+            || self.state == State::Closed
     }
 
     /// Why it ended, if not by both FINs.

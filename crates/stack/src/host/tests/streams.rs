@@ -94,6 +94,7 @@ fn readiness_is_told_once_per_change() {
     let (ready, readiness) = pair.server.poll_ready().unwrap();
     assert!(ready == listener && readiness.readable);
     let (accepted, _) = pair.server.tcp_accept(pair.now, listener).unwrap().unwrap();
+    pair.exchange();
     let told: Vec<_> = std::iter::from_fn(|| pair.server.poll_ready()).collect();
     assert_eq!(told.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [listener, accepted]);
     pair.client.tcp_send(pair.now, stream, b"x").unwrap();
@@ -412,6 +413,38 @@ fn a_connection_may_have_settings_of_its_own() {
 }
 
 #[test]
+fn who_was_told_to_wait_hears_of_room_that_came_before_anything_was_settled() {
+    let mut pair = Pair::new();
+    let listener = pair.server.tcp_listen(address("10.0.0.1:80"), 8).unwrap();
+    let (stream, accepted) = pair.connect(listener, "10.0.0.1:80");
+    let fill = |pair: &mut Pair| {
+        while pair.client.tcp_send(pair.now, stream, &[7; 9_000]).is_ok() {}
+    };
+    // So many packets leave, and are acknowledged.
+    let go = |pair: &mut Pair, most: usize| {
+        let mut acks = Vec::new();
+        for _ in 0..most {
+            let Some((_, packet)) = pair.client.poll_transmit(pair.now) else { break };
+            pair.server.on_packet(pair.now, &packet);
+            read_all(&mut pair.server, pair.now, accepted);
+            acks.extend(std::iter::from_fn(|| pair.server.poll_transmit(pair.now)));
+        }
+        acks.iter().for_each(|(_, packet)| pair.client.on_packet(pair.now, packet));
+        pair.client.readiness(stream).unwrap().writable
+    };
+    fill(&mut pair);
+    while !go(&mut pair, usize::MAX) {}
+    pair.client.settle(pair.now);
+    while pair.client.poll_ready().is_some() {}
+    // It was writable when it was last settled, and is again.
+    fill(&mut pair);
+    assert!(!go(&mut pair, 0));
+    while !go(&mut pair, 1) {}
+    pair.client.settle(pair.now);
+    assert_eq!(pair.client.poll_ready().map(|(_, told)| told.writable), Some(true));
+}
+
+#[test]
 fn what_changes_while_a_connection_waits_for_its_turn_to_send_is_told() {
     let mut pair = Pair::new();
     let listener = pair.server.tcp_listen(address("10.0.0.1:80"), 8).unwrap();
@@ -424,6 +457,7 @@ fn what_changes_while_a_connection_waits_for_its_turn_to_send_is_told() {
             std::iter::from_fn(|| pair.client.poll_transmit(pair.now)).map(|(_, p)| p).collect();
         assert_eq!(packets.len(), 1);
         pair.server.on_packet(pair.now, &packets[0]);
+        pair.server.settle(pair.now);
         pair.server.poll_ready().map(|(id, readiness)| {
             assert_eq!(id, accepted);
             (readiness.readable, readiness.writable)

@@ -14,6 +14,7 @@ fn we_close_first_and_wait_a_minute() {
     recv!(s, 0, "FPA", 1, ack = 1, len = 10);
     send!(s, 10, "A", 1, ack = 12);
     assert_eq!(s.conn.state(), State::FinWait2);
+    assert_eq!(s.conn.info(s.now).bytes_acked, ByteCount(10), "the FIN is no payload");
     send!(s, 20, "FA", 1, ack = 12);
     recv!(s, 20, "A", 12, ack = 2);
     assert_eq!(s.conn.state(), State::TimeWait);
@@ -21,7 +22,6 @@ fn we_close_first_and_wait_a_minute() {
     assert_eq!(s.conn.state(), State::TimeWait);
     recv_nothing!(s, 20 + MINUTE);
     assert_eq!((s.conn.state(), s.conn.error()), (State::Closed, None));
-    assert_eq!(s.conn.info(s.now).bytes_acked, ByteCount(10), "the FIN is no payload");
 }
 
 // Shows: RFC9293-MUST-12
