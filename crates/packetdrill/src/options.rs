@@ -16,6 +16,8 @@ use crate::world::World;
 
 /// `SO_MEMINFO` gives so many numbers.
 const MEMINFO: usize = 9;
+/// What `TCP_MAXSEG` takes (`TCP_MIN_MSS`, `MAX_TCP_WINDOW`).
+const MSS: std::ops::RangeInclusive<u16> = 88..=32_767;
 /// The place of `SK_MEMINFO_RCVBUF` and `SK_MEMINFO_SNDBUF` among them.
 const MEMINFO_BUFFERS: (usize, usize) = (1, 3);
 
@@ -27,6 +29,18 @@ impl World {
         name: i32,
         bytes: &[u8],
     ) -> Result<(), Errno> {
+        self.set_one(fd, level, name, bytes)?;
+        let socket = self.socket(fd)?;
+        let config = socket.options.config.clone();
+        match socket.kind {
+            // Connections that are still to come have it, too.
+            Kind::Listener(id) => self.host.tcp_set_listener_config(id, config).map_err(errno),
+            _ => Ok(()),
+        }
+    }
+
+    fn set_one(&mut self, fd: i32, level: i32, name: i32, bytes: &[u8]) -> Result<(), Errno> {
+        let now = self.now;
         let socket = self.socket(fd)?;
         let id = socket.stream().ok();
         match (level, name) {
@@ -35,6 +49,18 @@ impl World {
                 socket.options.kept.retain(|(kept, _)| *kept != name);
                 socket.options.kept.push((name, value));
                 Ok(())
+            }
+            (libc::SOL_SOCKET, libc::SO_SNDBUF | libc::SO_RCVBUF) => {
+                // Linux doubles it for what keeping the bytes takes, and who writes much at once can use nearly all of that.
+                let bytes = ByteCount(u64::try_from(int(bytes)?).map_err(|_| Errno::EINVAL)? * 2);
+                let config = &mut socket.options.config;
+                if name == libc::SO_SNDBUF {
+                    config.send_buffer = bytes;
+                    self.live(id, |world, id| world.host.tcp_set_send_buffer(now, id, bytes))
+                } else {
+                    config.receive_buffer = bytes;
+                    self.live(id, |world, id| world.host.tcp_set_receive_buffer(now, id, bytes))
+                }
             }
             (libc::SOL_SOCKET, libc::SO_LINGER) => {
                 let (on, seconds) = (int(bytes)?, int(bytes.get(4..).unwrap_or_default())?);
@@ -70,6 +96,7 @@ impl World {
         let now = self.now;
         let socket = self.socket(fd)?;
         let id = socket.stream().ok();
+        let headers = socket.headers();
         let Options { config, keep_alive, .. } = &mut socket.options;
         if name == libc::TCP_CONGESTION {
             let control = str::from_utf8(bytes).map_err(|_| Errno::ENOENT)?.trim_end_matches('\0');
@@ -85,6 +112,22 @@ impl World {
             libc::TCP_NODELAY => {
                 config.nodelay = value != 0;
                 self.live(id, |world, id| world.host.tcp_set_nodelay(now, id, value != 0))
+            }
+            libc::TCP_CORK => {
+                socket.options.cork = value != 0;
+                self.live(id, |world, id| world.host.tcp_set_cork(now, id, value != 0))
+            }
+            libc::TCP_NOTSENT_LOWAT => {
+                // Zero is the default, and as an unsigned number -1 is no limit at all.
+                let mark = u32::try_from(value).ok().filter(|mark| *mark > 0);
+                let mark = mark.map(|mark| ByteCount(mark.into()));
+                (config.not_sent_low_water, socket.options.low_water) = (mark, value);
+                self.live(id, |world, id| world.host.tcp_set_not_sent_low_water(now, id, mark))
+            }
+            libc::TCP_MAXSEG => {
+                let mss = u16::try_from(value).ok().filter(|mss| MSS.contains(mss));
+                config.mtu = mss.ok_or(Errno::EINVAL)? + headers;
+                Ok(())
             }
             libc::TCP_USER_TIMEOUT => {
                 let millis = u64::try_from(value).map_err(|_| Errno::EINVAL)?;
@@ -125,8 +168,8 @@ impl World {
                 i32::from(matches!(socket.kind, Kind::Listener(_)))
             }
             (libc::SOL_SOCKET, libc::SO_KEEPALIVE) => i32::from(config.keep_alive.is_some()),
-            (libc::SOL_SOCKET, libc::SO_SNDBUF) => doubled(config.send_buffer),
-            (libc::SOL_SOCKET, libc::SO_RCVBUF) => doubled(config.receive_buffer),
+            (libc::SOL_SOCKET, libc::SO_SNDBUF) => saturated(config.send_buffer),
+            (libc::SOL_SOCKET, libc::SO_RCVBUF) => saturated(config.receive_buffer),
             (libc::SOL_SOCKET, libc::SO_LINGER) => {
                 let on = i32::from(linger.is_some()).to_ne_bytes();
                 let seconds = linger.map_or(0, |linger| linger.as_secs() as i32).to_ne_bytes();
@@ -134,8 +177,8 @@ impl World {
             }
             (libc::SOL_SOCKET, libc::SO_MEMINFO) => {
                 let mut numbers = [0i32; MEMINFO];
-                numbers[MEMINFO_BUFFERS.0] = doubled(config.receive_buffer);
-                numbers[MEMINFO_BUFFERS.1] = doubled(config.send_buffer);
+                numbers[MEMINFO_BUFFERS.0] = saturated(config.receive_buffer);
+                numbers[MEMINFO_BUFFERS.1] = saturated(config.send_buffer);
                 return Ok(numbers.iter().flat_map(|number| number.to_ne_bytes()).collect());
             }
             (libc::SOL_SOCKET, _) => {
@@ -152,6 +195,18 @@ impl World {
                 return Ok(text);
             }
             (libc::IPPROTO_TCP, libc::TCP_NODELAY) => i32::from(config.nodelay),
+            (libc::IPPROTO_TCP, libc::TCP_CORK) => i32::from(socket.options.cork),
+            (libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT) => socket.options.low_water,
+            (libc::IPPROTO_TCP, libc::TCP_MAXSEG) => {
+                let announced = i32::from(config.mtu - socket.headers());
+                match socket.stream() {
+                    Ok(id) => {
+                        let mss = self.host.tcp_info(self.now, id).map_err(errno)?.mss.0 as i32;
+                        if mss == 0 { announced } else { mss }
+                    }
+                    Err(_) => announced,
+                }
+            }
             (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT) => {
                 config.user_timeout.map_or(0, |limit| limit.as_millis() as i32)
             }
@@ -167,9 +222,8 @@ impl World {
     fn tcp_info(&mut self, fd: i32) -> Result<Vec<u8>, Errno> {
         let socket = self.socket(fd)?;
         let config = &socket.options.config;
-        let headers = if socket.domain == libc::AF_INET { 40 } else { 60 };
         let Ok(id) = socket.stream() else { return Ok(vec![0; tcp_info::LEN]) };
-        let advertised = config.mtu - headers;
+        let advertised = config.mtu - socket.headers();
         let info = self.host.tcp_info(self.now, id).map_err(errno)?;
         let advertised = if info.ts { advertised - 12 } else { advertised };
         let sender = self.host.tcp_sender(id).map_err(errno)?;
@@ -227,9 +281,8 @@ impl World {
     }
 }
 
-/// Linux tells of a buffer that it takes twice what was asked for, for what keeping it takes.
-fn doubled(bytes: ByteCount) -> i32 {
-    i32::try_from(bytes.0 * 2).unwrap_or(i32::MAX)
+fn saturated(bytes: ByteCount) -> i32 {
+    i32::try_from(bytes.0).unwrap_or(i32::MAX)
 }
 
 fn int(bytes: &[u8]) -> Result<i32, Errno> {

@@ -48,6 +48,10 @@ pub(crate) struct Options {
     pub(crate) linger: Option<Duration>,
     pub(crate) receive_timeout: Option<Duration>,
     pub(crate) send_timeout: Option<Duration>,
+    /// Connections that are still to come have none.
+    pub(crate) cork: bool,
+    /// As it was set.
+    pub(crate) low_water: i32,
     /// What has no effect here and is only to be read back, by name.
     pub(crate) kept: Vec<(i32, i32)>,
 }
@@ -65,6 +69,11 @@ impl Socket {
             told_error: false,
             told_open: false,
         })
+    }
+
+    /// The bytes of the headers of IP and TCP without options.
+    pub(crate) const fn headers(&self) -> u16 {
+        if self.domain == libc::AF_INET { 40 } else { 60 }
     }
 
     /// The connection.
@@ -98,6 +107,8 @@ impl World {
             linger: None,
             receive_timeout: None,
             send_timeout: None,
+            cork: false,
+            low_water: 0,
             kept: Vec::new(),
         };
         let mut socket = Socket::new(domain, Kind::Fresh, options)?;

@@ -6,6 +6,18 @@ use std::time::Duration;
 use airtcp_stack::tcp::TcpConfig;
 use airtcp_types::ByteCount;
 
+/// From here on `tcp_notsent_lowat` is none.
+const NO_LIMIT: ByteCount = ByteCount(u32::MAX as u64);
+
+/// Segments that Linux lets leave as one where the rate is low (`tcp_min_tso_segs`).
+pub(crate) const AT_ONCE: u16 = 2;
+
+/// How many segments leave as one: as in Linux at most half a window. Rates are low in scripts.
+pub(crate) fn segments_at_once(config: &TcpConfig, read: impl Fn(&str) -> Vec<u64>) -> u16 {
+    let least = read("tcp_min_tso_segs").first().map_or(AT_ONCE, |least| *least as u16);
+    least.min(config.sender.profile.initial_window as u16 / 2).max(1)
+}
+
 /// The fields of `/proc/sys/net/ipv4/NAME`; none where there is no such setting.
 pub(crate) fn read(name: &str) -> Vec<u64> {
     let text = fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap_or_default();
@@ -31,6 +43,9 @@ pub(crate) fn apply(config: &mut TcpConfig, read: impl Fn(&str) -> Vec<u64>) {
     }
     if let Some(largest) = read("tcp_wmem").get(2) {
         config.send_buffer = ByteCount(*largest);
+    }
+    if let Some(mark) = read("tcp_notsent_lowat").first() {
+        config.not_sent_low_water = Some(ByteCount(*mark)).filter(|mark| *mark < NO_LIMIT);
     }
     if let Some(retries) = read("tcp_syn_retries").first() {
         config.syn_retries = u8::try_from(*retries).unwrap_or(u8::MAX);

@@ -36,7 +36,9 @@ pub(crate) fn encode(info: &Info, sender: Option<&Sender>, advertised: u16) -> [
     ]);
     out.u32(8, &[micros(Some(info.rto)), micros(Some(info.ato))]);
     out.u32(16, &[info.mss.0 as u32, info.rcvmss.0 as u32]);
-    out.u32(24, &[segments(info.unacked), segments(info.sacked), segments(info.lost)]);
+    // What was lost counts until it is acknowledged, sent again or not.
+    let lost = segments(info.lost) + info.retrans_out as u32;
+    out.u32(24, &[segments(info.unacked), segments(info.sacked), lost]);
     out.u32(36, &[info.retrans_out as u32]);
     out.u32(44, &[millis(info.lastsnd), 0, millis(info.lastrcv), millis(info.lastack)]);
     out.u32(

@@ -92,7 +92,7 @@ pub(crate) fn send(target: &Target, fd: i32, pieces: &Pieces, flags: i32) -> Res
     let mut done = 0;
     let result = target.wait(limit, |world| {
         loop {
-            match world.send_some(fd, &data[done..])? {
+            match world.send_some(fd, &data[done..], flags)? {
                 Some(n) => done += n,
                 None => return Ok(None),
             }
@@ -175,9 +175,13 @@ impl World {
         Ok(Some(n))
     }
 
-    fn send_some(&mut self, fd: i32, data: &[u8]) -> Result<Option<usize>, Errno> {
+    fn send_some(&mut self, fd: i32, data: &[u8], flags: i32) -> Result<Option<usize>, Errno> {
         let id = self.socket(fd)?.stream()?;
-        match self.host.tcp_send(self.now, id, data) {
+        let sent = match flags & libc::MSG_MORE != 0 {
+            true => self.host.tcp_send_more(self.now, id, data),
+            false => self.host.tcp_send(self.now, id, data),
+        };
+        match sent {
             Ok(n) => Ok(Some(n)),
             Err(HostError::Tcp(TcpError::WouldBlock)) => Ok(None),
             Err(HostError::Tcp(TcpError::Shutdown)) => Err(Errno::EPIPE),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use airtcp_stack::Host;
 use airtcp_stack::host::HostConfig;
-use airtcp_stack::tcp::TcpConfig;
+use airtcp_stack::tcp::{Offer, TcpConfig};
 use airtcp_types::{Instant, Node, Packet, PortId};
 
 use crate::flags::Flags;
@@ -38,7 +38,7 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new(flags: Flags) -> Self {
         Self {
-            host: host(&flags, flags.tcp.clone()),
+            host: host(&flags, flags.tcp.clone(), sysctls::AT_ONCE),
             defaults: flags.tcp.clone(),
             now: BEGIN,
             sockets: BTreeMap::new(),
@@ -52,7 +52,8 @@ impl World {
     pub(crate) fn begin(&mut self) {
         if !std::mem::replace(&mut self.begun, true) && self.flags.sysctls {
             sysctls::apply(&mut self.defaults, sysctls::read);
-            self.host = host(&self.flags, self.defaults.clone());
+            let at_once = sysctls::segments_at_once(&self.defaults, sysctls::read);
+            self.host = host(&self.flags, self.defaults.clone(), at_once);
         }
     }
 
@@ -73,7 +74,8 @@ impl World {
     /// After anything was done: what is to leave leaves now, and who watches sockets is told.
     pub(crate) fn settle(&mut self) {
         while let Some((_, packet)) = self.host.poll_transmit(self.now) {
-            self.sent.push_back(Sent { at: self.now, bytes: packet.data });
+            let at = self.now;
+            packet.into_segments(|segment| self.sent.push_back(Sent { at, bytes: segment.data }));
         }
         self.watch();
     }
@@ -88,6 +90,14 @@ impl World {
     }
 }
 
-fn host(flags: &Flags, tcp: TcpConfig) -> Host {
-    Host::new(HostConfig { tcp, ..HostConfig::new(flags.addresses.iter().copied()) })
+fn host(flags: &Flags, tcp: TcpConfig, segments_at_once: u16) -> Host {
+    let addresses = flags.addresses.iter().copied();
+    // As Linux, which gives all devices more than a segment at a time; but HACK wants its checksum in each.
+    let offers_hack = tcp.hack == Offer::Always || tcp.sender.combination.needs().hack;
+    Host::new(HostConfig {
+        tcp,
+        segmentation_offload: !offers_hack,
+        segments_at_once,
+        ..HostConfig::new(addresses)
+    })
 }

@@ -7,6 +7,14 @@ use super::{Ack, Scratch, Sender};
 use crate::view::AckView;
 
 impl Sender {
+    /// Whether slow start is to go on though the window was not full: as in Linux it becomes twice what it was used for, so
+    /// that what is written in pieces does not stay behind what is written at once.
+    fn doubles(&self) -> bool {
+        let window = self.control.window();
+        window.0 < u64::from(self.most_out) * 2
+            && self.control.state().ssthresh.is_none_or(|ssthresh| window < ssthresh)
+    }
+
     /// Works an acceptable ACK. An `ack` above SND.NXT is the caller's to refuse, and is ignored;
     /// one below SND.UNA comes late, and only its SACK blocks tell something.
     pub fn on_ack(&mut self, now: Instant, ack: &Ack<'_>) {
@@ -26,6 +34,11 @@ impl Sender {
         let phase = self.core.phase();
         let outstanding = !self.core.board.is_empty();
         let lost_before = self.stats.segments_lost;
+
+        let out = u32::try_from(self.core.board.flight_size().0).unwrap_or(u32::MAX);
+        if una >= self.round_end || out > self.most_out {
+            (self.most_out, self.round_end) = (out, self.snd_nxt());
+        }
 
         // 1. The board.
         let mut scratch = self.scratch.take().unwrap_or_default();
@@ -64,7 +77,7 @@ impl Sender {
             rate,
             round_start,
             prior_pipe,
-            cwnd_limited: una < self.cwnd_limited_to,
+            cwnd_limited: una < self.cwnd_limited_to || self.doubles(),
             put_off: false,
             phase,
         };

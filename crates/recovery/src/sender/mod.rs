@@ -169,6 +169,9 @@ pub struct Sender {
     pacing_until: Option<Instant>,
     /// Data up to here was sent while cwnd, or the pacer, was the limit.
     cwnd_limited_to: ExtSeq,
+    /// Where this round ends, and the most that was outstanding in it (bytes).
+    round_end: ExtSeq,
+    most_out: u32,
     max_window: ByteCount,
     last_sent: Instant,
     /// Since when nothing is outstanding, until the control was told.
@@ -236,6 +239,8 @@ impl Sender {
             immediate: None,
             pacing_until: None,
             cwnd_limited_to: start.first,
+            round_end: start.first,
+            most_out: 0,
             max_window: ByteCount::ZERO,
             last_sent: start.now,
             idle_since: None,

@@ -45,6 +45,8 @@ pub struct HostConfig {
     /// The device takes super-segments, and completes their checksums: data leaves in packets of up to 64 KiB. It goes
     /// with `checksum_offload`. A stack sets it to what its device says.
     pub segmentation_offload: bool,
+    /// The most segments of such a packet, as Linux's `gso_max_segs` of a device. Few keep bursts short.
+    pub segments_at_once: u16,
     /// Which one it is of the hosts that have these addresses. A stack that is a
     /// [`Sibling`](crate::Sibling) sets it.
     pub share: Share,
@@ -68,6 +70,7 @@ impl HostConfig {
             events: false,
             checksum_offload: false,
             segmentation_offload: false,
+            segments_at_once: u16::MAX,
             share: Share::default(),
         }
     }

@@ -101,6 +101,23 @@ impl Host {
         }
     }
 
+    /// Gives connections that a listener takes from now on other settings.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::WrongKind`]: it is no listener.
+    pub fn tcp_set_listener_config(
+        &mut self,
+        listener: SocketId,
+        config: TcpConfig,
+    ) -> Result<(), HostError> {
+        self.socket(listener)?;
+        let config = self.config.fitted(config);
+        let listener = self.listener(listener).ok_or(HostError::WrongKind)?;
+        listener.config = Some(Box::new(config));
+        Ok(())
+    }
+
     /// The connection that has waited longest, and its peer; `None` if none waits.
     ///
     /// It may have ended since: reading from it then says so.

@@ -216,7 +216,8 @@ impl Host {
         // Who completes checksums knows no header checksum.
         config.checksum_offload |= config.segmentation_offload;
         let secret = Secret::new(config.secret);
-        let outlet = Outlet::new(config.segmentation_offload);
+        let at_once = if config.segmentation_offload { config.segments_at_once.max(1) } else { 0 };
+        let outlet = Outlet::new(at_once);
         Self {
             flows: HashMap::with_hasher(secret.keyed()),
             listeners: HashMap::with_hasher(secret.keyed()),

@@ -8,7 +8,7 @@ use airtcp_types::{ByteCount, FlowId, Instant};
 use tracing::debug;
 
 use crate::counters::Counters;
-use crate::tcp::{Connection, Info, KeepAlive, LEAST, Offer, State, TcpConfig, TcpError};
+use crate::tcp::{Connection, Info, KeepAlive, LEAST, Offer, Outlet, State, TcpConfig, TcpError};
 
 use super::{Host, HostError, Kind, Owner, Socket, SocketId, TcpSocket, unspecified};
 
@@ -96,13 +96,38 @@ impl Host {
         socket: SocketId,
         data: &[u8],
     ) -> Result<usize, HostError> {
+        self.send_by(now, socket, data, Connection::send)
+    }
+
+    /// As [`tcp_send`](Self::tcp_send), but more follows soon: what does not fill a segment waits (`MSG_MORE`); see
+    /// [`Connection::send_more`].
+    ///
+    /// # Errors
+    ///
+    /// As [`tcp_send`](Self::tcp_send).
+    pub fn tcp_send_more(
+        &mut self,
+        now: Instant,
+        socket: SocketId,
+        data: &[u8],
+    ) -> Result<usize, HostError> {
+        self.send_by(now, socket, data, Connection::send_more)
+    }
+
+    fn send_by(
+        &mut self,
+        now: Instant,
+        socket: SocketId,
+        data: &[u8],
+        send: impl FnOnce(&mut Connection, Instant, &[u8], &mut Outlet) -> Result<usize, TcpError>,
+    ) -> Result<usize, HostError> {
         let left = self.memory_left(socket)?;
         let data = &data[..data.len().min(left.max(LEAST).as_usize())];
         let Some(Socket { kind: Kind::Tcp(tcp), told, .. }) = self.sockets.get_mut(socket) else {
             return Err(HostError::WrongKind);
         };
         tcp.connection.set_memory_pressure(left == ByteCount::ZERO);
-        let sent = tcp.connection.send(now, data, &mut self.outlet);
+        let sent = send(&mut tcp.connection, now, data, &mut self.outlet);
         // Its holder knows: room that comes before anything is settled is news.
         told.writable &= sent != Err(TcpError::WouldBlock);
         self.touch(now, socket);
@@ -278,6 +303,71 @@ impl Host {
     /// Whether Nagle's algorithm is off.
     pub fn tcp_nodelay(&self, socket: SocketId) -> Result<bool, HostError> {
         self.connection(socket).map(Connection::nodelay)
+    }
+
+    /// Lets only full segments of a connection leave, or what was held back (`TCP_CORK`); see
+    /// [`Connection::set_cork`].
+    pub fn tcp_set_cork(
+        &mut self,
+        now: Instant,
+        socket: SocketId,
+        cork: bool,
+    ) -> Result<(), HostError> {
+        self.with(now, socket, |connection| {
+            connection.set_cork(cork);
+            Ok(())
+        })
+    }
+
+    /// Whether only full segments leave.
+    pub fn tcp_cork(&self, socket: SocketId) -> Result<bool, HostError> {
+        self.connection(socket).map(Connection::cork)
+    }
+
+    /// Sets how much may be written and not sent yet (`TCP_NOTSENT_LOWAT`); see
+    /// [`Connection::set_not_sent_low_water`].
+    pub fn tcp_set_not_sent_low_water(
+        &mut self,
+        now: Instant,
+        socket: SocketId,
+        mark: Option<ByteCount>,
+    ) -> Result<(), HostError> {
+        self.with(now, socket, |connection| {
+            connection.set_not_sent_low_water(mark);
+            Ok(())
+        })
+    }
+
+    /// How much may be written and not sent.
+    pub fn tcp_not_sent_low_water(&self, socket: SocketId) -> Result<Option<ByteCount>, HostError> {
+        self.connection(socket).map(Connection::not_sent_low_water)
+    }
+
+    /// Sets the size of the send buffer of a connection (`SO_SNDBUF`); see [`Connection::set_send_buffer`].
+    pub fn tcp_set_send_buffer(
+        &mut self,
+        now: Instant,
+        socket: SocketId,
+        size: ByteCount,
+    ) -> Result<(), HostError> {
+        self.with(now, socket, |connection| {
+            connection.set_send_buffer(size);
+            Ok(())
+        })
+    }
+
+    /// Sets the most that the receive buffer of a connection grows to (`SO_RCVBUF`); see
+    /// [`Connection::set_receive_buffer`].
+    pub fn tcp_set_receive_buffer(
+        &mut self,
+        now: Instant,
+        socket: SocketId,
+        most: ByteCount,
+    ) -> Result<(), HostError> {
+        self.with(now, socket, |connection| {
+            connection.set_receive_buffer(most);
+            Ok(())
+        })
     }
 
     /// Sets TTL or hop limit of what a connection sends from now on.

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use airtcp_recovery::{Combination, CombinationError};
+use airtcp_types::ByteCount;
 
 use super::error::{io_error, tcp_error};
 use super::socket::{hop_limit, invalid};
@@ -30,6 +31,39 @@ impl TcpStream {
     /// `NotConnected`: the stack has ended.
     pub fn nodelay(&self) -> io::Result<bool> {
         self.ask(|host| host.tcp_nodelay(self.0.id))
+    }
+
+    /// Lets only full segments leave from now on (`TCP_CORK`), or lets what was held back leave. Shutting the stream down
+    /// lets it leave, too, and so does a time-out, 200 ms or more, without anything on its way.
+    ///
+    /// # Errors
+    /// `NotConnected`: the stack has ended.
+    pub fn set_cork(&self, on: bool) -> io::Result<()> {
+        self.0
+            .shared()
+            .with(|core, now| core.host.tcp_set_cork(now, self.0.id, on))
+            .map_err(io_error)
+    }
+
+    /// Whether only full segments leave.
+    ///
+    /// # Errors
+    /// `NotConnected`: the stack has ended.
+    pub fn cork(&self) -> io::Result<bool> {
+        self.ask(|host| host.tcp_cork(self.0.id))
+    }
+
+    /// Keeps a writer waiting while so many bytes were written and not sent yet (`TCP_NOTSENT_LOWAT`); `None`, the
+    /// default, leaves that to the send buffer.
+    ///
+    /// # Errors
+    /// `NotConnected`: the stack has ended.
+    pub fn set_not_sent_low_water(&self, mark: Option<u32>) -> io::Result<()> {
+        let mark = mark.map(|mark| ByteCount(mark.into()));
+        self.0
+            .shared()
+            .with(|core, now| core.host.tcp_set_not_sent_low_water(now, self.0.id, mark))
+            .map_err(io_error)
     }
 
     /// The TTL or hop limit of what is sent from now on, 1 to 255.

@@ -245,6 +245,9 @@ impl Connection {
             // RFC 9293 section 3.6.1: nobody will read it, and the peer should know.
             counters.tcp_ext_abort_on_data += 1;
             self.reset_peer(now);
+            // As of a connection that is gone (RFC 9293 section 3.10.7.1): a peer that has not got our FIN yet takes
+            // no other number (RFC 5961 section 3.2).
+            self.reset = Some(super::transmit::Reset { seq: segment.ack, ack: None });
             self.set_error(TcpError::Aborted);
             return;
         }

@@ -26,6 +26,9 @@ pub struct TcpConfig {
     pub receive_buffer: ByteCount,
     /// The most the send buffer grows to (bytes).
     pub send_buffer: ByteCount,
+    /// How much may have been written and not be sent yet (bytes), before a writer is kept waiting; see
+    /// [`Connection::set_not_sent_low_water`](super::Connection::set_not_sent_low_water).
+    pub not_sent_low_water: Option<ByteCount>,
     /// Small segments leave at once (Nagle's algorithm, RFC 9293 section 3.7.4, off).
     pub nodelay: bool,
     /// Timestamps are offered (RFC 7323).
@@ -71,6 +74,7 @@ impl Default for TcpConfig {
             initial_window: ByteCount(65_535),
             receive_buffer: ByteCount::from_mib(6),
             send_buffer: ByteCount::from_mib(4),
+            not_sent_low_water: None,
             nodelay: false,
             timestamps: true,
             sack: true,

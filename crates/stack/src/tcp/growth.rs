@@ -54,6 +54,12 @@ impl Growth {
         self.limit = self.limit.min(most);
     }
 
+    /// It may grow to `max`, and no further.
+    pub(super) fn set_max(&mut self, max: ByteCount) {
+        self.max = max;
+        self.limit = self.limit.min(max);
+    }
+
     /// Stops it, or lets it go on.
     pub(super) fn hold_back(&mut self, held_back: bool) {
         self.held_back = held_back;

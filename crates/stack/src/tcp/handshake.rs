@@ -281,6 +281,7 @@ impl Connection {
         };
         self.send.sender = Some(Box::new(Sender::new(&handshake.sender, &start)));
         self.tally.established = true;
+        self.tally.last_rcv = now;
         self.soft_error = None;
         self.on_heard(now);
         let state = if self.send.fin { State::FinWait1 } else { State::Established };

@@ -12,7 +12,7 @@
 //!                withhold.rs       when not to, behind a base station
 //!                extensions.rs     header checksums (HACK) and transmission numbers, where agreed on
 //!                refused.rs        what is counted and told of segments that are refused
-//!                acknowledgement.rs, send.rs, airtcp_recovery::Sender
+//!                acknowledgement.rs, send.rs, airtcp_recovery::Sender; hold.rs, what the application holds back
 //! on_corrupted   hack.rs           a segment of which only the header is good
 //! poll_transmit  transmit.rs       RST, SYN, special ACKs, ACKs, data, probes: in that order
 //! on_timeout     keepalive.rs      whether a silent peer is still there
@@ -35,6 +35,7 @@ mod extensions;
 mod growth;
 mod hack;
 mod handshake;
+mod hold;
 mod info;
 mod keepalive;
 mod outlet;
@@ -196,6 +197,7 @@ impl Connection {
         }
         self.on_withholding_timeout(now, counters);
         self.on_sender_timeout(now, counters);
+        self.send.on_hold_timeout(now);
         if self.send.on_timeout(now) {
             self.probe = true;
         }
@@ -274,6 +276,7 @@ impl Connection {
             self.withholding.as_ref().and_then(|withholding| withholding.deadline()),
             self.send.sender.as_ref().and_then(|sender| sender.poll_timeout()),
             self.send.probe_at(),
+            self.send.held_until(),
             self.user_timeout_at(),
             self.keep_alive_at(),
             self.rest_at(),
@@ -314,6 +317,7 @@ impl Connection {
         if n > 0 {
             self.tally.busy_from(now);
             self.send.buffer.push(&data[..n], outlet);
+            self.send.end_more();
         }
         Ok(n)
     }
@@ -390,10 +394,15 @@ impl Connection {
         }
     }
 
-    /// Turns Nagle's algorithm off or on; gives whether something that it held back may leave now.
+    /// Turns Nagle's algorithm off or on. Off, what is [held back](Self::set_cork) at the moment leaves, too. Gives whether
+    /// something that was held back may leave now.
     pub fn set_nodelay(&mut self, nodelay: bool) -> bool {
         self.send.nodelay = nodelay;
-        nodelay && self.send.limit == Some(Limit::Nagle)
+        let held = self.send.hold.is_some();
+        if nodelay {
+            self.send.release();
+        }
+        nodelay && (held || self.send.limit == Some(Limit::Nagle))
     }
 
     /// Whether Nagle's algorithm is off.

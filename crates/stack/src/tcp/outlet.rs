@@ -12,7 +12,8 @@ const CHUNKS: usize = 64;
 /// What the device can do, and memory that packets and send buffers have given back.
 #[derive(Debug, Default)]
 pub struct Outlet {
-    pub(super) super_segments: bool,
+    /// The most segments that leave as one; none do where it is zero.
+    pub(super) at_once: u16,
     packets: Vec<Packet>,
     chunks: Vec<Arc<Vec<u8>>>,
     small_chunks: Vec<Arc<Vec<u8>>>,
@@ -22,9 +23,9 @@ impl Outlet {
     /// The sizes of the chunks that are kept (bytes): there are none smaller than the first, or larger than the second.
     pub(super) const CHUNK: (usize, usize) = (512, 64 * 1024);
 
-    /// `super_segments`: the device cuts them, and completes checksums.
-    pub fn new(super_segments: bool) -> Self {
-        Self { super_segments, ..Self::default() }
+    /// `at_once`: how many segments may leave as one, which the device cuts, and completes checksums; zero: it does neither.
+    pub fn new(at_once: u16) -> Self {
+        Self { at_once, ..Self::default() }
     }
 
     /// An empty packet, to be filled.

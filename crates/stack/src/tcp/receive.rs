@@ -130,6 +130,11 @@ impl Receiver {
         self.fin.is_some_and(|fin| self.nxt > fin)
     }
 
+    /// The receive buffer may grow to `max`.
+    pub(super) fn set_max(&mut self, max: ByteCount) {
+        self.growth.set_max(max);
+    }
+
     /// The size the buffer may reach now.
     pub(super) const fn limit(&self) -> ByteCount {
         self.growth.limit()

@@ -6,6 +6,7 @@ use airtcp_recovery::{Ack, Decision, Limit, Sender, Supply, Transmit};
 use airtcp_types::{ByteCount, ExtSeq, Instant, SeqRange};
 
 use super::config::TcpConfig;
+use super::hold::Hold;
 use super::send_buffer::SendBuffer;
 
 /// The longest pause between window probes.
@@ -26,8 +27,14 @@ pub(super) struct SendHalf {
     /// There is one from ESTABLISHED until nothing is left to send or to acknowledge.
     pub(super) sender: Option<Box<Sender>>,
     pub(super) buffer: SendBuffer,
-    max: ByteCount,
+    pub(super) max: ByteCount,
     pub(super) held_back: bool,
+    /// The buffer is as large as it may be, whatever the window.
+    pub(super) fixed: bool,
+    /// What does not fill a segment waits.
+    pub(super) hold: Option<Box<Hold>>,
+    /// No more is taken while so much was not sent (bytes).
+    pub(super) low_water: u32,
     /// What was decided on after something that leaves in a packet of its own.
     pub(super) decided: Option<Box<Transmit>>,
     /// A FIN follows the last byte.
@@ -78,6 +85,12 @@ impl SendHalf {
             buffer: SendBuffer::new(first),
             max: config.send_buffer,
             held_back: false,
+            fixed: false,
+            hold: None,
+            low_water: match config.not_sent_low_water {
+                Some(mark) if mark.0 < u32::MAX as u64 => mark.0 as u32,
+                _ => u32::MAX,
+            },
             decided: None,
             fin: false,
             nodelay: config.nodelay,
@@ -141,14 +154,21 @@ impl SendHalf {
         self.wnd
     }
 
-    /// The oldest acknowledgement number that a peer can still send (RFC 5961 section 5.2), and none
-    /// from before the connection.
+    /// The oldest acknowledgement number that a peer can still send (RFC 5961 section 5.2): none is from before the
+    /// connection, whose SYN has the number ISS.
     pub(super) fn oldest_ack(&self) -> ExtSeq {
-        self.first.max(self.una() - self.max_wnd.0)
+        (self.first - 1).max(self.una() - self.max_wnd.0)
     }
 
     /// How many bytes the application may write now.
     pub(super) fn room(&self) -> ByteCount {
+        match self.low_water {
+            u32::MAX => self.buffer_room(),
+            mark => self.buffer_room().min(ByteCount(mark.into()) - self.not_sent()),
+        }
+    }
+
+    fn buffer_room(&self) -> ByteCount {
         self.limit() - self.buffer.len()
     }
 
@@ -157,15 +177,22 @@ impl SendHalf {
     pub(super) fn limit(&self) -> ByteCount {
         let cwnd = self.sender.as_ref().map_or(ByteCount::ZERO, |sender| sender.cwnd());
         let outstanding = self.nxt().since(self.una());
-        let wanted = if self.held_back { LEAST } else { (outstanding.max(cwnd) + cwnd).max(SMALL) };
+        let wanted = match (self.held_back, self.fixed) {
+            (true, _) => LEAST,
+            (false, true) => self.max,
+            (false, false) => (outstanding.max(cwnd) + cwnd).max(SMALL),
+        };
         wanted.min(self.max)
     }
 
     /// Whether a writer is to be woken: as in Linux a third of the buffer is free, but of that part
-    /// only which data that was never sent may fill.
+    /// only which data that was never sent may fill; and half of what may wait to be sent does not.
     pub(super) fn is_writable(&self) -> bool {
-        let (room, outstanding) = (self.room(), self.nxt().since(self.una()));
-        room > ByteCount::ZERO && room * 3 >= self.limit() - outstanding
+        let (room, outstanding) = (self.buffer_room(), self.nxt().since(self.una()));
+        room > ByteCount::ZERO
+            && room * 3 >= self.limit() - outstanding
+            && (self.low_water == u32::MAX
+                || self.not_sent() * 2 < ByteCount(self.low_water.into()))
     }
 
     /// Takes the window of an acceptable segment, if it is newer than the last one (RFC 9293
@@ -195,6 +222,7 @@ impl SendHalf {
         if let Some(persist) = &mut self.persist {
             persist.unanswered = 0;
         }
+        self.end_more();
         let Some(sender) = &mut self.sender else { return };
         let nothing_waits = sender.snd_una() == sender.snd_nxt() && self.persist.is_none();
         if ack.ack > sender.snd_una() || nothing_waits {
@@ -238,6 +266,10 @@ impl SendHalf {
             Decision::Blocked(limit) => Some(limit),
         };
         self.limit = limit;
+        if limit.is_some() && self.hold.is_some() {
+            self.watch_hold(now);
+        }
+        let Some(sender) = &mut self.sender else { return Some(decision) };
         let starved = limit == Some(Limit::Rwnd) && sender.snd_una() == sender.snd_nxt();
         if !starved {
             self.persist = None;
@@ -258,7 +290,11 @@ impl SendHalf {
     }
 
     fn supply(&self) -> Supply {
-        Supply { end: self.end(), fin: self.fin, window_edge: self.edge, nodelay: self.nodelay }
+        let end = match &self.hold {
+            Some(hold) if !self.fin => self.held_to(hold, self.end()),
+            _ => self.end(),
+        };
+        Supply { end, fin: self.fin, window_edge: self.edge, nodelay: self.nodelay }
     }
 
     /// Whether a window probe is due; the next one waits twice as long.

@@ -27,6 +27,8 @@ struct Held {
     chunks: VecDeque<Chunk>,
     /// Where writes ended, rising, but for the last.
     writes: VecDeque<ExtSeq>,
+    /// More follows the last.
+    open: bool,
     /// Chunks whose bytes are all acknowledged.
     done: Vec<Arc<Vec<u8>>>,
 }
@@ -75,7 +77,8 @@ impl SendBuffer {
     pub(super) fn push(&mut self, mut data: &[u8], outlet: &mut Outlet) {
         let mut end = self.end();
         let held = self.held.get_or_insert_default();
-        if !held.chunks.is_empty() {
+        let follows = std::mem::take(&mut held.open);
+        if !held.chunks.is_empty() && !follows {
             if held.writes.len() == WRITES {
                 held.writes.pop_front();
             }
@@ -94,6 +97,18 @@ impl SendBuffer {
             }
             let size = data.len().max(size);
             held.chunks.push_back(Chunk { start: end, bytes: outlet.chunk(size) });
+        }
+    }
+
+    /// More is to follow the last write as if it were one.
+    pub(super) fn leave_open(&mut self) {
+        self.held.get_or_insert_default().open = true;
+    }
+
+    /// Nothing is to follow the last write.
+    pub(super) fn end_write(&mut self) {
+        if let Some(held) = &mut self.held {
+            held.open = false;
         }
     }
 
@@ -163,7 +178,8 @@ impl SendBuffer {
             let after = held.writes.partition_point(|end| *end <= range.start);
             held.writes.get(after).is_some_and(|end| *end <= range.end)
         };
-        range.end >= self.end() || self.held.as_deref().is_some_and(ends_one)
+        let open = self.held.as_ref().is_some_and(|held| held.open);
+        (range.end >= self.end() && !open) || self.held.as_deref().is_some_and(ends_one)
     }
 }
 

@@ -137,15 +137,17 @@ impl Connection {
         outlet: &mut Outlet,
     ) -> Packet {
         self.count_data(now, first, 1, counters);
-        let range = match outlet.super_segments && self.may_aggregate(first) {
-            true => self.aggregate(now, first, counters),
+        let range = match outlet.at_once > 1 && self.may_aggregate(first) {
+            true => self.aggregate(now, first, outlet.at_once, counters),
             false => first.range,
         };
         let data_end = range.end.min(self.send.buffer.end());
         let ack = self.receive.nxt();
         let fin = self.send.fin && range.end > self.send.buffer.end();
         let data = SeqRange::new(range.start, data_end);
-        let psh = !data.is_empty() && self.send.buffer.ends_write(data);
+        // As Linux: where new data that left together ends, a receiver may pass it on.
+        let several = range.len() > first.range.len() && !first.rule.is_retransmission();
+        let psh = !data.is_empty() && (several || self.send.buffer.ends_write(data));
         let mut options = self.options(now);
         if let Some(extensions) = &self.extensions {
             extensions.mark_data(first.tx, !data.is_empty(), &mut options);
@@ -163,7 +165,7 @@ impl Connection {
             self.acks.on_data_sent(now);
         }
         let (flow, hop_limit, buffer) = (&self.flow, self.hop_limit, &self.send.buffer);
-        if outlet.super_segments {
+        if outlet.at_once > 0 {
             let size = self.segment_size();
             emit_super(outlet.packet(), flow, hop_limit, &header, buffer.shared(data), size)
         } else {
@@ -178,9 +180,16 @@ impl Connection {
 
     /// Decides what else leaves now. Gives the bytes, with those of `first`, that leave by the same rule and without a
     /// gap; what does not is kept for the next packet.
-    fn aggregate(&mut self, now: Instant, first: &Transmit, counters: &mut Counters) -> SeqRange {
+    fn aggregate(
+        &mut self,
+        now: Instant,
+        first: &Transmit,
+        at_once: u16,
+        counters: &mut Counters,
+    ) -> SeqRange {
         let size = u64::from(self.segment_size());
         let most = u64::from(u16::MAX - fixed_headers(&self.flow) - self.option_bytes());
+        let most = most.min(u64::from(at_once) * size);
         let mut range = first.range;
         if first.rule == SendRule::NewData && self.send.nxt() == range.end {
             let until = range.start + most / size * size;

@@ -437,3 +437,19 @@ fn after_a_time_out_what_was_sacked_does_not_stop_the_repairs() {
         assert_eq!(named(&sent), [(1, SendRule::Repair), (2, SendRule::Repair)], "{combination}");
     }
 }
+
+#[test]
+fn slow_start_doubles_what_was_used_of_a_window_that_was_not_full() {
+    // Nine of ten segments are out: as in Linux the window grows to eighteen, and no further.
+    let mut sender = sender("sack/reno");
+    let nine = supply(9);
+    assert_eq!(pump(&mut sender, Instant::ZERO, &nine).0.len(), 9);
+    for (acked, cwnd) in [(2, 12), (4, 14), (6, 16), (8, 18), (9, 18)] {
+        sender.on_ack(ms(100), &ack(acked, &[]));
+        assert_eq!(sender.cwnd(), ByteCount(SMSS * cwnd));
+    }
+    // The next round begins with what it uses.
+    assert_eq!(pump(&mut sender, ms(100), &supply(12)).0.len(), 3);
+    sender.on_ack(ms(200), &ack(12, &[]));
+    assert_eq!(sender.cwnd(), ByteCount(SMSS * 18));
+}

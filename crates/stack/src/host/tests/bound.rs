@@ -115,3 +115,19 @@ fn no_connection_takes_a_port_that_is_bound() {
     }
     assert!(host.tcp_connect(Instant::ZERO, peer, None).is_ok());
 }
+
+#[test]
+fn a_listener_takes_other_settings_for_connections_to_come() {
+    let mut pair = Pair::new();
+    let listener = pair.server.tcp_listen(address("10.0.0.1:80"), 8).unwrap();
+    for mtu in [1500, 1000] {
+        let config = TcpConfig { mtu, timestamps: false, ..TcpConfig::default() };
+        pair.server.tcp_set_listener_config(listener, config).unwrap();
+        let stream = pair.client.tcp_connect(pair.now, address("10.0.0.1:80"), None).unwrap();
+        pair.exchange();
+        let info = pair.client.tcp_info(pair.now, stream).unwrap();
+        assert_eq!(info.mss, ByteCount(u64::from(mtu) - 40));
+        let config = TcpConfig::default();
+        assert_eq!(pair.client.tcp_set_listener_config(stream, config), Err(HostError::WrongKind));
+    }
+}

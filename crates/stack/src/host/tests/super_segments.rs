@@ -300,3 +300,22 @@ fn a_packet_is_made_in_memory_that_was_given_back() {
     }
     assert_eq!(capacities, [5000; 2], "what is too long is not kept");
 }
+
+#[test]
+fn no_more_segments_than_may_leave_as_one_and_a_push_where_they_end() {
+    for (most, sizes) in [(2, vec![2, 2, 1]), (u16::MAX, vec![5]), (1, vec![1; 5])] {
+        let mut pair = offloading();
+        let mut config = pair.client.config().clone();
+        config.segments_at_once = most;
+        pair.client = Host::new(config);
+        let (mut pair, stream, _) = connected(pair, "10.0.0.1:80");
+        // The last byte of the last of them is not the last that was written.
+        pair.client.tcp_set_cork(pair.now, stream, true).unwrap();
+        pair.client.tcp_send(pair.now, stream, &bytes(5 * MSS + 1)).unwrap();
+        let sent = packets(&mut pair.client, pair.now);
+        let segments: Vec<usize> = sent.iter().map(|packet| segments(packet).len()).collect();
+        assert_eq!(segments, sizes);
+        let pushes: Vec<bool> = sent.iter().map(|packet| packet.data[20 + 13] & 8 != 0).collect();
+        assert_eq!(pushes, sizes.iter().map(|size| *size > 1).collect::<Vec<_>>());
+    }
+}

@@ -39,7 +39,7 @@ fn a_rst_is_challenged_inside_the_window_and_dropped_outside() {
 fn data_in_the_window_counts_only_with_an_ack_that_can_be() {
     let mut s = waiting();
     // Beyond what was sent, below what was ever acknowledged, and far from both.
-    for (n, ack) in (0..).zip([12, 0, 0x4000_0000, 0x8000_0000, 0xc000_0000]) {
+    for (n, ack) in (0..).zip([12, u32::MAX, 0x4000_0000, 0x8000_0000, 0xc000_0000]) {
         send!(s, 20 * n, "PA", 1, ack = ack, len = 100);
         send!(s, 20 * n, "FA", 101, ack = ack, len = 100);
         if n == 0 {
@@ -50,6 +50,15 @@ fn data_in_the_window_counts_only_with_an_ack_that_can_be() {
     let counters = &s.counters;
     assert_eq!((counters.tcp_ext_challenge_ack, counters.tcp_ext_ack_skipped_challenge), (1, 9));
     goes_on(s, 100);
+}
+
+// Shows: RFC5961-5.2
+#[test]
+fn data_counts_with_the_oldest_ack_that_there_can_be() {
+    let mut s = waiting();
+    send!(s, 0, "PA", 1, ack = 0, len = 100);
+    recv!(s, 0, "A", 11, ack = 101);
+    assert_eq!((s.read().len(), s.counters.tcp_ext_challenge_ack), (100, 0));
 }
 
 #[test]

@@ -211,3 +211,13 @@ fn icmp_ends_a_handshake_only_if_it_is_hard_and_quotes_it() {
     s.conn.on_unreachable(s.now, Unreachable::Port);
     assert_eq!(s.conn.error(), Some(TcpError::Refused));
 }
+
+#[test]
+fn no_data_has_come_since_the_connection_was_opened_and_not_since_it_was_made() {
+    let mut s = Script::connecting(&plain());
+    assert_eq!(s.take(0).unwrap().flags, "S");
+    send!(s, 30, "SA", 0, ack = 1, mss = 1000);
+    recv!(s, 30, "A", 1, ack = 1);
+    s.advance(100);
+    assert_eq!(s.conn.info(s.now).lastrcv, Duration::from_millis(70));
+}

@@ -11,6 +11,7 @@ mod clocks;
 mod close;
 mod hack;
 mod handshake;
+mod hold;
 mod keepalive;
 mod linger;
 mod numbers;
