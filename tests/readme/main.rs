@@ -81,6 +81,7 @@ fn every_file_that_is_named_is_there() {
         "docs/links.md",
         "docs/performance.md",
         "docs/rfc.md",
+        "docs/rrtp.md",
         "docs/scenarios.md",
         "docs/strategies/README.md",
         "docs/tools.md",

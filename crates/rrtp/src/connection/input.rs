@@ -1,0 +1,214 @@
+//! What a packet changes.
+
+use std::time::Duration;
+
+use airtcp_types::Instant;
+
+use super::{Around, CLOSE_REFUSED, CLOSE_UNKNOWN, Connection, Probe, State};
+use crate::error::ConnectionError;
+use crate::rate::EpochView;
+use crate::receive::Taken;
+use crate::wire::{Body, Data, Feedback, Packet, Report, Train};
+
+/// The share that an epoch has in the measured loss rate.
+const LOSS_WEIGHT: f64 = 0.05;
+/// Where no more of an epoch was lost than this times what the link loses anyway, that was no congestion.
+const ACQUITTED: f64 = 2.0;
+/// What a link can lose by itself, as far as that goes: a flow that met a full queue from its first packet on takes all
+/// losses for the link's.
+const LINK_LOSS: f64 = 0.05;
+/// A train whose packets come closer than this is too short to tell (11 Mbit/s).
+const COARSE: Duration = Duration::from_millis(1);
+
+impl Connection {
+    /// Takes a packet of this connection that came from its peer.
+    pub(crate) fn handle_packet(
+        &mut self,
+        now: Instant,
+        packet: &Packet<'_>,
+        around: &mut Around<'_>,
+    ) {
+        if packet.rtt > 0 {
+            self.peer_rtt = Some(Duration::from_micros(packet.rtt));
+        }
+        let expected = match packet.body {
+            Body::SynEcho { cookie, echo } => self.on_syn_echo(now, cookie, echo),
+            Body::StartEcho { params } => self.on_start_echo(now, params),
+            Body::Close { code } => self.on_close(code),
+            Body::Data(data) if self.is_established() => {
+                self.heard = now;
+                self.on_data(now, &data, around);
+                true
+            }
+            Body::Report(report) if self.is_established() => {
+                self.heard = now;
+                self.on_report(now, &report, around);
+                true
+            }
+            Body::Ping { next, sent } if self.is_established() => {
+                self.heard = now;
+                let repeat = self.repeat_base();
+                if !self.receive.on_ping(now, next, sent, repeat, around.pool) {
+                    around.counters.implausible += 1;
+                }
+                true
+            }
+            _ => false,
+        };
+        if !expected {
+            around.counters.unexpected += 1;
+            let talks = matches!(packet.body, Body::Data(_) | Body::Report(_) | Body::Ping { .. });
+            if talks && matches!(self.state, State::Closed(Some(_))) {
+                // It has not heard yet.
+                self.owe_close = Some(super::CLOSE_ABORTED);
+            }
+        }
+        self.linger_if_done(now);
+    }
+
+    /// The round-trip time that the receive half goes by: the sender's own measure where it has one.
+    fn repeat_base(&self) -> Duration {
+        self.peer_rtt.unwrap_or_else(|| self.srtt())
+    }
+
+    fn on_close(&mut self, code: u8) -> bool {
+        let error = match (self.state, code) {
+            // Whoever lingers has everything, and so has the peer.
+            (State::Lingering(_), _) => None,
+            (State::Closed(_), _) => return false,
+            (_, CLOSE_REFUSED) => Some(ConnectionError::Refused),
+            (_, CLOSE_UNKNOWN) => Some(ConnectionError::Unknown),
+            _ => Some(ConnectionError::Aborted),
+        };
+        self.close(error);
+        true
+    }
+
+    /// The peer's answer is in another version.
+    pub(crate) fn on_version(&mut self, theirs: u8) {
+        if matches!(self.state, State::SynSent | State::StartSent(..)) {
+            self.close(Some(ConnectionError::Version { theirs }));
+        }
+    }
+
+    fn on_data(&mut self, now: Instant, data: &Data<'_>, around: &mut Around<'_>) {
+        let rtt = self.repeat_base();
+        match self.receive.on_data(now, data, rtt, around.pool) {
+            Taken::New => {
+                if self.orphaned.is_some() {
+                    if data.payload.is_empty() {
+                        self.receive.discard(around.pool);
+                    } else if matches!(self.state, State::Established) {
+                        self.abort();
+                    }
+                }
+            }
+            Taken::Duplicate => around.counters.duplicates += 1,
+            Taken::OverWindow => around.counters.over_window += 1,
+            Taken::NoMemory => around.counters.no_memory += 1,
+        }
+    }
+
+    fn on_report(&mut self, now: Instant, report: &Report<'_>, around: &mut Around<'_>) {
+        let Ok(told) = self.send.on_report(now, report, self.rtt.rto()) else {
+            around.counters.implausible += 1;
+            return;
+        };
+        self.reported = now;
+        if told.acknowledged > 0 {
+            self.progress = now;
+        }
+        if let Some((echo, held)) = report.echo {
+            self.on_echo(now, echo, held);
+        }
+        self.pings = 0;
+        if std::mem::take(&mut self.stalled) {
+            self.rate.on_stall_over(self.packet_bits());
+            self.cut = self.send.next_transmission();
+        }
+        self.accused |= told.congestive.is_some_and(|transmission| transmission >= self.cut);
+        if let Some(feedback) = &report.feedback {
+            self.on_feedback(now, feedback);
+        }
+    }
+
+    fn on_echo(&mut self, now: Instant, echo: u32, held: u32) {
+        let since = ((now.as_nanos() / 1_000) as u32).wrapping_sub(echo);
+        // The clock turns every 71 minutes; what seems older than half of that is no echo of ours.
+        if let Some(trip) = since.checked_sub(held).filter(|_| since < 1 << 31) {
+            self.rtt.on_sample(Duration::from_micros(trip.into()));
+        }
+    }
+
+    fn on_feedback(&mut self, now: Instant, feedback: &Feedback) {
+        let totals = (feedback.received, feedback.congestive, feedback.wireless);
+        let received = feedback.received.wrapping_sub(self.totals.0);
+        if received > i32::MAX as u32 {
+            // It was overtaken by a later one.
+            return;
+        }
+        let congestive = feedback.congestive.wrapping_sub(self.totals.1);
+        let lost = congestive.wrapping_add(feedback.wireless.wrapping_sub(self.totals.2));
+        let share = |part: u32| f64::from(part) / f64::from(received.saturating_add(lost).max(1));
+        self.totals = totals;
+        self.loss_rate += (share(lost).min(1.0) - self.loss_rate) * LOSS_WEIGHT;
+        let bits = self.packet_bits();
+        if congestive == 0 {
+            self.link_loss += (share(lost).min(1.0) - self.link_loss) * LOSS_WEIGHT;
+        }
+        if std::mem::take(&mut self.accused)
+            && share(congestive) > ACQUITTED * self.link_loss.min(LINK_LOSS)
+        {
+            self.rate.on_congestive_losses(bits);
+            self.cut = self.send.next_transmission();
+        }
+        if let Some(gap) = feedback.train_gap {
+            self.on_train(bits / (f64::from(gap.max(1)) * 1e-9), Duration::from_nanos(gap.into()));
+        }
+        if feedback.send_gap == 0 || feedback.receive_gap == 0 {
+            return;
+        }
+        let rate = |gap: u32| bits / (f64::from(gap) * 1e-9);
+        let since = crate::wire::expand(self.send.next_transmission(), feedback.since);
+        self.rate.on_epoch(&EpochView {
+            at: now,
+            send_rate: rate(feedback.send_gap),
+            receive_rate: rate(feedback.receive_gap),
+            congested: feedback.congested,
+            congestive: share(congestive),
+            fresh: since >= self.changed,
+            rtt: self.srtt(),
+            packet: bits,
+        });
+    }
+
+    fn on_train(&mut self, rate: f64, gap: Duration) {
+        match self.probe {
+            Probe::Sent { longer: false, .. } if gap < COARSE => {
+                self.probe = Probe::Longer(rate);
+                return;
+            }
+            Probe::Sent { .. } => self.probe = Probe::Done,
+            _ => {}
+        }
+        self.rate.on_train(rate);
+    }
+
+    fn linger_if_done(&mut self, now: Instant) {
+        if self.state == State::Established && self.send.is_done() && self.receive.is_complete() {
+            self.state = State::Lingering(now + self.linger());
+        }
+    }
+}
+
+impl Train {
+    /// The place in a train of `count` packets, of which `left` are still to leave.
+    pub(super) const fn place(left: u64, count: u64) -> Self {
+        match left {
+            0 => Self::No,
+            1 => Self::Last,
+            _ if left == count => Self::First,
+            _ => Self::Middle,
+        }
+    }
+}

@@ -1,0 +1,401 @@
+//! One connection: both halves, its rate, its clocks.
+//!
+//! ```text
+//! handshake.rs  SYN, SYN-ECHO, START, START-ECHO
+//! input.rs      what a packet changes
+//! output.rs     what leaves, and when
+//! timers.rs     what happens when nothing does
+//! ```
+
+mod handshake;
+mod input;
+mod output;
+mod timers;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use airtcp_recovery::{RtoForm, RttEstimator};
+use airtcp_types::{ByteCount, Instant, Rate};
+
+use crate::config::{Config, NetworkKind, NetworkProfile};
+use crate::counters::Counters;
+use crate::error::{CallError, ConnectionError};
+use crate::info::{Info, Phase};
+use crate::pool::{FLOOR, Pool};
+use crate::rate::RateControl;
+use crate::receive::ReceiveHalf;
+use crate::send::SendHalf;
+use crate::wire::{Cookie, DATA_HEADER};
+
+/// Codes of a CLOSE.
+pub(crate) const CLOSE_ABORTED: u8 = 0;
+pub(crate) const CLOSE_UNKNOWN: u8 = 1;
+pub(crate) const CLOSE_REFUSED: u8 = 2;
+
+/// The least that is added to the round-trip time for a time-out.
+const RTO_FLOOR: Duration = Duration::from_millis(50);
+/// Before anything is known, and without a seed.
+const FIRST_RTT: Duration = Duration::from_millis(250);
+/// No path is longer; a seed beyond it is this.
+const LONGEST_SEED: Duration = Duration::from_secs(60);
+/// Without a seed and until a train is measured: packets in a round-trip time.
+const FIRST_RATE: f64 = 4.0;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    SynSent,
+    /// The cookie, and when it came.
+    StartSent(Cookie, Instant),
+    Established,
+    /// Everything has come both ways; the peer may not know it yet.
+    Lingering(Instant),
+    Closed(Option<ConnectionError>),
+}
+
+/// The measurement of what the path carries, before there is a rate.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Probe {
+    /// A pair is to be sent, after so many that told nothing.
+    Wanted(u32),
+    /// The pair came so fast, as a rate, that only a longer train can tell.
+    Longer(f64),
+    /// A train is under way; the time to wait for what it tells, and the failures before it.
+    Sent {
+        until: Instant,
+        failures: u32,
+        longer: bool,
+    },
+    Done,
+}
+
+/// When the next data packet may leave.
+#[derive(Clone, Copy, Debug)]
+struct Pacing {
+    next: Instant,
+    /// There was nothing to send, or it might not be.
+    idle: bool,
+    /// Packets of a train that are still to leave, of so many.
+    train: (u64, u64),
+    since_train: u64,
+}
+
+/// News for the application.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct News {
+    pub(crate) connected: bool,
+    pub(crate) readable: bool,
+    pub(crate) writable: bool,
+    /// It has ended, and why if not gracefully.
+    pub(crate) closed: Option<Option<ConnectionError>>,
+}
+
+/// What a connection is called with.
+pub(crate) struct Around<'a> {
+    pub(crate) counters: &'a mut Counters,
+    pub(crate) pool: &'a mut Pool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Connection {
+    pub(crate) id: u64,
+    pub(crate) remote: SocketAddr,
+    config: Config,
+    /// When the cookie that it was accepted with was made; `None` for one that was opened from here.
+    pub(crate) accepted_by: Option<u64>,
+    state: State,
+    began: Instant,
+    attempts: u8,
+    retry_at: Instant,
+    owe_start_echo: bool,
+    owe_close: Option<u8>,
+    owe_ping: bool,
+    rtt: RttEstimator,
+    /// The peer's round-trip time, as it says.
+    peer_rtt: Option<Duration>,
+    packet_size: usize,
+    send: SendHalf,
+    receive: ReceiveHalf,
+    rate: RateControl,
+    probe: Probe,
+    pacing: Pacing,
+    /// The first transmission at the present rate.
+    changed: u64,
+    /// Losses of transmissions before this one are what the last cut was for.
+    cut: u64,
+    /// When anything, and when a report, last came.
+    heard: Instant,
+    reported: Instant,
+    spoke: Instant,
+    /// Since when packets are under way, and when one was last known to have come.
+    busy: Instant,
+    progress: Instant,
+    pinged: Instant,
+    /// PINGs that nothing answered.
+    pings: u32,
+    stalled: bool,
+    /// Losses since the last epoch were judged congestive.
+    accused: bool,
+    /// The share of packets that is lost where nothing is congested.
+    link_loss: f64,
+    /// The share of packets that is lost, and the totals it was last computed from.
+    loss_rate: f64,
+    totals: (u32, u32, u32),
+    sent_packets: u64,
+    orphaned: Option<Instant>,
+    write_refused: bool,
+    news: News,
+    readable_told: bool,
+    /// Bytes that the endpoint has counted for it.
+    counted: u64,
+}
+
+impl Connection {
+    fn new(now: Instant, id: u64, remote: SocketAddr, config: Config, state: State) -> Self {
+        let mut rtt = RttEstimator::new(RtoForm::Linux { floor: RTO_FLOOR }, false);
+        if let Some(seed) = config.profile.round_trip_time {
+            rtt.on_sample(seed.min(LONGEST_SEED));
+        }
+        let packet_size = usize::from(config.packet_size());
+        let payload = packet_size - DATA_HEADER;
+        let window = config.window(config.packet_size());
+        Self {
+            id,
+            remote,
+            accepted_by: None,
+            state,
+            began: now,
+            attempts: 0,
+            retry_at: now,
+            owe_start_echo: false,
+            owe_close: None,
+            owe_ping: false,
+            rtt,
+            peer_rtt: None,
+            packet_size,
+            send: SendHalf::new(payload),
+            receive: ReceiveHalf::new(&config, payload, window),
+            rate: RateControl::new(config.kind, 1.0, None, 1.0),
+            probe: Probe::Wanted(0),
+            pacing: Pacing { next: now, idle: true, train: (0, 0), since_train: 0 },
+            changed: 0,
+            cut: 0,
+            heard: now,
+            reported: now,
+            spoke: now,
+            busy: now,
+            progress: now,
+            pinged: now,
+            pings: 0,
+            stalled: false,
+            accused: false,
+            link_loss: config.profile.loss_rate.unwrap_or(0.0),
+            loss_rate: config.profile.loss_rate.unwrap_or(0.0),
+            totals: (0, 0, 0),
+            sent_packets: 0,
+            orphaned: None,
+            write_refused: false,
+            news: News::default(),
+            readable_told: false,
+            counted: 0,
+            config,
+        }
+    }
+
+    /// The bytes that an IP packet has beside the datagram's payload.
+    const fn overhead(&self) -> usize {
+        if self.remote.is_ipv4() { 28 } else { 48 }
+    }
+
+    /// A full packet, in bits on the path.
+    fn packet_bits(&self) -> f64 {
+        ((self.packet_size + self.overhead()) * 8) as f64
+    }
+
+    fn srtt(&self) -> Duration {
+        self.rtt.srtt().or(self.peer_rtt).unwrap_or(FIRST_RTT)
+    }
+
+    pub(crate) fn is_established(&self) -> bool {
+        matches!(self.state, State::Established | State::Lingering(_))
+    }
+
+    /// The application has let go of it.
+    pub(crate) const fn is_orphaned(&self) -> bool {
+        self.orphaned.is_some()
+    }
+
+    /// Nobody holds it and nothing is left to do.
+    pub(crate) fn is_over(&self) -> bool {
+        let closed = matches!(self.state, State::Closed(_));
+        closed && self.orphaned.is_some() && self.owe_close.is_none()
+    }
+
+    /// The bytes it holds, as they were counted before and as they are.
+    pub(crate) fn recount(&mut self) -> (u64, u64) {
+        let now = self.receive.held() + self.send.held() as u64;
+        (std::mem::replace(&mut self.counted, now), now)
+    }
+
+    pub(crate) fn take_news(&mut self, pool: &Pool) -> News {
+        if !self.readable_told && self.receive.is_readable() {
+            (self.readable_told, self.news.readable) = (true, true);
+        }
+        if self.write_refused && self.write_room(pool) >= self.write_mark() {
+            (self.write_refused, self.news.writable) = (false, true);
+        }
+        std::mem::take(&mut self.news)
+    }
+
+    /// What may be written ahead: some round trips' worth, so that a slow peer's connection holds little.
+    fn send_capacity(&self) -> usize {
+        let trip = self.rate.rate() / 8.0 * self.srtt().as_secs_f64();
+        let most = self.config.send_buffer.as_usize();
+        // A packet at least, whatever the buffer.
+        (trip as usize).saturating_mul(4).max(4 * FLOOR as usize).min(most).max(self.packet_size)
+    }
+
+    fn write_room(&self, pool: &Pool) -> usize {
+        let own = self.send_capacity().saturating_sub(self.send.held());
+        own.min(ByteCount(pool.room(self.send.held() as u64)).as_usize())
+    }
+
+    /// So much room is worth waking a writer for.
+    fn write_mark(&self) -> usize {
+        (self.send_capacity() / 4).clamp(1, FLOOR as usize / 4)
+    }
+
+    fn error(&self) -> Result<(), CallError> {
+        match self.state {
+            State::Closed(Some(error)) => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn write(&mut self, data: &[u8], pool: &Pool) -> Result<usize, CallError> {
+        self.error()?;
+        if self.send.is_finished() {
+            return Err(CallError::Finished);
+        }
+        let taken = self.send.write(data, self.write_room(pool));
+        self.write_refused |= taken < data.len();
+        Ok(taken)
+    }
+
+    pub(crate) fn finish(&mut self) -> Result<(), CallError> {
+        self.error()?;
+        self.send.finish();
+        Ok(())
+    }
+
+    /// `None` where there is nothing yet, and `Some(0)` at the end.
+    pub(crate) fn read(
+        &mut self,
+        out: &mut [u8],
+        pool: &mut Pool,
+    ) -> Result<Option<usize>, CallError> {
+        let count = self.receive.read(out, pool);
+        if count > 0 || self.receive.is_at_end() {
+            return Ok(Some(count));
+        }
+        self.readable_told = false;
+        self.error()?;
+        Ok(None)
+    }
+
+    /// The application lets go of it. What was written is still sent; what it has not read is lost, and the peer
+    /// hears of that.
+    pub(crate) fn release(&mut self, now: Instant, pool: &mut Pool) {
+        self.orphaned = Some(now);
+        let unread = self.receive.is_readable() && !self.receive.is_at_end();
+        match self.state {
+            State::SynSent | State::StartSent(..) if self.send.held() == 0 => {
+                self.close(Some(ConnectionError::AbortedHere));
+            }
+            State::Established if unread => self.abort(),
+            State::SynSent | State::StartSent(..) | State::Established => self.send.finish(),
+            State::Lingering(_) | State::Closed(_) => {}
+        }
+        self.receive.discard(pool);
+    }
+
+    /// Ends it at once; the peer is told.
+    pub(crate) fn abort(&mut self) {
+        if self.is_established() {
+            self.owe_close = Some(CLOSE_ABORTED);
+        }
+        if !matches!(self.state, State::Closed(_)) {
+            self.close(Some(ConnectionError::AbortedHere));
+        }
+    }
+
+    /// Gives up, and tells the peer, which may hear it.
+    fn give_up(&mut self, error: ConnectionError) {
+        self.owe_close = Some(CLOSE_ABORTED);
+        self.close(Some(error));
+    }
+
+    fn close(&mut self, error: Option<ConnectionError>) {
+        self.state = State::Closed(error);
+        self.news.closed = Some(error);
+        if error.is_some() {
+            // Nothing of it will be sent any more.
+            self.send = SendHalf::new(self.packet_size - DATA_HEADER);
+            self.send.finish();
+        }
+    }
+
+    pub(crate) fn reconfigure(&mut self, kind: NetworkKind, profile: NetworkProfile) {
+        self.config.kind = kind;
+        self.receive.arrivals().set_kind(kind);
+        if let Some(rtt) = profile.round_trip_time {
+            self.rtt = RttEstimator::new(RtoForm::Linux { floor: RTO_FLOOR }, false);
+            self.rtt.on_sample(rtt.min(LONGEST_SEED));
+        }
+        if let Some(loss_rate) = profile.loss_rate {
+            (self.loss_rate, self.link_loss) =
+                (loss_rate.clamp(0.0, 1.0), loss_rate.clamp(0.0, 1.0));
+        }
+        let seed = profile.send_rate.map(|rate| rate.bits_per_sec() as f64);
+        self.rate.reconfigure(kind, seed);
+        self.rate.limit(self.packet_bits());
+        if seed.is_some() {
+            self.probe = Probe::Done;
+            (self.changed, self.cut) =
+                (self.send.next_transmission(), self.send.next_transmission());
+        }
+        self.config.profile = profile;
+    }
+
+    pub(crate) fn info(&self) -> Info {
+        let rate = |bits: f64| Rate::from_bits_per_sec(bits as u64);
+        let (least, most) = self.rate.bounds();
+        Info {
+            phase: match self.state {
+                State::SynSent | State::StartSent(..) => Phase::Connecting,
+                State::Established => Phase::Established,
+                State::Lingering(_) => Phase::Lingering,
+                State::Closed(_) => Phase::Closed,
+            },
+            remote: self.remote,
+            kind: self.config.kind,
+            packet_size: self.packet_size,
+            round_trip_time: self.rtt.srtt(),
+            round_trip_variation: self.rtt.rttvar(),
+            least_round_trip_time: self.rtt.min(),
+            rate: rate(self.rate.rate()),
+            rate_min: rate(least),
+            rate_max: rate(most),
+            characteristic_rate: self.rate.characteristic().map(rate),
+            loss_rate: self.loss_rate,
+            packets_sent: self.sent_packets,
+            retransmissions: self.send.retransmissions(),
+            packets_received: self.receive.received,
+            congestive_losses: self.receive.congestive,
+            wireless_losses: self.receive.wireless,
+            unacknowledged: ByteCount::from(self.send.bytes()),
+            unread: ByteCount(self.receive.held()),
+            is_stalled: self.stalled,
+        }
+    }
+}

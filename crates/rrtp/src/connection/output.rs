@@ -1,0 +1,181 @@
+//! What leaves, and when.
+
+use std::time::Duration;
+
+use airtcp_types::Instant;
+
+use super::{Connection, Pacing, Probe, State};
+use crate::pool::Pool;
+use crate::wire::{Body, Data, Packet, Train};
+
+/// A sender that wakes late may make up for so much time at once.
+const SLACK: Duration = Duration::from_millis(2);
+/// After so many packets, some leave as a train.
+const TRAIN_EVERY: u64 = 32;
+/// A train takes this long at the present rate, and has 2 to 16 packets.
+const TRAIN_TIME: f64 = 1e-3;
+const LONGEST_TRAIN: u64 = 16;
+/// Trains that told nothing, until there is no further one.
+const FAILURES: u32 = 3;
+
+impl Connection {
+    /// Writes the next datagram to `out`, if one may leave.
+    pub(crate) fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>, pool: &Pool) -> bool {
+        let (connection, rtt) = (self.id, self.own_rtt());
+        let body = if let Some(code) = self.owe_close.take() {
+            Some(Body::Close { code })
+        } else {
+            match self.state {
+                State::SynSent | State::StartSent(..) => self.poll_handshake(now),
+                State::Closed(_) => None,
+                State::Established | State::Lingering(_) => {
+                    self.poll_start_echo().or_else(|| self.poll_ping(now))
+                }
+            }
+        };
+        if let Some(body) = body {
+            self.spoke = now;
+            Packet { connection, rtt, body }.encode(out);
+            return true;
+        }
+        if !self.is_established() {
+            return false;
+        }
+        let (size, repeat) = (self.packet_size, self.repeat());
+        if let Some(report) = self.receive.poll_report(now, size, repeat, pool) {
+            self.spoke = now;
+            Packet { connection, rtt, body: Body::Report(report) }.encode(out);
+            return true;
+        }
+        self.poll_data(now, out)
+    }
+
+    /// What every packet tells of the round-trip time, in microseconds.
+    fn own_rtt(&self) -> u64 {
+        self.rtt.srtt().map_or(0, |srtt| u64::try_from(srtt.as_micros()).unwrap_or(u64::MAX))
+    }
+
+    /// A packet that was asked for is asked for again after this.
+    fn repeat(&mut self) -> Duration {
+        let trip = self.peer_rtt.unwrap_or_else(|| self.srtt());
+        let gap = self.receive.arrivals().shortest_gap().unwrap_or(Duration::ZERO);
+        trip * 5 / 4 + gap * 2 + Duration::from_millis(10)
+    }
+
+    fn poll_ping(&mut self, now: Instant) -> Option<Body<'static>> {
+        if !std::mem::take(&mut self.owe_ping) {
+            return None;
+        }
+        self.pinged = now;
+        let (next, sent) = (self.send.next_number() as u32, (now.as_nanos() / 1_000) as u32);
+        Some(Body::Ping { next, sent })
+    }
+
+    /// When a data packet may leave; `None` while there is none, or none may.
+    pub(super) fn data_at(&self) -> Option<Instant> {
+        if !self.is_established() || self.stalled || !self.send.has_packet() {
+            return None;
+        }
+        match self.probe {
+            Probe::Sent { until, .. } if self.pacing.train.0 == 0 => Some(until),
+            _ if self.pacing.train.0 > 0 => Some(Instant::ZERO),
+            _ => Some(self.pacing.next),
+        }
+    }
+
+    fn poll_data(&mut self, now: Instant, out: &mut Vec<u8>) -> bool {
+        if self.data_at().is_none_or(|at| at > now) {
+            if !self.send.has_packet() {
+                self.pacing.train.0 = 0;
+            }
+            self.pacing.idle |= self.pacing.next <= now;
+            return false;
+        }
+        self.end_probe();
+        if self.pacing.train.0 == 0 {
+            self.begin_train(now);
+        }
+        let Some(packet) = self.send.take(now) else { return false };
+        let (left, count) = self.pacing.train;
+        let train = Train::place(left, count);
+        self.pacing.train.0 = left.saturating_sub(1);
+        self.pacing.since_train += 1;
+        let late = now.since(self.pacing.next) > SLACK;
+        let pause = (self.pacing.idle || late) && matches!(train, Train::No | Train::First);
+        let restart = self.rate.take_restart();
+        if restart {
+            self.changed = packet.transmission;
+        }
+        let data = Data {
+            number: packet.number as u32,
+            transmission: packet.transmission as u32,
+            sent: (now.as_nanos() / 1_000) as u32,
+            fin: packet.fin,
+            pause,
+            restart,
+            train,
+            payload: &packet.payload,
+        };
+        let rtt = self.own_rtt();
+        let length = Packet { connection: self.id, rtt, body: Body::Data(data) }.encode(out);
+        self.on_sent(now, length, pause);
+        true
+    }
+
+    fn on_sent(&mut self, now: Instant, length: usize, pause: bool) {
+        if self.send.outstanding() == 1 {
+            self.busy = now;
+        }
+        self.sent_packets += 1;
+        self.spoke = now;
+        let bits = ((length + self.overhead()) * 8) as f64;
+        let base = if pause { now.max(self.pacing.next) } else { self.pacing.next };
+        self.pacing.next = base + Duration::from_secs_f64(bits / self.rate.rate());
+        self.pacing.idle = false;
+    }
+
+    /// A probe that nothing was told of in time has failed.
+    fn end_probe(&mut self) {
+        if let Probe::Sent { failures, .. } = self.probe
+            && self.pacing.train.0 == 0
+        {
+            self.probe = if failures + 1 >= FAILURES {
+                self.rate.give_up_probing();
+                Probe::Done
+            } else {
+                Probe::Wanted(failures + 1)
+            };
+        }
+    }
+
+    /// Begins a train where one is due and there is enough to send.
+    fn begin_train(&mut self, now: Instant) {
+        let count = match self.probe {
+            Probe::Wanted(_) => 2,
+            Probe::Longer(_) => LONGEST_TRAIN,
+            Probe::Sent { .. } => return,
+            Probe::Done if self.pacing.since_train < TRAIN_EVERY => return,
+            Probe::Done => {
+                let packets = TRAIN_TIME * self.rate.rate() / self.packet_bits();
+                (packets.ceil() as u64 + 1).clamp(2, LONGEST_TRAIN)
+            }
+        };
+        let enough = self.send.has_train(count);
+        let until = now + self.patience();
+        match self.probe {
+            Probe::Longer(pair) if !enough => {
+                // The pair has to do.
+                self.probe = Probe::Done;
+                self.rate.on_train(pair);
+            }
+            Probe::Wanted(failures) if enough => {
+                self.probe = Probe::Sent { until, failures, longer: false };
+            }
+            Probe::Longer(_) => self.probe = Probe::Sent { until, failures: 0, longer: true },
+            _ => {}
+        }
+        if enough {
+            self.pacing = Pacing { train: (count, count), since_train: 0, ..self.pacing };
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! What a loss means: the receiver's two algorithms (thesis 3.6).
+//!
+//! [`Arrivals`] is fed each data packet. Biaz compares the time that a loss took with the shortest gap between
+//! packets; Spike looks at the relative one-way trip time.
+
+use std::time::Duration;
+
+use airtcp_types::Instant;
+
+use crate::config::{Biaz, NetworkKind};
+
+/// What the windows below remember: one to two of these.
+const WINDOW: Duration = Duration::from_secs(10);
+/// A rise of the trip time by less than this is noise.
+const NOISE: Duration = Duration::from_millis(1);
+/// So many packets in the queue are not congestion.
+const ALLOWED: u32 = 3;
+
+/// The least and the largest value of the last ten to twenty seconds: clocks drift, and routes and rates change.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    turned: Instant,
+    /// Of the turn before, and of this one.
+    bounds: [Option<(i64, i64)>; 2],
+}
+
+impl Window {
+    const fn new() -> Self {
+        Self { turned: Instant::ZERO, bounds: [None; 2] }
+    }
+
+    fn add(&mut self, now: Instant, value: i64) {
+        if now.since(self.turned) > WINDOW {
+            let stale = now.since(self.turned) > 2 * WINDOW;
+            self.bounds = [self.bounds[1].filter(|_| !stale), None];
+            self.turned = now;
+        }
+        let (least, most) = self.bounds[1].unwrap_or((value, value));
+        self.bounds[1] = Some((least.min(value), most.max(value)));
+    }
+
+    fn bounds(&self) -> Option<(i64, i64)> {
+        match self.bounds {
+            [Some((least, most)), Some(now)] => Some((least.min(now.0), most.max(now.1))),
+            [earlier, now] => now.or(earlier),
+        }
+    }
+}
+
+/// The last packet in the order of transmission.
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    at: Instant,
+    sent: u32,
+    transmission: u64,
+}
+
+/// A data packet that came.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    pub(crate) at: Instant,
+    pub(crate) transmission: u64,
+    /// The sender's clock, in microseconds.
+    pub(crate) sent: u32,
+    pub(crate) size: usize,
+    /// The sender paused before it.
+    pub(crate) pause: bool,
+}
+
+/// What is known of how packets come.
+#[derive(Clone, Debug)]
+pub(crate) struct Arrivals {
+    kind: NetworkKind,
+    biaz: Biaz,
+    last: Option<Last>,
+    /// Gaps between two full packets that left one after the other, in nanoseconds.
+    gaps: Window,
+    full: usize,
+    /// The trip time that all others are relative to.
+    origin: Option<u32>,
+    /// Relative one-way trip times, in microseconds.
+    trips: Window,
+    least_of_epoch: Option<i64>,
+    in_spike: bool,
+}
+
+impl Arrivals {
+    pub(crate) const fn new(kind: NetworkKind, biaz: Biaz) -> Self {
+        Self {
+            kind,
+            biaz,
+            last: None,
+            gaps: Window::new(),
+            full: 0,
+            origin: None,
+            trips: Window::new(),
+            least_of_epoch: None,
+            in_spike: false,
+        }
+    }
+
+    /// From now on the network is of another kind.
+    pub(crate) const fn set_kind(&mut self, kind: NetworkKind) {
+        self.kind = kind;
+    }
+
+    /// Takes a packet, and says whether the transmissions missing right before it, if any, were lost to congestion.
+    pub(crate) fn on_data(&mut self, arrival: Arrival) -> bool {
+        self.on_trip(arrival.at, arrival.sent);
+        let congestive = match self.kind {
+            NetworkKind::WirelessLastHop => !self.is_wireless(&arrival),
+            NetworkKind::General => self.in_spike,
+        };
+        self.on_gap(&arrival);
+        congestive
+    }
+
+    /// Biaz, with the thesis's sigma and phi. The bounds include the lower one: on a link of constant rate the time
+    /// is exactly (n + 1) Tmin. A sender slower than the link makes the upper bound larger.
+    fn is_wireless(&self, arrival: &Arrival) -> bool {
+        let Some(last) = self.last else { return true };
+        let lost = arrival.transmission.saturating_sub(last.transmission + 1);
+        let Some(shortest) = self.shortest_gap().filter(|_| lost > 0 && !arrival.pause) else {
+            return true;
+        };
+        let shortest = shortest.as_nanos() as f64;
+        let sent = f64::from(arrival.sent.wrapping_sub(last.sent)) * 1e3 / (lost + 1) as f64;
+        let took = arrival.at.since(last.at).as_nanos() as f64;
+        let (sigma, phi, n) = (self.biaz.sigma, self.biaz.phi, lost as f64);
+        // Sending times are in whole microseconds.
+        (n + sigma) * shortest <= took + 1e3 && took < (n + phi) * shortest.max(sent)
+    }
+
+    fn on_gap(&mut self, arrival: &Arrival) {
+        let here = Last { at: arrival.at, sent: arrival.sent, transmission: arrival.transmission };
+        let Some(last) = self.last else {
+            (self.last, self.full) = (Some(here), arrival.size);
+            return;
+        };
+        if arrival.transmission <= last.transmission {
+            return;
+        }
+        self.last = Some(here);
+        self.full = self.full.max(arrival.size);
+        let gap = arrival.at.since(last.at);
+        // Packets that were read at once have no gap of their own.
+        let neighbours = arrival.transmission == last.transmission + 1;
+        if neighbours && arrival.size == self.full && gap >= Duration::from_micros(1) {
+            self.gaps.add(arrival.at, gap.as_nanos() as i64);
+        }
+    }
+
+    /// Spike (Tobe et al.): starts above min + (max - min) / 2 and ends below min + (max - min) / 3.
+    fn on_trip(&mut self, now: Instant, sent: u32) {
+        let trip = ((now.as_nanos() / 1_000) as u32).wrapping_sub(sent);
+        let origin = *self.origin.get_or_insert(trip);
+        let trip = i64::from(trip.wrapping_sub(origin) as i32);
+        self.trips.add(now, trip);
+        let Some((least, most)) = self.trips.bounds() else { return };
+        self.least_of_epoch = Some(self.least_of_epoch.map_or(trip, |before| before.min(trip)));
+        let allowed = self.allowed().as_micros() as i64;
+        let share = if self.in_spike { 3 } else { 2 };
+        let bound = ((most - least) / share).max(allowed * 4 / share);
+        self.in_spike = trip - least > bound;
+    }
+
+    /// A queue of this length is no sign of congestion.
+    fn allowed(&self) -> Duration {
+        NOISE + self.shortest_gap().unwrap_or(Duration::ZERO) * ALLOWED
+    }
+
+    /// The shortest time between two packets: Tmin.
+    pub(crate) fn shortest_gap(&self) -> Option<Duration> {
+        self.gaps.bounds().map(|(least, _)| Duration::from_nanos(least.max(0) as u64))
+    }
+
+    /// Ends an epoch: the least time that its packets spent in queues, and whether that is incipient congestion.
+    pub(crate) fn end_epoch(&mut self) -> (Duration, bool) {
+        let least = self.trips.bounds().map_or(0, |(least, _)| least);
+        let over = self.least_of_epoch.take().map_or(0, |epoch| epoch - least);
+        let queue = Duration::from_micros(over.max(0) as u64);
+        (queue, queue > self.allowed())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GAP: u64 = 10_000;
+
+    fn arrivals(kind: NetworkKind) -> Arrivals {
+        Arrivals::new(kind, Biaz::default())
+    }
+
+    /// A packet that left at `sent` and came at `at`, both in microseconds.
+    fn arrival(transmission: u64, sent: u64, at: u64) -> Arrival {
+        let at = Instant::from_nanos(at * 1_000);
+        Arrival { at, transmission, sent: sent as u32, size: 1_400, pause: false }
+    }
+
+    /// Twenty packets at the link's own rate.
+    fn steady(kind: NetworkKind) -> Arrivals {
+        let mut arrivals = arrivals(kind);
+        for number in 0..20 {
+            assert!(!arrivals.on_data(arrival(number, number * GAP, number * GAP + 500)));
+        }
+        arrivals
+    }
+
+    #[test]
+    fn biaz_has_a_loss_on_the_link_take_the_time_of_its_packets() {
+        for lost in [1, 3, 9] {
+            let next = 20 + lost;
+            let wireless = arrival(next, next * GAP, next * GAP + 500);
+            assert!(!steady(NetworkKind::WirelessLastHop).on_data(wireless));
+            // The packets before the hole were dropped in front of the link: those behind follow at once.
+            let dropped = arrival(next, next * GAP, 20 * GAP + 500);
+            assert!(steady(NetworkKind::WirelessLastHop).on_data(dropped));
+            let late = arrival(next, next * GAP, (next + 2) * GAP + 500);
+            assert!(steady(NetworkKind::WirelessLastHop).on_data(late));
+        }
+    }
+
+    #[test]
+    fn a_sender_slower_than_the_link_loses_nothing_to_congestion() {
+        let mut arrivals = steady(NetworkKind::WirelessLastHop);
+        let at = |number: u64| 20 * GAP + (number - 20) * 4 * GAP;
+        for number in [20, 21, 22, 25] {
+            assert!(!arrivals.on_data(arrival(number, at(number), at(number) + 500)), "{number}");
+        }
+    }
+
+    #[test]
+    fn spike_has_losses_be_congestive_while_the_trip_time_is_up() {
+        let mut arrivals = steady(NetworkKind::General);
+        let mut congestive = |number: u64, trip: u64| {
+            arrivals.on_data(arrival(number, number * GAP, number * GAP + trip))
+        };
+        assert!(!congestive(21, 500), "no rise");
+        assert!(!congestive(22, 15_000), "a packet and a half in the queue");
+        assert!(congestive(24, 90_500), "above the middle");
+        assert!(congestive(26, 45_000), "not yet below the lower bound");
+        assert!(!congestive(28, 20_000), "over");
+    }
+
+    #[test]
+    fn a_queue_that_stays_through_an_epoch_is_incipient_congestion() {
+        let mut arrivals = steady(NetworkKind::General);
+        assert_eq!(arrivals.end_epoch(), (Duration::ZERO, false));
+        for number in 20..30 {
+            arrivals.on_data(arrival(number, number * GAP, number * GAP + 50_500));
+        }
+        assert_eq!(arrivals.end_epoch(), (Duration::from_millis(50), true));
+        for number in 30..40 {
+            let trip = if number == 35 { 500 } else { 50_500 };
+            arrivals.on_data(arrival(number, number * GAP, number * GAP + trip));
+        }
+        assert_eq!(arrivals.end_epoch(), (Duration::ZERO, false), "it was empty once");
+    }
+
+    #[test]
+    fn what_was_long_ago_is_forgotten() {
+        let mut window = Window::new();
+        window.add(Instant::from_millis(1), 5);
+        window.add(Instant::from_millis(10_500), 7);
+        assert_eq!(window.bounds(), Some((5, 7)));
+        window.add(Instant::from_millis(21_000), 9);
+        assert_eq!(window.bounds(), Some((7, 9)));
+        window.add(Instant::from_millis(90_000), 9);
+        assert_eq!(window.bounds(), Some((9, 9)));
+    }
+}

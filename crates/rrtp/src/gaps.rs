@@ -1,0 +1,262 @@
+//! The receiver's averages of the time between packets, as they left and as they came (thesis 3.4.1).
+//!
+//! Both are of the same packets, from the times that they carry, so that a report is never about two different
+//! moments. A gap is divided by the transmissions it spans: a loss does not look like a slow receiver.
+
+use std::time::Duration;
+
+use airtcp_types::Instant;
+
+use crate::wire::{Data, Train};
+
+/// Gaps in an epoch.
+pub(crate) const EPOCH: u32 = 10;
+const LONG: f64 = 50.0;
+const SHORT: f64 = 10.0;
+/// A gap is measured over at least so much time: at more than a packet per millisecond (11 Mbit/s), over a train.
+const SHORTEST: Duration = Duration::from_millis(1);
+/// Averages that are further apart than this disagree.
+const DISAGREE: f64 = 0.1;
+/// After so many epochs of that the short average takes the long one's place.
+const PATIENCE: u32 = 5;
+
+/// A long and a short running average, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Averages {
+    count: f64,
+    long: f64,
+    short: f64,
+}
+
+impl Averages {
+    /// The plain mean of the first ones, and the weights of Fig. 3.4 after that.
+    fn add(&mut self, gap: f64) {
+        self.count += 1.0;
+        self.long += (gap - self.long) / self.count.min(LONG);
+        self.short += (gap - self.short) / self.count.min(SHORT);
+    }
+
+    fn disagree(&self) -> bool {
+        (self.short - self.long).abs() > DISAGREE * self.long
+    }
+}
+
+/// Where a gap begins.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    at: Instant,
+    sent: u32,
+    transmission: u64,
+}
+
+/// What an epoch came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Epoch {
+    /// The first transmission that the averages are of.
+    pub(crate) since: u64,
+    pub(crate) send_gap: Duration,
+    pub(crate) receive_gap: Duration,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Gaps {
+    mark: Option<Mark>,
+    send: Averages,
+    receive: Averages,
+    in_epoch: u32,
+    since: u64,
+    disagreements: u32,
+}
+
+impl Gaps {
+    /// A packet came, `transmission` being its number in full; gives the epoch that it ends.
+    pub(crate) fn on_data(
+        &mut self,
+        now: Instant,
+        transmission: u64,
+        data: &Data<'_>,
+    ) -> Option<Epoch> {
+        let here = Mark { at: now, sent: data.sent, transmission };
+        let Some(mark) = self.mark.filter(|mark| mark.transmission < transmission) else {
+            if self.mark.is_none() {
+                (self.mark, self.since) = (Some(here), transmission);
+            }
+            return None;
+        };
+        if data.restart {
+            *self = Self { mark: Some(here), since: transmission, ..Self::default() };
+            return None;
+        }
+        if data.pause {
+            self.mark = Some(here);
+            return None;
+        }
+        let span = now.since(mark.at);
+        // All of a train but its first left before their time, and say nothing of the rate.
+        if span < SHORTEST || matches!(data.train, Train::Middle | Train::Last) {
+            return None;
+        }
+        let steps = (transmission - mark.transmission) as f64;
+        let sent = f64::from(data.sent.wrapping_sub(mark.sent)) * 1e3;
+        self.send.add(sent / steps);
+        self.receive.add(span.as_nanos() as f64 / steps);
+        self.mark = Some(here);
+        self.in_epoch += 1;
+        (self.in_epoch >= EPOCH).then(|| self.end_epoch(transmission))
+    }
+
+    fn end_epoch(&mut self, transmission: u64) -> Epoch {
+        let disagree = self.receive.disagree();
+        self.disagreements = if disagree { self.disagreements + 1 } else { 0 };
+        let nanos = |gap: f64| Duration::from_nanos(gap as u64);
+        let [send_gap, receive_gap] = [self.send, self.receive]
+            .map(|averages| nanos(if disagree { averages.short } else { averages.long }));
+        let epoch = Epoch { since: self.since, send_gap, receive_gap };
+        if self.disagreements >= PATIENCE {
+            self.disagreements = 0;
+            self.send.long = self.send.short;
+            self.receive.long = self.receive.short;
+        }
+        (self.in_epoch, self.since) = (0, transmission);
+        epoch
+    }
+}
+
+/// Measures trains: packets that left at once, and how far apart they came.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Trains {
+    first: Option<Mark>,
+}
+
+impl Trains {
+    /// A packet came; gives the gap of the train that it ends: the larger of both ends' (thesis 3.2).
+    pub(crate) fn on_data(
+        &mut self,
+        now: Instant,
+        transmission: u64,
+        data: &Data<'_>,
+    ) -> Option<Duration> {
+        let here = Mark { at: now, sent: data.sent, transmission };
+        match data.train {
+            Train::No => self.first = None,
+            Train::First => self.first = Some(here),
+            Train::Middle => {}
+            Train::Last => {
+                let first = self.first.take()?;
+                let steps =
+                    transmission.checked_sub(first.transmission).filter(|steps| *steps > 0)?;
+                let sent = Duration::from_micros(data.sent.wrapping_sub(first.sent).into());
+                let gap = now.since(first.at).max(sent);
+                return Some(gap / u32::try_from(steps).ok()?);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn data(sent: u32) -> Data<'static> {
+        Data {
+            number: 0,
+            transmission: 0,
+            sent,
+            fin: false,
+            pause: false,
+            restart: false,
+            train: Train::No,
+            payload: &[],
+        }
+    }
+
+    /// Sends a packet every `send` microseconds, which come every `receive`, without those that `lost` says.
+    fn epochs(
+        gaps: &mut Gaps,
+        numbers: std::ops::Range<u64>,
+        [send, receive]: [u64; 2],
+        lost: impl Fn(u64) -> bool,
+    ) -> Vec<Epoch> {
+        let mut ended = Vec::new();
+        for number in numbers.filter(|number| !lost(*number)) {
+            let at = Instant::from_nanos(number * receive * 1_000);
+            ended.extend(gaps.on_data(at, number, &data((number * send) as u32)));
+        }
+        ended
+    }
+
+    #[test]
+    fn an_epoch_is_ten_gaps_and_a_loss_is_no_slow_receiver() {
+        let mut gaps = Gaps::default();
+        let ended = epochs(&mut gaps, 0..101, [10_000, 11_000], |number| number % 20 == 7);
+        assert_eq!(ended.len(), 9);
+        for epoch in ended {
+            assert_eq!(epoch.send_gap, Duration::from_micros(10_000));
+            assert_eq!(epoch.receive_gap, Duration::from_micros(11_000));
+        }
+    }
+
+    #[test]
+    fn above_a_packet_per_millisecond_a_gap_is_a_train() {
+        let mut gaps = Gaps::default();
+        let ended = epochs(&mut gaps, 0..1_001, [12, 12], |_| false);
+        // A train is 84 packets, 1008 microseconds.
+        assert_eq!(ended.len(), 1);
+        assert_eq!(ended[0].receive_gap, Duration::from_micros(12));
+    }
+
+    #[test]
+    fn the_averages_have_the_weights_of_the_thesis() {
+        let mut averages = Averages::default();
+        (0..50).for_each(|_| averages.add(1.0));
+        averages.add(2.0);
+        assert!((averages.long - 1.02).abs() < 1e-12 && (averages.short - 1.1).abs() < 1e-12);
+    }
+
+    #[test]
+    fn where_the_averages_disagree_the_short_one_counts_and_stays() {
+        let mut gaps = Gaps::default();
+        epochs(&mut gaps, 0..51, [10_000, 10_000], |_| false);
+        // Half as fast from here on; the clock goes on from where it was.
+        let mut at = Instant::from_nanos(50 * 10_000_000);
+        let mut ended = Vec::new();
+        for number in 51..151 {
+            at += Duration::from_micros(20_000);
+            ended.extend(gaps.on_data(at, number, &data(number as u32 * 10_000)));
+        }
+        let first = ended[0].receive_gap.as_secs_f64();
+        assert!((0.015..0.018).contains(&first), "the short average, not the long: {first}");
+        let long = gaps.receive.long;
+        assert!((19.9e6..=20e6).contains(&long), "the short one has taken its place: {long}");
+    }
+
+    #[test]
+    fn pauses_and_new_rates_are_no_gaps() {
+        let mut gaps = Gaps::default();
+        let at = Instant::from_millis;
+        gaps.on_data(at(0), 0, &data(0));
+        gaps.on_data(at(10), 1, &data(10_000));
+        gaps.on_data(at(500), 2, &Data { pause: true, ..data(500_000) });
+        gaps.on_data(at(510), 3, &data(510_000));
+        assert_eq!((gaps.receive.count, gaps.receive.long), (2.0, 10e6));
+        gaps.on_data(at(520), 4, &Data { restart: true, ..data(520_000) });
+        assert_eq!((gaps.receive.count, gaps.since), (0.0, 4));
+    }
+
+    #[test]
+    fn a_train_is_measured_by_the_slower_end() {
+        let mut trains = Trains::default();
+        let member = |train, sent| Data { train, ..data(sent) };
+        let at = Instant::from_millis;
+        assert_eq!(trains.on_data(at(0), 5, &member(Train::First, 0)), None);
+        assert_eq!(
+            trains.on_data(at(10), 6, &member(Train::Last, 0)),
+            Some(Duration::from_millis(10))
+        );
+        assert_eq!(trains.on_data(at(20), 7, &member(Train::Last, 0)), None, "its first was lost");
+        trains.on_data(at(30), 8, &member(Train::First, 30_000));
+        let gap = trains.on_data(at(31), 12, &member(Train::Last, 38_000));
+        assert_eq!(gap, Some(Duration::from_millis(2)));
+    }
+}

@@ -1,0 +1,465 @@
+//! The receive half: puts packets in order, finds what is missing, and tells the sender (thesis 3.5).
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use airtcp_types::Instant;
+
+use crate::config::Config;
+use crate::differentiation::{Arrival, Arrivals};
+use crate::gaps::{Gaps, Trains};
+use crate::pool::Pool;
+use crate::wire::{
+    Data, Feedback, LARGEST_REPORT, Lost, LostWriter, RANGE_MAX, Report, ReportKind, expand,
+};
+
+/// A CACK is for so many packets in order.
+const CACK_EVERY: u64 = 32;
+/// What has come is told after a gap without packets, and in any case after this.
+const LATEST_ACK: Duration = Duration::from_millis(200);
+const EARLIEST_ACK: Duration = Duration::from_millis(10);
+/// A packet is missing once so many later transmissions have come, on a path that has not reordered any.
+const LATER: u64 = 3;
+/// The most that a request for a packet is put off: eight times as long as the first one.
+const MOST_REPEATS: u32 = 3;
+/// A PING makes known at most so many packets that have not come.
+const TAIL: u64 = 1_024;
+/// What a place for a packet costs beside the packet.
+const SLOT: u64 = size_of::<Option<Vec<u8>>>() as u64;
+/// What a hole costs beside the packet that is not there.
+const HOLE_COST: u64 = 128;
+
+/// A packet that has not come, though a later one has.
+#[derive(Clone, Copy, Debug)]
+struct Hole {
+    /// The transmission that showed it; one before that is the packet itself, late.
+    shown_by: u64,
+    congestive: bool,
+    told: u32,
+    due: Instant,
+}
+
+/// What became of a data packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Taken {
+    New,
+    Duplicate,
+    /// It is beyond the window or larger than the peer's packets are.
+    OverWindow,
+    NoMemory,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct ReceiveHalf {
+    /// The largest payload of a packet.
+    payload: usize,
+    window: u64,
+    /// The number of the first slot: the packet that the application reads next.
+    read: u64,
+    /// How much of it is read.
+    offset: usize,
+    slots: VecDeque<Option<Vec<u8>>>,
+    full_slots: u64,
+    /// All packets before it have come.
+    next: u64,
+    /// All packets from here on are unknown.
+    end: u64,
+    fin: Option<u64>,
+    limit: u64,
+    holes: BTreeMap<u64, Hole>,
+    due: BTreeSet<(Instant, u64)>,
+    /// Holes that are not told yet, as they were found.
+    fresh: VecDeque<(u64, u64)>,
+    /// How long a packet may be late; grows where some are.
+    patience: Option<Duration>,
+    newest: u64,
+    echo: Option<(u32, Instant)>,
+    gaps: Gaps,
+    trains: Trains,
+    arrivals: Arrivals,
+    feedback: Option<Feedback>,
+    pub(crate) congestive: u64,
+    pub(crate) wireless: u64,
+    pub(crate) received: u64,
+    /// `next` of the last CACK.
+    cack: u64,
+    ack_now: bool,
+    /// Since when there is something to tell.
+    untold: Option<Instant>,
+    scratch: Vec<u64>,
+    lost: LostWriter,
+}
+
+impl ReceiveHalf {
+    /// `payload`: the largest that the peer sends.
+    pub(crate) fn new(config: &Config, payload: usize, window: u64) -> Self {
+        Self {
+            payload,
+            window,
+            read: 0,
+            offset: 0,
+            slots: VecDeque::new(),
+            full_slots: 0,
+            next: 0,
+            end: 0,
+            fin: None,
+            limit: window,
+            holes: BTreeMap::new(),
+            due: BTreeSet::new(),
+            fresh: VecDeque::new(),
+            patience: None,
+            newest: 0,
+            echo: None,
+            gaps: Gaps::default(),
+            trains: Trains::default(),
+            arrivals: Arrivals::new(config.kind, config.biaz),
+            feedback: None,
+            congestive: 0,
+            wireless: 0,
+            received: 0,
+            cack: 0,
+            ack_now: false,
+            untold: None,
+            scratch: Vec::new(),
+            lost: LostWriter::default(),
+        }
+    }
+
+    pub(crate) const fn arrivals(&mut self) -> &mut Arrivals {
+        &mut self.arrivals
+    }
+
+    /// Bytes that it takes from the endpoint's memory.
+    pub(crate) fn held(&self) -> u64 {
+        self.full_slots * self.payload as u64
+            + self.slots.len() as u64 * SLOT
+            + self.holes.len() as u64 * HOLE_COST
+    }
+
+    /// Everything up to the peer's end has come, read or not.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.fin.is_some_and(|fin| self.next > fin)
+    }
+
+    /// The application has read everything there ever will be.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.fin.is_some_and(|fin| self.read > fin)
+    }
+
+    /// Something can be read, be it the end.
+    pub(crate) fn is_readable(&self) -> bool {
+        self.is_at_end() || self.read < self.next
+    }
+
+    /// Takes a data packet.
+    pub(crate) fn on_data(
+        &mut self,
+        now: Instant,
+        data: &Data<'_>,
+        rtt: Duration,
+        pool: &mut Pool,
+    ) -> Taken {
+        let number = expand(self.next, data.number);
+        let transmission = expand(self.newest, data.transmission);
+        let after_end =
+            self.fin.is_some_and(|fin| number > fin) || (data.fin && number + 1 < self.end);
+        if number >= self.limit || data.payload.len() > self.payload || after_end {
+            return Taken::OverWindow;
+        }
+        // With it come a slot and a hole for each that is missing before it.
+        let beyond = (number + 1).saturating_sub(self.end);
+        let cost = beyond * (HOLE_COST + SLOT) + self.payload as u64;
+        if beyond > 0 && pool.room(self.held()) < cost {
+            return Taken::NoMemory;
+        }
+        self.measure(now, transmission, data);
+        let arrival = Arrival {
+            at: now,
+            transmission,
+            sent: data.sent,
+            size: data.payload.len(),
+            pause: data.pause,
+        };
+        let congestive = self.arrivals.on_data(arrival);
+        self.echo = Some((data.sent, now));
+        self.untold.get_or_insert(now);
+        self.newest = self.newest.max(transmission);
+        if number < self.next || self.slot(number).is_some_and(Option::is_some) {
+            // What told the sender that it came was lost.
+            self.ack_now = true;
+            return Taken::Duplicate;
+        }
+        self.received += 1;
+        let patience = self.patience.unwrap_or(rtt / 4).max(Duration::from_millis(1));
+        for hole in self.end..number {
+            self.add_hole(hole, transmission, congestive, now + patience);
+        }
+        self.end = self.end.max(number + 1);
+        self.fill(number, transmission, data, rtt, pool);
+        self.hasten(now);
+        Taken::New
+    }
+
+    fn measure(&mut self, now: Instant, transmission: u64, data: &Data<'_>) {
+        let epoch = self.gaps.on_data(now, transmission, data);
+        let train = self.trains.on_data(now, transmission, data);
+        if epoch.is_none() && train.is_none() {
+            return;
+        }
+        let nanos = |gap: Duration| u32::try_from(gap.as_nanos()).unwrap_or(u32::MAX);
+        let mut feedback = self.feedback.unwrap_or_default();
+        if let Some(epoch) = epoch {
+            let (queue, congested) = self.arrivals.end_epoch();
+            feedback.since = epoch.since as u32;
+            feedback.send_gap = nanos(epoch.send_gap);
+            feedback.receive_gap = nanos(epoch.receive_gap);
+            feedback.queue = u32::try_from(queue.as_micros()).unwrap_or(u32::MAX);
+            feedback.congested = congested;
+        }
+        if let Some(train) = train {
+            feedback.train_gap = Some(nanos(train));
+        }
+        self.feedback = Some(feedback);
+    }
+
+    fn add_hole(&mut self, number: u64, shown_by: u64, congestive: bool, due: Instant) {
+        self.holes.insert(number, Hole { shown_by, congestive, told: 0, due });
+        self.due.insert((due, number));
+        if self.patience.is_none() && shown_by < u64::MAX {
+            self.fresh.push_back((shown_by, number));
+        }
+    }
+
+    fn slot(&self, number: u64) -> Option<&Option<Vec<u8>>> {
+        self.slots.get((number.checked_sub(self.read)?) as usize)
+    }
+
+    fn fill(
+        &mut self,
+        number: u64,
+        transmission: u64,
+        data: &Data<'_>,
+        rtt: Duration,
+        pool: &mut Pool,
+    ) {
+        if let Some(hole) = self.holes.remove(&number) {
+            self.due.remove(&(hole.due, number));
+            if hole.told > 0 && transmission < hole.shown_by {
+                // It was late and not lost: from now on packets may be later.
+                let before = self.patience.unwrap_or(rtt / 8);
+                self.patience = Some((before * 2).min(rtt).max(Duration::from_millis(1)));
+            }
+        }
+        let index = (number - self.read) as usize;
+        if self.slots.len() <= index {
+            self.slots.resize(index + 1, None);
+        }
+        self.slots[index] = Some(pool.fill(data.payload));
+        self.full_slots += 1;
+        if data.fin {
+            self.fin = Some(number);
+        }
+        while self.slot(self.next).is_some_and(Option::is_some) {
+            self.next += 1;
+        }
+        self.ack_now |= self.is_complete();
+    }
+
+    /// Has holes told that enough later transmissions have passed.
+    fn hasten(&mut self, now: Instant) {
+        if self.patience.is_some() {
+            self.fresh.clear();
+        }
+        while let Some(&(shown_by, number)) = self.fresh.front() {
+            let hole = self.holes.get_mut(&number).filter(|hole| hole.told == 0);
+            if let Some(hole) = hole {
+                if shown_by + LATER > self.newest + 1 {
+                    return;
+                }
+                if hole.due > now {
+                    self.due.remove(&(hole.due, number));
+                    hole.due = now;
+                    self.due.insert((now, number));
+                }
+            }
+            self.fresh.pop_front();
+        }
+    }
+
+    /// The sender asks what has come, and says that it has sent everything before `next`. `false` if it cannot have.
+    pub(crate) fn on_ping(
+        &mut self,
+        now: Instant,
+        next: u32,
+        sent: u32,
+        rtt: Duration,
+        pool: &Pool,
+    ) -> bool {
+        let next = expand(self.next, next);
+        if next > self.limit || self.fin.is_some_and(|fin| next > fin + 1) {
+            return false;
+        }
+        self.echo = Some((sent, now));
+        self.ack_now = true;
+        let afford = pool.room(self.held()) / HOLE_COST;
+        let due = now + self.patience.unwrap_or(rtt / 4);
+        let until = next.min(self.end + TAIL.min(afford));
+        for number in self.end..until {
+            // Nothing that was sent after them has come, so that nothing is known of why.
+            self.add_hole(number, u64::MAX, false, due);
+        }
+        self.end = self.end.max(until);
+        true
+    }
+
+    /// Reads into `out`; how much. Nothing at the end, and while nothing is there.
+    pub(crate) fn read(&mut self, out: &mut [u8], pool: &mut Pool) -> usize {
+        let mut count = 0;
+        while self.read < self.next {
+            let Some(Some(front)) = self.slots.front() else { break };
+            let rest = &front[self.offset..];
+            let taken = rest.len().min(out.len() - count);
+            out[count..count + taken].copy_from_slice(&rest[..taken]);
+            (count, self.offset) = (count + taken, self.offset + taken);
+            if self.offset < front.len() {
+                break;
+            }
+            self.pop_front(pool);
+        }
+        // A window that has opened by a quarter is worth telling.
+        self.ack_now |= self.room(pool) >= self.limit + (self.window / 4).max(1);
+        count
+    }
+
+    /// Throws away everything that waits.
+    pub(crate) fn discard(&mut self, pool: &mut Pool) {
+        while !self.slots.is_empty() {
+            self.pop_front(pool);
+        }
+        self.holes.clear();
+        self.due.clear();
+        self.fresh.clear();
+    }
+
+    fn pop_front(&mut self, pool: &mut Pool) {
+        if let Some(Some(buffer)) = self.slots.pop_front() {
+            pool.give_back(buffer);
+            self.full_slots -= 1;
+        }
+        (self.read, self.offset) = (self.read + 1, 0);
+    }
+
+    /// Up to where there is room, as things are.
+    fn room(&self, pool: &Pool) -> u64 {
+        let memory = self.next + pool.room(self.held()) / (self.payload as u64 + SLOT + HOLE_COST);
+        (self.read + self.window).min(memory.max(self.end))
+    }
+
+    /// When there is something to tell.
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        if self.ack_now || self.feedback.is_some() || self.next - self.cack >= CACK_EVERY {
+            return Some(Instant::ZERO);
+        }
+        let hole = self.due.first().map(|(due, _)| *due);
+        hole.into_iter().chain(self.ack_at()).min()
+    }
+
+    /// Once nothing has come for longer than usual.
+    fn ack_at(&self) -> Option<Instant> {
+        let since = self.untold?;
+        let (_, last) = self.echo?;
+        let usual = self.arrivals.shortest_gap().unwrap_or(Duration::ZERO) * 4;
+        Some((last + usual.max(EARLIEST_ACK)).min(since + LATEST_ACK))
+    }
+
+    /// The next report that is due, if any.
+    pub(crate) fn poll_report(
+        &mut self,
+        now: Instant,
+        size: usize,
+        repeat: Duration,
+        pool: &Pool,
+    ) -> Option<Report<'_>> {
+        self.limit = self.limit.max(self.room(pool));
+        let mut feedback = None;
+        self.lost.clear();
+        let kind = if self.due.first().is_some_and(|(due, _)| *due <= now) {
+            self.tell_holes(now, size, repeat)
+        } else if let Some(told) = self.feedback.take() {
+            feedback = Some(Feedback {
+                congestive: self.congestive as u32,
+                wireless: self.wireless as u32,
+                received: self.received as u32,
+                ..told
+            });
+            ReportKind::Feedback
+        } else if self.next - self.cack >= CACK_EVERY {
+            self.cack = self.next;
+            ReportKind::Cack
+        } else if self.ack_now || self.ack_at().is_some_and(|at| at <= now) {
+            ReportKind::Ack
+        } else {
+            return None;
+        };
+        (self.ack_now, self.untold) = (false, None);
+        let held = |at: Instant| u32::try_from(now.since(at).as_micros()).unwrap_or(u32::MAX);
+        let lost = match kind {
+            ReportKind::Nack | ReportKind::Sack => self.lost.lost(),
+            _ => Lost::default(),
+        };
+        Some(Report {
+            kind,
+            next: self.next as u32,
+            limit: self.limit as u32,
+            newest: self.newest as u32,
+            echo: self.echo.map(|(sent, at)| (sent, held(at))),
+            lost,
+            feedback,
+        })
+    }
+
+    /// Writes the holes that are due, as many as fit, and puts them off.
+    fn tell_holes(&mut self, now: Instant, size: usize, repeat: Duration) -> ReportKind {
+        let most = LostWriter::room(size.max(LARGEST_REPORT)).max(1);
+        let mut numbers = std::mem::take(&mut self.scratch);
+        numbers.clear();
+        let due = self.due.iter().take_while(|(due, _)| *due <= now);
+        // Each may need a range of its own.
+        numbers.extend(due.map(|(_, number)| *number).take(most));
+        numbers.sort_unstable();
+        let mut range: Option<(u64, u64, bool)> = None;
+        for &number in &numbers {
+            let Some(hole) = self.holes.get_mut(&number) else { continue };
+            self.due.remove(&(hole.due, number));
+            if hole.told == 0 {
+                let count = if hole.congestive { &mut self.congestive } else { &mut self.wireless };
+                *count += 1;
+            }
+            hole.due = now + repeat * (1 << hole.told.min(MOST_REPEATS));
+            hole.told += 1;
+            self.due.insert((hole.due, number));
+            range = match range {
+                Some((first, count, cause))
+                    if first + count == number && cause == hole.congestive && count < RANGE_MAX =>
+                {
+                    Some((first, count + 1, cause))
+                }
+                before => {
+                    if let Some((first, count, cause)) = before {
+                        self.lost.push(first, count, cause);
+                    }
+                    Some((number, 1, hole.congestive))
+                }
+            };
+        }
+        if let Some((first, count, cause)) = range {
+            self.lost.push(first, count, cause);
+        }
+        let one = numbers.len() == 1;
+        self.scratch = numbers;
+        if one { ReportKind::Nack } else { ReportKind::Sack }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,375 @@
+//! The send half: what was written, what is under way, what is to be sent again.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
+
+use airtcp_types::Instant;
+use bytes::{Bytes, BytesMut};
+
+use crate::wire::{Report, expand};
+
+/// Packets whose payload shares a piece of memory.
+const PACKETS_PER_CHUNK: usize = 32;
+
+/// A packet that was sent and is not known to have come.
+#[derive(Clone, Debug)]
+struct Outstanding {
+    payload: Bytes,
+    fin: bool,
+    /// Its last transmission, and when that was.
+    transmission: u64,
+    at: Instant,
+}
+
+/// A packet to send now.
+#[derive(Clone, Debug)]
+pub(crate) struct Outgoing {
+    pub(crate) number: u64,
+    pub(crate) transmission: u64,
+    pub(crate) payload: Bytes,
+    pub(crate) fin: bool,
+}
+
+/// What a report told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Told {
+    /// Packets that were not known to have come.
+    pub(crate) acknowledged: u64,
+    /// The newest transmission found lost to congestion.
+    pub(crate) congestive: Option<u64>,
+}
+
+/// A report of things that never were.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Implausible;
+
+#[derive(Clone, Debug)]
+pub(crate) struct SendHalf {
+    /// The largest payload of a packet.
+    payload: usize,
+    written: VecDeque<BytesMut>,
+    written_bytes: usize,
+    /// The number of the first packet in `outstanding`: all before it have come.
+    base: u64,
+    outstanding: VecDeque<Outstanding>,
+    outstanding_bytes: usize,
+    /// The peer has room for packets before this one.
+    limit: u64,
+    resend: BTreeSet<u64>,
+    next_transmission: u64,
+    finished: bool,
+    fin_sent: bool,
+    retransmissions: u64,
+}
+
+impl SendHalf {
+    pub(crate) const fn new(payload: usize) -> Self {
+        Self {
+            payload,
+            written: VecDeque::new(),
+            written_bytes: 0,
+            base: 0,
+            outstanding: VecDeque::new(),
+            outstanding_bytes: 0,
+            limit: 0,
+            resend: BTreeSet::new(),
+            next_transmission: 1,
+            finished: false,
+            fin_sent: false,
+            retransmissions: 0,
+        }
+    }
+
+    /// The peer takes packets with at most so much payload.
+    pub(crate) const fn set_payload(&mut self, payload: usize) {
+        self.payload = payload;
+    }
+
+    /// Room for the packets before this one; never takes back what was said.
+    pub(crate) fn open(&mut self, window: u64) {
+        self.limit = self.limit.max(window);
+    }
+
+    /// Takes what fits in `room` bytes; how much that is.
+    pub(crate) fn write(&mut self, data: &[u8], room: usize) -> usize {
+        let taken = data.len().min(room);
+        let mut rest = &data[..taken];
+        let chunk = self.payload * PACKETS_PER_CHUNK;
+        while !rest.is_empty() {
+            let space = self.written.back().map_or(0, |last| last.capacity() - last.len());
+            if space == 0 {
+                // A little written is a little kept.
+                let size = if rest.len() < self.payload { self.payload } else { chunk };
+                self.written.push_back(BytesMut::with_capacity(size));
+                continue;
+            }
+            let (now, later) = rest.split_at(space.min(rest.len()));
+            if let Some(last) = self.written.back_mut() {
+                last.extend_from_slice(now);
+            }
+            rest = later;
+        }
+        self.written_bytes += taken;
+        taken
+    }
+
+    /// Nothing more will be written.
+    pub(crate) const fn finish(&mut self) {
+        self.finished = true;
+    }
+
+    pub(crate) const fn is_finished(&self) -> bool {
+        self.finished
+    }
+
+    /// Everything and the end of it have come.
+    pub(crate) fn is_done(&self) -> bool {
+        self.fin_sent && self.outstanding.is_empty()
+    }
+
+    /// Bytes that the peer is not known to have.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.written_bytes + self.outstanding_bytes
+    }
+
+    /// What it takes of memory: small packets cost more than their bytes.
+    pub(crate) fn held(&self) -> usize {
+        self.bytes() + self.outstanding.len() * size_of::<Outstanding>()
+    }
+
+    /// Packets under way or lost.
+    pub(crate) fn outstanding(&self) -> usize {
+        self.outstanding.len()
+    }
+
+    pub(crate) const fn retransmissions(&self) -> u64 {
+        self.retransmissions
+    }
+
+    /// The number that the next new packet will have.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.base + self.outstanding.len() as u64
+    }
+
+    /// The number that the next transmission will have.
+    pub(crate) const fn next_transmission(&self) -> u64 {
+        self.next_transmission
+    }
+
+    /// Whether there is something to be sent for the first time, room or not.
+    const fn has_new(&self) -> bool {
+        self.written_bytes > 0 || (self.finished && !self.fin_sent)
+    }
+
+    /// The peer's window holds back what there is to send.
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.resend.is_empty() && self.has_new() && self.next_number() >= self.limit
+    }
+
+    /// Whether a packet may leave.
+    pub(crate) fn has_packet(&self) -> bool {
+        !self.resend.is_empty() || (self.has_new() && self.next_number() < self.limit)
+    }
+
+    /// Whether the next `count` packets are new and full.
+    pub(crate) fn has_train(&self, count: u64) -> bool {
+        let full = self.written.front().is_some_and(|front| front.len() >= self.payload);
+        self.resend.is_empty()
+            && full
+            && self.written_bytes as u64 >= count * self.payload as u64
+            && self.next_number() + count <= self.limit
+    }
+
+    /// Takes the next packet to send: what was lost first.
+    pub(crate) fn take(&mut self, now: Instant) -> Option<Outgoing> {
+        if let Some(number) = self.resend.pop_first() {
+            let packet = self.outstanding.get_mut((number - self.base) as usize)?;
+            packet.transmission = self.next_transmission;
+            packet.at = now;
+            let (payload, fin) = (packet.payload.clone(), packet.fin);
+            self.retransmissions += 1;
+            return Some(self.outgoing(number, payload, fin));
+        }
+        if !self.has_new() || self.next_number() >= self.limit {
+            return None;
+        }
+        let number = self.next_number();
+        let payload = self.cut();
+        let fin = self.finished && self.written_bytes == 0;
+        self.fin_sent |= fin;
+        self.outstanding_bytes += payload.len();
+        let transmission = self.next_transmission;
+        self.outstanding.push_back(Outstanding {
+            payload: payload.clone(),
+            fin,
+            transmission,
+            at: now,
+        });
+        Some(self.outgoing(number, payload, fin))
+    }
+
+    fn outgoing(&mut self, number: u64, payload: Bytes, fin: bool) -> Outgoing {
+        let transmission = self.next_transmission;
+        self.next_transmission += 1;
+        Outgoing { number, transmission, payload, fin }
+    }
+
+    /// Cuts the payload of the next packet off what was written.
+    fn cut(&mut self) -> Bytes {
+        let Some(front) = self.written.front_mut() else { return Bytes::new() };
+        let payload = front.split_to(front.len().min(self.payload)).freeze();
+        // What is left of its memory would hold less than a packet.
+        let is_used_up = front.is_empty() && front.capacity() < self.payload;
+        if is_used_up || (front.is_empty() && self.written.len() > 1) {
+            self.written.pop_front();
+        }
+        self.written_bytes -= payload.len();
+        payload
+    }
+
+    /// Works a report. A packet that it tells lost is sent again if a later transmission has come or the last one
+    /// is older than `patience`; otherwise that one is still under way.
+    pub(crate) fn on_report(
+        &mut self,
+        now: Instant,
+        report: &Report<'_>,
+        patience: Duration,
+    ) -> Result<Told, Implausible> {
+        let next = expand(self.base, report.next);
+        let newest = expand(self.next_transmission, report.newest);
+        let end = self.next_number();
+        let sent = |range: crate::wire::LostRange| {
+            expand(self.base, range.first) + u64::from(range.count) <= end
+        };
+        if next > end || newest >= self.next_transmission || !report.lost.ranges().all(sent) {
+            return Err(Implausible);
+        }
+        // A report that was overtaken can tell less, but nothing that is wrong.
+        let limit = expand(self.limit, report.limit);
+        if limit < next {
+            return Err(Implausible);
+        }
+        self.limit = self.limit.max(limit);
+        let mut told = Told { acknowledged: next.saturating_sub(self.base), ..Told::default() };
+        for _ in 0..told.acknowledged {
+            if let Some(packet) = self.outstanding.pop_front() {
+                self.outstanding_bytes -= packet.payload.len();
+            }
+        }
+        self.base = self.base.max(next);
+        self.resend = self.resend.split_off(&self.base);
+        for range in report.lost.ranges() {
+            let first = expand(self.base, range.first);
+            for number in first.max(self.base)..first + u64::from(range.count) {
+                let Some(packet) = self.outstanding.get((number - self.base) as usize) else {
+                    continue;
+                };
+                let overtaken = packet.transmission < newest;
+                let late = now.since(packet.at) >= patience;
+                if (overtaken || late) && self.resend.insert(number) && range.congestive {
+                    told.congestive = told.congestive.max(Some(packet.transmission));
+                }
+            }
+        }
+        Ok(told)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{Lost, LostWriter, ReportKind};
+
+    const PATIENCE: Duration = Duration::from_millis(100);
+
+    fn half(bytes: usize) -> SendHalf {
+        let mut half = SendHalf::new(100);
+        half.open(50);
+        assert_eq!(half.write(&vec![7; bytes], usize::MAX), bytes);
+        half
+    }
+
+    fn report(next: u32, newest: u32, lost: Lost<'_>) -> Report<'_> {
+        Report {
+            kind: ReportKind::Sack,
+            next,
+            limit: next + 50,
+            newest,
+            echo: None,
+            lost,
+            feedback: None,
+        }
+    }
+
+    fn numbers(half: &mut SendHalf, now: Instant) -> Vec<(u64, u64)> {
+        std::iter::from_fn(|| half.take(now)).map(|out| (out.number, out.transmission)).collect()
+    }
+
+    #[test]
+    fn what_is_lost_goes_again_once_per_transmission() {
+        let mut half = half(450);
+        let now = Instant::from_millis(1);
+        assert_eq!(numbers(&mut half, now), [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]);
+        let mut lost = LostWriter::default();
+        lost.push(1, 1, true);
+        let told = half.on_report(now, &report(1, 5, lost.lost()), PATIENCE);
+        assert_eq!(told, Ok(Told { acknowledged: 1, congestive: Some(2) }));
+        assert_eq!(numbers(&mut half, now), [(1, 6)]);
+        // The same report again: transmission 6 is under way.
+        half.on_report(now, &report(1, 5, lost.lost()), PATIENCE).unwrap();
+        assert_eq!(numbers(&mut half, now), []);
+        half.on_report(now + PATIENCE, &report(1, 5, lost.lost()), PATIENCE).unwrap();
+        assert_eq!(numbers(&mut half, now), [(1, 7)]);
+        assert_eq!(half.retransmissions(), 2);
+    }
+
+    #[test]
+    fn what_never_was_is_refused() {
+        let mut half = half(200);
+        let now = Instant::ZERO;
+        half.finish();
+        assert_eq!(numbers(&mut half, now).len(), 2);
+        let mut lost = LostWriter::default();
+        lost.push(1, 2, false);
+        for wrong in [
+            report(3, 1, Lost::default()),
+            report(0, 3, Lost::default()),
+            report(0, 2, lost.lost()),
+            Report { limit: 0, ..report(1, 2, Lost::default()) },
+        ] {
+            assert_eq!(half.on_report(now, &wrong, PATIENCE), Err(Implausible), "{wrong:?}");
+        }
+        assert_eq!(
+            half.on_report(now, &report(2, 2, Lost::default()), PATIENCE).unwrap().acknowledged,
+            2
+        );
+        assert!(half.is_done() && half.held() == 0);
+    }
+
+    #[test]
+    fn the_window_holds_back_what_is_new_and_not_what_was_lost() {
+        let mut half = SendHalf::new(100);
+        half.open(2);
+        half.write(&[0; 400], usize::MAX);
+        let now = Instant::ZERO;
+        assert_eq!(numbers(&mut half, now).len(), 2);
+        assert!(half.is_blocked() && !half.has_packet());
+        let mut lost = LostWriter::default();
+        lost.push(0, 1, false);
+        let closed = Report { limit: 2, ..report(0, 2, lost.lost()) };
+        half.on_report(now, &closed, PATIENCE).unwrap();
+        assert!(half.has_packet());
+        assert_eq!(numbers(&mut half, now), [(0, 3)]);
+    }
+
+    #[test]
+    fn the_end_is_a_packet_like_others() {
+        let mut half = half(0);
+        assert!(!half.has_packet());
+        half.finish();
+        let last = half.take(Instant::ZERO).unwrap();
+        assert!(last.fin && last.payload.is_empty() && !half.is_done());
+        half.on_report(Instant::ZERO, &report(1, 1, Lost::default()), PATIENCE).unwrap();
+        assert!(half.is_done());
+    }
+}

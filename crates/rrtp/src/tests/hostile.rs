@@ -1,0 +1,322 @@
+//! Strangers who forge, replay and flood.
+
+use airtcp_types::rng::Stream;
+
+use super::*;
+use crate::ConnectionError;
+use crate::wire::{self};
+use crate::wire::{Body, Cookie, Data, Lost, Params, Report, ReportKind, Train, VERSION};
+
+fn encode(connection: u64, body: Body<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    wire::Packet { connection, rtt: 0, body }.encode(&mut bytes);
+    bytes
+}
+
+fn server() -> Endpoint {
+    let mut server = Endpoint::new(Limits::default(), [2; 16]);
+    server.listen(Some(Config::default()));
+    server
+}
+
+fn address(number: u32) -> SocketAddr {
+    SocketAddr::from((number.to_be_bytes(), 9))
+}
+
+fn drain(endpoint: &mut Endpoint, now: Instant) -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    let mut out = Vec::new();
+    while endpoint.poll_transmit(now, &mut out).is_some() {
+        all.push(std::mem::take(&mut out));
+    }
+    all
+}
+
+/// How many SYNs a flood has: a million where `RRTP_FLOOD` says so.
+fn flood() -> u32 {
+    std::env::var("RRTP_FLOOD").ok().and_then(|count| count.parse().ok()).unwrap_or(20_000)
+}
+
+#[test]
+fn spoofed_syns_leave_nothing_and_no_reply_is_larger() {
+    let mut server = server();
+    let now = Instant::from_millis(1);
+    for number in 0..flood() {
+        let syn = encode(number.into(), Body::Syn { sent: number });
+        server.handle_datagram(now, address(number), &syn);
+        if number % 3 != 0 {
+            continue;
+        }
+        for reply in drain(&mut server, now) {
+            assert!(reply.len() <= syn.len());
+        }
+    }
+    // Nobody takes the answers for a while: they do not pile up.
+    for number in 0..flood() {
+        server.handle_datagram(now, address(number), &encode(1, Body::Syn { sent: 0 }));
+    }
+    assert!(server.replies_waiting() <= 1_024);
+    assert!(server.counters().replies_dropped > 0);
+    drain(&mut server, now);
+    assert_eq!((server.connections(), server.memory(), server.poll_timeout()), (0, 0, None));
+    assert_eq!(server.counters().syns, 2 * u64::from(flood()));
+}
+
+#[test]
+fn legitimate_clients_connect_in_a_flood() {
+    let mut world = world("delay 10ms", "delay 10ms", [10_000, 10_000], with(|_| {}));
+    for number in 0..flood() {
+        let syn = encode(number.into(), Body::Syn { sent: 0 });
+        let now = world.now;
+        world.ends[1].endpoint.handle_datagram(now, address(number), &syn);
+        drain(&mut world.ends[1].endpoint, now);
+    }
+    world.finish_within(Duration::from_secs(5));
+}
+
+/// A cookie that the server made for this address and id.
+fn cookie_of(server: &mut Endpoint, now: Instant, from: SocketAddr, id: u64) -> Cookie {
+    server.handle_datagram(now, from, &encode(id, Body::Syn { sent: 0 }));
+    // Answers to strangers go first.
+    let reply = drain(server, now).swap_remove(0);
+    match wire::Packet::decode(&reply).unwrap().body {
+        Body::SynEcho { cookie, .. } => cookie,
+        other => panic!("{other:?}"),
+    }
+}
+
+const PARAMS: Params = Params { packet_size: 1_400, window: 100 };
+
+fn start(id: u64, cookie: Cookie) -> Vec<u8> {
+    encode(id, Body::Start { cookie, attempt: 0, params: PARAMS })
+}
+
+#[test]
+fn a_replayed_start_makes_no_second_connection() {
+    let mut server = server();
+    let mut now = Instant::from_millis(1);
+    let cookie = cookie_of(&mut server, now, address(1), 5);
+    let start = start(5, cookie);
+    server.handle_datagram(now, address(1), &start);
+    server.handle_datagram(now, address(1), &start);
+    assert_eq!((server.connections(), server.counters().repeated_start), (1, 1));
+    for reply in drain(&mut server, now) {
+        assert!(reply.len() <= start.len());
+    }
+    // It ends, and the START comes again while its cookie is good, and then.
+    let id = server.accept().unwrap();
+    server.abort(now, id);
+    server.release(now, id);
+    drain(&mut server, now);
+    assert_eq!(server.connections(), 0);
+    server.handle_datagram(now, address(1), &start);
+    assert_eq!((server.connections(), server.counters().replayed_start), (0, 1));
+    now += Duration::from_secs(21);
+    server.handle_datagram(now, address(1), &start);
+    assert_eq!((server.connections(), server.counters().expired_cookie), (0, 1));
+    assert_eq!(server.counters().accepted, 1);
+}
+
+#[test]
+fn forged_starts_are_refused() {
+    let mut server = server();
+    let now = Instant::from_millis(1);
+    let cookie = cookie_of(&mut server, now, address(1), 5);
+    let wrong = Cookie { mac: cookie.mac ^ 1, ..cookie };
+    for (from, id, cookie) in [(1, 5, wrong), (2, 5, cookie), (1, 6, cookie)] {
+        server.handle_datagram(now, address(from), &start(id, cookie));
+        assert!(drain(&mut server, now).is_empty());
+    }
+    assert_eq!((server.connections(), server.counters().bad_cookie), (0, 3));
+}
+
+#[test]
+fn however_many_connections_end_their_starts_are_not_good_again() {
+    let mut server = Endpoint::new(Limits::default(), [2; 16]);
+    server.listen(Some(Config::default()));
+    let mut first = None;
+    for number in 0..17_000u32 {
+        let now = Instant::from_nanos(1_000_000 + u64::from(number));
+        let cookie = cookie_of(&mut server, now, address(number), 5);
+        let start = start(5, cookie);
+        server.handle_datagram(now, address(number), &start);
+        let id = server.accept().unwrap();
+        server.abort(now, id);
+        server.release(now, id);
+        drain(&mut server, now);
+        first.get_or_insert(start);
+    }
+    server.handle_datagram(Instant::from_millis(2), address(0), &first.unwrap());
+    assert_eq!((server.connections(), server.counters().replayed_start), (0, 1));
+}
+
+/// A world in mid-transfer, and the id that its packets carry.
+fn running() -> (World, u64) {
+    let mut world = world("delay 5ms", "rate 2mbit delay 5ms", [0, 500_000], with(|_| {}));
+    world.run_for(Duration::from_secs(1));
+    let id = world.ends[0].endpoint.wire_id(world.ends[0].id.unwrap()).unwrap();
+    (world, id)
+}
+
+fn bodies() -> Vec<Body<'static>> {
+    let data = Data {
+        number: 0,
+        transmission: 1,
+        sent: 0,
+        fin: true,
+        pause: false,
+        restart: false,
+        train: Train::No,
+        payload: b"forged",
+    };
+    let report = Report {
+        kind: ReportKind::Ack,
+        next: 0,
+        limit: 1,
+        newest: 0,
+        echo: None,
+        lost: Lost::default(),
+        feedback: None,
+    };
+    vec![
+        Body::Close { code: 0 },
+        Body::Data(data),
+        Body::Report(report),
+        Body::Ping { next: 0, sent: 0 },
+        Body::StartEcho { params: PARAMS },
+        Body::Versions,
+    ]
+}
+
+#[test]
+fn who_does_not_know_the_id_changes_nothing() {
+    let (mut world, id) = running();
+    let mut guesses = Stream::new(3, 0);
+    for _ in 0..200 {
+        let guess = guesses.next_u64();
+        assert_ne!(guess, id);
+        for body in bodies() {
+            for (end, from) in [(0, 1), (1, 0)] {
+                let (now, from) = (world.now, world.ends[from].at);
+                world.ends[end].endpoint.handle_datagram(now, from, &encode(guess, body));
+            }
+        }
+    }
+    for end in &world.ends {
+        assert_eq!(end.endpoint.counters().unknown_connection, 200 * 6);
+    }
+    world.finish_within(Duration::from_secs(10));
+}
+
+#[test]
+fn who_knows_the_id_but_sends_from_elsewhere_changes_nothing() {
+    let (mut world, id) = running();
+    for body in bodies() {
+        for end in 0..2 {
+            let now = world.now;
+            world.ends[end].endpoint.handle_datagram(now, address(77), &encode(id, body));
+        }
+    }
+    for end in &world.ends {
+        assert_eq!(end.endpoint.counters().wrong_address, 6);
+    }
+    world.finish_within(Duration::from_secs(10));
+}
+
+#[test]
+fn a_peer_that_reports_what_never_was_is_not_believed() {
+    let (mut world, id) = running();
+    let from = world.ends[0].at;
+    let before = world.info(1).unwrap();
+    for (next, limit, newest) in [(1 << 30, 1 << 30, 1), (1, 0, 1), (1, 500, 1 << 30)] {
+        let echo = None;
+        let kind = ReportKind::Ack;
+        let report =
+            Report { kind, next, limit, newest, echo, lost: Lost::default(), feedback: None };
+        let now = world.now;
+        world.ends[1].endpoint.handle_datagram(now, from, &encode(id, Body::Report(report)));
+    }
+    assert_eq!(world.ends[1].endpoint.counters().implausible, 3);
+    assert_eq!(world.info(1).unwrap().unacknowledged, before.unacknowledged);
+    world.finish_within(Duration::from_secs(10));
+}
+
+#[test]
+fn a_peer_that_ignores_the_window_is_held_to_it() {
+    let mut server = Endpoint::new(Limits::default(), [2; 16]);
+    let buffer = airtcp_types::ByteCount(100 * 1_400);
+    server.listen(Some(Config { receive_buffer: buffer, ..Config::default() }));
+    let now = Instant::from_millis(1);
+    let cookie = cookie_of(&mut server, now, address(1), 5);
+    server.handle_datagram(now, address(1), &start(5, cookie));
+    for number in 0..10_000 {
+        let data = Data {
+            number,
+            transmission: number + 1,
+            sent: 0,
+            fin: false,
+            pause: false,
+            restart: false,
+            train: Train::No,
+            payload: &[0; 1_372],
+        };
+        server.handle_datagram(now, address(1), &encode(5, Body::Data(data)));
+    }
+    assert_eq!(server.counters().over_window, 9_900);
+    assert!(server.memory() <= 100 * 1_400 + 100 * 24);
+}
+
+#[test]
+fn another_version_is_one_clear_error() {
+    let mut client = Endpoint::new(Limits::default(), [1; 16]);
+    let now = Instant::ZERO;
+    let id = client.connect(now, address(2), Config::default()).unwrap();
+    let syn = drain(&mut client, now).pop().unwrap();
+    // The client's SYN as one of version 2: the server answers with its own version, and with less.
+    let other = with_version(syn.clone(), VERSION + 1);
+    let mut server = server();
+    server.handle_datagram(now, address(1), &other);
+    let reply = drain(&mut server, now).pop().unwrap();
+    assert!(reply.len() <= other.len());
+    assert_eq!(server.counters().bad_version, 1);
+    // To the client it is as if the server spoke version 2.
+    client.handle_datagram(now, address(2), &with_version(reply, VERSION + 1));
+    let theirs = VERSION + 1;
+    assert_eq!(client.send(now, id, b"x"), Err(ConnectionError::Version { theirs }.into()));
+}
+
+fn with_version(mut bytes: Vec<u8>, version: u8) -> Vec<u8> {
+    bytes[0] = version << 4 | bytes[0] & 15;
+    let sum = crc32c::crc32c_append(crc32c::crc32c(&bytes[..12]), &bytes[16..]);
+    bytes[12..16].copy_from_slice(&sum.to_be_bytes());
+    bytes
+}
+
+#[test]
+fn many_peers_that_leave_holes_get_no_more_memory_than_there_is() {
+    let memory = airtcp_types::ByteCount::from_mib(4);
+    let limits = Limits { memory, backlog: 200, ..Limits::default() };
+    let mut server = Endpoint::new(limits, [2; 16]);
+    server.listen(Some(Config::default()));
+    let now = Instant::from_millis(1);
+    for peer in 0..100 {
+        let cookie = cookie_of(&mut server, now, address(peer), 5);
+        server.handle_datagram(now, address(peer), &start(5, cookie));
+        for step in 0..60 {
+            let number = step * 100 + 99;
+            let data = Data {
+                number,
+                transmission: number + 1,
+                sent: 0,
+                fin: false,
+                pause: false,
+                restart: false,
+                train: Train::No,
+                payload: &[0; 1_372],
+            };
+            server.handle_datagram(now, address(peer), &encode(5, Body::Data(data)));
+        }
+    }
+    assert!(server.counters().no_memory > 0);
+    assert!(server.memory() <= memory.0 + 100 * 64 * 1_024, "{}", server.memory());
+}

@@ -1,0 +1,204 @@
+//! From the handshake to the end.
+
+use super::*;
+use crate::{ConnectionError, Phase};
+
+#[test]
+fn a_stream_goes_both_ways_and_both_ends_end_well() {
+    let mut world = world("delay 10ms", "delay 10ms", [100_000, 50_000], with(|_| {}));
+    world.finish_within(Duration::from_secs(5));
+    let done = world.run_while(Duration::from_secs(30), |world| {
+        world.ends.iter().any(|end| end.ended.is_none())
+    });
+    assert!(done);
+    for end in 0..2 {
+        assert_eq!(world.ends[end].ended, Some(Ok(())));
+        let (now, id) = (world.now, world.ends[end].id.unwrap());
+        world.ends[end].endpoint.release(now, id);
+        assert_eq!(
+            (world.ends[end].endpoint.connections(), world.ends[end].endpoint.memory()),
+            (0, 0)
+        );
+        assert_eq!(world.ends[end].endpoint.info(id), None);
+    }
+}
+
+#[test]
+fn the_first_round_trip_time_is_the_handshakes_or_the_seed() {
+    for seed in [None, Some(Duration::from_millis(300))] {
+        let configs = with(|config| config.profile.round_trip_time = seed);
+        let mut world = world("delay 40ms", "delay 40ms", [0, 0], configs);
+        world.ends.iter_mut().for_each(|end| end.finished = true);
+        world.run_for(Duration::from_millis(170));
+        for end in 0..2 {
+            let info = world.info(end).unwrap();
+            assert_eq!(info.phase, Phase::Established);
+            assert_eq!(info.round_trip_time, Some(seed.unwrap_or(Duration::from_millis(80))));
+        }
+    }
+}
+
+#[test]
+fn lost_packets_of_the_handshake_are_sent_again() {
+    // Each of the four kinds is lost once at least.
+    let mut world =
+        world("delay 10ms drop 1,3,5", "delay 10ms drop 1,3", [5_000, 5_000], with(|_| {}));
+    world.finish_within(Duration::from_secs(20));
+}
+
+#[test]
+fn nobody_there_is_an_error_in_time() {
+    let mut world = world("loss 100%", "delay 1ms", [1_000, 0], with(|_| {}));
+    let began = world.now;
+    let done = world.run_while(Duration::from_secs(60), |world| world.error(0).is_none());
+    assert!(done);
+    assert_eq!(world.error(0), Some(ConnectionError::HandshakeTimeout.into()));
+    assert_eq!(world.now.since(began), Duration::from_secs(10));
+}
+
+#[test]
+fn a_peer_that_vanishes_is_an_error_in_time() {
+    let mut world = world("delay 5ms", "rate 1mbit delay 5ms", [0, 1_000_000], with(|_| {}));
+    world.run_for(Duration::from_secs(1));
+    let spec: LinkSpec = "loss 100%".parse().unwrap();
+    world.link = Link::new(&spec, &spec).unwrap();
+    let began = world.now;
+    let done = world.run_while(Duration::from_secs(60), |world| {
+        world.ends.iter().any(|end| end.ended.is_none())
+    });
+    assert!(done);
+    for end in 0..2 {
+        assert_eq!(world.error(end), Some(ConnectionError::TimedOut.into()));
+    }
+    let took = world.now.since(began);
+    assert!(took <= Duration::from_secs(31), "{took:?}");
+}
+
+#[test]
+fn an_idle_connection_is_kept_and_its_end_still_comes_through() {
+    let mut world = world("delay 5ms", "delay 5ms", [1_000, 0], with(|_| {}));
+    world.ends.iter_mut().for_each(|end| end.finished = true);
+    world.run_for(Duration::from_secs(3_600));
+    assert_eq!(world.ends[1].read, 1_000);
+    for end in &mut world.ends {
+        assert_eq!(end.ended, None);
+        end.finished = false;
+    }
+    world.finish_within(Duration::from_secs(5));
+}
+
+#[test]
+fn a_server_that_was_started_anew_says_so() {
+    let mut world = world("delay 5ms", "delay 5ms", [1_000, 0], with(|_| {}));
+    world.ends.iter_mut().for_each(|end| end.finished = true);
+    world.run_for(Duration::from_secs(1));
+    world.ends[1] = App::new("10.0.0.2:2000", 9, 0, Limits::default());
+    world.ends[0].to_write = 2_000;
+    let done = world.run_while(Duration::from_secs(5), |world| world.error(0).is_none());
+    assert!(done);
+    assert_eq!(world.error(0), Some(ConnectionError::Unknown.into()));
+}
+
+#[test]
+fn an_abort_ends_both_ends_at_once() {
+    let mut world = world("delay 5ms", "rate 1mbit delay 5ms", [0, 1_000_000], with(|_| {}));
+    world.run_for(Duration::from_secs(1));
+    let (now, id) = (world.now, world.ends[0].id.unwrap());
+    world.ends[0].endpoint.abort(now, id);
+    world.run_for(Duration::from_secs(1));
+    assert_eq!(world.error(0), Some(ConnectionError::AbortedHere.into()));
+    assert_eq!(world.error(1), Some(ConnectionError::Aborted.into()));
+}
+
+#[test]
+fn whoever_lets_go_still_delivers_what_was_written() {
+    let mut world = world("rate 1mbit delay 5ms", "delay 5ms", [100_000, 0], with(|_| {}));
+    let done = world.run_while(Duration::from_secs(5), |world| !world.ends[0].finished);
+    assert!(done);
+    let (now, id) = (world.now, world.ends[0].id.unwrap());
+    world.ends[0].endpoint.release(now, id);
+    world.ends[0].released = true;
+    let done = world.run_while(Duration::from_secs(30), |world| !world.ends[1].at_end);
+    assert!(done);
+    assert_eq!(world.ends[1].read, 100_000);
+    let done =
+        world.run_while(Duration::from_secs(30), |world| world.ends[0].endpoint.connections() > 0);
+    assert!(done, "nothing is left of it");
+}
+
+#[test]
+fn data_for_nobody_aborts() {
+    let mut world = world("delay 5ms", "rate 1mbit delay 5ms", [0, 1_000_000], with(|_| {}));
+    world.run_for(Duration::from_secs(1));
+    let (now, id) = (world.now, world.ends[0].id.unwrap());
+    world.ends[0].endpoint.release(now, id);
+    world.ends[0].released = true;
+    world.run_for(Duration::from_secs(1));
+    assert_eq!(world.error(1), Some(ConnectionError::Aborted.into()));
+    assert_eq!(world.ends[0].endpoint.connections(), 0);
+}
+
+#[test]
+fn a_connection_that_nobody_holds_and_whose_peer_says_nothing_ends() {
+    let mut world = world("delay 5ms", "delay 5ms", [0, 0], with(|_| {}));
+    world.ends.iter_mut().for_each(|end| end.finished = true);
+    world.run_for(Duration::from_secs(1));
+    let (now, id) = (world.now, world.ends[0].id.unwrap());
+    world.ends[0].endpoint.release(now, id);
+    world.ends[0].released = true;
+    let done =
+        world.run_while(Duration::from_secs(60), |world| world.ends[0].endpoint.connections() > 0);
+    assert!(done);
+}
+
+#[test]
+fn a_reader_that_stops_stops_the_sender_and_loses_nothing() {
+    let configs = with(|config| config.receive_buffer = airtcp_types::ByteCount(50_000));
+    let mut world = world("delay 5ms", "rate 10mbit delay 5ms", [0, 1_000_000], configs);
+    world.ends[0].reads = false;
+    world.run_for(Duration::from_secs(300));
+    let endpoint = &world.ends[0].endpoint;
+    assert!(endpoint.memory() <= 52_000 && endpoint.memory() > 40_000, "{}", endpoint.memory());
+    assert_eq!(endpoint.counters().over_window, 0, "the sender keeps to what it was told");
+    assert_eq!(world.ends[1].ended, None, "it is waited for");
+    world.ends[0].reads = true;
+    world.finish_within(Duration::from_secs(10));
+}
+
+#[test]
+fn the_end_of_a_short_stream_is_known_within_a_round_trip() {
+    let mut world = world("delay 50ms", "delay 50ms", [100, 0], with(|_| {}));
+    world.finish_within(Duration::from_millis(400));
+    let done = world.run_while(Duration::from_millis(110), |world| {
+        world.info(0).is_some_and(|info| info.unacknowledged.0 > 0)
+    });
+    assert!(done);
+}
+
+#[test]
+fn connections_beyond_the_limits_are_refused() {
+    let limits = Limits { connections_per_peer: 2, backlog: 2, ..Limits::default() };
+    let mut server = App::new("10.0.0.2:2000", 2, 0, limits);
+    server.endpoint.listen(Some(Config::default()));
+    let mut client = App::new("10.0.0.1:1000", 1, 0, Limits::default());
+    let ids = [(); 4]
+        .map(|()| client.endpoint.connect(Instant::ZERO, server.at, Config::default()).unwrap());
+    let mut now = Instant::ZERO;
+    for _ in 0..20 {
+        let mut datagram = Vec::new();
+        for (from, to) in [(0, 1), (1, 0)] {
+            let ends = [&mut client, &mut server];
+            while ends[from].endpoint.poll_transmit(now, &mut datagram).is_some() {
+                let at = ends[from].at;
+                ends[to].endpoint.handle_datagram(now, at, &datagram);
+                datagram.clear();
+            }
+        }
+        now += Duration::from_millis(1);
+    }
+    let refused = ids
+        .iter()
+        .filter(|id| client.endpoint.finish(now, **id) == Err(ConnectionError::Refused.into()));
+    assert_eq!(refused.count(), 2);
+    assert_eq!((server.endpoint.counters().too_many, server.endpoint.connections()), (2, 2));
+}

@@ -1,0 +1,223 @@
+//! Two endpoints over an emulated link, in virtual time.
+
+mod hostile;
+mod life;
+mod path;
+mod properties;
+mod sharing;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use airtcp_link::{Link, LinkSpec};
+use airtcp_types::{Instant, Node, Packet, PortId};
+
+use crate::{CallError, Config, ConnectionId, Endpoint, Event, Limits};
+
+/// Bytes of an IP and a UDP header, which the link's rate is for too.
+const HEADERS: usize = 28;
+/// What is read at once.
+const READ: usize = 16_384;
+
+/// The byte of a stream at an offset.
+fn byte(offset: u64) -> u8 {
+    ((offset % 8_191).wrapping_mul(0x9e37_79b9) >> 13) as u8
+}
+
+/// What an application does at one end: writes so much, reads all there is, and verifies it.
+#[derive(Debug)]
+struct App {
+    endpoint: Endpoint,
+    at: SocketAddr,
+    id: Option<ConnectionId>,
+    to_write: u64,
+    written: u64,
+    /// There is no room to write.
+    blocked: bool,
+    finished: bool,
+    read: u64,
+    reads: bool,
+    at_end: bool,
+    ended: Option<Result<(), CallError>>,
+    released: bool,
+}
+
+impl App {
+    fn new(at: &str, key: u8, to_write: u64, limits: Limits) -> Self {
+        Self {
+            endpoint: Endpoint::new(limits, [key; 16]),
+            at: at.parse().unwrap(),
+            id: None,
+            to_write,
+            written: 0,
+            blocked: false,
+            finished: false,
+            read: 0,
+            reads: true,
+            at_end: false,
+            ended: None,
+            released: false,
+        }
+    }
+
+    /// Acts on events, writes what there is room for, and reads what is there.
+    fn act(&mut self, now: Instant) {
+        while let Some(event) = self.endpoint.poll_event() {
+            match event {
+                Event::Incoming if self.id.is_none() => self.id = self.endpoint.accept(),
+                Event::Closed(id, error) if Some(id) == self.id => {
+                    self.ended = Some(error.map_or(Ok(()), |error| Err(error.into())));
+                }
+                Event::Writable(_) => self.blocked = false,
+                _ => {}
+            }
+        }
+        let Some(id) = self.id.filter(|_| !self.released) else { return };
+        // Why it ended is what the event tells.
+        let _ = self.write(now, id);
+        if self.reads {
+            let _ = self.read(now, id);
+        }
+    }
+
+    fn write(&mut self, now: Instant, id: ConnectionId) -> Result<(), CallError> {
+        while self.written < self.to_write && !self.blocked {
+            let until = (self.written + READ as u64).min(self.to_write);
+            let data: Vec<u8> = (self.written..until).map(byte).collect();
+            let taken = self.endpoint.send(now, id, &data)?;
+            self.written += taken as u64;
+            self.blocked = self.written < until;
+        }
+        if self.written == self.to_write && !self.finished {
+            self.endpoint.finish(now, id)?;
+            self.finished = true;
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, now: Instant, id: ConnectionId) -> Result<(), CallError> {
+        let mut buffer = [0; READ];
+        while let Some(count) = self.endpoint.recv(now, id, &mut buffer)? {
+            if count == 0 {
+                self.at_end = true;
+                return Ok(());
+            }
+            for (index, got) in buffer[..count].iter().enumerate() {
+                assert_eq!(*got, byte(self.read + index as u64), "at {}", self.read + index as u64);
+            }
+            self.read += count as u64;
+        }
+        Ok(())
+    }
+}
+
+/// A client, a server, and the link between them.
+struct World {
+    now: Instant,
+    link: Link,
+    ends: [App; 2],
+    acts: u64,
+}
+
+/// The client writes `up` bytes and the server `down`, over a link that does `forth` to what the client sends.
+fn world(forth: &str, back: &str, [up, down]: [u64; 2], configs: [Config; 2]) -> World {
+    let [forth, back]: [LinkSpec; 2] = [forth, back].map(|spec| spec.parse().unwrap());
+    let client = App::new("10.0.0.1:1000", 1, up, Limits::default());
+    let server = App::new("10.0.0.2:2000", 2, down, Limits::default());
+    let link = Link::new(&forth, &back).unwrap();
+    // A clock that has run for a while, and soon turns in 32 bits of microseconds.
+    let now = Instant::from_nanos((u64::from(u32::MAX) - 500_000) * 1_000);
+    let mut world = World { now, link, ends: [client, server], acts: 0 };
+    let [ours, theirs] = configs;
+    world.ends[1].endpoint.listen(Some(theirs));
+    let remote = world.ends[1].at;
+    world.ends[0].id = Some(world.ends[0].endpoint.connect(now, remote, ours).unwrap());
+    world
+}
+
+fn with(change: impl Fn(&mut Config)) -> [Config; 2] {
+    let mut config = Config::default();
+    change(&mut config);
+    [config.clone(), config]
+}
+
+impl World {
+    /// Lets everything happen that happens now.
+    fn settle(&mut self) {
+        loop {
+            let mut quiet = true;
+            for (port, end) in self.ends.iter_mut().enumerate() {
+                end.act(self.now);
+                let mut datagram = vec![0; HEADERS];
+                while end.endpoint.poll_transmit(self.now, &mut datagram).is_some() {
+                    let packet = Packet::new(std::mem::replace(&mut datagram, vec![0; HEADERS]));
+                    self.link.handle_packet(self.now, PortId(port as u16), packet);
+                }
+            }
+            while let Some((port, packet)) = self.link.poll_transmit(self.now) {
+                quiet = false;
+                self.acts += 1;
+                let to = usize::from(port.0);
+                let from = self.ends[1 - to].at;
+                let datagram = packet.data.get(HEADERS..).unwrap_or_default();
+                self.ends[to].endpoint.handle_datagram(self.now, from, datagram);
+            }
+            if quiet {
+                return;
+            }
+        }
+    }
+
+    fn next(&self) -> Option<Instant> {
+        let ends = self.ends.iter().filter_map(|end| end.endpoint.poll_timeout());
+        ends.chain(self.link.poll_timeout()).min()
+    }
+
+    /// Runs until `done`, or for `limit`; whether it was done.
+    fn run_while(&mut self, limit: Duration, busy: impl Fn(&Self) -> bool) -> bool {
+        let end = self.now + limit;
+        let mut stands = 0;
+        self.settle();
+        while busy(self) {
+            let Some(at) = self.next().filter(|at| *at <= end) else {
+                self.now = self.now.max(end);
+                return false;
+            };
+            stands = if at <= self.now { stands + 1 } else { 0 };
+            assert!(stands < 100_000, "time stands still at {:?}", self.now);
+            self.now = self.now.max(at);
+            self.link.handle_timeout(self.now);
+            for end in &mut self.ends {
+                end.endpoint.handle_timeout(self.now);
+            }
+            self.settle();
+        }
+        true
+    }
+
+    fn run_for(&mut self, time: Duration) {
+        let done = self.run_while(time, |_| true);
+        assert!(!done);
+    }
+
+    /// Both ends have read everything and the end, and each has seen it end well.
+    #[track_caller]
+    fn finish_within(&mut self, limit: Duration) -> Duration {
+        let began = self.now;
+        let done = self.run_while(limit, |world| world.ends.iter().any(|end| !end.at_end));
+        let told: Vec<_> = self.ends.iter().map(|end| (end.read, end.at_end, end.ended)).collect();
+        assert!(done, "{told:?}\n{:#?}\n{:#?}", self.info(0), self.info(1));
+        for (end, other) in [(0, 1), (1, 0)] {
+            assert_eq!(self.ends[end].read, self.ends[other].to_write);
+        }
+        self.now.since(began)
+    }
+
+    fn info(&self, end: usize) -> Option<crate::Info> {
+        self.ends[end].id.and_then(|id| self.ends[end].endpoint.info(id))
+    }
+
+    fn error(&self, end: usize) -> Option<CallError> {
+        self.ends[end].ended.and_then(Result::err)
+    }
+}
