@@ -350,6 +350,7 @@ impl World {
                 break;
             }
             self.host.handle_timeout(self.now);
+            self.host.settle(self.now);
         }
         assert!(self.host.poll_timeout().is_none_or(|at| at > self.now), "a deadline stays due");
         let mut sent = 0;

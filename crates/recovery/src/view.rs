@@ -66,7 +66,8 @@ pub struct AckView<'a> {
     pub acked: ByteCount,
     /// Bytes newly known to have arrived, cumulatively or selectively.
     pub delivered: ByteCount,
-    /// The same, one by one, in the order the ACK told them.
+    /// The same, in the order the ACK told them. Segments that left together may be one: see
+    /// [`Delivered::transmissions`].
     pub newly: &'a [Delivered],
     /// Its SACK blocks above the cumulative ACK.
     pub sack: &'a [SeqRange],

@@ -169,6 +169,30 @@ fn a_receive_buffer_is_there_from_the_start() {
     assert!(fixed > 600_000, "{fixed}");
 }
 
+/// An application reads what an ACK tells of before the ACK leaves.
+#[test]
+fn whoever_reads_at_once_always_offers_the_whole_buffer() {
+    #[derive(Debug, Default)]
+    struct Windows(std::collections::BTreeMap<u16, u32>);
+    impl Observer for Windows {
+        fn on_packet(&mut self, _: Instant, node: NodeId, crossing: Crossing, packet: &Packet) {
+            let tcp = &packet.data[20..];
+            if (node.0, crossing, tcp[13]) == (4, Crossing::Out, 0x10) {
+                *self.0.entry(u16::from_be_bytes([tcp[14], tcp[15]])).or_default() += 1;
+            }
+        }
+    }
+    let spec =
+        FlowSpec { receive_buffer: Some(ByteCount::from_kib(60)), ..flow("sack/reno", BULK) };
+    let link = "rate 10mbit delay 10ms limit 1000 drop every 97 only forth only payload";
+    let mut windows = Windows::default();
+    run(&one(dumbbell(link), spec), Some(&mut windows)).unwrap();
+    // But for what lies above a hole.
+    let (least, _) = windows.0.first_key_value().unwrap();
+    assert!(*least >= 60 * 1024 - 1448, "{windows:?}");
+    assert!(windows.0[&(60 * 1024)] > 1000, "{windows:?}");
+}
+
 /// Packets that are held back look lost: what is sent for them was not needed, and nothing else was.
 #[test]
 fn spurious_retransmissions_are_told_from_needed_ones() {

@@ -144,6 +144,8 @@ impl Application {
 impl Node for Station {
     fn handle_packet(&mut self, now: Instant, port: PortId, packet: Packet) {
         self.host.handle_packet(now, port, packet);
+        // Applications hear of it before anything leaves: an ACK tells of the room that reading makes.
+        self.host.settle(now);
         self.serve(now);
     }
 
@@ -154,6 +156,7 @@ impl Node for Station {
         while let Some(me) = self.agenda.pop_due(now) {
             self.call(now, me, Application::on_timeout);
         }
+        self.host.settle(now);
         self.serve(now);
     }
 

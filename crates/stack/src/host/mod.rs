@@ -9,7 +9,8 @@
 //!                  passive.rs what a listener makes of it; cookie.rs where its backlog is full
 //! tcp_*, udp_*   streams.rs, bound.rs, listener.rs, udp.rs: what applications call
 //! limits         peers.rs, challenges.rs, ports.rs: what strangers may use up, and must not guess
-//! settle         settle.rs    after every touch: timers, readiness, memory, the end of a connection
+//! settle         settle.rs    after every touch what others must know, memory and state; once nothing is left to send
+//!                             timers, readiness, the end of a connection
 //!                time_wait.rs what is left of one in TIME-WAIT that nobody holds
 //! ```
 //!

@@ -58,10 +58,7 @@ impl Host {
     pub(super) fn look_at(&mut self, now: Instant, id: SocketId) {
         self.account(now, id);
         let Some(Socket { kind: Kind::Tcp(tcp), .. }) = self.sockets.get_mut(id) else { return };
-        if !tcp.touched {
-            tcp.touched = true;
-            self.touched.push(id);
-        }
+        mark(tcp, id, &mut self.touched);
         let state = tcp.connection.state();
         let (before, flow) = (std::mem::replace(&mut tcp.state, state), tcp.connection.flow());
         if before != state {
@@ -84,6 +81,7 @@ impl Host {
                 {
                     // What happens later happens to others in between.
                     collect_events(now, tcp, &mut self.events);
+                    mark(tcp, id, &mut self.touched);
                     self.sending.on_sent(packet.len());
                     return Some(packet);
                 }
@@ -219,6 +217,13 @@ impl Host {
         if let Some(place) = self.sockets.get_mut(id).and_then(|socket| socket.queued.take()) {
             self.ready.remove(&place);
         }
+    }
+}
+
+/// Puts a connection among those that something was done to.
+fn mark(tcp: &mut TcpSocket, id: SocketId, touched: &mut Vec<SocketId>) {
+    if !std::mem::replace(&mut tcp.touched, true) {
+        touched.push(id);
     }
 }
 

@@ -129,7 +129,7 @@ impl Host {
         tcp.connection.set_memory_pressure(left == ByteCount::ZERO);
         let sent = send(&mut tcp.connection, now, data, &mut self.outlet);
         // Its holder knows: room that comes before anything is settled is news.
-        told.writable &= sent != Err(TcpError::WouldBlock);
+        told.writable &= tcp.connection.readiness().writable;
         self.touch(now, socket);
         Ok(sent?)
     }

@@ -211,7 +211,8 @@ impl Tally {
 }
 
 impl Connection {
-    /// How it stands. Once nothing is left to send, the sender's figures are its last.
+    /// How it stands. Once nothing is left to send, the sender's figures are its last, or none after
+    /// [`close`](Self::close).
     pub fn info(&self, now: Instant) -> Info {
         let tally = &self.tally;
         let mut info = Info {

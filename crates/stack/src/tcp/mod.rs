@@ -402,7 +402,7 @@ impl Connection {
         if nodelay {
             self.send.release();
         }
-        nodelay && (held || self.send.limit == Some(Limit::Nagle))
+        nodelay && (held || matches!(self.send.limit, Some(Limit::Nagle | Limit::Rwnd)))
     }
 
     /// Whether Nagle's algorithm is off.
