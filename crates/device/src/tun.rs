@@ -15,6 +15,7 @@ use self::pool::Pool;
 use crate::{Capabilities, Counters, Device, DeviceError, sys};
 
 mod file;
+mod gather;
 mod pool;
 mod vnet;
 
@@ -290,7 +291,12 @@ impl Device for Tun {
         let capabilities = self.capabilities();
         let Self { fd, counters, sent, .. } = self;
         let mut taken = 0;
-        while let Some(packet) = packets.front() {
+        let cuts_datagrams = fd.get_ref().device.udp_gso();
+        while !packets.is_empty() {
+            if cuts_datagrams {
+                taken += gather::gather(packets, |packet| keep(sent, packet));
+            }
+            let Some(packet) = packets.front() else { break };
             // The kernel takes a packet longer than the interface's MTU, and so does this.
             let header = vnet::header_of(packet).filter(|_| capabilities.allow(packet, LONGEST));
             let outcome = match &header {

@@ -23,14 +23,14 @@ fn open_offloading(mtu: u32) -> Option<(Namespace, TunFile)> {
 
 /// From us to whom, by what.
 #[derive(Clone, Copy)]
-struct Flow {
-    dst: IpAddr,
-    tcp: bool,
-    port: u16,
+pub(in crate::tun) struct Flow {
+    pub(in crate::tun) dst: IpAddr,
+    pub(in crate::tun) tcp: bool,
+    pub(in crate::tun) port: u16,
 }
 
 /// A packet with a partial checksum, with its payload behind it in pieces of 1000 bytes.
-fn packet(flow: Flow, payload: &[u8], segment_size: Option<u16>) -> Packet {
+pub(in crate::tun) fn packet(flow: Flow, payload: &[u8], segment_size: Option<u16>) -> Packet {
     let Flow { dst, tcp, port } = flow;
     let length = payload.len() + if tcp { 20 } else { 8 };
     let protocol = if tcp { 6 } else { 17 };
@@ -72,7 +72,7 @@ fn packet(flow: Flow, payload: &[u8], segment_size: Option<u16>) -> Packet {
     Packet { data, tail: tail.collect(), segment_size, checksum: Checksum::Partial }
 }
 
-fn numbered(len: usize) -> Vec<u8> {
+pub(in crate::tun) fn numbered(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at % 251) as u8).collect()
 }
 
@@ -261,6 +261,33 @@ async fn five_datagrams_in_one_packet_are_five_at_a_socket_of_the_kernel() {
         }
     }
     assert_eq!((tun.counters().tx_packets, tun.counters().tx_errors), (2, 0));
+}
+
+#[tokio::test]
+async fn datagrams_that_leave_together_are_one_packet_and_arrive_one_by_one() {
+    let Some((namespace, file)) = open_offloading(1500) else { return };
+    let mut tun = Tun::new(file).unwrap();
+    for (bind, dst) in [("10.0.0.1:9", "10.0.0.1"), ("[fd00::1]:9", "fd00::1")] {
+        let socket = namespace.run(move || UdpSocket::bind(bind).unwrap());
+        let flow = Flow { dst: dst.parse().unwrap(), tcp: false, port: 9 };
+        let datagrams = numbered(4500);
+        let in_one_place = |mut packet: Packet| {
+            let tail = std::mem::take(&mut packet.tail);
+            tail.iter().for_each(|part| packet.data.extend_from_slice(part));
+            packet
+        };
+        let packets = datagrams.chunks(1000).map(|part| in_one_place(packet(flow, part, None)));
+        let before = tun.counters().tx_packets;
+        let mut queue: VecDeque<_> = packets.collect();
+        assert_eq!((tun.try_send(&mut queue), queue.len()), (5, 0));
+        assert_eq!(tun.counters().tx_packets - before, 1);
+        let mut buffer = [0; 2000];
+        for expected in datagrams.chunks(1000) {
+            let length = socket.recv(&mut buffer).unwrap();
+            assert_eq!(buffer[..length], *expected);
+        }
+    }
+    assert_eq!(tun.counters().tx_errors, 0);
 }
 
 /// What the kernel makes of a super-segment that it passes on to a device without offload.

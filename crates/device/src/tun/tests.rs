@@ -232,4 +232,4 @@ async fn a_batch_is_no_longer_than_asked_for_and_the_rest_stays() {
 }
 
 #[path = "offload_tests.rs"]
-mod offload;
+pub(super) mod offload;

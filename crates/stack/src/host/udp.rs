@@ -244,7 +244,7 @@ impl Host {
             return Err(HostError::WouldBlock);
         }
         let flow = FlowId { local: SocketAddr::new(source, local.port()), remote: to };
-        let packet = udp::emit(&flow, hop_limit, data);
+        let packet = udp::emit(&flow, hop_limit, data, self.config.segmentation_offload);
         self.queue(packet);
         self.counters.udp_out_datagrams += 1;
         Ok(())

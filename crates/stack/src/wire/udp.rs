@@ -1,6 +1,7 @@
 //! UDP datagrams (RFC 768).
 
-use airtcp_types::{FlowId, Packet};
+use airtcp_types::checksum::Sum;
+use airtcp_types::{Checksum, FlowId, Packet};
 use smoltcp::wire::UdpPacket;
 
 use super::tcp::transport_sum;
@@ -44,8 +45,8 @@ pub fn parse(bytes: &[u8]) -> Result<Datagram<'_>, ParseError> {
     })
 }
 
-/// Builds the IP packet of a datagram from `flow.local` to `flow.remote`.
-pub fn emit(flow: &FlowId, hop_limit: u8, payload: &[u8]) -> Packet {
+/// Builds the IP packet of a datagram from `flow.local` to `flow.remote`; with an `open` checksum the device completes it.
+pub fn emit(flow: &FlowId, hop_limit: u8, payload: &[u8], open: bool) -> Packet {
     let len = HEADER_LEN + payload.len();
     let (src, dst) = (flow.local.ip(), flow.remote.ip());
     let mut data = Vec::new();
@@ -56,6 +57,12 @@ pub fn emit(flow: &FlowId, hop_limit: u8, payload: &[u8]) -> Packet {
     packet.set_src_port(flow.local.port());
     packet.set_dst_port(flow.remote.port());
     packet.set_len(u16::try_from(len).unwrap_or(u16::MAX));
+    if open {
+        let mut sum = Sum::new();
+        sum.add_pseudo_header(src, dst, ip::UDP, len);
+        packet.set_checksum(sum.folded());
+        return Packet { checksum: Checksum::Partial, ..Packet::new(data) };
+    }
     // RFC 768: a sum that comes out as zero is sent as all ones.
     let sum = match transport_sum(src, dst, ip::UDP, datagram) {
         0 => u16::MAX,

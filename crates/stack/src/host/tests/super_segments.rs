@@ -319,3 +319,20 @@ fn no_more_segments_than_may_leave_as_one_and_a_push_where_they_end() {
         assert_eq!(pushes, sizes.iter().map(|size| *size > 1).collect::<Vec<_>>());
     }
 }
+
+#[test]
+fn the_checksum_of_a_datagram_is_left_to_the_device() {
+    for (from, to) in [("10.0.0.2:9", "10.0.0.1:9"), ("[fd00::2]:9", "[fd00::1]:9")] {
+        let mut pair = offloading();
+        let mut plain = Pair::new();
+        for pair in [&mut pair, &mut plain] {
+            let socket = pair.client.udp_bind(address(from)).unwrap();
+            pair.client.udp_send_to(socket, b"hello", address(to)).unwrap();
+        }
+        let open = packets(&mut pair.client, pair.now).remove(0);
+        let whole = packets(&mut plain.client, plain.now).remove(0);
+        assert_eq!((open.checksum, whole.checksum), (Checksum::Partial, Checksum::Full));
+        assert_ne!(open.data, whole.data);
+        open.each_segment(|completed| assert_eq!(*completed, whole));
+    }
+}
