@@ -244,7 +244,10 @@ impl Host {
             return Err(HostError::WouldBlock);
         }
         let flow = FlowId { local: SocketAddr::new(source, local.port()), remote: to };
-        let packet = udp::emit(&flow, hop_limit, data, self.config.segmentation_offload);
+        let packet = match self.config.segmentation_offload {
+            true => udp::emit_open(&flow, hop_limit, data),
+            false => udp::emit(&flow, hop_limit, data),
+        };
         self.queue(packet);
         self.counters.udp_out_datagrams += 1;
         Ok(())

@@ -86,7 +86,7 @@ fn etherparse_reads_the_segments_we_write() {
 fn etherparse_reads_the_datagrams_we_write() {
     for v6 in [false, true] {
         let flow = flow(v6);
-        let packet = udp::emit(&flow, 64, b"odd", false);
+        let packet = udp::emit(&flow, 64, b"odd");
         let sliced = SlicedPacket::from_ip(&packet.data).unwrap();
         assert_eq!(addresses(&sliced), (flow.local.ip(), flow.remote.ip()));
         let Some(TransportSlice::Udp(read)) = &sliced.transport else { panic!("no UDP") };
@@ -108,7 +108,7 @@ fn etherparse_reads_the_errors_we_write() {
     let long = vec![0x42; 3_000];
     for v6 in [false, true] {
         let flow = flow(v6);
-        let original = udp::emit(&flow, 64, &long[..1_400], false).data;
+        let original = udp::emit(&flow, 64, &long[..1_400]).data;
         let (src, dst) = (flow.remote.ip(), flow.local.ip());
         let packet = icmp::emit_error(src, dst, 64, Complaint::Port, &original);
         let sliced = SlicedPacket::from_ip(&packet.data).unwrap();
@@ -192,7 +192,7 @@ fn lengths_that_contradict_each_other_are_refused() {
 
 #[test]
 fn extension_headers_are_stepped_over() {
-    let plain = udp::emit(&flow(true), 64, b"x", false).data;
+    let plain = udp::emit(&flow(true), 64, b"x").data;
     let mut data = plain[..ip::V6_HEADER_LEN].to_vec();
     data[6] = 0;
     data[5] = (plain.len() - ip::V6_HEADER_LEN + 24) as u8;

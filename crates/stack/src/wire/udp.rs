@@ -45,24 +45,10 @@ pub fn parse(bytes: &[u8]) -> Result<Datagram<'_>, ParseError> {
     })
 }
 
-/// Builds the IP packet of a datagram from `flow.local` to `flow.remote`; with an `open` checksum the device completes it.
-pub fn emit(flow: &FlowId, hop_limit: u8, payload: &[u8], open: bool) -> Packet {
-    let len = HEADER_LEN + payload.len();
-    let (src, dst) = (flow.local.ip(), flow.remote.ip());
-    let mut data = Vec::new();
-    let at = ip::start(&mut data, (src, dst), ip::UDP, hop_limit, len, 0);
-    let datagram = &mut data[at..];
-    datagram[HEADER_LEN..].copy_from_slice(payload);
-    let mut packet = UdpPacket::new_unchecked(&mut datagram[..]);
-    packet.set_src_port(flow.local.port());
-    packet.set_dst_port(flow.remote.port());
-    packet.set_len(u16::try_from(len).unwrap_or(u16::MAX));
-    if open {
-        let mut sum = Sum::new();
-        sum.add_pseudo_header(src, dst, ip::UDP, len);
-        packet.set_checksum(sum.folded());
-        return Packet { checksum: Checksum::Partial, ..Packet::new(data) };
-    }
+/// Builds the IP packet of a datagram from `flow.local` to `flow.remote`.
+pub fn emit(flow: &FlowId, hop_limit: u8, payload: &[u8]) -> Packet {
+    let (mut data, at) = start(flow, hop_limit, payload);
+    let (src, dst, datagram) = (flow.local.ip(), flow.remote.ip(), &mut data[at..]);
     // RFC 768: a sum that comes out as zero is sent as all ones.
     let sum = match transport_sum(src, dst, ip::UDP, datagram) {
         0 => u16::MAX,
@@ -70,4 +56,28 @@ pub fn emit(flow: &FlowId, hop_limit: u8, payload: &[u8], open: bool) -> Packet 
     };
     UdpPacket::new_unchecked(datagram).set_checksum(sum);
     Packet::new(data)
+}
+
+/// As [`emit`], but the device completes the checksum.
+pub fn emit_open(flow: &FlowId, hop_limit: u8, payload: &[u8]) -> Packet {
+    let (mut data, at) = start(flow, hop_limit, payload);
+    let (src, dst, datagram) = (flow.local.ip(), flow.remote.ip(), &mut data[at..]);
+    let mut sum = Sum::new();
+    sum.add_pseudo_header(src, dst, ip::UDP, datagram.len());
+    UdpPacket::new_unchecked(datagram).set_checksum(sum.folded());
+    Packet { checksum: Checksum::Partial, ..Packet::new(data) }
+}
+
+/// All but the checksum, and where UDP begins.
+fn start(flow: &FlowId, hop_limit: u8, payload: &[u8]) -> (Vec<u8>, usize) {
+    let len = HEADER_LEN + payload.len();
+    let ends = (flow.local.ip(), flow.remote.ip());
+    let mut data = Vec::new();
+    let at = ip::start(&mut data, ends, ip::UDP, hop_limit, len, 0);
+    data[at + HEADER_LEN..].copy_from_slice(payload);
+    let mut packet = UdpPacket::new_unchecked(&mut data[at..]);
+    packet.set_src_port(flow.local.port());
+    packet.set_dst_port(flow.remote.port());
+    packet.set_len(u16::try_from(len).unwrap_or(u16::MAX));
+    (data, at)
 }

@@ -193,11 +193,11 @@ fn a_listener_or_a_socket_may_be_at_one_host_alone() {
     assert!(family.hosts[2].tcp_accept(family.now, listener).unwrap().is_some());
 
     let socket = family.hosts[1].udp_bind(address("10.0.0.1:9")).unwrap();
-    let datagram = udp::emit(&from_stranger("10.0.0.1:9"), 64, b"hello", false);
+    let datagram = udp::emit(&from_stranger("10.0.0.1:9"), 64, b"hello");
     assert!(family.deliver(2, datagram).is_empty());
     assert_eq!(family.hosts[1].udp_recv_from(socket, &mut [0; 9]).unwrap().unwrap().0, 5);
     // To a port that nobody has: one complaint.
-    let datagram = udp::emit(&from_stranger("10.0.0.1:10"), 64, b"hello", false);
+    let datagram = udp::emit(&from_stranger("10.0.0.1:10"), 64, b"hello");
     assert_eq!(family.deliver(2, datagram).len(), 1);
     let counters = family.counters();
     assert_eq!((counters.udp_no_ports, counters.udp_in_datagrams), (1, 1));

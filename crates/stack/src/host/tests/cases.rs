@@ -191,12 +191,12 @@ fn a_flow_survives_limits() {
     check(&[
         ("IcmpOutRateLimitHost", "the limit is reached", |b| {
             for _ in 0..200 {
-                b.give_server(udp::emit(&from_stranger("10.0.0.1:9"), 64, b"x", false).data);
+                b.give_server(udp::emit(&from_stranger("10.0.0.1:9"), 64, b"x").data);
             }
         }),
         ("Icmp6OutRateLimitHost", "the limit is reached", |b| {
             for _ in 0..200 {
-                b.give_server(udp::emit(&from_stranger("[fd00::1]:9"), 64, b"x", false).data);
+                b.give_server(udp::emit(&from_stranger("[fd00::1]:9"), 64, b"x").data);
             }
         }),
         ("IcmpOutRateLimitEcho", "ping not answered", |b| {
@@ -228,7 +228,7 @@ fn a_flow_survives_limits() {
         ("UdpRcvbufErrors", "queue is full", |b| {
             let socket = b.pair.server.udp_bind(address("10.0.0.1:9")).unwrap();
             for _ in 0..300 {
-                b.give_server(udp::emit(&from_stranger("10.0.0.1:9"), 64, &[7; 1_000], false).data);
+                b.give_server(udp::emit(&from_stranger("10.0.0.1:9"), 64, &[7; 1_000]).data);
             }
             b.pair.server.udp_close(socket).unwrap();
         }),
@@ -289,7 +289,7 @@ fn what_is_good_is_counted_too() {
         check(echo(src, dst, b"ping"), 1, icmp(&["InMsgs", "InEchos", "OutMsgs", &out]));
         let reply = icmp::emit_echo_reply(src, dst, 64, b"ping").data;
         check(reply, 0, icmp(&["InMsgs", &format!("In{replies}")]));
-        let datagram = udp::emit(&from_stranger(to), 64, b"x", false).data;
+        let datagram = udp::emit(&from_stranger(to), 64, b"x").data;
         let mut names = icmp(&["OutMsgs", "OutDestUnreachs"]);
         names.push("UdpNoPorts".into());
         check(datagram.clone(), 1, names);

@@ -73,7 +73,7 @@ fn what_finds_no_place_among_the_hosts_own_packets_is_counted_and_uses_up_no_all
         for _ in 0..300 {
             pair.server.handle_packet(pair.now, PORT, syn_to(to, 9));
         }
-        let lost = udp::emit(&from_stranger(to), 64, b"to nobody", false);
+        let lost = udp::emit(&from_stranger(to), 64, b"to nobody");
         let ping = echo(from_stranger(to).local.ip(), address(to).ip(), &[7; 60]);
         for _ in 0..200 {
             pair.server.handle_packet(pair.now, PORT, lost.clone());

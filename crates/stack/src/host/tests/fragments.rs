@@ -15,7 +15,7 @@ fn bytes(len: usize) -> Vec<u8> {
 }
 
 fn datagram(to: &str, len: usize) -> Vec<u8> {
-    udp::emit(&from_stranger(to), 64, &bytes(len), false).data
+    udp::emit(&from_stranger(to), 64, &bytes(len)).data
 }
 
 /// The fragment of a packet without options that has the bytes from `start` to `end` of its payload.
@@ -413,7 +413,7 @@ fn fragments_from_and_for_nobody_are_not_kept() {
     let mut target = Target::new();
     let whole = |src: &str, dst: &str| {
         let flow = FlowId { local: address(src), remote: address(dst) };
-        udp::emit(&flow, 64, &bytes(100), false).data
+        udp::emit(&flow, 64, &bytes(100)).data
     };
     for (src, dst) in [("10.0.0.9:1", "10.0.0.3:9"), ("127.0.0.1:1", V4), ("[::1]:1", V6)] {
         target.take(cut(&whole(src, dst), 1, 0, 24));

@@ -210,7 +210,7 @@ fn every_error_is_counted_under_its_name() {
         for (kind, code, name) in kinds {
             // To the server, of a packet that nobody can read.
             let flow = FlowId { local: address(to), remote: from_stranger(to).local };
-            let sent = udp::emit(&flow, 64, b"x", false).data;
+            let sent = udp::emit(&flow, 64, b"x").data;
             let data = icmp_error(&sent, [kind, code], 0, &[0; 40]).data;
             let (ip, unread) = if to == V4 {
                 (["IpInReceives", "IpInDelivers", "IcmpInMsgs"], "IcmpInErrors")
@@ -228,7 +228,7 @@ fn every_error_is_counted_under_its_name() {
 #[test]
 fn an_error_is_never_answered() {
     let mut host = server();
-    let original = udp::emit(&from_stranger(V4), 64, b"x", false).data;
+    let original = udp::emit(&from_stranger(V4), 64, b"x").data;
     let flow = from_stranger(V4);
     let error =
         icmp::emit_error(flow.local.ip(), flow.remote.ip(), 64, icmp::Complaint::Port, &original);
@@ -240,7 +240,7 @@ fn an_error_is_never_answered() {
 fn a_datagram_to_a_closed_port_is_complained_of_at_a_bounded_rate() {
     for to in [V4, V6] {
         let mut host = server();
-        let data = udp::emit(&from_stranger(to), 64, b"x", false).data;
+        let data = udp::emit(&from_stranger(to), 64, b"x").data;
         let sent: usize = (0..200).map(|_| answers(&mut host, data.clone()).len()).sum();
         assert_eq!(sent, 50);
         assert_eq!(host.counters().udp_no_ports, 200);

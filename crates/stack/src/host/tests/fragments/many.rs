@@ -27,7 +27,7 @@ fn all_sources_share_the_hosts_room() {
     let mut target = Target::with(quota, Quota::PEER);
     let from = |host: u8| {
         let flow = FlowId { local: ([10, 0, 0, host], 999).into(), remote: address(V4) };
-        udp::emit(&flow, 64, &bytes(1_000), false).data
+        udp::emit(&flow, 64, &bytes(1_000)).data
     };
     for host in 10..=13 {
         target.take(cut(&from(host), 1, 0, 504));
