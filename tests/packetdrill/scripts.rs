@@ -1,0 +1,170 @@
+//! packetdrill's own scripts, where there is a packetdrill: `PACKETDRILL` names the program, `PACKETDRILL_SCRIPTS` folders of
+//! scripts beside ours, separated by colons. Each script has a namespace of its own and limited time.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use airtcp_testbed::Namespace;
+
+/// Scripts that fail, each with the reason, by folder and name.
+const EXPECTED: &str = include_str!("expected_failures.txt");
+/// Real time that a script may take; its own time costs none (s).
+const LIMIT: &str = "60";
+const ARGUMENTS: [&str; 10] = [
+    "--send_omit_free",
+    "--ip_version=ipv4",
+    "--local_ip=192.168.0.1",
+    "--gateway_ip=192.168.0.1",
+    "--netmask_ip=255.255.0.0",
+    "--remote_ip=192.0.2.1",
+    "-DTFO_COOKIE=3021b9d889017eeb",
+    "-DCODE=host_unreachable",
+    "-DCMSG_LEVEL_IP=SOL_IP",
+    "-DCMSG_TYPE_RECVERR=IP_RECVERR",
+];
+
+struct Runner {
+    program: PathBuf,
+    library: PathBuf,
+}
+
+impl Runner {
+    /// `None`, and says so, without a packetdrill.
+    fn new() -> Option<Self> {
+        let Some(program) = std::env::var_os("PACKETDRILL") else {
+            eprintln!("skipped: PACKETDRILL names no packetdrill");
+            return None;
+        };
+        Some(Self { program: program.into(), library: build() })
+    }
+
+    /// Runs a script; what it complains of.
+    fn run(&self, script: &Path) -> Result<(), String> {
+        let namespace = Namespace::new().unwrap();
+        let log = tempfile::NamedTempFile::new().unwrap();
+        let out = || Stdio::from(log.reopen().unwrap());
+        // Google's scripts begin with a command that wants the device which packetdrill makes for the kernel's TCP.
+        let device = "ip tuntap add tun0 mode tun && ip link set lo up && exec \"$@\"";
+        let mut command = Command::new("sh");
+        command.args(["-c", device, "sh", "timeout", "--signal=KILL", LIMIT]).arg(&self.program);
+        command.arg(format!("--so_filename={}", self.library.display()));
+        command.arg("--so_flags=recovery=rack,congestion=cubic").args(ARGUMENTS);
+        command.arg(script.file_name().unwrap()).current_dir(script.parent().unwrap());
+        command.env("LD_PRELOAD", &self.library).stdin(Stdio::null()).stdout(out()).stderr(out());
+        let status = namespace.spawn_child(command).unwrap().wait().unwrap();
+        let text = fs::read_to_string(log.path()).unwrap();
+        if status.success() { Ok(()) } else { Err(complaint(&text).unwrap_or(status.to_string())) }
+    }
+}
+
+/// The line that says what is wrong: packetdrill's, or an assertion's.
+fn complaint(log: &str) -> Option<String> {
+    let told = |line: &&str| line.contains(".pkt:") && !line.contains("error in Python code");
+    let asserted = |line: &&str| line.starts_with("AssertionError") || line.contains("    assert ");
+    let line = log.lines().find(told).or_else(|| log.lines().find(asserted)).or(log.lines().last());
+    line.map(|line| line.trim().to_owned())
+}
+
+/// The library with the feature that packetdrill's assertions need, in a place of its own: nothing that is tested may link it.
+fn build() -> PathBuf {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("packetdrill");
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--package", "airtcp-packetdrill", "--features", "preload"]);
+    cargo.arg("--target-dir").arg(&target).current_dir(env!("CARGO_MANIFEST_DIR"));
+    assert!(cargo.status().unwrap().success(), "the library does not build");
+    target.join("debug/libairtcp_packetdrill.so")
+}
+
+fn ours() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/packetdrill/scripts")
+}
+
+/// All scripts under `folder`, in order.
+fn find(folder: &Path, found: &mut Vec<PathBuf>) {
+    let entries = fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    for path in paths {
+        // Of those for one version of IP, what is run is IPv4's.
+        let is_script = path.extension().is_some_and(|extension| extension == "pkt")
+            && !path.to_string_lossy().ends_with("v6.pkt");
+        // There is no Fast Open.
+        if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("fastopen")) {
+            continue;
+        }
+        if path.is_dir() {
+            find(&path, found);
+        } else if is_script {
+            found.push(path);
+        }
+    }
+}
+
+/// `folder/name.pkt`, and the reason.
+fn expected() -> BTreeMap<&'static str, &'static str> {
+    let lines = EXPECTED.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines.map(|line| line.split_once(": ").expect("a script, a colon, and the reason")).collect()
+}
+
+#[test]
+fn every_script_passes_but_those_with_a_reason() {
+    let Some(runner) = Runner::new() else { return };
+    let mut scripts = Vec::new();
+    find(&ours(), &mut scripts);
+    let folders = std::env::var_os("PACKETDRILL_SCRIPTS").unwrap_or_default();
+    for folder in std::env::split_paths(&folders).filter(|path| !path.as_os_str().is_empty()) {
+        find(&folder.canonicalize().unwrap_or(folder), &mut scripts);
+    }
+    let (reasons, mut table, mut wrong) = (expected(), BTreeMap::new(), Vec::new());
+    for script in scripts {
+        let folder = script.parent().unwrap().file_name().unwrap().to_string_lossy().into_owned();
+        let name = format!("{folder}/{}", script.file_name().unwrap().to_string_lossy());
+        let reason = reasons.get(name.as_str());
+        let (passed, all): &mut (u32, u32) = table.entry(folder).or_default();
+        *all += 1;
+        match runner.run(&script) {
+            Ok(()) => {
+                *passed += 1;
+                wrong.extend(reason.map(|_| format!("{name} passes, and is expected to fail")));
+            }
+            Err(complaint) => {
+                println!("{name}: {complaint}\n    {}", reason.unwrap_or(&"no reason is known"));
+                wrong.extend(reason.is_none().then_some(name));
+            }
+        }
+    }
+    table.iter().for_each(|(folder, (passed, all))| println!("{folder}: {passed} of {all}"));
+    let sum = table.values().fold((0, 0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
+    println!("{} of {}", sum.0, sum.1);
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// What is wrong in a script is found: else all the others could pass for nothing.
+#[test]
+fn a_script_that_is_wrong_fails() {
+    let Some(runner) = Runner::new() else { return };
+    let good = fs::read_to_string(ours().join("rto_backoff.pkt")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("control.pkt");
+    let judged = |text: &str| {
+        fs::write(&script, text).unwrap();
+        runner.run(&script)
+    };
+    assert_eq!(judged(&good), Ok(()));
+    for (what, from, to) in [
+        ("a wrong ACK number", "> . 1001:1001(0) ack 101", "> . 1001:1001(0) ack 102"),
+        ("20 ms too late", "+0 > P. 1:1001(1000) ack 1", "+.02 > P. 1:1001(1000) ack 1"),
+        (
+            "a packet too many",
+            "+0 > . 1001:1001(0) ack 101",
+            "+0 > . 1001:1001(0) ack 101\n+0 > . 1001:1001(0) ack 101",
+        ),
+        ("a false assertion", "tcpi_unacked == 0", "tcpi_unacked == 1"),
+    ] {
+        assert!(good.contains(from), "{what}");
+        let complaint = judged(&good.replace(from, to)).expect_err(what);
+        println!("{what}: {complaint}");
+    }
+}
