@@ -149,10 +149,10 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
         "Base station: handing a mobile over to another one" => {
             code_has("crates/basestation", &["handoff", "handover"])
         }
-        "RRTP as a state machine, without sockets" => has_crate(&["rrtp"]),
-        "RRTP over sockets, and as a transport in the simulator" => {
-            code_has("crates/rrtp", &["tokio"]) || code_has("crates/sim", &["rrtp"])
+        "RRTP as a state machine, and as sockets for tokio over any UDP socket" => {
+            code_has("crates/rrtp/src/net", &["datagramsocket"])
         }
+        "RRTP as a transport in the simulator" => code_has("crates/sim", &["rrtp"]),
         "Link emulator: rate, mahimahi traces, queues, delay, reordering, loss, corruption, outages, half duplex" => {
             links::has_every_part()
         }

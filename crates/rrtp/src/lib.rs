@@ -1,4 +1,5 @@
-//! RRTP: a reliable, reconfigurable transport over UDP, as a state machine without input and output.
+//! RRTP: a reliable, reconfigurable transport over UDP: a state machine without input and output, and sockets for tokio
+//! ([`net`]).
 //!
 //! **Nothing is encrypted**, and whoever sees the packets can forge more: run it inside something that protects them.
 //! `docs/rrtp.md` says how, describes the packets, and lists what was decided where the thesis that RRTP comes from
@@ -59,6 +60,7 @@ mod endpoint;
 mod error;
 mod gaps;
 mod info;
+pub mod net;
 mod pool;
 mod rate;
 mod receive;

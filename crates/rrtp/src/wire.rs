@@ -459,6 +459,11 @@ impl Cookie {
     }
 }
 
+/// Whether a packet is of a train, from which the receiver measures the path.
+pub(crate) fn is_probe(datagram: &[u8]) -> bool {
+    matches!(datagram, [kind, flags, ..] if kind & 15 == DATA && flags >> TRAIN_SHIFT & 3 != 0)
+}
+
 impl Params {
     fn encode(self, out: &mut Vec<u8>) {
         out.extend(self.packet_size.to_be_bytes());

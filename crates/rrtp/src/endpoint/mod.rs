@@ -13,7 +13,7 @@ use crate::connection::{Around, Connection};
 use crate::cookie::Secret;
 use crate::counters::Counters;
 use crate::error::{CallError, ConnectionError};
-use crate::info::Info;
+use crate::info::{Info, Phase};
 use crate::pool::Pool;
 use crate::wire::{Body, Malformed, Packet};
 
@@ -48,7 +48,8 @@ pub enum Event {
 /// The caller owns the socket and the clock. It hands in datagrams ([`handle_datagram`](Self::handle_datagram)) and
 /// the passing of time ([`handle_timeout`](Self::handle_timeout)), and after any call takes what is to be sent
 /// ([`poll_transmit`](Self::poll_transmit)) and asks for the next deadline ([`poll_timeout`](Self::poll_timeout)).
-/// `now` never runs backwards.
+/// `now` never runs backwards, but for a datagram, which may be handed in with the earlier time at which it came: gaps
+/// between packets are measured.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     secret: Secret,
@@ -98,6 +99,11 @@ impl Endpoint {
     /// From now on connections are accepted, and made with `config`; `None` ends that, and leaves those there are.
     pub fn listen(&mut self, config: Option<Config>) {
         self.listening = config;
+    }
+
+    /// Connections are accepted.
+    pub const fn is_listening(&self) -> bool {
+        self.listening.is_some()
     }
 
     /// Opens a connection. [`Event::Connected`] or [`Event::Closed`] tells what became of it; until then nothing is
@@ -180,6 +186,18 @@ impl Endpoint {
         }
     }
 
+    /// As [`abort`](Self::abort), for all connections there are.
+    pub fn abort_all(&mut self, now: Instant) {
+        let all: Vec<_> = self.connections.keys().copied().collect();
+        all.into_iter().for_each(|id| self.abort(now, id));
+    }
+
+    /// Every connection has ended, or all has come both ways and it only answers for its peer's sake.
+    pub fn is_quiet(&self) -> bool {
+        let mut all = self.connections.values();
+        all.all(|one| matches!(one.info().phase, Phase::Lingering | Phase::Closed))
+    }
+
     /// Lets go of a connection: its id is no longer good. What was written is still delivered; data that nobody has
     /// read or will read aborts it.
     pub fn release(&mut self, now: Instant, id: ConnectionId) {
@@ -228,7 +246,7 @@ impl Endpoint {
         self.pool.held()
     }
 
-    /// Takes a datagram that came from `remote`, at the time at which it came: gaps between packets are measured.
+    /// Takes a datagram that came from `remote`, at the time at which it came, and not before that of the one before.
     pub fn handle_datagram(&mut self, now: Instant, remote: SocketAddr, datagram: &[u8]) {
         self.counters.received += 1;
         let packet = match Packet::decode(datagram) {

@@ -285,7 +285,8 @@ fn another_version_is_one_clear_error() {
     assert_eq!(client.send(now, id, b"x"), Err(ConnectionError::Version { theirs }.into()));
 }
 
-fn with_version(mut bytes: Vec<u8>, version: u8) -> Vec<u8> {
+/// A packet as one of another version.
+pub(crate) fn with_version(mut bytes: Vec<u8>, version: u8) -> Vec<u8> {
     bytes[0] = version << 4 | bytes[0] & 15;
     let sum = crc32c::crc32c_append(crc32c::crc32c(&bytes[..12]), &bytes[16..]);
     bytes[12..16].copy_from_slice(&sum.to_be_bytes());

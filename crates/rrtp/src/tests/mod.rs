@@ -1,6 +1,6 @@
 //! Two endpoints over an emulated link, in virtual time.
 
-mod hostile;
+pub(crate) mod hostile;
 mod life;
 mod path;
 mod properties;

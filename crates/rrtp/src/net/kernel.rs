@@ -1,0 +1,122 @@
+//! The kernel's UDP socket: datagrams in batches, with the time at which they came.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::sys::socket::{
+    ControlMessage, ControlMessageOwned, MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg,
+    sendmsg, setsockopt, sockopt,
+};
+use nix::sys::time::TimeSpec;
+use nix::time::{ClockId, clock_gettime};
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
+
+use super::datagrams::{DatagramSocket, Inbox, Outbox};
+
+/// What is asked of the kernel, in bytes; it gives what it may. At 1 Gbit/s a millisecond has 90 packets.
+const BUFFER: usize = 4 << 20;
+/// So many datagrams are worth being handed over as one.
+const WORTH: usize = 8;
+/// No datagram waits so long; the wall clock was set meanwhile.
+const OLDEST: Duration = Duration::from_secs(1);
+
+/// Binds a socket that stamps what it receives.
+///
+/// # Errors
+/// Those of bind(2).
+pub(super) async fn bind(local: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind(local).await?;
+    setsockopt(&socket, sockopt::RcvBuf, &BUFFER)?;
+    setsockopt(&socket, sockopt::SndBuf, &BUFFER)?;
+    setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
+    Ok(socket)
+}
+
+impl DatagramSocket for UdpSocket {
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.local_addr()
+    }
+
+    async fn readable(&self) -> io::Result<()> {
+        self.readable().await
+    }
+
+    async fn writable(&self) -> io::Result<()> {
+        self.writable().await
+    }
+
+    fn try_recv_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        self.try_recv_from(buf)
+    }
+
+    fn try_send_to(&self, data: &[u8], to: SocketAddr) -> io::Result<usize> {
+        self.try_send_to(data, to)
+    }
+
+    fn try_recv_batch(&self, inbox: &mut Inbox) -> io::Result<()> {
+        let came = self.try_io(Interest::READABLE, || Ok(receive(self, inbox)?))?;
+        for (length, from, age) in came {
+            inbox.push(length, from, age);
+        }
+        Ok(())
+    }
+
+    fn try_send_batch(&self, outbox: &Outbox) -> io::Result<usize> {
+        let Some((to, data)) = outbox.first() else { return Ok(0) };
+        let (count, length, bytes) = outbox.alike();
+        if count >= WORTH {
+            let sent = self.try_io(Interest::WRITABLE, || Ok(send(self, bytes, length, to)?));
+            match sent {
+                // A device that cannot: one by one.
+                Err(error) if error.raw_os_error() == Some(Errno::EIO as i32) => {}
+                sent => return sent.map(|()| count),
+            }
+        }
+        self.try_send_to(data, to).map(|_| 1)
+    }
+}
+
+type Datagram = (usize, SocketAddr, Duration);
+
+/// One call for all that is there.
+fn receive(socket: &UdpSocket, inbox: &mut Inbox) -> nix::Result<Vec<Datagram>> {
+    let mut slots: Vec<_> = inbox.slots().map(|slot| [IoSliceMut::new(slot)]).collect();
+    let space = nix::cmsg_space!(TimeSpec);
+    let mut headers = MultiHeaders::<SockaddrStorage>::preallocate(slots.len(), Some(space));
+    let flags = MsgFlags::MSG_DONTWAIT;
+    let received = recvmmsg(socket.as_raw_fd(), &mut headers, &mut slots, flags, None)?;
+    let now = Duration::from(clock_gettime(ClockId::CLOCK_REALTIME)?);
+    let datagrams = received.map(|message| {
+        let stamp = message.cmsgs().ok().and_then(|mut all| {
+            all.find_map(|one| match one {
+                ControlMessageOwned::ScmTimestampns(stamp) => Some(Duration::from(stamp)),
+                _ => None,
+            })
+        });
+        let age = stamp.and_then(|stamp| now.checked_sub(stamp)).filter(|age| *age < OLDEST);
+        (message.bytes, address(message.address), age.unwrap_or_default())
+    });
+    Ok(datagrams.collect())
+}
+
+/// Whatever has no address is of nobody, and refused for that.
+fn address(from: Option<SockaddrStorage>) -> SocketAddr {
+    let ipv4 = from.as_ref().and_then(SockaddrStorage::as_sockaddr_in);
+    let ipv6 = from.as_ref().and_then(SockaddrStorage::as_sockaddr_in6);
+    ipv4.map(|from| SocketAddr::V4((*from).into()))
+        .or_else(|| ipv6.map(|from| SocketAddr::V6((*from).into())))
+        .unwrap_or_else(|| SocketAddr::from(([0; 4], 0)))
+}
+
+/// One call for datagrams of `length` bytes each, the last one of what is left.
+fn send(socket: &UdpSocket, bytes: &[u8], length: usize, to: SocketAddr) -> nix::Result<()> {
+    let length = u16::try_from(length).map_err(|_| Errno::EIO)?;
+    let segments = [ControlMessage::UdpGsoSegments(&length)];
+    let (bytes, to) = ([IoSlice::new(bytes)], SockaddrStorage::from(to));
+    let flags = MsgFlags::MSG_DONTWAIT;
+    sendmsg(socket.as_raw_fd(), &bytes, &segments, flags, Some(&to)).map(drop)
+}
