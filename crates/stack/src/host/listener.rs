@@ -136,7 +136,7 @@ impl Host {
         if let Some(socket) = self.sockets.get_mut(id) {
             socket.told = Readiness::default();
         }
-        self.touch(now, id);
+        self.look_at(now, id);
         Ok(Some((id, remote)))
     }
 

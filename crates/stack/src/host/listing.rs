@@ -30,14 +30,14 @@ impl Host {
     pub fn tcp_listing(&self, now: Instant, most: usize) -> Vec<Listed> {
         let listed = self.sockets.iter().filter_map(|socket| {
             let (flow, state, held, info) = match &socket.kind {
-                Kind::Tcp(tcp) => {
+                Kind::Tcp(tcp) if !tcp.is_gone() => {
                     let info = tcp.connection.info(now);
                     (tcp.connection.flow(), info.state, tcp.held, Some(info))
                 }
                 Kind::TimeWait(socket) => {
                     (socket.wait.flow(), State::TimeWait, ByteCount::ZERO, None)
                 }
-                Kind::Bound(_) | Kind::Listener(_) | Kind::Udp(_) => return None,
+                _ => return None,
             };
             Some(Listed { local: flow.local, peer: flow.remote, state, held, info })
         });

@@ -195,6 +195,13 @@ struct TcpSocket {
     linger: Option<Duration>,
 }
 
+impl TcpSocket {
+    /// Whether it has ended and nobody can ask for it, though its last packet may still wait.
+    fn is_gone(&self) -> bool {
+        self.owner == Owner::Nobody && self.connection.state() == State::Closed
+    }
+}
+
 /// Who has a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Owner {
@@ -269,6 +276,17 @@ impl Host {
     /// What all its sockets hold, of [`Quota::memory`](crate::host::Quota::memory).
     pub const fn held(&self) -> ByteCount {
         self.held
+    }
+
+    /// Whether [`poll_transmit`](Node::poll_transmit) may have a packet.
+    pub(crate) fn has_to_send(&self) -> bool {
+        !self.waiting.is_empty() || self.sending.first().is_some()
+    }
+
+    /// Whether all that [`poll_transmit`](Node::poll_transmit) may have is of connections with little to send: what
+    /// their applications say next may leave with it.
+    pub(crate) fn has_little_to_send(&self) -> bool {
+        self.waiting.is_empty() && !self.sending.has_much()
     }
 
     /// The next socket whose readiness changed since it was last given, and how it stands now. Each

@@ -36,6 +36,11 @@ impl Sending {
         self.turn().sockets.front().copied()
     }
 
+    /// Whether a connection has much to send.
+    pub(super) fn has_much(&self) -> bool {
+        !self.much.sockets.is_empty()
+    }
+
     /// Counts a packet of [`first`](Self::first).
     pub(super) fn on_sent(&mut self, bytes: usize) {
         let little = self.is_turn_of_little();

@@ -163,7 +163,7 @@ impl Host {
     /// Lets go of a connection that has ended when nobody can ask for it and its last packet is out.
     fn settle_end(&mut self, id: SocketId) {
         let Some(tcp) = self.tcp_socket(id) else { return };
-        if tcp.owner == Owner::Nobody && !tcp.dirty {
+        if tcp.is_gone() && !tcp.dirty {
             self.remove(id);
         }
     }

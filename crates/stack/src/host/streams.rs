@@ -130,7 +130,10 @@ impl Host {
         let sent = send(&mut tcp.connection, now, data, &mut self.outlet);
         // Its holder knows: room that comes before anything is settled is news.
         told.writable &= tcp.connection.readiness().writable;
-        self.touch(now, socket);
+        match sent {
+            Ok(_) => self.touch(now, socket),
+            Err(_) => self.look_at(now, socket),
+        }
         Ok(sent?)
     }
 
@@ -441,11 +444,14 @@ impl Host {
         self.connection(socket).map(Connection::sender)
     }
 
-    /// Every connection and its state, in no order that means anything but the same in every run.
+    /// Every connection that has not ended or is held, and its state, in no order that means anything but the same in
+    /// every run.
     /// This walks all of them: it is for listings.
     pub fn tcp_connections(&self) -> impl Iterator<Item = (FlowId, State)> {
         self.sockets.iter().filter_map(|socket| match &socket.kind {
-            Kind::Tcp(tcp) => Some((tcp.connection.flow(), tcp.connection.state())),
+            Kind::Tcp(tcp) if !tcp.is_gone() => {
+                Some((tcp.connection.flow(), tcp.connection.state()))
+            }
             Kind::TimeWait(socket) => Some((socket.wait.flow(), State::TimeWait)),
             _ => None,
         })

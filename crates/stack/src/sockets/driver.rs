@@ -2,12 +2,15 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use airtcp_device::{Alarm, Device};
 use airtcp_types::{Instant, Node, Packet};
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tracing::{debug, error, trace};
 
 use super::shared::{BATCH, Core, End, Shared};
@@ -29,6 +32,8 @@ pub(super) struct Driver<D> {
     sibling: Option<Sibling>,
     /// Packets from the sibling before, and then those for the next one.
     astray: Vec<Astray>,
+    /// The runtime has one thread: whoever is made ready works only once this task waits.
+    is_alone: bool,
 }
 
 /// What follows a turn.
@@ -39,23 +44,14 @@ enum Next {
     Wait(Option<Instant>),
 }
 
-/// What came of a turn.
-struct Outcome {
-    next: Next,
-    /// A task was woken.
-    woke: bool,
-    /// As many packets arrived as are taken at a time: there may be more.
-    is_full: bool,
-}
-
-/// What a turn found under the lock.
-struct Turn {
-    /// Packets that arrived.
-    arrived: usize,
+/// What the host gave to be sent, and what follows.
+struct Taken {
     closing: Closing,
     /// There is more to send than was taken.
     more: bool,
     armed: Option<Instant>,
+    /// A task was woken that has not worked since.
+    woke: bool,
 }
 
 /// Ends the stack also when the task is dropped, so that no socket waits for it for ever.
@@ -73,9 +69,11 @@ impl<D: Device> Driver<D> {
         device: D,
         alarm: Alarm,
         sibling: Option<Sibling>,
+        runtime: &Handle,
     ) -> Self {
         let (inbox, outbox, spent, astray) = Default::default();
-        Self { shared, device, alarm, inbox, outbox, spent, sibling, astray }
+        let is_alone = runtime.runtime_flavor() == RuntimeFlavor::CurrentThread;
+        Self { shared, device, alarm, inbox, outbox, spent, sibling, astray, is_alone }
     }
 
     pub(super) async fn run(mut self) {
@@ -108,15 +106,7 @@ impl<D: Device> Driver<D> {
 
     async fn drive(&mut self) -> Result<Infallible, End> {
         loop {
-            let Outcome { next, woke, is_full } = self.turn()?;
-            if woke && (is_full || matches!(next, Next::Turn)) {
-                // Who was woken works while the bytes are in the cache, and reads before the buffer
-                // grows: without this a device that is always ready keeps a runtime of one thread
-                // to itself for thousands of packets. While this task waits, they work anyway.
-                tokio::task::yield_now().await;
-            } else {
-                tokio::task::coop::consume_budget().await;
-            }
+            let next = self.turn().await?;
             let Next::Wait(deadline) = next else { continue };
             self.alarm.set(deadline).map_err(|error| gone(&error))?;
             tokio::select! {
@@ -134,51 +124,100 @@ impl<D: Device> Driver<D> {
         }
     }
 
-    /// One batch: what arrived goes in, what is due is worked, what is to leave comes out.
-    fn turn(&mut self) -> Result<Outcome, End> {
+    /// One batch: what arrived goes in, what is due is worked, what is to leave comes out. Whoever was made ready may work
+    /// in between.
+    async fn turn(&mut self) -> Result<Next, End> {
         let received = self.device.try_recv(&mut self.inbox, BATCH);
-        let Self { shared, device, inbox, outbox, spent, sibling, astray, .. } = self;
+        let arrived = self.inbox.len();
+        let taken = match self.take_in() {
+            Some(taken) => taken,
+            None => {
+                after_others().await;
+                self.shared.turn(|core, now| take_out(core, now, &mut self.outbox))
+            }
+        };
+        self.shared.drained.notify_waiters();
+        let leaving = self.outbox.len();
+        let sent = self.device.try_send(&mut self.outbox);
+        if arrived > 0 || leaving > 0 {
+            trace!(arrived, sent, left = leaving - sent, "batch");
+        }
+        received.map_err(|error| gone(&error))?;
+        match taken.closing {
+            Closing::Now => return Err(End::Shutdown),
+            Closing::OnceSent if self.outbox.is_empty() => return Err(End::Shutdown),
+            Closing::OnceSent | Closing::No => {}
+        }
+        // If the device is full, it decides when there is more to do.
+        let again = taken.more && self.outbox.is_empty();
+        if taken.woke && (again || arrived == BATCH) {
+            // Who was woken works while the bytes are in the cache, and reads before the buffer
+            // grows: without this a device that is always ready keeps a runtime of one thread
+            // to itself for thousands of packets. While this task waits, they work anyway.
+            tokio::task::yield_now().await;
+        } else {
+            tokio::task::coop::consume_budget().await;
+        }
+        Ok(if again { Next::Turn } else { Next::Wait(taken.armed) })
+    }
+
+    /// The first half of a turn, and mostly the second one at once. Nothing, if that is to wait until those have worked
+    /// who were made ready: an ACK can leave with the answer then. It waits neither where they work at the same time,
+    /// nor behind a full batch, nor with what is due or what others want to hear.
+    fn take_in(&mut self) -> Option<Taken> {
+        let Self { shared, device, inbox, outbox, spent, sibling, astray, is_alone, .. } = self;
         device.reclaim(spent);
         if let Some(sibling) = sibling {
             sibling.try_recv(astray, BATCH);
         }
         let counters = device.counters();
-        let (turn, woke) = shared.turn(|core, now| {
+        let taken = shared.turn(|core, now| {
             core.device = counters;
             core.host.recycle(spent);
-            let arrived = inbox.len();
             core.arrive(now, inbox);
             core.exchange(now, astray);
-            if core.host.poll_timeout().is_some_and(|deadline| deadline <= now) {
+            let is_due = core.host.poll_timeout().is_some_and(|deadline| deadline <= now);
+            if is_due {
                 core.host.handle_timeout(now);
             }
             core.settle(now);
-            take_outbox(core, outbox);
-            let closing = closing(core, now, outbox);
-            core.armed = next_wake(core, now);
-            Turn { arrived, closing, more: core.more || !core.outbox.is_empty(), armed: core.armed }
+            let may_wait = *is_alone && !is_due && inbox.len() < BATCH;
+            core.kicked = may_wait && core.has_woken() && core.host.has_little_to_send();
+            (!core.kicked).then(|| take_out(core, now, outbox))
         });
         device.recycle(inbox);
         let lost = sibling.as_ref().map_or(0, |sibling| sibling.send(astray.drain(..)));
         if lost > 0 {
             shared.with(|core, _| core.host.on_astray_lost(lost));
         }
-        let leaving = outbox.len();
-        let sent = device.try_send(outbox);
-        if turn.arrived > 0 || leaving > 0 {
-            trace!(arrived = turn.arrived, sent, left = leaving - sent, "batch");
-        }
-        received.map_err(|error| gone(&error))?;
-        match turn.closing {
-            Closing::Now => return Err(End::Shutdown),
-            Closing::OnceSent if outbox.is_empty() => return Err(End::Shutdown),
-            Closing::OnceSent | Closing::No => {}
-        }
-        // If the device is full, it decides when there is more to do.
-        let again = turn.more && outbox.is_empty();
-        let next = if again { Next::Turn } else { Next::Wait(turn.armed) };
-        Ok(Outcome { next, woke, is_full: turn.arrived == BATCH })
+        taken
     }
+}
+
+/// The second half of a turn, under the lock: takes what the host gives, if the device has taken what it was given before.
+fn take_out(core: &mut Core, now: Instant, outbox: &mut VecDeque<Packet>) -> Taken {
+    core.kicked = false;
+    core.stalled = !outbox.is_empty();
+    let more = core.stalled || core.fill(now, outbox);
+    core.settle(now);
+    let closing = closing(core, now, outbox);
+    core.armed = next_wake(core, now);
+    Taken { closing, more, armed: core.armed, woke: core.has_woken() }
+}
+
+/// Lets the tasks of a runtime of one thread go first that are ready now. After `yield_now` the runtime would ask the kernel
+/// for events as well, before this task goes on: a twentieth of a ping-pong. Its root future is not one of them, nor is
+/// who waits in `yield_now`.
+async fn after_others() {
+    let mut waited = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut waited, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// What the sibling before hands on; never anything, where there is none.
@@ -186,14 +225,6 @@ async fn next_astray(sibling: Option<&mut Sibling>) -> Astray {
     match sibling {
         Some(sibling) => sibling.recv().await,
         None => std::future::pending().await,
-    }
-}
-
-/// Takes what the host gave, if the device has taken what it was given before.
-fn take_outbox(core: &mut Core, outbox: &mut VecDeque<Packet>) {
-    core.stalled = !outbox.is_empty();
-    if !core.stalled {
-        core.empty_outbox(outbox);
     }
 }
 
@@ -226,8 +257,7 @@ fn closing(core: &mut Core, now: Instant, outbox: &mut VecDeque<Packet>) -> Clos
         return Closing::No;
     }
     debug!(in_order = quiet, "letting go of all connections");
-    core.finish(now, quiet);
-    core.empty_outbox(outbox);
+    core.finish(now, quiet, outbox);
     if now < deadline { Closing::OnceSent } else { Closing::Now }
 }
 

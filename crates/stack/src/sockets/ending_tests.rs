@@ -77,6 +77,41 @@ async fn closing_takes_only_so_long() {
 }
 
 #[tokio::test]
+async fn a_stack_that_closes_ends_with_the_packet_that_makes_it_quiet() {
+    within(async {
+        let (server, client) = stacks();
+        let (one, _other) = connected(&server, &client).await;
+        one.set_linger(Some(Duration::from_millis(20))).unwrap();
+        while one.try_write(&pattern(60_000)).is_ok() {
+            tokio::task::yield_now().await;
+        }
+        drop(one);
+        // The RST that the linger time asks for is the last thing to happen.
+        server.shutdown_within(LONG).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn who_closes_at_the_end_of_the_stream_acknowledges_and_closes_with_one_segment() {
+    within(async {
+        let (server, client) = stacks();
+        let listener = server.listen(addr("10.0.0.1:80"), 1).unwrap();
+        let served = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream.read_to_end(&mut Vec::new()).await.unwrap();
+        });
+        let mut stream = client.connect(addr("10.0.0.1:80")).await.unwrap();
+        stream.shutdown().await.unwrap();
+        stream.read_to_end(&mut Vec::new()).await.unwrap();
+        served.await.unwrap();
+        // The SYN's answer and the FIN's.
+        assert_eq!(server.counters().tcp_out_segs, 2);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_stack_that_drains_lets_its_streams_finish() {
     within(async {
         let (server, client) = stacks();

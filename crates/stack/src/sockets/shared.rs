@@ -1,4 +1,4 @@
-//! What the driver and the sockets share: the host, who waits for what, what waits to leave.
+//! What the driver and the sockets share: the host, and who waits for what.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -42,12 +42,7 @@ pub(super) struct Core {
     pub(super) host: Host,
     /// Every socket that a handle exists for.
     waiting: BTreeMap<SocketId, Waiting>,
-    /// Packets on their way from the host to the driver, at most [`BATCH`], and the bytes in them.
-    pub(super) outbox: VecDeque<Packet>,
-    outbox_bytes: usize,
-    /// The outbox was full before the host was empty.
-    pub(super) more: bool,
-    /// The driver was asked for a turn and has not begun it.
+    /// The driver is about to take what the host has to send.
     pub(super) kicked: bool,
     /// The device takes nothing at the moment; the driver waits for it, and not for more packets.
     pub(super) stalled: bool,
@@ -123,6 +118,10 @@ struct Woken {
 }
 
 impl Woken {
+    fn is_empty(&self) -> bool {
+        self.wakers.is_empty() && self.notifies.is_empty()
+    }
+
     fn wake(self) {
         self.wakers.into_iter().for_each(Waker::wake);
         self.notifies.iter().for_each(|notify| notify.notify_waiters());
@@ -143,9 +142,6 @@ impl Shared {
             core: Mutex::new(Core {
                 host,
                 waiting: BTreeMap::new(),
-                outbox: VecDeque::new(),
-                outbox_bytes: 0,
-                more: false,
                 kicked: false,
                 stalled: false,
                 armed: None,
@@ -163,15 +159,18 @@ impl Shared {
         }
     }
 
-    /// Makes a call on the host, then does what it asks for: takes the packets it gives, wakes
-    /// whom it made ready, and asks the driver for a turn if there is something to do there.
+    /// Makes a call on the host, then sees to what follows from it: the driver does, which is asked for a turn if it is not
+    /// about to have one; or, where there is nothing for it to do, those are woken here who are ready now.
     pub(super) fn with<R>(&self, call: impl FnOnce(&mut Core, Instant) -> R) -> R {
         let (result, woken, kick) = {
             let mut core = self.lock();
             // Read under the lock, so that the host's time never runs backwards.
             let now = self.clock.now();
             let result = call(&mut core, now);
-            core.settle(now);
+            if !core.wants_turn() && !core.kicked {
+                // It may set a timer.
+                core.settle(now);
+            }
             let kick = core.wants_turn();
             core.kicked |= kick;
             (result, mem::take(&mut core.woken), kick)
@@ -183,20 +182,16 @@ impl Shared {
         result
     }
 
-    /// The driver's part of a turn: as [`with`](Self::with), without asking for another one. Tells
-    /// also whether a task was woken.
-    pub(super) fn turn<R>(&self, call: impl FnOnce(&mut Core, Instant) -> R) -> (R, bool) {
+    /// The driver's part of a turn: as [`with`](Self::with), without asking for another one.
+    pub(super) fn turn<R>(&self, call: impl FnOnce(&mut Core, Instant) -> R) -> R {
         let (result, woken) = {
             let mut core = self.lock();
             let now = self.clock.now();
-            core.kicked = false;
             let result = call(&mut core, now);
             (result, mem::take(&mut core.woken))
         };
-        let woke = !woken.wakers.is_empty() || !woken.notifies.is_empty();
         woken.wake();
-        self.drained.notify_waiters();
-        (result, woke)
+        result
     }
 
     /// Looks without calling the host.
@@ -211,7 +206,6 @@ impl Shared {
         let woken = {
             let mut core = self.lock();
             core.ended.get_or_insert(end);
-            core.outbox = VecDeque::new();
             core.watch = None;
             core.wake_all();
             let idle = core.idle.clone();
@@ -323,9 +317,9 @@ impl Core {
         Poll::Pending
     }
 
-    /// Takes what the host has to give after a call: packets, readiness, events.
+    /// Takes what the host has to tell: who is ready, and events.
     pub(super) fn settle(&mut self, now: Instant) {
-        self.fill_outbox(now);
+        self.host.settle(now);
         while let Some((id, readiness)) = self.host.poll_ready() {
             self.wake(id, readiness);
         }
@@ -337,31 +331,27 @@ impl Core {
         }
     }
 
-    /// Takes packets from the host until it has none or the outbox is full.
-    fn fill_outbox(&mut self, now: Instant) {
-        while self.outbox.len() < BATCH && self.outbox_bytes < BATCH_BYTES {
-            let Some((_, packet)) = self.host.poll_transmit(now) else {
-                self.more = false;
-                return;
-            };
-            self.push(now, packet);
+    /// Whether somebody was made ready and not woken yet.
+    pub(super) fn has_woken(&self) -> bool {
+        !self.woken.is_empty()
+    }
+
+    /// Takes packets from the host, as many as are given to the device at a time; whether it may have more.
+    pub(super) fn fill(&mut self, now: Instant, outbox: &mut VecDeque<Packet>) -> bool {
+        let mut bytes = 0;
+        while outbox.len() < BATCH && bytes < BATCH_BYTES {
+            let Some((_, packet)) = self.host.poll_transmit(now) else { return false };
+            bytes += packet.len();
+            self.push(now, packet, outbox);
         }
-        self.host.settle(now);
-        self.more = true;
+        true
     }
 
-    /// Hands the driver what the host has given.
-    pub(super) fn empty_outbox(&mut self, into: &mut VecDeque<Packet>) {
-        into.append(&mut self.outbox);
-        self.outbox_bytes = 0;
-    }
-
-    fn push(&mut self, now: Instant, packet: Packet) {
+    fn push(&self, now: Instant, packet: Packet, outbox: &mut VecDeque<Packet>) {
         if let Some(watch) = &self.watch {
             watch.packet(now, Crossing::Out, &packet);
         }
-        self.outbox_bytes += packet.len();
-        self.outbox.push_back(packet);
+        outbox.push_back(packet);
     }
 
     /// Gives the host packets that arrived.
@@ -389,7 +379,7 @@ impl Core {
             .host
             .poll_timeout()
             .is_some_and(|deadline| self.armed.is_none_or(|armed| deadline < armed));
-        sooner || (!self.outbox.is_empty() && !self.stalled)
+        sooner || (self.host.has_to_send() && !self.stalled)
     }
 
     fn wake(&mut self, id: SocketId, readiness: Readiness) {
@@ -448,11 +438,11 @@ impl Core {
                     | State::LastAck
             )
         };
-        !self.more && self.outbox.is_empty() && !self.host.tcp_connections().any(|(_, s)| busy(s))
+        !self.host.has_to_send() && !self.host.tcp_connections().any(|(_, s)| busy(s))
     }
 
     /// Lets go of every connection: in order when all is `quiet`, with a RST otherwise.
-    pub(super) fn finish(&mut self, now: Instant, quiet: bool) {
+    pub(super) fn finish(&mut self, now: Instant, quiet: bool, outbox: &mut VecDeque<Packet>) {
         for (&id, waiting) in &self.waiting {
             if waiting.is_stream {
                 // An error says that the connection has ended already.
@@ -465,7 +455,7 @@ impl Core {
         }
         // All of it, for there is no later: at most a RST or an ACK each, and what cwnd lets go.
         while let Some((_, packet)) = self.host.poll_transmit(now) {
-            self.push(now, packet);
+            self.push(now, packet, outbox);
         }
     }
 }

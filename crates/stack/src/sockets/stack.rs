@@ -139,7 +139,7 @@ impl Stack {
         debug!(device = device.name(), mtu = %config.mtu, addresses = ?config.addresses, "starting");
         let alarm = Alarm::new(clock)?;
         let shared = Arc::new(Shared::new(Host::new(config), clock, watch));
-        runtime.spawn(Driver::new(shared.clone(), device, alarm, sibling).run());
+        runtime.spawn(Driver::new(shared.clone(), device, alarm, sibling, &runtime).run());
         Ok(Self(Handle(Arc::new(Users(shared)))))
     }
 
@@ -233,7 +233,8 @@ impl Stack {
         self.shared().look(|core, _| core.device)
     }
 
-    /// The bytes that all sockets hold, of those the host may hold.
+    /// The bytes that all sockets hold, of those the host may hold, with connections that have ended as long as their last
+    /// packet waits to leave.
     pub fn held(&self) -> ByteCount {
         self.shared().look(|core, _| core.host.held())
     }
