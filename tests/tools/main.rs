@@ -6,6 +6,7 @@
 mod device;
 mod look;
 mod queues;
+mod quick;
 mod server;
 mod setup;
 mod transfer;

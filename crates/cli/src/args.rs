@@ -14,6 +14,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::attach::AttachArgs;
 use crate::client::args::{ConnectArgs, GetArgs, PutArgs};
+use crate::client::quick::args::{QuickGetArgs, QuickServeArgs};
 use crate::compare::CompareArgs;
 use crate::generate::{CompletionsArgs, ManArgs};
 use crate::lab::LabArgs;
@@ -53,6 +54,10 @@ pub(crate) enum Command {
     Put(Box<PutArgs>),
     /// Connect stdin and stdout to a TCP port, over a stack on a TUN device
     Connect(Box<ConnectArgs>),
+    /// Serve files over RRTP, the kernel's TCP or a stack on a TUN device, until Ctrl-C
+    Quickserve(Box<QuickServeArgs>),
+    /// Get a file of `quickserve`, and check it
+    Quickget(Box<QuickGetArgs>),
     /// List the connections of a running `serve`, as the kernel's ss -tinm does
     Ss(SsArgs),
     /// List every strategy there is, and the links that have a name
@@ -100,6 +105,19 @@ pub(crate) struct SenderArgs {
 }
 
 impl SenderArgs {
+    /// These strategies, and what is the default otherwise.
+    pub(crate) fn of(strategies: Option<Combination>) -> Self {
+        let (recovery, congestion, judge) = (None, None, None);
+        Self {
+            strategies,
+            recovery,
+            congestion,
+            judge,
+            profile: Profile::modern(),
+            hack_exid: false,
+        }
+    }
+
     /// The three parts together.
     pub(crate) fn combination(&self) -> anyhow::Result<Combination> {
         if let Some(whole) = &self.strategies {
@@ -243,6 +261,8 @@ pub(crate) fn parse(
         Command::Get(get) => get.check(),
         Command::Put(put) => put.attach.check(),
         Command::Connect(connect) => connect.attach.check(),
+        Command::Quickserve(serve) => serve.check(),
+        Command::Quickget(get) => get.check(),
         Command::Link(link) => link.check(),
         _ => Ok(()),
     };
@@ -323,6 +343,8 @@ fn example(command: &str) -> &'static str {
         "get" => "airtcp get --tun tun0 --address 10.0.0.2/24 http://10.0.0.1/file -o file",
         "put" => "airtcp put --tun tun0 --address 10.0.0.2/24 file http://10.0.0.1/file",
         "connect" => "airtcp connect --tun tun0 --address 10.0.0.2/24 10.0.0.1:7",
+        "quickserve" => "airtcp quickserve . --listen rrtp://0.0.0.0:8000",
+        "quickget" => "airtcp quickget rrtp://10.0.0.1:8000/file -o file",
         "ss" => "airtcp ss --watch",
         "names" => "airtcp names --json",
         "demo" => "airtcp demo --size 64MiB, or: airtcp demo --radio \"error 20%\" --arq mac+link",

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use airtcp_device::{Tun, TunFile};
-use airtcp_recovery::SenderConfig;
+use airtcp_recovery::{Combination, SenderConfig};
 use airtcp_stack::HostConfig;
 use airtcp_stack::host::Cidr;
 use airtcp_stack::tcp::KeepAlive;
@@ -50,6 +50,17 @@ pub(crate) struct AttachArgs {
 }
 
 impl AttachArgs {
+    /// A device with these addresses, and what is the default otherwise.
+    pub(crate) fn of(
+        tun: String,
+        address: Vec<Cidr>,
+        gateway: Vec<IpAddr>,
+        strategies: Option<Combination>,
+    ) -> Self {
+        let sender = SenderArgs::of(strategies);
+        Self { tun, address, gateway, mtu: None, offload: false, control: None, sender }
+    }
+
     /// What no value shows alone.
     pub(crate) fn check(&self) -> Result<(), String> {
         for (index, cidr) in self.address.iter().enumerate() {

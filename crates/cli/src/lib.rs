@@ -1,7 +1,7 @@
 //! The commands of `airtcp`, and `basestation`: [`main`] reads the command line and runs one, [`basestation`] is the
 //! other.
 //!
-//! `serve` puts services on a TUN device, `get`, `put` and `connect` call over one, `names` lists the strategies, `demo` sends a file both
+//! `serve` puts services on a TUN device, `get`, `put` and `connect` call over one, `quickserve` and `quickget` move files over RRTP too, `names` lists the strategies, `demo` sends a file both
 //! ways between the Linux kernel and this stack, `link` emulates a link between two TUN devices, `sim`
 //! runs scenarios in virtual time, `compare` many combinations over one link. Results go to stdout,
 //! everything else to stderr.
@@ -70,6 +70,8 @@ pub fn main() -> ExitCode {
         Command::Get(args) => finish(client::get::run(&args)),
         Command::Put(args) => finish(client::put::run(&args)),
         Command::Connect(args) => finish(client::connect::run(&args)),
+        Command::Quickserve(args) => finish(client::quick::serve::run(&args)),
+        Command::Quickget(args) => finish(client::quick::get::run(&args)),
         Command::Ss(args) => finish(ss::run(&args)),
         Command::Names(args) => finish(names::run(&args)),
         Command::Demo(args) => finish(demo::run(&args)),

@@ -18,6 +18,9 @@ pub(crate) static UPLOAD_LENGTH: HeaderName = HeaderName::from_static("upload-le
 /// The SHA-256 of the whole, or of what is held.
 pub(crate) static REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
 
+/// Asks for that (RFC 9530 section 4).
+pub(crate) static WANT_REPR_DIGEST: HeaderName = HeaderName::from_static("want-repr-digest");
+
 /// The media type of a PATCH that appends.
 pub(crate) const PARTIAL_UPLOAD: &str = "application/partial-upload";
 

@@ -20,7 +20,8 @@ pub struct NetworkProfile {
 }
 
 /// What rules a connection's rate follows, and how the receiver judges losses.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum NetworkKind {
     /// A slow wireless link at the end, whose bandwidth is this flow's alone: the rate is that link's. Losses are
     /// judged by Biaz.

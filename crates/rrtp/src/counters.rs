@@ -1,7 +1,7 @@
 //! What an endpoint counts.
 
 /// Datagrams of an endpoint, and why those were refused that were.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
 #[non_exhaustive]
 pub struct Counters {
     /// Datagrams that came.

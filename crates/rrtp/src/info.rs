@@ -4,11 +4,13 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use airtcp_types::{ByteCount, Rate};
+use serde::Serializer;
 
 use crate::config::NetworkKind;
 
 /// Where a connection is in its life.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Phase {
     /// The handshake is under way.
     Connecting,
@@ -20,8 +22,8 @@ pub enum Phase {
     Closed,
 }
 
-/// A connection as it is now.
-#[derive(Clone, PartialEq, Debug)]
+/// A connection as it is now. Durations are serialised as milliseconds, rates as bits per second.
+#[derive(Clone, PartialEq, Debug, serde::Serialize)]
 #[non_exhaustive]
 pub struct Info {
     /// Where it is in its life.
@@ -33,10 +35,13 @@ pub struct Info {
     /// The largest packet that either end sends, in bytes of UDP payload.
     pub packet_size: usize,
     /// Smoothed; of the handshake or the seed until data flows.
+    #[serde(serialize_with = "maybe_millis")]
     pub round_trip_time: Option<Duration>,
     /// Its mean deviation.
+    #[serde(serialize_with = "maybe_millis")]
     pub round_trip_variation: Option<Duration>,
     /// The least sample.
+    #[serde(serialize_with = "maybe_millis")]
     pub least_round_trip_time: Option<Duration>,
     /// What is sent at most now, counted in IP packets.
     pub rate: Rate,
@@ -64,4 +69,14 @@ pub struct Info {
     pub unread: ByteCount,
     /// The path seems dead: nothing but questions is sent until one is answered.
     pub is_stalled: bool,
+}
+
+fn maybe_millis<S: Serializer>(
+    duration: &Option<Duration>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match duration {
+        Some(duration) => serializer.serialize_some(&(duration.as_secs_f64() * 1e3)),
+        None => serializer.serialize_none(),
+    }
 }

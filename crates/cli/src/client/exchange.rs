@@ -3,7 +3,6 @@
 use std::error::Error;
 use std::pin::pin;
 
-use airtcp_stack::TcpStream;
 use anyhow::{Context, anyhow};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::{Body, Incoming};
@@ -13,6 +12,7 @@ use hyper::header::{
 };
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::heard::Heard;
 use super::url::Url;
@@ -43,12 +43,13 @@ pub(super) fn request<B>(method: Method, url: &Url, body: B) -> anyhow::Result<R
 ///
 /// # Errors
 /// The connection breaks, the peer does not speak HTTP, and those of `read`.
-pub(super) async fn exchange<B, T>(
-    stream: TcpStream,
+pub(super) async fn exchange<S, B, T>(
+    stream: S,
     request: Request<B>,
     read: impl AsyncFnOnce(Response<Incoming>) -> anyhow::Result<T>,
-) -> anyhow::Result<(T, TcpStream)>
+) -> anyhow::Result<(T, S)>
 where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Unpin + 'static,
 {
     let (mut sender, mut connection) =

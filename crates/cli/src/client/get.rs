@@ -1,51 +1,72 @@
 //! `airtcp get`: a file over HTTP.
 
+use std::path::Path;
 use std::time::Instant;
 
-use airtcp_stack::TcpStream;
 use anyhow::{Context, anyhow, bail};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty};
 use hyper::body::{Body, Incoming};
 use hyper::header::{CONTENT_RANGE, ETAG, HeaderValue, IF_RANGE, RANGE};
 use hyper::{Method, Response, StatusCode};
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::args::GetArgs;
 use super::exchange::{MOST_REDIRECTS, broken, exchange, redirect, refusal, request, text};
-use super::report::{Course, Report};
-use super::session::{self, Session};
+use super::place::Place;
+use super::report::{Course, Ends, Report};
+use super::session;
 use super::sink::Sink;
 use super::url::Url;
 use crate::output;
 use crate::progress::Progress;
+use crate::upload::{self, WANT_REPR_DIGEST};
 
 /// Gets a file, and says how it went.
 ///
 /// # Errors
 /// The file cannot be written, nobody answers, the answer is none, or the transfer breaks off; what has come stays.
 pub(crate) fn run(args: &GetArgs) -> anyhow::Result<()> {
-    let mut sink = Sink::open(&args.output, &args.url.to_string(), args.resume)?;
+    to_file(&args.output, &args.url, (args.resume, "--continue"), args.json, |sink| {
+        session::run("get", &args.attach, async |session| {
+            let connect = async |place: &Place| session.connect(place).await;
+            fetch(connect, args.url.clone(), sink, false).await
+        })
+    })
+}
+
+/// Has `work` fetch what is at `url` into `file`, whether it goes on with a part or not, and says how it went, or how to go on.
+///
+/// # Errors
+/// Those of the file and of `work`.
+pub(super) fn to_file(
+    file: &Path,
+    url: &Url,
+    (is_resumed, how): (bool, &str),
+    as_json: bool,
+    work: impl FnOnce(&mut Sink) -> anyhow::Result<Fetched>,
+) -> anyhow::Result<()> {
+    let mut sink = Sink::open(file, &url.to_string(), is_resumed)?;
     let before = sink.length();
-    let fetched = session::run("get", &args.attach, async |session| {
-        fetch(session, args.url.clone(), &mut sink).await
-    });
-    let Fetched { url, status, course } = fetched.map_err(|error| match sink.left() {
+    let fetched = work(&mut sink);
+    let Fetched { url, status, course } = fetched.map_err(|error| match sink.left(how) {
         Some(left) if sink.length() > before => anyhow!("{}; {left}", output::explain(&error)),
         _ => error,
     })?;
     let length = sink.length();
     let report = Report {
         url: url.to_string(),
-        file: args.output.display().to_string(),
+        file: file.display().to_string(),
         status: status.as_u16(),
         length,
         sha256: sink.finish()?,
         course,
     };
-    report.print(args.json, args.output.as_os_str() != "-")
+    report.print(as_json, file.as_os_str() != "-")
 }
 
-struct Fetched {
+/// What came of it.
+pub(super) struct Fetched {
     url: Url,
     status: StatusCode,
     course: Course,
@@ -58,11 +79,23 @@ enum Step {
     Elsewhere(Url),
 }
 
-async fn fetch(session: &Session, mut url: Url, sink: &mut Sink) -> anyhow::Result<Fetched> {
+/// Gets what is at `url` over connections that `connect` makes. If it is to be verified, the server has to say its SHA-256.
+///
+/// # Errors
+/// Nobody answers, the answer is none, or the transfer breaks off.
+pub(super) async fn fetch<S>(
+    connect: impl AsyncFn(&Place) -> anyhow::Result<S>,
+    mut url: Url,
+    sink: &mut Sink,
+    is_verified: bool,
+) -> anyhow::Result<Fetched>
+where
+    S: AsyncRead + AsyncWrite + Ends + Unpin + Send + 'static,
+{
     for _ in 0..=MOST_REDIRECTS {
         let start = Instant::now();
-        let stream = session.connect(url.place()).await?;
-        let (step, stream) = ask(stream, &url, sink).await?;
+        let stream = connect(url.place()).await?;
+        let (step, stream) = ask(stream, &url, sink, is_verified).await?;
         match step {
             Step::Elsewhere(other) => url = other,
             Step::Done(status, bytes) => {
@@ -74,8 +107,19 @@ async fn fetch(session: &Session, mut url: Url, sink: &mut Sink) -> anyhow::Resu
     bail!("more than {MOST_REDIRECTS} redirections, the last one to {url}")
 }
 
-async fn ask(stream: TcpStream, url: &Url, sink: &mut Sink) -> anyhow::Result<(Step, TcpStream)> {
+async fn ask<S>(
+    stream: S,
+    url: &Url,
+    sink: &mut Sink,
+    is_verified: bool,
+) -> anyhow::Result<(Step, S)>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let mut request = request(Method::GET, url, Empty::<Bytes>::new())?;
+    if is_verified {
+        request.headers_mut().insert(&WANT_REPR_DIGEST, HeaderValue::from_static("sha-256=10"));
+    }
     if sink.length() > 0 {
         let value = HeaderValue::try_from(format!("bytes={}-", sink.length()))?;
         request.headers_mut().insert(RANGE, value);
@@ -92,6 +136,7 @@ async fn receive(response: Response<Incoming>, url: &Url, sink: &mut Sink) -> an
     }
     let (status, has) = (response.status(), sink.length());
     let tag = text(response.headers(), &ETAG);
+    let digest = upload::digest(response.headers());
     let is_other = sink.tag().is_some_and(|own| tag != Some(own));
     // Of a part, how long the whole is.
     let mut whole = None;
@@ -130,6 +175,7 @@ async fn receive(response: Response<Incoming>, url: &Url, sink: &mut Sink) -> an
             return match range.and_then(|range| range.length) {
                 // All had come before the transfer broke off. Few servers say here which file that is.
                 Some(length) if length == has && (tag.is_none() || !is_other) => {
+                    verify(digest, url, sink)?;
                     Ok(Step::Done(status, 0))
                 }
                 Some(length) => Err(anyhow!(
@@ -146,7 +192,17 @@ async fn receive(response: Response<Incoming>, url: &Url, sink: &mut Sink) -> an
     if let Some(whole) = whole.filter(|whole| *whole != sink.length()) {
         bail!("{url} has {whole} bytes, and sent those up to {} only", sink.length());
     }
+    verify(digest, url, sink)?;
     Ok(Step::Done(status, sink.length() - if status == StatusCode::OK { 0 } else { has }))
+}
+
+/// # Errors
+/// What has come is not of the SHA-256 that the server says.
+fn verify(digest: Option<String>, url: &Url, sink: &Sink) -> anyhow::Result<()> {
+    if digest.is_some_and(|digest| digest != sink.digest()) {
+        bail!("{url} has another SHA-256 than what has come: remove {}", sink.name());
+    }
+    Ok(())
 }
 
 async fn fill(mut body: Incoming, sink: &mut Sink) -> anyhow::Result<()> {

@@ -4,12 +4,11 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use airtcp_stack::TcpStream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// A stream whose writer never hears of a reset: the reader does, behind what arrived before it. A server that has heard
 /// enough of a request answers and resets the connection, and the answer says why.
-pub(super) struct Heard(pub(super) TcpStream);
+pub(super) struct Heard<S>(pub(super) S);
 
 /// A reset leaves the writer waiting. The reader, whom it woke, tells.
 fn unless_reset<T>(polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
@@ -19,7 +18,7 @@ fn unless_reset<T>(polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
     }
 }
 
-impl AsyncRead for Heard {
+impl<S: AsyncRead + Unpin> AsyncRead for Heard<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -29,7 +28,7 @@ impl AsyncRead for Heard {
     }
 }
 
-impl AsyncWrite for Heard {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Heard<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -1,4 +1,5 @@
-//! `get`, `put` and `connect`: calls over a stack of the command's own.
+//! `get`, `put` and `connect`: calls over a stack of the command's own; `quickget` and `quickserve` also over what the kernel
+//! has.
 //!
 //! Not here, because there is no TLS over this stack: https.
 
@@ -10,6 +11,7 @@ mod heard;
 mod held;
 mod place;
 pub(crate) mod put;
+pub(crate) mod quick;
 mod report;
 mod session;
 mod sink;

@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use airtcp_stack::TcpStream;
-use airtcp_stack::tcp::Info;
 use airtcp_types::{ByteCount, Rate};
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::output;
 
@@ -33,29 +33,58 @@ pub(super) struct Course {
     /// From the first SYN to the last byte.
     pub(super) seconds: f64,
     pub(super) bits_per_second: u64,
-    /// Of this end, in segments.
-    pub(super) retransmissions: u64,
+    /// Of this end, in segments or packets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) retransmissions: Option<u64>,
     pub(super) local: SocketAddr,
     pub(super) peer: SocketAddr,
-    /// At the end, in the words of `ss -ti`.
-    pub(super) info: Info,
+    /// At the end; of TCP over this stack in the words of `ss -ti`.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub(super) info: Value,
+}
+
+/// What a connection says of itself at its end.
+pub(super) struct End {
+    pub(super) local: SocketAddr,
+    pub(super) peer: SocketAddr,
+    pub(super) retransmissions: Option<u64>,
+    pub(super) info: Value,
+}
+
+/// A connection that does.
+pub(super) trait Ends {
+    /// # Errors
+    /// What carries it is gone.
+    fn end(&self) -> anyhow::Result<End>;
+}
+
+impl Ends for TcpStream {
+    fn end(&self) -> anyhow::Result<End> {
+        let info = self.info()?;
+        Ok(End {
+            local: self.local_addr()?,
+            peer: self.peer_addr()?,
+            retransmissions: Some(info.retrans),
+            info: serde_json::to_value(info)?,
+        })
+    }
 }
 
 impl Course {
     /// Of `bytes` since `start`.
     ///
     /// # Errors
-    /// The stack has ended.
-    pub(super) fn of(stream: &TcpStream, bytes: u64, start: Instant) -> anyhow::Result<Self> {
+    /// What carries it is gone.
+    pub(super) fn of(stream: &impl Ends, bytes: u64, start: Instant) -> anyhow::Result<Self> {
         let taken = start.elapsed();
-        let info = stream.info()?;
+        let End { local, peer, retransmissions, info } = stream.end()?;
         Ok(Self {
             bytes,
             seconds: taken.as_secs_f64(),
             bits_per_second: rate(bytes, taken).bits_per_sec(),
-            retransmissions: info.retrans,
-            local: stream.local_addr()?,
-            peer: stream.peer_addr()?,
+            retransmissions,
+            local,
+            peer,
             info,
         })
     }
@@ -71,10 +100,13 @@ impl fmt::Display for Report {
         let Course { bytes, seconds, bits_per_second, retransmissions, .. } = &self.course;
         write!(
             f,
-            "{} in {seconds:.2} s, {:.1} Mbit/s, segments sent again: {retransmissions}",
+            "{} in {seconds:.2} s, {:.1} Mbit/s",
             output::bytes(*bytes),
             *bits_per_second as f64 / 1e6
         )?;
+        if let Some(retransmissions) = retransmissions {
+            write!(f, ", segments sent again: {retransmissions}")?;
+        }
         match self.length - bytes {
             0 => Ok(()),
             before => write!(f, "; {} had come before", output::bytes(before)),

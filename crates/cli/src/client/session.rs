@@ -20,7 +20,7 @@ use crate::signals::Signals;
 use crate::ss::Served;
 
 /// How long the peers have for the goodbye.
-const PATIENCE: Duration = Duration::from_secs(3);
+pub(super) const PATIENCE: Duration = Duration::from_secs(3);
 
 /// After so long without an answer, the user is told what may be missing.
 const SILENCE: Duration = Duration::from_secs(3);
@@ -47,7 +47,7 @@ impl Session {
     ///
     /// # Errors
     /// The device cannot be had, or is down; what to do is said.
-    async fn start(command: &'static str, attach: &AttachArgs) -> anyhow::Result<Self> {
+    pub(super) async fn start(command: &'static str, attach: &AttachArgs) -> anyhow::Result<Self> {
         let (tun, config, is_new): (Tun, HostConfig, bool) = attach.open()?;
         let name = attach.tun.clone();
         if is_new {
@@ -65,6 +65,11 @@ impl Session {
             Served { command, device, stacks }.listen(path)?;
         }
         Ok(Self { stack, tun: name, addresses })
+    }
+
+    /// The stack.
+    pub(super) const fn stack(&self) -> &Stack {
+        &self.stack
     }
 
     /// Calls the first address of a host that answers.

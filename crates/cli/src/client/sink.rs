@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail};
 use sha2::{Digest, Sha256};
 
-use crate::{file, output};
+use crate::{file, output, upload};
 
 /// Bytes that are read at once.
 const CHUNK: usize = 1 << 20;
@@ -175,6 +175,11 @@ impl Sink {
         Ok(())
     }
 
+    /// The SHA-256 of what it has, as a value of `Repr-Digest`.
+    pub(super) fn digest(&self) -> String {
+        upload::field(&self.hash)
+    }
+
     /// Puts it in its place, in one step, and gives its SHA-256.
     ///
     /// # Errors
@@ -194,11 +199,11 @@ impl Sink {
         Ok(output::hex(&self.hash.finalize_reset()))
     }
 
-    /// What to say to whom the transfer broke off, of what has come.
-    pub(super) fn left(&self) -> Option<String> {
+    /// What to say to whom the transfer broke off, of what has come, and how to go on.
+    pub(super) fn left(&self, how: &str) -> Option<String> {
         let places = self.places.as_ref().filter(|_| self.length > 0)?;
         Some(format!(
-            "{} has {} of it: --continue goes on",
+            "{} has {} of it: {how} goes on",
             places.part.display(),
             output::bytes(self.length)
         ))
@@ -248,7 +253,7 @@ mod tests {
         sink.write(b"01234").unwrap();
         let other = Sink::open(&place, URL, true).unwrap_err().to_string();
         assert!(other.contains("another transfer"), "{other}");
-        assert!(sink.left().unwrap().contains("a.part has 5 B of it: --continue"));
+        assert!(sink.left("--continue").unwrap().contains("a.part has 5 B of it: --continue"));
         drop(sink);
         assert_eq!(
             (fs::read(&place).unwrap(), fs::read(&part).unwrap()),

@@ -1,7 +1,7 @@
 //! URLs of the scheme http (RFC 9110 section 4.2.1).
 
 use std::fmt;
-use std::net::Ipv6Addr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
 use hyper::Uri;
@@ -9,18 +9,76 @@ use hyper::Uri;
 use super::place::Place;
 use crate::upload;
 
+/// What carries HTTP.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Scheme {
+    /// TCP over the stack of the command; the only one of `get` and `put`.
+    Http,
+    /// RRTP over the kernel's UDP.
+    Rrtp,
+    /// The kernel's TCP.
+    Tcp,
+    /// TCP over the stack of the command.
+    Airtcp,
+}
+
+impl Scheme {
+    /// As a URL begins.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Rrtp => "rrtp",
+            Self::Tcp => "tcp",
+            Self::Airtcp => "airtcp",
+        }
+    }
+}
+
+/// A URL whose scheme is `rrtp`, `tcp` or `airtcp`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct QuickUrl(pub(crate) Url);
+
+impl FromStr for QuickUrl {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let begin = text.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
+        let scheme = [Scheme::Rrtp, Scheme::Tcp, Scheme::Airtcp]
+            .into_iter()
+            .find(|scheme| begin.as_deref() == Some(scheme.name()))
+            .ok_or(
+                "a URL begins with rrtp://, tcp:// or airtcp://; for example rrtp://10.0.0.1:8000/file",
+            )?;
+        let rest = &text[scheme.name().len()..];
+        let url = format!("http{rest}").parse::<Url>();
+        let url = url.map_err(|why| why.replace("http://", &format!("{}://", scheme.name())))?;
+        Ok(Self(Url { scheme, ..url }))
+    }
+}
+
 /// Where a file is, without a fragment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Url {
+    scheme: Scheme,
     place: Place,
     /// Path and query.
     target: String,
 }
 
 impl Url {
+    /// What carries it.
+    pub(super) const fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
     /// The server.
     pub(super) fn place(&self) -> &Place {
         &self.place
+    }
+
+    /// Where to listen, if it names an address.
+    pub(super) fn address(&self) -> Option<SocketAddr> {
+        self.place.host.parse().ok().map(|ip| SocketAddr::new(ip, self.place.port))
     }
 
     /// What the server is asked for (RFC 9112 section 3.2.1).
@@ -72,7 +130,8 @@ impl Url {
             _ if location.starts_with('?') => format!("{path}{location}"),
             _ => format!("{}/{location}", path.rsplit_once('/').map_or("", |(above, _)| above)),
         };
-        format!("http://{}{target}", self.authority()).parse()
+        let url: Self = format!("http://{}{target}", self.authority()).parse()?;
+        Ok(Self { scheme: self.scheme, ..url })
     }
 }
 
@@ -113,13 +172,14 @@ impl FromStr for Url {
             return Err(format!("it names no host, or a port that is none; {EXAMPLE}"));
         };
         let target = uri.path_and_query().map_or("/", |target| target.as_str());
-        Ok(Self { place: Place { host: host.to_owned(), port }, target: target.to_owned() })
+        let place = Place { host: host.to_owned(), port };
+        Ok(Self { scheme: Scheme::Http, place, target: target.to_owned() })
     }
 }
 
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "http://{}{}", self.authority(), self.target)
+        write!(f, "{}://{}{}", self.scheme.name(), self.authority(), self.target)
     }
 }
 

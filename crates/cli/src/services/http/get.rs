@@ -11,7 +11,8 @@ use hyper::header::{
 use hyper::{Request, Response, StatusCode};
 
 use super::body::Body;
-use super::{Files, Refusal, listing, path, range, text_response};
+use super::{Files, Refusal, listing, path, put, range, text_response};
+use crate::upload::{REPR_DIGEST, WANT_REPR_DIGEST};
 
 /// The file or directory `below` the served one.
 ///
@@ -56,7 +57,15 @@ pub(super) async fn answer<B>(
     let part = header.map_or(Ok(None), |header| range::part(header, length));
     let part = part.map_err(|refusal| refusal.with(&CONTENT_RANGE, format!("bytes */{length}")))?;
     let (start, count) = part.unwrap_or((0, length));
-    let mut response = Response::new(Body::from_file(file.into_std().await, start, count));
+    let file = file.into_std().await;
+    let mut digest = None;
+    // Of those who ask beyond that the first ones are not held up: nobody has to be told.
+    if request.headers().contains_key(&WANT_REPR_DIGEST)
+        && let Ok(_room) = files.asking.try_acquire()
+    {
+        digest = Some(put::digest(&files.asked, file.try_clone()?, length).await?);
+    }
+    let mut response = Response::new(Body::from_file(file, start, count));
     if part.is_some() {
         *response.status_mut() = StatusCode::PARTIAL_CONTENT;
         let last = start + count - 1;
@@ -68,6 +77,8 @@ pub(super) async fn answer<B>(
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type(&found)));
     headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
     headers.extend(HeaderValue::try_from(tag).ok().map(|tag| (ETAG, tag)));
+    let digest = digest.and_then(|digest| HeaderValue::try_from(digest).ok());
+    headers.extend(digest.map(|digest| (REPR_DIGEST.clone(), digest)));
     Ok(response)
 }
 

@@ -62,6 +62,7 @@ const LINGER_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug)]
 pub(crate) struct Files {
     root: Arc<Path>,
+    is_read_only: bool,
     /// How long the body of a request may be silent.
     patience: Duration,
     /// Who writes what is not complete.
@@ -82,12 +83,21 @@ impl Files {
     pub(crate) fn new(directory: &Path) -> io::Result<Self> {
         Ok(Self {
             root: directory.canonicalize()?.into(),
+            is_read_only: false,
             patience: BODY_TIMEOUT,
             writers: held::Writers::new(LOCK_TIMEOUT),
             appended: Arc::new(Semaphore::new(1)),
             asked: Arc::new(Semaphore::new(1)),
             asking: Arc::new(Semaphore::new(MOST_ASKING)),
         })
+    }
+
+    /// As [`new`](Self::new), with GET and HEAD alone.
+    ///
+    /// # Errors
+    /// It is not there.
+    pub(crate) fn read_only(directory: &Path) -> io::Result<Self> {
+        Ok(Self { is_read_only: true, ..Self::new(directory)? })
     }
 
     async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
@@ -97,6 +107,10 @@ impl Files {
         let answered = match path::resolve(request.uri().path()) {
             Err(refusal) => Err(refusal),
             Ok(below) => match (&method, is_upload) {
+                (&Method::GET | &Method::HEAD, _) if self.is_read_only => {
+                    get::answer(self, &below, &request).await
+                }
+                _ if self.is_read_only => Err(Refusal::not_allowed("GET, HEAD")),
                 (&Method::GET | &Method::HEAD, false) => get::answer(self, &below, &request).await,
                 // RFC 9110 section 14.5: a part taken for the whole would be the end of the rest.
                 (&Method::PUT, false) if request.headers().contains_key(CONTENT_RANGE) => {

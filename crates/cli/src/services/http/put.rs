@@ -236,7 +236,11 @@ async fn pour(files: &Files, held: &mut Held, mut body: Incoming) -> Result<(), 
 
 /// The SHA-256 of the first `length` bytes of a file, as a value of `Repr-Digest`. As many at a time as `turns` has: a
 /// request costs its client little.
-async fn digest(turns: &Arc<Semaphore>, mut file: File, length: u64) -> Result<String, Refusal> {
+pub(super) async fn digest(
+    turns: &Arc<Semaphore>,
+    mut file: File,
+    length: u64,
+) -> Result<String, Refusal> {
     let permit = turns.clone().acquire_owned().await.map_err(io::Error::other)?;
     let reading = spawn_blocking(move || {
         let _permit = permit;

@@ -1,0 +1,126 @@
+//! What `quickserve` and `quickget` take.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use airtcp_recovery::Combination;
+use airtcp_stack::host::Cidr;
+use clap::Args;
+
+use super::network::Network;
+use crate::attach::AttachArgs;
+use crate::client::url::{QuickUrl, Scheme};
+use crate::value;
+
+/// `airtcp quickserve`.
+#[derive(Args, Debug)]
+pub(crate) struct QuickServeArgs {
+    #[command(flatten)]
+    stack: StackArgs,
+    /// What the network is like, for rrtp://, whose sender this is: cdma-1x, evdo, edge, satellite, lan, wlan or a FILE.toml
+    #[arg(long, value_name = "NAME", value_parser = value::parsed::<Network>)]
+    pub(super) profile: Option<Network>,
+    /// Where to listen, once or more: rrtp://, tcp:// or airtcp://, an address of this machine, or of the stack, and a port
+    /// [default port: 80]
+    #[arg(long, value_name = "URL", required = true, value_parser = value::parsed::<QuickUrl>)]
+    pub(super) listen: Vec<QuickUrl>,
+    /// At the end, what was served, as JSON
+    #[arg(long)]
+    pub(super) json: bool,
+    /// What is served: the files below it, and nothing is written there
+    #[arg(value_name = "DIR")]
+    pub(super) directory: PathBuf,
+}
+
+/// `airtcp quickget`.
+#[derive(Args, Debug)]
+pub(crate) struct QuickGetArgs {
+    #[command(flatten)]
+    stack: StackArgs,
+    /// What the network is like, for rrtp://: cdma-1x, evdo, edge, satellite, lan, wlan or a FILE.toml. It says how losses
+    /// are judged here, and how fast this end may begin; the file goes by what quickserve was told
+    #[arg(long, value_name = "NAME", value_parser = value::parsed::<Network>)]
+    pub(super) profile: Option<Network>,
+    /// Where it goes; - is stdout. What came of a transfer that broke off is in FILE.part, and is gone on with
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: PathBuf,
+    /// The report as JSON
+    #[arg(long)]
+    pub(super) json: bool,
+    /// What to get: rrtp://HOST[:PORT]/PATH, tcp://... or airtcp://...
+    #[arg(value_name = "URL", value_parser = value::parsed::<QuickUrl>)]
+    pub(super) url: QuickUrl,
+}
+
+/// The stack of an airtcp:// URL.
+#[derive(Args, Debug)]
+struct StackArgs {
+    /// For airtcp://, the TUN device; it is made if there is none of that name, and removed at the end
+    #[arg(long, value_name = "NAME", value_parser = value::tun)]
+    tun: Option<String>,
+    /// For airtcp://, an address of the stack with its prefix length; once for each address
+    #[arg(long, value_name = "CIDR", value_parser = value::cidr)]
+    address: Vec<Cidr>,
+    /// For airtcp://, the kernel's own address on a device that is made here
+    #[arg(long, value_name = "IP", value_parser = value::gateway)]
+    gateway: Vec<IpAddr>,
+    /// For airtcp://, what the sender is made of: rack/cubic or le/westwood/hack+dcr:timer
+    #[arg(long, value_name = "A/B[/C]", value_parser = value::strategies)]
+    strategies: Option<Combination>,
+}
+
+impl StackArgs {
+    fn attach(&self) -> Option<AttachArgs> {
+        let tun = self.tun.clone()?;
+        let (address, gateway) = (self.address.clone(), self.gateway.clone());
+        Some(AttachArgs::of(tun, address, gateway, self.strategies.clone()))
+    }
+
+    /// What no value shows alone.
+    fn check<'a>(&self, mut urls: impl Iterator<Item = &'a QuickUrl>) -> Result<(), String> {
+        const EXAMPLE: &str = "for example --tun tun0 --address 10.0.0.2/24";
+        let needs = urls.any(|url| url.0.scheme() == Scheme::Airtcp);
+        let has_any = self.tun.is_some()
+            || self.strategies.is_some()
+            || !self.address.is_empty()
+            || !self.gateway.is_empty();
+        match (needs, self.attach()) {
+            (true, Some(attach)) if !self.address.is_empty() => attach.check(),
+            (true, _) => Err(format!("airtcp:// needs a device and an address; {EXAMPLE}")),
+            (false, _) if has_any => Err("--tun, --address, --gateway and --strategies are of \
+                                          airtcp:// alone; for example rrtp://10.0.0.1:8000/file"
+                .to_owned()),
+            (false, _) => Ok(()),
+        }
+    }
+}
+
+impl QuickServeArgs {
+    /// What no value shows alone.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        for url in &self.listen {
+            if url.0.address().is_none() {
+                return Err(format!(
+                    "{} names no address to listen at; for example rrtp://0.0.0.0:8000",
+                    url.0
+                ));
+            }
+        }
+        self.stack.check(self.listen.iter())
+    }
+
+    pub(super) fn attach(&self) -> Option<AttachArgs> {
+        self.stack.attach()
+    }
+}
+
+impl QuickGetArgs {
+    /// What no value shows alone.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        self.stack.check(std::iter::once(&self.url))
+    }
+
+    pub(super) fn attach(&self) -> Option<AttachArgs> {
+        self.stack.attach()
+    }
+}

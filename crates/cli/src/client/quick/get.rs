@@ -1,0 +1,121 @@
+//! `airtcp quickget`: a file, over what its URL says.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use airtcp_rrtp::net::RrtpSocket;
+use airtcp_rrtp::{Config, Limits};
+use anyhow::{Context, anyhow};
+use tokio::time::timeout;
+
+use super::args::QuickGetArgs;
+use super::line::Line;
+use super::network::Network;
+use crate::client::get::{Fetched, fetch, to_file};
+use crate::client::place::Place;
+use crate::client::session::{self, PATIENCE};
+use crate::client::sink::Sink;
+use crate::client::url::Scheme;
+use crate::signals::Signals;
+
+/// How long a server may take to answer a call of the kernel's TCP, as RRTP has it.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// Gets a file, has its SHA-256 compared with the server's, and says how it went.
+///
+/// # Errors
+/// As of `get`; what has come is not what the server has.
+pub(crate) fn run(args: &QuickGetArgs) -> anyhow::Result<()> {
+    let url = &args.url.0;
+    // A part is of no use on stdout.
+    let is_resumed = args.output.as_os_str() != "-";
+    let how = (is_resumed, "the same line");
+    to_file(&args.output, url, how, args.json, |sink| match args.attach() {
+        Some(attach) => session::run("quickget", &attach, async |session| {
+            let connect = async |place: &Place| Ok(Line::Stack(session.connect(place).await?));
+            fetch(connect, url.clone(), sink, true).await
+        }),
+        None => over_the_kernel(args, sink),
+    })
+}
+
+fn over_the_kernel(args: &QuickGetArgs, sink: &mut Sink) -> anyhow::Result<Fetched> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let outcome = runtime.block_on(async {
+        let mut signals = Signals::new()?;
+        let (scheme, config) = (args.url.0.scheme(), Network::config(args.profile));
+        let sockets = Sockets::bind(scheme).await?;
+        let connect = async |place: &Place| call(place, sockets.as_ref(), &config).await;
+        let outcome = tokio::select! {
+            outcome = fetch(connect, args.url.0.clone(), sink, true) => outcome,
+            () = signals.wait() => Err(anyhow!("interrupted")),
+        };
+        if let Some(sockets) = sockets {
+            tokio::select! {
+                () = sockets.shutdown() => {}
+                () = signals.wait() => {}
+            }
+        }
+        outcome
+    });
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    outcome
+}
+
+/// RRTP over both IP versions.
+struct Sockets {
+    ipv4: RrtpSocket,
+    /// Where there is IPv6.
+    ipv6: Option<RrtpSocket>,
+}
+
+impl Sockets {
+    /// `None` where the kernel's TCP is meant.
+    async fn bind(scheme: Scheme) -> anyhow::Result<Option<Self>> {
+        if scheme != Scheme::Rrtp {
+            return Ok(None);
+        }
+        let ipv4 = RrtpSocket::bind((Ipv4Addr::UNSPECIFIED, 0).into(), Limits::default()).await?;
+        let ipv6 = RrtpSocket::bind((Ipv6Addr::UNSPECIFIED, 0).into(), Limits::default()).await;
+        Ok(Some(Self { ipv4, ipv6: ipv6.ok() }))
+    }
+
+    /// Until the server has heard that all has come.
+    async fn shutdown(self) {
+        self.ipv4.shutdown_within(PATIENCE).await;
+        if let Some(ipv6) = self.ipv6 {
+            ipv6.shutdown_within(PATIENCE).await;
+        }
+    }
+}
+
+/// Calls the first address of a host that answers.
+async fn call(place: &Place, sockets: Option<&Sockets>, config: &Config) -> anyhow::Result<Line> {
+    let found = tokio::net::lookup_host((place.host.as_str(), place.port))
+        .await
+        .with_context(|| format!("looking up {}", place.host))?;
+    let mut failure = anyhow!("{place} has no address");
+    for address in found {
+        match dial(address, sockets, config).await {
+            Ok(line) => return Ok(line),
+            Err(error) => failure = error.context(address.to_string()),
+        }
+    }
+    Err(failure)
+}
+
+async fn dial(
+    address: SocketAddr,
+    sockets: Option<&Sockets>,
+    config: &Config,
+) -> anyhow::Result<Line> {
+    let Some(sockets) = sockets else {
+        let stream = timeout(ANSWER, tokio::net::TcpStream::connect(address)).await;
+        return Ok(Line::kernel(stream.map_err(|_| anyhow!("no answer"))??)?);
+    };
+    let socket = match address {
+        SocketAddr::V4(_) => &sockets.ipv4,
+        SocketAddr::V6(_) => sockets.ipv6.as_ref().context("there is no IPv6 here")?,
+    };
+    Ok(Line::Rrtp(socket.connect(address, config.clone()).await?))
+}

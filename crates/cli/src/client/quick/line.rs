@@ -1,0 +1,113 @@
+//! A connection, whatever carries it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use airtcp_rrtp::net::RrtpStream;
+use nix::sys::socket::{setsockopt, sockopt};
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::client::report::{End, Ends};
+
+/// A peer of the kernel's TCP that is silent for so many seconds is asked, so often, whether it is still there; RRTP and this
+/// stack do so by themselves.
+const IDLE: u32 = 10;
+const INTERVAL: u32 = 5;
+const PROBES: u32 = 4;
+
+/// A byte stream.
+#[derive(Debug)]
+pub(super) enum Line {
+    /// With both addresses: the kernel forgets the peer's when the connection has ended.
+    Kernel(tokio::net::TcpStream, [SocketAddr; 2]),
+    Stack(airtcp_stack::TcpStream),
+    Rrtp(RrtpStream),
+}
+
+impl Line {
+    /// One of the kernel's.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub(super) fn kernel(stream: tokio::net::TcpStream) -> io::Result<Self> {
+        stream.set_nodelay(true)?;
+        setsockopt(&stream, sockopt::KeepAlive, &true)?;
+        setsockopt(&stream, sockopt::TcpKeepIdle, &IDLE)?;
+        setsockopt(&stream, sockopt::TcpKeepInterval, &INTERVAL)?;
+        setsockopt(&stream, sockopt::TcpKeepCount, &PROBES)?;
+        // What is sent and not acknowledged holds these questions off.
+        setsockopt(&stream, sockopt::TcpUserTimeout, &((IDLE + INTERVAL * PROBES) * 1_000))?;
+        let ends = [stream.local_addr()?, stream.peer_addr()?];
+        Ok(Self::Kernel(stream, ends))
+    }
+
+    pub(super) fn peer_addr(&self) -> io::Result<SocketAddr> {
+        match self {
+            Self::Kernel(_, [_, peer]) => Ok(*peer),
+            Self::Stack(stream) => stream.peer_addr(),
+            Self::Rrtp(stream) => stream.peer_addr(),
+        }
+    }
+}
+
+impl Ends for Line {
+    fn end(&self) -> anyhow::Result<End> {
+        match self {
+            Self::Stack(stream) => stream.end(),
+            Self::Kernel(_, [local, peer]) => {
+                Ok(End { local: *local, peer: *peer, retransmissions: None, info: Value::Null })
+            }
+            Self::Rrtp(stream) => {
+                let info = stream.info()?;
+                Ok(End {
+                    local: stream.local_addr()?,
+                    peer: stream.peer_addr()?,
+                    retransmissions: Some(info.retransmissions),
+                    info: serde_json::to_value(info)?,
+                })
+            }
+        }
+    }
+}
+
+/// The same call on whatever it is.
+macro_rules! each {
+    ($line:expr, $stream:ident => $call:expr) => {
+        match $line.get_mut() {
+            Line::Kernel($stream, _) => $call,
+            Line::Stack($stream) => $call,
+            Line::Rrtp($stream) => $call,
+        }
+    };
+}
+
+impl AsyncRead for Line {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        each!(self, stream => Pin::new(stream).poll_read(context, buf))
+    }
+}
+
+impl AsyncWrite for Line {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        each!(self, stream => Pin::new(stream).poll_write(context, data))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        each!(self, stream => Pin::new(stream).poll_flush(context))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        each!(self, stream => Pin::new(stream).poll_shutdown(context))
+    }
+}

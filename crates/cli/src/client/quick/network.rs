@@ -1,0 +1,125 @@
+//! What RRTP is told of a network: by name, or in a file.
+
+use std::path::Path;
+use std::str::FromStr;
+use std::time::Duration;
+
+use airtcp_rrtp::{Config, NetworkKind, NetworkProfile};
+use airtcp_types::Rate;
+use serde::Deserialize;
+
+use crate::file;
+
+/// The longest file of one, in bytes.
+const LONGEST: u64 = 1 << 16;
+
+/// A network, as far as the user knows it. What is not known is left out.
+#[derive(Clone, Copy, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct Network {
+    kind: NetworkKind,
+    /// Of IP packets.
+    send_rate_bits_per_second: Option<u64>,
+    round_trip_time_ms: Option<f64>,
+    /// 0 to 1.
+    loss_rate: Option<f64>,
+}
+
+/// By name: the thesis's environments (Table 4.3), `edge` as `airtcp names` has the link of that name, and `evdo`, which is
+/// chosen.
+const NAMES: [(&str, Network); 6] = {
+    use NetworkKind::{General, WirelessLastHop};
+    [
+        ("cdma-1x", Network::of(WirelessLastHop, 144_000, 150.0, 0.01)),
+        ("evdo", Network::of(WirelessLastHop, 1_000_000, 150.0, 0.005)),
+        ("edge", Network::of(WirelessLastHop, 240_000, 840.0, 0.0)),
+        ("satellite", Network::of(WirelessLastHop, 20_000, 600.0, 0.01)),
+        ("lan", Network::of(General, 100_000_000, 2.0, 0.001)),
+        ("wlan", Network::of(General, 11_000_000, 10.0, 0.01)),
+    ]
+};
+
+impl Network {
+    const fn of(kind: NetworkKind, rate: u64, rtt: f64, loss: f64) -> Self {
+        Self {
+            kind,
+            send_rate_bits_per_second: Some(rate),
+            round_trip_time_ms: Some(rtt),
+            loss_rate: Some(loss),
+        }
+    }
+
+    fn read(path: &Path) -> Result<Self, String> {
+        let text = file::read(path, LONGEST).map_err(|error| format!("{error:#}"))?;
+        let network: Self = toml::from_str(&text).map_err(|error| error.to_string())?;
+        let is_sound = network.send_rate_bits_per_second != Some(0)
+            && network.round_trip_time_ms.is_none_or(|ms| (0.001..=60_000.0).contains(&ms))
+            && network.loss_rate.is_none_or(|share| (0.0..1.0).contains(&share));
+        match is_sound {
+            true => Ok(network),
+            false => Err("a rate is 1 bit/s at least, a round trip 0.001 to 60000 ms, and a loss \
+                          rate 0 to 1"
+                .to_owned()),
+        }
+    }
+
+    /// What a connection is made with.
+    pub(super) fn config(network: Option<Self>) -> Config {
+        let Some(network) = network else { return Config::default() };
+        let profile = NetworkProfile {
+            send_rate: network.send_rate_bits_per_second.map(Rate::from_bits_per_sec),
+            round_trip_time: network.round_trip_time_ms.map(|ms| Duration::from_secs_f64(ms / 1e3)),
+            loss_rate: network.loss_rate,
+        };
+        Config { kind: network.kind, profile, ..Config::default() }
+    }
+}
+
+impl FromStr for Network {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some((_, network)) = NAMES.iter().find(|(name, _)| *name == text) {
+            return Ok(*network);
+        }
+        if text.ends_with(".toml") {
+            return Self::read(Path::new(text)).map_err(|why| format!("{text}: {why}"));
+        }
+        let names = NAMES.map(|(name, _)| name).join(", ");
+        Err(format!("it is {names}, or the name of a file.toml; for example --profile cdma-1x"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_is_known_by_name_or_from_a_file() {
+        let config = Network::config(Some("satellite".parse().unwrap()));
+        assert_eq!(config.kind, NetworkKind::WirelessLastHop);
+        assert_eq!(config.profile.send_rate, Some(Rate::from_bits_per_sec(20_000)));
+        assert_eq!(config.profile.round_trip_time, Some(Duration::from_millis(600)));
+        assert_eq!(Network::config(None), Config::default());
+
+        let directory = tempfile::tempdir().unwrap();
+        let read = |text: &str| {
+            let path = directory.path().join("a.toml");
+            std::fs::write(&path, text).unwrap();
+            path.display().to_string().parse::<Network>()
+        };
+        let part = read("kind = \"general\"\nloss-rate = 0.02\n").unwrap();
+        let config = Network::config(Some(part));
+        assert_eq!(config.kind, NetworkKind::General);
+        assert_eq!((config.profile.loss_rate, config.profile.send_rate), (Some(0.02), None));
+        for (text, why) in [
+            ("kind = \"radio\"\n", "radio"),
+            ("kind = \"general\"\nrate = 1\n", "rate"),
+            ("kind = \"general\"\nloss-rate = 1.5\n", "0 to 1"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.contains("a.toml: ") && error.contains(why), "{error}");
+        }
+        assert!("gprs".parse::<Network>().unwrap_err().contains("cdma-1x, evdo, edge"));
+    }
+}

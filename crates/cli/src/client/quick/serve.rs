@@ -1,0 +1,229 @@
+//! `airtcp quickserve`: files below a directory, to whoever asks, until Ctrl-C or SIGTERM.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use airtcp_rrtp::Counters;
+use airtcp_rrtp::net::{RrtpListener, RrtpSocket};
+use anyhow::{Context, anyhow};
+use serde::Serialize;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::args::QuickServeArgs;
+use super::line::Line;
+use super::network::Network;
+use crate::client::session::{PATIENCE, Session};
+use crate::client::url::{Scheme, Url};
+use crate::output;
+use crate::services::{Files, Service, Stop};
+use crate::signals::Signals;
+
+/// How many connections may wait to be accepted at a listener of this stack.
+const BACKLOG: usize = 1_024;
+
+/// Serves until it is told to stop. A second signal stops at once.
+///
+/// # Errors
+/// There is no such directory, or an address cannot be listened at.
+pub(crate) fn run(args: &QuickServeArgs) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let outcome = runtime.block_on(serve(args));
+    // A file system that hangs shall not hold up the end.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    outcome
+}
+
+async fn serve(args: &QuickServeArgs) -> anyhow::Result<()> {
+    let mut signals = Signals::new()?;
+    let directory = &args.directory;
+    let files = Files::read_only(directory).with_context(|| directory.display().to_string())?;
+    let session = match args.attach() {
+        Some(attach) => Some(Session::start("quickserve", &attach).await?),
+        None => None,
+    };
+    let (stopping, stop) = Stop::new();
+    let (mut places, mut sockets, mut running) = (Vec::new(), Vec::new(), JoinSet::new());
+    for url in args.listen.iter().map(|url| &url.0) {
+        let listener = Listener::bind(url, args, session.as_ref())
+            .await
+            .with_context(|| format!("listening at {url}"))?;
+        let place = Place {
+            url: format!("{}://{}", url.scheme().name(), listener.local_addr()?),
+            served: Arc::default(),
+        };
+        output::note(format_args!("listening at {}", place.url));
+        sockets.push(listener.socket());
+        running.spawn(accept(listener, Service::Http(files.clone()), stop.clone(), place.clone()));
+        places.push(place);
+    }
+    output::note("ready");
+    let ended = tokio::select! {
+        () = signals.wait() => Ok(()),
+        error = ended(session.as_ref()) => Err(anyhow!("{error}; start again to make it anew")),
+    };
+    let farewell = async {
+        let _ = stopping.send(true);
+        while running.join_next().await.is_some() {}
+        for socket in sockets.iter().flatten() {
+            socket.shutdown_within(PATIENCE).await;
+        }
+        if let Some(session) = &session {
+            session.stack().shutdown_within(PATIENCE).await;
+        }
+    };
+    tokio::select! {
+        () = farewell => {}
+        () = signals.wait() => tracing::warn!("stopped before every connection was closed"),
+    }
+    if args.json {
+        let all = places.iter().zip(&sockets);
+        let reports: Vec<_> = all.map(|(place, socket)| place.report(socket.as_ref())).collect();
+        output::print_json(&reports)?;
+    }
+    ended
+}
+
+/// Waits for the end of the stack, if there is one.
+async fn ended(session: Option<&Session>) -> io::Error {
+    match session {
+        Some(session) => session.stack().closed().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Where there are connections.
+enum Listener {
+    Kernel(tokio::net::TcpListener),
+    Stack(airtcp_stack::TcpListener),
+    Rrtp(RrtpListener),
+}
+
+impl Listener {
+    async fn bind(
+        url: &Url,
+        args: &QuickServeArgs,
+        session: Option<&Session>,
+    ) -> anyhow::Result<Self> {
+        let address = url.address().context("it is no address")?;
+        Ok(match (url.scheme(), session) {
+            (Scheme::Rrtp, _) => {
+                Self::Rrtp(RrtpListener::bind(address, Network::config(args.profile)).await?)
+            }
+            (Scheme::Airtcp, Some(session)) => {
+                Self::Stack(session.stack().listen(address, BACKLOG)?)
+            }
+            _ => Self::Kernel(tokio::net::TcpListener::bind(address).await?),
+        })
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        match self {
+            Self::Kernel(listener) => listener.local_addr(),
+            Self::Stack(listener) => listener.local_addr(),
+            Self::Rrtp(listener) => listener.local_addr(),
+        }
+    }
+
+    /// Of RRTP, what counts, and ends.
+    fn socket(&self) -> Option<RrtpSocket> {
+        match self {
+            Self::Rrtp(listener) => Some(listener.socket().clone()),
+            Self::Kernel(_) | Self::Stack(_) => None,
+        }
+    }
+
+    async fn accept(&self) -> io::Result<Line> {
+        match self {
+            Self::Kernel(listener) => Line::kernel(listener.accept().await?.0),
+            Self::Stack(listener) => {
+                let (stream, _) = listener.accept().await?;
+                // An answer is written in pieces that are as long as they get.
+                stream.set_nodelay(true)?;
+                Ok(Line::Stack(stream))
+            }
+            Self::Rrtp(listener) => Ok(Line::Rrtp(listener.accept().await?.0)),
+        }
+    }
+}
+
+/// A listener, as the report has it.
+#[derive(Clone)]
+struct Place {
+    url: String,
+    served: Arc<Served>,
+}
+
+#[derive(Default)]
+struct Served {
+    connections: AtomicU64,
+    broken: AtomicU64,
+}
+
+/// What `--json` prints of each listener.
+#[derive(Serialize)]
+struct Report<'a> {
+    url: &'a str,
+    connections: u64,
+    /// Those that ended with an error.
+    broken: u64,
+    /// Of RRTP, what it counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    counters: Option<Counters>,
+}
+
+impl Place {
+    fn report(&self, socket: Option<&RrtpSocket>) -> Report<'_> {
+        Report {
+            url: &self.url,
+            connections: self.served.connections.load(Relaxed),
+            broken: self.served.broken.load(Relaxed),
+            counters: socket.map(RrtpSocket::counters),
+        }
+    }
+}
+
+/// Serves until `stop`, then gives the connections their time to come to an end.
+async fn accept(listener: Listener, service: Service, mut stop: Stop, place: Place) {
+    let mut connections = JoinSet::new();
+    let for_connections = stop.clone();
+    loop {
+        tokio::select! {
+            () = stop.wait() => break,
+            accepted = listener.accept() => match accepted {
+                Ok(line) => {
+                    place.served.connections.fetch_add(1, Relaxed);
+                    let (stop, place) = (for_connections.clone(), place.clone());
+                    connections.spawn(handle(line, service.clone(), stop, place));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            },
+            Some(_) = connections.join_next() => {}
+        }
+    }
+    drop(listener);
+    let all = async { while connections.join_next().await.is_some() {} };
+    if timeout(PATIENCE, all).await.is_err() {
+        tracing::warn!(open = connections.len(), url = place.url, "closing the rest");
+        connections.shutdown().await;
+    }
+}
+
+async fn handle(mut line: Line, service: Service, stop: Stop, place: Place) {
+    let (start, peer) = (Instant::now(), line.peer_addr().ok());
+    let served = service.serve(&mut line, stop).await;
+    let duration = start.elapsed();
+    match served {
+        Ok(()) => tracing::info!(?peer, ?duration, "done"),
+        Err(error) => {
+            place.served.broken.fetch_add(1, Relaxed);
+            tracing::info!(?peer, ?duration, %error, "broken");
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! `quickserve` and `quickget`, as two processes.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, UdpSocket};
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use airtcp_testbed::{Namespace, or_skip, requirements};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::setup::{Running, airtcp};
+use crate::transfer::{LENGTH, data, sha256, text};
+
+/// What comes slowly: the profile `edge`, whose 240 kbit/s are sent over a loopback interface that carries more.
+const SLOW: usize = 600_000;
+
+struct World {
+    namespace: Namespace,
+    directory: TempDir,
+}
+
+impl World {
+    /// A namespace, and a directory with another one, `www`, that is served from it.
+    fn new() -> Option<Self> {
+        or_skip(requirements())?;
+        let namespace = Namespace::new().unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir(directory.path().join("www")).unwrap();
+        fs::write(directory.path().join("www/file"), data()).unwrap();
+        fs::write(directory.path().join("www/slow"), &data()[..SLOW]).unwrap();
+        fs::write(directory.path().join("secret"), "not served").unwrap();
+        Some(Self { namespace, directory })
+    }
+
+    fn command(&self, arguments: &str) -> Command {
+        let mut command = airtcp(&arguments.split_whitespace().collect::<Vec<_>>());
+        command.current_dir(&self.directory);
+        command
+    }
+
+    fn serve(&self, arguments: &str) -> Running {
+        let command = self.command(&format!("quickserve www {arguments}"));
+        let mut serve = Running::start(&self.namespace, command);
+        serve.until("ready");
+        serve
+    }
+
+    fn run(&self, command: Command) -> Output {
+        self.namespace.spawn_child(command).unwrap().wait_with_output().unwrap()
+    }
+
+    fn get(&self, arguments: &str) -> Output {
+        self.run(self.command(&format!("quickget {arguments}")))
+    }
+
+    fn report(&self, arguments: &str) -> Value {
+        let output = self.get(&format!("{arguments} --json"));
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// The line that says why it does not go.
+    fn refused(&self, arguments: &str) -> String {
+        refusal(&self.get(arguments))
+    }
+
+    fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.directory.path().join(name)).unwrap()
+    }
+
+    /// Waits until so much of a transfer is there.
+    fn wait_for(&self, part: &str, bytes: u64, running: &mut Running) {
+        let part = self.directory.path().join(part);
+        while fs::metadata(&part).map_or(0, |part| part.len()) < bytes {
+            assert!(running.is_running(), "it ended");
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+fn refusal(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let line = text(&output.stderr).trim_end().to_owned();
+    assert!(line.starts_with("error: ") && line.lines().count() == 1, "{line}");
+    line
+}
+
+#[test]
+fn a_file_comes_whole_by_rrtp_and_by_the_kernels_tcp() {
+    let Some(world) = World::new() else { return };
+    let serve = world.serve(
+        "--listen rrtp://127.0.0.1:80 --listen rrtp://[::1]:80 --listen tcp://127.0.0.1:80 --json",
+    );
+    for url in ["rrtp://127.0.0.1/file", "rrtp://[::1]/file", "tcp://127.0.0.1/file"] {
+        let report = world.report(&format!("{url} -o file"));
+        assert_eq!((&report["url"], &report["status"]), (&url.into(), &200.into()));
+        assert_eq!((&report["length"], &report["bytes"]), (&LENGTH.into(), &LENGTH.into()));
+        assert_eq!(report["sha256"], sha256(&data()));
+        assert!(world.read("file") == data());
+        assert_eq!(report["info"].is_object(), url.starts_with("rrtp"), "{report}");
+    }
+    let output = world.get("rrtp://127.0.0.1/file -o -");
+    assert!(output.status.success() && output.stdout == data());
+    serve.signal("INT");
+    let (code, report) = serve.end();
+    assert_eq!(code, Some(0));
+    let report: Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(report[0]["connections"], 2, "{report}");
+    assert_eq!(report[0]["counters"]["accepted"], 2, "{report}");
+    assert_eq!((&report[2]["connections"], &report[2]["broken"]), (&1.into(), &0.into()));
+}
+
+#[test]
+fn a_file_comes_whole_by_this_stack_at_either_end() {
+    let Some(world) = World::new() else { return };
+    let device = "--tun tun0 --address 10.0.0.2/24";
+    let serve = world.serve(&format!("--listen airtcp://10.0.0.2:80 {device} --gateway 10.0.0.1"));
+    let report = world.report("tcp://10.0.0.2/file -o file");
+    assert_eq!(report["sha256"], sha256(&data()));
+    serve.signal("TERM");
+    assert_eq!(serve.end().0, Some(0));
+
+    let _serve = world.serve("--listen tcp://0.0.0.0:80");
+    let report =
+        world.report(&format!("airtcp://10.0.0.1/file -o other {device} --strategies rack/cubic"));
+    assert_eq!(report["sha256"], sha256(&data()));
+    assert_eq!(report["info"]["combination"], "rack/cubic", "{report}");
+    assert!(world.read("other") == data());
+}
+
+#[test]
+fn what_a_killed_client_has_is_gone_on_with_and_so_is_what_a_killed_server_sent() {
+    let Some(world) = World::new() else { return };
+    let listen = "--listen rrtp://127.0.0.1:80";
+    let slow = world.serve(&format!("{listen} --profile edge"));
+    let line = "quickget rrtp://127.0.0.1/slow -o slow";
+    let mut client = Running::start(&world.namespace, world.command(line));
+    world.wait_for("slow.part", 10_000, &mut client);
+    client.signal("KILL");
+    drop(client);
+    let before = world.read("slow.part").len();
+
+    let client = world.namespace.spawn_child(world.command(line)).unwrap();
+    while world.read("slow.part").len() < before + 10_000 {
+        thread::sleep(Duration::from_millis(10));
+    }
+    slow.signal("KILL");
+    drop(slow);
+    // Another one at its place says at once that it knows of no such connection.
+    let _fast = world.serve(listen);
+    let line = refusal(&client.wait_with_output().unwrap());
+    assert!(line.contains("does not know the connection"), "{line}");
+    let is_told = line.contains("slow.part has ") && line.ends_with("the same line goes on");
+    assert!(is_told, "{line}");
+    let before = world.read("slow.part").len();
+    assert!(!world.directory.path().join("slow").exists());
+
+    let report = world.report("rrtp://127.0.0.1/slow -o slow");
+    assert_eq!((&report["status"], &report["length"]), (&206.into(), &SLOW.into()));
+    assert_eq!(report["bytes"], SLOW - before);
+    assert_eq!(report["sha256"], sha256(&data()[..SLOW]));
+    assert!(world.read("slow") == data()[..SLOW]);
+}
+
+#[test]
+fn a_disk_that_is_full_is_one_line_and_what_has_come_is_gone_on_with() {
+    let Some(world) = World::new() else { return };
+    let _serve = world.serve("--listen rrtp://127.0.0.1:80");
+    // No file of this process may become longer: half of a kilobyte is the shell's unit.
+    let mut command = Command::new("sh");
+    let script = "trap '' XFSZ; ulimit -f 200; exec \"$@\"";
+    command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_airtcp")]);
+    command.args(["quickget", "rrtp://127.0.0.1/file", "-o", "file"]);
+    command.current_dir(&world.directory).env_remove("RUST_LOG");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let line = refusal(&world.run(command));
+    assert!(line.contains("writing what came: File too large"), "{line}");
+    assert!(line.contains("file.part has "), "{line}");
+    let report = world.report("rrtp://127.0.0.1/file -o file");
+    assert_eq!(report["status"], 206);
+    assert!(world.read("file") == data());
+}
+
+#[test]
+fn nothing_is_served_or_written_beyond_the_directory() {
+    let Some(world) = World::new() else { return };
+    let _serve = world.serve("--listen rrtp://127.0.0.1:80 --listen tcp://127.0.0.1:80");
+    for path in ["../secret", "%2e%2e/secret", "..%2Fsecret"] {
+        let line = world.refused(&format!("rrtp://127.0.0.1/{path} -o file"));
+        assert!(line.contains("400 Bad Request") && line.contains("no name of a file"), "{line}");
+    }
+    let line = world.refused("rrtp://127.0.0.1/nothing -o file");
+    assert!(line.contains("404 Not Found"), "{line}");
+    let answer = world.namespace.run(|| {
+        let mut stream = std::net::TcpStream::connect("127.0.0.1:80").unwrap();
+        let put = "PUT /new HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 1\r\n\r\nx";
+        stream.write_all(put.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    });
+    assert!(answer.starts_with("HTTP/1.1 405 ") && answer.contains("allow: GET, HEAD"), "{answer}");
+    assert!(!world.directory.path().join("www/new").exists());
+    assert!(!world.directory.path().join("file").exists());
+}
+
+/// The checksum of RRTP's packets (RFC 3720 appendix B.4).
+fn crc32c(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0, |sum: u32, &byte| {
+        (0..8).fold(sum ^ u32::from(byte), |sum, _| {
+            sum >> 1 ^ if sum & 1 == 1 { 0x82f6_3b78 } else { 0 }
+        })
+    })
+}
+
+#[test]
+fn nobody_there_and_another_version_are_told_in_a_line_each() {
+    let Some(world) = World::new() else { return };
+    let socket = world.namespace.run(|| UdpSocket::bind("127.0.0.1:80")).unwrap();
+    let silent = world.refused("rrtp://127.0.0.1/file -o file");
+    assert!(silent.contains("127.0.0.1:80: no answer"), "{silent}");
+    // From here on with a packet VERSION of version 9, as docs/rrtp.md has it.
+    thread::spawn(move || {
+        let mut datagram = [0; 2_000];
+        loop {
+            let Ok((_, from)) = socket.recv_from(&mut datagram) else { return };
+            let mut answer = [0; 16];
+            (answer[0], answer[1]) = (9 << 4 | 12, 0);
+            answer[4..12].copy_from_slice(&datagram[4..12]);
+            let sum = crc32c(&answer[..12]);
+            answer[12..].copy_from_slice(&sum.to_be_bytes());
+            let _ = socket.send_to(&answer, from);
+        }
+    });
+    let other = world.refused("rrtp://127.0.0.1/file -o file");
+    assert!(other.contains("the peer speaks version 9 of RRTP, not 1"), "{other}");
+    let nobody = world.refused("tcp://127.0.0.1/file -o file");
+    assert!(nobody.contains("127.0.0.1:80: Connection refused"), "{nobody}");
+    assert!(!world.directory.path().join("file.part").exists());
+}
+
+#[test]
+fn a_file_that_is_not_the_servers_is_not_put_in_its_place() {
+    let Some(world) = World::new() else { return };
+    let listener = world.namespace.run(|| TcpListener::bind("127.0.0.1:80")).unwrap();
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut head = [0; 2_000];
+        let read = stream.read(&mut head).unwrap();
+        assert!(text(&head[..read]).contains("want-repr-digest: sha-256="));
+        // The digest is that of nothing (RFC 9530 appendix A).
+        let digest = "sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:";
+        let answer =
+            format!("HTTP/1.1 200 OK\r\ncontent-length: 5\r\nrepr-digest: {digest}\r\n\r\nhello");
+        stream.write_all(answer.as_bytes()).unwrap();
+    });
+    let line = world.refused("tcp://127.0.0.1/file -o file");
+    assert!(line.contains("another SHA-256 than what has come: remove file.part"), "{line}");
+    assert!(!world.directory.path().join("file").exists());
+}
