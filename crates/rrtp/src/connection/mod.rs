@@ -73,6 +73,8 @@ enum Probe {
 #[derive(Clone, Copy, Debug)]
 struct Pacing {
     next: Instant,
+    /// The last of these that there was a packet for before it came.
+    awaited: Instant,
     /// There was nothing to send, or it might not be.
     idle: bool,
     /// Packets of a train that are still to leave, of so many.
@@ -177,7 +179,13 @@ impl Connection {
             receive: ReceiveHalf::new(&config, payload, window),
             rate: RateControl::new(config.kind, 1.0, None, 1.0),
             probe: Probe::Wanted(0),
-            pacing: Pacing { next: now, idle: true, train: (0, 0), since_train: 0 },
+            pacing: Pacing {
+                next: now,
+                awaited: Instant::ZERO,
+                idle: true,
+                train: (0, 0),
+                since_train: 0,
+            },
             changed: 0,
             cut: 0,
             heard: now,

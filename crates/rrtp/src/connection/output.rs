@@ -8,7 +8,7 @@ use super::{Connection, Pacing, Probe, State};
 use crate::pool::Pool;
 use crate::wire::{Body, Data, Packet, Train};
 
-/// A sender that wakes late may make up for so much time at once.
+/// A sender may make up for so much time at once; one that slept and wakes late, for a packet.
 const SLACK: Duration = Duration::from_millis(2);
 /// After so many packets, some leave as a train.
 const TRAIN_EVERY: u64 = 32;
@@ -88,6 +88,9 @@ impl Connection {
             if !self.send.has_packet() {
                 self.pacing.train.0 = 0;
             }
+            if self.data_at() == Some(self.pacing.next) {
+                self.pacing.awaited = self.pacing.next;
+            }
             self.pacing.idle |= self.pacing.next <= now;
             return false;
         }
@@ -100,7 +103,9 @@ impl Connection {
         let train = Train::place(left, count);
         self.pacing.train.0 = left.saturating_sub(1);
         self.pacing.since_train += 1;
-        let late = now.since(self.pacing.next) > SLACK;
+        let slept = self.pacing.awaited == self.pacing.next;
+        let slack = if slept { SLACK.max(self.gap(self.packet_bits())) } else { SLACK };
+        let late = now.since(self.pacing.next) > slack;
         let pause = (self.pacing.idle || late) && matches!(train, Train::No | Train::First);
         let restart = self.rate.take_restart();
         if restart {
@@ -130,8 +135,13 @@ impl Connection {
         self.spoke = now;
         let bits = ((length + self.overhead()) * 8) as f64;
         let base = if pause { now.max(self.pacing.next) } else { self.pacing.next };
-        self.pacing.next = base + Duration::from_secs_f64(bits / self.rate.rate());
+        self.pacing.next = base + self.gap(bits);
         self.pacing.idle = false;
+    }
+
+    /// How long so many bits take at the present rate.
+    fn gap(&self, bits: f64) -> Duration {
+        Duration::from_secs_f64(bits / self.rate.rate())
     }
 
     /// A probe that nothing was told of in time has failed.

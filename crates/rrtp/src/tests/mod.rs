@@ -117,6 +117,8 @@ struct World {
     link: Link,
     ends: [App; 2],
     acts: u64,
+    /// The ends send, and see what is due, so often; what comes is stamped when it does.
+    turn: Duration,
 }
 
 /// The client writes `up` bytes and the server `down`, over a link that does `forth` to what the client sends.
@@ -127,7 +129,8 @@ fn world(forth: &str, back: &str, [up, down]: [u64; 2], configs: [Config; 2]) ->
     let link = Link::new(&forth, &back).unwrap();
     // A clock that has run for a while, and soon turns in 32 bits of microseconds.
     let now = Instant::from_nanos((u64::from(u32::MAX) - 500_000) * 1_000);
-    let mut world = World { now, link, ends: [client, server], acts: 0 };
+    let mut world =
+        World { now, link, ends: [client, server], acts: 0, turn: Duration::from_nanos(1) };
     let [ours, theirs] = configs;
     world.ends[1].endpoint.listen(Some(theirs));
     let remote = world.ends[1].at;
@@ -146,10 +149,11 @@ impl World {
     fn settle(&mut self) {
         loop {
             let mut quiet = true;
+            let is_turn = self.turn_at(self.now) == self.now;
             for (port, end) in self.ends.iter_mut().enumerate() {
                 end.act(self.now);
                 let mut datagram = vec![0; HEADERS];
-                while end.endpoint.poll_transmit(self.now, &mut datagram).is_some() {
+                while is_turn && end.endpoint.poll_transmit(self.now, &mut datagram).is_some() {
                     let packet = Packet::new(std::mem::replace(&mut datagram, vec![0; HEADERS]));
                     self.link.handle_packet(self.now, PortId(port as u16), packet);
                 }
@@ -168,8 +172,14 @@ impl World {
         }
     }
 
+    /// The first turn of the ends from `at` on.
+    fn turn_at(&self, at: Instant) -> Instant {
+        Instant::from_nanos(at.as_nanos().next_multiple_of(self.turn.as_nanos() as u64))
+    }
+
     fn next(&self) -> Option<Instant> {
         let ends = self.ends.iter().filter_map(|end| end.endpoint.poll_timeout());
+        let ends = ends.map(|at| self.turn_at(at.max(self.now)));
         ends.chain(self.link.poll_timeout()).min()
     }
 

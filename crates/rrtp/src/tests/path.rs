@@ -39,6 +39,18 @@ fn a_last_hop_is_filled_from_the_first_pair_on() {
 }
 
 #[test]
+fn a_sender_that_wakes_late_keeps_its_rate() {
+    // EDGE, a packet in 48 ms, on a machine that has other things to do for up to 20 ms.
+    for seed in [None, Some(240_000)] {
+        let link = "rate 240kbit delay 400ms limit 20";
+        let mut world = world("rate 200kbit delay 440ms", link, [0, 2_000_000], last_hop(seed));
+        world.turn = Duration::from_millis(20);
+        let share = share(&mut world, 240e3, 2_000_000);
+        assert!(share > 0.9, "{share}");
+    }
+}
+
+#[test]
 fn losses_of_the_link_do_not_slow_a_last_hop_down() {
     let mut shares = Vec::new();
     for loss in ["0%", "1%", "5%"] {
