@@ -13,11 +13,13 @@ pub(crate) struct LinkCase {
     pub(crate) rate: u64,
     pub(crate) rtt_ms: u64,
     pub(crate) loss: f64,
+    /// What goes over it.
+    pub(crate) sizes: &'static [Size],
 }
 
 /// The thesis's CDMA and satellite (Table 4.3), with queues that are chosen; `edge` is the link of that name; EVDO is chosen.
-/// Packets are lost both ways.
-pub(crate) const LINKS: [LinkCase; 4] = [
+/// Packets are lost both ways. 10 MB by satellite are more than an hour, and left out.
+pub(crate) const LINKS: [LinkCase; 5] = [
     LinkCase {
         name: "cdma",
         down: "rate 144kbit delay 75ms limit 50 loss 1%",
@@ -25,6 +27,7 @@ pub(crate) const LINKS: [LinkCase; 4] = [
         rate: 144_000,
         rtt_ms: 150,
         loss: 0.01,
+        sizes: ALL,
     },
     LinkCase {
         name: "evdo",
@@ -33,6 +36,7 @@ pub(crate) const LINKS: [LinkCase; 4] = [
         rate: 1_000_000,
         rtt_ms: 150,
         loss: 0.005,
+        sizes: ALL,
     },
     LinkCase {
         name: "edge",
@@ -41,6 +45,7 @@ pub(crate) const LINKS: [LinkCase; 4] = [
         rate: 240_000,
         rtt_ms: 840,
         loss: 0.0,
+        sizes: ALL,
     },
     LinkCase {
         name: "satellite",
@@ -49,6 +54,16 @@ pub(crate) const LINKS: [LinkCase; 4] = [
         rate: 20_000,
         rtt_ms: 600,
         loss: 0.01,
+        sizes: SMALL,
+    },
+    LinkCase {
+        name: "lossy",
+        down: "rate 100mbit delay 1ms limit 100 loss 2%",
+        up: "rate 100mbit delay 1ms limit 100",
+        rate: 100_000_000,
+        rtt_ms: 2,
+        loss: 0.02,
+        sizes: LARGE,
     },
 ];
 
@@ -59,22 +74,18 @@ pub(crate) struct Size {
     pub(crate) bytes: u64,
 }
 
-pub(crate) const SIZES: [Size; 3] = [
+const SMALL: &[Size] =
+    &[Size { name: "100kB", bytes: 100_000 }, Size { name: "1MB", bytes: 1_000_000 }];
+const ALL: &[Size] = &[
     Size { name: "100kB", bytes: 100_000 },
     Size { name: "1MB", bytes: 1_000_000 },
     Size { name: "10MB", bytes: 10_000_000 },
 ];
-
-/// What would take longer is left out: 10 MB by satellite are more than an hour.
-const LONGEST: Duration = Duration::from_secs(900);
+const LARGE: &[Size] = &[Size { name: "1GiB", bytes: 1 << 30 }];
 
 impl LinkCase {
     /// How long the bytes alone take at the link's rate.
     pub(crate) fn ideal(&self, bytes: u64) -> Duration {
         Duration::from_secs_f64(bytes as f64 * 8.0 / self.rate as f64)
-    }
-
-    pub(crate) fn ends_in_time(&self, bytes: u64) -> bool {
-        self.ideal(bytes) <= LONGEST
     }
 }

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use airtcp_testbed::requirements;
-use link::{LINKS, SIZES};
+use link::LINKS;
 use transfer::{SENDERS, Site, Transfer};
 
 struct Arguments {
@@ -53,8 +53,9 @@ impl Arguments {
     fn transfers(&self) -> Vec<Transfer> {
         let mut all = Vec::new();
         for link in &LINKS {
-            let sizes = SIZES.iter().filter(|size| link.ends_in_time(size.bytes));
-            for (size, sender) in sizes.flat_map(|size| SENDERS.map(|sender| (size, sender))) {
+            for (size, sender) in
+                link.sizes.iter().flat_map(|size| SENDERS.map(|sender| (size, sender)))
+            {
                 let one = |seed| Transfer { link, size, sender, seed };
                 let has = |word: &String| one(0).name().contains(word.as_str());
                 if self.words.iter().all(has) {
@@ -90,8 +91,9 @@ fn main() -> ExitCode {
 }
 
 fn measure(arguments: &Arguments) -> Result<(), Box<dyn std::error::Error>> {
-    let site = Arc::new(Site::new()?);
-    let queue = Arc::new(Mutex::new(VecDeque::from(arguments.transfers())));
+    let transfers = arguments.transfers();
+    let site = Arc::new(Site::new(&transfers)?);
+    let queue = Arc::new(Mutex::new(VecDeque::from(transfers)));
     let file = arguments.json.as_ref().map(std::fs::File::create).transpose()?;
     let results = Arc::new(Mutex::new((Vec::new(), file)));
     let workers: Vec<_> = (0..arguments.parallel)

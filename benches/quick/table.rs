@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::link::{LINKS, SIZES};
+use crate::link::LINKS;
 use crate::transfer::{SENDERS, Sender, Transfer};
 
 /// Student's t for 95 %, two-sided, by degrees of freedom from 1.
@@ -13,7 +13,8 @@ const T: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2
 pub(crate) fn of(results: &[(Transfer, Option<f64>)]) -> String {
     let mut text = format!("| link | file | bytes alone |{}\n", SENDERS.map(column).concat());
     let _ = writeln!(text, "| --- | --- | --- |{}", " --- |".repeat(SENDERS.len()));
-    for (link, size) in LINKS.iter().flat_map(|link| SIZES.iter().map(move |size| (link, size))) {
+    let rows = LINKS.iter().flat_map(|link| link.sizes.iter().map(move |size| (link, size)));
+    for (link, size) in rows {
         let of_row = |one: &&(Transfer, Option<f64>)| {
             (one.0.link.name, one.0.size.name) == (link.name, size.name)
         };

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use crate::link::{LinkCase, SIZES, Size};
+use crate::link::{LinkCase, Size};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -57,10 +57,14 @@ impl Sender {
 pub(crate) struct Site(TempDir);
 
 impl Site {
-    pub(crate) fn new() -> Outcome<Self> {
+    /// Those that are asked for.
+    pub(crate) fn new(transfers: &[Transfer]) -> Outcome<Self> {
         let directory = tempfile::tempdir()?;
-        for Size { name, bytes } in &SIZES {
-            fs::write(directory.path().join(name), content(*bytes))?;
+        for Size { name, bytes } in transfers.iter().map(|one| one.size) {
+            let path = directory.path().join(name);
+            if !path.exists() {
+                fs::write(path, content(*bytes))?;
+            }
         }
         Ok(Self(directory))
     }
@@ -148,7 +152,7 @@ impl Transfer {
     fn serve(&self, site: &Site, left: &End, at: &str) -> Outcome<Option<(Running, TempDir)>> {
         let namespace = left.namespace();
         let address = SocketAddr::from((Dumbbell::address(Dumbbell::LEFT, false), 80));
-        let content = content(self.size.bytes);
+        let content = fs::read(site.0.path().join(self.size.name))?;
         match (left, self.sender) {
             (End::Stack(stack, _), _) => {
                 let listener = stack.listen(address, 1)?;

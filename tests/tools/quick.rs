@@ -261,3 +261,69 @@ fn a_file_that_is_not_the_servers_is_not_put_in_its_place() {
     assert!(line.contains("another SHA-256 than what has come: remove file.part"), "{line}");
     assert!(!world.directory.path().join("file").exists());
 }
+
+/// A packet of RRTP, as docs/rrtp.md has it, with its checksum.
+fn packet(kind: u8, connection: u64, body: &[u8]) -> Vec<u8> {
+    let mut packet = vec![1 << 4 | kind, 0, 0, 0];
+    packet.extend(connection.to_be_bytes());
+    let sum = crc32c(&[&packet[..], body].concat());
+    packet.extend(sum.to_be_bytes());
+    packet.extend(body);
+    packet
+}
+
+/// Memory that a process has, in KiB.
+fn resident(running: &Running) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", running.id())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().strip_suffix(" kB").unwrap().parse().unwrap()
+}
+
+/// `RRTP_FLOOD=1000000` for a million, with `--nocapture` for what there was.
+#[test]
+fn a_flood_from_a_thousand_addresses_takes_no_memory_and_no_place_of_a_client() {
+    let Some(world) = World::new() else { return };
+    let count: u64 = std::env::var("RRTP_FLOOD").map_or(100_000, |count| count.parse().unwrap());
+    let serve = world.serve("--listen rrtp://127.0.0.1:80 --json");
+    // What a connection needs is there from now on.
+    world.report("rrtp://127.0.0.1/file -o before");
+    let before = resident(&serve);
+    let flooding = world.namespace.spawn_thread(move || {
+        for source in 0..1_000_u64 {
+            let from =
+                std::net::Ipv4Addr::new(127, 9, (source / 250) as u8, (source % 250) as u8 + 1);
+            let socket = UdpSocket::bind((from, 0)).unwrap();
+            for number in 0..count / 2_000 {
+                let connection = (source << 32) + number;
+                // A SYN, and a START whose cookie nobody made.
+                let syn = packet(0, connection, &[0; 24]);
+                let start = packet(2, connection, &[7; 24]);
+                for packet in [syn, start] {
+                    socket.send_to(&packet, "127.0.0.1:80").unwrap();
+                }
+            }
+        }
+    });
+    let flooding = flooding.unwrap();
+    let mut clients = 0;
+    while clients == 0 || !flooding.is_finished() {
+        let report = world.report("rrtp://127.0.0.1/file -o file");
+        assert_eq!(report["sha256"], sha256(&data()));
+        clients += 1;
+    }
+    flooding.join().unwrap();
+    let after = resident(&serve);
+    serve.signal("INT");
+    let report: Value = serde_json::from_str(&serve.end().1).unwrap();
+    let counters = &report[0]["counters"];
+    let [syns, forged] = ["syns", "bad_cookie"].map(|name| counters[name].as_u64().unwrap());
+    println!(
+        "{syns} SYNs and {forged} forged STARTs arrived of {} each; {before} KiB before, {after} after; {clients} files",
+        count / 2
+    );
+    assert!(syns > 0 && forged > 0, "{counters}");
+    assert_eq!(counters["accepted"], clients + 1, "{counters}");
+    // The files take some MiB, however many packets there are; connections of the half of them would take far more.
+    let most = 32 * 1024;
+    assert!(after < before + most, "{before} KiB before, {after} after");
+}

@@ -53,6 +53,10 @@ impl Running {
         text.push_str(std::str::from_utf8(&chunk[..read]).expect("text"));
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn is_running(&mut self) -> bool {
         self.child.try_wait().expect("a child").is_none()
     }
