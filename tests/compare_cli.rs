@@ -268,3 +268,25 @@ fn each_flow_of_a_scenario_has_its_own_judges() -> Outcome {
     assert_eq!(flows[1]["combination"], "sack/cubic/hack+dcr:timer");
     Ok(())
 }
+
+#[test]
+fn rrtp_is_compared_with_tcp_alone_and_beside_it() -> Outcome {
+    let report = json(&compare(&["--json", "--with", "sack/reno,rrtp+rate=4mbit,rrtp"])?)?;
+    let rows = report["combinations"].as_array().expect("a list");
+    let of = |name: &str| rows.iter().find(|row| row["combination"] == name).expect("a row");
+    for name in ["rrtp+rate=4mbit", "rrtp"] {
+        let row = of(name);
+        let number = |key: &str| row[key]["mean"].as_f64().expect("a number");
+        // A loss of 2 % is the link's, and reno takes it for congestion.
+        assert!(
+            number("goodput_bits_per_second")
+                > of("sack/reno")["goodput_bits_per_second"]["mean"].as_f64().unwrap(),
+            "{row}"
+        );
+        assert!((0.005..0.08).contains(&number("sent_again_share")), "{row}");
+        assert!(number("rtt_inflation") >= 1.0, "{row}");
+        assert_eq!(row["share_beside_default"]["n"], 3);
+        assert_eq!(row["broken_connections"], 0);
+    }
+    Ok(())
+}

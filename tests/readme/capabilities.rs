@@ -152,7 +152,7 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
         "RRTP as a state machine, and as sockets for tokio over any UDP socket" => {
             code_has("crates/rrtp/src/net", &["datagramsocket"])
         }
-        "RRTP as a transport in the simulator" => code_has("crates/sim", &["rrtp"]),
+        "RRTP in the simulator, beside TCP" => worlds::carries_rrtp(),
         "Link emulator: rate, mahimahi traces, queues, delay, reordering, loss, corruption, outages, half duplex" => {
             links::has_every_part()
         }
@@ -167,9 +167,7 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
         "Simulator: scenario files, dumbbells and chains, applications, intervals over seeds" => {
             worlds::runs_every_part()
         }
-        "Simulator: losses by congestion of traffic that is not TCP, changes of a scenario while it runs" => {
-            code_has("crates/sim/src/app", &["udp"]) || code_has("crates/sim", &["timeline"])
-        }
+        "Simulator: changes of a scenario while it runs" => code_has("crates/sim", &["timeline"]),
         "Trace: pcapng with comments, an event log in qlog's manner, time-sequence graphs for xplot and as SVG" => {
             worlds::records_every_file()
         }

@@ -40,6 +40,13 @@ pub(crate) fn runs_every_part() -> bool {
     })
 }
 
+/// Whether a file has RRTP share a link with TCP.
+pub(crate) fn carries_rrtp() -> bool {
+    let text = DUMBBELL.replace(r#"ping_pong = { size = "100B" }"#, r#"strategies = "rrtp""#);
+    let run = airtcp::sim::run(&scenario(&text), None).unwrap();
+    run.flows.iter().all(|flow| flow.bytes > 0) && run.flows.iter().any(|flow| flow.rrtp.is_some())
+}
+
 /// Whether a recorder leaves every kind of file.
 pub(crate) fn records_every_file() -> bool {
     let scenario = scenario(DUMBBELL);

@@ -121,7 +121,7 @@ fn scenario(seed: u64) -> Scenario {
             sack: random.chance(0.8),
             pace: random.chance(0.3),
             receive_buffer: random.chance(0.3).then_some(ByteCount::from_kib(32)),
-            ..FlowSpec::new(combination)
+            ..FlowSpec::new(combination.into())
         }
     });
     Scenario {

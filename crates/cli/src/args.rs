@@ -23,7 +23,7 @@ use crate::output;
 use crate::plot::PlotArgs;
 use crate::sim::args::SimArgs;
 use crate::ss::SsArgs;
-use crate::value::{self, Combinations, LinkPair};
+use crate::value::{self, LinkPair, Several};
 
 /// The radio of `demo --radio` if none is described: one frame in forty fails all four tries, and is overtaken.
 const RADIO: &str = "error 40% tries 4 seed 1";
@@ -220,9 +220,9 @@ pub(crate) struct DemoArgs {
           value_parser = value::seconds)]
     seconds: Option<Duration>,
     /// What else of ours sends in --lossy: combinations with commas between them
-    #[arg(long, value_name = "A,B,C", requires = "lossy", value_parser = value::combinations,
+    #[arg(long, value_name = "A,B,C", requires = "lossy", value_parser = value::several::<Combination>,
           default_value = "sack/cubic,rack/westwood-plus,le/westwood,rack/cubic/dcr:timer")]
-    pub(crate) with: Combinations,
+    pub(crate) with: Several<Combination>,
     /// Write a capture, an event log and pictures of what this stack does into this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) trace: Option<PathBuf>,

@@ -184,31 +184,32 @@ pub(crate) struct LinkPair {
     pub(crate) back: LinkSpec,
 }
 
-/// Combinations to be compared, none of them twice.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub(crate) struct Combinations(pub(crate) Vec<Combination>);
+/// What is to be compared, nothing of it twice.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Several<T>(pub(crate) Vec<T>);
 
-impl Combinations {
+impl<T: PartialEq> Several<T> {
     /// Those of the others that are not there yet.
-    pub(crate) fn extend(&mut self, others: Self) {
-        for combination in others.0 {
-            if !self.0.contains(&combination) {
-                self.0.push(combination);
+    pub(crate) fn extend(&mut self, others: impl IntoIterator<Item = T>) {
+        for one in others {
+            if !self.0.contains(&one) {
+                self.0.push(one);
             }
         }
     }
 }
 
 /// `--with`.
-pub(crate) fn combinations(text: &str) -> Result<Combinations, String> {
+pub(crate) fn several<T: FromStr<Err: Display> + PartialEq>(
+    text: &str,
+) -> Result<Several<T>, String> {
     const EXAMPLE: &str = "for example --with rack/cubic,sack/westwood,rack/cubic/dcr:timer";
-    let mut list = Combinations::default();
+    let mut list = Several(Vec::new());
     for one in text.split(',').map(str::trim) {
         if one.is_empty() {
             return Err(format!("it takes combinations with commas between them; {EXAMPLE}"));
         }
-        let combination = one.parse().map_err(|error| format!("{error}; {EXAMPLE}"))?;
-        list.extend(Combinations(vec![combination]));
+        list.extend([one.parse().map_err(|error| format!("{error}; {EXAMPLE}"))?]);
     }
     Ok(list)
 }

@@ -6,7 +6,7 @@ use airtcp_link::LinkSpec;
 use airtcp_link::spec::RateSpec;
 
 use crate::measure::PORTS;
-use crate::{App, FlowSpec, Scenario, SimError, Topology, Wire};
+use crate::{App, FlowSpec, Scenario, Sender, SimError, Topology, Wire};
 
 /// What a router has ports for.
 const MAX_FLOWS: u64 = 60_000;
@@ -84,6 +84,11 @@ fn check_flow(scenario: &Scenario, flow: &FlowSpec) -> Result<(), SimError> {
             }
         }
         _ => {}
+    }
+    if matches!(flow.sender, Sender::Rrtp(_)) && !matches!(flow.app, App::Bulk { .. }) {
+        return refuse(
+            "rrtp carries bulk alone: leave the application out, or choose strategies of TCP",
+        );
     }
     let is_wireless = matches!(scenario.topology, Topology::Wireless { .. });
     if flow.mark_aware && !is_wireless {

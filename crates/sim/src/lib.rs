@@ -32,6 +32,10 @@
 //!   cumulative ACK of everything that had been sent when it began. One that the run cuts off is not counted.
 //! - A *round-trip time* is a sample that the retransmission timer was given.
 //!
+//! An RRTP flow's are what its connection tells at the end: segments are its data packets, a spurious one came although
+//! it had come before, what is lost is what the receiver missed, and round-trip times are the smoothed value after each
+//! change. Time-outs, reductions, recoveries and samples are TCP's alone, and so are the events that an observer sees.
+//!
 //! Not modelled: IPv6, ICMP from routers, and what an application costs in time.
 #![forbid(unsafe_code)]
 
@@ -48,6 +52,7 @@ mod router;
 mod run;
 mod runner;
 mod scenario;
+mod sender;
 mod statistics;
 mod summary;
 #[cfg(test)]
@@ -58,12 +63,13 @@ mod world;
 pub use aggregate::{Aggregate, FlowAggregate, LinkAggregate, RadioAggregate, StationAggregate};
 pub use error::SimError;
 pub use result::{
-    FlowResult, LinkResult, RadioResult, RunResult, Samples, StationMemory, StationResult, Summary,
-    jain,
+    FlowResult, LinkResult, RadioResult, RrtpResult, RunResult, Samples, StationMemory,
+    StationResult, Summary, jain,
 };
 pub use router::{Router, RouterCounters};
 pub use run::{NodeKind, nodes, run};
 pub use runner::run_seeds;
 pub use scenario::{App, FlowSpec, Radios, Scenario, Topology, Way, Wire};
+pub use sender::{Rrtp, Sender, SenderError};
 pub use statistics::Interval;
 pub use world::{Stuck, World};

@@ -6,24 +6,35 @@ use airtcp_basestation::station::StationError;
 use airtcp_basestation::{Side, StationConfig};
 use airtcp_link::spec::RateSpec;
 use airtcp_link::{Link, LinkSpec, RadioSpec};
-use airtcp_recovery::SenderConfig;
+use airtcp_recovery::{Combination, SenderConfig};
+use airtcp_rrtp::Config;
 use airtcp_stack::host::{Cidr, Host, HostConfig, Quota};
 use airtcp_stack::tcp::{MarkAware, TcpConfig};
 use airtcp_types::rng::Stream;
-use airtcp_types::{ByteCount, Event, Instant, Node, NodeId, Packet, PortId};
+use airtcp_types::{ByteCount, Event, Instant, Node, NodeId, Packet, PortId, Rate};
 
-use crate::app::{Answerer, Application, Caller, Crowd, Habits, Meter, Script, Station};
+use crate::app::{
+    Answerer, Application, Caller, Crowd, Habits, Meter, Role, RrtpEnd, Script, Station,
+};
 use crate::base::Base;
 use crate::measure::FIRST_PORT;
 use crate::router::Router;
 use crate::world::World;
-use crate::{App, FlowSpec, NodeKind, Radios, Scenario, SimError, Topology, Way, Wire};
+use crate::{
+    App, FlowSpec, NodeKind, Radios, Rrtp, Scenario, Sender, SimError, Topology, Way, Wire,
+};
 
 /// What streams are drawn for; the low half of a stream's number says for which of them.
 const LINKS: u64 = 1 << 32;
 const FLOWS: u64 = 2 << 32;
 const HOSTS: u64 = 3 << 32;
 const RADIOS: u64 = 4 << 32;
+const KEYS: u64 = 5 << 32;
+
+/// The bytes of an IPv4 and a UDP header.
+const UDP_HEADERS: u16 = 28;
+/// A flow of RRTP is to be held back by its path, and not by what its user allows.
+const RRTP_CAP: Rate = Rate::from_bits_per_sec(10_000_000_000);
 
 /// Hosts on the left have the addresses from here on, and those on the right from there.
 const LEFT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 0);
@@ -98,6 +109,14 @@ impl Network {
     pub(crate) fn meter(&self, (node, application): (NodeId, usize)) -> Option<&Meter> {
         match self.world.node(node)? {
             Element::Station(station) => station.meter(application),
+            _ => None,
+        }
+    }
+
+    /// An end of an RRTP flow.
+    pub(crate) fn rrtp(&self, (node, application): (NodeId, usize)) -> Option<&RrtpEnd> {
+        match self.world.node(node)? {
+            Element::Station(station) => station.rrtp(application),
             _ => None,
         }
     }
@@ -239,11 +258,8 @@ impl Builder<'_> {
         let cidr = Cidr::new(IpAddr::V4(address), 32).expect("a host's address");
         let mut random = Stream::new(self.scenario.seed, HOSTS | self.hosts);
         self.hosts += 1;
-        let mut secret = [0; 16];
-        secret[..8].copy_from_slice(&random.next_u64().to_le_bytes());
-        secret[8..].copy_from_slice(&random.next_u64().to_le_bytes());
         let host = Host::new(HostConfig {
-            secret,
+            secret: key(&mut random),
             mtu: ByteCount(u16::MAX.into()),
             // What connections hold is bounded by their own buffers.
             quota: Quota::UNLIMITED,
@@ -270,8 +286,30 @@ impl Builder<'_> {
             Way::Back => (right, left),
         };
         let remote = SocketAddr::new(answerer.address.into(), port);
+        let meter = Meter::new(Instant::ZERO + self.scenario.warm_up, self.scenario.samples);
+        let start = start(flow, copy);
+        let combination = match (&flow.sender, &flow.app) {
+            (Sender::Tcp(combination), _) => combination,
+            (Sender::Rrtp(rrtp), app) => {
+                let size = match app {
+                    App::Bulk { size } => size.map(|size| size.0),
+                    _ => None,
+                };
+                let roles =
+                    [Role::Sends { start, remote, size }, Role::Takes { port, expected: size }];
+                let mut random = Stream::new(self.scenario.seed, KEYS | u64::from(index));
+                let [sends, takes] = roles.map(|role| {
+                    let key = key(&mut random);
+                    RrtpEnd::new(role, rrtp_config(flow, rrtp), key, meter.clone())
+                });
+                return [
+                    caller.station.add(Application::Rrtp(Box::new(sends))),
+                    answerer.station.add(Application::Rrtp(Box::new(takes))),
+                ];
+            }
+        };
         // Mobiles are on the right.
-        let plain = tcp_config(flow);
+        let plain = tcp_config(flow, combination);
         let aware = flow.mark_aware.then(MarkAware::default);
         let mobile = TcpConfig { mark_aware: aware, ..plain.clone() };
         let (calls_with, answers_with) = match flow.way {
@@ -279,8 +317,6 @@ impl Builder<'_> {
             Way::Back => (mobile, plain),
         };
         let random = Stream::new(self.scenario.seed, FLOWS | u64::from(index));
-        let meter = Meter::new(Instant::ZERO + self.scenario.warm_up, self.scenario.samples);
-        let start = start(flow, copy);
         let script = |request, response: ByteCount, think, count| Script {
             request,
             response: response.0,
@@ -405,11 +441,33 @@ fn start(flow: &FlowSpec, copy: u32) -> Instant {
     Instant::ZERO + flow.start + flow.stagger.saturating_mul(copy)
 }
 
-fn tcp_config(flow: &FlowSpec) -> TcpConfig {
+fn key(random: &mut Stream) -> [u8; 16] {
+    let mut key = [0; 16];
+    for half in key.chunks_mut(8) {
+        half.copy_from_slice(&random.next_u64().to_le_bytes());
+    }
+    key
+}
+
+fn rrtp_config(flow: &FlowSpec, rrtp: &Rrtp) -> Config {
+    let default = Config::default();
+    Config {
+        kind: rrtp.kind,
+        profile: rrtp.profile,
+        biaz: rrtp.biaz,
+        rate_cap: RRTP_CAP,
+        packet_size: flow.mtu - UDP_HEADERS,
+        receive_buffer: flow.receive_buffer.unwrap_or(default.receive_buffer),
+        send_buffer: flow.send_buffer.unwrap_or(default.send_buffer),
+        ..default
+    }
+}
+
+fn tcp_config(flow: &FlowSpec, combination: &Combination) -> TcpConfig {
     let default = TcpConfig::default();
     TcpConfig {
         sender: SenderConfig {
-            combination: flow.combination.clone(),
+            combination: combination.clone(),
             profile: flow.profile.clone(),
             pace: flow.pace,
             events: true,

@@ -41,7 +41,7 @@ pub struct FlowResult {
     pub name: String,
     /// Which copy, from zero.
     pub copy: u32,
-    /// The sender's strategies.
+    /// The sender: TCP's strategies, or RRTP's kind and profile.
     pub combination: String,
     /// Payload bytes that arrived and were read in order, at either end.
     pub bytes: u64,
@@ -71,9 +71,25 @@ pub struct FlowResult {
     pub exchanges: Summary,
     /// Connections that ended otherwise than they should.
     pub broken: u64,
+    /// What only RRTP has; `None` of TCP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rrtp: Option<RrtpResult>,
     /// Everything that was summed up, if the scenario asks for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub samples: Option<Samples>,
+}
+
+/// What only RRTP has.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct RrtpResult {
+    /// Data packets that came, each once.
+    pub packets_received: u64,
+    /// Losses that the receiver judged to be of congestion.
+    pub congestive_losses: u64,
+    /// Losses that the receiver judged to be of the link.
+    pub wireless_losses: u64,
+    /// What the sender sent at most at the end, counted in IP packets: bit/s.
+    pub rate: f64,
 }
 
 /// What summaries are made of.

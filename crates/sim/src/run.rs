@@ -5,13 +5,14 @@ use std::time::Duration;
 use airtcp_basestation::station::StationCounters;
 use airtcp_link::radio::AirCounters;
 use airtcp_link::{Counters, Way};
+use airtcp_rrtp::Info;
 use airtcp_types::{Crossing, Event, Instant, NodeId, Observer, Packet};
 
 use crate::check::check;
 use crate::measure::{Counts, Measure};
 use crate::network::{Network, Placed};
 use crate::{
-    FlowResult, LinkResult, RadioResult, RunResult, Scenario, SimError, StationMemory,
+    FlowResult, LinkResult, RadioResult, RrtpResult, RunResult, Scenario, SimError, StationMemory,
     StationResult, Topology, jain,
 };
 
@@ -156,10 +157,11 @@ fn flow_result(
     let caller = meters.first();
     counts.samples.exchanges = caller.and_then(|meter| meter.samples.clone()).unwrap_or_default();
     let interval = (scenario.duration - scenario.warm_up).as_secs_f64();
+    let rrtp = rrtp_result(network, placed, &mut counts);
     FlowResult {
         name: spec.name.clone(),
         copy: placed.copy,
-        combination: spec.combination.to_string(),
+        combination: spec.sender.to_string(),
         bytes: sum(|meter| meter.bytes),
         goodput: counted as f64 * 8.0 / interval,
         segments_sent: counts.segments_sent,
@@ -173,8 +175,30 @@ fn flow_result(
         finished: finished.map(|at| at.since(placed.start).as_secs_f64()),
         exchanges: caller.map(|meter| meter.exchanges.summary()).unwrap_or_default(),
         broken: sum(|meter| meter.broken),
+        rrtp,
         samples: scenario.samples.then_some(counts.samples),
     }
+}
+
+/// What the ends of an RRTP flow counted, as far as it has a name in TCP put into `counts`.
+fn rrtp_result(network: &Network, placed: &Placed, counts: &mut Counts) -> Option<RrtpResult> {
+    let [sender, receiver] = [placed.caller, placed.answerer].map(|end| network.rrtp(end));
+    let (sender, receiver) = (sender?, receiver?);
+    let (sent, came) = (sender.info(), receiver.info());
+    let of = |info: &Option<Info>, count: fn(&Info) -> u64| info.as_ref().map_or(0, count);
+    let congestive_losses = of(&came, |info| info.congestive_losses);
+    let wireless_losses = of(&came, |info| info.wireless_losses);
+    counts.segments_sent = of(&sent, |info| info.packets_sent);
+    counts.retransmissions = of(&sent, |info| info.retransmissions);
+    counts.spurious = receiver.duplicates();
+    counts.lost = congestive_losses + wireless_losses;
+    counts.rtt = sender.rtt;
+    Some(RrtpResult {
+        packets_received: of(&came, |info| info.packets_received),
+        congestive_losses,
+        wireless_losses,
+        rate: of(&sent, |info| info.rate.bits_per_sec()) as f64,
+    })
 }
 
 fn link_results(scenario: &Scenario, network: &mut Network) -> Vec<LinkResult> {

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use airtcp_basestation::StationConfig;
 use airtcp_link::{LinkSpec, Trace};
-use airtcp_recovery::{Combination, Profile};
+use airtcp_recovery::Profile;
 use airtcp_types::ByteCount;
+
+use crate::Sender;
 
 /// One experiment: a network, what flows over it, for how long, and the seed of all that is random.
 ///
@@ -153,9 +155,9 @@ pub struct FlowSpec {
     pub name: String,
     /// How many there are of it.
     pub count: u32,
-    /// The strategies of both ends.
-    pub combination: Combination,
-    /// The profile of both ends.
+    /// The transport of both ends, and its rules. RRTP carries [`App::Bulk`] alone.
+    pub sender: Sender,
+    /// TCP: the profile of both ends.
     pub profile: Profile,
     /// Which way it goes.
     pub way: Way,
@@ -167,17 +169,18 @@ pub struct FlowSpec {
     pub stagger: Duration,
     /// The longest IP packet (bytes).
     pub mtu: u16,
-    /// Whether timestamps are offered.
+    /// TCP: whether timestamps are offered.
     pub timestamps: bool,
-    /// Whether SACK is offered.
+    /// TCP: whether SACK is offered.
     pub sack: bool,
-    /// Whether the sender paces even where its control asks for no rate.
+    /// TCP: whether the sender paces even where its control asks for no rate.
     pub pace: bool,
-    /// The size of the receive buffer, from the start; without it, it grows to the stack's default.
+    /// The size of the receive buffer, from the start; without it, TCP's grows to the stack's default, and RRTP has its
+    /// own.
     pub receive_buffer: Option<ByteCount>,
-    /// The most the send buffer grows to, if not the stack's default.
+    /// The most the send buffer grows to, if not the transport's default.
     pub send_buffer: Option<ByteCount>,
-    /// How long connections wait for an answer; without it, for as many time-outs in a row as the stack does.
+    /// TCP: how long connections wait for an answer; without it, for as many time-outs in a row as the stack does.
     pub user_timeout: Option<Duration>,
     /// Whether its mobile withholds duplicate ACKs by the base station's marks (TCP-ECN).
     pub mark_aware: bool,
@@ -186,12 +189,12 @@ pub struct FlowSpec {
 }
 
 impl FlowSpec {
-    /// One bulk transfer from left to right until the end, named after its combination.
-    pub fn new(combination: Combination) -> Self {
+    /// One bulk transfer from left to right until the end, named after its sender.
+    pub fn new(sender: Sender) -> Self {
         Self {
-            name: combination.to_string(),
+            name: sender.to_string(),
             count: 1,
-            combination,
+            sender,
             profile: Profile::default(),
             way: Way::Forth,
             app: App::Bulk { size: None },

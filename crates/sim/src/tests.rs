@@ -22,6 +22,8 @@ fn one(topology: Topology, flow: FlowSpec) -> Scenario {
     Scenario { flows: vec![flow], ..Scenario::new("test", topology) }
 }
 
+mod rrtp;
+
 const BULK: App = App::Bulk { size: None };
 
 #[test]

@@ -6,15 +6,18 @@ use std::time::Duration;
 
 use airtcp_recovery::registry::{CONTROLS, DETECTIONS, JUDGES};
 use airtcp_recovery::{Choice, Combination};
+use airtcp_sim::Sender;
 use clap::Args;
 
-use crate::value::{self, Combinations, LinkPair};
+use crate::value::{self, LinkPair, Several};
 
 /// `airtcp compare`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 --with usual: every detection with cubic, every control with rack and with le,
   every judge with rack/cubic
+rrtp is RRTP in the place of TCP, and takes what it is told of the network:
+  rrtp:wireless-last-hop+rate=144kbit+rtt=150ms+loss=1%
 --with all: these, every detection with every control, and every detection with
   every judge under reno")]
 pub(crate) struct CompareArgs {
@@ -23,7 +26,7 @@ pub(crate) struct CompareArgs {
     pub(super) link: LinkPair,
     /// Combinations with commas between them; `usual` and `all` stand for lists
     #[arg(long, value_name = "A,B,C", value_parser = choice, default_value = USUAL)]
-    pub(super) with: Combinations,
+    pub(super) with: Several<Sender>,
     /// How many seeds, counted from 1, each combination runs with; a link without randomness needs one
     #[arg(long, value_name = "N", default_value = "10", allow_negative_numbers = true, value_parser = value::seeds)]
     pub(super) seeds: u32,
@@ -46,14 +49,14 @@ pub(crate) struct CompareArgs {
     pub(super) json: bool,
 }
 
-fn choice(text: &str) -> Result<Combinations, String> {
-    let mut list = Combinations::default();
+fn choice(text: &str) -> Result<Several<Sender>, String> {
+    let mut list = Several(Vec::new());
     for one in text.split(',').map(str::trim) {
-        list.extend(match one {
-            USUAL => usual(),
-            "all" => all(),
-            one => value::combinations(one)?,
-        });
+        match one {
+            USUAL => list.extend(usual()),
+            "all" => list.extend(all()),
+            one => list.extend(value::several(one)?.0),
+        }
     }
     Ok(list)
 }
@@ -62,10 +65,11 @@ fn choice(text: &str) -> Result<Combinations, String> {
 const USUAL: &str = "usual";
 
 /// All that `--with all` runs.
-pub(super) fn all() -> Combinations {
-    let mut list = usual();
-    list.extend(Combinations([Combination::all(), Combination::all_judged()].concat()));
-    list
+pub(super) fn all() -> Vec<Sender> {
+    let mut list = Several(usual());
+    let others = [Combination::all(), Combination::all_judged()].concat();
+    list.extend(others.into_iter().map(Sender::from));
+    list.0
 }
 
 fn picture(text: &str) -> Result<PathBuf, String> {
@@ -78,7 +82,7 @@ fn picture(text: &str) -> Result<PathBuf, String> {
 
 /// What is compared if nothing is asked for. A control that needs a parameter, or a judge that has one, is for
 /// those who know which.
-pub(super) fn usual() -> Combinations {
+pub(super) fn usual() -> Vec<Sender> {
     let base = Combination::default;
     let mut list = Vec::new();
     for detection in DETECTIONS.iter().filter_map(|detection| Choice::plain(detection).ok()) {
@@ -95,7 +99,7 @@ pub(super) fn usual() -> Combinations {
             list.push(base().with_judges(vec![judge]));
         }
     }
-    Combinations(list)
+    list.into_iter().map(Sender::from).collect()
 }
 
 #[cfg(test)]
@@ -129,9 +133,11 @@ mod tests {
     #[test]
     fn a_list_is_in_its_order_without_doubles_and_mistakes_are_named() {
         assert_eq!(names("sack/reno, rack/cubic,sack/reno"), ["sack/reno", "rack/cubic"]);
+        let kinds = ["rrtp:wireless-last-hop+rate=2mbit", "rack/cubic", "rrtp"];
+        assert_eq!(names(&kinds.join(",")), kinds);
         let error = |text: &str| choice(text).unwrap_err();
         assert!(error("sack/vega").contains("use one of reno, cubic"), "{}", error("sack/vega"));
-        for text in ["sack/reno,,", "", "rack//hack", "rack/cubic/"] {
+        for text in ["sack/reno,,", "", "rack//hack", "rack/cubic/", "rrtp:lan"] {
             assert!(error(text).contains("for example --with"), "{}", error(text));
         }
         assert!(picture("a.png").unwrap_err().contains(".svg"));

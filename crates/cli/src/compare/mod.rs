@@ -11,7 +11,7 @@ use std::path::Path;
 
 use airtcp_link::spec::RateSpec;
 use airtcp_recovery::Combination;
-use airtcp_sim::{FlowSpec, RunResult, Scenario, Topology, Wire};
+use airtcp_sim::{FlowSpec, RunResult, Scenario, Sender, Topology, Wire};
 use anyhow::Context;
 
 use crate::file;
@@ -59,7 +59,7 @@ struct Plan {
     round_trip: RoundTrip,
     seeds: u64,
     /// What a flow of each combination shares the link with.
-    beside: Option<Combination>,
+    beside: Option<Sender>,
     shared_seeds: u64,
 }
 
@@ -75,7 +75,7 @@ impl Plan {
         let scenario = scenario(args, round_trip)?;
         let is_random = scenario.is_random();
         let seeds = if is_random { u64::from(args.seeds) } else { 1 };
-        let beside = (args.flows == 1).then(Combination::default);
+        let beside = (args.flows == 1).then(usual_sender);
         // Sharing takes longest, and is not what is ranked: half the seeds do, but a few.
         let shared_seeds = if beside.is_some() { seeds.div_ceil(2).max(seeds.min(5)) } else { 0 };
         Ok(Self { scenario, is_random, round_trip, seeds, beside, shared_seeds })
@@ -84,12 +84,12 @@ impl Plan {
     fn run(&self, args: &CompareArgs) -> anyhow::Result<Vec<Row>> {
         let of_each = self.seeds + self.shared_seeds;
         let progress = Progress::start(of_each * args.with.0.len() as u64);
-        let run = |combinations: &[&Combination], seeds: u64| {
-            let flow = |combination: &&Combination| FlowSpec {
-                combination: (*combination).clone(),
+        let run = |senders: &[&Sender], seeds: u64| {
+            let flow = |sender: &&Sender| FlowSpec {
+                sender: (*sender).clone(),
                 ..self.scenario.flows[0].clone()
             };
-            let flows = combinations.iter().map(flow).collect();
+            let flows = senders.iter().map(flow).collect();
             let scenario = Scenario { flows, ..self.scenario.clone() };
             let done = |_: &RunResult| progress.advance();
             airtcp_sim::run_seeds(&scenario, 1..1 + seeds, args.threads, done)
@@ -97,16 +97,20 @@ impl Plan {
         let idle = self.round_trip.idle;
         let base_rtt = (!idle.is_zero()).then_some(idle.as_secs_f64());
         let mut rows = Vec::new();
-        for combination in &args.with.0 {
-            let alone = run(&[combination], self.seeds)?;
+        for sender in &args.with.0 {
+            let alone = run(&[sender], self.seeds)?;
             let shared = match &self.beside {
-                Some(beside) => run(&[combination, beside], self.shared_seeds)?,
+                Some(beside) => run(&[sender, beside], self.shared_seeds)?,
                 None => Vec::new(),
             };
-            rows.push(Row::new(combination.to_string(), &alone, &shared, base_rtt));
+            rows.push(Row::new(sender.to_string(), &alone, &shared, base_rtt));
         }
         Ok(rows)
     }
+}
+
+fn usual_sender() -> Sender {
+    Combination::default().into()
 }
 
 fn scenario(args: &CompareArgs, round_trip: RoundTrip) -> anyhow::Result<Scenario> {
@@ -125,7 +129,7 @@ fn scenario(args: &CompareArgs, round_trip: RoundTrip) -> anyhow::Result<Scenari
         count: args.flows,
         // All have begun when bytes begin to count, and not at the same moment.
         stagger: warm_up / args.flows,
-        ..FlowSpec::new(args.with.0.first().cloned().unwrap_or_default())
+        ..FlowSpec::new(usual_sender())
     };
     Ok(Scenario {
         duration,

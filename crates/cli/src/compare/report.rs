@@ -188,7 +188,7 @@ impl Report {
             beside: plan.beside.as_ref().map(ToString::to_string),
             shared_seeds: plan.shared_seeds,
             rows: ranked(rows, plan.is_random),
-            all: (args.with == args::usual()).then(|| args::all().0.len()),
+            all: (args.with.0 == args::usual()).then(|| args::all().len()),
         }
     }
 }

@@ -222,7 +222,7 @@ fn scenario(run: &Run, words: &str) -> Result<Scenario, LabError> {
     Ok(Scenario {
         warm_up,
         duration,
-        flows: vec![FlowSpec::new(combination())],
+        flows: vec![FlowSpec::new(combination().into())],
         ..Scenario::new("packets", Topology::Chain { wires: vec![wire] })
     })
 }

@@ -176,7 +176,7 @@ fn scenario(sender: &str, profile: &Profile, wire: Wire) -> Scenario {
         mtu: PAYLOAD as u16 + 40,
         // As in ns-2.
         timestamps: false,
-        ..FlowSpec::new(combination(sender))
+        ..FlowSpec::new(combination(sender).into())
     };
     Scenario {
         duration: LIMIT,

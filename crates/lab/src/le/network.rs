@@ -38,7 +38,7 @@ pub(super) fn scenario(
         profile: profile.clone(),
         mtu: MTU,
         timestamps: false,
-        ..FlowSpec::new(combine(combination))
+        ..FlowSpec::new(combine(combination).into())
     };
     Ok(Scenario {
         duration: Duration::from_secs(if run.is_small { 1 } else { 100 }),

@@ -23,7 +23,7 @@ use airtcp_types::{ByteCount, Rate};
 pub use error::SpecError;
 pub use part::{PARTS, Part};
 pub(crate) use part::{names_of, nearest_of, part};
-pub use value::Share;
+pub use value::{Share, rate, share, show_rate, show_time, time};
 
 /// One direction of a link, described. See the [module](self) for the words.
 ///

@@ -71,15 +71,18 @@ fn in_largest_unit(value: u64, units: &[(&str, u64)]) -> String {
     format!("{}{unit}", value / factor)
 }
 
-pub(crate) fn share(word: &str) -> Option<Share> {
+/// A share of packets, such as `0.5%`.
+pub fn share(word: &str) -> Option<Share> {
     Share::from_percent(number(word.strip_suffix('%')?)?)
 }
 
-pub(crate) fn time(word: &str) -> Option<Duration> {
+/// A time with its unit, such as `1.5ms`.
+pub fn time(word: &str) -> Option<Duration> {
     with_unit(word, &TIME_UNITS, MAX_TIME.as_nanos() as u64).map(Duration::from_nanos)
 }
 
-pub(crate) fn rate(word: &str) -> Option<Rate> {
+/// A rate over zero with its unit, such as `10mbit`.
+pub fn rate(word: &str) -> Option<Rate> {
     let bits = with_unit(word, &RATE_UNITS, MAX_RATE)?;
     (bits > 0).then(|| Rate::from_bits_per_sec(bits))
 }
@@ -96,11 +99,13 @@ pub(crate) fn whole(word: &str, bounds: std::ops::RangeInclusive<u64>) -> Option
     word.parse().ok().filter(|value| bounds.contains(value))
 }
 
-pub(crate) fn show_time(time: Duration) -> String {
+/// A time in the largest unit that it is a whole number of.
+pub fn show_time(time: Duration) -> String {
     in_largest_unit(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), &TIME_UNITS)
 }
 
-pub(crate) fn show_rate(rate: Rate) -> String {
+/// A rate in the largest unit that it is a whole number of.
+pub fn show_rate(rate: Rate) -> String {
     in_largest_unit(rate.bits_per_sec(), &RATE_UNITS)
 }
 

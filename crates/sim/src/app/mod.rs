@@ -5,6 +5,7 @@
 //! caller.rs    opens a connection: bulk, requests, a message back and forth
 //! crowd.rs     users who open one short connection after another
 //! answerer.rs  takes connections: reads everything, and answers requests
+//! rrtp.rs      either end of a bulk transfer by RRTP
 //! pattern.rs   what is sent, and verified on arrival
 //! meter.rs     what arrived, and when
 //! ```
@@ -14,10 +15,12 @@ mod caller;
 mod crowd;
 mod meter;
 mod pattern;
+mod rrtp;
 mod station;
 
 pub(crate) use answerer::Answerer;
 pub(crate) use caller::{Caller, Script};
 pub(crate) use crowd::{Crowd, Habits};
 pub(crate) use meter::Meter;
+pub(crate) use rrtp::{Role, RrtpEnd};
 pub(crate) use station::{Application, Station};

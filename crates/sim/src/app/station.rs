@@ -6,7 +6,7 @@ use airtcp_stack::host::{Host, SocketId};
 use airtcp_stack::tcp::Readiness;
 use airtcp_types::{Event, Instant, Node, Packet, PortId};
 
-use super::{Answerer, Caller, Crowd, Meter};
+use super::{Answerer, Caller, Crowd, Meter, RrtpEnd};
 use crate::agenda::Agenda;
 
 /// One of a station's applications.
@@ -15,6 +15,7 @@ pub(crate) enum Application {
     Answerer(Answerer),
     Caller(Caller),
     Crowd(Crowd),
+    Rrtp(Box<RrtpEnd>),
 }
 
 /// What an application is called with.
@@ -67,10 +68,10 @@ impl Station {
     pub(crate) fn add(&mut self, application: Application) -> usize {
         let me = self.applications.len();
         self.applications.push(application);
-        self.call(Instant::ZERO, me as u32, |application, desk| {
-            if let Application::Answerer(answerer) = application {
-                answerer.listen(desk);
-            }
+        self.call(Instant::ZERO, me as u32, |application, desk| match application {
+            Application::Answerer(answerer) => answerer.listen(desk),
+            Application::Rrtp(end) => end.bind(desk),
+            Application::Caller(_) | Application::Crowd(_) => {}
         });
         me
     }
@@ -79,8 +80,19 @@ impl Station {
         self.applications.get(application).map(Application::meter)
     }
 
+    /// An end of an RRTP connection.
+    pub(crate) fn rrtp(&self, application: usize) -> Option<&RrtpEnd> {
+        match self.applications.get(application)? {
+            Application::Rrtp(end) => Some(end),
+            _ => None,
+        }
+    }
+
     /// Bytes that have arrived for an application, and that it cannot read yet because of a hole before them.
     pub(crate) fn unread(&self, application: usize) -> u64 {
+        if let Some(end) = self.rrtp(application) {
+            return end.info().map_or(0, |info| info.unread.0);
+        }
         let mine = self.holders.iter().filter(|(_, holder)| **holder as usize == application);
         mine.filter_map(|(socket, _)| self.host.tcp_unread(*socket).ok()).map(|bytes| bytes.0).sum()
     }
@@ -113,6 +125,7 @@ impl Application {
             Self::Answerer(answerer) => &answerer.meter,
             Self::Caller(caller) => &caller.meter,
             Self::Crowd(crowd) => &crowd.meter,
+            Self::Rrtp(end) => &end.meter,
         }
     }
 
@@ -121,6 +134,7 @@ impl Application {
             Self::Answerer(_) => None,
             Self::Caller(caller) => caller.poll_timeout(),
             Self::Crowd(crowd) => crowd.poll_timeout(),
+            Self::Rrtp(end) => end.poll_timeout(),
         }
     }
 
@@ -129,6 +143,7 @@ impl Application {
             Self::Answerer(_) => {}
             Self::Caller(caller) => caller.on_timeout(desk),
             Self::Crowd(crowd) => crowd.on_timeout(desk),
+            Self::Rrtp(end) => end.on_timeout(desk),
         }
     }
 
@@ -137,6 +152,7 @@ impl Application {
             Self::Answerer(answerer) => answerer.on_ready(desk, socket, readiness),
             Self::Caller(caller) => caller.on_ready(desk, socket, readiness),
             Self::Crowd(crowd) => crowd.on_ready(desk, socket, readiness),
+            Self::Rrtp(end) => end.on_ready(desk),
         }
     }
 }

@@ -200,16 +200,16 @@ impl Builder<'_> {
             file.congestion.as_ref().map(|name| name.0.as_str()),
             file.judge.as_ref().map(|name| name.0.as_str()),
         );
-        let combination = match &file.strategies {
+        let sender = match &file.strategies {
             Some(whole) if parts != (None, None, None) => {
                 let what = "`strategies` has all of `recovery`, `congestion` and `judge`: leave them out, or set \
                             `strategies` anew, as in --set flow.0.strategies=rack/reno";
                 return Err(self.source.refuse(whole.span().start, what));
             }
             Some(whole) => whole.get_ref().0.0.clone(),
-            None => Combination::from_parts(parts.0, parts.1, parts.2).unwrap_or_default(),
+            None => Combination::from_parts(parts.0, parts.1, parts.2).unwrap_or_default().into(),
         };
-        let usual = FlowSpec::new(combination);
+        let usual = FlowSpec::new(sender);
         let mut profile = file.profile;
         if let Some(prr) = file.prr {
             profile.proportional_rate_reduction = prr;

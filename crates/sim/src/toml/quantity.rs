@@ -8,7 +8,7 @@ use airtcp_recovery::{Combination, Profile};
 use airtcp_types::ByteCount;
 use serde::de::{Deserializer, Error, Visitor};
 
-use crate::Way;
+use crate::{Sender, Way};
 
 /// No time in a scenario is longer: a million seconds.
 const MAX_TIME: Duration = Duration::from_secs(1_000_000);
@@ -206,9 +206,9 @@ impl Word for Judge {
     }
 }
 
-/// All three, as tables show them.
+/// All three, as tables show them, or RRTP.
 #[derive(Debug)]
-pub(super) struct Strategies(pub(super) Combination);
+pub(super) struct Strategies(pub(super) Sender);
 
 impl Word for Strategies {
     const EXPECTED: &'static str = "`detection/control[/judge+judge]`, such as \"rack/cubic\"";
@@ -218,12 +218,12 @@ impl Word for Strategies {
     }
 
     fn explain(text: &str) -> String {
-        why(text.parse())
+        why(text.parse::<Sender>())
     }
 }
 
-fn why(combination: Result<Combination, airtcp_recovery::CombinationError>) -> String {
-    combination.err().map(|error| error.to_string()).unwrap_or_default()
+fn why<T, E: fmt::Display>(read: Result<T, E>) -> String {
+    read.err().map(|error| error.to_string()).unwrap_or_default()
 }
 
 /// Digits, perhaps with a point, and a unit right behind them or after a space.

@@ -83,7 +83,19 @@ fn a_small_file_has_defaults_for_the_rest() {
 fn a_combination_is_taken_whole_as_tables_show_it() {
     let text = SMALL.replace("congestion = \"reno\"", "strategies = \"sack/reno/hack\"");
     let scenario = read(&text).unwrap();
-    assert_eq!(scenario.flows[0].combination.to_string(), "sack/reno/hack");
+    assert_eq!(scenario.flows[0].sender.to_string(), "sack/reno/hack");
+}
+
+#[test]
+fn rrtp_is_named_where_a_combination_is() {
+    let with = |value: &str| {
+        read(&SMALL.replace("congestion = \"reno\"", &format!("strategies = \"{value}\"")))
+    };
+    let name = "rrtp:wireless-last-hop+rate=144kbit";
+    let flow = &with(name).unwrap().flows[0];
+    assert_eq!((flow.name.as_str(), flow.sender.to_string().as_str()), (name, name));
+    let error = with("rrtp:lan").unwrap_err().to_string();
+    assert!(error.contains("`lan` is nothing that rrtp takes"), "{error}");
 }
 
 #[test]
@@ -136,7 +148,7 @@ ping_pong = { size = "64B", count = 9 }
     assert_eq!((&bottleneck.forth, &bottleneck.back), (&down, &up));
     let [one, two, three, four] = scenario.flows.as_slice() else { panic!("there are four") };
     assert_eq!((one.name.as_str(), one.count, one.mtu), ("one", 3, 1040));
-    assert_eq!(one.combination.to_string(), "newreno/fixed:32");
+    assert_eq!(one.sender.to_string(), "newreno/fixed:32");
     let spread = Profile { proportional_rate_reduction: true, ..Profile::paper() };
     assert_eq!((&one.profile, one.way), (&spread, Way::Back));
     assert_eq!(

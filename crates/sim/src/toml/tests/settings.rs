@@ -21,7 +21,7 @@ fn settings_take_the_place_of_what_the_file_says() {
     .unwrap();
     assert_eq!((scenario.duration, scenario.seed), (Duration::from_secs(60), 7));
     let flow = &scenario.flows[0];
-    assert_eq!(flow.combination.to_string(), "rack/fixed:7");
+    assert_eq!(flow.sender.to_string(), "rack/fixed:7");
     assert_eq!((flow.sack, flow.name.as_str(), flow.count), (false, "5", 2));
     assert_eq!(flow.app, App::Bulk { size: Some(ByteCount(3_000_000)) });
     let Topology::Dumbbell { access, bottleneck } = &scenario.topology else {
@@ -120,7 +120,7 @@ fn a_name_for_one_way_alone_is_refused_where_the_other_would_stay() {
 #[test]
 fn strategies_that_are_set_take_the_place_of_all_parts() {
     let set = |settings: &[&str]| {
-        read_with(EXAMPLE, settings).map(|scenario| scenario.flows[0].combination.to_string())
+        read_with(EXAMPLE, settings).map(|scenario| scenario.flows[0].sender.to_string())
     };
     assert_eq!(set(&["flow.0.strategies=rack/cubic/hack"]), Ok("rack/cubic/hack".to_owned()));
     let error = set(&["flow.0.strategies=rack/cubic", "flow.0.congestion=reno"]).unwrap_err();

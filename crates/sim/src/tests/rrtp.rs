@@ -1,0 +1,94 @@
+//! RRTP beside TCP, over the same links.
+
+use super::*;
+
+/// What of an IP packet of 1,500 bytes is payload: 28 bytes of IP and UDP, 28 of RRTP.
+const PAYLOAD: f64 = 1444.0 / 1500.0;
+
+fn chain(link: &str) -> Topology {
+    Topology::Chain { wires: vec![Wire::both(link.parse().unwrap())] }
+}
+
+#[test]
+fn either_kind_fills_a_link_with_seeds_and_without() {
+    let link = "rate 2mbit delay 20ms limit 30 loss 1%";
+    for sender in [
+        "rrtp",
+        "rrtp+rate=2mbit+rtt=40ms",
+        "rrtp:wireless-last-hop",
+        "rrtp:wireless-last-hop+rate=2mbit+rtt=40ms+loss=1%",
+    ] {
+        let scenario = Scenario {
+            duration: Duration::from_secs(20),
+            warm_up: Duration::from_secs(5),
+            ..one(chain(link), flow(sender, BULK))
+        };
+        let result = run(&scenario, None).unwrap();
+        let own = &result.flows[0];
+        let limit = 2e6 * PAYLOAD;
+        assert!((0.8 * limit..=1.01 * limit).contains(&own.goodput), "{sender}: {}", own.goodput);
+        assert_eq!((own.combination.as_str(), own.broken), (sender, 0));
+        let rrtp = own.rrtp.unwrap();
+        // What was lost on the way is what the receiver missed, but for what is still under way.
+        let forth = &result.links[0].counters;
+        let lost = (forth.channel_lost + forth.queue_dropped) as f64;
+        assert!((own.lost as f64 - lost).abs() <= 0.05 * lost + 5.0, "{} {lost}", own.lost);
+        assert!(rrtp.wireless_losses > rrtp.congestive_losses, "{rrtp:?}");
+        assert!(own.segments_sent >= rrtp.packets_received && own.retransmissions > 0);
+        assert!(own.rtt.count > 10 && own.rtt.min >= 0.04 && own.rtt.mean < 0.3, "{:?}", own.rtt);
+    }
+}
+
+#[test]
+fn a_file_arrives_whole_and_says_when() {
+    let link = "rate 2mbit delay 20ms limit 30 loss 2% corrupt 1% duplicate 1%";
+    for way in [Way::Forth, Way::Back] {
+        let sent = FlowSpec { way, ..flow("rrtp", App::Bulk { size: Some(ByteCount(300_000)) }) };
+        let scenario = Scenario { duration: Duration::from_secs(40), ..one(chain(link), sent) };
+        let result = run(&scenario, None).unwrap();
+        let own = &result.flows[0];
+        assert_eq!((own.bytes, own.broken), (300_000, 0));
+        let took = own.finished.expect("it has come");
+        // Not faster than the link, and the connection ends well before the run does.
+        assert!((300_000.0 * 8.0 / 2e6..5.0).contains(&took), "{took}");
+        assert!(result.end < 25.0, "{}", result.end);
+    }
+}
+
+#[test]
+fn it_shares_a_bottleneck_with_tcp_and_a_seed_repeats() {
+    let tcp = FlowSpec { count: 2, ..flow("sack/reno", BULK) };
+    for topology in [
+        dumbbell("rate 5mbit delay 10ms limit 20 loss 0.5%"),
+        chain("rate 5mbit delay 10ms limit 20 loss 0.5%"),
+    ] {
+        let flows = vec![FlowSpec { count: 2, ..flow("rrtp", BULK) }, tcp.clone()];
+        let scenario =
+            Scenario { duration: Duration::from_secs(10), flows, ..one(topology, tcp.clone()) };
+        let json = |seed| {
+            let result = run(&Scenario { seed, ..scenario.clone() }, None).unwrap();
+            (serde_json::to_string(&result).unwrap(), result)
+        };
+        let (text, result) = json(1);
+        assert_eq!(text, json(1).0);
+        assert_ne!(text, json(2).0);
+        assert!(result.flows.iter().all(|flow| flow.bytes > 200_000), "{:?}", result.flows);
+        assert_eq!(result.flows.iter().filter(|flow| flow.rrtp.is_some()).count(), 2);
+    }
+}
+
+#[test]
+fn a_dead_link_breaks_the_connection() {
+    let link = "rate 2mbit delay 20ms limit 30 down 1s 1000s";
+    let scenario =
+        Scenario { duration: Duration::from_secs(60), ..one(chain(link), flow("rrtp", BULK)) };
+    let result = run(&scenario, None).unwrap();
+    assert_eq!(result.flows[0].broken, 2, "both ends have seen nobody");
+}
+
+#[test]
+fn what_it_does_not_carry_is_refused() {
+    let app = App::PingPong { size: ByteCount(100), count: None };
+    let error = run(&one(chain("delay 1ms"), flow("rrtp", app)), None).unwrap_err().to_string();
+    assert!(error.starts_with("flow `rrtp`: rrtp carries bulk alone"), "{error}");
+}
