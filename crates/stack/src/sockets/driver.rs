@@ -17,6 +17,9 @@ use super::shared::{BATCH, Core, End, Shared};
 use super::siblings::Sibling;
 use crate::host::Astray;
 
+/// Turns that others have before what is to leave is taken: who accepts a connection, and the task that then begins with it.
+const ROUNDS: u32 = 2;
+
 /// Owns the device, and drives the host behind [`Shared`] until one of them ends.
 #[derive(Debug)]
 pub(super) struct Driver<D> {
@@ -205,15 +208,16 @@ fn take_out(core: &mut Core, now: Instant, outbox: &mut VecDeque<Packet>) -> Tak
     Taken { closing, more, armed: core.armed, woke: core.has_woken() }
 }
 
-/// Lets the tasks of a runtime of one thread go first that are ready now. After `yield_now` the runtime would ask the kernel
-/// for events as well, before this task goes on: a twentieth of a ping-pong. Its root future is not one of them, nor is
-/// who waits in `yield_now`.
+/// Lets the tasks of a runtime of one thread go first that are ready now, and those that they make ready. After `yield_now`
+/// the runtime would ask the kernel for events as well, before this task goes on: a twentieth of a ping-pong. Its root
+/// future is not one of them, nor is who waits in `yield_now`.
 async fn after_others() {
-    let mut waited = false;
+    let mut rounds = 0;
     poll_fn(|context| {
-        if std::mem::replace(&mut waited, true) {
+        if rounds == ROUNDS {
             return Poll::Ready(());
         }
+        rounds += 1;
         context.waker().wake_by_ref();
         Poll::Pending
     })

@@ -97,13 +97,20 @@ async fn who_closes_at_the_end_of_the_stream_acknowledges_and_closes_with_one_se
     within(async {
         let (server, client) = stacks();
         let listener = server.listen(addr("10.0.0.1:80"), 1).unwrap();
+        // What serves a connection is a task of its own, as in most servers.
         let served = tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();
-            stream.read_to_end(&mut Vec::new()).await.unwrap();
+            let serve = async move { stream.read_to_end(&mut Vec::new()).await.unwrap() };
+            tokio::spawn(serve).await.unwrap()
         });
-        let mut stream = client.connect(addr("10.0.0.1:80")).await.unwrap();
-        stream.shutdown().await.unwrap();
-        stream.read_to_end(&mut Vec::new()).await.unwrap();
+        tokio::spawn(async move {
+            let mut stream = client.connect(addr("10.0.0.1:80")).await.unwrap();
+            // So the FIN comes with the end of the handshake.
+            stream.shutdown().await.unwrap();
+            stream.read_to_end(&mut Vec::new()).await.unwrap();
+        })
+        .await
+        .unwrap();
         served.await.unwrap();
         // The SYN's answer and the FIN's.
         assert_eq!(server.counters().tcp_out_segs, 2);
