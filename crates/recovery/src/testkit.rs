@@ -201,7 +201,10 @@ impl Net {
                     let cwnd = self.sender.cwnd().max(cwnd);
                     let Transmit { range, rule, .. } = transmit;
                     if !rule.exceeds_cwnd() {
-                        assert!(pipe + range.len() <= cwnd, "{transmit:?} with {pipe} of {cwnd}");
+                        // A FIN takes no room.
+                        let fin = self.supply.fin && range.end == self.supply.end;
+                        let used = pipe + (range.len() - ByteCount(fin.into()));
+                        assert!(used <= cwnd, "{transmit:?} with {pipe} of {cwnd}");
                         self.most_in_flight = self.most_in_flight.max(pipe + range.len());
                     }
                     assert!(range.end <= self.supply.window_edge, "{transmit:?} beyond rwnd");

@@ -64,7 +64,8 @@ impl Sender {
         if !news && self.probe.as_ref().is_some_and(|probe| probe.at.is_some() || probe.due) {
             return;
         }
-        let single = board.flight_size() <= self.core.smss;
+        // It may have a FIN, too.
+        let single = board.flight_size() <= self.core.smss + ByteCount(1);
         let delay = if single { MAX_ACK_DELAY } else { Duration::ZERO };
         let timeout = self.core.rtt.srtt().map_or(UNMEASURED, |srtt| srtt * 2 + delay);
         let at = self.core.rto_at.map_or(now + timeout, |rto| rto.min(now + timeout));

@@ -59,7 +59,7 @@ pub enum Decision {
 impl Sender {
     /// Decides what leaves next. Call it until it is blocked.
     ///
-    /// No transmission starts with pipe plus its length above min(cwnd, the peer's window), except
+    /// No transmission starts with pipe plus its data above min(cwnd, the peer's window), except
     /// by these rules, which send whatever the congestion window says:
     /// - [`SendRule::FastRetransmit`]: RFC 5681 section 3.2 step 3, RFC 6675 section 5 (4.3), and a
     ///   partial ACK's repair, RFC 6582 section 3.2 step 3;
@@ -70,6 +70,8 @@ impl Sender {
     ///
     /// New data that leaves on the first duplicate ACKs is named [`SendRule::LimitedTransmit`]: it
     /// keeps the rule above, since the pipe has shrunk, but FlightSize exceeds cwnd by it.
+    ///
+    /// A FIN needs room in the peer's window, and none in cwnd: as in Linux it rides on the last data, full segment or not.
     pub fn send(&mut self, now: Instant, supply: &Supply) -> Decision {
         self.max_window = self.max_window.max(supply.window_edge.since(self.snd_una()));
         if let Some((tx, rule)) = self.immediate.take()
@@ -107,7 +109,7 @@ impl Sender {
             if range.is_some_and(|range| self.is_beyond(range, supply)) {
                 return Decision::Blocked(Limit::Rwnd);
             }
-            if range.is_some_and(|range| range.len() <= room) {
+            if range.is_some_and(|range| data(range, supply) <= room) {
                 return self.retransmit(now, repair.tx, repair.rule, supply);
             }
             self.cwnd_limited_to = self.snd_nxt();
@@ -133,8 +135,9 @@ impl Sender {
     /// but the windows and the pacer has a say there are none.
     pub fn send_more(&mut self, now: Instant, supply: &Supply, until: ExtSeq) -> ExtSeq {
         let smss = self.core.smss;
-        let data_end = supply.end - u64::from(supply.fin);
-        let end = until.min(data_end).min(supply.window_edge);
+        // The last of the data is left for the FIN to ride on.
+        let bulk_end = supply.end - u64::from(supply.fin) * 2;
+        let end = until.min(bulk_end).min(supply.window_edge);
         if self.snd_nxt() + smss > end || !self.has_only_windows_to_heed() {
             return self.snd_nxt();
         }
@@ -203,9 +206,10 @@ impl Sender {
         room: ByteCount,
         supply: &Supply,
     ) -> Decision {
-        let beyond = self.core.board.flight_size() + range.len() > self.cwnd();
+        let data = data(range, supply);
+        let beyond = self.core.board.flight_size() + data > self.cwnd();
         let limited_transmit = beyond && self.core.episode.is_none();
-        if range.len() > room || (limited_transmit && !self.profile.limited_transmit) {
+        if data > room || (limited_transmit && !self.profile.limited_transmit) {
             self.cwnd_limited_to = self.snd_nxt();
             return Decision::Blocked(Limit::Cwnd);
         }
@@ -283,7 +287,7 @@ impl Sender {
         if next >= supply.end {
             return Err(Limit::App);
         }
-        let whole = self.fitted(SeqRange::new(next, supply.end));
+        let whole = self.fitted(SeqRange::new(next, supply.end), supply);
         let range = SeqRange::new(next, whole.end.min(supply.window_edge));
         if range.is_empty() {
             return Err(Limit::Rwnd);
@@ -311,16 +315,20 @@ impl Sender {
     /// What leaves at once of bytes that are to be sent again: a window that shrank may end in them (RFC
     /// 9293 section 3.8.6, SHLD-16).
     fn repair(&self, range: SeqRange, supply: &Supply) -> SeqRange {
-        let whole = self.fitted(range);
+        let whole = self.fitted(range, supply);
         let cut = SeqRange::new(whole.start, whole.end.min(supply.window_edge));
         if cut.is_empty() { whole } else { cut }
     }
 
-    /// Cuts a range to one segment of at most SMSS bytes, a FIN counted as one.
-    ///
-    /// So the FIN of a stream that ends with a full segment leaves in a segment of its own: with it
-    /// the last one would need more than a window of one SMSS, and never leave.
-    fn fitted(&self, range: SeqRange) -> SeqRange {
-        SeqRange::new(range.start, range.end.min(range.start + self.core.smss))
+    /// Cuts a range to one segment: SMSS bytes at most, and the FIN if it follows them.
+    fn fitted(&self, range: SeqRange, supply: &Supply) -> SeqRange {
+        let full = SeqRange::new(range.start, range.end.min(range.start + self.core.smss));
+        let ends_with_fin = supply.fin && range.end == supply.end;
+        if ends_with_fin && full.end + 1 == range.end { range } else { full }
     }
+}
+
+/// How much of a range is data, and no FIN.
+fn data(range: SeqRange, supply: &Supply) -> ByteCount {
+    range.len() - ByteCount(u64::from(supply.fin && range.end == supply.end))
 }

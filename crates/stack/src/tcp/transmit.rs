@@ -204,9 +204,9 @@ impl Connection {
             let decision = self.send.decide(now);
             self.collect_events();
             let Some(Decision::Send(next)) = decision else { break };
-            let has_data = next.range.start < self.send.buffer.end();
-            let follows = next.range.start == range.end && next.rule == first.rule && has_data;
-            if !follows || next.range.len().0 > size {
+            let data = next.range.end.min(self.send.buffer.end()).since(next.range.start).0;
+            let follows = next.range.start == range.end && next.rule == first.rule && data > 0;
+            if !follows || data > size {
                 self.send.decided = Some(Box::new(next));
                 break;
             }

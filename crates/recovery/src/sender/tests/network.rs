@@ -153,10 +153,10 @@ fn the_end_of_a_stream_leaves_at_any_window() {
         // Ten full segments and a FIN.
         net.supply.end = net.supply.end + 1;
         net.supply.fin = true;
-        net.losses.insert((10, 0));
+        net.losses.insert((9, 0));
         net.run();
         assert!(net.sender.board().is_empty());
-        assert_eq!(net.sendings(10), 2, "the FIN was lost once");
+        assert_eq!(net.sendings(9), 2, "what has the FIN was lost once");
     }
 }
 

@@ -135,10 +135,51 @@ fn a_fin_waits_for_the_window_of_the_data_before_it() {
     recv_nothing!(s, 0);
     send!(s, 1, "A", 1, ack = 10_001);
     recv!(s, 1, "A", 10_001, ack = 1, len = 1000);
-    recv!(s, 1, "PA", 11_001, ack = 1, len = 1000);
-    // The segment is full, so the FIN has one of its own.
-    recv!(s, 1, "FA", 12_001, ack = 1);
+    // A full segment, too, can have it.
+    recv!(s, 1, "FPA", 11_001, ack = 1, len = 1000);
     recv_nothing!(s, 1);
+}
+
+#[test]
+fn a_fin_takes_no_room_in_the_congestion_window() {
+    let mut s = Script::established(&plain());
+    s.write(10_000);
+    for n in 0..9 {
+        recv!(s, 0, "A", 1 + n * 1000, ack = 1, len = 1000);
+    }
+    recv!(s, 0, "PA", 9001, ack = 1, len = 1000);
+    s.conn.shutdown(s.now);
+    recv!(s, 0, "FA", 10_001, ack = 1);
+    recv_nothing!(s, 0);
+}
+
+#[test]
+fn a_fin_that_does_not_fit_the_window_is_left_off_and_leaves_later() {
+    let mut s = Script::established(&plain());
+    send!(s, 0, "A", 1, ack = 1, window = 1000);
+    s.write(1000);
+    s.conn.shutdown(s.now);
+    recv!(s, 0, "PA", 1, ack = 1, len = 1000);
+    recv_nothing!(s, 0);
+    send!(s, 1, "A", 1, ack = 1001, window = 1000);
+    recv!(s, 1, "FA", 1001, ack = 1);
+}
+
+#[test]
+fn a_full_last_segment_is_repaired_with_its_fin_though_the_window_is_one_segment() {
+    let mut s = Script::established(&plain());
+    s.write(2000);
+    s.conn.shutdown(s.now);
+    recv!(s, 0, "A", 1, ack = 1, len = 1000);
+    recv!(s, 0, "FPA", 1001, ack = 1, len = 1000);
+    // The time-out.
+    recv!(s, 200, "A", 1, ack = 1, len = 1000);
+    recv_nothing!(s, 200);
+    send!(s, 201, "A", 1, ack = 1001);
+    recv!(s, 201, "FPA", 1001, ack = 1, len = 1000);
+    recv_nothing!(s, 201);
+    send!(s, 202, "A", 1, ack = 2002);
+    assert_eq!(s.conn.state(), State::FinWait2);
 }
 
 // Shows: RFC9293-SHLD-3

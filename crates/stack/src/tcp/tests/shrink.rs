@@ -94,8 +94,9 @@ fn an_orphan_whose_peer_opens_its_window_late_delivers_what_was_written() {
     send!(s, ms, "A", 1, ack = 1, window = 5_000);
     s.conn.close(s.now);
     recv!(s, ms, "PA", 1, ack = 1, len = 1000);
+    recv!(s, ms, "FA", 1001, ack = 1);
     recv_nothing!(s, ms);
-    // That one is lost.
+    // Both are lost.
     let ms = s.conn.poll_timeout().unwrap().as_millis();
     recv!(s, ms, "PA", 1, ack = 1, len = 1000);
     send!(s, ms, "A", 1, ack = 1001, window = 5_000);
