@@ -152,24 +152,28 @@ impl Target {
         })
     }
 
-    /// recvmsg(2) into two buffers.
+    /// recvmsg(2) into two buffers, and control data; gives the bytes read, those of control data, and the flags.
     pub(super) fn read_message(
         &self,
         fd: i32,
         first: &mut [u8],
         second: &mut [u8],
-    ) -> Result<isize, Errno> {
+        control: &mut [u8],
+    ) -> Result<(isize, usize, i32), Errno> {
         let piece = |bytes: &mut [u8]| libc::iovec {
             iov_base: bytes.as_mut_ptr().cast(),
             iov_len: bytes.len(),
         };
         let mut pieces = [piece(first), piece(second)];
-        // SAFETY: all zero is a message without name and control data; the buffers are as long as they say.
+        // SAFETY: all zero is a message without name; the buffers are as long as they say.
         unsafe {
             let mut message: libc::msghdr = zeroed();
             message.msg_iov = pieces.as_mut_ptr();
             message.msg_iovlen = 2;
-            long_result((self.interface.recvmsg)(self.u(), fd, &mut message, 0))
+            message.msg_control = control.as_mut_ptr().cast();
+            message.msg_controllen = control.len();
+            let n = long_result((self.interface.recvmsg)(self.u(), fd, &mut message, 0))?;
+            Ok((n, message.msg_controllen, message.msg_flags))
         }
     }
 

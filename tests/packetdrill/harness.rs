@@ -223,7 +223,8 @@ fn figures_are_those_of_the_connection() {
     let (mut world, fd) = World::connected("");
     world.data(b"12345678");
     let (mut first, mut second) = ([0; 3], [0; 30]);
-    assert_eq!(world.target.read_message(fd, &mut first, &mut second), Ok(8));
+    let read = world.target.read_message(fd, &mut first, &mut second, &mut []);
+    assert_eq!(read, Ok((8, 0, 0)));
     assert_eq!((&first, &second[..6]), (b"123", b"45678\0".as_slice()));
     let info = world.target.option(fd, libc::IPPROTO_TCP, libc::TCP_INFO).unwrap();
     assert_eq!(info.len(), 280);
@@ -233,6 +234,24 @@ fn figures_are_those_of_the_connection() {
     assert_eq!(info[80..84], 10u32.to_ne_bytes(), "RFC 6928");
     let meminfo = world.target.option(fd, libc::SOL_SOCKET, 55).unwrap();
     assert_eq!(meminfo.len(), 36);
+}
+
+#[test]
+fn a_message_tells_how_much_is_left_if_it_is_to() {
+    let (mut world, fd) = World::connected("");
+    world.target.set_option(fd, libc::IPPROTO_TCP, libc::TCP_INQ, 1).unwrap();
+    world.data(b"12345678");
+    let (mut first, mut second, mut control) = ([0; 2], [0; 3], [0; 24]);
+    let mut read = |control: &mut [u8]| {
+        world.target.read_message(fd, &mut first, &mut second, control).unwrap()
+    };
+    assert_eq!(read(&mut control), (5, 24, 0));
+    // A struct cmsghdr: its length without padding, level and type, and the number.
+    assert_eq!(control[..8], 20u64.to_ne_bytes());
+    let numbers: Vec<i32> =
+        control[8..20].chunks(4).map(|int| i32::from_ne_bytes(int.try_into().unwrap())).collect();
+    assert_eq!(numbers, [libc::SOL_TCP, libc::TCP_CM_INQ, 3]);
+    assert_eq!(read(&mut []), (3, 0, libc::MSG_CTRUNC), "there is no room to tell");
 }
 
 #[test]

@@ -115,7 +115,8 @@ pub(crate) extern "C" fn recvmsg(
     on(u, |target| {
         let message = Message::fetch(message.into())?;
         let n = bytes(transfer::receive(target, fd, &message.pieces, flags))?;
-        message.finish()?;
+        let unread = target.call(|world| world.told_unread(fd))?;
+        message.finish(unread)?;
         Ok(n)
     })
 }

@@ -113,6 +113,13 @@ impl World {
                 config.nodelay = value != 0;
                 self.live(id, |world, id| world.host.tcp_set_nodelay(now, id, value != 0))
             }
+            libc::TCP_QUICKACK => {
+                self.live(id, |world, id| world.host.tcp_set_quick_ack(now, id, value != 0))
+            }
+            libc::TCP_INQ => {
+                socket.options.tells_unread = value != 0;
+                Ok(())
+            }
             libc::TCP_CORK => {
                 socket.options.cork = value != 0;
                 self.live(id, |world, id| world.host.tcp_set_cork(now, id, value != 0))
@@ -195,6 +202,11 @@ impl World {
                 return Ok(text);
             }
             (libc::IPPROTO_TCP, libc::TCP_NODELAY) => i32::from(config.nodelay),
+            (libc::IPPROTO_TCP, libc::TCP_QUICKACK) => match socket.stream() {
+                Ok(id) => self.host.tcp_quick_ack(id).map_err(errno)?.into(),
+                Err(_) => 1,
+            },
+            (libc::IPPROTO_TCP, libc::TCP_INQ) => i32::from(socket.options.tells_unread),
             (libc::IPPROTO_TCP, libc::TCP_CORK) => i32::from(socket.options.cork),
             (libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT) => socket.options.low_water,
             (libc::IPPROTO_TCP, libc::TCP_MAXSEG) => {

@@ -52,6 +52,8 @@ pub(crate) struct Options {
     pub(crate) cork: bool,
     /// As it was set.
     pub(crate) low_water: i32,
+    /// recvmsg(2) tells how much is left to be read (`TCP_INQ`).
+    pub(crate) tells_unread: bool,
     /// What has no effect here and is only to be read back, by name.
     pub(crate) kept: Vec<(i32, i32)>,
 }
@@ -109,6 +111,7 @@ impl World {
             send_timeout: None,
             cork: false,
             low_water: 0,
+            tells_unread: false,
             kept: Vec::new(),
         };
         let mut socket = Socket::new(domain, Kind::Fresh, options)?;

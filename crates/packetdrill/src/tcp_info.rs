@@ -2,14 +2,17 @@
 
 use std::time::Duration;
 
-use airtcp_recovery::{Phase, Sender};
+use airtcp_recovery::{Phase, Sender, Transmission, TxState};
 use airtcp_stack::tcp::{Info, State};
-use airtcp_types::{ByteCount, Rate};
+use airtcp_types::{ByteCount, Rate, SendRule};
 
 /// `sizeof(struct tcp_info)` as of Linux 6.18, and as packetdrill knows it.
 pub(crate) const LEN: usize = 280;
 /// `TCP_INFINITE_SSTHRESH`.
 const INFINITE: u32 = 0x7fff_ffff;
+
+/// `tcpi_reordering` where nothing came late: DupThresh.
+const REORDERING: u32 = 3;
 
 /// `tcpi_options`.
 const TIMESTAMPS: u8 = 1;
@@ -28,7 +31,7 @@ pub(crate) fn encode(info: &Info, sender: Option<&Sender>, advertised: u16) -> [
         state(info.state),
         sender.map_or(0, ca_state),
         info.backoff as u8,
-        0,
+        info.probes as u8,
         info.backoff as u8,
         options,
         (info.wscale.0 & 15) | (info.wscale.1 << 4),
@@ -36,8 +39,7 @@ pub(crate) fn encode(info: &Info, sender: Option<&Sender>, advertised: u16) -> [
     ]);
     out.u32(8, &[micros(Some(info.rto)), micros(Some(info.ato))]);
     out.u32(16, &[info.mss.0 as u32, info.rcvmss.0 as u32]);
-    // What was lost counts until it is acknowledged, sent again or not.
-    let lost = segments(info.lost) + info.retrans_out as u32;
+    let lost = segments(info.lost) + sender.map_or(0, repairs);
     out.u32(24, &[segments(info.unacked), segments(info.sacked), lost]);
     out.u32(36, &[info.retrans_out as u32]);
     out.u32(44, &[millis(info.lastsnd), 0, millis(info.lastrcv), millis(info.lastack)]);
@@ -46,7 +48,8 @@ pub(crate) fn encode(info: &Info, sender: Option<&Sender>, advertised: u16) -> [
         &[info.pmtu.0 as u32, info.rcv_wnd.0 as u32, micros(info.rtt), micros(info.rttvar)],
     );
     out.u32(76, &[info.ssthresh.map_or(INFINITE, segments), segments(info.cwnd)]);
-    out.u32(84, &[u32::from(advertised), 3, micros(info.rcv_rtt), info.rcv_space.0 as u32]);
+    let reordering = REORDERING.max(info.reordering);
+    out.u32(84, &[advertised.into(), reordering, micros(info.rcv_rtt), info.rcv_space.0 as u32]);
     out.u32(100, &[info.retrans as u32]);
     out.u64(104, &[info.pacing_rate.map_or(u64::MAX, per_second), u64::MAX]);
     out.u64(120, &[info.bytes_acked.0, info.bytes_received.0]);
@@ -54,7 +57,7 @@ pub(crate) fn encode(info: &Info, sender: Option<&Sender>, advertised: u16) -> [
     out.u32(144, &[(info.send_q - info.unacked).0 as u32, micros(info.minrtt)]);
     out.u32(152, &[info.data_segs_in as u32, info.data_segs_out as u32]);
     out.u64(160, &[info.delivery_rate.map_or(0, per_second), wide_micros(info.busy)]);
-    out.u64(176, &[wide_micros(info.rwnd_limited)]);
+    out.u64(176, &[wide_micros(info.rwnd_limited), wide_micros(info.sndbuf_limited)]);
     out.u32(192, &[segments(info.delivered)]);
     out.u64(200, &[info.bytes_sent.0, info.bytes_retrans.0]);
     out.u32(216, &[info.dsack_dups as u32]);
@@ -88,6 +91,14 @@ fn wide_micros(time: Duration) -> u64 {
 
 fn per_second(rate: Rate) -> u64 {
     rate.bytes_per_sec()
+}
+
+/// Segments on their way again that were lost: in Linux what was lost counts until it is acknowledged.
+fn repairs(sender: &Sender) -> u32 {
+    let is_repair = |sent: &&Transmission| {
+        sent.resent > 0 && sent.state == TxState::InFlight && sent.rule != SendRule::ProbeAgain
+    };
+    sender.board().in_order_sent().filter(is_repair).count() as u32
 }
 
 /// Linux's numbers for the states.

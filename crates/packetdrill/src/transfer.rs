@@ -16,6 +16,7 @@ use crate::world::World;
 
 /// The fields of `struct msghdr` that a call sets.
 const NAME_LEN: usize = 8;
+const CONTROL: usize = 32;
 const CONTROL_LEN: usize = 40;
 const FLAGS: usize = 48;
 
@@ -33,14 +34,29 @@ impl Message {
         Ok(Self { at, name, pieces: Pieces::fetch(table, at.at(24).usize()?)? })
     }
 
-    /// Notes that there is no control data, and who sent it. TCP has no name to give, as Linux.
-    pub(crate) fn finish(&self) -> Result<(), Errno> {
+    /// Notes the control data: how much is left to be read, if that is to be told. And who sent it: TCP has no name to give,
+    /// as Linux.
+    pub(crate) fn finish(&self, unread: Option<i32>) -> Result<(), Errno> {
         if !self.name.is_null() {
             self.at.at(NAME_LEN).write(&0u32.to_ne_bytes())?;
         }
-        self.at.at(CONTROL_LEN).write(&0usize.to_ne_bytes())?;
-        self.at.at(FLAGS).write(&0i32.to_ne_bytes())
+        let control = unread.map_or(Vec::new(), inq);
+        let fits = control.len() <= self.at.at(CONTROL_LEN).usize()?;
+        let (len, flags) = if fits { (control.len(), 0) } else { (0, libc::MSG_CTRUNC) };
+        if len > 0 {
+            Address::from(self.at.at(CONTROL).usize()?).write(&control)?;
+        }
+        self.at.at(CONTROL_LEN).write(&len.to_ne_bytes())?;
+        self.at.at(FLAGS).write(&flags.to_ne_bytes())
     }
+}
+
+/// A `struct cmsghdr` of type `TCP_CM_INQ`, padded.
+fn inq(unread: i32) -> Vec<u8> {
+    let header = [libc::SOL_TCP, libc::TCP_CM_INQ, unread, 0];
+    let len = size_of::<usize>() + header.len() * size_of::<i32>() - size_of::<i32>();
+    let fields = header.iter().flat_map(|field| field.to_ne_bytes());
+    len.to_ne_bytes().into_iter().chain(fields).collect()
 }
 
 /// recv(2) and all that is like it.
@@ -146,6 +162,18 @@ fn patience(nonblocking: bool, flags: i32, timeout: Option<Duration>) -> Option<
 }
 
 impl World {
+    /// How much is left to be read, if recvmsg(2) is to tell. As in Linux the end of the stream counts as a byte.
+    pub(crate) fn told_unread(&mut self, fd: i32) -> Result<Option<i32>, Errno> {
+        let socket = self.socket(fd)?;
+        let Some(id) = socket.stream().ok().filter(|_| socket.options.tells_unread) else {
+            return Ok(None);
+        };
+        let info = self.host.tcp_info(self.now, id).map_err(errno)?;
+        let unread = i32::try_from(info.recv_q.0).unwrap_or(i32::MAX);
+        let ended = unread == 0 && self.host.tcp_peek(id, &mut [0]).is_ok();
+        Ok(Some(unread.max(ended.into())))
+    }
+
     /// Bytes that have arrived are copied to `pieces`, and taken only then; or thrown away by `MSG_TRUNC`.
     fn receive_some(
         &mut self,

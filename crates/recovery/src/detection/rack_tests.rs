@@ -50,6 +50,7 @@ fn where_reordering_was_seen_three_segments_wait_too() {
     assert_eq!(sender.phase(), Phase::Open);
     sender.on_timeout(sender.poll_timeout().unwrap());
     assert_eq!((sender.phase(), sender.stats().segments_lost), (Phase::Recovery, 1));
+    assert_eq!(sender.reordering(), 3, "0 came after 2");
 }
 
 // Shows: RFC8985-3.3.2-3, RFC8985-4-3

@@ -1,9 +1,10 @@
 //! One ACK, worked in the order written at `LossDetection`.
 
-use airtcp_types::{ByteCount, EventKind, Instant};
+use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant};
 
 use super::prr::Progress;
 use super::{Ack, Scratch, Sender};
+use crate::board::Delivered;
 use crate::view::AckView;
 
 impl Sender {
@@ -44,7 +45,11 @@ impl Sender {
         let mut scratch = self.scratch.take().unwrap_or_default();
         let Scratch { newly, findings, raised } = &mut *scratch;
         newly.clear();
+        let fack = self.core.board.sacked_ranges().last().map(|range| range.end);
         self.core.board.acknowledge(ack.ack, ack.sack, newly);
+        if let Some(fack) = fack {
+            self.note_reordering(fack, newly);
+        }
         let delivered: ByteCount = newly.iter().map(|delivered| delivered.range.len()).sum();
 
         self.newly_delivered = delivered;
@@ -120,6 +125,15 @@ impl Sender {
         self.tell_window();
     }
 
+    /// What was sent once and fills a hole below `fack`, the end of what was known to have arrived, was overtaken (RFC 8985
+    /// section 6.2, step 3).
+    fn note_reordering(&mut self, fack: ExtSeq, newly: &[Delivered]) {
+        let late = newly.iter().filter(|told| told.resent == 0 && told.first_end() < fack);
+        let Some(first) = late.map(|told| told.range.start).min() else { return };
+        let extent = fack.since(first).0.div_ceil(self.core.smss.0);
+        self.reordering = self.reordering.max(u16::try_from(extent).unwrap_or(u16::MAX));
+    }
+
     /// What RFC 9937 lets out on this ACK.
     fn reduce_in_proportion(&mut self, ack: &AckView<'_>, lost_before: u64) {
         if self.core.episode.is_none() {
@@ -147,7 +161,7 @@ impl Sender {
         now: Instant,
         ack: &Ack<'_>,
         acked: ByteCount,
-        newly: &[crate::board::Delivered],
+        newly: &[Delivered],
     ) -> Option<std::time::Duration> {
         // With a retransmission among what the ACK covers cumulatively, what arrived behind it may
         // have waited for it long since.

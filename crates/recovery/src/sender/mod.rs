@@ -172,6 +172,8 @@ pub struct Sender {
     /// Where this round ends, and the most that was outstanding in it (bytes).
     round_end: ExtSeq,
     most_out: u32,
+    /// The farthest that something came late (segments).
+    reordering: u16,
     max_window: ByteCount,
     last_sent: Instant,
     /// Since when nothing is outstanding, until the control was told.
@@ -241,6 +243,7 @@ impl Sender {
             cwnd_limited_to: start.first,
             round_end: start.first,
             most_out: 0,
+            reordering: 0,
             max_window: ByteCount::ZERO,
             last_sent: start.now,
             idle_since: None,
@@ -337,6 +340,12 @@ impl Sender {
     /// The rate at which data may leave, if it is paced.
     pub const fn pacing_rate(&self) -> Option<Rate> {
         self.pacer.rate()
+    }
+
+    /// By how many segments something that was sent once was overtaken, at most, as sequence numbers tell; zero where that
+    /// was never seen. Linux's `tcpi_reordering` is the same, and no less than three.
+    pub const fn reordering(&self) -> u32 {
+        self.reordering as u32
     }
 
     /// What it has counted.

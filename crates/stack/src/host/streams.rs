@@ -308,6 +308,25 @@ impl Host {
         self.connection(socket).map(Connection::nodelay)
     }
 
+    /// Has a connection acknowledge at once for a while, or lets ACKs wait (`TCP_QUICKACK`); see
+    /// [`Connection::set_quick_ack`].
+    pub fn tcp_set_quick_ack(
+        &mut self,
+        now: Instant,
+        socket: SocketId,
+        on: bool,
+    ) -> Result<(), HostError> {
+        self.with(now, socket, |connection| {
+            connection.set_quick_ack(on);
+            Ok(())
+        })
+    }
+
+    /// Whether ACKs do not wait for data that they can ride on.
+    pub fn tcp_quick_ack(&self, socket: SocketId) -> Result<bool, HostError> {
+        self.connection(socket).map(Connection::quick_ack)
+    }
+
     /// Lets only full segments of a connection leave, or what was held back (`TCP_CORK`); see
     /// [`Connection::set_cork`].
     pub fn tcp_set_cork(

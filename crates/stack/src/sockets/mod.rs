@@ -46,6 +46,8 @@ mod driver;
 mod ending_tests;
 mod error;
 #[cfg(test)]
+mod hold_tests;
+#[cfg(test)]
 mod keepalive_tests;
 mod listener;
 mod options;

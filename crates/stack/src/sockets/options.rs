@@ -53,6 +53,27 @@ impl TcpStream {
         self.ask(|host| host.tcp_cork(self.0.id))
     }
 
+    /// Acknowledges at once from now on, and what waits to be acknowledged, too (`TCP_QUICKACK`); or lets ACKs wait for data
+    /// that they can ride on. As in Linux neither is for good: after 16 ACKs the usual rules hold again, and they change
+    /// with what the two ends say.
+    ///
+    /// # Errors
+    /// `NotConnected`: the stack has ended.
+    pub fn set_quick_ack(&self, on: bool) -> io::Result<()> {
+        self.0
+            .shared()
+            .with(|core, now| core.host.tcp_set_quick_ack(now, self.0.id, on))
+            .map_err(io_error)
+    }
+
+    /// Whether ACKs do not wait for data that they can ride on, at the moment.
+    ///
+    /// # Errors
+    /// `NotConnected`: the stack has ended.
+    pub fn quick_ack(&self) -> io::Result<bool> {
+        self.ask(|host| host.tcp_quick_ack(self.0.id))
+    }
+
     /// Keeps a writer waiting while so many bytes were written and not sent yet (`TCP_NOTSENT_LOWAT`); `None`, the
     /// default, leaves that to the send buffer.
     ///

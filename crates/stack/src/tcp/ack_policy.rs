@@ -137,6 +137,19 @@ impl AckPolicy {
         self.interactive = false;
     }
 
+    /// As [`enter_quick`](Self::enter_quick) for the application, or the opposite: ACKs wait for data that they can ride on.
+    pub(super) fn set_quick(&mut self, on: bool) {
+        match on {
+            true => self.enter_quick(),
+            false => self.interactive = true,
+        }
+    }
+
+    /// Whether ACKs do not wait for data that they can ride on.
+    pub(super) const fn is_set_quick(&self) -> bool {
+        !self.interactive
+    }
+
     /// Whether the last ACK that is due may acknowledge everything up to `ack`.
     fn may_stretch(&self, ack: ExtSeq) -> bool {
         self.stretch.is_some_and(|from| ack.since(from) <= self.reach)

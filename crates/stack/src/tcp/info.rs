@@ -97,6 +97,9 @@ pub struct Info {
     /// How long of it the peer's window was the limit.
     #[serde(serialize_with = "millis")]
     pub rwnd_limited: Duration,
+    /// How long of it the send buffer was: all in it was sent, and the application had more.
+    #[serde(serialize_with = "millis")]
+    pub sndbuf_limited: Duration,
     /// Bytes sent and not cumulatively acknowledged.
     pub unacked: ByteCount,
     /// Segments sent again and now held to be in the network.
@@ -109,6 +112,10 @@ pub struct Info {
     pub sacked: ByteCount,
     /// Reports of duplicates received (RFC 2883).
     pub dsack_dups: u64,
+    /// By how many segments one that was sent once was overtaken, at most; zero where that was never seen.
+    pub reordering: u32,
+    /// Probes of a closed window, or keep-alives, without an answer so far.
+    pub probes: u32,
     /// The receiver's estimate of the round-trip time.
     #[serde(serialize_with = "maybe_millis")]
     pub rcv_rtt: Option<Duration>,
@@ -149,29 +156,37 @@ pub(super) struct Tally {
     pub(super) last_ack: Instant,
     /// The window last offered was zero.
     pub(super) closed_window: bool,
-    busy: Stopwatch,
-    rwnd_limited: Stopwatch,
+    watches: Stopwatches,
 }
 
-/// Adds up the time it runs, in 16 bytes.
+/// Adds up the time that each of [`Time`] runs, in 32 bytes.
 #[derive(Debug, Default)]
-struct Stopwatch {
-    running: bool,
+struct Stopwatches {
+    running: [bool; 3],
     /// Stopped, what it shows, counted from the origin. Running, when it would have had to start
     /// from nothing to show what it does. Each is the time since the other.
-    mark: Instant,
+    marks: [Instant; 3],
 }
 
-impl Stopwatch {
-    fn run(&mut self, now: Instant, on: bool) {
-        if self.running != on {
-            self.running = on;
-            self.mark = Instant::ZERO + now.since(self.mark);
+#[derive(Clone, Copy)]
+enum Time {
+    Busy,
+    RwndLimited,
+    SndbufLimited,
+}
+
+impl Stopwatches {
+    fn run(&mut self, now: Instant, time: Time, on: bool) {
+        let (running, mark) = (&mut self.running[time as usize], &mut self.marks[time as usize]);
+        if *running != on {
+            *running = on;
+            *mark = Instant::ZERO + now.since(*mark);
         }
     }
 
-    fn read(&self, now: Instant) -> Duration {
-        if self.running { now.since(self.mark) } else { self.mark.since(Instant::ZERO) }
+    fn read(&self, now: Instant, time: Time) -> Duration {
+        let (running, mark) = (self.running[time as usize], self.marks[time as usize]);
+        if running { now.since(mark) } else { mark.since(Instant::ZERO) }
     }
 }
 
@@ -192,21 +207,22 @@ impl Tally {
             last_rcv: now,
             last_ack: now,
             closed_window: false,
-            busy: Stopwatch::default(),
-            rwnd_limited: Stopwatch::default(),
+            watches: Stopwatches::default(),
         }
     }
 
     /// There is something to send from now on.
     pub(super) fn busy_from(&mut self, now: Instant) {
-        self.busy.run(now, true);
+        self.watches.run(now, Time::Busy, true);
     }
 
     /// Brings the stopwatches up to date.
     pub(super) fn settle(&mut self, now: Instant, send: &SendHalf) {
         let busy = send.una() < send.end();
-        self.busy.run(now, busy);
-        self.rwnd_limited.run(now, busy && send.limit == Some(Limit::Rwnd));
+        self.watches.run(now, Time::Busy, busy);
+        self.watches.run(now, Time::RwndLimited, busy && send.limit == Some(Limit::Rwnd));
+        let starved = send.refused && send.limit == Some(Limit::App);
+        self.watches.run(now, Time::SndbufLimited, busy && starved);
     }
 }
 
@@ -249,14 +265,17 @@ impl Connection {
             delivery_rate: None,
             delivered: ByteCount::ZERO,
             app_limited: false,
-            busy: tally.busy.read(now),
-            rwnd_limited: tally.rwnd_limited.read(now),
+            busy: tally.watches.read(now, Time::Busy),
+            rwnd_limited: tally.watches.read(now, Time::RwndLimited),
+            sndbuf_limited: tally.watches.read(now, Time::SndbufLimited),
             unacked: ByteCount::ZERO,
             retrans_out: 0,
             retrans: tally.retrans_segs + tally.syn_retrans,
             lost: ByteCount::ZERO,
             sacked: ByteCount::ZERO,
             dsack_dups: 0,
+            reordering: 0,
+            probes: self.send.probes_unanswered().max(self.keep_alives_unanswered()),
             rcv_rtt: self.receive.rtt(),
             rcv_space: self.receive.limit(),
             rcv_wnd: self.receive.window(),
@@ -282,6 +301,7 @@ impl Connection {
                 info.app_limited = last.app_limited;
                 info.bytes_acked = last.bytes_acked;
                 info.dsack_dups = last.dsack_dups;
+                info.reordering = last.reordering;
             }
             return;
         };
@@ -306,6 +326,7 @@ impl Connection {
         info.lost = board.lost();
         info.sacked = board.sacked();
         info.dsack_dups = sender.stats().dsacks;
+        info.reordering = sender.reordering();
     }
 }
 
@@ -369,6 +390,10 @@ impl fmt::Display for Info {
             let share = 100.0 * ms(self.rwnd_limited) / ms(self.busy).max(f64::MIN_POSITIVE);
             write!(f, " rwnd_limited:{}ms({share:.1}%)", ms(self.rwnd_limited).round())?;
         }
+        if !self.sndbuf_limited.is_zero() {
+            let share = 100.0 * ms(self.sndbuf_limited) / ms(self.busy).max(f64::MIN_POSITIVE);
+            write!(f, " sndbuf_limited:{}ms({share:.1}%)", ms(self.sndbuf_limited).round())?;
+        }
         write_counts(f, &[("unacked", segments(self.unacked))])?;
         if self.retrans > 0 {
             write!(f, " retrans:{}/{}", self.retrans_out, self.retrans)?;
@@ -377,6 +402,7 @@ impl fmt::Display for Info {
             ("lost", segments(self.lost)),
             ("sacked", segments(self.sacked)),
             ("dsack_dups", self.dsack_dups),
+            ("reordering", self.reordering.into()),
         ];
         write_counts(f, &counts)?;
         if let Some(rtt) = self.rcv_rtt {

@@ -114,6 +114,11 @@ impl Connection {
         self.reset = Some(reset);
     }
 
+    /// How many probes in a row the peer has not answered.
+    pub(super) fn keep_alives_unanswered(&self) -> u32 {
+        self.keep_alive.as_ref().map_or(0, |watch| watch.unanswered.into())
+    }
+
     /// Whether a probe is to leave, which it is once.
     pub(super) fn take_keep_alive(&mut self) -> bool {
         let idle = self.is_idle();

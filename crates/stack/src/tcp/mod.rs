@@ -311,6 +311,7 @@ impl Connection {
             return Err(TcpError::Shutdown);
         }
         let n = data.len().min(self.send.room().as_usize());
+        self.send.refused = n < data.len();
         if n == 0 && !data.is_empty() {
             return Err(TcpError::WouldBlock);
         }
@@ -403,6 +404,20 @@ impl Connection {
             self.send.release();
         }
         nodelay && (held || matches!(self.send.limit, Some(Limit::Nagle | Limit::Rwnd)))
+    }
+
+    /// Acknowledges at once for a while, and what waits to be acknowledged now; or lets ACKs wait for data that they can
+    /// ride on (`TCP_QUICKACK`). As in Linux neither is for good: the usual rules go on from there.
+    pub fn set_quick_ack(&mut self, on: bool) {
+        self.acks.set_quick(on);
+        if on && self.acks.timer().is_some() {
+            self.schedule_ack(None);
+        }
+    }
+
+    /// Whether ACKs do not wait for data that they can ride on.
+    pub const fn quick_ack(&self) -> bool {
+        self.acks.is_set_quick()
     }
 
     /// Whether Nagle's algorithm is off.

@@ -40,6 +40,8 @@ pub(super) struct SendHalf {
     /// A FIN follows the last byte.
     pub(super) fin: bool,
     pub(super) nodelay: bool,
+    /// The application had more than there was room for, and there is still none.
+    pub(super) refused: bool,
     /// By how many bits the windows we are sent are shifted.
     pub(super) scale: u8,
     /// SND.WND.
@@ -94,6 +96,7 @@ impl SendHalf {
             decided: None,
             fin: false,
             nodelay: config.nodelay,
+            refused: false,
             scale: 0,
             wnd: ByteCount::ZERO,
             max_wnd: ByteCount::ZERO,
@@ -233,6 +236,7 @@ impl SendHalf {
         // A window that opens again does not make them count.
         self.forgiven = if closed { backoff } else { self.forgiven.min(backoff) };
         self.buffer.free_to(sender.snd_una());
+        self.refused = self.refused && !self.is_writable();
     }
 
     /// The window that was closed has opened: what time-outs sent into it was thrown away.
@@ -318,9 +322,12 @@ impl SendHalf {
     /// Signs in a row that the peer is gone: time-outs, or probes without an answer.
     pub(super) fn silence(&self) -> u32 {
         let backoff = self.sender.as_ref().map_or(0, |sender| sender.backoff());
-        backoff
-            .saturating_sub(self.forgiven)
-            .max(self.persist.as_ref().map_or(0, |persist| persist.unanswered))
+        backoff.saturating_sub(self.forgiven).max(self.probes_unanswered())
+    }
+
+    /// How many window probes in a row the peer has not answered.
+    pub(super) fn probes_unanswered(&self) -> u32 {
+        self.persist.as_ref().map_or(0, |persist| persist.unanswered)
     }
 
     /// Whether the peer's window has been closed for so long that probes leave as seldom as they ever do, or data was

@@ -23,6 +23,23 @@ fn the_first_sixteen_acks_are_quick_and_later_ones_wait() {
     assert_eq!(s.counters.tcp_ext_delayed_acks, 1);
 }
 
+#[test]
+fn quick_acks_are_had_for_the_asking_and_so_is_the_opposite() {
+    let mut s = settled();
+    send!(s, 5, "A", 161, ack = 1, len = 10);
+    recv_nothing!(s, 5);
+    s.conn.set_quick_ack(true);
+    recv!(s, 5, "A", 1, ack = 171);
+    send!(s, 6, "A", 171, ack = 1, len = 10);
+    recv!(s, 6, "A", 1, ack = 181);
+    s.conn.set_quick_ack(false);
+    assert!(!s.conn.quick_ack());
+    send!(s, 7, "A", 181, ack = 1, len = 10);
+    recv_nothing!(s, 46);
+    recv!(s, 47, "A", 1, ack = 191);
+    assert!(s.conn.quick_ack(), "nobody answered: it is no conversation");
+}
+
 // Shows: RFC9293-SHLD-19, RFC9293-MUST-58, RFC9293-MUST-59, RFC5681-4.2-2
 #[test]
 fn every_second_full_segment_is_acknowledged_at_once_and_a_batch_in_order_once() {

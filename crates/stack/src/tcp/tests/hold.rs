@@ -114,6 +114,29 @@ fn no_more_is_taken_than_may_wait_to_be_sent() {
 }
 
 #[test]
+fn the_send_buffer_is_the_limit_while_all_of_it_was_sent_and_the_application_has_more() {
+    let mut s = Script::established(&plain());
+    s.conn.set_send_buffer(ByteCount(2000));
+    let data = stream(1, 5000);
+    let limited = |s: &Script| s.conn.info(s.now).sndbuf_limited.as_millis();
+    assert_eq!(s.conn.send(s.now, &data, &mut s.outlet), Ok(2000));
+    recv!(s, 0, "A", 1, ack = 1, len = 1000);
+    recv!(s, 0, "PA", 1001, ack = 1, len = 1000);
+    recv_nothing!(s, 0);
+    recv_nothing!(s, 10);
+    assert_eq!(limited(&s), 10);
+    // There is room: what the application makes of it is its own affair.
+    send!(s, 20, "A", 1, ack = 2001);
+    recv_nothing!(s, 20);
+    recv_nothing!(s, 30);
+    assert_eq!(limited(&s), 20);
+    assert_eq!(s.conn.send(s.now, &data[2000..3000], &mut s.outlet), Ok(1000));
+    recv!(s, 30, "PA", 2001, ack = 1, len = 1000);
+    recv_nothing!(s, 40);
+    assert_eq!(limited(&s), 20);
+}
+
+#[test]
 fn buffers_are_set_while_the_connection_lives() {
     let mut s = Script::established(&plain());
     s.conn.set_send_buffer(ByteCount(2500));

@@ -45,6 +45,7 @@ fn a_silent_peer_is_probed_and_gone_in_the_end() {
         recv!(s, ms * SECOND, "A", 0, ack = 1);
         recv_nothing!(s, ms * SECOND);
     }
+    assert_eq!(s.conn.info(s.now).probes, 3);
     recv_nothing!(s, 16 * SECOND - 1);
     assert_eq!(s.conn.state(), State::Established);
     recv!(s, 16 * SECOND, "RA", 1, ack = 1);

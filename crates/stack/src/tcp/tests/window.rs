@@ -16,7 +16,9 @@ fn a_closed_window_is_probed_without_end_while_the_peer_answers() {
         pause = (pause * 2).min(120_000);
         recv!(s, ms, "A", 0, ack = 1);
         recv_nothing!(s, ms);
+        assert_eq!(s.conn.info(s.now).probes, 1);
         send!(s, ms, "A", 1, ack = 1, window = 0);
+        assert_eq!(s.conn.info(s.now).probes, 0);
     }
     assert_eq!(s.counters.tcp_ext_win_probe, 40);
     send!(s, ms + 1, "A", 1, ack = 1, window = 5000);
