@@ -14,7 +14,7 @@ const ADDRESSES: [&str; 2] = ["192.168.0.1/16", "fd3d:a0b:17d6::1/48"];
 pub(crate) struct Flags {
     /// `address=192.168.0.1/16`, for each version once or more.
     pub(crate) addresses: Vec<Cidr>,
-    /// `profile=`, `recovery=`, `congestion=`, `judge=`, `hack=`, `tx_numbers=`, `mtu=`.
+    /// `profile=`, `byte_counting_limit=`, `recovery=`, `congestion=`, `judge=`, `hack=`, `tx_numbers=`, `mtu=`.
     pub(crate) tcp: TcpConfig,
     /// `sysctl=off`: the namespace's settings in /proc count for nothing.
     pub(crate) sysctls: bool,
@@ -36,6 +36,10 @@ impl FromStr for Flags {
                 "congestion" => tcp.sender.combination = parts(None, Some(value), None)?,
                 "judge" => tcp.sender.combination = parts(None, None, Some(value))?,
                 "profile" => tcp.sender.profile = value.parse::<Profile>().map_err(text_of)?,
+                "byte_counting_limit" => {
+                    let limit = value.parse().map_err(|_| format!("byte_counting_limit `{value}`"));
+                    tcp.sender.profile.byte_counting_limit = limit?;
+                }
                 "hack" => tcp.hack = offer(value)?,
                 "tx_numbers" => tcp.tx_numbers = offer(value)?,
                 "mtu" => tcp.mtu = value.parse().map_err(|_| format!("mtu `{value}`"))?,
@@ -43,7 +47,7 @@ impl FromStr for Flags {
                 "sysctl" if value == "on" => sysctls = true,
                 _ => {
                     return Err(format!(
-                        "no flag `{flag}`: use address, recovery, congestion, judge, profile, hack, tx_numbers, mtu, sysctl=off"
+                        "no flag `{flag}`: use address, recovery, congestion, judge, profile, byte_counting_limit, hack, tx_numbers, mtu, sysctl=off"
                     ));
                 }
             }
@@ -92,14 +96,19 @@ mod tests {
         assert_eq!(flags.addresses, ["10.0.0.1/24".parse().unwrap()]);
         assert!(!flags.sysctls && flags.tcp.hack == Offer::Always);
         assert_eq!(flags.tcp.sender.profile, Profile::paper());
-        assert_eq!("".parse::<Flags>().unwrap().addresses.len(), 2);
+        let flags: Flags = "byte_counting_limit=2".parse().unwrap();
+        assert_eq!((flags.tcp.sender.profile.byte_counting_limit, flags.addresses.len()), (2, 2));
     }
 
     #[test]
     fn what_is_no_flag_is_named() {
-        for (flags, named) in
-            [("rack", "rack"), ("recovery=x", "x"), ("speed=1", "speed=1"), ("hack=x", "x")]
-        {
+        for (flags, named) in [
+            ("rack", "rack"),
+            ("recovery=x", "x"),
+            ("speed=1", "speed=1"),
+            ("hack=x", "x"),
+            ("byte_counting_limit=x", "x"),
+        ] {
             let error = flags.parse::<Flags>().unwrap_err();
             assert!(error.contains(named), "{error}");
         }

@@ -18,6 +18,7 @@ mod numbers;
 mod pipe;
 mod requirements;
 mod reset;
+mod scripts;
 mod shrink;
 mod switch;
 mod together;
