@@ -8,8 +8,9 @@ use super::{Connection, Pacing, Probe, State};
 use crate::pool::Pool;
 use crate::wire::{Body, Data, Packet, Train};
 
-/// A sender may make up for so much time at once; one that slept and wakes late, for a packet.
+/// A sender may make up for so much time at once; one that slept and wakes late, for so many packets.
 const SLACK: Duration = Duration::from_millis(2);
+const OWED: u32 = 4;
 /// After so many packets, some leave as a train.
 const TRAIN_EVERY: u64 = 32;
 /// A train takes this long at the present rate, and has 2 to 16 packets.
@@ -104,7 +105,7 @@ impl Connection {
         self.pacing.train.0 = left.saturating_sub(1);
         self.pacing.since_train += 1;
         let slept = self.pacing.awaited == self.pacing.next;
-        let slack = if slept { SLACK.max(self.gap(self.packet_bits())) } else { SLACK };
+        let slack = if slept { SLACK.max(self.gap(self.packet_bits()) * OWED) } else { SLACK };
         let late = now.since(self.pacing.next) > slack;
         let pause = (self.pacing.idle || late) && matches!(train, Train::No | Train::First);
         let restart = self.rate.take_restart();
