@@ -470,8 +470,8 @@ mod tests {
     fn errors_name_the_value_and_what_is_allowed() {
         let error = |text: &str| text.parse::<Combination>().unwrap_err().to_string();
         assert_eq!(
-            error("sack/vega"),
-            "no congestion `vega`: use one of reno, cubic[:rfc], fixed:N, westwood, westwood-plus"
+            error("sack/illinois"),
+            "no congestion `illinois`: use one of reno, cubic[:rfc], fixed:N, westwood, westwood-plus, vegas"
         );
         for (text, name) in
             [("sakc/reno", "sack"), ("rack/cubci:rfc", "cubic"), ("rack/reno/hakc", "hack")]

@@ -103,8 +103,14 @@ pub static DETECTIONS: &[Entry<dyn LossDetection>] = &[
 ];
 
 /// The congestion controls.
-pub static CONTROLS: &[Entry<dyn CongestionControl>] =
-    &[control::RENO, control::CUBIC, control::FIXED, control::WESTWOOD, control::WESTWOOD_PLUS];
+pub static CONTROLS: &[Entry<dyn CongestionControl>] = &[
+    control::RENO,
+    control::CUBIC,
+    control::FIXED,
+    control::WESTWOOD,
+    control::WESTWOOD_PLUS,
+    control::VEGAS,
+];
 
 /// The judges, in the order in which they are asked: one that knows the cause speaks before one
 /// that only waits.

@@ -4,6 +4,7 @@ mod cubic;
 mod fixed;
 mod hystart;
 mod reno;
+mod vegas;
 mod westwood;
 
 use std::fmt::Debug;
@@ -20,6 +21,8 @@ pub(crate) use fixed::FIXED;
 pub use fixed::Fixed;
 pub(crate) use reno::RENO;
 pub use reno::Reno;
+pub(crate) use vegas::VEGAS;
+pub use vegas::Vegas;
 pub use westwood::Westwood;
 pub(crate) use westwood::{WESTWOOD, WESTWOOD_PLUS};
 

@@ -341,8 +341,8 @@ fn a_wrong_unit_is_named_with_those_there_are() {
 fn a_wrong_value_is_named_with_what_is_allowed() {
     let flow = |line: &str| error(&format!("{SMALL}{line}\n"));
     assert_eq!(
-        error(&SMALL.replace("\"reno\"", "\"vegas-\"")),
-        "s.toml:6:14: no congestion `vegas-`: use one of reno, cubic, fixed:N"
+        error(&SMALL.replace("\"reno\"", "\"illinois\"")),
+        "s.toml:6:14: no congestion `illinois`: use one of reno, cubic, fixed:N"
             .replace("reno, cubic, fixed:N", &names())
     );
     let near = flow("recovery = \"sakc\"");
