@@ -38,6 +38,7 @@ mod progress;
 mod real;
 mod registry;
 mod report;
+mod rrtp;
 mod simulate;
 mod table;
 mod tcp_ecn;

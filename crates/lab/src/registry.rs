@@ -1,6 +1,6 @@
 //! All experiments by name.
 
-use crate::{Experiment, LabError, checks, dcr, glob, grid, hack, le, tcp_ecn, westwood};
+use crate::{Experiment, LabError, checks, dcr, glob, grid, hack, le, rrtp, tcp_ecn, westwood};
 
 /// Every experiment, in the order they are listed and run in.
 pub const EXPERIMENTS: &[Experiment] = &[
@@ -26,6 +26,12 @@ pub const EXPERIMENTS: &[Experiment] = &[
     hack::fig26::EXPERIMENT,
     hack::table1::EXPERIMENT,
     hack::wire::EXPERIMENT,
+    rrtp::table32::EXPERIMENT,
+    rrtp::fig41::EXPERIMENT,
+    rrtp::table42::EXPERIMENT,
+    rrtp::fig46::EXPERIMENT,
+    rrtp::table51::EXPERIMENT,
+    rrtp::table52::EXPERIMENT,
     dcr::fig4::EXPERIMENT,
     dcr::fig5::EXPERIMENT,
     dcr::fig6::EXPERIMENT,

@@ -1,0 +1,292 @@
+//! RRTP, Table 3.2: which losses Biaz misjudges, by sigma and phi.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::time::Duration;
+
+use airtcp_sim::{App, FlowSpec, Interval, Scenario, Topology, Wire};
+use airtcp_types::{
+    ByteCount, Crossing, Event, EventKind, Fate, Instant, NodeId, Observer, Packet,
+};
+use serde::Serialize;
+
+use super::network::{RENO, flow};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, feed, simulate, theory};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "rrtp/table3.2",
+    what: "Losses that Biaz misjudges, by sigma and phi, of 50 of each kind; with cross traffic and with jitter, too",
+    source: "RRTP (Wang 2009) 3.6, Table 3.2; the simulations' links are not stated",
+    kind: Kind::Study,
+    ground: Ground::Simulated,
+    seconds: 60,
+    seeds: 10,
+    body,
+};
+
+/// sigma, phi, and what the thesis prints: congestive losses judged wireless, and wireless ones judged congestive.
+const TABLE: [(f64, f64, f64, f64); 7] = [
+    (0.5, 2.0, 2.0, 8.0),
+    (0.75, 2.0, 1.0, 2.0),
+    (1.0, 2.0, 0.0, 0.0),
+    (1.25, 2.0, 0.0, 4.0),
+    (1.0, 1.75, 0.0, 3.0),
+    (1.0, 2.25, 2.0, 3.0),
+    (1.0, 2.5, 3.0, 7.0),
+];
+/// Losses of each kind in a trial.
+const LOSSES: usize = 50;
+/// A wired way, and the wireless link at its end with the base station's queue.
+const WIRED: &str = "rate 10mbit delay 20ms limit 100";
+const WIRELESS: &str = "rate 144kbit limit 10 loss 4% only forth";
+/// Each transfer is told twice the link's rate, so that it begins with losses of congestion.
+const TOLD: &str = "rrtp:wireless-last-hop+rate=288kbit";
+const TRANSFERS: u32 = 25;
+const EACH: Duration = Duration::from_secs(15);
+
+/// What disturbs the times between packets.
+#[derive(Clone, Copy)]
+struct Setting {
+    name: &'static str,
+    delay: &'static str,
+    /// Short transfers by TCP over the same link.
+    cross: bool,
+}
+
+const SETTINGS: [Setting; 3] = [
+    Setting { name: "alone", delay: "delay 55ms", cross: false },
+    Setting { name: "cross traffic", delay: "delay 55ms", cross: true },
+    Setting { name: "jitter", delay: "delay 55ms 30ms inorder", cross: false },
+];
+
+#[derive(Serialize)]
+struct Record {
+    seed: u64,
+    setting: &'static str,
+    sigma: f64,
+    phi: f64,
+    congestive: usize,
+    judged_wireless: usize,
+    wireless: usize,
+    judged_congestive: usize,
+    /// Of all misjudged, those in one hole with a loss of the other kind.
+    beside_the_other: usize,
+}
+
+/// Every data packet that was lost and what for, and what the receiver told of it first. They are known by connection
+/// and number, and of those lost twice only the first time counts.
+#[derive(Debug, Default)]
+struct Judgements {
+    /// In the order of the losses: whether a queue dropped it.
+    lost: Vec<((u64, u32), bool)>,
+    known: BTreeMap<(u64, u32), Option<bool>>,
+}
+
+/// What docs/rrtp.md says of packets, version 1: a data packet's number, and the losses a NACK or a SACK tells of.
+const UDP: u8 = 17;
+const HEADERS: usize = 28;
+const DATA: u8 = 4;
+const REPORTS: [u8; 2] = [7, 8];
+const BODY: usize = HEADERS + 16;
+const KNOWN: usize = 20;
+const RANGE: usize = 6;
+
+/// The type and the connection of a packet of RRTP, and what follows its header.
+fn read(packet: &Packet) -> Option<(u8, u64, &[u8])> {
+    let data = &packet.data;
+    let kind = *data.get(HEADERS)? & 0xf;
+    let id = data.get(HEADERS + 4..)?.first_chunk()?;
+    (data.get(9) == Some(&UDP)).then_some((kind, u64::from_be_bytes(*id), data.get(BODY..)?))
+}
+
+fn number(bytes: &[u8]) -> Option<u32> {
+    bytes.first_chunk().map(|number| u32::from_be_bytes(*number))
+}
+
+impl Observer for Judgements {
+    fn on_event(&mut self, _: NodeId, event: &Event) {
+        let EventKind::Packet { fate: Fate::Dropped { cause }, packet } = &event.kind else {
+            return;
+        };
+        let Some((DATA, id, body)) = read(packet) else { return };
+        let Some(number) = number(body) else { return };
+        let key = (id, number);
+        if let Entry::Vacant(unknown) = self.known.entry(key) {
+            unknown.insert(None);
+            self.lost.push((key, cause.starts_with("queue")));
+        }
+    }
+
+    fn on_packet(&mut self, _: Instant, _: NodeId, crossing: Crossing, packet: &Packet) {
+        let Some((kind, id, body)) = read(packet).filter(|_| crossing == Crossing::Out) else {
+            return;
+        };
+        if !REPORTS.contains(&kind) {
+            return;
+        }
+        for range in body.get(KNOWN..).unwrap_or_default().chunks_exact(RANGE) {
+            let Some(first) = number(range) else { return };
+            let (congestive, count) =
+                (range[4] >> 7 == 1, u16::from_be_bytes([range[4] & 0x7f, range[5]]));
+            for number in first..first.saturating_add(u32::from(count)) {
+                if let Some(judged) = self.known.get_mut(&(id, number)) {
+                    judged.get_or_insert(congestive);
+                }
+            }
+        }
+    }
+}
+
+impl Judgements {
+    /// Of the first losses of a kind, how many there are, how many were judged to be of the other, and how many of these
+    /// stand beside one of the other kind, in one hole.
+    fn wrong(&self, congestive: bool) -> (usize, usize, usize) {
+        let judged = self.lost.iter().filter(|(_, truth)| *truth == congestive);
+        let judged = judged.filter_map(|(key, _)| Some((*key, self.known[key]?)));
+        let judged: Vec<_> = judged.take(LOSSES).collect();
+        let wrong: Vec<_> = judged.iter().filter(|(_, told)| *told != congestive).collect();
+        let is_other = |key: &(u64, u32)| self.lost.contains(&(*key, !congestive));
+        let beside = wrong.iter().filter(|((id, number), _)| {
+            is_other(&(*id, number.wrapping_sub(1))) || is_other(&(*id, number.wrapping_add(1)))
+        });
+        (judged.len(), wrong.len(), beside.count())
+    }
+}
+
+fn body(run: &Run) -> Result<Findings, LabError> {
+    let mut findings = Findings::new([
+        "setting",
+        "sigma",
+        "phi",
+        "congestive of 50 judged wireless",
+        "thesis",
+        "wireless of 50 judged congestive",
+        "thesis",
+        "misjudged, %",
+    ]);
+    let table = if run.is_small { &TABLE[2..=3] } else { &TABLE[..] };
+    for setting in SETTINGS {
+        let mut rates = Vec::new();
+        let mut mixed = (0, 0);
+        for (sigma, phi, to_wireless, to_congestive) in table {
+            let scenario = scenario(&setting, *sigma, *phi, run.is_small)?;
+            let (mut wireless, mut congestive, mut both) = (Vec::new(), Vec::new(), Vec::new());
+            for (result, judgements) in
+                simulate::watched(run, |_| scenario.clone(), Judgements::default)?
+            {
+                let [(many, one, first), (count, other, second)] =
+                    [true, false].map(|of| judgements.wrong(of));
+                mixed = (mixed.0 + first + second, mixed.1 + one + other);
+                let scaled =
+                    |wrong: usize, of: usize| wrong as f64 * LOSSES as f64 / of.max(1) as f64;
+                wireless.push(scaled(one, many));
+                congestive.push(scaled(other, count));
+                both.push((scaled(one, many) + scaled(other, count)) / (2 * LOSSES) as f64);
+                findings.record(&Record {
+                    seed: result.seed,
+                    setting: setting.name,
+                    sigma: *sigma,
+                    phi: *phi,
+                    congestive: many,
+                    judged_wireless: one,
+                    wireless: count,
+                    judged_congestive: other,
+                    beside_the_other: first + second,
+                })?;
+            }
+            let rate = Interval::of(&both);
+            findings.table.row([
+                setting.name.to_owned(),
+                sigma.to_string(),
+                phi.to_string(),
+                theory::show(&Interval::of(&wireless), 1.0, 1),
+                to_wireless.to_string(),
+                theory::show(&Interval::of(&congestive), 1.0, 1),
+                to_congestive.to_string(),
+                theory::show(&rate, 100.0, 1),
+            ]);
+            rates.push(((*sigma, *phi), both));
+        }
+        claims(&mut findings, &setting, &rates, mixed);
+    }
+    findings.notes.push(format!(
+        "\"{WIRED}\", then \"{WIRELESS}\" with the delay; {TRANSFERS} transfers of 100 kB, one every {} s, each told twice \
+         the link's rate; a congestive loss is one that the base station's queue of 10 packets dropped, a wireless one was \
+         lost behind it; the first 50 of each kind in a run count",
+        EACH.as_secs()
+    ));
+    findings.notes.push(
+        "the thesis' own rate is both counts over 50, and not over 100; ours are of all 100 losses"
+            .to_owned(),
+    );
+    Ok(findings)
+}
+
+type Rated = ((f64, f64), Vec<f64>);
+
+/// `mixed`: of how many misjudged losses how many stand beside one of the other kind.
+fn claims(
+    findings: &mut Findings,
+    setting: &Setting,
+    rates: &[Rated],
+    (beside, wrong): (usize, usize),
+) {
+    let Some((_, best)) = rates.iter().find(|(bounds, _)| *bounds == (1.0, 2.0)) else { return };
+    let rate = Interval::of(best);
+    findings.claim(
+        format!("{}: misjudged with sigma 1 and phi 2, %", setting.name),
+        if setting.cross || setting.name == "jitter" { "more than 0" } else { "0" },
+        theory::show(&rate, 100.0, 1),
+        if setting.name == "alone" {
+            theory::below(&rate, 0.02, || {
+                format!(
+                    "over all bounds {beside} of {wrong} misjudged losses are in one hole with a loss of the other kind, and a \
+                     hole has one cause"
+                )
+            })
+        } else {
+            theory::above(&rate, 0.02, || "nothing was misjudged".to_owned())
+        },
+    );
+    for ((sigma, phi), runs) in rates.iter().filter(|(bounds, _)| *bounds != (1.0, 2.0)) {
+        let more =
+            Interval::of(&runs.iter().zip(best).map(|(own, best)| own - best).collect::<Vec<_>>());
+        findings.claim(
+            format!(
+                "{}: sigma {sigma}, phi {phi}: misjudged beyond sigma 1 and phi 2, %",
+                setting.name
+            ),
+            "0 or more",
+            theory::show(&more, 100.0, 1),
+            theory::above(&more, -0.005, || {
+                "here other bounds misjudge less than those that the thesis found best".to_owned()
+            }),
+        );
+    }
+}
+
+fn scenario(setting: &Setting, sigma: f64, phi: f64, is_small: bool) -> Result<Scenario, LabError> {
+    let count = if is_small { 3 } else { TRANSFERS };
+    let transfers = FlowSpec {
+        count,
+        stagger: EACH,
+        app: App::Bulk { size: Some(ByteCount(100_000)) },
+        ..flow(&format!("{TOLD}+sigma={sigma}+phi={phi}"))
+    };
+    let mut flows = vec![transfers];
+    if setting.cross {
+        let size = (ByteCount(3_000), ByteCount(12_000));
+        let gap = Duration::from_secs(3);
+        flows.push(FlowSpec {
+            app: App::ShortFlows { size, gap, pareto: false, users: 1 },
+            ..flow(RENO)
+        });
+    }
+    let wireless = feed::spec(&format!("{WIRELESS} {}", setting.delay))?;
+    let wires = vec![Wire::both(feed::spec(WIRED)?), Wire::both(wireless)];
+    Ok(Scenario {
+        duration: EACH * count,
+        flows,
+        ..Scenario::new("table3.2", Topology::Chain { wires })
+    })
+}
