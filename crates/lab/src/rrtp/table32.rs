@@ -34,6 +34,8 @@ const TABLE: [(f64, f64, f64, f64); 7] = [
     (1.0, 2.25, 2.0, 3.0),
     (1.0, 2.5, 3.0, 7.0),
 ];
+/// Those that the thesis finds best.
+const BEST: (f64, f64) = (1.0, 2.0);
 /// Losses of each kind in a trial.
 const LOSSES: usize = 50;
 /// A wired way, and the wireless link at its end with the base station's queue.
@@ -41,7 +43,7 @@ const WIRED: &str = "rate 10mbit delay 20ms limit 100";
 const WIRELESS: &str = "rate 144kbit limit 10 loss 4% only forth";
 /// Each transfer is told twice the link's rate, so that it begins with losses of congestion.
 const TOLD: &str = "rrtp:wireless-last-hop+rate=288kbit";
-const TRANSFERS: u32 = 25;
+const TRANSFERS: u32 = 40;
 const EACH: Duration = Duration::from_secs(15);
 
 /// What disturbs the times between packets.
@@ -176,7 +178,9 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             {
                 let [(many, one, first), (count, other, second)] =
                     [true, false].map(|of| judgements.wrong(of));
-                mixed = (mixed.0 + first + second, mixed.1 + one + other);
+                if (*sigma, *phi) == BEST {
+                    mixed = (mixed.0 + first + second, mixed.1 + one + other);
+                }
                 let scaled =
                     |wrong: usize, of: usize| wrong as f64 * LOSSES as f64 / of.max(1) as f64;
                 wireless.push(scaled(one, many));
@@ -224,14 +228,14 @@ fn body(run: &Run) -> Result<Findings, LabError> {
 
 type Rated = ((f64, f64), Vec<f64>);
 
-/// `mixed`: of how many misjudged losses how many stand beside one of the other kind.
+/// `mixed`: with the best bounds, of how many misjudged losses how many stand beside one of the other kind.
 fn claims(
     findings: &mut Findings,
     setting: &Setting,
     rates: &[Rated],
     (beside, wrong): (usize, usize),
 ) {
-    let Some((_, best)) = rates.iter().find(|(bounds, _)| *bounds == (1.0, 2.0)) else { return };
+    let Some((_, best)) = rates.iter().find(|(bounds, _)| *bounds == BEST) else { return };
     let rate = Interval::of(best);
     findings.claim(
         format!("{}: misjudged with sigma 1 and phi 2, %", setting.name),
@@ -240,7 +244,7 @@ fn claims(
         if setting.name == "alone" {
             theory::below(&rate, 0.02, || {
                 format!(
-                    "over all bounds {beside} of {wrong} misjudged losses are in one hole with a loss of the other kind, and a \
+                    "{beside} of {wrong} misjudged losses are in one hole with a loss of the other kind, and a \
                      hole has one cause"
                 )
             })
@@ -248,7 +252,7 @@ fn claims(
             theory::above(&rate, 0.02, || "nothing was misjudged".to_owned())
         },
     );
-    for ((sigma, phi), runs) in rates.iter().filter(|(bounds, _)| *bounds != (1.0, 2.0)) {
+    for ((sigma, phi), runs) in rates.iter().filter(|(bounds, _)| *bounds != BEST) {
         let more =
             Interval::of(&runs.iter().zip(best).map(|(own, best)| own - best).collect::<Vec<_>>());
         findings.claim(

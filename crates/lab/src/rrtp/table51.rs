@@ -115,12 +115,12 @@ fn body(run: &Run) -> Result<Findings, LabError> {
 fn reason(sender: &str, least: f64) -> String {
     match sender {
         RENO => format!(
-            "the least of the runs is {least:.4}; a window is three segments on average, and several losses in one are a \
-             time-out, as Reno's recovery ends with the first"
+            "the least of the runs is {least:.4}. Hypothesis: a window is three segments on average, so that most losses are \
+             time-outs"
         ),
         _ => format!(
-            "the least of the runs is {least:.4}; a decrease of 5 % brings two flows nearer by 5 %, and an epoch of ten \
-             packets takes a third of a second here"
+            "the least of the runs is {least:.4}. Hypothesis: a step of growth is a sixth of a flow's share, the first decrease \
+             5 %, and an epoch a third of a second, so that the queue overflows, and its losses halve some flows and not others"
         ),
     }
 }

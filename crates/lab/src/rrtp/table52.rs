@@ -144,7 +144,7 @@ fn measure(
             let shown = theory::show(&share, 1.0, 2);
             let verdict = match LOSS_BASED.contains(sender) {
                 true => theory::above(&share, 0.4, || {
-                    "the others take it; which of them is in the table".to_owned()
+                    "the others take it: the table says which".to_owned()
                 }),
                 false => theory::above(&share, 0.4, told),
             };
