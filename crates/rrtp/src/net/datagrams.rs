@@ -186,7 +186,9 @@ impl Outbox {
         let mut refused = 0;
         while !self.is_empty() {
             match socket.try_send_batch(self) {
-                Ok(count) => self.left += count,
+                // None, and no reason: not now.
+                Ok(0) => return refused,
+                Ok(count) => self.left = self.left.saturating_add(count).min(self.going.len()),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return refused,
                 Err(error) => {
                     tracing::debug!(%error, to = ?self.first().map(|(to, _)| to), "not sent");

@@ -1,6 +1,6 @@
 //! The kernel's UDP socket: datagrams in batches, with the time at which they came.
 
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
@@ -68,15 +68,25 @@ impl DatagramSocket for UdpSocket {
     fn try_send_batch(&self, outbox: &Outbox) -> io::Result<usize> {
         let Some((to, data)) = outbox.first() else { return Ok(0) };
         let (count, length, bytes) = outbox.alike();
-        if count >= WORTH {
-            let sent = self.try_io(Interest::WRITABLE, || Ok(send(self, bytes, length, to)?));
-            match sent {
-                // A device that cannot: one by one.
-                Err(error) if error.raw_os_error() == Some(Errno::EIO as i32) => {}
-                sent => return sent.map(|()| count),
+        if count < WORTH {
+            return self.try_send_to(data, to).map(|_| 1);
+        }
+        match self.try_io(Interest::WRITABLE, || Ok(send(self, bytes, length, to)?)) {
+            Ok(()) => return Ok(count),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Err(error),
+            // A device that cannot, or a path whose MTU is less than a segment: one by one.
+            Err(_) => {}
+        }
+        let mut sent = 0;
+        for datagram in bytes.chunks(length) {
+            match self.try_send_to(datagram, to) {
+                Ok(_) => sent += 1,
+                Err(error) if sent == 0 => return Err(error),
+                // What it is will show with the next batch.
+                Err(_) => break,
             }
         }
-        self.try_send_to(data, to).map(|_| 1)
+        Ok(sent)
     }
 }
 
@@ -113,7 +123,12 @@ fn address(from: Option<SockaddrStorage>) -> SocketAddr {
 }
 
 /// One call for datagrams of `length` bytes each, the last one of what is left.
-fn send(socket: &UdpSocket, bytes: &[u8], length: usize, to: SocketAddr) -> nix::Result<()> {
+pub(super) fn send(
+    socket: &UdpSocket,
+    bytes: &[u8],
+    length: usize,
+    to: SocketAddr,
+) -> nix::Result<()> {
     let length = u16::try_from(length).map_err(|_| Errno::EIO)?;
     let segments = [ControlMessage::UdpGsoSegments(&length)];
     let (bytes, to) = ([IoSlice::new(bytes)], SockaddrStorage::from(to));
