@@ -32,9 +32,10 @@ pub(crate) fn print_json(value: &impl Serialize) -> io::Result<()> {
     print(&serde_json::to_string_pretty(value)?)
 }
 
-/// The text in one line.
+/// The text in one line. What may come from a peer tells the terminal nothing.
 fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    line.replace(char::is_control, "\u{FFFD}")
 }
 
 /// An error with its causes, in one line. A cause that is in the text already is not repeated.
@@ -106,5 +107,7 @@ mod tests {
     fn an_error_stays_in_its_line_and_says_nothing_twice() {
         let error = anyhow::anyhow!("no device").context("tun0:\n  no device").context("serving");
         assert_eq!(explain(&error), "serving: tun0: no device");
+        let error = anyhow::anyhow!("404:\t\u{1b}[2J\u{9b}1mgone");
+        assert_eq!(explain(&error), "404: \u{FFFD}[2J\u{FFFD}1mgone");
     }
 }
