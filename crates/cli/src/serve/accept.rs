@@ -1,46 +1,21 @@
-//! One listener: every connection becomes a task.
+//! A listener of one service, and its connections.
 
-use std::io::ErrorKind::{NetworkDown, NotConnected};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use airtcp_stack::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
-use tokio::time::timeout;
 
 use super::PATIENCE;
 use super::summary::{Connection, Summary};
 use crate::output;
-use crate::services::{Service, Stop};
+use crate::services::{Service, Stop, accept};
 
 /// Serves until `stop`, then gives the connections their time to come to an end.
-pub(super) async fn run(listener: TcpListener, service: Service, mut stop: Stop, summary: Summary) {
-    let mut connections = JoinSet::new();
-    let for_connections = stop.clone();
-    loop {
-        tokio::select! {
-            () = stop.wait() => break,
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => {
-                    let (stop, summary) = (for_connections.clone(), summary.clone());
-                    connections.spawn(handle(stream, service.clone(), stop, summary));
-                }
-                // The stack ended, which `serve` tells.
-                Err(error) if matches!(error.kind(), NetworkDown | NotConnected) => stop.wait().await,
-                Err(error) => {
-                    tracing::warn!(%error, "a connection could not be accepted");
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                }
-            },
-            Some(_) = connections.join_next() => {}
-        }
-    }
-    drop(listener);
-    let all = async { while connections.join_next().await.is_some() {} };
-    if timeout(PATIENCE, all).await.is_err() {
-        tracing::warn!(open = connections.len(), service = service.name(), "closing the rest");
-        // Their streams are dropped, which closes them.
-        connections.shutdown().await;
-    }
+pub(super) async fn run(listener: TcpListener, service: Service, stop: Stop, summary: Summary) {
+    let accepted = accept(listener, stop.clone(), PATIENCE, |stream| {
+        handle(stream, service.clone(), stop.clone(), summary.clone())
+    });
+    // That the stack ended `serve` tells.
+    let _ = accepted.await;
 }
 
 async fn handle(mut stream: TcpStream, service: Service, stop: Stop, summary: Summary) {

@@ -1,6 +1,7 @@
 //! What `serve` does with a connection. Every service takes any byte stream: this stack's, the
 //! kernel's, a pipe in memory.
 
+mod accept;
 mod echo;
 mod http;
 mod sink;
@@ -11,6 +12,7 @@ use std::io;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
+pub(crate) use accept::{Accept, accept};
 pub(crate) use http::{Body as FileBody, Files};
 
 /// Bytes per read and write. Every connection has a buffer of that size.

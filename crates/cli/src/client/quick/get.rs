@@ -21,6 +21,9 @@ use crate::signals::Signals;
 /// How long a server may take to answer a call of the kernel's TCP, as RRTP has it.
 const ANSWER: Duration = Duration::from_secs(10);
 
+/// How long the request may go unacknowledged.
+const GONE: Duration = Duration::from_secs(30);
+
 /// Gets a file, has its SHA-256 compared with the server's, and says how it went.
 ///
 /// # Errors
@@ -111,7 +114,9 @@ async fn dial(
 ) -> anyhow::Result<Line> {
     let Some(sockets) = sockets else {
         let stream = timeout(ANSWER, tokio::net::TcpStream::connect(address)).await;
-        return Ok(Line::kernel(stream.map_err(|_| anyhow!("no answer"))??)?);
+        let line = Line::kernel(stream.map_err(|_| anyhow!("no answer"))??, address)?;
+        line.tune(GONE)?;
+        return Ok(line);
     };
     let socket = match address {
         SocketAddr::V4(_) => &sockets.ipv4,

@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use airtcp_rrtp::net::RrtpStream;
 use nix::sys::socket::{setsockopt, sockopt};
@@ -28,20 +29,33 @@ pub(super) enum Line {
 }
 
 impl Line {
-    /// One of the kernel's.
+    /// One of the kernel's, to or from `peer`.
     ///
     /// # Errors
     /// The kernel refuses.
-    pub(super) fn kernel(stream: tokio::net::TcpStream) -> io::Result<Self> {
-        stream.set_nodelay(true)?;
-        setsockopt(&stream, sockopt::KeepAlive, &true)?;
-        setsockopt(&stream, sockopt::TcpKeepIdle, &IDLE)?;
-        setsockopt(&stream, sockopt::TcpKeepInterval, &INTERVAL)?;
-        setsockopt(&stream, sockopt::TcpKeepCount, &PROBES)?;
-        // What is sent and not acknowledged holds these questions off.
-        setsockopt(&stream, sockopt::TcpUserTimeout, &((IDLE + INTERVAL * PROBES) * 1_000))?;
-        let ends = [stream.local_addr()?, stream.peer_addr()?];
+    pub(super) fn kernel(stream: tokio::net::TcpStream, peer: SocketAddr) -> io::Result<Self> {
+        let ends = [stream.local_addr()?, peer];
         Ok(Self::Kernel(stream, ends))
+    }
+
+    /// Has answers leave at once, and the kernel ask a silent peer; what is sent may go unacknowledged for so long.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub(super) fn tune(&self, unacknowledged: Duration) -> io::Result<()> {
+        match self {
+            Self::Kernel(stream, _) => {
+                stream.set_nodelay(true)?;
+                setsockopt(stream, sockopt::KeepAlive, &true)?;
+                setsockopt(stream, sockopt::TcpKeepIdle, &IDLE)?;
+                setsockopt(stream, sockopt::TcpKeepInterval, &INTERVAL)?;
+                setsockopt(stream, sockopt::TcpKeepCount, &PROBES)?;
+                let milliseconds = u32::try_from(unacknowledged.as_millis()).unwrap_or(u32::MAX);
+                Ok(setsockopt(stream, sockopt::TcpUserTimeout, &milliseconds)?)
+            }
+            Self::Stack(stream) => stream.set_nodelay(true),
+            Self::Rrtp(_) => Ok(()),
+        }
     }
 
     pub(super) fn peer_addr(&self) -> io::Result<SocketAddr> {

@@ -11,7 +11,6 @@ use airtcp_rrtp::net::{RrtpListener, RrtpSocket};
 use anyhow::{Context, anyhow};
 use serde::Serialize;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
 
 use super::args::QuickServeArgs;
 use super::line::Line;
@@ -19,11 +18,14 @@ use super::network::Network;
 use crate::client::session::{PATIENCE, Session};
 use crate::client::url::{Scheme, Url};
 use crate::output;
-use crate::services::{Files, Service, Stop};
+use crate::services::{Accept, Files, Service, Stop, accept};
 use crate::signals::Signals;
 
 /// How many connections may wait to be accepted at a listener of this stack.
 const BACKLOG: usize = 1_024;
+
+/// How long a client may take nothing: the kernel does not tell a pause from a peer that is gone.
+const PAUSE: Duration = Duration::from_secs(300);
 
 /// Serves until it is told to stop. A second signal stops at once.
 ///
@@ -57,13 +59,20 @@ async fn serve(args: &QuickServeArgs) -> anyhow::Result<()> {
         };
         output::note(format_args!("listening at {}", place.url));
         sockets.push(listener.socket());
-        running.spawn(accept(listener, Service::Http(files.clone()), stop.clone(), place.clone()));
+        running.spawn({
+            let (place, stop) = (place.clone(), stop.clone());
+            let service = Service::Http(files.clone());
+            accept(listener, stop.clone(), PATIENCE, move |line| {
+                place.served.connections.fetch_add(1, Relaxed);
+                handle(line, service.clone(), stop.clone(), place.clone())
+            })
+        });
         places.push(place);
     }
     output::note("ready");
     let ended = tokio::select! {
         () = signals.wait() => Ok(()),
-        error = ended(session.as_ref()) => Err(anyhow!("{error}; start again to make it anew")),
+        error = ended(session.as_ref(), &mut running) => Err(anyhow!("{error}; start again to make it anew")),
     };
     let farewell = async {
         let _ = stopping.send(true);
@@ -87,11 +96,21 @@ async fn serve(args: &QuickServeArgs) -> anyhow::Result<()> {
     ended
 }
 
-/// Waits for the end of the stack, if there is one.
-async fn ended(session: Option<&Session>) -> io::Error {
-    match session {
-        Some(session) => session.stack().closed().await,
-        None => std::future::pending().await,
+/// Waits for the end of the stack, if there is one, or of what a listener stands on.
+async fn ended(session: Option<&Session>, running: &mut JoinSet<io::Result<()>>) -> anyhow::Error {
+    let stack = async {
+        match session {
+            Some(session) => session.stack().closed().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        error = stack => error.into(),
+        Some(ended) = running.join_next() => match ended {
+            Ok(Ok(())) => anyhow!("a listener has ended"),
+            Ok(Err(error)) => error.into(),
+            Err(error) => error.into(),
+        },
     }
 }
 
@@ -135,16 +154,18 @@ impl Listener {
             Self::Kernel(_) | Self::Stack(_) => None,
         }
     }
+}
+
+impl Accept for Listener {
+    type Connection = Line;
 
     async fn accept(&self) -> io::Result<Line> {
         match self {
-            Self::Kernel(listener) => Line::kernel(listener.accept().await?.0),
-            Self::Stack(listener) => {
-                let (stream, _) = listener.accept().await?;
-                // An answer is written in pieces that are as long as they get.
-                stream.set_nodelay(true)?;
-                Ok(Line::Stack(stream))
+            Self::Kernel(listener) => {
+                let (stream, peer) = listener.accept().await?;
+                Line::kernel(stream, peer)
             }
+            Self::Stack(listener) => Ok(Line::Stack(listener.accept().await?.0)),
             Self::Rrtp(listener) => Ok(Line::Rrtp(listener.accept().await?.0)),
         }
     }
@@ -186,38 +207,12 @@ impl Place {
     }
 }
 
-/// Serves until `stop`, then gives the connections their time to come to an end.
-async fn accept(listener: Listener, service: Service, mut stop: Stop, place: Place) {
-    let mut connections = JoinSet::new();
-    let for_connections = stop.clone();
-    loop {
-        tokio::select! {
-            () = stop.wait() => break,
-            accepted = listener.accept() => match accepted {
-                Ok(line) => {
-                    place.served.connections.fetch_add(1, Relaxed);
-                    let (stop, place) = (for_connections.clone(), place.clone());
-                    connections.spawn(handle(line, service.clone(), stop, place));
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "a connection could not be accepted");
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                }
-            },
-            Some(_) = connections.join_next() => {}
-        }
-    }
-    drop(listener);
-    let all = async { while connections.join_next().await.is_some() {} };
-    if timeout(PATIENCE, all).await.is_err() {
-        tracing::warn!(open = connections.len(), url = place.url, "closing the rest");
-        connections.shutdown().await;
-    }
-}
-
 async fn handle(mut line: Line, service: Service, stop: Stop, place: Place) {
     let (start, peer) = (Instant::now(), line.peer_addr().ok());
-    let served = service.serve(&mut line, stop).await;
+    let served = match line.tune(PAUSE) {
+        Ok(()) => service.serve(&mut line, stop).await,
+        Err(error) => Err(error),
+    };
     let duration = start.elapsed();
     match served {
         Ok(()) => tracing::info!(?peer, ?duration, "done"),
