@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, UdpSocket};
 use std::process::{Command, Output, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use airtcp_testbed::{Namespace, or_skip, requirements};
 use serde_json::Value;
@@ -13,6 +13,9 @@ use tempfile::TempDir;
 
 use crate::setup::{Running, airtcp};
 use crate::transfer::{LENGTH, data, sha256, text};
+
+/// A test that hangs fails.
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// What comes slowly: the profile `edge`, whose 240 kbit/s are sent over a loopback interface that carries more.
 const SLOW: usize = 600_000;
@@ -67,15 +70,24 @@ impl World {
         refusal(&self.get(arguments))
     }
 
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.directory.path()).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort_unstable();
+        names
+    }
+
     fn read(&self, name: &str) -> Vec<u8> {
         fs::read(self.directory.path().join(name)).unwrap()
     }
 
     /// Waits until so much of a transfer is there.
-    fn wait_for(&self, part: &str, bytes: u64, running: &mut Running) {
-        let part = self.directory.path().join(part);
-        while fs::metadata(&part).map_or(0, |part| part.len()) < bytes {
-            assert!(running.is_running(), "it ended");
+    fn wait_for(&self, part: &str, bytes: usize, mut is_running: impl FnMut() -> bool) {
+        let (part, begin) = (self.directory.path().join(part), Instant::now());
+        while fs::metadata(&part).map_or(0, |part| part.len()) < bytes as u64 {
+            assert!(is_running(), "it ended");
+            assert!(begin.elapsed() < LIMIT, "nothing comes");
             thread::sleep(Duration::from_millis(10));
         }
     }
@@ -138,15 +150,13 @@ fn what_a_killed_client_has_is_gone_on_with_and_so_is_what_a_killed_server_sent(
     let slow = world.serve(&format!("{listen} --profile edge"));
     let line = "quickget rrtp://127.0.0.1/slow -o slow";
     let mut client = Running::start(&world.namespace, world.command(line));
-    world.wait_for("slow.part", 10_000, &mut client);
+    world.wait_for("slow.part", 10_000, || client.is_running());
     client.signal("KILL");
     drop(client);
     let before = world.read("slow.part").len();
 
-    let client = world.namespace.spawn_child(world.command(line)).unwrap();
-    while world.read("slow.part").len() < before + 10_000 {
-        thread::sleep(Duration::from_millis(10));
-    }
+    let mut client = world.namespace.spawn_child(world.command(line)).unwrap();
+    world.wait_for("slow.part", before + 10_000, || client.try_wait().unwrap().is_none());
     slow.signal("KILL");
     drop(slow);
     // Another one at its place says at once that it knows of no such connection.
@@ -246,20 +256,104 @@ fn nobody_there_and_another_version_are_told_in_a_line_each() {
 fn a_file_that_is_not_the_servers_is_not_put_in_its_place() {
     let Some(world) = World::new() else { return };
     let listener = world.namespace.run(|| TcpListener::bind("127.0.0.1:80")).unwrap();
-    thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
-        let mut head = [0; 2_000];
-        let read = stream.read(&mut head).unwrap();
-        assert!(text(&head[..read]).contains("want-repr-digest: sha-256="));
+    let serving = thread::spawn(move || {
         // The digest is that of nothing (RFC 9530 appendix A).
-        let digest = "sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:";
-        let answer =
-            format!("HTTP/1.1 200 OK\r\ncontent-length: 5\r\nrepr-digest: {digest}\r\n\r\nhello");
-        stream.write_all(answer.as_bytes()).unwrap();
+        let digest = "repr-digest: sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:\r\n";
+        for digest in [digest, digest, ""] {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut head = [0; 2_000];
+            let read = stream.read(&mut head).unwrap();
+            let head = text(&head[..read]);
+            assert!(head.contains("want-repr-digest: sha-256=") && !head.contains("range: "));
+            let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n{digest}\r\nhello");
+            stream.write_all(answer.as_bytes()).unwrap();
+        }
     });
+    // The same line does not make it any better.
+    for _ in 0..2 {
+        let line = world.refused("tcp://127.0.0.1/file -o file");
+        assert!(
+            line.ends_with("another SHA-256 than what has come, which is thrown away"),
+            "{line}"
+        );
+        assert_eq!(world.names(), ["secret", "www"]);
+    }
     let line = world.refused("tcp://127.0.0.1/file -o file");
-    assert!(line.contains("another SHA-256 than what has come: remove file.part"), "{line}");
-    assert!(!world.directory.path().join("file").exists());
+    assert!(line.contains("says no SHA-256"), "{line}");
+    assert_eq!(world.names(), ["secret", "www"]);
+    serving.join().unwrap();
+}
+
+#[test]
+fn a_part_as_long_as_the_file_is_compared_and_one_of_nobody_knows_what_is_left_alone() {
+    let Some(world) = World::new() else { return };
+    let _serve = world.serve("--listen tcp://127.0.0.1:80");
+    let leave = |part: &[u8]| {
+        fs::write(world.directory.path().join("file.part"), part).unwrap();
+        let tag = "\ntcp://127.0.0.1/file\n";
+        fs::write(world.directory.path().join("file.part.etag"), tag).unwrap();
+    };
+    leave(&vec![7; LENGTH]);
+    let line = world.refused("tcp://127.0.0.1/file -o file");
+    assert!(line.contains("another SHA-256"), "{line}");
+    assert_eq!(world.names(), ["secret", "www"]);
+    leave(&data());
+    let report = world.report("tcp://127.0.0.1/file -o file");
+    assert_eq!((&report["status"], &report["bytes"]), (&416.into(), &0.into()));
+    assert!(world.read("file") == data());
+
+    fs::write(world.directory.path().join("file.part"), data()).unwrap();
+    let line = world.refused("tcp://127.0.0.1/file -o file");
+    assert!(line.contains("file.part is there, and nothing says") && line.ends_with("remove it"));
+    assert!(world.read("file.part") == data());
+    // A listing is verified as well.
+    let report = world.report("tcp://127.0.0.1/ -o listing");
+    assert!(text(&world.read("listing")).contains("href=\"slow\""), "{report}");
+}
+
+#[test]
+fn a_server_whose_416_says_no_digest_is_asked_for_all_of_it() {
+    let Some(world) = World::new() else { return };
+    let listener = world.namespace.run(|| TcpListener::bind("127.0.0.1:80")).unwrap();
+    let serving = thread::spawn(move || {
+        let digest = "repr-digest: sha-256=:LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ=:\r\n";
+        let none = "HTTP/1.1 416 No\r\ncontent-range: bytes */5\r\ncontent-length: 0\r\n\r\n";
+        let all = format!("HTTP/1.1 200 OK\r\n{digest}content-length: 5\r\n\r\nhello");
+        for (answer, is_part) in [(none, true), (&all[..], false)] {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut head = [0; 2_000];
+            let read = stream.read(&mut head).unwrap();
+            assert_eq!(text(&head[..read]).contains("range: bytes=5-"), is_part);
+            stream.write_all(answer.as_bytes()).unwrap();
+        }
+    });
+    fs::write(world.directory.path().join("file.part"), "wrong").unwrap();
+    let tag = "\ntcp://127.0.0.1/file\n";
+    fs::write(world.directory.path().join("file.part.etag"), tag).unwrap();
+    let report = world.report("tcp://127.0.0.1/file -o file");
+    assert_eq!((&report["status"], &report["bytes"]), (&200.into(), &5.into()));
+    assert_eq!(world.read("file"), b"hello");
+    serving.join().unwrap();
+}
+
+/// As behind a tunnel: a batch that is cut into datagrams is refused there, and each datagram by itself is not.
+#[test]
+fn a_path_whose_mtu_is_less_than_a_packet_loses_none_of_a_batch() {
+    let Some(world) = World::new() else { return };
+    world.namespace.set_mtu("lo", 1_420).unwrap();
+    let lost = || {
+        let serve = world.serve("--listen rrtp://127.0.0.1:80 --json");
+        let report = world.report("rrtp://127.0.0.1/file -o file");
+        assert!(world.read("file") == data());
+        let received = report["info"]["packets_received"].as_u64().unwrap();
+        serve.signal("INT");
+        let report: Value = serde_json::from_str(&serve.end().1).unwrap();
+        let sent = report[0]["counters"]["sent"].as_u64().unwrap();
+        (sent - received, sent)
+    };
+    // A machine that stalls may lose some; a batch that is refused loses most of it, every time.
+    let all: Vec<_> = (0..10).map(|_| lost()).collect();
+    assert!(all.iter().any(|(lost, sent)| *lost < sent / 100), "{all:?}");
 }
 
 /// A packet of RRTP, as docs/rrtp.md has it, with its checksum.
@@ -321,7 +415,9 @@ fn a_flood_from_a_thousand_addresses_takes_no_memory_and_no_place_of_a_client() 
         "{syns} SYNs and {forged} forged STARTs arrived of {} each; {before} KiB before, {after} after; {clients} files",
         count / 2
     );
-    assert!(syns > 0 && forged > 0, "{counters}");
+    // What the socket has no room for is lost; the rest is worked.
+    let least = count / 2 / 10;
+    assert!(syns > least && forged > least, "{counters}");
     assert_eq!(counters["accepted"], clients + 1, "{counters}");
     // The files take some MiB, however many packets there are; connections of the half of them would take far more.
     let most = 32 * 1024;

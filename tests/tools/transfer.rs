@@ -128,6 +128,9 @@ fn a_transfer_that_is_killed_goes_on_where_it_was() {
 
     let refused = world.refused("get", &["http://10.0.0.1/file", "-o", "file"]);
     assert!(refused.contains("file.part is there") && refused.contains("--continue"), "{refused}");
+    let refused = world.refused("get", &["http://10.0.0.1/file", "-o", "file", "-C"]);
+    assert!(refused.contains("file.part is a part of http://10.0.0.1/stuck"), "{refused}");
+    fs::remove_file(path("file.part.etag")).unwrap();
     let report = world.report("get", &["http://10.0.0.1/file", "-o", "file", "-C"]);
     assert_eq!(report["status"], 206);
     assert_eq!(

@@ -1,7 +1,7 @@
 //! `airtcp get`: a file over HTTP.
 
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 use bytes::Bytes;
@@ -10,24 +10,29 @@ use hyper::body::{Body, Incoming};
 use hyper::header::{CONTENT_RANGE, ETAG, HeaderValue, IF_RANGE, RANGE};
 use hyper::{Method, Response, StatusCode};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
 
 use super::args::GetArgs;
 use super::exchange::{MOST_REDIRECTS, broken, exchange, redirect, refusal, request, text};
 use super::place::Place;
 use super::report::{Course, Ends, Report};
 use super::session;
-use super::sink::Sink;
+use super::sink::{Resume, Sink};
 use super::url::Url;
 use crate::output;
 use crate::progress::Progress;
 use crate::upload::{self, WANT_REPR_DIGEST};
+
+/// How long a server may be silent in the middle of a file: a bad link has its outages.
+const SILENCE: Duration = Duration::from_secs(300);
 
 /// Gets a file, and says how it went.
 ///
 /// # Errors
 /// The file cannot be written, nobody answers, the answer is none, or the transfer breaks off; what has come stays.
 pub(crate) fn run(args: &GetArgs) -> anyhow::Result<()> {
-    to_file(&args.output, &args.url, (args.resume, "--continue"), args.json, |sink| {
+    let resume = if args.resume { Resume::Any } else { Resume::None };
+    to_file(&args.output, &args.url, (resume, "--continue"), args.json, |sink| {
         session::run("get", &args.attach, async |session| {
             let connect = async |place: &Place| session.connect(place).await;
             fetch(connect, args.url.clone(), sink, false).await
@@ -42,11 +47,11 @@ pub(crate) fn run(args: &GetArgs) -> anyhow::Result<()> {
 pub(super) fn to_file(
     file: &Path,
     url: &Url,
-    (is_resumed, how): (bool, &str),
+    (resume, how): (Resume, &str),
     as_json: bool,
     work: impl FnOnce(&mut Sink) -> anyhow::Result<Fetched>,
 ) -> anyhow::Result<()> {
-    let mut sink = Sink::open(file, &url.to_string(), is_resumed)?;
+    let mut sink = Sink::open(file, &url.to_string(), resume)?;
     let before = sink.length();
     let fetched = work(&mut sink);
     let Fetched { url, status, course } = fetched.map_err(|error| match sink.left(how) {
@@ -77,6 +82,8 @@ enum Step {
     /// All is there; so many bytes came now.
     Done(StatusCode, u64),
     Elsewhere(Url),
+    /// Of all that is here already the server does not say what it is: it is asked for anew.
+    Anew,
 }
 
 /// Gets what is at `url` over connections that `connect` makes. If it is to be verified, the server has to say its SHA-256.
@@ -92,11 +99,13 @@ pub(super) async fn fetch<S>(
 where
     S: AsyncRead + AsyncWrite + Ends + Unpin + Send + 'static,
 {
+    let mut from = sink.length();
     for _ in 0..=MOST_REDIRECTS {
         let start = Instant::now();
         let stream = connect(url.place()).await?;
-        let (step, stream) = ask(stream, &url, sink, is_verified).await?;
+        let (step, stream) = ask(stream, &url, sink, from, is_verified).await?;
         match step {
+            Step::Anew => from = 0,
             Step::Elsewhere(other) => url = other,
             Step::Done(status, bytes) => {
                 let course = Course::of(&stream, bytes, start)?;
@@ -111,6 +120,7 @@ async fn ask<S>(
     stream: S,
     url: &Url,
     sink: &mut Sink,
+    from: u64,
     is_verified: bool,
 ) -> anyhow::Result<(Step, S)>
 where
@@ -120,31 +130,47 @@ where
     if is_verified {
         request.headers_mut().insert(&WANT_REPR_DIGEST, HeaderValue::from_static("sha-256=10"));
     }
-    if sink.length() > 0 {
-        let value = HeaderValue::try_from(format!("bytes={}-", sink.length()))?;
+    if from > 0 {
+        let value = HeaderValue::try_from(format!("bytes={from}-"))?;
         request.headers_mut().insert(RANGE, value);
         // RFC 9110 section 13.1.5: the part, if it is of that file, or else all of another one.
         let tag = sink.tag().and_then(|tag| HeaderValue::try_from(tag).ok());
         request.headers_mut().extend(tag.map(|tag| (IF_RANGE, tag)));
     }
-    exchange(stream, request, async |response| receive(response, url, sink).await).await
+    exchange(stream, request, async |response| {
+        receive(response, url, sink, from, is_verified).await
+    })
+    .await
 }
 
-async fn receive(response: Response<Incoming>, url: &Url, sink: &mut Sink) -> anyhow::Result<Step> {
+/// What was asked for begins at the byte `has`.
+async fn receive(
+    response: Response<Incoming>,
+    url: &Url,
+    sink: &mut Sink,
+    has: u64,
+    is_verified: bool,
+) -> anyhow::Result<Step> {
     if let Some(other) = redirect(&response, url)? {
         return Ok(Step::Elsewhere(other));
     }
-    let (status, has) = (response.status(), sink.length());
+    let status = response.status();
     let tag = text(response.headers(), &ETAG);
     let digest = upload::digest(response.headers());
     let is_other = sink.tag().is_some_and(|own| tag != Some(own));
     // Of a part, how long the whole is.
     let mut whole = None;
+    let is_unknown = is_verified && digest.is_none();
     match status {
+        StatusCode::OK | StatusCode::PARTIAL_CONTENT if is_unknown => {
+            bail!("{url}: the server says no SHA-256 (Repr-Digest, RFC 9530) to compare with");
+        }
+        StatusCode::RANGE_NOT_SATISFIABLE if has > 0 && is_unknown => return Ok(Step::Anew),
         StatusCode::OK => {
-            if has > 0 {
+            if sink.length() > 0 {
                 let why = match is_other {
                     true => "it is another file by now",
+                    false if has == 0 => "what is here cannot be compared",
                     false => "the server sends no parts of files",
                 };
                 output::note(format_args!("note: {why}: all of it comes anew"));
@@ -197,10 +223,11 @@ async fn receive(response: Response<Incoming>, url: &Url, sink: &mut Sink) -> an
 }
 
 /// # Errors
-/// What has come is not of the SHA-256 that the server says.
-fn verify(digest: Option<String>, url: &Url, sink: &Sink) -> anyhow::Result<()> {
+/// What has come is not of the SHA-256 that the server says: it is thrown away.
+fn verify(digest: Option<String>, url: &Url, sink: &mut Sink) -> anyhow::Result<()> {
     if digest.is_some_and(|digest| digest != sink.digest()) {
-        bail!("{url} has another SHA-256 than what has come: remove {}", sink.name());
+        sink.discard().with_context(|| sink.name().to_string())?;
+        bail!("{url} has another SHA-256 than what has come, which is thrown away");
     }
     Ok(())
 }
@@ -209,7 +236,8 @@ async fn fill(mut body: Incoming, sink: &mut Sink) -> anyhow::Result<()> {
     let before = sink.length();
     let total = body.size_hint().exact().map(|coming| before + coming);
     let progress = Progress::of_bytes(total, before);
-    while let Some(frame) = body.frame().await {
+    let silent = |_| anyhow!("nothing has come for {} minutes", SILENCE.as_secs() / 60);
+    while let Some(frame) = timeout(SILENCE, body.frame()).await.map_err(silent)? {
         if let Ok(data) = frame.map_err(broken)?.into_data() {
             sink.write(&data).context("writing what came")?;
             progress.advance_by(data.len() as u64);

@@ -4,9 +4,11 @@ use std::fmt::Display;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
+use nix::libc::{ELOOP, O_NOFOLLOW};
 use sha2::{Digest, Sha256};
 
 use crate::{file, output, upload};
@@ -16,6 +18,16 @@ const CHUNK: usize = 1 << 20;
 
 /// The most bytes of a tag and of a URL.
 const LONGEST_TAG: u64 = 1 << 16;
+
+/// Whether a part that is there is gone on with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Resume {
+    None,
+    /// If it is known to be of this URL.
+    Named,
+    /// Unless it is known to be of another URL.
+    Any,
+}
 
 /// A file that is being filled. What has come stays when it is dropped; nothing at all leaves no file.
 #[derive(Debug)]
@@ -47,7 +59,7 @@ impl Sink {
     /// # Errors
     /// It cannot be made, is being written by somebody else, or was left by a transfer that broke off and is not to be
     /// gone on with, or was one from elsewhere.
-    pub(super) fn open(place: &Path, url: &str, resume: bool) -> anyhow::Result<Self> {
+    pub(super) fn open(place: &Path, url: &str, resume: Resume) -> anyhow::Result<Self> {
         if place.as_os_str() == "-" {
             return Ok(Self::direct(io::stdout().as_fd().try_clone_to_owned()?.into(), url));
         }
@@ -73,21 +85,33 @@ impl Sink {
         Self { file, length: 0, hash: Sha256::new(), tag: None, url, places: None }
     }
 
-    fn part(part: PathBuf, whole: PathBuf, url: &str, resume: bool) -> anyhow::Result<Self> {
+    fn part(part: PathBuf, whole: PathBuf, url: &str, resume: Resume) -> anyhow::Result<Self> {
         let name = part.display().to_string();
         let file = OpenOptions::new()
             .read(true)
             .write(true)
             .create(true)
             .truncate(false)
+            .custom_flags(O_NOFOLLOW)
             .open(&part)
-            .with_context(|| name.clone())?;
+            .map_err(|error| match error.raw_os_error() {
+                Some(ELOOP) => anyhow!("{name} is a link, which is not written through: remove it"),
+                _ => anyhow::Error::new(error).context(name.clone()),
+            })?;
+        if !file.metadata()?.is_file() {
+            bail!("{name} is there and no regular file: remove it");
+        }
         file.try_lock().map_err(|error| match error {
             TryLockError::WouldBlock => anyhow!("{name} is being written by another transfer"),
             TryLockError::Error(error) => anyhow!("locking {name}: {error}"),
         })?;
+        if let Ok(existing) = fs::metadata(&whole) {
+            // As private as what it replaces; who writes has to be able to open it again.
+            let mode = existing.permissions().mode() & 0o777 | 0o600;
+            file.set_permissions(fs::Permissions::from_mode(mode)).with_context(|| name.clone())?;
+        }
         let length = file.metadata()?.len();
-        if length > 0 && !resume {
+        if length > 0 && resume == Resume::None {
             bail!(
                 "{name} is there, with {} of a transfer that broke off: go on with it by --continue, or remove it",
                 output::bytes(length)
@@ -104,7 +128,10 @@ impl Sink {
         if let Some((_, other)) = known.filter(|(_, other)| length > 0 && *other != url) {
             bail!("{name} is a part of {other}: go on with that, or remove it");
         }
-        let known = known.map(|(tag, _)| tag.to_owned());
+        if length > 0 && resume == Resume::Named && known.is_none() {
+            bail!("{name} is there, and nothing says that it is a part of {url}: remove it");
+        }
+        let known = known.map(|(tag, _)| tag.to_owned()).filter(|tag| !tag.is_empty());
         let (hash, url) = (Sha256::new(), url.to_owned());
         let places = Some(Places { part, tag, whole, is_moved: false });
         let mut sink = Self { file, length: 0, hash, tag: known, url, places };
@@ -141,18 +168,17 @@ impl Sink {
         self.tag.as_deref()
     }
 
-    /// Remembers what the server calls the file that is to come, also for another transfer.
+    /// Remembers what the server calls the file that is to come, and where it comes from, also for another transfer.
     ///
     /// # Errors
     /// Those of writing.
     pub(super) fn set_tag(&mut self, tag: Option<&str>) -> io::Result<()> {
         self.tag = tag.map(str::to_owned);
         let Some(places) = &self.places else { return Ok(()) };
-        let written = match tag {
-            Some(tag) => fs::write(&places.tag, format!("{tag}\n{}\n", self.url)),
-            None => remove(&places.tag),
-        };
-        match written {
+        let text = format!("{}\n{}\n", tag.unwrap_or_default(), self.url);
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).custom_flags(O_NOFOLLOW);
+        match options.open(&places.tag).and_then(|mut file| file.write_all(text.as_bytes())) {
             // The name of the part is the longest that there can be: it is done without.
             Err(error) if error.kind() == ErrorKind::InvalidFilename => Ok(()),
             written => written,
@@ -164,6 +190,14 @@ impl Sink {
         self.file.set_len(0)?;
         self.file.seek(SeekFrom::Start(0))?;
         (self.length, self.hash) = (0, Sha256::new());
+        Ok(())
+    }
+
+    /// Throws away what it has of a file that is no use; what was written in place is there.
+    pub(super) fn discard(&mut self) -> io::Result<()> {
+        if self.places.is_some() {
+            self.restart()?;
+        }
         Ok(())
     }
 
@@ -234,7 +268,7 @@ fn remove(path: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::symlink;
 
     use super::*;
 
@@ -249,9 +283,10 @@ mod tests {
         let (place, part) = (directory.path().join("a"), directory.path().join("a.part"));
         fs::write(&place, "old").unwrap();
         fs::set_permissions(&place, fs::Permissions::from_mode(0o600)).unwrap();
-        let mut sink = Sink::open(&place, URL, false).unwrap();
+        let mut sink = Sink::open(&place, URL, Resume::None).unwrap();
         sink.write(b"01234").unwrap();
-        let other = Sink::open(&place, URL, true).unwrap_err().to_string();
+        assert_eq!(fs::metadata(&part).unwrap().permissions().mode() & 0o777, 0o600);
+        let other = Sink::open(&place, URL, Resume::Any).unwrap_err().to_string();
         assert!(other.contains("another transfer"), "{other}");
         assert!(sink.left("--continue").unwrap().contains("a.part has 5 B of it: --continue"));
         drop(sink);
@@ -260,9 +295,9 @@ mod tests {
             (b"old".into(), b"01234".into())
         );
 
-        let refused = Sink::open(&place, URL, false).unwrap_err().to_string();
+        let refused = Sink::open(&place, URL, Resume::None).unwrap_err().to_string();
         assert!(refused.contains("go on with it by --continue, or remove it"), "{refused}");
-        let mut sink = Sink::open(&place, URL, true).unwrap();
+        let mut sink = Sink::open(&place, URL, Resume::Any).unwrap();
         assert_eq!(sink.length(), 5);
         sink.write(b"56789").unwrap();
         assert_eq!(sink.finish().unwrap(), DIGITS);
@@ -275,7 +310,7 @@ mod tests {
     fn a_new_beginning_forgets_what_was_there() {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("a.part"), "something else").unwrap();
-        let mut sink = Sink::open(&directory.path().join("a"), URL, true).unwrap();
+        let mut sink = Sink::open(&directory.path().join("a"), URL, Resume::Any).unwrap();
         sink.restart().unwrap();
         sink.write(b"0123456789").unwrap();
         assert_eq!(sink.finish().unwrap(), DIGITS);
@@ -283,11 +318,40 @@ mod tests {
     }
 
     #[test]
+    fn only_a_part_that_is_known_is_gone_on_with_unasked_and_no_link_is_followed() {
+        let directory = tempfile::tempdir().unwrap();
+        let (place, part) = (directory.path().join("a"), directory.path().join("a.part"));
+        fs::write(&part, "01234").unwrap();
+        let refused = Sink::open(&place, URL, Resume::Named).unwrap_err().to_string();
+        assert!(refused.contains("nothing says that it is a part of http://a.example/b: remove"));
+        fs::write(directory.path().join("a.part.etag"), format!("\n{URL}\n")).unwrap();
+        let mut sink = Sink::open(&place, URL, Resume::Named).unwrap();
+        assert_eq!((sink.tag(), sink.length()), (None, 5));
+        sink.discard().unwrap();
+        drop(sink);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+
+        let other = directory.path().join("other");
+        fs::write(&other, "kept").unwrap();
+        for name in ["a.part", "a.part.etag"] {
+            let link = directory.path().join(name);
+            symlink(&other, &link).unwrap();
+            let opened = Sink::open(&place, URL, Resume::None);
+            let refused = opened
+                .map_err(|error| error.to_string())
+                .and_then(|mut sink| sink.set_tag(None).map_err(|error| error.to_string()));
+            assert!(refused.unwrap_err().contains("link"));
+            let _ = fs::remove_file(&link);
+            assert_eq!(fs::read(&other).unwrap(), b"kept");
+        }
+    }
+
+    #[test]
     fn nothing_that_came_leaves_nothing() {
         let directory = tempfile::tempdir().unwrap();
-        drop(Sink::open(&directory.path().join("a"), URL, false).unwrap());
+        drop(Sink::open(&directory.path().join("a"), URL, Resume::None).unwrap());
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
-        let error = Sink::open(directory.path(), URL, false).unwrap_err().to_string();
+        let error = Sink::open(directory.path(), URL, Resume::None).unwrap_err().to_string();
         assert!(error.contains("is a directory"), "{error}");
     }
 
@@ -295,24 +359,24 @@ mod tests {
     fn what_a_part_is_of_is_known_as_long_as_it_is_there() {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().join("a");
-        let mut sink = Sink::open(&place, URL, false).unwrap();
+        let mut sink = Sink::open(&place, URL, Resume::None).unwrap();
         sink.set_tag(Some("\"v1\"")).unwrap();
         drop(sink);
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
-        let mut sink = Sink::open(&place, URL, false).unwrap();
+        let mut sink = Sink::open(&place, URL, Resume::None).unwrap();
         sink.set_tag(Some("\"v1\"")).unwrap();
         sink.write(b"01234").unwrap();
         drop(sink);
-        let sink = Sink::open(&place, URL, true).unwrap();
+        let sink = Sink::open(&place, URL, Resume::Any).unwrap();
         assert_eq!((sink.tag(), sink.length()), (Some("\"v1\""), 5));
         drop(sink);
-        let other = Sink::open(&place, "http://a.example/c", true).unwrap_err().to_string();
+        let other = Sink::open(&place, "http://a.example/c", Resume::Any).unwrap_err().to_string();
         assert!(other.contains("a.part is a part of http://a.example/b: go on"), "{other}");
-        let mut sink = Sink::open(&place, URL, true).unwrap();
+        let mut sink = Sink::open(&place, URL, Resume::Any).unwrap();
         assert_eq!((sink.tag(), sink.length()), (Some("\"v1\""), 5));
         sink.set_tag(None).unwrap();
         drop(sink);
-        let mut sink = Sink::open(&place, URL, true).unwrap();
+        let mut sink = Sink::open(&place, URL, Resume::Any).unwrap();
         assert_eq!(sink.tag(), None);
         sink.set_tag(Some("\"v2\"")).unwrap();
         sink.finish().unwrap();
@@ -324,18 +388,18 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().join("n".repeat(250));
         for digits in [b"01234", b"56789"] {
-            let mut sink = Sink::open(&place, URL, true).unwrap();
+            let mut sink = Sink::open(&place, URL, Resume::Any).unwrap();
             sink.set_tag(Some("\"v1\"")).unwrap();
             sink.write(digits).unwrap();
             drop(sink);
         }
-        let mut sink = Sink::open(&place, URL, true).unwrap();
+        let mut sink = Sink::open(&place, URL, Resume::Any).unwrap();
         assert_eq!((sink.tag(), sink.length()), (None, 10));
         sink.set_tag(None).unwrap();
         assert_eq!(sink.finish().unwrap(), DIGITS);
         assert_eq!(fs::read(&place).unwrap(), b"0123456789");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
-        let mut sink = Sink::open(&place, URL, false).unwrap();
+        let mut sink = Sink::open(&place, URL, Resume::None).unwrap();
         sink.set_tag(Some("\"v1\"")).unwrap();
         drop(sink);
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
@@ -347,7 +411,7 @@ mod tests {
         let (link, target) = (directory.path().join("link"), directory.path().join("target"));
         fs::write(&target, "old").unwrap();
         symlink(&target, &link).unwrap();
-        let mut sink = Sink::open(&link, URL, false).unwrap();
+        let mut sink = Sink::open(&link, URL, Resume::None).unwrap();
         sink.write(b"0123456789").unwrap();
         sink.finish().unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
@@ -355,7 +419,7 @@ mod tests {
 
         let null = directory.path().join("null");
         symlink("/dev/null", &null).unwrap();
-        let mut sink = Sink::open(&null, URL, false).unwrap();
+        let mut sink = Sink::open(&null, URL, Resume::None).unwrap();
         sink.write(b"0123456789").unwrap();
         assert_eq!(sink.finish().unwrap(), DIGITS);
         assert!(!directory.path().join("null.part").exists());

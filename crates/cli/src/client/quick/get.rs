@@ -14,7 +14,7 @@ use super::network::Network;
 use crate::client::get::{Fetched, fetch, to_file};
 use crate::client::place::Place;
 use crate::client::session::{self, PATIENCE};
-use crate::client::sink::Sink;
+use crate::client::sink::{Resume, Sink};
 use crate::client::url::Scheme;
 use crate::signals::Signals;
 
@@ -31,8 +31,8 @@ const GONE: Duration = Duration::from_secs(30);
 pub(crate) fn run(args: &QuickGetArgs) -> anyhow::Result<()> {
     let url = &args.url.0;
     // A part is of no use on stdout.
-    let is_resumed = args.output.as_os_str() != "-";
-    let how = (is_resumed, "the same line");
+    let is_file = args.output.as_os_str() != "-";
+    let how = (if is_file { Resume::Named } else { Resume::None }, "the same line");
     to_file(&args.output, url, how, args.json, |sink| match args.attach() {
         Some(attach) => session::run("quickget", &attach, async |session| {
             let connect = async |place: &Place| Ok(Line::Stack(session.connect(place).await?));

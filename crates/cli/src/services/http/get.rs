@@ -9,10 +9,11 @@ use hyper::header::{
     LOCATION, RANGE,
 };
 use hyper::{Request, Response, StatusCode};
+use sha2::{Digest, Sha256};
 
 use super::body::Body;
 use super::{Files, Refusal, listing, path, put, range, text_response};
-use crate::upload::{REPR_DIGEST, WANT_REPR_DIGEST};
+use crate::upload::{self, REPR_DIGEST, WANT_REPR_DIGEST};
 
 /// The file or directory `below` the served one.
 ///
@@ -38,7 +39,11 @@ pub(super) async fn answer<B>(
             }
             Err(refusal) if refusal.status == StatusCode::NOT_FOUND => {
                 let text = listing::page(&found, below).await?;
-                return Ok(text_response(StatusCode::OK, "text/html; charset=utf-8", text));
+                let digest = upload::field(&Sha256::new_with_prefix(&text));
+                let mut response = text_response(StatusCode::OK, "text/html; charset=utf-8", text);
+                let digest = HeaderValue::try_from(digest).ok();
+                response.headers_mut().extend(digest.map(|digest| (REPR_DIGEST.clone(), digest)));
+                return Ok(response);
             }
             Err(refusal) => return Err(refusal),
         }
@@ -55,16 +60,24 @@ pub(super) async fn answer<B>(
     let header =
         header.filter(|_| request.headers().get(IF_RANGE).is_none_or(|meant| *meant == *tag));
     let part = header.map_or(Ok(None), |header| range::part(header, length));
-    let part = part.map_err(|refusal| refusal.with(&CONTENT_RANGE, format!("bytes */{length}")))?;
-    let (start, count) = part.unwrap_or((0, length));
     let file = file.into_std().await;
     let mut digest = None;
-    // Of those who ask beyond that the first ones are not held up: nobody has to be told.
-    if request.headers().contains_key(&WANT_REPR_DIGEST)
-        && let Ok(_room) = files.asking.try_acquire()
-    {
+    if request.headers().contains_key(&WANT_REPR_DIGEST) {
         digest = Some(put::digest(&files.asked, file.try_clone()?, length).await?);
     }
+    let part = match part {
+        Ok(part) => part,
+        // Who has all of it already compares that.
+        Err(refusal) => {
+            let refusal = refusal.with(&CONTENT_RANGE, format!("bytes */{length}"));
+            let refusal = refusal.with(&ETAG, tag);
+            return Err(match digest {
+                Some(digest) => refusal.with(&REPR_DIGEST, digest),
+                None => refusal,
+            });
+        }
+    };
+    let (start, count) = part.unwrap_or((0, length));
     let mut response = Response::new(Body::from_file(file, start, count));
     if part.is_some() {
         *response.status_mut() = StatusCode::PARTIAL_CONTENT;

@@ -51,7 +51,7 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(300);
 /// How long what is to be written may be in another's hands.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The most requests that wait for a SHA-256 that they only ask for.
+/// The most requests that wait for the SHA-256 of an upload that they only ask about.
 const MOST_ASKING: usize = 16;
 
 /// How much of a request that was answered already is read and thrown away, in bytes, and for how long.
@@ -71,7 +71,7 @@ pub(crate) struct Files {
     appended: Arc<Semaphore>,
     /// Who asks for a SHA-256, likewise: those who send do not wait for those who ask.
     asked: Arc<Semaphore>,
-    /// Room for those who ask.
+    /// Room for those who ask about an upload.
     asking: Arc<Semaphore>,
 }
 
