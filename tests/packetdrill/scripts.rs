@@ -182,18 +182,21 @@ fn a_script_that_is_wrong_fails() {
         runner.run(&script)
     };
     assert_eq!(judged(&good), Ok(()));
-    for (what, from, to) in [
-        ("a wrong ACK number", "> . 1001:1001(0) ack 101", "> . 1001:1001(0) ack 102"),
-        ("20 ms too late", "+0 > P. 1:1001(1000) ack 1", "+.02 > P. 1:1001(1000) ack 1"),
+    let ack = "+0 > . 1001:1001(0) ack 101";
+    for (what, from, to, why) in [
+        ("a wrong ACK number", ack, "+0 > . 1001:1001(0) ack 102", "tcp_ack_seq"),
         (
-            "a packet too many",
-            "+0 > . 1001:1001(0) ack 101",
-            "+0 > . 1001:1001(0) ack 101\n+0 > . 1001:1001(0) ack 101",
+            "20 ms too late",
+            "+0 > P. 1:1001(1000) ack 1",
+            "+.02 > P. 1:1001(1000) ack 1",
+            "timing error",
         ),
-        ("a false assertion", "tcpi_unacked == 0", "tcpi_unacked == 1"),
+        ("a packet too many", ack, &format!("{ack}\n{ack}"), "0 bytes"),
+        ("a false assertion", "tcpi_unacked == 0", "tcpi_unacked == 1", "non-zero exit status"),
     ] {
         assert!(good.contains(from), "{what}");
         let complaint = judged(&good.replace(from, to)).expect_err(what);
         println!("{what}: {complaint}");
+        assert!(complaint.contains(why), "{what}: {complaint}");
     }
 }

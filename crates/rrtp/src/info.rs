@@ -65,7 +65,7 @@ pub struct Info {
     pub wireless_losses: u64,
     /// Bytes written that the peer is not known to have.
     pub unacknowledged: ByteCount,
-    /// Memory of what has come and is not read.
+    /// Bytes that have come and are not read, those behind a hole too.
     pub unread: ByteCount,
     /// The path seems dead: nothing but questions is sent until one is answered.
     pub is_stalled: bool,

@@ -136,6 +136,12 @@ impl ReceiveHalf {
             + self.holes.len() as u64 * HOLE_COST
     }
 
+    /// Bytes of the stream that have come and are not read, those behind a hole too.
+    pub(crate) fn unread(&self) -> u64 {
+        let bytes: usize = self.slots.iter().flatten().map(Vec::len).sum();
+        (bytes - self.offset) as u64
+    }
+
     /// Everything up to the peer's end has come, read or not.
     pub(crate) fn is_complete(&self) -> bool {
         self.fin.is_some_and(|fin| self.next > fin)

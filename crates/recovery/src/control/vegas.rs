@@ -37,7 +37,7 @@ struct Backlog {
 
 impl Backlog {
     /// Hears every ACK.
-    pub(super) fn on_ack(&mut self, ack: &AckView<'_>) {
+    fn on_ack(&mut self, ack: &AckView<'_>) {
         if let Some(rtt) = ack.rtt.filter(|rtt| !rtt.is_zero()) {
             self.base = Some(self.base.map_or(rtt, |base| base.min(rtt)));
             self.round = Some(self.round.map_or(rtt, |least| least.min(rtt)));

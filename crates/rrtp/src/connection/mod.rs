@@ -402,7 +402,7 @@ impl Connection {
             congestive_losses: self.receive.congestive,
             wireless_losses: self.receive.wireless,
             unacknowledged: ByteCount::from(self.send.bytes()),
-            unread: ByteCount(self.receive.held()),
+            unread: ByteCount(self.receive.unread()),
             is_stalled: self.stalled,
         }
     }

@@ -132,6 +132,18 @@ fn a_ping_shows_that_the_last_packets_are_missing() {
 }
 
 #[test]
+fn what_is_not_read_is_told_in_bytes_of_the_stream() {
+    let mut bench = bench(100);
+    bench.packet(1, 0, 1, b"abc", false);
+    // Nine packets are missing, which take memory and are no bytes.
+    bench.packet(1, 10, 11, b"de", false);
+    assert_eq!(bench.half.unread(), 5);
+    assert!(bench.half.held() > 9 * HOLE_COST);
+    assert_eq!(bench.read(2), b"ab");
+    assert_eq!(bench.half.unread(), 3);
+}
+
+#[test]
 fn a_reader_that_stops_overflows_nothing() {
     let mut bench = bench(4);
     for number in 0..4 {

@@ -13,10 +13,13 @@ async fn a_corked_stream_sends_full_segments_and_the_rest_when_it_is_uncorked() 
     within(async {
         let (server, client) = stacks();
         let (mut one, mut other) = connected(&server, &client).await;
+        // Without a cork each write would leave by itself.
+        one.set_nodelay(true).unwrap();
         one.set_cork(true).unwrap();
         assert!(one.cork().unwrap());
         for piece in pattern(100_000).chunks(100) {
             one.write_all(piece).await.unwrap();
+            tokio::task::yield_now().await;
         }
         one.set_cork(false).unwrap();
         assert!(!one.cork().unwrap());
