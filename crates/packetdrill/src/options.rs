@@ -152,6 +152,10 @@ impl World {
                 config.keep_alive = config.keep_alive.map(|_| settings);
                 self.set_keep_alive(fd)
             }
+            libc::TCP_DEFER_ACCEPT => {
+                config.defer_accept = seconds.ok();
+                Ok(())
+            }
             libc::TCP_SYNCNT => {
                 config.syn_retries = u8::try_from(positive?).map_err(|_| Errno::EINVAL)?;
                 Ok(())
@@ -225,6 +229,9 @@ impl World {
             (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE) => keep_alive.idle.as_secs() as i32,
             (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL) => keep_alive.interval.as_secs() as i32,
             (libc::IPPROTO_TCP, libc::TCP_KEEPCNT) => keep_alive.probes.into(),
+            (libc::IPPROTO_TCP, libc::TCP_DEFER_ACCEPT) => {
+                config.defer_accept.map_or(0, |time| time.as_secs() as i32)
+            }
             (libc::IPPROTO_TCP, libc::TCP_SYNCNT) => config.syn_retries.into(),
             _ => return Err(Errno::ENOPROTOOPT),
         };

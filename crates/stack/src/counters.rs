@@ -250,6 +250,8 @@ counters! {
     tcp_ext_out_of_window_rsts: "TcpExtOutOfWindowRsts",
     /// ACKs during a handshake of what was not sent; each gets a RST.
     tcp_ext_handshake_bad_ack: "TcpExtHandshakeBadAck",
+    /// ACKs of a SYN-ACK that brought no data where that is waited for.
+    tcp_ext_defer_accept_drop: "TcpExtTCPDeferAcceptDrop",
     /// Segments at a listener or in SYN-SENT that had to be a SYN and were none, or were a FIN too.
     tcp_ext_not_a_syn: "TcpExtNotASyn",
     /// SYNs with data or a FIN, which the peer has to send again.

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use airtcp_recovery::{Combination, CombinationError};
 use airtcp_types::ByteCount;
@@ -138,6 +139,23 @@ impl TcpSocket {
     /// None.
     pub fn set_keep_alive(&self, settings: Option<KeepAlive>) -> io::Result<()> {
         self.set(|config| config.keep_alive = settings)
+    }
+
+    /// Has a listener keep connections back until there is something to read of them, but no longer than `time` and what is
+    /// left to the next time-out of the SYN-ACK (`TCP_DEFER_ACCEPT`); `None`, the default, does not.
+    ///
+    /// # Errors
+    /// None.
+    pub fn set_defer_accept(&self, time: Option<Duration>) -> io::Result<()> {
+        self.set(|config| config.defer_accept = time)
+    }
+
+    /// How long a listener keeps connections back.
+    ///
+    /// # Errors
+    /// None.
+    pub fn defer_accept(&self) -> io::Result<Option<Duration>> {
+        Ok(self.settings().config.defer_accept)
     }
 
     /// The TTL or hop limit of what is sent, 1 to 255.

@@ -92,6 +92,29 @@ async fn what_was_set_holds_for_those_that_come_out_of_a_listener() {
 }
 
 #[tokio::test]
+async fn a_listener_that_defers_gives_nobody_who_has_not_spoken() {
+    within(async {
+        let (server, client) = stacks();
+        let socket = server.tcp_socket();
+        let wait = Some(Duration::from_secs(60));
+        socket.set_defer_accept(wait).unwrap();
+        assert_eq!(socket.defer_accept().unwrap(), wait);
+        socket.bind(addr("10.0.0.1:80")).unwrap();
+        let listener = socket.listen(4).unwrap();
+        let _silent = client.connect(addr("10.0.0.1:80")).await.unwrap();
+        let mut speaks = client.connect(addr("10.0.0.1:80")).await.unwrap();
+        speaks.write_all(b"hello").await.unwrap();
+        let (mut accepted, peer) = listener.accept().await.unwrap();
+        assert_eq!(peer, speaks.local_addr().unwrap());
+        let mut heard = [0; 5];
+        accepted.read_exact(&mut heard).await.unwrap();
+        assert_eq!(&heard, b"hello");
+        assert_eq!(server.counters().tcp_ext_defer_accept_drop, 2);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn the_ttl_is_that_of_the_packets() {
     within(async {
         let (device, mut peer) = memory::pair(1500, 16);

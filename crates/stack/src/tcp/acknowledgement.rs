@@ -33,6 +33,9 @@ impl Connection {
             self.send_challenge_ack(now, counters);
             return false;
         }
+        if in_handshake && self.defers(now, segment, counters) {
+            return false;
+        }
         let range = SeqRange::new(seq, seq + u64::from(segment.len()));
         let window = ByteCount(u64::from(segment.window) << self.send.scale);
         self.tell(|| EventKind::Received { range, ack, window });

@@ -55,6 +55,10 @@ pub struct TcpConfig {
     pub black_holes: bool,
     /// A silent peer is asked whether it is still there (RFC 9293 section 3.8.4); never unless asked for.
     pub keep_alive: Option<KeepAlive>,
+    /// A connection that a peer opens is not there to be accepted before it brings data or a FIN, or so long has passed
+    /// (`TCP_DEFER_ACCEPT`); never unless asked for. Until then it is half-open, and counts as that against the backlog and
+    /// quotas; one that begins with a cookie is accepted at once.
+    pub defer_accept: Option<Duration>,
     /// How often a SYN is sent again before the peer counts as gone.
     pub syn_retries: u8,
     /// How long TIME-WAIT lasts (twice the MSL of RFC 9293 section 3.4.2; Linux waits 60 s).
@@ -86,6 +90,7 @@ impl Default for TcpConfig {
             user_timeout: None,
             black_holes: true,
             keep_alive: None,
+            defer_accept: None,
             syn_retries: 6,
             time_wait: Duration::from_secs(60),
             fin_wait_2: Duration::from_secs(60),

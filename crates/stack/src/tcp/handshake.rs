@@ -10,11 +10,13 @@ use crate::counters::Counters;
 use crate::wire::tcp::Segment;
 
 use super::config::{MIN_MSS, default_mss, fixed_headers};
+use super::deferral::{Deferral, Shown};
 use super::refused::*;
 use super::*;
 
-/// RFC 6298 section 2.1; it doubles with every retransmission.
+/// RFC 6298 section 2.1; it doubles with every retransmission, up to Linux's `TCP_RTO_MAX`.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(1);
+const LONGEST_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// What is known before the connection is established.
 #[derive(Debug)]
@@ -37,6 +39,8 @@ pub(super) struct Handshake {
     passive: bool,
     /// The SYN-ACK was a cookie: when it left is not known.
     by_cookie: bool,
+    /// Data is waited for.
+    pub(super) deferral: Option<Deferral>,
 }
 
 impl Handshake {
@@ -61,6 +65,7 @@ impl Handshake {
             due: true,
             passive: false,
             by_cookie: false,
+            deferral: None,
         }
     }
 
@@ -82,6 +87,8 @@ impl Handshake {
     /// The SYN-ACK has left, at some time, as a cookie.
     pub(super) fn on_cookie_sent(&mut self) {
         (self.due, self.sent, self.by_cookie) = (false, 1, true);
+        // As Linux: nothing of it was kept, and no timer would send it again.
+        self.deferral = None;
     }
 
     /// The options of the SYN, if one is to leave, and whether one has left before.
@@ -91,6 +98,17 @@ impl Handshake {
         }
         self.sent += 1;
         Some((self.options, self.sent > 1))
+    }
+
+    /// What an ACK that comes now shows; the SYN whose time stamp it echoes was made at `echoed`.
+    pub(super) fn show(&self, now: Instant, echoed: Option<Instant>) -> Shown {
+        let retransmitted = self.sent > 1;
+        // Karn: a SYN sent twice is measured by its time stamp or not at all.
+        let rtt = match echoed.filter(|_| retransmitted) {
+            Some(made) => Some(now.since(made)),
+            None => (!retransmitted && !self.by_cookie).then(|| now.since(self.sent_at)),
+        };
+        Shown { rtt, retransmitted }
     }
 }
 
@@ -159,6 +177,7 @@ impl Connection {
         connection.tally.segs_in += 1;
         if let Some(handshake) = &mut connection.handshake {
             handshake.passive = true;
+            handshake.deferral = config.defer_accept.map(|time| Deferral::new(now + time));
         }
         connection.negotiate(now, syn);
         connection
@@ -260,16 +279,10 @@ impl Connection {
         let Some(handshake) = self.handshake.take() else { return };
         let longest = handshake.peer_mss.saturating_add(fixed_headers(&self.flow));
         self.send.path_mtu = self.send.path_mtu.min(longest);
-        let retransmitted = handshake.sent > 1;
-        // Karn: a SYN sent twice is measured by its time stamp or not at all.
         let echoed = echo.and_then(|ecr| self.timestamps?.echo(now, ecr));
-        let rtt = match echoed.filter(|_| retransmitted) {
-            Some(made) => Some(now.since(made)),
-            None => {
-                let known = !retransmitted && !handshake.by_cookie;
-                known.then(|| now.since(handshake.sent_at))
-            }
-        };
+        // What came after a wait for data would show how long that was.
+        let before = handshake.deferral.and_then(|wait| wait.shown());
+        let Shown { rtt, retransmitted } = before.unwrap_or_else(|| handshake.show(now, echoed));
         rtt.into_iter().for_each(|rtt| self.receive.on_rtt(rtt));
         let start = Start {
             now,
@@ -293,14 +306,15 @@ impl Connection {
         if handshake.deadline() > now {
             return;
         }
-        if handshake.retries >= handshake.max_retries {
+        let waits = handshake.deferral.is_some_and(|wait| wait.waits());
+        if handshake.retries >= handshake.max_retries && !waits {
             self.give_up(now, counters);
             return;
         }
-        handshake.retries += 1;
-        handshake.timeout *= 2;
+        handshake.retries = handshake.retries.saturating_add(1);
+        handshake.timeout = (handshake.timeout * 2).min(LONGEST_TIMEOUT);
         handshake.sent_at = now;
-        handshake.due = true;
+        handshake.due = handshake.deferral.as_mut().is_none_or(|wait| wait.on_timeout(now));
     }
 
     /// Whether the peer opened it.

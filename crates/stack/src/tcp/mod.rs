@@ -6,7 +6,8 @@
 //!
 //! ```text
 //! on_segment     arrival.rs        RFC 9293 section 3.10.7, in its order: PAWS, sequence, RST ... FIN
-//!                handshake.rs      the three-way handshake and what it negotiates; cookie.rs, without state
+//!                handshake.rs      the three-way handshake and what it negotiates; cookie.rs, without state;
+//!                                  deferral.rs, until there is data
 //!                receive.rs        windows and order; reassembly.rs, receive_buffer.rs, growth.rs
 //!                ack_policy.rs     when to acknowledge
 //!                withhold.rs       when not to, behind a base station
@@ -30,6 +31,7 @@ mod challenge;
 mod close;
 mod config;
 pub(crate) mod cookie;
+mod deferral;
 mod error;
 mod extensions;
 mod growth;

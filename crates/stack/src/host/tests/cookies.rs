@@ -118,6 +118,17 @@ fn with_time_stamps_a_cookie_carries_scale_and_sack() {
     assert_eq!(pair.server.counters().tcp_ext_syncookies_recv, 3);
 }
 
+/// Nothing was kept of it, so that nothing could be sent again.
+#[test]
+fn who_brings_a_cookie_back_is_accepted_without_data() {
+    let (mut pair, listener) = Pair::flooded(TcpConfig::default());
+    let config = TcpConfig { defer_accept: Some(Duration::from_secs(5)), ..TcpConfig::default() };
+    pair.server.tcp_set_listener_config(listener, config).unwrap();
+    let cookie = pair.cookie(3);
+    pair.ack(3, cookie, b"");
+    assert!(pair.server.tcp_accept(pair.now, listener).unwrap().is_some());
+}
+
 #[test]
 fn cookies_are_sent_over_ipv6_too() {
     let mut pair = Pair::new();

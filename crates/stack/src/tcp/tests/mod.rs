@@ -9,6 +9,7 @@ mod blind;
 mod cases;
 mod clocks;
 mod close;
+mod deferral;
 mod hack;
 mod handshake;
 mod hold;

@@ -1,0 +1,113 @@
+//! Connections that wait for data before they are anybody's (`TCP_DEFER_ACCEPT`).
+
+use super::*;
+
+/// The SYN-ACK has left; data is waited for.
+#[track_caller]
+fn deferred(wait: u64, config: TcpConfig) -> Script {
+    let config = TcpConfig { defer_accept: Some(Duration::from_millis(wait)), ..config };
+    let mut s = Script::syn_received(&config);
+    s.timestamps = config.timestamps;
+    assert_eq!(s.take(0).unwrap().flags, "SA");
+    s
+}
+
+#[track_caller]
+fn recv_syn_ack(s: &mut Script, ms: u64) {
+    recv!(s, ms, "SA", 0, ack = 1, mss = 1000, sack_permitted = true);
+}
+
+#[test]
+fn an_ack_without_data_is_not_enough_and_the_first_data_is() {
+    let mut s = deferred(10_000, plain());
+    send!(s, 50, "A", 1, ack = 1);
+    assert_eq!(s.conn.state(), State::SynReceived);
+    assert_eq!(s.counters.tcp_ext_defer_accept_drop, 1);
+    recv_nothing!(s, 4000);
+    send!(s, 4000, "PA", 1, ack = 1, len = 5);
+    assert_eq!(s.conn.state(), State::Established);
+    recv!(s, 4000, "A", 1, ack = 6);
+    assert_eq!(s.read(), stream(1, 5));
+    // How long the peer had nothing to say is no round trip.
+    let info = s.conn.info(s.now);
+    assert_eq!((info.rtt, info.cwnd), (Some(Duration::from_millis(50)), ByteCount(10_000)));
+}
+
+#[test]
+fn with_time_stamps_the_wait_is_no_round_trip_either() {
+    let mut s = deferred(10_000, TcpConfig { timestamps: true, ..plain() });
+    recv!(s, 1000, "SA", 0, ack = 1, mss = 1000, sack_permitted = true);
+    send!(s, 1030, "A", 1, ack = 1, ts = (PEER_TS + 1030, TS_OFFSET + 1000));
+    send!(s, 5000, "PA", 1, ack = 1, len = 5, ts = (PEER_TS + 5000, TS_OFFSET + 1000));
+    assert_eq!(s.conn.state(), State::Established);
+    assert_eq!(s.conn.info(s.now).rtt, Some(Duration::from_millis(30)));
+}
+
+#[test]
+fn when_the_time_is_over_the_peer_is_asked_once_more_and_any_ack_will_do() {
+    let mut s = deferred(2000, plain());
+    send!(s, 50, "A", 1, ack = 1);
+    recv_nothing!(s, 1000);
+    // Not before the time-out of the SYN-ACK that comes next.
+    send!(s, 2500, "A", 1, ack = 1);
+    assert_eq!(s.conn.state(), State::SynReceived);
+    recv_syn_ack(&mut s, 3000);
+    send!(s, 3050, "A", 1, ack = 1);
+    assert_eq!(s.conn.state(), State::Established);
+    // That SYN-ACK left twice is no sign of loss.
+    assert_eq!(s.conn.info(s.now).cwnd, ByteCount(10_000));
+}
+
+#[test]
+fn a_peer_that_does_not_answer_then_is_given_up_after_as_many_tries_as_ever() {
+    let mut s = deferred(2000, TcpConfig { syn_retries: 1, ..plain() });
+    send!(s, 50, "A", 1, ack = 1);
+    recv_syn_ack(&mut s, 3000);
+    recv_nothing!(s, 6999);
+    assert_eq!(s.conn.state(), State::SynReceived);
+    recv_nothing!(s, 7000);
+    assert_eq!((s.conn.state(), s.conn.error()), (State::Closed, Some(TcpError::TimedOut)));
+}
+
+#[test]
+fn the_wait_for_data_outlasts_the_tries_of_a_syn_ack() {
+    let mut s = deferred(600_000, TcpConfig { syn_retries: 1, ..plain() });
+    send!(s, 50, "A", 1, ack = 1);
+    recv_nothing!(s, 600_000);
+    // 127 s and so often 120 s.
+    recv_syn_ack(&mut s, 607_000);
+    send!(s, 607_000, "PA", 1, ack = 1, len = 5);
+    assert_eq!(s.conn.state(), State::Established);
+}
+
+#[test]
+fn a_syn_ack_that_nobody_acknowledged_is_sent_again_as_ever() {
+    let mut s = deferred(10_000, plain());
+    recv_syn_ack(&mut s, 1000);
+    send!(s, 1010, "A", 1, ack = 1);
+    recv_nothing!(s, 7000);
+    send!(s, 7000, "PA", 1, ack = 1, len = 5);
+    let info = s.conn.info(s.now);
+    assert_eq!((s.conn.state(), info.rtt, info.cwnd), (State::Established, None, ByteCount(1000)));
+}
+
+#[test]
+fn a_fin_is_something_to_hear_and_a_rst_ends_the_wait() {
+    let mut s = deferred(10_000, plain());
+    send!(s, 50, "FA", 1, ack = 1);
+    assert_eq!(s.conn.state(), State::CloseWait);
+
+    let mut s = deferred(10_000, plain());
+    send!(s, 50, "A", 1, ack = 1);
+    send!(s, 60, "R", 1);
+    assert_eq!((s.conn.state(), s.conn.error()), (State::Closed, Some(TcpError::Reset)));
+}
+
+#[test]
+fn who_opens_a_connection_waits_for_nothing() {
+    let config = TcpConfig { defer_accept: Some(Duration::from_secs(10)), ..plain() };
+    let mut s = Script::connecting(&config);
+    recv!(s, 0, "S", 0, mss = 1000, sack_permitted = true);
+    send!(s, 5, "S", 0, ack = 1, mss = 1000, sack_permitted = true);
+    assert_eq!(s.conn.state(), State::Established);
+}
