@@ -110,6 +110,7 @@ pub static CONTROLS: &[Entry<dyn CongestionControl>] = &[
     control::WESTWOOD,
     control::WESTWOOD_PLUS,
     control::VEGAS,
+    control::VENO,
 ];
 
 /// The judges, in the order in which they are asked: one that knows the cause speaks before one

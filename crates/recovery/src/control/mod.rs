@@ -5,6 +5,7 @@ mod fixed;
 mod hystart;
 mod reno;
 mod vegas;
+mod veno;
 mod westwood;
 
 use std::fmt::Debug;
@@ -23,6 +24,8 @@ pub(crate) use reno::RENO;
 pub use reno::Reno;
 pub(crate) use vegas::VEGAS;
 pub use vegas::Vegas;
+pub(crate) use veno::VENO;
+pub use veno::Veno;
 pub use westwood::Westwood;
 pub(crate) use westwood::{WESTWOOD, WESTWOOD_PLUS};
 

@@ -1,0 +1,100 @@
+//! `veno`: Reno that tells a random loss from a full queue by the backlog it has there (Fu, Liew, 2003).
+
+use std::time::Duration;
+
+use airtcp_types::{ByteCount, Instant};
+
+use super::reno::Reno;
+use super::{CongestionControl, ControlParams, ControlState, Notice};
+use crate::registry::{Entry, WireNeeds, no_parameter};
+use crate::view::AckView;
+
+pub(crate) const VENO: Entry<dyn CongestionControl> = Entry {
+    name: "veno",
+    parameter: "",
+    example: None,
+    summary: "with fewer than three segments in the queue a loss is random, and costs a fifth; else halving",
+    source: "Fu, Liew 2003",
+    needs: WireNeeds::NONE,
+    fallback: None,
+    make: |parameter, params| no_parameter(parameter).map(|()| Box::new(Veno::new(params)) as _),
+};
+
+/// Segments in the queue from which on the path counts as congested.
+const BETA: f64 = 3.0;
+
+/// Grows as `reno` while the queue is short, half as fast otherwise.
+#[derive(Clone, Debug)]
+pub struct Veno {
+    aimd: Reno,
+    smss: ByteCount,
+    /// BaseRTT: the least round-trip time since the last loss.
+    base: Option<Duration>,
+    srtt: Duration,
+}
+
+impl Veno {
+    /// In slow start.
+    pub fn new(params: &ControlParams) -> Self {
+        Self { aimd: Reno::new(params), smss: params.smss, base: None, srtt: Duration::ZERO }
+    }
+
+    /// Whether N = (Expected - Actual) BaseRTT is below beta, for `window` in flight. What was not measured is not.
+    fn is_short(&self, window: ByteCount) -> bool {
+        self.base.is_some_and(|base| {
+            let share = base.as_secs_f64() / self.srtt.max(base).as_secs_f64();
+            window.0 as f64 / self.smss.0 as f64 * (1.0 - share) < BETA
+        })
+    }
+}
+
+impl CongestionControl for Veno {
+    fn on_ack(&mut self, ack: &AckView<'_>, pipe: ByteCount) {
+        self.srtt = ack.srtt;
+        if let Some(rtt) = ack.rtt.filter(|rtt| !rtt.is_zero()) {
+            self.base = Some(self.base.map_or(rtt, |base| base.min(rtt)));
+        }
+        let measured = self.base.is_some();
+        if self.aimd.in_slow_start() || !measured || self.is_short(self.aimd.window()) {
+            self.aimd.on_ack(ack, pipe);
+        } else {
+            // Fu, Liew III.B: a segment for two windows of ACKs.
+            self.aimd.on_ack(&AckView { delivered: ack.delivered.half(), ..*ack }, pipe);
+        }
+    }
+
+    fn on_notice(&mut self, now: Instant, pipe: ByteCount, notice: &Notice) {
+        match *notice {
+            Notice::Reduce { flight_size, .. } => {
+                let used = self.aimd.used(flight_size);
+                let ssthresh = match self.is_short(used) {
+                    true => used - ByteCount(used.0 / 5),
+                    false => used.half(),
+                };
+                self.aimd.reduce_to(ssthresh);
+                self.base = None;
+            }
+            Notice::Timeout { .. } => {
+                self.aimd.on_notice(now, pipe, notice);
+                self.base = None;
+            }
+            Notice::SegmentSize(smss) => {
+                self.smss = smss;
+                self.aimd.on_notice(now, pipe, notice);
+            }
+            _ => self.aimd.on_notice(now, pipe, notice),
+        }
+    }
+
+    fn window(&self) -> ByteCount {
+        self.aimd.window()
+    }
+
+    fn state(&self) -> ControlState {
+        self.aimd.state()
+    }
+}
+
+#[cfg(test)]
+#[path = "veno_tests.rs"]
+mod tests;

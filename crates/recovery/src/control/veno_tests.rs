@@ -1,0 +1,106 @@
+use super::*;
+use crate::judge::Cause;
+use crate::testkit::{SMSS, ack_view};
+
+const BASE: Duration = Duration::from_millis(100);
+
+/// In congestion avoidance, with so many segments.
+fn veno(segments: u64) -> Veno {
+    let mut control = Veno::new(&ControlParams {
+        smss: ByteCount(SMSS),
+        initial_window: ByteCount(2 * SMSS),
+        byte_counting_limit: 1,
+        hystart: false,
+    });
+    let window = ByteCount(segments * SMSS);
+    let notice = Notice::TakeOver { cwnd: window, ssthresh: Some(window) };
+    control.on_notice(Instant::ZERO, ByteCount::ZERO, &notice);
+    control
+}
+
+/// An ACK of a segment after `rtt`, which is also what the time is on average.
+fn ack(control: &mut Veno, rtt: Duration) {
+    let view = AckView { rtt: Some(rtt), srtt: rtt, ..ack_view(Instant::ZERO, ByteCount(SMSS)) };
+    control.on_ack(&view, ByteCount::ZERO);
+}
+
+/// The round-trip time with so many of the window's segments in the queue.
+fn waiting(control: &Veno, backlog: u64) -> Duration {
+    let window = segments(control);
+    BASE * window as u32 / (window - backlog) as u32
+}
+
+fn segments(control: &Veno) -> u64 {
+    control.window().0 / SMSS
+}
+
+fn reduce(control: &mut Veno) {
+    let notice = Notice::Reduce { flight_size: control.window(), cause: Cause::Congestion };
+    control.on_notice(Instant::ZERO, ByteCount::ZERO, &notice);
+}
+
+#[test]
+fn a_loss_costs_a_fifth_while_fewer_than_three_segments_wait_and_half_otherwise() {
+    for (backlog, left) in [(0, 32), (2, 32), (4, 20), (20, 20)] {
+        let mut control = veno(40);
+        ack(&mut control, BASE);
+        let rtt = waiting(&control, backlog);
+        ack(&mut control, rtt);
+        reduce(&mut control);
+        assert_eq!(segments(&control), left, "{backlog} segments waited");
+        assert_eq!(control.state().mode, "congestion-avoidance");
+    }
+}
+
+#[test]
+fn what_was_not_measured_since_the_last_loss_halves() {
+    let mut control = veno(40);
+    reduce(&mut control);
+    assert_eq!(segments(&control), 20);
+    ack(&mut control, BASE);
+    reduce(&mut control);
+    assert_eq!(segments(&control), 16, "and a round-trip time that is the least is no backlog");
+    reduce(&mut control);
+    assert_eq!(segments(&control), 8, "the least time of before a loss is forgotten");
+}
+
+#[test]
+fn a_window_that_was_not_used_is_no_backlog() {
+    let mut control = veno(40);
+    ack(&mut control, BASE);
+    ack(&mut control, BASE * 3 / 2);
+    let flight_size = ByteCount(8 * SMSS);
+    let notice = Notice::Reduce { flight_size, cause: Cause::Congestion };
+    control.on_notice(Instant::ZERO, ByteCount::ZERO, &notice);
+    // 8 (1 - 100 / 150) = 2.7 segments, where 40 would be 13; and 6.4 are left of 8.
+    assert_eq!(control.window(), ByteCount(6400));
+}
+
+#[test]
+fn the_window_grows_half_as_fast_once_three_segments_wait() {
+    let grows = |backlog: u64| {
+        let mut control = veno(40);
+        ack(&mut control, BASE);
+        let rtt = waiting(&control, backlog);
+        let acks = std::iter::repeat_with(|| ack(&mut control, rtt)).take(200).count();
+        (acks, segments(&control))
+    };
+    // 40 ACKs for the first segment, 41 for the next: 200 make four, and in the other way two.
+    assert_eq!([grows(0), grows(2)], [(200, 44); 2]);
+    assert_eq!([grows(4), grows(20)], [(200, 42); 2]);
+}
+
+#[test]
+fn slow_start_and_a_time_out_are_as_in_reno() {
+    let mut control = veno(40);
+    ack(&mut control, BASE);
+    let timeout = Notice::Timeout { flight_size: ByteCount(40 * SMSS), first: true };
+    control.on_notice(Instant::ZERO, ByteCount::ZERO, &timeout);
+    assert_eq!((segments(&control), control.state().mode), (1, "slow-start"));
+    assert_eq!(control.state().ssthresh, Some(ByteCount(20 * SMSS)));
+    ack(&mut control, BASE);
+    for _ in 0..18 {
+        ack(&mut control, BASE * 10);
+    }
+    assert_eq!((segments(&control), control.state().mode), (20, "congestion-avoidance"));
+}
