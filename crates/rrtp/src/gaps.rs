@@ -14,7 +14,7 @@ pub(crate) const EPOCH: u32 = 10;
 const LONG: f64 = 50.0;
 const SHORT: f64 = 10.0;
 /// A gap is measured over at least so much time: at more than a packet per millisecond (11 Mbit/s), over a train.
-const SHORTEST: Duration = Duration::from_millis(1);
+pub(crate) const SHORTEST: Duration = Duration::from_millis(1);
 /// Averages that are further apart than this disagree.
 const DISAGREE: f64 = 0.1;
 /// After so many epochs of that the short average takes the long one's place.
@@ -126,10 +126,13 @@ impl Gaps {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Trains {
     first: Option<Mark>,
+    /// Packets that came after it.
+    came: u64,
 }
 
 impl Trains {
-    /// A packet came; gives the gap of the train that it ends: the larger of both ends' (thesis 3.2).
+    /// A packet came; gives the gap of the train that it ends: the larger of both ends' (thesis 3.2). A train that lost a
+    /// packet gives none: what a full queue dropped would make the link many times as fast as it is.
     pub(crate) fn on_data(
         &mut self,
         now: Instant,
@@ -139,12 +142,13 @@ impl Trains {
         let here = Mark { at: now, sent: data.sent, transmission };
         match data.train {
             Train::No => self.first = None,
-            Train::First => self.first = Some(here),
-            Train::Middle => {}
+            Train::First => (self.first, self.came) = (Some(here), 0),
+            Train::Middle => self.came += 1,
             Train::Last => {
-                let first = self.first.take()?;
-                let steps =
-                    transmission.checked_sub(first.transmission).filter(|steps| *steps > 0)?;
+                let (first, steps) = (self.first.take()?, self.came + 1);
+                if first.transmission + steps != transmission {
+                    return None;
+                }
                 let sent = Duration::from_micros(data.sent.wrapping_sub(first.sent).into());
                 let gap = now.since(first.at).max(sent);
                 return Some(gap / u32::try_from(steps).ok()?);
@@ -256,7 +260,18 @@ mod tests {
         );
         assert_eq!(trains.on_data(at(20), 7, &member(Train::Last, 0)), None, "its first was lost");
         trains.on_data(at(30), 8, &member(Train::First, 30_000));
-        let gap = trains.on_data(at(31), 12, &member(Train::Last, 38_000));
+        trains.on_data(at(31), 9, &member(Train::Middle, 32_000));
+        let gap = trains.on_data(at(31), 10, &member(Train::Last, 34_000));
         assert_eq!(gap, Some(Duration::from_millis(2)));
+    }
+
+    #[test]
+    fn a_train_that_a_full_queue_cut_down_is_none() {
+        let mut trains = Trains::default();
+        let at = Instant::from_millis;
+        trains.on_data(at(0), 5, &Data { train: Train::First, ..data(0) });
+        trains.on_data(at(1), 6, &Data { train: Train::Middle, ..data(0) });
+        // Thirteen are missing: by the transmissions it spans, it came at seven times the link's rate.
+        assert_eq!(trains.on_data(at(2), 20, &Data { train: Train::Last, ..data(0) }), None);
     }
 }
