@@ -118,10 +118,7 @@ fn reason(sender: &str, least: f64) -> String {
             "the least of the runs is {least:.4}. Hypothesis: a window is three segments on average, so that most losses are \
              time-outs"
         ),
-        _ => format!(
-            "the least of the runs is {least:.4}. Hypothesis: a step of growth is a sixth of a flow's share, the first decrease \
-             5 %, and an epoch a third of a second, so that the queue overflows, and its losses halve some flows and not others"
-        ),
+        _ => format!("the least of the runs is {least:.4}"),
     }
 }
 

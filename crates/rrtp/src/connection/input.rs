@@ -5,8 +5,10 @@ use std::time::Duration;
 use airtcp_types::Instant;
 
 use super::{Around, CLOSE_REFUSED, CLOSE_UNKNOWN, Connection, Probe, State};
+use crate::config::NetworkKind;
 use crate::error::ConnectionError;
-use crate::rate::EpochView;
+use crate::gaps::EPOCH;
+use crate::rate::{EpochView, SEVERE};
 use crate::receive::Taken;
 use crate::wire::{Body, Data, Feedback, Packet, Report, Train};
 
@@ -147,14 +149,25 @@ impl Connection {
             // It was overtaken by a later one.
             return;
         }
-        let congestive = feedback.congestive.wrapping_sub(self.totals.1);
+        let mut congestive = feedback.congestive.wrapping_sub(self.totals.1);
         let lost = congestive.wrapping_add(feedback.wireless.wrapping_sub(self.totals.2));
-        let share = |part: u32| f64::from(part) / f64::from(received.saturating_add(lost).max(1));
+        let count = received.saturating_add(lost);
+        let share = |part: u32| f64::from(part) / f64::from(count.max(1));
         self.totals = totals;
         self.loss_rate += (share(lost).min(1.0) - self.loss_rate) * LOSS_WEIGHT;
         let bits = self.packet_bits();
         if congestive == 0 {
             self.link_loss += (share(lost).min(1.0) - self.link_loss) * LOSS_WEIGHT;
+        }
+        let since = crate::wire::expand(self.send.next_transmission(), feedback.since);
+        if self.config.kind == NetworkKind::General
+            && count >= EPOCH
+            && share(lost) > SEVERE
+            && since >= self.cut
+        {
+            // Congestion, whatever the verdicts: a flow that met a full queue from its first packet on knows no shorter trip
+            // and takes all losses for the link's.
+            (congestive, self.accused) = (lost, true);
         }
         if std::mem::take(&mut self.accused)
             && share(congestive) > ACQUITTED * self.link_loss.min(LINK_LOSS)
@@ -169,7 +182,6 @@ impl Connection {
             return;
         }
         let rate = |gap: u32| bits / (f64::from(gap) * 1e-9);
-        let since = crate::wire::expand(self.send.next_transmission(), feedback.since);
         self.rate.on_epoch(&EpochView {
             at: now,
             send_rate: rate(feedback.send_gap),

@@ -21,7 +21,7 @@ const DRAINING: f64 = 0.98;
 /// After congestion the rate goes back at once to this share of what the path carried.
 const RECOVERY: f64 = 0.85;
 /// Where more of an epoch was lost to congestion, it is severe, and what follows is slow start.
-const SEVERE: f64 = 0.3;
+pub(crate) const SEVERE: f64 = 0.3;
 /// A new rate is announced to the receiver where it differs by more than this share.
 const ANNOUNCED: f64 = 0.02;
 /// Receive rates that `peak` remembers, half of them at least.
@@ -62,8 +62,8 @@ pub(crate) struct RateControl {
     guessed: bool,
     /// The decrease of the next step.
     beta: f64,
-    /// Steps of growth, one after the other.
-    quiet: u32,
+    /// How long it has grown without congestion.
+    quiet: Duration,
     /// Epochs at an unchanged rate that the path took, one after the other.
     steady: u32,
     steady_mean: f64,
@@ -84,7 +84,7 @@ pub(crate) struct RateControl {
     announced: f64,
     /// When the last epoch was reported that a rule was applied to.
     applied: Option<Instant>,
-    /// Alpha, as it was last: what a flow gains in a round-trip time.
+    /// The last step of growth.
     alpha: f64,
 }
 
@@ -99,7 +99,7 @@ impl RateControl {
             rate,
             guessed: seed.is_none(),
             beta: general::BETA,
-            quiet: 0,
+            quiet: Duration::ZERO,
             steady: 0,
             steady_mean: 0.0,
             characteristic: seed,
@@ -166,7 +166,7 @@ impl RateControl {
             match self.kind {
                 NetworkKind::General => {
                     // What the link carries is not what is left of it for one more flow.
-                    (self.rate, self.slow_start) = (rate / 2.0, Some(rate));
+                    (self.rate, self.slow_start) = (rate * general::START, Some(rate));
                 }
                 NetworkKind::WirelessLastHop => self.rate = rate,
             }
@@ -217,7 +217,7 @@ impl RateControl {
         let carried = self.peak[1].max(self.characteristic.unwrap_or(0.0)).min(self.rate);
         let carried = if carried > 0.0 { carried } else { self.rate };
         self.resume = Some(carried * RECOVERY);
-        (self.slow_start, self.quiet, self.steady) = (None, 0, 0);
+        (self.slow_start, self.quiet, self.steady) = (None, Duration::ZERO, 0);
         self.rate_min /= 2.0;
         self.rate = (self.rate / 2.0).max(self.rate_min);
         self.limit(packet);
@@ -226,7 +226,7 @@ impl RateControl {
     /// Nothing was heard for a while, and now something is.
     pub(crate) fn on_stall_over(&mut self, packet: f64) {
         self.slow_start = Some(self.rate.max(self.characteristic.unwrap_or(0.0)) * RECOVERY);
-        (self.resume, self.quiet, self.steady) = (None, 0, 0);
+        (self.resume, self.quiet, self.steady) = (None, Duration::ZERO, 0);
         self.rate_min /= 2.0;
         self.rate /= 8.0;
         self.limit(packet);

@@ -40,8 +40,9 @@ fn an_idle_path_is_found_out_and_a_full_one_is_not_overrun() {
     let mut control = control(NetworkKind::General, 1e6);
     let mut most = 0.0f64;
     // A queue shows once more is sent than the path carries, and is gone an epoch after less is.
-    for _ in 0..400 {
-        let view = epoch(&control, 1e7, control.rate() > 1e7);
+    for step in 0..400 {
+        let at = Instant::from_millis(step * 100);
+        let view = EpochView { at, ..epoch(&control, 1e7, control.rate() > 1e7) };
         control.on_epoch(&view);
         most = most.max(control.rate());
     }
@@ -53,12 +54,14 @@ fn an_idle_path_is_found_out_and_a_full_one_is_not_overrun() {
 fn flows_that_share_a_path_come_to_share_it_evenly() {
     let mut flows = [1e5, 9e5, 3e6, 6e6].map(|rate| control(NetworkKind::General, rate));
     let carries = 1e7;
+    flows.iter_mut().for_each(|flow| (0..3).for_each(|_| flow.on_train(carries)));
     let mut sums = [0.0; 4];
     for step in 0..3_000 {
         let total: f64 = flows.iter().map(RateControl::rate).sum();
         let over = (total / carries).max(1.0);
         for (flow, sum) in flows.iter_mut().zip(&mut sums) {
             let view = EpochView {
+                at: Instant::from_millis(step * 100),
                 receive_rate: flow.rate() / over,
                 ..epoch(flow, f64::INFINITY, over > 1.0)
             };
@@ -68,6 +71,37 @@ fn flows_that_share_a_path_come_to_share_it_evenly() {
     }
     let jain = sums.iter().sum::<f64>().powi(2) / (4.0 * sums.iter().map(|x| x * x).sum::<f64>());
     assert!(jain > 0.97, "{jain}: {sums:?}");
+}
+
+#[test]
+fn all_flows_of_a_link_gain_alike_whatever_their_rates() {
+    let link = 1e7;
+    let mut flows = [1e5, 3e6].map(|rate| control(NetworkKind::General, rate));
+    let gained = flows.each_mut().map(|flow| {
+        (0..3).for_each(|_| flow.on_train(link));
+        let before = flow.rate();
+        let mut at = Instant::ZERO;
+        // An epoch is ten packets of its own.
+        while at < Instant::from_millis(10_000) {
+            at += Duration::from_secs_f64(10.0 * PACKET / flow.rate());
+            let view = EpochView { at, ..epoch(flow, link, false) };
+            flow.on_epoch(&view);
+        }
+        (flow.rate() - before) / at.since(Instant::ZERO).as_secs_f64()
+    });
+    // One is thirty times as fast as the other.
+    assert!((0.7..1.4).contains(&(gained[0] / gained[1])), "{gained:?}");
+}
+
+#[test]
+fn slow_start_ends_at_what_others_leave() {
+    let mut control = RateControl::new(NetworkKind::General, 1e9, None, 1e5);
+    control.on_train(1e7);
+    let starts = control.rate();
+    assert!(starts < 1e7 / 2.0);
+    let view = epoch(&control, starts / 10.0, false);
+    control.on_epoch(&view);
+    assert!(control.rate() < starts / 10.0, "{}", control.rate());
 }
 
 #[test]
