@@ -31,7 +31,7 @@ enum Operation {
     /// The sending step, up to so many segments.
     Send(u64),
     /// An ACK that advances by so many segments, or ends inside one.
-    Ack { segments: u64, inside: bool, echo: Echo },
+    Ack { segments: u64, inside: bool, echo: Echo, ece: bool },
     /// An ACK of nothing new with these blocks, in segments from SND.UNA; they may be nonsense.
     Sack(Vec<(u64, u64)>),
     /// A duplicate ACK.
@@ -80,8 +80,8 @@ fn operation() -> impl Strategy<Value = Operation> {
     prop_oneof![
         4 => (0u64..60).prop_map(Operation::Write),
         8 => (1u64..80).prop_map(Operation::Send),
-        6 => (0u64..30, prop::bool::weighted(0.1), echo)
-            .prop_map(|(segments, inside, echo)| Operation::Ack { segments, inside, echo }),
+        6 => (0u64..30, prop::bool::weighted(0.1), echo, prop::bool::weighted(0.1))
+            .prop_map(|(segments, inside, echo, ece)| Operation::Ack { segments, inside, echo, ece }),
         6 => prop::collection::vec((0u64..70, 0u64..70), 1..4).prop_map(Operation::Sack),
         4 => Just(Operation::Duplicate),
         2 => (-40i64..10).prop_map(Operation::Dsack),
@@ -139,7 +139,7 @@ impl World {
         match operation {
             Operation::Write(segments) => self.supply.end = self.supply.end + segments * SMSS,
             Operation::Send(count) => return self.send(*count),
-            Operation::Ack { segments, inside, echo } => {
+            Operation::Ack { segments, inside, echo, ece } => {
                 let outstanding = self.sender.snd_nxt().since(una).0;
                 let bytes = segments * SMSS + if *inside { 300 } else { 0 };
                 let ack = una + bytes.min(outstanding);
@@ -149,7 +149,7 @@ impl World {
                     Echo::Old => Some(Instant::from_millis(self.now.as_millis() / 2)),
                     Echo::Future => Some(self.now + Duration::from_secs(1_000)),
                 };
-                self.ack(Ack { echo, ..plain(ack) });
+                self.ack(Ack { echo, ece: *ece, ..plain(ack) });
             }
             Operation::Sack(blocks) => {
                 let block = |&(from, to): &(u64, u64)| {
@@ -327,8 +327,8 @@ impl CongestionControl for Watched {
     fn on_ack(&mut self, ack: &AckView<'_>, pipe: ByteCount) {
         let before = self.0.window();
         self.0.on_ack(ack, pipe);
-        if ack.phase == Phase::Recovery {
-            assert!(self.0.window() <= before, "no growth in recovery");
+        if ack.ece || matches!(ack.phase, Phase::Recovery | Phase::Cwr) {
+            assert!(self.0.window() <= before, "no growth in recovery, or by the echo of a mark");
         }
     }
 

@@ -3,6 +3,7 @@
 mod bulk;
 mod corruption;
 mod delayed_response;
+mod ecn;
 mod goodput;
 mod liar;
 mod parallel;

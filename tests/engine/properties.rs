@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use airtcp::recovery::{Choice, Combination, LossJudge, Sender};
+use airtcp::stack::tcp::EcnMode;
 use airtcp::types::{ByteCount, Event, EventKind, ExtSeq, Instant, Packet, RangeSet};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -40,6 +41,7 @@ struct Case {
     offload: bool,
     sack: bool,
     timestamps: bool,
+    ecn: EcnMode,
     send_buffer: u64,
     lies: Option<Lies>,
     judges: Vec<Choice<dyn LossJudge>>,
@@ -58,11 +60,16 @@ impl Case {
             offload: false,
             sack: true,
             timestamps: true,
+            ecn: EcnMode::Passive,
             send_buffer: 4 << 20,
             lies: None,
             judges: Vec::new(),
         }
     }
+}
+
+fn any_ecn() -> impl Strategy<Value = EcnMode> {
+    prop_oneof![1 => Just(EcnMode::Off), 1 => Just(EcnMode::Passive), 2 => Just(EcnMode::Active)]
 }
 
 fn case() -> impl Strategy<Value = Case> {
@@ -72,14 +79,16 @@ fn case() -> impl Strategy<Value = Case> {
         prop_oneof![Just(0.0), 0.0..0.1f64],
         prop_oneof![Just(0.0), 0.0..0.1f64],
         prop_oneof![Just(0.0), 0.0..0.2f64],
+        prop_oneof![Just(0.0), 0.0..0.2f64],
     )
-        .prop_map(|(delay, jitter, loss, duplicate, reorder)| Impairment {
+        .prop_map(|(delay, jitter, loss, duplicate, reorder, mark)| Impairment {
             delay: Duration::from_micros(delay),
             jitter: Duration::from_micros(jitter),
             loss,
             duplicate,
             reorder,
             corrupt: 0.0,
+            mark,
             bottleneck: None,
         });
     (
@@ -89,7 +98,7 @@ fn case() -> impl Strategy<Value = Case> {
         prop_oneof![Just(0u64), 0..100_000u64],
         prop_oneof![2_000u64..20_000, Just(6u64 << 20)],
         any::<[bool; 2]>(),
-        (prop::bool::weighted(0.9), prop::bool::weighted(0.9)),
+        (prop::bool::weighted(0.9), prop::bool::weighted(0.9), any_ecn()),
         prop_oneof![10_000u64..100_000, Just(4u64 << 20)],
         prop_oneof![
             2 => Just(None),
@@ -111,7 +120,7 @@ fn case() -> impl Strategy<Value = Case> {
                 lies,
                 judges,
             )| {
-                let (sack, timestamps) = options;
+                let (sack, timestamps, ecn) = options;
                 let (path, receive_buffer) = match lies {
                     // What is lost, or finds no room, and is claimed to have arrived, never will.
                     Some(Lies::Optimistic) => (Impairment::delay(path.delay), 6 << 20),
@@ -127,6 +136,7 @@ fn case() -> impl Strategy<Value = Case> {
                     offload,
                     sack,
                     timestamps,
+                    ecn,
                     send_buffer,
                     lies,
                     judges,
@@ -145,6 +155,7 @@ fn world<O: Observer>(case: &Case, combination: &Combination, observer: O) -> Wo
         config.segmentation_offload = case.offload;
         config.tcp.sack = case.sack;
         config.tcp.timestamps = case.timestamps;
+        config.tcp.ecn = case.ecn;
         config
     };
     let liar = case.lies.map(|lies| Liar::new(lies, case.seed));

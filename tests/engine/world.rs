@@ -9,13 +9,15 @@ use std::time::Duration;
 use airtcp::recovery::Combination;
 use airtcp::stack::host::{Cidr, Host, HostConfig};
 use airtcp::types::rng::Stream;
-use airtcp::types::{ByteCount, Event, Instant, Node, Packet, PortId, Rate};
+use airtcp::types::{ByteCount, Event, Instant, Node, Packet, PortId, Rate, checksum};
 
 use crate::liar::Liar;
 
 pub(crate) const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 pub(crate) const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
 pub(crate) const PORT: u16 = 5001;
+/// The ECN field of IPv4's second byte; all of it set is CE.
+const ECN: u8 = 0b11;
 
 pub(crate) fn server() -> SocketAddr {
     SocketAddr::new(SERVER, PORT)
@@ -35,6 +37,8 @@ pub(crate) struct Impairment {
     pub(crate) reorder: f64,
     /// Of a share of packets the last byte is damaged; a segment without data is lost.
     pub(crate) corrupt: f64,
+    /// A share of the packets that may be marked is (CE, RFC 3168).
+    pub(crate) mark: f64,
     /// The rate of the bottleneck, and how many packets wait before it.
     pub(crate) bottleneck: Option<(Rate, usize)>,
 }
@@ -48,6 +52,7 @@ impl Impairment {
             duplicate: 0.0,
             reorder: 0.0,
             corrupt: 0.0,
+            mark: 0.0,
             bottleneck: None,
         }
     }
@@ -60,6 +65,7 @@ struct Direction {
     reorder: Stream,
     jitter: Stream,
     corrupt: Stream,
+    mark: Stream,
     free_at: Instant,
 }
 
@@ -73,6 +79,7 @@ impl Direction {
             reorder: stream(2),
             jitter: stream(3),
             corrupt: stream(4),
+            mark: stream(5),
             free_at: Instant::ZERO,
         }
     }
@@ -201,6 +208,10 @@ impl<O: Observer> World<O> {
             self.observer.on_damage(from);
             packet.data.last_mut().into_iter().for_each(|last| *last ^= 0x10);
         }
+        let is_marked = direction.mark.chance(direction.impairment.mark);
+        if is_marked && packet.data[1] & ECN != 0 {
+            set_ce(&mut packet.data);
+        }
         let lie = match &mut self.liar {
             Some(liar) if from == SERVER_HOST => liar.lie_after(&packet),
             Some(liar) => {
@@ -248,6 +259,15 @@ impl<O: Observer> World<O> {
         self.pump();
         true
     }
+}
+
+/// Marks an IPv4 packet.
+fn set_ce(data: &mut [u8]) {
+    let word = |low| u16::from_be_bytes([data[0], low]);
+    let (old, new) = (word(data[1]), word(data[1] | ECN));
+    let sum = checksum::update(u16::from_be_bytes([data[10], data[11]]), old, new);
+    data[1] |= ECN;
+    data[10..12].copy_from_slice(&sum.to_be_bytes());
 }
 
 /// The byte of a test stream at an offset: a mistake in order or place shows.

@@ -85,9 +85,11 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
         "TCP: keep-alive, off unless asked for" => {
             TcpConfig::default().keep_alive.is_none() && counts(&["TcpExtTCPKeepAlive"])
         }
-        "TCP: Fast Open, ECN, urgent data out of band" => {
-            let syn = hosts::syn();
-            syn.ecn_flags || syn.options.unknown > 0 || code_has("crates/stack", &["oob"])
+        "TCP: ECN, where a peer asks for it; asked for only where set" => {
+            hosts::grants_ecn() && !hosts::syn().ecn_flags
+        }
+        "TCP: Fast Open, urgent data out of band" => {
+            hosts::syn().options.unknown > 0 || code_has("crates/stack", &["oob"])
         }
         "TCP: HACK options, transmission numbers on the wire" => {
             code_has("crates/stack", &["hack", "exid", "txnoecho"])

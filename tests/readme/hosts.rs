@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use airtcp::stack::host::{Host, HostConfig, HostError, SocketId};
-use airtcp::stack::tcp::TcpError;
+use airtcp::stack::tcp::{EcnMode, TcpConfig, TcpError};
 use airtcp::stack::wire::ip;
 use airtcp::types::checksum::{Sum, checksum};
 use airtcp::types::options::TcpOptions;
@@ -130,6 +130,18 @@ pub(crate) fn syn() -> Syn {
     let syn = sent(&mut client, NOW).remove(0).data;
     let options = TcpOptions::parse(&syn[40..]).unwrap();
     Syn { options, ecn_flags: syn[33] & 0b1100_0000 != 0 }
+}
+
+/// Whether a SYN with ECE and CWR, of a host that was set to ask, is answered by a SYN-ACK with ECE alone.
+pub(crate) fn grants_ecn() -> bool {
+    let (mut server, mut client) = (host(&["10.0.0.1/24"]), host(&["10.0.0.2/24"]));
+    server.tcp_listen(at(SERVER, 9), 8).unwrap();
+    let config = TcpConfig { ecn: EcnMode::Active, ..TcpConfig::default() };
+    client.tcp_connect(NOW, at(SERVER, 9), Some(config)).unwrap();
+    let syn = sent(&mut client, NOW).remove(0);
+    let asks = syn.data[33] >> 6;
+    let answer = answers(&mut server, syn).remove(0);
+    (asks, answer.data[33] >> 6) == (0b11, 0b01)
 }
 
 /// Two hosts with a connection between them, and their ends of it.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use airtcp_stack::tcp::TcpConfig;
+use airtcp_stack::tcp::{EcnMode, TcpConfig};
 use airtcp_types::ByteCount;
 
 /// From here on `tcp_notsent_lowat` is none.
@@ -34,6 +34,13 @@ pub(crate) fn apply(config: &mut TcpConfig, read: impl Fn(&str) -> Vec<u64>) {
     switch("tcp_timestamps", &mut config.timestamps);
     switch("tcp_sack", &mut config.sack);
     switch("tcp_window_scaling", &mut config.window_scaling);
+    match read("tcp_ecn").first() {
+        Some(0) => config.ecn = EcnMode::Off,
+        Some(1) => config.ecn = EcnMode::Active,
+        Some(2) => config.ecn = EcnMode::Passive,
+        // What Linux has beyond that is AccECN.
+        _ => {}
+    }
     let profile = &mut config.sender.profile;
     switch("tcp_slow_start_after_idle", &mut profile.idle_restart);
     switch("tcp_early_retrans", &mut profile.tail_loss_probe);
@@ -65,12 +72,14 @@ mod tests {
             "tcp_timestamps" | "tcp_early_retrans" => vec![0],
             "tcp_rmem" => vec![4096, 540_000, 15 << 20],
             "tcp_syn_retries" => vec![5],
+            "tcp_ecn" => vec![1],
             _ => vec![],
         };
         let mut config = TcpConfig::default();
         apply(&mut config, read);
         let default = TcpConfig::default();
         assert!(!config.timestamps && !config.sender.profile.tail_loss_probe);
+        assert_eq!(config.ecn, EcnMode::Active);
         assert_eq!((config.sack, config.send_buffer), (default.sack, default.send_buffer));
         assert_eq!((config.receive_buffer, config.syn_retries), (ByteCount(15 << 20), 5));
     }

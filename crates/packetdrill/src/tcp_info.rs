@@ -18,6 +18,7 @@ const REORDERING: u32 = 3;
 const TIMESTAMPS: u8 = 1;
 const SACK: u8 = 2;
 const WINDOW_SCALE: u8 = 4;
+const ECN: u8 = 8;
 
 /// `struct tcp_info` of a connection that announces segments of `advertised` bytes.
 pub(crate) fn encode(info: &Info, sender: Option<&Sender>, advertised: u16) -> [u8; LEN] {
@@ -25,7 +26,7 @@ pub(crate) fn encode(info: &Info, sender: Option<&Sender>, advertised: u16) -> [
     let segments = |bytes: ByteCount| bytes.0.div_ceil(info.mss.0.max(1)) as u32;
     let millis = |time: Duration| time.as_millis() as u32;
     let scaled = if info.wscale == (0, 0) { 0 } else { WINDOW_SCALE };
-    let options = [(info.ts, TIMESTAMPS), (info.sack, SACK)];
+    let options = [(info.ts, TIMESTAMPS), (info.sack, SACK), (info.ecn, ECN)];
     let options = options.iter().filter(|(on, _)| *on).fold(scaled, |all, (_, bit)| all | bit);
     out.0[..8].copy_from_slice(&[
         state(info.state),
@@ -117,10 +118,11 @@ const fn state(state: State) -> u8 {
     }
 }
 
-/// `TCP_CA_Open`, `TCP_CA_Disorder`, `TCP_CA_Recovery` or `TCP_CA_Loss`.
+/// `TCP_CA_Open`, `TCP_CA_Disorder`, `TCP_CA_CWR`, `TCP_CA_Recovery` or `TCP_CA_Loss`.
 fn ca_state(sender: &Sender) -> u8 {
     match sender.phase() {
         Phase::Open => u8::from(sender.board().sacked() > ByteCount::ZERO),
+        Phase::Cwr => 2,
         Phase::Recovery => 3,
         Phase::Loss => 4,
     }

@@ -9,11 +9,13 @@ use crate::rate::RateSample;
 use crate::rtt::RttEstimator;
 use crate::sender::PutOff;
 
-/// What the sender is doing about losses.
+/// What the sender is doing about congestion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Phase {
     /// Nothing, or nothing that stops the window from growing.
     Open,
+    /// The window was reduced because a packet was marked (RFC 3168), and does not grow: nothing is missing.
+    Cwr,
     /// An episode is on: one reduction was made, and the window does not grow.
     Recovery,
     /// The retransmission timer ran out, and what was sent before is being repaired.

@@ -57,6 +57,8 @@ counters! {
     ip_frag_fails: "IpFragFails",
     /// IPv4 packets shorter than their header says.
     ip_ext_in_truncated_pkts: "IpExtInTruncatedPkts",
+    /// Packets, of either version, that a queue has marked (RFC 3168).
+    ip_ext_in_ce_pkts: "IpExtInCEPkts",
     /// IPv4 headers with a bad checksum.
     ip_ext_in_csum_errors: "IpExtInCsumErrors",
     /// IPv4 multicast and broadcast packets that arrived; the host listens to none.

@@ -120,7 +120,9 @@ impl Windows {
         // While a judge waits they are all there is, and the window goes on growing (DCR 2.2).
         let counts =
             ack.acked > ByteCount::ZERO || (ack.put_off && ack.delivered > ByteCount::ZERO);
-        ack.cwnd_limited && ack.phase != Phase::Recovery && counts
+        // RFC 3168 section 6.1.2: not by an ACK that echoes a mark either.
+        let stays = ack.ece || matches!(ack.phase, Phase::Recovery | Phase::Cwr);
+        ack.cwnd_limited && !stays && counts
     }
 
     pub(super) fn state(&self) -> ControlState {

@@ -112,7 +112,8 @@ pub struct Repair {
 /// 2. **RTT, rate and round**: they need the board, to tell first sendings from later ones (Karn)
 ///    and to know what was in flight when.
 /// 3. **Judges hear the ACK**, before detection, because it may carry the cause of what the
-///    detector is about to find.
+///    detector is about to find. Then the echo of a mark reduces the window (RFC 3168), so that a loss found
+///    by the same ACK does not, a second time.
 /// 4. **Detection**: [`LossDetection::on_ack`] reports suspects and losses.
 /// 5. **Judges rule** on each finding: repair when, reduce when, and why.
 /// 6. **Notices** to the control: losses, then the reduction, so that it reduces from the window

@@ -65,7 +65,7 @@ impl Default for Reordering {
 impl Reordering {
     /// Step 4: the time that a segment may be late without being lost.
     fn window(&mut self, ack: &AckView<'_>, view: &View<'_>) -> Duration {
-        let in_recovery = view.phase != Phase::Open;
+        let in_recovery = matches!(view.phase, Phase::Recovery | Phase::Loss);
         let exits = std::mem::replace(&mut self.was_in_recovery, in_recovery) && !in_recovery;
         self.dsack_round = self.dsack_round.filter(|round| ack.ack < *round);
         if ack.dsack.is_some() && self.dsack_round.is_none() {

@@ -75,7 +75,8 @@ impl Sender {
             dsack: ack.dsack,
             duplicate,
             echo: ack.echo,
-            ece: ack.ece,
+            // What was outstanding is what a mark can have been on.
+            ece: ack.ece && outstanding && !late,
             echoed_tx: ack.echoed,
             rtt,
             srtt: self.core.rtt.srtt().unwrap_or_default(),
@@ -95,6 +96,9 @@ impl Sender {
             judge.on_ack(&view, &self.core.view(now, &*self.control), raised);
         }
         self.work_raised(now, raised);
+        if view.ece {
+            self.on_mark_echoed(now);
+        }
 
         // 4 to 6. Detection, rulings, notices.
         self.detection.on_ack(&view, &self.core.view(now, &*self.control), findings);

@@ -33,6 +33,11 @@ impl Episode {
         Self { point, until: None, phase: Phase::Loss, opens_early: false }
     }
 
+    /// Nothing is missing, and the window was reduced for a mark in what lies below `point`.
+    pub(super) const fn of_mark(point: ExtSeq) -> Self {
+        Self { point, until: None, phase: Phase::Cwr, opens_early: false }
+    }
+
     pub(super) const fn phase(&self) -> Phase {
         self.phase
     }
@@ -44,7 +49,13 @@ impl Episode {
 
     /// Whether it goes on with everything below `una` acknowledged.
     pub(super) fn lasts(&self, now: Instant, una: ExtSeq) -> bool {
-        self.until.map_or(una < self.point, |until| now < until)
+        match (self.until, self.phase) {
+            (Some(until), _) => now < until,
+            // As Linux: until the peer has something from after the reduction, which told it of that. ECE on what came
+            // before is an old echo.
+            (None, Phase::Cwr) => una <= self.point,
+            (None, _) => una < self.point,
+        }
     }
 }
 
@@ -169,28 +180,40 @@ impl Sender {
         }
     }
 
-    /// Reduces the window, unless it was reduced in this episode; gives whether it did.
+    /// Reduces the window for a loss, unless it was reduced in this episode; gives whether an episode begins.
     pub(super) fn reduce(&mut self, now: Instant, cause: Cause) -> bool {
+        if self.recover_within_reduction(now) {
+            return true;
+        }
         if self.core.episode.as_ref().is_some_and(|episode| !episode.is_over(now)) {
             return false;
         }
-        if self.core.episode.take().is_some() {
-            let pipe = self.pipe();
-            self.control.on_notice(now, pipe, &Notice::EpisodeOver);
-        }
-        let flight_size = self.loss_flight_size();
-        let view = self.core.view(now, &*self.control);
-        let end = self.detection.episode_end(&view);
+        let episode = self.episode_of_loss(now);
+        self.begin_reduction(now, cause, episode);
+        self.watch_for_spurious();
+        true
+    }
+
+    /// The episode that a loss found now begins.
+    pub(super) fn episode_of_loss(&self, now: Instant) -> Episode {
+        let end = self.detection.episode_end(&self.core.view(now, &*self.control));
         let (until, phase) = match end {
             EpisodeEnd::After(time) => (Some(now + time), Phase::Open),
             EpisodeEnd::RecoveryPoint | EpisodeEnd::FirstAdvance => (None, Phase::Recovery),
         };
         let opens_early = end == EpisodeEnd::FirstAdvance;
-        let point = self.core.board.snd_nxt();
-        self.core.episode = Some(Episode { point, until, phase, opens_early });
+        Episode { point: self.core.board.snd_nxt(), until, phase, opens_early }
+    }
+
+    /// Reduces the window for all of an episode, in the place of one that the clock has ended.
+    pub(super) fn begin_reduction(&mut self, now: Instant, cause: Cause, episode: Episode) {
+        if self.core.episode.replace(episode).is_some() {
+            let pipe = self.pipe();
+            self.control.on_notice(now, pipe, &Notice::EpisodeOver);
+        }
+        let flight_size = self.loss_flight_size();
         self.stats.reductions += 1;
         self.tell(|| EventKind::Reduced { cause: cause.name() });
-        self.watch_for_spurious();
         let pipe = self.pipe();
         let before = self.control.window();
         self.control.on_notice(now, pipe, &Notice::Reduce { flight_size, cause });
@@ -200,7 +223,6 @@ impl Sender {
         let in_flight =
             self.core.board.flight_size() - self.core.board.sacked() + self.newly_delivered;
         self.prr = proportional.then(|| Box::new(Prr::new(in_flight)));
-        true
     }
 
     /// Ends the episode if this ACK does.

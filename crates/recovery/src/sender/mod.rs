@@ -1,6 +1,7 @@
 //! The engine: it owns all state, asks the strategies, and alone changes anything.
 
 mod ack;
+mod cwr;
 mod f_rto;
 mod losses;
 mod probe;
@@ -87,7 +88,7 @@ pub struct Ack<'a> {
     pub dsack: Option<SeqRange>,
     /// The instant, in whole milliseconds, at which the time stamp it echoes was made.
     pub echo: Option<Instant>,
-    /// Whether it carries ECE.
+    /// Whether it carries ECE, where ECN was agreed on (RFC 3168).
     pub ece: bool,
     /// The transmission whose number it echoes, where both ends number them: the one that made it
     /// leave.
@@ -401,6 +402,11 @@ impl Sender {
     /// The next event, if events are on.
     pub fn poll_event(&mut self) -> Option<EventKind> {
         self.events.as_mut()?.pop_front()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn control_window(&self) -> ByteCount {
+        self.control.window()
     }
 
     #[cfg(test)]

@@ -51,7 +51,7 @@ impl Sender {
         let wanted = !board.is_empty()
             && board.sacked() == ByteCount::ZERO
             && board.lost() == ByteCount::ZERO
-            && self.core.phase() == Phase::Open
+            && matches!(self.core.phase(), Phase::Open | Phase::Cwr)
             // RFC 8985 section 7.3: else probes would keep the time-out from following a path that grew longer.
             && !self.unmeasured_probe
             && !outstanding;

@@ -54,6 +54,7 @@ impl Host {
         };
         segment.payload = segment.payload.followed_by(&packet.tail);
         segment.size = packet.segment_size;
+        segment.ecn = datagram.ecn;
         self.counters.tcp_in_segs += u64::from(segment.count() - 1);
         if verify && !verify_transport_of(src, dst, ip::TCP, bytes, &packet.tail) {
             debug!(remote = %flow.remote, "segment dropped: its checksum is wrong");
@@ -133,6 +134,7 @@ impl Host {
         }
         let headers = first.data.len() - segment.payload.len();
         segment.size = u16::try_from(segment.payload.len()).ok();
+        segment.ecn = datagram.ecn;
         segment.payload = segment.payload.followed_by_packets(&later[..count - 1], headers);
         let counters = &mut self.counters;
         let (receives, delivers) = match datagram.dst.is_ipv4() {
@@ -141,6 +143,9 @@ impl Host {
         };
         for counter in [receives, delivers, &mut counters.tcp_in_segs] {
             *counter += count as u64;
+        }
+        if datagram.ecn == ip::CE {
+            counters.ip_ext_in_ce_pkts += count as u64;
         }
         self.deliver(now, id, &segment);
         count

@@ -62,6 +62,7 @@ impl Host {
         if !self.is_for_us(datagram.src, datagram.dst) {
             return;
         }
+        self.counters.ip_ext_in_ce_pkts += u64::from(datagram.ecn == ip::CE);
         let v4 = datagram.dst.is_ipv4();
         let delivers = match v4 {
             true => &mut self.counters.ip_in_delivers,

@@ -122,7 +122,7 @@ impl Connection {
                 sack: reports.blocks(),
                 dsack: reports.dsack,
                 echo,
-                ece: segment.flags.ece,
+                ece: segment.flags.ece && self.receive.ecn.is_some(),
                 echoed,
             },
         );

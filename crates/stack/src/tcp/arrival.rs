@@ -8,6 +8,7 @@ use crate::counters::Counters;
 use crate::wire::tcp::Segment;
 
 use super::ack_policy::DueAck;
+use super::ecn::News;
 use super::refused::*;
 use super::*;
 
@@ -58,7 +59,8 @@ impl Connection {
             && segment.flags.ack
             && seq + 1 == self.receive.nxt()
         {
-            segment.flags.syn = false;
+            // What ECE says in a SYN was heard with the first one.
+            (segment.flags.syn, segment.flags.ece) = (false, false);
             seq = seq + 1;
         }
         let end = seq + u64::from(segment.len());
@@ -261,10 +263,18 @@ impl Connection {
                 counters.tcp_ext_dsack_ofo_sent += 1;
             }
         }
+        let marks = match &mut self.receive.ecn {
+            Some(ecn) if arrival.new_bytes > ByteCount::ZERO => ecn.on_data(segment),
+            _ => News::Nothing,
+        };
+        if marks == News::Marked {
+            self.acks.enter_quick();
+        }
         if self.withhold(now, segment, before, &arrival, counters) {
             return;
         }
-        let at_once = arrival.out_of_order
+        let at_once = marks == News::SlowsDown
+            || arrival.out_of_order
             || arrival.dropped
             || arrival.duplicate.is_some()
             || arrival.fin

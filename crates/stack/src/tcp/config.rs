@@ -6,6 +6,7 @@ use airtcp_recovery::SenderConfig;
 use airtcp_types::options::HackForm;
 use airtcp_types::{ByteCount, FlowId};
 
+use super::ecn::EcnMode;
 use super::extensions::Offer;
 use super::keepalive::KeepAlive;
 use super::withhold::MarkAware;
@@ -37,6 +38,8 @@ pub struct TcpConfig {
     pub sack: bool,
     /// Window scaling is offered (RFC 7323).
     pub window_scaling: bool,
+    /// When queues are to mark data in place of dropping it (RFC 3168).
+    pub ecn: EcnMode,
     /// HACK is offered, and granted: header checksums, and special ACKs for corrupted segments. Both
     /// ends have to be willing; a receiver that is to help its peers says [`Offer::Always`].
     pub hack: Offer,
@@ -83,6 +86,7 @@ impl Default for TcpConfig {
             timestamps: true,
             sack: true,
             window_scaling: true,
+            ecn: EcnMode::default(),
             hack: Offer::default(),
             hack_form: HackForm::default(),
             tx_numbers: Offer::default(),
@@ -108,6 +112,12 @@ impl TcpConfig {
     /// Whether a SYN offers HACK.
     pub(crate) fn offers_hack(&self) -> bool {
         self.hack.stands(self.sender.combination.needs().hack)
+    }
+
+    /// Whether a SYN asks for ECN.
+    pub(super) fn asks_for_ecn(&self) -> bool {
+        let needed = self.sender.combination.needs().ecn;
+        self.ecn == EcnMode::Active || (needed && self.ecn != EcnMode::Off)
     }
 
     /// Whether a SYN offers transmission numbers.

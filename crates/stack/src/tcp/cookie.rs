@@ -2,11 +2,12 @@
 //! its ACK makes.
 //!
 //! To a peer with time stamps its options are told in the low bits of TSval, and come back in TSecr, as in
-//! Linux. To another one none are granted. HACK and transmission numbers never are.
+//! Linux. To another one none are granted. HACK, transmission numbers and ECN never are.
 
 use airtcp_types::options::{TcpOptions, Timestamps as Wire};
 use airtcp_types::{FlowId, Instant, Packet, SeqNumber};
 
+use crate::wire::ip;
 use crate::wire::payload::Payload;
 use crate::wire::tcp::{Flags, Header, Segment, emit};
 
@@ -96,6 +97,7 @@ impl Connection {
             ack: SeqNumber(0),
             flags: Flags { syn: true, ..Flags::default() },
             reserved: 0,
+            ecn: ip::NOT_ECT,
             window: ack.window,
             options,
             payload: Payload::default(),

@@ -5,7 +5,7 @@ use airtcp_types::options::{HackAck, HackForm, TcpOptions};
 use airtcp_types::{ExtSeq, Instant, Packet};
 
 use crate::counters::Counters;
-use crate::wire::tcp::{Flags, Header, Segment};
+use crate::wire::tcp::{Header, Segment};
 
 use super::*;
 
@@ -49,7 +49,7 @@ impl Connection {
         let header = Header {
             seq: self.send.nxt().wire(),
             ack: Some(self.receive.nxt().wire()),
-            flags: Flags::ACK,
+            flags: self.ack_flags(),
             window: self.receive.offered(),
             options,
         };

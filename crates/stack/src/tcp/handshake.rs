@@ -11,6 +11,7 @@ use crate::wire::tcp::Segment;
 
 use super::config::{MIN_MSS, default_mss, fixed_headers};
 use super::deferral::{Deferral, Shown};
+use super::ecn::Ecn;
 use super::refused::*;
 use super::*;
 
@@ -127,6 +128,8 @@ impl Connection {
     ) -> Self {
         let first = ExtSeq::starting_at(isn) + 1;
         let mss = ByteCount(u64::from(config.mss(&flow)));
+        let mut receive = Receiver::new(now, mss, config.initial_window, config.receive_buffer);
+        receive.ecn = config.asks_for_ecn().then(Ecn::default);
         Self {
             flow,
             state: State::SynSent,
@@ -141,7 +144,7 @@ impl Connection {
             timestamps: config.timestamps.then(|| Timestamps::new(ts_offset)),
             sack: config.sack,
             extensions: None,
-            receive: Receiver::new(now, mss, config.initial_window, config.receive_buffer),
+            receive,
             withholding: config.mark_aware.map(|aware| Box::new(Withholding::new(aware))),
             acks: AckPolicy::new(config.sender.profile.delayed_acks),
             send: SendHalf::new(now, first, config),
@@ -175,6 +178,7 @@ impl Connection {
         let mut connection = Self::connect(now, flow, isn, ts_offset, config);
         connection.state = State::SynReceived;
         connection.tally.segs_in += 1;
+        connection.receive.ecn = (config.ecn != EcnMode::Off).then(Ecn::default);
         if let Some(handshake) = &mut connection.handshake {
             handshake.passive = true;
             handshake.deferral = config.defer_accept.map(|time| Deferral::new(now + time));
@@ -200,6 +204,7 @@ impl Connection {
         }
         ours.sack_permitted &= theirs.sack_permitted;
         self.sack = ours.sack_permitted;
+        self.receive.ecn = self.receive.ecn.filter(|_| Ecn::is_agreed(syn));
         self.extensions = Extensions::agree(ours, theirs, handshake.passive).map(Box::new);
         match (&mut self.timestamps, theirs.timestamps) {
             (Some(timestamps), Some(theirs)) => timestamps.start(now, theirs.val),

@@ -24,6 +24,8 @@ pub struct Info {
     pub ts: bool,
     /// Whether SACK is in use.
     pub sack: bool,
+    /// Whether ECN is (RFC 3168).
+    pub ecn: bool,
     /// Whether header checksums are (HACK).
     pub hack: bool,
     /// Whether transmissions are numbered.
@@ -235,6 +237,7 @@ impl Connection {
             state: self.state,
             ts: self.timestamps.is_some(),
             sack: self.sack,
+            ecn: self.receive.ecn.is_some(),
             hack: self.granted().hack,
             tx_numbers: self.granted().txno_echo,
             combination: String::new(),
@@ -339,6 +342,7 @@ impl fmt::Display for Info {
         let spoken = [
             (self.ts, " ts"),
             (self.sack, " sack"),
+            (self.ecn, " ecn"),
             (self.hack, " hack"),
             (self.tx_numbers, " tx_numbers"),
         ];

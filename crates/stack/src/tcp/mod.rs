@@ -9,7 +9,7 @@
 //!                handshake.rs      the three-way handshake and what it negotiates; cookie.rs, without state;
 //!                                  deferral.rs, until there is data
 //!                receive.rs        windows and order; reassembly.rs, receive_buffer.rs, growth.rs
-//!                ack_policy.rs     when to acknowledge
+//!                ack_policy.rs     when to acknowledge; ecn.rs, that packets were marked
 //!                withhold.rs       when not to, behind a base station
 //!                extensions.rs     header checksums (HACK) and transmission numbers, where agreed on
 //!                refused.rs        what is counted and told of segments that are refused
@@ -22,7 +22,7 @@
 //! close, ...     close.rs          FIN, RST, TIME-WAIT; time_wait.rs, what is left when nobody holds it
 //! ```
 //!
-//! Not here, because nothing needs it yet: the urgent pointer (urgent data is data, RFC 6093), Fast Open, ECN.
+//! Not here, because nothing needs it yet: the urgent pointer (urgent data is data, RFC 6093), Fast Open.
 
 mod ack_policy;
 mod acknowledgement;
@@ -32,6 +32,7 @@ mod close;
 mod config;
 pub(crate) mod cookie;
 mod deferral;
+mod ecn;
 mod error;
 mod extensions;
 mod growth;
@@ -68,6 +69,7 @@ use tracing::debug;
 use crate::counters::Counters;
 
 pub use config::TcpConfig;
+pub use ecn::EcnMode;
 pub use error::{TcpError, Unreachable};
 pub use extensions::Offer;
 pub use info::Info;
@@ -535,6 +537,7 @@ impl Connection {
         extensions.union(WireNeeds {
             sack: self.sack,
             timestamps: self.timestamps.is_some(),
+            ecn: self.receive.ecn.is_some(),
             ..WireNeeds::NONE
         })
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use airtcp_types::{ByteCount, ExtSeq, Instant, SeqRange};
 
+use super::ecn::Ecn;
 use super::growth::Growth;
 use super::reassembly::{Inserted, Reassembly};
 use super::receive_buffer::ReceiveBuffer;
@@ -20,6 +21,8 @@ pub(super) struct Receiver {
     pub(super) last_ack_sent: ExtSeq,
     /// By how many bits the windows we send are shifted.
     pub(super) scale: u8,
+    /// Only where it was agreed on. The sender's part stands here, too, for size.
+    pub(super) ecn: Option<Ecn>,
     /// Our own MSS, for silly-window avoidance.
     mss: ByteCount,
     buffer: ReceiveBuffer,
@@ -59,6 +62,7 @@ impl Receiver {
             edge: ExtSeq::default(),
             last_ack_sent: ExtSeq::default(),
             scale: 0,
+            ecn: None,
             mss,
             buffer: ReceiveBuffer::default(),
             room: ByteCount::MAX,

@@ -6,6 +6,7 @@ use airtcp_types::options::{SackBlocks, TcpOptions, TxNumbers};
 use airtcp_types::{ByteCount, ExtSeq, Instant, Packet, SendRule, SeqNumber, SeqRange};
 
 use crate::counters::Counters;
+use crate::wire::ip;
 use crate::wire::tcp::{Flags, Header, emit_into, emit_super};
 
 use super::ack_policy::DueAck;
@@ -55,7 +56,7 @@ impl Connection {
             } else {
                 counters.tcp_out_segs += 1;
             }
-            return Some(self.emit_syn(now, options, outlet));
+            return Some(self.emit_syn(now, options, again, outlet));
         }
         if let Some((seq, form)) = self.extensions.as_mut().and_then(|e| e.pop_corrupted()) {
             return Some(self.emit_special_ack(now, seq, form, counters, outlet));
@@ -120,12 +121,17 @@ impl Connection {
         let header = Header {
             seq: seq.wire(),
             ack: Some(ack.wire()),
-            flags: Flags::ACK,
+            flags: self.ack_flags(),
             window: self.offer(ack, counters),
             options,
         };
         self.note_ack_sent(ack);
         self.emit(&header, outlet)
+    }
+
+    /// Those of everything that acknowledges.
+    pub(super) fn ack_flags(&self) -> Flags {
+        Flags { ece: self.receive.ecn.is_some_and(|ecn| ecn.echoes), ..Flags::ACK }
     }
 
     /// One transmission or, where the device cuts them, as many as follow each other.
@@ -137,7 +143,9 @@ impl Connection {
         outlet: &mut Outlet,
     ) -> Packet {
         self.count_data(now, first, 1, counters);
-        let range = match outlet.at_once > 1 && self.may_aggregate(first) {
+        let is_new = !first.rule.is_retransmission() && first.range.start < self.send.buffer.end();
+        let cwr = is_new && self.take_cwr();
+        let range = match outlet.at_once > 1 && !cwr && self.may_aggregate(first) {
             true => self.aggregate(now, first, outlet.at_once, counters),
             false => first.range,
         };
@@ -155,7 +163,7 @@ impl Connection {
         let header = Header {
             seq: range.start.wire(),
             ack: Some(ack.wire()),
-            flags: Flags { fin, psh, ..Flags::ACK },
+            flags: Flags { fin, psh, cwr, ..self.ack_flags() },
             window: self.offer(ack, counters),
             options,
         };
@@ -165,12 +173,30 @@ impl Connection {
             self.acks.on_data_sent(now);
         }
         let (flow, hop_limit, buffer) = (&self.flow, self.hop_limit, &self.send.buffer);
-        if outlet.at_once > 0 {
+        let mut packet = if outlet.at_once > 0 {
             let size = self.segment_size();
             emit_super(outlet.packet(), flow, hop_limit, &header, buffer.shared(data), size)
         } else {
             emit_into(outlet.packet(), flow, hop_limit, &header, buffer.slices(data))
+        };
+        // RFC 3168 sections 6.1.4 to 6.1.6: new data alone may be marked, neither ACKs nor what is sent again nor probes.
+        if is_new && self.receive.ecn.is_some() {
+            ip::set_ect(&mut packet.data);
         }
+        packet
+    }
+
+    /// Whether new data that leaves now is the first since the window was reduced, and has to say so. It leaves in a packet of
+    /// its own: not every device that cuts packets knows that CWR is the first segment's.
+    fn take_cwr(&mut self) -> bool {
+        let (Some(ecn), Some(sender)) = (&mut self.receive.ecn, &self.send.sender) else {
+            return false;
+        };
+        let owes = ecn.owes_cwr(sender);
+        if owes {
+            ecn.on_cwr_sent(sender);
+        }
+        owes
     }
 
     /// Whether more may follow a transmission in one packet: it is full, and no option is its own.
@@ -243,13 +269,22 @@ impl Connection {
         self.tally.settle(now, &self.send);
     }
 
-    fn emit_syn(&mut self, now: Instant, options: TcpOptions, outlet: &mut Outlet) -> Packet {
+    fn emit_syn(
+        &mut self,
+        now: Instant,
+        options: TcpOptions,
+        again: bool,
+        outlet: &mut Outlet,
+    ) -> Packet {
         let answer = self.state == State::SynReceived;
+        // RFC 3168 section 6.1.1.1: somebody on the way may drop what asks for ECN.
+        let asks = self.receive.ecn.is_some() && !answer && !again;
+        let grants = self.receive.ecn.is_some() && answer;
         let timestamps = self.timestamps.map(|clock| clock.option(now));
         let header = Header {
             seq: (self.send.first() - 1).wire(),
             ack: answer.then(|| self.receive.nxt().wire()),
-            flags: Flags { syn: true, ..Flags::default() },
+            flags: Flags { syn: true, ece: asks || grants, cwr: asks, ..Flags::default() },
             window: self.receive.syn_window(),
             options: TcpOptions { timestamps, ..options },
         };

@@ -24,6 +24,12 @@ pub const V4_HEADER_LEN: usize = 20;
 pub const V6_HEADER_LEN: usize = 40;
 
 pub(super) const HOP_BY_HOP: u8 = 0;
+/// The ECN field of who takes no part in it (RFC 3168 section 5).
+pub(crate) const NOT_ECT: u8 = 0b00;
+/// That of what a queue has marked.
+pub(crate) const CE: u8 = 0b11;
+const ECT_0: u8 = 0b10;
+
 const ROUTING: u8 = 43;
 pub(super) const FRAGMENT: u8 = 44;
 const DESTINATION_OPTIONS: u8 = 60;
@@ -220,6 +226,18 @@ pub fn start(
             packet.set_dst_addr(mapped(dst));
             V6_HEADER_LEN
         }
+    }
+}
+
+/// Has a packet, whose field for it is zero, say that its ends take part in ECN: ECT(0) (RFC 3168 section 5).
+pub fn set_ect(data: &mut [u8]) {
+    if data[0] >> 4 == 4 {
+        let mut packet = Ipv4Packet::new_unchecked(data);
+        let sum = checksum::update(packet.checksum(), 0, u16::from(ECT_0));
+        packet.set_ecn(ECT_0);
+        packet.set_checksum(sum);
+    } else {
+        Ipv6Packet::new_unchecked(data).set_traffic_class(ECT_0);
     }
 }
 

@@ -56,6 +56,8 @@ pub struct Segment<'a> {
     pub flags: Flags,
     /// The four bits after the data offset, in their places in that byte.
     pub reserved: u8,
+    /// The ECN field of the packet that it came in; its two bits are those of IP, and not here to be read.
+    pub ecn: u8,
     /// SEG.WND as it stands on the wire, not scaled.
     pub window: u16,
     /// The options.
@@ -97,7 +99,7 @@ pub struct Header {
     pub options: TcpOptions,
 }
 
-/// Reads a TCP segment: source port, destination port, and what it says.
+/// Reads a TCP segment: source port, destination port, and what it says. Of what IP says of it nothing is known here.
 ///
 /// The checksum is not verified here: it needs the addresses (see
 /// [`verify_transport`](airtcp_types::checksum::verify_transport)).
@@ -125,6 +127,7 @@ pub fn parse(bytes: &[u8]) -> Result<(u16, u16, Segment<'_>), ParseError> {
             cwr: packet.cwr(),
         },
         reserved: header[12] & 0x0f,
+        ecn: ip::NOT_ECT,
         window: packet.window_len(),
         options: TcpOptions::parse(&header[HEADER_LEN..])?,
         payload: payload.into(),

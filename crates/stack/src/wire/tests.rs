@@ -83,6 +83,24 @@ fn etherparse_reads_the_segments_we_write() {
 }
 
 #[test]
+fn a_packet_that_may_be_marked_differs_in_nothing_else() {
+    for v6 in [false, true] {
+        let mut packet = tcp::emit(&flow(v6), 64, &header(), b"hello");
+        let plain = ip::parse(&packet.data).unwrap().ecn;
+        ip::set_ect(&mut packet.data);
+        let sliced = SlicedPacket::from_ip(&packet.data).unwrap();
+        addresses(&sliced);
+        let field = match sliced.net.as_ref().unwrap() {
+            NetSlice::Ipv4(v4) => v4.header().dcp().value() << 2 | v4.header().ecn().value(),
+            NetSlice::Ipv6(v6) => v6.header().traffic_class(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!((field, plain, ip::parse(&packet.data).unwrap().ecn), (0b10, 0, 0b10));
+        assert!(sliced.transport.is_some());
+    }
+}
+
+#[test]
 fn etherparse_reads_the_datagrams_we_write() {
     for v6 in [false, true] {
         let flow = flow(v6);

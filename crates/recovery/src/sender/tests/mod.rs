@@ -1,5 +1,6 @@
 //! The sender as a whole.
 
+mod cwr;
 mod double;
 mod f_rto;
 mod network;

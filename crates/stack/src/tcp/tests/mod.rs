@@ -10,6 +10,7 @@ mod cases;
 mod clocks;
 mod close;
 mod deferral;
+mod ecn;
 mod hack;
 mod handshake;
 mod hold;
@@ -72,6 +73,8 @@ struct Seg {
     numbers: Option<(u32, u32)>,
     /// TCP-ECN's mark.
     marked: bool,
+    /// The ECN field of IP.
+    ecn: u8,
 }
 
 impl std::fmt::Debug for Seg {
@@ -81,7 +84,7 @@ impl std::fmt::Debug for Seg {
         write!(f, " ts {:?} mss {:?}", self.ts, self.mss)?;
         write!(f, " wscale {:?} sackOK {}", self.wscale, self.sack_permitted)?;
         write!(f, " hack {:?} {:?}", self.hack, self.hack_ack)?;
-        write!(f, " numbers {:?}", self.numbers)
+        write!(f, " numbers {:?} ecn {}", self.numbers, self.ecn)
     }
 }
 
@@ -104,6 +107,7 @@ macro_rules! seg {
     (@set $seg:ident, hack, $value:expr) => { $seg.hack = Some($value) };
     (@set $seg:ident, hack_ack, $value:expr) => { $seg.hack_ack = Some($value) };
     (@set $seg:ident, marked, $value:expr) => { $seg.marked = $value };
+    (@set $seg:ident, ecn, $value:expr) => { $seg.ecn = $value };
     (@set $seg:ident, numbers, $value:expr) => { $seg.numbers = Some($value) };
 }
 
@@ -320,14 +324,16 @@ struct Wire {
     ack: SeqNumber,
     flags: Flags,
     reserved: u8,
+    ecn: u8,
     window: u16,
     options: TcpOptions,
 }
 
 impl Wire {
     fn segment<'a>(&self, payload: &'a [u8]) -> Segment<'a> {
-        let Self { seq, ack, flags, reserved, window, options } = *self;
-        Segment { seq, ack, flags, reserved, window, options, payload: payload.into(), size: None }
+        let Self { seq, ack, flags, reserved, ecn, window, options } = *self;
+        let payload = payload.into();
+        Segment { seq, ack, flags, reserved, ecn, window, options, payload, size: None }
     }
 }
 
@@ -345,10 +351,12 @@ impl Seg {
                 rst: has('R'),
                 psh: has('P'),
                 urg: has('U'),
+                ece: has('E'),
+                cwr: has('W'),
                 ack: self.ack.is_some(),
-                ..Flags::default()
             },
             reserved: if self.marked { TCP_ECN_MARK } else { 0 },
+            ecn: self.ecn,
             window: self.window.unwrap_or(PEER_WINDOW),
             options: TcpOptions {
                 mss: self.mss,
@@ -370,10 +378,14 @@ impl Seg {
     fn from_packet(packet: &[u8]) -> Self {
         let ip = ip::parse(packet).unwrap();
         let (.., segment) = parse(ip.payload).unwrap();
-        let Flags { fin, syn, rst, psh, ack, .. } = segment.flags;
-        let names = [(fin, 'F'), (syn, 'S'), (rst, 'R'), (psh, 'P'), (ack, 'A')];
+        let Flags { fin, syn, rst, psh, ack, ece, cwr, .. } = segment.flags;
+        let names =
+            [(fin, 'F'), (syn, 'S'), (rst, 'R'), (psh, 'P'), (ack, 'A'), (ece, 'E'), (cwr, 'W')];
         let text: String = names.iter().filter(|(on, _)| *on).map(|(_, c)| *c).collect();
-        let known = ["", "A", "PA", "FA", "FPA", "S", "SA", "R", "RA"];
+        let known = [
+            "", "A", "PA", "FA", "FPA", "S", "SA", "R", "RA", "SEW", "SAE", "AE", "AW", "PAW",
+            "PAE",
+        ];
         let flags = known.into_iter().find(|flags| **flags == text).unwrap();
         let sack = segment.options.sack.as_slice().iter();
         Self {
@@ -398,6 +410,7 @@ impl Seg {
                 (number.map_or(0, NonZeroU32::get), echo.map_or(0, NonZeroU32::get))
             }),
             marked: segment.reserved != 0,
+            ecn: ip.ecn,
         }
     }
 }

@@ -160,6 +160,7 @@ fn no_segment_makes_it_panic_or_grow() {
                     .chance(0.5)
                     .then(|| (random.next_u64() as u32, random.below(50) as u32)),
                 marked: random.chance(0.3),
+                ecn: random.below(4) as u8,
             };
             let wire = seg.to_wire();
             s.now += Duration::from_millis(random.below(300));

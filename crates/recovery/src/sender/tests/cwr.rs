@@ -1,0 +1,146 @@
+//! Marks that the peer echoes (RFC 3168): one reduction a round trip, and nothing sent again.
+
+use airtcp_types::{ByteCount, Instant, SendRule};
+
+use super::double::{self, Found, find, noted};
+use crate::testkit::{RTT, SMSS, ack, ms, pump, segments, sender_of, supply};
+use crate::{Ack, Combination, Phase, Profile, Sender};
+
+fn marked(ack: Ack<'_>) -> Ack<'_> {
+    Ack { ece: true, ..ack }
+}
+
+/// Ten segments are out.
+fn ten_out(combination: &Combination, profile: Profile) -> Sender {
+    let mut sender = sender_of(combination.clone(), profile);
+    pump(&mut sender, Instant::ZERO, &supply(10));
+    assert_eq!(sender.snd_nxt(), segments(0, 10).end, "{combination}");
+    sender
+}
+
+fn every() -> impl Iterator<Item = (Combination, Sender)> {
+    Combination::all().into_iter().map(|combination| {
+        let profile = Profile { initial_window: 10, ..Profile::modern() };
+        let sender = ten_out(&combination, profile);
+        (combination, sender)
+    })
+}
+
+#[test]
+fn echoes_of_one_round_trip_reduce_the_window_once_and_nothing_is_sent_again() {
+    for (combination, mut sender) in every() {
+        let before = sender.cwnd();
+        for segment in 1..=10 {
+            sender.on_ack(ms(100 + segment), &marked(ack(segment, &[])));
+            sender.board().audit().unwrap();
+        }
+        // The last of them, once more: no ACK yet of what left after the reduction.
+        sender.on_ack(ms(112), &marked(ack(10, &[])));
+        let stats = sender.stats();
+        assert_eq!((stats.reductions, stats.segments_lost), (1, 0), "{combination}");
+        let is_fixed = combination.congestion().entry().name == "fixed";
+        let window = sender.control_window();
+        assert!(is_fixed || window < before, "{combination}: {window} after {before}");
+
+        // Told of that, the peer marks anew.
+        pump(&mut sender, ms(112), &supply(14));
+        sender.on_ack(ms(212), &ack(11, &[]));
+        assert_eq!(sender.phase(), Phase::Open, "{combination}");
+        sender.on_ack(ms(213), &marked(ack(12, &[])));
+        assert_eq!((sender.phase(), sender.stats().reductions), (Phase::Cwr, 2), "{combination}");
+        assert_eq!(sender.stats().segments_retransmitted, 0, "{combination}");
+    }
+}
+
+#[test]
+fn the_window_does_not_grow_by_an_echo_nor_until_the_peer_was_told() {
+    for (combination, mut sender) in every() {
+        sender.on_ack(ms(101), &marked(ack(1, &[])));
+        let reduced = sender.control_window();
+        for segment in 2..=9 {
+            sender.on_ack(ms(100 + segment), &ack(segment, &[]));
+            assert_eq!(sender.phase(), Phase::Cwr, "{combination}");
+            assert_eq!(sender.control_window(), reduced, "{combination}");
+        }
+    }
+}
+
+#[test]
+fn what_a_mark_cannot_have_been_on_reduces_nothing() {
+    for (combination, mut sender) in every() {
+        sender.on_ack(ms(100), &ack(10, &[]));
+        sender.on_ack(ms(101), &marked(ack(10, &[])));
+        assert_eq!(sender.stats().reductions, 0, "{combination}: nothing was outstanding");
+        pump(&mut sender, ms(101), &supply(12));
+        sender.on_ack(ms(102), &marked(ack(9, &[])));
+        assert_eq!(sender.stats().reductions, 0, "{combination}: a newer ACK has overtaken it");
+    }
+}
+
+#[test]
+fn a_loss_in_the_same_window_is_repaired_at_once_and_reduces_it_no_second_time() {
+    for name in ["rack/cubic", "sack/reno", "fack/cubic", "newreno/reno", "reno/cubic"] {
+        let mut sender = ten_out(&name.parse().unwrap(), Profile::modern());
+        sender.on_ack(ms(100), &marked(ack(1, &[])));
+        let reduced = sender.control_window();
+        let (sent, _) = pump(&mut sender, ms(100), &supply(10));
+        assert!(sent.is_empty());
+        for upto in 3..=5 {
+            sender.on_ack(ms(100 + upto), &ack(1, &[segments(2, upto)]));
+        }
+        let (sent, _) = pump(&mut sender, ms(105), &supply(10));
+        assert_eq!(sent[0].rule, SendRule::FastRetransmit, "{name}");
+        assert_eq!(sent[0].range, segments(1, 2), "{name}");
+        assert_eq!((sender.phase(), sender.stats().reductions), (Phase::Recovery, 1), "{name}");
+        assert_eq!(sender.control_window(), reduced, "{name}");
+        // A repair that was needless takes the reduction for the mark not back.
+        sender.on_ack(ms(106), &Ack { dsack: Some(segments(1, 2)), ..ack(10, &[]) });
+        assert_eq!(sender.stats().undos, 0, "{name}");
+        assert_eq!(sender.control_window(), reduced, "{name}");
+    }
+}
+
+#[test]
+fn an_echo_in_a_recovery_reduces_nothing_more() {
+    for name in ["rack/cubic", "sack/reno", "newreno/reno"] {
+        let mut sender = ten_out(&name.parse().unwrap(), Profile::modern());
+        for upto in 2..=4 {
+            sender.on_ack(ms(100 + upto), &ack(0, &[segments(1, upto)]));
+        }
+        assert_eq!((sender.phase(), sender.stats().reductions), (Phase::Recovery, 1), "{name}");
+        sender.on_ack(ms(105), &marked(ack(0, &[segments(1, 5)])));
+        assert_eq!((sender.phase(), sender.stats().reductions), (Phase::Recovery, 1), "{name}");
+    }
+}
+
+#[test]
+fn a_tail_behind_a_mark_is_probed() {
+    let mut sender = ten_out(&"rack/cubic".parse().unwrap(), Profile::modern());
+    sender.on_ack(ms(100), &marked(ack(9, &[])));
+    let at = sender.poll_timeout().unwrap();
+    sender.on_timeout(at);
+    let (sent, _) = pump(&mut sender, at, &supply(10));
+    assert_eq!(sent[0].rule, SendRule::ProbeAgain);
+    assert_eq!(sender.stats().timeouts, 0);
+}
+
+#[test]
+fn a_mark_is_answered_after_the_judges_and_before_losses() {
+    let mut sender = double::sender(1);
+    pump(&mut sender, Instant::ZERO, &supply(100));
+    noted();
+    find(2, Found::Lost);
+    sender.on_ack(Instant::ZERO + RTT, &marked(ack(1, &[])));
+    assert_eq!(
+        noted(),
+        [
+            "judge hears 1001 with SND.UNA 1001, RTT 100ms",
+            "control: reduce from 9000 B, congestion",
+            "detection hears 1001 with SND.UNA 1001",
+            "judge rules on Lost 2",
+            "control: 1000 B lost, congestion",
+            "control hears 1001 with pipe 8000",
+        ]
+    );
+    assert_eq!(sender.pipe(), ByteCount(8 * SMSS));
+}

@@ -1,0 +1,91 @@
+//! Queues that mark (RFC 3168): what they are for.
+
+use std::time::Duration;
+
+use airtcp::link::{Counters, Link, LinkSpec, Way};
+use airtcp::recovery::Combination;
+use airtcp::stack::host::{Host, SocketId};
+use airtcp::stack::tcp::{EcnMode, Info};
+use airtcp::types::{ByteCount, Instant, Node, PortId, Rate};
+
+use crate::world::{CLIENT, CLIENT_HOST, SERVER, SERVER_HOST, host_config, server};
+
+const TIME: Duration = Duration::from_secs(10);
+
+/// Ten seconds of a flow over a link, what the link did to it, and the rate at which it arrived.
+fn flow(
+    link: &str,
+    combination: &Combination,
+    ecn: [EcnMode; 2],
+    offload: bool,
+) -> (Info, Counters, Rate) {
+    let [forth, back] = [link, "delay 20ms"].map(|spec| spec.parse::<LinkSpec>().unwrap());
+    let mut link = Link::new(&forth, &back).unwrap();
+    let mut hosts = [(CLIENT, ecn[0]), (SERVER, ecn[1])].map(|(address, ecn)| {
+        let mut config = host_config(address, combination, false);
+        (config.tcp.ecn, config.segmentation_offload) = (ecn, offload);
+        Host::new(config)
+    });
+    let mut now = Instant::ZERO;
+    let listener = hosts[SERVER_HOST].tcp_listen(server(), 1).unwrap();
+    let sender = hosts[CLIENT_HOST].tcp_connect(now, server(), None).unwrap();
+    let (mut reader, mut received) = (None, 0);
+    while now < Instant::ZERO + TIME {
+        write(&mut hosts[CLIENT_HOST], now, sender);
+        reader = reader.or_else(|| hosts[SERVER_HOST].tcp_accept(now, listener).unwrap());
+        let mut buf = [0; 65_536];
+        while let Some((socket, _)) = reader
+            && let Ok(read @ 1..) = hosts[SERVER_HOST].tcp_recv(now, socket, &mut buf)
+        {
+            received += read as u64;
+        }
+        for (port, host) in (0..).zip(&mut hosts) {
+            while let Some((_, packet)) = host.poll_transmit(now) {
+                packet.into_segments(|one| link.handle_packet(now, PortId(port), one));
+            }
+        }
+        let deadlines = hosts.iter().map(Node::poll_timeout).chain([link.poll_timeout()]);
+        now = now.max(deadlines.flatten().min().expect("something will happen"));
+        link.handle_timeout(now);
+        while let Some((port, packet)) = link.poll_transmit(now) {
+            hosts[usize::from(port.0)].handle_packet(now, PortId(0), packet);
+        }
+        hosts.iter_mut().for_each(|host| host.handle_timeout(now));
+    }
+    let info = hosts[CLIENT_HOST].tcp_info(now, sender).unwrap();
+    let rate = Rate::from_bytes_over(ByteCount(received), TIME);
+    (info, *link.counters(Way::Forth), rate)
+}
+
+fn write(host: &mut Host, now: Instant, sender: SocketId) {
+    while host.readiness(sender).unwrap().writable
+        && matches!(host.tcp_send(now, sender, &[7; 16_384]), Ok(1..))
+    {}
+}
+
+/// Where both ends take part, a queue that marks loses nothing; where one does not, it drops what it would have marked, and
+/// no more arrives.
+#[test]
+fn a_queue_that_marks_loses_nothing() {
+    // It begins to mark at a bandwidth-delay product.
+    let link = "rate 20mbit delay 20ms mark 66 limit 2000";
+    for control in ["reno", "cubic", "westwood-plus"] {
+        let combination = format!("rack/{control}").parse().unwrap();
+        let passive = [EcnMode::Passive, EcnMode::Passive];
+        let without = [passive, [EcnMode::Active, EcnMode::Off]].map(|ecn| {
+            let (info, counters, rate) = flow(link, &combination, ecn, false);
+            assert_eq!((info.ecn, counters.marked), (false, 0), "{control}");
+            assert!(counters.queue_dropped > 0 && info.retrans > 0, "{control}");
+            rate
+        });
+        for offload in [false, true] {
+            let both = [EcnMode::Active, EcnMode::Passive];
+            let (info, counters, rate) = flow(link, &combination, both, offload);
+            assert!(info.ecn && counters.marked > 0, "{control}: {counters:?}");
+            assert_eq!(counters.queue_dropped, 0, "{control}");
+            assert_eq!((info.bytes_retrans, info.retrans), (ByteCount::ZERO, 0), "{control}");
+            let share = rate.bits_per_sec() as f64 / without[0].bits_per_sec() as f64;
+            assert!(share > 0.9, "{control}: {share} of what arrives without");
+        }
+    }
+}
