@@ -11,8 +11,14 @@ use crate::memory::Address;
 const V4: usize = 16;
 const V6: usize = 28;
 
+/// `struct sockaddr_storage` (bytes): as in Linux nothing is an address that is longer.
+const LONGEST: u32 = 128;
+
 /// Reads a `struct sockaddr`; one of IPv6 that stands for an IPv4 address is that.
 pub(crate) fn read(at: Address, len: u32) -> Result<SocketAddr, Errno> {
+    if len > LONGEST {
+        return Err(Errno::EINVAL);
+    }
     let head: [u8; 4] = at.array()?;
     let port = u16::from_be_bytes([head[2], head[3]]);
     let ip: IpAddr = match i32::from(u16::from_ne_bytes([head[0], head[1]])) {
@@ -78,6 +84,7 @@ mod tests {
             let at = Address::from(bytes.as_ptr().cast::<std::ffi::c_void>());
             assert_eq!(read(at, len as u32), Ok(address));
             assert_eq!(read(at, 4), Err(Errno::EINVAL));
+            assert_eq!(read(at, u32::MAX), Err(Errno::EINVAL));
         }
         let unknown = [9u8, 9, 0, 0];
         let at = Address::from(unknown.as_ptr().cast::<std::ffi::c_void>());

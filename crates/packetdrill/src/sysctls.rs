@@ -45,6 +45,9 @@ pub(crate) fn apply(config: &mut TcpConfig, read: impl Fn(&str) -> Vec<u64>) {
     switch("tcp_slow_start_after_idle", &mut profile.idle_restart);
     switch("tcp_early_retrans", &mut profile.tail_loss_probe);
     switch("tcp_frto", &mut profile.f_rto);
+    if let Some(thresh) = read("tcp_reordering").first() {
+        profile.dup_thresh = u8::try_from(*thresh).unwrap_or(u8::MAX);
+    }
     if let Some(largest) = read("tcp_rmem").get(2) {
         config.receive_buffer = ByteCount(*largest);
     }
@@ -73,13 +76,14 @@ mod tests {
             "tcp_rmem" => vec![4096, 540_000, 15 << 20],
             "tcp_syn_retries" => vec![5],
             "tcp_ecn" => vec![1],
+            "tcp_reordering" => vec![5],
             _ => vec![],
         };
         let mut config = TcpConfig::default();
         apply(&mut config, read);
         let default = TcpConfig::default();
         assert!(!config.timestamps && !config.sender.profile.tail_loss_probe);
-        assert_eq!(config.ecn, EcnMode::Active);
+        assert_eq!((config.ecn, config.sender.profile.dup_thresh), (EcnMode::Active, 5));
         assert_eq!((config.sack, config.send_buffer), (default.sack, default.send_buffer));
         assert_eq!((config.receive_buffer, config.syn_retries), (ByteCount(15 << 20), 5));
     }

@@ -11,8 +11,8 @@ pub(crate) const LEN: usize = 280;
 /// `TCP_INFINITE_SSTHRESH`.
 const INFINITE: u32 = 0x7fff_ffff;
 
-/// `tcpi_reordering` where nothing came late: DupThresh.
-const REORDERING: u32 = 3;
+/// `tcpi_reordering` of a connection without a sender.
+const DUP_THRESH: u32 = 3;
 
 /// `tcpi_options`.
 const TIMESTAMPS: u8 = 1;
@@ -49,7 +49,8 @@ pub(crate) fn encode(info: &Info, sender: Option<&Sender>, advertised: u16) -> [
         &[info.pmtu.0 as u32, info.rcv_wnd.0 as u32, micros(info.rtt), micros(info.rttvar)],
     );
     out.u32(76, &[info.ssthresh.map_or(INFINITE, segments), segments(info.cwnd)]);
-    let reordering = REORDERING.max(info.reordering);
+    let dup_thresh = sender.map_or(DUP_THRESH, Sender::dup_thresh);
+    let reordering = dup_thresh.max(info.reordering);
     out.u32(84, &[advertised.into(), reordering, micros(info.rcv_rtt), info.rcv_space.0 as u32]);
     out.u32(100, &[info.retrans as u32]);
     out.u64(104, &[info.pacing_rate.map_or(u64::MAX, per_second), u64::MAX]);
@@ -61,7 +62,7 @@ pub(crate) fn encode(info: &Info, sender: Option<&Sender>, advertised: u16) -> [
     out.u64(176, &[wide_micros(info.rwnd_limited), wide_micros(info.sndbuf_limited)]);
     out.u32(192, &[segments(info.delivered)]);
     out.u64(200, &[info.bytes_sent.0, info.bytes_retrans.0]);
-    out.u32(216, &[info.dsack_dups as u32]);
+    out.u32(216, &[info.dsack_dups as u32, info.reord_seen]);
     out.u32(228, &[info.snd_wnd.0 as u32, info.rcv_wnd.0 as u32]);
     out.0
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use airtcp_stack::Host;
 use airtcp_stack::host::HostConfig;
 use airtcp_stack::tcp::{Offer, TcpConfig};
-use airtcp_types::{Instant, Node, Packet, PortId};
+use airtcp_types::{ByteCount, Instant, Node, Packet, PortId};
 
 use crate::flags::Flags;
 use crate::socket::Socket;
@@ -13,6 +13,9 @@ use crate::sysctls;
 
 /// When a script begins: nothing counts from zero.
 const BEGIN: Instant = Instant::from_millis(1_000_000_000);
+
+/// What numbers and time stamps come from: a script repeats exactly, and no stranger is here to guess them.
+const SECRET: [u8; 16] = *b"packetdrill runs";
 
 /// A packet that has left, and when.
 #[derive(Debug)]
@@ -95,6 +98,8 @@ fn host(flags: &Flags, tcp: TcpConfig, segments_at_once: u16) -> Host {
     // As Linux, which gives all devices more than a segment at a time; but HACK wants its checksum in each.
     let offers_hack = tcp.hack == Offer::Always || tcp.sender.combination.needs().hack;
     Host::new(HostConfig {
+        secret: SECRET,
+        mtu: ByteCount(tcp.mtu.into()),
         tcp,
         segmentation_offload: !offers_hack,
         segments_at_once,

@@ -21,6 +21,9 @@ pub struct Profile {
     pub hystart: bool,
     /// New data on the first duplicate ACKs (RFC 3042).
     pub limited_transmit: bool,
+    /// DupThresh of RFC 5681 and RFC 6675 (Linux's `tcp_reordering`): so many signs that something is missing are a loss, one
+    /// at least. `le` has three, whatever this says.
+    pub dup_thresh: u8,
     /// Whether a reduction is spread over the round trip it takes (RFC 9937), where the detection
     /// goes by SACK.
     pub proportional_rate_reduction: bool,
@@ -54,6 +57,7 @@ impl Profile {
             byte_counting_limit: 8,
             hystart: true,
             limited_transmit: true,
+            dup_thresh: 3,
             proportional_rate_reduction: true,
             tail_loss_probe: true,
             undo: true,
@@ -75,6 +79,7 @@ impl Profile {
             byte_counting_limit: 2,
             hystart: false,
             limited_transmit: true,
+            dup_thresh: 3,
             proportional_rate_reduction: false,
             tail_loss_probe: false,
             undo: false,

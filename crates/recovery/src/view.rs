@@ -43,6 +43,8 @@ pub struct View<'a> {
     pub slow_start: bool,
     /// Whether the detection goes by SACK.
     pub sack: bool,
+    /// DupThresh of RFC 5681 and RFC 6675.
+    pub dup_thresh: u32,
     /// Round-trip time estimates.
     pub rtt: &'a RttEstimator,
     /// How long until the retransmission timer runs out, if it runs.

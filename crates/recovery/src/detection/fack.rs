@@ -3,7 +3,6 @@
 
 use airtcp_types::{ByteCount, ExtSeq, SeqRange};
 
-use super::reno::DUP_THRESH;
 use super::{Findings, LossDetection};
 use crate::board::{Board, TxState};
 use crate::registry::{Entry, WireNeeds, no_parameter};
@@ -46,7 +45,8 @@ impl Fack {
         let board = view.board;
         let fack = self.forward_most(board);
         let above = fack.since(board.snd_una().max(self.evidence_from));
-        let triggered = above > view.smss * u64::from(DUP_THRESH) || self.dup_acks >= DUP_THRESH;
+        let thresh = view.dup_thresh;
+        let triggered = above > view.smss * u64::from(thresh) || self.dup_acks >= thresh;
         if self.recovering_to.is_none() && triggered {
             self.recovering_to = Some(board.snd_nxt());
             self.judged = board.snd_una();

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use airtcp_types::{ByteCount, ExtSeq, TxNo};
 
-use super::reno::DUP_THRESH;
 use super::sweep::{Sweep, earlier_arrived};
 use super::{EpisodeEnd, Findings, LossDetection};
 use crate::board::TxState;
@@ -31,6 +30,9 @@ pub(crate) const LE_ECHO: Entry<dyn LossDetection> = Entry {
     ..LE
 };
 
+/// DupThresh, for which the acking process is made (RFC 5681 section 3.2).
+const DUP_THRESH: usize = 3;
+
 /// LE's acking process over the board.
 ///
 /// WAITLIST is what is in flight, in the order sent; RTXLIST is what is marked lost. An entry's
@@ -39,7 +41,7 @@ pub(crate) const LE_ECHO: Entry<dyn LossDetection> = Entry {
 #[derive(Debug, Default)]
 pub struct Le {
     /// The latest transmissions known to have arrived, the latest first.
-    arrived: [TxNo; DUP_THRESH as usize],
+    arrived: [TxNo; DUP_THRESH],
     /// Repairs whose original arrived late, by where they start: their DSACK may come when the board
     /// knows them no longer. Those that could count for nothing are left out.
     on_their_way: BTreeMap<ExtSeq, TxNo>,

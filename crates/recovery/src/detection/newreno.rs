@@ -2,7 +2,7 @@
 
 use airtcp_types::{ByteCount, ExtSeq};
 
-use super::reno::{DUP_THRESH, DupAcks};
+use super::reno::DupAcks;
 use super::{Findings, LossDetection};
 use crate::board::Board;
 use crate::registry::{Entry, WireNeeds};
@@ -81,12 +81,12 @@ impl LossDetection for NewReno {
         }
         match self.dup_acks.count_one(view) {
             _ if self.dup_acks.is_repaired(first) => {}
-            1 => out.suspect(first.tx),
-            DUP_THRESH => {
+            count if count == view.dup_thresh => {
                 let point = view.board.snd_nxt();
                 (self.recovering_to, self.recover) = (Some(point), Some(point));
                 out.lost_immediate(first.tx);
             }
+            1 => out.suspect(first.tx),
             _ => {}
         }
     }

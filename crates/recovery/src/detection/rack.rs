@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use airtcp_types::{ByteCount, ExtSeq, Instant, TxNo};
 
-use super::reno::DUP_THRESH;
 use super::sweep::{Sweep, earlier_arrived};
 use super::{Findings, LossDetection};
-use crate::board::{Board, Transmission};
+use crate::board::Transmission;
 use crate::registry::{Entry, WireNeeds, no_parameter};
 use crate::view::{AckView, Phase, View};
 
@@ -78,7 +77,7 @@ impl Reordering {
                 (self.multiplier, self.persist) = (1, PERSIST);
             }
         }
-        if !self.seen && (in_recovery || has_dup_thresh_sacked(view.board)) {
+        if !self.seen && (in_recovery || has_dup_thresh_sacked(view)) {
             return Duration::ZERO;
         }
         let quarter = view.rtt.min().unwrap_or_default() / 4;
@@ -86,10 +85,10 @@ impl Reordering {
     }
 }
 
-fn has_dup_thresh_sacked(board: &Board) -> bool {
+fn has_dup_thresh_sacked(view: &View<'_>) -> bool {
+    let (board, thresh) = (view.board, view.dup_thresh as usize);
     let sacked = board.sacked_ranges().iter().flat_map(|range| board.starting_in(range));
-    board.sacked() > ByteCount::ZERO
-        && sacked.take(DUP_THRESH as usize).count() >= DUP_THRESH as usize
+    board.sacked() > ByteCount::ZERO && sacked.take(thresh).count() >= thresh
 }
 
 impl Rack {

@@ -18,9 +18,6 @@ pub(crate) const RENO: Entry<dyn LossDetection> = Entry {
     make: |parameter, _| no_parameter(parameter).map(|()| Box::new(Reno::default()) as _),
 };
 
-/// RFC 5681 section 3.2.
-pub(super) const DUP_THRESH: u32 = 3;
-
 /// The duplicate ACKs since SND.UNA last advanced, and the credit they give.
 ///
 /// What RFC 5681 adds to cwnd for each duplicate ACK is taken from the pipe here instead: the
@@ -115,8 +112,8 @@ impl LossDetection for Reno {
         let Some(first) = view.board.first() else { return };
         match self.dup_acks.count_one(view) {
             _ if self.dup_acks.is_repaired(first) => {}
+            count if count == view.dup_thresh => out.lost_immediate(first.tx),
             1 => out.suspect(first.tx),
-            DUP_THRESH => out.lost_immediate(first.tx),
             _ => {}
         }
     }

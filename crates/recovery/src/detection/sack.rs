@@ -2,9 +2,8 @@
 
 use airtcp_types::{ByteCount, ExtSeq, SendRule, SeqRange};
 
-use super::reno::DUP_THRESH;
 use super::{Findings, LossDetection, Repair};
-use crate::board::{Board, Transmission, TxState};
+use crate::board::{Transmission, TxState};
 use crate::registry::{Entry, WireNeeds, no_parameter};
 use crate::view::{AckView, Phase, View};
 
@@ -47,13 +46,14 @@ struct Recovery {
 impl Sack {
     /// The number below which everything not SACKed IsLost: more than (DupThresh - 1) * SMSS bytes
     /// or DupThresh separate ranges above it are SACKed (RFC 6675 section 4).
-    fn lost_below(&self, board: &Board, smss: ByteCount) -> Option<ExtSeq> {
+    fn lost_below(&self, view: &View<'_>) -> Option<ExtSeq> {
         let mut bytes = ByteCount::ZERO;
         let fresh = |range: &SeqRange| range.end > self.evidence_from;
-        for (range, count) in board.sacked_ranges().iter().rev().take_while(fresh).zip(1u32..) {
+        for (range, count) in view.board.sacked_ranges().iter().rev().take_while(fresh).zip(1u32..)
+        {
             let range = SeqRange::new(range.start.max(self.evidence_from), range.end);
             bytes += range.len();
-            if count >= DUP_THRESH || bytes > smss * u64::from(DUP_THRESH - 1) {
+            if count >= view.dup_thresh || bytes > view.smss * u64::from(view.dup_thresh - 1) {
                 return Some(range.start);
             }
         }
@@ -62,10 +62,11 @@ impl Sack {
 
     fn report(&mut self, view: &View<'_>, out: &mut Findings) {
         let board = view.board;
-        let below = self.lost_below(board, view.smss);
+        let below = self.lost_below(view);
         if let Some(first) = board.first().filter(|first| first.state == TxState::InFlight)
             && self.recovery.is_none()
-            && (self.dup_acks >= DUP_THRESH || below.is_some_and(|seq| first.range.start < seq))
+            && (self.dup_acks >= view.dup_thresh
+                || below.is_some_and(|seq| first.range.start < seq))
         {
             self.recovery = Some(Recovery {
                 point: board.snd_nxt(),

@@ -134,6 +134,7 @@ impl Sender {
     fn note_reordering(&mut self, fack: ExtSeq, newly: &[Delivered]) {
         let late = newly.iter().filter(|told| told.resent == 0 && told.first_end() < fack);
         let Some(first) = late.map(|told| told.range.start).min() else { return };
+        self.core.reord_seen = self.core.reord_seen.saturating_add(1);
         let extent = fack.since(first).0.div_ceil(self.core.smss.0);
         self.reordering = self.reordering.max(u16::try_from(extent).unwrap_or(u16::MAX));
     }

@@ -105,6 +105,9 @@ struct Core {
     put_off: PutOff,
     /// Whether the detection goes by SACK.
     sack: bool,
+    dup_thresh: u8,
+    /// How often something came late. It stands here, and not among what is counted, for size.
+    reord_seen: u16,
     rto_at: Option<Instant>,
     /// How often the retransmission timer ran out since SND.UNA last advanced. The back-off of the
     /// timer lasts longer: until there is a sample (RFC 6298 section 5).
@@ -127,6 +130,7 @@ impl Core {
             ssthresh: control.state().ssthresh,
             slow_start: control.in_slow_start(),
             sack: self.sack,
+            dup_thresh: self.dup_thresh.into(),
             rtt: &self.rtt,
             rto_left: self.rto_at.map(|at| at.since(now)),
             put_off: &self.put_off,
@@ -223,6 +227,8 @@ impl Sender {
                 episode: None,
                 put_off: PutOff::default(),
                 sack,
+                dup_thresh: config.profile.dup_thresh.max(1),
+                reord_seen: 0,
                 rto_at: None,
                 timeouts_in_row: 0,
             },
@@ -344,9 +350,19 @@ impl Sender {
     }
 
     /// By how many segments something that was sent once was overtaken, at most, as sequence numbers tell; zero where that
-    /// was never seen. Linux's `tcpi_reordering` is the same, and no less than three.
+    /// was never seen. Linux's `tcpi_reordering` is the same, and no less than DupThresh.
     pub const fn reordering(&self) -> u32 {
         self.reordering as u32
+    }
+
+    /// On how many ACKs that was seen, 65,535 at most (`tcpi_reord_seen`).
+    pub const fn reord_seen(&self) -> u32 {
+        self.core.reord_seen as u32
+    }
+
+    /// DupThresh.
+    pub const fn dup_thresh(&self) -> u32 {
+        self.core.dup_thresh as u32
     }
 
     /// What it has counted.

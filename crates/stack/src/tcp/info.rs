@@ -116,6 +116,8 @@ pub struct Info {
     pub dsack_dups: u64,
     /// By how many segments one that was sent once was overtaken, at most; zero where that was never seen.
     pub reordering: u32,
+    /// On how many ACKs that was seen.
+    pub reord_seen: u32,
     /// Probes of a closed window, or keep-alives, without an answer so far.
     pub probes: u32,
     /// The receiver's estimate of the round-trip time.
@@ -278,6 +280,7 @@ impl Connection {
             sacked: ByteCount::ZERO,
             dsack_dups: 0,
             reordering: 0,
+            reord_seen: 0,
             probes: self.send.probes_unanswered().max(self.keep_alives_unanswered()),
             rcv_rtt: self.receive.rtt(),
             rcv_space: self.receive.limit(),
@@ -304,7 +307,7 @@ impl Connection {
                 info.app_limited = last.app_limited;
                 info.bytes_acked = last.bytes_acked;
                 info.dsack_dups = last.dsack_dups;
-                info.reordering = last.reordering;
+                (info.reordering, info.reord_seen) = (last.reordering, last.reord_seen);
             }
             return;
         };
@@ -329,7 +332,7 @@ impl Connection {
         info.lost = board.lost();
         info.sacked = board.sacked();
         info.dsack_dups = sender.stats().dsacks;
-        info.reordering = sender.reordering();
+        (info.reordering, info.reord_seen) = (sender.reordering(), sender.reord_seen());
     }
 }
 
@@ -407,6 +410,7 @@ impl fmt::Display for Info {
             ("sacked", segments(self.sacked)),
             ("dsack_dups", self.dsack_dups),
             ("reordering", self.reordering.into()),
+            ("reord_seen", self.reord_seen.into()),
         ];
         write_counts(f, &counts)?;
         if let Some(rtt) = self.rcv_rtt {

@@ -453,3 +453,32 @@ fn slow_start_doubles_what_was_used_of_a_window_that_was_not_full() {
     sender.on_ack(ms(200), &ack(12, &[]));
     assert_eq!(sender.cwnd(), ByteCount(SMSS * 18));
 }
+
+/// The first of ten segments is missing; so many signs of that make it lost.
+#[test]
+fn dup_thresh_says_how_many_signs_are_a_loss() {
+    for name in ["reno/reno", "newreno/reno", "sack/reno", "rack/reno"] {
+        for thresh in [1, 3, 5] {
+            let profile = Profile { dup_thresh: thresh, ..Profile::modern() };
+            let mut sender = sender_of(name.parse().unwrap(), profile);
+            pump(&mut sender, Instant::ZERO, &supply(10));
+            for told in 1..=thresh {
+                assert_eq!(sender.stats().segments_lost, 0, "{name}: {told} of {thresh}");
+                sender.on_ack(ms(100), &ack(0, &[segments(1, 1 + u64::from(told))]));
+            }
+            assert_eq!(sender.stats().segments_lost, 1, "{name}: {thresh}");
+        }
+    }
+}
+
+#[test]
+fn how_often_something_was_late_is_counted() {
+    let mut sender = sender("rack/cubic");
+    pump(&mut sender, Instant::ZERO, &supply(10));
+    sender.on_ack(ms(100), &ack(0, &[segments(2, 3)]));
+    assert_eq!((sender.reordering(), sender.reord_seen()), (0, 0));
+    sender.on_ack(ms(101), &ack(0, &[segments(1, 3)]));
+    assert_eq!((sender.reordering(), sender.reord_seen()), (2, 1));
+    sender.on_ack(ms(102), &ack(3, &[]));
+    assert_eq!((sender.reordering(), sender.reord_seen()), (3, 2));
+}
