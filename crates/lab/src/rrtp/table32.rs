@@ -11,7 +11,7 @@ use airtcp_types::{
 use serde::Serialize;
 
 use super::network::{RENO, flow};
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, feed, simulate, theory};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, feed, simulate, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "rrtp/table3.2",
@@ -173,6 +173,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         for (sigma, phi, to_wireless, to_congestive) in table {
             let scenario = scenario(&setting, *sigma, *phi, run.is_small)?;
             let (mut wireless, mut congestive, mut both) = (Vec::new(), Vec::new(), Vec::new());
+            let mut fewest = LOSSES;
             for (result, judgements) in
                 simulate::watched(run, |_| scenario.clone(), Judgements::default)?
             {
@@ -181,11 +182,15 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                 if (*sigma, *phi) == BEST {
                     mixed = (mixed.0 + first + second, mixed.1 + one + other);
                 }
-                let scaled =
-                    |wrong: usize, of: usize| wrong as f64 * LOSSES as f64 / of.max(1) as f64;
-                wireless.push(scaled(one, many));
-                congestive.push(scaled(other, count));
-                both.push((scaled(one, many) + scaled(other, count)) / (2 * LOSSES) as f64);
+                fewest = fewest.min(many).min(count);
+                let scaled = |wrong: usize, of: usize| {
+                    (of > 0).then(|| wrong as f64 * LOSSES as f64 / of as f64)
+                };
+                let (to_wireless, to_congestive) = (scaled(one, many), scaled(other, count));
+                wireless.extend(to_wireless);
+                congestive.extend(to_congestive);
+                let sum = to_wireless.zip(to_congestive).map(|(one, other)| one + other);
+                both.extend(sum.map(|sum| sum / (2 * LOSSES) as f64));
                 findings.record(&Record {
                     seed: result.seed,
                     setting: setting.name,
@@ -198,18 +203,17 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                     beside_the_other: first + second,
                 })?;
             }
-            let rate = Interval::of(&both);
             findings.table.row([
                 setting.name.to_owned(),
                 sigma.to_string(),
                 phi.to_string(),
-                theory::show(&Interval::of(&wireless), 1.0, 1),
+                shown(&wireless, 1.0),
                 to_wireless.to_string(),
-                theory::show(&Interval::of(&congestive), 1.0, 1),
+                shown(&congestive, 1.0),
                 to_congestive.to_string(),
-                theory::show(&rate, 100.0, 1),
+                shown(&both, 100.0),
             ]);
-            rates.push(((*sigma, *phi), both));
+            rates.push(Rated { bounds: (*sigma, *phi), rates: both, fewest });
         }
         claims(&mut findings, &setting, &rates, mixed);
     }
@@ -226,44 +230,72 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-type Rated = ((f64, f64), Vec<f64>);
+/// What some bounds misjudge.
+struct Rated {
+    /// sigma and phi.
+    bounds: (f64, f64),
+    /// Of all losses that were judged, run by run.
+    rates: Vec<f64>,
+    /// The fewest losses of a kind that were judged in a run.
+    fewest: usize,
+}
+
+fn shown(values: &[f64], unit: f64) -> String {
+    match values {
+        [] => "0 losses".to_owned(),
+        _ => theory::show(&Interval::of(values), unit, 1),
+    }
+}
+
+/// Where there were not 50 losses of each kind in each run, nothing can be told.
+fn of_enough(fewest: usize, verdict: impl FnOnce() -> Verdict) -> Verdict {
+    if fewest < LOSSES {
+        let few = format!("in a run {fewest} losses of one kind were judged, and {LOSSES} count");
+        return Verdict::NotComparable(few);
+    }
+    verdict()
+}
 
 /// `mixed`: with the best bounds, of how many misjudged losses how many stand beside one of the other kind.
 fn claims(
     findings: &mut Findings,
     setting: &Setting,
-    rates: &[Rated],
+    rated: &[Rated],
     (beside, wrong): (usize, usize),
 ) {
-    let Some((_, best)) = rates.iter().find(|(bounds, _)| *bounds == BEST) else { return };
-    let rate = Interval::of(best);
+    let Some(best) = rated.iter().find(|rated| rated.bounds == BEST) else { return };
+    let rate = Interval::of(&best.rates);
+    let is_alone = setting.name == "alone";
     findings.claim(
         format!("{}: misjudged with sigma 1 and phi 2, %", setting.name),
-        if setting.cross || setting.name == "jitter" { "more than 0" } else { "0" },
-        theory::show(&rate, 100.0, 1),
-        if setting.name == "alone" {
-            theory::below(&rate, 0.02, || {
+        if is_alone { "0" } else { "more than 0" },
+        shown(&best.rates, 100.0),
+        of_enough(best.fewest, || match is_alone {
+            true => theory::below(&rate, 0.02, || {
                 format!(
                     "{beside} of {wrong} misjudged losses are in one hole with a loss of the other kind, and a \
                      hole has one cause"
                 )
-            })
-        } else {
-            theory::above(&rate, 0.02, || "nothing was misjudged".to_owned())
-        },
+            }),
+            false => theory::above(&rate, 0.02, || "nothing was misjudged".to_owned()),
+        }),
     );
-    for ((sigma, phi), runs) in rates.iter().filter(|(bounds, _)| *bounds != BEST) {
-        let more =
-            Interval::of(&runs.iter().zip(best).map(|(own, best)| own - best).collect::<Vec<_>>());
+    for Rated { bounds: (sigma, phi), rates, fewest } in
+        rated.iter().filter(|rated| rated.bounds != BEST)
+    {
+        let more: Vec<_> = rates.iter().zip(&best.rates).map(|(own, best)| own - best).collect();
         findings.claim(
             format!(
                 "{}: sigma {sigma}, phi {phi}: misjudged beyond sigma 1 and phi 2, %",
                 setting.name
             ),
             "0 or more",
-            theory::show(&more, 100.0, 1),
-            theory::above(&more, -0.005, || {
-                "here other bounds misjudge less than those that the thesis found best".to_owned()
+            shown(&more, 100.0),
+            of_enough(best.fewest.min(*fewest), || {
+                theory::above(&Interval::of(&more), -0.005, || {
+                    "here other bounds misjudge less than those that the thesis found best"
+                        .to_owned()
+                })
             }),
         );
     }
@@ -293,4 +325,26 @@ fn scenario(setting: &Setting, sigma: f64, phi: f64, is_small: bool) -> Result<S
         flows,
         ..Scenario::new("table3.2", Topology::Chain { wires })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdicts(setting: &Setting, rates: &[f64], fewest: usize) -> Vec<&'static str> {
+        let mut findings = Findings::new([]);
+        let rated = |bounds| Rated { bounds, rates: rates.to_vec(), fewest };
+        claims(&mut findings, setting, &[rated(BEST), rated((0.5, 2.0))], (0, 0));
+        findings.claims.iter().map(|claim| claim.verdict.name()).collect()
+    }
+
+    #[test]
+    fn a_kind_of_which_there_were_too_few_losses_says_nothing() {
+        for setting in &SETTINGS {
+            for (rates, fewest) in [(&[][..], 0), (&[0.0, 0.0], 1), (&[0.0, 0.0], LOSSES - 1)] {
+                assert_eq!(verdicts(setting, rates, fewest), ["not comparable"; 2]);
+            }
+        }
+        assert_eq!(verdicts(&SETTINGS[0], &[0.0, 0.0], LOSSES), ["holds"; 2]);
+    }
 }
