@@ -287,6 +287,7 @@ fn rrtp_is_compared_with_tcp_alone_and_beside_it() -> Outcome {
         assert!(number("rtt_inflation") >= 1.0, "{row}");
         assert_eq!(row["share_beside_default"]["n"], 3);
         assert_eq!(row["broken_connections"], 0);
+        assert!(row["timeouts"].is_null(), "{row}");
     }
     Ok(())
 }

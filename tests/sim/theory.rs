@@ -69,7 +69,7 @@ fn over_the_cycle(flow: &FlowResult, loss: f64) -> f64 {
     // round-trip time and its variance.
     let RtoForm::Rfc { floor } = Profile::paper().rto else { panic!("another form") };
     let counted = SECONDS as f64 / (SECONDS + WARM_UP) as f64;
-    let held = flow.timeouts as f64 * counted * floor.as_secs_f64() / SECONDS as f64;
+    let held = flow.timeouts.unwrap_or(0) as f64 * counted * floor.as_secs_f64() / SECONDS as f64;
     let in_round = flow.goodput / 8.0 / PAYLOAD * flow.rtt.mean;
     in_round / (cycle(loss) * (1.0 - held))
 }

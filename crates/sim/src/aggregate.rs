@@ -33,7 +33,7 @@ pub struct FlowAggregate {
     pub retransmissions: Interval,
     /// Of these, those that were not needed.
     pub spurious: Interval,
-    /// Time-outs.
+    /// Time-outs; of RRTP there are none to count.
     pub timeouts: Interval,
     /// The mean round-trip time, of the copies and runs that measured any.
     pub rtt: Interval,
@@ -167,9 +167,9 @@ impl FlowAggregate {
             goodput: over(&|flow| Some(flow.goodput)),
             retransmissions: over(&|flow| Some(flow.retransmissions as f64)),
             spurious: over(&|flow| Some(flow.spurious as f64)),
-            timeouts: over(&|flow| Some(flow.timeouts as f64)),
+            timeouts: over(&|flow| Some(flow.timeouts? as f64)),
             rtt: over(&|flow| mean(&flow.rtt)),
-            recovery: over(&|flow| mean(&flow.recoveries)),
+            recovery: over(&|flow| mean(flow.recoveries.as_ref()?)),
             exchange: over(&|flow| mean(&flow.exchanges)),
             finished: over(&|flow| flow.finished),
             broken: over(&|flow| Some(flow.broken as f64)),

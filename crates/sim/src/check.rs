@@ -4,20 +4,29 @@ use std::time::Duration;
 
 use airtcp_link::LinkSpec;
 use airtcp_link::spec::RateSpec;
+use airtcp_recovery::Profile;
 
 use crate::measure::PORTS;
+use crate::network::UDP_HEADERS;
 use crate::{App, FlowSpec, Scenario, Sender, SimError, Topology, Wire};
 
 /// What a router has ports for.
 const MAX_FLOWS: u64 = 60_000;
 /// The smallest IPv4 packet that every host takes (RFC 791 section 3.2).
 const MIN_MTU: u16 = 68 + 20;
+/// The smallest of RRTP: 64 bytes with 28 of IP and UDP (docs/rrtp.md).
+const MIN_RRTP_MTU: u16 = 64 + UDP_HEADERS;
 /// The clock ends after 584 years.
 const MAX_DURATION: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// Why a flow cannot withhold duplicate ACKs.
 pub(crate) const NOBODY_MARKS: &str =
     "it goes by the marks of a base station, and there is none: add a `[station]`";
+
+/// Why a flow of RRTP cannot have a setting of TCP.
+pub(crate) fn not_for_rrtp(key: &str) -> String {
+    format!("`{key}` is a matter of TCP, and does nothing for rrtp: leave it out")
+}
 
 /// Refuses what cannot be meant.
 pub(crate) fn check(scenario: &Scenario) -> Result<(), SimError> {
@@ -85,10 +94,8 @@ fn check_flow(scenario: &Scenario, flow: &FlowSpec) -> Result<(), SimError> {
         }
         _ => {}
     }
-    if matches!(flow.sender, Sender::Rrtp(_)) && !matches!(flow.app, App::Bulk { .. }) {
-        return refuse(
-            "rrtp carries bulk alone: leave the application out, or choose strategies of TCP",
-        );
+    if matches!(flow.sender, Sender::Rrtp(_)) {
+        check_rrtp(flow).or_else(|what| refuse(&what))?;
     }
     let is_wireless = matches!(scenario.topology, Topology::Wireless { .. });
     if flow.mark_aware && !is_wireless {
@@ -109,6 +116,31 @@ fn check_flow(scenario: &Scenario, flow: &FlowSpec) -> Result<(), SimError> {
         return refuse("nothing on its path takes time: give a link a rate or a delay");
     }
     Ok(())
+}
+
+fn check_rrtp(flow: &FlowSpec) -> Result<(), String> {
+    if !matches!(flow.app, App::Bulk { .. }) {
+        return Err(
+            "rrtp carries bulk alone: leave the application out, or choose strategies of TCP"
+                .to_owned(),
+        );
+    }
+    if flow.mtu < MIN_RRTP_MTU {
+        return Err(format!(
+            "its mtu is under {MIN_RRTP_MTU} bytes, the least for rrtp: choose a larger one"
+        ));
+    }
+    let of_tcp = [
+        ("profile", flow.profile != Profile::default()),
+        ("timestamps", !flow.timestamps),
+        ("sack", !flow.sack),
+        ("pace", flow.pace),
+        ("mark_aware", flow.mark_aware),
+    ];
+    match of_tcp.iter().find(|(_, is_set)| *is_set) {
+        Some((key, _)) => Err(not_for_rrtp(key)),
+        None => Ok(()),
+    }
 }
 
 /// Whether some of its packets take time, whatever is drawn at random.

@@ -32,9 +32,10 @@
 //!   cumulative ACK of everything that had been sent when it began. One that the run cuts off is not counted.
 //! - A *round-trip time* is a sample that the retransmission timer was given.
 //!
-//! An RRTP flow's are what its connection tells at the end: segments are its data packets, a spurious one came although
-//! it had come before, what is lost is what the receiver missed, and round-trip times are the smoothed value after each
-//! change. Time-outs, reductions, recoveries and samples are TCP's alone, and so are the events that an observer sees.
+//! An RRTP flow's are what its connection tells at the end: segments are its data packets, what is lost is what the
+//! receiver missed, and round-trip times are the smoothed value after each change. A spurious one was sent again, and came
+//! although it had come before; a second copy that the network made is known by its transmission's number, and is none.
+//! Time-outs, reductions, recoveries and samples are TCP's alone, and so are the events that an observer sees.
 //!
 //! Not modelled: IPv6, ICMP from routers, and what an application costs in time.
 #![forbid(unsafe_code)]

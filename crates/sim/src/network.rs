@@ -32,7 +32,7 @@ const RADIOS: u64 = 4 << 32;
 const KEYS: u64 = 5 << 32;
 
 /// The bytes of an IPv4 and a UDP header.
-const UDP_HEADERS: u16 = 28;
+pub(crate) const UDP_HEADERS: u16 = 28;
 /// A flow of RRTP is to be held back by its path, and not by what its user allows.
 const RRTP_CAP: Rate = Rate::from_bits_per_sec(10_000_000_000);
 
@@ -451,6 +451,7 @@ fn key(random: &mut Stream) -> [u8; 16] {
 
 fn rrtp_config(flow: &FlowSpec, rrtp: &Rrtp) -> Config {
     let default = Config::default();
+    let patience = |usual| flow.user_timeout.unwrap_or(usual);
     Config {
         kind: rrtp.kind,
         profile: rrtp.profile,
@@ -459,7 +460,11 @@ fn rrtp_config(flow: &FlowSpec, rrtp: &Rrtp) -> Config {
         packet_size: flow.mtu - UDP_HEADERS,
         receive_buffer: flow.receive_buffer.unwrap_or(default.receive_buffer),
         send_buffer: flow.send_buffer.unwrap_or(default.send_buffer),
-        ..default
+        handshake_timeout: patience(default.handshake_timeout),
+        idle_timeout: patience(default.idle_timeout),
+        progress_timeout: patience(default.progress_timeout),
+        // Who has nothing to send is to be heard of in time.
+        keepalive: default.keepalive.min(patience(default.idle_timeout) / 3),
     }
 }
 

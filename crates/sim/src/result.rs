@@ -54,14 +54,14 @@ pub struct FlowResult {
     pub retransmissions: u64,
     /// Of these, those that were not needed: see [the crate's page](crate#figures).
     pub spurious: u64,
-    /// Times the retransmission timer ran out.
-    pub timeouts: u64,
+    /// Times the retransmission timer ran out; `None` of RRTP, as are the two others of TCP.
+    pub timeouts: Option<u64>,
     /// Transmissions found lost, time-outs apart.
     pub lost: u64,
     /// Reductions of the congestion window, time-outs apart.
-    pub reductions: u64,
+    pub reductions: Option<u64>,
     /// How long recoveries took: see [the crate's page](crate#figures).
-    pub recoveries: Summary,
+    pub recoveries: Option<Summary>,
     /// Round-trip times, as the sender measured them.
     pub rtt: Summary,
     /// When all of it had arrived, from the flow's start; `None` for one that has no end or did not come

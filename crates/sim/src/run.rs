@@ -158,6 +158,7 @@ fn flow_result(
     counts.samples.exchanges = caller.and_then(|meter| meter.samples.clone()).unwrap_or_default();
     let interval = (scenario.duration - scenario.warm_up).as_secs_f64();
     let rrtp = rrtp_result(network, placed, &mut counts);
+    let of_tcp = rrtp.is_none();
     FlowResult {
         name: spec.name.clone(),
         copy: placed.copy,
@@ -167,10 +168,10 @@ fn flow_result(
         segments_sent: counts.segments_sent,
         retransmissions: counts.retransmissions,
         spurious: counts.spurious,
-        timeouts: counts.timeouts,
+        timeouts: of_tcp.then_some(counts.timeouts),
         lost: counts.lost,
-        reductions: counts.reductions,
-        recoveries: counts.recoveries.summary(),
+        reductions: of_tcp.then_some(counts.reductions),
+        recoveries: of_tcp.then(|| counts.recoveries.summary()),
         rtt: counts.rtt.summary(),
         finished: finished.map(|at| at.since(placed.start).as_secs_f64()),
         exchanges: caller.map(|meter| meter.exchanges.summary()).unwrap_or_default(),
@@ -190,7 +191,7 @@ fn rrtp_result(network: &Network, placed: &Placed, counts: &mut Counts) -> Optio
     let wireless_losses = of(&came, |info| info.wireless_losses);
     counts.segments_sent = of(&sent, |info| info.packets_sent);
     counts.retransmissions = of(&sent, |info| info.retransmissions);
-    counts.spurious = receiver.duplicates();
+    counts.spurious = receiver.spurious;
     counts.lost = congestive_losses + wireless_losses;
     counts.rtt = sender.rtt;
     Some(RrtpResult {

@@ -180,7 +180,8 @@ pub struct FlowSpec {
     pub receive_buffer: Option<ByteCount>,
     /// The most the send buffer grows to, if not the transport's default.
     pub send_buffer: Option<ByteCount>,
-    /// TCP: how long connections wait for an answer; without it, for as many time-outs in a row as the stack does.
+    /// How long connections wait for an answer; without it, for as many time-outs in a row as the stack does, and with RRTP
+    /// as long as its default has it.
     pub user_timeout: Option<Duration>,
     /// Whether its mobile withholds duplicate ACKs by the base station's marks (TCP-ECN).
     pub mark_aware: bool,

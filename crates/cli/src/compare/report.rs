@@ -71,7 +71,8 @@ pub(super) struct Row {
     /// The share that the link lost or damaged.
     #[serde(rename = "link_harmed_share", serialize_with = "or_null")]
     pub(super) link_harmed: Interval,
-    /// Of all flows together.
+    /// Of all flows together; RRTP has none to count.
+    #[serde(serialize_with = "or_null")]
     pub(super) timeouts: Interval,
     /// The mean of all samples.
     #[serde(serialize_with = "or_null")]
@@ -152,7 +153,13 @@ impl Row {
             link_harmed: of_packets(|link| {
                 link.channel_lost + link.disconnected + link.overflowed + link.corrupted
             }),
-            timeouts: over(&|run| Some(sum(run, |flow| flow.timeouts))),
+            timeouts: over(&|run| {
+                run.flows
+                    .iter()
+                    .map(|flow| flow.timeouts)
+                    .sum::<Option<u64>>()
+                    .map(|sum| sum as f64)
+            }),
             rtt_seconds: over(&rtt),
             rtt_inflation: over(&|run| Some(rtt(run)? / base_rtt?)),
             jain: over(&|run| (goodput(run) > 0.0).then_some(run.jain)),

@@ -247,7 +247,7 @@ impl Row {
             goodput: flow.goodput as u64,
             segments: flow.segments_sent,
             retransmissions: flow.retransmissions,
-            timeouts: flow.timeouts,
+            timeouts: flow.timeouts.unwrap_or(0),
             rtt: has_rtt.then_some(flow.rtt.mean),
             smallest_rtt: has_rtt.then_some(flow.rtt.min),
             lost: link.counters.channel_lost,

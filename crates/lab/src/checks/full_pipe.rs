@@ -61,7 +61,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                     goodput: flow.goodput,
                     limit,
                     dropped: result.links.iter().map(|link| link.counters.queue_dropped).sum(),
-                    timeouts: flow.timeouts,
+                    timeouts: flow.timeouts.unwrap_or(0),
                 })?;
                 goodputs.push(flow.goodput);
             }

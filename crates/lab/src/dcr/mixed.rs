@@ -273,7 +273,7 @@ pub(super) fn sides(result: &RunResult, of_a_kind: usize) -> ([f64; 2], [u64; 2]
     let means = kinds.map(|flows| {
         flows.iter().map(|flow| flow.goodput).sum::<f64>() / flows.len().max(1) as f64
     });
-    (means, kinds.map(|flows| flows.iter().map(|flow| flow.timeouts).sum()))
+    (means, kinds.map(|flows| flows.iter().map(|flow| flow.timeouts.unwrap_or(0)).sum()))
 }
 
 /// The share of packets that the bottleneck's queue drops, %.

@@ -169,8 +169,8 @@ impl Sweep {
                             goodput: flow.goodput,
                             retransmissions: flow.retransmissions,
                             spurious: flow.spurious,
-                            reductions: flow.reductions,
-                            timeouts: flow.timeouts,
+                            reductions: flow.reductions.unwrap_or(0),
+                            timeouts: flow.timeouts.unwrap_or(0),
                             dropped: result.links.iter().map(|l| l.counters.queue_dropped).sum(),
                             held: room.share() * 100.0,
                         }

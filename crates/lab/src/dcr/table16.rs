@@ -336,7 +336,7 @@ fn record<'a>(combination: &'a str, case: &'a Case, result: &RunResult) -> Recor
         jain: result.jain,
         segments: sum(|flow| flow.segments_sent),
         dropped: sum(|flow| flow.retransmissions.saturating_sub(flow.spurious)),
-        timeouts: sum(|flow| flow.timeouts),
+        timeouts: sum(|flow| flow.timeouts.unwrap_or(0)),
         queue: bottleneck.map_or(0.0, |link| link.queue_mean),
         rtt: flows.iter().map(|flow| flow.rtt.mean).sum::<f64>() / flows.len().max(1) as f64,
     }

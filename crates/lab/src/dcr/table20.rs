@@ -100,8 +100,8 @@ fn runs<'a>(
             goodput: flow.goodput,
             retransmissions: flow.retransmissions,
             spurious: flow.spurious,
-            reductions: flow.reductions,
-            timeouts: flow.timeouts,
+            reductions: flow.reductions.unwrap_or(0),
+            timeouts: flow.timeouts.unwrap_or(0),
             disordered: counters.reordered as f64 / counters.forwarded.max(1) as f64 * 100.0,
             dropped: counters.queue_dropped,
         }

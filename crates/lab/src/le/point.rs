@@ -39,10 +39,10 @@ impl Point {
                 seed: result.seed,
                 case,
                 goodput: result.flows.iter().map(|flow| flow.goodput).sum(),
-                timeouts: sum(|flow| flow.timeouts),
+                timeouts: sum(|flow| flow.timeouts.unwrap_or(0)),
                 segments: sum(|flow| flow.segments_sent),
                 retransmissions: sum(|flow| flow.retransmissions),
-                reductions: sum(|flow| flow.reductions),
+                reductions: sum(|flow| flow.reductions.unwrap_or(0)),
             }
         };
         let records: Vec<_> = results.iter().map(record).collect();

@@ -37,7 +37,7 @@ struct Record<'a> {
     /// bit/s of payload.
     throughput: f64,
     delivered: f64,
-    timeouts: u64,
+    timeouts: Option<u64>,
 }
 
 /// A sender over the loss rates: each run's throughput, bit/s.

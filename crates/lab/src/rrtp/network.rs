@@ -119,12 +119,13 @@ pub(super) fn header(sender: &str) -> u16 {
 /// A flow of packets with 1400 bytes of payload.
 pub(super) fn flow(sender: &str) -> FlowSpec {
     let spec: Sender = sender.parse().expect("a name of the registry, or rrtp");
-    FlowSpec {
-        mtu: PAYLOAD as u16 + header(sender),
-        profile: Profile::paper(),
-        timestamps: false,
-        sack: false,
-        ..FlowSpec::new(spec)
+    let mtu = PAYLOAD as u16 + header(sender);
+    let usual = FlowSpec { mtu, ..FlowSpec::new(spec) };
+    match usual.sender {
+        Sender::Tcp(_) => {
+            FlowSpec { profile: Profile::paper(), timestamps: false, sack: false, ..usual }
+        }
+        Sender::Rrtp(_) => usual,
     }
 }
 

@@ -50,7 +50,7 @@ struct Record<'a> {
     delivered: f64,
     sent: u64,
     retransmissions: u64,
-    timeouts: u64,
+    timeouts: Option<u64>,
     queue_dropped: u64,
     link_lost: u64,
 }

@@ -194,7 +194,7 @@ impl Course {
             reordered: station.radio[0].reordered * 100.0,
             retransmissions: sum(|flow| flow.retransmissions),
             spurious: sum(|flow| flow.spurious),
-            timeouts: sum(|flow| flow.timeouts),
+            timeouts: sum(|flow| flow.timeouts.unwrap_or(0)),
             marked: counters.marked,
             hidden: counters.hidden,
             sent_again: counters.sent_again,

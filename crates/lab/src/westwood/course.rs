@@ -101,7 +101,7 @@ impl Course<'_> {
                 goodput: flow.goodput,
                 estimate: if flow.rtt.count == 0 { 0.0 } else { mean * 8.0 / flow.rtt.min },
                 reductions: count,
-                timeouts: flow.timeouts,
+                timeouts: flow.timeouts.unwrap_or(0),
             };
             findings.record(&record)?;
             records.push(record);

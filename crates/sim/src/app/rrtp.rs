@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use airtcp_rrtp::{CallError, Config, ConnectionId, Endpoint, Event, Info, Limits};
 use airtcp_stack::host::SocketId;
-use airtcp_types::{ByteCount, Instant};
+use airtcp_types::{ByteCount, ExtSeq, Instant, RangeSet, SeqRange};
 
 use super::station::Desk;
 use super::{Meter, pattern};
@@ -15,6 +15,18 @@ use crate::summary::Running;
 const READ: usize = u16::MAX as usize;
 /// What connections hold is bounded by their own buffers.
 const UNLIMITED: ByteCount = ByteCount::from_mib(1 << 20);
+
+/// Where docs/rrtp.md, packets of version 1, has their type and the number of a data packet's transmission.
+const DATA: u8 = 4;
+const TRANSMISSION: usize = 20;
+
+/// The transmission that a datagram with data is.
+fn transmission(datagram: &[u8]) -> Option<SeqRange> {
+    datagram.first().filter(|first| *first & 0xf == DATA)?;
+    let number = u32::from_be_bytes(*datagram.get(TRANSMISSION..)?.first_chunk()?);
+    let first = ExtSeq(number.into());
+    Some(SeqRange::new(first, first + 1))
+}
 
 /// What an end does.
 #[derive(Debug)]
@@ -39,6 +51,12 @@ pub(crate) struct RrtpEnd {
     round_trip_time: Option<Duration>,
     /// All its values.
     pub(crate) rtt: Running,
+    /// The transmissions that came: a second copy of one is the network's.
+    came: RangeSet,
+    /// Whether it waits for room to send.
+    waits: bool,
+    /// Data packets that were sent again, and came although they had come before.
+    pub(crate) spurious: u64,
     /// What is read into.
     buffer: Vec<u8>,
     /// The datagram that leaves.
@@ -64,6 +82,9 @@ impl RrtpEnd {
             read: 0,
             round_trip_time: None,
             rtt: Running::default(),
+            came: RangeSet::default(),
+            waits: false,
+            spurious: 0,
             buffer: vec![0; READ],
             datagram: Vec::new(),
             meter,
@@ -87,6 +108,7 @@ impl RrtpEnd {
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         match self.role {
+            _ if self.waits => None,
             Role::Sends { start, .. } if self.stream.is_none() => Some(start),
             _ => self.endpoint.poll_timeout(),
         }
@@ -105,7 +127,14 @@ impl RrtpEnd {
     pub(super) fn on_ready(&mut self, desk: &mut Desk<'_>) {
         let Some(socket) = self.socket else { return };
         while let Ok(Some((len, from))) = desk.host.udp_recv_from(socket, &mut self.buffer) {
+            let duplicates = self.endpoint.counters().duplicates;
             self.endpoint.handle_datagram(desk.now, from, &self.buffer[..len]);
+            if let Some(transmission) = transmission(&self.buffer[..len]) {
+                let is_spurious = self.endpoint.counters().duplicates > duplicates
+                    && !self.came.covers(transmission);
+                self.spurious += u64::from(is_spurious);
+                self.came.insert(transmission);
+            }
         }
         let trip = self.info().and_then(|info| info.round_trip_time);
         if let Some(trip) = trip.filter(|_| trip != self.round_trip_time) {
@@ -120,15 +149,24 @@ impl RrtpEnd {
         self.endpoint.info(self.stream?)
     }
 
-    /// Data packets that came although they had come before.
-    pub(crate) const fn duplicates(&self) -> u64 {
-        self.endpoint.counters().duplicates
+    /// There is room again.
+    pub(super) fn on_room(&mut self, desk: &mut Desk<'_>) {
+        self.work(desk);
     }
 
     /// Acts on what there is to act on, and lets everything leave that leaves now.
     fn work(&mut self, desk: &mut Desk<'_>) {
         let Some(socket) = self.socket else { return };
         loop {
+            // It goes on at the same moment, when the host has let its packets leave.
+            let waits = !desk.host.udp_has_room();
+            let waited = std::mem::replace(&mut self.waits, waits);
+            if waits {
+                if !waited {
+                    desk.wait();
+                }
+                return;
+            }
             while let Some(event) = self.endpoint.poll_event() {
                 self.on_event(desk.now, event);
             }

@@ -26,9 +26,15 @@ pub(super) struct Desk<'a> {
     me: u32,
     /// Whose each socket is.
     holders: &'a mut BTreeMap<SocketId, u32>,
+    waiting: &'a mut Vec<u32>,
 }
 
 impl Desk<'_> {
+    /// The application is called again once all that waits to leave has left.
+    pub(super) fn wait(&mut self) {
+        self.waiting.push(self.me);
+    }
+
     /// From now on the application hears of `socket`.
     pub(super) fn hold(&mut self, socket: SocketId) {
         self.holders.insert(socket, self.me);
@@ -55,12 +61,14 @@ pub(crate) struct Station {
     holders: BTreeMap<SocketId, u32>,
     /// When applications want to act of their own accord.
     agenda: Agenda,
+    /// Applications that found no room for a datagram.
+    waiting: Vec<u32>,
 }
 
 impl Station {
     pub(crate) fn new(host: Host) -> Self {
         let (applications, holders) = (Vec::new(), BTreeMap::new());
-        Self { host, applications, holders, agenda: Agenda::new() }
+        Self { host, applications, holders, agenda: Agenda::new(), waiting: Vec::new() }
     }
 
     /// Puts an application on the host, and gives its number. It begins at the deadline it has, and who
@@ -113,7 +121,8 @@ impl Station {
 
     fn call(&mut self, now: Instant, me: u32, call: impl FnOnce(&mut Application, &mut Desk<'_>)) {
         let Some(application) = self.applications.get_mut(me as usize) else { return };
-        let mut desk = Desk { now, host: &mut self.host, me, holders: &mut self.holders };
+        let (holders, waiting) = (&mut self.holders, &mut self.waiting);
+        let mut desk = Desk { now, host: &mut self.host, me, holders, waiting };
         call(application, &mut desk);
         self.agenda.set(me, application.poll_timeout());
     }
@@ -144,6 +153,12 @@ impl Application {
             Self::Caller(caller) => caller.on_timeout(desk),
             Self::Crowd(crowd) => crowd.on_timeout(desk),
             Self::Rrtp(end) => end.on_timeout(desk),
+        }
+    }
+
+    fn on_room(&mut self, desk: &mut Desk<'_>) {
+        if let Self::Rrtp(end) = self {
+            end.on_room(desk);
         }
     }
 
@@ -182,8 +197,12 @@ impl Node for Station {
             if let Some(transmit) = self.host.poll_transmit(now) {
                 return Some(transmit);
             }
-            if !self.serve(now) {
+            let waiting = std::mem::take(&mut self.waiting);
+            if !self.serve(now) && waiting.is_empty() {
                 return None;
+            }
+            for me in waiting {
+                self.call(now, me, Application::on_room);
             }
         }
     }

@@ -1,5 +1,7 @@
 //! RRTP beside TCP, over the same links.
 
+use airtcp_recovery::Profile;
+
 use super::*;
 
 /// What of an IP packet of 1,500 bytes is payload: 28 bytes of IP and UDP, 28 of RRTP.
@@ -91,4 +93,78 @@ fn what_it_does_not_carry_is_refused() {
     let app = App::PingPong { size: ByteCount(100), count: None };
     let error = run(&one(chain("delay 1ms"), flow("rrtp", app)), None).unwrap_err().to_string();
     assert!(error.starts_with("flow `rrtp`: rrtp carries bulk alone"), "{error}");
+}
+
+#[test]
+fn what_is_of_tcp_alone_is_refused() {
+    let paper = Profile::paper();
+    for (key, sent) in [
+        ("profile", FlowSpec { profile: paper, ..flow("rrtp", BULK) }),
+        ("timestamps", FlowSpec { timestamps: false, ..flow("rrtp", BULK) }),
+        ("sack", FlowSpec { sack: false, ..flow("rrtp", BULK) }),
+        ("pace", FlowSpec { pace: true, ..flow("rrtp", BULK) }),
+        ("mark_aware", FlowSpec { mark_aware: true, ..flow("rrtp", BULK) }),
+    ] {
+        let error = run(&one(chain("delay 1ms"), sent), None).unwrap_err().to_string();
+        let expected = format!("flow `rrtp`: `{key}` is a matter of TCP, ");
+        assert!(error.starts_with(&expected), "{error}");
+    }
+}
+
+#[test]
+fn the_smallest_packets_pass_and_smaller_ones_are_refused() {
+    let with = |mtu| {
+        let size = Some(ByteCount(3_000));
+        let sent = FlowSpec { mtu, ..flow("rrtp", App::Bulk { size }) };
+        run(&one(chain("rate 1mbit delay 5ms limit 50"), sent), None)
+    };
+    assert_eq!(with(92).unwrap().flows[0].bytes, 3_000);
+    for mtu in [88, 91] {
+        let error = with(mtu).unwrap_err().to_string();
+        assert!(error.starts_with("flow `rrtp`: its mtu is under 92 bytes"), "{error}");
+    }
+}
+
+#[test]
+fn hundreds_may_begin_at_once_on_one_host() {
+    let flows =
+        vec![FlowSpec { count: 300, ..flow("rrtp", App::Bulk { size: Some(ByteCount(2_000)) }) }];
+    let scenario = Scenario {
+        duration: Duration::from_secs(20),
+        flows,
+        ..one(chain("rate 10mbit delay 10ms limit 1000"), flow("rrtp", BULK))
+    };
+    let result = run(&scenario, None).unwrap();
+    assert!(result.flows.iter().all(|flow| flow.bytes == 2_000 && flow.broken == 0));
+}
+
+#[test]
+fn the_user_time_out_is_how_long_it_waits() {
+    let link = "rate 2mbit delay 20ms limit 30 down 1s 1000s";
+    let ends_with = |user_timeout| {
+        let sent = FlowSpec { user_timeout, ..flow("rrtp", BULK) };
+        let scenario = Scenario { duration: Duration::from_secs(20), ..one(chain(link), sent) };
+        let result = run(&scenario, None).unwrap();
+        (result.flows[0].broken, result.end)
+    };
+    let (broken, end) = ends_with(Some(Duration::from_secs(5)));
+    assert_eq!(broken, 2, "both ends have given up");
+    assert!(end < 10.0, "{end}");
+    assert_eq!(ends_with(None).0, 0, "the default is longer than the run");
+}
+
+#[test]
+fn a_copy_that_the_network_made_is_not_spurious() {
+    let result = |link| {
+        let sent = flow("rrtp", BULK);
+        let result = run(&one(chain(link), sent), None).unwrap();
+        let flow = result.flows[0].clone();
+        assert_eq!((flow.timeouts, flow.reductions, flow.recoveries), (None, None, None));
+        (flow.spurious, flow.retransmissions)
+    };
+    let (spurious, retransmissions) = result("rate 2mbit delay 20ms limit 30 duplicate 10%");
+    assert_eq!(spurious, 0, "of {retransmissions}");
+    // What comes late was taken to be lost, and sent again.
+    let (spurious, retransmissions) = result("rate 2mbit delay 20ms 60ms limit 30");
+    assert!((1..=retransmissions).contains(&spurious), "{spurious} of {retransmissions}");
 }

@@ -12,8 +12,8 @@ use airtcp_recovery::Combination;
 
 use super::Source;
 use super::file::{FlowFile, ScenarioFile, StationFile, WaysFile, WireFile};
-use crate::check::NOBODY_MARKS;
-use crate::{App, FlowSpec, Radios, Scenario, SimError, Topology, Wire};
+use crate::check::{NOBODY_MARKS, not_for_rrtp};
+use crate::{App, FlowSpec, Radios, Scenario, Sender, SimError, Topology, Wire};
 
 type Load<'a> = &'a mut dyn FnMut(&str) -> Result<Trace, String>;
 
@@ -209,11 +209,13 @@ impl Builder<'_> {
             Some(whole) => whole.get_ref().0.0.clone(),
             None => Combination::from_parts(parts.0, parts.1, parts.2).unwrap_or_default().into(),
         };
+        self.refuse_of_tcp(&file, &sender)?;
         let usual = FlowSpec::new(sender);
-        let mut profile = file.profile;
+        let mut profile = file.profile.map_or(usual.profile, |profile| profile.into_inner().0);
         if let Some(prr) = file.prr {
-            profile.proportional_rate_reduction = prr;
+            profile.proportional_rate_reduction = prr.into_inner();
         }
+        let or = |given: Option<Spanned<bool>>, usual| given.map_or(usual, Spanned::into_inner);
         Ok(FlowSpec {
             name: file.name.unwrap_or_else(|| usual.name.clone()),
             count: file.count as u32,
@@ -223,15 +225,34 @@ impl Builder<'_> {
             start: file.start,
             stagger: file.stagger,
             mtu: file.mtu as u16,
-            timestamps: file.timestamps,
-            sack: file.sack,
-            pace: file.pace,
+            timestamps: or(file.timestamps, usual.timestamps),
+            sack: or(file.sack, usual.sack),
+            pace: or(file.pace, usual.pace),
             receive_buffer: file.receive_buffer,
             send_buffer: file.send_buffer,
             mark_aware: is_aware.is_some(),
             access,
             ..usual
         })
+    }
+
+    /// What RRTP has no use for is not to be written for it, whatever its value.
+    fn refuse_of_tcp(&self, file: &FlowFile, sender: &Sender) -> Result<(), SimError> {
+        let given = [
+            ("profile", file.profile.as_ref().map(Spanned::span)),
+            ("prr", file.prr.as_ref().map(Spanned::span)),
+            ("timestamps", file.timestamps.as_ref().map(Spanned::span)),
+            ("sack", file.sack.as_ref().map(Spanned::span)),
+            ("pace", file.pace.as_ref().map(Spanned::span)),
+            ("mark_aware", file.mark_aware.as_ref().map(Spanned::span)),
+        ];
+        let first = given.into_iter().find_map(|(key, place)| Some((key, place?)));
+        match (sender, first) {
+            (Sender::Rrtp(_), Some((key, place))) => {
+                Err(self.source.refuse(place.start, &not_for_rrtp(key)))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn app(&self, file: &FlowFile) -> Result<App, SimError> {

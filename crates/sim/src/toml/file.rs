@@ -123,9 +123,8 @@ pub(super) struct FlowFile {
     pub(super) congestion: Option<Congestion>,
     #[serde(default, deserialize_with = "some_word")]
     pub(super) judge: Option<Judge>,
-    #[serde(default, deserialize_with = "word")]
-    pub(super) profile: Profile,
-    pub(super) prr: Option<bool>,
+    pub(super) profile: Option<Spanned<Named>>,
+    pub(super) prr: Option<Spanned<bool>>,
     #[serde(default, deserialize_with = "word")]
     pub(super) way: Way,
     #[serde(default, deserialize_with = "word")]
@@ -134,12 +133,9 @@ pub(super) struct FlowFile {
     pub(super) stagger: Duration,
     #[serde(default = "ethernet", deserialize_with = "whole::<_, 576, 65535>")]
     pub(super) mtu: u64,
-    #[serde(default = "yes")]
-    pub(super) timestamps: bool,
-    #[serde(default = "yes")]
-    pub(super) sack: bool,
-    #[serde(default)]
-    pub(super) pace: bool,
+    pub(super) timestamps: Option<Spanned<bool>>,
+    pub(super) sack: Option<Spanned<bool>>,
+    pub(super) pace: Option<Spanned<bool>>,
     #[serde(default, deserialize_with = "some_word")]
     pub(super) receive_buffer: Option<ByteCount>,
     #[serde(default, deserialize_with = "some_word")]
@@ -211,6 +207,11 @@ pub(super) struct PingPongFile {
 #[serde(transparent)]
 pub(super) struct Whole(#[serde(deserialize_with = "word")] pub(super) Strategies);
 
+/// A profile whose place is asked for later.
+#[derive(Deserialize, Debug)]
+#[serde(transparent)]
+pub(super) struct Named(#[serde(deserialize_with = "word")] pub(super) Profile);
+
 /// A time whose place is asked for later.
 #[derive(Deserialize, Clone, Copy, Debug)]
 #[serde(transparent)]
@@ -231,10 +232,6 @@ fn one() -> u64 {
 
 fn ethernet() -> u64 {
     1_500
-}
-
-fn yes() -> bool {
-    true
 }
 
 /// A list of tables, with an error that knows how one is written.

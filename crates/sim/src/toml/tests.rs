@@ -96,6 +96,15 @@ fn rrtp_is_named_where_a_combination_is() {
     assert_eq!((flow.name.as_str(), flow.sender.to_string().as_str()), (name, name));
     let error = with("rrtp:lan").unwrap_err().to_string();
     assert!(error.contains("`lan` is nothing that rrtp takes"), "{error}");
+    for line in
+        ["profile = 'modern'", "prr = true", "timestamps = true", "sack = true", "pace = false"]
+    {
+        let (key, _) = line.split_once(' ').unwrap();
+        let error = one_line(with(&format!("rrtp\"\n{line}\nname = \"r")).unwrap_err());
+        let expected =
+            format!("`{key}` is a matter of TCP, and does nothing for rrtp: leave it out");
+        assert!(error.ends_with(&expected) && error.starts_with("s.toml:7:"), "{error}");
+    }
 }
 
 #[test]
