@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use airtcp::link::{Link, LinkSpec};
 use airtcp::stack::HostConfig;
 use airtcp_testbed::dumbbell::{Dumbbell, End, Host, Plan};
+use data_encoding::BASE64;
 use nix::sys::socket::{setsockopt, sockopt};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -231,17 +232,5 @@ where
 
 /// The SHA-256 as a value of `Repr-Digest` (RFC 9530 section 3), without which `quickget` takes nothing.
 fn digest(content: &[u8]) -> String {
-    // RFC 4648 section 4.
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for three in Sha256::digest(content).chunks(3) {
-        let mut bits = [0; 4];
-        bits[1..=three.len()].copy_from_slice(three);
-        let bits = u32::from_be_bytes(bits);
-        for place in 0..4 {
-            let digit = char::from(DIGITS[(bits >> (18 - 6 * place)) as usize % 64]);
-            text.push(if place <= three.len() { digit } else { '=' });
-        }
-    }
-    format!("sha-256=:{text}:")
+    format!("sha-256=:{}:", BASE64.encode(&Sha256::digest(content)))
 }

@@ -6,6 +6,7 @@
 
 use std::io::{self, Read};
 
+use data_encoding::BASE64;
 use hyper::header::{HeaderMap, HeaderName};
 use sha2::{Digest, Sha256};
 
@@ -64,19 +65,7 @@ fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
 
 /// What was hashed so far as a value of `Repr-Digest` (RFC 9530 section 3): `sha-256=:BASE64:`.
 pub(crate) fn field(hash: &Sha256) -> String {
-    // RFC 4648 section 4.
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = "sha-256=:".to_owned();
-    for three in hash.clone().finalize().chunks(3) {
-        let mut bits = [0; 4];
-        bits[1..=three.len()].copy_from_slice(three);
-        let bits = u32::from_be_bytes(bits);
-        for place in 0..4 {
-            let digit = char::from(DIGITS[(bits >> (18 - 6 * place)) as usize % 64]);
-            text.push(if place <= three.len() { digit } else { '=' });
-        }
-    }
-    text + ":"
+    format!("sha-256=:{}:", BASE64.encode(&hash.clone().finalize()))
 }
 
 /// Adds the next `length` bytes of `reader` to `hash`.
