@@ -175,6 +175,69 @@ fn what_a_killed_client_has_is_gone_on_with_and_so_is_what_a_killed_server_sent(
     assert!(world.read("slow") == data()[..SLOW]);
 }
 
+/// The file would be there at once if the server's sender did not hear of it.
+#[test]
+fn what_a_client_says_of_the_network_is_what_the_server_sends_by() {
+    let Some(world) = World::new() else { return };
+    let _serve = world.serve("--listen rrtp://127.0.0.1:80");
+    let line = "quickget rrtp://127.0.0.1/slow -o slow --profile edge";
+    let mut client = Running::start(&world.namespace, world.command(line));
+    world.wait_for("slow.part", 10_000, || client.is_running());
+    assert!(client.is_running() && !world.directory.path().join("slow").exists());
+}
+
+#[test]
+fn beyond_the_most_connections_callers_are_refused_and_counted() {
+    let Some(world) = World::new() else { return };
+    let listen = "--listen rrtp://127.0.0.1:80 --listen tcp://127.0.0.1:80";
+    let serve = world.serve(&format!("{listen} --connections 1 --json"));
+    // Both places are taken by who asks for nothing.
+    let line = "quickget rrtp://127.0.0.1/slow -o slow --profile edge";
+    let mut slow = Running::start(&world.namespace, world.command(line));
+    world.wait_for("slow.part", 10_000, || slow.is_running());
+    let idle = world.namespace.run(|| std::net::TcpStream::connect("127.0.0.1:80")).unwrap();
+    let line = world.refused("rrtp://127.0.0.1/file -o file");
+    assert!(
+        line.contains("127.0.0.1:80: ") && line.contains("takes no more connections"),
+        "{line}"
+    );
+    let line = world.refused("tcp://127.0.0.1/file -o file");
+    assert!(
+        line.ends_with("503 Service Unavailable: no more than 1 are served at a time"),
+        "{line}"
+    );
+    drop(idle);
+    // Its place is free once the server has seen that.
+    let begin = Instant::now();
+    while !world.get("tcp://127.0.0.1/file -o file").status.success() {
+        assert!(begin.elapsed() < LIMIT, "the place is not given back");
+    }
+    drop(slow);
+    serve.signal("INT");
+    let report: Value = serde_json::from_str(&serve.end().1).unwrap();
+    for place in [0, 1] {
+        assert!(report[place]["refused"].as_u64().unwrap() >= 1, "{report}");
+    }
+    assert_eq!((&report[0]["connections"], &report[1]["connections"]), (&1.into(), &2.into()));
+}
+
+#[test]
+fn what_would_do_nothing_is_refused() {
+    let Some(world) = World::new() else { return };
+    for (line, why) in [
+        ("quickserve www --listen rrtp://127.0.0.1:80/files", "has a path"),
+        (
+            "quickserve www --listen tcp://127.0.0.1:80 --profile edge",
+            "--profile is of rrtp:// alone",
+        ),
+        ("quickget tcp://127.0.0.1/file -o file --profile edge", "--profile is of rrtp:// alone"),
+    ] {
+        let output = world.run(world.command(line));
+        let said = text(&output.stderr);
+        assert!(!output.status.success() && said.contains(why), "{said}");
+    }
+}
+
 #[test]
 fn a_disk_that_is_full_is_one_line_and_what_has_come_is_gone_on_with() {
     let Some(world) = World::new() else { return };

@@ -31,6 +31,16 @@ pub(crate) fn text(reader: impl Read, longest: u64) -> anyhow::Result<String> {
     String::from_utf8(bytes).context("it is not text in UTF-8")
 }
 
+/// Where in `text` a mistake is, and what it is: `:LINE:COLUMN: WHAT`, to stand behind the file's name.
+pub(crate) fn mistake(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start));
+    let place = before.map_or(String::new(), |before| {
+        let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
+        format!(":{}:{column}", before.matches('\n').count() + 1)
+    });
+    format!("{place}: {}", error.message().trim())
+}
+
 /// The trace of a link in a file.
 ///
 /// # Errors

@@ -270,6 +270,14 @@ pub(crate) fn threads(text: &str) -> Result<NonZero<usize>, String> {
     threads.ok_or_else(|| "a number from 1 to 1024 is allowed; for example --threads 2".to_owned())
 }
 
+/// `--connections`.
+pub(crate) fn connections(text: &str) -> Result<usize, String> {
+    let connections = text.parse().ok().filter(|number: &usize| (1..=1_000_000).contains(number));
+    connections.ok_or_else(|| {
+        "a number from 1 to 1000000 is allowed; for example --connections 256".to_owned()
+    })
+}
+
 /// `--size`.
 pub(crate) fn size(text: &str) -> Result<ByteCount, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());

@@ -21,6 +21,7 @@ use super::sink::{Resume, Sink};
 use super::url::Url;
 use crate::output;
 use crate::progress::Progress;
+use crate::services::NETWORK;
 use crate::upload::{self, WANT_REPR_DIGEST};
 
 /// How long a server may be silent in the middle of a file: a bad link has its outages.
@@ -35,7 +36,7 @@ pub(crate) fn run(args: &GetArgs) -> anyhow::Result<()> {
     to_file(&args.output, &args.url, (resume, "--continue"), args.json, |sink| {
         session::run("get", &args.attach, async |session| {
             let connect = async |place: &Place| session.connect(place).await;
-            fetch(connect, args.url.clone(), sink, false).await
+            fetch(connect, args.url.clone(), sink, &Asks::default()).await
         })
     })
 }
@@ -77,6 +78,15 @@ pub(super) struct Fetched {
     course: Course,
 }
 
+/// What a request asks for beside the file.
+#[derive(Default)]
+pub(super) struct Asks {
+    /// Its SHA-256, without which nothing is taken.
+    pub(super) is_verified: bool,
+    /// What the server is told of the network.
+    pub(super) network: Option<HeaderValue>,
+}
+
 /// What an answer came to.
 enum Step {
     /// All is there; so many bytes came now.
@@ -86,7 +96,7 @@ enum Step {
     Anew,
 }
 
-/// Gets what is at `url` over connections that `connect` makes. If it is to be verified, the server has to say its SHA-256.
+/// Gets what is at `url` over connections that `connect` makes.
 ///
 /// # Errors
 /// Nobody answers, the answer is none, or the transfer breaks off.
@@ -94,7 +104,7 @@ pub(super) async fn fetch<S>(
     connect: impl AsyncFn(&Place) -> anyhow::Result<S>,
     mut url: Url,
     sink: &mut Sink,
-    is_verified: bool,
+    asks: &Asks,
 ) -> anyhow::Result<Fetched>
 where
     S: AsyncRead + AsyncWrite + Ends + Unpin + Send + 'static,
@@ -103,7 +113,7 @@ where
     for _ in 0..=MOST_REDIRECTS {
         let start = Instant::now();
         let stream = connect(url.place()).await?;
-        let (step, stream) = ask(stream, &url, sink, from, is_verified).await?;
+        let (step, stream) = ask(stream, &url, sink, from, asks).await?;
         match step {
             Step::Anew => from = 0,
             Step::Elsewhere(other) => url = other,
@@ -121,14 +131,17 @@ async fn ask<S>(
     url: &Url,
     sink: &mut Sink,
     from: u64,
-    is_verified: bool,
+    asks: &Asks,
 ) -> anyhow::Result<(Step, S)>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let mut request = request(Method::GET, url, Empty::<Bytes>::new())?;
-    if is_verified {
+    if asks.is_verified {
         request.headers_mut().insert(&WANT_REPR_DIGEST, HeaderValue::from_static("sha-256=10"));
+    }
+    if let Some(network) = &asks.network {
+        request.headers_mut().insert(&NETWORK, network.clone());
     }
     if from > 0 {
         let value = HeaderValue::try_from(format!("bytes={from}-"))?;
@@ -138,7 +151,7 @@ where
         request.headers_mut().extend(tag.map(|tag| (IF_RANGE, tag)));
     }
     exchange(stream, request, async |response| {
-        receive(response, url, sink, from, is_verified).await
+        receive(response, url, sink, from, asks.is_verified).await
     })
     .await
 }
@@ -213,7 +226,7 @@ async fn receive(
         }
         _ => return Err(refusal(response, url).await),
     }
-    fill(response.into_body(), sink).await?;
+    fill(response.into_body(), sink, SILENCE).await?;
     // RFC 9110 section 15.3.7: a server may send less than it was asked for.
     if let Some(whole) = whole.filter(|whole| *whole != sink.length()) {
         bail!("{url} has {whole} bytes, and sent those up to {} only", sink.length());
@@ -232,12 +245,13 @@ fn verify(digest: Option<String>, url: &Url, sink: &mut Sink) -> anyhow::Result<
     Ok(())
 }
 
-async fn fill(mut body: Incoming, sink: &mut Sink) -> anyhow::Result<()> {
+/// A server may be silent for so long.
+async fn fill(mut body: Incoming, sink: &mut Sink, silence: Duration) -> anyhow::Result<()> {
     let before = sink.length();
     let total = body.size_hint().exact().map(|coming| before + coming);
     let progress = Progress::of_bytes(total, before);
-    let silent = |_| anyhow!("nothing has come for {} minutes", SILENCE.as_secs() / 60);
-    while let Some(frame) = timeout(SILENCE, body.frame()).await.map_err(silent)? {
+    let silent = |_| anyhow!("nothing has come for {} s", silence.as_secs_f64());
+    while let Some(frame) = timeout(silence, body.frame()).await.map_err(silent)? {
         if let Ok(data) = frame.map_err(broken)?.into_data() {
             sink.write(&data).context("writing what came")?;
             progress.advance_by(data.len() as u64);
@@ -265,7 +279,34 @@ impl Range {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
     use super::*;
+
+    #[tokio::test]
+    async fn a_server_that_falls_silent_is_not_waited_for_and_what_came_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let url: Url = "http://a/b".parse().unwrap();
+        let place = directory.path().join("file");
+        let mut sink = Sink::open(&place, &url.to_string(), Resume::None).unwrap();
+        let (near, mut far) = tokio::io::duplex(1_000);
+        let serving = async {
+            assert!(far.read(&mut [0; 1_000]).await.unwrap() > 0);
+            let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhello";
+            far.write_all(answer).await.unwrap();
+            far
+        };
+        let request = request(Method::GET, &url, Empty::<Bytes>::new()).unwrap();
+        let silence = Duration::from_millis(250);
+        let outcome = exchange(near, request, async |response| {
+            fill(response.into_body(), &mut sink, silence).await
+        });
+        // Who serves keeps its end.
+        let (outcome, _far) = tokio::join!(outcome, serving);
+        let error = outcome.map(drop).unwrap_err();
+        assert_eq!(error.to_string(), "nothing has come for 0.25 s");
+        assert_eq!(sink.length(), 5);
+    }
 
     #[test]
     fn ranges_of_answers_are_read() {

@@ -111,17 +111,29 @@ impl Url {
     /// server).
     ///
     /// # Errors
-    /// It is no URL of the scheme http.
+    /// It is no URL, or one of another scheme. A server that is called by TCP may say http for the same.
     pub(super) fn join(&self, location: &str) -> Result<Self, String> {
         let location = location.split('#').next().unwrap_or_default();
-        let has_scheme = location
-            .split_once(':')
-            .is_some_and(|(scheme, _)| scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()));
-        if has_scheme {
-            return location.parse();
-        }
-        if location.starts_with("//") {
-            return format!("http:{location}").parse();
+        let scheme = location.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
+        let scheme =
+            scheme.filter(|scheme| scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+        let own = self.scheme;
+        let rest = match scheme.as_deref() {
+            None => location.strip_prefix("//"),
+            Some(scheme) => {
+                let is_own = scheme == own.name() || (scheme == "http" && own != Scheme::Rrtp);
+                if own == Scheme::Http || scheme == "https" {
+                    return location.parse();
+                }
+                let rest = location[scheme.len()..].strip_prefix("://").filter(|_| is_own);
+                Some(
+                    rest.ok_or_else(|| format!("that is not {}://, which was called", own.name()))?,
+                )
+            }
+        };
+        if let Some(rest) = rest {
+            let url: Self = format!("http://{rest}").parse()?;
+            return Ok(Self { scheme: own, ..url });
         }
         let path = self.target.split('?').next().unwrap_or_default();
         let target = match location {
@@ -244,5 +256,31 @@ mod tests {
             assert_eq!(from.join(location).unwrap().to_string(), target, "{location}");
         }
         assert!(from.join("https://a.example/").unwrap_err().contains("TLS"));
+    }
+
+    #[test]
+    fn a_redirection_does_not_change_what_carries_the_file() {
+        let from = |scheme: &str| format!("{scheme}://a:81/b").parse::<QuickUrl>().unwrap().0;
+        for (scheme, location, target) in [
+            ("rrtp", "/x", "rrtp://a:81/x"),
+            ("rrtp", "//c/x", "rrtp://c/x"),
+            ("rrtp", "RRTP://c/x", "rrtp://c/x"),
+            ("tcp", "tcp://c:82/x", "tcp://c:82/x"),
+            ("tcp", "http://c/x", "tcp://c/x"),
+            ("airtcp", "http://c/x", "airtcp://c/x"),
+        ] {
+            assert_eq!(from(scheme).join(location).unwrap().to_string(), target, "{location}");
+        }
+        for (scheme, location) in [
+            ("rrtp", "http://c/x"),
+            ("rrtp", "tcp://c/x"),
+            ("tcp", "rrtp://c/x"),
+            ("tcp", "ftp://c/"),
+        ] {
+            let why = from(scheme).join(location).unwrap_err();
+            assert_eq!(why, format!("that is not {scheme}://, which was called"));
+        }
+        assert!(from("tcp").join("https://c/").unwrap_err().contains("TLS"));
+        assert!(url("http://a/").join("tcp://c/").unwrap_err().contains("begins with http://"));
     }
 }

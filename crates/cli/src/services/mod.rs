@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
 pub(crate) use accept::{Accept, accept};
-pub(crate) use http::{Body as FileBody, Files};
+pub(crate) use http::{Body as FileBody, Files, NETWORK};
 
 /// Bytes per read and write. Every connection has a buffer of that size.
 const CHUNK: usize = 64 * 1024;

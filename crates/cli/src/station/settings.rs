@@ -112,16 +112,11 @@ impl Settings {
         let name = path.display();
         let text = file::read(path, LONGEST).map_err(|error| anyhow!("{name}: {error:#}"))?;
         toml::from_str(&text).map_err(|error| {
-            let before = error.span().and_then(|span| text.get(..span.start));
-            let place = before.map_or(String::new(), |before| {
-                let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
-                format!(":{}:{column}", before.matches('\n').count() + 1)
-            });
-            let message = error.message().trim();
-            let is_text = message.contains("expected a string");
+            let mistake = file::mistake(&text, &error);
+            let is_text = mistake.contains("expected a string");
             let hint = error.span().and_then(|span| as_text(&text, span.start, is_text));
             let hint = hint.map_or(String::new(), |line| format!("; write {line}"));
-            Mistake::new(format!("{name}{place}: {message}{hint}")).into()
+            Mistake::new(format!("{name}{mistake}{hint}")).into()
         })
     }
 

@@ -17,13 +17,16 @@ use crate::value;
 pub(crate) struct QuickServeArgs {
     #[command(flatten)]
     stack: StackArgs,
-    /// What the network is like, for rrtp://, whose sender this is: cdma-1x, evdo, edge, satellite, lan, wlan or a FILE.toml
+    /// What the network is like, for rrtp://, whose sender this is, in place of what clients say: cdma-1x, evdo, edge, satellite, lan, wlan or a FILE.toml
     #[arg(long, value_name = "NAME", value_parser = value::parsed::<Network>)]
     pub(super) profile: Option<Network>,
     /// Where to listen, once or more: rrtp://, tcp:// or airtcp://, an address of this machine, or of the stack, and a port
     /// [default port: 80]
     #[arg(long, value_name = "URL", required = true, value_parser = value::parsed::<QuickUrl>)]
     pub(super) listen: Vec<QuickUrl>,
+    /// The most connections at a time of each listener; who comes then is refused
+    #[arg(long, value_name = "N", default_value = "256", allow_negative_numbers = true, value_parser = value::connections)]
+    pub(super) connections: usize,
     /// At the end, what was served, as JSON
     #[arg(long)]
     pub(super) json: bool,
@@ -37,8 +40,8 @@ pub(crate) struct QuickServeArgs {
 pub(crate) struct QuickGetArgs {
     #[command(flatten)]
     stack: StackArgs,
-    /// What the network is like, for rrtp://: cdma-1x, evdo, edge, satellite, lan, wlan or a FILE.toml. It says how losses
-    /// are judged here, and how fast this end may begin; the file goes by what quickserve was told
+    /// What the network is like, for rrtp://: cdma-1x, evdo, edge, satellite, lan, wlan or a FILE.toml. A quickserve
+    /// that was told nothing goes by it, too
     #[arg(long, value_name = "NAME", value_parser = value::parsed::<Network>)]
     pub(super) profile: Option<Network>,
     /// Where it goes; - is stdout. What came of a transfer that broke off is in FILE.part, and is gone on with
@@ -95,13 +98,33 @@ impl StackArgs {
     }
 }
 
+/// TCP cannot be told what the network is like.
+fn check_profile<'a>(
+    profile: Option<Network>,
+    mut urls: impl Iterator<Item = &'a QuickUrl>,
+) -> Result<(), String> {
+    match profile {
+        Some(_) if urls.all(|url| url.0.scheme() != Scheme::Rrtp) => {
+            Err("--profile is of rrtp:// alone; for example rrtp://10.0.0.1:8000/file".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
 impl QuickServeArgs {
     /// What no value shows alone.
     pub(crate) fn check(&self) -> Result<(), String> {
+        check_profile(self.profile, self.listen.iter())?;
         for url in &self.listen {
             if url.0.address().is_none() {
                 return Err(format!(
                     "{} names no address to listen at; for example rrtp://0.0.0.0:8000",
+                    url.0
+                ));
+            }
+            if url.0.target() != "/" {
+                return Err(format!(
+                    "{} has a path, and what is served is DIR; for example rrtp://0.0.0.0:8000",
                     url.0
                 ));
             }
@@ -117,6 +140,7 @@ impl QuickServeArgs {
 impl QuickGetArgs {
     /// What no value shows alone.
     pub(crate) fn check(&self) -> Result<(), String> {
+        check_profile(self.profile, std::iter::once(&self.url))?;
         self.stack.check(std::iter::once(&self.url))
     }
 

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::args::QuickGetArgs;
 use super::line::Line;
 use super::network::Network;
-use crate::client::get::{Fetched, fetch, to_file};
+use crate::client::get::{Asks, Fetched, fetch, to_file};
 use crate::client::place::Place;
 use crate::client::session::{self, PATIENCE};
 use crate::client::sink::{Resume, Sink};
@@ -33,16 +33,18 @@ pub(crate) fn run(args: &QuickGetArgs) -> anyhow::Result<()> {
     // A part is of no use on stdout.
     let is_file = args.output.as_os_str() != "-";
     let how = (if is_file { Resume::Named } else { Resume::None }, "the same line");
+    let network = args.profile.and_then(|network| network.field());
+    let asks = Asks { is_verified: true, network };
     to_file(&args.output, url, how, args.json, |sink| match args.attach() {
         Some(attach) => session::run("quickget", &attach, async |session| {
             let connect = async |place: &Place| Ok(Line::Stack(session.connect(place).await?));
-            fetch(connect, url.clone(), sink, true).await
+            fetch(connect, url.clone(), sink, &asks).await
         }),
-        None => over_the_kernel(args, sink),
+        None => over_the_kernel(args, sink, &asks),
     })
 }
 
-fn over_the_kernel(args: &QuickGetArgs, sink: &mut Sink) -> anyhow::Result<Fetched> {
+fn over_the_kernel(args: &QuickGetArgs, sink: &mut Sink, asks: &Asks) -> anyhow::Result<Fetched> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let outcome = runtime.block_on(async {
         let mut signals = Signals::new()?;
@@ -50,7 +52,7 @@ fn over_the_kernel(args: &QuickGetArgs, sink: &mut Sink) -> anyhow::Result<Fetch
         let sockets = Sockets::bind(scheme).await?;
         let connect = async |place: &Place| call(place, sockets.as_ref(), &config).await;
         let outcome = tokio::select! {
-            outcome = fetch(connect, args.url.0.clone(), sink, true) => outcome,
+            outcome = fetch(connect, args.url.0.clone(), sink, asks) => outcome,
             () = signals.wait() => Err(anyhow!("interrupted")),
         };
         if let Some(sockets) = sockets {

@@ -11,6 +11,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::network::Network;
 use crate::client::report::{End, Ends};
 
 /// A peer of the kernel's TCP that is silent for so many seconds is asked, so often, whether it is still there; RRTP and this
@@ -55,6 +56,15 @@ impl Line {
             }
             Self::Stack(stream) => stream.set_nodelay(true),
             Self::Rrtp(_) => Ok(()),
+        }
+    }
+
+    /// Tells the sender what the network is like, where it can be told.
+    pub(super) fn reconfigure(&self, network: &Network) {
+        if let Self::Rrtp(stream) = self {
+            let (kind, profile) = network.told();
+            // An error says that the connection has ended, which what is written next tells.
+            let _ = stream.reconfigure(kind, profile);
         }
     }
 

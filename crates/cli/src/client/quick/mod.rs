@@ -6,4 +6,5 @@ pub(crate) mod args;
 pub(crate) mod get;
 mod line;
 mod network;
+mod patient;
 pub(crate) mod serve;

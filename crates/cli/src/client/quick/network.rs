@@ -6,12 +6,17 @@ use std::time::Duration;
 
 use airtcp_rrtp::{Config, NetworkKind, NetworkProfile};
 use airtcp_types::Rate;
+use hyper::header::HeaderValue;
 use serde::Deserialize;
 
 use crate::file;
 
 /// The longest file of one, in bytes.
 const LONGEST: u64 = 1 << 16;
+
+/// As a field has them.
+const KINDS: [(&str, NetworkKind); 2] =
+    [("general", NetworkKind::General), ("wireless-last-hop", NetworkKind::WirelessLastHop)];
 
 /// A network, as far as the user knows it. What is not known is left out.
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize)]
@@ -49,29 +54,79 @@ impl Network {
         }
     }
 
+    /// # Errors
+    /// What is to stand behind the file's name.
     fn read(path: &Path) -> Result<Self, String> {
-        let text = file::read(path, LONGEST).map_err(|error| format!("{error:#}"))?;
-        let network: Self = toml::from_str(&text).map_err(|error| error.to_string())?;
-        let is_sound = network.send_rate_bits_per_second != Some(0)
-            && network.round_trip_time_ms.is_none_or(|ms| (0.001..=60_000.0).contains(&ms))
-            && network.loss_rate.is_none_or(|share| (0.0..1.0).contains(&share));
-        match is_sound {
+        let text = file::read(path, LONGEST).map_err(|error| format!(": {error:#}"))?;
+        let network: Self = toml::from_str(&text).map_err(|error| file::mistake(&text, &error))?;
+        match network.is_sound() {
             true => Ok(network),
-            false => Err("a rate is 1 bit/s at least, a round trip 0.001 to 60000 ms, and a loss \
+            false => {
+                Err(": a rate is 1 bit/s at least, a round trip 0.001 to 60000 ms, and a loss \
                           rate 0 to 1"
-                .to_owned()),
+                    .to_owned())
+            }
         }
+    }
+
+    fn is_sound(&self) -> bool {
+        self.send_rate_bits_per_second != Some(0)
+            && self.round_trip_time_ms.is_none_or(|ms| (0.001..=60_000.0).contains(&ms))
+            && self.loss_rate.is_none_or(|share| (0.0..1.0).contains(&share))
     }
 
     /// What a connection is made with.
     pub(super) fn config(network: Option<Self>) -> Config {
         let Some(network) = network else { return Config::default() };
+        let (kind, profile) = network.told();
+        Config { kind, profile, ..Config::default() }
+    }
+
+    /// As RRTP is told.
+    pub(super) fn told(&self) -> (NetworkKind, NetworkProfile) {
         let profile = NetworkProfile {
-            send_rate: network.send_rate_bits_per_second.map(Rate::from_bits_per_sec),
-            round_trip_time: network.round_trip_time_ms.map(|ms| Duration::from_secs_f64(ms / 1e3)),
-            loss_rate: network.loss_rate,
+            send_rate: self.send_rate_bits_per_second.map(Rate::from_bits_per_sec),
+            round_trip_time: self.round_trip_time_ms.map(|ms| Duration::from_secs_f64(ms / 1e3)),
+            loss_rate: self.loss_rate,
         };
-        Config { kind: network.kind, profile, ..Config::default() }
+        (self.kind, profile)
+    }
+
+    /// A request's field that tells the server, whose sender it is for: `KIND;rate=BITS;rtt=MS;loss=SHARE`, an item of
+    /// RFC 9651 (section 3.3).
+    pub(super) fn field(&self) -> Option<HeaderValue> {
+        let mut text = KINDS.iter().find(|(_, kind)| *kind == self.kind)?.0.to_owned();
+        let numbers = [
+            ("rate", self.send_rate_bits_per_second.map(|rate| rate.to_string())),
+            ("rtt", self.round_trip_time_ms.map(|ms| ms.to_string())),
+            ("loss", self.loss_rate.map(|share| share.to_string())),
+        ];
+        for (key, number) in numbers {
+            text += &number.map_or(String::new(), |number| format!(";{key}={number}"));
+        }
+        HeaderValue::try_from(text).ok()
+    }
+
+    /// Of such a field; `None` of what is none.
+    pub(super) fn of_field(value: &HeaderValue) -> Option<Self> {
+        let mut parts = value.to_str().ok()?.split(';').map(str::trim);
+        let kind = parts.next()?;
+        let (_, kind) = *KINDS.iter().find(|(name, _)| *name == kind)?;
+        let mut network = Self {
+            kind,
+            send_rate_bits_per_second: None,
+            round_trip_time_ms: None,
+            loss_rate: None,
+        };
+        for part in parts {
+            match part.split_once('=')? {
+                ("rate", rate) => network.send_rate_bits_per_second = Some(rate.parse().ok()?),
+                ("rtt", ms) => network.round_trip_time_ms = Some(ms.parse().ok()?),
+                ("loss", share) => network.loss_rate = Some(share.parse().ok()?),
+                _ => return None,
+            }
+        }
+        network.is_sound().then_some(network)
     }
 }
 
@@ -83,7 +138,7 @@ impl FromStr for Network {
             return Ok(*network);
         }
         if text.ends_with(".toml") {
-            return Self::read(Path::new(text)).map_err(|why| format!("{text}: {why}"));
+            return Self::read(Path::new(text)).map_err(|why| format!("{text}{why}"));
         }
         let names = NAMES.map(|(name, _)| name).join(", ");
         Err(format!("it is {names}, or the name of a file.toml; for example --profile cdma-1x"))
@@ -114,11 +169,22 @@ mod tests {
         assert_eq!((config.profile.loss_rate, config.profile.send_rate), (Some(0.02), None));
         for (text, why) in [
             ("kind = \"radio\"\n", "radio"),
-            ("kind = \"general\"\nrate = 1\n", "rate"),
+            ("kind = \"general\"\nrate = 1\n", "a.toml:2:1: unknown field `rate`"),
             ("kind = \"general\"\nloss-rate = 1.5\n", "0 to 1"),
         ] {
             let error = read(text).unwrap_err();
-            assert!(error.contains("a.toml: ") && error.contains(why), "{error}");
+            assert!(error.contains("a.toml:") && error.contains(why), "{error}");
+            assert_eq!(error.lines().count(), 1, "{error}");
+        }
+        for network in NAMES.map(|(_, network)| network).into_iter().chain([part]) {
+            assert_eq!(Network::of_field(&network.field().unwrap()), Some(network));
+        }
+        let of = |text: &'static str| Network::of_field(&HeaderValue::from_static(text));
+        assert_eq!(of("general;loss=0.02"), Some(part));
+        for text in
+            ["", "radio", "general;rate=0", "general;rate", "general;rtt=nan", "general;size=1"]
+        {
+            assert_eq!(of(text), None, "{text}");
         }
         assert!("gprs".parse::<Network>().unwrap_err().contains("cdma-1x, evdo, edge"));
     }

@@ -2,19 +2,23 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use airtcp_rrtp::Counters;
 use airtcp_rrtp::net::{RrtpListener, RrtpSocket};
+use airtcp_rrtp::{Counters, Limits};
 use anyhow::{Context, anyhow};
 use serde::Serialize;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use super::args::QuickServeArgs;
 use super::line::Line;
 use super::network::Network;
+use super::patient::Patient;
 use crate::client::session::{PATIENCE, Session};
 use crate::client::url::{Scheme, Url};
 use crate::output;
@@ -26,6 +30,10 @@ const BACKLOG: usize = 1_024;
 
 /// How long a client may take nothing: the kernel does not tell a pause from a peer that is gone.
 const PAUSE: Duration = Duration::from_secs(300);
+
+/// How long one that is refused has to ask, so that it hears why, and how much of what it asks is read, in bytes.
+const REFUSAL: Duration = Duration::from_secs(1);
+const ASKED: usize = 4_096;
 
 /// Serves until it is told to stop. A second signal stops at once.
 ///
@@ -55,16 +63,18 @@ async fn serve(args: &QuickServeArgs) -> anyhow::Result<()> {
             .with_context(|| format!("listening at {url}"))?;
         let place = Place {
             url: format!("{}://{}", url.scheme().name(), listener.local_addr()?),
+            limit: args.connections,
+            room: Arc::new(Semaphore::new(args.connections)),
             served: Arc::default(),
         };
+        let is_told = url.scheme() == Scheme::Rrtp && args.profile.is_none();
         output::note(format_args!("listening at {}", place.url));
         sockets.push(listener.socket());
         running.spawn({
             let (place, stop) = (place.clone(), stop.clone());
-            let service = Service::Http(files.clone());
+            let files = files.clone();
             accept(listener, stop.clone(), PATIENCE, move |line| {
-                place.served.connections.fetch_add(1, Relaxed);
-                handle(line, service.clone(), stop.clone(), place.clone())
+                handle(line, files.clone(), is_told, stop.clone(), place.clone())
             })
         });
         places.push(place);
@@ -130,7 +140,11 @@ impl Listener {
         let address = url.address().context("it is no address")?;
         Ok(match (url.scheme(), session) {
             (Scheme::Rrtp, _) => {
-                Self::Rrtp(RrtpListener::bind(address, Network::config(args.profile)).await?)
+                let (usual, connections) = (Limits::default(), args.connections);
+                let connections_per_peer = usual.connections_per_peer.min(connections);
+                let limits = Limits { connections, connections_per_peer, ..usual };
+                let socket = RrtpSocket::bind(address, limits).await?;
+                Self::Rrtp(socket.listen(Network::config(args.profile))?)
             }
             (Scheme::Airtcp, Some(session)) => {
                 Self::Stack(session.stack().listen(address, BACKLOG)?)
@@ -175,6 +189,9 @@ impl Accept for Listener {
 #[derive(Clone)]
 struct Place {
     url: String,
+    /// The most connections at a time, and what is left of them.
+    limit: usize,
+    room: Arc<Semaphore>,
     served: Arc<Served>,
 }
 
@@ -182,6 +199,7 @@ struct Place {
 struct Served {
     connections: AtomicU64,
     broken: AtomicU64,
+    refused: AtomicU64,
 }
 
 /// What `--json` prints of each listener.
@@ -191,6 +209,8 @@ struct Report<'a> {
     connections: u64,
     /// Those that ended with an error.
     broken: u64,
+    /// Calls beyond the most connections.
+    refused: u64,
     /// Of RRTP, what it counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     counters: Option<Counters>,
@@ -198,19 +218,36 @@ struct Report<'a> {
 
 impl Place {
     fn report(&self, socket: Option<&RrtpSocket>) -> Report<'_> {
+        let counters = socket.map(RrtpSocket::counters);
         Report {
             url: &self.url,
             connections: self.served.connections.load(Relaxed),
             broken: self.served.broken.load(Relaxed),
-            counters: socket.map(RrtpSocket::counters),
+            refused: self.served.refused.load(Relaxed)
+                + counters.map_or(0, |counters| counters.too_many),
+            counters,
         }
     }
 }
 
-async fn handle(mut line: Line, service: Service, stop: Stop, place: Place) {
+async fn handle(mut line: Line, files: Files, is_told: bool, stop: Stop, place: Place) {
     let (start, peer) = (Instant::now(), line.peer_addr().ok());
+    let Ok(_room) = place.room.clone().try_acquire_owned() else {
+        if place.served.refused.fetch_add(1, Relaxed) == 0 {
+            let (url, limit) = (&place.url, place.limit);
+            output::note(format_args!("note: {url} serves {limit} at a time: more are refused"));
+        }
+        let _ = timeout(REFUSAL, refuse(&mut line, place.limit)).await;
+        return;
+    };
+    place.served.connections.fetch_add(1, Relaxed);
+    let told = Arc::new(OnceLock::new());
+    let service = Service::Http(match is_told {
+        true => files.telling(told.clone()),
+        false => files,
+    });
     let served = match line.tune(PAUSE) {
-        Ok(()) => service.serve(&mut line, stop).await,
+        Ok(()) => service.serve(&mut Patient::new(line, PAUSE, told), stop).await,
         Err(error) => Err(error),
     };
     let duration = start.elapsed();
@@ -221,4 +258,18 @@ async fn handle(mut line: Line, service: Service, stop: Stop, place: Place) {
             tracing::info!(?peer, ?duration, %error, "broken");
         }
     }
+}
+
+/// Says why, once it was asked for something: an answer before that would be none.
+async fn refuse(line: &mut Line, limit: usize) -> io::Result<()> {
+    if line.read(&mut [0; ASKED]).await? == 0 {
+        return Ok(());
+    }
+    let text = format!("no more than {limit} are served at a time\n");
+    let length = text.len();
+    let answer = format!(
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{text}"
+    );
+    line.write_all(answer.as_bytes()).await?;
+    line.shutdown().await
 }

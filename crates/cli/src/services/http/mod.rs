@@ -22,7 +22,7 @@ use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use hyper::body::Incoming;
@@ -58,6 +58,9 @@ const MOST_ASKING: usize = 16;
 const LINGER: u64 = 64 << 20;
 const LINGER_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The field by which a client tells what the network is like, for a transport that can be told.
+pub(crate) static NETWORK: HeaderName = HeaderName::from_static("airtcp-network");
+
 /// The directory that is served. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Files {
@@ -73,6 +76,8 @@ pub(crate) struct Files {
     asked: Arc<Semaphore>,
     /// Room for those who ask about an upload.
     asking: Arc<Semaphore>,
+    /// Where that field of a connection's first request goes to that has it, if anybody wants it.
+    network: Option<Arc<OnceLock<HeaderValue>>>,
 }
 
 impl Files {
@@ -89,6 +94,7 @@ impl Files {
             appended: Arc::new(Semaphore::new(1)),
             asked: Arc::new(Semaphore::new(1)),
             asking: Arc::new(Semaphore::new(MOST_ASKING)),
+            network: None,
         })
     }
 
@@ -100,7 +106,15 @@ impl Files {
         Ok(Self { is_read_only: true, ..Self::new(directory)? })
     }
 
+    /// The same for one connection, of whose network `network` is to hear.
+    pub(crate) fn telling(&self, network: Arc<OnceLock<HeaderValue>>) -> Self {
+        Self { network: Some(network), ..self.clone() }
+    }
+
     async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+        if let Some((told, value)) = self.network.as_ref().zip(request.headers().get(&NETWORK)) {
+            told.get_or_init(|| value.clone());
+        }
         let method = request.method().clone();
         let query = request.uri().query().unwrap_or_default();
         let is_upload = query.split('&').any(|part| part == upload::QUERY);

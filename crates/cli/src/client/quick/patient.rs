@@ -1,0 +1,149 @@
+//! A connection of a client that is waited for, but not for ever.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use hyper::header::HeaderValue;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Sleep, sleep};
+
+use super::line::Line;
+use super::network::Network;
+
+/// What a client has to take for its time to begin anew, in bytes: in five minutes less than any link has.
+const PACE: usize = 64 * 1024;
+
+/// A line whose client has to take what it asked for, and whose sender is told what the client says of the network.
+pub(super) struct Patient {
+    line: Line,
+    /// How long the client may leave what is written.
+    limit: Duration,
+    /// Since it had no room, and what was taken since.
+    full: Option<(Pin<Box<Sleep>>, usize)>,
+    told: Arc<OnceLock<HeaderValue>>,
+    is_told: bool,
+}
+
+impl Patient {
+    pub(super) fn new(line: Line, limit: Duration, told: Arc<OnceLock<HeaderValue>>) -> Self {
+        Self { line, limit, full: None, told, is_told: false }
+    }
+
+    /// What the client said, before the answer to it leaves.
+    fn tell(&mut self) {
+        if !self.is_told
+            && let Some(value) = self.told.get()
+        {
+            self.is_told = true;
+            match Network::of_field(value) {
+                Some(network) => self.line.reconfigure(&network),
+                None => tracing::info!(?value, "not understood of the network"),
+            }
+        }
+    }
+}
+
+impl AsyncRead for Patient {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        ready!(Pin::new(&mut self.line).poll_read(context, buf))?;
+        // What it asks next has a time of its own.
+        self.full = None;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Patient {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.tell();
+        if let Poll::Ready(written) = Pin::new(&mut self.line).poll_write(context, data) {
+            let written = written?;
+            if let Some((_, taken)) = &mut self.full {
+                *taken += written;
+            }
+            self.full.take_if(|(_, taken)| *taken >= PACE);
+            return Poll::Ready(Ok(written));
+        }
+        let limit = self.limit;
+        let (end, _) = self.full.get_or_insert_with(|| (Box::pin(sleep(limit)), 0));
+        ready!(end.as_mut().poll(context));
+        let text = format!("the client took less than {} KiB in {limit:?}", PACE >> 10);
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, text)))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.line).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.line).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use airtcp_rrtp::net::RrtpListener;
+    use airtcp_rrtp::{Config, NetworkKind};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    /// Both ends of a connection, whose receiver has little room.
+    async fn ends() -> (airtcp_rrtp::net::RrtpStream, airtcp_rrtp::net::RrtpStream) {
+        let listener =
+            RrtpListener::bind((Ipv4Addr::LOCALHOST, 0).into(), Config::default()).await.unwrap();
+        let (at, small) = (listener.local_addr().unwrap(), airtcp_types::ByteCount(64 * 1024));
+        let config = Config { receive_buffer: small, ..Config::default() };
+        let client = airtcp_rrtp::net::RrtpStream::connect(at, config);
+        let (client, server) = tokio::join!(client, listener.accept());
+        (client.unwrap(), server.unwrap().0)
+    }
+
+    #[tokio::test]
+    async fn who_takes_nothing_is_given_up_and_who_takes_something_is_not() {
+        let (client, server) = ends().await;
+        let mut patient =
+            Patient::new(Line::Rrtp(server), Duration::from_millis(50), Arc::default());
+        let error = patient.write_all(&vec![7; 32 << 20]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(error.to_string(), "the client took less than 64 KiB in 50ms");
+        drop(client);
+
+        let (mut client, server) = ends().await;
+        let mut patient = Patient::new(Line::Rrtp(server), Duration::from_secs(60), Arc::default());
+        let length = 8 << 20;
+        let writing = async {
+            patient.write_all(&vec![7; length]).await.unwrap();
+            patient.shutdown().await.unwrap();
+        };
+        let mut read = Vec::new();
+        let (_, count) = tokio::join!(writing, client.read_to_end(&mut read));
+        assert_eq!(count.unwrap(), length);
+    }
+
+    #[tokio::test]
+    async fn what_the_client_says_of_the_network_reaches_the_sender() {
+        let (_client, server) = ends().await;
+        let told = Arc::new(OnceLock::new());
+        let mut patient = Patient::new(Line::Rrtp(server), Duration::from_secs(60), told.clone());
+        patient.write_all(b"before").await.unwrap();
+        told.set(HeaderValue::from_static("wireless-last-hop;rate=240000;rtt=840")).unwrap();
+        patient.write_all(b"after").await.unwrap();
+        let Line::Rrtp(stream) = &patient.line else { panic!("it is of RRTP") };
+        let info = stream.info().unwrap();
+        assert_eq!(info.kind, NetworkKind::WirelessLastHop);
+        assert_eq!(info.characteristic_rate.map(|rate| rate.bits_per_sec()), Some(240_000));
+    }
+}
