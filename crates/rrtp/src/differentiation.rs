@@ -55,6 +55,12 @@ struct Last {
     transmission: u64,
 }
 
+impl From<&Arrival> for Last {
+    fn from(arrival: &Arrival) -> Self {
+        Self { at: arrival.at, sent: arrival.sent, transmission: arrival.transmission }
+    }
+}
+
 /// A data packet that came.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
@@ -65,6 +71,15 @@ pub(crate) struct Arrival {
     pub(crate) size: usize,
     /// The sender paused before it.
     pub(crate) pause: bool,
+}
+
+/// What a packet told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Verdict {
+    /// What is missing right before it was lost to congestion.
+    pub(crate) congestive: bool,
+    /// It left before something stood still, and is not to be measured.
+    pub(crate) stalled: bool,
 }
 
 /// What is known of how packets come.
@@ -82,6 +97,10 @@ pub(crate) struct Arrivals {
     trips: Window,
     least_of_epoch: Option<i64>,
     in_spike: bool,
+    /// The last packet's trip time.
+    trip: Option<i64>,
+    /// Until then something on the path stood still last.
+    stalled_until: Instant,
 }
 
 impl Arrivals {
@@ -96,6 +115,8 @@ impl Arrivals {
             trips: Window::new(),
             least_of_epoch: None,
             in_spike: false,
+            trip: None,
+            stalled_until: Instant::ZERO,
         }
     }
 
@@ -105,14 +126,37 @@ impl Arrivals {
     }
 
     /// Takes a packet, and says whether the transmissions missing right before it, if any, were lost to congestion.
-    pub(crate) fn on_data(&mut self, arrival: Arrival) -> bool {
-        self.on_trip(arrival.at, arrival.sent);
+    /// A trip time that rises by more than `jump` from one packet to the next is no queue but a machine that stood still:
+    /// what had left by then says nothing of the path.
+    pub(crate) fn on_data(&mut self, arrival: Arrival, jump: Option<Duration>) -> Verdict {
+        let trip = self.relative(&arrival);
+        self.trips.add(arrival.at, trip);
+        let rise = trip - self.trip.replace(trip).unwrap_or(trip);
+        if jump.is_some_and(|jump| rise > jump.as_micros() as i64) {
+            self.stalled_until = arrival.at;
+        }
+        let (least, _) = self.trips.bounds().unwrap_or((trip, trip));
+        let waited = Duration::from_micros((trip - least).max(0) as u64);
+        if arrival.at < self.stalled_until + waited {
+            if self.last.is_none_or(|last| last.transmission < arrival.transmission) {
+                self.last = Some(Last::from(&arrival));
+            }
+            return Verdict { congestive: false, stalled: true };
+        }
+        self.on_trip(trip);
         let congestive = match self.kind {
             NetworkKind::WirelessLastHop => !self.is_wireless(&arrival),
             NetworkKind::General => self.in_spike,
         };
         self.on_gap(&arrival);
-        congestive
+        Verdict { congestive, stalled: false }
+    }
+
+    /// The trip time, relative to that of the first packet.
+    fn relative(&mut self, arrival: &Arrival) -> i64 {
+        let trip = ((arrival.at.as_nanos() / 1_000) as u32).wrapping_sub(arrival.sent);
+        let origin = *self.origin.get_or_insert(trip);
+        i64::from(trip.wrapping_sub(origin) as i32)
     }
 
     /// Biaz, with the thesis's sigma and phi. The bounds include the lower one: on a link of constant rate the time
@@ -132,7 +176,7 @@ impl Arrivals {
     }
 
     fn on_gap(&mut self, arrival: &Arrival) {
-        let here = Last { at: arrival.at, sent: arrival.sent, transmission: arrival.transmission };
+        let here = Last::from(arrival);
         let Some(last) = self.last else {
             (self.last, self.full) = (Some(here), arrival.size);
             return;
@@ -151,11 +195,7 @@ impl Arrivals {
     }
 
     /// Spike (Tobe et al.): starts above min + (max - min) / 2 and ends below min + (max - min) / 3.
-    fn on_trip(&mut self, now: Instant, sent: u32) {
-        let trip = ((now.as_nanos() / 1_000) as u32).wrapping_sub(sent);
-        let origin = *self.origin.get_or_insert(trip);
-        let trip = i64::from(trip.wrapping_sub(origin) as i32);
-        self.trips.add(now, trip);
+    fn on_trip(&mut self, trip: i64) {
         let Some((least, most)) = self.trips.bounds() else { return };
         self.least_of_epoch = Some(self.least_of_epoch.map_or(trip, |before| before.min(trip)));
         let allowed = self.allowed().as_micros() as i64;
@@ -189,6 +229,13 @@ mod tests {
 
     const GAP: u64 = 10_000;
 
+    impl Arrivals {
+        /// Where nothing stands still.
+        fn judge(&mut self, arrival: Arrival) -> bool {
+            self.on_data(arrival, None).congestive
+        }
+    }
+
     fn arrivals(kind: NetworkKind) -> Arrivals {
         Arrivals::new(kind, Biaz::default())
     }
@@ -203,7 +250,7 @@ mod tests {
     fn steady(kind: NetworkKind) -> Arrivals {
         let mut arrivals = arrivals(kind);
         for number in 0..20 {
-            assert!(!arrivals.on_data(arrival(number, number * GAP, number * GAP + 500)));
+            assert!(!arrivals.judge(arrival(number, number * GAP, number * GAP + 500)));
         }
         arrivals
     }
@@ -213,12 +260,12 @@ mod tests {
         for lost in [1, 3, 9] {
             let next = 20 + lost;
             let wireless = arrival(next, next * GAP, next * GAP + 500);
-            assert!(!steady(NetworkKind::WirelessLastHop).on_data(wireless));
+            assert!(!steady(NetworkKind::WirelessLastHop).judge(wireless));
             // The packets before the hole were dropped in front of the link: those behind follow at once.
             let dropped = arrival(next, next * GAP, 20 * GAP + 500);
-            assert!(steady(NetworkKind::WirelessLastHop).on_data(dropped));
+            assert!(steady(NetworkKind::WirelessLastHop).judge(dropped));
             let late = arrival(next, next * GAP, (next + 2) * GAP + 500);
-            assert!(steady(NetworkKind::WirelessLastHop).on_data(late));
+            assert!(steady(NetworkKind::WirelessLastHop).judge(late));
         }
     }
 
@@ -227,7 +274,7 @@ mod tests {
         let mut arrivals = steady(NetworkKind::WirelessLastHop);
         let at = |number: u64| 20 * GAP + (number - 20) * 4 * GAP;
         for number in [20, 21, 22, 25] {
-            assert!(!arrivals.on_data(arrival(number, at(number), at(number) + 500)), "{number}");
+            assert!(!arrivals.judge(arrival(number, at(number), at(number) + 500)), "{number}");
         }
     }
 
@@ -235,7 +282,7 @@ mod tests {
     fn spike_has_losses_be_congestive_while_the_trip_time_is_up() {
         let mut arrivals = steady(NetworkKind::General);
         let mut congestive = |number: u64, trip: u64| {
-            arrivals.on_data(arrival(number, number * GAP, number * GAP + trip))
+            arrivals.judge(arrival(number, number * GAP, number * GAP + trip))
         };
         assert!(!congestive(21, 500), "no rise");
         assert!(!congestive(22, 15_000), "a packet and a half in the queue");
@@ -249,14 +296,36 @@ mod tests {
         let mut arrivals = steady(NetworkKind::General);
         assert_eq!(arrivals.end_epoch(), (Duration::ZERO, false));
         for number in 20..30 {
-            arrivals.on_data(arrival(number, number * GAP, number * GAP + 50_500));
+            arrivals.judge(arrival(number, number * GAP, number * GAP + 50_500));
         }
         assert_eq!(arrivals.end_epoch(), (Duration::from_millis(50), true));
         for number in 30..40 {
             let trip = if number == 35 { 500 } else { 50_500 };
-            arrivals.on_data(arrival(number, number * GAP, number * GAP + trip));
+            arrivals.judge(arrival(number, number * GAP, number * GAP + trip));
         }
         assert_eq!(arrivals.end_epoch(), (Duration::ZERO, false), "it was empty once");
+    }
+
+    #[test]
+    fn what_left_before_a_machine_went_on_is_not_measured() {
+        let mut arrivals = steady(NetworkKind::General);
+        let jump = Some(Duration::from_micros(5 * GAP));
+        arrivals.end_epoch();
+        // Nothing comes for ten packets' time; then all of them at once, one missing.
+        for number in (20..30).filter(|number| *number != 25) {
+            let verdict = arrivals.on_data(arrival(number, number * GAP, 30 * GAP), jump);
+            assert_eq!(verdict, Verdict { congestive: false, stalled: true }, "{number}");
+        }
+        assert_eq!(arrivals.end_epoch(), (Duration::ZERO, false));
+        let verdict = arrivals.on_data(arrival(31, 31 * GAP, 31 * GAP + 500), jump);
+        assert!(!verdict.stalled);
+        // A link that has become slower is seen by what left after the first slow packet had come.
+        let slower = |number: u64| arrival(number, number * GAP, (31 + (number - 31) * 10) * GAP);
+        assert!(arrivals.on_data(slower(32), jump).stalled);
+        assert!((33..41).all(|number| arrivals.on_data(slower(number), None).stalled));
+        arrivals.end_epoch();
+        assert!((42..50).all(|number| !arrivals.on_data(slower(number), None).stalled));
+        assert!(arrivals.end_epoch().1, "what waits now is a queue");
     }
 
     #[test]

@@ -63,6 +63,11 @@ pub(crate) struct Gaps {
     mark: Option<Mark>,
     send: Averages,
     receive: Averages,
+    /// The next gap is none.
+    skipped: bool,
+    /// Gaps that were measured since then.
+    measured: u32,
+    half_epoch: Option<Duration>,
     in_epoch: u32,
     since: u64,
     disagreements: u32,
@@ -84,10 +89,12 @@ impl Gaps {
             return None;
         };
         if data.restart {
-            *self = Self { mark: Some(here), since: transmission, ..Self::default() };
+            let Self { half_epoch, measured, .. } = *self;
+            let mark = Some(here);
+            *self = Self { mark, half_epoch, measured, since: transmission, ..Self::default() };
             return None;
         }
-        if data.pause {
+        if data.pause || std::mem::take(&mut self.skipped) {
             self.mark = Some(here);
             return None;
         }
@@ -101,8 +108,20 @@ impl Gaps {
         self.send.add(sent / steps);
         self.receive.add(span.as_nanos() as f64 / steps);
         self.mark = Some(here);
+        self.measured += 1;
         self.in_epoch += 1;
         (self.in_epoch >= EPOCH).then(|| self.end_epoch(transmission))
+    }
+
+    /// How long half an epoch took, when one last ended. Nothing before as many gaps have been measured since the last
+    /// packet that was skipped: where that happens all the time, it is what the path is like.
+    pub(crate) fn half_epoch(&self) -> Option<Duration> {
+        self.half_epoch.filter(|_| self.measured >= EPOCH)
+    }
+
+    /// The packet that comes next waited for something else than a queue.
+    pub(crate) const fn skip(&mut self) {
+        (self.skipped, self.measured) = (true, 0);
     }
 
     fn end_epoch(&mut self, transmission: u64) -> Epoch {
@@ -117,6 +136,7 @@ impl Gaps {
             self.send.long = self.send.short;
             self.receive.long = self.receive.short;
         }
+        self.half_epoch = Some(receive_gap.max(SHORTEST) * EPOCH / 2);
         (self.in_epoch, self.since) = (0, transmission);
         epoch
     }

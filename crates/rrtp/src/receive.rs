@@ -178,7 +178,6 @@ impl ReceiveHalf {
         if beyond > 0 && pool.room(self.held()) < cost {
             return Taken::NoMemory;
         }
-        self.measure(now, transmission, data);
         let arrival = Arrival {
             at: now,
             transmission,
@@ -186,7 +185,11 @@ impl ReceiveHalf {
             size: data.payload.len(),
             pause: data.pause,
         };
-        let congestive = self.arrivals.on_data(arrival);
+        let verdict = self.arrivals.on_data(arrival, self.gaps.half_epoch());
+        if verdict.stalled {
+            self.gaps.skip();
+        }
+        self.measure(now, transmission, data);
         self.echo = Some((data.sent, now));
         self.untold.get_or_insert(now);
         self.newest = self.newest.max(transmission);
@@ -198,7 +201,7 @@ impl ReceiveHalf {
         self.received += 1;
         let patience = self.patience.unwrap_or(rtt / 4).max(Duration::from_millis(1));
         for hole in self.end..number {
-            self.add_hole(hole, transmission, congestive, now + patience);
+            self.add_hole(hole, transmission, verdict.congestive, now + patience);
         }
         self.end = self.end.max(number + 1);
         self.fill(number, transmission, data, rtt, pool);

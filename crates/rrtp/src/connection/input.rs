@@ -160,13 +160,12 @@ impl Connection {
             self.link_loss += (share(lost).min(1.0) - self.link_loss) * LOSS_WEIGHT;
         }
         let since = crate::wire::expand(self.send.next_transmission(), feedback.since);
-        if self.config.kind == NetworkKind::General
-            && count >= EPOCH
-            && share(lost) > SEVERE
-            && since >= self.cut
-        {
+        let drowned = count >= EPOCH && share(lost) > SEVERE;
+        let before =
+            if count >= EPOCH { std::mem::replace(&mut self.drowned, drowned) } else { false };
+        if self.config.kind == NetworkKind::General && drowned && before && since >= self.cut {
             // Congestion, whatever the verdicts: a flow that met a full queue from its first packet on knows no shorter trip
-            // and takes all losses for the link's.
+            // and takes all losses for the link's. One such epoch alone can be a machine on the path that stood still.
             (congestive, self.accused) = (lost, true);
         }
         if std::mem::take(&mut self.accused)

@@ -138,6 +138,8 @@ pub(crate) struct Connection {
     stalled: bool,
     /// Losses since the last epoch were judged congestive.
     accused: bool,
+    /// Of the last epoch more was lost than a link loses by itself.
+    drowned: bool,
     /// The share of packets that is lost where nothing is congested.
     link_loss: f64,
     /// The share of packets that is lost, and the totals it was last computed from.
@@ -197,6 +199,7 @@ impl Connection {
             pings: 0,
             stalled: false,
             accused: false,
+            drowned: false,
             link_loss: config.profile.loss_rate.unwrap_or(0.0),
             loss_rate: config.profile.loss_rate.unwrap_or(0.0),
             totals: (0, 0, 0),

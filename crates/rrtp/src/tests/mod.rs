@@ -6,6 +6,7 @@ mod path;
 mod properties;
 mod sharing;
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -119,6 +120,61 @@ struct World {
     acts: u64,
     /// The ends send, and see what is due, so often; what comes is stamped when it does.
     turn: Duration,
+    stalls: Stalls,
+}
+
+/// A machine without enough cores: the ends and the link are each left waiting now and then.
+struct Stalls {
+    /// The state of a generator of random numbers.
+    state: u64,
+    /// The mean time between two; none where it is zero.
+    every: Duration,
+    /// Of both ends and the link: when the next one begins, and when it is over.
+    at: [(Instant, Instant); 3],
+    /// What has come at an end meanwhile, and when; what waits for the link, and from where.
+    came: [VecDeque<(Instant, Packet)>; 2],
+    leaves: VecDeque<(PortId, Packet)>,
+}
+
+/// Where the link is among them.
+const LINK: usize = 2;
+const SHORTEST_STALL: Duration = Duration::from_millis(5);
+
+impl Stalls {
+    fn new(now: Instant) -> Self {
+        Self {
+            state: 1,
+            every: Duration::ZERO,
+            at: [(now, now); 3],
+            came: Default::default(),
+            leaves: VecDeque::new(),
+        }
+    }
+
+    /// From 0 to 1.
+    fn random(&mut self) -> f64 {
+        self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.state >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Whether one of them is stalled; 5 to 40 ms each time.
+    fn stalled(&mut self, who: usize, now: Instant) -> bool {
+        if self.every.is_zero() {
+            return false;
+        }
+        while now >= self.at[who].1 {
+            let begins = self.at[who].1 + self.every.mul_f64(self.random() * 2.0);
+            let ends = begins + SHORTEST_STALL.mul_f64(1.0 + 7.0 * self.random());
+            self.at[who] = (begins, ends);
+        }
+        now >= self.at[who].0
+    }
+
+    /// From `at` on, the first time that it is not.
+    fn awake_at(&self, who: usize, at: Instant) -> Instant {
+        let (begins, ends) = self.at[who];
+        if !self.every.is_zero() && (begins..ends).contains(&at) { ends } else { at }
+    }
 }
 
 /// The client writes `up` bytes and the server `down`, over a link that does `forth` to what the client sends.
@@ -129,8 +185,14 @@ fn world(forth: &str, back: &str, [up, down]: [u64; 2], configs: [Config; 2]) ->
     let link = Link::new(&forth, &back).unwrap();
     // A clock that has run for a while, and soon turns in 32 bits of microseconds.
     let now = Instant::from_nanos((u64::from(u32::MAX) - 500_000) * 1_000);
-    let mut world =
-        World { now, link, ends: [client, server], acts: 0, turn: Duration::from_nanos(1) };
+    let mut world = World {
+        now,
+        link,
+        ends: [client, server],
+        acts: 0,
+        turn: Duration::from_nanos(1),
+        stalls: Stalls::new(now),
+    };
     let [ours, theirs] = configs;
     world.ends[1].endpoint.listen(Some(theirs));
     let remote = world.ends[1].at;
@@ -150,21 +212,32 @@ impl World {
         loop {
             let mut quiet = true;
             let is_turn = self.turn_at(self.now) == self.now;
+            let remotes = [self.ends[1].at, self.ends[0].at];
             for (port, end) in self.ends.iter_mut().enumerate() {
+                if self.stalls.stalled(port, self.now) {
+                    continue;
+                }
+                let from = remotes[port];
+                for (at, packet) in self.stalls.came[port].drain(..) {
+                    let datagram = packet.data.get(HEADERS..).unwrap_or_default();
+                    end.endpoint.handle_datagram(at, from, datagram);
+                }
                 end.act(self.now);
                 let mut datagram = vec![0; HEADERS];
                 while is_turn && end.endpoint.poll_transmit(self.now, &mut datagram).is_some() {
                     let packet = Packet::new(std::mem::replace(&mut datagram, vec![0; HEADERS]));
-                    self.link.handle_packet(self.now, PortId(port as u16), packet);
+                    self.stalls.leaves.push_back((PortId(port as u16), packet));
                 }
             }
-            while let Some((port, packet)) = self.link.poll_transmit(self.now) {
-                quiet = false;
-                self.acts += 1;
-                let to = usize::from(port.0);
-                let from = self.ends[1 - to].at;
-                let datagram = packet.data.get(HEADERS..).unwrap_or_default();
-                self.ends[to].endpoint.handle_datagram(self.now, from, datagram);
+            if !self.stalls.stalled(LINK, self.now) {
+                for (port, packet) in self.stalls.leaves.drain(..) {
+                    self.link.handle_packet(self.now, port, packet);
+                }
+                while let Some((port, packet)) = self.link.poll_transmit(self.now) {
+                    quiet = false;
+                    self.acts += 1;
+                    self.stalls.came[usize::from(port.0)].push_back((self.now, packet));
+                }
             }
             if quiet {
                 return;
@@ -178,9 +251,15 @@ impl World {
     }
 
     fn next(&self) -> Option<Instant> {
-        let ends = self.ends.iter().filter_map(|end| end.endpoint.poll_timeout());
-        let ends = ends.map(|at| self.turn_at(at.max(self.now)));
-        ends.chain(self.link.poll_timeout()).min()
+        let stalls = &self.stalls;
+        let ends = self.ends.iter().enumerate().filter_map(|(port, end)| {
+            let came = stalls.came[port].front().map(|_| self.now);
+            let due = end.endpoint.poll_timeout().map(|at| self.turn_at(at.max(self.now)));
+            Some(stalls.awake_at(port, came.into_iter().chain(due).min()?))
+        });
+        let waits = stalls.leaves.front().map(|_| self.now);
+        let link = self.link.poll_timeout().into_iter().chain(waits).min();
+        ends.chain(link.map(|at| stalls.awake_at(LINK, at.max(self.now)))).min()
     }
 
     /// Runs until `done`, or for `limit`; whether it was done.
@@ -196,9 +275,13 @@ impl World {
             stands = if at <= self.now { stands + 1 } else { 0 };
             assert!(stands < 100_000, "time stands still at {:?}", self.now);
             self.now = self.now.max(at);
-            self.link.handle_timeout(self.now);
-            for end in &mut self.ends {
-                end.endpoint.handle_timeout(self.now);
+            if !self.stalls.stalled(LINK, self.now) {
+                self.link.handle_timeout(self.now);
+            }
+            for (port, end) in self.ends.iter_mut().enumerate() {
+                if !self.stalls.stalled(port, self.now) {
+                    end.endpoint.handle_timeout(self.now);
+                }
             }
             self.settle();
         }

@@ -54,6 +54,33 @@ fn a_sender_that_wakes_late_keeps_its_rate() {
 }
 
 #[test]
+fn what_stands_still_now_and_then_is_no_congestion() {
+    let link = "rate 100mbit delay 1ms limit 100 loss 2% seed 1";
+    for kind in [NetworkKind::General, NetworkKind::WirelessLastHop] {
+        // The link alone for a sixth of the time; both ends, too, for a fifteenth each.
+        for (ends, every, least) in [(false, 100, 0.3), (true, 300, 0.6)] {
+            let mut world = world(
+                "delay 1ms",
+                link,
+                [0, u64::MAX],
+                with(|config| {
+                    config.kind = kind;
+                    config.profile.send_rate = Some(Rate::from_bits_per_sec(100_000_000));
+                }),
+            );
+            world.stalls.every = Duration::from_millis(every);
+            if !ends {
+                let never = Instant::from_nanos(u64::MAX);
+                world.stalls.at[..LINK].fill((never, never));
+            }
+            world.run_for(Duration::from_secs(20));
+            let share = world.ends[0].read as f64 * 8.0 / 20.0 / 100e6;
+            assert!(share > least, "{kind:?} {every}: {share}");
+        }
+    }
+}
+
+#[test]
 fn losses_of_the_link_do_not_slow_a_last_hop_down() {
     let mut shares = Vec::new();
     for loss in ["0%", "1%", "5%"] {
