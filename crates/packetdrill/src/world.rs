@@ -106,3 +106,31 @@ fn host(flags: &Flags, tcp: TcpConfig, segments_at_once: u16) -> Host {
         ..HostConfig::new(addresses)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use airtcp_types::options::TcpOptions;
+
+    use super::*;
+
+    /// The SYN of a connection that a script opens first.
+    fn syn(flags: &str) -> Vec<u8> {
+        let mut world = World::new(flags.parse().unwrap());
+        let remote = "192.0.2.1:8080".parse().unwrap();
+        world.host.tcp_connect(world.now, remote, None).unwrap();
+        world.settle();
+        world.pop_sent().unwrap().bytes
+    }
+
+    #[test]
+    fn packets_may_be_as_large_as_a_script_says() {
+        for (flags, mss) in [("", 1460), ("mtu=640", 600), ("mtu=9000", 8960)] {
+            assert_eq!(TcpOptions::parse(&syn(flags)[40..]).unwrap().mss, Some(mss), "{flags}");
+        }
+    }
+
+    #[test]
+    fn a_script_repeats_exactly() {
+        assert_eq!(syn(""), syn(""));
+    }
+}
