@@ -7,7 +7,8 @@ use std::sync::{Arc, Barrier};
 
 use airtcp::device::{Clock, Tun, TunFile, TunOptions};
 use airtcp::stack::host::{Cidr, HostConfig};
-use airtcp::stack::{Sibling, Stack, TcpListener};
+use airtcp::stack::{Chunk, Sibling, Stack, TcpListener, TcpStream};
+use tokio::io::AsyncWriteExt;
 
 use crate::client::{PREFIX, STACK};
 use crate::services::Service;
@@ -58,8 +59,24 @@ fn run(
     })
 }
 
+/// A sink that copies nothing.
+async fn count(mut stream: TcpStream) -> io::Result<()> {
+    let (mut chunk, mut count) = (Chunk::default(), 0);
+    loop {
+        match stream.read_chunk(&mut chunk).await? {
+            0 => break,
+            length => count += length as u64,
+        }
+    }
+    stream.write_u64(count).await?;
+    stream.shutdown().await
+}
+
 async fn accept(listener: TcpListener, service: Service) {
     while let Ok((stream, _)) = listener.accept().await {
-        tokio::spawn(service.serve(stream));
+        match service {
+            Service::Sink => tokio::spawn(count(stream)),
+            _ => tokio::spawn(service.serve(stream)),
+        };
     }
 }

@@ -21,6 +21,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Direction {
     IntoStack,
+    /// The stack's application has it copied into a buffer of its own.
+    IntoBuffer,
     OutOfStack,
 }
 
@@ -30,6 +32,7 @@ impl Direction {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::IntoStack => "in",
+            Self::IntoBuffer => "in and copied",
             Self::OutOfStack => "out",
         }
     }
@@ -91,6 +94,7 @@ async fn run(flows: usize, direction: Direction, time: Duration) -> io::Result<M
 pub(crate) fn connect_all(flows: usize, direction: Direction) -> io::Result<Vec<TcpStream>> {
     let service = match direction {
         Direction::IntoStack => Service::Sink,
+        Direction::IntoBuffer => Service::Reader,
         Direction::OutOfStack => Service::Source,
     };
     (0..flows).map(|turn| connect_async(service, turn)).collect()
@@ -104,7 +108,7 @@ pub(crate) async fn flow(
 ) -> io::Result<u64> {
     let mut chunk = vec![0x5a; CHUNK];
     match direction {
-        Direction::IntoStack => {
+        Direction::IntoStack | Direction::IntoBuffer => {
             while Instant::now() < end {
                 stream.write_all(&chunk).await?;
             }

@@ -154,6 +154,7 @@ fn measurements(kinds: [Kind; 2], cpu: usize) -> Vec<Box<dyn Measurement>> {
     if has_queues {
         return all;
     }
+    all.push(Box::new(Bulk { flows: 1, direction: Direction::IntoBuffer }));
     all.push(Box::new(PingPong { cpu }));
     for direction in Direction::BOTH {
         all.push(Box::new(Loaded(direction)));

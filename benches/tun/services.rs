@@ -1,4 +1,4 @@
-//! What every stack under test serves: a sink, a source and an echo.
+//! What every stack under test serves: two sinks, a source and an echo.
 
 use std::io;
 
@@ -9,8 +9,11 @@ pub(crate) const CHUNK: usize = 1 << 16;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Service {
-    /// Reads to the end, and answers with the number of bytes, 8 bytes big-endian.
+    /// Takes what comes as it lies in memory, where the stack gives it out like that, and answers at the end with the number
+    /// of bytes, 8 bytes big-endian.
     Sink,
+    /// The same, but reads everything into a buffer of its own.
+    Reader,
     /// Writes until the peer resets.
     Source,
     /// Sends back what it reads.
@@ -18,23 +21,24 @@ pub(crate) enum Service {
 }
 
 impl Service {
-    pub(crate) const ALL: [Self; 3] = [Self::Sink, Self::Source, Self::Echo];
+    pub(crate) const ALL: [Self; 4] = [Self::Sink, Self::Reader, Self::Source, Self::Echo];
 
     pub(crate) fn port(self) -> u16 {
         match self {
             Self::Sink => 5001,
             Self::Source => 5002,
             Self::Echo => 5003,
+            Self::Reader => 5004,
         }
     }
 
-    /// Serves one connection to its end.
+    /// Serves one connection to its end, of a stack that copies whatever is read.
     pub(crate) async fn serve(
         self,
         mut stream: impl AsyncRead + AsyncWrite + Unpin,
     ) -> io::Result<()> {
         match self {
-            Self::Sink => {
+            Self::Sink | Self::Reader => {
                 let (mut buffer, mut count) = (vec![0; CHUNK], 0);
                 loop {
                     match stream.read(&mut buffer).await? {

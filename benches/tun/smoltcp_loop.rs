@@ -56,10 +56,10 @@ pub(crate) fn serve(offload: bool, echoes: usize) -> io::Result<()> {
     let own = IpCidr::new(STACK.into(), PREFIX);
     interface.update_ip_addrs(|addresses| addresses.push(own).expect("room for an address"));
     let mut servers = Servers { sockets: SocketSet::new(Vec::new()), servers: Vec::new() };
-    let wanted =
-        [(Service::Sink, LISTENERS), (Service::Source, LISTENERS), (Service::Echo, echoes)];
+    let wanted = Service::ALL
+        .map(|service| (service, if service == Service::Echo { echoes } else { LISTENERS }));
     servers.refill(&wanted);
-    let payload = vec![0x5a; CHUNK];
+    let (payload, mut buffer) = (vec![0x5a; CHUNK], vec![0; CHUNK]);
     say_ready();
     loop {
         let (now, sockets) = (Instant::now(), &mut servers.sockets);
@@ -70,7 +70,7 @@ pub(crate) fn serve(offload: bool, echoes: usize) -> io::Result<()> {
         });
         let more_out = (0..MOST_OUT)
             .all(|_| interface.poll_egress(now, &mut device, sockets) != PollResult::None);
-        let (worked, accepted) = servers.work(&payload);
+        let (worked, accepted) = servers.work(&payload, &mut buffer);
         if accepted {
             servers.refill(&wanted);
         }
@@ -88,7 +88,7 @@ struct Servers {
 
 impl Servers {
     /// Moves what can be moved; whether anything was, and whether a connection has come.
-    fn work(&mut self, payload: &[u8]) -> (bool, bool) {
+    fn work(&mut self, payload: &[u8], buffer: &mut [u8]) -> (bool, bool) {
         let (mut worked, mut accepted) = (false, false);
         for server in &mut self.servers {
             if server.state == Use::Free {
@@ -109,7 +109,7 @@ impl Servers {
                 server.state = Use::Connected;
                 accepted = true;
             }
-            worked |= server.work(socket, payload);
+            worked |= server.work(socket, payload, buffer);
         }
         (worked, accepted)
     }
@@ -130,7 +130,7 @@ impl Servers {
             }
             for _ in 0..missing {
                 let (receive, send) = match service {
-                    Service::Sink => (BULK, LITTLE),
+                    Service::Sink | Service::Reader => (BULK, LITTLE),
                     Service::Source => (LITTLE, BULK),
                     Service::Echo => (ECHO, ECHO),
                 };
@@ -151,7 +151,7 @@ fn listen(socket: &mut Socket<'_>, service: Service) {
 }
 
 impl Server {
-    fn work(&mut self, socket: &mut Socket<'_>, payload: &[u8]) -> bool {
+    fn work(&mut self, socket: &mut Socket<'_>, payload: &[u8], buffer: &mut [u8]) -> bool {
         let mut worked = false;
         match self.service {
             Service::Source => {
@@ -171,6 +171,12 @@ impl Server {
                     worked = true;
                 }
             }
+            Service::Reader => {
+                while socket.can_recv() {
+                    self.count += socket.recv_slice(buffer).unwrap_or(0) as u64;
+                    worked = true;
+                }
+            }
             Service::Echo => {
                 let mut bytes = [0; 64];
                 while socket.can_recv() && socket.can_send() {
@@ -182,7 +188,7 @@ impl Server {
             }
         }
         if socket.state() == State::CloseWait && self.state != Use::Answered && !socket.can_recv() {
-            if self.service == Service::Sink {
+            if matches!(self.service, Service::Sink | Service::Reader) {
                 let _ = socket.send_slice(&self.count.to_be_bytes());
             }
             socket.close();

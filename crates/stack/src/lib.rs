@@ -21,3 +21,4 @@ pub use host::{Host, HostConfig, HostError, SocketId};
 pub use sockets::{
     OwnedReadHalf, OwnedWriteHalf, Sibling, Stack, TcpListener, TcpSocket, TcpStream, UdpSocket,
 };
+pub use tcp::Chunk;

@@ -8,7 +8,9 @@ use airtcp_types::{ByteCount, FlowId, Instant};
 use tracing::debug;
 
 use crate::counters::Counters;
-use crate::tcp::{Connection, Info, KeepAlive, LEAST, Offer, Outlet, State, TcpConfig, TcpError};
+use crate::tcp::{
+    Chunk, Connection, Info, KeepAlive, LEAST, Offer, Outlet, State, TcpConfig, TcpError,
+};
 
 use super::{Host, HostError, Kind, Owner, Socket, SocketId, TcpSocket, unspecified};
 
@@ -148,13 +150,37 @@ impl Host {
         socket: SocketId,
         buf: &mut [u8],
     ) -> Result<usize, HostError> {
+        self.read(now, socket, |connection| connection.recv(now, buf))
+    }
+
+    /// Takes bytes that arrived without a copy: `chunk` becomes them, and the memory that it had may be used again. Gives
+    /// how many; zero is the end of the stream.
+    ///
+    /// # Errors
+    ///
+    /// As [`tcp_recv`](Self::tcp_recv).
+    pub fn tcp_recv_chunk(
+        &mut self,
+        now: Instant,
+        socket: SocketId,
+        chunk: &mut Chunk,
+    ) -> Result<usize, HostError> {
+        self.read(now, socket, |connection| connection.recv_chunk(now, chunk))
+    }
+
+    fn read(
+        &mut self,
+        now: Instant,
+        socket: SocketId,
+        recv: impl FnOnce(&mut Connection) -> Result<usize, TcpError>,
+    ) -> Result<usize, HostError> {
         let left = self.memory_left(socket)?;
         let Some(Socket { kind: Kind::Tcp(tcp), told, .. }) = self.sockets.get_mut(socket) else {
             return Err(HostError::WrongKind);
         };
         let connection = &mut tcp.connection;
         connection.set_memory_pressure(left == ByteCount::ZERO);
-        let result = connection.recv(now, buf);
+        let result = recv(connection);
         // Its holder knows: what comes before anything is settled is news.
         told.readable &= connection.is_readable();
         // Reading has nothing to send but a window update.

@@ -8,9 +8,9 @@ use tokio::task::coop;
 
 use super::error::io_error;
 use super::shared::{Core, Direction};
-use super::stream::{Inner, TcpStream};
-use crate::host::{HostError, SocketId};
-use crate::tcp::{State, TcpError};
+use super::stream::{Inner, TcpStream, found};
+use crate::host::SocketId;
+use crate::tcp::State;
 
 impl Inner {
     /// Waits until one of the things asked for is so. Any number of tasks may wait.
@@ -120,11 +120,7 @@ impl Inner {
 
     /// Copies what could be read, `None` if there is nothing.
     fn look_at(&self, core: &Core, buf: &mut [u8]) -> io::Result<Option<usize>> {
-        match core.host.tcp_peek(self.id, buf) {
-            Ok(seen) => Ok(Some(seen)),
-            Err(HostError::Tcp(TcpError::WouldBlock)) => Ok(None),
-            Err(error) => Err(core.alive().err().unwrap_or_else(|| io_error(error))),
-        }
+        found(core, core.host.tcp_peek(self.id, buf))
     }
 }
 
@@ -223,6 +219,42 @@ macro_rules! reads {
             pub async fn readable(&self) -> io::Result<()> {
                 let $this = self;
                 $inner.ready(tokio::io::Interest::READABLE).await.map(drop)
+            }
+
+            /// Waits for data and takes it as it lies in memory, without a copy: `chunk` becomes it, 64 KiB at most; gives how
+            /// many bytes, 0 after the peer's FIN.
+            ///
+            /// What `chunk` held before gives way to it, and its memory is used again: a loop that reads has one chunk for all.
+            /// Cancel-safe.
+            ///
+            /// ```
+            /// # async fn count(mut stream: airtcp_stack::TcpStream) -> std::io::Result<usize> {
+            /// let mut chunk = airtcp_stack::Chunk::default();
+            /// let mut lines = 0;
+            /// while stream.read_chunk(&mut chunk).await? > 0 {
+            ///     lines += chunk.iter().filter(|&&byte| byte == b'\n').count();
+            /// }
+            /// # Ok(lines)
+            /// # }
+            /// ```
+            ///
+            /// # Errors
+            /// As with reading.
+            pub async fn read_chunk(&mut self, chunk: &mut Chunk) -> io::Result<usize> {
+                std::future::poll_fn(|context| self.poll_read_chunk(context, chunk)).await
+            }
+
+            /// As [`read_chunk`](Self::read_chunk). Of the tasks that poll to read or to peek the last one is woken.
+            ///
+            /// # Errors
+            /// As [`read_chunk`](Self::read_chunk).
+            pub fn poll_read_chunk(
+                &mut self,
+                context: &mut Context<'_>,
+                chunk: &mut Chunk,
+            ) -> Poll<io::Result<usize>> {
+                let $this = &*self;
+                $inner.poll_read_chunk(context, chunk)
             }
 
             /// Reads what is there into `buf`, without waiting; gives how many bytes, 0 after the

@@ -11,6 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, Interest, ReadBuf};
 use tokio::task::JoinSet;
 
 use super::tests::{addr, connected, pattern, stacks, start, within};
+use crate::tcp::Chunk;
 
 /// The same lines, with two ends of tokio's streams and of ours.
 macro_rules! as_with_tokio {
@@ -477,6 +478,63 @@ async fn a_full_queue_of_datagrams_would_block_and_drains() {
         }
         socket.writable().await.unwrap();
         socket.try_send_to(b"datagram", addr("10.0.0.1:7")).unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn chunks_are_the_bytes_that_reading_would_give() {
+    within(async {
+        let (server, client) = stacks();
+        let (mut one, mut other) = connected(&server, &client).await;
+        let sent = pattern(3_000_000);
+        let data = sent.clone();
+        let writer = tokio::spawn(async move {
+            other.write_all(&data).await.unwrap();
+            other.shutdown().await.unwrap();
+            let mut answer = Vec::new();
+            other.read_to_end(&mut answer).await.unwrap();
+            answer
+        });
+        let (mut read, mut chunk, mut few) = (Vec::new(), Chunk::default(), [0; 1000]);
+        let (mut half, mut writing) = one.split();
+        while half.read_chunk(&mut chunk).await.unwrap() > 0 {
+            assert!(chunk.len() <= 65_536);
+            read.extend_from_slice(&chunk);
+            let peeked = half.peek(&mut few).await.unwrap();
+            let seen = few;
+            let length = half.read(&mut few).await.unwrap();
+            assert!(length >= peeked && few[..peeked] == seen[..peeked]);
+            read.extend_from_slice(&few[..length]);
+        }
+        assert!(read == sent && chunk.is_empty());
+        writing.write_all(b"done").await.unwrap();
+        drop(one);
+        assert_eq!(writer.await.unwrap(), b"done");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_chunk_that_is_waited_for_in_vain_loses_nothing() {
+    within(async {
+        let (server, client) = stacks();
+        let (mut one, mut other) = connected(&server, &client).await;
+        let mut chunk = Chunk::default();
+        tokio::select! {
+            biased;
+            read = one.read_chunk(&mut chunk) => panic!("{read:?}"),
+            () = tokio::task::yield_now() => {}
+        }
+        other.write_all(b"late").await.unwrap();
+        assert_eq!(one.read_chunk(&mut chunk).await.unwrap(), 4);
+        assert_eq!(chunk[..], *b"late");
+        other.abort();
+        assert_eq!(
+            one.read_chunk(&mut chunk).await.unwrap_err().kind(),
+            ErrorKind::ConnectionReset
+        );
+        drop((server, one));
     })
     .await;
 }

@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::ready::{both, reads, writes};
 use super::stream::{Inner, TcpStream};
-use crate::tcp::Info;
+use crate::tcp::{Chunk, Info};
 
 /// The reading direction of a borrowed stream; from [`TcpStream::split`].
 #[derive(Debug)]

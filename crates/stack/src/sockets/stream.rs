@@ -18,7 +18,7 @@ use super::shared::{Core, Direction, Shared};
 use super::split::{self, OwnedReadHalf, OwnedWriteHalf, ReadHalf, WriteHalf};
 use super::stack::Handle;
 use crate::host::{Host, HostError, SocketId};
-use crate::tcp::{Info, TcpError};
+use crate::tcp::{Chunk, Info, TcpError};
 
 /// A TCP connection; made by [`Stack::connect`](super::Stack::connect) or
 /// [`TcpListener::accept`](super::TcpListener::accept).
@@ -126,6 +126,22 @@ impl Inner {
         read.map_ok(|read| buf.advance(read))
     }
 
+    pub(super) fn poll_read_chunk(
+        &self,
+        context: &mut Context<'_>,
+        chunk: &mut Chunk,
+    ) -> Poll<io::Result<usize>> {
+        in_turn(context, |context| {
+            self.shared().with(|core, now| {
+                let received = core.host.tcp_recv_chunk(now, self.id, chunk);
+                match found(core, received)? {
+                    Some(read) => Poll::Ready(Ok(read)),
+                    None => core.wait(self.id, Direction::Read, context),
+                }
+            })
+        })
+    }
+
     pub(super) fn poll_write(
         &self,
         context: &mut Context<'_>,
@@ -146,12 +162,8 @@ impl Inner {
         now: Instant,
         buf: &mut [u8],
     ) -> io::Result<Option<usize>> {
-        match core.host.tcp_recv(now, self.id, buf) {
-            Ok(read) => Ok(Some(read)),
-            Err(HostError::Tcp(TcpError::WouldBlock)) => Ok(None),
-            // Without a stack, why the stack ended says more than that the socket is gone.
-            Err(error) => Err(core.alive().err().unwrap_or_else(|| io_error(error))),
-        }
+        let received = core.host.tcp_recv(now, self.id, buf);
+        found(core, received)
     }
 
     /// Writes as much as there is room for, `None` if there is none.
@@ -199,6 +211,16 @@ impl Inner {
 
     pub(super) fn info(&self) -> io::Result<Info> {
         self.shared().look(|core, now| core.host.tcp_info(now, self.id).map_err(io_error))
+    }
+}
+
+/// How much was read, `None` if nothing is there.
+pub(super) fn found(core: &Core, read: Result<usize, HostError>) -> io::Result<Option<usize>> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(HostError::Tcp(TcpError::WouldBlock)) => Ok(None),
+        // Without a stack, why the stack ended says more than that the socket is gone.
+        Err(error) => Err(core.alive().err().unwrap_or_else(|| io_error(error))),
     }
 }
 

@@ -75,6 +75,7 @@ pub use extensions::Offer;
 pub use info::Info;
 pub use keepalive::KeepAlive;
 pub use outlet::Outlet;
+pub use receive_buffer::Chunk;
 pub use state::State;
 pub use switch::SwitchError;
 pub use withhold::MarkAware;
@@ -334,8 +335,25 @@ impl Connection {
     /// [`TcpError::WouldBlock`] if nothing is there; else why the connection ended. What arrived
     /// before it ended is given first.
     pub fn recv(&mut self, now: Instant, buf: &mut [u8]) -> Result<usize, TcpError> {
+        self.read(|receive| receive.read(now, buf))
+    }
+
+    /// As [`recv`](Self::recv), but without a copy: `chunk` becomes the part that lies in one place, 64 KiB at most.
+    ///
+    /// # Errors
+    ///
+    /// As [`recv`](Self::recv).
+    pub fn recv_chunk(&mut self, now: Instant, chunk: &mut Chunk) -> Result<usize, TcpError> {
+        let read = self.read(|receive| receive.take(now, chunk))?;
+        if read == 0 {
+            *chunk = Chunk::default();
+        }
+        Ok(read)
+    }
+
+    fn read(&mut self, take: impl FnOnce(&mut Receiver) -> usize) -> Result<usize, TcpError> {
         if self.receive.readable() > ByteCount::ZERO {
-            let n = self.receive.read(now, buf);
+            let n = take(&mut self.receive);
             // An ACK that is due anyway will tell of it.
             let speaks = self.state.takes_data() && !self.has_ack_due();
             if speaks && self.receive.wants_update() {

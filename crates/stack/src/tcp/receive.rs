@@ -7,7 +7,7 @@ use airtcp_types::{ByteCount, ExtSeq, Instant, SeqRange};
 use super::ecn::Ecn;
 use super::growth::Growth;
 use super::reassembly::{Inserted, Reassembly};
-use super::receive_buffer::ReceiveBuffer;
+use super::receive_buffer::{Chunk, ReceiveBuffer};
 use crate::wire::payload::Payload;
 
 /// RCV.NXT, RCV.WND and everything that waits to be read.
@@ -278,10 +278,21 @@ impl Receiver {
     /// Takes bytes out for the application.
     pub(super) fn read(&mut self, now: Instant, buf: &mut [u8]) -> usize {
         let n = self.buffer.pop(buf);
+        self.on_read(now, n);
+        n
+    }
+
+    /// Takes out what lies in one place.
+    pub(super) fn take(&mut self, now: Instant, chunk: &mut Chunk) -> usize {
+        let n = self.buffer.take(chunk);
+        self.on_read(now, n);
+        n
+    }
+
+    fn on_read(&mut self, now: Instant, n: usize) {
         let last = self.reassembly.as_ref().and_then(|held| held.end());
         let waiting = last.map_or(ByteCount::ZERO, |end| end.since(self.nxt));
         self.growth.on_read(now, n.into(), waiting);
-        n
     }
 
     /// Copies what could be read, which stays; gives how many bytes.

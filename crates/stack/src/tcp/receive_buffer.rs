@@ -76,6 +76,25 @@ impl ReceiveBuffer {
         done
     }
 
+    /// Takes out what is left of the first piece that has something, without a copy; gives how many bytes. The memory that
+    /// `chunk` had may be used again.
+    pub(super) fn take(&mut self, chunk: &mut Chunk) -> usize {
+        let before = std::mem::take(chunk);
+        while chunk.is_empty()
+            && let Some(piece) = self.pieces.pop_front()
+        {
+            *chunk = Chunk { piece, read: std::mem::take(&mut self.read) };
+        }
+        self.len -= chunk.len();
+        if self.pieces.is_empty()
+            && let Piece::Own(mut spare) = before.piece
+        {
+            spare.clear();
+            self.pieces.push_back(Piece::Own(spare));
+        }
+        chunk.len()
+    }
+
     /// The first piece was read.
     fn drop_first(&mut self) {
         let is_last = self.pieces.len() == 1;
@@ -117,6 +136,26 @@ impl ReceiveBuffer {
     }
 }
 
+/// Data of a stream as it lies in memory, from [`TcpStream::read_chunk`](crate::TcpStream::read_chunk): it was not copied for
+/// who reads it.
+///
+/// Those of an offloading device may hold the whole packet of 64 KiB that they came in: one that is kept for long is better
+/// copied.
+#[derive(Debug, Default)]
+pub struct Chunk {
+    piece: Piece,
+    /// How much of the piece was read before.
+    read: usize,
+}
+
+impl Deref for Chunk {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.piece[self.read..]
+    }
+}
+
 /// Bytes in one place.
 #[derive(Debug)]
 enum Piece {
@@ -132,6 +171,12 @@ impl Deref for Piece {
             Self::Own(bytes) => bytes,
             Self::Shared(bytes) => bytes,
         }
+    }
+}
+
+impl Default for Piece {
+    fn default() -> Self {
+        Self::Own(Vec::new())
     }
 }
 
@@ -159,12 +204,35 @@ mod tests {
     }
 
     #[test]
+    fn what_is_taken_out_is_not_copied_and_its_memory_is_used_again() {
+        let packet = Arc::new(vec![7; KEPT]);
+        let mut buffer = ReceiveBuffer::default();
+        let mut chunk = Chunk::default();
+        assert_eq!(buffer.take(&mut chunk), 0);
+        buffer.push(b"head".into());
+        buffer.push(Payload::new(&[], &[SharedBytes::new(&packet, 0..KEPT)]));
+        buffer.push(b"tail".into());
+        assert_eq!(buffer.pop(&mut [0; 1]), 1);
+        let own = buffer.pieces[0].as_ptr();
+        assert_eq!((buffer.take(&mut chunk), &chunk[..]), (3, &b"ead"[..]));
+        assert_eq!(chunk.as_ptr(), own.wrapping_add(1));
+        assert_eq!((buffer.take(&mut chunk), chunk.as_ptr()), (KEPT, packet.as_ptr()));
+        assert_eq!((buffer.take(&mut chunk), &chunk[..]), (4, &b"tail"[..]));
+        assert_eq!((Arc::strong_count(&packet), buffer.len()), (1, ByteCount::ZERO));
+        let own = chunk.as_ptr();
+        assert_eq!((buffer.take(&mut chunk), &chunk[..]), (0, &b""[..]));
+        buffer.push(b"more".into());
+        assert_eq!((buffer.take(&mut chunk), &chunk[..], chunk.as_ptr()), (4, &b"more"[..], own));
+    }
+
+    #[test]
     fn bytes_come_out_as_they_went_in() {
         let mut buffer = ReceiveBuffer::default();
         let data: Vec<u8> = (0..200_000u32).map(|n| (n % 251) as u8).collect();
         let mut read = Vec::new();
         let mut out = [0; 777];
         let mut seen = [0; 777];
+        let mut chunk = Chunk::default();
         for part in data.chunks(1448) {
             buffer.push(part.into());
             let peeked = buffer.peek(&mut seen);
@@ -178,6 +246,10 @@ mod tests {
             assert_eq!(rest[..rest.len() - 1], data[read.len()..]);
             let n = buffer.pop(&mut out);
             read.extend_from_slice(&out[..n]);
+            if rest.len() % 3 == 0 {
+                buffer.take(&mut chunk);
+                read.extend_from_slice(&chunk);
+            }
         }
         assert_eq!(read, data);
         assert_eq!(buffer.pop(&mut out), 0);
