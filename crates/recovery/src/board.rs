@@ -6,115 +6,7 @@ use std::ops::Range;
 use airtcp_types::{ByteCount, ExtSeq, Instant, RangeSet, SendRule, SeqRange, TxNo};
 
 use crate::rate::Snapshot;
-
-/// What is known of a transmission. Each is in exactly one of these states.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum TxState {
-    /// Held to be in the network.
-    InFlight,
-    /// Judged lost; its bytes wait to be sent again.
-    Lost,
-    /// Its bytes were selectively acknowledged.
-    Sacked,
-    /// A later transmission of the same bytes decides what becomes of them.
-    Superseded,
-}
-
-/// One sending of one byte range.
-#[derive(Clone, Debug)]
-pub struct Transmission {
-    /// Its number: the order in which transmissions left.
-    pub tx: TxNo,
-    /// The bytes it carried, less what was cumulatively acknowledged since.
-    pub range: SeqRange,
-    /// When it left.
-    pub sent_at: Instant,
-    /// The rule that let it leave.
-    pub rule: SendRule,
-    /// What is known of it.
-    pub state: TxState,
-    /// How often these bytes had been sent before.
-    pub resent: u32,
-    /// The transmission of the same bytes before this one.
-    previous: Option<TxNo>,
-    pub(crate) snapshot: Snapshot,
-}
-
-impl Transmission {
-    /// The transmission of the same bytes before this one.
-    pub const fn previous(&self) -> Option<TxNo> {
-        self.previous
-    }
-
-    fn delivered(&self, range: SeqRange, cumulative: bool) -> Delivered {
-        Delivered {
-            first: self.tx,
-            tx: self.tx,
-            size: range.len(),
-            range,
-            sent_at: self.sent_at,
-            resent: self.resent,
-            previous: self.previous,
-            cumulative,
-            snapshot: self.snapshot,
-        }
-    }
-}
-
-/// Bytes that an ACK told to have arrived, as the latest of their transmissions.
-///
-/// Segments of one length that left together, once each, and are cumulatively acknowledged together are one: a device that
-/// takes them as one packet makes dozens of them.
-#[derive(Clone, Copy, Debug)]
-pub struct Delivered {
-    first: TxNo,
-    /// The latest transmission of these bytes; of several segments, that of the last.
-    pub tx: TxNo,
-    /// The bytes of each segment.
-    pub size: ByteCount,
-    /// The bytes.
-    pub range: SeqRange,
-    /// When that transmission left.
-    pub sent_at: Instant,
-    /// How often the bytes had been sent before: with more than none, which sending arrived is
-    /// not known (Karn).
-    pub resent: u32,
-    /// The transmission of the same bytes before that one.
-    pub previous: Option<TxNo>,
-    /// Whether the cumulative ACK told it, and not a SACK block.
-    pub cumulative: bool,
-    pub(crate) snapshot: Snapshot,
-}
-
-impl Delivered {
-    /// The latest transmissions of these bytes, one of each segment, in the order sent.
-    pub fn transmissions(&self) -> impl DoubleEndedIterator<Item = TxNo> {
-        (self.first.0..=self.tx.0).map(TxNo)
-    }
-
-    /// Where the first segment ends.
-    pub fn first_end(&self) -> ExtSeq {
-        self.range.start + self.size
-    }
-
-    /// Takes `t` in, which the same cumulative ACK acknowledges whole, and which was sent once; false if it is not one more
-    /// of the kind.
-    fn extend(&mut self, t: &Transmission) -> bool {
-        let follows = self.cumulative
-            && self.resent == 0
-            && t.resent == 0
-            && self.tx.0 + 1 == t.tx.0
-            && self.range.end == t.range.start
-            && self.size == t.range.len()
-            && self.sent_at == t.sent_at
-            && self.snapshot == t.snapshot;
-        if follows {
-            self.tx = t.tx;
-            self.range.end = t.range.end;
-        }
-        follows
-    }
-}
+use crate::transmission::{Delivered, Transmission, TxState};
 
 /// A stretch of sent and not yet cumulatively acknowledged bytes that moves as one.
 #[derive(Clone, Copy, Debug)]
@@ -223,6 +115,11 @@ impl Board {
     /// The latest transmission of the segment at SND.UNA.
     pub fn first(&self) -> Option<&Transmission> {
         self.latest_of(self.segments.front()?)
+    }
+
+    /// The transmissions from `tx` on, in the order sent.
+    pub(crate) fn sent_from(&self, tx: TxNo) -> impl Iterator<Item = &Transmission> {
+        self.transmissions.iter().skip(tx.0.saturating_sub(self.base.0) as usize)
     }
 
     /// The lowest bytes that were judged lost and wait to be sent again.
@@ -476,8 +373,7 @@ impl Board {
             if segment.range.start >= ack {
                 break;
             }
-            if segment.range.end <= ack && self.settle_alone(segment, delivered) {
-                self.segments.pop_front();
+            if self.settle_run(ack, delivered) {
                 continue;
             }
             let told = SeqRange::new(segment.range.start, segment.range.end.min(ack));
@@ -492,25 +388,34 @@ impl Board {
         self.sacked.remove_below(ack);
         // An ACK that ends inside a segment may leave of it only what was SACKed before.
         self.settle_if_sacked(0, delivered);
-        while self.transmissions.front().is_some_and(|t| t.range.is_empty()) {
-            self.transmissions.pop_front();
-            self.base.0 += 1;
-        }
+        let done = self.transmissions.iter().take_while(|t| t.range.is_empty()).count();
+        self.transmissions.drain(..done);
+        self.base.0 += done as u64;
     }
 
-    /// Takes a segment off that is acknowledged whole, if it is in flight and no earlier sending has to be looked after:
-    /// almost all are.
-    fn settle_alone(&mut self, segment: Segment, delivered: &mut Vec<Delivered>) -> bool {
-        let Some(t) = self.get_mut(segment.latest) else { return false };
-        if t.state != TxState::InFlight || t.previous.is_some() {
-            return false;
+    /// Takes the first segments off that are acknowledged whole, are in flight, left one after the other and have no earlier
+    /// sending to be looked after: almost all are. False if the first is none of these.
+    fn settle_run(&mut self, ack: ExtSeq, delivered: &mut Vec<Delivered>) -> bool {
+        let Some(&first) = self.segments.front() else { return false };
+        let from = first.latest.0.saturating_sub(self.base.0) as usize;
+        let (mut end, mut count) = (first.range.start, 0);
+        for (segment, t) in self.segments.iter().zip(self.transmissions.iter_mut().skip(from)) {
+            let is_simple = segment.latest == t.tx
+                && segment.range.end <= ack
+                && t.state == TxState::InFlight
+                && t.previous.is_none();
+            if !is_simple {
+                break;
+            }
+            if !delivered.last_mut().is_some_and(|last| last.extend(t)) {
+                delivered.push(t.delivered(t.range, true));
+            }
+            (end, count) = (t.range.end, count + 1);
+            t.range.start = end;
         }
-        if !delivered.last_mut().is_some_and(|last| last.extend(t)) {
-            delivered.push(t.delivered(segment.range, true));
-        }
-        t.range = SeqRange::new(t.range.end, t.range.end);
-        self.in_flight_bytes -= segment.range.len();
-        true
+        self.in_flight_bytes -= end.since(first.range.start);
+        self.segments.drain(..count);
+        count > 0
     }
 
     fn acknowledge_block(&mut self, block: SeqRange, delivered: &mut Vec<Delivered>) {

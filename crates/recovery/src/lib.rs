@@ -51,9 +51,10 @@ mod sender;
 mod stats;
 #[cfg(test)]
 mod testkit;
+mod transmission;
 mod view;
 
-pub use board::{Board, Delivered, Transmission, TxState};
+pub use board::Board;
 pub use combination::{Choice, Combination, CombinationError};
 pub use control::{CongestionControl, ControlParams, ControlState, Notice};
 pub use detection::{Certainty, EpisodeEnd, Finding, Findings, LossDetection, Repair};
@@ -64,4 +65,5 @@ pub use registry::{Entry, WireNeeds};
 pub use rtt::{RtoForm, RttEstimator};
 pub use sender::{Ack, Decision, Limit, Sender, SenderConfig, Start, Supply, Transmit, UndoSign};
 pub use stats::Stats;
+pub use transmission::{Delivered, Transmission, TxState};
 pub use view::{AckView, Phase, View};

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
+use crate::transmission::Delivered;
 use airtcp_types::{ByteCount, Instant, Rate};
-
-use crate::board::Delivered;
 
 /// What the sampler notes with every transmission.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use airtcp_types::{ByteCount, ExtSeq, Instant, SeqRange, TxNo};
 
-use crate::board::{Board, Delivered};
+use crate::board::Board;
 use crate::rate::RateSample;
 use crate::rtt::RttEstimator;
 use crate::sender::PutOff;
+use crate::transmission::Delivered;
 
 /// What the sender is doing about congestion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,8 +4,9 @@
 use airtcp_types::{ByteCount, ExtSeq, SeqRange};
 
 use super::{Findings, LossDetection};
-use crate::board::{Board, TxState};
+use crate::board::Board;
 use crate::registry::{Entry, WireNeeds, no_parameter};
+use crate::transmission::TxState;
 use crate::view::{AckView, Phase, View};
 
 pub(crate) const FACK: Entry<dyn LossDetection> = Entry {

@@ -7,8 +7,8 @@ use airtcp_types::{ByteCount, ExtSeq, TxNo};
 
 use super::sweep::{Sweep, earlier_arrived};
 use super::{EpisodeEnd, Findings, LossDetection};
-use crate::board::TxState;
 use crate::registry::{Entry, WireNeeds, no_parameter};
+use crate::transmission::TxState;
 use crate::view::{AckView, View};
 
 pub(crate) const LE: Entry<dyn LossDetection> = Entry {

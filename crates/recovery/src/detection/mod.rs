@@ -17,7 +17,8 @@ use std::time::Duration;
 
 use airtcp_types::{ByteCount, Instant, SendRule, TxNo};
 
-use crate::board::{Board, Transmission};
+use crate::board::Board;
+use crate::transmission::Transmission;
 use crate::view::{AckView, View};
 
 pub(crate) use fack::FACK;

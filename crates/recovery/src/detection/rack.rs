@@ -6,8 +6,8 @@ use airtcp_types::{ByteCount, ExtSeq, Instant, TxNo};
 
 use super::sweep::{Sweep, earlier_arrived};
 use super::{Findings, LossDetection};
-use crate::board::Transmission;
 use crate::registry::{Entry, WireNeeds, no_parameter};
+use crate::transmission::Transmission;
 use crate::view::{AckView, Phase, View};
 
 pub(crate) const RACK: Entry<dyn LossDetection> = Entry {

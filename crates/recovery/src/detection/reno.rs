@@ -3,8 +3,9 @@
 use airtcp_types::{ByteCount, ExtSeq, TxNo};
 
 use super::{EpisodeEnd, Findings, LossDetection};
-use crate::board::{Board, Transmission};
+use crate::board::Board;
 use crate::registry::{Entry, WireNeeds, no_parameter};
+use crate::transmission::Transmission;
 use crate::view::{AckView, Phase, View};
 
 pub(crate) const RENO: Entry<dyn LossDetection> = Entry {

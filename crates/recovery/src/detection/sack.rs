@@ -3,8 +3,8 @@
 use airtcp_types::{ByteCount, ExtSeq, SendRule, SeqRange};
 
 use super::{Findings, LossDetection, Repair};
-use crate::board::{Transmission, TxState};
 use crate::registry::{Entry, WireNeeds, no_parameter};
+use crate::transmission::{Transmission, TxState};
 use crate::view::{AckView, Phase, View};
 
 pub(crate) const SACK: Entry<dyn LossDetection> = Entry {

@@ -4,7 +4,8 @@
 use airtcp_types::{Instant, TxNo};
 
 use super::Findings;
-use crate::board::{Board, Delivered, Transmission, TxState};
+use crate::board::Board;
+use crate::transmission::{Delivered, Transmission, TxState};
 use crate::view::{AckView, View};
 
 /// A walk over the board in the order sent that judges each transmission once, so that an ACK costs

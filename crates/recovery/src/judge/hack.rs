@@ -6,9 +6,10 @@ use std::collections::BTreeSet;
 use airtcp_types::{ExtSeq, TxNo};
 
 use super::{Cause, LossJudge, Raised, Ruling, When};
-use crate::board::{Board, Transmission, TxState};
+use crate::board::Board;
 use crate::detection::{Finding, earlier_arrived};
 use crate::registry::{Entry, WireNeeds, no_parameter};
+use crate::transmission::{Transmission, TxState};
 use crate::view::{AckView, View};
 
 pub(crate) const HACK: Entry<dyn LossJudge> = Entry {

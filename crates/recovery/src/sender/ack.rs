@@ -4,7 +4,7 @@ use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant};
 
 use super::prr::Progress;
 use super::{Ack, Scratch, Sender};
-use crate::board::Delivered;
+use crate::transmission::Delivered;
 use crate::view::AckView;
 
 impl Sender {

@@ -6,10 +6,11 @@ use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, SendRule, TxNo};
 
 use super::prr::Prr;
 use super::{Core, Sender};
-use crate::board::{Board, Delivered, TxState};
+use crate::board::Board;
 use crate::control::Notice;
 use crate::detection::{Certainty, EpisodeEnd, Finding, Findings};
 use crate::judge::{Cause, Raised, Ruling, When};
+use crate::transmission::{Delivered, TxState};
 use crate::view::{AckView, Phase};
 
 /// A judge that waits for no time at all would be asked for ever at one instant.

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, Rate, SeqRange, TxNo};
 
-use crate::board::{Board, Delivered};
+use crate::board::Board;
 use crate::combination::{Combination, Parts};
 use crate::control::{CongestionControl, ControlParams, ControlState};
 use crate::detection::{Findings, LossDetection};
@@ -30,6 +30,7 @@ use crate::rate::{RateSample, RateSampler};
 use crate::registry::WireNeeds;
 use crate::rtt::RttEstimator;
 use crate::stats::Stats;
+use crate::transmission::Delivered;
 use crate::view::{Phase, View};
 
 pub use send::{Decision, Limit, Supply, Transmit};

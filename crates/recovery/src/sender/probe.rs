@@ -6,9 +6,9 @@ use std::time::Duration;
 use airtcp_types::{ByteCount, ExtSeq, Instant, SendRule, SeqRange};
 
 use super::{Sender, Supply};
-use crate::board::TxState;
 use crate::detection::{Certainty, Finding};
 use crate::judge::{Cause, When};
+use crate::transmission::TxState;
 use crate::view::{AckView, Phase};
 
 /// TLP.max_ack_delay: how long the receiver may hold the ACK of a single segment back.

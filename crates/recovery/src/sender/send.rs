@@ -3,8 +3,8 @@
 use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, SendRule, SeqRange, TxNo};
 
 use super::Sender;
-use crate::board::TxState;
 use crate::control::Notice;
+use crate::transmission::TxState;
 
 /// What there is to send, and how far the peer lets it.
 #[derive(Clone, Copy, Debug)]
@@ -154,11 +154,9 @@ impl Sender {
         }
         let snapshot = self.rate.on_send(now, false);
         self.core.board.send_new_segments(now, range, smss, SendRule::NewData, snapshot);
-        for tx in first.0..self.core.board.next_tx().0 {
-            if let Some(sent) = self.core.board.get(TxNo(tx)) {
-                self.detection.on_sent(sent);
-                self.stats.segments_sent += 1;
-            }
+        for sent in self.core.board.sent_from(first) {
+            self.detection.on_sent(sent);
+            self.stats.segments_sent += 1;
         }
         self.stats.bytes_sent += range.len();
         self.last_sent = now;

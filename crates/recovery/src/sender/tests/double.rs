@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use airtcp_types::{ByteCount, Instant, TxNo};
 
-use crate::board::Transmission;
 use crate::control::ControlParams;
 use crate::detection::{Finding, Findings};
 use crate::judge::{Raised, Ruling};
 use crate::registry::Entry;
+use crate::transmission::Transmission;
 use crate::view::{AckView, View};
 use crate::{
     Choice, Combination, CongestionControl, ControlState, LossDetection, LossJudge, Notice,
