@@ -133,20 +133,22 @@ impl Transfer {
         format!("{link} seed {}", self.seed)
     }
 
-    /// A command of ours, which is told of the link what the sender may know.
+    /// A command of ours; RRTP is told of the link what the sender may know.
     fn command(&self, name: &str, directory: &std::path::Path) -> Outcome<Command> {
-        let mut profile = "kind = \"wireless-last-hop\"\n".to_owned();
-        let LinkCase { rate, rtt_ms, loss, .. } = self.link;
-        if self.sender == Sender::Seeded {
-            profile += &format!(
-                "send-rate-bits-per-second = {rate}\nround-trip-time-ms = {rtt_ms}\nloss-rate = {loss:?}\n"
-            );
-        }
-        let path = directory.join("profile.toml");
-        fs::write(&path, profile)?;
         let mut command = Command::new(env!("CARGO_BIN_EXE_airtcp"));
-        command.arg(name).arg("--profile").arg(path).env_remove("RUST_LOG");
+        command.arg(name).env_remove("RUST_LOG");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let LinkCase { rate, rtt_ms, loss, .. } = self.link;
+        let numbers = match self.sender {
+            Sender::Native => String::new(),
+            Sender::Seeded => format!(
+                "send-rate-bits-per-second = {rate}\nround-trip-time-ms = {rtt_ms}\nloss-rate = {loss:?}\n"
+            ),
+            Sender::Kernel(_) | Sender::Ours(_) => return Ok(command),
+        };
+        let path = directory.join("profile.toml");
+        fs::write(&path, format!("kind = \"wireless-last-hop\"\n{numbers}"))?;
+        command.arg("--profile").arg(path);
         Ok(command)
     }
 
