@@ -97,7 +97,7 @@ impl Sender {
         }
         self.work_raised(now, raised);
         if view.ece {
-            self.on_mark_echoed(now);
+            self.on_mark_echoed(now, ack.ack);
         }
 
         // 4 to 6. Detection, rulings, notices.

@@ -48,6 +48,11 @@ impl Episode {
         self.until.is_some_and(|until| until <= now)
     }
 
+    /// Whether it is for a mark in what left before `seq` did.
+    pub(super) fn is_of_mark_before(&self, seq: ExtSeq) -> bool {
+        self.phase == Phase::Cwr && self.point < seq
+    }
+
     /// Whether it goes on with everything below `una` acknowledged.
     pub(super) fn lasts(&self, now: Instant, una: ExtSeq) -> bool {
         match (self.until, self.phase) {
@@ -75,7 +80,7 @@ impl Sender {
             self.carry_out(now, &finding, ruling);
         }
         if let Some(cause) = raised.reduce.take() {
-            self.reduce(now, cause);
+            self.reduce(now, cause, self.snd_una());
         }
         if std::mem::take(&mut raised.restart_rto) {
             self.restart_rto(now);
@@ -94,11 +99,11 @@ impl Sender {
 
     /// Judges again what an earlier ruling put off, if it is still missing.
     fn rule_again(&mut self, now: Instant, put_off: &[Finding]) {
-        let reductions = self.stats.reductions;
+        let mut begins = false;
         for finding in put_off {
-            self.rule(now, finding, true);
+            begins |= self.rule(now, finding, true);
         }
-        if self.stats.reductions > reductions {
+        if begins {
             // DCR 2.2: a host that is late must not take the end of the wait for a time-out.
             self.restart_rto(now);
         }
@@ -132,27 +137,28 @@ impl Sender {
         self.core.put_off.renew(window);
     }
 
-    fn rule(&mut self, now: Instant, finding: &Finding, again: bool) {
+    /// Gives whether an episode begins.
+    fn rule(&mut self, now: Instant, finding: &Finding, again: bool) -> bool {
         if !is_missing(&self.core.board, finding.tx) {
-            return;
+            return false;
         }
         let view = self.core.view(now, &*self.control);
         let ruling = self.judges.iter_mut().find_map(|judge| judge.rule(finding, &view, again));
         match (finding.certainty, ruling) {
             (_, Some(ruling)) => self.carry_out(now, finding, ruling),
             (Certainty::Lost, None) => self.carry_out(now, finding, Ruling::CONGESTION),
-            (Certainty::Suspect, None) => {}
+            (Certainty::Suspect, None) => false,
         }
     }
 
-    fn carry_out(&mut self, now: Instant, finding: &Finding, ruling: Ruling) {
+    fn carry_out(&mut self, now: Instant, finding: &Finding, ruling: Ruling) -> bool {
         if ruling.repair == When::Now {
             self.mark_lost(now, finding, ruling.cause);
         }
-        if ruling.reduce == When::Now
-            && self.reduce(now, ruling.cause)
-            && self.core.board.get(finding.tx).is_some_and(|t| t.state == TxState::Lost)
-        {
+        let lost = self.core.board.get(finding.tx).map(|t| (t.range.start, t.state));
+        let from = lost.map_or(self.snd_una(), |(start, _)| start);
+        let begins = ruling.reduce == When::Now && self.reduce(now, ruling.cause, from);
+        if begins && lost.is_some_and(|(_, state)| state == TxState::Lost) {
             // RFC 5681 section 3.2, RFC 6675 section 5 (4.3): whatever the smaller window says, the
             // first repair of an episode leaves at once.
             self.immediate = Some((finding.tx, SendRule::FastRetransmit));
@@ -164,6 +170,7 @@ impl Sender {
         if let Some(at) = later.min() {
             self.core.put_off.add(at, *finding, self.control.window());
         }
+        begins
     }
 
     fn mark_lost(&mut self, now: Instant, finding: &Finding, cause: Cause) {
@@ -181,15 +188,18 @@ impl Sender {
         }
     }
 
-    /// Reduces the window for a loss, unless it was reduced in this episode; gives whether an episode begins.
-    pub(super) fn reduce(&mut self, now: Instant, cause: Cause) -> bool {
-        if self.recover_within_reduction(now) {
-            return true;
-        }
-        if self.core.episode.as_ref().is_some_and(|episode| !episode.is_over(now)) {
-            return false;
-        }
+    /// Reduces the window for the loss of what begins at `lost`, unless it was reduced in this episode; gives whether an
+    /// episode begins. Where that was for a mark, losses of the same window are repaired, and reduce it no second time.
+    pub(super) fn reduce(&mut self, now: Instant, cause: Cause, lost: ExtSeq) -> bool {
         let episode = self.episode_of_loss(now);
+        match &mut self.core.episode {
+            Some(before) if before.phase == Phase::Cwr && before.point > lost => {
+                *before = episode;
+                return true;
+            }
+            Some(before) if before.phase != Phase::Cwr && !before.is_over(now) => return false,
+            _ => {}
+        }
         self.begin_reduction(now, cause, episode);
         self.watch_for_spurious();
         true
@@ -229,7 +239,9 @@ impl Sender {
     /// Ends the episode if this ACK does.
     pub(super) fn end_episode(&mut self, ack: &AckView<'_>) {
         let Some(episode) = &mut self.core.episode else { return };
-        if !episode.lasts(ack.now, ack.ack) {
+        // With nothing outstanding there is nothing that old echoes could come for.
+        let marked_and_done = episode.phase == Phase::Cwr && self.core.board.is_empty();
+        if marked_and_done || !episode.lasts(ack.now, ack.ack) {
             self.core.episode = None;
             self.end_watch_later();
             let pipe = self.pipe();

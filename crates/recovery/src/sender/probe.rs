@@ -131,7 +131,8 @@ impl Sender {
                 self.judges.iter_mut().find_map(|judge| judge.rule(&repaired, &view, true));
             // A judge that would wait has had its time: two round trips have passed.
             if ruling.is_none_or(|ruling| ruling.reduce != When::Never) {
-                self.reduce(ack.now, ruling.map_or(Cause::Congestion, |ruling| ruling.cause));
+                let cause = ruling.map_or(Cause::Congestion, |ruling| ruling.cause);
+                self.reduce(ack.now, cause, sent.end - 1);
             }
         }
     }

@@ -114,6 +114,65 @@ fn an_echo_in_a_recovery_reduces_nothing_more() {
 }
 
 #[test]
+fn a_mark_on_what_left_after_a_reduction_is_answered_by_the_ack_that_ends_it() {
+    for (combination, mut sender) in every() {
+        sender.on_ack(ms(100), &marked(ack(9, &[])));
+        pump(&mut sender, ms(100), &supply(14));
+        assert!(sender.snd_nxt() > segments(0, 10).end, "{combination}");
+        sender.on_ack(ms(200), &marked(ack(11, &[])));
+        assert_eq!(sender.stats().reductions, 2, "{combination}");
+    }
+}
+
+#[test]
+fn a_loss_of_what_left_after_the_reduction_reduces_the_window_again() {
+    for name in ["rack/cubic", "sack/reno", "fack/cubic"] {
+        let profile = Profile { initial_window: 20, ..Profile::modern() };
+        let mut sender = sender_of(name.parse().unwrap(), profile);
+        pump(&mut sender, Instant::ZERO, &supply(20));
+        for segment in 1..=20 {
+            sender.on_ack(ms(100 + segment), &marked(ack(segment, &[])));
+            pump(&mut sender, ms(100 + segment), &supply(100));
+        }
+        let end = sender.snd_nxt().since(segments(0, 1).start).0 / SMSS;
+        assert!(end > 25, "{name}: {end}");
+        // The first of those that left since is lost.
+        for upto in 22..=end {
+            sender.on_ack(ms(200 + upto), &ack(20, &[segments(21, upto)]));
+        }
+        assert_eq!((sender.phase(), sender.stats().reductions), (Phase::Recovery, 2), "{name}");
+    }
+}
+
+#[test]
+fn nothing_of_a_reduction_outlives_what_was_outstanding() {
+    for (combination, mut sender) in every() {
+        sender.on_ack(ms(100), &marked(ack(4, &[])));
+        sender.on_ack(ms(101), &ack(10, &[]));
+        assert_eq!(sender.phase(), Phase::Open, "{combination}");
+        // The restart after an idle time has the last word on the window.
+        let hour = ms(3_600_000);
+        let (sent, _) = pump(&mut sender, hour, &supply(100));
+        let is_fixed = combination.congestion().entry().name == "fixed";
+        assert!(is_fixed || sent.len() <= 10, "{combination}: {}", sent.len());
+    }
+}
+
+#[test]
+fn a_recovery_in_which_a_mark_was_echoed_is_not_taken_back() {
+    for name in ["rack/cubic", "sack/reno", "newreno/reno"] {
+        let mut sender = ten_out(&name.parse().unwrap(), Profile::modern());
+        for upto in 2..=4 {
+            sender.on_ack(ms(100 + upto), &ack(0, &[segments(1, upto)]));
+        }
+        pump(&mut sender, ms(104), &supply(10));
+        sender.on_ack(ms(105), &marked(ack(0, &[segments(1, 5)])));
+        sender.on_ack(ms(106), &Ack { dsack: Some(segments(0, 1)), ..ack(10, &[]) });
+        assert_eq!(sender.stats().undos, 0, "{name}");
+    }
+}
+
+#[test]
 fn a_tail_behind_a_mark_is_probed() {
     let mut sender = ten_out(&"rack/cubic".parse().unwrap(), Profile::modern());
     sender.on_ack(ms(100), &marked(ack(9, &[])));
