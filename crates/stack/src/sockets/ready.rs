@@ -224,8 +224,8 @@ macro_rules! reads {
             /// Waits for data and takes it as it lies in memory, without a copy: `chunk` becomes it, 64 KiB at most; gives how
             /// many bytes, 0 after the peer's FIN.
             ///
-            /// What `chunk` held before gives way to it, and its memory is used again: a loop that reads has one chunk for all.
-            /// Cancel-safe.
+            /// What `chunk` held before stays until there is something else, or the end; its memory is used again: a loop that
+            /// reads has one chunk for all. Cancel-safe.
             ///
             /// ```
             /// # async fn count(mut stream: airtcp_stack::TcpStream) -> std::io::Result<usize> {

@@ -271,6 +271,11 @@ impl Connection {
             && !segment.flags.ack
             && !segment.flags.rst
             && irs.nearest(segment.seq) == irs;
+        if repeated && !Ecn::is_agreed(segment) {
+            // A SYN that was not heard with ECN comes again without (RFC 3168 section 6.1.1.1), and its answer may have
+            // been lost for that, too.
+            self.receive.ecn = None;
+        }
         if repeated && self.challenge.admit(now) {
             handshake.due = true;
         } else if repeated {

@@ -87,6 +87,21 @@ fn a_syn_that_is_sent_again_does_not_ask_but_a_late_answer_to_the_first_counts()
 }
 
 #[test]
+fn a_peer_that_asks_again_without_is_answered_without() {
+    let config = with(EcnMode::Passive);
+    let syn = Seg { flags: "SEW", ..Script::syn_of(&config) };
+    let wire = syn.to_wire();
+    let segment = wire.segment(&syn.data);
+    let connection = Connection::accept(Instant::ZERO, flow(), ISS, TS_OFFSET, &config, &segment);
+    let mut s = Script::of(connection, Instant::ZERO);
+    assert_eq!(s.take(0).unwrap().flags, "SAE");
+    s.send_at(1000, Script::syn_of(&config));
+    assert_eq!(s.take(1000).unwrap().flags, "SA");
+    send!(s, 1000, "A", 1, ack = 1);
+    assert!(!s.conn.info(s.now).ecn);
+}
+
+#[test]
 fn both_may_ask_at_once() {
     let mut s = Script::connecting(&with(EcnMode::Active));
     recv!(s, 0, "SEW", 0, mss = 1000, sack_permitted = true);
