@@ -253,7 +253,7 @@ mod tests {
             assert_eq!(rest[..rest.len() - 1], data[read.len()..]);
             let n = buffer.pop(&mut out);
             read.extend_from_slice(&out[..n]);
-            if rest.len() % 3 == 0 {
+            if rest.len().is_multiple_of(3) {
                 buffer.take(&mut chunk);
                 read.extend_from_slice(&chunk);
             }
