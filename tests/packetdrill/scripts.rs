@@ -192,7 +192,7 @@ fn a_script_that_is_wrong_fails() {
             "timing error",
         ),
         ("a packet too many", ack, &format!("{ack}\n{ack}"), "0 bytes"),
-        ("a false assertion", "tcpi_unacked == 0", "tcpi_unacked == 1", "non-zero exit status"),
+        ("a false assertion", "tcpi_unacked == 0", "tcpi_unacked == 1", "returned non-zero status"),
     ] {
         assert!(good.contains(from), "{what}");
         let complaint = judged(&good.replace(from, to)).expect_err(what);
