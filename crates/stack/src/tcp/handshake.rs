@@ -181,7 +181,8 @@ impl Connection {
         connection.receive.ecn = (config.ecn != EcnMode::Off).then(Ecn::default);
         if let Some(handshake) = &mut connection.handshake {
             handshake.passive = true;
-            handshake.deferral = config.defer_accept.map(|time| Deferral::new(now + time));
+            let wait = config.defer_accept.filter(|wait| !wait.is_zero());
+            handshake.deferral = wait.map(|wait| Deferral::new(now + wait));
         }
         connection.negotiate(now, syn);
         connection

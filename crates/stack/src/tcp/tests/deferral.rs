@@ -34,6 +34,13 @@ fn an_ack_without_data_is_not_enough_and_the_first_data_is() {
 }
 
 #[test]
+fn no_time_at_all_is_no_wait() {
+    let mut s = deferred(0, plain());
+    send!(s, 50, "A", 1, ack = 1);
+    assert_eq!(s.conn.state(), State::Established);
+}
+
+#[test]
 fn with_time_stamps_the_wait_is_no_round_trip_either() {
     let mut s = deferred(10_000, TcpConfig { timestamps: true, ..plain() });
     recv!(s, 1000, "SA", 0, ack = 1, mss = 1000, sack_permitted = true);
