@@ -149,7 +149,7 @@ pub enum EventKind {
     },
     /// The congestion window is reduced: an episode begins. A time-out is none.
     Reduced {
-        /// What the loss behind it is taken to mean.
+        /// What the loss behind it is taken to mean, or that it was a mark.
         cause: &'static str,
     },
     /// The congestion window, the slow-start threshold or the pipe changed.

@@ -6,6 +6,7 @@ use airtcp_types::{ByteCount, Instant};
 
 use super::reno::Reno;
 use super::{CongestionControl, ControlParams, ControlState, Notice};
+use crate::judge::Cause;
 use crate::registry::{Entry, WireNeeds, no_parameter};
 use crate::view::AckView;
 
@@ -28,21 +29,22 @@ const BETA: f64 = 3.0;
 pub struct Veno {
     aimd: Reno,
     smss: ByteCount,
-    /// BaseRTT: the least round-trip time since the last loss.
+    /// BaseRTT: the least round-trip time since the last loss or mark.
     base: Option<Duration>,
-    srtt: Duration,
+    /// Smoothed from the times that `base` is the least of: those of the time-out's estimator have the ACKs' delay in them.
+    srtt: Option<Duration>,
 }
 
 impl Veno {
     /// In slow start.
     pub fn new(params: &ControlParams) -> Self {
-        Self { aimd: Reno::new(params), smss: params.smss, base: None, srtt: Duration::ZERO }
+        Self { aimd: Reno::new(params), smss: params.smss, base: None, srtt: None }
     }
 
     /// Whether N = (Expected - Actual) BaseRTT is below beta, for `window` in flight. What was not measured is not.
     fn is_short(&self, window: ByteCount) -> bool {
-        self.base.is_some_and(|base| {
-            let share = base.as_secs_f64() / self.srtt.max(base).as_secs_f64();
+        self.base.zip(self.srtt).is_some_and(|(base, srtt)| {
+            let share = base.as_secs_f64() / srtt.max(base).as_secs_f64();
             window.0 as f64 / self.smss.0 as f64 * (1.0 - share) < BETA
         })
     }
@@ -50,9 +52,9 @@ impl Veno {
 
 impl CongestionControl for Veno {
     fn on_ack(&mut self, ack: &AckView<'_>, pipe: ByteCount) {
-        self.srtt = ack.srtt;
         if let Some(rtt) = ack.rtt.filter(|rtt| !rtt.is_zero()) {
             self.base = Some(self.base.map_or(rtt, |base| base.min(rtt)));
+            self.srtt = Some(self.srtt.map_or(rtt, |srtt| (srtt * 7 + rtt) / 8));
         }
         let measured = self.base.is_some();
         if self.aimd.in_slow_start() || !measured || self.is_short(self.aimd.window()) {
@@ -65,9 +67,10 @@ impl CongestionControl for Veno {
 
     fn on_notice(&mut self, now: Instant, pipe: ByteCount, notice: &Notice) {
         match *notice {
-            Notice::Reduce { flight_size, .. } => {
+            Notice::Reduce { flight_size, cause } => {
                 let used = self.aimd.used(flight_size);
-                let ssthresh = match self.is_short(used) {
+                // A mark is a queue's, and never random.
+                let ssthresh = match cause != Cause::Mark && self.is_short(used) {
                     true => used - ByteCount(used.0 / 5),
                     false => used.half(),
                 };

@@ -1,5 +1,4 @@
 use super::*;
-use crate::judge::Cause;
 use crate::testkit::{SMSS, ack_view};
 
 const BASE: Duration = Duration::from_millis(100);
@@ -18,10 +17,17 @@ fn veno(segments: u64) -> Veno {
     control
 }
 
-/// An ACK of a segment after `rtt`, which is also what the time is on average.
+/// An ACK of a segment after `rtt`. The time-out's estimator hears of older segments, and knows a longer time.
 fn ack(control: &mut Veno, rtt: Duration) {
-    let view = AckView { rtt: Some(rtt), srtt: rtt, ..ack_view(Instant::ZERO, ByteCount(SMSS)) };
-    control.on_ack(&view, ByteCount::ZERO);
+    let ack = ack_view(Instant::ZERO, ByteCount(SMSS));
+    control.on_ack(&AckView { rtt: Some(rtt), srtt: rtt * 3 / 2, ..ack }, ByteCount::ZERO);
+}
+
+/// `rtt` becomes the time on average, and the window stays as it is.
+fn settle(control: &mut Veno, rtt: Duration) {
+    let ack = ack_view(Instant::ZERO, ByteCount(SMSS));
+    let view = AckView { rtt: Some(rtt), srtt: rtt * 3 / 2, cwnd_limited: false, ..ack };
+    (0..200).for_each(|_| control.on_ack(&view, ByteCount::ZERO));
 }
 
 /// The round-trip time with so many of the window's segments in the queue.
@@ -43,13 +49,32 @@ fn reduce(control: &mut Veno) {
 fn a_loss_costs_a_fifth_while_fewer_than_three_segments_wait_and_half_otherwise() {
     for (backlog, left) in [(0, 32), (2, 32), (4, 20), (20, 20)] {
         let mut control = veno(40);
-        ack(&mut control, BASE);
+        settle(&mut control, BASE);
         let rtt = waiting(&control, backlog);
-        ack(&mut control, rtt);
+        settle(&mut control, rtt);
         reduce(&mut control);
         assert_eq!(segments(&control), left, "{backlog} segments waited");
         assert_eq!(control.state().mode, "congestion-avoidance");
     }
+}
+
+#[test]
+fn a_single_late_ack_is_no_backlog() {
+    let mut control = veno(40);
+    settle(&mut control, BASE);
+    // 40 (1 - 100 / 150) = 13 segments, but an eighth of that on average: 40 (1 - 100 / 106.25) = 2.4.
+    ack(&mut control, BASE * 3 / 2);
+    reduce(&mut control);
+    assert_eq!(segments(&control), 32);
+}
+
+#[test]
+fn a_mark_is_no_random_loss() {
+    let mut control = veno(40);
+    settle(&mut control, BASE);
+    let notice = Notice::Reduce { flight_size: control.window(), cause: Cause::Mark };
+    control.on_notice(Instant::ZERO, ByteCount::ZERO, &notice);
+    assert_eq!(segments(&control), 20);
 }
 
 #[test]
@@ -67,8 +92,8 @@ fn what_was_not_measured_since_the_last_loss_halves() {
 #[test]
 fn a_window_that_was_not_used_is_no_backlog() {
     let mut control = veno(40);
-    ack(&mut control, BASE);
-    ack(&mut control, BASE * 3 / 2);
+    settle(&mut control, BASE);
+    settle(&mut control, BASE * 3 / 2);
     let flight_size = ByteCount(8 * SMSS);
     let notice = Notice::Reduce { flight_size, cause: Cause::Congestion };
     control.on_notice(Instant::ZERO, ByteCount::ZERO, &notice);
@@ -80,8 +105,9 @@ fn a_window_that_was_not_used_is_no_backlog() {
 fn the_window_grows_half_as_fast_once_three_segments_wait() {
     let grows = |backlog: u64| {
         let mut control = veno(40);
-        ack(&mut control, BASE);
+        settle(&mut control, BASE);
         let rtt = waiting(&control, backlog);
+        settle(&mut control, rtt);
         let acks = std::iter::repeat_with(|| ack(&mut control, rtt)).take(200).count();
         (acks, segments(&control))
     };

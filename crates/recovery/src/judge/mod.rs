@@ -23,7 +23,7 @@ pub use hack::Hack;
 pub(crate) use rr::RR;
 pub use rr::Rr;
 
-/// What a loss comes from.
+/// What a loss, or a reduction of the window, comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cause {
     /// A queue was full.
@@ -36,6 +36,8 @@ pub enum Cause {
     Timeout,
     /// The path takes no segment of that size.
     TooBig,
+    /// Nothing was lost; a queue marked it (RFC 3168).
+    Mark,
 }
 
 impl Cause {
@@ -47,6 +49,7 @@ impl Cause {
             Self::Reordering => "reordering",
             Self::Timeout => "timeout",
             Self::TooBig => "too-big",
+            Self::Mark => "mark",
         }
     }
 }

@@ -15,7 +15,7 @@ impl Sender {
         let goes_on = |episode: &Episode| !episode.is_over(now) && !episode.is_of_mark_before(una);
         if !self.core.episode.as_ref().is_some_and(goes_on) {
             let episode = Episode::of_mark(self.core.board.snd_nxt());
-            self.begin_reduction(now, Cause::Congestion, episode);
+            self.begin_reduction(now, Cause::Mark, episode);
         }
     }
 }

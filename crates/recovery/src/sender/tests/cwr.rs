@@ -194,7 +194,7 @@ fn a_mark_is_answered_after_the_judges_and_before_losses() {
         noted(),
         [
             "judge hears 1001 with SND.UNA 1001, RTT 100ms",
-            "control: reduce from 9000 B, congestion",
+            "control: reduce from 9000 B, mark",
             "detection hears 1001 with SND.UNA 1001",
             "judge rules on Lost 2",
             "control: 1000 B lost, congestion",
