@@ -55,7 +55,11 @@ impl Host {
         segment.payload = segment.payload.followed_by(&packet.tail);
         segment.size = packet.segment_size;
         segment.ecn = datagram.ecn;
-        self.counters.tcp_in_segs += u64::from(segment.count() - 1);
+        let more = u64::from(segment.count() - 1);
+        self.counters.tcp_in_segs += more;
+        if datagram.ecn == ip::CE {
+            self.counters.ip_ext_in_ce_pkts += more;
+        }
         if verify && !verify_transport_of(src, dst, ip::TCP, bytes, &packet.tail) {
             debug!(remote = %flow.remote, "segment dropped: its checksum is wrong");
             self.counters.tcp_in_csum_errors += 1;

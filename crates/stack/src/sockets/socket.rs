@@ -141,8 +141,9 @@ impl TcpSocket {
         self.set(|config| config.keep_alive = settings)
     }
 
-    /// Has a listener keep connections back until there is something to read of them, but no longer than `time` and what is
-    /// left to the next time-out of the SYN-ACK (`TCP_DEFER_ACCEPT`); `None`, the default, does not.
+    /// Has a listener keep connections back until they bring data or a FIN, but no longer than `time` and what is left to the
+    /// next time-out of the SYN-ACK (`TCP_DEFER_ACCEPT`); `None`, the default, and zero do not. Data out of order is enough,
+    /// as with Linux: there need not be anything to read yet.
     ///
     /// # Errors
     /// None.

@@ -59,7 +59,8 @@ pub struct TcpConfig {
     /// A silent peer is asked whether it is still there (RFC 9293 section 3.8.4); never unless asked for.
     pub keep_alive: Option<KeepAlive>,
     /// A connection that a peer opens is not there to be accepted before it brings data or a FIN, or so long has passed
-    /// (`TCP_DEFER_ACCEPT`); never unless asked for, and zero is not to wait. As with Linux data that came out of order is enough. Until then it is half-open, and counts as that against the backlog and
+    /// (`TCP_DEFER_ACCEPT`); never unless asked for, and zero is not to wait. Data out of order is enough, as with Linux:
+    /// there need not be anything to read yet. Until then it is half-open, and counts as that against the backlog and
     /// quotas; one that begins with a cookie is accepted at once.
     pub defer_accept: Option<Duration>,
     /// How often a SYN is sent again before the peer counts as gone.

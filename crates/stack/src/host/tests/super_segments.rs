@@ -251,6 +251,25 @@ fn datagrams_put_together_by_the_device_are_taken_apart() {
 }
 
 #[test]
+fn every_segment_of_a_marked_super_segment_counts_as_marked() {
+    let (mut pair, stream, _) = connected(offloading(), "10.0.0.1:80");
+    pair.client.tcp_send(pair.now, stream, &bytes(3 * MSS)).unwrap();
+    let mut packet = packets(&mut pair.client, pair.now).remove(0);
+    let mut segments = 0;
+    packet.each_segment(|_| segments += 1);
+    assert!(packet.segment_size.is_some() && segments > 1);
+    // CE, and the IPv4 header's sum anew.
+    packet.data[1] |= ip::CE;
+    packet.data[10..12].fill(0);
+    let mut sum = Sum::new();
+    sum.add_bytes(&packet.data[..20]);
+    let sum = sum.finish();
+    packet.data[10..12].copy_from_slice(&sum.to_be_bytes());
+    pair.server.handle_packet(pair.now, PORT, packet);
+    assert_eq!(pair.server.counters().ip_ext_in_ce_pkts, segments);
+}
+
+#[test]
 fn a_shared_payload_that_is_damaged_is_dropped_where_nobody_vouches_for_it() {
     let (mut pair, stream, accepted) = connected(offloading(), "10.0.0.1:80");
     pair.client.tcp_send(pair.now, stream, &bytes(10 * MSS)).unwrap();
