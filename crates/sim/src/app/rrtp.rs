@@ -127,14 +127,7 @@ impl RrtpEnd {
     pub(super) fn on_ready(&mut self, desk: &mut Desk<'_>) {
         let Some(socket) = self.socket else { return };
         while let Ok(Some((len, from))) = desk.host.udp_recv_from(socket, &mut self.buffer) {
-            let duplicates = self.endpoint.counters().duplicates;
-            self.endpoint.handle_datagram(desk.now, from, &self.buffer[..len]);
-            if let Some(transmission) = transmission(&self.buffer[..len]) {
-                let is_spurious = self.endpoint.counters().duplicates > duplicates
-                    && !self.came.covers(transmission);
-                self.spurious += u64::from(is_spurious);
-                self.came.insert(transmission);
-            }
+            self.on_datagram(desk.now, from, len);
         }
         let trip = self.info().and_then(|info| info.round_trip_time);
         if let Some(trip) = trip.filter(|_| trip != self.round_trip_time) {
@@ -144,6 +137,20 @@ impl RrtpEnd {
         self.work(desk);
     }
 
+    /// The first `len` bytes of the buffer are one.
+    fn on_datagram(&mut self, now: Instant, from: SocketAddr, len: usize) {
+        let before = *self.endpoint.counters();
+        self.endpoint.handle_datagram(now, from, &self.buffer[..len]);
+        let after = self.endpoint.counters();
+        if (after.bad_checksum, after.malformed) != (before.bad_checksum, before.malformed) {
+            return;
+        }
+        let Some(transmission) = transmission(&self.buffer[..len]) else { return };
+        let is_spurious = after.duplicates > before.duplicates && !self.came.covers(transmission);
+        self.spurious += u64::from(is_spurious);
+        self.came.insert(transmission);
+    }
+
     /// What the connection was like at the end; it is never let go of.
     pub(crate) fn info(&self) -> Option<Info> {
         self.endpoint.info(self.stream?)
@@ -151,6 +158,8 @@ impl RrtpEnd {
 
     /// There is room again.
     pub(super) fn on_room(&mut self, desk: &mut Desk<'_>) {
+        // Others may have taken it: then it waits anew.
+        self.waits = false;
         self.work(desk);
     }
 
@@ -225,5 +234,22 @@ impl RrtpEnd {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_damaged_transmission_has_not_come() {
+        let role = Role::Takes { port: 80, expected: None };
+        let mut end =
+            RrtpEnd::new(role, Config::default(), [1; 16], Meter::new(Instant::ZERO, false));
+        // As long as a data packet is, and its type; the sum is wrong.
+        end.buffer[0] = 1 << 4 | DATA;
+        end.on_datagram(Instant::ZERO, (Ipv4Addr::LOCALHOST, 1).into(), 100);
+        assert_eq!(end.endpoint.counters().bad_checksum, 1);
+        assert!(end.came.is_empty());
     }
 }

@@ -128,7 +128,7 @@ fn the_smallest_packets_pass_and_smaller_ones_are_refused() {
 #[test]
 fn hundreds_may_begin_at_once_on_one_host() {
     let flows =
-        vec![FlowSpec { count: 300, ..flow("rrtp", App::Bulk { size: Some(ByteCount(2_000)) }) }];
+        vec![FlowSpec { count: 600, ..flow("rrtp", App::Bulk { size: Some(ByteCount(2_000)) }) }];
     let scenario = Scenario {
         duration: Duration::from_secs(20),
         flows,
