@@ -15,6 +15,9 @@ const MOST_PATIENCE: Duration = Duration::from_secs(2);
 const PERSIST: Duration = Duration::from_secs(1);
 /// Whoever has everything answers for at least this, and at most ten times as long.
 const LEAST_LINGER: Duration = Duration::from_secs(1);
+/// So many progress time-outs a connection that nobody holds has in all: what was left of it when it was let go of is some
+/// round trips' worth.
+const ORPHAN_LIMIT: u32 = 10;
 /// PINGs that a dead path alone leaves unanswered, with a probability of 999 in 1000.
 const CERTAINTY: f64 = 1e-3;
 
@@ -60,7 +63,9 @@ impl Connection {
             } else {
                 self.config.progress_timeout
             };
-            since.max(self.progress) + wait
+            // A peer that takes a packet now and then would hold it for hours.
+            let last = since + self.config.progress_timeout * ORPHAN_LIMIT;
+            last.min(since.max(self.progress) + wait)
         });
         stuck.into_iter().chain(orphan).min()
     }

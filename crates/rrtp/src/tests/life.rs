@@ -152,6 +152,33 @@ fn a_connection_that_nobody_holds_and_whose_peer_says_nothing_ends() {
 }
 
 #[test]
+fn a_connection_that_nobody_holds_and_whose_peer_takes_a_packet_now_and_then_ends() {
+    let configs = with(|config| config.receive_buffer = airtcp_types::ByteCount(50_000));
+    let mut world = world("delay 5ms", "delay 5ms", [0, 250_000], configs);
+    world.ends[0].reads = false;
+    world.run_for(Duration::from_secs(1));
+    assert!(world.ends[1].finished, "all of it is written");
+    let (now, [ours, theirs]) = (world.now, [0, 1].map(|end| world.ends[end].id.unwrap()));
+    world.ends[1].endpoint.release(now, theirs);
+    world.ends[1].released = true;
+    // Never as long as the progress time-out without any.
+    let step = Duration::from_secs(100);
+    let mut lasted = 0;
+    while world.ends[1].endpoint.connections() > 0 && lasted < 60 {
+        world.run_for(step);
+        let now = world.now;
+        // What came is read also after the end.
+        let _ = world.ends[0].endpoint.recv(now, ours, &mut [0; 1_400]);
+        lasted += 1;
+    }
+    let most = Config::default().progress_timeout * 10;
+    assert!((most..most + 2 * step).contains(&(lasted * step)), "{:?}", lasted * step);
+    // The peer hears of it a moment later.
+    world.run_for(Duration::from_secs(1));
+    assert_eq!(world.error(0), Some(ConnectionError::Aborted.into()));
+}
+
+#[test]
 fn a_reader_that_stops_stops_the_sender_and_loses_nothing() {
     let configs = with(|config| config.receive_buffer = airtcp_types::ByteCount(50_000));
     let mut world = world("delay 5ms", "rate 10mbit delay 5ms", [0, 1_000_000], configs);
