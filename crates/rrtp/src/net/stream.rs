@@ -72,7 +72,7 @@ impl RrtpStream {
     }
 
     /// Ends the connection at once, and tells the peer; what has not been delivered is lost.
-    pub fn abort(self) {
+    pub fn abort(&self) {
         self.0.handle.shared().with(|core, now| core.endpoint.abort(now, self.0.id));
     }
 

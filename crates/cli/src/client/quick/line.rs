@@ -68,6 +68,14 @@ impl Line {
         }
     }
 
+    /// Ends a connection of RRTP at once: dropped, it would still deliver what was written. The kernel gives up by itself
+    /// what [`tune`](Self::tune) has it.
+    pub(super) fn abort(&self) {
+        if let Self::Rrtp(stream) = self {
+            stream.abort();
+        }
+    }
+
     pub(super) fn peer_addr(&self) -> io::Result<SocketAddr> {
         match self {
             Self::Kernel(_, [_, peer]) => Ok(*peer),

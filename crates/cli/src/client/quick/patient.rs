@@ -77,6 +77,7 @@ impl AsyncWrite for Patient {
         let limit = self.limit;
         let (end, _) = self.full.get_or_insert_with(|| (Box::pin(sleep(limit)), 0));
         ready!(end.as_mut().poll(context));
+        self.line.abort();
         let text = format!("the client took less than {} KiB in {limit:?}", PACE >> 10);
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, text)))
     }
@@ -113,13 +114,16 @@ mod tests {
 
     #[tokio::test]
     async fn who_takes_nothing_is_given_up_and_who_takes_something_is_not() {
-        let (client, server) = ends().await;
+        let (mut client, server) = ends().await;
         let mut patient =
             Patient::new(Line::Rrtp(server), Duration::from_millis(50), Arc::default());
         let error = patient.write_all(&vec![7; 32 << 20]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         assert_eq!(error.to_string(), "the client took less than 64 KiB in 50ms");
-        drop(client);
+        // What the buffer has is not waited for either.
+        assert!(patient.shutdown().await.is_err());
+        let error = client.read_to_end(&mut Vec::new()).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
 
         let (mut client, server) = ends().await;
         let mut patient = Patient::new(Line::Rrtp(server), Duration::from_secs(60), Arc::default());
