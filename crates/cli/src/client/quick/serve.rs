@@ -131,6 +131,16 @@ enum Listener {
     Rrtp(RrtpListener),
 }
 
+/// What RRTP has room for where so many connections are served: also for those that are over, and answer for some seconds more,
+/// and for who is refused, and hears why. A single address cannot take most of them.
+fn limits(served: usize) -> Limits {
+    Limits {
+        connections: 2 * served + 64,
+        connections_per_peer: served / 4 + 32,
+        ..Limits::default()
+    }
+}
+
 impl Listener {
     async fn bind(
         url: &Url,
@@ -140,10 +150,7 @@ impl Listener {
         let address = url.address().context("it is no address")?;
         Ok(match (url.scheme(), session) {
             (Scheme::Rrtp, _) => {
-                let (usual, connections) = (Limits::default(), args.connections);
-                let connections_per_peer = usual.connections_per_peer.min(connections);
-                let limits = Limits { connections, connections_per_peer, ..usual };
-                let socket = RrtpSocket::bind(address, limits).await?;
+                let socket = RrtpSocket::bind(address, limits(args.connections)).await?;
                 Self::Rrtp(socket.listen(Network::config(args.profile))?)
             }
             (Scheme::Airtcp, Some(session)) => {
@@ -223,8 +230,7 @@ impl Place {
             url: &self.url,
             connections: self.served.connections.load(Relaxed),
             broken: self.served.broken.load(Relaxed),
-            refused: self.served.refused.load(Relaxed)
-                + counters.map_or(0, |counters| counters.too_many),
+            refused: self.served.refused.load(Relaxed),
             counters,
         }
     }
@@ -272,4 +278,20 @@ async fn refuse(line: &mut Line, limit: usize) -> io::Result<()> {
     );
     line.write_all(answer.as_bytes()).await?;
     line.shutdown().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_address_cannot_take_most_places_and_there_is_room_to_be_refused_in() {
+        for served in [1, 2, 64, 256, 4_096] {
+            let limits = limits(served);
+            let [room, of_one] = [limits.connections, limits.connections_per_peer];
+            // As many again may be over, and some be told why they are refused.
+            assert!(room > 2 * served && of_one > 1, "{served}: {limits:?}");
+            assert!(served < 128 || of_one < served / 2, "{served}: {limits:?}");
+        }
+    }
 }
