@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::pin::pin;
+use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use http_body_util::{BodyExt, Limited};
@@ -13,12 +14,16 @@ use hyper::header::{
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
 
 use super::heard::Heard;
 use super::url::Url;
 
 /// How often a request is sent elsewhere.
 pub(super) const MOST_REDIRECTS: usize = 10;
+
+/// How long a server may be silent: a bad link has its outages.
+pub(super) const SILENCE: Duration = Duration::from_secs(300);
 
 /// The most of a refusal's text that is read, in bytes.
 const LONGEST: usize = 4096;
@@ -39,13 +44,15 @@ pub(super) fn request<B>(method: Method, url: &Url, body: B) -> anyhow::Result<R
         .body(body)?)
 }
 
-/// Sends a request, and has the answer read. The connection comes back as it then is.
+/// Sends a request, and has the answer read. The connection comes back as it then is. The head of the answer may take as long
+/// as `silence`, if anything.
 ///
 /// # Errors
-/// The connection breaks, the peer does not speak HTTP, and those of `read`.
+/// The connection breaks, nothing is answered in time, the peer does not speak HTTP, and those of `read`.
 pub(super) async fn exchange<S, B, T>(
     stream: S,
     request: Request<B>,
+    silence: Option<Duration>,
     read: impl AsyncFnOnce(Response<Incoming>) -> anyhow::Result<T>,
 ) -> anyhow::Result<(T, S)>
 where
@@ -56,8 +63,12 @@ where
         http1::handshake(TokioIo::new(Heard(stream))).await.context("HTTP")?;
     let outcome = {
         let mut talk = pin!(async {
-            let response = sender.send_request(request).await.map_err(broken)?;
-            read(response).await
+            let answer = sender.send_request(request);
+            let response = match silence {
+                Some(silence) => timeout(silence, answer).await.map_err(|_| late(silence))?,
+                None => answer.await,
+            };
+            read(response.map_err(broken)?).await
         });
         let mut is_open = true;
         loop {
@@ -69,6 +80,13 @@ where
         }
     };
     Ok((outcome?, connection.into_parts().io.into_inner().0))
+}
+
+fn late(silence: Duration) -> anyhow::Error {
+    let seconds = silence.as_secs_f64();
+    anyhow!(
+        "no answer for {seconds} s: the server may be reading the file for its SHA-256; ask again later"
+    )
 }
 
 /// Why the transfer broke: hyper's own words, and the stack's below them.

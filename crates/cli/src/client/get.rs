@@ -13,7 +13,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 
 use super::args::GetArgs;
-use super::exchange::{MOST_REDIRECTS, broken, exchange, redirect, refusal, request, text};
+use super::exchange::{
+    MOST_REDIRECTS, SILENCE, broken, exchange, redirect, refusal, request, text,
+};
 use super::place::Place;
 use super::report::{Course, Ends, Report};
 use super::session;
@@ -23,9 +25,6 @@ use crate::output;
 use crate::progress::Progress;
 use crate::services::NETWORK;
 use crate::upload::{self, WANT_REPR_DIGEST};
-
-/// How long a server may be silent in the middle of a file: a bad link has its outages.
-const SILENCE: Duration = Duration::from_secs(300);
 
 /// Gets a file, and says how it went.
 ///
@@ -150,7 +149,7 @@ where
         let tag = sink.tag().and_then(|tag| HeaderValue::try_from(tag).ok());
         request.headers_mut().extend(tag.map(|tag| (IF_RANGE, tag)));
     }
-    exchange(stream, request, async |response| {
+    exchange(stream, request, Some(SILENCE), async |response| {
         receive(response, url, sink, from, asks.is_verified).await
     })
     .await
@@ -298,7 +297,7 @@ mod tests {
         };
         let request = request(Method::GET, &url, Empty::<Bytes>::new()).unwrap();
         let silence = Duration::from_millis(250);
-        let outcome = exchange(near, request, async |response| {
+        let outcome = exchange(near, request, None, async |response| {
             fill(response.into_body(), &mut sink, silence).await
         });
         // Who serves keeps its end.
@@ -306,6 +305,17 @@ mod tests {
         let error = outcome.map(drop).unwrap_err();
         assert_eq!(error.to_string(), "nothing has come for 0.25 s");
         assert_eq!(sink.length(), 5);
+    }
+
+    #[tokio::test]
+    async fn a_server_that_never_answers_is_not_waited_for() {
+        let (near, _far) = tokio::io::duplex(1_000);
+        let url: Url = "http://a/b".parse().unwrap();
+        let request = request(Method::GET, &url, Empty::<Bytes>::new()).unwrap();
+        let silence = Some(Duration::from_millis(250));
+        let outcome = exchange(near, request, silence, async |_| Ok(())).await;
+        let error = outcome.map(drop).unwrap_err().to_string();
+        assert!(error.starts_with("no answer for 0.25 s: "), "{error}");
     }
 
     #[test]

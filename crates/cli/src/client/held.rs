@@ -11,7 +11,7 @@ use hyper::{Method, Response, StatusCode};
 use sha2::{Digest, Sha256};
 use tokio::task::spawn_blocking;
 
-use super::exchange::{exchange, redirect, request};
+use super::exchange::{SILENCE, exchange, redirect, request};
 use super::session::Session;
 use super::url::Url;
 use crate::output;
@@ -42,7 +42,7 @@ pub(super) async fn ask(session: &Session, url: &Url) -> anyhow::Result<(Answer,
     let asked = url.upload();
     let stream = session.connect(url.place()).await?;
     let request = request(Method::HEAD, &asked, Empty::<Bytes>::new())?;
-    exchange(stream, request, async |response| match redirect(&response, &asked)? {
+    exchange(stream, request, Some(SILENCE), async |response| match redirect(&response, &asked)? {
         Some(other) => Ok(Answer::Elsewhere(other.without_upload())),
         None => read(&response, url).map(Answer::Holds),
     })

@@ -122,7 +122,7 @@ async fn send(
         let file = source.file.try_clone()?;
         let body = Counted { body: FileBody::from_file(file, start.at, left), sent: sent.clone() };
         let request = head(&url, &start, length, body)?;
-        let (step, stream) = exchange(stream, request, async |response| {
+        let (step, stream) = exchange(stream, request, None, async |response| {
             source.is_answered.store(true, Relaxed);
             match (redirect(&response, &url)?, response.status()) {
                 // Only what goes on with an upload is sent there: another URL is what it is.

@@ -12,7 +12,7 @@ use hyper::{Request, Response, StatusCode};
 use sha2::{Digest, Sha256};
 
 use super::body::Body;
-use super::{Files, Refusal, listing, path, put, range, text_response};
+use super::{Files, Refusal, listing, path, range, text_response};
 use crate::upload::{self, REPR_DIGEST, WANT_REPR_DIGEST};
 
 /// The file or directory `below` the served one.
@@ -63,7 +63,7 @@ pub(super) async fn answer<B>(
     let file = file.into_std().await;
     let mut digest = None;
     if request.headers().contains_key(&WANT_REPR_DIGEST) {
-        digest = Some(put::digest(&files.asked, file.try_clone()?, length).await?);
+        digest = Some(files.digests.of(file.try_clone()?, &metadata).await?);
     }
     let part = match part {
         Ok(part) => part,
@@ -97,7 +97,7 @@ pub(super) async fn answer<B>(
 
 /// A strong validator (RFC 9110 section 8.8.1), as far as the file system knows: what is written in place, with the same
 /// length, twice in a tick of the kernel's clock looks the same. A PUT makes another file.
-fn tag(file: &Metadata) -> String {
+pub(super) fn tag(file: &Metadata) -> String {
     let (inode, length) = (file.ino(), file.len());
     format!("\"{inode:x}-{length:x}-{:x}.{:x}\"", file.ctime(), file.ctime_nsec())
 }

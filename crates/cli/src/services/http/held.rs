@@ -119,18 +119,21 @@ impl Drop for Writer {
     }
 }
 
-/// How many bytes are held there, and the file, to be read only. Ends who writes it (the draft's section "Concurrency"):
+/// What is held there, to be read only, and how it is now. Ends who writes it (the draft's section "Concurrency"):
 /// who asks has given that up, and what is told is not to be outdated.
 ///
 /// # Errors
 /// 423, where another process writes it; those of reading.
-pub(super) async fn look(writers: &Writers, path: &Path) -> Result<Option<(File, u64)>, Refusal> {
+pub(super) async fn look(
+    writers: &Writers,
+    path: &Path,
+) -> Result<Option<(File, Metadata)>, Refusal> {
     writers.end(path);
     let Some(file) = writers.wait(lock(path)).await? else { return Ok(None) };
-    let length = file.metadata()?.len();
+    let metadata = file.metadata()?;
     // What is appended from now on is behind what is told.
     file.unlock()?;
-    Ok((length > 0).then_some((file, length)))
+    Ok((metadata.len() > 0).then_some((file, metadata)))
 }
 
 /// An upload that is being written.

@@ -8,6 +8,7 @@
 //! compression, TLS.
 
 mod body;
+mod digests;
 mod get;
 mod held;
 mod listing;
@@ -38,6 +39,7 @@ use tokio::time::timeout;
 use super::Stop;
 use crate::upload;
 pub(crate) use body::Body;
+use digests::Digests;
 
 /// Bytes of a file that are read or written at once.
 const CHUNK: usize = 128 * 1024;
@@ -50,9 +52,6 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// How long what is to be written may be in another's hands.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// The most requests that wait for the SHA-256 of an upload that they only ask about.
-const MOST_ASKING: usize = 16;
 
 /// How much of a request that was answered already is read and thrown away, in bytes, and for how long.
 const LINGER: u64 = 64 << 20;
@@ -72,10 +71,8 @@ pub(crate) struct Files {
     writers: held::Writers,
     /// Whose upload came to its end, and has the whole read for its SHA-256: one at a time.
     appended: Arc<Semaphore>,
-    /// Who asks for a SHA-256, likewise: those who send do not wait for those who ask.
-    asked: Arc<Semaphore>,
-    /// Room for those who ask about an upload.
-    asking: Arc<Semaphore>,
+    /// For who asks for a SHA-256: those who send do not wait for those who ask.
+    digests: Digests,
     /// Where that field of a connection's first request goes to that has it, if anybody wants it.
     network: Option<Arc<OnceLock<HeaderValue>>>,
 }
@@ -92,8 +89,7 @@ impl Files {
             patience: BODY_TIMEOUT,
             writers: held::Writers::new(LOCK_TIMEOUT),
             appended: Arc::new(Semaphore::new(1)),
-            asked: Arc::new(Semaphore::new(1)),
-            asking: Arc::new(Semaphore::new(MOST_ASKING)),
+            digests: Digests::default(),
             network: None,
         })
     }

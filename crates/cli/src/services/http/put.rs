@@ -1,22 +1,21 @@
 //! PUT, and what goes on with one that broke off: a file is written beside its place and moved there when it is complete.
 
-use std::fs::File;
-use std::io::{self, Seek};
+use std::fs::{File, Metadata};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
-use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::{Request, Response, StatusCode};
-use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::body::Body;
 use super::held::{self, Held};
-use super::{Files, Refusal, text_response};
+use super::{Files, Refusal, digests, text_response};
 use crate::output;
 use crate::upload::{
     self, PARTIAL_UPLOAD, REPR_DIGEST, UPLOAD_COMPLETE, UPLOAD_LENGTH, UPLOAD_OFFSET,
@@ -85,36 +84,32 @@ pub(super) async fn offset(files: &Files, below: &Path) -> Result<Response<Body>
     if let Ok(place) = Place::of(files, below).await {
         found = held::look(&files.writers, &place.held)
             .await?
-            .map(|(file, length)| (file, length, "?0"));
+            .map(|(file, metadata)| (file, metadata, "?0"));
     }
     if found.is_none() {
-        found = finished(files, below).await.map(|(file, length)| (file, length, "?1"));
+        found = finished(files, below).await.map(|(file, metadata)| (file, metadata, "?1"));
     }
     let mut response = Response::new(Body::from(String::new()));
     *response.status_mut() = StatusCode::NO_CONTENT;
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    let (length, is_complete) = found.as_ref().map_or((0, "?0"), |found| (found.1, found.2));
+    let (length, is_complete) = found.as_ref().map_or((0, "?0"), |found| (found.1.len(), found.2));
     headers.insert(&UPLOAD_OFFSET, HeaderValue::from(length));
     headers.insert(&UPLOAD_COMPLETE, HeaderValue::from_static(is_complete));
-    if let Some((file, length, _)) = found {
-        let _room = files.asking.try_acquire().map_err(|_| {
-            let text = "too many ask for checksums; try again in a moment";
-            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, text).with(&RETRY_AFTER, 1)
-        })?;
-        let digest = HeaderValue::try_from(digest(&files.asked, file, length).await?);
+    if let Some((file, metadata, _)) = found {
+        let digest = HeaderValue::try_from(files.digests.of(file, &metadata).await?);
         headers.extend(digest.ok().map(|digest| (REPR_DIGEST.clone(), digest)));
     }
     Ok(response)
 }
 
-async fn finished(files: &Files, below: &Path) -> Option<(File, u64)> {
+async fn finished(files: &Files, below: &Path) -> Option<(File, Metadata)> {
     let found = files.find(below).await.ok()?;
     // Opening a pipe would wait for a writer.
-    tokio::fs::metadata(&found).await.ok().filter(std::fs::Metadata::is_file)?;
+    tokio::fs::metadata(&found).await.ok().filter(Metadata::is_file)?;
     let file = tokio::fs::File::open(&found).await.ok()?;
-    let length = file.metadata().await.ok()?.len();
-    Some((file.into_std().await, length))
+    let metadata = file.metadata().await.ok()?;
+    Some((file.into_std().await, metadata))
 }
 
 /// Appends the rest of an upload to what is held of it.
@@ -234,20 +229,12 @@ async fn pour(files: &Files, held: &mut Held, mut body: Incoming) -> Result<(), 
     }
 }
 
-/// The SHA-256 of the first `length` bytes of a file, as a value of `Repr-Digest`. As many at a time as `turns` has: a
-/// request costs its client little.
-pub(super) async fn digest(
-    turns: &Arc<Semaphore>,
-    mut file: File,
-    length: u64,
-) -> Result<String, Refusal> {
-    let permit = turns.clone().acquire_owned().await.map_err(io::Error::other)?;
+/// The SHA-256 of an upload that is all there, which is read when it has its turn.
+async fn digest(turns: &Arc<Semaphore>, file: File, length: u64) -> Result<String, Refusal> {
+    let turn = turns.clone().acquire_owned().await.map_err(io::Error::other)?;
     let reading = spawn_blocking(move || {
-        let _permit = permit;
-        let mut hash = Sha256::new();
-        file.rewind()?;
-        upload::take_in(&mut hash, file, length)?;
-        Ok::<_, io::Error>(upload::field(&hash))
+        let _turn = turn;
+        digests::read(&file, length)
     });
     Ok(reading.await.map_err(io::Error::other)??)
 }

@@ -1,5 +1,6 @@
 //! Requests as they come over the wire, answered over a pipe in memory.
 
+mod digests;
 mod uploads;
 
 use std::path::Path;

@@ -35,11 +35,11 @@ fn rest(whole: &[u8], offset: usize) -> String {
     )
 }
 
-fn digest(data: &[u8]) -> String {
+pub(super) fn digest(data: &[u8]) -> String {
     crate::upload::field(&Sha256::new_with_prefix(data))
 }
 
-fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+pub(super) fn field<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     head.lines()
         .filter_map(|line| line.split_once(": "))
         .find(|(key, _)| *key == name)
@@ -242,7 +242,7 @@ impl Open {
     }
 }
 
-async fn one(files: &Files, request: &str) -> String {
+pub(super) async fn one(files: &Files, request: &str) -> String {
     Open::start(files, request, b"", Path::new("/"), 0).await.end(b"").await
 }
 
@@ -321,9 +321,9 @@ async fn who_sends_does_not_wait_for_those_who_ask_and_of_these_not_all_wait() {
     let path = directory.path();
     ask(path, "PUT /a", &format!("{KEEP}content-length: 10\r\n"), b"01234").await;
     let files = Files::new(path).unwrap();
-    let _reading = files.asked.clone().acquire_owned().await.unwrap();
-    let most = u32::try_from(files.asking.available_permits()).unwrap();
-    let _waiting = files.asking.clone().acquire_many_owned(most).await.unwrap();
+    let _reading = files.digests.turn.clone().acquire_owned().await.unwrap();
+    let most = u32::try_from(files.digests.asking.available_permits()).unwrap();
+    let _waiting = files.digests.asking.clone().acquire_many_owned(most).await.unwrap();
     let asked = "HEAD /a?upload HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
     let told = one(&files, asked).await;
     assert_eq!((status(&told), field(&told, "retry-after")), (503, Some("1")), "{told}");
