@@ -8,3 +8,5 @@ mod line;
 mod network;
 mod patient;
 pub(crate) mod serve;
+
+pub(crate) use network::Network;

@@ -108,7 +108,7 @@ impl Network {
     }
 
     /// Of such a field; `None` of what is none.
-    pub(super) fn of_field(value: &HeaderValue) -> Option<Self> {
+    pub(crate) fn of_field(value: &HeaderValue) -> Option<Self> {
         let mut parts = value.to_str().ok()?.split(';').map(str::trim);
         let kind = parts.next()?;
         let (_, kind) = *KINDS.iter().find(|(name, _)| *name == kind)?;

@@ -6,7 +6,6 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use hyper::header::HeaderValue;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
@@ -23,25 +22,22 @@ pub(super) struct Patient {
     limit: Duration,
     /// Since it had no room, and what was taken since.
     full: Option<(Pin<Box<Sleep>>, usize)>,
-    told: Arc<OnceLock<HeaderValue>>,
+    told: Arc<OnceLock<Network>>,
     is_told: bool,
 }
 
 impl Patient {
-    pub(super) fn new(line: Line, limit: Duration, told: Arc<OnceLock<HeaderValue>>) -> Self {
+    pub(super) fn new(line: Line, limit: Duration, told: Arc<OnceLock<Network>>) -> Self {
         Self { line, limit, full: None, told, is_told: false }
     }
 
     /// What the client said, before the answer to it leaves.
     fn tell(&mut self) {
         if !self.is_told
-            && let Some(value) = self.told.get()
+            && let Some(network) = self.told.get()
         {
             self.is_told = true;
-            match Network::of_field(value) {
-                Some(network) => self.line.reconfigure(&network),
-                None => tracing::info!(?value, "not understood of the network"),
-            }
+            self.line.reconfigure(network);
         }
     }
 }
@@ -143,7 +139,7 @@ mod tests {
         let told = Arc::new(OnceLock::new());
         let mut patient = Patient::new(Line::Rrtp(server), Duration::from_secs(60), told.clone());
         patient.write_all(b"before").await.unwrap();
-        told.set(HeaderValue::from_static("wireless-last-hop;rate=240000;rtt=840")).unwrap();
+        told.set("edge".parse().unwrap()).unwrap();
         patient.write_all(b"after").await.unwrap();
         let Line::Rrtp(stream) = &patient.line else { panic!("it is of RRTP") };
         let info = stream.info().unwrap();

@@ -37,6 +37,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::Stop;
+use crate::client::quick::Network;
 use crate::upload;
 pub(crate) use body::Body;
 use digests::Digests;
@@ -73,8 +74,8 @@ pub(crate) struct Files {
     appended: Arc<Semaphore>,
     /// For who asks for a SHA-256: those who send do not wait for those who ask.
     digests: Digests,
-    /// Where that field of a connection's first request goes to that has it, if anybody wants it.
-    network: Option<Arc<OnceLock<HeaderValue>>>,
+    /// Where what that field says goes to, of a connection's first request in which it is understood, if anybody wants it.
+    network: Option<Arc<OnceLock<Network>>>,
 }
 
 impl Files {
@@ -103,13 +104,19 @@ impl Files {
     }
 
     /// The same for one connection, of whose network `network` is to hear.
-    pub(crate) fn telling(&self, network: Arc<OnceLock<HeaderValue>>) -> Self {
+    pub(crate) fn telling(&self, network: Arc<OnceLock<Network>>) -> Self {
         Self { network: Some(network), ..self.clone() }
     }
 
     async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
         if let Some((told, value)) = self.network.as_ref().zip(request.headers().get(&NETWORK)) {
-            told.get_or_init(|| value.clone());
+            // Not the field itself, which would keep the head of the request that it is a part of.
+            match Network::of_field(value) {
+                Some(network) => {
+                    told.get_or_init(|| network);
+                }
+                None => tracing::info!(?value, "not understood of the network"),
+            }
         }
         let method = request.method().clone();
         let query = request.uri().query().unwrap_or_default();
