@@ -4,18 +4,23 @@ use std::collections::VecDeque;
 use std::fs::{File, Metadata};
 use std::io::{self, Seek};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use hyper::StatusCode;
 use hyper::header::RETRY_AFTER;
 use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
 use super::{Refusal, get};
 use crate::upload;
 
 /// The most requests that wait for one: to ask costs a client little.
 const MOST_ASKING: usize = 64;
+
+/// How long they do: a client that is gone does not show while it may only have ended its direction.
+const PATIENCE: Duration = Duration::from_secs(240);
 
 /// So many are kept, those that were read last.
 const MOST_KEPT: usize = 256;
@@ -27,6 +32,8 @@ pub(super) struct Digests {
     pub(super) turn: Arc<Semaphore>,
     /// To wait for that.
     pub(super) asking: Arc<Semaphore>,
+    /// How long one waits for its turn.
+    pub(super) patience: Duration,
     kept: Arc<Kept>,
 }
 
@@ -37,7 +44,7 @@ struct Kept(Mutex<VecDeque<(String, String)>>);
 impl Default for Digests {
     fn default() -> Self {
         let [turn, asking] = [1, MOST_ASKING].map(|count| Arc::new(Semaphore::new(count)));
-        Self { turn, asking, kept: Arc::default() }
+        Self { turn, asking, patience: PATIENCE, kept: Arc::default() }
     }
 }
 
@@ -45,17 +52,15 @@ impl Digests {
     /// That of a file as it was when `metadata` was, as a value of `Repr-Digest`.
     ///
     /// # Errors
-    /// 503 where too many wait; those of reading.
+    /// 503 where too many wait, or one has waited for too long; those of reading.
     pub(super) async fn of(&self, file: File, metadata: &Metadata) -> Result<String, Refusal> {
         let (tag, length) = (get::tag(metadata), metadata.len());
         if let Some(digest) = self.kept.find(&tag) {
             return Ok(digest);
         }
-        let _room = self.asking.try_acquire().map_err(|_| {
-            let text = "too many ask for checksums; try again in a moment";
-            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, text).with(&RETRY_AFTER, 1)
-        })?;
-        let turn = self.turn.clone().acquire_owned().await.map_err(io::Error::other)?;
+        let _room = self.asking.try_acquire().map_err(|_| crowded())?;
+        let turn = timeout(self.patience, self.turn.clone().acquire_owned()).await;
+        let turn = turn.map_err(|_| crowded())?.map_err(io::Error::other)?;
         // Whoever was before may have asked for the same.
         if let Some(digest) = self.kept.find(&tag) {
             return Ok(digest);
@@ -72,6 +77,11 @@ impl Digests {
         });
         Ok(reading.await.map_err(io::Error::other)??)
     }
+}
+
+fn crowded() -> Refusal {
+    let text = "too many ask for checksums; try again in a moment";
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, text).with(&RETRY_AFTER, 1)
 }
 
 impl Kept {

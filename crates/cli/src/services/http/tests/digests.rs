@@ -1,6 +1,7 @@
 //! Who asks for the SHA-256 of a file.
 
 use std::fs;
+use std::time::Duration;
 
 use super::super::Files;
 use super::status;
@@ -54,4 +55,17 @@ async fn not_all_wait_and_who_waits_has_what_was_read_meanwhile() {
         let answer = answer.await.unwrap();
         assert_eq!(field(&answer, "repr-digest"), Some(digest(b"one").as_str()), "{answer}");
     }
+}
+
+#[tokio::test]
+async fn nobody_waits_for_ever() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("a"), "one").unwrap();
+    let mut files = Files::read_only(directory.path()).unwrap();
+    files.digests.patience = Duration::from_millis(50);
+    let most = files.digests.asking.available_permits();
+    let _reading = files.digests.turn.clone().acquire_owned().await.unwrap();
+    let told = ask(&files, "a").await;
+    assert_eq!((status(&told), field(&told, "retry-after")), (503, Some("1")), "{told}");
+    assert_eq!(files.digests.asking.available_permits(), most);
 }
