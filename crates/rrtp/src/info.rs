@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use airtcp_types::{ByteCount, Rate};
-use serde::Serializer;
 
 use crate::config::NetworkKind;
 
@@ -35,13 +34,13 @@ pub struct Info {
     /// The largest packet that either end sends, in bytes of UDP payload.
     pub packet_size: usize,
     /// Smoothed; of the handshake or the seed until data flows.
-    #[serde(serialize_with = "maybe_millis")]
+    #[serde(serialize_with = "airtcp_types::maybe_millis")]
     pub round_trip_time: Option<Duration>,
     /// Its mean deviation.
-    #[serde(serialize_with = "maybe_millis")]
+    #[serde(serialize_with = "airtcp_types::maybe_millis")]
     pub round_trip_variation: Option<Duration>,
     /// The least sample.
-    #[serde(serialize_with = "maybe_millis")]
+    #[serde(serialize_with = "airtcp_types::maybe_millis")]
     pub least_round_trip_time: Option<Duration>,
     /// What is sent at most now, counted in IP packets.
     pub rate: Rate,
@@ -69,14 +68,4 @@ pub struct Info {
     pub unread: ByteCount,
     /// The path seems dead: nothing but questions is sent until one is answered.
     pub is_stalled: bool,
-}
-
-fn maybe_millis<S: Serializer>(
-    duration: &Option<Duration>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    match duration {
-        Some(duration) => serializer.serialize_some(&(duration.as_secs_f64() * 1e3)),
-        None => serializer.serialize_none(),
-    }
 }

@@ -43,5 +43,5 @@ pub use packet::{Checksum, Packet};
 pub use range_set::RangeSet;
 pub use seq::{ExtSeq, SeqNumber, SeqRange, TxNo};
 pub use shared_bytes::SharedBytes;
-pub use time::Instant;
+pub use time::{Instant, maybe_millis};
 pub use units::{ByteCount, Rate};

@@ -4,6 +4,8 @@ use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 use std::time::Duration;
 
+use serde::{Serialize, Serializer};
+
 /// A point in time, in nanoseconds since an origin that the caller chose.
 ///
 /// The shells choose the moment they started, the simulator chooses zero. Arithmetic saturates:
@@ -76,6 +78,17 @@ impl fmt::Debug for Instant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:.9}s", self.as_secs_f64())
     }
+}
+
+/// For `serialize_with` of a field: milliseconds, or none.
+///
+/// # Errors
+/// Those of the serializer.
+pub fn maybe_millis<S: Serializer>(
+    duration: &Option<Duration>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    duration.map(|duration| duration.as_secs_f64() * 1e3).serialize(serializer)
 }
 
 #[cfg(test)]

@@ -40,10 +40,10 @@ pub struct Info {
     /// How often in a row it has doubled.
     pub backoff: u32,
     /// Smoothed round-trip time.
-    #[serde(serialize_with = "maybe_millis")]
+    #[serde(serialize_with = "airtcp_types::maybe_millis")]
     pub rtt: Option<Duration>,
     /// Its mean deviation.
-    #[serde(serialize_with = "maybe_millis")]
+    #[serde(serialize_with = "airtcp_types::maybe_millis")]
     pub rttvar: Option<Duration>,
     /// The delay of delayed ACKs.
     #[serde(serialize_with = "millis")]
@@ -121,14 +121,14 @@ pub struct Info {
     /// Probes of a closed window, or keep-alives, without an answer so far.
     pub probes: u32,
     /// The receiver's estimate of the round-trip time.
-    #[serde(serialize_with = "maybe_millis")]
+    #[serde(serialize_with = "airtcp_types::maybe_millis")]
     pub rcv_rtt: Option<Duration>,
     /// The size that the receive buffer may reach now.
     pub rcv_space: ByteCount,
     /// The window we offer.
     pub rcv_wnd: ByteCount,
     /// The smallest round-trip time.
-    #[serde(serialize_with = "maybe_millis")]
+    #[serde(serialize_with = "airtcp_types::maybe_millis")]
     pub minrtt: Option<Duration>,
     /// The window the peer offers.
     pub snd_wnd: ByteCount,
@@ -430,14 +430,4 @@ fn write_counts(f: &mut fmt::Formatter<'_>, counts: &[(&str, u64)]) -> fmt::Resu
 
 fn millis<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(duration.as_secs_f64() * 1e3)
-}
-
-fn maybe_millis<S: Serializer>(
-    duration: &Option<Duration>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    match duration {
-        Some(duration) => serializer.serialize_some(&(duration.as_secs_f64() * 1e3)),
-        None => serializer.serialize_none(),
-    }
 }
