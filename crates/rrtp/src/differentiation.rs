@@ -53,11 +53,13 @@ struct Last {
     at: Instant,
     sent: u32,
     transmission: u64,
+    stalled: bool,
 }
 
-impl From<&Arrival> for Last {
-    fn from(arrival: &Arrival) -> Self {
-        Self { at: arrival.at, sent: arrival.sent, transmission: arrival.transmission }
+impl Last {
+    const fn new(arrival: &Arrival, stalled: bool) -> Self {
+        let Arrival { at, sent, transmission, .. } = *arrival;
+        Self { at, sent, transmission, stalled }
     }
 }
 
@@ -73,11 +75,20 @@ pub(crate) struct Arrival {
     pub(crate) pause: bool,
 }
 
+/// What a loss was.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Loss {
+    Congestive,
+    Wireless,
+    /// It was lost while something stood still, and says nothing of the path.
+    Stalled,
+}
+
 /// What a packet told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Verdict {
-    /// What is missing right before it was lost to congestion.
-    pub(crate) congestive: bool,
+    /// What the transmissions missing right before it were lost to, if any are.
+    pub(crate) loss: Loss,
     /// It left before something stood still, and is not to be measured.
     pub(crate) stalled: bool,
 }
@@ -125,31 +136,37 @@ impl Arrivals {
         self.kind = kind;
     }
 
-    /// Takes a packet, and says whether the transmissions missing right before it, if any, were lost to congestion.
+    /// Takes a packet, and says what the transmissions missing right before it, if any, were lost to.
     /// A trip time that rises by more than `jump` from one packet to the next is no queue but a machine that stood still:
     /// what had left by then says nothing of the path.
     pub(crate) fn on_data(&mut self, arrival: Arrival, jump: Option<Duration>) -> Verdict {
         let trip = self.relative(&arrival);
-        self.trips.add(arrival.at, trip);
         let rise = trip - self.trip.replace(trip).unwrap_or(trip);
         if jump.is_some_and(|jump| rise > jump.as_micros() as i64) {
             self.stalled_until = arrival.at;
         }
-        let (least, _) = self.trips.bounds().unwrap_or((trip, trip));
+        let least = self.trips.bounds().map_or(trip, |(least, _)| least);
         let waited = Duration::from_micros((trip - least).max(0) as u64);
         if arrival.at < self.stalled_until + waited {
             if self.last.is_none_or(|last| last.transmission < arrival.transmission) {
-                self.last = Some(Last::from(&arrival));
+                self.last = Some(Last::new(&arrival, true));
             }
-            return Verdict { congestive: false, stalled: true };
+            return Verdict { loss: Loss::Stalled, stalled: true };
         }
+        self.trips.add(arrival.at, trip);
         self.on_trip(trip);
         let congestive = match self.kind {
             NetworkKind::WirelessLastHop => !self.is_wireless(&arrival),
             NetworkKind::General => self.in_spike,
         };
+        let loss = match congestive {
+            // What is missing behind the last packet that was stalled was dropped for the same reason.
+            _ if self.last.is_some_and(|last| last.stalled) => Loss::Stalled,
+            true => Loss::Congestive,
+            false => Loss::Wireless,
+        };
         self.on_gap(&arrival);
-        Verdict { congestive, stalled: false }
+        Verdict { loss, stalled: false }
     }
 
     /// The trip time, relative to that of the first packet.
@@ -176,7 +193,7 @@ impl Arrivals {
     }
 
     fn on_gap(&mut self, arrival: &Arrival) {
-        let here = Last::from(arrival);
+        let here = Last::new(arrival, false);
         let Some(last) = self.last else {
             (self.last, self.full) = (Some(here), arrival.size);
             return;
@@ -232,7 +249,7 @@ mod tests {
     impl Arrivals {
         /// Where nothing stands still.
         fn judge(&mut self, arrival: Arrival) -> bool {
-            self.on_data(arrival, None).congestive
+            self.on_data(arrival, None).loss == Loss::Congestive
         }
     }
 
@@ -314,17 +331,23 @@ mod tests {
         // Nothing comes for ten packets' time; then all of them at once, one missing.
         for number in (20..30).filter(|number| *number != 25) {
             let verdict = arrivals.on_data(arrival(number, number * GAP, 30 * GAP), jump);
-            assert_eq!(verdict, Verdict { congestive: false, stalled: true }, "{number}");
+            assert_eq!(verdict, Verdict { loss: Loss::Stalled, stalled: true }, "{number}");
         }
         assert_eq!(arrivals.end_epoch(), (Duration::ZERO, false));
-        let verdict = arrivals.on_data(arrival(31, 31 * GAP, 31 * GAP + 500), jump);
-        assert!(!verdict.stalled);
+        // What is missing between them and the next was dropped while it stood still. Later losses count again, and those
+        // of no queue are the link's: what stood still has not made the least trip's spike higher.
+        let after = |number: u64| arrival(number, number * GAP, number * GAP + 500);
+        let stalled = arrivals.on_data(after(31), jump);
+        assert_eq!(stalled, Verdict { loss: Loss::Stalled, stalled: false });
+        let verdict = arrivals.on_data(after(33), jump);
+        assert_eq!(verdict, Verdict { loss: Loss::Wireless, stalled: false });
+        assert_eq!(arrivals.trips.bounds(), Some((0, 0)));
         // A link that has become slower is seen by what left after the first slow packet had come.
-        let slower = |number: u64| arrival(number, number * GAP, (31 + (number - 31) * 10) * GAP);
-        assert!(arrivals.on_data(slower(32), jump).stalled);
-        assert!((33..41).all(|number| arrivals.on_data(slower(number), None).stalled));
+        let slower = |number: u64| arrival(number, number * GAP, (33 + (number - 33) * 10) * GAP);
+        assert!(arrivals.on_data(slower(34), jump).stalled);
+        assert!((35..43).all(|number| arrivals.on_data(slower(number), None).stalled));
         arrivals.end_epoch();
-        assert!((42..50).all(|number| !arrivals.on_data(slower(number), None).stalled));
+        assert!((44..52).all(|number| !arrivals.on_data(slower(number), None).stalled));
         assert!(arrivals.end_epoch().1, "what waits now is a queue");
     }
 

@@ -61,6 +61,8 @@ pub(crate) struct Epoch {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gaps {
     mark: Option<Mark>,
+    /// Of the newest packet.
+    rate_bit: bool,
     send: Averages,
     receive: Averages,
     /// The next gap is none.
@@ -85,13 +87,14 @@ impl Gaps {
         let Some(mark) = self.mark.filter(|mark| mark.transmission < transmission) else {
             if self.mark.is_none() {
                 (self.mark, self.since) = (Some(here), transmission);
+                self.rate_bit = data.rate_bit;
             }
             return None;
         };
-        if data.restart {
+        if data.rate_bit != self.rate_bit {
             let Self { half_epoch, measured, .. } = *self;
-            let mark = Some(here);
-            *self = Self { mark, half_epoch, measured, since: transmission, ..Self::default() };
+            let (mark, rate_bit, since) = (Some(here), data.rate_bit, transmission);
+            *self = Self { mark, rate_bit, half_epoch, measured, since, ..Self::default() };
             return None;
         }
         if data.pause || std::mem::take(&mut self.skipped) {
@@ -108,7 +111,7 @@ impl Gaps {
         self.send.add(sent / steps);
         self.receive.add(span.as_nanos() as f64 / steps);
         self.mark = Some(here);
-        self.measured += 1;
+        self.measured = self.measured.saturating_add(1);
         self.in_epoch += 1;
         (self.in_epoch >= EPOCH).then(|| self.end_epoch(transmission))
     }
@@ -189,7 +192,7 @@ mod tests {
             sent,
             fin: false,
             pause: false,
-            restart: false,
+            rate_bit: false,
             train: Train::No,
             payload: &[],
         }
@@ -264,8 +267,11 @@ mod tests {
         gaps.on_data(at(500), 2, &Data { pause: true, ..data(500_000) });
         gaps.on_data(at(510), 3, &data(510_000));
         assert_eq!((gaps.receive.count, gaps.receive.long), (2.0, 10e6));
-        gaps.on_data(at(520), 4, &Data { restart: true, ..data(520_000) });
+        gaps.on_data(at(520), 4, &Data { rate_bit: true, ..data(520_000) });
         assert_eq!((gaps.receive.count, gaps.since), (0.0, 4));
+        // The first at a rate, 5, was lost: the one behind it tells as well.
+        gaps.on_data(at(540), 6, &data(540_000));
+        assert_eq!((gaps.receive.count, gaps.since), (0.0, 6));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use airtcp_types::Instant;
 
 use crate::config::Config;
-use crate::differentiation::{Arrival, Arrivals};
+use crate::differentiation::{Arrival, Arrivals, Loss};
 use crate::gaps::{Gaps, Trains};
 use crate::pool::Pool;
 use crate::wire::{
@@ -34,7 +34,7 @@ const HOLE_COST: u64 = 128;
 struct Hole {
     /// The transmission that showed it; one before that is the packet itself, late.
     shown_by: u64,
-    congestive: bool,
+    loss: Loss,
     told: u32,
     due: Instant,
 }
@@ -201,7 +201,7 @@ impl ReceiveHalf {
         self.received += 1;
         let patience = self.patience.unwrap_or(rtt / 4).max(Duration::from_millis(1));
         for hole in self.end..number {
-            self.add_hole(hole, transmission, verdict.congestive, now + patience);
+            self.add_hole(hole, transmission, verdict.loss, now + patience);
         }
         self.end = self.end.max(number + 1);
         self.fill(number, transmission, data, rtt, pool);
@@ -231,8 +231,8 @@ impl ReceiveHalf {
         self.feedback = Some(feedback);
     }
 
-    fn add_hole(&mut self, number: u64, shown_by: u64, congestive: bool, due: Instant) {
-        self.holes.insert(number, Hole { shown_by, congestive, told: 0, due });
+    fn add_hole(&mut self, number: u64, shown_by: u64, loss: Loss, due: Instant) {
+        self.holes.insert(number, Hole { shown_by, loss, told: 0, due });
         self.due.insert((due, number));
         if self.patience.is_none() && shown_by < u64::MAX {
             self.fresh.push_back((shown_by, number));
@@ -315,7 +315,7 @@ impl ReceiveHalf {
         let until = next.min(self.end + TAIL.min(afford));
         for number in self.end..until {
             // Nothing that was sent after them has come, so that nothing is known of why.
-            self.add_hole(number, u64::MAX, false, due);
+            self.add_hole(number, u64::MAX, Loss::Wireless, due);
         }
         self.end = self.end.max(until);
         true
@@ -441,15 +441,19 @@ impl ReceiveHalf {
             let Some(hole) = self.holes.get_mut(&number) else { continue };
             self.due.remove(&(hole.due, number));
             if hole.told == 0 {
-                let count = if hole.congestive { &mut self.congestive } else { &mut self.wireless };
-                *count += 1;
+                match hole.loss {
+                    Loss::Congestive => self.congestive += 1,
+                    Loss::Wireless => self.wireless += 1,
+                    Loss::Stalled => {}
+                }
             }
             hole.due = now + repeat * (1 << hole.told.min(MOST_REPEATS));
             hole.told += 1;
             self.due.insert((hole.due, number));
+            let congestive = hole.loss == Loss::Congestive;
             range = match range {
                 Some((first, count, cause))
-                    if first + count == number && cause == hole.congestive && count < RANGE_MAX =>
+                    if first + count == number && cause == congestive && count < RANGE_MAX =>
                 {
                     Some((first, count + 1, cause))
                 }
@@ -457,7 +461,7 @@ impl ReceiveHalf {
                     if let Some((first, count, cause)) = before {
                         self.lost.push(first, count, cause);
                     }
-                    Some((number, 1, hole.congestive))
+                    Some((number, 1, congestive))
                 }
             };
         }

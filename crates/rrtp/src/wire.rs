@@ -48,7 +48,7 @@ const VERSIONS: u8 = 12;
 
 const FIN: u8 = 1;
 const PAUSE: u8 = 2;
-const RESTART: u8 = 4;
+const RATE_BIT: u8 = 4;
 const TRAIN_SHIFT: u8 = 3;
 const HAS_ECHO: u8 = 1;
 const CONGESTED: u8 = 2;
@@ -92,8 +92,8 @@ pub(crate) struct Data<'a> {
     pub(crate) fin: bool,
     /// The sender had nothing to send before it: the gap to the packet before says nothing.
     pub(crate) pause: bool,
-    /// The first at a new rate: averages begin anew.
-    pub(crate) restart: bool,
+    /// It turns with each new rate, and averages begin anew.
+    pub(crate) rate_bit: bool,
     pub(crate) train: Train,
     pub(crate) payload: &'a [u8],
 }
@@ -280,7 +280,7 @@ impl<'a> Packet<'a> {
                 sent: reader.u32()?,
                 fin: flags & FIN != 0,
                 pause: flags & PAUSE != 0,
-                restart: flags & RESTART != 0,
+                rate_bit: flags & RATE_BIT != 0,
                 train: match flags >> TRAIN_SHIFT & 3 {
                     0 => Train::No,
                     1 => Train::First,
@@ -332,7 +332,7 @@ impl<'a> Packet<'a> {
             Body::Data(data) => {
                 let flags = flag(data.fin, FIN)
                     | flag(data.pause, PAUSE)
-                    | flag(data.restart, RESTART)
+                    | flag(data.rate_bit, RATE_BIT)
                     | (data.train as u8) << TRAIN_SHIFT;
                 (DATA, flags)
             }

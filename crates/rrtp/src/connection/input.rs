@@ -14,8 +14,9 @@ use crate::wire::{Body, Data, Feedback, Packet, Report, Train};
 
 /// The share that an epoch has in the measured loss rate.
 const LOSS_WEIGHT: f64 = 0.05;
-/// Where no more of an epoch was lost than this times what the link loses anyway, that was no congestion.
-const ACQUITTED: f64 = 2.0;
+/// Where no more of an epoch was lost than twice what the link loses anyway, or than so many standard deviations above
+/// it, that was no congestion.
+const DEVIATIONS: f64 = 2.0;
 /// What a link can lose by itself, as far as that goes: a flow that met a full queue from its first packet on takes all
 /// losses for the link's.
 const LINK_LOSS: f64 = 0.05;
@@ -126,7 +127,7 @@ impl Connection {
         self.pings = 0;
         if std::mem::take(&mut self.stalled) {
             self.rate.on_stall_over(self.packet_bits());
-            self.cut = self.send.next_transmission();
+            self.acquit();
         }
         self.accused |= told.congestive.is_some_and(|transmission| transmission >= self.cut);
         if let Some(feedback) = &report.feedback {
@@ -143,54 +144,56 @@ impl Connection {
     }
 
     fn on_feedback(&mut self, now: Instant, feedback: &Feedback) {
-        let totals = (feedback.received, feedback.congestive, feedback.wireless);
-        let received = feedback.received.wrapping_sub(self.totals.0);
-        if received > i32::MAX as u32 {
-            // It was overtaken by a later one.
-            return;
-        }
-        let mut congestive = feedback.congestive.wrapping_sub(self.totals.1);
-        let lost = congestive.wrapping_add(feedback.wireless.wrapping_sub(self.totals.2));
-        let count = received.saturating_add(lost);
-        let share = |part: u32| f64::from(part) / f64::from(count.max(1));
-        self.totals = totals;
-        self.loss_rate += (share(lost).min(1.0) - self.loss_rate) * LOSS_WEIGHT;
         let bits = self.packet_bits();
-        if congestive == 0 {
-            self.link_loss += (share(lost).min(1.0) - self.link_loss) * LOSS_WEIGHT;
-        }
-        let since = crate::wire::expand(self.send.next_transmission(), feedback.since);
-        let drowned = count >= EPOCH && share(lost) > SEVERE;
-        let before =
-            if count >= EPOCH { std::mem::replace(&mut self.drowned, drowned) } else { false };
-        if self.config.kind == NetworkKind::General && drowned && before && since >= self.cut {
-            // Congestion, whatever the verdicts: a flow that met a full queue from its first packet on knows no shorter trip
-            // and takes all losses for the link's. One such epoch alone can be a machine on the path that stood still.
-            (congestive, self.accused) = (lost, true);
-        }
-        if std::mem::take(&mut self.accused)
-            && share(congestive) > ACQUITTED * self.link_loss.min(LINK_LOSS)
-        {
-            self.rate.on_congestive_losses(bits);
-            self.cut = self.send.next_transmission();
-        }
         if let Some(gap) = feedback.train_gap {
             self.on_train(bits / (f64::from(gap.max(1)) * 1e-9), Duration::from_nanos(gap.into()));
         }
-        if feedback.send_gap == 0 || feedback.receive_gap == 0 {
+        let received = feedback.received.wrapping_sub(self.totals.0);
+        // Without an epoch its losses are still to come; with more than that it was overtaken by a later one.
+        if feedback.send_gap == 0 || feedback.receive_gap == 0 || received > i32::MAX as u32 {
             return;
         }
+        let congestive = feedback.congestive.wrapping_sub(self.totals.1);
+        let lost = congestive.wrapping_add(feedback.wireless.wrapping_sub(self.totals.2));
+        self.totals = (feedback.received, feedback.congestive, feedback.wireless);
+        let since = crate::wire::expand(self.send.next_transmission(), feedback.since);
+        let congestive = self.on_losses(received, lost, congestive, since);
         let rate = |gap: u32| bits / (f64::from(gap) * 1e-9);
         self.rate.on_epoch(&EpochView {
             at: now,
             send_rate: rate(feedback.send_gap),
             receive_rate: rate(feedback.receive_gap),
             congested: feedback.congested,
-            congestive: share(congestive),
+            congestive,
             fresh: since >= self.changed,
             rtt: self.srtt(),
             packet: bits,
         });
+    }
+
+    /// Of an epoch so many packets came, and were lost, and judged to be lost to congestion. What share was.
+    fn on_losses(&mut self, received: u32, lost: u32, congestive: u32, since: u64) -> f64 {
+        let count = received.saturating_add(lost);
+        let share = |part: u32| (f64::from(part) / f64::from(count.max(1))).min(1.0);
+        self.loss_rate += (share(lost) - self.loss_rate) * LOSS_WEIGHT;
+        if congestive == 0 {
+            self.link_loss += (share(lost) - self.link_loss) * LOSS_WEIGHT;
+        }
+        let mut congestive = congestive;
+        if self.config.kind == NetworkKind::General
+            && count >= EPOCH
+            && share(lost) > SEVERE
+            && since >= self.cut
+        {
+            // Congestion, whatever the verdicts: a flow that met a full queue from its first packet on knows no shorter trip
+            // and takes all losses for the link's.
+            (congestive, self.accused) = (lost, true);
+        }
+        if std::mem::take(&mut self.accused) && is_congestion(congestive, count, self.link_loss) {
+            self.rate.on_congestive_losses(self.packet_bits());
+            self.acquit();
+        }
+        share(congestive)
     }
 
     fn on_train(&mut self, rate: f64, gap: Duration) {
@@ -202,7 +205,7 @@ impl Connection {
             Probe::Sent { .. } => self.probe = Probe::Done,
             _ => {}
         }
-        self.rate.on_train(rate);
+        self.rate.on_train(rate, self.packet_bits());
     }
 
     fn linger_if_done(&mut self, now: Instant) {
@@ -210,6 +213,12 @@ impl Connection {
             self.state = State::Lingering(now + self.linger());
         }
     }
+}
+
+/// Whether so many of `count` packets are more than a link that loses such a share, and chance, make of it.
+fn is_congestion(lost: u32, count: u32, link_loss: f64) -> bool {
+    let usual = f64::from(count) * link_loss.min(LINK_LOSS);
+    f64::from(lost) > usual + usual.max(DEVIATIONS * usual.sqrt())
 }
 
 impl Train {
@@ -220,6 +229,30 @@ impl Train {
             1 => Self::Last,
             _ if left == count => Self::First,
             _ => Self::Middle,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_chance_makes_of_a_link_that_loses_is_no_congestion() {
+        for (lost, count, link_loss, expected) in [
+            (0, 32, 0.0, false),
+            // A link that never lost anything.
+            (1, 32, 0.0, true),
+            // One or two of 32 come by chance where one of 50 is lost, and three hardly.
+            (2, 32, 0.02, false),
+            (3, 32, 0.02, true),
+            // Twice the usual, where chance makes less.
+            (40, 1_000, 0.02, false),
+            (41, 1_000, 0.02, true),
+            // No link is believed to lose half.
+            (16, 32, 0.5, true),
+        ] {
+            assert_eq!(is_congestion(lost, count, link_loss), expected, "{lost} {count}");
         }
     }
 }

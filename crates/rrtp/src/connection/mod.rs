@@ -123,6 +123,8 @@ pub(crate) struct Connection {
     pacing: Pacing,
     /// The first transmission at the present rate.
     changed: u64,
+    /// What data packets tell of it.
+    rate_bit: bool,
     /// Losses of transmissions before this one are what the last cut was for.
     cut: u64,
     /// When anything, and when a report, last came.
@@ -138,8 +140,6 @@ pub(crate) struct Connection {
     stalled: bool,
     /// Losses since the last epoch were judged congestive.
     accused: bool,
-    /// Of the last epoch more was lost than a link loses by itself.
-    drowned: bool,
     /// The share of packets that is lost where nothing is congested.
     link_loss: f64,
     /// The share of packets that is lost, and the totals it was last computed from.
@@ -189,6 +189,7 @@ impl Connection {
                 since_train: 0,
             },
             changed: 0,
+            rate_bit: false,
             cut: 0,
             heard: now,
             reported: now,
@@ -199,7 +200,6 @@ impl Connection {
             pings: 0,
             stalled: false,
             accused: false,
-            drowned: false,
             link_loss: config.profile.loss_rate.unwrap_or(0.0),
             loss_rate: config.profile.loss_rate.unwrap_or(0.0),
             totals: (0, 0, 0),
@@ -372,10 +372,15 @@ impl Connection {
         self.rate.limit(self.packet_bits());
         if seed.is_some() {
             self.probe = Probe::Done;
-            (self.changed, self.cut) =
-                (self.send.next_transmission(), self.send.next_transmission());
+            self.changed = self.send.next_transmission();
+            self.acquit();
         }
         self.config.profile = profile;
+    }
+
+    /// Losses of what has been sent so far are no reason for a cut any more.
+    fn acquit(&mut self) {
+        (self.accused, self.cut) = (false, self.send.next_transmission());
     }
 
     pub(crate) fn info(&self) -> Info {

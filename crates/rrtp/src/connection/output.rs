@@ -108,9 +108,8 @@ impl Connection {
         let slack = if slept { SLACK.max(self.gap(self.packet_bits()) * OWED) } else { SLACK };
         let late = now.since(self.pacing.next) > slack;
         let pause = (self.pacing.idle || late) && matches!(train, Train::No | Train::First);
-        let restart = self.rate.take_restart();
-        if restart {
-            self.changed = packet.transmission;
+        if self.rate.take_restart() {
+            (self.changed, self.rate_bit) = (packet.transmission, !self.rate_bit);
         }
         let data = Data {
             number: packet.number as u32,
@@ -118,7 +117,7 @@ impl Connection {
             sent: (now.as_nanos() / 1_000) as u32,
             fin: packet.fin,
             pause,
-            restart,
+            rate_bit: self.rate_bit,
             train,
             payload: &packet.payload,
         };
@@ -177,7 +176,7 @@ impl Connection {
             Probe::Longer(pair) if !enough => {
                 // The pair has to do.
                 self.probe = Probe::Done;
-                self.rate.on_train(pair);
+                self.rate.on_train(pair, self.packet_bits());
             }
             Probe::Wanted(failures) if enough => {
                 self.probe = Probe::Sent { until, failures, longer: false };

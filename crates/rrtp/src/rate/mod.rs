@@ -159,23 +159,24 @@ impl RateControl {
         };
     }
 
-    /// A train of packets came at this rate.
-    pub(crate) fn on_train(&mut self, rate: f64) {
+    /// A train of packets came at this rate; `packet` is a full one, in bits.
+    pub(crate) fn on_train(&mut self, rate: f64, packet: f64) {
         if self.guessed {
             self.guessed = false;
             match self.kind {
                 NetworkKind::General => {
                     // What the link carries is not what is left of it for one more flow.
-                    (self.rate, self.slow_start) = (rate * general::START, Some(rate));
+                    (self.rate, self.slow_start) =
+                        (rate * general::START, Some(rate.min(self.cap)));
                 }
                 NetworkKind::WirelessLastHop => self.rate = rate,
             }
-            self.limit(0.0);
+            self.limit(packet);
         }
         self.trains = [self.trains[1], self.trains[2], rate];
         if self.kind == NetworkKind::WirelessLastHop {
             self.on_trains();
-            self.limit(0.0);
+            self.limit(packet);
         }
     }
 

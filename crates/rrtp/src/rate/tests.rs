@@ -54,7 +54,7 @@ fn an_idle_path_is_found_out_and_a_full_one_is_not_overrun() {
 fn flows_that_share_a_path_come_to_share_it_evenly() {
     let mut flows = [1e5, 9e5, 3e6, 6e6].map(|rate| control(NetworkKind::General, rate));
     let carries = 1e7;
-    flows.iter_mut().for_each(|flow| (0..3).for_each(|_| flow.on_train(carries)));
+    flows.iter_mut().for_each(|flow| (0..3).for_each(|_| flow.on_train(carries, PACKET)));
     let mut sums = [0.0; 4];
     for step in 0..3_000 {
         let total: f64 = flows.iter().map(RateControl::rate).sum();
@@ -78,7 +78,7 @@ fn all_flows_of_a_link_gain_alike_whatever_their_rates() {
     let link = 1e7;
     let mut flows = [1e5, 3e6].map(|rate| control(NetworkKind::General, rate));
     let gained = flows.each_mut().map(|flow| {
-        (0..3).for_each(|_| flow.on_train(link));
+        (0..3).for_each(|_| flow.on_train(link, PACKET));
         let before = flow.rate();
         let mut at = Instant::ZERO;
         // An epoch is ten packets of its own.
@@ -96,7 +96,7 @@ fn all_flows_of_a_link_gain_alike_whatever_their_rates() {
 #[test]
 fn slow_start_ends_at_what_others_leave() {
     let mut control = RateControl::new(NetworkKind::General, 1e9, None, 1e5);
-    control.on_train(1e7);
+    control.on_train(1e7, PACKET);
     let starts = control.rate();
     assert!(starts < 1e7 / 2.0);
     let view = epoch(&control, starts / 10.0, false);
@@ -132,12 +132,12 @@ fn on_a_last_hop_the_rate_is_the_links_and_the_queue_is_emptied() {
 #[test]
 fn on_a_last_hop_three_trains_that_agree_show_a_faster_link() {
     let mut control = control(NetworkKind::WirelessLastHop, 100_000.0);
-    control.on_train(144_000.0);
-    control.on_train(150_000.0);
+    control.on_train(144_000.0, PACKET);
+    control.on_train(150_000.0, PACKET);
     assert_eq!(control.rate(), 100_000.0);
-    control.on_train(146_000.0);
+    control.on_train(146_000.0, PACKET);
     assert_eq!(control.rate(), 144_000.0);
-    control.on_train(400_000.0);
+    control.on_train(400_000.0, PACKET);
     assert_eq!(control.rate(), 144_000.0, "one alone is an accident");
 }
 
@@ -160,7 +160,7 @@ fn the_cap_and_a_packet_a_second_are_the_bounds_of_everything() {
     for _ in 0..50 {
         let view = epoch(&capped, 1e9, false);
         capped.on_epoch(&view);
-        capped.on_train(1e9);
+        capped.on_train(1e9, PACKET);
         assert!(capped.rate() <= 2e6);
     }
     for _ in 0..100 {
@@ -168,6 +168,23 @@ fn the_cap_and_a_packet_a_second_are_the_bounds_of_everything() {
         capped.on_congestive_losses(PACKET);
     }
     assert_eq!(capped.rate(), PACKET);
+    // A train whose second packet came late makes nobody wait for minutes.
+    for kind in [NetworkKind::General, NetworkKind::WirelessLastHop] {
+        let mut slow = RateControl::new(kind, 1e9, None, 1e5);
+        slow.on_train(PACKET / 4.0, PACKET);
+        assert_eq!(slow.rate(), PACKET);
+    }
+}
+
+#[test]
+fn slow_start_ends_at_the_cap() {
+    let mut control = RateControl::new(NetworkKind::General, 1e6, None, 1e5);
+    control.on_train(1e9, PACKET);
+    for _ in 0..10 {
+        let view = epoch(&control, 1e9, false);
+        control.on_epoch(&view);
+    }
+    assert_eq!((control.rate(), control.slow_start), (1e6, None));
 }
 
 #[test]

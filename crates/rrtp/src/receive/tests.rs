@@ -34,7 +34,7 @@ impl Bench {
         let sent = millis as u32 * 1_000;
         let train = Train::No;
         let data =
-            Data { number, transmission, sent, fin, pause: false, restart: false, train, payload };
+            Data { number, transmission, sent, fin, pause: false, rate_bit: false, train, payload };
         self.half.on_data(Instant::from_millis(millis), &data, RTT, &mut self.pool)
     }
 

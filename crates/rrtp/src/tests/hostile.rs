@@ -165,7 +165,7 @@ fn bodies() -> Vec<Body<'static>> {
         sent: 0,
         fin: true,
         pause: false,
-        restart: false,
+        rate_bit: false,
         train: Train::No,
         payload: b"forged",
     };
@@ -256,7 +256,7 @@ fn a_peer_that_ignores_the_window_is_held_to_it() {
             sent: 0,
             fin: false,
             pause: false,
-            restart: false,
+            rate_bit: false,
             train: Train::No,
             payload: &[0; 1_372],
         };
@@ -311,7 +311,7 @@ fn many_peers_that_leave_holes_get_no_more_memory_than_there_is() {
                 sent: 0,
                 fin: false,
                 pause: false,
-                restart: false,
+                rate_bit: false,
                 train: Train::No,
                 payload: &[0; 1_372],
             };

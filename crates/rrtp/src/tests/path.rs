@@ -58,7 +58,7 @@ fn what_stands_still_now_and_then_is_no_congestion() {
     let link = "rate 100mbit delay 1ms limit 100 loss 2% seed 1";
     for kind in [NetworkKind::General, NetworkKind::WirelessLastHop] {
         // The link alone for a sixth of the time; both ends, too, for a fifteenth each.
-        for (ends, every, least) in [(false, 100, 0.3), (true, 300, 0.6)] {
+        for (ends, every, least) in [(false, 100, 0.3), (true, 300, 0.4)] {
             let mut world = world(
                 "delay 1ms",
                 link,

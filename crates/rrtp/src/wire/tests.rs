@@ -19,7 +19,7 @@ fn packets(lost: &LostWriter) -> Vec<Packet<'_>> {
         sent: 3,
         fin: true,
         pause: false,
-        restart: true,
+        rate_bit: true,
         train: Train::Last,
         payload: b"payload",
     };

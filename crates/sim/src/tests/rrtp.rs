@@ -168,3 +168,27 @@ fn a_copy_that_the_network_made_is_not_spurious() {
     let (spurious, retransmissions) = result("rate 2mbit delay 20ms 60ms limit 30");
     assert!((1..=retransmissions).contains(&spurious), "{spurious} of {retransmissions}");
 }
+
+#[test]
+fn thirty_flows_that_begin_together_share_evenly() {
+    // Each begins when the queue is full of the others', and takes that for the path at first.
+    for loss in ["0%", "1%", "5%"] {
+        let flows =
+            vec![FlowSpec { count: 30, stagger: Duration::from_millis(33), ..flow("rrtp", BULK) }];
+        let mut indices = Vec::new();
+        for seed in 1..=5 {
+            let scenario = Scenario {
+                seed,
+                duration: Duration::from_secs(60),
+                warm_up: Duration::from_secs(30),
+                flows: flows.clone(),
+                ..one(
+                    dumbbell(&format!("rate 11mbit delay 5ms limit 50 loss {loss}")),
+                    flow("rrtp", BULK),
+                )
+            };
+            indices.push(run(&scenario, None).unwrap().jain);
+        }
+        assert!(indices.iter().all(|index| *index >= 0.97), "{loss}: {indices:?}");
+    }
+}
