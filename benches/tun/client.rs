@@ -26,7 +26,7 @@ pub(crate) const ADDRESSES: u8 = 40;
 /// Linux's default may be another one, and differs between machines.
 pub(crate) const CONGESTION: &str = "cubic";
 /// No measurement is worth waiting longer for a single answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// One of the kernel's addresses: they are taken in turn.
 pub(crate) fn address(turn: usize) -> Ipv4Addr {

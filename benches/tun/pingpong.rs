@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use crate::bulk::{self, Direction};
-use crate::client::{connect, pin};
+use crate::client::{PATIENCE, connect, pin};
 use crate::measurement::{Effort, Measurement};
 use crate::services::Service;
 use crate::subject::Subject;
@@ -87,7 +87,11 @@ fn round_trips(mut stream: TcpStream, time: Duration) -> io::Result<Vec<u64>> {
     while start.elapsed() < time {
         let sent = Instant::now();
         stream.write_all(&byte)?;
-        stream.read_exact(&mut byte)?;
+        stream.read_exact(&mut byte).map_err(|error| match error.kind() {
+            // What the socket's own time-out is called.
+            io::ErrorKind::WouldBlock => io::Error::other(format!("no echo for {PATIENCE:?}")),
+            _ => error,
+        })?;
         times.push(sent.elapsed().as_nanos() as u64);
     }
     Ok(times)
