@@ -124,6 +124,8 @@ pub struct Host {
     reserved: BTreeSet<SocketAddr>,
     udp: HashMap<SocketAddr, SocketId, Keyed>,
     timers: Timers,
+    /// Room for those that are due.
+    due: Vec<SocketId>,
     /// Connections that may have something to send.
     sending: Sending,
     /// Connections that something was done to, until their timers and their holders know.
@@ -240,6 +242,7 @@ impl Host {
             counters: Counters::default(),
             sockets: Slab::new(),
             timers: Timers::default(),
+            due: Vec::new(),
             sending: Sending::default(),
             touched: Vec::new(),
             ready: BTreeMap::new(),
@@ -353,13 +356,12 @@ impl Node for Host {
         self.give_up_fragments(now);
         // All that is due is taken out first: a connection whose deadline is still in the past
         // afterwards has something to send, and is not asked twice.
-        let mut due = Vec::new();
-        while let Some(id) = self.timers.pop_due(now) {
-            due.push(id);
-        }
-        for id in due {
+        let mut due = std::mem::take(&mut self.due);
+        due.extend(std::iter::from_fn(|| self.timers.pop_due(now)));
+        for id in due.drain(..) {
             self.on_deadline(now, id);
         }
+        self.due = due;
     }
 
     fn poll_transmit(&mut self, now: Instant) -> Option<(PortId, Packet)> {
