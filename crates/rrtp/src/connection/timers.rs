@@ -64,7 +64,7 @@ impl Connection {
                 self.config.progress_timeout
             };
             // A peer that takes a packet now and then would hold it for hours.
-            let last = since + self.config.progress_timeout * ORPHAN_LIMIT;
+            let last = since + self.config.progress_timeout.saturating_mul(ORPHAN_LIMIT);
             last.min(since.max(self.progress) + wait)
         });
         stuck.into_iter().chain(orphan).min()

@@ -152,6 +152,22 @@ fn a_connection_that_nobody_holds_and_whose_peer_says_nothing_ends() {
 }
 
 #[test]
+fn time_outs_may_be_for_ever() {
+    let configs = with(|config| {
+        (config.progress_timeout, config.idle_timeout) = (Duration::MAX, Duration::MAX);
+        config.receive_buffer = airtcp_types::ByteCount(50_000);
+    });
+    let mut world = world("delay 5ms", "delay 5ms", [0, 250_000], configs);
+    world.ends[0].reads = false;
+    world.run_for(Duration::from_secs(1));
+    let (now, id) = (world.now, world.ends[1].id.unwrap());
+    world.ends[1].endpoint.release(now, id);
+    world.ends[1].released = true;
+    world.run_for(Duration::from_secs(10_000));
+    assert_eq!(world.error(0), None);
+}
+
+#[test]
 fn a_connection_that_nobody_holds_and_whose_peer_takes_a_packet_now_and_then_ends() {
     let configs = with(|config| config.receive_buffer = airtcp_types::ByteCount(50_000));
     let mut world = world("delay 5ms", "delay 5ms", [0, 250_000], configs);
