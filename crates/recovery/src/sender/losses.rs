@@ -195,6 +195,9 @@ impl Sender {
         match &mut self.core.episode {
             Some(before) if before.phase == Phase::Cwr && before.point > lost => {
                 *before = episode;
+                if let Some(prr) = &mut self.prr {
+                    prr.on_loss();
+                }
                 return true;
             }
             Some(before) if before.phase != Phase::Cwr && !before.is_over(now) => return false,
@@ -233,7 +236,7 @@ impl Sender {
             && self.control.window() < before;
         let in_flight =
             self.core.board.flight_size() - self.core.board.sacked() + self.newly_delivered;
-        self.prr = proportional.then(|| Box::new(Prr::new(in_flight)));
+        self.prr = proportional.then(|| Box::new(Prr::new(in_flight, cause != Cause::Mark)));
     }
 
     /// Ends the episode if this ACK does.

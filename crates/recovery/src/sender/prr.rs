@@ -13,6 +13,8 @@ pub(super) struct Prr {
     out: ByteCount,
     /// What may still leave on what is known now.
     quota: ByteCount,
+    /// Something is lost, and nothing has left since that was found.
+    owes_repair: bool,
 }
 
 /// One ACK, as far as it matters here.
@@ -31,14 +33,20 @@ pub(super) struct Progress {
 
 impl Prr {
     /// `in_flight` is what was sent and neither acknowledged nor SACKed before the ACK that began the
-    /// reduction.
-    pub(super) const fn new(in_flight: ByteCount) -> Self {
+    /// reduction; `repairs` says whether something was lost, and not marked alone.
+    pub(super) const fn new(in_flight: ByteCount, repairs: bool) -> Self {
         Self {
             recover_fs: in_flight,
             delivered: ByteCount::ZERO,
             out: ByteCount::ZERO,
             quota: ByteCount::ZERO,
+            owes_repair: repairs,
         }
+    }
+
+    /// A reduction for a mark has become one for a loss.
+    pub(super) const fn on_loss(&mut self) {
+        self.owes_repair = true;
     }
 
     pub(super) const fn quota(&self) -> ByteCount {
@@ -63,7 +71,7 @@ impl Prr {
             let extra = if ack.safe { ack.smss } else { ByteCount::ZERO };
             (bound + extra).min(ack.ssthresh - ack.pipe)
         };
-        if self.out == ByteCount::ZERO {
+        if self.owes_repair {
             // The first repair leaves in any case.
             quota = quota.max(ack.smss);
         }
@@ -73,6 +81,7 @@ impl Prr {
     pub(super) fn on_sent(&mut self, bytes: ByteCount) {
         self.out += bytes;
         self.quota -= bytes;
+        self.owes_repair = false;
     }
 }
 
@@ -100,7 +109,7 @@ mod tests {
     // Shows: RFC5681-4.3-2, RFC8985-9.3-2
     #[test]
     fn a_halving_sends_one_segment_for_two_that_arrive() {
-        let mut prr = Prr::new(segments(20));
+        let mut prr = Prr::new(segments(20), true);
         let (mut pipe, mut sent) = (20, 0);
         for _ in 0..20 {
             pipe -= 1;
@@ -115,7 +124,7 @@ mod tests {
 
     #[test]
     fn below_the_target_no_more_leaves_than_arrives_unless_all_goes_well() {
-        let mut prr = Prr::new(segments(20));
+        let mut prr = Prr::new(segments(20), true);
         prr.on_ack(&progress(4, 10, false));
         assert_eq!(prr.quota(), SMSS);
         prr.on_sent(SMSS);
@@ -130,11 +139,23 @@ mod tests {
 
     #[test]
     fn the_first_repair_leaves_in_any_case_and_what_tells_nothing_lets_nothing_out() {
-        let mut prr = Prr::new(segments(20));
+        let mut prr = Prr::new(segments(20), true);
         prr.on_ack(&progress(19, 1, false));
         assert_eq!(prr.quota(), SMSS);
         prr.on_sent(SMSS);
         prr.on_ack(&Progress { delivered: ByteCount::ZERO, ..progress(19, 10, true) });
         assert_eq!(prr.quota(), ByteCount::ZERO);
+    }
+
+    #[test]
+    fn a_mark_asks_for_no_repair_until_something_is_lost() {
+        let mut prr = Prr::new(segments(10), false);
+        // 300 bytes of a segment have come: half of them may leave, and no segment for a repair.
+        let little = Progress { delivered: ByteCount(300), ..progress(9, 5, true) };
+        prr.on_ack(&little);
+        assert_eq!(prr.quota(), ByteCount(150));
+        prr.on_loss();
+        prr.on_ack(&little);
+        assert_eq!(prr.quota(), SMSS);
     }
 }
