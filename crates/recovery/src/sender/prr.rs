@@ -13,8 +13,8 @@ pub(super) struct Prr {
     out: ByteCount,
     /// What may still leave on what is known now.
     quota: ByteCount,
-    /// Something is lost, and nothing has left since that was found.
-    owes_repair: bool,
+    /// Something is to be sent again.
+    repairs: bool,
 }
 
 /// One ACK, as far as it matters here.
@@ -40,13 +40,13 @@ impl Prr {
             delivered: ByteCount::ZERO,
             out: ByteCount::ZERO,
             quota: ByteCount::ZERO,
-            owes_repair: repairs,
+            repairs,
         }
     }
 
     /// A reduction for a mark has become one for a loss.
     pub(super) const fn on_loss(&mut self) {
-        self.owes_repair = true;
+        self.repairs = true;
     }
 
     pub(super) const fn quota(&self) -> ByteCount {
@@ -71,9 +71,9 @@ impl Prr {
             let extra = if ack.safe { ack.smss } else { ByteCount::ZERO };
             (bound + extra).min(ack.ssthresh - ack.pipe)
         };
-        if self.owes_repair {
-            // The first repair leaves in any case.
-            quota = quota.max(ack.smss);
+        if self.out == ByteCount::ZERO {
+            // The first repair leaves in any case. For a mark, as Linux: a segment for the first one that arrived, not for less.
+            quota = quota.max(if self.repairs { ack.smss } else { ack.delivered.min(ack.smss) });
         }
         self.quota = quota;
     }
@@ -81,7 +81,6 @@ impl Prr {
     pub(super) fn on_sent(&mut self, bytes: ByteCount) {
         self.out += bytes;
         self.quota -= bytes;
-        self.owes_repair = false;
     }
 }
 
@@ -148,12 +147,11 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_asks_for_no_repair_until_something_is_lost() {
+    fn a_mark_lets_out_no_more_than_arrived_until_something_is_lost() {
         let mut prr = Prr::new(segments(10), false);
-        // 300 bytes of a segment have come: half of them may leave, and no segment for a repair.
         let little = Progress { delivered: ByteCount(300), ..progress(9, 5, true) };
         prr.on_ack(&little);
-        assert_eq!(prr.quota(), ByteCount(150));
+        assert_eq!(prr.quota(), ByteCount(300));
         prr.on_loss();
         prr.on_ack(&little);
         assert_eq!(prr.quota(), SMSS);
