@@ -18,7 +18,7 @@ pub(crate) struct LinkCase {
 }
 
 /// The thesis's CDMA and satellite (Table 4.3), with queues that are chosen; `edge` is the link of that name; EVDO is chosen.
-/// Packets are lost both ways. 10 MB by satellite are more than an hour, and left out.
+/// Packets are lost both ways.
 pub(crate) const LINKS: [LinkCase; 5] = [
     LinkCase {
         name: "cdma",
@@ -54,7 +54,7 @@ pub(crate) const LINKS: [LinkCase; 5] = [
         rate: 20_000,
         rtt_ms: 600,
         loss: 0.01,
-        sizes: SMALL,
+        sizes: ALL,
     },
     LinkCase {
         name: "lossy",
@@ -74,8 +74,6 @@ pub(crate) struct Size {
     pub(crate) bytes: u64,
 }
 
-const SMALL: &[Size] =
-    &[Size { name: "100kB", bytes: 100_000 }, Size { name: "1MB", bytes: 1_000_000 }];
 const ALL: &[Size] = &[
     Size { name: "100kB", bytes: 100_000 },
     Size { name: "1MB", bytes: 1_000_000 },
