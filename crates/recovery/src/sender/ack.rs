@@ -151,6 +151,7 @@ impl Sender {
             pipe,
             ssthresh: self.control.window(),
             safe: ack.acked > ByteCount::ZERO && self.stats.segments_lost == lost_before,
+            waits: self.core.board.lost() > ByteCount::ZERO,
             smss,
         });
     }

@@ -195,9 +195,6 @@ impl Sender {
         match &mut self.core.episode {
             Some(before) if before.phase == Phase::Cwr && before.point > lost => {
                 *before = episode;
-                if let Some(prr) = &mut self.prr {
-                    prr.on_loss();
-                }
                 return true;
             }
             Some(before) if before.phase != Phase::Cwr && !before.is_over(now) => return false,
@@ -236,7 +233,7 @@ impl Sender {
             && self.control.window() < before;
         let in_flight =
             self.core.board.flight_size() - self.core.board.sacked() + self.newly_delivered;
-        self.prr = proportional.then(|| Box::new(Prr::new(in_flight, cause != Cause::Mark)));
+        self.prr = proportional.then(|| Box::new(Prr::new(in_flight)));
     }
 
     /// Ends the episode if this ACK does.

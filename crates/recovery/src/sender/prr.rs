@@ -13,8 +13,6 @@ pub(super) struct Prr {
     out: ByteCount,
     /// What may still leave on what is known now.
     quota: ByteCount,
-    /// Something is to be sent again.
-    repairs: bool,
 }
 
 /// One ACK, as far as it matters here.
@@ -28,25 +26,21 @@ pub(super) struct Progress {
     pub(super) ssthresh: ByteCount,
     /// SafeACK: it advances SND.UNA and tells of no further loss.
     pub(super) safe: bool,
+    /// Something lost waits to be sent again: it was more than a mark, and the repair was not put off.
+    pub(super) waits: bool,
     pub(super) smss: ByteCount,
 }
 
 impl Prr {
     /// `in_flight` is what was sent and neither acknowledged nor SACKed before the ACK that began the
-    /// reduction; `repairs` says whether something was lost, and not marked alone.
-    pub(super) const fn new(in_flight: ByteCount, repairs: bool) -> Self {
+    /// reduction.
+    pub(super) const fn new(in_flight: ByteCount) -> Self {
         Self {
             recover_fs: in_flight,
             delivered: ByteCount::ZERO,
             out: ByteCount::ZERO,
             quota: ByteCount::ZERO,
-            repairs,
         }
-    }
-
-    /// A reduction for a mark has become one for a loss.
-    pub(super) const fn on_loss(&mut self) {
-        self.repairs = true;
     }
 
     pub(super) const fn quota(&self) -> ByteCount {
@@ -72,8 +66,9 @@ impl Prr {
             (bound + extra).min(ack.ssthresh - ack.pipe)
         };
         if self.out == ByteCount::ZERO {
-            // The first repair leaves in any case. For a mark, as Linux: a segment for the first one that arrived, not for less.
-            quota = quota.max(if self.repairs { ack.smss } else { ack.delivered.min(ack.smss) });
+            // The first repair leaves in any case. Without one, as Linux for a mark: a segment for the first one that arrived,
+            // not for less.
+            quota = quota.max(if ack.waits { ack.smss } else { ack.delivered.min(ack.smss) });
         }
         self.quota = quota;
     }
@@ -101,6 +96,7 @@ mod tests {
             pipe: segments(pipe),
             ssthresh: segments(ssthresh),
             safe,
+            waits: true,
             smss: SMSS,
         }
     }
@@ -108,7 +104,7 @@ mod tests {
     // Shows: RFC5681-4.3-2, RFC8985-9.3-2
     #[test]
     fn a_halving_sends_one_segment_for_two_that_arrive() {
-        let mut prr = Prr::new(segments(20), true);
+        let mut prr = Prr::new(segments(20));
         let (mut pipe, mut sent) = (20, 0);
         for _ in 0..20 {
             pipe -= 1;
@@ -123,7 +119,7 @@ mod tests {
 
     #[test]
     fn below_the_target_no_more_leaves_than_arrives_unless_all_goes_well() {
-        let mut prr = Prr::new(segments(20), true);
+        let mut prr = Prr::new(segments(20));
         prr.on_ack(&progress(4, 10, false));
         assert_eq!(prr.quota(), SMSS);
         prr.on_sent(SMSS);
@@ -138,7 +134,7 @@ mod tests {
 
     #[test]
     fn the_first_repair_leaves_in_any_case_and_what_tells_nothing_lets_nothing_out() {
-        let mut prr = Prr::new(segments(20), true);
+        let mut prr = Prr::new(segments(20));
         prr.on_ack(&progress(19, 1, false));
         assert_eq!(prr.quota(), SMSS);
         prr.on_sent(SMSS);
@@ -147,12 +143,11 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_lets_out_no_more_than_arrived_until_something_is_lost() {
-        let mut prr = Prr::new(segments(10), false);
+    fn without_a_repair_no_more_leaves_than_arrived_until_something_is_lost() {
+        let mut prr = Prr::new(segments(10));
         let little = Progress { delivered: ByteCount(300), ..progress(9, 5, true) };
-        prr.on_ack(&little);
+        prr.on_ack(&Progress { waits: false, ..little });
         assert_eq!(prr.quota(), ByteCount(300));
-        prr.on_loss();
         prr.on_ack(&little);
         assert_eq!(prr.quota(), SMSS);
     }
