@@ -231,12 +231,11 @@ impl Arrivals {
         self.gaps.bounds().map(|(least, _)| Duration::from_nanos(least.max(0) as u64))
     }
 
-    /// Ends an epoch: the least time that its packets spent in queues, and whether that is incipient congestion.
-    pub(crate) fn end_epoch(&mut self) -> (Duration, bool) {
+    /// Ends an epoch; whether the least time that its packets spent in queues is incipient congestion.
+    pub(crate) fn end_epoch(&mut self) -> bool {
         let least = self.trips.bounds().map_or(0, |(least, _)| least);
         let over = self.least_of_epoch.take().map_or(0, |epoch| epoch - least);
-        let queue = Duration::from_micros(over.max(0) as u64);
-        (queue, queue > self.allowed())
+        Duration::from_micros(over.max(0) as u64) > self.allowed()
     }
 }
 
@@ -311,16 +310,16 @@ mod tests {
     #[test]
     fn a_queue_that_stays_through_an_epoch_is_incipient_congestion() {
         let mut arrivals = steady(NetworkKind::General);
-        assert_eq!(arrivals.end_epoch(), (Duration::ZERO, false));
+        assert!(!arrivals.end_epoch());
         for number in 20..30 {
             arrivals.judge(arrival(number, number * GAP, number * GAP + 50_500));
         }
-        assert_eq!(arrivals.end_epoch(), (Duration::from_millis(50), true));
+        assert!(arrivals.end_epoch());
         for number in 30..40 {
             let trip = if number == 35 { 500 } else { 50_500 };
             arrivals.judge(arrival(number, number * GAP, number * GAP + trip));
         }
-        assert_eq!(arrivals.end_epoch(), (Duration::ZERO, false), "it was empty once");
+        assert!(!arrivals.end_epoch(), "it was empty once");
     }
 
     #[test]
@@ -333,7 +332,7 @@ mod tests {
             let verdict = arrivals.on_data(arrival(number, number * GAP, 30 * GAP), jump);
             assert_eq!(verdict, Verdict { loss: Loss::Stalled, stalled: true }, "{number}");
         }
-        assert_eq!(arrivals.end_epoch(), (Duration::ZERO, false));
+        assert!(!arrivals.end_epoch());
         // What is missing between them and the next was dropped while it stood still. Later losses count again, and those
         // of no queue are the link's: what stood still has not made the least trip's spike higher.
         let after = |number: u64| arrival(number, number * GAP, number * GAP + 500);
@@ -348,7 +347,7 @@ mod tests {
         assert!((35..43).all(|number| arrivals.on_data(slower(number), None).stalled));
         arrivals.end_epoch();
         assert!((44..52).all(|number| !arrivals.on_data(slower(number), None).stalled));
-        assert!(arrivals.end_epoch().1, "what waits now is a queue");
+        assert!(arrivals.end_epoch(), "what waits now is a queue");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::differentiation::{Arrival, Arrivals, Loss};
 use crate::gaps::{Gaps, Trains};
 use crate::pool::Pool;
 use crate::wire::{
-    Data, Feedback, LARGEST_REPORT, Lost, LostWriter, RANGE_MAX, Report, ReportKind, expand,
+    Counts, Data, Feedback, LARGEST_REPORT, Lost, LostWriter, RANGE_MAX, Report, ReportKind, expand,
 };
 
 /// A CACK is for so many packets in order.
@@ -78,6 +78,10 @@ pub(crate) struct ReceiveHalf {
     trains: Trains,
     arrivals: Arrivals,
     feedback: Option<Feedback>,
+    /// What came of what left after the sender's last cut, and the first transmission of that.
+    counts: Counts,
+    begun: u64,
+    cut_bit: bool,
     pub(crate) congestive: u64,
     pub(crate) wireless: u64,
     pub(crate) received: u64,
@@ -114,6 +118,9 @@ impl ReceiveHalf {
             trains: Trains::default(),
             arrivals: Arrivals::new(config.kind, config.biaz),
             feedback: None,
+            counts: Counts::default(),
+            begun: 0,
+            cut_bit: false,
             congestive: 0,
             wireless: 0,
             received: 0,
@@ -192,6 +199,10 @@ impl ReceiveHalf {
         self.measure(now, transmission, data);
         self.echo = Some((data.sent, now));
         self.untold.get_or_insert(now);
+        if data.cut_bit != self.cut_bit && transmission > self.newest {
+            (self.cut_bit, self.begun) = (data.cut_bit, transmission);
+            self.counts = Counts { begun: transmission as u32, ..Counts::default() };
+        }
         self.newest = self.newest.max(transmission);
         if number < self.next || self.slot(number).is_some_and(Option::is_some) {
             // What told the sender that it came was lost.
@@ -199,6 +210,7 @@ impl ReceiveHalf {
             return Taken::Duplicate;
         }
         self.received += 1;
+        self.counts.received += 1;
         let patience = self.patience.unwrap_or(rtt / 4).max(Duration::from_millis(1));
         for hole in self.end..number {
             self.add_hole(hole, transmission, verdict.loss, now + patience);
@@ -218,12 +230,11 @@ impl ReceiveHalf {
         let nanos = |gap: Duration| u32::try_from(gap.as_nanos()).unwrap_or(u32::MAX);
         let mut feedback = self.feedback.unwrap_or_default();
         if let Some(epoch) = epoch {
-            let (queue, congested) = self.arrivals.end_epoch();
             feedback.since = epoch.since as u32;
             feedback.send_gap = nanos(epoch.send_gap);
             feedback.receive_gap = nanos(epoch.receive_gap);
-            feedback.queue = u32::try_from(queue.as_micros()).unwrap_or(u32::MAX);
-            feedback.congested = congested;
+            feedback.congested = self.arrivals.end_epoch();
+            feedback.counts = self.counts;
         }
         if let Some(train) = train {
             feedback.train_gap = Some(nanos(train));
@@ -395,12 +406,10 @@ impl ReceiveHalf {
         let kind = if self.due.first().is_some_and(|(due, _)| *due <= now) {
             self.tell_holes(now, size, repeat)
         } else if let Some(told) = self.feedback.take() {
-            feedback = Some(Feedback {
-                congestive: self.congestive as u32,
-                wireless: self.wireless as u32,
-                received: self.received as u32,
-                ..told
-            });
+            // What was told missing meanwhile is of the epoch, too.
+            let same = told.counts.begun == self.counts.begun;
+            feedback =
+                Some(Feedback { counts: if same { self.counts } else { told.counts }, ..told });
             ReportKind::Feedback
         } else if self.next - self.cack >= CACK_EVERY {
             self.cack = self.next;
@@ -441,11 +450,14 @@ impl ReceiveHalf {
             let Some(hole) = self.holes.get_mut(&number) else { continue };
             self.due.remove(&(hole.due, number));
             if hole.told == 0 {
-                match hole.loss {
-                    Loss::Congestive => self.congestive += 1,
-                    Loss::Wireless => self.wireless += 1,
-                    Loss::Stalled => {}
-                }
+                let (all, since_cut) = match hole.loss {
+                    Loss::Congestive => (&mut self.congestive, &mut self.counts.congestive),
+                    Loss::Wireless => (&mut self.wireless, &mut self.counts.wireless),
+                    Loss::Stalled => (&mut 0, &mut 0),
+                };
+                *all += 1;
+                // What the first packet after a cut showed to be missing left before it.
+                *since_cut += u32::from(hole.shown_by > self.begun);
             }
             hole.due = now + repeat * (1 << hole.told.min(MOST_REPEATS));
             hole.told += 1;

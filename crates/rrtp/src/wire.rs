@@ -49,6 +49,7 @@ const VERSIONS: u8 = 12;
 const FIN: u8 = 1;
 const PAUSE: u8 = 2;
 const RATE_BIT: u8 = 4;
+const CUT_BIT: u8 = 32;
 const TRAIN_SHIFT: u8 = 3;
 const HAS_ECHO: u8 = 1;
 const CONGESTED: u8 = 2;
@@ -94,6 +95,8 @@ pub(crate) struct Data<'a> {
     pub(crate) pause: bool,
     /// It turns with each new rate, and averages begin anew.
     pub(crate) rate_bit: bool,
+    /// Turns with each cut: what left before it is no evidence against the rate after it.
+    pub(crate) cut_bit: bool,
     pub(crate) train: Train,
     pub(crate) payload: &'a [u8],
 }
@@ -132,16 +135,22 @@ pub(crate) struct Feedback {
     /// Time from one transmission to the next, in nanoseconds: as they left, and as they came.
     pub(crate) send_gap: u32,
     pub(crate) receive_gap: u32,
-    /// The least time that packets of the epoch waited in queues, in microseconds.
-    pub(crate) queue: u32,
     /// Nanoseconds between packets of the last train, the larger of both ends'.
     pub(crate) train_gap: Option<u32>,
     /// The wait is a sign of incipient congestion.
     pub(crate) congested: bool,
-    /// Losses so far, and what they were judged to be.
+    pub(crate) counts: Counts,
+}
+
+/// What came of the packets that left after a cut, from the first of them to have come on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Counts {
+    /// The transmission of that one.
+    pub(crate) begun: u32,
+    /// Losses, and what they were judged to be.
     pub(crate) congestive: u32,
     pub(crate) wireless: u32,
-    /// Data packets that have come so far.
+    /// Those that have come.
     pub(crate) received: u32,
 }
 
@@ -281,6 +290,7 @@ impl<'a> Packet<'a> {
                 fin: flags & FIN != 0,
                 pause: flags & PAUSE != 0,
                 rate_bit: flags & RATE_BIT != 0,
+                cut_bit: flags & CUT_BIT != 0,
                 train: match flags >> TRAIN_SHIFT & 3 {
                     0 => Train::No,
                     1 => Train::First,
@@ -333,6 +343,7 @@ impl<'a> Packet<'a> {
                 let flags = flag(data.fin, FIN)
                     | flag(data.pause, PAUSE)
                     | flag(data.rate_bit, RATE_BIT)
+                    | flag(data.cut_bit, CUT_BIT)
                     | (data.train as u8) << TRAIN_SHIFT;
                 (DATA, flags)
             }
@@ -385,12 +396,13 @@ impl<'a> Packet<'a> {
                 let (echo, held) = report.echo.unwrap_or_default();
                 words(&[report.next, report.limit, report.newest, echo, held]);
                 if let Some(fed) = &report.feedback {
-                    words(&[fed.since, fed.send_gap, fed.receive_gap, fed.queue]);
+                    words(&[fed.since, fed.send_gap, fed.receive_gap]);
                     words(&[
                         fed.train_gap.unwrap_or(0),
-                        fed.congestive,
-                        fed.wireless,
-                        fed.received,
+                        fed.counts.begun,
+                        fed.counts.congestive,
+                        fed.counts.wireless,
+                        fed.counts.received,
                     ]);
                 }
                 out.extend_from_slice(report.lost.0);
@@ -422,17 +434,19 @@ impl<'a> Reader<'a> {
             ReportKind::Ack | ReportKind::Cack => {}
             ReportKind::Feedback => {
                 let [since, send_gap, receive_gap] = [self.u32()?, self.u32()?, self.u32()?];
-                let [queue, train] = [self.u32()?, self.u32()?];
+                let train = self.u32()?;
                 report.feedback = Some(Feedback {
                     since,
                     send_gap,
                     receive_gap,
-                    queue,
                     train_gap: Some(train).filter(|_| flags & HAS_TRAIN != 0),
                     congested: flags & CONGESTED != 0,
-                    congestive: self.u32()?,
-                    wireless: self.u32()?,
-                    received: self.u32()?,
+                    counts: Counts {
+                        begun: self.u32()?,
+                        congestive: self.u32()?,
+                        wireless: self.u32()?,
+                        received: self.u32()?,
+                    },
                 });
             }
             ReportKind::Nack | ReportKind::Sack => {

@@ -10,7 +10,7 @@ use crate::error::ConnectionError;
 use crate::gaps::EPOCH;
 use crate::rate::{EpochView, SEVERE};
 use crate::receive::Taken;
-use crate::wire::{Body, Data, Feedback, Packet, Report, Train};
+use crate::wire::{Body, Counts, Data, Feedback, Packet, Report, Train, expand};
 
 /// The share that an epoch has in the measured loss rate.
 const LOSS_WEIGHT: f64 = 0.05;
@@ -131,7 +131,11 @@ impl Connection {
         }
         self.accused |= told.congestive.is_some_and(|transmission| transmission >= self.cut);
         if let Some(feedback) = &report.feedback {
-            self.on_feedback(now, feedback);
+            let known = expand(self.send.next_transmission(), report.newest) + 1;
+            if known > self.judged {
+                self.judged = known;
+                self.on_feedback(now, feedback);
+            }
         }
     }
 
@@ -148,16 +152,14 @@ impl Connection {
         if let Some(gap) = feedback.train_gap {
             self.on_train(bits / (f64::from(gap.max(1)) * 1e-9), Duration::from_nanos(gap.into()));
         }
-        let received = feedback.received.wrapping_sub(self.totals.0);
-        // Without an epoch its losses are still to come; with more than that it was overtaken by a later one.
-        if feedback.send_gap == 0 || feedback.receive_gap == 0 || received > i32::MAX as u32 {
+        // Without an epoch its losses are still to come.
+        if feedback.send_gap == 0 || feedback.receive_gap == 0 {
             return;
         }
-        let congestive = feedback.congestive.wrapping_sub(self.totals.1);
-        let lost = congestive.wrapping_add(feedback.wireless.wrapping_sub(self.totals.2));
-        self.totals = (feedback.received, feedback.congestive, feedback.wireless);
-        let since = crate::wire::expand(self.send.next_transmission(), feedback.since);
-        let congestive = self.on_losses(received, lost, congestive, since);
+        let epoch = feedback.counts.since(&self.counts);
+        self.counts = feedback.counts;
+        let since = expand(self.send.next_transmission(), feedback.since);
+        let congestive = self.on_losses(&epoch, since);
         let rate = |gap: u32| bits / (f64::from(gap) * 1e-9);
         self.rate.on_epoch(&EpochView {
             at: now,
@@ -171,15 +173,13 @@ impl Connection {
         });
     }
 
-    /// Of an epoch so many packets came, and were lost, and judged to be lost to congestion. What share was.
-    fn on_losses(&mut self, received: u32, lost: u32, congestive: u32, since: u64) -> f64 {
-        let count = received.saturating_add(lost);
+    /// Gives the share of an epoch that was lost to congestion.
+    fn on_losses(&mut self, epoch: &Counts, since: u64) -> f64 {
+        let mut congestive = epoch.congestive;
+        let lost = congestive.saturating_add(epoch.wireless);
+        let count = epoch.received.saturating_add(lost);
         let share = |part: u32| (f64::from(part) / f64::from(count.max(1))).min(1.0);
         self.loss_rate += (share(lost) - self.loss_rate) * LOSS_WEIGHT;
-        if congestive == 0 {
-            self.link_loss += (share(lost) - self.link_loss) * LOSS_WEIGHT;
-        }
-        let mut congestive = congestive;
         if self.config.kind == NetworkKind::General
             && count >= EPOCH
             && share(lost) > SEVERE
@@ -188,6 +188,9 @@ impl Connection {
             // Congestion, whatever the verdicts: a flow that met a full queue from its first packet on knows no shorter trip
             // and takes all losses for the link's.
             (congestive, self.accused) = (lost, true);
+        }
+        if congestive == 0 {
+            self.link_loss += (share(lost) - self.link_loss) * LOSS_WEIGHT;
         }
         if std::mem::take(&mut self.accused) && is_congestion(congestive, count, self.link_loss) {
             self.rate.on_congestive_losses(self.packet_bits());
@@ -219,6 +222,19 @@ impl Connection {
 fn is_congestion(lost: u32, count: u32, link_loss: f64) -> bool {
     let usual = f64::from(count) * link_loss.min(LINK_LOSS);
     f64::from(lost) > usual + usual.max(DEVIATIONS * usual.sqrt())
+}
+
+impl Counts {
+    /// What has come to it since `before`.
+    fn since(&self, before: &Self) -> Self {
+        let before = if self.begun == before.begun { *before } else { Self::default() };
+        Self {
+            begun: self.begun,
+            congestive: self.congestive.wrapping_sub(before.congestive),
+            wireless: self.wireless.wrapping_sub(before.wireless),
+            received: self.received.wrapping_sub(before.received),
+        }
+    }
 }
 
 impl Train {

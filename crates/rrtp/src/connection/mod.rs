@@ -26,7 +26,7 @@ use crate::pool::{FLOOR, Pool};
 use crate::rate::RateControl;
 use crate::receive::ReceiveHalf;
 use crate::send::SendHalf;
-use crate::wire::{Cookie, DATA_HEADER};
+use crate::wire::{Cookie, Counts, DATA_HEADER};
 
 /// Codes of a CLOSE.
 pub(crate) const CLOSE_ABORTED: u8 = 0;
@@ -127,6 +127,7 @@ pub(crate) struct Connection {
     rate_bit: bool,
     /// Losses of transmissions before this one are what the last cut was for.
     cut: u64,
+    cut_bit: bool,
     /// When anything, and when a report, last came.
     heard: Instant,
     reported: Instant,
@@ -142,9 +143,11 @@ pub(crate) struct Connection {
     accused: bool,
     /// The share of packets that is lost where nothing is congested.
     link_loss: f64,
-    /// The share of packets that is lost, and the totals it was last computed from.
+    /// The share of packets that is lost.
     loss_rate: f64,
-    totals: (u32, u32, u32),
+    /// What the last FEEDBACK counted, and how many transmissions it knew of: one that comes again tells nothing.
+    counts: Counts,
+    judged: u64,
     sent_packets: u64,
     orphaned: Option<Instant>,
     write_refused: bool,
@@ -190,6 +193,7 @@ impl Connection {
             },
             changed: 0,
             rate_bit: false,
+            cut_bit: false,
             cut: 0,
             heard: now,
             reported: now,
@@ -202,7 +206,8 @@ impl Connection {
             accused: false,
             link_loss: config.profile.loss_rate.unwrap_or(0.0),
             loss_rate: config.profile.loss_rate.unwrap_or(0.0),
-            totals: (0, 0, 0),
+            counts: Counts::default(),
+            judged: 0,
             sent_packets: 0,
             orphaned: None,
             write_refused: false,
@@ -381,6 +386,7 @@ impl Connection {
     /// Losses of what has been sent so far are no reason for a cut any more.
     fn acquit(&mut self) {
         (self.accused, self.cut) = (false, self.send.next_transmission());
+        self.cut_bit = !self.cut_bit;
     }
 
     pub(crate) fn info(&self) -> Info {

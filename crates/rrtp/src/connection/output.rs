@@ -118,6 +118,7 @@ impl Connection {
             fin: packet.fin,
             pause,
             rate_bit: self.rate_bit,
+            cut_bit: self.cut_bit,
             train,
             payload: &packet.payload,
         };

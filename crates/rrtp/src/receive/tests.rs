@@ -18,6 +18,20 @@ fn bench(window: u64) -> Bench {
     Bench { half, pool: Pool::new(ByteCount::from_mib(1)) }
 }
 
+fn data(millis: u64, number: u32, transmission: u32) -> Data<'static> {
+    Data {
+        number,
+        transmission,
+        sent: millis as u32 * 1_000,
+        fin: false,
+        pause: false,
+        rate_bit: false,
+        cut_bit: false,
+        train: Train::No,
+        payload: b"x",
+    }
+}
+
 impl Bench {
     fn data(&mut self, millis: u64, number: u32, transmission: u32) -> Taken {
         self.packet(millis, number, transmission, b"x", false)
@@ -31,11 +45,11 @@ impl Bench {
         payload: &[u8],
         fin: bool,
     ) -> Taken {
-        let sent = millis as u32 * 1_000;
-        let train = Train::No;
-        let data =
-            Data { number, transmission, sent, fin, pause: false, rate_bit: false, train, payload };
-        self.half.on_data(Instant::from_millis(millis), &data, RTT, &mut self.pool)
+        self.take(millis, &Data { fin, payload, ..data(millis, number, transmission) })
+    }
+
+    fn take(&mut self, millis: u64, data: &Data<'_>) -> Taken {
+        self.half.on_data(Instant::from_millis(millis), data, RTT, &mut self.pool)
     }
 
     /// The next report and the packets that it tells lost.
@@ -197,4 +211,27 @@ fn what_comes_twice_is_told_again() {
     assert_eq!(bench.report(20), Some((ReportKind::Ack, 1, vec![])));
     assert_eq!(bench.data(30, 0, 2), Taken::Duplicate);
     assert_eq!(bench.report(30), Some((ReportKind::Ack, 1, vec![])));
+}
+
+#[test]
+fn what_left_before_a_cut_is_not_counted_after_it() {
+    let mut bench = bench(1_000);
+    let mut told = Vec::new();
+    for number in (0..60u32).filter(|number| number % 10 != 9) {
+        let millis = u64::from(number) * 10;
+        // The cut is before 30, which is lost, and so is 29.
+        let cut_bit = number >= 30;
+        if number != 30 {
+            bench.take(millis, &Data { cut_bit, ..data(millis, number, number) });
+        }
+        let now = Instant::from_millis(millis);
+        while let Some(report) = bench.half.poll_report(now, 1_400, REPEAT, &bench.pool) {
+            told.extend(report.feedback.map(|feedback| feedback.counts));
+        }
+    }
+    let counts = |begun, received, wireless| Counts { begun, congestive: 0, wireless, received };
+    // An epoch is ten gaps, and a loss is told once it is three packets old.
+    let after = [counts(31, 4, 0), counts(31, 14, 1), counts(31, 24, 2)];
+    assert_eq!(told, [[counts(0, 11, 0), counts(0, 21, 2)].as_slice(), &after].concat());
+    assert_eq!(bench.half.wireless, 6);
 }

@@ -166,6 +166,7 @@ fn bodies() -> Vec<Body<'static>> {
         fin: true,
         pause: false,
         rate_bit: false,
+        cut_bit: false,
         train: Train::No,
         payload: b"forged",
     };
@@ -257,6 +258,7 @@ fn a_peer_that_ignores_the_window_is_held_to_it() {
             fin: false,
             pause: false,
             rate_bit: false,
+            cut_bit: false,
             train: Train::No,
             payload: &[0; 1_372],
         };
@@ -312,6 +314,7 @@ fn many_peers_that_leave_holes_get_no_more_memory_than_there_is() {
                 fin: false,
                 pause: false,
                 rate_bit: false,
+                cut_bit: false,
                 train: Train::No,
                 payload: &[0; 1_372],
             };

@@ -223,3 +223,15 @@ fn no_profile_and_no_setting_breaks_it() {
     world.ends[1].endpoint.reconfigure(now, id, NetworkKind::General, profile).unwrap();
     world.finish_within(Duration::from_secs(200));
 }
+
+#[test]
+fn a_report_that_comes_twice_counts_once() {
+    let rate = |back: &str| {
+        let forth = "rate 11mbit delay 5ms limit 50 loss 1% seed 7";
+        let mut world = world(forth, back, [u64::MAX, 0], with(|_| {}));
+        world.run_for(Duration::from_secs(5));
+        let info = world.info(0).unwrap();
+        (info.rate, info.loss_rate, info.packets_sent)
+    };
+    assert_eq!(rate("delay 5ms duplicate 100%"), rate("delay 5ms"));
+}

@@ -20,6 +20,7 @@ fn packets(lost: &LostWriter) -> Vec<Packet<'_>> {
         fin: true,
         pause: false,
         rate_bit: true,
+        cut_bit: true,
         train: Train::Last,
         payload: b"payload",
     };
@@ -36,12 +37,9 @@ fn packets(lost: &LostWriter) -> Vec<Packet<'_>> {
         since: 1,
         send_gap: 2,
         receive_gap: 3,
-        queue: 4,
         train_gap: Some(5),
         congested: true,
-        congestive: 6,
-        wireless: 7,
-        received: 8,
+        counts: Counts { begun: 6, congestive: 7, wireless: 8, received: 9 },
     };
     let sack = Report { kind: ReportKind::Sack, lost: lost.lost(), ..report };
     let nack = Report { kind: ReportKind::Nack, ..sack };
