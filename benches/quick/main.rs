@@ -20,7 +20,7 @@ use airtcp_testbed::requirements;
 use link::LINKS;
 use transfer::{SENDERS, Site, Transfer};
 
-/// What takes longer than this is run only by its name.
+/// What takes longer than this is run only where its link and its file are named.
 const LONG: Duration = Duration::from_secs(30 * 60);
 
 struct Arguments {
@@ -63,8 +63,10 @@ impl Arguments {
             {
                 let one = |seed| Transfer { link, size, sender, seed };
                 let has = |word: &String| one(0).name().contains(word.as_str());
-                let is_long = link.ideal(size.bytes) > LONG;
-                if self.words.iter().all(has) && !(self.words.is_empty() && is_long) {
+                let named = |name: &str| self.words.iter().any(|word| word == name);
+                let wanted =
+                    link.ideal(size.bytes) <= LONG || (named(link.name) && named(size.name));
+                if wanted && self.words.iter().all(has) {
                     all.extend((1..=self.runs).map(one));
                 }
             }

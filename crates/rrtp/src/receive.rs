@@ -34,6 +34,8 @@ const HOLE_COST: u64 = 128;
 struct Hole {
     /// The transmission that showed it; one before that is the packet itself, late.
     shown_by: u64,
+    /// It left after this one.
+    after: u64,
     loss: Loss,
     told: u32,
     due: Instant,
@@ -78,9 +80,11 @@ pub(crate) struct ReceiveHalf {
     trains: Trains,
     arrivals: Arrivals,
     feedback: Option<Feedback>,
-    /// What came of what left after the sender's last cut, and the first transmission of that.
+    /// The transmission that last moved `end`.
+    ended_by: u64,
+    /// What came of what left after the sender's last cut.
     counts: Counts,
-    begun: u64,
+    /// Of the newest packet.
     cut_bit: bool,
     pub(crate) congestive: u64,
     pub(crate) wireless: u64,
@@ -118,8 +122,8 @@ impl ReceiveHalf {
             trains: Trains::default(),
             arrivals: Arrivals::new(config.kind, config.biaz),
             feedback: None,
+            ended_by: 0,
             counts: Counts::default(),
-            begun: 0,
             cut_bit: false,
             congestive: 0,
             wireless: 0,
@@ -200,7 +204,7 @@ impl ReceiveHalf {
         self.echo = Some((data.sent, now));
         self.untold.get_or_insert(now);
         if data.cut_bit != self.cut_bit && transmission > self.newest {
-            (self.cut_bit, self.begun) = (data.cut_bit, transmission);
+            self.cut_bit = data.cut_bit;
             self.counts = Counts { begun: transmission as u32, ..Counts::default() };
         }
         self.newest = self.newest.max(transmission);
@@ -210,12 +214,15 @@ impl ReceiveHalf {
             return Taken::Duplicate;
         }
         self.received += 1;
-        self.counts.received += 1;
+        let since_cut = transmission >= self.begun();
+        self.counts.received = self.counts.received.wrapping_add(since_cut.into());
         let patience = self.patience.unwrap_or(rtt / 4).max(Duration::from_millis(1));
         for hole in self.end..number {
             self.add_hole(hole, transmission, verdict.loss, now + patience);
         }
-        self.end = self.end.max(number + 1);
+        if number >= self.end {
+            (self.end, self.ended_by) = (number + 1, transmission);
+        }
         self.fill(number, transmission, data, rtt, pool);
         self.hasten(now);
         Taken::New
@@ -243,11 +250,16 @@ impl ReceiveHalf {
     }
 
     fn add_hole(&mut self, number: u64, shown_by: u64, loss: Loss, due: Instant) {
-        self.holes.insert(number, Hole { shown_by, loss, told: 0, due });
+        self.holes.insert(number, Hole { shown_by, after: self.ended_by, loss, told: 0, due });
         self.due.insert((due, number));
         if self.patience.is_none() && shown_by < u64::MAX {
             self.fresh.push_back((shown_by, number));
         }
+    }
+
+    /// The first transmission after the sender's last cut that has come.
+    fn begun(&self) -> u64 {
+        expand(self.newest, self.counts.begun)
     }
 
     fn slot(&self, number: u64) -> Option<&Option<Vec<u8>>> {
@@ -445,19 +457,23 @@ impl ReceiveHalf {
         // Each may need a range of its own.
         numbers.extend(due.map(|(_, number)| *number).take(most));
         numbers.sort_unstable();
+        let begun = self.begun();
         let mut range: Option<(u64, u64, bool)> = None;
         for &number in &numbers {
             let Some(hole) = self.holes.get_mut(&number) else { continue };
             self.due.remove(&(hole.due, number));
             if hole.told == 0 {
-                let (all, since_cut) = match hole.loss {
-                    Loss::Congestive => (&mut self.congestive, &mut self.counts.congestive),
-                    Loss::Wireless => (&mut self.wireless, &mut self.counts.wireless),
-                    Loss::Stalled => (&mut 0, &mut 0),
+                let counts = &mut self.counts;
+                let counted = match hole.loss {
+                    Loss::Congestive => Some((&mut self.congestive, &mut counts.congestive)),
+                    Loss::Wireless => Some((&mut self.wireless, &mut counts.wireless)),
+                    Loss::Stalled => None,
                 };
-                *all += 1;
-                // What the first packet after a cut showed to be missing left before it.
-                *since_cut += u32::from(hole.shown_by > self.begun);
+                if let Some((all, since_cut)) = counted {
+                    *all += 1;
+                    // What may have left before the cut is no evidence.
+                    *since_cut = since_cut.wrapping_add((hole.after >= begun).into());
+                }
             }
             hole.due = now + repeat * (1 << hole.told.min(MOST_REPEATS));
             hole.told += 1;

@@ -137,12 +137,12 @@ pub(crate) struct Feedback {
     pub(crate) receive_gap: u32,
     /// Nanoseconds between packets of the last train, the larger of both ends'.
     pub(crate) train_gap: Option<u32>,
-    /// The wait is a sign of incipient congestion.
+    /// Packets waited in a queue all through the epoch, a sign of incipient congestion.
     pub(crate) congested: bool,
     pub(crate) counts: Counts,
 }
 
-/// What came of the packets that left after a cut, from the first of them to have come on.
+/// What came of the packets that left after a cut, counted from the first of them that came.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Counts {
     /// The transmission of that one.

@@ -127,6 +127,7 @@ impl Connection {
         self.pings = 0;
         if std::mem::take(&mut self.stalled) {
             self.rate.on_stall_over(self.packet_bits());
+            self.changed = self.send.next_transmission();
             self.acquit();
         }
         self.accused |= told.congestive.is_some_and(|transmission| transmission >= self.cut);
@@ -134,7 +135,9 @@ impl Connection {
             let known = expand(self.send.next_transmission(), report.newest) + 1;
             if known > self.judged {
                 self.judged = known;
-                self.on_feedback(now, feedback);
+                if !self.on_feedback(now, feedback) {
+                    around.counters.implausible += 1;
+                }
             }
         }
     }
@@ -147,19 +150,30 @@ impl Connection {
         }
     }
 
-    fn on_feedback(&mut self, now: Instant, feedback: &Feedback) {
+    /// `false` if it cannot be.
+    fn on_feedback(&mut self, now: Instant, feedback: &Feedback) -> bool {
         let bits = self.packet_bits();
         if let Some(gap) = feedback.train_gap {
             self.on_train(bits / (f64::from(gap.max(1)) * 1e-9), Duration::from_nanos(gap.into()));
         }
         // Without an epoch its losses are still to come.
         if feedback.send_gap == 0 || feedback.receive_gap == 0 {
-            return;
+            return true;
         }
-        let epoch = feedback.counts.since(&self.counts);
+        let [since, begun] = [feedback.since, feedback.counts.begun]
+            .map(|number| expand(self.send.next_transmission(), number));
+        let Some(epoch) = feedback.counts.since(&self.counts) else { return false };
+        if since >= self.judged || begun >= self.judged {
+            return false;
+        }
         self.counts = feedback.counts;
-        let since = expand(self.send.next_transmission(), feedback.since);
-        let congestive = self.on_losses(&epoch, since);
+        let congestive = if since >= self.cut && begun < self.cut {
+            // Of two turns of the bit it has seen none, and counts from before a cut: it is to turn again.
+            self.acquit();
+            0.0
+        } else {
+            self.on_losses(&epoch, since)
+        };
         let rate = |gap: u32| bits / (f64::from(gap) * 1e-9);
         self.rate.on_epoch(&EpochView {
             at: now,
@@ -171,6 +185,7 @@ impl Connection {
             rtt: self.srtt(),
             packet: bits,
         });
+        true
     }
 
     /// Gives the share of an epoch that was lost to congestion.
@@ -180,16 +195,14 @@ impl Connection {
         let count = epoch.received.saturating_add(lost);
         let share = |part: u32| (f64::from(part) / f64::from(count.max(1))).min(1.0);
         self.loss_rate += (share(lost) - self.loss_rate) * LOSS_WEIGHT;
-        if self.config.kind == NetworkKind::General
-            && count >= EPOCH
-            && share(lost) > SEVERE
-            && since >= self.cut
-        {
+        let drowned =
+            self.config.kind == NetworkKind::General && count >= EPOCH && share(lost) > SEVERE;
+        if drowned && since >= self.cut {
             // Congestion, whatever the verdicts: a flow that met a full queue from its first packet on knows no shorter trip
             // and takes all losses for the link's.
             (congestive, self.accused) = (lost, true);
         }
-        if congestive == 0 {
+        if congestive == 0 && !drowned {
             self.link_loss += (share(lost) - self.link_loss) * LOSS_WEIGHT;
         }
         if std::mem::take(&mut self.accused) && is_congestion(congestive, count, self.link_loss) {
@@ -225,15 +238,17 @@ fn is_congestion(lost: u32, count: u32, link_loss: f64) -> bool {
 }
 
 impl Counts {
-    /// What has come to it since `before`.
-    fn since(&self, before: &Self) -> Self {
+    /// What has come to it since `before`; `None` if something was taken back.
+    fn since(&self, before: &Self) -> Option<Self> {
         let before = if self.begun == before.begun { *before } else { Self::default() };
-        Self {
+        let grown =
+            |now: u32, before: u32| Some(now.wrapping_sub(before)).filter(|by| by >> 31 == 0);
+        Some(Self {
             begun: self.begun,
-            congestive: self.congestive.wrapping_sub(before.congestive),
-            wireless: self.wireless.wrapping_sub(before.wireless),
-            received: self.received.wrapping_sub(before.received),
-        }
+            congestive: grown(self.congestive, before.congestive)?,
+            wireless: grown(self.wireless, before.wireless)?,
+            received: grown(self.received, before.received)?,
+        })
     }
 }
 
@@ -270,5 +285,19 @@ mod tests {
         ] {
             assert_eq!(is_congestion(lost, count, link_loss), expected, "{lost} {count}");
         }
+    }
+
+    #[test]
+    fn counts_are_sums_until_a_cut_and_are_never_taken_back() {
+        let counts = |begun, congestive, wireless, received| Counts {
+            begun,
+            congestive,
+            wireless,
+            received,
+        };
+        let before = counts(7, 2, u32::MAX, 10);
+        assert_eq!(counts(7, 5, 1, 30).since(&before), Some(counts(7, 3, 2, 20)));
+        assert_eq!(counts(9, 5, 1, 30).since(&before), Some(counts(9, 5, 1, 30)));
+        assert_eq!(counts(7, 2, u32::MAX, 9).since(&before), None);
     }
 }

@@ -127,6 +127,7 @@ pub(crate) struct Connection {
     rate_bit: bool,
     /// Losses of transmissions before this one are what the last cut was for.
     cut: u64,
+    /// What data packets tell of it.
     cut_bit: bool,
     /// When anything, and when a report, last came.
     heard: Instant,
@@ -193,8 +194,8 @@ impl Connection {
             },
             changed: 0,
             rate_bit: false,
-            cut_bit: false,
             cut: 0,
+            cut_bit: false,
             heard: now,
             reported: now,
             spoke: now,
@@ -386,7 +387,6 @@ impl Connection {
     /// Losses of what has been sent so far are no reason for a cut any more.
     fn acquit(&mut self) {
         (self.accused, self.cut) = (false, self.send.next_transmission());
-        self.cut_bit = !self.cut_bit;
     }
 
     pub(crate) fn info(&self) -> Info {

@@ -111,6 +111,8 @@ impl Connection {
         if self.rate.take_restart() {
             (self.changed, self.rate_bit) = (packet.transmission, !self.rate_bit);
         }
+        // It turns once, however many cuts there were since the last packet left.
+        self.cut_bit ^= packet.transmission == self.cut;
         let data = Data {
             number: packet.number as u32,
             transmission: packet.transmission as u32,

@@ -235,3 +235,25 @@ fn what_left_before_a_cut_is_not_counted_after_it() {
     assert_eq!(told, [[counts(0, 11, 0), counts(0, 21, 2)].as_slice(), &after].concat());
     assert_eq!(bench.half.wireless, 6);
 }
+
+#[test]
+fn what_a_retransmission_after_a_cut_does_not_show_may_have_left_before_it() {
+    let mut bench = bench(1_000);
+    for number in (0..17).filter(|number| *number != 5) {
+        bench.data(10, number, number + 1);
+    }
+    // 17, 18 and 19 are lost, and then there is a cut. What was lost first leaves first.
+    for (number, transmission) in [(5, 21), (20, 22), (21, 23), (22, 24), (23, 25)] {
+        bench.take(20, &Data { cut_bit: true, ..data(20, number, transmission) });
+    }
+    assert_eq!(bench.report(20), Some((ReportKind::Sack, 17, vec![17, 18, 19])));
+    assert_eq!(bench.half.counts, Counts { begun: 21, congestive: 0, wireless: 0, received: 5 });
+    // One from before the turn is late: it turns nothing back, and counts for nothing.
+    bench.data(21, 17, 18);
+    assert_eq!(bench.half.counts.received, 5);
+    for (number, transmission) in [(25, 27), (26, 28), (27, 29)] {
+        bench.take(22, &Data { cut_bit: true, ..data(22, number, transmission) });
+    }
+    bench.report(200);
+    assert_eq!(bench.half.counts, Counts { begun: 21, congestive: 0, wireless: 1, received: 8 });
+}

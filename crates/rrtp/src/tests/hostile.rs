@@ -5,7 +5,9 @@ use airtcp_types::rng::Stream;
 use super::*;
 use crate::ConnectionError;
 use crate::wire::{self};
-use crate::wire::{Body, Cookie, Data, Lost, Params, Report, ReportKind, Train, VERSION};
+use crate::wire::{
+    Body, Cookie, Counts, Data, Feedback, Lost, Params, Report, ReportKind, Train, VERSION,
+};
 
 fn encode(connection: u64, body: Body<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -323,4 +325,30 @@ fn many_peers_that_leave_holes_get_no_more_memory_than_there_is() {
     }
     assert!(server.counters().no_memory > 0);
     assert!(server.memory() <= memory.0 + 100 * 64 * 1_024, "{}", server.memory());
+}
+
+#[test]
+fn a_measurement_of_what_was_never_sent_is_refused() {
+    let (mut world, id) = running();
+    let (now, from, connection) = (world.now, world.ends[0].at, world.ends[1].id.unwrap());
+    let server = &mut world.ends[1].endpoint;
+    let before = server.info(connection).unwrap();
+    let sent = before.packets_sent as u32;
+    let mut refused = server.counters().implausible;
+    let counts = Counts { begun: 0, congestive: 0, wireless: 0, received: sent };
+    let forged = [
+        Feedback { since: sent + 1_000, counts, ..Feedback::default() },
+        Feedback { counts: Counts { begun: sent + 1_000, ..counts }, ..Feedback::default() },
+        // Fewer have come than it said before.
+        Feedback { counts: Counts { received: 1, ..counts }, ..Feedback::default() },
+    ];
+    for (newest, feedback) in (sent - 3..).zip(forged) {
+        let feedback = Some(Feedback { send_gap: 1, receive_gap: 1_000_000_000, ..feedback });
+        let (kind, lost, next) = (ReportKind::Feedback, Lost::default(), 0);
+        let report = Report { kind, next, limit: sent, newest, echo: None, lost, feedback };
+        server.handle_datagram(now, from, &encode(id, Body::Report(report)));
+        refused += 1;
+        assert_eq!(server.counters().implausible, refused, "{feedback:?}");
+        assert_eq!(server.info(connection).unwrap().rate, before.rate);
+    }
 }

@@ -3,6 +3,7 @@
 use airtcp_types::Rate;
 
 use super::*;
+use crate::wire::{self, Body};
 use crate::{NetworkKind, NetworkProfile};
 
 /// CDMA 1x of the thesis's Table 4.3, with a queue of twenty packets.
@@ -234,4 +235,33 @@ fn a_report_that_comes_twice_counts_once() {
         (info.rate, info.loss_rate, info.packets_sent)
     };
     assert_eq!(rate("delay 5ms duplicate 100%"), rate("delay 5ms"));
+}
+
+#[test]
+fn two_cuts_before_a_packet_leaves_are_one() {
+    let mut world = world("rate 1mbit delay 5ms", "delay 5ms", [u64::MAX, 0], with(|_| {}));
+    world.run_for(Duration::from_secs(1));
+    let (mut now, id, client) = (world.now, world.ends[0].id.unwrap(), &mut world.ends[0].endpoint);
+    let mut cut_bit = |client: &mut Endpoint| {
+        let next = |_| {
+            let mut out = Vec::new();
+            now += Duration::from_millis(1);
+            client.handle_timeout(now);
+            client.poll_transmit(now, &mut out)?;
+            match wire::Packet::decode(&out).unwrap().body {
+                Body::Data(data) => Some(data.cut_bit),
+                _ => None,
+            }
+        };
+        (0..1_000).find_map(next).unwrap()
+    };
+    let before = cut_bit(client);
+    let profile = NetworkProfile {
+        send_rate: Some(Rate::from_bits_per_sec(500_000)),
+        ..NetworkProfile::default()
+    };
+    for _ in 0..2 {
+        client.reconfigure(world.now, id, NetworkKind::General, profile).unwrap();
+    }
+    assert_ne!(cut_bit(client), before);
 }
