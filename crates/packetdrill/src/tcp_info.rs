@@ -97,7 +97,7 @@ fn per_second(rate: Rate) -> u64 {
 
 /// Segments on their way again that were lost: in Linux what was lost counts until it is acknowledged.
 fn repairs(sender: &Sender) -> u32 {
-    let is_repair = |sent: &&Transmission| {
+    let is_repair = |sent: &Transmission| {
         sent.resent > 0 && sent.state == TxState::InFlight && sent.rule != SendRule::ProbeAgain
     };
     sender.board().in_order_sent().filter(is_repair).count() as u32

@@ -6,6 +6,7 @@ use std::ops::Range;
 use airtcp_types::{ByteCount, ExtSeq, Instant, RangeSet, SendRule, SeqRange, TxNo};
 
 use crate::rate::Snapshot;
+use crate::run::Run;
 use crate::transmission::{Delivered, Transmission, TxState};
 
 /// A stretch of sent and not yet cumulatively acknowledged bytes that moves as one.
@@ -24,11 +25,14 @@ struct Segment {
 /// time proportional to what it newly acknowledges, times a logarithm.
 #[derive(Debug)]
 pub struct Board {
-    /// By sequence number, gapless from SND.UNA to SND.NXT.
+    /// By sequence number, gapless from SND.UNA to where `runs` begin.
     segments: VecDeque<Segment>,
     /// By number, without gaps; the first has the number `base`.
     transmissions: VecDeque<Transmission>,
     base: TxNo,
+    /// What left last, up to SND.NXT and the latest number: of which nothing is known, and which was sent once. What becomes
+    /// of one of them alone is told by its segment and its transmission, once they are [spelled out](Self::spell_out).
+    runs: VecDeque<Run>,
     snd_una: ExtSeq,
     snd_nxt: ExtSeq,
     sacked: RangeSet,
@@ -45,6 +49,7 @@ impl Board {
             segments: VecDeque::new(),
             transmissions: VecDeque::new(),
             base: TxNo(0),
+            runs: VecDeque::new(),
             snd_una: first,
             snd_nxt: first,
             sacked: RangeSet::new(),
@@ -88,7 +93,7 @@ impl Board {
 
     /// Whether everything sent is acknowledged.
     pub fn is_empty(&self) -> bool {
-        self.segments.is_empty()
+        self.snd_una == self.snd_nxt
     }
 
     /// The selectively acknowledged bytes, as the receiver told them.
@@ -103,49 +108,63 @@ impl Board {
 
     /// The number the next transmission will have.
     pub fn next_tx(&self) -> TxNo {
-        TxNo(self.base.0 + self.transmissions.len() as u64)
+        self.runs.back().map_or_else(|| self.next_spelled(), Run::next_tx)
     }
 
     /// The transmission of that number, unless its bytes are cumulatively acknowledged.
-    pub fn get(&self, tx: TxNo) -> Option<&Transmission> {
-        let index = tx.0.checked_sub(self.base.0)?;
-        self.transmissions.get(usize::try_from(index).ok()?).filter(|t| !t.range.is_empty())
+    pub fn get(&self, tx: TxNo) -> Option<Transmission> {
+        if tx < self.next_spelled() {
+            return self.spelled(tx).copied();
+        }
+        let run = self.runs.get(self.runs.partition_point(|run| run.next_tx() <= tx))?;
+        Some(run.get(tx))
     }
 
     /// The latest transmission of the segment at SND.UNA.
-    pub fn first(&self) -> Option<&Transmission> {
-        self.latest_of(self.segments.front()?)
-    }
-
-    /// The transmissions from `tx` on, in the order sent.
-    pub(crate) fn sent_from(&self, tx: TxNo) -> impl Iterator<Item = &Transmission> {
-        self.transmissions.iter().skip(tx.0.saturating_sub(self.base.0) as usize)
+    pub fn first(&self) -> Option<Transmission> {
+        match self.segments.front() {
+            Some(segment) => self.latest_of(segment).copied(),
+            None => self.runs.front().map(|run| *run.first()),
+        }
     }
 
     /// The lowest bytes that were judged lost and wait to be sent again.
-    pub fn first_lost(&self) -> Option<&Transmission> {
-        self.get(*self.lost.first_key_value()?.1)
+    pub fn first_lost(&self) -> Option<Transmission> {
+        self.spelled(*self.lost.first_key_value()?.1).copied()
     }
 
     /// The latest transmission of the segment that holds `seq`.
-    pub fn at(&self, seq: ExtSeq) -> Option<&Transmission> {
-        self.latest_of(self.segments.get(self.index_of(seq)?)?)
+    pub fn at(&self, seq: ExtSeq) -> Option<Transmission> {
+        match self.index_of(seq) {
+            Some(index) => self.latest_of(self.segments.get(index)?).copied(),
+            None => self.run_at(seq).map(|run| run.at(seq)),
+        }
     }
 
     /// The latest transmission of the highest segment.
-    pub fn last(&self) -> Option<&Transmission> {
-        self.latest_of(self.segments.back()?)
+    pub fn last(&self) -> Option<Transmission> {
+        match self.runs.back() {
+            Some(run) => Some(run.last()),
+            None => self.latest_of(self.segments.back()?).copied(),
+        }
     }
 
     /// The latest transmissions of the segments that start in `range`, by sequence number.
-    pub fn starting_in(&self, range: SeqRange) -> impl Iterator<Item = &Transmission> {
-        self.indices_starting_in(range)
-            .filter_map(|index| self.latest_of(self.segments.get(index)?))
+    pub fn starting_in(&self, range: SeqRange) -> impl Iterator<Item = Transmission> {
+        let spelled = self
+            .indices_starting_in(range)
+            .filter_map(|index| self.latest_of(self.segments.get(index)?));
+        let from = self.runs.partition_point(|run| run.range().end <= range.start);
+        let together = (self.runs.range(from..).flat_map(Run::transmissions))
+            .skip_while(move |t| t.range.start < range.start)
+            .take_while(move |t| t.range.start < range.end);
+        spelled.copied().chain(together)
     }
 
     /// All transmissions whose bytes are not cumulatively acknowledged, in the order sent.
-    pub fn in_order_sent(&self) -> impl DoubleEndedIterator<Item = &Transmission> {
-        self.transmissions.iter().filter(|t| !t.range.is_empty())
+    pub fn in_order_sent(&self) -> impl DoubleEndedIterator<Item = Transmission> {
+        let spelled = self.transmissions.iter().filter(|t| !t.range.is_empty());
+        spelled.copied().chain(self.runs.iter().flat_map(Run::transmissions))
     }
 
     /// Counts everything anew and compares: every transmission in one state, every byte accounted
@@ -182,6 +201,15 @@ impl Board {
                 return Err(format!("{latest:?} and the list of lost segments disagree"));
             }
         }
+        let mut tx = self.next_spelled();
+        for run in &self.runs {
+            let first = run.first();
+            let is_fresh = first.state == TxState::InFlight && first.previous.is_none();
+            if run.range().start != next || first.tx != tx || run.is_empty() || !is_fresh {
+                return Err(format!("{run:?} does not follow {tx:?} and {next:?}"));
+            }
+            (next, tx) = (run.range().end, run.next_tx());
+        }
         if next != self.snd_nxt {
             return Err(format!("segments end at {next:?}, SND.NXT is {:?}", self.snd_nxt));
         }
@@ -207,40 +235,42 @@ impl Board {
         snapshot: Snapshot,
     ) -> TxNo {
         let tx = self.next_tx();
-        self.send_new_segments(now, range, range.len(), rule, snapshot);
+        self.send_together(self.new_run(now, range, range.len(), rule, snapshot));
         tx
     }
 
-    /// As [`send_new`](Self::send_new), in segments of `size` bytes, of which `range` is a multiple.
-    pub(crate) fn send_new_segments(
-        &mut self,
+    /// What new data in `range`, which starts at SND.NXT and is a multiple of `size`, is as segments of so many bytes.
+    pub(crate) fn new_run(
+        &self,
         now: Instant,
         range: SeqRange,
         size: ByteCount,
         rule: SendRule,
         snapshot: Snapshot,
-    ) {
+    ) -> Run {
         debug_assert_eq!(range.start, self.snd_nxt, "new data starts at SND.NXT");
         debug_assert!(range.len().0.is_multiple_of(size.0), "whole segments");
-        let first = self.next_tx();
-        let count = range.len().0 / size.0.max(1);
-        let numbered = (0..count).map(|n| {
-            let start = range.start + size.0 * n;
-            (TxNo(first.0 + n), SeqRange::new(start, start + size))
-        });
-        self.segments.extend(numbered.clone().map(|(latest, range)| Segment { range, latest }));
-        self.transmissions.extend(numbered.map(|(tx, range)| Transmission {
-            tx,
-            range,
+        let first = Transmission {
+            tx: self.next_tx(),
+            range: SeqRange::new(range.start, range.start + size),
             sent_at: now,
             rule,
             state: TxState::InFlight,
             resent: 0,
             previous: None,
             snapshot,
-        }));
+        };
+        Run::new(first, range.len().0 / size.0.max(1))
+    }
+
+    /// Records that a [new run](Self::new_run) was sent.
+    pub(crate) fn send_together(&mut self, run: Run) {
+        let range = run.range();
         self.snd_nxt = range.end;
         self.in_flight_bytes += range.len();
+        if !run.is_empty() && !self.runs.back_mut().is_some_and(|last| last.extend(&run)) {
+            self.runs.push_back(run);
+        }
     }
 
     /// Records that the first `len` bytes of the segment at `start` were sent again.
@@ -255,9 +285,10 @@ impl Board {
         rule: SendRule,
         snapshot: Snapshot,
     ) -> Option<TxNo> {
+        self.spell_out(self.snd_nxt);
         let index = self.index_of(start)?;
         let segment = *self.segments.get(index)?;
-        let old = self.get(segment.latest)?;
+        let old = self.latest_of(&segment)?;
         let (old_tx, old_state, resent) = (old.tx, old.state, old.resent);
         let range =
             SeqRange::new(segment.range.start, segment.range.end.min(segment.range.start + len));
@@ -308,6 +339,7 @@ impl Board {
     pub(crate) fn shrink(&mut self) {
         self.segments.shrink_to(0);
         self.transmissions.shrink_to(0);
+        self.runs.shrink_to(0);
     }
 
     /// Marks `tx` lost, if it is in flight.
@@ -316,6 +348,7 @@ impl Board {
         if transmission.state != TxState::InFlight {
             return false;
         }
+        self.spell_out(transmission.range.end);
         // An earlier sending of bytes that were sent again is no longer waited for, and no more.
         let start = transmission.range.start;
         let latest = self.at(start).is_some_and(|latest| latest.tx == tx);
@@ -332,6 +365,7 @@ impl Board {
         if reneged {
             self.sacked.clear();
         }
+        self.spell_out(self.snd_nxt);
         for index in 0..self.transmissions.len() {
             let Some(transmission) = self.transmissions.get(index) else { break };
             let (tx, state) = (transmission.tx, transmission.state);
@@ -349,7 +383,7 @@ impl Board {
 
     /// Marks everything lost that is in flight in transmissions of more than `size` bytes, and gives it.
     pub(crate) fn mark_larger_lost(&mut self, size: ByteCount) -> Vec<(TxNo, SeqRange)> {
-        let larger = |t: &&Transmission| t.state == TxState::InFlight && t.range.len() > size;
+        let larger = |t: &Transmission| t.state == TxState::InFlight && t.range.len() > size;
         let lost: Vec<_> = self.in_order_sent().filter(larger).map(|t| (t.tx, t.range)).collect();
         for (tx, _) in &lost {
             self.mark_lost(*tx);
@@ -369,12 +403,22 @@ impl Board {
             return;
         }
         self.snd_una = ack;
+        self.acknowledge_segments(ack, delivered);
+        self.acknowledge_runs(ack, delivered);
+        if self.runs.front().is_some_and(|run| run.first().range.start < ack) {
+            // It ends inside the next one.
+            self.spell_out(ack);
+            self.acknowledge_segments(ack, delivered);
+        }
+        self.sacked.remove_below(ack);
+        // An ACK that ends inside a segment may leave of it only what was SACKed before.
+        self.settle_if_sacked(0, delivered);
+    }
+
+    fn acknowledge_segments(&mut self, ack: ExtSeq, delivered: &mut Vec<Delivered>) {
         while let Some(&segment) = self.segments.front() {
             if segment.range.start >= ack {
                 break;
-            }
-            if self.settle_run(ack, delivered) {
-                continue;
             }
             let told = SeqRange::new(segment.range.start, segment.range.end.min(ack));
             self.report(segment.latest, told, true, delivered);
@@ -385,46 +429,45 @@ impl Board {
                 front.range.start = ack;
             }
         }
-        self.sacked.remove_below(ack);
-        // An ACK that ends inside a segment may leave of it only what was SACKed before.
-        self.settle_if_sacked(0, delivered);
         let done = self.transmissions.iter().take_while(|t| t.range.is_empty()).count();
         self.transmissions.drain(..done);
         self.base.0 += done as u64;
     }
 
-    /// Takes the first segments off that are acknowledged whole, are in flight, left one after the other and have no earlier
-    /// sending to be looked after: almost all are. False if the first is none of these.
-    fn settle_run(&mut self, ack: ExtSeq, delivered: &mut Vec<Delivered>) -> bool {
-        let Some(&first) = self.segments.front() else { return false };
-        let from = first.latest.0.saturating_sub(self.base.0) as usize;
-        let (mut end, mut count) = (first.range.start, 0);
-        for (segment, t) in self.segments.iter().zip(self.transmissions.iter_mut().skip(from)) {
-            let is_simple = segment.latest == t.tx
-                && segment.range.end <= ack
-                && t.state == TxState::InFlight
-                && t.previous.is_none();
-            if !is_simple {
-                break;
+    fn acknowledge_runs(&mut self, ack: ExtSeq, delivered: &mut Vec<Delivered>) {
+        while let Some(told) = self.runs.front_mut().and_then(|run| run.acknowledge(ack)) {
+            self.base = TxNo(told.tx.0 + 1);
+            self.in_flight_bytes -= told.range.len();
+            delivered.push(told);
+            if self.runs.front().is_some_and(Run::is_empty) {
+                self.runs.pop_front();
             }
-            if !delivered.last_mut().is_some_and(|last| last.extend(t)) {
-                delivered.push(t.delivered(t.range, true));
-            }
-            (end, count) = (t.range.end, count + 1);
-            t.range.start = end;
         }
-        self.in_flight_bytes -= end.since(first.range.start);
-        self.segments.drain(..count);
-        count > 0
+    }
+
+    /// Gives all that left together and begins below `seq` a segment and a transmission of its own.
+    fn spell_out(&mut self, seq: ExtSeq) {
+        while let Some(run) = self.runs.front().filter(|run| run.first().range.start < seq) {
+            for sent in run.transmissions() {
+                self.segments.push_back(Segment { range: sent.range, latest: sent.tx });
+                self.transmissions.push_back(sent);
+            }
+            self.runs.pop_front();
+        }
     }
 
     fn acknowledge_block(&mut self, block: SeqRange, delivered: &mut Vec<Delivered>) {
         if block.is_empty() {
             return;
         }
-        let mut fresh = Vec::new();
-        self.sacked.insert_with(block, |part| fresh.push(part));
-        for part in fresh {
+        // Almost always there is one, for which nothing is allocated.
+        let (mut fresh, mut others) = (None, Vec::new());
+        self.sacked.insert_with(block, |part| match fresh {
+            None => fresh = Some(part),
+            Some(_) => others.push(part),
+        });
+        self.spell_out(block.end);
+        for part in fresh.into_iter().chain(others) {
             // A part may complete a segment that starts below it or ends above it.
             let from = self.index_of(part.start).unwrap_or(self.segments.len());
             let starts_in = |segment: &Segment| segment.range.start < part.end;
@@ -446,7 +489,7 @@ impl Board {
     }
 
     fn report(&self, tx: TxNo, range: SeqRange, cumulative: bool, delivered: &mut Vec<Delivered>) {
-        if let Some(t) = self.get(tx).filter(|t| t.state != TxState::Sacked) {
+        if let Some(t) = self.spelled(tx).filter(|t| t.state != TxState::Sacked) {
             delivered.push(t.delivered(range, cumulative));
         }
     }
@@ -454,9 +497,9 @@ impl Board {
     /// The latest transmission becomes the SACKed one; earlier ones are waited for no longer.
     fn settle_sacked(&mut self, latest: TxNo) {
         self.set_state(latest, TxState::Sacked);
-        let mut next = self.get(latest).and_then(|t| t.previous);
+        let mut next = self.spelled(latest).and_then(|t| t.previous);
         while let Some(tx) = next {
-            next = self.get(tx).and_then(|t| t.previous);
+            next = self.spelled(tx).and_then(|t| t.previous);
             self.set_state(tx, TxState::Superseded);
         }
     }
@@ -465,14 +508,14 @@ impl Board {
     fn trim_chain(&mut self, latest: TxNo, ack: ExtSeq) {
         let mut next = Some(latest);
         while let Some(tx) = next {
-            next = self.get(tx).and_then(|t| t.previous);
+            next = self.spelled(tx).and_then(|t| t.previous);
             self.trim(tx, ack);
         }
     }
 
     /// Takes the bytes below `start` out of a transmission.
     fn trim(&mut self, tx: TxNo, start: ExtSeq) {
-        let Some(t) = self.get(tx) else { return };
+        let Some(t) = self.spelled(tx) else { return };
         let (state, old) = (t.state, t.range);
         self.count(state, old, false);
         let new = SeqRange::new(old.start.max(start), old.end);
@@ -529,16 +572,31 @@ impl Board {
         self.transmissions.get_mut(usize::try_from(index).ok()?).filter(|t| !t.range.is_empty())
     }
 
-    fn latest_of(&self, segment: &Segment) -> Option<&Transmission> {
-        self.get(segment.latest)
+    /// The number after those that have a transmission of their own.
+    fn next_spelled(&self) -> TxNo {
+        TxNo(self.base.0 + self.transmissions.len() as u64)
     }
 
-    /// The index of the segment that holds `seq`.
+    fn spelled(&self, tx: TxNo) -> Option<&Transmission> {
+        let index = tx.0.checked_sub(self.base.0)?;
+        self.transmissions.get(usize::try_from(index).ok()?).filter(|t| !t.range.is_empty())
+    }
+
+    fn latest_of(&self, segment: &Segment) -> Option<&Transmission> {
+        self.spelled(segment.latest)
+    }
+
+    /// The index of the segment that holds `seq`, if that has one of its own.
     fn index_of(&self, seq: ExtSeq) -> Option<usize> {
-        if seq < self.snd_una || seq >= self.snd_nxt {
+        if seq < self.snd_una || seq >= self.segments.back()?.range.end {
             return None;
         }
         self.segments.partition_point(|segment| segment.range.start <= seq).checked_sub(1)
+    }
+
+    fn run_at(&self, seq: ExtSeq) -> Option<&Run> {
+        let index = self.runs.partition_point(|run| run.range().end <= seq);
+        self.runs.get(index).filter(|run| run.range().contains(seq))
     }
 
     fn indices_starting_in(&self, range: SeqRange) -> Range<usize> {

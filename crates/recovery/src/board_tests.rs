@@ -32,14 +32,14 @@ impl Audited {
     }
 
     fn acknowledge(&mut self, ack: ExtSeq, blocks: &[SeqRange]) -> Vec<Delivered> {
-        let (before, mut delivered) = (self.0.transmissions.clone(), Vec::new());
-        let base = self.0.base;
+        let before: Vec<Transmission> = self.0.in_order_sent().collect();
+        let mut delivered = Vec::new();
         self.0.acknowledge(ack, blocks, &mut delivered);
         self.0.audit().unwrap();
         for told in delivered.iter().filter(|told| told.transmissions().count() > 1) {
             let mut start = told.range.start;
             for tx in told.transmissions() {
-                let sent = &before[(tx.0 - base.0) as usize];
+                let sent = before.iter().find(|sent| sent.tx == tx).unwrap();
                 assert_eq!(sent.range, SeqRange::new(start, start + told.size));
                 assert_eq!((sent.sent_at, sent.resent), (told.sent_at, 0));
                 start = sent.range.end;
@@ -273,4 +273,64 @@ fn whatever_is_done_the_bytes_add_up() {
             assert!(lost + sacked <= flight_size, "and none in two");
         }
     }
+}
+
+#[test]
+fn spelled_out_or_not_what_left_together_is_the_same() {
+    for round in 0..200 {
+        let mut stream = Stream::new(12, round);
+        let [mut together, mut spelled] = [(); 2].map(|()| Board::new(FIRST));
+        for now in 0..100 {
+            let (now, una, nxt) =
+                (Instant::from_millis(now), together.snd_una(), together.snd_nxt());
+            let somewhere = |stream: &mut Stream| una + stream.below(nxt.since(una).0 + 2);
+            let size = ByteCount(if stream.chance(0.8) { SMSS } else { 1 + stream.below(SMSS) });
+            let range = SeqRange::new(nxt, nxt + size * (1 + stream.below(20)));
+            let (one, other) = (somewhere(&mut stream), somewhere(&mut stream));
+            let (tx, what) = (TxNo(stream.below(together.next_tx().0 + 1)), stream.below(20));
+            let times_out = stream.chance(0.2);
+            let changed = [&mut together, &mut spelled].map(|board| {
+                let mut told = Vec::new();
+                match what {
+                    0..8 => board.send_together(board.new_run(
+                        now,
+                        range,
+                        size,
+                        NEW,
+                        Snapshot::default(),
+                    )),
+                    8..13 => board.acknowledge(one, &[], &mut told),
+                    13..16 => board.acknowledge(una, &[SeqRange::new(one, other)], &mut told),
+                    16..18 => drop(board.mark_lost(tx)),
+                    18 => drop(board.send_again(now, one, size, AGAIN, Snapshot::default())),
+                    _ if times_out => board.mark_all_lost(|_| false),
+                    _ => {}
+                }
+                board.audit().unwrap();
+                told.iter().flat_map(each).collect::<Vec<_>>()
+            });
+            assert_eq!(changed[0], changed[1]);
+            spelled.spell_out(spelled.snd_nxt());
+            assert!(spelled.runs.is_empty());
+            let asked = [&together, &spelled].map(|board| {
+                let range = SeqRange::new(one.min(other), one.max(other));
+                let one_by_one =
+                    [board.first(), board.first_lost(), board.last(), board.at(one), board.get(tx)];
+                let numbers = (board.oldest_tx(), board.next_tx(), board.is_empty());
+                let bytes = (board.in_flight(), board.lost(), board.sacked(), board.flight_size());
+                let lists =
+                    [board.in_order_sent().collect(), board.starting_in(range).collect::<Vec<_>>()];
+                format!("{one_by_one:?} {numbers:?} {bytes:?} {lists:?}")
+            });
+            assert_eq!(asked[0], asked[1]);
+        }
+    }
+}
+
+/// The transmissions that it tells of, one by one.
+fn each(told: &Delivered) -> impl Iterator<Item = (TxNo, SeqRange, Instant, u32, bool)> {
+    let starts = (0u64..).map(|n| told.range.start + told.size * n);
+    let ranges = starts.map(|start| SeqRange::new(start, start + told.size));
+    let about = (told.sent_at, told.resent, told.cumulative);
+    told.transmissions().zip(ranges).map(move |(tx, range)| (tx, range, about.0, about.1, about.2))
 }

@@ -47,6 +47,7 @@ mod profile;
 mod rate;
 pub mod registry;
 mod rtt;
+mod run;
 mod sender;
 mod stats;
 #[cfg(test)]
@@ -63,6 +64,7 @@ pub use profile::{Profile, UnknownProfile};
 pub use rate::RateSample;
 pub use registry::{Entry, WireNeeds};
 pub use rtt::{RtoForm, RttEstimator};
+pub use run::Run;
 pub use sender::{Ack, Decision, Limit, Sender, SenderConfig, Start, Supply, Transmit, UndoSign};
 pub use stats::Stats;
 pub use transmission::{Delivered, Transmission, TxState};

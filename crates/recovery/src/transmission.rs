@@ -18,7 +18,7 @@ pub enum TxState {
 }
 
 /// One sending of one byte range.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Transmission {
     /// Its number: the order in which transmissions left.
     pub tx: TxNo,
@@ -92,23 +92,5 @@ impl Delivered {
     /// Where the first segment ends.
     pub fn first_end(&self) -> ExtSeq {
         self.range.start + self.size
-    }
-
-    /// Takes `t` in, which the same cumulative ACK acknowledges whole, and which was sent once; false if it is not one more
-    /// of the kind.
-    pub(crate) fn extend(&mut self, t: &Transmission) -> bool {
-        let follows = self.cumulative
-            && self.resent == 0
-            && t.resent == 0
-            && self.tx.0 + 1 == t.tx.0
-            && self.range.end == t.range.start
-            && self.size == t.range.len()
-            && self.sent_at == t.sent_at
-            && self.snapshot == t.snapshot;
-        if follows {
-            self.tx = t.tx;
-            self.range.end = t.range.end;
-        }
-        follows
     }
 }

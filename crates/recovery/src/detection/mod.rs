@@ -18,6 +18,7 @@ use std::time::Duration;
 use airtcp_types::{ByteCount, Instant, SendRule, TxNo};
 
 use crate::board::Board;
+use crate::run::Run;
 use crate::transmission::Transmission;
 use crate::view::{AckView, View};
 
@@ -138,6 +139,11 @@ pub trait LossDetection: Debug + Send {
     /// A transmission left.
     fn on_sent(&mut self, sent: &Transmission) {
         let _ = sent;
+    }
+
+    /// Several left together, none of which is told of by [`on_sent`](Self::on_sent) but from here.
+    fn on_sent_together(&mut self, sent: &Run) {
+        sent.transmissions().for_each(|sent| self.on_sent(&sent));
     }
 
     /// The retransmission timer ran out; everything in flight has been marked lost.

@@ -80,7 +80,7 @@ impl LossDetection for NewReno {
             return;
         }
         match self.dup_acks.count_one(view) {
-            _ if self.dup_acks.is_repaired(first) => {}
+            _ if self.dup_acks.is_repaired(&first) => {}
             count if count == view.dup_thresh => {
                 let point = view.board.snd_nxt();
                 (self.recovering_to, self.recover) = (Some(point), Some(point));

@@ -112,7 +112,7 @@ impl LossDetection for Reno {
         }
         let Some(first) = view.board.first() else { return };
         match self.dup_acks.count_one(view) {
-            _ if self.dup_acks.is_repaired(first) => {}
+            _ if self.dup_acks.is_repaired(&first) => {}
             count if count == view.dup_thresh => out.lost_immediate(first.tx),
             1 => out.suspect(first.tx),
             _ => {}

@@ -107,7 +107,7 @@ impl Sack {
     /// nobody has told anything of.
     ///
     /// What a judge has put off is not sent by this rule either.
-    fn unknown_below_sacked<'a>(&self, view: &View<'a>) -> Option<&'a Transmission> {
+    fn unknown_below_sacked(&self, view: &View<'_>) -> Option<Transmission> {
         let recovery = self.recovery.as_ref()?;
         let board = view.board;
         let sacked = board.sacked_ranges();

@@ -26,18 +26,18 @@ impl Sweep {
 
     /// Reports those in flight below `passed` that `is_lost` holds of, up to the first that it does
     /// not hold of; that one is a suspect, and given back.
-    pub(super) fn judge<'a>(
+    pub(super) fn judge(
         &mut self,
-        board: &'a Board,
+        board: &Board,
         passed: TxNo,
         out: &mut Findings,
         mut is_lost: impl FnMut(&Transmission) -> bool,
-    ) -> Option<&'a Transmission> {
+    ) -> Option<Transmission> {
         self.next = self.next.max(board.oldest_tx());
         while self.next < passed {
             let sent = board.get(self.next).filter(|sent| sent.state == TxState::InFlight);
             if let Some(sent) = sent {
-                if !is_lost(sent) {
+                if !is_lost(&sent) {
                     if self.suspected <= sent.tx {
                         self.suspected = TxNo(sent.tx.0 + 1);
                         out.suspect(sent.tx);

@@ -59,9 +59,9 @@ impl LossJudge for Hack {
         let starts_here = board.at(seq).filter(|sent| sent.range.start == seq);
         let Some(latest) = starts_here.filter(|sent| sent.state != TxState::Sacked) else { return };
         let min_rtt = view.rtt.min().unwrap_or_default();
-        let old_enough = |sent: &&Transmission| view.now.since(sent.sent_at) >= min_rtt;
-        let untold = |sent: &&Transmission| !self.told.contains(&sent.tx);
-        let in_flight = |sent: &&Transmission| sent.state == TxState::InFlight;
+        let old_enough = |sent: &Transmission| view.now.since(sent.sent_at) >= min_rtt;
+        let untold = |sent: &Transmission| !self.told.contains(&sent.tx);
+        let in_flight = |sent: &Transmission| sent.state == TxState::InFlight;
         let candidates = || sendings(board, latest).filter(old_enough);
         let flying = candidates().filter(in_flight).last();
         let given_up = candidates().filter(untold).last();
@@ -95,10 +95,7 @@ impl LossJudge for Hack {
 }
 
 /// All transmissions of a segment, the latest first.
-fn sendings<'a>(
-    board: &'a Board,
-    latest: &'a Transmission,
-) -> impl Iterator<Item = &'a Transmission> {
+fn sendings(board: &Board, latest: Transmission) -> impl Iterator<Item = Transmission> {
     std::iter::successors(Some(latest), |sent| board.get(sent.previous()?))
 }
 

@@ -412,6 +412,7 @@ impl Sender {
     /// it where nothing may be sent for long.
     pub fn shrink(&mut self) {
         self.core.board.shrink();
+        self.core.put_off.shrink();
         self.scratch = None;
         self.probe = self.probe.take().filter(|probe| probe.is_in_use());
     }

@@ -7,70 +7,87 @@ use airtcp_types::{ByteCount, Instant, TxNo};
 use crate::detection::Finding;
 
 /// What judges have put off, one ruling per transmission. Each step takes logarithmic time: behind
-/// many holes many wait, and every ACK asks.
+/// many holes many wait, and every ACK asks. Most senders never have any, and are to be small.
 #[derive(Debug, Default)]
-pub(crate) struct PutOff {
+pub(crate) struct PutOff(Option<Box<Waiting>>);
+
+#[derive(Debug, Default)]
+struct Waiting {
     findings: BTreeMap<TxNo, (Instant, Finding)>,
     due: BTreeSet<(Instant, TxNo)>,
     /// The congestion window when the wait began, or SND.UNA last moved.
     window: ByteCount,
 }
 
+impl Waiting {
+    fn remove(&mut self, tx: TxNo) {
+        if let Some((at, _)) = self.findings.remove(&tx) {
+            self.due.remove(&(at, tx));
+        }
+    }
+}
+
 impl PutOff {
     pub(crate) fn is_empty(&self) -> bool {
-        self.findings.is_empty()
+        self.0.as_ref().is_none_or(|waiting| waiting.findings.is_empty())
     }
 
     pub(crate) fn contains(&self, tx: TxNo) -> bool {
-        self.findings.contains_key(&tx)
+        self.0.as_ref().is_some_and(|waiting| waiting.findings.contains_key(&tx))
     }
 
     /// What cwnd is to be no more than; `None` if nothing waits.
     pub(crate) fn window(&self) -> Option<ByteCount> {
-        (!self.is_empty()).then_some(self.window)
+        let waiting = self.0.as_ref().filter(|waiting| !waiting.findings.is_empty())?;
+        Some(waiting.window)
     }
 
     /// The earliest of the times.
     pub(crate) fn next_at(&self) -> Option<Instant> {
-        self.due.first().map(|(at, _)| *at)
+        self.0.as_ref()?.due.first().map(|(at, _)| *at)
     }
 
     /// Adds a finding until `at`, in the place of one of the same transmission; the wait begins with
     /// `window` if none is on.
     pub(super) fn add(&mut self, at: Instant, finding: Finding, window: ByteCount) {
-        if self.is_empty() {
-            self.window = window;
+        let waiting = self.0.get_or_insert_default();
+        if waiting.findings.is_empty() {
+            waiting.window = window;
         }
-        self.remove(finding.tx);
-        self.findings.insert(finding.tx, (at, finding));
-        self.due.insert((at, finding.tx));
+        waiting.remove(finding.tx);
+        waiting.findings.insert(finding.tx, (at, finding));
+        waiting.due.insert((at, finding.tx));
     }
 
     /// The wait goes on with the window of now.
     pub(super) fn renew(&mut self, window: ByteCount) {
-        self.window = window;
+        if let Some(waiting) = &mut self.0 {
+            waiting.window = window;
+        }
     }
 
     pub(super) fn remove(&mut self, tx: TxNo) {
-        if let Some((at, _)) = self.findings.remove(&tx) {
-            self.due.remove(&(at, tx));
+        if let Some(waiting) = &mut self.0 {
+            waiting.remove(tx);
         }
     }
 
     pub(super) fn remove_below(&mut self, tx: TxNo) {
+        let Some(waiting) = &mut self.0 else { return };
         while let Some((&first, _)) =
-            self.findings.first_key_value().filter(|(first, _)| **first < tx)
+            waiting.findings.first_key_value().filter(|(first, _)| **first < tx)
         {
-            self.remove(first);
+            waiting.remove(first);
         }
     }
 
     /// Takes out what is due, in the order sent.
     pub(super) fn take_due(&mut self, now: Instant) -> Vec<Finding> {
         let mut due = Vec::new();
-        while let Some(&(at, tx)) = self.due.first().filter(|(at, _)| *at <= now) {
-            self.due.remove(&(at, tx));
-            due.extend(self.findings.remove(&tx).map(|(_, finding)| finding));
+        let Some(waiting) = &mut self.0 else { return due };
+        while let Some(&(at, tx)) = waiting.due.first().filter(|(at, _)| *at <= now) {
+            waiting.due.remove(&(at, tx));
+            due.extend(waiting.findings.remove(&tx).map(|(_, finding)| finding));
         }
         due.sort_by_key(|finding| finding.tx);
         due
@@ -78,8 +95,15 @@ impl PutOff {
 
     /// Takes out everything, in the order sent.
     pub(super) fn take(&mut self) -> Vec<Finding> {
-        self.due.clear();
-        std::mem::take(&mut self.findings).into_values().map(|(_, finding)| finding).collect()
+        let waiting = self.0.take().into_iter();
+        waiting.flat_map(|waiting| waiting.findings.into_values().map(|(_, f)| f)).collect()
+    }
+
+    /// Gives memory back that is not in use.
+    pub(super) fn shrink(&mut self) {
+        if self.is_empty() {
+            self.0 = None;
+        }
     }
 }
 
@@ -113,6 +137,11 @@ mod tests {
         assert_eq!(put_off.next_at(), Some(Instant::from_millis(30)));
         assert_eq!(numbers(&put_off.take()), [1]);
         assert!(put_off.is_empty() && put_off.next_at().is_none());
+        put_off.add(Instant::from_millis(30), finding(1), ByteCount(30));
+        put_off.shrink();
+        assert_eq!(numbers(&put_off.take_due(Instant::from_millis(30))), [1]);
+        put_off.shrink();
+        assert!(put_off.0.is_none());
     }
 
     #[test]

@@ -142,8 +142,7 @@ impl Sender {
             return self.snd_nxt();
         }
         let used = self.pipe().max(self.core.board.flight_size());
-        let (first, mut range) =
-            (self.core.board.next_tx(), SeqRange::new(self.snd_nxt(), self.snd_nxt()));
+        let mut range = SeqRange::new(self.snd_nxt(), self.snd_nxt());
         let end = end.min(range.start + (self.cwnd() - used));
         while range.end + smss <= end && self.pacer.blocked_until(now).is_none() {
             self.pacer.on_sent(now, smss);
@@ -153,11 +152,10 @@ impl Sender {
             return range.end;
         }
         let snapshot = self.rate.on_send(now, false);
-        self.core.board.send_new_segments(now, range, smss, SendRule::NewData, snapshot);
-        for sent in self.core.board.sent_from(first) {
-            self.detection.on_sent(sent);
-            self.stats.segments_sent += 1;
-        }
+        let run = self.core.board.new_run(now, range, smss, SendRule::NewData, snapshot);
+        self.detection.on_sent_together(&run);
+        self.core.board.send_together(run);
+        self.stats.segments_sent += range.len().0 / smss.0;
         self.stats.bytes_sent += range.len();
         self.last_sent = now;
         self.schedule_probe(now, true);
@@ -259,8 +257,10 @@ impl Sender {
         if let Some(prr) = &mut self.prr {
             prr.on_sent(transmit.range.len());
         }
-        if let Some(transmission) = self.core.board.get(transmit.tx) {
-            self.detection.on_sent(transmission);
+        let again = transmit.rule.is_retransmission();
+        let board = &self.core.board;
+        if let Some(transmission) = if again { board.get(transmit.tx) } else { board.last() } {
+            self.detection.on_sent(&transmission);
         }
         // RFC 6298 section 5 (5.1). The first repair has a whole time-out of its own: on a steady
         // path the one that runs since the last advance is over before its ACK can be here. Those
@@ -271,7 +271,7 @@ impl Sender {
             self.restart_rto(now);
         }
         let Transmit { tx, range, rule } = transmit;
-        if !rule.is_retransmission() {
+        if !again {
             self.schedule_probe(now, true);
         }
         let (cwnd, rwnd) = (self.cwnd(), supply.window_edge.since(self.snd_una()));

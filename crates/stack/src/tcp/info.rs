@@ -327,7 +327,7 @@ impl Connection {
         info.delivered = sender.delivered();
         info.bytes_acked = self.send.buffer.start().since(self.send.first());
         info.unacked = sender.snd_nxt().since(sender.snd_una());
-        let again = |t: &&Transmission| t.resent > 0 && t.state == TxState::InFlight;
+        let again = |t: &Transmission| t.resent > 0 && t.state == TxState::InFlight;
         info.retrans_out = board.in_order_sent().filter(again).count() as u64;
         info.lost = board.lost();
         info.sacked = board.sacked();

@@ -1,0 +1,165 @@
+//! Segments that left together.
+
+use airtcp_types::{ExtSeq, SeqRange, TxNo};
+
+use crate::transmission::{Delivered, Transmission};
+
+/// Transmissions of consecutive numbers and consecutive bytes, of one length, that left together, once each, and are in
+/// flight: they differ in nothing else, and so one stands for them all.
+#[derive(Clone, Debug)]
+pub struct Run {
+    first: Transmission,
+    count: u64,
+}
+
+impl Run {
+    /// So many, of which `first`, new data in flight, is the first.
+    pub(crate) const fn new(first: Transmission, count: u64) -> Self {
+        Self { first, count }
+    }
+
+    /// The first of them.
+    pub const fn first(&self) -> &Transmission {
+        &self.first
+    }
+
+    /// The last of them.
+    pub fn last(&self) -> Transmission {
+        self.nth(self.count.saturating_sub(1))
+    }
+
+    /// Their bytes.
+    pub fn range(&self) -> SeqRange {
+        let start = self.first.range.start;
+        SeqRange::new(start, start + self.first.range.len() * self.count)
+    }
+
+    /// The number after the last one's.
+    pub fn next_tx(&self) -> TxNo {
+        TxNo(self.first.tx.0 + self.count)
+    }
+
+    /// All of them, in the order sent.
+    pub fn transmissions(&self) -> impl DoubleEndedIterator<Item = Transmission> {
+        (0..self.count).map(|n| self.nth(n))
+    }
+
+    /// The one that holds `seq`, which is one of their bytes.
+    pub(crate) fn at(&self, seq: ExtSeq) -> Transmission {
+        self.nth(self.whole_below(seq))
+    }
+
+    /// The one of that number, which is one of theirs.
+    pub(crate) fn get(&self, tx: TxNo) -> Transmission {
+        self.nth(tx.0.saturating_sub(self.first.tx.0))
+    }
+
+    /// Takes `later` in, if it goes on where this ends, and nothing tells them apart.
+    pub(crate) fn extend(&mut self, later: &Self) -> bool {
+        let (one, other) = (&self.first, &later.first);
+        let follows = self.next_tx() == other.tx
+            && self.range().end == other.range.start
+            && one.range.len() == other.range.len()
+            && one.sent_at == other.sent_at
+            && one.rule == other.rule
+            && one.snapshot == other.snapshot;
+        if follows {
+            self.count += later.count;
+        }
+        follows
+    }
+
+    /// Takes those off that lie below `ack`, and tells of them; none may be left.
+    pub(crate) fn acknowledge(&mut self, ack: ExtSeq) -> Option<Delivered> {
+        let count = self.whole_below(ack).min(self.count);
+        let last = self.nth(count.checked_sub(1)?);
+        let mut told = self.first.delivered(self.first.range, true);
+        (told.tx, told.range.end) = (last.tx, last.range.end);
+        self.first = self.nth(count);
+        self.count -= count;
+        Some(told)
+    }
+
+    /// Whether none is left.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// How many of this length lie below `seq`.
+    fn whole_below(&self, seq: ExtSeq) -> u64 {
+        seq.since(self.first.range.start).0 / self.first.range.len().0.max(1)
+    }
+
+    fn nth(&self, n: u64) -> Transmission {
+        let SeqRange { start, end } = self.first.range;
+        let skipped = self.first.range.len() * n;
+        let range = SeqRange::new(start + skipped, end + skipped);
+        Transmission { tx: TxNo(self.first.tx.0 + n), range, ..self.first }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use airtcp_types::{Instant, SendRule};
+
+    use super::*;
+    use crate::rate::Snapshot;
+    use crate::testkit::{SMSS, segments, seq};
+    use crate::transmission::TxState;
+
+    fn run(from: u64, count: u64) -> Run {
+        let first = Transmission {
+            tx: TxNo(from),
+            range: segments(from, from + 1),
+            sent_at: Instant::ZERO,
+            rule: SendRule::NewData,
+            state: TxState::InFlight,
+            resent: 0,
+            previous: None,
+            snapshot: Snapshot::default(),
+        };
+        Run::new(first, count)
+    }
+
+    #[test]
+    fn each_has_its_number_and_its_bytes() {
+        let run = run(3, 4);
+        let all: Vec<_> = run.transmissions().map(|t| (t.tx.0, t.range)).collect();
+        assert_eq!(all, [3, 4, 5, 6].map(|n| (n, segments(n, n + 1))));
+        assert_eq!((run.range(), run.next_tx(), run.last().tx), (segments(3, 7), TxNo(7), TxNo(6)));
+        assert_eq!((run.get(TxNo(5)).range, run.at(seq(6) - 1).tx), (segments(5, 6), TxNo(5)));
+    }
+
+    #[test]
+    fn what_an_ack_covers_whole_is_taken_off() {
+        let mut run = run(0, 4);
+        assert!(run.acknowledge(seq(1) - 1).is_none());
+        let told = run.acknowledge(seq(3) + SMSS / 2).unwrap();
+        assert_eq!(told.transmissions().map(|tx| tx.0).collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!((told.range, told.size.0, told.cumulative), (segments(0, 3), SMSS, true));
+        assert_eq!((run.first().tx, run.range()), (TxNo(3), segments(3, 4)));
+        assert!(run.acknowledge(seq(9)).is_some() && run.is_empty());
+        assert!(run.acknowledge(seq(9)).is_none());
+    }
+
+    #[test]
+    fn what_differs_in_nothing_goes_on() {
+        let mut one = run(0, 2);
+        assert!(one.extend(&run(2, 3)));
+        assert_eq!((one.range(), one.next_tx()), (segments(0, 5), TxNo(5)));
+        let change = |change: fn(&mut Transmission)| {
+            let mut other = run(5, 1);
+            change(&mut other.first);
+            other
+        };
+        for other in [
+            run(6, 1),
+            change(|t| t.range.end = t.range.end - 1),
+            change(|t| t.range.start = t.range.start + 1),
+            change(|t| t.sent_at = Instant::from_millis(1)),
+            change(|t| t.rule = SendRule::LimitedTransmit),
+        ] {
+            assert!(!one.extend(&other), "{other:?}");
+        }
+    }
+}
