@@ -77,19 +77,19 @@ impl Vegas {
             if diff > GAMMA {
                 // What the path holds without a queue, and one more.
                 let holds = ByteCount((cwnd.0 as f64 * share) as u64) + smss;
-                self.set(cwnd.min(holds));
+                self.lower_to(cwnd.min(holds));
             }
         } else if diff > BETA {
-            self.set(cwnd - smss);
+            self.lower_to(cwnd - smss);
         } else if diff < ALPHA && may_grow {
             self.windows.cwnd += smss;
         }
     }
 
-    /// Both windows, so that slow start does not begin anew.
-    fn set(&mut self, cwnd: ByteCount) {
+    /// Both windows, so that slow start does not begin anew; a window that is below two segments stays.
+    fn lower_to(&mut self, cwnd: ByteCount) {
         let cwnd = cwnd.max(self.windows.params.smss * 2);
-        (self.windows.cwnd, self.windows.ssthresh) = (cwnd, Some(cwnd));
+        (self.windows.cwnd, self.windows.ssthresh) = (cwnd.min(self.windows.cwnd), Some(cwnd));
     }
 }
 

@@ -85,3 +85,16 @@ fn a_window_that_is_not_used_does_not_grow() {
     }
     assert_eq!(segments(&control), 10);
 }
+
+#[test]
+fn a_queue_never_opens_a_window_of_less_than_two_segments() {
+    let (mut control, now) = (vegas(1), Instant::ZERO);
+    control.windows.cwnd = ByteCount(SMSS * 19 / 10);
+    let before = control.window();
+    for waits in 1..10 {
+        let ack = ack_view(now, ByteCount(SMSS / 2));
+        let rtt = Some(BASE * waits);
+        control.on_ack(&AckView { rtt, round_start: true, ece: true, ..ack }, ByteCount::ZERO);
+        assert_eq!(control.window(), before, "{waits}");
+    }
+}
