@@ -112,11 +112,14 @@ struct World {
     cuts: bool,
     /// Full segments are let out together where they may be.
     together: bool,
+    /// A reduction is spread over its round trip (RFC 9937).
+    proportional: bool,
 }
 
 impl World {
     fn new(combination: Combination, profile: Profile, granted: WireNeeds, pace: bool) -> Self {
         EPISODE.set(false);
+        let proportional = profile.proportional_rate_reduction;
         let config = SenderConfig { combination, profile, pace, events: false };
         let now = Instant::from_millis(1_000);
         let start = Start {
@@ -131,7 +134,16 @@ impl World {
         let max_window = sender.cwnd();
         let window_edge = FIRST + 40 * SMSS;
         let supply = Supply { end: FIRST, fin: false, window_edge, nodelay: false };
-        Self { sender, supply, now, last_tx: None, max_window, cuts: false, together: false }
+        Self {
+            sender,
+            supply,
+            now,
+            last_tx: None,
+            max_window,
+            cuts: false,
+            together: false,
+            proportional,
+        }
     }
 
     fn work(&mut self, operation: &Operation) -> Result<(), TestCaseError> {
@@ -289,8 +301,7 @@ impl World {
         }
         // Nothing grows by more than what arrived. While a reduction is under way the window is what is in flight and what
         // may follow it: a tail loss probe, which left although the window was full, is in it, and lets nothing follow.
-        let reduces = matches!(sender.phase(), Phase::Recovery | Phase::Cwr);
-        let in_flight = if reduces { sender.pipe() } else { ByteCount::ZERO };
+        let in_flight = if self.proportional { sender.pipe() } else { ByteCount::ZERO };
         let bound = (self.max_window + sender.delivered()).max(in_flight);
         prop_assert!(cwnd <= bound, "{cwnd} above {bound}");
         if !sender.board().is_empty() {
