@@ -87,20 +87,18 @@ impl Line {
 
 impl Ends for Line {
     fn end(&self) -> anyhow::Result<End> {
+        // What this end sent again is of its request; of RRTP's packets of the file, what was missing stands in `info`.
         match self {
-            Self::Stack(stream) => stream.end(),
+            Self::Stack(stream) => Ok(End { retransmissions: None, ..stream.end()? }),
             Self::Kernel(_, [local, peer]) => {
                 Ok(End { local: *local, peer: *peer, retransmissions: None, info: Value::Null })
             }
-            Self::Rrtp(stream) => {
-                let info = stream.info()?;
-                Ok(End {
-                    local: stream.local_addr()?,
-                    peer: stream.peer_addr()?,
-                    retransmissions: Some(info.retransmissions),
-                    info: serde_json::to_value(info)?,
-                })
-            }
+            Self::Rrtp(stream) => Ok(End {
+                local: stream.local_addr()?,
+                peer: stream.peer_addr()?,
+                retransmissions: None,
+                info: serde_json::to_value(stream.info()?)?,
+            }),
         }
     }
 }
