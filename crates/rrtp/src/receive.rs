@@ -82,8 +82,10 @@ pub(crate) struct ReceiveHalf {
     feedback: Option<Feedback>,
     /// The transmission that last moved `end`.
     ended_by: u64,
-    /// What came of what left after the sender's last cut.
+    /// What came of what left after the sender's last cut, and the first transmission of that: in full, as that may be longer
+    /// ago than 32 bits tell.
     counts: Counts,
+    begun: u64,
     /// Of the newest packet.
     cut_bit: bool,
     pub(crate) congestive: u64,
@@ -124,6 +126,7 @@ impl ReceiveHalf {
             feedback: None,
             ended_by: 0,
             counts: Counts::default(),
+            begun: 0,
             cut_bit: false,
             congestive: 0,
             wireless: 0,
@@ -204,7 +207,7 @@ impl ReceiveHalf {
         self.echo = Some((data.sent, now));
         self.untold.get_or_insert(now);
         if data.cut_bit != self.cut_bit && transmission > self.newest {
-            self.cut_bit = data.cut_bit;
+            (self.cut_bit, self.begun) = (data.cut_bit, transmission);
             self.counts = Counts { begun: transmission as u32, ..Counts::default() };
         }
         self.newest = self.newest.max(transmission);
@@ -214,7 +217,7 @@ impl ReceiveHalf {
             return Taken::Duplicate;
         }
         self.received += 1;
-        let since_cut = transmission >= self.begun();
+        let since_cut = transmission >= self.begun;
         self.counts.received = self.counts.received.wrapping_add(since_cut.into());
         let patience = self.patience.unwrap_or(rtt / 4).max(Duration::from_millis(1));
         for hole in self.end..number {
@@ -255,11 +258,6 @@ impl ReceiveHalf {
         if self.patience.is_none() && shown_by < u64::MAX {
             self.fresh.push_back((shown_by, number));
         }
-    }
-
-    /// The first transmission after the sender's last cut that has come.
-    fn begun(&self) -> u64 {
-        expand(self.newest, self.counts.begun)
     }
 
     fn slot(&self, number: u64) -> Option<&Option<Vec<u8>>> {
@@ -457,7 +455,6 @@ impl ReceiveHalf {
         // Each may need a range of its own.
         numbers.extend(due.map(|(_, number)| *number).take(most));
         numbers.sort_unstable();
-        let begun = self.begun();
         let mut range: Option<(u64, u64, bool)> = None;
         for &number in &numbers {
             let Some(hole) = self.holes.get_mut(&number) else { continue };
@@ -472,7 +469,7 @@ impl ReceiveHalf {
                 if let Some((all, since_cut)) = counted {
                     *all += 1;
                     // What may have left before the cut is no evidence.
-                    *since_cut = since_cut.wrapping_add((hole.after >= begun).into());
+                    *since_cut = since_cut.wrapping_add((hole.after >= self.begun).into());
                 }
             }
             hole.due = now + repeat * (1 << hole.told.min(MOST_REPEATS));

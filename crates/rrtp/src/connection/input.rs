@@ -160,13 +160,14 @@ impl Connection {
         if feedback.send_gap == 0 || feedback.receive_gap == 0 {
             return true;
         }
-        let [since, begun] = [feedback.since, feedback.counts.begun]
-            .map(|number| expand(self.send.next_transmission(), number));
+        let next = self.send.next_transmission();
+        let since = expand(next, feedback.since);
+        let begun = feedback.counts.begun_in_full(next, (self.counts.begun, self.begun));
         let Some(epoch) = feedback.counts.since(&self.counts) else { return false };
         if since >= self.judged || begun >= self.judged {
             return false;
         }
-        self.counts = feedback.counts;
+        (self.counts, self.begun) = (feedback.counts, begun);
         let congestive = if since >= self.cut && begun < self.cut {
             // Of two turns of the bit it has seen none, and counts from before a cut: it is to turn again.
             self.acquit();
@@ -238,6 +239,12 @@ fn is_congestion(lost: u32, count: u32, link_loss: f64) -> bool {
 }
 
 impl Counts {
+    /// The first one's number, `next` being the next transmission's. The `last` one heard of, and in full, may be longer ago
+    /// than 32 bits tell.
+    fn begun_in_full(&self, next: u64, last: (u32, u64)) -> u64 {
+        if self.begun == last.0 { last.1 } else { expand(next, self.begun) }
+    }
+
     /// What has come to it since `before`; `None` if something was taken back.
     fn since(&self, before: &Self) -> Option<Self> {
         let before = if self.begun == before.begun { *before } else { Self::default() };
@@ -299,5 +306,10 @@ mod tests {
         assert_eq!(counts(7, 5, 1, 30).since(&before), Some(counts(7, 3, 2, 20)));
         assert_eq!(counts(9, 5, 1, 30).since(&before), Some(counts(9, 5, 1, 30)));
         assert_eq!(counts(7, 2, u32::MAX, 9).since(&before), None);
+        // 0 is where it all began, whatever has left since; 7 is of this turn of the numbers.
+        let next = 3 << 30;
+        assert_eq!(counts(0, 0, 0, 1).begun_in_full(next, (0, 0)), 0);
+        assert_eq!(counts(next as u32 - 7, 0, 0, 1).begun_in_full(next, (0, 0)), next - 7);
+        assert_eq!(counts(7, 0, 0, 1).begun_in_full(1 << 32, (9, 9)), (1 << 32) + 7);
     }
 }

@@ -146,8 +146,9 @@ pub(crate) struct Connection {
     link_loss: f64,
     /// The share of packets that is lost.
     loss_rate: f64,
-    /// What the last FEEDBACK counted, and how many transmissions it knew of: one that comes again tells nothing.
+    /// What the last FEEDBACK counted, from which transmission on, and how many it knew of: one that comes again tells nothing.
     counts: Counts,
+    begun: u64,
     judged: u64,
     sent_packets: u64,
     orphaned: Option<Instant>,
@@ -208,6 +209,7 @@ impl Connection {
             link_loss: config.profile.loss_rate.unwrap_or(0.0),
             loss_rate: config.profile.loss_rate.unwrap_or(0.0),
             counts: Counts::default(),
+            begun: 0,
             judged: 0,
             sent_packets: 0,
             orphaned: None,

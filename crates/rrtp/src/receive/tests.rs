@@ -237,6 +237,20 @@ fn what_left_before_a_cut_is_not_counted_after_it() {
 }
 
 #[test]
+fn a_connection_without_a_cut_counts_for_longer_than_numbers_last() {
+    let mut bench = bench(1_000);
+    // Transmissions have 32 bits on the wire; half of those have passed since the first, and more.
+    for (number, transmission) in [(0, 1), (1, 1 << 30), (2, 1 << 31), (3, 3 << 30)] {
+        bench.data(1, number, transmission);
+    }
+    for number in 5..8 {
+        bench.data(2, number, (3 << 30) + number);
+    }
+    bench.report(2);
+    assert_eq!(bench.half.counts, Counts { begun: 0, congestive: 0, wireless: 1, received: 7 });
+}
+
+#[test]
 fn what_a_retransmission_after_a_cut_does_not_show_may_have_left_before_it() {
     let mut bench = bench(1_000);
     for number in (0..17).filter(|number| *number != 5) {
