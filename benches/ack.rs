@@ -8,11 +8,11 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use airtcp::recovery::{
+use airtcp_recovery::{
     Ack, Choice, Combination, Decision, Phase, Profile, Sender, SenderConfig, Start, Supply,
     WireNeeds, registry::CONTROLS,
 };
-use airtcp::types::{ByteCount, ExtSeq, Instant, SeqRange, TxNo};
+use airtcp_types::{ByteCount, ExtSeq, Instant, SeqRange, TxNo};
 
 const SMSS: ByteCount = ByteCount(1448);
 const FIRST: ExtSeq = ExtSeq(1 << 32);

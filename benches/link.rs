@@ -4,8 +4,8 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use airtcp::link::Link;
-use airtcp::types::{Instant, Node, Packet, PortId};
+use airtcp_link::Link;
+use airtcp_types::{Instant, Node, Packet, PortId};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 /// Bytes of a packet: 120 us at 100 Mbit/s.

@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use airtcp::sim::{App, FlowSpec, RunResult, Scenario, Topology, Wire, run};
-use airtcp::types::ByteCount;
+use airtcp_sim::{App, FlowSpec, RunResult, Scenario, Topology, Wire, run};
+use airtcp_types::ByteCount;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const VIRTUAL: Duration = Duration::from_secs(100);

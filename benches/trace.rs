@@ -11,8 +11,8 @@ mod pair;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use airtcp::trace::{NodeInfo, NodeKind, Recorder};
-use airtcp::types::{Event, NodeId, Observer};
+use airtcp_trace::{NodeInfo, NodeKind, Recorder};
+use airtcp_types::{Event, NodeId, Observer};
 use pair::{Pair, SEGMENTS};
 
 const TURNS: usize = 31;

@@ -6,7 +6,7 @@
 use std::{convert::Infallible, error::Error, time::Duration};
 
 use airtcp::device::{Tun, memory};
-use airtcp::stack::{HostConfig, Stack, TcpListener};
+use airtcp::{HostConfig, Stack, TcpListener};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty, Full};
 use hyper::{Request, Response, body::Incoming, service::service_fn};

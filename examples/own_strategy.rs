@@ -1,7 +1,7 @@
 //! A control of one's own: a segment more per round trip, a quarter less on a loss.
 use airtcp::recovery::{AckView, Choice, CongestionControl, ControlState, Notice, registry};
-use airtcp::stack::{HostConfig, Stack, tcp::TcpConfig};
 use airtcp::types::{ByteCount, Instant};
+use airtcp::{HostConfig, Stack, TcpConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 use std::{error::Error, sync::Arc};
 
 use airtcp::device::memory;
-use airtcp::stack::{HostConfig, Stack};
+use airtcp::{HostConfig, Stack};
 use rcgen::CertifiedKey;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;

@@ -6,14 +6,15 @@ use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use airtcp::device::Clock;
-use airtcp::link::{Counters as LinkCounters, Link, Way};
-use airtcp::recovery::Combination;
-use airtcp::stack::{Counters, HostConfig, Stack};
-use airtcp::trace::{NodeInfo, NodeKind, Recorder};
-use airtcp::types::options::HackForm;
+use airtcp_device::Clock;
+use airtcp_link::{Counters as LinkCounters, Link, Way};
+use airtcp_net::Stack;
+use airtcp_recovery::Combination;
+use airtcp_stack::{Counters, HostConfig};
 use airtcp_testbed::dumbbell::{Dumbbell, Host, Plan};
 use airtcp_testbed::{or_skip, peer, requirements};
+use airtcp_trace::{NodeInfo, NodeKind, Recorder};
+use airtcp_wire::options::HackForm;
 
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use airtcp::link::{Link, LinkSpec, Way};
-use airtcp::stack::HostConfig;
-use airtcp::types::{Instant as Virtual, Node, Packet, PortId};
+use airtcp_link::{Link, LinkSpec, Way};
+use airtcp_stack::HostConfig;
 use airtcp_testbed::dumbbell::{Dumbbell, End, Host, Plan};
 use airtcp_testbed::{Namespace, Service, or_skip, peer, requirements};
+use airtcp_types::{Instant as Virtual, Node, Packet, PortId};
 use serde_json::Value;
 
 type Outcome = Result<(), Box<dyn Error>>;

@@ -18,8 +18,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use airtcp::device::{Tun, TunFile, TunOptions};
-use airtcp::stack::{HostConfig, Stack};
+use airtcp_device::{Tun, TunFile, TunOptions};
+use airtcp_net::Stack;
+use airtcp_stack::HostConfig;
 use airtcp_testbed::{Namespace, TestbedError, or_skip};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinHandle;

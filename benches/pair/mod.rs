@@ -3,9 +3,9 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use airtcp::sim::World;
-use airtcp::stack::host::{Cidr, Host, HostConfig, SocketId};
-use airtcp::types::{Instant, NodeId, Observer, PortId};
+use airtcp_sim::World;
+use airtcp_stack::host::{Cidr, Host, HostConfig, SocketId};
+use airtcp_types::{Instant, NodeId, Observer, PortId};
 
 /// What a transfer moves.
 const BYTES: usize = 8 << 20;

@@ -8,8 +8,8 @@ use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use airtcp::link::{Link, LinkSpec};
-use airtcp::stack::HostConfig;
+use airtcp_link::{Link, LinkSpec};
+use airtcp_stack::HostConfig;
 use airtcp_testbed::dumbbell::{Dumbbell, End, Host, Plan};
 use data_encoding::BASE64;
 use nix::sys::socket::{setsockopt, sockopt};

@@ -2,8 +2,8 @@
 
 use std::net::Ipv4Addr;
 
-use airtcp::basestation::{Side, Station};
-use airtcp::types::{Instant, Node, Packet};
+use airtcp_basestation::{Side, Station};
+use airtcp_types::{Instant, Node, Packet};
 use etherparse::PacketBuilder;
 
 /// The networks of the fixed hosts and of the mobiles: 10.1.0.0/16 and 10.2.0.0/16.

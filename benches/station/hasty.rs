@@ -1,6 +1,6 @@
 //! A node whose time goes faster.
 
-use airtcp::types::{Event, Instant, Node, Packet, PortId};
+use airtcp_types::{Event, Instant, Node, Packet, PortId};
 
 /// How much faster: the two hours after which a silent flow is forgotten are longer than a turn of all flows, too.
 const HASTE: u64 = 1_000;

@@ -11,8 +11,8 @@ mod flows;
 mod hasty;
 mod path;
 
-use airtcp::basestation::{Bridge, Policy, Station, StationConfig};
-use airtcp::link::Arq;
+use airtcp_basestation::{Bridge, Policy, Station, StationConfig};
+use airtcp_link::Arq;
 
 use flows::Flows;
 use hasty::Hasty;

@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use airtcp::device::{Clock, Device, Driver, Tun, TunFile};
-use airtcp::types::{Node, Packet};
+use airtcp_device::{Clock, Device, Tun, TunFile};
+use airtcp_net::Driver;
 use airtcp_testbed::Namespace;
+use airtcp_types::{Node, Packet};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::flows::Flows;

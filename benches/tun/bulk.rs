@@ -60,6 +60,10 @@ impl Measurement for Bulk {
         &["Gbit/s", "CPU s/GB"]
     }
 
+    fn is_copied(&self) -> bool {
+        self.direction == Direction::IntoBuffer
+    }
+
     fn measure(&self, subject: &Subject, effort: &Effort) -> io::Result<Vec<f64>> {
         let (flows, direction, time) = (self.flows, self.direction, effort.time);
         let cpu = || Ok::<_, io::Error>(own_cpu_time()? + subject.cpu_time()?);

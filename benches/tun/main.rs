@@ -1,5 +1,6 @@
-//! What a stack on a TUN device does, with the kernel at the other end: this one beside a bare smoltcp poll loop and beside
-//! the kernel itself, pair by pair in one run, because only ratios mean anything on a shared machine.
+//! What a stack on a TUN device does, with the kernel at the other end: `airtcp serve` with its defaults beside a bare
+//! smoltcp poll loop and beside the kernel itself, pair by pair in one run, because only ratios mean anything on a shared
+//! machine.
 //!
 //! `cargo bench --bench tun` measures all; `-- bulk smoltcp` the rows whose names have both words in them; `--json FILE`
 //! writes the same to a file. It needs root, and says so and measures nothing without.
@@ -175,8 +176,11 @@ fn compare(
     cpu: usize,
     effort: &Effort,
 ) -> io::Result<Vec<Value>> {
-    let settings =
-        Settings { echoes: measurement.echoes(), cpu: measurement.is_pinned().then_some(cpu) };
+    let settings = Settings {
+        echoes: measurement.echoes(),
+        is_copied: measurement.is_copied(),
+        cpu: measurement.is_pinned().then_some(cpu),
+    };
     let mut subjects = [const { None }; 2];
     let mut samples = Vec::new();
     for _ in 0..effort.pairs {

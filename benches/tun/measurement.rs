@@ -55,6 +55,11 @@ pub(crate) trait Measurement {
         false
     }
 
+    /// Whether the stack's application copies what it reads, which `airtcp serve` does not.
+    fn is_copied(&self) -> bool {
+        false
+    }
+
     /// Whether it needs a stack that has done nothing yet.
     fn is_fresh(&self) -> bool {
         false

@@ -1,4 +1,4 @@
-//! What every stack under test serves: two sinks, a source and an echo.
+//! What every stack under test serves: two sinks, a source and an echo. `airtcp serve` has its own.
 
 use std::io;
 
@@ -22,6 +22,16 @@ pub(crate) enum Service {
 
 impl Service {
     pub(crate) const ALL: [Self; 4] = [Self::Sink, Self::Reader, Self::Source, Self::Echo];
+
+    /// As `airtcp serve` has it, but for the reader.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Sink => "sink",
+            Self::Reader => "reader",
+            Self::Source => "source",
+            Self::Echo => "echo",
+        }
+    }
 
     pub(crate) fn port(self) -> u16 {
         match self {

@@ -1,9 +1,10 @@
 //! A stack under test: a process of its own in a namespace of its own.
 
 use std::fs;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Lines};
 use std::net::IpAddr;
-use std::process::{Child, Command, Stdio};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::Duration;
 
 use airtcp_testbed::{Cidr, Namespace};
@@ -17,8 +18,8 @@ pub(crate) const DEVICE: &str = "tun0";
 /// Connections that may wait to be accepted.
 pub(crate) const BACKLOG: usize = 1024;
 const MTU: u32 = 1500;
-/// Of a stack that has several.
-const QUEUES: u16 = 2;
+/// The line by which a stack says that it is up, as `airtcp serve` does.
+const READY: &str = "ready";
 /// The argument with which this program is a stack under test, and nothing else.
 pub(crate) const SERVE: &str = "--serve";
 /// What /proc calls a kB.
@@ -27,7 +28,9 @@ const KIB: u64 = 1024;
 /// What is compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
+    /// `airtcp serve --no-offload`.
     Airtcp,
+    /// `airtcp serve` with its defaults.
     AirtcpOffload,
     /// On two queues, with a thread for each.
     AirtcpQueues,
@@ -60,12 +63,14 @@ impl Kind {
         }
     }
 
-    fn serve(self, echoes: usize) -> io::Result<()> {
+    fn serve(self, echoes: usize, is_copied: bool) -> io::Result<()> {
         match self {
-            Self::Airtcp => airtcp_stack::serve(false, 1),
-            Self::AirtcpOffload => airtcp_stack::serve(true, 1),
-            Self::AirtcpQueues => airtcp_stack::serve(false, QUEUES),
-            Self::AirtcpOffloadQueues => airtcp_stack::serve(true, QUEUES),
+            Self::Airtcp if is_copied => airtcp_stack::serve(false),
+            Self::AirtcpOffload if is_copied => airtcp_stack::serve(true),
+            Self::Airtcp => airtcp_serve("--no-offload"),
+            Self::AirtcpOffload => airtcp_serve(""),
+            Self::AirtcpQueues => airtcp_serve("--no-offload --queues 2"),
+            Self::AirtcpOffloadQueues => airtcp_serve("--queues 2"),
             Self::Smoltcp => smoltcp_loop::serve(false, echoes),
             Self::SmoltcpOffload => smoltcp_loop::serve(true, echoes),
             Self::Kernel => kernel::serve(),
@@ -78,6 +83,8 @@ impl Kind {
 pub(crate) struct Settings {
     /// Connections for echoes that may begin at the same time.
     pub(crate) echoes: usize,
+    /// The stack's application copies what it reads.
+    pub(crate) is_copied: bool,
     /// The one CPU that it runs on.
     pub(crate) cpu: Option<usize>,
 }
@@ -88,6 +95,8 @@ pub(crate) struct Subject {
     client: Namespace,
     /// The namespace it runs in, unless its device is in the client's.
     _own: Option<Namespace>,
+    /// What it says on stderr.
+    notes: Lines<BufReader<ChildStderr>>,
 }
 
 impl Subject {
@@ -98,16 +107,23 @@ impl Subject {
             _ => None,
         };
         let mut command = Command::new(std::env::current_exe()?);
-        command.args([SERVE, kind.name(), &settings.echoes.to_string()]);
-        command.args(settings.cpu.map(|cpu| cpu.to_string()));
-        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let Settings { echoes, is_copied, cpu } = settings;
+        command.args([SERVE, kind.name(), &echoes.to_string(), &is_copied.to_string()]);
+        command.args(cpu.map(|cpu| cpu.to_string()));
+        command.stdin(Stdio::null()).stderr(Stdio::piped());
         let mut child = own.as_ref().unwrap_or(&client).spawn_child(command)?;
-        let stdout = child.stdout.take();
-        let subject = Self { child, client, _own: own };
-        let mut line = String::new();
-        BufReader::new(stdout.expect("it is piped")).read_line(&mut line)?;
-        if line.is_empty() {
-            return Err(io::Error::other(format!("{} does not come up", kind.name())));
+        let notes = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+        let mut subject = Self { child, client, _own: own, notes };
+        let mut said = Vec::new();
+        loop {
+            match subject.notes.next().transpose()? {
+                Some(line) if line == READY => break,
+                Some(line) => said.push(line),
+                None => {
+                    let (name, said) = (kind.name(), said.join("; "));
+                    return Err(io::Error::other(format!("{name} does not come up: {said}")));
+                }
+            }
         }
         let addresses: Vec<Cidr> =
             (0..ADDRESSES.into()).map(|turn| cidr(address(turn).into())).collect();
@@ -184,9 +200,20 @@ fn cidr(address: IpAddr) -> Cidr {
     Cidr { address, prefix: PREFIX }
 }
 
-/// Told on stdout by a stack that takes connections from now on, or has its device.
+/// Told on stderr by a stack that takes connections from now on, or has its device.
 pub(crate) fn say_ready() {
-    println!("ready");
+    eprintln!("{READY}");
+}
+
+/// Becomes the program that users have. Gives an error if that cannot be.
+fn airtcp_serve(flags: &str) -> io::Result<()> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_airtcp"));
+    command.args(["serve", "--tun", DEVICE, "--address", &cidr(STACK.into()).to_string()]);
+    command.args(flags.split_whitespace()).env_remove("RUST_LOG");
+    for service in [Service::Sink, Service::Source, Service::Echo] {
+        command.arg(format!("{}:{}", service.name(), service.port()));
+    }
+    Err(command.exec())
 }
 
 /// This program as a stack under test, by the arguments after [`SERVE`].
@@ -195,13 +222,14 @@ pub(crate) fn serve(arguments: &[String]) -> io::Result<()> {
     let kind = Kind::ALL
         .into_iter()
         .find(|kind| Some(kind.name()) == arguments.first().map(String::as_str));
+    let is_copied = arguments.get(2).is_some_and(|text| text == "true");
     let (Some(kind), Some(echoes)) = (kind, number(1)) else {
         return Err(io::Error::other(
             "this program starts itself with --serve, and nobody else does",
         ));
     };
-    if let Some(cpu) = number(2) {
+    if let Some(cpu) = number(3) {
         client::pin(cpu)?;
     }
-    kind.serve(echoes)
+    kind.serve(echoes, is_copied)
 }

@@ -9,7 +9,7 @@ use std::net::{TcpStream, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use airtcp::device::TunFile;
+use airtcp_device::TunFile;
 use airtcp_testbed::{Namespace, Service, or_skip, peer, requirements};
 use serde_json::Value;
 use transfer::Transfer;
@@ -106,8 +106,8 @@ impl Drop for BaseStation {
 #[test]
 fn two_kernels_talk_through_the_command() {
     let Some(()) = or_skip(requirements()) else { return };
-    let plain = two_kernels_talk(&[]);
-    let offloading = two_kernels_talk(&["--offload"]);
+    let plain = two_kernels_talk(&["--no-offload"]);
+    let offloading = two_kernels_talk(&[]);
     assert!(offloading < plain, "{offloading} packets received with offload, {plain} without");
 }
 

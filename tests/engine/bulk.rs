@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use airtcp::stack::host::{HostConfig, HostError, SocketId};
-use airtcp::stack::tcp::TcpError;
-use airtcp::types::{ByteCount, Instant, Rate};
+use airtcp_stack::host::{HostConfig, HostError, SocketId};
+use airtcp_stack::tcp::TcpError;
+use airtcp_types::{ByteCount, Instant, Rate};
 
 use crate::world::{CLIENT_HOST, Impairment, SERVER_HOST, World, pattern_bytes, server};
 

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use airtcp::recovery::Combination;
-use airtcp::types::{ByteCount, Event, EventKind, ExtSeq, Instant, Packet, Rate, TxNo};
+use airtcp_recovery::Combination;
+use airtcp_types::{ByteCount, Event, EventKind, ExtSeq, Instant, Packet, Rate, TxNo};
 
 use crate::transfer::Transfer;
 use crate::wire::read;

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use airtcp::recovery::{Combination, Profile, RtoForm};
-use airtcp::types::{Event, EventKind, Instant, Rate, SendRule};
+use airtcp_recovery::{Combination, Profile, RtoForm};
+use airtcp_types::{Event, EventKind, Instant, Rate, SendRule};
 
 use crate::transfer::Transfer;
 use crate::world::{CLIENT, CLIENT_HOST, Impairment, Observer, SERVER, World, host_config};

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use airtcp::link::{Counters, Link, LinkSpec, Way};
-use airtcp::recovery::Combination;
-use airtcp::stack::host::{Host, SocketId};
-use airtcp::stack::tcp::{EcnMode, Info};
-use airtcp::types::{ByteCount, Instant, Node, PortId, Rate};
+use airtcp_link::{Counters, Link, LinkSpec, Way};
+use airtcp_recovery::Combination;
+use airtcp_stack::host::{Host, SocketId};
+use airtcp_stack::tcp::{EcnMode, Info};
+use airtcp_types::{ByteCount, Instant, Node, PortId, Rate};
+use airtcp_wire::into_segments;
 
 use crate::world::{CLIENT, CLIENT_HOST, SERVER, SERVER_HOST, host_config, server};
 
@@ -41,7 +42,7 @@ fn flow(
         }
         for (port, host) in (0..).zip(&mut hosts) {
             while let Some((_, packet)) = host.poll_transmit(now) {
-                packet.into_segments(|one| link.handle_packet(now, PortId(port), one));
+                into_segments(packet, |one| link.handle_packet(now, PortId(port), one));
             }
         }
         let deadlines = hosts.iter().map(Node::poll_timeout).chain([link.poll_timeout()]);

@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use airtcp::recovery::Combination;
-use airtcp::types::{ByteCount, Instant, Rate};
+use airtcp_recovery::Combination;
+use airtcp_types::{ByteCount, Instant, Rate};
 
 use crate::parallel::in_parallel;
 use crate::transfer::Transfer;

@@ -2,10 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use airtcp::types::checksum::{Sum, checksum};
-use airtcp::types::options::{HackAck, HackForm, SackBlocks, TcpOptions, Timestamps};
-use airtcp::types::rng::Stream;
-use airtcp::types::{Packet, SeqNumber};
+use airtcp_types::rng::Stream;
+use airtcp_types::{Packet, SeqNumber};
+use airtcp_wire::checksum::{Sum, checksum};
+use airtcp_wire::options::{HackAck, HackForm, SackBlocks, TcpOptions, Timestamps};
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 
 const IP_HEADER: usize = 20;
@@ -130,7 +130,7 @@ impl Told {
         };
         let seq = SeqNumber(tcp.sequence_number());
         let len = tcp.payload().len() as u32 + u32::from(tcp.fin()) + u32::from(tcp.syn());
-        let options = TcpOptions::parse(tcp.options()).ok()?;
+        let options = TcpOptions::parse(tcp.options());
         Some(Self {
             addresses: [ip.header().source_addr(), ip.header().destination_addr()],
             ports: [tcp.source_port(), tcp.destination_port()],

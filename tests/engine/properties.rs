@@ -7,9 +7,9 @@
 
 use std::time::Duration;
 
-use airtcp::recovery::{Choice, Combination, LossJudge, Sender};
-use airtcp::stack::tcp::EcnMode;
-use airtcp::types::{ByteCount, Event, EventKind, ExtSeq, Instant, Packet, RangeSet};
+use airtcp_recovery::{Choice, Combination, LossJudge, Sender};
+use airtcp_stack::tcp::EcnMode;
+use airtcp_types::{ByteCount, Event, EventKind, ExtSeq, Instant, Packet, RangeSet};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 

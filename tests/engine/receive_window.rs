@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use airtcp::recovery::Combination;
-use airtcp::types::{ByteCount, Rate};
+use airtcp_recovery::Combination;
+use airtcp_types::{ByteCount, Rate};
 
 use crate::bulk::Bulk;
 use crate::world::{CLIENT, Impairment, SERVER, SERVER_HOST, host_config};

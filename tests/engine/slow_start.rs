@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use airtcp::recovery::Profile;
-use airtcp::types::{ByteCount, Rate};
+use airtcp_recovery::Profile;
+use airtcp_types::{ByteCount, Rate};
 
 use crate::bulk::Bulk;
 use crate::world::{CLIENT, Impairment, SERVER, host_config};

@@ -1,8 +1,8 @@
 //! One connection with data both ways, driven to its end.
 
-use airtcp::stack::host::{HostError, SocketId};
-use airtcp::stack::tcp::TcpError;
-use airtcp::types::Instant;
+use airtcp_stack::host::{HostError, SocketId};
+use airtcp_stack::tcp::TcpError;
+use airtcp_types::Instant;
 
 use crate::world::{CLIENT_HOST, Observer, SERVER_HOST, World, pattern, pattern_bytes, server};
 

@@ -1,7 +1,7 @@
 //! What is on the wire, read by another reader than the one that wrote it.
 
-use airtcp::types::options::TcpOptions;
-use airtcp::types::{Event, EventKind, ExtSeq, Packet, RangeSet, SeqNumber, SeqRange};
+use airtcp_types::{Event, EventKind, ExtSeq, Packet, RangeSet, SeqNumber, SeqRange};
+use airtcp_wire::options::TcpOptions;
 use etherparse::{NetSlice, SlicedPacket, TransportSlice};
 
 use crate::world::Observer;
@@ -91,7 +91,8 @@ pub(crate) fn read(packet: &Packet) -> Option<Segment> {
         other => panic!("neither IPv4 nor IPv6: {other:?}"),
     };
     assert_eq!(checksum.unwrap(), tcp.checksum(), "TCP checksum");
-    let options = TcpOptions::parse(tcp.options()).expect("options that parse");
+    let options = TcpOptions::parse(tcp.options());
+    assert_eq!(options.malformed, 0);
     Some(Segment {
         seq: SeqNumber(tcp.sequence_number()),
         len: tcp.payload().len() as u64 + u64::from(tcp.fin()),

@@ -6,10 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use airtcp::recovery::Combination;
-use airtcp::stack::host::{Cidr, Host, HostConfig};
-use airtcp::types::rng::Stream;
-use airtcp::types::{ByteCount, Event, Instant, Node, Packet, PortId, Rate, checksum};
+use airtcp_recovery::Combination;
+use airtcp_stack::host::{Cidr, Host, HostConfig};
+use airtcp_types::rng::Stream;
+use airtcp_types::{ByteCount, Event, Instant, Node, Packet, PortId, Rate};
+use airtcp_wire::{checksum, each_segment};
 
 use crate::liar::Liar;
 
@@ -195,7 +196,7 @@ impl<O: Observer> World<O> {
             while let Some((_, packet)) = self.hosts[from].poll_transmit(self.now) {
                 self.tell_events(from);
                 // Where the host has an offloading device, that cuts here.
-                packet.each_segment(|segment| self.put_on_wire(from, segment.clone()));
+                each_segment(&packet, |segment| self.put_on_wire(from, segment.clone()));
             }
             self.tell_events(from);
         }

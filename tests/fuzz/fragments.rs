@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use airtcp_stack::host::{Host, HostConfig};
-use airtcp_stack::wire::{ip, udp};
 use airtcp_types::{ByteCount, FlowId, Instant, Node, Packet, PortId};
+use airtcp_wire::{ip, udp};
 
 use super::feed::Feed;
 
@@ -111,7 +111,7 @@ fn cut(feed: &mut Feed<'_>, who: u8, id: u8, payload: &[u8]) -> Vec<u8> {
             let field = (unit as u16) | if more { 0x2000 } else { 0 };
             data[6..8].copy_from_slice(&field.to_be_bytes());
             data[10..12].fill(0);
-            let sum = airtcp_types::checksum::checksum(&data[..V4_HEADER]);
+            let sum = airtcp_wire::checksum::checksum(&data[..V4_HEADER]);
             data[10..12].copy_from_slice(&sum.to_be_bytes());
             data
         }

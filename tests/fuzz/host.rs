@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use airtcp_stack::host::{Host, HostConfig, Quota, SocketId};
 use airtcp_stack::tcp::{KeepAlive, State};
-use airtcp_stack::wire::tcp::{Flags, Header};
-use airtcp_stack::wire::{ip, tcp, udp};
-use airtcp_types::checksum::verify_transport;
-use airtcp_types::options::{SackBlocks, TcpOptions, Timestamps};
 use airtcp_types::{ByteCount, FlowId, Instant, Node, Packet, PortId, SeqNumber};
+use airtcp_wire::checksum::verify_transport;
+use airtcp_wire::options::{SackBlocks, TcpOptions, Timestamps};
+use airtcp_wire::tcp::{Flags, Header};
+use airtcp_wire::{ip, tcp, udp};
 
 use super::feed::Feed;
 
@@ -232,7 +232,7 @@ impl World {
         let mtu = feed.word().to_be_bytes();
         data[at + 6..at + 8].copy_from_slice(&mtu);
         data[at + 8..].copy_from_slice(&quoted);
-        let mut sum = airtcp_types::checksum::Sum::new();
+        let mut sum = airtcp_wire::checksum::Sum::new();
         if src.is_ipv6() {
             sum.add_pseudo_header(src, dst, protocol, 8 + quoted.len());
         }

@@ -9,11 +9,13 @@ mod host;
 mod link_spec;
 mod options;
 mod scenario;
+mod station;
 mod stream;
 
 use std::fs;
 use std::path::Path;
 
+use airtcp_basestation::station::StationCounters;
 use airtcp_stack::tcp::State;
 
 /// The files of a target, by name.
@@ -66,4 +68,19 @@ fn fragments_in_any_order() {
 fn pieces_of_a_stream_in_any_order() {
     let read: usize = corpus("stream").iter().map(|data| stream::run(data)).sum();
     assert!(read > 0);
+}
+
+#[test]
+fn packets_of_strangers_to_a_base_station() {
+    let mut reached = StationCounters::default();
+    corpus("station").iter().for_each(|data| reached += station::run(data));
+    let StationCounters { marked, hidden, sent_again, frozen, held, let_go, .. } = reached;
+    let done = [marked, hidden, sent_again, frozen, held, let_go];
+    let refused = [
+        reached.out_of_window_data,
+        reached.out_of_window_acks,
+        reached.out_of_window_syns,
+        reached.out_of_window_rsts,
+    ];
+    assert!(done.into_iter().chain(refused).all(|count| count > 0), "{reached:?}");
 }

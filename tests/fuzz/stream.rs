@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use airtcp_stack::host::{Host, HostConfig, HostError};
 use airtcp_stack::tcp::TcpError;
-use airtcp_stack::wire::tcp::{Flags, Header};
-use airtcp_stack::wire::{ip, tcp};
-use airtcp_types::options::TcpOptions;
 use airtcp_types::{ByteCount, FlowId, Instant, Node, PortId, SeqNumber};
+use airtcp_wire::options::TcpOptions;
+use airtcp_wire::tcp::{Flags, Header};
+use airtcp_wire::{ip, tcp};
 
 use super::feed::Feed;
 

@@ -1,10 +1,10 @@
 //! Segments of who knows a connection's two ends, and has to guess the rest (RFC 5961).
 
-use airtcp::stack::tcp::State;
-use airtcp::stack::wire::tcp::{self, Flags, Header};
-use airtcp::types::options::{TcpOptions, Timestamps};
-use airtcp::types::{Packet, SeqNumber};
+use airtcp_stack::tcp::State;
 use airtcp_testbed::or_skip;
+use airtcp_types::{Packet, SeqNumber};
+use airtcp_wire::options::{TcpOptions, Timestamps};
+use airtcp_wire::tcp::{self, Flags, Header};
 
 use crate::setup::{Numbers, Setup, round, send_all, try_round};
 

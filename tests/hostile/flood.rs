@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use airtcp::stack::wire::tcp::{self, Flags, Header};
-use airtcp::types::options::TcpOptions;
-use airtcp::types::{ByteCount, FlowId, Packet, SeqNumber};
 use airtcp_testbed::or_skip;
+use airtcp_types::{ByteCount, FlowId, Packet, SeqNumber};
+use airtcp_wire::options::TcpOptions;
+use airtcp_wire::tcp::{self, Flags, Header};
 
 use crate::resident::resident;
 use crate::setup::{BACKLOG, Setup, round, send_all};

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use airtcp::device::{Clock, Tun, TunFile, Watch};
-use airtcp::stack::Stack;
-use airtcp::stack::host::HostConfig;
-use airtcp::stack::wire::{ip, tcp};
-use airtcp::types::{Crossing, FlowId, Instant, NodeId, Observer, Packet, SeqNumber};
+use airtcp_device::{Clock, Tun, TunFile, Watch};
+use airtcp_net::Stack;
+use airtcp_stack::host::HostConfig;
 use airtcp_testbed::{Namespace, RawSender, TestbedError, peer, tun_options};
+use airtcp_types::{Crossing, FlowId, Instant, NodeId, Observer, Packet, SeqNumber};
+use airtcp_wire::{ip, tcp};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

@@ -1,10 +1,10 @@
 //! Each of the newer strategies through random loss to the kernel: intact, and without a storm.
 
-use airtcp::link::{Link, Way};
-use airtcp::stack::HostConfig;
-use airtcp::types::ByteCount;
+use airtcp_link::{Link, Way};
+use airtcp_stack::HostConfig;
 use airtcp_testbed::dumbbell::{Dumbbell, Host, Plan};
 use airtcp_testbed::{or_skip, requirements};
+use airtcp_types::ByteCount;
 
 use crate::MIB;
 

@@ -5,9 +5,9 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use airtcp::device::{Capabilities, Counters, Device};
-use airtcp::types::Packet;
-use airtcp::types::rng::Stream;
+use airtcp_device::{Capabilities, Counters, Device};
+use airtcp_types::Packet;
+use airtcp_types::rng::Stream;
 
 /// Shares of packets, in both directions alike.
 #[derive(Clone, Copy, Debug)]

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use airtcp::device::{Clock, Tun, TunFile, TunOptions};
-use airtcp::stack::host::HostConfig;
-use airtcp::stack::{Sibling, Stack};
+use airtcp_device::{Clock, Tun, TunFile, TunOptions};
+use airtcp_net::{Sibling, Stack};
+use airtcp_stack::host::HostConfig;
 use airtcp_testbed::{Namespace, or_skip, peer, requirements, tun_options};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 

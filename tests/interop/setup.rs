@@ -3,9 +3,9 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use airtcp::device::{Tun, TunFile};
-use airtcp::stack::Stack;
-use airtcp::stack::host::{Cidr, HostConfig};
+use airtcp_device::{Tun, TunFile};
+use airtcp_net::Stack;
+use airtcp_stack::host::{Cidr, HostConfig};
 use airtcp_testbed::{Namespace, TestbedError, tun_options};
 
 use crate::impaired::{Harm, HarmDone, Impaired, Impairment};

@@ -7,8 +7,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use airtcp::link::{Link, LinkSpec, Way};
-use airtcp::stack::HostConfig;
+use airtcp_link::{Link, LinkSpec, Way};
+use airtcp_stack::HostConfig;
 use airtcp_testbed::dumbbell::{Dumbbell, Host, Plan};
 use airtcp_testbed::{Namespace, TestbedError, or_skip, peer, requirements};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};

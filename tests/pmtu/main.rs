@@ -8,12 +8,12 @@ mod narrow;
 
 use std::net::SocketAddr;
 
-use airtcp::link::{Link, LinkSpec};
-use airtcp::stack::HostConfig;
-use airtcp::stack::counters::Counters;
-use airtcp::types::{ByteCount, Node};
+use airtcp_link::{Link, LinkSpec};
+use airtcp_stack::HostConfig;
+use airtcp_stack::counters::Counters;
 use airtcp_testbed::dumbbell::{Dumbbell, Host, Plan};
 use airtcp_testbed::{Cidr, Service, or_skip, peer, requirements};
+use airtcp_types::{ByteCount, Node};
 use narrow::Narrow;
 
 const BYTES: u64 = 8 << 20;

@@ -1,7 +1,7 @@
 //! A link that drops what is too large for it, and says nothing.
 
-use airtcp::link::Link;
-use airtcp::types::{Event, Instant, Node, Packet, PortId};
+use airtcp_link::Link;
+use airtcp_types::{Event, Instant, Node, Packet, PortId};
 
 pub(crate) struct Narrow {
     link: Link,

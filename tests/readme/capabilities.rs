@@ -5,13 +5,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use airtcp::basestation::{Bridge, Side};
-use airtcp::device::{Clock, Device, Memory, Tun, TunOptions, memory};
-use airtcp::recovery::registry::{CONTROLS, Entry, JUDGES};
-use airtcp::recovery::{Profile, Ruling, When};
-use airtcp::stack::tcp::TcpConfig;
-use airtcp::stack::{Counters, Sibling, TcpStream, UdpSocket};
-use airtcp::types::{Instant, Node, Packet};
+use airtcp_basestation::{Bridge, Side};
+use airtcp_device::{Clock, Device, Memory, Tun, TunOptions, memory};
+use airtcp_net::{Sibling, TcpStream, UdpSocket};
+use airtcp_recovery::registry::{CONTROLS, Entry, JUDGES};
+use airtcp_recovery::{Profile, Ruling, When};
+use airtcp_stack::Counters;
+use airtcp_stack::tcp::TcpConfig;
+use airtcp_types::{Instant, Node, Packet};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::{hosts, links, sockets, worlds};
@@ -125,9 +126,9 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
         }
         "Base station: marks, duplicate ACKs filtered, freezing over a radio (TCP-ECN); Snoop to compare with" =>
         {
-            let policy = airtcp::basestation::Policy::TcpEcn;
-            let config = airtcp::basestation::StationConfig { policy, ..Default::default() };
-            airtcp::basestation::Station::new(&config).is_ok()
+            let policy = airtcp_basestation::Policy::TcpEcn;
+            let config = airtcp_basestation::StationConfig { policy, ..Default::default() };
+            airtcp_basestation::Station::new(&config).is_ok()
         }
         "`serve`: Prometheus metrics, a control socket for `ss`; completions for shells, pages of the manual" =>
         {
@@ -159,12 +160,12 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
             links::has_every_part()
         }
         "Link emulator: what it did to each packet, told as events; links by name" => {
-            links::tells() && airtcp::link::named::find("weak-4g").is_some()
+            links::tells() && airtcp_link::named::find("weak-4g").is_some()
         }
         "Link emulator: correlations of netem" => links::correlates(),
         "A radio: power by distance, collisions, tries, link retransmission" => {
             let words = "error 20% tries 7 at 0s 50 at 20s 300";
-            words.parse::<airtcp::link::RadioSpec>().is_ok()
+            words.parse::<airtcp_link::RadioSpec>().is_ok()
         }
         "Simulator: scenario files, dumbbells and chains, applications, intervals over seeds" => {
             worlds::runs_every_part()

@@ -3,12 +3,12 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use airtcp::stack::host::{Host, HostConfig, HostError, SocketId};
-use airtcp::stack::tcp::{EcnMode, TcpConfig, TcpError};
-use airtcp::stack::wire::ip;
-use airtcp::types::checksum::{Sum, checksum};
-use airtcp::types::options::TcpOptions;
-use airtcp::types::{Instant, Node, Packet, PortId};
+use airtcp_stack::host::{Host, HostConfig, HostError, SocketId};
+use airtcp_stack::tcp::{EcnMode, TcpConfig, TcpError};
+use airtcp_types::{Instant, Node, Packet, PortId};
+use airtcp_wire::checksum::{Sum, checksum};
+use airtcp_wire::ip;
+use airtcp_wire::options::TcpOptions;
 
 const NOW: Instant = Instant::ZERO;
 const SERVER: &str = "10.0.0.1";
@@ -128,7 +128,7 @@ pub(crate) fn syn() -> Syn {
     let mut client = host(&["10.0.0.2/24"]);
     client.tcp_connect(NOW, at(SERVER, 9), None).unwrap();
     let syn = sent(&mut client, NOW).remove(0).data;
-    let options = TcpOptions::parse(&syn[40..]).unwrap();
+    let options = TcpOptions::parse(&syn[40..]);
     Syn { options, ecn_flags: syn[33] & 0b1100_0000 != 0 }
 }
 

@@ -4,9 +4,9 @@
 
 use std::fmt::Write as _;
 
-use airtcp::link::named::LINKS;
-use airtcp::link::radio;
-use airtcp::link::spec::{PARTS, Part};
+use airtcp_link::named::LINKS;
+use airtcp_link::radio;
+use airtcp_link::spec::{PARTS, Part};
 
 use crate::strategies::assert_list;
 

@@ -1,7 +1,7 @@
 //! The link emulator, asked for what the table says of it.
 
-use airtcp::link::{Link, LinkSpec, Trace};
-use airtcp::types::{Event, EventKind, Fate, Instant, Node, Packet, PortId};
+use airtcp_link::{Link, LinkSpec, Trace};
+use airtcp_types::{Event, EventKind, Fate, Instant, Node, Packet, PortId};
 
 /// Whether a link can be made of each part that the table names.
 pub(crate) fn has_every_part() -> bool {

@@ -13,7 +13,7 @@ mod worlds;
 use std::fs;
 use std::path::Path;
 
-use airtcp::recovery::Combination;
+use airtcp_recovery::Combination;
 use capabilities::{Row, is_there};
 
 fn page(name: &str) -> String {

@@ -3,8 +3,9 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use airtcp::device::memory;
-use airtcp::stack::{HostConfig, Stack};
+use airtcp_device::memory;
+use airtcp_net::Stack;
+use airtcp_stack::HostConfig;
 
 pub(crate) fn have_tokios_calls() -> bool {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

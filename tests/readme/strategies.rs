@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use airtcp::recovery::registry::{CONTROLS, DETECTIONS, Entry, JUDGES};
+use airtcp_recovery::registry::{CONTROLS, DETECTIONS, Entry, JUDGES};
 
 use crate::{page, quoted};
 

@@ -3,8 +3,8 @@
 use std::fs;
 use std::time::Duration;
 
-use airtcp::sim::{Aggregate, Scenario, toml};
-use airtcp::trace::{NodeInfo, NodeKind, Recorder};
+use airtcp_sim::{Aggregate, Scenario, toml};
+use airtcp_trace::{NodeInfo, NodeKind, Recorder};
 
 fn scenario(text: &str) -> Scenario {
     let source = toml::Source { name: "scenario.toml", text, settings: &[] };
@@ -33,8 +33,8 @@ pub(crate) fn runs_every_part() -> bool {
         .replace("[bottleneck]", "[[wire]]")
         .replace(r#"ping_pong = { size = "100B" }"#, OTHERS);
     [DUMBBELL, &chain].iter().all(|text| {
-        let runs = airtcp::sim::run_seeds(&scenario(text), 1..4, None, |_| {}).unwrap();
-        let moved = |run: &airtcp::sim::RunResult| run.flows.iter().all(|flow| flow.bytes > 0);
+        let runs = airtcp_sim::run_seeds(&scenario(text), 1..4, None, |_| {}).unwrap();
+        let moved = |run: &airtcp_sim::RunResult| run.flows.iter().all(|flow| flow.bytes > 0);
         runs.iter().all(moved)
             && Aggregate::of(&runs).flows.iter().all(|flow| flow.goodput.half_width.is_some())
     })
@@ -43,7 +43,7 @@ pub(crate) fn runs_every_part() -> bool {
 /// Whether a file has RRTP share a link with TCP.
 pub(crate) fn carries_rrtp() -> bool {
     let text = DUMBBELL.replace(r#"ping_pong = { size = "100B" }"#, r#"strategies = "rrtp""#);
-    let run = airtcp::sim::run(&scenario(&text), None).unwrap();
+    let run = airtcp_sim::run(&scenario(&text), None).unwrap();
     run.flows.iter().all(|flow| flow.bytes > 0) && run.flows.iter().any(|flow| flow.rrtp.is_some())
 }
 
@@ -52,16 +52,16 @@ pub(crate) fn records_every_file() -> bool {
     let scenario = scenario(DUMBBELL);
     let info = |(name, kind)| {
         let kind = match kind {
-            airtcp::sim::NodeKind::Host => NodeKind::Host,
-            airtcp::sim::NodeKind::Link => NodeKind::Link,
-            airtcp::sim::NodeKind::Router | airtcp::sim::NodeKind::Station => NodeKind::Other,
+            airtcp_sim::NodeKind::Host => NodeKind::Host,
+            airtcp_sim::NodeKind::Link => NodeKind::Link,
+            airtcp_sim::NodeKind::Router | airtcp_sim::NodeKind::Station => NodeKind::Other,
         };
         NodeInfo { name, kind }
     };
-    let nodes: Vec<_> = airtcp::sim::nodes(&scenario).unwrap().into_iter().map(info).collect();
+    let nodes: Vec<_> = airtcp_sim::nodes(&scenario).unwrap().into_iter().map(info).collect();
     let directory = tempfile::tempdir().unwrap();
     let mut recorder = Recorder::create(directory.path(), "a run", &nodes, Duration::ZERO).unwrap();
-    airtcp::sim::run(&scenario, Some(&mut recorder)).unwrap();
+    airtcp_sim::run(&scenario, Some(&mut recorder)).unwrap();
     let files = recorder.finish().unwrap().files;
     let has = |ending: &str| {
         files.iter().any(|file| {

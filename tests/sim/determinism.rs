@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::num::NonZero;
 use std::time::Duration;
 
-use airtcp::basestation::{Policy, StationConfig};
-use airtcp::link::Arq;
-use airtcp::recovery::{Combination, Profile};
-use airtcp::sim::{App, FlowSpec, Radios, Scenario, Topology, Way, Wire, run_seeds};
-use airtcp::types::ByteCount;
-use airtcp::types::rng::Stream;
+use airtcp_basestation::{Policy, StationConfig};
+use airtcp_link::Arq;
+use airtcp_recovery::{Combination, Profile};
+use airtcp_sim::{App, FlowSpec, Radios, Scenario, Topology, Way, Wire, run_seeds};
+use airtcp_types::ByteCount;
+use airtcp_types::rng::Stream;
 
 const SCENARIOS: u64 = 1_000;
 /// Data packets of a scenario at most, repairs apart.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use airtcp::recovery::{Profile, RtoForm};
-use airtcp::sim::{FlowResult, FlowSpec, Interval, Scenario, Topology, Wire, run, run_seeds};
+use airtcp_recovery::{Profile, RtoForm};
+use airtcp_sim::{FlowResult, FlowSpec, Interval, Scenario, Topology, Wire, run, run_seeds};
 
 /// Payload bytes of a packet of 1500 bytes with time stamps.
 const PAYLOAD: f64 = 1448.0;

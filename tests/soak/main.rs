@@ -8,9 +8,9 @@ mod side;
 
 use std::time::Duration;
 
-use airtcp::link::{Link, LinkSpec};
-use airtcp::types::rng::Stream;
-use airtcp::types::{Instant, Node, PortId};
+use airtcp_link::{Link, LinkSpec};
+use airtcp_types::rng::Stream;
+use airtcp_types::{Instant, Node, PortId};
 
 use side::{Side, Tally};
 

@@ -4,10 +4,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::AddAssign;
 use std::time::Duration;
 
-use airtcp::stack::host::{Cidr, Host, HostConfig, HostError, SocketId};
-use airtcp::stack::tcp::{KeepAlive, TcpError};
-use airtcp::types::rng::Stream;
-use airtcp::types::{ByteCount, Instant};
+use airtcp_stack::host::{Cidr, Host, HostConfig, HostError, SocketId};
+use airtcp_stack::tcp::{KeepAlive, TcpError};
+use airtcp_types::rng::Stream;
+use airtcp_types::{ByteCount, Instant};
 
 const PORT: u16 = 5001;
 /// Connections that a side opens at most at a time.

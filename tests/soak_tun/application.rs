@@ -5,8 +5,8 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use airtcp::types::rng::Stream;
 use airtcp_testbed::Pattern;
+use airtcp_types::rng::Stream;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -22,7 +22,7 @@ pub(crate) trait Socket: AsyncRead + AsyncWrite + Send + Unpin + 'static {
     fn abort(self);
 }
 
-impl Socket for airtcp::stack::TcpStream {
+impl Socket for airtcp_net::TcpStream {
     fn abort(self) {
         self.abort();
     }

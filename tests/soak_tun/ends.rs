@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use airtcp::stack::Stack;
-use airtcp::types::rng::Stream;
+use airtcp_net::Stack;
+use airtcp_types::rng::Stream;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
@@ -46,7 +46,7 @@ pub(crate) fn ours(network: &Network, seed: u64, over: Over, tally: Arc<Tally>) 
     })
 }
 
-async fn connect(stack: &Stack, draw: &mut Stream) -> io::Result<airtcp::stack::TcpStream> {
+async fn connect(stack: &Stack, draw: &mut Stream) -> io::Result<airtcp_net::TcpStream> {
     let to = one_of(&network::kernels(PORT), draw);
     let socket = stack.tcp_socket();
     let strategy = one_of(&STRATEGIES, draw);

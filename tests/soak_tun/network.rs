@@ -4,9 +4,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use airtcp::device::{Tun, TunFile};
-use airtcp::stack::tcp::KeepAlive;
-use airtcp::stack::{HostConfig, Stack};
+use airtcp_device::{Tun, TunFile};
+use airtcp_net::Stack;
+use airtcp_stack::HostConfig;
+use airtcp_stack::tcp::KeepAlive;
 use airtcp_testbed::{Namespace, TestbedError, tun_options};
 
 use crate::impaired::{Harm, Impaired, Impairment};
@@ -95,5 +96,5 @@ pub(crate) fn kernels(port: u16) -> [SocketAddr; 4] {
 }
 
 fn address(cidr: &str) -> IpAddr {
-    cidr.parse::<airtcp::stack::host::Cidr>().expect("an address").address()
+    cidr.parse::<airtcp_stack::host::Cidr>().expect("an address").address()
 }

@@ -2,8 +2,9 @@
 
 use std::net::SocketAddr;
 
-use airtcp::device::{Tun, TunFile};
-use airtcp::stack::{HostConfig, Stack};
+use airtcp_device::{Tun, TunFile};
+use airtcp_net::Stack;
+use airtcp_stack::HostConfig;
 use airtcp_testbed::{Namespace, TestbedError, or_skip, peer, tun_options};
 
 use crate::{http, tls};

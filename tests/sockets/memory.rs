@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use airtcp::device::memory;
-use airtcp::stack::{HostConfig, Stack, TcpListener};
+use airtcp_device::memory;
+use airtcp_net::{Stack, TcpListener};
+use airtcp_stack::HostConfig;
 use tokio::task::JoinSet;
 
 use crate::impaired::{Impaired, Impairment};

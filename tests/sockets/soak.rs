@@ -7,11 +7,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use airtcp::device::{Memory, memory};
-use airtcp::stack::tcp::KeepAlive;
-use airtcp::stack::{HostConfig, OwnedReadHalf, OwnedWriteHalf, Stack, TcpStream};
-use airtcp::types::rng::Stream;
+use airtcp_device::{Memory, memory};
+use airtcp_net::{OwnedReadHalf, OwnedWriteHalf, Stack, TcpStream};
+use airtcp_stack::HostConfig;
+use airtcp_stack::tcp::KeepAlive;
 use airtcp_testbed::Pattern;
+use airtcp_types::rng::Stream;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinSet;
 

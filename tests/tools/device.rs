@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use airtcp::device::TunFile;
+use airtcp_device::TunFile;
 use airtcp_testbed::{Namespace, or_skip, requirements};
 
 use crate::setup::{Running, airtcp};

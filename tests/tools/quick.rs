@@ -187,6 +187,21 @@ fn what_a_client_says_of_the_network_is_what_the_server_sends_by() {
 }
 
 #[test]
+fn a_client_asks_for_no_more_than_the_server_caps() {
+    let Some(world) = World::new() else { return };
+    let serve = world.serve("--listen rrtp://127.0.0.1:80 --rate-cap 240kbit --json");
+    // 100 Mbit/s.
+    let line = "quickget rrtp://127.0.0.1/slow -o slow --profile lan";
+    let mut client = Running::start(&world.namespace, world.command(line));
+    world.wait_for("slow.part", 10_000, || client.is_running());
+    assert!(client.is_running() && !world.directory.path().join("slow").exists());
+    drop(client);
+    serve.signal("INT");
+    let report: Value = serde_json::from_str(&serve.end().1).unwrap();
+    assert_eq!(report[0]["counters"]["rate_capped"], 1, "{report}");
+}
+
+#[test]
 fn beyond_the_most_connections_callers_are_refused_and_counted() {
     let Some(world) = World::new() else { return };
     let listen = "--listen rrtp://127.0.0.1:80 --listen tcp://127.0.0.1:80";
@@ -228,6 +243,11 @@ fn what_would_do_nothing_is_refused() {
             "quickserve www --listen tcp://127.0.0.1:80 --profile edge",
             "--profile is of rrtp:// alone",
         ),
+        (
+            "quickserve www --listen tcp://127.0.0.1:80 --rate-cap 1mbit",
+            "--rate-cap is of rrtp:// alone",
+        ),
+        ("quickserve www --listen rrtp://127.0.0.1:80 --rate-cap 1", "for example 20mbit"),
         ("quickget tcp://127.0.0.1/file -o file --profile edge", "--profile is of rrtp:// alone"),
     ] {
         let output = world.run(world.command(line));

@@ -63,7 +63,7 @@ fn a_put_that_was_killed_goes_on_where_it_broke_off() {
     let Some(world) = World::new() else { return };
     let server = Server::start(&world);
     let to: SocketAddr = AT.parse().unwrap();
-    for (port, signal, more) in [(8080, "KILL", &["--offload"][..]), (8081, "INT", &[])] {
+    for (port, signal, more) in [(8080, "KILL", &[][..]), (8081, "INT", &["--no-offload"])] {
         server::cut_off(&world.namespace, port, to, LENGTH as u64 / 2);
         let url = format!("http://10.0.0.1:{port}/{signal}");
         let begin = ["put", "--tun", "tun0", "--address", "10.0.0.2/24", "file", &url];

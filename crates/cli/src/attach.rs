@@ -4,13 +4,13 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use airtcp_device::{Tun, TunFile};
+use airtcp_device::TunFile;
 use airtcp_recovery::{Combination, SenderConfig};
 use airtcp_stack::HostConfig;
 use airtcp_stack::host::Cidr;
 use airtcp_stack::tcp::KeepAlive;
 use airtcp_testbed::here;
-use airtcp_types::options::HackForm;
+use airtcp_wire::options::HackForm;
 use anyhow::Context;
 use clap::Args;
 
@@ -38,9 +38,13 @@ pub(crate) struct AttachArgs {
     /// The largest IP packet in bytes [default: the device's]
     #[arg(long, value_name = "BYTES", allow_negative_numbers = true, value_parser = value::mtu)]
     pub(crate) mtu: Option<u16>,
-    /// Share the work of checksums and of cutting data into packets with the kernel, and hand over up to 64 KiB at a time:
-    /// faster, but not for HACK, which needs the checksums of what comes in
+    /// Exchange packets of MTU size with the kernel, each with its checksum. By default up to 64 KiB pass at a time, and
+    /// the kernel completes checksums and cuts data into packets, which is faster. The judge hack needs packets as they
+    /// are, and turns offload off by itself; a receiver of HACK needs this flag
     #[arg(long)]
+    pub(crate) no_offload: bool,
+    /// The default
+    #[arg(long, hide = true, conflicts_with = "no_offload")]
     pub(crate) offload: bool,
     /// Listen for `airtcp ss` on this socket [serve's default: where `airtcp ss` looks by itself]
     #[arg(long, value_name = "SOCKET")]
@@ -58,7 +62,8 @@ impl AttachArgs {
         strategies: Option<Combination>,
     ) -> Self {
         let sender = SenderArgs::of(strategies);
-        Self { tun, address, gateway, mtu: None, offload: false, control: None, sender }
+        let (no_offload, offload) = (false, false);
+        Self { tun, address, gateway, mtu: None, no_offload, offload, control: None, sender }
     }
 
     /// What no value shows alone.
@@ -90,7 +95,7 @@ impl AttachArgs {
                 "--gateway {gateway} {why}; for example --address 10.0.0.2/24 --gateway 10.0.0.1"
             ));
         }
-        if self.offload && self.sender.combination().is_ok_and(|asked| asked.needs().hack) {
+        if self.offload && needs_plain_packets(&self.sender) {
             return Err(
                 "--offload and the judge hack do not go together: an offloading device vouches for checksums, so that \
                  what is corrupted is never seen; leave one of them out"
@@ -112,10 +117,10 @@ impl AttachArgs {
     ///
     /// # Errors
     /// As [`open_queues`](Self::open_queues).
-    pub(crate) fn open(&self) -> anyhow::Result<(Tun, HostConfig, bool)> {
+    pub(crate) fn open(&self) -> anyhow::Result<(TunFile, HostConfig, bool)> {
         let (files, config, is_new) = self.open_queues(1)?;
         let file = files.into_iter().next().context("a device without a queue")?;
-        Ok((Tun::new(file)?, config, is_new))
+        Ok((file, config, is_new))
     }
 
     /// Opens the device with so many queues, and settles what a host on it is to be.
@@ -139,11 +144,19 @@ impl AttachArgs {
         } else {
             taken::check_networks(&self.kernel_side(), &self.address, &there)?;
         }
-        let Opened { files, mtu, is_new } =
-            device::open(&self.tun, self.mtu, self.offload, queues)?;
+        let offload = self.offloads();
+        if !(offload || self.no_offload) {
+            output::note(format_args!("note: {} is open without offload, for HACK", self.tun));
+        }
+        let Opened { files, mtu, is_new } = device::open(&self.tun, self.mtu, offload, queues)?;
         let mut config = self.config()?;
         config.mtu = mtu;
         Ok((files, config, is_new))
+    }
+
+    /// Whether the device is opened with offload.
+    fn offloads(&self) -> bool {
+        !self.no_offload && !needs_plain_packets(&self.sender)
     }
 
     fn config(&self) -> anyhow::Result<HostConfig> {
@@ -184,6 +197,12 @@ pub(crate) struct Lack {
     pub(crate) is_down: bool,
     /// Which, and what to type.
     pub(crate) text: String,
+}
+
+/// Whether the strategies need packets as they are: an offloading device vouches for checksums, so that HACK never sees
+/// what is corrupted.
+pub(crate) fn needs_plain_packets(sender: &SenderArgs) -> bool {
+    sender.combination().is_ok_and(|asked| asked.needs().hack)
 }
 
 /// The settings of a host from the command line.
@@ -240,7 +259,7 @@ mod tests {
 
     fn attach(line: &str) -> AttachArgs {
         let line = format!("get --tun tun0 {line}");
-        Attached::try_parse_from(line.split(' ')).unwrap().attach
+        Attached::try_parse_from(line.split_whitespace()).unwrap().attach
     }
 
     fn refused(line: &str) -> String {
@@ -257,8 +276,17 @@ mod tests {
     fn hack_sees_nothing_on_an_offloading_device() {
         let both = refused("--address 10.0.0.2/24 --offload --judge rr+hack");
         assert!(both.contains("vouches for checksums") && both.contains("leave one"), "{both}");
-        for fine in ["--offload", "--offload --judge rr", "--judge hack"] {
-            attach(&format!("--address 10.0.0.2/24 {fine}")).check().unwrap();
+        for (line, offloads) in [
+            ("", true),
+            ("--offload", true),
+            ("--offload --judge rr", true),
+            ("--no-offload", false),
+            ("--judge hack", false),
+            ("--no-offload --judge hack", false),
+        ] {
+            let attach = attach(&format!("--address 10.0.0.2/24 {line}"));
+            attach.check().unwrap();
+            assert_eq!(attach.offloads(), offloads, "{line}");
         }
     }
 

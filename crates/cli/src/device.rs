@@ -1,5 +1,6 @@
 //! A TUN device, and how the kernel gets to use it.
 
+use std::fmt::Display;
 use std::net::IpAddr;
 
 use airtcp_device::{DeviceError, TunFile, TunOptions};
@@ -7,6 +8,8 @@ use airtcp_stack::host::Cidr;
 use airtcp_testbed::{Cidr as KernelCidr, here};
 use airtcp_types::ByteCount;
 use anyhow::{Context, anyhow, bail};
+
+use crate::output;
 
 /// A device that is ready to be used.
 pub(crate) struct Opened {
@@ -18,8 +21,8 @@ pub(crate) struct Opened {
     pub(crate) is_new: bool,
 }
 
-/// Opens the TUN device `name` with so many queues, with offload or without. A new one gets the MTU asked for; on one that was there, it has to
-/// fit.
+/// Opens the TUN device `name` with so many queues, and with offload if `offload` and the kernel allow it. A new one gets
+/// the MTU asked for; on one that was there, it has to fit.
 ///
 /// # Errors
 /// It cannot be opened, or has a smaller MTU.
@@ -30,13 +33,16 @@ pub(crate) fn open(
     queues: u16,
 ) -> anyhow::Result<Opened> {
     let is_new = !exists(name);
-    let options = TunOptions { offload, multi_queue: queues > 1 };
+    let multi_queue = queues > 1;
     // Whoever asks for a queue gets one, and some of the flows with it.
-    if options.multi_queue && !is_new && here::queues(name)? > 0 {
+    if multi_queue && !is_new && here::queues(name)? > 0 {
         return Err(DeviceError::Busy { name: name.to_owned() }.into());
     }
-    let files = (0..queues).map(|_| TunFile::open_with(name, options).map_err(explain));
-    let files = files.collect::<anyhow::Result<Vec<_>>>()?;
+    let files = with_offload_if_possible(name, offload, |offload| {
+        let options = TunOptions { offload, multi_queue };
+        (0..queues).map(|_| TunFile::open_with(name, options)).collect::<Result<Vec<_>, _>>()
+    });
+    let files = files.map_err(explain)?;
     let tun = files.first().context("a device without a queue")?;
     if let Some(mtu) = mtu.map(usize::from) {
         if is_new {
@@ -51,6 +57,25 @@ pub(crate) fn open(
     }
     let mtu = ByteCount::from(mtu.map_or_else(|| tun.mtu(), |mtu| Ok(mtu.into()))?);
     Ok(Opened { files, mtu, is_new })
+}
+
+/// Opens a device by `open`, with offload if it is wanted. Where that fails, and the same without does not, a line says so.
+///
+/// # Errors
+/// Those of `open`, without offload.
+pub(crate) fn with_offload_if_possible<T, E: Display>(
+    name: &str,
+    offload: bool,
+    open: impl Fn(bool) -> Result<T, E>,
+) -> Result<T, E> {
+    let refused = match open(offload) {
+        Err(refused) if offload => refused,
+        opened => return opened,
+    };
+    let opened = open(false)?;
+    tracing::info!(name, %refused, "opened without offload");
+    output::note(format_args!("note: {name} is open without offload, which the kernel refuses"));
+    Ok(opened)
 }
 
 /// Why a device cannot be opened, where a flag of ours has to do with it.
@@ -170,6 +195,17 @@ mod tests {
         let gateways: Vec<IpAddr> = gateways.iter().map(|text| text.parse().unwrap()).collect();
         let text = KernelSide::of(&addresses, &gateways).advice("tun0");
         text.split_once("type: ").unwrap().1.to_owned()
+    }
+
+    #[test]
+    fn a_device_that_refuses_offload_is_opened_without() {
+        let plain_only = |offload| if offload { Err("no offload") } else { Ok(offload) };
+        for wanted in [true, false] {
+            assert_eq!(with_offload_if_possible("tun0", wanted, plain_only), Ok(false));
+            assert_eq!(with_offload_if_possible("tun0", wanted, Ok::<_, &str>), Ok(wanted));
+            let never = |offload| Err::<(), _>(offload);
+            assert_eq!(with_offload_if_possible("tun0", wanted, never), Err(false));
+        }
     }
 
     #[test]

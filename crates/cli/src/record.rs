@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use airtcp_device::{Clock, Device, Watch};
+use airtcp_net::Stack;
 use airtcp_sim::Scenario;
-use airtcp_stack::{HostConfig, Stack};
+use airtcp_stack::HostConfig;
 use airtcp_trace::{NodeInfo, NodeKind, Recorder, Written};
 use airtcp_types::{NodeId, Observer};
 use anyhow::Context;

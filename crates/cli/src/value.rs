@@ -7,10 +7,10 @@ use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
 
-use airtcp_link::{Arq, LinkSpec, RadioSpec, SpecError};
+use airtcp_link::{Arq, LinkSpec, RadioSpec, SpecError, spec};
 use airtcp_recovery::{Combination, Profile};
 use airtcp_stack::host::Cidr;
-use airtcp_types::ByteCount;
+use airtcp_types::{ByteCount, Rate};
 
 use crate::args::{ServiceKind, ServiceSpec};
 
@@ -63,6 +63,12 @@ pub(crate) fn judge(text: &str) -> Result<String, String> {
             None => format!("{error}; leave --judge out"),
         }),
     }
+}
+
+/// A rate, as links have it.
+pub(crate) fn rate(text: &str) -> Result<Rate, String> {
+    spec::rate(text)
+        .ok_or_else(|| "it is a number and kbit, mbit or gbit; for example 20mbit".to_owned())
 }
 
 /// `--profile`.

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
 
-use airtcp_types::{Checksum, Layout, Packet};
+use airtcp_types::{Checksum, Packet};
+use airtcp_wire::Layout;
 
 /// What a device does for its user beyond carrying packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -6,8 +6,8 @@
 //! waits for [`Device::readable`], and for [`Device::writable`] only when a send left something
 //! over. A packet that a device refuses is counted ([`Counters`]) and dropped; no loop ends for it.
 //!
-//! A [`Driver`] is such a loop for any [`Node`](airtcp_types::Node): it runs one between devices in real
-//! time, by a [`Clock`] that others may share and an [`Alarm`] finer than the runtime's timers.
+//! Loops that drive a state machine on a device are in `airtcp-net`. They read a [`Clock`], which several may
+//! share, and wait for an [`Alarm`], which is finer than the runtime's timers.
 //!
 //! ```
 //! use std::collections::VecDeque;
@@ -36,20 +36,20 @@
 mod alarm;
 mod clock;
 mod device;
-mod drive;
+#[cfg(feature = "tun")]
 mod error;
-mod lateness;
 pub mod memory;
 mod sys;
+#[cfg(feature = "tun")]
 mod tun;
 mod watch;
 
 pub use alarm::Alarm;
 pub use clock::Clock;
 pub use device::{Capabilities, Counters, Device};
-pub use drive::{DriveError, Driver};
+#[cfg(feature = "tun")]
 pub use error::DeviceError;
-pub use lateness::Lateness;
 pub use memory::Memory;
+#[cfg(feature = "tun")]
 pub use tun::{Tun, TunFile, TunOptions};
 pub use watch::Watch;

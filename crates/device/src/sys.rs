@@ -1,29 +1,12 @@
-//! What needs a promise about a descriptor or a structure of the kernel's.
-#![expect(
-    unsafe_code,
-    reason = "the reactor takes descriptors as numbers; interfaces are asked by ioctl"
-)]
+//! What needs a promise about a timer's descriptor.
+#![expect(unsafe_code, reason = "the reactor takes descriptors as numbers")]
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 
-use nix::libc;
 use nix::sys::timerfd::TimerFd;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-
-use crate::tun::Interface;
-
-// netdevice(7).
-nix::ioctl_read_bad!(siocgifmtu, libc::SIOCGIFMTU, libc::ifreq);
-nix::ioctl_write_ptr_bad!(siocsifmtu, libc::SIOCSIFMTU, libc::ifreq);
-nix::ioctl_read_bad!(siocethtool, libc::SIOCETHTOOL, libc::ifreq);
-
-/// Hands a TUN device's descriptor to the current runtime's reactor.
-pub(crate) fn register(interface: Interface, interest: Interest) -> io::Result<AsyncFd<Interface>> {
-    // SAFETY: an `Interface` owns one descriptor, always the same, and closes it when dropped.
-    unsafe { AsyncFd::register_with_interest(interface, interest) }.map_err(io::Error::from)
-}
 
 /// A timer of the kernel's.
 #[derive(Debug)]
@@ -39,52 +22,4 @@ impl AsRawFd for Timer {
 pub(crate) fn register_timer(timer: Timer) -> io::Result<AsyncFd<Timer>> {
     // SAFETY: a `TimerFd` owns one descriptor, always the same, and closes it when dropped.
     unsafe { AsyncFd::register_with_interest(timer, Interest::READABLE) }.map_err(io::Error::from)
-}
-
-/// The MTU of the interface `name` in the network namespace that `socket` was made in, in bytes.
-pub(crate) fn mtu(socket: &impl AsRawFd, name: &str) -> io::Result<usize> {
-    let mut request = request(name);
-    // SAFETY: the kernel reads the name and writes `ifru_mtu`, all inside `request`.
-    let mtu = unsafe {
-        siocgifmtu(socket.as_raw_fd(), &raw mut request)?;
-        request.ifr_ifru.ifru_mtu
-    };
-    usize::try_from(mtu).map_err(|_| io::ErrorKind::InvalidData.into())
-}
-
-/// Sets what [`mtu`] reads. Needs CAP_NET_ADMIN over the namespace.
-pub(crate) fn set_mtu(socket: &impl AsRawFd, name: &str, mtu: usize) -> io::Result<()> {
-    let mut request = request(name);
-    request.ifr_ifru.ifru_mtu =
-        mtu.try_into().map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
-    // SAFETY: the kernel only reads `request`.
-    unsafe { siocsifmtu(socket.as_raw_fd(), &raw const request)? };
-    Ok(())
-}
-
-/// Whether the interface `name`, in the network namespace that `socket` was made in, is a TUN device.
-pub(crate) fn is_tun(socket: &impl AsRawFd, name: &str) -> bool {
-    // linux/ethtool.h: `struct ethtool_drvinfo` is a command, then texts of 32 bytes, 196 bytes in all.
-    const GDRVINFO: u32 = 3;
-    const LENGTH: usize = 196;
-    let mut info = [0u8; LENGTH];
-    info[..4].copy_from_slice(&GDRVINFO.to_ne_bytes());
-    let mut request = request(name);
-    request.ifr_ifru.ifru_data = info.as_mut_ptr().cast();
-    // SAFETY: the kernel reads the name, and writes no more than the structure that the command names, which `info` is as
-    // long as.
-    let told = unsafe { siocethtool(socket.as_raw_fd(), &raw mut request) };
-    let (driver, bus) = (&info[4..], &info[4 + 3 * 32..]);
-    told.is_ok() && driver.starts_with(b"tun\0") && bus.starts_with(b"tun\0")
-}
-
-fn request(name: &str) -> libc::ifreq {
-    // SAFETY: an `ifreq` is numbers all through, for which zero is a value.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    // The last byte stays zero: a longer name finds no interface, and none is read past its end.
-    let room = request.ifr_name.len() - 1;
-    for (to, from) in request.ifr_name[..room].iter_mut().zip(name.bytes()) {
-        *to = from as libc::c_char;
-    }
-    request
 }

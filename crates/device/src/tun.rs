@@ -12,11 +12,12 @@ use tokio::io::unix::AsyncFd;
 
 use self::file::other;
 use self::pool::Pool;
-use crate::{Capabilities, Counters, Device, DeviceError, sys};
+use crate::{Capabilities, Counters, Device, DeviceError};
 
 mod file;
 mod gather;
 mod pool;
+mod sys;
 mod vnet;
 
 pub(crate) use self::file::Interface;
@@ -342,4 +343,19 @@ fn is_link_down(error: &io::Error) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+mod testkit;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_that_is_kept_is_empty_and_bounded() {
+        let mut kept = Vec::new();
+        keep(&mut kept, Packet::new(vec![0xee; SPARE_LENGTH + 1]));
+        assert!(kept.is_empty());
+        (0..2 * SPARE).for_each(|_| keep(&mut kept, Packet::new(vec![0xee; 1400])));
+        assert_eq!(kept, vec![Packet::default(); SPARE]);
+        assert!(kept.iter().all(|packet| packet.data.capacity() >= 1400));
+    }
+}

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use airtcp_types::{Crossing, Event, Instant, NodeId, Observer, Packet};
+use airtcp_wire::each_segment;
 
 /// An observer, and the node that is shown to it.
 ///
@@ -24,7 +25,7 @@ impl Watch {
     /// A packet crosses the node's edge. Of a super-segment the observer sees the segments.
     pub fn packet(&self, now: Instant, crossing: Crossing, packet: &Packet) {
         let mut observer = self.observer();
-        packet.each_segment(|segment| observer.on_packet(now, self.node, crossing, segment));
+        each_segment(packet, |segment| observer.on_packet(now, self.node, crossing, segment));
     }
 
     /// Something happened at the node.

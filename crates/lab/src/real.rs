@@ -5,8 +5,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use airtcp_link::{Counters, Link, LinkSpec, Way};
+use airtcp_net::Stack;
 use airtcp_recovery::{Combination, Profile};
-use airtcp_stack::{HostConfig, Stack};
+use airtcp_stack::HostConfig;
 use airtcp_testbed::dumbbell::{Dumbbell, End, Host, Plan};
 use airtcp_testbed::{Pattern, peer};
 use tokio::io::{AsyncRead, AsyncReadExt};

@@ -6,6 +6,7 @@ use airtcp_stack::Host;
 use airtcp_stack::host::HostConfig;
 use airtcp_stack::tcp::{Offer, TcpConfig};
 use airtcp_types::{ByteCount, Instant, Node, Packet, PortId};
+use airtcp_wire::into_segments;
 
 use crate::flags::Flags;
 use crate::socket::Socket;
@@ -78,7 +79,7 @@ impl World {
     pub(crate) fn settle(&mut self) {
         while let Some((_, packet)) = self.host.poll_transmit(self.now) {
             let at = self.now;
-            packet.into_segments(|segment| self.sent.push_back(Sent { at, bytes: segment.data }));
+            into_segments(packet, |segment| self.sent.push_back(Sent { at, bytes: segment.data }));
         }
         self.watch();
     }
@@ -109,7 +110,7 @@ fn host(flags: &Flags, tcp: TcpConfig, segments_at_once: u16) -> Host {
 
 #[cfg(test)]
 mod tests {
-    use airtcp_types::options::TcpOptions;
+    use airtcp_wire::options::TcpOptions;
 
     use super::*;
 
@@ -125,7 +126,7 @@ mod tests {
     #[test]
     fn packets_may_be_as_large_as_a_script_says() {
         for (flags, mss) in [("", 1460), ("mtu=640", 600), ("mtu=9000", 8960)] {
-            assert_eq!(TcpOptions::parse(&syn(flags)[40..]).unwrap().mss, Some(mss), "{flags}");
+            assert_eq!(TcpOptions::parse(&syn(flags)[40..]).mss, Some(mss), "{flags}");
         }
     }
 

@@ -54,8 +54,12 @@ pub struct Config {
     pub kind: NetworkKind,
     /// What is known of the network.
     pub profile: NetworkProfile,
-    /// The rate that is never passed, counted in IP packets.
+    /// The rate that is never passed, counted in IP packets; 1 Gbit/s by default.
     pub rate_cap: Rate,
+    /// The highest send rate that a profile of the peer may set
+    /// ([`Endpoint::reconfigure_as_asked`](crate::Endpoint::reconfigure_as_asked)), counted in IP packets; 100 Mbit/s by
+    /// default. A higher one has to be measured.
+    pub asked_rate_cap: Rate,
     /// The largest packet sent, in bytes of UDP payload; 64 to 65,507.
     pub packet_size: u16,
     /// What may wait for the application, in bytes. The peer is told, and what is beyond is refused.
@@ -81,6 +85,7 @@ impl Default for Config {
             kind: NetworkKind::General,
             profile: NetworkProfile::default(),
             rate_cap: Rate::from_bits_per_sec(1_000_000_000),
+            asked_rate_cap: Rate::from_bits_per_sec(100_000_000),
             packet_size: 1_400,
             receive_buffer: ByteCount::from_mib(8),
             send_buffer: ByteCount::from_mib(4),

@@ -17,6 +17,7 @@ pub(crate) const LIFETIME: Duration = Duration::from_secs(20);
 enum Purpose {
     Cookie,
     Connection,
+    Nonces,
 }
 
 /// A cookie that is not taken.
@@ -59,10 +60,34 @@ impl Secret {
         self.hash(Purpose::Connection, count)
     }
 
+    /// The key of the nonces of the connection that is the endpoint's `count`-th.
+    pub(crate) fn nonces(&self, count: u64) -> Nonces {
+        Nonces(self.hash(Purpose::Nonces, count))
+    }
+
     fn hash(&self, purpose: Purpose, value: impl Hash) -> u64 {
         let mut hasher = SipHasher24::new_with_key(&self.0);
         (purpose, value).hash(&mut hasher);
         hasher.finish()
+    }
+}
+
+/// Bits that nobody can tell who has not seen them.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Nonces(u64);
+
+impl Nonces {
+    /// Those of 64 packets: the `block`-th.
+    pub(crate) fn block(self, block: u64) -> u64 {
+        let mut hasher = SipHasher24::new_with_keys(self.0, 0);
+        block.hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+impl std::fmt::Debug for Nonces {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Nonces(..)")
     }
 }
 

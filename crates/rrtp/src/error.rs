@@ -21,6 +21,9 @@ pub enum ConnectionError {
     /// The peer is heard, but got nothing new for the progress time-out.
     #[error("no data came through any more")]
     Stalled,
+    /// The peer acknowledged data that it had not received.
+    #[error("the peer acknowledged data that it had not received")]
+    FalseAck,
     /// The peer does not know the connection: it has ended it, or was started anew.
     #[error("the peer does not know the connection any more")]
     Unknown,

@@ -195,6 +195,7 @@ mod tests {
             rate_bit: false,
             cut_bit: false,
             train: Train::No,
+            nonce: false,
             payload: &[],
         }
     }

@@ -1,5 +1,4 @@
-//! RRTP: a reliable, reconfigurable transport over UDP: a state machine without input and output, and sockets for tokio
-//! ([`net`]).
+//! RRTP: a reliable, reconfigurable transport over UDP, as a state machine. The crate `airtcp-net` has sockets for tokio.
 //!
 //! **Nothing is encrypted**, and whoever sees the packets can forge more: run it inside something that protects them.
 //! `docs/rrtp.md` says how, describes the packets, and lists what was decided where the thesis that RRTP comes from
@@ -60,7 +59,6 @@ mod endpoint;
 mod error;
 mod gaps;
 mod info;
-pub mod net;
 mod pool;
 mod rate;
 mod receive;
@@ -74,3 +72,4 @@ pub use counters::Counters;
 pub use endpoint::{ConnectionId, Endpoint, Event};
 pub use error::{CallError, ConnectionError};
 pub use info::{Info, Phase};
+pub use wire::is_probe;

@@ -10,7 +10,7 @@ use crate::differentiation::{Arrival, Arrivals, Loss};
 use crate::gaps::{Gaps, Trains};
 use crate::pool::Pool;
 use crate::wire::{
-    Counts, Data, Feedback, LARGEST_REPORT, Lost, LostWriter, RANGE_MAX, Report, ReportKind, expand,
+    Counts, Data, Feedback, Lost, LostWriter, RANGE_MAX, Report, ReportKind, expand, most_lost,
 };
 
 /// A CACK is for so many packets in order.
@@ -25,7 +25,7 @@ const MOST_REPEATS: u32 = 3;
 /// A PING makes known at most so many packets that have not come.
 const TAIL: u64 = 1_024;
 /// What a place for a packet costs beside the packet.
-const SLOT: u64 = size_of::<Option<Vec<u8>>>() as u64;
+const SLOT: u64 = size_of::<Option<Arrived>>() as u64;
 /// What a hole costs beside the packet that is not there.
 const HOLE_COST: u64 = 128;
 
@@ -39,6 +39,13 @@ struct Hole {
     loss: Loss,
     told: u32,
     due: Instant,
+}
+
+/// A packet that has come.
+#[derive(Clone, Debug)]
+struct Arrived {
+    payload: Vec<u8>,
+    nonce: bool,
 }
 
 /// What became of a data packet.
@@ -60,10 +67,11 @@ pub(crate) struct ReceiveHalf {
     read: u64,
     /// How much of it is read.
     offset: usize,
-    slots: VecDeque<Option<Vec<u8>>>,
+    slots: VecDeque<Option<Arrived>>,
     full_slots: u64,
-    /// All packets before it have come.
+    /// All packets before it have come, and the sum of their nonces.
     next: u64,
+    nonce_sum: bool,
     /// All packets from here on are unknown.
     end: u64,
     fin: Option<u64>,
@@ -111,6 +119,7 @@ impl ReceiveHalf {
             slots: VecDeque::new(),
             full_slots: 0,
             next: 0,
+            nonce_sum: false,
             end: 0,
             fin: None,
             limit: window,
@@ -152,7 +161,7 @@ impl ReceiveHalf {
 
     /// Bytes of the stream that have come and are not read, those behind a hole too.
     pub(crate) fn unread(&self) -> u64 {
-        let bytes: usize = self.slots.iter().flatten().map(Vec::len).sum();
+        let bytes: usize = self.slots.iter().flatten().map(|packet| packet.payload.len()).sum();
         (bytes - self.offset) as u64
     }
 
@@ -211,7 +220,7 @@ impl ReceiveHalf {
             self.counts = Counts { begun: transmission as u32, ..Counts::default() };
         }
         self.newest = self.newest.max(transmission);
-        if number < self.next || self.slot(number).is_some_and(Option::is_some) {
+        if number < self.next || self.arrived(number).is_some() {
             // What told the sender that it came was lost.
             self.ack_now = true;
             return Taken::Duplicate;
@@ -260,8 +269,9 @@ impl ReceiveHalf {
         }
     }
 
-    fn slot(&self, number: u64) -> Option<&Option<Vec<u8>>> {
-        self.slots.get((number.checked_sub(self.read)?) as usize)
+    /// A packet that is not read.
+    fn arrived(&self, number: u64) -> Option<&Arrived> {
+        self.slots.get((number.checked_sub(self.read)?) as usize)?.as_ref()
     }
 
     fn fill(
@@ -284,13 +294,14 @@ impl ReceiveHalf {
         if self.slots.len() <= index {
             self.slots.resize(index + 1, None);
         }
-        self.slots[index] = Some(pool.fill(data.payload));
+        self.slots[index] = Some(Arrived { payload: pool.fill(data.payload), nonce: data.nonce });
         self.full_slots += 1;
         if data.fin {
             self.fin = Some(number);
         }
-        while self.slot(self.next).is_some_and(Option::is_some) {
+        while let Some(nonce) = self.arrived(self.next).map(|packet| packet.nonce) {
             self.next += 1;
+            self.nonce_sum ^= nonce;
         }
         self.ack_now |= self.is_complete();
     }
@@ -347,11 +358,11 @@ impl ReceiveHalf {
         let mut count = 0;
         while self.read < self.next {
             let Some(Some(front)) = self.slots.front() else { break };
-            let rest = &front[self.offset..];
+            let rest = &front.payload[self.offset..];
             let taken = rest.len().min(out.len() - count);
             out[count..count + taken].copy_from_slice(&rest[..taken]);
             (count, self.offset) = (count + taken, self.offset + taken);
-            if self.offset < front.len() {
+            if self.offset < front.payload.len() {
                 break;
             }
             self.pop_front(pool);
@@ -361,19 +372,20 @@ impl ReceiveHalf {
         count
     }
 
-    /// Throws away everything that waits.
+    /// Throws away everything that waits. Packets behind a hole count as not received from now on.
     pub(crate) fn discard(&mut self, pool: &mut Pool) {
         while !self.slots.is_empty() {
             self.pop_front(pool);
         }
+        (self.read, self.end) = (self.next, self.next);
         self.holes.clear();
         self.due.clear();
         self.fresh.clear();
     }
 
     fn pop_front(&mut self, pool: &mut Pool) {
-        if let Some(Some(buffer)) = self.slots.pop_front() {
-            pool.give_back(buffer);
+        if let Some(Some(packet)) = self.slots.pop_front() {
+            pool.give_back(packet.payload);
             self.full_slots -= 1;
         }
         (self.read, self.offset) = (self.read + 1, 0);
@@ -438,6 +450,7 @@ impl ReceiveHalf {
         Some(Report {
             kind,
             next: self.next as u32,
+            nonce_sum: self.nonce_sum,
             limit: self.limit as u32,
             newest: self.newest as u32,
             echo: self.echo.map(|(sent, at)| (sent, held(at))),
@@ -448,12 +461,10 @@ impl ReceiveHalf {
 
     /// Writes the holes that are due, as many as fit, and puts them off.
     fn tell_holes(&mut self, now: Instant, size: usize, repeat: Duration) -> ReportKind {
-        let most = LostWriter::room(size.max(LARGEST_REPORT)).max(1);
         let mut numbers = std::mem::take(&mut self.scratch);
         numbers.clear();
         let due = self.due.iter().take_while(|(due, _)| *due <= now);
-        // Each may need a range of its own.
-        numbers.extend(due.map(|(_, number)| *number).take(most));
+        numbers.extend(due.map(|(_, number)| *number).take(most_lost(size)));
         numbers.sort_unstable();
         let mut range: Option<(u64, u64, bool)> = None;
         for &number in &numbers {

@@ -6,7 +6,8 @@ use std::time::Duration;
 use airtcp_types::Instant;
 use bytes::{Bytes, BytesMut};
 
-use crate::wire::{Report, expand};
+use crate::cookie::Nonces;
+use crate::wire::{DATA_HEADER, LostRange, Report, expand, most_lost};
 
 /// Packets whose payload shares a piece of memory.
 const PACKETS_PER_CHUNK: usize = 32;
@@ -16,6 +17,7 @@ const PACKETS_PER_CHUNK: usize = 32;
 struct Outstanding {
     payload: Bytes,
     fin: bool,
+    nonce: bool,
     /// Its last transmission, and when that was.
     transmission: u64,
     at: Instant,
@@ -28,6 +30,7 @@ pub(crate) struct Outgoing {
     pub(crate) transmission: u64,
     pub(crate) payload: Bytes,
     pub(crate) fin: bool,
+    pub(crate) nonce: bool,
 }
 
 /// What a report told.
@@ -39,9 +42,14 @@ pub(crate) struct Told {
     pub(crate) congestive: Option<u64>,
 }
 
-/// A report of things that never were.
+/// A report that is not believed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Implausible;
+pub(crate) enum Untrue {
+    /// It tells of things that never were.
+    Implausible,
+    /// It acknowledges packets that have not come.
+    Unreceived,
+}
 
 #[derive(Clone, Debug)]
 pub(crate) struct SendHalf {
@@ -53,6 +61,11 @@ pub(crate) struct SendHalf {
     base: u64,
     outstanding: VecDeque<Outstanding>,
     outstanding_bytes: usize,
+    nonces: Nonces,
+    /// Those of the 64 packets that the newest one is among.
+    nonce_block: u64,
+    /// The sum of those of all packets before `base`.
+    nonce_sum: bool,
     /// The peer has room for packets before this one.
     limit: u64,
     resend: BTreeSet<u64>,
@@ -63,7 +76,7 @@ pub(crate) struct SendHalf {
 }
 
 impl SendHalf {
-    pub(crate) const fn new(payload: usize) -> Self {
+    pub(crate) const fn new(payload: usize, nonces: Nonces) -> Self {
         Self {
             payload,
             written: VecDeque::new(),
@@ -71,6 +84,9 @@ impl SendHalf {
             base: 0,
             outstanding: VecDeque::new(),
             outstanding_bytes: 0,
+            nonces,
+            nonce_block: 0,
+            nonce_sum: false,
             limit: 0,
             resend: BTreeSet::new(),
             next_transmission: 1,
@@ -186,9 +202,9 @@ impl SendHalf {
             let packet = self.outstanding.get_mut((number - self.base) as usize)?;
             packet.transmission = self.next_transmission;
             packet.at = now;
-            let (payload, fin) = (packet.payload.clone(), packet.fin);
+            let packet = packet.clone();
             self.retransmissions += 1;
-            return Some(self.outgoing(number, payload, fin));
+            return Some(self.outgoing(number, packet));
         }
         if !self.has_new() || self.next_number() >= self.limit {
             return None;
@@ -198,20 +214,20 @@ impl SendHalf {
         let fin = self.finished && self.written_bytes == 0;
         self.fin_sent |= fin;
         self.outstanding_bytes += payload.len();
+        if number.is_multiple_of(64) {
+            self.nonce_block = self.nonces.block(number / 64);
+        }
+        let nonce = self.nonce_block >> (number % 64) & 1 == 1;
         let transmission = self.next_transmission;
-        self.outstanding.push_back(Outstanding {
-            payload: payload.clone(),
-            fin,
-            transmission,
-            at: now,
-        });
-        Some(self.outgoing(number, payload, fin))
+        let packet = Outstanding { payload, fin, nonce, transmission, at: now };
+        self.outstanding.push_back(packet.clone());
+        Some(self.outgoing(number, packet))
     }
 
-    fn outgoing(&mut self, number: u64, payload: Bytes, fin: bool) -> Outgoing {
-        let transmission = self.next_transmission;
+    fn outgoing(&mut self, number: u64, packet: Outstanding) -> Outgoing {
         self.next_transmission += 1;
-        Outgoing { number, transmission, payload, fin }
+        let Outstanding { payload, fin, nonce, transmission, .. } = packet;
+        Outgoing { number, transmission, payload, fin, nonce }
     }
 
     /// Cuts the payload of the next packet off what was written.
@@ -234,30 +250,45 @@ impl SendHalf {
         now: Instant,
         report: &Report<'_>,
         patience: Duration,
-    ) -> Result<Told, Implausible> {
+    ) -> Result<Told, Untrue> {
         let next = expand(self.base, report.next);
         let newest = expand(self.next_transmission, report.newest);
         let end = self.next_number();
-        let sent = |range: crate::wire::LostRange| {
-            expand(self.base, range.first) + u64::from(range.count) <= end
+        // Ranges rise, do not overlap, and are few: what a report costs is bounded, whatever it names.
+        let most = most_lost(self.payload + DATA_HEADER) as u64;
+        let (mut from, mut named) = (0, 0);
+        let sound = |range: LostRange| {
+            let (first, count) = (expand(self.base, range.first), u64::from(range.count));
+            let rises = first >= from;
+            (from, named) = (first + count, named + count);
+            rises && from <= end && named <= most
         };
-        if next > end || newest >= self.next_transmission || !report.lost.ranges().all(sent) {
-            return Err(Implausible);
+        if next > end || newest >= self.next_transmission || !report.lost.ranges().all(sound) {
+            return Err(Untrue::Implausible);
         }
         // A report that was overtaken can tell less, but nothing that is wrong.
         let limit = expand(self.limit, report.limit);
         if limit < next {
-            return Err(Implausible);
+            return Err(Untrue::Implausible);
         }
-        self.limit = self.limit.max(limit);
         let mut told = Told { acknowledged: next.saturating_sub(self.base), ..Told::default() };
+        let acknowledged = self.outstanding.iter().take(told.acknowledged as usize);
+        let nonce_sum = acknowledged.fold(self.nonce_sum, |sum, packet| sum ^ packet.nonce);
+        // RFC 9000 section 21.4, by RFC 3540's means: who does not have a packet has to guess its nonce.
+        if next >= self.base && report.nonce_sum != nonce_sum {
+            return Err(Untrue::Unreceived);
+        }
+        self.nonce_sum = nonce_sum;
+        self.limit = self.limit.max(limit);
         for _ in 0..told.acknowledged {
             if let Some(packet) = self.outstanding.pop_front() {
                 self.outstanding_bytes -= packet.payload.len();
             }
         }
         self.base = self.base.max(next);
-        self.resend = self.resend.split_off(&self.base);
+        while self.resend.first().is_some_and(|number| *number < self.base) {
+            self.resend.pop_first();
+        }
         for range in report.lost.ranges() {
             let first = expand(self.base, range.first);
             for number in first.max(self.base)..first + u64::from(range.count) {
@@ -283,16 +314,21 @@ mod tests {
     const PATIENCE: Duration = Duration::from_millis(100);
 
     fn half(bytes: usize) -> SendHalf {
-        let mut half = SendHalf::new(100);
+        let mut half = SendHalf::new(100, Nonces::default());
         half.open(50);
         assert_eq!(half.write(&vec![7; bytes], usize::MAX), bytes);
         half
+    }
+
+    fn nonce(number: u64) -> bool {
+        Nonces::default().block(number / 64) >> (number % 64) & 1 == 1
     }
 
     fn report(next: u32, newest: u32, lost: Lost<'_>) -> Report<'_> {
         Report {
             kind: ReportKind::Sack,
             next,
+            nonce_sum: (0..u64::from(next)).fold(false, |sum, number| sum ^ nonce(number)),
             limit: next + 50,
             newest,
             echo: None,
@@ -337,7 +373,11 @@ mod tests {
             report(0, 2, lost.lost()),
             Report { limit: 0, ..report(1, 2, Lost::default()) },
         ] {
-            assert_eq!(half.on_report(now, &wrong, PATIENCE), Err(Implausible), "{wrong:?}");
+            assert_eq!(
+                half.on_report(now, &wrong, PATIENCE),
+                Err(Untrue::Implausible),
+                "{wrong:?}"
+            );
         }
         assert_eq!(
             half.on_report(now, &report(2, 2, Lost::default()), PATIENCE).unwrap().acknowledged,
@@ -347,8 +387,57 @@ mod tests {
     }
 
     #[test]
+    fn who_acknowledges_a_packet_has_to_know_its_nonce() {
+        let now = Instant::ZERO;
+        let mut half = half(20_000);
+        half.open(200);
+        assert_eq!(numbers(&mut half, now).len(), 200);
+        let (mut odd, mut sum) = (0, false);
+        for next in 1..=200 {
+            odd += u32::from(nonce(u64::from(next) - 1));
+            sum ^= nonce(u64::from(next) - 1);
+            let told = report(next, next, Lost::default());
+            assert_eq!(told.nonce_sum, sum);
+            let lie = Report { nonce_sum: !sum, ..told };
+            assert_eq!(half.on_report(now, &lie, PATIENCE), Err(Untrue::Unreceived));
+            assert_eq!(half.on_report(now, &told, PATIENCE).unwrap().acknowledged, 1);
+            // It comes again, late, and one from before it, whose sum nobody knows any more.
+            half.on_report(now, &told, PATIENCE).unwrap();
+            let old = Report { nonce_sum: !sum, ..report(next - 1, next, Lost::default()) };
+            half.on_report(now, &old, PATIENCE).unwrap();
+        }
+        assert!((70..130).contains(&odd), "{odd} of 200");
+    }
+
+    #[test]
+    fn ranges_that_overlap_fall_or_name_too_much_are_refused() {
+        let now = Instant::ZERO;
+        let told = |ranges: &[(u64, u64)]| {
+            let mut half = half(2_000);
+            numbers(&mut half, now);
+            let mut lost = LostWriter::default();
+            ranges.iter().for_each(|(first, count)| lost.push(*first, *count, false));
+            let told = half.on_report(now, &report(0, 20, lost.lost()), PATIENCE);
+            told.map(|_| half.resend.len())
+        };
+        assert_eq!(told(&[(5, 1), (6, 2), (9, 1)]), Ok(4));
+        for wrong in [
+            &[(5, 1), (5, 1)][..],
+            &[(5, 3), (7, 1)],
+            &[(6, 1), (5, 1)],
+            // Numbers below the first one of all are none.
+            &[(u64::MAX - 9, 5), (u64::MAX - 4, 5)],
+            // A packet of 128 bytes has room for 15 ranges.
+            &[(0, 16)],
+        ] {
+            assert_eq!(told(wrong), Err(Untrue::Implausible), "{wrong:?}");
+        }
+        assert_eq!(told(&[(0, 15)]), Ok(15));
+    }
+
+    #[test]
     fn the_window_holds_back_what_is_new_and_not_what_was_lost() {
-        let mut half = SendHalf::new(100);
+        let mut half = SendHalf::new(100, Nonces::default());
         half.open(2);
         half.write(&[0; 400], usize::MAX);
         let now = Instant::ZERO;

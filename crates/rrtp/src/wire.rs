@@ -50,10 +50,12 @@ const FIN: u8 = 1;
 const PAUSE: u8 = 2;
 const RATE_BIT: u8 = 4;
 const CUT_BIT: u8 = 32;
+const NONCE: u8 = 64;
 const TRAIN_SHIFT: u8 = 3;
 const HAS_ECHO: u8 = 1;
 const CONGESTED: u8 = 2;
 const HAS_TRAIN: u8 = 4;
+const NONCE_SUM: u8 = 8;
 
 /// What a server gave a client to bring back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -98,6 +100,8 @@ pub(crate) struct Data<'a> {
     /// Turns with each cut: what left before it is no evidence against the rate after it.
     pub(crate) cut_bit: bool,
     pub(crate) train: Train,
+    /// A bit of the packet's number that only its receiver learns, the same in all its transmissions.
+    pub(crate) nonce: bool,
     pub(crate) payload: &'a [u8],
 }
 
@@ -117,6 +121,8 @@ pub(crate) struct Report<'a> {
     pub(crate) kind: ReportKind,
     /// All packets before it have come.
     pub(crate) next: u32,
+    /// The sum, modulo two, of the nonces of all these packets (as in RFC 3540): proof that they have.
+    pub(crate) nonce_sum: bool,
     /// There is room for the packets before it.
     pub(crate) limit: u32,
     /// The newest transmission that has come.
@@ -297,6 +303,7 @@ impl<'a> Packet<'a> {
                     2 => Train::Middle,
                     _ => Train::Last,
                 },
+                nonce: flags & NONCE != 0,
                 payload: reader.0,
             }),
             ACK => Body::Report(reader.report(ReportKind::Ack, flags)?),
@@ -344,6 +351,7 @@ impl<'a> Packet<'a> {
                     | flag(data.pause, PAUSE)
                     | flag(data.rate_bit, RATE_BIT)
                     | flag(data.cut_bit, CUT_BIT)
+                    | flag(data.nonce, NONCE)
                     | (data.train as u8) << TRAIN_SHIFT;
                 (DATA, flags)
             }
@@ -358,7 +366,8 @@ impl<'a> Packet<'a> {
                 let fed = report.feedback.unwrap_or_default();
                 let flags = flag(report.echo.is_some(), HAS_ECHO)
                     | flag(fed.congested, CONGESTED)
-                    | flag(fed.train_gap.is_some(), HAS_TRAIN);
+                    | flag(fed.train_gap.is_some(), HAS_TRAIN)
+                    | flag(report.nonce_sum, NONCE_SUM);
                 (kind, flags)
             }
             Body::Ping { .. } => (PING, 0),
@@ -428,8 +437,9 @@ impl<'a> Reader<'a> {
     fn report(&mut self, kind: ReportKind, flags: u8) -> Result<Report<'a>, Malformed> {
         let [next, limit, newest] = [self.u32()?, self.u32()?, self.u32()?];
         let echo = Some((self.u32()?, self.u32()?)).filter(|_| flags & HAS_ECHO != 0);
+        let (nonce_sum, lost) = (flags & NONCE_SUM != 0, Lost::default());
         let mut report =
-            Report { kind, next, limit, newest, echo, lost: Lost::default(), feedback: None };
+            Report { kind, next, nonce_sum, limit, newest, echo, lost, feedback: None };
         match kind {
             ReportKind::Ack | ReportKind::Cack => {}
             ReportKind::Feedback => {
@@ -474,7 +484,7 @@ impl Cookie {
 }
 
 /// Whether a packet is of a train, from which the receiver measures the path.
-pub(crate) fn is_probe(datagram: &[u8]) -> bool {
+pub fn is_probe(datagram: &[u8]) -> bool {
     matches!(datagram, [kind, flags, ..] if kind & 15 == DATA && flags >> TRAIN_SHIFT & 3 != 0)
 }
 
@@ -504,15 +514,16 @@ impl LostWriter {
     pub(crate) fn lost(&self) -> Lost<'_> {
         Lost(&self.0)
     }
-
-    /// How many ranges a packet of `size` bytes holds.
-    pub(crate) const fn room(size: usize) -> usize {
-        size.saturating_sub(HEADER + REPORT) / RANGE
-    }
 }
 
 /// Bytes of the largest report that has no losses.
-pub(crate) const LARGEST_REPORT: usize = HEADER + REPORT + FEEDBACK;
+const LARGEST_REPORT: usize = HEADER + REPORT + FEEDBACK;
+
+/// How many lost packets a report names at most where packets have `size` bytes: as many as have room for a range each.
+pub(crate) const fn most_lost(size: usize) -> usize {
+    let size = if size < LARGEST_REPORT { LARGEST_REPORT } else { size };
+    (size - HEADER - REPORT) / RANGE
+}
 
 /// The number nearest to `near` whose low 32 bits are `wire`.
 pub(crate) const fn expand(near: u64, wire: u32) -> u64 {

@@ -93,7 +93,7 @@ pub struct StationAggregate {
     pub made: Interval,
     /// Segments held while the mobile was gone.
     pub held: Interval,
-    /// Segments that there was no room to hold.
+    /// Segments that there was no room to hold, or whose mobile stayed away.
     pub held_dropped: Interval,
     /// The most memory it took, in bytes: the state of flows.
     pub memory_flows: Interval,

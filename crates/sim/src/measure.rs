@@ -2,13 +2,12 @@
 //! on [the crate's page](crate#figures).
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
 
-use airtcp_types::checksum::verify_transport;
 use airtcp_types::{
     Crossing, Event, EventKind, ExtSeq, FlowId, Instant, NodeId, Observer, Packet, RangeSet,
-    SeqNumber, SeqRange,
+    SeqRange,
 };
+use airtcp_wire::tcp::View;
 
 use crate::Samples;
 use crate::summary::Running;
@@ -19,10 +18,6 @@ pub(crate) const PORTS: u16 = 27_000;
 
 /// Retransmissions of one direction of which it is not known yet whether they were needed.
 const MAX_PENDING: usize = 4096;
-
-/// TCP's protocol number, and the length of its header without options.
-const TCP: u8 = 6;
-const TCP_HEADER: usize = 20;
 
 /// Counts, per flow.
 #[derive(Debug)]
@@ -88,13 +83,14 @@ impl Measure {
     }
 
     fn on_retransmission_arrived(&mut self, node: NodeId, packet: &Packet) -> Option<()> {
-        let (flow, seq) = read(packet)?;
+        let segment = View::checked(&packet.data)?;
+        let flow = FlowId { local: segment.dst(), remote: segment.src() };
         let (index, port, calls) = self.find(node, &flow)?;
         let flow = &mut self.flows[index];
         let half = flow.halves.get_mut(&(port, !calls))?;
-        let seq = half.highest.nearest(seq);
+        let seq = half.highest.nearest(segment.fields().seq());
         let range = *half.pending.get(&seq)?;
-        if half.arrived.covers(range) && is_whole(packet) {
+        if half.arrived.covers(range) && segment.is_intact() {
             half.pending.remove(&seq);
             self.pending -= 1;
             flow.spurious += 1;
@@ -175,29 +171,4 @@ impl Observer for Measure {
             _ => {}
         }
     }
-}
-
-/// The flow of a TCP segment in IPv4, as the node that it arrives at sees it, and its sequence number.
-fn read(packet: &Packet) -> Option<(FlowId, SeqNumber)> {
-    let (src, dst, segment) = split(packet)?;
-    let (ports, rest) = segment.split_first_chunk::<4>()?;
-    let port = |at| u16::from_be_bytes([ports[at], ports[at + 1]]);
-    let flow = FlowId { local: (dst, port(2)).into(), remote: (src, port(0)).into() };
-    Some((flow, SeqNumber(u32::from_be_bytes(*rest.first_chunk()?))))
-}
-
-fn split(packet: &Packet) -> Option<(IpAddr, IpAddr, &[u8])> {
-    let data = &packet.data;
-    let header_len = usize::from(data.first()? & 0xf) * 4;
-    let is_tcp = data[0] >> 4 == 4 && *data.get(9)? == TCP;
-    let address = |at: usize| -> Option<IpAddr> {
-        Some(Ipv4Addr::from_octets(*data.get(at..)?.first_chunk()?).into())
-    };
-    let segment = data.get(header_len..).filter(|s| is_tcp && s.len() >= TCP_HEADER)?;
-    Some((address(12)?, address(16)?, segment))
-}
-
-/// Whether the checksum of a TCP segment holds: others are not taken.
-fn is_whole(packet: &Packet) -> bool {
-    split(packet).is_some_and(|(src, dst, segment)| verify_transport(src, dst, TCP, segment))
 }

@@ -457,6 +457,7 @@ fn rrtp_config(flow: &FlowSpec, rrtp: &Rrtp) -> Config {
         profile: rrtp.profile,
         biaz: rrtp.biaz,
         rate_cap: RRTP_CAP,
+        asked_rate_cap: RRTP_CAP,
         packet_size: flow.mtu - UDP_HEADERS,
         receive_buffer: flow.receive_buffer.unwrap_or(default.receive_buffer),
         send_buffer: flow.send_buffer.unwrap_or(default.send_buffer),

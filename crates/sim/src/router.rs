@@ -1,16 +1,10 @@
 //! What forwards packets between wires.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
-use airtcp_types::checksum;
 use airtcp_types::{Event, Instant, Node, Packet, PortId};
-
-/// The length of an IPv4 header without options, and where its fields are (RFC 791 section 3.1).
-const HEADER: usize = 20;
-const TTL: usize = 8;
-const CHECKSUM: usize = 10;
-const DESTINATION: usize = 16;
+use airtcp_wire::ip;
 
 /// An IPv4 router: packets leave at once by the port that has their destination; queues are in links.
 ///
@@ -28,7 +22,8 @@ pub struct Router {
 pub struct RouterCounters {
     /// Left again.
     pub forwarded: u64,
-    /// Dropped: no IPv4 header, or one whose checksum does not hold (RFC 1812 section 5.2.2).
+    /// Dropped: no IPv4 header, one whose checksum does not hold, or lengths that do not fit the
+    /// packet (RFC 1812 section 5.2.2).
     pub malformed: u64,
     /// Dropped: their time to live was over.
     pub expired: u64,
@@ -55,25 +50,16 @@ impl Router {
     /// Where a packet goes, with one hop less to live; or which counter counts it.
     fn forward(&mut self, packet: &mut Packet) -> Result<PortId, &mut u64> {
         let counters = &mut self.counters;
-        let header_len = |first: u8| usize::from(first & 0xf) * 4;
-        let sound = packet.data.first().is_some_and(|first| {
-            let header = packet.data.get(..header_len(*first));
-            first >> 4 == 4 && header.is_some_and(|h| h.len() >= HEADER && checksum::verify(h))
-        });
-        let Some(header) = packet.data.first_chunk_mut::<HEADER>().filter(|_| sound) else {
-            return Err(&mut counters.malformed);
+        // RFC 1812 section 5.2.2.
+        let ends = ip::check(&packet.data, 0).map(|(headers, data)| headers.addresses(data));
+        let Ok((_, IpAddr::V4(destination))) = ends else { return Err(&mut counters.malformed) };
+        let ttl = match ip::hop_limit(&packet.data) {
+            None | Some(0 | 1) => return Err(&mut counters.expired),
+            Some(ttl) => ttl,
         };
-        if header[TTL] <= 1 {
-            return Err(&mut counters.expired);
-        }
-        let [a, b, c, d] = [0, 1, 2, 3].map(|byte| header[DESTINATION + byte]);
-        let route = self.routes.get(&Ipv4Addr::new(a, b, c, d)).copied().or(self.default);
+        let route = self.routes.get(&destination).copied().or(self.default);
         let Some(port) = route else { return Err(&mut counters.unroutable) };
-        let word = |header: &[u8; HEADER], at| u16::from_be_bytes([header[at], header[at + 1]]);
-        let old = word(header, TTL);
-        header[TTL] -= 1;
-        let sum = checksum::update(word(header, CHECKSUM), old, word(header, TTL));
-        header[CHECKSUM..CHECKSUM + 2].copy_from_slice(&sum.to_be_bytes());
+        ip::set_hop_limit(&mut packet.data, ttl - 1);
         counters.forwarded += 1;
         Ok(port)
     }
@@ -104,13 +90,15 @@ impl Node for Router {
 
 #[cfg(test)]
 mod tests {
+    use airtcp_wire::checksum;
+
     use super::*;
 
     fn packet(ttl: u8, last: u8) -> Packet {
         let mut data =
             vec![0x45, 0, 0, 20, 0, 0, 0x40, 0, ttl, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, last];
         let sum = checksum::checksum(&data);
-        data[CHECKSUM..CHECKSUM + 2].copy_from_slice(&sum.to_be_bytes());
+        data[10..12].copy_from_slice(&sum.to_be_bytes());
         Packet::new(data)
     }
 

@@ -97,6 +97,7 @@ impl Wire {
 
 /// How hosts hang together.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "a scenario has one of them")]
 pub enum Topology {
     /// Every flow has a host of its own on the left and on the right, each on its access wire; two routers, and
     /// the bottleneck between them.

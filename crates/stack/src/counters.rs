@@ -258,6 +258,8 @@ counters! {
     tcp_ext_not_a_syn: "TcpExtNotASyn",
     /// SYNs with data or a FIN, which the peer has to send again.
     tcp_ext_data_in_syn: "TcpExtDataInSyn",
+    /// Segments with TCP options that cannot be read; they count without them.
+    tcp_ext_bad_options: "TcpExtBadOptions",
     /// Segments with the urgent flag; their data is as any other.
     tcp_ext_urgent: "TcpExtUrgent",
     /// How often a peer took back some of the window that it had offered.

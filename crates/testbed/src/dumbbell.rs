@@ -4,9 +4,11 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::{Arc, Mutex};
 
-use airtcp_device::{Clock, Driver, Lateness, Tun, TunFile, Watch};
+use airtcp_device::{Clock, Tun, TunFile, Watch};
 use airtcp_link::{Counters, Link, Way};
-use airtcp_stack::{HostConfig, Stack};
+use airtcp_net::Stack;
+use airtcp_net::{Driver, Lateness};
+use airtcp_stack::HostConfig;
 use airtcp_types::{Instant, Node, NodeId, Observer};
 
 use crate::emulator::Emulator;

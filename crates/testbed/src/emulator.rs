@@ -3,7 +3,8 @@
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
-use airtcp_device::{Clock, DriveError, Driver, Tun, TunFile, Watch};
+use airtcp_device::{Clock, Tun, TunFile, Watch};
+use airtcp_net::{DriveError, Driver};
 use airtcp_types::Node;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};

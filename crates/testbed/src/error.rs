@@ -38,7 +38,7 @@ pub enum TestbedError {
     Device(#[from] airtcp_device::DeviceError),
     /// An emulated link broke.
     #[error("the emulated link broke: {0}")]
-    Link(#[from] airtcp_device::DriveError),
+    Link(#[from] airtcp_net::DriveError),
     /// The kernel refused something.
     #[error("{doing}: {source}")]
     Refused {

@@ -1,5 +1,7 @@
 //! Bytes that anyone can make again, and check.
 
+use std::ops::Range;
+
 /// A byte stream that its seed determines: each byte depends on its position alone.
 ///
 /// Bytes that are lost, doubled or swapped show at the place where they are.
@@ -18,12 +20,24 @@
 pub struct Pattern {
     seed: u64,
     position: u64,
+    /// The bytes after which it starts again.
+    period: u64,
 }
 
 impl Pattern {
     /// The stream of `seed`, from its first byte.
     pub const fn new(seed: u64) -> Self {
-        Self { seed, position: 0 }
+        Self::repeating(seed, u64::MAX)
+    }
+
+    /// The first `period` bytes of the stream of `seed`, over and over. They can be made once, and sent any number of
+    /// times. Choose a period that no buffer has, such as a prime: a shift by a whole period does not show.
+    ///
+    /// # Panics
+    /// A period of 0.
+    pub const fn repeating(seed: u64, period: u64) -> Self {
+        assert!(period > 0, "a period has a byte or more");
+        Self { seed, position: 0, period }
     }
 
     /// How many bytes were made or checked so far.
@@ -35,10 +49,10 @@ impl Pattern {
     pub fn fill(&mut self, buffer: &mut [u8]) {
         let mut rest = buffer;
         while !rest.is_empty() {
-            let (word, from) = self.word();
-            let length = rest.len().min(8 - from);
+            let (word, part) = self.word();
+            let length = rest.len().min(part.len());
             let (now, later) = rest.split_at_mut(length);
-            now.copy_from_slice(&word[from..from + length]);
+            now.copy_from_slice(&word[part][..length]);
             self.position += length as u64;
             rest = later;
         }
@@ -51,10 +65,10 @@ impl Pattern {
     pub fn check(&mut self, bytes: &[u8]) -> Result<(), u64> {
         let mut rest = bytes;
         while !rest.is_empty() {
-            let (word, from) = self.word();
-            let length = rest.len().min(8 - from);
+            let (word, part) = self.word();
+            let length = rest.len().min(part.len());
             let (now, later) = rest.split_at(length);
-            let expected = &word[from..from + length];
+            let expected = &word[part][..length];
             if now != expected {
                 let equal = now.iter().zip(expected).take_while(|(a, b)| a == b).count();
                 return Err(self.position + equal as u64);
@@ -65,14 +79,17 @@ impl Pattern {
         Ok(())
     }
 
-    /// The eight bytes that the position lies in, and where in them it lies.
-    fn word(&self) -> ([u8; 8], usize) {
+    /// The eight bytes that the position lies in, and the part of them from there on.
+    fn word(&self) -> ([u8; 8], Range<usize>) {
         // SplitMix64 (Steele, Lea and Flood 2014), which can be entered at any place.
-        let index = self.position / 8 + 1;
+        let at = self.position % self.period;
+        let index = at / 8 + 1;
         let mut z = self.seed.wrapping_add(index.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)).to_le_bytes(), (self.position % 8) as usize)
+        let from = at % 8;
+        let to = (from + (self.period - at).min(8)).min(8);
+        ((z ^ (z >> 31)).to_le_bytes(), from as usize..to as usize)
     }
 }
 
@@ -91,6 +108,22 @@ mod tests {
         }
         assert_eq!(whole, pieces);
         assert_eq!(pattern.position(), 64);
+    }
+
+    #[test]
+    fn a_repeating_one_starts_again_at_its_period() {
+        for period in [1, 3, 8, 13] {
+            let mut bytes = vec![0; 40];
+            Pattern::repeating(3, period as u64).fill(&mut bytes);
+            let mut first = vec![0; period];
+            Pattern::new(3).fill(&mut first);
+            let expected: Vec<u8> = first.iter().copied().cycle().take(40).collect();
+            assert_eq!(bytes, expected);
+            let mut pattern = Pattern::repeating(3, period as u64);
+            for piece in bytes.chunks(7) {
+                assert_eq!(pattern.check(piece), Ok(()));
+            }
+        }
     }
 
     #[test]

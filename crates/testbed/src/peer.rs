@@ -9,6 +9,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::str::FromStr;
+use std::sync::LazyLock;
 
 use nix::sys::socket::{getsockopt, setsockopt, sockopt};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -20,8 +21,24 @@ use crate::{Namespace, Pattern, TestbedError};
 /// Bytes per read and write.
 const CHUNK: usize = 64 * 1024;
 
-/// The seed of what [`Service::Source`] writes.
-pub const SOURCE_SEED: u64 = 0;
+/// What [`Service::Source`] writes: the first bytes of the pattern of a seed, over and over. The period is a prime.
+const SOURCE_SEED: u64 = 0;
+const SOURCE_PERIOD: usize = 65_521;
+
+/// One period of what [`Service::Source`] writes, made once for all connections.
+pub fn source_bytes() -> &'static [u8] {
+    static BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        let mut bytes = vec![0; SOURCE_PERIOD];
+        source_pattern().fill(&mut bytes);
+        bytes
+    });
+    &BYTES
+}
+
+/// What [`Service::Source`] writes, to compare with.
+pub const fn source_pattern() -> Pattern {
+    Pattern::repeating(SOURCE_SEED, SOURCE_PERIOD as u64)
+}
 
 /// What a server does with a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,7 +47,7 @@ pub enum Service {
     Echo,
     /// Reads to the end, answers with the number of bytes as 8 bytes big-endian, closes.
     Sink,
-    /// Writes the [`Pattern`] of [`SOURCE_SEED`] until the peer closes.
+    /// Writes [`source_bytes`], over and over, until the peer closes.
     Source,
 }
 
@@ -144,17 +161,15 @@ pub async fn upload(
     }
 }
 
-/// Reads `bytes` bytes from a source and closes; compares them with the pattern of `seed` if one is
-/// given.
+/// Reads `bytes` bytes from a source and closes; compares them with `pattern` if one is given.
 ///
 /// # Errors
 /// The connection breaks or ends before; a byte differs.
 pub async fn download(
     mut stream: impl AsyncRead + Unpin,
-    seed: Option<u64>,
+    mut pattern: Option<Pattern>,
     bytes: u64,
 ) -> io::Result<u64> {
-    let mut pattern = seed.map(Pattern::new);
     let mut buffer = vec![0; CHUNK];
     let mut received = 0;
     while received < bytes {
@@ -259,8 +274,13 @@ async fn handle(mut stream: TcpStream, service: Service) -> io::Result<()> {
         }
         Service::Source => {
             let (mut reader, mut writer) = stream.split();
+            let writing = async {
+                loop {
+                    writer.write_all(source_bytes()).await?;
+                }
+            };
             tokio::select! {
-                written = write_pattern(&mut writer, SOURCE_SEED, u64::MAX) => written,
+                written = writing => written,
                 // The peer's end of stream ends it too, not only its reset.
                 closed = async { while reader.read(&mut buffer).await? > 0 {} Ok(()) } => closed,
             }

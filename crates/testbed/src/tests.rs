@@ -180,7 +180,7 @@ async fn call_all(client: &Namespace, host: &str, ports: [u16; 3]) {
         assert_eq!(peer::upload(connect(sink).await?, 6, size).await?, size);
         let stream = connect(source).await?;
         assert_eq!(peer::congestion(&stream)?, "reno");
-        assert_eq!(peer::download(stream, Some(peer::SOURCE_SEED), size).await?, size);
+        assert_eq!(peer::download(stream, Some(peer::source_pattern()), size).await?, size);
         std::io::Result::Ok(())
     });
     calls.await.unwrap().unwrap();

@@ -15,19 +15,14 @@
 #![forbid(unsafe_code)]
 
 mod chain;
-pub mod checksum;
 mod event;
-pub mod header_checksum;
-mod layout;
 pub mod mark;
 mod nearest;
 mod node;
 mod observer;
-pub mod options;
 mod packet;
 mod range_set;
 pub mod rng;
-mod segments;
 mod seq;
 mod shared_bytes;
 mod time;
@@ -35,7 +30,6 @@ mod units;
 
 pub use chain::Chain;
 pub use event::{Event, EventKind, Fate, FlowId, SendRule};
-pub use layout::Layout;
 pub use nearest::{distance, nearest};
 pub use node::{Node, PortId};
 pub use observer::{Crossing, NodeId, Observer};

@@ -17,7 +17,7 @@ pub enum Checksum {
 /// One IP packet, without a link header.
 ///
 /// A super-segment, which exists only between a host and an offloading device, is one packet whose
-/// payload the device cuts into pieces of `segment_size` bytes. [`each_segment`](Self::each_segment) shows what that gives.
+/// payload the device cuts into pieces of `segment_size` bytes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Packet {
     /// The packet from its first IP header byte to its last payload byte; of one with a `tail`, what stands before that.

@@ -1,9 +1,12 @@
 //! What a base station does.
 
+use std::time::Duration;
+
 use airtcp_link::{Arq, RadioSpec};
 use airtcp_types::ByteCount;
 use airtcp_types::mark::TCP_ECN_MARK;
 
+use super::Prefix;
 use super::marker::Mark;
 
 /// What the base station makes of the flows that pass.
@@ -52,6 +55,12 @@ pub struct StationConfig {
     pub unproven: usize,
     /// Bytes that held packets take while the mobile is gone.
     pub hold: ByteCount,
+    /// How long the mobile may be gone before its flows are let go.
+    #[serde(with = "seconds")]
+    pub absence: Duration,
+    /// The networks of the mobiles: what comes from the wireless side with another source is dropped. If there are none any
+    /// source passes.
+    pub mobiles: Vec<Prefix>,
     /// Bytes of packets that the policy `snoop` keeps copies of.
     pub cache: ByteCount,
 }
@@ -67,6 +76,9 @@ impl Default for StationConfig {
             flows: 65_536,
             unproven: 4_096,
             hold: ByteCount::from_mib(4),
+            // About as long as Linux retransmits before it gives a connection up (tcp_retries2).
+            absence: Duration::from_secs(15 * 60),
+            mobiles: Vec::new(),
             cache: ByteCount::from_mib(4),
         }
     }
@@ -133,22 +145,45 @@ mod text {
     }
 }
 
+/// Times as a number of seconds.
+mod seconds {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    pub(super) fn serialize<S: Serializer>(
+        time: &Duration,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(time.as_secs_f64())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Duration, D::Error> {
+        Duration::try_from_secs_f64(f64::deserialize(deserializer)?).map_err(de::Error::custom)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn settings_are_read_by_their_names_and_written_again() {
-        let json =
-            r#"{"radio": "error 20%", "arq": "mac+link", "policy": "tcp-ecn", "mark": "ce"}"#;
+        let json = r#"{"radio": "error 20%", "arq": "mac+link", "policy": "tcp-ecn", "mark": "ce", "absence": 2.5,
+                "mobiles": ["192.0.2.0/24", "2001:db8::/64"]}"#;
         let config: StationConfig = serde_json::from_str(json).unwrap();
         assert_eq!((config.arq, config.policy), (Arq::MacLink, Policy::TcpEcn));
         assert_eq!((config.mark, config.flows), (Mark::Ce, 65_536));
+        assert_eq!((config.absence, config.mobiles.len()), (Duration::from_millis(2_500), 2));
         let again = serde_json::to_string(&config).unwrap();
         assert_eq!(serde_json::from_str::<StationConfig>(&again).unwrap(), config);
         let error = serde_json::from_str::<StationConfig>(r#"{"arq": "some"}"#).unwrap_err();
         assert!(error.to_string().starts_with("`some` is no ARQ mode"), "{error}");
-        assert!(serde_json::from_str::<StationConfig>(r#"{"radoi": ""}"#).is_err());
+        for wrong in [r#"{"radoi": ""}"#, r#"{"absence": -1.0}"#, r#"{"mobiles": ["10.0.0.1"]}"#] {
+            assert!(serde_json::from_str::<StationConfig>(wrong).is_err());
+        }
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub(super) fn is_plain_duplicate(flow: &Flow, segment: &Segment) -> bool {
         && flow.acknowledged_by(segment) == acked
         && segment.window == mobile.window
         && segment.window != 0
-        && segment.seq == mobile.nxt.wire()
+        && segment.seq == mobile.end.nxt.wire()
         && options.hack_ack.is_none()
         && options.unknown == 0
         && blocks_are_known(flow, segment)
@@ -55,7 +55,7 @@ mod tests {
     use airtcp_types::{Instant, SeqNumber};
 
     use super::super::flow::Entered;
-    use super::super::testkit::{Seg, from_fixed, from_mobile, key};
+    use super::super::testkit::{Seg, from_fixed, from_mobile};
     use super::*;
 
     const NOW: Instant = Instant::ZERO;
@@ -65,7 +65,7 @@ mod tests {
         let mut flow = Flow::starting_at(SeqNumber(0));
         for seq in (0..5_000).step_by(1_000) {
             let range = flow.on_fixed(NOW, &from_fixed(Seg::data(seq, 1_000)).1);
-            let entered = Entered { key: key(), range, is_new: true };
+            let entered = Entered { range, is_new: true };
             flow.on_passed(&entered, FrameNo(u64::from(seq)), |_| true);
         }
         flow.on_mobile(NOW, &from_mobile(plain()).1);
@@ -123,7 +123,7 @@ mod tests {
     fn what_the_fixed_host_repairs_itself_is_not_hidden() {
         let mut flow = flow();
         let range = flow.on_fixed(NOW, &from_fixed(Seg::data(1_000, 1_000)).1);
-        let again = Entered { key: key(), range, is_new: false };
+        let again = Entered { range, is_new: false };
         flow.on_passed(&again, FrameNo(9_000), |_| true);
         assert!(!hides(&flow, &from_mobile(plain()).1, |_| true));
     }

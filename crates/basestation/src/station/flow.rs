@@ -4,12 +4,14 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use airtcp_link::radio::FrameNo;
-use airtcp_types::options::Timestamps;
 use airtcp_types::{ByteCount, ExtSeq, Instant, RangeSet, SeqNumber, SeqRange};
+use airtcp_wire::options::Timestamps;
 
+use super::end::{self, End, Refusal};
 use super::freezer::Reminder;
 use super::segment::{MadeAck, Segment, flag};
 use super::snoop::Cache;
+use crate::Side;
 
 /// The two ends of a flow.
 #[derive(
@@ -30,8 +32,7 @@ const MAX_WINDOW: u64 = 1 << 30;
 /// What the mobile said last: all that it takes to speak in its name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Mobile {
-    /// SND.NXT: the number after its highest.
-    pub(super) nxt: ExtSeq,
+    pub(super) end: End,
     /// The window field of its last segment, as a segment that is no SYN has it.
     pub(super) window: u16,
     pub(super) timestamps: Option<Timestamps>,
@@ -40,7 +41,6 @@ pub(super) struct Mobile {
 /// What a segment of the fixed host's brings to its flow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Entered {
-    pub(super) key: FlowKey,
     pub(super) range: SeqRange,
     /// It reaches above everything seen before. If it does not, the fixed host sends it again, or it is late.
     pub(super) is_new: bool,
@@ -58,22 +58,15 @@ struct Carried {
 pub(super) struct Flow {
     /// Seen from the fixed host and not acknowledged by the mobile.
     seen: RangeSet,
-    /// The mobile's highest acknowledgement.
-    acked: Option<ExtSeq>,
     /// What is below was not watched: no hole there is known of.
     floor: ExtSeq,
-    /// One past the highest number seen.
-    highest: ExtSeq,
-    /// Whether the fixed host's numbers are known; if not, its next segment says them.
-    is_heard: bool,
+    /// The fixed host, once it was heard.
+    fixed: Option<End>,
+    pub(super) mobile: Option<Mobile>,
+    /// The last segment that was not believed. If the other end acknowledges it, the two have another connection.
+    claim: Option<Box<Segment>>,
     /// What went to the radio, and it still had when last asked.
     frames: Vec<Carried>,
-    pub(super) mobile: Option<Mobile>,
-    /// The shift of the mobile's windows, where its SYN was seen.
-    shift: Option<u8>,
-    /// The numbers after the FINs.
-    fixed_fin: Option<ExtSeq>,
-    mobile_fin: Option<(ExtSeq, bool)>,
     /// A word of the mobile's on its way to the fixed host and back: its time stamp, and when it passed.
     timed: Option<(u32, Instant)>,
     /// The shortest round trip seen between here and the fixed host.
@@ -90,17 +83,18 @@ impl Flow {
     /// A flow whose next byte for the mobile is `seq`, as far as is known: what is below is not watched.
     pub(super) fn starting_at(seq: SeqNumber) -> Self {
         let floor = ExtSeq::starting_at(seq);
+        Self { floor, fixed: Some(End::starting_at(floor)), ..Self::unheard() }
+    }
+
+    /// A flow that the mobile opens.
+    pub(super) fn unheard() -> Self {
         Self {
             seen: RangeSet::new(),
-            acked: None,
-            floor,
-            highest: floor,
-            is_heard: true,
-            frames: Vec::new(),
+            floor: ExtSeq::default(),
+            fixed: None,
             mobile: None,
-            shift: None,
-            fixed_fin: None,
-            mobile_fin: None,
+            claim: None,
+            frames: Vec::new(),
             timed: None,
             rtt: None,
             frozen: None,
@@ -109,34 +103,55 @@ impl Flow {
         }
     }
 
-    /// A flow that the mobile opens.
-    pub(super) fn unheard() -> Self {
-        Self { is_heard: false, ..Self::starting_at(SeqNumber(0)) }
+    /// Whether a segment from `side` may be the flow's, by what its two ends have said.
+    ///
+    /// # Errors
+    ///
+    /// Why it is not believed.
+    pub(super) fn check(&self, segment: &Segment, side: Side) -> Result<(), Refusal> {
+        let mobile = self.mobile.map(|mobile| mobile.end);
+        match side {
+            Side::Wired => end::check(self.fixed, mobile, segment),
+            // The station was there when the mobile opened the flow: it would have seen what this acknowledges.
+            Side::Wireless if self.fixed.is_none() && segment.has(flag::ACK) => Err(Refusal::Ack),
+            Side::Wireless => end::check(mobile, self.fixed, segment),
+        }
+    }
+
+    /// Keeps a segment that is not believed. Gives the one kept before if the two acknowledge each other exactly: then both
+    /// ends speak of another connection, or of numbers that did not come by here.
+    pub(super) fn claim(&mut self, segment: &Segment) -> Option<Segment> {
+        let agrees = |before: &Segment| {
+            before.src == segment.dst
+                && segment.has(flag::ACK)
+                && segment.ack == before.seq + before.len()
+                && (before.ack == segment.seq || !before.has(flag::ACK))
+        };
+        let before = self.claim.as_deref().copied().filter(agrees);
+        self.claim = Some(Box::new(*segment));
+        before
+    }
+
+    /// Whether the mobile was never heard.
+    pub(super) const fn is_one_sided(&self) -> bool {
+        self.mobile.is_none()
     }
 
     /// The numbers of a segment from the fixed host.
     pub(super) fn range_of(&self, segment: &Segment) -> SeqRange {
-        let start = self.highest.nearest(segment.seq);
-        SeqRange::new(start, start + u64::from(segment.len()))
+        end::numbers(self.fixed, self.mobile.map(|mobile| mobile.end), segment)
     }
 
     /// Takes note of a segment from the fixed host; gives its numbers.
     pub(super) fn on_fixed(&mut self, now: Instant, segment: &Segment) -> SeqRange {
-        if !self.is_heard {
-            self.is_heard = true;
-            self.floor = ExtSeq::starting_at(segment.seq);
-            self.highest = self.floor;
-        }
         let range = self.range_of(segment);
+        if self.fixed.is_none() {
+            self.floor = range.start;
+        }
+        let fixed = self.fixed.get_or_insert(End::starting_at(range.start));
+        let near = self.mobile.map(|mobile| mobile.end.nxt).or(fixed.acked);
+        fixed.on_segment(segment, range, acknowledged(segment, near));
         self.insert(range);
-        if segment.has(flag::FIN) {
-            self.fixed_fin = Some(range.end);
-        }
-        if segment.has(flag::ACK)
-            && let Some((fin, acked)) = &mut self.mobile_fin
-        {
-            *acked |= fin.nearest(segment.ack) >= *fin;
-        }
         if segment.data > 0 {
             self.reminder = None;
         }
@@ -145,7 +160,7 @@ impl Flow {
     }
 
     fn insert(&mut self, range: SeqRange) {
-        let from = self.acked.map_or(self.floor, |acked| acked.max(self.floor));
+        let from = self.from();
         let range = SeqRange::new(range.start.max(from), range.end);
         let is_too_far = range.end.since(from) > ByteCount(MAX_WINDOW);
         if range.is_empty() || is_too_far {
@@ -160,32 +175,27 @@ impl Flow {
             return;
         }
         self.seen.insert(range);
-        self.highest = self.highest.max(range.end);
+    }
+
+    /// The number from which on the mobile waits for data that was watched.
+    fn from(&self) -> ExtSeq {
+        self.acked().map_or(self.floor, |acked| acked.max(self.floor))
     }
 
     /// Whether something between the mobile's acknowledgement and the highest number seen did not come by here.
     pub(super) fn has_hole(&self) -> bool {
-        let from = self.acked.map_or(self.floor, |acked| acked.max(self.floor));
-        self.seen.last().is_some_and(|last| self.seen.next_gap(from) < last.end)
+        self.seen.last().is_some_and(|last| self.seen.next_gap(self.from()) < last.end)
     }
 
     /// Takes note of a segment from the mobile.
     pub(super) fn on_mobile(&mut self, now: Instant, segment: &Segment) {
         let before = self.mobile;
-        let start = before
-            .map_or(ExtSeq::starting_at(segment.seq), |before| before.nxt.nearest(segment.seq));
-        let end = start + u64::from(segment.len());
-        if segment.has(flag::SYN) {
-            self.shift = Some(segment.options.window_scale.unwrap_or(0).min(14));
-        }
-        if segment.has(flag::FIN) {
-            self.mobile_fin = Some((end, self.mobile_fin.is_some_and(|(_, acked)| acked)));
-        }
-        if segment.has(flag::ACK) {
-            self.on_ack(self.acknowledged_by(segment));
-        }
+        let range = end::numbers(before.map(|before| before.end), self.fixed, segment);
+        let mut end = before.map_or(End::starting_at(range.start), |before| before.end);
+        let ack = acknowledged(segment, self.fixed.map(|fixed| fixed.nxt));
+        end.on_segment(segment, range, ack);
         // RFC 7323 section 2.2: the window of a SYN is not scaled.
-        let shift = self.shift.filter(|_| segment.has(flag::SYN)).unwrap_or(0);
+        let shift = end.shift.filter(|_| segment.has(flag::SYN)).unwrap_or(0);
         let timestamps =
             match (before.and_then(|before| before.timestamps), segment.options.timestamps) {
                 (Some(last), Some(new)) if (new.val.wrapping_sub(last.val) as i32) < 0 => {
@@ -193,11 +203,13 @@ impl Flow {
                 }
                 (_, new) => new,
             };
-        self.mobile = Some(Mobile {
-            nxt: before.map_or(end, |before| before.nxt.max(end)),
-            window: segment.window >> shift,
-            timestamps,
-        });
+        self.mobile = Some(Mobile { end, window: segment.window >> shift, timestamps });
+        if let Some(ack) =
+            end.acked.filter(|_| before.and_then(|before| before.end.acked) != end.acked)
+        {
+            self.seen.remove_below(ack);
+            self.frames.retain(|carried| carried.range.end > ack);
+        }
         if self.timed.is_none()
             && let Some(stamp) = segment.options.timestamps
         {
@@ -207,16 +219,7 @@ impl Flow {
 
     /// What a segment of the mobile's acknowledges.
     pub(super) fn acknowledged_by(&self, segment: &Segment) -> ExtSeq {
-        self.highest.nearest(segment.ack)
-    }
-
-    fn on_ack(&mut self, ack: ExtSeq) {
-        if self.acked.is_none_or(|acked| ack > acked) {
-            self.acked = Some(ack);
-            self.seen.remove_below(ack);
-            self.highest = self.highest.max(ack);
-            self.frames.retain(|carried| carried.range.end > ack);
-        }
+        self.highest().nearest(segment.ack)
     }
 
     /// A round trip to the fixed host ends with its echo of the time stamp that was timed.
@@ -238,7 +241,7 @@ impl Flow {
         frame: FrameNo,
         is_held: impl Fn(FrameNo) -> bool,
     ) {
-        let Entered { range, is_new, .. } = *entered;
+        let Entered { range, is_new } = *entered;
         if !range.is_empty() {
             if self.frames.len() == self.frames.capacity() {
                 self.frames.retain(|carried| is_held(carried.frame));
@@ -260,30 +263,37 @@ impl Flow {
     }
 
     /// The mobile's highest acknowledgement; `None` before there is one.
-    pub(super) const fn acked(&self) -> Option<ExtSeq> {
-        self.acked
+    pub(super) fn acked(&self) -> Option<ExtSeq> {
+        self.mobile.and_then(|mobile| mobile.end.acked)
     }
 
-    /// One past the highest number seen.
-    pub(super) const fn highest(&self) -> ExtSeq {
-        self.highest
+    /// One past the highest number of the fixed host's.
+    pub(super) fn highest(&self) -> ExtSeq {
+        self.fixed.map_or(self.floor, |fixed| fixed.nxt)
     }
 
     /// Whether both ends have said that they are done, and heard that the other knows.
     pub(super) fn is_finished(&self) -> bool {
-        let mobile_knows =
-            self.fixed_fin.is_some_and(|fin| self.acked.is_some_and(|acked| acked >= fin));
-        mobile_knows && self.mobile_fin.is_some_and(|(_, acked)| acked)
+        let ends = self.fixed.zip(self.mobile.map(|mobile| mobile.end));
+        ends.is_some_and(|(fixed, mobile)| fixed.is_done(&mobile) && mobile.is_done(&fixed))
     }
 
-    /// Whether a reset from one end has a number at which the other end may take it (RFC 9293 section 3.10.7.4).
-    pub(super) fn believes_reset(&self, segment: &Segment, is_from_fixed: bool) -> bool {
-        if is_from_fixed {
-            let seq = self.highest.nearest(segment.seq);
-            self.acked.is_none_or(|acked| seq >= acked) && seq <= self.highest
-        } else {
-            self.mobile.is_none_or(|mobile| mobile.nxt.nearest(segment.seq) <= mobile.nxt)
-        }
+    /// Whether a reset from `side` has the number that its receiver waits for (RFC 5961 section 3.2): what that end has
+    /// acknowledged, or one past the sender's highest, where the acknowledgement is on its way.
+    pub(super) fn believes_reset(&self, segment: &Segment, side: Side) -> bool {
+        let mobile = self.mobile.map(|mobile| mobile.end);
+        let (own, other) = match side {
+            Side::Wired => (self.fixed, mobile),
+            Side::Wireless => (mobile, self.fixed),
+        };
+        let is = |number: Option<ExtSeq>, seq| number.is_some_and(|number| number.wire() == seq);
+        // RFC 9293 section 3.10.7.3: the answer to a SYN has no number of its own.
+        let refuses = own.is_none()
+            && segment.has(flag::ACK)
+            && is(other.map(|other| other.nxt), segment.ack);
+        is(own.map(|own| own.nxt), segment.seq)
+            || is(other.and_then(|other| other.acked), segment.seq)
+            || refuses
     }
 
     /// The round trip between here and the fixed host, if one was seen.
@@ -293,12 +303,12 @@ impl Flow {
 
     /// The mobile's last ACK once more, with the window `window`; `None` before it has sent one.
     pub(super) fn last_ack(&self, key: &FlowKey, window: u16) -> Option<MadeAck> {
-        let (mobile, acked) = (self.mobile?, self.acked?);
+        let mobile = self.mobile?;
         Some(MadeAck {
             src: key.mobile,
             dst: key.fixed,
-            seq: mobile.nxt.wire(),
-            ack: acked.wire(),
+            seq: mobile.end.nxt.wire(),
+            ack: mobile.end.acked?.wire(),
             window,
             timestamps: mobile.timestamps,
         })
@@ -310,11 +320,11 @@ impl Flow {
         FlowRecord {
             key: *key,
             seen: self.seen.iter().map(wire).collect(),
-            acked: self.acked.map(|acked| acked.wire().0),
+            acked: self.acked().map(|acked| acked.wire().0),
             floor: self.floor.wire().0,
-            seq: self.mobile.map(|mobile| mobile.nxt.wire().0),
+            seq: self.mobile.map(|mobile| mobile.end.nxt.wire().0),
             window: self.mobile.map(|mobile| mobile.window),
-            window_scale: self.shift,
+            window_scale: self.mobile.and_then(|mobile| mobile.end.shift),
             timestamps: self.mobile.and_then(|mobile| mobile.timestamps).map(|ts| (ts.val, ts.ecr)),
             is_frozen: self.frozen.is_some(),
         }
@@ -329,8 +339,19 @@ impl Flow {
     pub(super) fn memory(&self) -> usize {
         // A node of the tree holds eleven ranges.
         let tree = self.seen.len().div_ceil(11) * (11 * size_of::<SeqRange>() + 16);
-        size_of::<Self>() + self.cached() + tree + self.frames.capacity() * size_of::<Carried>()
+        let claim = self.claim.as_ref().map_or(0, |_| size_of::<Segment>());
+        size_of::<Self>()
+            + claim
+            + self.cached()
+            + tree
+            + self.frames.capacity() * size_of::<Carried>()
     }
+}
+
+/// The number that a segment acknowledges, if it does, near one that it may.
+fn acknowledged(segment: &Segment, near: Option<ExtSeq>) -> Option<ExtSeq> {
+    let ack = near.map_or(ExtSeq::starting_at(segment.ack), |near| near.nearest(segment.ack));
+    segment.has(flag::ACK).then_some(ack)
 }
 
 /// A flow as it can be shown, stored, and handed to another base station. Numbers are those on the wire.

@@ -32,6 +32,15 @@ pub enum Reach {
     Leaving,
     /// It is gone: what comes for it is held.
     Gone,
+    /// It has been gone for too long: its flows are forgotten, and what comes for it is no longer held or answered.
+    Lost,
+}
+
+impl Reach {
+    /// Whether senders are told to stop, and to go on when the mobile is back.
+    pub(super) const fn stops_senders(self) -> bool {
+        matches!(self, Self::Leaving | Self::Gone)
+    }
 }
 
 /// A packet that waits for the mobile.
@@ -39,7 +48,7 @@ pub enum Reach {
 pub(super) struct Held {
     pub(super) packet: Packet,
     /// The flow and the numbers that it carries, where they are known.
-    pub(super) entered: Option<Entered>,
+    pub(super) entered: Option<(FlowKey, Entered)>,
     /// Its flow is one that the mobile takes part in.
     pub(super) is_proven: bool,
 }
@@ -47,7 +56,7 @@ pub(super) struct Held {
 impl Held {
     /// The flow and the numbers, as they are looked for.
     fn carries(&self) -> Option<Carries> {
-        let Entered { key, range, .. } = self.entered?;
+        let (key, Entered { range, .. }) = self.entered?;
         Some((key, range.start, range.end))
     }
 
@@ -105,6 +114,10 @@ pub(super) struct Freezer {
     pub(super) is_leaving: bool,
     /// Since when it is.
     leaves_since: Option<Instant>,
+    /// Since when it is gone.
+    gone_since: Option<Instant>,
+    /// How long it may be.
+    absence: Duration,
     held: VecDeque<Held>,
     /// What those of them carry that are entered in a flow.
     carried: BTreeSet<Carries>,
@@ -116,12 +129,14 @@ pub(super) struct Freezer {
 }
 
 impl Freezer {
-    /// A freezer for `limit` bytes of packets.
-    pub(super) const fn new(limit: usize) -> Self {
+    /// A freezer for `limit` bytes of packets, which gives a mobile up that is gone for `absence`.
+    pub(super) const fn new(limit: usize, absence: Duration) -> Self {
         Self {
             reach: Reach::There,
             is_leaving: false,
             leaves_since: None,
+            gone_since: None,
+            absence,
             held: VecDeque::new(),
             carried: BTreeSet::new(),
             bytes: 0,
@@ -133,7 +148,12 @@ impl Freezer {
 
     /// Whether what comes now has to wait.
     pub(super) fn is_holding(&self) -> bool {
-        self.reach == Reach::Gone || !self.held.is_empty()
+        self.reach == Reach::Gone || self.is_waiting()
+    }
+
+    /// Whether a packet waits.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.held.is_empty()
     }
 
     /// Whether there is room for a packet of so many bytes. Half of it is for flows that the mobile takes part in alone:
@@ -209,10 +229,12 @@ impl Freezer {
         let leaves = is_in_reach && (self.is_leaving || is_fading);
         self.leaves_since = leaves.then(|| self.leaves_since.unwrap_or(now));
         let leaves = self.leaves_since.is_some_and(|since| now.since(since) < LEAVES_WITHIN);
-        self.reach = match (is_in_reach, leaves) {
-            (false, _) => Reach::Gone,
-            (true, true) => Reach::Leaving,
-            (true, false) => Reach::There,
+        self.gone_since = (!is_in_reach).then(|| self.gone_since.unwrap_or(now));
+        self.reach = match self.gone_since {
+            Some(since) if now.since(since) >= self.absence => Reach::Lost,
+            Some(_) => Reach::Gone,
+            None if leaves => Reach::Leaving,
+            None => Reach::There,
         };
         self.look_at = (self.reach != Reach::There).then(|| now + BEACON);
         self.reach
@@ -242,16 +264,18 @@ mod tests {
     use super::super::testkit::key;
     use super::*;
 
+    const AWAY: Duration = Duration::from_secs(50);
+
     fn held(start: u64, end: u64, fill: u8) -> Held {
         let range = SeqRange::new(ExtSeq(start), ExtSeq(end));
         let packet = Packet::new(vec![fill; (end - start) as usize]);
-        let entered = Some(Entered { key: key(), range, is_new: true });
+        let entered = Some((key(), Entered { range, is_new: true }));
         Held { packet, entered, is_proven: true }
     }
 
     #[test]
     fn it_holds_so_many_bytes_and_gives_them_back_in_order() {
-        let mut freezer = Freezer::new(cost(100) * 2 + cost(50));
+        let mut freezer = Freezer::new(cost(100) * 2 + cost(50), AWAY);
         assert_eq!(freezer.hold(held(0, 100, 1)), Outcome::Held);
         assert_eq!(freezer.hold(held(100, 200, 2)), Outcome::Held);
         assert_eq!(freezer.hold(held(200, 300, 3)), Outcome::NoRoom(held(200, 300, 3).packet));
@@ -265,7 +289,7 @@ mod tests {
 
     #[test]
     fn half_of_the_room_is_for_flows_that_the_mobile_takes_part_in() {
-        let mut freezer = Freezer::new(cost(100) * 4);
+        let mut freezer = Freezer::new(cost(100) * 4, AWAY);
         let stranger = |start| Held { is_proven: false, ..held(start, start + 100, 0) };
         let outcomes = [0, 100, 200].map(|start| freezer.hold(stranger(start)));
         assert_eq!(outcomes, [Outcome::Held, Outcome::Held, Outcome::NoRoom(stranger(200).packet)]);
@@ -275,7 +299,7 @@ mod tests {
 
     #[test]
     fn what_has_left_may_come_again() {
-        let mut freezer = Freezer::new(1_000);
+        let mut freezer = Freezer::new(1_000, AWAY);
         freezer.hold(held(0, 100, 1));
         freezer.release();
         assert_eq!(freezer.hold(held(0, 100, 2)), Outcome::Held);
@@ -286,7 +310,7 @@ mod tests {
 
     #[test]
     fn what_came_first_goes_first_as_it_was_sent_first() {
-        let mut freezer = Freezer::new(cost(100) * 3);
+        let mut freezer = Freezer::new(cost(100) * 3, AWAY);
         freezer.hold(held(100, 200, 2));
         freezer.hold(held(0, 100, 4));
         assert_eq!(freezer.hold_first(held(0, 100, 1)), Outcome::Again);
@@ -300,7 +324,7 @@ mod tests {
 
     #[test]
     fn one_that_does_not_leave_stays_until_it_was_away() {
-        let mut freezer = Freezer::new(0);
+        let mut freezer = Freezer::new(0, AWAY);
         let mut look = |s, is_in_reach, is_fading| {
             freezer.looked(Instant::ZERO + Duration::from_secs(s), is_in_reach, is_fading)
         };
@@ -317,6 +341,17 @@ mod tests {
         };
         assert_eq!([look(200, true), look(201, false)], [Reach::Leaving, Reach::Gone]);
         assert_eq!(look(202, true), Reach::There);
+    }
+
+    #[test]
+    fn one_that_is_gone_for_too_long_is_given_up_until_it_is_back() {
+        let mut freezer = Freezer::new(0, AWAY);
+        let mut look = |s, is_in_reach| {
+            freezer.looked(Instant::ZERO + Duration::from_secs(s), is_in_reach, false)
+        };
+        assert_eq!([10, 59].map(|s| look(s, false)), [Reach::Gone; 2]);
+        assert_eq!([60, 999].map(|s| look(s, false)), [Reach::Lost; 2]);
+        assert_eq!([look(1_000, true), look(1_001, false)], [Reach::There, Reach::Gone]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use airtcp_types::{Fate, Instant, Packet};
 use super::flow::Entered;
 use super::freezer::{FIRST_WAIT, Freezer, Held, Outcome, Reach, Reminder, TELL_AGAIN};
 use super::segment::{Segment, flag};
-use super::table::Pool;
+use super::table::{Pool, Slot};
 use super::{FlowKey, Policy, Station};
 
 impl Station {
@@ -37,14 +37,27 @@ impl Station {
         let before = self.freezer.reach;
         let (is_in_reach, is_fading) = (self.radio.is_in_reach(now), self.radio.is_fading(now));
         let reach = self.freezer.looked(now, is_in_reach, is_fading);
-        if reach == Reach::Gone {
-            self.take_back(now);
-        }
-        if reach == Reach::There && before != Reach::There {
-            self.unfreeze(now);
+        match reach {
+            Reach::Gone => self.take_back(now),
+            Reach::There if before != reach => self.unfreeze(now),
+            Reach::Lost if before != reach => self.let_go(now),
+            _ => {}
         }
         self.release(now);
         self.remind(now);
+    }
+
+    /// The mobile may never come back: senders are left to their own timers, as without a station.
+    fn let_go(&mut self, now: Instant) {
+        let slots: Vec<Slot> = self.table.iter(Pool::Pinned).collect();
+        self.counters.let_go += slots.len() as u64;
+        for slot in slots {
+            self.table.remove(slot);
+        }
+        while let Some(Held { packet, .. }) = self.freezer.release() {
+            self.counters.held_dropped += 1;
+            self.tell(now, Fate::Dropped { cause: "the mobile stayed away" }, || packet);
+        }
     }
 
     /// Segments that wait for the air would only be lost there. They came before all that is held.
@@ -54,14 +67,15 @@ impl Station {
             let segment = Segment::read(&packet).filter(|segment| segment.is_intact);
             let entered = segment.and_then(|segment| {
                 let key = FlowKey { fixed: segment.src, mobile: segment.dst };
-                let range = self.table.get(now, &key)?.range_of(&segment);
-                Some(Entered { key, range, is_new: true })
+                let slot = self.table.find(&key)?;
+                let range = self.table.touch(now, slot).range_of(&segment);
+                Some((slot, Entered { range, is_new: true }))
             });
             self.keep(now, packet, entered, Freezer::hold_first);
         }
     }
 
-    pub(super) fn hold(&mut self, now: Instant, packet: Packet, entered: Option<Entered>) {
+    pub(super) fn hold(&mut self, now: Instant, packet: Packet, entered: Option<(Slot, Entered)>) {
         self.keep(now, packet, entered, Freezer::hold);
     }
 
@@ -69,11 +83,13 @@ impl Station {
         &mut self,
         now: Instant,
         packet: Packet,
-        entered: Option<Entered>,
+        entered: Option<(Slot, Entered)>,
         how: fn(&mut Freezer, Held) -> Outcome,
     ) {
         let copy = self.events.is_some().then(|| packet.clone());
-        let is_proven = entered.as_ref().is_some_and(|entered| self.table.is_proven(&entered.key));
+        let is_proven = entered.is_some_and(|(slot, _)| self.table.is_proven(slot));
+        // Its slot may be another's when it goes on.
+        let entered = entered.map(|(slot, entered)| (self.table.key(slot), entered));
         let held = Held { packet, entered, is_proven };
         let (fate, copy) = match how(&mut self.freezer, held) {
             Outcome::NoRoom(packet) => {
@@ -95,19 +111,24 @@ impl Station {
 
     /// Gives the radio what waits, as far as it has room.
     fn release(&mut self, now: Instant) {
-        while self.freezer.reach != Reach::Gone && self.radio.has_room(now, Way::Forth) {
+        while self.freezer.is_waiting()
+            && self.freezer.reach != Reach::Gone
+            && self.radio.has_room(now, Way::Forth)
+        {
             let Some(Held { packet, entered, .. }) = self.freezer.release() else { return };
+            let entered =
+                entered.and_then(|(key, entered)| Some((self.table.find(&key)?, entered)));
             self.pass(now, packet, entered);
         }
     }
 
     /// An intact segment of the fixed host's came while the mobile is gone, whether or not there is room for it. Gives
     /// whether it is a probe, which asks for an answer and has nothing for the mobile.
-    pub(super) fn answer(&mut self, now: Instant, key: &FlowKey, segment: &Segment) -> bool {
-        let Some(flow) = self.table.get(now, key).filter(|_| !segment.has(flag::RST | flag::SYN))
-        else {
+    pub(super) fn answer(&mut self, now: Instant, slot: Slot, segment: &Segment) -> bool {
+        if segment.has(flag::RST | flag::SYN) {
             return false;
-        };
+        }
+        let flow = &self.table[slot];
         let range = flow.range_of(segment);
         // A keepalive, or a probe of the window: it begins below what the mobile waits for, and brings nothing.
         let is_probe = flow.acked().is_some_and(|acked| range.start < acked && range.end <= acked);
@@ -118,8 +139,8 @@ impl Station {
         // be told to go on is not told to stop.
         if asks
             && is_due
-            && let Some(ack) = flow.last_ack(key, 0)
-            && self.freeze_flow(now, key)
+            && let Some(ack) = flow.last_ack(&self.table.key(slot), 0)
+            && self.freeze_flow(now, slot)
         {
             self.send_made(now, &ack, "window closed");
         }
@@ -127,43 +148,49 @@ impl Station {
     }
 
     /// An ACK of the mobile's goes to the fixed host while the mobile leaves: with no window.
-    pub(super) fn close_window(&mut self, now: Instant, key: &FlowKey, packet: &mut Packet) {
-        let Some(segment) = Segment::read(packet) else { return };
-        if !self.freeze_flow(now, key) {
-            return;
+    pub(super) fn close_window(
+        &mut self,
+        now: Instant,
+        slot: Slot,
+        segment: &Segment,
+        packet: &mut Packet,
+    ) {
+        if self.freeze_flow(now, slot) {
+            segment.set_window(packet, 0);
+            self.counters.frozen += 1;
+            self.tell(now, Fate::Frozen, || packet.clone());
         }
-        segment.set_window(packet, 0);
-        self.counters.frozen += 1;
-        self.tell(now, Fate::Frozen, || packet.clone());
     }
 
     /// Keeps a flow until it is told to go on. `false` if it is not known well enough for that.
-    fn freeze_flow(&mut self, now: Instant, key: &FlowKey) -> bool {
-        let is_pinned = self.table.put(key, Pool::Pinned);
-        let Some(flow) = self.table.get(now, key).filter(|_| is_pinned) else { return false };
-        flow.frozen = Some(now);
-        flow.reminder = None;
-        true
+    fn freeze_flow(&mut self, now: Instant, slot: Slot) -> bool {
+        let is_pinned = self.table.put(slot, Pool::Pinned);
+        if is_pinned {
+            let flow = &mut self.table[slot];
+            (flow.frozen, flow.reminder) = (Some(now), None);
+        }
+        is_pinned
     }
 
     /// Tells every sender that was told to stop what the mobile's window is.
     fn unfreeze(&mut self, now: Instant) {
-        let keys: Vec<FlowKey> = self.table.iter(Pool::Pinned).map(|(key, _)| *key).collect();
-        for key in keys {
-            self.table.put(&key, Pool::Proven);
-            let Some(flow) = self.table.get(now, &key) else { continue };
+        let slots: Vec<Slot> = self.table.iter(Pool::Pinned).collect();
+        for slot in slots {
+            self.table.put(slot, Pool::Proven);
+            let flow = self.table.touch(now, slot);
             flow.frozen = None;
             let reminder = Reminder::first(now, flow.rtt());
             flow.reminder = Some(reminder);
-            self.freezer.remind(key, reminder);
-            self.open_window(now, &key);
+            self.freezer.remind(self.table.key(slot), reminder);
+            self.open_window(now, slot);
         }
     }
 
-    fn open_window(&mut self, now: Instant, key: &FlowKey) {
-        let Some(flow) = self.table.get(now, key) else { return };
+    fn open_window(&mut self, now: Instant, slot: Slot) {
+        let key = self.table.key(slot);
+        let flow = self.table.touch(now, slot);
         let window = flow.mobile.map_or(0, |mobile| mobile.window);
-        if let Some(ack) = flow.last_ack(key, window).filter(|_| window > 0) {
+        if let Some(ack) = flow.last_ack(&key, window).filter(|_| window > 0) {
             self.send_made(now, &ack, "window open");
         }
     }
@@ -171,21 +198,24 @@ impl Station {
     /// Tells those senders again that have not sent anything since.
     fn remind(&mut self, now: Instant) {
         while let Some((at, key)) = self.freezer.due(now) {
-            let Some(flow) = self.table.get(now, &key) else { continue };
+            let Some(slot) = self.table.find(&key) else { continue };
+            let flow = self.table.touch(now, slot);
             let Some(reminder) = flow.reminder.filter(|reminder| reminder.at == at) else {
                 continue;
             };
             if self.freezer.reach != Reach::There {
-                // It is told when the mobile is back, as those that are told to stop now.
                 flow.reminder = None;
-                self.table.put(&key, Pool::Pinned);
+                // It is told when the mobile is back, as those that are told to stop now.
+                if self.freezer.reach.stops_senders() {
+                    self.table.put(slot, Pool::Pinned);
+                }
                 continue;
             }
             flow.reminder = reminder.next();
             if let Some(next) = flow.reminder {
                 self.freezer.remind(key, next);
             }
-            self.open_window(now, &key);
+            self.open_window(now, slot);
         }
     }
 }

@@ -43,9 +43,10 @@ pub(super) fn mark(flow: &Flow, bits: u8, segment: &Segment, packet: &mut Packet
 #[cfg(test)]
 mod tests {
     use airtcp_types::mark::TCP_ECN_MARK;
-    use airtcp_types::options::HackForm;
-    use airtcp_types::options::extension::checksum_at;
-    use airtcp_types::{Checksum, Instant, SeqNumber, checksum, header_checksum};
+    use airtcp_types::{Checksum, Instant, SeqNumber};
+    use airtcp_wire::options::HackForm;
+    use airtcp_wire::options::extension::checksum_at;
+    use airtcp_wire::{checksum, header_checksum};
     use proptest::prelude::*;
 
     use super::super::testkit::{Seg, from_fixed, key, key_of};

@@ -10,11 +10,13 @@
 
 mod config;
 mod counters;
+mod end;
 mod filter;
 mod flow;
 mod freezer;
 mod frozen;
 mod marker;
+mod prefix;
 mod segment;
 mod snoop;
 mod table;
@@ -31,16 +33,18 @@ use airtcp_types::{Event, EventKind, Fate, Instant, Node, Packet, PortId};
 
 use crate::Side;
 use crate::bridge::is_ip;
+use end::Refusal;
 use flow::{Entered, Flow};
 use freezer::Freezer;
 use segment::{MadeAck, Segment, flag};
-use table::{FlowTable, Pool};
+use table::{FlowTable, Pool, Slot};
 
 pub use config::{Policy, StationConfig, StationError};
 pub use counters::{StationCounters, Status};
 pub use flow::{FlowKey, FlowRecord};
 pub use freezer::Reach;
 pub use marker::Mark;
+pub use prefix::{Prefix, PrefixError};
 
 /// So long a flow may be silent: NATs are to wait as long (RFC 5382 section 5).
 const IDLE: Duration = Duration::from_secs(2 * 3600 + 4 * 60);
@@ -62,6 +66,8 @@ pub struct Station {
     radio: Radio,
     table: FlowTable,
     freezer: Freezer,
+    /// The networks of the mobiles, if they are known.
+    mobiles: Box<[Prefix]>,
     cache_limit: usize,
     timers: snoop::Timers,
     /// ACKs of its own, for the fixed host.
@@ -91,7 +97,8 @@ impl Station {
             mark: gives(config.mark.tells_holes()).then_some(config.mark_bits),
             radio,
             table: FlowTable::new(config.flows, config.unproven, IDLE),
-            freezer: Freezer::new(config.hold.as_usize()),
+            freezer: Freezer::new(config.hold.as_usize(), config.absence),
+            mobiles: config.mobiles.clone().into(),
             cache_limit: config.cache.as_usize(),
             timers: snoop::Timers::default(),
             made: VecDeque::new(),
@@ -169,138 +176,187 @@ impl Station {
             left -= taken;
             self.table.iter(pool).skip(len - taken)
         });
-        pools.into_iter().flatten().map(|(key, flow)| flow.record(key)).collect()
+        let record = |slot| self.table[slot].record(&self.table.key(slot));
+        pools.into_iter().flatten().map(record).collect()
     }
 
     fn on_fixed(&mut self, now: Instant, mut packet: Packet) {
         let segment = Segment::read(&packet).filter(|_| self.policy != Policy::Plain);
         let Some(segment) = segment else { return self.pass(now, packet, None) };
         let key = FlowKey { fixed: segment.src, mobile: segment.dst };
+        let slot = self.table.find(&key);
         // What finds no room is lost here as it would have been on the way here: it is no data seen.
         let is_holding = self.freezer.is_holding();
         let has_room = match is_holding {
-            true => self.freezer.has_room(packet.len(), self.table.is_proven(&key)),
+            true => {
+                let is_proven = slot.is_some_and(|slot| self.table.is_proven(slot));
+                self.freezer.has_room(packet.len(), is_proven)
+            }
             false => self.radio.has_room(now, Way::Forth),
         };
-        let entered = (has_room && segment.is_intact).then(|| self.enter(now, key, &segment));
-        let entered = entered.flatten();
-        if let (Some(bits), Some(flow)) = (self.mark, self.table.peek(&key))
-            && marker::mark(flow, bits, &segment, &mut packet)
+        let (slot, entered) = match has_room && segment.is_intact {
+            true => self.enter(now, key, slot, &segment),
+            false => (slot, None),
+        };
+        if let (Some(bits), Some(slot)) = (self.mark, slot)
+            && marker::mark(&self.table[slot], bits, &segment, &mut packet)
         {
             self.counters.marked += 1;
             self.tell(now, Fate::Marked { cause: "hole" }, || packet.clone());
         }
+        let entered = slot.zip(entered);
         if let Some(entered) = entered.filter(|_| self.policy == Policy::Snoop) {
-            self.cache(now, &segment, &entered, &packet);
+            self.cache(now, &segment, entered, &packet);
         }
         if !is_holding {
             return self.pass(now, packet, entered);
         }
         let is_gone = self.freezer.reach == Reach::Gone && segment.is_intact;
-        if is_gone && self.answer(now, &key, &segment) {
+        // What found no room was not entered, nor checked.
+        let is_believed = |slot: &Slot| self.table[*slot].check(&segment, Side::Wired).is_ok();
+        let asked = slot.filter(|_| is_gone).filter(is_believed);
+        if asked.is_some_and(|slot| self.answer(now, slot, &segment)) {
             self.counters.probes += 1;
         } else {
             self.hold(now, packet, entered);
         }
     }
 
-    /// Enters an intact segment of the fixed host's into its flow, and gives what it brings there.
-    fn enter(&mut self, now: Instant, key: FlowKey, segment: &Segment) -> Option<Entered> {
-        if segment.has(flag::RST) {
-            let believed = |flow: &mut Flow| flow.believes_reset(segment, true);
-            if self.table.get(now, &key).is_some_and(believed) {
-                self.table.remove(&key);
+    /// Enters an intact segment of the fixed host's into its flow; gives where that stands now, and what it brings there.
+    fn enter(
+        &mut self,
+        now: Instant,
+        key: FlowKey,
+        slot: Option<Slot>,
+        segment: &Segment,
+    ) -> (Option<Slot>, Option<Entered>) {
+        let slot = match slot {
+            Some(slot) if segment.has(flag::RST) => {
+                self.reset(slot, segment, Side::Wired);
+                return (None, None);
             }
-            return None;
-        }
-        let pool = self.table.pool(&key);
-        if segment.has(flag::SYN) {
-            match pool {
-                // Whether the flow is a new one is for the mobile to say.
-                Some(Pool::Proven | Pool::Pinned) => return None,
-                _ if segment.has(flag::ACK) && pool.is_some() => {}
-                _ => drop(self.table.insert(now, key, Flow::starting_at(segment.seq))),
-            }
-        } else if pool.is_none() {
-            if segment.data == 0 {
-                return None;
-            }
-            // A flow already under way.
-            self.table.insert(now, key, Flow::starting_at(segment.seq));
-        }
-        let flow = self.table.get(now, &key)?;
+            Some(slot) => self.admit(now, slot, segment, Side::Wired),
+            None if segment.has(flag::RST) => None,
+            None if segment.data == 0 && !segment.has(flag::SYN) => None,
+            // A SYN, or a flow already under way.
+            None => Some(self.table.insert(now, key, Flow::starting_at(segment.seq))),
+        };
+        let Some(slot) = slot else { return (None, None) };
+        let flow = self.table.touch(now, slot);
         let highest = flow.highest();
         let range = flow.on_fixed(now, segment);
         let is_new = range.end > highest;
         if flow.is_finished() {
-            self.table.remove(&key);
+            self.table.remove(slot);
+            return (None, None);
         }
-        Some(Entered { key, range, is_new })
+        (Some(slot), Some(Entered { range, is_new }))
     }
 
-    fn pass(&mut self, now: Instant, packet: Packet, entered: Option<Entered>) {
-        let Some(frame) = self.radio.pass(now, packet) else { return };
-        if let Some(entered) = entered
-            && let Some(flow) = self.table.peek(&entered.key)
-        {
-            flow.on_passed(&entered, frame, |frame| self.radio.holds(frame));
+    /// Takes a reset from `side` for the flow at a slot.
+    fn reset(&mut self, slot: Slot, segment: &Segment, side: Side) {
+        if self.table[slot].believes_reset(segment, side) {
+            self.table.remove(slot);
+        } else {
+            self.counters.out_of_window_rsts += 1;
         }
+    }
+
+    /// Where the flow stands that a segment from `side` is part of; `None` if it is not believed to be part of the flow at
+    /// `slot`, which it then leaves as it is.
+    fn admit(&mut self, now: Instant, slot: Slot, segment: &Segment, side: Side) -> Option<Slot> {
+        let flow = &mut self.table[slot];
+        let Err(refusal) = flow.check(segment, side) else { return Some(slot) };
+        let is_one_sided = flow.is_one_sided();
+        if let Some(before) = flow.claim(segment) {
+            let mut flow = Flow::unheard();
+            match side {
+                Side::Wired => flow.on_mobile(now, &before),
+                Side::Wireless => drop(flow.on_fixed(now, &before)),
+            }
+            let key = self.table.key(slot);
+            return Some(self.table.insert(now, key, flow));
+        }
+        match refusal {
+            Refusal::Data => self.counters.out_of_window_data += 1,
+            Refusal::Ack => self.counters.out_of_window_acks += 1,
+            Refusal::Syn => self.counters.out_of_window_syns += 1,
+        }
+        // Anybody can begin a flow with data. What the mobile says of it is true.
+        if side == Side::Wireless && is_one_sided {
+            self.table.remove(slot);
+        }
+        None
+    }
+
+    fn pass(&mut self, now: Instant, packet: Packet, entered: Option<(Slot, Entered)>) {
+        let Some(frame) = self.radio.pass(now, packet) else { return };
+        if let Some((slot, entered)) = entered {
+            self.table[slot].on_passed(&entered, frame, |frame| self.radio.holds(frame));
+        }
+    }
+
+    /// Whether a packet has a source that a mobile may have (RFC 2827).
+    fn is_mobiles(&self, packet: &Packet) -> bool {
+        let is_source = |source| self.mobiles.iter().any(|network| network.contains(source));
+        self.mobiles.is_empty() || prefix::source(&packet.data).is_some_and(is_source)
     }
 
     /// Takes what the radio brings from the mobile; gives what goes on to the fixed host.
     fn on_mobile(&mut self, now: Instant, mut packet: Packet) -> Option<Packet> {
+        if !self.is_mobiles(&packet) {
+            self.counters.spoofed_sources += 1;
+            self.tell(now, Fate::Dropped { cause: "source of no mobile" }, || packet);
+            return None;
+        }
         let segment = Segment::read(&packet).filter(|_| self.policy != Policy::Plain);
         let Some(segment) = segment.filter(|segment| segment.is_intact) else {
             return Some(packet);
         };
         let key = FlowKey { fixed: segment.dst, mobile: segment.src };
-        if segment.has(flag::RST) {
-            let believed = |flow: &mut Flow| flow.believes_reset(&segment, false);
-            if self.table.get(now, &key).is_some_and(believed) {
-                self.table.remove(&key);
+        let slot = match self.table.find(&key) {
+            Some(slot) if segment.has(flag::RST) => {
+                self.reset(slot, &segment, Side::Wireless);
+                None
             }
-            return Some(packet);
-        }
+            Some(slot) => self.admit(now, slot, &segment, Side::Wireless),
+            None if segment.has(flag::SYN) && !segment.has(flag::RST) => {
+                let is_answer = segment.has(flag::ACK);
+                let flow = if is_answer { Flow::starting_at(segment.ack) } else { Flow::unheard() };
+                Some(self.table.insert(now, key, flow))
+            }
+            None => None,
+        };
+        let Some(slot) = slot else { return Some(packet) };
+        let flow = self.table.touch(now, slot);
         if segment.has(flag::SYN) {
-            self.on_mobile_syn(now, key, &segment);
+            flow.on_mobile(now, &segment);
             return Some(packet);
         }
-        let Some(flow) = self.table.get(now, &key) else { return Some(packet) };
         let is_hidden = match self.policy {
-            Policy::Snoop => self.snoops(now, &key, &segment),
+            Policy::Snoop => self.snoops(now, slot, &segment),
             _ => filter::hides(flow, &segment, |frame| self.radio.holds(frame)),
         };
-        let Some(flow) = self.table.peek(&key) else { return Some(packet) };
+        let flow = &mut self.table[slot];
         flow.on_mobile(now, &segment);
+        let is_finished = flow.is_finished();
         if self.policy == Policy::Snoop {
-            self.uncache(now, &key);
+            self.uncache(now, slot);
         }
-        if self.table.peek(&key).is_some_and(|flow| flow.is_finished()) {
-            self.table.remove(&key);
-        } else if segment.has(flag::ACK) && self.table.pool(&key) == Some(Pool::Unproven) {
-            self.table.put(&key, Pool::Proven);
+        if is_finished {
+            self.table.remove(slot);
+        } else if !self.table.is_proven(slot) {
+            self.table.put(slot, Pool::Proven);
         }
         if !is_hidden {
-            if self.freezer.reach != Reach::There {
-                self.close_window(now, &key, &mut packet);
+            if self.freezer.reach.stops_senders() && !is_finished {
+                self.close_window(now, slot, &segment, &mut packet);
             }
             return Some(packet);
         }
         self.counters.hidden += 1;
         self.tell(now, Fate::Dropped { cause: "duplicate ACK" }, || packet);
         None
-    }
-
-    /// The mobile opens a flow, or takes part in opening it.
-    fn on_mobile_syn(&mut self, now: Instant, key: FlowKey, segment: &Segment) {
-        let is_answer = segment.has(flag::ACK);
-        if !(is_answer && self.table.pool(&key) == Some(Pool::Unproven)) {
-            let flow = if is_answer { Flow::starting_at(segment.ack) } else { Flow::unheard() };
-            self.table.insert(now, key, flow);
-        }
-        if let Some(flow) = self.table.get(now, &key) {
-            flow.on_mobile(now, segment);
-        }
     }
 
     /// Has an ACK of its own leave for the fixed host.

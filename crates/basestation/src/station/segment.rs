@@ -1,34 +1,15 @@
 //! A checked view of a TCP segment in its IP packet, and edits of its header that keep checksums as they are.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 
-use airtcp_types::options::extension::checksum_at;
-use airtcp_types::options::{TcpOptions, Timestamps};
-use airtcp_types::{Checksum, Packet, SeqNumber, checksum};
+use airtcp_types::{Checksum, FlowId, Packet, SeqNumber};
+use airtcp_wire::options::{TcpOptions, Timestamps};
+use airtcp_wire::tcp::{self, Editor, Header, View};
 
-const TCP: u8 = 6;
-const V4_HEADER: usize = 20;
-const V6_HEADER: usize = 40;
-const TCP_HEADER: usize = 20;
-/// IPv6 extension headers that are stepped over: hop-by-hop options, routing, destination options.
-const EXTENSIONS: [u8; 3] = [0, 43, 60];
-/// More extension headers than any packet has.
-const MAX_EXTENSIONS: usize = 8;
-/// Where things stand in a TCP header (RFC 9293 section 3.1).
-const AT_OFFSET: usize = 12;
-const AT_WINDOW: usize = 14;
-const AT_CHECKSUM: usize = 16;
+pub(super) use airtcp_wire::tcp::flag;
 
-/// The flags, as they stand in the header's fourteenth byte.
-pub(super) mod flag {
-    pub(crate) const FIN: u8 = 0x01;
-    pub(crate) const SYN: u8 = 0x02;
-    pub(crate) const RST: u8 = 0x04;
-    pub(crate) const ACK: u8 = 0x10;
-    pub(crate) const URG: u8 = 0x20;
-    pub(crate) const ECE: u8 = 0x40;
-    pub(crate) const CWR: u8 = 0x80;
-}
+/// The hop limit of what the base station makes.
+const HOP_LIMIT: u8 = 64;
 
 /// What an IP packet says of the one whole TCP segment in it.
 ///
@@ -51,43 +32,29 @@ pub(super) struct Segment {
     pub(super) data: u32,
     /// Whether the TCP checksum holds.
     pub(super) is_intact: bool,
-    /// Where the TCP header starts.
-    at: usize,
-    /// Where HACK's checksum stands in the packet, if it is to be kept right (on a SYN it is zero, HACK 3).
-    hack: Option<usize>,
+    editor: Editor,
 }
 
 impl Segment {
     pub(super) fn read(packet: &Packet) -> Option<Self> {
-        let is_ordinary = packet.segment_size.is_none() && packet.checksum != Checksum::Partial;
-        let (src, dst, at, end) = match packet.data.first().filter(|_| is_ordinary)? >> 4 {
-            4 => v4(&packet.data)?,
-            6 => v6(&packet.data)?,
-            _ => return None,
-        };
-        let segment = packet.data.get(at..end)?;
-        let header: &[u8; TCP_HEADER] = segment.first_chunk()?;
-        let half = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
-        let word = |at: usize| SeqNumber(u32::from(half(at)) << 16 | u32::from(half(at + 2)));
-        let header_len = usize::from(header[AT_OFFSET] >> 4) * 4;
-        let list = segment.get(TCP_HEADER..header_len)?;
-        let flags = header[13];
-        let hack = checksum_at(list).filter(|_| flags & flag::SYN == 0);
+        if packet.segment_size.is_some() || packet.checksum == Checksum::Partial {
+            return None;
+        }
+        let view = View::checked(&packet.data)?;
+        let fields = view.fields();
         Some(Self {
-            src: SocketAddr::new(src, half(0)),
-            dst: SocketAddr::new(dst, half(2)),
-            seq: word(4),
-            ack: word(8),
-            flags,
-            reserved: header[AT_OFFSET] & 0x0f,
-            window: half(AT_WINDOW),
-            options: TcpOptions::parse(list).ok()?,
+            src: view.src(),
+            dst: view.dst(),
+            seq: fields.seq(),
+            ack: fields.ack(),
+            flags: fields.flags(),
+            reserved: fields.reserved(),
+            window: fields.window(),
+            options: view.options()?,
             // An IP packet holds no more.
-            data: (segment.len() - header_len) as u32,
-            is_intact: packet.checksum == Checksum::Verified
-                || checksum::verify_transport(src, dst, TCP, segment),
-            at,
-            hack: hack.map(|hack| at + TCP_HEADER + hack),
+            data: view.data_len() as u32,
+            is_intact: packet.checksum == Checksum::Verified || view.is_intact(),
+            editor: view.editor(),
         })
     }
 
@@ -102,72 +69,13 @@ impl Segment {
 
     /// Sets bits of the byte that has the data offset. `packet` is the one this was read from.
     pub(super) fn set_reserved(&self, packet: &mut Packet, bits: u8) {
-        let at = self.at + AT_OFFSET;
-        let new = [packet.data[at] | (bits & 0x0f), packet.data[at + 1]];
-        self.replace(packet, at, new);
+        self.editor.set_reserved(&mut packet.data, bits);
     }
 
     /// Writes the window field. `packet` is the one this was read from.
     pub(super) fn set_window(&self, packet: &mut Packet, window: u16) {
-        self.replace(packet, self.at + AT_WINDOW, window.to_be_bytes());
+        self.editor.set_window(&mut packet.data, window);
     }
-
-    /// Replaces a word of the header. The TCP checksum, and HACK's, are right after it exactly if they were before: what
-    /// was corrupted has to stay so.
-    fn replace(&self, packet: &mut Packet, at: usize, new: [u8; 2]) {
-        let data = &mut packet.data;
-        let two = |data: &[u8], at: usize| [data[at], data[at + 1]];
-        let old = two(data, at);
-        let sum_at = self.at + AT_CHECKSUM;
-        let mut sum = u16::from_be_bytes(two(data, sum_at));
-        sum = checksum::update_at(sum, at - self.at, old, new);
-        data[at..at + 2].copy_from_slice(&new);
-        if let Some(hack) = self.hack {
-            let before = two(data, hack);
-            let after = checksum::update_at(u16::from_be_bytes(before), at - self.at, old, new);
-            let after = after.to_be_bytes();
-            data[hack..hack + 2].copy_from_slice(&after);
-            sum = checksum::update_at(sum, hack - self.at, before, after);
-        }
-        data[sum_at..sum_at + 2].copy_from_slice(&sum.to_be_bytes());
-    }
-}
-
-/// Addresses, where the TCP header starts, and where the packet ends.
-type Envelope = (IpAddr, IpAddr, usize, usize);
-
-fn v4(data: &[u8]) -> Option<Envelope> {
-    let header: &[u8; V4_HEADER] = data.first_chunk()?;
-    let len = usize::from(header[0] & 15) * 4;
-    let total = usize::from(u16::from_be_bytes([header[2], header[3]]));
-    let is_fragment = u16::from_be_bytes([header[6], header[7]]) & 0x3fff != 0;
-    if header[9] != TCP || is_fragment || len < V4_HEADER || !checksum::verify(data.get(..len)?) {
-        return None;
-    }
-    let (words, _) = header[12..].as_chunks::<4>();
-    let &[src, dst] = words else { return None };
-    Some((Ipv4Addr::from(src).into(), Ipv4Addr::from(dst).into(), len, total))
-}
-
-fn v6(data: &[u8]) -> Option<Envelope> {
-    let header: &[u8; V6_HEADER] = data.first_chunk()?;
-    let (addresses, _) = header[8..].as_chunks::<16>();
-    let &[src, dst] = addresses else { return None };
-    let total = V6_HEADER + usize::from(u16::from_be_bytes([header[4], header[5]]));
-    let (mut next, mut at) = (header[6], V6_HEADER);
-    for _ in 0..MAX_EXTENSIONS {
-        if !EXTENSIONS.contains(&next) {
-            break;
-        }
-        let [following, len, _, left] = *data.get(at..)?.first_chunk()?;
-        // RFC 8200 section 4.4: with places left to visit the checksum is over another destination.
-        if next == EXTENSIONS[1] && left != 0 {
-            return None;
-        }
-        next = following;
-        at += (usize::from(len) + 1) * 8;
-    }
-    (next == TCP).then_some((Ipv6Addr::from(src).into(), Ipv6Addr::from(dst).into(), at, total))
 }
 
 /// An ACK that the base station makes in the name of one end.
@@ -182,55 +90,25 @@ pub(super) struct MadeAck {
 }
 
 impl MadeAck {
-    /// The packet, with a hop limit of 64. Addresses of two families make none.
+    /// The packet. Addresses of two families make none.
     pub(super) fn build(&self) -> Option<Packet> {
-        let options = TcpOptions { timestamps: self.timestamps, ..TcpOptions::default() };
-        let mut list = [0; airtcp_types::options::MAX_LEN];
-        let list_len = options.encode(&mut list);
-        let tcp_len = TCP_HEADER + list_len;
-        let mut data = match (self.src.ip(), self.dst.ip()) {
-            (IpAddr::V4(src), IpAddr::V4(dst)) => {
-                let [a, b] = ((V4_HEADER + tcp_len) as u16).to_be_bytes();
-                let mut header = vec![0x45, 0, a, b, 0, 0, 0x40, 0, 64, TCP, 0, 0];
-                header.extend_from_slice(&src.octets());
-                header.extend_from_slice(&dst.octets());
-                let sum = checksum::checksum(&header).to_be_bytes();
-                header[10..12].copy_from_slice(&sum);
-                header
-            }
-            (IpAddr::V6(src), IpAddr::V6(dst)) => {
-                let [a, b] = (tcp_len as u16).to_be_bytes();
-                let mut header = vec![0x60, 0, 0, 0, a, b, TCP, 64];
-                header.extend_from_slice(&src.octets());
-                header.extend_from_slice(&dst.octets());
-                header
-            }
-            _ => return None,
-        };
-        let at = data.len();
-        data.extend_from_slice(&self.src.port().to_be_bytes());
-        data.extend_from_slice(&self.dst.port().to_be_bytes());
-        data.extend_from_slice(&self.seq.0.to_be_bytes());
-        data.extend_from_slice(&self.ack.0.to_be_bytes());
-        data.extend_from_slice(&[(tcp_len as u8 / 4) << 4, flag::ACK]);
-        data.extend_from_slice(&self.window.to_be_bytes());
-        data.extend_from_slice(&[0; 4]);
-        data.extend_from_slice(&list[..list_len]);
-        let mut sum = checksum::Sum::new();
-        sum.add_pseudo_header(self.src.ip(), self.dst.ip(), TCP, tcp_len);
-        sum.add_bytes(&data[at..]);
-        let sum = sum.finish().to_be_bytes();
-        data[at + AT_CHECKSUM..at + AT_CHECKSUM + 2].copy_from_slice(&sum);
-        Some(Packet::new(data))
+        let Self { src: local, dst: remote, seq, ack, window, timestamps } = *self;
+        let options = TcpOptions { timestamps, ..TcpOptions::default() };
+        let header = Header { seq, ack: Some(ack), window, options, ..Header::default() };
+        let is_one_family = local.is_ipv4() == remote.is_ipv4();
+        is_one_family.then(|| tcp::emit(&FlowId { local, remote }, HOP_LIMIT, &header, &[]))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use airtcp_types::options::HackForm;
+    use airtcp_wire::checksum;
+    use airtcp_wire::options::HackForm;
 
     use super::super::testkit::{Seg, enclose, from_mobile, key, key_of};
     use super::*;
+
+    const TCP: u8 = 6;
 
     #[test]
     fn a_segment_is_read_in_both_families() {
@@ -262,7 +140,8 @@ mod tests {
         assert!(with(0, &both).is_some_and(|segment| segment.is_intact));
         assert!(with(43, &[TCP, 0, 0, 0, 0, 0, 0, 0]).is_some());
         assert_eq!(with(43, &[TCP, 0, 0, 1, 0, 0, 0, 0]), None);
-        assert_eq!(with(44, &[TCP, 0, 0, 0, 0, 0, 0, 0]), None, "a fragment");
+        assert!(with(44, &[TCP, 0, 0, 0, 0, 0, 0, 0]).is_some(), "an atomic fragment");
+        assert_eq!(with(44, &[TCP, 0, 0, 1, 0, 0, 0, 0]), None, "a fragment");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use airtcp_types::{ExtSeq, Fate, Instant, Packet, SeqRange};
 
 use super::flow::{Entered, FlowKey};
 use super::segment::Segment;
+use super::table::Slot;
 use super::{Station, filter};
 
 /// How long a local timer waits at least, and at first (ns-2's `SNOOP_MIN_TIMO`).
@@ -134,28 +135,27 @@ impl Station {
         &mut self,
         now: Instant,
         segment: &Segment,
-        entered: &Entered,
+        (slot, entered): (Slot, Entered),
         packet: &Packet,
     ) {
-        let Entered { key, range, is_new } = entered;
         let has_room = self.table.cached + packet.len() <= self.cache_limit;
-        let Some(flow) = self.table.get(now, key) else { return };
-        let is_old = flow.acked().is_some_and(|acked| range.end <= acked);
+        let flow = &mut self.table[slot];
+        let is_old = flow.acked().is_some_and(|acked| entered.range.end <= acked);
         if segment.data == 0 || is_old || !has_room {
             return;
         }
         let cache = flow.cache.get_or_insert_default();
         let before = cache.bytes;
-        cache.insert(now, *range, packet.clone(), !is_new);
+        cache.insert(now, entered.range, packet.clone(), !entered.is_new);
         let after = cache.bytes;
         self.table.cached = self.table.cached + after - before;
-        self.set_timer(now, key);
+        self.set_timer(slot);
     }
 
     /// Whether an ACK of the mobile's is to be hidden; if it asks for something that the radio has lost, that is sent
     /// again.
-    pub(super) fn snoops(&mut self, now: Instant, key: &FlowKey, segment: &Segment) -> bool {
-        let Some(flow) = self.table.get(now, key) else { return false };
+    pub(super) fn snoops(&mut self, now: Instant, slot: Slot, segment: &Segment) -> bool {
+        let flow = &self.table[slot];
         let asked = match flow.acked() {
             Some(acked) if filter::is_plain_duplicate(flow, segment) => acked,
             _ => return false,
@@ -166,37 +166,37 @@ impl Station {
         let (start, is_first) = (cached.range.start, cached.copies == 0);
         let is_in_radio = flow.is_in_radio(asked, |frame| self.radio.holds(frame));
         if is_first && !is_in_radio {
-            self.send_again(now, key, start);
+            self.send_again(now, slot, start);
         }
         true
     }
 
     /// The mobile's acknowledgement may have moved on.
-    pub(super) fn uncache(&mut self, now: Instant, key: &FlowKey) {
-        let Some(flow) = self.table.get(now, key) else { return };
+    pub(super) fn uncache(&mut self, now: Instant, slot: Slot) {
+        let flow = &mut self.table[slot];
         let (Some(ack), Some(cache)) = (flow.acked(), flow.cache.as_mut()) else { return };
         let before = cache.bytes;
         cache.on_ack(now, ack);
         self.table.cached -= before - cache.bytes;
-        self.set_timer(now, key);
+        self.set_timer(slot);
     }
 
-    fn send_again(&mut self, now: Instant, key: &FlowKey, start: ExtSeq) {
-        let cache = self.table.get(now, key).and_then(|flow| flow.cache.as_mut());
+    fn send_again(&mut self, now: Instant, slot: Slot, start: ExtSeq) {
+        let cache = self.table.touch(now, slot).cache.as_mut();
         let Some((packet, range)) = cache.and_then(|cache| cache.copy(now, start)) else { return };
         self.counters.sent_again += 1;
         self.tell(now, Fate::Duplicated, || packet.clone());
-        self.pass(now, packet, Some(Entered { key: *key, range, is_new: false }));
+        self.pass(now, packet, Some((slot, Entered { range, is_new: false })));
     }
 
-    fn set_timer(&mut self, now: Instant, key: &FlowKey) {
-        let cache = self.table.get(now, key).and_then(|flow| flow.cache.as_mut());
-        if let Some(cache) = cache
+    fn set_timer(&mut self, slot: Slot) {
+        let key = self.table.key(slot);
+        if let Some(cache) = self.table[slot].cache.as_mut()
             && cache.look_at.is_none()
             && let Some(at) = cache.deadline
         {
             cache.look_at = Some(at);
-            self.timers.0.insert((at, *key));
+            self.timers.0.insert((at, key));
         }
     }
 
@@ -204,13 +204,15 @@ impl Station {
     pub(super) fn on_snoop_timeout(&mut self, now: Instant) {
         while let Some((at, key)) = self.timers.0.first().copied().filter(|(at, _)| *at <= now) {
             self.timers.0.remove(&(at, key));
-            self.on_flow_timeout(now, &key, at);
-            self.set_timer(now, &key);
+            if let Some(slot) = self.table.find(&key) {
+                self.on_flow_timeout(now, slot, at);
+                self.set_timer(slot);
+            }
         }
     }
 
-    fn on_flow_timeout(&mut self, now: Instant, key: &FlowKey, at: Instant) {
-        let Some(flow) = self.table.peek(key) else { return };
+    fn on_flow_timeout(&mut self, now: Instant, slot: Slot, at: Instant) {
+        let flow = &mut self.table[slot];
         let Some(cache) = flow.cache.as_mut().filter(|cache| cache.look_at == Some(at)) else {
             return;
         };
@@ -225,7 +227,7 @@ impl Station {
         let again = again.filter(is_lost);
         self.table.cached -= freed;
         if let Some(start) = again {
-            self.send_again(now, key, start);
+            self.send_again(now, slot, start);
         }
     }
 }

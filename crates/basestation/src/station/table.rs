@@ -1,9 +1,10 @@
 //! The flows that the base station knows: so many and no more.
 
 use std::collections::HashMap;
+use std::ops::{Index, IndexMut};
+use std::time::Duration;
 
 use airtcp_types::Instant;
-use std::time::Duration;
 
 use super::flow::{Flow, FlowKey};
 
@@ -17,6 +18,10 @@ pub(super) enum Pool {
     /// Its sender was told to stop. It stays until it is told to go on.
     Pinned,
 }
+
+/// Where a flow stands in the table, until it is removed: a packet's flow is looked up once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Slot(u32);
 
 const NONE: u32 = u32::MAX;
 
@@ -70,35 +75,39 @@ impl FlowTable {
         }
     }
 
-    /// The flow of a key, which is used now.
-    pub(super) fn get(&mut self, now: Instant, key: &FlowKey) -> Option<&mut Flow> {
-        let at = *self.index.get(key)?;
-        let pool = self.places[at as usize].pool;
-        self.move_to(at, pool);
-        let place = &mut self.places[at as usize];
+    /// Where the flow of a key stands.
+    pub(super) fn find(&self, key: &FlowKey) -> Option<Slot> {
+        self.index.get(key).copied().map(Slot)
+    }
+
+    /// The flow at a slot, which is used now.
+    pub(super) fn touch(&mut self, now: Instant, slot: Slot) -> &mut Flow {
+        self.move_to(slot.0, self.pool(slot));
+        let place = &mut self.places[slot.0 as usize];
         place.used = now;
-        Some(&mut place.flow)
+        &mut place.flow
     }
 
-    /// The flow of a key, which is not used by this.
-    pub(super) fn peek(&mut self, key: &FlowKey) -> Option<&mut Flow> {
-        let at = *self.index.get(key)?;
-        Some(&mut self.places[at as usize].flow)
+    /// The two ends of the flow at a slot.
+    pub(super) fn key(&self, slot: Slot) -> FlowKey {
+        self.places[slot.0 as usize].key
     }
 
-    pub(super) fn pool(&self, key: &FlowKey) -> Option<Pool> {
-        Some(self.places[*self.index.get(key)? as usize].pool)
+    pub(super) fn pool(&self, slot: Slot) -> Pool {
+        self.places[slot.0 as usize].pool
     }
 
     /// Whether the mobile takes part in it.
-    pub(super) fn is_proven(&self, key: &FlowKey) -> bool {
-        self.pool(key).is_some_and(|pool| pool != Pool::Unproven)
+    pub(super) fn is_proven(&self, slot: Slot) -> bool {
+        self.pool(slot) != Pool::Unproven
     }
 
     /// Puts an unproven flow in the place of whatever had its key. If there are too many, the one used least recently
     /// goes.
-    pub(super) fn insert(&mut self, now: Instant, key: FlowKey, flow: Flow) -> &mut Flow {
-        self.remove(&key);
+    pub(super) fn insert(&mut self, now: Instant, key: FlowKey, flow: Flow) -> Slot {
+        if let Some(old) = self.find(&key) {
+            self.remove(old);
+        }
         self.make_room(Pool::Unproven);
         let place = Place { key, flow, used: now, pool: Pool::Unproven, before: NONE, after: NONE };
         let at = match self.free.pop() {
@@ -114,13 +123,12 @@ impl FlowTable {
         };
         self.index.insert(key, at);
         self.push(at, Pool::Unproven);
-        &mut self.places[at as usize].flow
+        Slot(at)
     }
 
     /// Moves a flow to another pool. `false` if that one is full of flows that stay.
-    pub(super) fn put(&mut self, key: &FlowKey, pool: Pool) -> bool {
-        let Some(&at) = self.index.get(key) else { return false };
-        let from = self.places[at as usize].pool;
+    pub(super) fn put(&mut self, slot: Slot, pool: Pool) -> bool {
+        let from = self.pool(slot);
         if from == pool {
             return true;
         }
@@ -128,7 +136,7 @@ impl FlowTable {
         if from == Pool::Unproven && !self.make_room(Pool::Proven) {
             return false;
         }
-        self.move_to(at, pool);
+        self.move_to(slot.0, pool);
         true
     }
 
@@ -146,30 +154,30 @@ impl FlowTable {
             return false;
         }
         self.evicted += 1;
-        let key = self.places[oldest as usize].key;
-        self.remove(&key);
+        self.remove(Slot(oldest));
         true
     }
 
-    pub(super) fn remove(&mut self, key: &FlowKey) {
-        if let Some(at) = self.index.remove(key) {
-            self.unlink(at);
-            self.cached -= self.places[at as usize].flow.cached();
-            // What it holds on the heap goes now, not when the place is used again.
-            self.places[at as usize].flow = Flow::unheard();
-            self.free.push(at);
-        }
+    /// Forgets the flow at a slot, which is no slot from here on.
+    pub(super) fn remove(&mut self, Slot(at): Slot) {
+        self.unlink(at);
+        let place = &mut self.places[at as usize];
+        self.index.remove(&place.key);
+        self.cached -= place.flow.cached();
+        // What it holds on the heap goes now, not when the place is used again.
+        place.flow = Flow::unheard();
+        self.free.push(at);
     }
 
     /// Forgets what has been idle for too long. Flows that are pinned stay.
     pub(super) fn expire(&mut self, now: Instant) {
         for pool in [Pool::Unproven, Pool::Proven] {
-            while let Some(place) = self.places.get(self.lists[pool as usize].head as usize) {
-                if now.since(place.used) < self.idle {
-                    break;
+            loop {
+                let head = self.lists[pool as usize].head;
+                match self.places.get(head as usize) {
+                    Some(oldest) if now.since(oldest.used) >= self.idle => self.remove(Slot(head)),
+                    _ => break,
                 }
-                let key = place.key;
-                self.remove(&key);
             }
         }
     }
@@ -179,12 +187,12 @@ impl FlowTable {
     }
 
     /// The flows of a pool, the one used least recently first.
-    pub(super) fn iter(&self, pool: Pool) -> impl Iterator<Item = (&FlowKey, &Flow)> {
+    pub(super) fn iter(&self, pool: Pool) -> impl Iterator<Item = Slot> {
         let mut at = self.lists[pool as usize].head;
         std::iter::from_fn(move || {
-            let place = self.places.get(at as usize)?;
-            at = place.after;
-            Some((&place.key, &place.flow))
+            let slot = Slot(at);
+            at = self.places.get(at as usize)?.after;
+            Some(slot)
         })
     }
 
@@ -235,6 +243,20 @@ impl FlowTable {
     }
 }
 
+impl Index<Slot> for FlowTable {
+    type Output = Flow;
+
+    fn index(&self, slot: Slot) -> &Flow {
+        &self.places[slot.0 as usize].flow
+    }
+}
+
+impl IndexMut<Slot> for FlowTable {
+    fn index_mut(&mut self, slot: Slot) -> &mut Flow {
+        &mut self.places[slot.0 as usize].flow
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use airtcp_types::SeqNumber;
@@ -247,12 +269,22 @@ mod tests {
 
     fn add(table: &mut FlowTable, number: u32, pool: Pool) {
         let flow = Flow::starting_at(SeqNumber(number));
-        table.insert(Instant::ZERO, key_of(number), flow);
-        assert!(table.put(&key_of(number), pool));
+        let slot = table.insert(Instant::ZERO, key_of(number), flow);
+        assert!(table.put(slot, pool));
     }
 
     fn keys(table: &FlowTable, pool: Pool) -> Vec<FlowKey> {
-        table.iter(pool).map(|(key, _)| *key).collect()
+        table.iter(pool).map(|slot| table.key(slot)).collect()
+    }
+
+    fn put(table: &mut FlowTable, number: u32, pool: Pool) -> bool {
+        let slot = table.find(&key_of(number));
+        slot.is_some_and(|slot| table.put(slot, pool))
+    }
+
+    fn touch(table: &mut FlowTable, now: Instant, number: u32) {
+        let slot = table.find(&key_of(number)).unwrap();
+        table.touch(now, slot);
     }
 
     #[test]
@@ -261,16 +293,16 @@ mod tests {
         add(&mut table, 1, Pool::Pinned);
         add(&mut table, 2, Pool::Proven);
         add(&mut table, 3, Pool::Proven);
-        table.get(Instant::ZERO, &key_of(2)).unwrap();
+        touch(&mut table, Instant::ZERO, 2);
         add(&mut table, 4, Pool::Proven);
         assert_eq!(keys(&table, Pool::Proven), [2, 4].map(key_of));
         assert_eq!((keys(&table, Pool::Pinned), table.evicted), (vec![key_of(1)], 1));
-        assert!(table.put(&key_of(2), Pool::Pinned) && table.put(&key_of(4), Pool::Pinned));
+        assert!([2, 4].into_iter().all(|number| put(&mut table, number, Pool::Pinned)));
         table.insert(Instant::ZERO, key_of(5), Flow::starting_at(SeqNumber(5)));
-        assert!(!table.put(&key_of(5), Pool::Proven), "all that are there stay");
-        assert!(table.put(&key_of(1), Pool::Proven));
-        assert!(table.put(&key_of(5), Pool::Proven));
-        assert_eq!(table.get(Instant::ZERO, &key_of(1)).map(|_| ()), None);
+        assert!(!put(&mut table, 5, Pool::Proven), "all that are there stay");
+        assert!(put(&mut table, 1, Pool::Proven));
+        assert!(put(&mut table, 5, Pool::Proven));
+        assert_eq!(table.find(&key_of(1)), None);
     }
 
     #[test]
@@ -299,7 +331,7 @@ mod tests {
         add(&mut table, 3, Pool::Pinned);
         add(&mut table, 4, Pool::Proven);
         let half = Instant::ZERO + IDLE / 2;
-        table.get(half, &key_of(2));
+        touch(&mut table, half, 2);
         table.expire(Instant::ZERO + IDLE);
         assert_eq!(keys(&table, Pool::Proven), [key_of(2)]);
         assert_eq!((table.len(Pool::Unproven), table.len(Pool::Pinned)), (0, 1));
@@ -311,19 +343,24 @@ mod tests {
         let mut table = FlowTable::new(6, 4, IDLE);
         for step in 0..20_000 {
             let key = key_of(stream.below(16) as u32);
+            let flow = Flow::starting_at(SeqNumber(0));
+            let slot = table.find(&key).unwrap_or_else(|| table.insert(Instant::ZERO, key, flow));
             match stream.below(5) {
-                0 => drop(table.insert(Instant::ZERO, key, Flow::starting_at(SeqNumber(0)))),
-                1 => drop(table.put(&key, Pool::Proven)),
-                2 => drop(table.put(&key, Pool::Pinned)),
-                3 => table.remove(&key),
-                _ => drop(table.get(Instant::ZERO, &key)),
+                0 => drop(table.insert(Instant::ZERO, key, Flow::unheard())),
+                1 => drop(table.put(slot, Pool::Proven)),
+                2 => drop(table.put(slot, Pool::Pinned)),
+                3 => table.remove(slot),
+                _ => drop(table.touch(Instant::ZERO, slot)),
             }
             let pools = [Pool::Unproven, Pool::Proven, Pool::Pinned];
             let lists = pools.map(|pool| keys(&table, pool));
             assert!(lists[0].len() <= 4 && lists[1].len() + lists[2].len() <= 6, "step {step}");
             for (pool, list) in pools.into_iter().zip(&lists) {
                 assert_eq!(list.len(), table.len(pool));
-                assert!(list.iter().all(|key| table.pool(key) == Some(pool)));
+                assert!(
+                    list.iter()
+                        .all(|key| table.find(key).map(|slot| table.pool(slot)) == Some(pool))
+                );
             }
             assert_eq!(lists.iter().map(Vec::len).sum::<usize>(), table.index.len());
         }

@@ -2,9 +2,10 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use airtcp_types::header_checksum::seal_header;
-use airtcp_types::options::{Hack, HackAck, HackForm, TcpOptions, Timestamps};
-use airtcp_types::{Packet, SeqNumber, checksum};
+use airtcp_types::{Packet, SeqNumber};
+use airtcp_wire::checksum;
+use airtcp_wire::header_checksum::seal_header;
+use airtcp_wire::options::{Hack, HackAck, HackForm, TcpOptions, Timestamps};
 
 use super::flow::FlowKey;
 use super::segment::Segment;

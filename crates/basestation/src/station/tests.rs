@@ -5,6 +5,7 @@ mod freeze;
 mod properties;
 mod scripts;
 mod snoop;
+mod trust;
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -4,7 +4,7 @@ use std::io::{ErrorKind, IsTerminal};
 use std::pin::pin;
 use std::time::Instant;
 
-use airtcp_stack::TcpStream;
+use airtcp_net::TcpStream;
 use airtcp_stack::tcp::Info;
 use anyhow::Context;
 use serde::Serialize;

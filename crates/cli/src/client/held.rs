@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Seek};
 
-use airtcp_stack::TcpStream;
+use airtcp_net::TcpStream;
 use anyhow::anyhow;
 use bytes::Bytes;
 use http_body_util::Empty;

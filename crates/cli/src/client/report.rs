@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use airtcp_stack::TcpStream;
+use airtcp_net::TcpStream;
 use airtcp_types::{ByteCount, Rate};
 use serde::Serialize;
 use serde_json::Value;

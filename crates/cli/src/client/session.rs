@@ -6,11 +6,12 @@ use std::pin::pin;
 use std::time::Duration;
 
 use airtcp_device::Tun;
+use airtcp_net::{Stack, StackThread, TcpStream};
 use airtcp_stack::host::Cidr;
 use airtcp_stack::tcp::{State, Unreachable};
-use airtcp_stack::{HostConfig, Stack, TcpStream};
 use airtcp_testbed::here;
 use anyhow::{Context, anyhow, bail};
+use tokio::runtime::Handle;
 use tokio::time::sleep;
 
 use super::place::Place;
@@ -37,7 +38,8 @@ const MOST: usize = 100;
 
 /// A stack for as long as a command runs.
 pub(super) struct Session {
-    stack: Stack,
+    /// What keeps a processor busy for the command, such as hashing, is not on this thread.
+    thread: StackThread,
     tun: String,
     addresses: Vec<Cidr>,
 }
@@ -48,7 +50,7 @@ impl Session {
     /// # Errors
     /// The device cannot be had, or is down; what to do is said.
     pub(super) async fn start(command: &'static str, attach: &AttachArgs) -> anyhow::Result<Self> {
-        let (tun, config, is_new): (Tun, HostConfig, bool) = attach.open()?;
+        let (file, config, is_new) = attach.open()?;
         let name = attach.tun.clone();
         if is_new {
             attach.kernel_side().apply(&name).await?;
@@ -59,17 +61,23 @@ impl Session {
             output::note(format_args!("note: {}", lack.text));
         }
         let addresses = config.addresses.clone();
-        let stack = Stack::new(tun, config).context("starting the stack")?;
+        let start = move || Stack::new(Tun::new(file)?, config).context("starting the stack");
+        let thread = StackThread::start(command, start)?;
         if let Some(path) = &attach.control {
-            let (device, stacks) = (name.clone(), vec![stack.clone()]);
+            let (device, stacks) = (name.clone(), vec![thread.stack().clone()]);
             Served { command, device, stacks }.listen(path)?;
         }
-        Ok(Self { stack, tun: name, addresses })
+        Ok(Self { thread, tun: name, addresses })
     }
 
     /// The stack.
     pub(super) const fn stack(&self) -> &Stack {
-        &self.stack
+        self.thread.stack()
+    }
+
+    /// Where what serves its connections belongs.
+    pub(super) const fn runtime(&self) -> &Handle {
+        self.thread.runtime()
     }
 
     /// Calls the first address of a host that answers.
@@ -88,7 +96,7 @@ impl Session {
     }
 
     async fn call(&self, remote: SocketAddr) -> anyhow::Result<TcpStream> {
-        let mut connecting = pin!(self.stack.connect(remote));
+        let mut connecting = pin!(self.stack().connect(remote));
         let mut unreachable = pin!(self.unreachable(remote));
         let mut silence = pin!(sleep(SILENCE));
         let mut is_silent = false;
@@ -141,7 +149,7 @@ impl Session {
     /// What the network said last of a call that nobody has answered yet.
     fn soft_error(&self, remote: SocketAddr) -> Option<Unreachable> {
         // A command has one call at a time.
-        let listed = self.stack.listing(MOST);
+        let listed = self.stack().listing(MOST);
         let call = listed.iter().find(|one| one.peer == remote && one.state == State::SynSent);
         call.and_then(|call| call.info.as_ref()?.soft_error)
     }
@@ -216,17 +224,17 @@ pub(super) fn run<T>(
     attach: &AttachArgs,
     work: impl AsyncFnOnce(&Session) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let outcome = runtime.block_on(async {
         let mut signals = Signals::new()?;
         let session = Session::start(command, attach).await?;
         let outcome = tokio::select! {
             outcome = work(&session) => outcome,
             () = signals.wait() => Err(anyhow!("interrupted")),
-            error = session.stack.closed() => Err(anyhow!("{error}")),
+            error = session.stack().closed() => Err(anyhow!("{error}")),
         };
         tokio::select! {
-            () = session.stack.shutdown_within(PATIENCE) => {}
+            () = session.stack().shutdown_within(PATIENCE) => {}
             () = signals.wait() => {}
         }
         outcome

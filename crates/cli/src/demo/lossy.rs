@@ -46,7 +46,7 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let mut report = Report::new(args);
     match real {
         Ok(()) => {
-            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             over_packets(args, &directory, &runtime, &mut report)?;
         }
         Err(error) => {

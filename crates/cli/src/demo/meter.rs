@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use airtcp_stack::wire::{ip, tcp};
 use airtcp_testbed::dumbbell::Dumbbell;
 use airtcp_types::{Crossing, Event, Instant, NodeId, Observer, Packet, SeqNumber};
+use airtcp_wire::{ip, tcp};
 
 /// Clock values that wait for their echo. At a millisecond each, these are minutes.
 const MOST: usize = 1 << 18;
@@ -88,9 +88,9 @@ impl Observer for Meter {
 
 #[cfg(test)]
 mod tests {
-    use airtcp_stack::wire::tcp::{Flags, Header, emit};
     use airtcp_types::FlowId;
-    use airtcp_types::options::{TcpOptions, Timestamps};
+    use airtcp_wire::options::{TcpOptions, Timestamps};
+    use airtcp_wire::tcp::{Flags, Header, emit};
 
     use super::*;
 

@@ -45,8 +45,8 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     // First of all: it fails once threads run.
     let tun = airtcp_testbed::enter_user_namespace_if_needed()
         .map_err(anyhow::Error::from)
-        .and_then(|()| network::Tun::new());
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        .and_then(|()| network::Tun::new(&args.sender));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let reason = match tun {
         Ok(tun) => {
             // The namespace ends here, outside of the runtime, which its thread must not block.

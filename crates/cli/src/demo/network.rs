@@ -3,8 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use airtcp_device::{TunFile, memory};
-use airtcp_stack::Stack;
+use airtcp_device::{TunFile, TunOptions, memory};
+use airtcp_net::Stack;
 use airtcp_stack::host::Cidr;
 use airtcp_testbed::Namespace;
 use airtcp_trace::NodeKind;
@@ -12,8 +12,9 @@ use airtcp_types::NodeId;
 use anyhow::Context;
 
 use super::transfer::Course;
-use crate::args::DemoArgs;
-use crate::attach::host_config;
+use crate::args::{DemoArgs, SenderArgs};
+use crate::attach::{host_config, needs_plain_packets};
+use crate::device::with_offload_if_possible;
 use crate::record::{self, Recording};
 
 const TUN: &str = "tun0";
@@ -37,9 +38,14 @@ impl Tun {
     ///
     /// # Errors
     /// This process may not, or the kernel has none: the text says what to type.
-    pub(super) fn new() -> anyhow::Result<Self> {
+    pub(super) fn new(sender: &SenderArgs) -> anyhow::Result<Self> {
         let namespace = Namespace::new()?;
-        let file = namespace.run(|| TunFile::open(TUN))?;
+        let offload = !needs_plain_packets(sender);
+        let file = namespace.run(move || {
+            with_offload_if_possible(TUN, offload, |offload| {
+                TunFile::open_with(TUN, TunOptions { offload, ..TunOptions::default() })
+            })
+        })?;
         let mut addresses = Vec::new();
         for address in FIRST {
             addresses.push(address.parse()?);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use airtcp_stack::{Stack, TcpListener};
+use airtcp_net::{Stack, TcpListener};
 use airtcp_testbed::{Namespace, peer};
 use anyhow::{Context, anyhow};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -155,7 +155,7 @@ fn accept(listener: TcpListener, job: Job) -> Running {
     }))
 }
 
-async fn play_ours(mut stream: airtcp_stack::TcpStream, job: Job) -> anyhow::Result<Account> {
+async fn play_ours(mut stream: airtcp_net::TcpStream, job: Job) -> anyhow::Result<Account> {
     job.play(&mut stream).await.context("our end")?;
     let info = stream.info()?;
     Ok(Account {

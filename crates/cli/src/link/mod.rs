@@ -6,8 +6,9 @@ mod report;
 use std::path::Path;
 use std::time::Duration;
 
-use airtcp_device::{Clock, Driver, Tun, TunOptions};
+use airtcp_device::{Clock, Tun, TunOptions};
 use airtcp_link::Link;
+use airtcp_net::Driver;
 use airtcp_trace::NodeKind;
 use airtcp_types::NodeId;
 use anyhow::anyhow;

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use airtcp_device::{Device, Driver, Lateness, Tun};
+use airtcp_device::{Device, Tun};
 use airtcp_link::{Counters, Link, LinkSpec, Way};
+use airtcp_net::{Driver, Lateness};
 use airtcp_types::{ByteCount, Rate};
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use airtcp_stack::{TcpListener, TcpStream};
+use airtcp_net::{TcpListener, TcpStream};
 
 use super::PATIENCE;
 use super::summary::{Connection, Summary};

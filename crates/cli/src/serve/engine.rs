@@ -1,23 +1,20 @@
-//! Engines: a stack on each queue of the device, with listeners and connections of its own.
+//! Engines: a stack on each queue of the device, on a thread of its own with its listeners and connections.
 //!
-//! A device with one queue has its stack on the runtime of the command, whose threads share the connections. Of several
-//! queues each has a thread, on which a stack and its connections live: nothing that a packet needs is another's.
+//! Nothing that a packet needs is on another thread. The command's own thread has signals, `--metrics` and `airtcp ss`;
+//! files are read, written and hashed on threads that may block.
 
-use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::thread;
-use std::time::Duration;
 
-use airtcp_device::{Clock, Tun, TunFile, Watch};
-use airtcp_stack::{HostConfig, Sibling, Stack, TcpListener};
+use airtcp_device::{Clock, Tun, TunFile};
+use airtcp_net::{Sibling, Stack, StackThread, TcpListener};
+use airtcp_stack::HostConfig;
 use airtcp_types::NodeId;
 use anyhow::Context;
-use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
 use super::summary::Summary;
 use super::{BACKLOG, PATIENCE, accept};
-use crate::record::{self, Recording};
+use crate::record::Recording;
 use crate::services::{Service, Stop};
 
 /// What every engine does.
@@ -28,48 +25,41 @@ pub(super) struct Work {
     pub(super) summary: Summary,
 }
 
-/// Starts an engine on each queue; gives their stacks, and tasks that end when the engines do.
+/// Starts an engine on each queue; gives their threads, and tasks that end when the engines do.
 ///
 /// # Errors
 /// A stack cannot be started, or a service cannot listen.
-pub(super) async fn start(
+pub(super) fn start(
     files: Vec<TunFile>,
-    config: HostConfig,
+    config: &HostConfig,
     recording: Option<&Recording>,
     work: &Work,
-) -> anyhow::Result<(Vec<Stack>, JoinSet<()>)> {
-    let (mut stacks, mut engines) = (Vec::new(), JoinSet::new());
-    if files.len() == 1 {
-        for file in files {
-            let stack = record::stack(recording, NodeId(0), Tun::new(file)?, config.clone())
-                .context("starting the stack")?;
-            let listeners = work.listen(&stack)?;
-            engines.spawn(work.clone().run(stack.clone(), listeners));
-            stacks.push(stack);
-        }
-        return Ok((stacks, engines));
-    }
+) -> anyhow::Result<(Vec<StackThread>, JoinSet<()>)> {
     let clock = recording.map_or_else(Clock::start, Recording::clock);
-    let family = Sibling::family(files.len() as u16, clock).context("starting the stacks")?;
-    for (file, sibling) in files.into_iter().zip(family) {
+    let siblings = match files.len() {
+        1 => vec![None],
+        count => Sibling::family(count as u16, clock)?.into_iter().map(Some).collect(),
+    };
+    let (mut threads, mut engines) = (Vec::new(), JoinSet::new());
+    for (index, (file, sibling)) in files.into_iter().zip(siblings).enumerate() {
         let watch = recording.map(|recording| recording.watch(NodeId(0)));
-        let engine = Engine { file, config: config.clone(), sibling, watch, work: work.clone() };
-        let (started, starting) = oneshot::channel();
-        let (ending, ended) = oneshot::channel::<Infallible>();
-        let name = format!("queue{}", stacks.len());
-        thread::Builder::new()
-            .name(name)
-            .spawn(move || {
-                engine.run(started);
-                drop(ending);
-            })
-            .context("starting a thread for a queue")?;
-        stacks.push(starting.await.context("a queue's thread has ended")??);
-        engines.spawn(async move {
-            let _ = ended.await;
-        });
+        let config = config.clone();
+        let start = move || {
+            let tun = Tun::new(file)?;
+            let stack = match (sibling, watch) {
+                (Some(sibling), watch) => Stack::sibling(tun, config, sibling, watch),
+                (None, Some(watch)) => Stack::watched(tun, config, clock, watch),
+                (None, None) => Stack::new(tun, config),
+            };
+            stack.context("starting the stack")
+        };
+        let thread = StackThread::start(format!("queue{index}"), start)?;
+        let listeners = work.listen(thread.stack())?;
+        let running = work.clone().run(thread.stack().clone(), listeners);
+        engines.spawn_on(running, thread.runtime());
+        threads.push(thread);
     }
-    Ok((stacks, engines))
+    Ok((threads, engines))
 }
 
 impl Work {
@@ -93,48 +83,5 @@ impl Work {
         }
         while running.join_next().await.is_some() {}
         stack.shutdown_within(PATIENCE).await;
-    }
-}
-
-/// What an engine with a thread of its own begins with.
-struct Engine {
-    file: TunFile,
-    config: HostConfig,
-    sibling: Sibling,
-    watch: Option<Watch>,
-    work: Work,
-}
-
-impl Engine {
-    /// All of the thread.
-    fn run(self, started: oneshot::Sender<anyhow::Result<Stack>>) {
-        let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-            Ok(runtime) => runtime,
-            Err(error) => {
-                let _ = started.send(Err(error).context("starting a runtime for a queue"));
-                return;
-            }
-        };
-        runtime.block_on(async {
-            let work = self.work.clone();
-            match self.begin() {
-                Ok((stack, listeners)) => {
-                    // Whoever waits for it and is gone is at the end of the process.
-                    let _ = started.send(Ok(stack.clone()));
-                    work.run(stack, listeners).await;
-                }
-                Err(error) => drop(started.send(Err(error))),
-            }
-        });
-        // A file system that hangs shall not hold up the end.
-        runtime.shutdown_timeout(Duration::from_secs(1));
-    }
-
-    fn begin(self) -> anyhow::Result<(Stack, Vec<(TcpListener, Service)>)> {
-        let Self { file, config, sibling, watch, work } = self;
-        let stack = Stack::sibling(Tun::new(file)?, config, sibling, watch)
-            .context("starting the stack of a queue")?;
-        let listeners = work.listen(&stack)?;
-        Ok((stack, listeners))
     }
 }

@@ -35,11 +35,7 @@ const BACKLOG: usize = 4096;
 /// # Errors
 /// The device cannot be opened, or goes away; a service cannot listen.
 pub(crate) fn run(args: ServeArgs) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let result = runtime.block_on(serve(args));
-    // A file system that hangs shall not hold up the end.
-    runtime.shutdown_timeout(Duration::from_secs(1));
-    result
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(serve(args))
 }
 
 async fn serve(args: ServeArgs) -> anyhow::Result<()> {
@@ -59,7 +55,8 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
     let (stopping, stop) = Stop::new();
     let summary = Summary::new(&asked);
     let work = Work { services: services(&args)?, stop, summary: summary.clone() };
-    let (stacks, mut engines) = engine::start(files, config, recording.as_ref(), &work).await?;
+    let (threads, mut engines) = engine::start(files, &config, recording.as_ref(), &work)?;
+    let stacks: Vec<_> = threads.iter().map(|thread| thread.stack().clone()).collect();
     if is_new {
         let kernel = args.attach.kernel_side();
         if args.attach.gateway.is_empty() {

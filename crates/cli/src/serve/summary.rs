@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use airtcp_net::Stack;
+use airtcp_stack::Counters;
 use airtcp_stack::tcp::Info;
-use airtcp_stack::{Counters, Stack};
 use serde::Serialize;
 
 /// How many connections are remembered, the latest ones.

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::io::ErrorKind::{NetworkDown, NotConnected};
+use std::pin::pin;
 use std::time::Duration;
 
 use tokio::task::JoinSet;
@@ -17,8 +18,8 @@ pub(crate) trait Accept: Send + Sync {
     fn accept(&self) -> impl Future<Output = io::Result<Self::Connection>> + Send;
 }
 
-impl Accept for airtcp_stack::TcpListener {
-    type Connection = airtcp_stack::TcpStream;
+impl Accept for airtcp_net::TcpListener {
+    type Connection = airtcp_net::TcpStream;
 
     async fn accept(&self) -> io::Result<Self::Connection> {
         Ok(self.accept().await?.0)
@@ -36,9 +37,10 @@ pub(crate) async fn accept<L: Accept, F: Future<Output = ()> + Send + 'static>(
     handle: impl Fn(L::Connection) -> F + Send,
 ) -> io::Result<()> {
     let mut connections = JoinSet::new();
+    let mut stopped = pin!(stop.wait());
     let ended = loop {
         tokio::select! {
-            () = stop.wait() => break Ok(()),
+            () = &mut stopped => break Ok(()),
             accepted = listener.accept() => match accepted {
                 Ok(connection) => {
                     connections.spawn(handle(connection));

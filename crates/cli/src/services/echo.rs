@@ -2,33 +2,37 @@
 
 use std::io;
 
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, copy_buf, split};
-
-use super::CHUNK;
+use airtcp_net::TcpStream;
+use airtcp_stack::tcp::Chunk;
+use tokio::io::AsyncWriteExt;
 
 /// Serves one connection until the peer's end of stream, and ends ours then.
 ///
 /// # Errors
 /// Those of the stream.
-pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S) -> io::Result<()> {
-    let (reader, mut writer) = split(stream);
-    copy_buf(&mut BufReader::with_capacity(CHUNK, reader), &mut writer).await?;
-    writer.shutdown().await
+pub(super) async fn serve(stream: &mut TcpStream) -> io::Result<()> {
+    // A connection that sends nothing takes no buffer.
+    let mut chunk = Chunk::default();
+    while stream.read_chunk(&mut chunk).await? > 0 {
+        stream.write_all(&chunk).await?;
+    }
+    stream.shutdown().await
 }
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt, duplex};
+    use tokio::io::{AsyncReadExt, split};
 
     use super::*;
+    use crate::services::tests::connected;
 
     #[tokio::test]
     async fn everything_comes_back_and_then_the_end() {
-        // A pipe smaller than the data: reading and writing take turns.
-        let (client, mut server) = duplex(1000);
+        let (client, mut server) = connected().await;
         let serving = tokio::spawn(async move { serve(&mut server).await });
         let (mut reader, mut writer) = split(client);
-        let data: Vec<u8> = (0..1_000_000u32).map(|n| (n % 251) as u8).collect();
+        // More than the buffers of both ends hold: reading and writing take turns.
+        let data: Vec<u8> = (0..10_000_000u32).map(|n| (n % 251) as u8).collect();
         let expected = data.clone();
         let writing = tokio::spawn(async move {
             writer.write_all(&data).await.unwrap();

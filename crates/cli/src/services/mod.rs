@@ -1,5 +1,4 @@
-//! What `serve` does with a connection. Every service takes any byte stream: this stack's, the
-//! kernel's, a pipe in memory.
+//! What `serve` does with a connection. Files are served over any byte stream: this stack's, the kernel's, RRTP's.
 
 mod accept;
 mod echo;
@@ -9,14 +8,11 @@ mod source;
 
 use std::io;
 
-use tokio::io::{AsyncRead, AsyncWrite};
+use airtcp_net::TcpStream;
 use tokio::sync::watch;
 
 pub(crate) use accept::{Accept, accept};
-pub(crate) use http::{Body as FileBody, Files, NETWORK};
-
-/// Bytes per read and write. Every connection has a buffer of that size.
-const CHUNK: usize = 64 * 1024;
+pub(crate) use http::{Body as FileBody, Files, NETWORK, serve as serve_files};
 
 /// What a port offers.
 #[derive(Clone, Debug)]
@@ -47,10 +43,7 @@ impl Service {
     ///
     /// # Errors
     /// Those of the stream; a peer that does not speak HTTP.
-    pub(crate) async fn serve<S>(&self, stream: &mut S, stop: Stop) -> io::Result<()>
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send,
-    {
+    pub(crate) async fn serve(&self, stream: &mut TcpStream, stop: Stop) -> io::Result<()> {
         match self {
             Self::Echo => echo::serve(stream).await,
             Self::Sink => sink::serve(stream).await,
@@ -74,5 +67,25 @@ impl Stop {
     /// Waits for the signal. A sender that is gone has sent it.
     pub(crate) async fn wait(&mut self) {
         let _ = self.0.wait_for(|stopped| *stopped).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use airtcp_device::memory;
+    use airtcp_net::{Stack, TcpStream};
+    use airtcp_stack::HostConfig;
+
+    /// A connection of two stacks: the client's end, and the server's.
+    pub(super) async fn connected() -> (TcpStream, TcpStream) {
+        let (left, right) = memory::pair(1500, 64);
+        let start = |device, own: &str| {
+            Stack::new(device, HostConfig::new([own.parse().unwrap()])).unwrap()
+        };
+        let (client, server) = (start(left, "10.0.0.1/24"), start(right, "10.0.0.2/24"));
+        let address = "10.0.0.2:7".parse().unwrap();
+        let listener = server.listen(address, 1).unwrap();
+        let (client, server) = tokio::join!(client.connect(address), listener.accept());
+        (client.unwrap(), server.unwrap().0)
     }
 }

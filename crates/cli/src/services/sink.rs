@@ -2,19 +2,19 @@
 
 use std::io;
 
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-
-use super::CHUNK;
+use airtcp_net::TcpStream;
+use airtcp_stack::tcp::Chunk;
+use tokio::io::AsyncWriteExt;
 
 /// Serves one connection: the count is 8 bytes, big-endian.
 ///
 /// # Errors
 /// Those of the stream.
-pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S) -> io::Result<()> {
-    let mut buffer = vec![0; CHUNK];
+pub(super) async fn serve(stream: &mut TcpStream) -> io::Result<()> {
+    let mut chunk = Chunk::default();
     let mut count: u64 = 0;
     loop {
-        match stream.read(&mut buffer).await? {
+        match stream.read_chunk(&mut chunk).await? {
             0 => break,
             length => count += length as u64,
         }
@@ -25,14 +25,15 @@ pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S) -> 
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::duplex;
+    use tokio::io::AsyncReadExt;
 
     use super::*;
+    use crate::services::tests::connected;
 
     #[tokio::test]
     async fn the_answer_is_the_count_and_nothing_else() {
         for count in [0, 1, 70_000] {
-            let (mut client, mut server) = duplex(4096);
+            let (mut client, mut server) = connected().await;
             let serving = tokio::spawn(async move { serve(&mut server).await });
             client.write_all(&vec![7; count]).await.unwrap();
             client.shutdown().await.unwrap();

@@ -2,27 +2,22 @@
 
 use std::io;
 
-use airtcp_testbed::{Pattern, peer::SOURCE_SEED};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
+use airtcp_net::TcpStream;
+use airtcp_testbed::peer::source_bytes;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::{CHUNK, Stop};
+use super::Stop;
 
 /// Serves one connection: the bytes are those of the testbed's source, so that a reader can check
 /// them.
 ///
 /// # Errors
 /// Those of the stream; a peer that goes away while we write is the usual end, and none.
-pub(super) async fn serve<S>(stream: &mut S, mut stop: Stop) -> io::Result<()>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
-    let (mut reader, mut writer) = split(stream);
+pub(super) async fn serve(stream: &mut TcpStream, mut stop: Stop) -> io::Result<()> {
+    let (mut reader, mut writer) = stream.split();
     let writing = async {
-        let mut pattern = Pattern::new(SOURCE_SEED);
-        let mut buffer = vec![0; CHUNK];
         loop {
-            pattern.fill(&mut buffer);
-            writer.write_all(&buffer).await?;
+            writer.write_all(source_bytes()).await?;
         }
     };
     // What it sends to us is read, or the end of it would never show.
@@ -50,25 +45,26 @@ fn is_gone(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::duplex;
+    use airtcp_testbed::peer::source_pattern;
 
     use super::*;
+    use crate::services::tests::connected;
 
     #[tokio::test]
-    async fn it_writes_until_the_peer_closes() {
-        let (mut client, mut server) = duplex(4096);
+    async fn it_writes_what_can_be_checked_until_the_peer_closes() {
+        let (mut client, mut server) = connected().await;
         let (_sender, stop) = Stop::new();
         let serving = tokio::spawn(async move { serve(&mut server, stop).await });
         let mut received = vec![0; 1_000_000];
         client.read_exact(&mut received).await.unwrap();
-        assert_eq!(Pattern::new(SOURCE_SEED).check(&received), Ok(()));
+        assert_eq!(source_pattern().check(&received), Ok(()));
         drop(client);
         serving.await.unwrap().unwrap();
     }
 
     #[tokio::test]
     async fn a_stop_ends_the_stream() {
-        let (mut client, mut server) = duplex(4096);
+        let (mut client, mut server) = connected().await;
         let (sender, stop) = Stop::new();
         let serving = tokio::spawn(async move { serve(&mut server, stop).await });
         client.read_exact(&mut [0; 100]).await.unwrap();

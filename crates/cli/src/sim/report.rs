@@ -252,7 +252,7 @@ fn told(what: &str, station: &StationAggregate) -> String {
         (&station.frozen, "windows closed"),
         (&station.made, "ACKs made"),
         (&station.held, "held"),
-        (&station.held_dropped, "not held for want of room"),
+        (&station.held_dropped, "dropped while the mobile was gone"),
     ];
     let memory = [
         (&station.memory_flows, "flows"),

@@ -4,7 +4,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use airtcp_stack::Stack;
+use airtcp_net::Stack;
 use airtcp_stack::host::Listed;
 use airtcp_stack::tcp::Info;
 use airtcp_types::ByteCount;

@@ -14,8 +14,12 @@ use serde_json::Value;
 use super::report::Report;
 use crate::metrics::{put, put_by};
 
-const REACHES: [(&str, Reach); 3] =
-    [("there", Reach::There), ("leaving", Reach::Leaving), ("gone", Reach::Gone)];
+const REACHES: [(&str, Reach); 4] = [
+    ("there", Reach::There),
+    ("leaving", Reach::Leaving),
+    ("gone", Reach::Gone),
+    ("lost", Reach::Lost),
+];
 
 impl Collector for Report {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {

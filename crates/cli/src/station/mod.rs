@@ -10,8 +10,9 @@ mod settings;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use airtcp_device::{Clock, Driver, Tun, TunOptions};
+use airtcp_device::{Clock, Tun, TunOptions};
 use airtcp_link::radio::PARTS;
+use airtcp_net::Driver;
 use airtcp_trace::NodeKind;
 use airtcp_types::NodeId;
 use anyhow::anyhow;
@@ -21,7 +22,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::args::Refusal;
 use crate::control::{self, Control};
-use crate::device::exists;
+use crate::device::{exists, with_offload_if_possible};
 use crate::generate::{self, CompletionsArgs, ManArgs};
 use crate::link::caught;
 use crate::output;
@@ -114,8 +115,12 @@ async fn serve(plan: &Plan) -> anyhow::Result<()> {
     let [wired, wireless] = &plan.devices;
     let new: Vec<&str> =
         plan.devices.iter().map(String::as_str).filter(|name| !exists(name)).collect();
-    let options = TunOptions { offload: plan.offload, ..TunOptions::default() };
-    let devices = [Tun::open_with(wired, options)?, Tun::open_with(wireless, options)?];
+    let open = |name: &str| {
+        with_offload_if_possible(name, plan.offload, |offload| {
+            Tun::open_with(name, TunOptions { offload, ..TunOptions::default() })
+        })
+    };
+    let devices = [open(wired)?, open(wireless)?];
     let mut control =
         plan.control.as_deref().map(|path| Control::open(path, Request::Status)).transpose()?;
     // Whoever is behind a device is a host as far as the trace is concerned.

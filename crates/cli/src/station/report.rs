@@ -2,7 +2,8 @@
 
 use airtcp_basestation::Side;
 use airtcp_basestation::station::Status;
-use airtcp_device::{Device, Driver, Tun};
+use airtcp_device::{Device, Tun};
+use airtcp_net::Driver;
 use serde::Serialize;
 use serde_json::Value;
 

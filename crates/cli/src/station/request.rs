@@ -1,7 +1,8 @@
 //! What a base station is asked and told over its control socket.
 
 use airtcp_basestation::Policy;
-use airtcp_device::{Driver, Tun};
+use airtcp_device::Tun;
+use airtcp_net::Driver;
 use anyhow::bail;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};

@@ -4,8 +4,9 @@ use std::fmt::Display;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 
-use airtcp_basestation::station::Mark;
+use airtcp_basestation::station::{Mark, Prefix};
 use airtcp_basestation::{Policy, StationConfig};
 use airtcp_link::RadioSpec;
 use airtcp_link::radio::Arq;
@@ -62,14 +63,25 @@ pub(super) struct Settings {
     #[arg(long, value_name = "BYTES", value_parser = value::size)]
     #[serde(deserialize_with = "size")]
     hold: Option<ByteCount>,
+    /// How many seconds the mobile may be gone before its flows are let go [default: 900]
+    #[arg(long, value_name = "SECONDS", value_parser = value::seconds)]
+    #[serde(deserialize_with = "seconds")]
+    absence: Option<Duration>,
+    /// The networks of the mobiles, for example 192.0.2.0/24,2001:db8::/64: what comes from the wireless side with another
+    /// source is dropped [default: any source passes]
+    #[arg(long, value_name = "NETWORKS", value_delimiter = ',', value_parser = value::parsed::<Prefix>)]
+    mobiles: Option<Vec<Prefix>>,
     /// How much snoop keeps copies of [default: 4MiB]
     #[arg(long, value_name = "BYTES", value_parser = value::size)]
     #[serde(deserialize_with = "size")]
     cache: Option<ByteCount>,
     /// Open the devices with offload: kernels give super-segments, which are cut before the station has them, and leave
-    /// checksums open, which are completed
+    /// checksums open, which are completed [default: only without --radio]
     #[arg(long)]
     offload: bool,
+    /// Open the devices without offload
+    #[arg(long, conflicts_with = "offload")]
+    no_offload: bool,
     /// Have the devices stay when this ends, so that it can be started again under running flows
     #[arg(long)]
     persist: bool,
@@ -133,8 +145,11 @@ impl Settings {
             flows: self.flows.or(other.flows),
             unproven: self.unproven.or(other.unproven),
             hold: self.hold.or(other.hold),
+            absence: self.absence.or(other.absence),
+            mobiles: self.mobiles.or(other.mobiles),
             cache: self.cache.or(other.cache),
-            offload: self.offload || other.offload,
+            offload: self.offload || (other.offload && !self.no_offload),
+            no_offload: self.no_offload || (other.no_offload && !self.offload),
             persist: self.persist || other.persist,
             control: self.control.or(other.control),
             metrics: self.metrics.or(other.metrics),
@@ -156,6 +171,8 @@ impl Settings {
             ("flows", self.flows.is_some()),
             ("unproven", self.unproven.is_some()),
             ("hold", self.hold.is_some()),
+            ("absence", self.absence.is_some()),
+            ("mobiles", self.mobiles.is_some()),
             ("cache", self.cache.is_some()),
             ("control", self.control.is_some()),
         ];
@@ -178,9 +195,16 @@ impl Settings {
                 flows: self.flows.unwrap_or(default.flows),
                 unproven: self.unproven.unwrap_or(default.unproven),
                 hold: self.hold.unwrap_or(default.hold),
+                absence: self.absence.unwrap_or(default.absence),
+                mobiles: self.mobiles.unwrap_or(default.mobiles),
                 cache: self.cache.unwrap_or(default.cache),
             }),
         };
+        if self.offload && self.no_offload {
+            return Err(Mistake::new(
+                "offload and no-offload contradict each other: leave one of them out".to_owned(),
+            ));
+        }
         if let Some(Err(error)) = station.as_ref().map(StationConfig::check) {
             return Err(Mistake::new(error.to_string()));
         }
@@ -198,7 +222,9 @@ impl Settings {
             )));
         }
         let devices = [wired, wireless];
-        let Self { offload, persist, control, metrics, trace, json, .. } = self;
+        // A station marks and loses single packets.
+        let offload = self.offload || (station.is_none() && !self.no_offload);
+        let Self { persist, control, metrics, trace, json, .. } = self;
         Ok(Plan { devices, station, offload, persist, control, metrics, trace, json })
     }
 }
@@ -235,6 +261,10 @@ fn device<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, 
 
 fn socket<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SocketAddr>, D::Error> {
     text(deserializer, value::socket)
+}
+
+fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    value::seconds(&f64::deserialize(deserializer)?.to_string()).map(Some).map_err(D::Error::custom)
 }
 
 fn size<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ByteCount>, D::Error> {
@@ -277,6 +307,8 @@ mod tests {
         flows = 10
         unproven = 11
         hold = "1MiB"
+        absence = 60
+        mobiles = ["192.0.2.0/24", "2001:db8::/64"]
         cache = "2MiB"
         offload = true
         persist = true
@@ -297,11 +329,24 @@ mod tests {
             (Policy::TcpEcn, Mark::Paper, 4)
         );
         assert_eq!((station.flows, station.unproven), (10, 11));
+        assert_eq!((station.absence, station.mobiles.len()), (Duration::from_secs(60), 2));
         assert_eq!((station.hold, station.cache), (ByteCount::from_mib(1), ByteCount::from_mib(2)));
         assert_eq!((plan.offload, plan.persist, plan.json), (true, true, true));
         assert_eq!(plan.control.as_deref(), Some(Path::new("/run/a.sock")));
         assert_eq!(plan.metrics, Some(SocketAddr::from(([127, 0, 0, 1], 9465))));
         assert_eq!(plan.trace.as_deref(), Some(Path::new("dir")));
+    }
+
+    #[test]
+    fn a_bridge_offloads_by_default_and_a_station_does_not() {
+        let two = "wired = \"tun0\"\nwireless = \"tun1\"\n";
+        let offload = |more: &str| file(&format!("{two}{more}")).unwrap().plan().unwrap().offload;
+        assert!(offload("") && offload("radio = \"\"\noffload = true"));
+        assert!(!offload("no-offload = true") && !offload("radio = \"\""));
+        let flag = Settings { no_offload: true, ..Settings::default() };
+        assert!(!flag.or(file(WHOLE).unwrap()).plan().unwrap().offload);
+        let both = refused(&format!("{two}offload = true\nno-offload = true"));
+        assert!(both.contains("contradict each other"), "{both}");
     }
 
     #[test]
@@ -324,6 +369,10 @@ mod tests {
         assert!(radio.contains(":1:9: at byte 6, `20`"), "{radio}");
         let size = refused("hold = \"much\"");
         assert!(size.contains("a size is 1 to"), "{size}");
+        let absence = refused("absence = 0");
+        assert!(absence.contains(":1:11: it takes 0.001 to 10000000 seconds"), "{absence}");
+        let mobiles = refused("mobiles = [\"192.0.2.1\"]");
+        assert!(mobiles.contains("`192.0.2.1` is no network"), "{mobiles}");
         let port = refused("metrics = \"9465\"");
         assert!(port.contains(":1:11: it takes ADDRESS:PORT"), "{port}");
         let bare = refused("hold = 4 # MiB");

@@ -9,7 +9,8 @@ use std::path::Path;
 use nix::errno::Errno;
 use tun_rs::{DeviceBuilder, SyncDevice};
 
-use crate::{DeviceError, sys};
+use super::sys;
+use crate::DeviceError;
 
 const NODE: &str = "/dev/net/tun";
 

@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
-use airtcp_types::checksum::{Sum, checksum};
-use airtcp_types::{Checksum, Layout, Packet};
+use airtcp_types::{Checksum, Packet};
+use airtcp_wire::Layout;
+use airtcp_wire::checksum::{Sum, checksum};
 
 use super::LONGEST;
 

@@ -1,9 +1,11 @@
-use super::super::tests::offload::{self, Flow};
+use airtcp_wire::each_segment;
+
+use super::super::testkit::{self, Flow};
 use super::*;
 
 fn datagram(dst: &str, port: u16, len: usize) -> Packet {
     let flow = Flow { dst: dst.parse().unwrap(), tcp: false, port };
-    let mut packet = offload::packet(flow, &offload::numbered(len), None);
+    let mut packet = testkit::packet(flow, &testkit::numbered(len), None);
     let tail = std::mem::take(&mut packet.tail);
     tail.iter().for_each(|part| packet.data.extend_from_slice(part));
     packet
@@ -20,7 +22,7 @@ fn gathered(packets: &[Packet]) -> Vec<Vec<usize>> {
         assert_eq!(before - queue.len(), taken);
         let packet = queue.pop_front().unwrap();
         let mut sizes = Vec::new();
-        packet.each_segment(|segment| {
+        each_segment(&packet, |segment| {
             sizes.push(segment.data.len() - Layout::of(&segment.data).map_or(0, |l| l.payload));
             parts.push(segment.clone());
         });
@@ -31,7 +33,7 @@ fn gathered(packets: &[Packet]) -> Vec<Vec<usize>> {
     // Cutting completes checksums, and numbers the pieces.
     let whole = |packet: &Packet| {
         let mut whole = Vec::new();
-        packet.each_segment(|segment| whole.clone_from(&segment.data));
+        each_segment(packet, |segment| whole.clone_from(&segment.data));
         if whole[0] == 0x45 {
             whole[4..6].fill(0);
             whole[10..12].fill(0);
@@ -81,7 +83,7 @@ fn what_differs_stays_alone() {
     // A checksum that stands there may be wrong, and is to arrive so; what is behind a datagram, too.
     let closed = Packet { checksum: Checksum::Full, ..one.clone() };
     let tcp =
-        offload::packet(Flow { dst: "10.0.0.1".parse().unwrap(), tcp: true, port: 9 }, &[], None);
+        testkit::packet(Flow { dst: "10.0.0.1".parse().unwrap(), tcp: true, port: 9 }, &[], None);
     for other in [closed, with_more, tcp] {
         for pair in [[one.clone(), other.clone()], [other.clone(), one.clone()]] {
             let mut queue = VecDeque::from(pair.to_vec());

@@ -1,8 +1,9 @@
 //! The header that stands before each packet of an offloading device: `struct virtio_net_hdr` of
 //! linux/virtio_net.h, in the machine's byte order.
 
-use airtcp_types::checksum::checksum;
-use airtcp_types::{Checksum, Layout, Packet};
+use airtcp_types::{Checksum, Packet};
+use airtcp_wire::Layout;
+use airtcp_wire::checksum::checksum;
 
 /// Its length, in bytes.
 pub(super) const LENGTH: usize = 10;

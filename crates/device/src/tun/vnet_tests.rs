@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use airtcp_types::SharedBytes;
-use airtcp_types::checksum::verify;
+use airtcp_wire::checksum::verify;
 use proptest::prelude::*;
 
 use super::*;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use airtcp_testbed::{Arrivals, Namespace};
 use airtcp_types::{ByteCount, Crossing, Instant, NodeId, Observer, Packet, Rate};
+use airtcp_wire::tcp::View;
 use serde::Serialize;
 
 use crate::LabError;
@@ -91,11 +92,8 @@ impl Watcher {
     }
 
     fn see(&mut self, now: Instant, data: &[u8]) -> Option<()> {
-        let header = usize::from(data.first()? & 0x0f) * 4;
-        let total = usize::from(u16::from_be_bytes(data.get(2..4)?.try_into().ok()?));
-        let tcp = data.get(header..total)?;
-        let seq = u32::from_be_bytes(tcp.get(4..8)?.try_into().ok()?);
-        let length = tcp.len().checked_sub(usize::from(tcp.get(12)? >> 4) * 4)? as u32;
+        let segment = View::of(data)?;
+        let (seq, length) = (segment.fields().seq().0, segment.data_len() as u32);
         let end = seq.wrapping_add(length);
         let Some(highest) = self.highest else {
             // The SYN takes one.
@@ -170,7 +168,7 @@ mod tests {
         let mut watcher = Watcher::new(NodeId(0));
         let mut see = |seq: u32, length: usize| {
             let mut data = vec![0; 40 + length];
-            data[0] = 0x45;
+            (data[0], data[9]) = (0x45, 6);
             data[2..4].copy_from_slice(&(40 + length as u16).to_be_bytes());
             data[24..28].copy_from_slice(&seq.to_be_bytes());
             data[32] = 0x50;

@@ -2,6 +2,7 @@
 
 use airtcp_types::rng::Stream;
 use airtcp_types::{Checksum, Packet};
+use airtcp_wire::is_accepted;
 
 use super::loss::Bursts;
 use crate::ip;
@@ -137,6 +138,6 @@ pub(super) fn apply(
     // What vouched for the packet did so before the air had it.
     packet.checksum = Checksum::Full;
     // A link before this one may have damaged it too: two flips may cancel out in a checksum.
-    let unnoticed = ip::is_accepted(&packet.data);
+    let unnoticed = is_accepted(&packet.data);
     Some(Damage { bits: in_header + in_payload, header: in_header > 0, unnoticed })
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use airtcp_types::{Event, Instant, Node, Packet, PortId};
+use airtcp_wire::is_accepted;
 
 use super::air::{Air, SLOT};
 use super::end::{End, Frame};
@@ -401,7 +402,7 @@ fn deliver_damaged(end: &mut End, at: Instant, frame: &mut Frame) -> bool {
     let is_changed = data != frame.packet.data;
     let packet = Packet { data, ..frame.packet.clone() };
     if is_changed && !frame.arrived {
-        let unnoticed = ip::is_accepted(&packet.data);
+        let unnoticed = is_accepted(&packet.data);
         let header = ip::header_len(&packet.data);
         let header =
             packet.data.get(..header.unwrap_or(0)) != frame.packet.data.get(..header.unwrap_or(0));

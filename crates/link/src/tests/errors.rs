@@ -1,6 +1,6 @@
 //! Loss, corruption, duplication and outages.
 
-use airtcp_types::checksum;
+use airtcp_wire::{checksum, is_accepted};
 
 use super::*;
 
@@ -190,12 +190,12 @@ fn what_a_checksum_misses_is_counted_whoever_began_it() {
     for seed in 0..300 {
         let mut packet = ipv4_tcp(4, 0);
         *packet.data.last_mut().unwrap() ^= 1;
-        assert!(!crate::ip::is_accepted(&packet.data));
+        assert!(!is_accepted(&packet.data));
         let spec = format!("corrupt 100% header 0% seed {seed}").parse().unwrap();
         let mut link = Link::new(&spec, &spec).unwrap();
         link.handle_packet(Instant::ZERO, PortId(0), packet);
         let (_, out) = link.poll_transmit(Instant::ZERO).unwrap();
-        let accepted = u64::from(crate::ip::is_accepted(&out.data));
+        let accepted = u64::from(is_accepted(&out.data));
         assert_eq!(link.counters(Way::Forth).corrupted_unnoticed, accepted);
         missed += accepted;
     }

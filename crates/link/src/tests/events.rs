@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use airtcp_types::{Event, EventKind, Fate};
+use airtcp_wire::is_accepted;
 
 use super::*;
 use crate::Occupancy;
@@ -105,7 +106,7 @@ fn corruption_is_told_with_what_only_the_emulator_knows() {
         };
         assert!((2..=12).contains(&bits) && bits == flipped(0..140), "{bits}");
         assert_eq!(header, flipped(0..40) > 0);
-        assert_eq!(passes, crate::ip::is_accepted(&hit.data));
+        assert_eq!(passes, is_accepted(&hit.data));
         headers += u64::from(header);
         unnoticed += u64::from(passes);
     }

@@ -3,8 +3,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use airtcp_types::checksum::{self, Sum};
 use airtcp_types::{Instant, Node, Packet, PortId};
+use airtcp_wire::checksum::{self, Sum};
 
 use crate::{Counters, Link, LinkSpec, Way};
 

@@ -1,6 +1,7 @@
 //! Queues: limits, occupancy, CoDel, RED and marks.
 
 use airtcp_types::rng::Stream;
+use airtcp_wire::is_accepted;
 
 use super::*;
 
@@ -101,7 +102,7 @@ fn a_threshold_marks_what_can_be_marked_and_drops_the_rest() {
         let out = send(&mut link, (0..10).map(|_| (Instant::ZERO, ipv4_tcp(100, ecn))));
         assert_eq!((forth(&link).marked, forth(&link).queue_dropped), (marked, dropped));
         assert_eq!(out.iter().filter(|(_, p)| p.data[1] & 3 == 3).count() as u64, marked);
-        assert!(out.iter().all(|(_, p)| crate::ip::is_accepted(&p.data)));
+        assert!(out.iter().all(|(_, p)| is_accepted(&p.data)));
     }
 }
 

@@ -7,7 +7,7 @@ use airtcp_types::Instant;
 
 use super::{Connection, FIRST_RATE, Probe, State};
 use crate::config::Config;
-use crate::cookie;
+use crate::cookie::{self, Nonces};
 use crate::rate::RateControl;
 use crate::receive::ReceiveHalf;
 use crate::wire::{Body, Cookie, DATA_HEADER, Params};
@@ -19,14 +19,19 @@ const MOST_RETRY: Duration = Duration::from_secs(2);
 
 impl Connection {
     /// One opened from here.
-    pub(crate) fn open(now: Instant, id: u64, remote: SocketAddr, config: Config) -> Self {
+    pub(crate) fn open(
+        now: Instant,
+        id: (u64, Nonces),
+        remote: SocketAddr,
+        config: Config,
+    ) -> Self {
         Self::new(now, id, remote, config, State::SynSent)
     }
 
     /// One that a START with a good cookie makes.
     pub(crate) fn accept(
         now: Instant,
-        id: u64,
+        id: (u64, Nonces),
         remote: SocketAddr,
         config: Config,
         (cookie, attempt, params): (Cookie, u8, Params),

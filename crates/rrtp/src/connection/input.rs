@@ -10,6 +10,7 @@ use crate::error::ConnectionError;
 use crate::gaps::EPOCH;
 use crate::rate::{EpochView, SEVERE};
 use crate::receive::Taken;
+use crate::send::Untrue;
 use crate::wire::{Body, Counts, Data, Feedback, Packet, Report, Train, expand};
 
 /// The share that an epoch has in the measured loss rate.
@@ -113,9 +114,16 @@ impl Connection {
     }
 
     fn on_report(&mut self, now: Instant, report: &Report<'_>, around: &mut Around<'_>) {
-        let Ok(told) = self.send.on_report(now, report, self.rtt.rto()) else {
-            around.counters.implausible += 1;
-            return;
+        let told = match self.send.on_report(now, report, self.rtt.rto()) {
+            Ok(told) => told,
+            Err(Untrue::Implausible) => {
+                around.counters.implausible += 1;
+                return;
+            }
+            Err(Untrue::Unreceived) => {
+                around.counters.optimistic_acks += 1;
+                return self.give_up(ConnectionError::FalseAck);
+            }
         };
         self.reported = now;
         if told.acknowledged > 0 {

@@ -19,6 +19,7 @@ use airtcp_recovery::{RtoForm, RttEstimator};
 use airtcp_types::{ByteCount, Instant, Rate};
 
 use crate::config::{Config, NetworkKind, NetworkProfile};
+use crate::cookie::Nonces;
 use crate::counters::Counters;
 use crate::error::{CallError, ConnectionError};
 use crate::info::{Info, Phase};
@@ -160,7 +161,13 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    fn new(now: Instant, id: u64, remote: SocketAddr, config: Config, state: State) -> Self {
+    fn new(
+        now: Instant,
+        (id, nonces): (u64, Nonces),
+        remote: SocketAddr,
+        config: Config,
+        state: State,
+    ) -> Self {
         let mut rtt = RttEstimator::new(RtoForm::Linux { floor: RTO_FLOOR }, false);
         if let Some(seed) = config.profile.round_trip_time {
             rtt.on_sample(seed.min(LONGEST_SEED));
@@ -182,7 +189,7 @@ impl Connection {
             rtt,
             peer_rtt: None,
             packet_size,
-            send: SendHalf::new(payload),
+            send: SendHalf::new(payload, nonces),
             receive: ReceiveHalf::new(&config, payload, window),
             rate: RateControl::new(config.kind, 1.0, None, 1.0),
             probe: Probe::Wanted(0),
@@ -224,6 +231,12 @@ impl Connection {
     /// The bytes that an IP packet has beside the datagram's payload.
     const fn overhead(&self) -> usize {
         if self.remote.is_ipv4() { 28 } else { 48 }
+    }
+
+    /// What of the peer's profile holds: a send rate up to the cap.
+    pub(crate) fn cap(&self, asked: NetworkProfile) -> NetworkProfile {
+        let send_rate = asked.send_rate.map(|rate| rate.min(self.config.asked_rate_cap));
+        NetworkProfile { send_rate, ..asked }
     }
 
     /// A full packet, in bits on the path.
@@ -359,7 +372,7 @@ impl Connection {
         self.news.closed = Some(error);
         if error.is_some() {
             // Nothing of it will be sent any more.
-            self.send = SendHalf::new(self.packet_size - DATA_HEADER);
+            self.send = SendHalf::new(self.packet_size - DATA_HEADER, Nonces::default());
             self.send.finish();
         }
     }

@@ -122,6 +122,7 @@ impl Connection {
             rate_bit: self.rate_bit,
             cut_bit: self.cut_bit,
             train,
+            nonce: packet.nonce,
             payload: &packet.payload,
         };
         let rtt = self.own_rtt();

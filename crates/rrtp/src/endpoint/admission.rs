@@ -86,7 +86,8 @@ impl Endpoint {
             *count += 1;
             return self.reply(remote, connection, Body::Close { code: CLOSE_REFUSED });
         }
-        let made = Connection::accept(now, connection, remote, config.clone(), start);
+        let ids = (connection, self.secret.nonces(self.next));
+        let made = Connection::accept(now, ids, remote, config.clone(), start);
         let id = self.add(made);
         self.counters.accepted += 1;
         self.incoming.push_back(id);

@@ -122,8 +122,8 @@ impl Endpoint {
             return Err(CallError::TooMany);
         }
         self.opened += 1;
-        let id = self.secret.connection(self.opened);
-        Ok(self.add(Connection::open(now, id, remote, config)))
+        let ids = (self.secret.connection(self.opened), self.secret.nonces(self.next));
+        Ok(self.add(Connection::open(now, ids, remote, config)))
     }
 
     /// The next connection that a peer has opened.
@@ -224,6 +224,25 @@ impl Endpoint {
         connection.reconfigure(kind, profile);
         self.settle(now, id);
         Ok(())
+    }
+
+    /// As [`reconfigure`](Self::reconfigure), with a profile that the peer asked for: its send rate is at most
+    /// [`Config::asked_rate_cap`].
+    ///
+    /// # Errors
+    ///
+    /// [`CallError::NoConnection`].
+    pub fn reconfigure_as_asked(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        kind: NetworkKind,
+        asked: NetworkProfile,
+    ) -> Result<(), CallError> {
+        let connection = self.connections.get(&id).ok_or(CallError::NoConnection)?;
+        let capped = connection.cap(asked);
+        self.counters.rate_capped += u64::from(capped != asked);
+        self.reconfigure(now, id, kind, capped)
     }
 
     /// A connection as it is now.

@@ -28,6 +28,7 @@ fn data(millis: u64, number: u32, transmission: u32) -> Data<'static> {
         rate_bit: false,
         cut_bit: false,
         train: Train::No,
+        nonce: false,
         payload: b"x",
     }
 }

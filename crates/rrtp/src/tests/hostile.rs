@@ -3,11 +3,12 @@
 use airtcp_types::rng::Stream;
 
 use super::*;
-use crate::ConnectionError;
 use crate::wire::{self};
 use crate::wire::{
-    Body, Cookie, Counts, Data, Feedback, Lost, Params, Report, ReportKind, Train, VERSION,
+    Body, Cookie, Counts, Data, Feedback, Lost, LostWriter, Params, Report, ReportKind, Train,
+    VERSION,
 };
+use crate::{ConnectionError, NetworkKind, NetworkProfile};
 
 fn encode(connection: u64, body: Body<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -160,21 +161,27 @@ fn running() -> (World, u64) {
     (world, id)
 }
 
-fn bodies() -> Vec<Body<'static>> {
-    let data = Data {
-        number: 0,
-        transmission: 1,
+fn data(number: u32, payload: &[u8]) -> Data<'_> {
+    Data {
+        number,
+        transmission: number + 1,
         sent: 0,
-        fin: true,
+        fin: false,
         pause: false,
         rate_bit: false,
         cut_bit: false,
         train: Train::No,
-        payload: b"forged",
-    };
+        nonce: false,
+        payload,
+    }
+}
+
+fn bodies() -> Vec<Body<'static>> {
+    let data = Data { fin: true, ..data(0, b"forged") };
     let report = Report {
         kind: ReportKind::Ack,
         next: 0,
+        nonce_sum: false,
         limit: 1,
         newest: 0,
         echo: None,
@@ -234,8 +241,8 @@ fn a_peer_that_reports_what_never_was_is_not_believed() {
     for (next, limit, newest) in [(1 << 30, 1 << 30, 1), (1, 0, 1), (1, 500, 1 << 30)] {
         let echo = None;
         let kind = ReportKind::Ack;
-        let report =
-            Report { kind, next, limit, newest, echo, lost: Lost::default(), feedback: None };
+        let (nonce_sum, lost, feedback) = (false, Lost::default(), None);
+        let report = Report { kind, next, nonce_sum, limit, newest, echo, lost, feedback };
         let now = world.now;
         world.ends[1].endpoint.handle_datagram(now, from, &encode(id, Body::Report(report)));
     }
@@ -253,21 +260,26 @@ fn a_peer_that_ignores_the_window_is_held_to_it() {
     let cookie = cookie_of(&mut server, now, address(1), 5);
     server.handle_datagram(now, address(1), &start(5, cookie));
     for number in 0..10_000 {
-        let data = Data {
-            number,
-            transmission: number + 1,
-            sent: 0,
-            fin: false,
-            pause: false,
-            rate_bit: false,
-            cut_bit: false,
-            train: Train::No,
-            payload: &[0; 1_372],
-        };
+        let data = data(number, &[0; 1_372]);
         server.handle_datagram(now, address(1), &encode(5, Body::Data(data)));
     }
     assert_eq!(server.counters().over_window, 9_900);
     assert!(server.memory() <= 100 * 1_400 + 100 * 24);
+}
+
+#[test]
+fn a_packet_may_come_after_the_stream_behind_it_was_let_go_of() {
+    for payload in [&b"x"[..], b""] {
+        let (mut server, now) = (server(), Instant::from_millis(1));
+        let cookie = cookie_of(&mut server, now, address(1), 5);
+        server.handle_datagram(now, address(1), &start(5, cookie));
+        let id = server.accept().unwrap();
+        server.handle_datagram(now, address(1), &encode(5, Body::Data(data(1, b"x"))));
+        server.release(now, id);
+        server.handle_datagram(now, address(1), &encode(5, Body::Data(data(0, payload))));
+        drain(&mut server, now);
+        assert!(server.memory() < 100, "its own FIN alone: {}", server.memory());
+    }
 }
 
 #[test]
@@ -309,22 +321,116 @@ fn many_peers_that_leave_holes_get_no_more_memory_than_there_is() {
         server.handle_datagram(now, address(peer), &start(5, cookie));
         for step in 0..60 {
             let number = step * 100 + 99;
-            let data = Data {
-                number,
-                transmission: number + 1,
-                sent: 0,
-                fin: false,
-                pause: false,
-                rate_bit: false,
-                cut_bit: false,
-                train: Train::No,
-                payload: &[0; 1_372],
-            };
+            let data = data(number, &[0; 1_372]);
             server.handle_datagram(now, address(peer), &encode(5, Body::Data(data)));
         }
     }
     assert!(server.counters().no_memory > 0);
     assert!(server.memory() <= memory.0 + 100 * 64 * 1_024, "{}", server.memory());
+}
+
+/// A SACK that acknowledges nothing, with these ranges of first packet and count.
+fn sack(connection: u64, newest: u32, ranges: &[(u64, u64)]) -> Vec<u8> {
+    let mut lost = LostWriter::default();
+    ranges.iter().for_each(|(first, count)| lost.push(*first, *count, false));
+    let (kind, lost) = (ReportKind::Sack, lost.lost());
+    let (next, nonce_sum, limit, echo, feedback) = (0, false, 1, None, None);
+    let report = Report { kind, next, nonce_sum, limit, newest, echo, lost, feedback };
+    encode(connection, Body::Report(report))
+}
+
+#[test]
+fn a_report_names_each_lost_packet_once_and_no_more_than_have_room_for_a_range_each() {
+    let mut world = world("delay 5ms", "rate 8mbit delay 5ms", [0, 2_000_000], with(|_| {}));
+    world.run_for(Duration::from_secs(1));
+    let id = world.ends[0].endpoint.wire_id(world.ends[0].id.unwrap()).unwrap();
+    let (now, from, connection) = (world.now, world.ends[0].at, world.ends[1].id.unwrap());
+    let server = &mut world.ends[1].endpoint;
+    let info = server.info(connection).unwrap();
+    let (newest, first) =
+        (info.packets_sent as u32, info.packets_sent - info.retransmissions - 300);
+    let mut refused = 0;
+    let mut report = |ranges: &[(u64, u64)], is_refused: bool| {
+        server.handle_datagram(now, from, &sack(id, newest, ranges));
+        refused += u64::from(is_refused);
+        assert_eq!(server.counters().implausible, refused, "{:?} ...", ranges[0]);
+    };
+    // One datagram of 64 kB that names the same packets 10,900 times.
+    report(&[(first, 300); 10_900], true);
+    report(&[(first, 1), (first, 1)], true);
+    report(&[(first, 3), (first + 2, 1)], true);
+    report(&[(first + 1, 1), (first, 1)], true);
+    // A short one that names more packets than a packet of 1,400 bytes has room for ranges: 227.
+    report(&[(first, 228)], true);
+    report(&[(first, 200), (first + 200, 27)], false);
+    world.finish_within(Duration::from_secs(10));
+}
+
+/// Nothing that the server sends gets through any more, and its peer acknowledges all of it; how often before the
+/// connection ends.
+fn lie(world: &mut World, id: u64) -> u32 {
+    let (from, mut now) = (world.ends[0].at, world.now);
+    let server = &mut world.ends[1];
+    let mut lies = 0;
+    for _ in 0..1_000 {
+        now += Duration::from_millis(10);
+        server.endpoint.handle_timeout(now);
+        server.act(now);
+        if server.ended.is_some() {
+            return lies;
+        }
+        let (mut next, mut newest) = (0, 0);
+        for datagram in drain(&mut server.endpoint, now) {
+            if let Ok(wire::Packet { body: Body::Data(data), .. }) = wire::Packet::decode(&datagram)
+            {
+                (next, newest) = (data.number + 1, data.transmission);
+            }
+        }
+        let (kind, lost, limit) = (ReportKind::Ack, Lost::default(), next + 1_000);
+        let (nonce_sum, echo, feedback) = (false, None, None);
+        let report = Report { kind, next, nonce_sum, limit, newest, echo, lost, feedback };
+        if next > 0 {
+            server.endpoint.handle_datagram(now, from, &encode(id, Body::Report(report)));
+            lies += 1;
+        }
+    }
+    panic!("it is believed for ever");
+}
+
+#[test]
+fn who_acknowledges_what_has_not_come_is_found_out() {
+    let mut all = 0;
+    for run in 0..20 {
+        let mut world = world("delay 5ms", "rate 8mbit delay 5ms", [0, 50_000_000], with(|_| {}));
+        world.run_for(Duration::from_millis(500 + 10 * run));
+        let id = world.ends[0].endpoint.wire_id(world.ends[0].id.unwrap()).unwrap();
+        all += lie(&mut world, id);
+        assert_eq!(world.error(1), Some(ConnectionError::FalseAck.into()));
+        assert_eq!(world.ends[1].endpoint.counters().optimistic_acks, 1);
+    }
+    // Each is believed with a probability of one half: two for each run.
+    assert!((20..80).contains(&all), "{all} lies in 20 runs");
+}
+
+#[test]
+fn a_profile_that_the_peer_asks_for_is_capped_and_ones_own_is_not() {
+    let mut world = world("delay 5ms", "delay 5ms", [0, 1_000_000], with(|_| {}));
+    world.run_for(Duration::from_millis(100));
+    let (now, id) = (world.now, world.ends[1].id.unwrap());
+    let server = &mut world.ends[1].endpoint;
+    let rate = |bits| airtcp_types::Rate::from_bits_per_sec(bits);
+    let profile = |bits| NetworkProfile { send_rate: Some(rate(bits)), ..Default::default() };
+    let kind = NetworkKind::WirelessLastHop;
+    for (asked, had, counted) in
+        [(20_000_000, 20_000_000, 0), (100_000_000, 100_000_000, 0), (u64::MAX, 100_000_000, 1)]
+    {
+        server.reconfigure_as_asked(now, id, kind, profile(asked)).unwrap();
+        assert_eq!(server.info(id).unwrap().rate, rate(had));
+        assert_eq!(server.counters().rate_capped, counted);
+    }
+    server.reconfigure(now, id, kind, profile(900_000_000)).unwrap();
+    assert_eq!(server.info(id).unwrap().rate, rate(900_000_000));
+    world.finish_within(Duration::from_secs(10));
 }
 
 #[test]
@@ -345,7 +451,8 @@ fn a_measurement_of_what_was_never_sent_is_refused() {
     for (newest, feedback) in (sent - 3..).zip(forged) {
         let feedback = Some(Feedback { send_gap: 1, receive_gap: 1_000_000_000, ..feedback });
         let (kind, lost, next) = (ReportKind::Feedback, Lost::default(), 0);
-        let report = Report { kind, next, limit: sent, newest, echo: None, lost, feedback };
+        let (nonce_sum, limit, echo) = (false, sent, None);
+        let report = Report { kind, next, nonce_sum, limit, newest, echo, lost, feedback };
         server.handle_datagram(now, from, &encode(id, Body::Report(report)));
         refused += 1;
         assert_eq!(server.counters().implausible, refused, "{feedback:?}");

@@ -22,11 +22,13 @@ fn packets(lost: &LostWriter) -> Vec<Packet<'_>> {
         rate_bit: true,
         cut_bit: true,
         train: Train::Last,
+        nonce: true,
         payload: b"payload",
     };
     let report = Report {
         kind: ReportKind::Ack,
         next: 4,
+        nonce_sum: true,
         limit: 5,
         newest: 6,
         echo: Some((7, 8)),

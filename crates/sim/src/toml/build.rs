@@ -125,6 +125,8 @@ impl Builder<'_> {
             flows: number(file.flows, usual.flows),
             unproven: number(file.unproven, usual.unproven),
             hold: file.hold.unwrap_or(usual.hold),
+            absence: file.absence.unwrap_or(usual.absence),
+            mobiles: usual.mobiles,
             cache: file.cache.unwrap_or(usual.cache),
         };
         // Every value alone is checked: what is left is a policy that the ARQ mode does not allow.

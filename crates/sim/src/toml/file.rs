@@ -106,6 +106,8 @@ pub(super) struct StationFile {
     #[serde(default, deserialize_with = "some_word")]
     pub(super) hold: Option<ByteCount>,
     #[serde(default, deserialize_with = "some_word")]
+    pub(super) absence: Option<Duration>,
+    #[serde(default, deserialize_with = "some_word")]
     pub(super) cache: Option<ByteCount>,
 }
 

@@ -223,6 +223,7 @@ mark-bits = 0x04
 flows = 7
 unproven = 8
 hold = "1MiB"
+absence = "3min"
 cache = "64KiB""#;
     let text = MOBILE.replace("radio = \"error 20% at 0s 10 at 2s 30\"\npolicy = \"tcp-ecn\"", all);
     let Topology::Wireless { station, .. } = read(&text).unwrap().topology else {
@@ -237,6 +238,8 @@ cache = "64KiB""#;
         flows: 7,
         unproven: 8,
         hold: ByteCount::from_mib(1),
+        absence: Duration::from_secs(180),
+        mobiles: Vec::new(),
         cache: ByteCount::from_kib(64),
     };
     assert_eq!(station, wanted);

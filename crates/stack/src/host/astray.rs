@@ -6,11 +6,10 @@
 //! one answers for all: with a RST, or as it would if it were alone.
 
 use airtcp_types::{FlowId, Instant, Packet};
+use airtcp_wire::icmp::{self, Message};
+use airtcp_wire::ip;
+use airtcp_wire::tcp::Segment;
 use tracing::debug;
-
-use crate::wire::icmp::{self, Message};
-use crate::wire::ip;
-use crate::wire::tcp::Segment;
 
 use super::{Host, MAX_WAITING, SocketId, bound, is_v6};
 

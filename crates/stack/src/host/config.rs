@@ -47,8 +47,8 @@ pub struct HostConfig {
     pub segmentation_offload: bool,
     /// The most segments of such a packet, as Linux's `gso_max_segs` of a device. Few keep bursts short.
     pub segments_at_once: u16,
-    /// Which one it is of the hosts that have these addresses. A stack that is a
-    /// [`Sibling`](crate::Sibling) sets it.
+    /// Which one it is of the hosts that have these addresses. The sockets of several queues
+    /// set it.
     pub share: Share,
 }
 

@@ -2,16 +2,16 @@
 
 use std::net::SocketAddr;
 
-use airtcp_types::checksum::verify_transport_of;
-use airtcp_types::header_checksum::verify_header;
-use airtcp_types::options::TcpOptions;
 use airtcp_types::{ByteCount, FlowId, Instant, Packet, SeqNumber};
+use airtcp_wire::checksum::verify_transport_of;
+use airtcp_wire::header_checksum::verify_header;
+use airtcp_wire::ip::{self, Datagram};
+use airtcp_wire::options::TcpOptions;
+use airtcp_wire::run;
+use airtcp_wire::tcp::{self, Flags, Header, Segment};
 use tracing::debug;
 
 use crate::tcp::{Connection, State};
-use crate::wire::ip::{self, Datagram};
-use crate::wire::run;
-use crate::wire::tcp::{self, Flags, Header, Segment};
 
 use super::{Host, Kind, Owner, Socket, SocketId, TcpSocket, bound};
 
@@ -69,6 +69,11 @@ impl Host {
             }
             return;
         }
+        let has_bad_options = u64::from(segment.options.malformed > 0);
+        if has_bad_options > 0 {
+            debug!(remote = %flow.remote, "TCP options that cannot be read are left out");
+            self.counters.tcp_ext_bad_options += 1;
+        }
         let offloaded = !verify || self.config.checksum_offload;
         if offloaded && segment.flags.syn && segment.options.hack.take().is_some() {
             // Whoever vouches for checksums drops what is corrupted: nothing would be heard of it.
@@ -92,6 +97,7 @@ impl Host {
         if may_be_a_siblings && self.pass_on(packet) {
             // Whoever takes it counts it.
             self.counters.tcp_in_segs -= u64::from(segment.count());
+            self.counters.tcp_ext_bad_options -= has_bad_options;
             return;
         }
         if let Some(listener) = listener {

@@ -3,13 +3,13 @@
 use std::net::IpAddr;
 
 use airtcp_types::{Instant, Packet};
+use airtcp_wire::ParseError;
+use airtcp_wire::icmp::{self, Complaint, Message, Quote, Reason};
+use airtcp_wire::ip::{self, Datagram};
 use tracing::debug;
 
 use crate::counters::Counters;
 use crate::tcp::Unreachable;
-use crate::wire::ParseError;
-use crate::wire::icmp::{self, Complaint, Message, Quote, Reason};
-use crate::wire::ip::{self, Datagram};
 
 use super::{Host, MAX_WAITING, SocketId, path_mtu};
 

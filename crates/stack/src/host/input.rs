@@ -2,13 +2,11 @@
 
 use std::net::IpAddr;
 
-use airtcp_types::{Checksum, Instant, Layout, Packet};
+use airtcp_types::{Checksum, Instant, Packet};
+use airtcp_wire::icmp::Complaint;
+use airtcp_wire::ip::{self, Datagram};
+use airtcp_wire::{Layout, ParseError, each_segment, run};
 use tracing::debug;
-
-use crate::wire::ParseError;
-use crate::wire::icmp::Complaint;
-use crate::wire::ip::{self, Datagram};
-use crate::wire::run;
 
 use super::Host;
 
@@ -28,7 +26,7 @@ impl Host {
     /// Takes a packet whose memory stays the caller's.
     pub(crate) fn on_packet(&mut self, now: Instant, packet: &Packet) {
         if is_aggregate_of_datagrams(packet) {
-            packet.each_segment(|datagram| self.on_packet(now, datagram));
+            each_segment(packet, |datagram| self.on_packet(now, datagram));
             return;
         }
         let v6 = packet.data.first().is_some_and(|first| first >> 4 == 6);
@@ -61,6 +59,9 @@ impl Host {
     pub(super) fn on_datagram(&mut self, now: Instant, datagram: &Datagram<'_>, packet: &Packet) {
         if !self.is_for_us(datagram.src, datagram.dst) {
             return;
+        }
+        if datagram.atomic {
+            self.count_atomic();
         }
         self.counters.ip_ext_in_ce_pkts += u64::from(datagram.ecn == ip::CE);
         let v4 = datagram.dst.is_ipv4();

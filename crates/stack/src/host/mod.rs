@@ -282,13 +282,13 @@ impl Host {
     }
 
     /// Whether [`poll_transmit`](Node::poll_transmit) may have a packet.
-    pub(crate) fn has_to_send(&self) -> bool {
+    pub fn has_to_send(&self) -> bool {
         !self.waiting.is_empty() || self.sending.first().is_some()
     }
 
     /// Whether all that [`poll_transmit`](Node::poll_transmit) may have is of connections with little to send: what
     /// their applications say next may leave with it.
-    pub(crate) fn has_little_to_send(&self) -> bool {
+    pub fn has_little_to_send(&self) -> bool {
         self.waiting.is_empty() && !self.sending.has_much()
     }
 

@@ -3,11 +3,11 @@
 use std::net::{IpAddr, SocketAddr};
 
 use airtcp_types::{FlowId, Instant, SeqNumber};
+use airtcp_wire::tcp::Segment;
 use tracing::debug;
 
 use crate::tcp::refused::{note_data_in_syn, refuse_no_syn};
 use crate::tcp::{Connection, cookie as handshake};
-use crate::wire::tcp::Segment;
 
 use super::peers::Scope;
 use super::{Host, Kind, Owner, Socket, SocketId, cookie};

@@ -5,8 +5,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use airtcp_types::Instant;
-
-use crate::wire::icmp::Quote;
+use airtcp_wire::icmp::Quote;
 
 use super::secret::Keyed;
 
@@ -78,10 +77,10 @@ mod tests {
     use std::net::SocketAddr;
 
     use airtcp_types::{FlowId, SeqNumber};
+    use airtcp_wire::ip;
 
     use super::super::secret::Secret;
     use super::*;
-    use crate::wire::ip;
 
     fn quote(remote: &str, len: u32) -> Quote {
         let end = |text: &str| text.parse::<SocketAddr>().unwrap();

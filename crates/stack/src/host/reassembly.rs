@@ -7,13 +7,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::time::Duration;
 
-use airtcp_types::{ByteCount, Checksum, Instant, Packet};
+use airtcp_types::{ByteCount, Instant, Packet};
+use airtcp_wire::fragment::{self, Fragment};
+use airtcp_wire::icmp::Complaint;
+use airtcp_wire::{ParseError, ip};
 use tracing::debug;
 
 use crate::counters::Counters;
-use crate::wire::fragment::{self, Fragment};
-use crate::wire::icmp::Complaint;
-use crate::wire::{ParseError, ip};
 
 use super::peers::network;
 use super::secret::Keyed;
@@ -149,9 +149,6 @@ impl Reassembly {
         counters: &mut Counters,
     ) -> Option<Vec<u8>> {
         let v4 = fragment.src.is_ipv4();
-        if fragment.is_atomic() {
-            return build(fragment.start(), [fragment.payload], fragment.ecn, v4, counters);
-        }
         let number = self.place(now, Key::of(fragment));
         let packet = self.packets.get_mut(&number)?;
         if packet.refused {
@@ -383,9 +380,8 @@ impl Host {
         else {
             return;
         };
-        // The checksum of the whole was nobody's to look at, unless the fragment is the whole.
-        let checksum = if fragment.is_atomic() { packet.checksum } else { Checksum::Full };
-        let whole = Packet { checksum, ..Packet::new(data) };
+        // The checksum of the whole was nobody's to look at.
+        let whole = Packet::new(data);
         match ip::parse(&whole.data) {
             Ok(datagram) => self.on_datagram(now, &datagram, &whole),
             // Fragments of fragments: nobody needs them.
@@ -405,6 +401,12 @@ impl Host {
                 self.complain(now, src, dst, Complaint::Reassembly, &first);
             }
         }
+    }
+
+    /// Counts a packet that is the only fragment of itself (RFC 6946), as Linux does.
+    pub(super) fn count_atomic(&mut self) {
+        self.counters.ip6_reasm_reqds += 1;
+        self.counters.ip6_reasm_oks += 1;
     }
 
     fn count_fragment(&mut self, v4: bool) {

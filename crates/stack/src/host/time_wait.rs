@@ -1,11 +1,11 @@
 //! Connections in TIME-WAIT that nobody holds: they keep their 4-tuple, and little else.
 
 use airtcp_types::{ByteCount, Event, EventKind, Instant};
+use airtcp_wire::tcp::Segment;
 use tracing::debug;
 
 use crate::tcp::State;
 use crate::tcp::time_wait::{Outcome, TimeWait};
-use crate::wire::tcp::Segment;
 
 use super::{Host, Kind, MAX_EVENTS, Owner, Socket, SocketId};
 

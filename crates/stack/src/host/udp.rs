@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use airtcp_types::checksum::verify_transport;
 use airtcp_types::{ByteCount, FlowId, Instant, Packet};
+use airtcp_wire::checksum::verify_transport;
+use airtcp_wire::icmp::Complaint;
+use airtcp_wire::{ip, udp};
 use tracing::debug;
 
 use crate::tcp::Unreachable;
-use crate::wire::icmp::Complaint;
-use crate::wire::{ip, udp};
 
 use super::{Host, HostError, Kind, MAX_WAITING, Socket, SocketId, bound};
 

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use airtcp_types::options::SackBlocks;
 use airtcp_types::{ByteCount, ExtSeq, Instant};
+use airtcp_wire::options::SackBlocks;
 
 /// The bounds of a delayed ACK's delay (Linux's `TCP_ATO_MIN`, `TCP_DELACK_MAX`).
 const ATO: (Duration, Duration) = (Duration::from_millis(40), Duration::from_millis(200));

@@ -2,11 +2,11 @@
 //! lie are sorted out.
 
 use airtcp_recovery::{Ack, UndoSign};
-use airtcp_types::options::{MAX_SACK_BLOCKS, SackBlocks};
 use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, SeqRange, TxNo};
+use airtcp_wire::options::{MAX_SACK_BLOCKS, SackBlocks};
+use airtcp_wire::tcp::Segment;
 
 use crate::counters::Counters;
-use crate::wire::tcp::Segment;
 
 use super::transmit::Reset;
 use super::*;

@@ -1,11 +1,11 @@
 //! What a segment does (RFC 9293 section 3.10.7.4), in the RFC's order.
 
-use airtcp_types::options::SackBlocks;
 use airtcp_types::{ByteCount, ExtSeq, Instant, SeqRange};
+use airtcp_wire::options::SackBlocks;
+use airtcp_wire::tcp::Segment;
 use tracing::debug;
 
 use crate::counters::Counters;
-use crate::wire::tcp::Segment;
 
 use super::ack_policy::DueAck;
 use super::ecn::News;
@@ -206,6 +206,11 @@ impl Connection {
             State::SynReceived => {
                 let error = if self.is_passive() { TcpError::Reset } else { TcpError::Refused };
                 self.fail(now, error);
+            }
+            // RFC 9293 section 3.10.7.4 reports nothing here, which would hide that data was lost: as in Linux it is an
+            // error.
+            State::LastAck | State::Closing if self.send.has_unacknowledged_data() => {
+                self.fail(now, TcpError::Reset);
             }
             State::TimeWait | State::LastAck | State::Closing => {
                 self.retire(now);

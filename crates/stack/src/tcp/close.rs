@@ -1,8 +1,7 @@
 //! The ends of a connection: FIN from either side, RST, TIME-WAIT (RFC 9293 sections 3.6, 3.10.4).
 
 use airtcp_types::{ByteCount, Instant};
-
-use crate::wire::tcp::Segment;
+use airtcp_wire::tcp::Segment;
 
 use super::time_wait::is_newer;
 use super::transmit::Reset;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use airtcp_recovery::SenderConfig;
-use airtcp_types::options::HackForm;
 use airtcp_types::{ByteCount, FlowId};
+use airtcp_wire::options::HackForm;
 
 use super::ecn::EcnMode;
 use super::extensions::Offer;
@@ -63,7 +63,8 @@ pub struct TcpConfig {
     /// there need not be anything to read yet. Until then it is half-open, and counts as that against the backlog and
     /// quotas; one that begins with a cookie is accepted at once.
     pub defer_accept: Option<Duration>,
-    /// How often a SYN is sent again before the peer counts as gone.
+    /// How often a SYN or SYN-ACK is sent again before the peer counts as gone: after 247 s where it is 7, the default
+    /// (RFC 9293 section 3.8.3 asks for 3 minutes).
     pub syn_retries: u8,
     /// How long TIME-WAIT lasts (twice the MSL of RFC 9293 section 3.4.2; Linux waits 60 s).
     pub time_wait: Duration,
@@ -96,7 +97,8 @@ impl Default for TcpConfig {
             black_holes: true,
             keep_alive: None,
             defer_accept: None,
-            syn_retries: 6,
+            // RFC 9293 section 3.8.3: 1 + 2 + 4 + ... + 64 s, and 120 s for the last one.
+            syn_retries: 7,
             time_wait: Duration::from_secs(60),
             fin_wait_2: Duration::from_secs(60),
             events: false,
@@ -111,7 +113,7 @@ impl TcpConfig {
     }
 
     /// Whether a SYN offers HACK.
-    pub(crate) fn offers_hack(&self) -> bool {
+    pub fn offers_hack(&self) -> bool {
         self.hack.stands(self.sender.combination.needs().hack)
     }
 

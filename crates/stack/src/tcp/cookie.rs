@@ -4,12 +4,11 @@
 //! To a peer with time stamps its options are told in the low bits of TSval, and come back in TSecr, as in
 //! Linux. To another one none are granted. HACK, transmission numbers and ECN never are.
 
-use airtcp_types::options::{TcpOptions, Timestamps as Wire};
 use airtcp_types::{FlowId, Instant, Packet, SeqNumber};
-
-use crate::wire::ip;
-use crate::wire::payload::Payload;
-use crate::wire::tcp::{Flags, Header, Segment, emit};
+use airtcp_wire::ip;
+use airtcp_wire::options::{TcpOptions, Timestamps as Wire};
+use airtcp_wire::payload::Payload;
+use airtcp_wire::tcp::{Flags, Header, Segment, emit};
 
 use super::config::default_mss;
 use super::*;

@@ -6,10 +6,10 @@
 use std::time::Duration;
 
 use airtcp_types::Instant;
+use airtcp_wire::tcp::Segment;
 use tracing::debug;
 
 use crate::counters::Counters;
-use crate::wire::tcp::Segment;
 
 use super::Connection;
 

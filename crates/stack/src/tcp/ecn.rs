@@ -8,9 +8,8 @@
 //! ```
 
 use airtcp_recovery::Sender;
-
-use crate::wire::ip::{CE, NOT_ECT};
-use crate::wire::tcp::{Flags, Segment};
+use airtcp_wire::ip::{CE, NOT_ECT};
+use airtcp_wire::tcp::{Flags, Segment};
 
 /// When explicit congestion notification is used (Linux's `tcp_ecn`: 0, 2 and 1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::num::NonZeroU32;
 
 use airtcp_recovery::WireNeeds;
-use airtcp_types::options::{Hack, HackForm, TcpOptions, TxNumbers};
 use airtcp_types::{ExtSeq, TxNo};
+use airtcp_wire::options::{Hack, HackForm, TcpOptions, TxNumbers};
 
 use super::TcpConfig;
 

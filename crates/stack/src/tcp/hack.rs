@@ -1,11 +1,11 @@
 //! HACK (the paper's sections 3.2 and 3.3): what a corrupted segment makes leave, and what that does
 //! where it arrives.
 
-use airtcp_types::options::{HackAck, HackForm, TcpOptions};
 use airtcp_types::{ExtSeq, Instant, Packet};
+use airtcp_wire::options::{HackAck, HackForm, TcpOptions};
+use airtcp_wire::tcp::{Header, Segment};
 
 use crate::counters::Counters;
-use crate::wire::tcp::{Header, Segment};
 
 use super::*;
 

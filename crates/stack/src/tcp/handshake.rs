@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use airtcp_recovery::{Sender, SenderConfig, Start};
-use airtcp_types::options::TcpOptions;
 use airtcp_types::{ByteCount, ExtSeq, FlowId, Instant, SeqNumber};
+use airtcp_wire::options::TcpOptions;
+use airtcp_wire::tcp::Segment;
 
 use crate::counters::Counters;
-use crate::wire::tcp::Segment;
 
 use super::config::{MIN_MSS, default_mss, fixed_headers};
 use super::deferral::{Deferral, Shown};

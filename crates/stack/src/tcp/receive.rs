@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use airtcp_types::{ByteCount, ExtSeq, Instant, SeqRange};
+use airtcp_wire::payload::Payload;
 
 use super::ecn::Ecn;
 use super::growth::Growth;
 use super::reassembly::{Inserted, Reassembly};
 use super::receive_buffer::{Chunk, ReceiveBuffer};
-use crate::wire::payload::Payload;
 
 /// RCV.NXT, RCV.WND and everything that waits to be read.
 #[derive(Debug)]

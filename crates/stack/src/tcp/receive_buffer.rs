@@ -5,8 +5,7 @@ use std::fmt;
 use std::ops::Deref;
 
 use airtcp_types::{ByteCount, SharedBytes};
-
-use crate::wire::payload::{self, Payload};
+use airtcp_wire::payload::{self, Payload};
 
 /// The smallest and the largest piece that is allocated.
 const PIECE: (usize, usize) = (2 * 1024, 64 * 1024);
@@ -137,7 +136,7 @@ impl ReceiveBuffer {
     }
 }
 
-/// Data of a stream as it lies in memory, from [`TcpStream::read_chunk`](crate::TcpStream::read_chunk): it was not copied for
+/// Data of a stream as it lies in memory, as `TcpStream::read_chunk` gives it: it was not copied for
 /// who reads it.
 ///
 /// Those of an offloading device may hold the whole packet of 64 KiB that they came in: one that is kept for long is better

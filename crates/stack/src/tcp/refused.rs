@@ -1,10 +1,10 @@
 //! What is counted and told of segments that are refused, in TIME-WAIT and in any other state.
 
 use airtcp_types::FlowId;
+use airtcp_wire::tcp::Segment;
 use tracing::debug;
 
 use crate::counters::Counters;
-use crate::wire::tcp::Segment;
 
 /// RFC 5961 section 3.2: it cannot be the peer's.
 pub(super) fn refuse_rst(flow: &FlowId, counters: &mut Counters) {

@@ -142,6 +142,11 @@ impl SendHalf {
         self.una() < self.nxt()
     }
 
+    /// Whether something that was written is not acknowledged, sent or not.
+    pub(super) fn has_unacknowledged_data(&self) -> bool {
+        self.una() < self.buffer.end()
+    }
+
     /// Whether the FIN was sent and acknowledged.
     pub(super) fn is_fin_acked(&self) -> bool {
         self.fin && self.una() == self.end()

@@ -2,10 +2,9 @@
 
 use std::cmp::Ordering;
 
-use airtcp_types::options::TcpOptions;
 use airtcp_types::{ExtSeq, Packet};
-
-use crate::wire::tcp::{Flags, Header, Segment, emit};
+use airtcp_wire::options::TcpOptions;
+use airtcp_wire::tcp::{Flags, Header, Segment, emit};
 
 use super::refused::*;
 use super::*;

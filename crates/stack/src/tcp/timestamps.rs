@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 use std::time::Duration;
 
-use airtcp_types::options::Timestamps as Wire;
 use airtcp_types::{ExtSeq, Instant};
+use airtcp_wire::options::Timestamps as Wire;
 
 /// After so long without a word the peer's clock may have wrapped (RFC 7323 section 5.5).
 const OUTDATED: Duration = Duration::from_secs(24 * 24 * 3600);

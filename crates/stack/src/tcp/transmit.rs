@@ -2,12 +2,12 @@
 //! probe or a keep-alive, the last ACK.
 
 use airtcp_recovery::{Decision, Transmit};
-use airtcp_types::options::{SackBlocks, TcpOptions, TxNumbers};
 use airtcp_types::{ByteCount, ExtSeq, Instant, Packet, SendRule, SeqNumber, SeqRange};
+use airtcp_wire::ip;
+use airtcp_wire::options::{SackBlocks, TcpOptions, TxNumbers};
+use airtcp_wire::tcp::{Flags, Header, emit_into, emit_super};
 
 use crate::counters::Counters;
-use crate::wire::ip;
-use crate::wire::tcp::{Flags, Header, emit_into, emit_super};
 
 use super::ack_policy::DueAck;
 use super::config::fixed_headers;
@@ -181,7 +181,7 @@ impl Connection {
         };
         // RFC 3168 sections 6.1.4 to 6.1.6: new data alone may be marked, neither ACKs nor what is sent again nor probes.
         if is_new && self.receive.ecn.is_some() {
-            ip::set_ect(&mut packet.data);
+            ip::set_ecn(&mut packet.data, ip::ECT_0);
         }
         packet
     }

@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use airtcp_types::mark::TCP_ECN_MARK;
 use airtcp_types::{ByteCount, ExtSeq, Instant};
+use airtcp_wire::tcp::Segment;
 
 use crate::counters::Counters;
-use crate::wire::tcp::Segment;
 
 use super::receive::Arrival;
 use super::*;

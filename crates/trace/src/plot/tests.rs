@@ -2,8 +2,8 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use airtcp_types::options::TcpOptions;
 use airtcp_types::{Crossing, Instant, NodeId, SeqNumber};
+use airtcp_wire::options::TcpOptions;
 use proptest::prelude::*;
 
 use super::*;

@@ -358,3 +358,48 @@ fn a_flood_of_syns_and_of_data_leaves_a_frozen_flow_its_room() {
     assert_eq!(own, [1_001, 2_001]);
     assert!(script.station.status(script.now).unproven <= 4_096);
 }
+
+#[test]
+fn flows_of_a_mobile_that_stays_away_are_let_go() {
+    let mut script = stopped();
+    let probe = || Seg { len: 0, ..data(1_000) };
+    script.run(899_000);
+    script.fixed(probe());
+    assert_eq!(told(&mut script), [(51, 1_001, 0)]);
+    let status = script.station.status(script.now);
+    assert_eq!((status.reach, status.frozen, status.held), (Reach::Gone, 1, 1));
+    script.run(901_000);
+    let status = script.station.status(script.now);
+    assert_eq!((status.reach, status.frozen, status.flows), (Reach::Lost, 0, 0));
+    assert_eq!((status.held, status.held_bytes), (0, 0));
+    assert_eq!((status.counters.let_go, status.counters.held_dropped), (1, 1));
+    // From here on it is as if there were no station: nobody answers, and nothing is kept.
+    for n in 0..60 {
+        script.run(901_000 + 60_000 * n);
+        script.fixed(probe());
+        script.fixed(data(1_001));
+    }
+    script.run(5_000_000);
+    assert!(told(&mut script).is_empty() && script.marks().is_empty());
+    let status = script.station.status(script.now);
+    assert_eq!((status.frozen, status.flows, status.held), (0, 0, 0));
+    // The mobile comes back: a probe of the window finds it.
+    script.station.reconnect(script.now);
+    assert_eq!(script.station.status(script.now).reach, Reach::There);
+    script.fixed(probe());
+    script.run(5_000_100);
+    assert_eq!(script.marks(), [(1_000, false)]);
+    script.mobile(ack(1_001));
+    script.run(5_000_200);
+    assert_eq!(told(&mut script), [(51, 1_001, 700)]);
+    // It may leave again, for as long.
+    script.fixed(data(1_001));
+    script.run(5_000_300);
+    script.mobile(ack(2_001));
+    script.run(5_000_400);
+    script.out.clear();
+    script.station.disconnect(script.now);
+    script.run(5_800_000);
+    script.fixed(data(2_001));
+    assert_eq!(told(&mut script), [(51, 2_001, 0)]);
+}

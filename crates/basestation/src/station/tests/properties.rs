@@ -1,7 +1,7 @@
 //! Whatever comes in, nothing is invented.
 
-use airtcp_types::checksum;
-use airtcp_types::options::HackForm;
+use airtcp_wire::checksum;
+use airtcp_wire::options::HackForm;
 use proptest::prelude::*;
 
 use super::super::segment::flag;
@@ -102,7 +102,7 @@ fn unmarked(packet: &Packet) -> Vec<u8> {
     data[at + 12] &= 0xf7;
     data[at + 16..at + 18].fill(0);
     let header = usize::from(data[at + 12] >> 4) * 4;
-    let hack = airtcp_types::options::extension::checksum_at(&data[at + 20..at + header]);
+    let hack = airtcp_wire::options::extension::checksum_at(&data[at + 20..at + header]);
     if let Some(hack) = hack {
         data[at + 20 + hack..at + 22 + hack].fill(0);
     }

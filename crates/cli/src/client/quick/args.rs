@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use airtcp_recovery::Combination;
 use airtcp_stack::host::Cidr;
+use airtcp_types::Rate;
 use clap::Args;
 
 use super::network::Network;
@@ -20,6 +21,10 @@ pub(crate) struct QuickServeArgs {
     /// What the network is like, for rrtp://, whose sender this is, in place of what clients say: cdma-1x, evdo, edge, satellite, lan, wlan or a FILE.toml
     #[arg(long, value_name = "NAME", value_parser = value::parsed::<Network>)]
     pub(super) profile: Option<Network>,
+    /// The highest rate at which a client of rrtp:// is sent to, whatever its profile asks for and the network carries, as in
+    /// 20mbit [default: 1gbit, and up to 100mbit of it as a profile asks]
+    #[arg(long, value_name = "RATE", value_parser = value::rate)]
+    pub(super) rate_cap: Option<Rate>,
     /// Where to listen, once or more: rrtp://, tcp:// or airtcp://, an address of this machine, or of the stack, and a port
     /// [default port: 80]
     #[arg(long, value_name = "URL", required = true, value_parser = value::parsed::<QuickUrl>)]
@@ -70,13 +75,17 @@ struct StackArgs {
     /// For airtcp://, what the sender is made of: rack/cubic or le/westwood/hack+dcr:timer
     #[arg(long, value_name = "A/B[/C]", value_parser = value::strategies)]
     strategies: Option<Combination>,
+    /// For airtcp://, exchange packets of MTU size with the kernel, each with its checksum
+    #[arg(long)]
+    no_offload: bool,
 }
 
 impl StackArgs {
     fn attach(&self) -> Option<AttachArgs> {
         let tun = self.tun.clone()?;
         let (address, gateway) = (self.address.clone(), self.gateway.clone());
-        Some(AttachArgs::of(tun, address, gateway, self.strategies.clone()))
+        let attach = AttachArgs::of(tun, address, gateway, self.strategies.clone());
+        Some(AttachArgs { no_offload: self.no_offload, ..attach })
     }
 
     /// What no value shows alone.
@@ -85,36 +94,39 @@ impl StackArgs {
         let needs = urls.any(|url| url.0.scheme() == Scheme::Airtcp);
         let has_any = self.tun.is_some()
             || self.strategies.is_some()
+            || self.no_offload
             || !self.address.is_empty()
             || !self.gateway.is_empty();
         match (needs, self.attach()) {
             (true, Some(attach)) if !self.address.is_empty() => attach.check(),
             (true, _) => Err(format!("airtcp:// needs a device and an address; {EXAMPLE}")),
-            (false, _) if has_any => Err("--tun, --address, --gateway and --strategies are of \
-                                          airtcp:// alone; for example rrtp://10.0.0.1:8000/file"
+            (false, _) if has_any => Err("--tun, --address, --gateway, --strategies and \
+                                          --no-offload are of airtcp:// alone; for example \
+                                          rrtp://10.0.0.1:8000/file"
                 .to_owned()),
             (false, _) => Ok(()),
         }
     }
 }
 
-/// TCP cannot be told what the network is like.
-fn check_profile<'a>(
-    profile: Option<Network>,
+/// TCP cannot be told what the network is like, nor how fast to send at most.
+fn check_rrtp<'a>(
+    option: &str,
+    is_given: bool,
     mut urls: impl Iterator<Item = &'a QuickUrl>,
 ) -> Result<(), String> {
-    match profile {
-        Some(_) if urls.all(|url| url.0.scheme() != Scheme::Rrtp) => {
-            Err("--profile is of rrtp:// alone; for example rrtp://10.0.0.1:8000/file".to_owned())
-        }
-        _ => Ok(()),
+    if is_given && urls.all(|url| url.0.scheme() != Scheme::Rrtp) {
+        let example = "for example rrtp://10.0.0.1:8000/file";
+        return Err(format!("{option} is of rrtp:// alone; {example}"));
     }
+    Ok(())
 }
 
 impl QuickServeArgs {
     /// What no value shows alone.
     pub(crate) fn check(&self) -> Result<(), String> {
-        check_profile(self.profile, self.listen.iter())?;
+        check_rrtp("--profile", self.profile.is_some(), self.listen.iter())?;
+        check_rrtp("--rate-cap", self.rate_cap.is_some(), self.listen.iter())?;
         for url in &self.listen {
             if url.0.address().is_none() {
                 return Err(format!(
@@ -140,7 +152,7 @@ impl QuickServeArgs {
 impl QuickGetArgs {
     /// What no value shows alone.
     pub(crate) fn check(&self) -> Result<(), String> {
-        check_profile(self.profile, std::iter::once(&self.url))?;
+        check_rrtp("--profile", self.profile.is_some(), std::iter::once(&self.url))?;
         self.stack.check(std::iter::once(&self.url))
     }
 

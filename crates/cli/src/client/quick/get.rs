@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use airtcp_rrtp::net::RrtpSocket;
+use airtcp_net::rrtp::RrtpSocket;
 use airtcp_rrtp::{Config, Limits};
 use anyhow::{Context, anyhow};
 use tokio::time::timeout;
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &QuickGetArgs) -> anyhow::Result<()> {
 }
 
 fn over_the_kernel(args: &QuickGetArgs, sink: &mut Sink, asks: &Asks) -> anyhow::Result<Fetched> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let outcome = runtime.block_on(async {
         let mut signals = Signals::new()?;
         let (scheme, config) = (args.url.0.scheme(), Network::config(args.profile));

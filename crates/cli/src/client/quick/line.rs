@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use airtcp_rrtp::net::RrtpStream;
+use airtcp_net::rrtp::RrtpStream;
 use nix::sys::socket::{setsockopt, sockopt};
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -25,7 +25,7 @@ const PROBES: u32 = 4;
 pub(super) enum Line {
     /// With both addresses: the kernel forgets the peer's when the connection has ended.
     Kernel(tokio::net::TcpStream, [SocketAddr; 2]),
-    Stack(airtcp_stack::TcpStream),
+    Stack(airtcp_net::TcpStream),
     Rrtp(RrtpStream),
 }
 
@@ -59,12 +59,12 @@ impl Line {
         }
     }
 
-    /// Tells the sender what the network is like, where it can be told.
+    /// Tells the sender what the peer says of the network, where it can be told.
     pub(super) fn reconfigure(&self, network: &Network) {
         if let Self::Rrtp(stream) = self {
             let (kind, profile) = network.told();
             // An error says that the connection has ended, which what is written next tells.
-            let _ = stream.reconfigure(kind, profile);
+            let _ = stream.reconfigure_as_asked(kind, profile);
         }
     }
 

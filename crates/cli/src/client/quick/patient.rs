@@ -91,19 +91,19 @@ impl AsyncWrite for Patient {
 mod tests {
     use std::net::Ipv4Addr;
 
-    use airtcp_rrtp::net::RrtpListener;
+    use airtcp_net::rrtp::RrtpListener;
     use airtcp_rrtp::{Config, NetworkKind};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
 
     /// Both ends of a connection, whose receiver has little room.
-    async fn ends() -> (airtcp_rrtp::net::RrtpStream, airtcp_rrtp::net::RrtpStream) {
+    async fn ends() -> (airtcp_net::rrtp::RrtpStream, airtcp_net::rrtp::RrtpStream) {
         let listener =
             RrtpListener::bind((Ipv4Addr::LOCALHOST, 0).into(), Config::default()).await.unwrap();
         let (at, small) = (listener.local_addr().unwrap(), airtcp_types::ByteCount(64 * 1024));
         let config = Config { receive_buffer: small, ..Config::default() };
-        let client = airtcp_rrtp::net::RrtpStream::connect(at, config);
+        let client = airtcp_net::rrtp::RrtpStream::connect(at, config);
         let (client, server) = tokio::join!(client, listener.accept());
         (client.unwrap(), server.unwrap().0)
     }

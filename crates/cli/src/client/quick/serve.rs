@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use airtcp_rrtp::net::{RrtpListener, RrtpSocket};
+use airtcp_net::rrtp::{RrtpListener, RrtpSocket};
 use airtcp_rrtp::{Counters, Limits};
 use anyhow::{Context, anyhow};
 use serde::Serialize;
@@ -22,7 +22,7 @@ use super::patient::Patient;
 use crate::client::session::{PATIENCE, Session};
 use crate::client::url::{Scheme, Url};
 use crate::output;
-use crate::services::{Accept, Files, Service, Stop, accept};
+use crate::services::{Accept, Files, Stop, accept, serve_files};
 use crate::signals::Signals;
 
 /// How many connections may wait to be accepted at a listener of this stack.
@@ -40,7 +40,7 @@ const ASKED: usize = 4_096;
 /// # Errors
 /// There is no such directory, or an address cannot be listened at.
 pub(crate) fn run(args: &QuickServeArgs) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let outcome = runtime.block_on(serve(args));
     // A file system that hangs shall not hold up the end.
     runtime.shutdown_timeout(Duration::from_secs(1));
@@ -70,13 +70,19 @@ async fn serve(args: &QuickServeArgs) -> anyhow::Result<()> {
         let is_told = url.scheme() == Scheme::Rrtp && args.profile.is_none();
         output::note(format_args!("listening at {}", place.url));
         sockets.push(listener.socket());
-        running.spawn({
+        let accepting = {
             let (place, stop) = (place.clone(), stop.clone());
             let files = files.clone();
             accept(listener, stop.clone(), PATIENCE, move |line| {
                 handle(line, files.clone(), is_told, stop.clone(), place.clone())
             })
-        });
+        };
+        match &session {
+            Some(session) if url.scheme() == Scheme::Airtcp => {
+                running.spawn_on(accepting, session.runtime())
+            }
+            _ => running.spawn(accepting),
+        };
         places.push(place);
     }
     output::note("ready");
@@ -127,7 +133,7 @@ async fn ended(session: Option<&Session>, running: &mut JoinSet<io::Result<()>>)
 /// Where there are connections.
 enum Listener {
     Kernel(tokio::net::TcpListener),
-    Stack(airtcp_stack::TcpListener),
+    Stack(airtcp_net::TcpListener),
     Rrtp(RrtpListener),
 }
 
@@ -151,7 +157,11 @@ impl Listener {
         Ok(match (url.scheme(), session) {
             (Scheme::Rrtp, _) => {
                 let socket = RrtpSocket::bind(address, limits(args.connections)).await?;
-                Self::Rrtp(socket.listen(Network::config(args.profile))?)
+                let mut config = Network::config(args.profile);
+                if let Some(cap) = args.rate_cap {
+                    (config.rate_cap, config.asked_rate_cap) = (cap, cap);
+                }
+                Self::Rrtp(socket.listen(config)?)
             }
             (Scheme::Airtcp, Some(session)) => {
                 Self::Stack(session.stack().listen(address, BACKLOG)?)
@@ -248,12 +258,9 @@ async fn handle(mut line: Line, files: Files, is_told: bool, stop: Stop, place: 
     };
     place.served.connections.fetch_add(1, Relaxed);
     let told = Arc::new(OnceLock::new());
-    let service = Service::Http(match is_told {
-        true => files.telling(told.clone()),
-        false => files,
-    });
+    let files = if is_told { files.telling(told.clone()) } else { files };
     let served = match line.tune(PAUSE) {
-        Ok(()) => service.serve(&mut Patient::new(line, PAUSE, told), stop).await,
+        Ok(()) => serve_files(&files, &mut Patient::new(line, PAUSE, told), stop).await,
         Err(error) => Err(error),
     };
     let duration = start.elapsed();

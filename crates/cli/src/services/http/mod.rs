@@ -166,7 +166,7 @@ impl Files {
 ///
 /// # Errors
 /// Those of the stream; a peer that does not speak HTTP.
-pub(super) async fn serve<S>(files: &Files, stream: &mut S, mut stop: Stop) -> io::Result<()>
+pub(crate) async fn serve<S>(files: &Files, stream: &mut S, mut stop: Stop) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send,
 {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use airtcp_types::checksum;
 use airtcp_types::{EventKind, Fate, Instant, Node, Packet, PortId};
+use airtcp_wire::{checksum, is_accepted};
 
 use super::air::{Air, CW_MAX, CW_MIN, DIFS, SLOT};
 use super::{Arq, Radio, RadioSpec};
@@ -299,7 +299,7 @@ fn damaged_frames_are_delivered_and_acknowledged_where_that_is_asked_for() {
             now = next;
             while let Some((_, packet)) = radio.poll_transmit(now) {
                 seen += 1;
-                damaged += u64::from(!ip::is_accepted(&packet.data));
+                damaged += u64::from(!is_accepted(&packet.data));
                 assert!(ip::has_sound_header(&packet.data));
             }
         }
@@ -362,7 +362,7 @@ fn a_queue_that_stays_long_marks_ever_more_often_what_can_be_marked() {
             }
             now = radio.poll_timeout().expect("it has work");
             while let Some((_, packet)) = radio.poll_transmit(now) {
-                assert!(ip::is_accepted(&packet.data));
+                assert!(is_accepted(&packet.data));
                 marks.extend((packet.data[1] & 3 == 3).then_some(now.as_millis()));
             }
         }

@@ -1,11 +1,11 @@
 //! Hosts with the same addresses, and packets that reach the wrong one.
 
 use airtcp_types::Checksum;
+use airtcp_wire::udp;
 
 use super::fragments::cut;
 use super::*;
 use crate::tcp::State;
-use crate::wire::udp;
 
 use super::super::{MAX_WAITING, Share};
 

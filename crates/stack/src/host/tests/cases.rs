@@ -1,9 +1,10 @@
 //! Each kind of bad input, and each limit, is counted under its name and told of, and a flow beside it goes on.
 
+use airtcp_wire::udp;
+
 use super::super::Quota;
 use super::*;
 use crate::logged::logged;
-use crate::wire::udp;
 
 const V4: &str = "10.0.0.1:80";
 const V6: &str = "[fd00::1]:80";

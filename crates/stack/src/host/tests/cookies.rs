@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use airtcp_types::options::{TcpOptions, Timestamps};
 use airtcp_types::rng::Stream;
+use airtcp_wire::options::{TcpOptions, Timestamps};
 
 use super::*;
 use crate::logged::logged;

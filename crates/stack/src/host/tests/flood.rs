@@ -1,7 +1,8 @@
 //! Floods that the host answers itself, and who is served beside them.
 
+use airtcp_wire::udp;
+
 use super::*;
-use crate::wire::udp;
 
 const V4: &str = "10.0.0.1:80";
 const V6: &str = "[fd00::1]:80";

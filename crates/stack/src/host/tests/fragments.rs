@@ -2,8 +2,9 @@
 
 mod many;
 
+use airtcp_wire::udp;
+
 use crate::host::peers::Quota;
-use crate::wire::udp;
 
 use super::*;
 
@@ -463,7 +464,7 @@ fn a_segment_of_tcp_comes_in_fragments_too() {
     for to in ["10.0.0.1:80", "[fd00::1]:80"] {
         let mut host = server();
         host.tcp_listen(address(to), 4).unwrap();
-        let options = airtcp_types::options::TcpOptions {
+        let options = airtcp_wire::options::TcpOptions {
             mss: Some(1_400),
             window_scale: Some(7),
             sack_permitted: true,

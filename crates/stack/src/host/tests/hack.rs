@@ -1,9 +1,9 @@
 //! HACK between hosts: segments corrupted on the way.
 
 use airtcp_types::Checksum;
-use airtcp_types::checksum::verify_transport;
-use airtcp_types::header_checksum::verify_header;
-use airtcp_types::options::HackForm;
+use airtcp_wire::checksum::verify_transport;
+use airtcp_wire::header_checksum::verify_header;
+use airtcp_wire::options::HackForm;
 use proptest::prelude::*;
 
 use super::*;

@@ -1,10 +1,10 @@
 //! Each kind of bad input is counted under its name, and dropped.
 
 use airtcp_types::Checksum;
+use airtcp_wire::udp;
 
 use crate::logged::logged;
 use crate::tcp::Unreachable;
-use crate::wire::udp;
 
 use super::*;
 
@@ -115,16 +115,48 @@ fn a_checksum_that_others_vouch_for_is_not_looked_at() {
     }
 }
 
-// Shows: RFC9293-MUST-7
+/// A SYN to the server with these bytes of options, a multiple of four.
+fn syn_with(list: &[u8]) -> Vec<u8> {
+    let mut data = segment(V4, &syn());
+    data.extend_from_slice(list);
+    data[3] = data.len() as u8;
+    data[32] = ((20 + list.len()) as u8 / 4) << 4;
+    data[36..38].fill(0);
+    let FlowId { local, remote } = from_stranger(V4);
+    let mut sum = Sum::new();
+    sum.add_pseudo_header(local.ip(), remote.ip(), ip::TCP, data.len() - 20);
+    sum.add_bytes(&data[20..]);
+    data[36..38].copy_from_slice(&sum.finish().to_be_bytes());
+    with_sum(data)
+}
+
+// Shows: RFC9293-MUST-6, RFC9293-MUST-7
 #[test]
-fn options_that_make_no_sense() {
-    let header = Header {
-        options: airtcp_types::options::TcpOptions { mss: Some(1), ..Default::default() },
-        ..syn()
-    };
-    let mut data = segment(V4, &header);
-    data[41] = 0;
-    dropped(data, &["IpInReceives", "IpInDelivers", "TcpInSegs", "TcpInErrs"]);
+fn options_that_make_no_sense_cost_themselves_and_not_the_segment() {
+    // Each is between an MSS and a window scale, which is read if the length leads to it.
+    for (between, scale) in [
+        // An unknown kind, and the lengths of known ones that are not theirs: Linux skips them, too.
+        (&[77, 4, 9, 9][..], true),
+        (&[4, 4, 0, 0], true),
+        (&[2, 3, 9, 1], true),
+        // Lengths that lead nowhere.
+        (&[77, 0, 1, 1], false),
+        (&[77, 1, 1, 1], false),
+        (&[77, 40, 1, 1], false),
+        (&[8, 0, 1, 1], false),
+    ] {
+        let list = [&[2, 4, 0x03, 0xe8], between, &[1, 3, 3, 5]].concat();
+        let mut host = server();
+        host.tcp_listen(address(V4), 4).unwrap();
+        let before = host.counters().clone();
+        let answers = answers(&mut host, syn_with(&list));
+        assert_eq!(answers.len(), 1, "{between:?}");
+        let answer = read_segment(&answers[0]);
+        assert!(answer.flags.syn && answer.flags.ack, "{between:?}");
+        assert_eq!(answer.options.window_scale.is_some(), scale, "{between:?}");
+        let is_counted = moved(&before, host.counters()).contains(&"TcpExtBadOptions");
+        assert_eq!(is_counted, between != [77, 4, 9, 9], "{between:?}");
+    }
 }
 
 // Shows: RFC9293-MUST-63

@@ -1,10 +1,10 @@
 //! What all connections of a host share, and strangers may use up.
 
-use airtcp_types::checksum::checksum;
+use airtcp_wire::checksum::checksum;
+use airtcp_wire::icmp::{Complaint, emit_error};
 
 use super::super::Quota;
 use crate::tcp::State;
-use crate::wire::icmp::{Complaint, emit_error};
 
 use super::*;
 

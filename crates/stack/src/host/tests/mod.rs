@@ -22,13 +22,13 @@ mod time_wait;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use airtcp_types::checksum::{Sum, checksum};
 use airtcp_types::{ByteCount, FlowId, Instant, Node, Packet, PortId, SeqNumber};
+use airtcp_wire::checksum::{Sum, checksum};
+use airtcp_wire::tcp::{Flags, Header, Segment};
+use airtcp_wire::{icmp, ip, tcp};
 
 use crate::counters::Counters;
 use crate::tcp::TcpError;
-use crate::wire::tcp::{Flags, Header, Segment};
-use crate::wire::{icmp, ip, tcp};
 
 use super::{Host, HostConfig, HostError, SocketId};
 
@@ -186,7 +186,7 @@ fn echo(src: IpAddr, dst: IpAddr, echoed: &[u8]) -> Vec<u8> {
     let (at, kind) = if src.is_ipv4() { (20, 8) } else { (40, 128) };
     let (old, new) = (u16::from(data[at]) << 8, kind << 8);
     let sum = u16::from_be_bytes([data[at + 2], data[at + 3]]);
-    let sum = airtcp_types::checksum::update(sum, old, new);
+    let sum = airtcp_wire::checksum::update(sum, old, new);
     data[at] = (new >> 8) as u8;
     data[at + 2..at + 4].copy_from_slice(&sum.to_be_bytes());
     data

@@ -3,8 +3,8 @@
 use std::num::NonZeroU32;
 
 use airtcp_types::Checksum;
-use airtcp_types::options::{Hack, HackAck, TcpOptions, Timestamps, TxNumbers};
 use airtcp_types::rng::Stream;
+use airtcp_wire::options::{Hack, HackAck, TcpOptions, Timestamps, TxNumbers};
 
 use super::*;
 use crate::host::{Kind, Owner, Quota};
@@ -98,6 +98,7 @@ impl Storm {
                 echo: NonZeroU32::new(self.random.below(100) as u32),
             }),
             unknown: 0,
+            malformed: 0,
         }
     }
 
@@ -174,9 +175,9 @@ impl Storm {
         };
         let header = Header { seq: self.near(heard.seq), ..Header::default() };
         let quoted = tcp::emit(&quoted, 64, &header, &[]).data;
-        let complaint = crate::wire::icmp::Complaint::Port;
+        let complaint = airtcp_wire::icmp::Complaint::Port;
         let (src, dst) = ([10, 0, 0, 9].into(), [10, 0, 0, 1].into());
-        crate::wire::icmp::emit_error(src, dst, 64, complaint, &quoted)
+        airtcp_wire::icmp::emit_error(src, dst, 64, complaint, &quoted)
     }
 
     /// The application does something, sensible or not.

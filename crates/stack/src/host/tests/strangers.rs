@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use airtcp_types::Checksum;
-use airtcp_types::options::{Hack, HackAck, TcpOptions, Timestamps, TxNumbers};
+use airtcp_wire::options::{Hack, HackAck, TcpOptions, Timestamps, TxNumbers};
 use proptest::prelude::*;
 
 use super::*;
@@ -67,6 +67,7 @@ fn any_options() -> impl Strategy<Value = TcpOptions> {
                 echo: NonZeroU32::new(echo),
             }),
             unknown: 0,
+            malformed: 0,
         },
     )
 }

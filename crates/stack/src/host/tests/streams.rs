@@ -235,7 +235,7 @@ fn datagrams_go_both_ways_within_bounds() {
 // Shows: RFC9293-MUST-54
 #[test]
 fn unreachable_reaches_the_connection_it_is_about() {
-    use crate::wire::icmp::{Complaint, emit_error};
+    use airtcp_wire::icmp::{Complaint, emit_error};
     let mut pair = Pair::new();
     let stream = pair.client.tcp_connect(pair.now, address("10.0.0.1:80"), None).unwrap();
     let (_, syn) = pair.client.poll_transmit(pair.now).unwrap();

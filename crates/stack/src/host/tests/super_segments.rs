@@ -1,6 +1,7 @@
 //! Two hosts with offloading devices: data in packets of up to 64 KiB.
 
 use airtcp_types::Checksum;
+use airtcp_wire::each_segment;
 
 use super::*;
 use crate::tcp::TcpConfig;
@@ -40,7 +41,7 @@ fn packets(host: &mut Host, now: Instant) -> Vec<Packet> {
 /// The payload sizes of the segments that a packet is on the wire.
 fn segments(packet: &Packet) -> Vec<usize> {
     let mut sizes = Vec::new();
-    packet.each_segment(|segment| sizes.push(read_segment(segment).payload.len()));
+    each_segment(packet, |segment| sizes.push(read_segment(segment).payload.len()));
     sizes
 }
 
@@ -98,7 +99,7 @@ fn only_what_is_missing_is_sent_again() {
     pair.now += Duration::from_millis(20);
     let mut number = 0;
     for packet in sent {
-        packet.each_segment(|segment| {
+        each_segment(&packet, |segment| {
             if ![3, 4, 5, 20].contains(&number) {
                 pair.server.handle_packet(pair.now, PORT, segment.clone());
             }
@@ -131,7 +132,7 @@ fn a_repair_that_was_kept_begins_where_the_peer_has_got_to() {
     let sent = packets(&mut pair.client, pair.now);
     pair.now += Duration::from_millis(20);
     let mut number = 0;
-    sent[0].each_segment(|segment| {
+    each_segment(&sent[0], |segment| {
         if ![3, 20].contains(&number) {
             pair.server.handle_packet(pair.now, PORT, segment.clone());
         }
@@ -150,7 +151,7 @@ fn a_repair_that_was_kept_begins_where_the_peer_has_got_to() {
     let flow = FlowId { local: flow.remote, remote: flow.local };
     let ack = begin + 17 * MSS as u32 + 700;
     let heard = read_segment(&last);
-    let options = airtcp_types::options::TcpOptions {
+    let options = airtcp_wire::options::TcpOptions {
         timestamps: heard.options.timestamps,
         ..Default::default()
     };
@@ -159,7 +160,7 @@ fn a_repair_that_was_kept_begins_where_the_peer_has_got_to() {
     pair.client.handle_packet(pair.now, PORT, tcp::emit(&flow, 64, &header, &[]));
     let (_, second) = pair.client.poll_transmit(pair.now).unwrap();
     let mut shown = Vec::new();
-    second.each_segment(|segment| shown.push(segment.clone()));
+    each_segment(&second, |segment| shown.push(segment.clone()));
     let repair = read_segment(&shown[0]);
     assert_eq!(repair.seq, ack);
     assert_eq!(*repair.payload.contiguous(), data[20 * MSS + 700..21 * MSS]);
@@ -197,7 +198,7 @@ fn a_fin_rides_on_the_last_segment_alone() {
     pair.client.tcp_shutdown(pair.now, stream).unwrap();
     let sent = packets(&mut pair.client, pair.now);
     let mut flags = Vec::new();
-    sent[0].each_segment(|segment| {
+    each_segment(&sent[0], |segment| {
         let Flags { fin, psh, .. } = read_segment(segment).flags;
         flags.push((fin, psh));
     });
@@ -256,7 +257,7 @@ fn every_segment_of_a_marked_super_segment_counts_as_marked() {
     pair.client.tcp_send(pair.now, stream, &bytes(3 * MSS)).unwrap();
     let mut packet = packets(&mut pair.client, pair.now).remove(0);
     let mut segments = 0;
-    packet.each_segment(|_| segments += 1);
+    each_segment(&packet, |_| segments += 1);
     assert!(packet.segment_size.is_some() && segments > 1);
     // CE, and the IPv4 header's sum anew.
     packet.data[1] |= ip::CE;
@@ -352,6 +353,6 @@ fn the_checksum_of_a_datagram_is_left_to_the_device() {
         let whole = packets(&mut plain.client, plain.now).remove(0);
         assert_eq!((open.checksum, whole.checksum), (Checksum::Partial, Checksum::Full));
         assert_ne!(open.data, whole.data);
-        open.each_segment(|completed| assert_eq!(*completed, whole));
+        each_segment(&open, |completed| assert_eq!(*completed, whole));
     }
 }

@@ -1,7 +1,7 @@
 //! TIME-WAIT without a holder: what it answers, what takes its place, how many there may be.
 
 use airtcp_types::EventKind;
-use airtcp_types::options::{TcpOptions, Timestamps};
+use airtcp_wire::options::{TcpOptions, Timestamps};
 
 use crate::logged::logged;
 use crate::tcp::State;

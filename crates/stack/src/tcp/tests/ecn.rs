@@ -1,7 +1,8 @@
 //! Explicit congestion notification (RFC 3168), as packets have it.
 
+use airtcp_wire::ip::CE;
+
 use super::*;
-use crate::wire::ip::CE;
 
 const ECT_0: u8 = 0b10;
 const ECT_1: u8 = 0b01;

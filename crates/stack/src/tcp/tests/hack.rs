@@ -1,6 +1,6 @@
 //! HACK: what is agreed on, what a corrupted segment makes leave, what a special ACK does.
 
-use airtcp_types::header_checksum::verify_header;
+use airtcp_wire::header_checksum::verify_header;
 
 use super::*;
 
@@ -82,7 +82,7 @@ fn segments_with_data_carry_it_and_both_checksums_hold() {
             let ip = ip::parse(&packet.data).unwrap();
             let segment = parse(ip.payload).unwrap().2;
             let sound =
-                airtcp_types::checksum::verify_transport(ip.src, ip.dst, ip::TCP, ip.payload);
+                airtcp_wire::checksum::verify_transport(ip.src, ip.dst, ip::TCP, ip.payload);
             assert!(sound);
             assert_eq!(segment.options.hack.is_some(), !segment.payload.is_empty());
             assert_eq!(verify_header(ip.src, ip.dst, ip.payload), !segment.payload.is_empty());

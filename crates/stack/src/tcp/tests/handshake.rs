@@ -80,6 +80,23 @@ fn a_lost_syn_is_sent_again_with_doubling_pauses_and_given_up() {
     assert_eq!(s.counters.tcp_ext_syn_retrans, 3);
 }
 
+// Shows: RFC9293-MUST-23
+#[test]
+fn a_syn_and_a_syn_ack_are_not_given_up_within_three_minutes() {
+    const R2: u64 = 247_000;
+    for (mut s, flags) in
+        [(Script::connecting(&plain()), "S"), (Script::syn_received(&plain()), "SA")]
+    {
+        for ms in [0, 1_000, 3_000, 7_000, 15_000, 31_000, 63_000, 127_000] {
+            assert_eq!(s.take(ms).map(|sent| sent.flags), Some(flags), "{ms}");
+        }
+        recv_nothing!(s, R2 - 1);
+        assert_ne!(s.conn.state(), State::Closed);
+        recv_nothing!(s, R2);
+        assert_eq!((s.conn.state(), s.conn.error()), (State::Closed, Some(TcpError::TimedOut)));
+    }
+}
+
 // Shows: RFC5681-3.1-4, RFC6298-5.7
 #[test]
 fn a_lost_syn_ack_is_sent_again_by_the_timer_and_by_the_syn() {

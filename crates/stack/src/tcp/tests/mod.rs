@@ -33,15 +33,15 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use airtcp_types::mark::TCP_ECN_MARK;
-use airtcp_types::options::{
+use airtcp_types::{FlowId, Instant, SeqNumber};
+use airtcp_wire::ip;
+use airtcp_wire::options::{
     Hack, HackAck, HackForm, SackBlocks, TcpOptions, Timestamps, TxNumbers,
 };
-use airtcp_types::{FlowId, Instant, SeqNumber};
+use airtcp_wire::tcp::{Flags, Segment, parse};
 
 use super::*;
 use crate::counters::Counters;
-use crate::wire::ip;
-use crate::wire::tcp::{Flags, Segment, parse};
 
 /// Our ISN and the peer's: ours wraps soon, so that every script crosses the wrap.
 const ISS: SeqNumber = SeqNumber(u32::MAX - 2000);
@@ -371,6 +371,7 @@ impl Seg {
                     echo: NonZeroU32::new(echo),
                 }),
                 unknown: 0,
+                malformed: 0,
             },
         }
     }

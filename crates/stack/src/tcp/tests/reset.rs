@@ -97,6 +97,50 @@ fn a_rst_in_the_closing_states_just_ends_them() {
     assert_eq!((s.conn.state(), s.conn.error()), (State::Closed, Some(TcpError::Reset)));
 }
 
+// Shows: RFC9293-MUST-12
+#[test]
+fn a_rst_that_takes_data_away_is_an_error_in_every_closing_state() {
+    let reset = |s: &mut Script, seq| {
+        send!(s, 2, "R", seq);
+        assert_eq!((s.conn.state(), s.conn.error()), (State::Closed, Some(TcpError::Reset)));
+        assert_eq!(s.conn.recv(s.now, &mut [0; 9]), Err(TcpError::Reset));
+    };
+    let mut s = Script::established(&plain());
+    s.write(10);
+    s.conn.shutdown(s.now);
+    recv!(s, 0, "FPA", 1, ack = 1, len = 10);
+    assert_eq!(s.conn.state(), State::FinWait1);
+    reset(&mut s, 1);
+
+    let mut s = Script::established(&plain());
+    s.write(10);
+    s.conn.shutdown(s.now);
+    recv!(s, 0, "FPA", 1, ack = 1, len = 10);
+    send!(s, 1, "FA", 1, ack = 1);
+    recv!(s, 1, "A", 12, ack = 2);
+    assert_eq!(s.conn.state(), State::Closing);
+    reset(&mut s, 2);
+
+    let mut s = Script::close_wait(&plain());
+    s.write(10);
+    s.conn.shutdown(s.now);
+    recv!(s, 0, "FPA", 1, ack = 2, len = 10);
+    assert_eq!(s.conn.state(), State::LastAck);
+    reset(&mut s, 2);
+}
+
+#[test]
+fn a_rst_for_the_fin_alone_takes_nothing_away() {
+    let mut s = Script::close_wait(&plain());
+    s.write(10);
+    s.conn.shutdown(s.now);
+    recv!(s, 0, "FPA", 1, ack = 2, len = 10);
+    send!(s, 1, "A", 2, ack = 11);
+    assert_eq!(s.conn.state(), State::LastAck);
+    send!(s, 2, "R", 2);
+    assert_eq!((s.conn.state(), s.conn.error()), (State::Closed, None));
+}
+
 #[test]
 fn a_segment_without_ack_is_dropped() {
     let mut s = Script::established(&plain());

@@ -1,0 +1,142 @@
+//! An async user-space TCP/IP stack on TUN devices whose sender is made of interchangeable parts.
+//!
+//! # Start here
+//!
+//! A [`Stack`] runs a host on a [`Device`](device::Device): a TUN device shared with the Linux kernel
+//! (`Tun`, the feature `tun`, on by default), or one end of a pair in memory. It gives TCP and
+//! UDP sockets with tokio's names and ways:
+//!
+//! ```
+//! use airtcp::device::memory;
+//! use airtcp::{HostConfig, Stack};
+//! use tokio::io::{AsyncReadExt, AsyncWriteExt};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let (left, right) = memory::pair(1500, 256);
+//! let server = Stack::new(left, HostConfig::new(["10.0.0.1/24".parse()?]))?;
+//! let client = Stack::new(right, HostConfig::new(["10.0.0.2/24".parse()?]))?;
+//!
+//! let listener = server.listen("10.0.0.1:7".parse()?, 16)?;
+//! let mut stream = client.connect("10.0.0.1:7".parse()?).await?;
+//! let (mut accepted, _) = listener.accept().await?;
+//! stream.write_all(b"hello").await?;
+//! stream.shutdown().await?;
+//! let mut received = String::new();
+//! accepted.read_to_string(&mut received).await?;
+//! assert_eq!(received, "hello");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What is where
+//!
+//! - the root: sockets, and how a host and its connections are configured;
+//! - [`device`]: TUN devices, and a pair in memory;
+//! - [`recovery`]: the sender's parts, chosen by name or written by you;
+//! - [`host`]: the stack as a state machine, without sockets, tasks or a clock;
+//! - [`types`]: time, sizes, sequence numbers, packets, events;
+//! - `rrtp` (feature `rrtp`): sockets for RRTP, a rate-based transport over UDP;
+//! - `link` (feature `link`): the link emulator, and a driver that runs it between two devices;
+//! - `sim` (feature `sim`): whole networks of hosts and links in virtual time.
+//!
+//! A sender made of parts chosen by name:
+//!
+//! ```
+//! use airtcp::recovery::{Combination, registry};
+//!
+//! let combination: Combination = "newreno/fixed:32".parse()?;
+//! assert_eq!(combination.recovery().entry().source, "RFC 6582");
+//! assert!(registry::CONTROLS.iter().any(|control| control.name == "cubic"));
+//! # Ok::<(), airtcp::recovery::CombinationError>(())
+//! ```
+#![forbid(unsafe_code)]
+
+pub use airtcp_net::{
+    OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReuniteError, Sibling, Stack, StackThread,
+    TcpListener, TcpSocket, TcpStream, UdpSocket, WriteHalf,
+};
+pub use airtcp_stack::Counters;
+pub use airtcp_stack::host::{Cidr, CidrError, HostConfig, HostError, Listed, Quota};
+pub use airtcp_stack::tcp::{
+    Chunk, EcnMode, Info, KeepAlive, MarkAware, Offer, State, TcpConfig, TcpError, Unreachable,
+};
+
+/// Where packets come from and go to.
+pub mod device {
+    pub use airtcp_device::{Alarm, Capabilities, Clock, Counters, Device, Memory, Watch, memory};
+    #[cfg(feature = "tun")]
+    pub use airtcp_device::{DeviceError, Tun, TunFile, TunOptions};
+}
+
+/// The sender's parts: what is lost, what a loss means, how much to send and when.
+pub mod recovery {
+    pub use airtcp_recovery::{
+        Ack, AckView, Board, Cause, Certainty, Choice, Combination, CombinationError,
+        CongestionControl, ControlParams, ControlState, Decision, Delivered, Entry, EpisodeEnd,
+        Finding, Findings, Limit, LossDetection, LossJudge, Notice, Phase, Profile, Raised,
+        RateSample, Repair, RtoForm, RttEstimator, Ruling, Run, Sender, SenderConfig, Start, Stats,
+        Supply, Transmission, Transmit, TxState, UndoSign, UnknownProfile, View, When, WireNeeds,
+        registry,
+    };
+}
+
+/// The stack as a state machine: packets and the time go in, packets and the next deadline come out.
+pub mod host {
+    pub use airtcp_stack::host::{Host, SocketId};
+    pub use airtcp_stack::tcp::{Readiness, SwitchError};
+}
+
+/// What all parts share.
+pub mod types {
+    pub use airtcp_types::{
+        ByteCount, Checksum, Crossing, Event, EventKind, ExtSeq, Fate, FlowId, Instant, Node,
+        NodeId, Observer, Packet, PortId, RangeSet, Rate, SendRule, SeqNumber, SeqRange,
+        SharedBytes, TxNo, rng,
+    };
+}
+
+/// RRTP: a reliable transport over UDP that can be given a profile of the network.
+#[cfg(feature = "rrtp")]
+pub mod rrtp {
+    pub use airtcp_net::rrtp::{
+        DatagramSocket, Inbox, Outbox, OwnedReadHalf, OwnedWriteHalf, RrtpListener, RrtpSocket,
+        RrtpStream,
+    };
+    pub use airtcp_rrtp::{
+        Biaz, CallError, Config, ConnectionError, Counters, Endpoint, Event, Info, Limits,
+        NetworkKind, NetworkProfile, Phase,
+    };
+}
+
+/// The link emulator, and a driver that runs it, or any other node, between devices.
+#[cfg(feature = "link")]
+pub mod link {
+    pub use airtcp_link::{
+        Arq, Counters, Link, LinkError, LinkSpec, Occupancy, Radio, RadioSpec, Share, SpecError,
+        Trace, TraceError, Way, named, parse_pair, radio, spec,
+    };
+    pub use airtcp_net::{DriveError, Driver, Lateness};
+}
+
+/// Networks of hosts and links in virtual time: the same code, faster than time, repeatable from a seed.
+#[cfg(feature = "sim")]
+pub mod sim {
+    pub use airtcp_sim::{
+        Aggregate, App, FlowAggregate, FlowResult, FlowSpec, Interval, LinkAggregate, LinkResult,
+        NodeKind, RadioAggregate, RadioResult, Radios, Router, RouterCounters, Rrtp, RrtpResult,
+        RunResult, Samples, Scenario, Sender, SenderError, SimError, StationAggregate,
+        StationMemory, StationResult, Stuck, Summary, Topology, Way, Wire, World, jain, nodes, run,
+        run_seeds, toml,
+    };
+}
+
+/// The examples of the README and of the pages are compiled, and run where they can be.
+#[cfg(doctest)]
+mod pages {
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
+
+    #[doc = include_str!("../../../docs/write-your-own-strategy.md")]
+    struct WriteYourOwnStrategy;
+}

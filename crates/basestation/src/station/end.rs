@@ -1,0 +1,119 @@
+//! What one end of a flow has said, and what the other may say by it.
+
+use airtcp_types::{ExtSeq, SeqRange};
+
+use super::segment::{Segment, flag};
+
+/// The largest shift of a window (RFC 7323 section 2.3): that of an end whose SYN was not seen may be as large.
+const MAX_SHIFT: u8 = 14;
+/// A window counts as so large at least: it may have been larger before the station saw the flow.
+const MIN_WINDOW: u32 = 65_535;
+
+/// Why a segment is not believed to be its end's.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Refusal {
+    /// Its numbers lie outside the window of the other end.
+    Data,
+    /// It acknowledges what the other end has not sent, or nothing.
+    Ack,
+    /// It opens a flow that is open.
+    Syn,
+}
+
+/// One end of a flow, by the segments that were believed to be its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct End {
+    /// SND.NXT: the number after its highest.
+    pub(super) nxt: ExtSeq,
+    /// Its highest acknowledgement.
+    pub(super) acked: Option<ExtSeq>,
+    /// The largest window that it has offered, in bytes.
+    window: u32,
+    /// The shift of its windows, where its SYN was seen.
+    pub(super) shift: Option<u8>,
+    /// Whether its FIN is below SND.NXT.
+    is_done: bool,
+}
+
+impl End {
+    /// An end whose first number is `first`.
+    pub(super) const fn starting_at(first: ExtSeq) -> Self {
+        Self { nxt: first, acked: None, window: MIN_WINDOW, shift: None, is_done: false }
+    }
+
+    /// Whether it has sent its FIN, and `other` has acknowledged it.
+    pub(super) fn is_done(&self, other: &Self) -> bool {
+        self.is_done && other.acked.is_some_and(|acked| acked >= self.nxt)
+    }
+
+    /// Takes note of a segment of its own that has the numbers `range`, and acknowledges `ack`.
+    pub(super) fn on_segment(&mut self, segment: &Segment, range: SeqRange, ack: Option<ExtSeq>) {
+        self.is_done = match range.end >= self.nxt {
+            true => segment.has(flag::FIN) || self.is_done && range.end == self.nxt,
+            false => self.is_done,
+        };
+        self.nxt = self.nxt.max(range.end);
+        self.acked = self.acked.max(ack);
+        if segment.has(flag::SYN) {
+            let shift = segment.options.window_scale.unwrap_or(0).min(MAX_SHIFT);
+            self.shift.get_or_insert(shift);
+        }
+        self.window = self.window.max(offered(segment, self.shift));
+    }
+
+    /// Whether a segment of this end's may be believed, by what it has said and `other` has: RFC 9293 section 3.10.7.4.
+    fn check(&self, segment: &Segment, other: &Self) -> Result<(), Refusal> {
+        if segment.has(flag::ACK) {
+            // RFC 5961 section 5.2: at most MAX.SND.WND back. Where nothing was acknowledged that is this segment's.
+            let window = match self.acked {
+                Some(_) => self.window,
+                None => offered(segment, self.shift),
+            };
+            let ack = other.nxt.nearest(segment.ack);
+            let behind = self.acked.unwrap_or(other.nxt).since(ack);
+            if ack > other.nxt || behind.0 > u64::from(window) {
+                return Err(Refusal::Ack);
+            }
+        }
+        let range = numbers(Some(*self), None, segment);
+        let window = u64::from(other.window);
+        // What was sent again may be as far below as windows reach. A probe is one byte above a closed one.
+        let is_near = other.acked.is_none_or(|next| {
+            next.since(range.start).0 <= window && range.end.since(next).0 <= window + 1
+        });
+        if is_near { Ok(()) } else { Err(Refusal::Data) }
+    }
+}
+
+/// Whether a segment may be its end's. `own` is what that has said before, `other` what the other end has.
+pub(super) fn check(
+    own: Option<End>,
+    other: Option<End>,
+    segment: &Segment,
+) -> Result<(), Refusal> {
+    let is_syn = segment.has(flag::SYN);
+    // RFC 5961 section 4: no SYN is in a flow that is open, but the first one sent again.
+    if is_syn && own.is_some_and(|own| numbers(Some(own), None, segment).end != own.nxt) {
+        return Err(Refusal::Syn);
+    }
+    // RFC 9293 section 3.10.7.4, fifth: what acknowledges nothing is dropped.
+    if !is_syn && !segment.has(flag::ACK) {
+        return Err(Refusal::Ack);
+    }
+    let Some(other) = other else { return Ok(()) };
+    let first = || End::starting_at(numbers(None, Some(other), segment).start);
+    own.unwrap_or_else(first).check(segment, &other)
+}
+
+/// The numbers of a segment, near those that its end has used, or that `other` waits for.
+pub(super) fn numbers(own: Option<End>, other: Option<End>, segment: &Segment) -> SeqRange {
+    let near = own.map(|own| own.nxt).or_else(|| other.and_then(|other| other.acked));
+    let start = near.map_or(ExtSeq::starting_at(segment.seq), |near| near.nearest(segment.seq));
+    SeqRange::new(start, start + u64::from(segment.len()))
+}
+
+/// The window that a segment offers, in bytes; on a SYN it is not scaled (RFC 7323 section 2.2).
+fn offered(segment: &Segment, shift: Option<u8>) -> u32 {
+    let shift = if segment.has(flag::SYN) { 0 } else { shift.unwrap_or(MAX_SHIFT) };
+    (u32::from(segment.window) << shift).max(MIN_WINDOW)
+}

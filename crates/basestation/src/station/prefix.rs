@@ -1,0 +1,115 @@
+//! Networks that mobiles have their addresses in.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+/// A network: addresses that begin with the same bits (RFC 4632 section 3.1), written as `192.0.2.0/24`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Prefix {
+    /// Its host bits are zero.
+    network: IpAddr,
+    len: u8,
+}
+
+/// Text that is no network.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "`{0}` is no network: expected an address and the length of its prefix, such as 192.0.2.0/24 or 2001:db8::/64"
+)]
+pub struct PrefixError(String);
+
+impl Prefix {
+    /// Whether `address` is in the network.
+    pub fn contains(self, address: IpAddr) -> bool {
+        masked(address, self.len) == Some(self.network)
+    }
+}
+
+/// The source of an IP packet (RFC 791 section 3.1, RFC 8200 section 3).
+pub(super) fn source(data: &[u8]) -> Option<IpAddr> {
+    match data.first()? >> 4 {
+        4 => data.get(12..)?.first_chunk::<4>().map(|source| IpAddr::from(*source)),
+        _ => data.get(8..)?.first_chunk::<16>().map(|source| IpAddr::from(*source)),
+    }
+}
+
+/// An address without its host bits; `None` if the prefix is longer than the address.
+fn masked(address: IpAddr, len: u8) -> Option<IpAddr> {
+    let len = u32::from(len);
+    Some(match address {
+        IpAddr::V4(v4) => {
+            let mask = u32::MAX.checked_shl(32_u32.checked_sub(len)?).unwrap_or(0);
+            IpAddr::V4((v4.to_bits() & mask).into())
+        }
+        IpAddr::V6(v6) => {
+            let mask = u128::MAX.checked_shl(128_u32.checked_sub(len)?).unwrap_or(0);
+            IpAddr::V6((v6.to_bits() & mask).into())
+        }
+    })
+}
+
+impl FromStr for Prefix {
+    type Err = PrefixError;
+
+    fn from_str(text: &str) -> Result<Self, PrefixError> {
+        let read = || {
+            let (address, len) = text.split_once('/')?;
+            let len = len.parse().ok()?;
+            Some(Self { network: masked(address.parse().ok()?, len)?, len })
+        };
+        read().ok_or_else(|| PrefixError(text.to_owned()))
+    }
+}
+
+impl TryFrom<String> for Prefix {
+    type Error = PrefixError;
+
+    fn try_from(text: String) -> Result<Self, PrefixError> {
+        text.parse()
+    }
+}
+
+impl From<Prefix> for String {
+    fn from(prefix: Prefix) -> Self {
+        prefix.to_string()
+    }
+}
+
+impl fmt::Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.network, self.len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_in_a_network_by_its_first_bits() {
+        for (network, inside, outside) in [
+            ("192.0.2.0/24", "192.0.2.255", "192.0.3.0"),
+            ("192.0.2.77/25", "192.0.2.1", "192.0.2.128"),
+            ("192.0.2.1/32", "192.0.2.1", "192.0.2.0"),
+            ("0.0.0.0/0", "255.255.255.255", "::1"),
+            ("2001:db8::/33", "2001:db8:7fff::1", "2001:db8:8000::1"),
+            ("::/0", "ffff::", "192.0.2.1"),
+        ] {
+            let prefix: Prefix = network.parse().unwrap();
+            assert!(prefix.contains(inside.parse().unwrap()), "{network} {inside}");
+            assert!(!prefix.contains(outside.parse().unwrap()), "{network} {outside}");
+            assert_eq!(prefix.to_string().parse(), Ok(prefix));
+        }
+    }
+
+    #[test]
+    fn what_is_no_network_is_refused() {
+        for text in ["", "192.0.2.1", "192.0.2.0/33", "::/129", "192.0.2.0/-1", "a/8", "10.0.0.0/"]
+        {
+            let error = text.parse::<Prefix>().unwrap_err();
+            assert!(error.to_string().contains("such as 192.0.2.0/24"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! What strangers send with the addresses of a flow, from either side, changes nothing of it (RFC 5961).
+
+use super::super::FlowRecord;
+use super::*;
+
+/// A flow in which the mobile has everything up to 1001, and 51 is its next number.
+fn running() -> Script {
+    let mut script = Script::open("");
+    script.fixed(Seg::data(1, 1_000));
+    script.run(40);
+    script.mobile(Seg { len: 50, ..Seg::ack(1, 1_001) });
+    script.run(50);
+    script.fixed(Seg { ack: 51, ..Seg::data(1_001, 0) });
+    script.run(60);
+    script.out.clear();
+    script
+}
+
+fn flow(script: &Script) -> FlowRecord {
+    script.station.flows(usize::MAX).pop().expect("the flow is known")
+}
+
+/// Sends what is no part of the flow; gives whether it was forwarded, and the flow is as it was.
+#[track_caller]
+fn changes_nothing(script: &mut Script, side: Side, seg: Seg) {
+    let (before, count) = (flow(script), refused(script));
+    match side {
+        Side::Wired => script.fixed(seg.clone()),
+        Side::Wireless => script.mobile(seg.clone()),
+    }
+    let later = script.now.as_millis() + 10;
+    script.run(later);
+    assert_eq!(script.take(side.other()).len(), 1, "it is forwarded: {seg:?}");
+    assert_eq!(flow(script), before, "{seg:?}");
+    assert_eq!(refused(script), count + 1, "{seg:?}");
+}
+
+fn refused(script: &Script) -> u64 {
+    let counters = script.station.counters();
+    counters.out_of_window_data
+        + counters.out_of_window_acks
+        + counters.out_of_window_syns
+        + counters.out_of_window_rsts
+}
+
+/// The flow goes on: what is missing is marked, and nothing else.
+#[track_caller]
+fn goes_on(script: &mut Script) {
+    script.fixed(Seg { ack: 51, ..Seg::data(1_001, 100) });
+    script.fixed(Seg { ack: 51, ..Seg::data(1_201, 100) });
+    let later = script.now.as_millis() + 10;
+    script.run(later);
+    assert_eq!(script.marks(), [(1_001, false), (1_201, true)]);
+    script.mobile(Seg::ack(51, 1_301));
+    script.run(later + 10);
+    assert_eq!((script.acks(), flow(script).acked), (vec![1_301], Some(1_301)));
+}
+
+#[test]
+fn data_outside_the_window_and_data_that_acknowledges_what_was_not_sent_are_not_the_flows() {
+    let mut script = running();
+    let data = |seq, ack| Seg { ack, ..Seg::data(seq, 100) };
+    // The mobile offers 1000 bytes; windows count as 65535 at least.
+    for seq in [1_001 + 65_536, 1_000_000, 1 << 30, 1 << 31, u32::MAX - 70_000] {
+        changes_nothing(&mut script, Side::Wired, data(seq, 51));
+    }
+    assert_eq!(script.station.counters().out_of_window_data, 5);
+    for ack in [52, 1_000_000, 1 << 31, u32::MAX - 70_000] {
+        changes_nothing(&mut script, Side::Wired, data(1_001, ack));
+    }
+    assert_eq!(script.station.counters().out_of_window_acks, 4);
+    changes_nothing(&mut script, Side::Wired, Seg { flags: "P", ..data(1_001, 51) });
+    goes_on(&mut script);
+}
+
+#[test]
+fn a_probe_of_the_window_a_keepalive_and_what_is_sent_again_are_the_flows() {
+    let mut script = running();
+    script.mobile(Seg { window: 0, ..Seg::ack(51, 1_001) });
+    for (seq, len) in [(1_000, 0), (1_000, 1), (1_001, 1), (1, 1_000)] {
+        script.fixed(Seg { ack: 51, ..Seg::data(seq, len) });
+        script.fixed(Seg { ack: 1, ..Seg::data(seq, len) });
+    }
+    script.mobile(Seg::ack(50, 1_001));
+    script.mobile(Seg { len: 50, ..Seg::ack(1, 1) });
+    script.run(200);
+    assert_eq!(refused(&script), 0);
+}
+
+#[test]
+fn a_reset_is_believed_at_the_number_that_its_receiver_waits_for() {
+    let reset = |seq| Seg { flags: "R", ..Seg::data(seq, 0) };
+    for (side, exact) in [(Side::Wired, 1_001), (Side::Wireless, 51)] {
+        let mut script = running();
+        for seq in [exact - 1, exact + 1, exact + 500, exact + 70_000, exact + (1 << 31)] {
+            changes_nothing(&mut script, side, reset(seq));
+        }
+        assert_eq!(script.station.counters().out_of_window_rsts, 5);
+        goes_on(&mut script);
+        let exact = if side == Side::Wired { 1_301 } else { 51 };
+        match side {
+            Side::Wired => script.fixed(reset(exact)),
+            Side::Wireless => script.mobile(reset(exact)),
+        }
+        script.run(1_000);
+        assert_eq!(script.station.status(script.now).flows, 0, "{side:?}");
+    }
+}
+
+#[test]
+fn a_reset_is_believed_where_the_ends_numbers_are_ahead_of_the_others_acknowledgement() {
+    let mut script = running();
+    script.fixed(Seg { ack: 51, ..Seg::data(1_001, 500) });
+    script.fixed(Seg { flags: "R", ..Seg::data(1_501, 0) });
+    assert_eq!(script.station.status(script.now).flows, 0);
+    let mut script = running();
+    script.mobile(Seg { len: 9, ..Seg::ack(51, 1_001) });
+    script.mobile(Seg { flags: "R", ..Seg::ack(60, 0) });
+    script.run(100);
+    assert_eq!(script.station.status(script.now).flows, 0);
+}
+
+#[test]
+fn a_refused_syn_ends_its_flow() {
+    let mut script = Script::new("", |_| {});
+    script.mobile(Seg { flags: "S", ..Seg::ack(5_000, 0) });
+    script.run(10);
+    script.fixed(Seg { flags: "RA", ack: 5_002, ..Seg::data(0, 0) });
+    assert_eq!(script.station.status(script.now).unproven, 1);
+    script.fixed(Seg { flags: "RA", ack: 5_001, ..Seg::data(0, 0) });
+    assert_eq!(script.station.status(script.now).unproven, 0);
+    script.fixed(Seg { flags: "S", ack: 0, ..Seg::data(7_000, 0) });
+    script.run(20);
+    script.mobile(Seg { flags: "RA", ..Seg::ack(0, 7_001) });
+    script.run(30);
+    assert_eq!(script.station.status(script.now).unproven, 0);
+}
+
+#[test]
+fn a_syn_from_either_side_leaves_a_running_flow_alone() {
+    let mut script = running();
+    for (side, next) in [(Side::Wired, 1_001), (Side::Wireless, 51)] {
+        for seq in [next, next + 9, 77_777_777] {
+            let syn = Seg { flags: "S", ack: 0, ..Seg::data(seq, 0) };
+            changes_nothing(&mut script, side, syn);
+            changes_nothing(&mut script, side, Seg { flags: "SA", ack: 7, ..Seg::data(seq, 0) });
+        }
+    }
+    assert_eq!(script.station.counters().out_of_window_syns, 12);
+    goes_on(&mut script);
+}
+
+#[test]
+fn an_ack_of_what_was_not_sent_or_with_a_number_outside_the_window_is_not_the_mobiles() {
+    let mut script = running();
+    for ack in [1_002, 1_000_000, 1 << 31, u32::MAX - 70_000] {
+        changes_nothing(&mut script, Side::Wireless, Seg::ack(51, ack));
+    }
+    assert_eq!(script.station.counters().out_of_window_acks, 4);
+    for seq in [51 + 65_537, 1 << 31, u32::MAX - 70_000] {
+        let forged = Seg { window: 9, ts: Some((77, 7)), ..Seg::ack(seq, 1_001) };
+        changes_nothing(&mut script, Side::Wireless, forged);
+    }
+    assert_eq!(script.station.counters().out_of_window_data, 3);
+    goes_on(&mut script);
+}
+
+#[test]
+fn another_connection_of_the_same_ends_is_known_once_both_have_said_so() {
+    for opener in Side::BOTH {
+        let mut script = running();
+        let mut sides = [(opener, 5_000_000), (opener.other(), 9_000_000)];
+        let mut put = |script: &mut Script, seg: Seg| {
+            match sides[0].0 {
+                Side::Wired => script.fixed(seg),
+                Side::Wireless => script.mobile(seg),
+            }
+            let later = script.now.as_millis() + 10;
+            script.run(later);
+            sides.swap(0, 1);
+        };
+        put(&mut script, Seg { flags: "S", ack: 0, ..Seg::data(5_000_000, 0) });
+        assert_eq!(script.station.status(script.now).flows, 1, "so far one has");
+        put(&mut script, Seg { flags: "SA", ack: 5_000_001, ..Seg::data(9_000_000, 0) });
+        assert_eq!(script.station.status(script.now).unproven, 1);
+        put(&mut script, Seg { ack: 9_000_001, ..Seg::data(5_000_001, 10) });
+        put(&mut script, Seg { ack: 5_000_011, ..Seg::data(9_000_001, 10) });
+        put(&mut script, Seg { ack: 9_000_011, ..Seg::data(5_000_011, 0) });
+        let record = flow(&script);
+        let numbers = (record.acked.unwrap(), record.seq.unwrap());
+        let expected = [(5_000_011, 9_000_011), (9_000_011, 5_000_011)];
+        assert_eq!(numbers, expected[opener as usize]);
+        assert_eq!(refused(&script), 1, "the first SYN");
+    }
+}
+
+#[test]
+fn a_flow_that_a_stranger_began_follows_the_mobiles_word() {
+    // The station was started under a running flow, and a stranger's packet was the first of it.
+    for seq in [3 << 30, 1 << 30] {
+        let mut script = Script::new("", |_| {});
+        script.fixed(Seg { ack: 5, ..Seg::data(seq, 10) });
+        script.fixed(Seg::data(1, 1_000));
+        script.run(10);
+        script.mobile(Seg::ack(1, 1_001));
+        script.run(20);
+        script.fixed(Seg::data(1_001, 1_000));
+        script.run(30);
+        script.mobile(Seg::ack(1, 2_001));
+        script.run(40);
+        script.out.clear();
+        script.fixed(Seg::data(2_001, 100));
+        script.fixed(Seg::data(2_201, 100));
+        script.run(50);
+        assert_eq!(script.marks(), [(2_001, false), (2_201, true)], "{seq}");
+        assert_eq!(flow(&script).acked, Some(2_001));
+    }
+}
+
+#[test]
+fn the_mobile_alone_proves_no_flow() {
+    let mut script = Script::new("", |_| {});
+    script.mobile(Seg { flags: "S", ..Seg::ack(0, 0) });
+    script.mobile(Seg::ack(1, 1));
+    script.mobile(Seg { len: 10, ..Seg::ack(1, 500) });
+    script.run(50);
+    let status = script.station.status(script.now);
+    assert_eq!((status.flows, status.unproven), (0, 1));
+}
+
+#[test]
+fn strangers_do_not_have_a_sender_wait_for_ever() {
+    let mut script = running();
+    script.station.disconnect(script.now);
+    script.fixed(Seg { ack: 51, ..Seg::data(1_001, 100) });
+    script.run(100);
+    assert_eq!(script.take(Side::Wired).len(), 1);
+    for n in 0..1_000u32 {
+        let seq = 1_101 + 4_000_037 * (n + 1);
+        script.fixed(Seg { ack: 51, ..Seg::data(seq, 10) });
+        for flags in ["R", "RA", "S", "SA", "FA"] {
+            script.fixed(Seg { flags, ack: 51, ..Seg::data(seq, 0) });
+        }
+    }
+    let status = script.station.status(script.now);
+    assert_eq!((status.frozen, status.counters.made), (1, 1));
+    script.station.reconnect(script.now);
+    script.run(110);
+    let told: Vec<_> = script.take(Side::Wired).iter().map(|s| (s.ack.0, s.window)).collect();
+    assert_eq!(told, [(1_001, 1_000)]);
+}
+
+#[test]
+fn who_is_behind_the_radio_speaks_for_its_own_addresses_only() {
+    for policy in [Policy::Plain, Policy::TcpEcn] {
+        let mut script = Script::new("", |config| {
+            config.policy = policy;
+            config.mobiles =
+                ["192.168.0.0/24", "fd00::2:0/112"].map(|net| net.parse().unwrap()).into();
+        });
+        let (own, other_own) = (key().mobile, super::super::testkit::key_of(1).mobile);
+        let stranger = key().fixed;
+        let datagram = |src: SocketAddr, dst: SocketAddr| {
+            Packet::new(enclose(src.ip(), dst.ip(), 0, 17, &[7; 9]))
+        };
+        let allowed = [datagram(own, stranger), Seg::ack(1, 1).packet(own, stranger)];
+        let spoofed =
+            [datagram(stranger, own), Seg { flags: "S", ..Seg::ack(1, 0) }.packet(stranger, own)];
+        for packet in allowed.iter().chain(&spoofed) {
+            script.put(Side::Wireless, packet.clone());
+        }
+        script.put(Side::Wireless, datagram(other_own, super::super::testkit::key_of(1).fixed));
+        script.put(Side::Wireless, datagram(super::super::testkit::key_of(1).fixed, other_own));
+        // A mobile may be reached from anywhere.
+        script.put(Side::Wired, spoofed[0].clone());
+        script.run(50);
+        let came = |side| script.out.iter().filter(|out| out.1 == side).count();
+        assert_eq!((came(Side::Wired), came(Side::Wireless)), (3, 1), "{policy:?}");
+        let status = script.station.status(script.now);
+        assert_eq!((status.counters.spoofed_sources, status.unproven), (3, 0));
+    }
+}

@@ -1,0 +1,140 @@
+//! The task that moves datagrams between a UDP socket and an endpoint.
+
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use airtcp_device::{Alarm, Clock};
+use airtcp_types::Instant;
+use tracing::{debug, error};
+
+use super::core::Core;
+use super::datagrams::{DatagramSocket, Inbox, Outbox};
+use crate::shared::{End, Ending, Shared};
+use crate::task::{self, Next, Work};
+
+/// Runs until the endpoint is shut down, the socket is gone, or nobody has a handle and the last connection has ended.
+#[derive(Debug)]
+pub(super) struct Driver<S> {
+    shared: Arc<Shared<Core>>,
+    socket: Arc<S>,
+    inbox: Inbox,
+    outbox: Outbox,
+    arrived: Instant,
+}
+
+impl<S: DatagramSocket> Driver<S> {
+    pub(super) fn new(shared: Arc<Shared<Core>>, socket: Arc<S>) -> Self {
+        let (inbox, outbox) = (Inbox::new(), Outbox::default());
+        Self { shared, socket, inbox, outbox, arrived: Instant::ZERO }
+    }
+
+    pub(super) async fn run(mut self, mut alarm: Alarm) {
+        let _ending = Ending(self.shared.clone());
+        let Err(end) = task::run(&mut self, &mut alarm).await;
+        match &end {
+            End::Gone(why) => error!(why, "the UDP socket is gone; so are its connections"),
+            End::Shutdown | End::Dropped => debug!("the RRTP socket has ended"),
+        }
+        let Self { shared, socket, .. } = self;
+        // The socket goes before anyone hears of the end.
+        drop(socket);
+        shared.end(end);
+    }
+
+    /// One batch; `None` once all has come to its end.
+    fn batch(&mut self) -> Result<Option<Next>, End> {
+        self.inbox.clear();
+        match self.socket.try_recv_batch(&mut self.inbox) {
+            Err(error) if !is_passing(&error) => return Err(error.into()),
+            _ => {}
+        }
+        let clock = self.shared.clock();
+        let Self { shared, inbox, outbox, arrived, .. } = self;
+        let (now, next) = shared.turn(|core, now| {
+            core.begin_turn(now);
+            for (from, datagram, age) in inbox.iter() {
+                // The kernel's stamps are of the wall clock, which may be set.
+                *arrived = (*arrived).max(now - age);
+                core.endpoint.handle_datagram(*arrived, from, datagram);
+            }
+            let next = after_input(core, now, clock, inbox, outbox);
+            core.settle();
+            (now, next)
+        });
+        let refused = self.outbox.send(&*self.socket);
+        if refused > 0 {
+            self.shared.with(|core, _| core.refused += refused);
+        }
+        Ok(match next {
+            // What is due cannot leave, and stays due: once in a millisecond will do.
+            Some(Next::Wait(Some(at))) if !self.outbox.is_empty() => {
+                Some(Next::Wait(Some(at.max(now + Duration::from_millis(1)))))
+            }
+            next => next,
+        })
+    }
+}
+
+impl<S: DatagramSocket> Work for Driver<S> {
+    type End = End;
+
+    async fn turn(&mut self) -> Result<Next, End> {
+        let next = self.batch()?.ok_or(End::Shutdown)?;
+        match next {
+            // Tasks that were woken read before there is more to read.
+            Next::Turn => tokio::task::yield_now().await,
+            Next::Wait(_) => tokio::task::coop::consume_budget().await,
+        }
+        Ok(next)
+    }
+
+    async fn ready(&mut self) -> Result<(), End> {
+        tokio::select! {
+            biased;
+            ready = self.socket.readable() => ready?,
+            ready = self.socket.writable(), if !self.outbox.is_empty() => ready?,
+            () = self.shared.driver.notified() => {}
+        }
+        Ok(())
+    }
+}
+
+/// Runs the timers and fills the outbox; `None` once all has come to its end.
+fn after_input(
+    core: &mut Core,
+    now: Instant,
+    clock: Clock,
+    inbox: &Inbox,
+    outbox: &mut Outbox,
+) -> Option<Next> {
+    core.endpoint.handle_timeout(clock.now());
+    let transmit = |core: &mut Core, outbox: &mut Outbox| {
+        // The time that a packet carries is measured against: each has its own.
+        let mut next = |out: &mut _| core.endpoint.poll_transmit(clock.now(), out);
+        while !outbox.is_full() && outbox.add(&mut next) {}
+    };
+    if outbox.is_empty() {
+        transmit(core, outbox);
+        if outbox.is_full() {
+            return Some(Next::Turn);
+        }
+    }
+    if inbox.is_full() {
+        return Some(Next::Turn);
+    }
+    if core.closing.is_some_and(|at| at <= now) {
+        core.endpoint.abort_all(clock.now());
+        transmit(core, outbox);
+        return None;
+    }
+    let is_over = core.closing.is_some() && core.endpoint.is_quiet();
+    let is_alone = core.abandoned && core.endpoint.connections() == 0;
+    if is_over || is_alone { None } else { Some(Next::Wait(core.arm())) }
+}
+
+/// An error of one datagram, not of the socket.
+fn is_passing(error: &io::Error) -> bool {
+    use ErrorKind::{ConnectionRefused, ConnectionReset, Interrupted, WouldBlock};
+    matches!(error.kind(), WouldBlock | Interrupted | ConnectionRefused | ConnectionReset)
+}

@@ -1,0 +1,26 @@
+//! Errors of connections and calls, as the kinds of [`io::Error`] that socket users look at.
+
+use std::io::{self, ErrorKind};
+
+use airtcp_rrtp::{CallError, ConnectionError};
+
+/// The same error as an [`io::Error`]; the text stays.
+pub(super) fn io_error(error: CallError) -> io::Error {
+    let kind = match error {
+        CallError::NoConnection => ErrorKind::NotConnected,
+        CallError::Finished => ErrorKind::BrokenPipe,
+        CallError::TooMany => ErrorKind::QuotaExceeded,
+        CallError::Ended(error) => match error {
+            ConnectionError::HandshakeTimeout
+            | ConnectionError::TimedOut
+            | ConnectionError::Stalled => ErrorKind::TimedOut,
+            ConnectionError::Version { .. } => ErrorKind::Unsupported,
+            ConnectionError::Refused => ErrorKind::ConnectionRefused,
+            ConnectionError::Unknown | ConnectionError::Aborted => ErrorKind::ConnectionReset,
+            ConnectionError::AbortedHere | ConnectionError::FalseAck => {
+                ErrorKind::ConnectionAborted
+            }
+        },
+    };
+    io::Error::new(kind, error)
+}

@@ -1,0 +1,97 @@
+//! A socket that connections come out of.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::sync::Notify;
+
+use super::core::Handshake;
+use super::socket::RrtpSocket;
+use super::stream::RrtpStream;
+use airtcp_rrtp::{Config, Limits};
+
+/// Takes connections; made by [`RrtpSocket::listen`].
+///
+/// Dropping it aborts the connections that nobody accepted; those accepted go on.
+#[derive(Debug)]
+pub struct RrtpListener {
+    socket: RrtpSocket,
+    incoming: Arc<Notify>,
+}
+
+impl RrtpListener {
+    /// Listens on a UDP socket of the kernel's of its own.
+    ///
+    /// # Errors
+    /// As [`RrtpSocket::bind`].
+    pub async fn bind(local: SocketAddr, config: Config) -> io::Result<Self> {
+        RrtpSocket::bind(local, Limits::default()).await?.listen(config)
+    }
+
+    pub(super) fn new(socket: RrtpSocket, config: Config) -> io::Result<Self> {
+        let incoming = socket.shared().with(|core, _| {
+            core.open()?;
+            if core.endpoint.is_listening() {
+                return Err(io::Error::from(io::ErrorKind::AddrInUse));
+            }
+            core.endpoint.listen(Some(config));
+            Ok(core.incoming.clone())
+        })?;
+        Ok(Self { socket, incoming })
+    }
+
+    /// Waits for the next connection; gives it and the address of its peer. Cancel-safe; several tasks may wait.
+    ///
+    /// # Errors
+    /// `NotConnected` or `NetworkDown`: the socket has ended, or was told to.
+    pub async fn accept(&self) -> io::Result<(RrtpStream, SocketAddr)> {
+        tokio::task::coop::consume_budget().await;
+        loop {
+            // Before the look, so that a connection that comes in between is heard.
+            let incoming = self.incoming.notified();
+            let taken = self.socket.shared().with(|core, _| {
+                core.open()?;
+                while let Some(id) = core.endpoint.accept() {
+                    // It may have ended while it waited.
+                    if let Some(info) = core.endpoint.info(id) {
+                        core.add(id, Handshake::Done);
+                        return Ok::<_, io::Error>(Some((id, info.remote)));
+                    }
+                }
+                Ok(None)
+            })?;
+            if let Some((id, remote)) = taken {
+                let local = self.socket.local_addr();
+                let stream = RrtpStream::new(self.socket.handle().clone(), id, local, remote);
+                return Ok((stream, remote));
+            }
+            incoming.await;
+        }
+    }
+
+    /// The socket, from which connections can be opened too, and which counts.
+    pub const fn socket(&self) -> &RrtpSocket {
+        &self.socket
+    }
+
+    /// The address listened on.
+    ///
+    /// # Errors
+    /// None: the signature is that of other listeners.
+    pub const fn local_addr(&self) -> io::Result<SocketAddr> {
+        Ok(self.socket.local_addr())
+    }
+}
+
+impl Drop for RrtpListener {
+    fn drop(&mut self) {
+        self.socket.shared().with(|core, now| {
+            core.endpoint.listen(None);
+            while let Some(id) = core.endpoint.accept() {
+                core.endpoint.abort(now, id);
+                core.endpoint.release(now, id);
+            }
+        });
+    }
+}

@@ -1,0 +1,255 @@
+//! The task that moves packets between a device and a host.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use airtcp_device::{Alarm, Device};
+use airtcp_types::{Instant, Node, Packet};
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::sync::Notify;
+use tracing::{debug, error, trace};
+
+use super::core::{BATCH, Core};
+use super::siblings::Sibling;
+use airtcp_stack::host::Astray;
+
+use crate::shared::{End, Ending, Shared};
+use crate::task::{self, Next, Work};
+
+/// Turns that others have before what is to leave is taken: who accepts a connection, and the task that then begins with it.
+const ROUNDS: u32 = 2;
+
+/// Owns the device, and drives the host behind [`Shared`] until one of them ends.
+#[derive(Debug)]
+pub(super) struct Driver<D> {
+    shared: Arc<Shared<Core>>,
+    device: D,
+    inbox: Vec<Packet>,
+    /// What the device is to send, at most [`BATCH`]; more waits in the host.
+    outbox: VecDeque<Packet>,
+    /// Packets that have left, whose memory the host uses again.
+    spent: Vec<Packet>,
+    /// Its place among the stacks of a device with several queues.
+    sibling: Option<Sibling>,
+    /// Notified after each turn.
+    drained: Arc<Notify>,
+    /// Packets from the sibling before, and then those for the next one.
+    astray: Vec<Astray>,
+    /// The runtime has one thread: whoever is made ready works only once this task waits.
+    is_alone: bool,
+}
+
+/// What the host gave to be sent, and what follows.
+struct Taken {
+    closing: Closing,
+    /// There is more to send than was taken.
+    more: bool,
+    armed: Option<Instant>,
+    /// A task was woken that has not worked since.
+    woke: bool,
+}
+
+impl<D: Device> Driver<D> {
+    pub(super) fn new(
+        shared: Arc<Shared<Core>>,
+        device: D,
+        sibling: Option<Sibling>,
+        runtime: &Handle,
+    ) -> Self {
+        let (inbox, outbox, spent, astray) = Default::default();
+        let is_alone = runtime.runtime_flavor() == RuntimeFlavor::CurrentThread;
+        let drained = shared.look(|core, _| core.drained.clone());
+        Self { shared, device, inbox, outbox, spent, sibling, drained, astray, is_alone }
+    }
+
+    pub(super) fn run(self, alarm: Alarm) -> impl Future<Output = ()> + Send {
+        // Made before the first poll: a runtime may end before that.
+        let ending = Ending(self.shared.clone());
+        async move {
+            let _ending = ending;
+            self.run_to_end(alarm).await;
+        }
+    }
+
+    async fn run_to_end(mut self, mut alarm: Alarm) {
+        let Err(end) = task::run(&mut self, &mut alarm).await;
+        match &end {
+            // The other end of a pair in memory may well go first.
+            End::Gone(why) if self.shared.look(|core, _| core.closing.is_some()) => {
+                debug!(device = self.device.name(), why, "the device is gone; so is the stack");
+            }
+            // The first one says it for all of them.
+            End::Gone(why) if self.sibling.as_ref().is_some_and(|one| one.share().index > 0) => {
+                debug!(device = self.device.name(), why, "a queue is gone; its stack ends");
+            }
+            End::Gone(why) => {
+                error!(device = self.device.name(), why, "the device is gone; the stack ends");
+            }
+            End::Shutdown | End::Dropped => {
+                debug!(device = self.device.name(), "the stack has ended");
+            }
+        }
+        let Self { shared, device, sibling, .. } = self;
+        if let (Some(sibling), End::Shutdown) = (sibling, &end) {
+            sibling.leave(shared.look(|core, now| core.time_to_close(now))).await;
+        }
+        // The device goes before anyone hears of the end: its interface is gone when `shutdown` is.
+        drop(device);
+        shared.end(end);
+    }
+
+    /// The first half of a turn, and mostly the second one at once. Nothing, if that is to wait until those have worked
+    /// who were made ready: an ACK can leave with the answer then. It waits neither where they work at the same time,
+    /// nor behind a full batch, nor with what is due or what others want to hear.
+    fn take_in(&mut self) -> Option<Taken> {
+        let Self { shared, device, inbox, outbox, spent, sibling, astray, is_alone, .. } = self;
+        device.reclaim(spent);
+        if let Some(sibling) = sibling {
+            sibling.try_recv(astray, BATCH);
+        }
+        let counters = device.counters();
+        let taken = shared.turn(|core, now| {
+            core.device = counters;
+            core.host.recycle(spent);
+            core.arrive(now, inbox);
+            core.exchange(now, astray);
+            let is_due = core.host.poll_timeout().is_some_and(|deadline| deadline <= now);
+            if is_due {
+                core.host.handle_timeout(now);
+            }
+            core.settle(now);
+            let may_wait = *is_alone && !is_due && inbox.len() < BATCH;
+            core.kicked = may_wait && core.has_woken() && core.host.has_little_to_send();
+            (!core.kicked).then(|| take_out(core, now, outbox))
+        });
+        device.recycle(inbox);
+        let lost = sibling.as_ref().map_or(0, |sibling| sibling.send(astray.drain(..)));
+        if lost > 0 {
+            shared.with(|core, _| core.host.on_astray_lost(lost));
+        }
+        taken
+    }
+}
+
+impl<D: Device> Work for Driver<D> {
+    type End = End;
+
+    /// Tasks that a batch made ready may run before what is to leave is taken.
+    async fn turn(&mut self) -> Result<Next, End> {
+        let received = self.device.try_recv(&mut self.inbox, BATCH);
+        let arrived = self.inbox.len();
+        let taken = match self.take_in() {
+            Some(taken) => taken,
+            None => {
+                after_others().await;
+                self.shared.turn(|core, now| take_out(core, now, &mut self.outbox))
+            }
+        };
+        self.drained.notify_waiters();
+        let leaving = self.outbox.len();
+        let sent = self.device.try_send(&mut self.outbox);
+        if arrived > 0 || leaving > 0 {
+            trace!(arrived, sent, left = leaving - sent, "batch");
+        }
+        received?;
+        match taken.closing {
+            Closing::Now => return Err(End::Shutdown),
+            Closing::OnceSent if self.outbox.is_empty() => return Err(End::Shutdown),
+            Closing::OnceSent | Closing::No => {}
+        }
+        // If the device is full, it decides when there is more to do.
+        let again = taken.more && self.outbox.is_empty();
+        if taken.woke && (again || arrived == BATCH) {
+            // Who was woken works while the bytes are in the cache, and reads before the buffer
+            // grows: without this a device that is always ready keeps a runtime of one thread
+            // to itself for thousands of packets. While this task waits, they work anyway.
+            tokio::task::yield_now().await;
+        } else {
+            tokio::task::coop::consume_budget().await;
+        }
+        Ok(if again { Next::Turn } else { Next::Wait(taken.armed) })
+    }
+
+    async fn ready(&mut self) -> Result<(), End> {
+        tokio::select! {
+            biased;
+            ready = self.device.readable() => ready?,
+            // Waited for only while the last `try_send` left something over.
+            ready = self.device.writable(), if !self.outbox.is_empty() => ready?,
+            () = self.shared.driver.notified() => {}
+            astray = next_astray(self.sibling.as_mut()) => self.astray.push(astray),
+        }
+        Ok(())
+    }
+}
+
+/// The second half of a turn, under the lock: takes what the host gives, if the device has taken what it was given before.
+fn take_out(core: &mut Core, now: Instant, outbox: &mut VecDeque<Packet>) -> Taken {
+    core.kicked = false;
+    core.stalled = !outbox.is_empty();
+    let more = core.stalled || core.fill(now, outbox);
+    core.settle(now);
+    let closing = closing(core, now, outbox);
+    core.armed = next_wake(core, now);
+    Taken { closing, more, armed: core.armed, woke: core.has_woken() }
+}
+
+/// Lets the tasks of a runtime of one thread go first that are ready now, and those that they make ready. After `yield_now`
+/// the runtime would ask the kernel for events as well, before this task goes on: a twentieth of a ping-pong. Its root
+/// future is not one of them, nor is who waits in `yield_now`.
+async fn after_others() {
+    let mut rounds = 0;
+    poll_fn(|context| {
+        if rounds == ROUNDS {
+            return Poll::Ready(());
+        }
+        rounds += 1;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+/// What the sibling before hands on; never anything, where there is none.
+async fn next_astray(sibling: Option<&mut Sibling>) -> Astray {
+    match sibling {
+        Some(sibling) => sibling.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// When the driver is to wake if nothing else wakes it.
+fn next_wake(core: &Core, now: Instant) -> Option<Instant> {
+    let deadline = core.host.poll_timeout().into_iter().chain(core.closing).min();
+    if core.stalled {
+        // What is due cannot leave, and stays due: once in a millisecond will do.
+        return deadline.map(|deadline| deadline.max(now + Duration::from_millis(1)));
+    }
+    // A deadline that moves away, or goes with its connection, is met early, which costs less than
+    // moving the timer with every ACK and every connection.
+    core.armed.into_iter().filter(|&armed| armed > now).chain(deadline).min()
+}
+
+/// Whether a turn is the last one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Closing {
+    No,
+    /// Yes, if the device takes all that is left.
+    OnceSent,
+    /// Yes: the time is over.
+    Now,
+}
+
+fn closing(core: &mut Core, now: Instant, outbox: &mut VecDeque<Packet>) -> Closing {
+    let Some(deadline) = core.closing else { return Closing::No };
+    let quiet = core.is_quiet();
+    if !quiet && now < deadline {
+        return Closing::No;
+    }
+    debug!(in_order = quiet, "letting go of all connections");
+    core.finish(now, quiet, outbox);
+    if now < deadline { Closing::OnceSent } else { Closing::Now }
+}

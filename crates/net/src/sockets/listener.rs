@@ -1,0 +1,107 @@
+//! A socket that connections come out of.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use airtcp_types::Instant;
+use tokio::sync::Notify;
+use tokio::task::coop;
+use tracing::debug;
+
+use super::core::Core;
+use super::ready::in_turn;
+use super::stack::Handle;
+use super::stream::TcpStream;
+use crate::wakers::Direction;
+use airtcp_stack::host::SocketId;
+
+/// Takes connections; made by [`Stack::listen`](super::Stack::listen).
+///
+/// Dropping it resets the connections that nobody accepted; those accepted go on.
+#[derive(Debug)]
+pub struct TcpListener {
+    handle: Handle,
+    id: SocketId,
+    notify: Arc<Notify>,
+}
+
+impl TcpListener {
+    pub(super) fn new(handle: Handle, id: SocketId, notify: Arc<Notify>) -> Self {
+        Self { handle, id, notify }
+    }
+
+    /// Waits for the next connection; gives it and the address of its peer.
+    ///
+    /// Cancel-safe; several tasks may wait at once.
+    ///
+    /// # Errors
+    /// `NotConnected` or `NetworkDown`: the stack has ended, or was told to.
+    pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        coop::consume_budget().await;
+        loop {
+            // Before the look, so that a connection that comes in between is heard.
+            let notified = self.notify.notified();
+            let accepted = self.handle.shared().with(|core, now| self.take(core, now))?;
+            if let Some(accepted) = accepted {
+                return Ok(self.stream(accepted));
+            }
+            notified.await;
+        }
+    }
+
+    /// As [`accept`](Self::accept). Of the tasks that poll the last one is woken.
+    ///
+    /// # Errors
+    /// As [`accept`](Self::accept).
+    pub fn poll_accept(
+        &self,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<(TcpStream, SocketAddr)>> {
+        let accepted = in_turn(context, |context| {
+            self.handle.shared().with(|core, now| match self.take(core, now)? {
+                Some(accepted) => Poll::Ready(Ok(accepted)),
+                None => core.wait(self.id, Direction::Read, context),
+            })
+        });
+        accepted.map_ok(|accepted| self.stream(accepted))
+    }
+
+    /// Takes the next connection, if one waits.
+    fn take(&self, core: &mut Core, now: Instant) -> io::Result<Option<(SocketId, SocketAddr)>> {
+        match core.host.tcp_accept(now, self.id) {
+            Ok(Some((id, remote))) => {
+                core.add_stream(id);
+                Ok(Some((id, remote)))
+            }
+            Ok(None) => core.alive().map(|()| None),
+            // That the stack was told to end says more than that the socket is gone.
+            Err(error) => Err(core.open().err().unwrap_or_else(|| error.into())),
+        }
+    }
+
+    /// No await may come between the host's letting go of a connection and its being a stream.
+    fn stream(&self, (id, remote): (SocketId, SocketAddr)) -> (TcpStream, SocketAddr) {
+        debug!(%remote, "accepted");
+        (TcpStream::new(self.handle.clone(), id), remote)
+    }
+
+    /// The address listened on.
+    ///
+    /// # Errors
+    /// `NotConnected`: the stack has ended.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.handle.shared().look(|core, _| core.host.local_addr(self.id).map_err(io::Error::from))
+    }
+}
+
+impl Drop for TcpListener {
+    fn drop(&mut self) {
+        self.handle.shared().with(|core, now| {
+            core.remove(self.id);
+            // An error says that a shutdown closed it before.
+            let _ = core.host.tcp_close(now, self.id);
+        });
+    }
+}

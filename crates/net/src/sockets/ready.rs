@@ -1,0 +1,396 @@
+//! What a stream is ready for, and the calls that never wait.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{Interest, ReadBuf, Ready};
+use tokio::task::coop;
+
+use super::core::Core;
+use super::stream::{Inner, TcpStream, found};
+use crate::wakers::Direction;
+use airtcp_stack::host::{HostError, SocketId};
+use airtcp_stack::tcp::State;
+
+impl Inner {
+    /// Waits until one of the things asked for is so. Any number of tasks may wait.
+    pub(super) async fn ready(&self, interest: Interest) -> io::Result<Ready> {
+        coop::consume_budget().await;
+        let watchers = self.shared().with(|core, _| core.watchers(self.id))?;
+        loop {
+            // Before the look, so that a change in between is heard.
+            let changed = watchers.notified();
+            let ready = self.shared().look(|core, _| {
+                let ready = readiness(core, self.id)? & asked_for(interest);
+                if ready.is_empty() {
+                    core.alive()?
+                }
+                Ok::<_, io::Error>(ready)
+            })?;
+            if !ready.is_empty() {
+                return Ok(ready);
+            }
+            changed.await;
+        }
+    }
+
+    pub(super) fn poll_ready(
+        &self,
+        context: &mut Context<'_>,
+        direction: Direction,
+    ) -> Poll<io::Result<()>> {
+        let interest = match direction {
+            Direction::Read => Interest::READABLE,
+            Direction::Write => Interest::WRITABLE,
+        };
+        in_turn(context, |context| {
+            self.shared().with(|core, _| {
+                let ready = readiness(core, self.id)? & asked_for(interest);
+                if ready.is_empty() {
+                    core.wait(self.id, direction, context)
+                } else {
+                    Poll::Ready(Ok(()))
+                }
+            })
+        })
+    }
+
+    pub(super) fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
+        self.shared().with(|core, now| {
+            let read = self.receive(core, now, buf)?;
+            or_would_block(core, read)
+        })
+    }
+
+    pub(super) fn try_read_vectored(&self, parts: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        self.shared().with(|core, now| {
+            let mut read = None;
+            for part in parts.iter_mut().filter(|part| !part.is_empty()) {
+                match self.receive(core, now, part) {
+                    Ok(Some(more)) => {
+                        read = Some(read.unwrap_or(0) + more);
+                        if more < part.len() {
+                            break;
+                        }
+                    }
+                    Ok(None) => break,
+                    // An error is told by the next call, if this one has something to give.
+                    Err(_) if read.is_some() => break,
+                    Err(error) => return Err(error),
+                }
+            }
+            or_would_block(core, read)
+        })
+    }
+
+    pub(super) fn try_write(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.shared().with(|core, now| {
+            let written = self.send(core, now, parts)?;
+            or_would_block(core, written)
+        })
+    }
+
+    pub(super) async fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
+        loop {
+            self.ready(Interest::READABLE).await?;
+            // Somebody else may have read it meanwhile.
+            if let Some(seen) = self.shared().look(|core, _| self.look_at(core, buf))? {
+                return Ok(seen);
+            }
+        }
+    }
+
+    pub(super) fn poll_peek(
+        &self,
+        context: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<usize>> {
+        let unfilled = buf.initialize_unfilled();
+        let seen = in_turn(context, |context| {
+            self.shared().with(|core, _| match self.look_at(core, unfilled)? {
+                Some(seen) => Poll::Ready(Ok(seen)),
+                None => core.wait(self.id, Direction::Read, context),
+            })
+        });
+        seen.map_ok(|seen| {
+            buf.advance(seen);
+            seen
+        })
+    }
+
+    /// Copies what could be read, `None` if there is nothing.
+    fn look_at(&self, core: &Core, buf: &mut [u8]) -> io::Result<Option<usize>> {
+        found(core, core.host.tcp_peek(self.id, buf))
+    }
+}
+
+impl TcpStream {
+    /// Polls for what [`readable`](Self::readable) waits for. Of the tasks that poll to read or to peek
+    /// the last one is woken.
+    ///
+    /// # Errors
+    /// As [`readable`](Self::readable).
+    pub fn poll_read_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.0.poll_ready(context, Direction::Read)
+    }
+
+    /// Polls for what [`writable`](Self::writable) waits for. Of the tasks that poll to write the last
+    /// one is woken.
+    ///
+    /// # Errors
+    /// As [`writable`](Self::writable).
+    pub fn poll_write_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.0.poll_ready(context, Direction::Write)
+    }
+}
+
+/// Polls within the task's budget, as tokio's sockets do: a task that never has to wait lets others work
+/// now and then, the driver above all.
+pub(super) fn in_turn<T>(
+    context: &mut Context<'_>,
+    poll: impl FnOnce(&Context<'_>) -> Poll<T>,
+) -> Poll<T> {
+    let budget = ready!(coop::poll_proceed(context));
+    let polled = poll(context);
+    if polled.is_ready() {
+        budget.made_progress();
+    }
+    polled
+}
+
+/// All that a stream is ready for, as epoll would tell it.
+fn readiness(core: &Core, id: SocketId) -> io::Result<Ready> {
+    let gone = |error: HostError| core.alive().err().unwrap_or_else(|| error.into());
+    let known = core.host.readiness(id).map_err(gone)?;
+    let state = core.host.tcp_state(id).map_err(gone)?;
+    let (heard_fin, sent_fin) = match state {
+        State::CloseWait => (true, false),
+        State::Closing | State::LastAck | State::TimeWait | State::Closed => (true, true),
+        _ => (false, false),
+    };
+    let mut ready = Ready::EMPTY;
+    for (is_so, what) in [
+        (known.readable, Ready::READABLE),
+        (known.writable, Ready::WRITABLE),
+        (heard_fin, Ready::READ_CLOSED),
+        (heard_fin && sent_fin, Ready::WRITE_CLOSED),
+        (core.host.tcp_error(id).map_err(gone)?.is_some(), Ready::ERROR),
+    ] {
+        if is_so {
+            ready |= what;
+        }
+    }
+    Ok(ready)
+}
+
+/// What answers an interest.
+pub(super) fn asked_for(interest: Interest) -> Ready {
+    let mut mask = Ready::EMPTY;
+    for (asked, what) in [
+        (interest.is_readable(), Ready::READABLE | Ready::READ_CLOSED),
+        (interest.is_writable(), Ready::WRITABLE | Ready::WRITE_CLOSED),
+        (interest.is_error(), Ready::ERROR),
+    ] {
+        if asked {
+            mask |= what;
+        }
+    }
+    mask
+}
+
+/// `WouldBlock` for what has to wait, or why waiting would be in vain.
+pub(super) fn or_would_block<T>(core: &Core, done: Option<T>) -> io::Result<T> {
+    match done {
+        Some(done) => Ok(done),
+        None => Err(core.alive().err().unwrap_or_else(|| io::ErrorKind::WouldBlock.into())),
+    }
+}
+
+/// The calls of what reads.
+macro_rules! reads {
+    ($type:ident $(<$life:lifetime>)?, $this:ident => $inner:expr) => {
+        impl $type $(<$life>)? {
+            /// Waits until there is something to read, the end of the stream or an error too.
+            ///
+            /// Cancel-safe; any number of tasks may wait at once, also while another one reads.
+            ///
+            /// # Errors
+            /// `NotConnected` or `NetworkDown`: the stack has ended.
+            pub async fn readable(&self) -> io::Result<()> {
+                let $this = self;
+                $inner.ready(tokio::io::Interest::READABLE).await.map(drop)
+            }
+
+            /// Waits for data and takes it as it lies in memory, without a copy: `chunk` becomes it, 64 KiB at most; gives how
+            /// many bytes, 0 after the peer's FIN.
+            ///
+            /// What `chunk` held before stays until there is something else, or the end; its memory is used again: a loop that
+            /// reads has one chunk for all. Cancel-safe.
+            ///
+            /// ```
+            /// # async fn count(mut stream: airtcp_net::TcpStream) -> std::io::Result<usize> {
+            /// let mut chunk = airtcp_stack::Chunk::default();
+            /// let mut lines = 0;
+            /// while stream.read_chunk(&mut chunk).await? > 0 {
+            ///     lines += chunk.iter().filter(|&&byte| byte == b'\n').count();
+            /// }
+            /// # Ok(lines)
+            /// # }
+            /// ```
+            ///
+            /// # Errors
+            /// As with reading.
+            pub async fn read_chunk(&mut self, chunk: &mut Chunk) -> io::Result<usize> {
+                std::future::poll_fn(|context| self.poll_read_chunk(context, chunk)).await
+            }
+
+            /// As [`read_chunk`](Self::read_chunk). Of the tasks that poll to read or to peek the last one is woken.
+            ///
+            /// # Errors
+            /// As [`read_chunk`](Self::read_chunk).
+            pub fn poll_read_chunk(
+                &mut self,
+                context: &mut Context<'_>,
+                chunk: &mut Chunk,
+            ) -> Poll<io::Result<usize>> {
+                let $this = &*self;
+                $inner.poll_read_chunk(context, chunk)
+            }
+
+            /// Reads what is there into `buf`, without waiting; gives how many bytes, 0 after the
+            /// peer's FIN.
+            ///
+            /// # Errors
+            /// `WouldBlock`: there is nothing; otherwise as with reading.
+            pub fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
+                let $this = self;
+                $inner.try_read(buf)
+            }
+
+            /// As [`try_read`](Self::try_read), into one buffer after the other.
+            ///
+            /// # Errors
+            /// As [`try_read`](Self::try_read).
+            pub fn try_read_vectored(
+                &self,
+                bufs: &mut [std::io::IoSliceMut<'_>],
+            ) -> io::Result<usize> {
+                let $this = self;
+                $inner.try_read_vectored(bufs)
+            }
+
+            /// Waits for data and copies it into `buf`, but leaves it to be read; gives how many bytes,
+            /// 0 after the peer's FIN.
+            ///
+            /// Cancel-safe.
+            ///
+            /// # Errors
+            /// As with reading.
+            pub async fn peek(&self, buf: &mut [u8]) -> io::Result<usize> {
+                let $this = self;
+                $inner.peek(buf).await
+            }
+
+            /// As [`peek`](Self::peek). Of the tasks that poll to read or to peek the last one is woken.
+            ///
+            /// # Errors
+            /// As [`peek`](Self::peek).
+            pub fn poll_peek(
+                &self,
+                context: &mut Context<'_>,
+                buf: &mut ReadBuf<'_>,
+            ) -> Poll<io::Result<usize>> {
+                let $this = self;
+                $inner.poll_peek(context, buf)
+            }
+        }
+    };
+}
+
+/// The calls of what writes.
+macro_rules! writes {
+    ($type:ident $(<$life:lifetime>)?, $this:ident => $inner:expr) => {
+        impl $type $(<$life>)? {
+            /// Waits until a fair amount can be written; an error or the end of the connection is told
+            /// by the write that follows.
+            ///
+            /// Cancel-safe; any number of tasks may wait at once, also while another one writes.
+            ///
+            /// # Errors
+            /// `NotConnected` or `NetworkDown`: the stack has ended.
+            pub async fn writable(&self) -> io::Result<()> {
+                let $this = self;
+                $inner.ready(tokio::io::Interest::WRITABLE).await.map(drop)
+            }
+
+            /// Writes as much of `buf` as there is room for, without waiting; gives how many bytes.
+            ///
+            /// # Errors
+            /// `WouldBlock`: there is no room; otherwise as with writing.
+            pub fn try_write(&self, buf: &[u8]) -> io::Result<usize> {
+                let $this = self;
+                $inner.try_write(&[IoSlice::new(buf)])
+            }
+
+            /// As [`try_write`](Self::try_write), from one buffer after the other.
+            ///
+            /// # Errors
+            /// As [`try_write`](Self::try_write).
+            pub fn try_write_vectored(&self, bufs: &[IoSlice<'_>]) -> io::Result<usize> {
+                let $this = self;
+                $inner.try_write(bufs)
+            }
+        }
+    };
+}
+
+/// The questions that anything can be asked.
+macro_rules! both {
+    ($type:ident $(<$life:lifetime>)?, $this:ident => $inner:expr) => {
+        impl $type $(<$life>)? {
+            /// Waits until one of the things asked for is so; gives those that are.
+            ///
+            /// What is told is so when it is told: there are no false alarms but those that another
+            /// task makes, which reads or writes first. Cancel-safe.
+            ///
+            /// # Errors
+            /// `NotConnected` or `NetworkDown`: the stack has ended.
+            pub async fn ready(
+                &self,
+                interest: tokio::io::Interest,
+            ) -> io::Result<tokio::io::Ready> {
+                let $this = self;
+                $inner.ready(interest).await
+            }
+
+            /// This end's address.
+            ///
+            /// # Errors
+            /// `NotConnected`: the stack has ended.
+            pub fn local_addr(&self) -> io::Result<SocketAddr> {
+                let $this = self;
+                $inner.local_addr()
+            }
+
+            /// The peer's address.
+            ///
+            /// # Errors
+            /// `NotConnected`: the stack has ended.
+            pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+                let $this = self;
+                $inner.peer_addr()
+            }
+
+            /// The state of the connection, in the tokens of `ss -ti`.
+            ///
+            /// # Errors
+            /// `NotConnected`: the stack has ended.
+            pub fn info(&self) -> io::Result<Info> {
+                let $this = self;
+                $inner.info()
+            }
+        }
+    };
+}
+
+pub(super) use {both, reads, writes};

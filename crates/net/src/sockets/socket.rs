@@ -1,0 +1,326 @@
+//! A TCP socket before it connects or listens.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use airtcp_recovery::{Combination, CombinationError};
+use airtcp_types::ByteCount;
+use tracing::debug;
+
+use super::listener::TcpListener;
+use super::stack::Handle;
+use super::stream::TcpStream;
+use airtcp_stack::host::SocketId;
+use airtcp_stack::tcp::{KeepAlive, TcpConfig};
+
+/// No buffer is bounded by less, so that data moves at all; Linux's bounds are about as large.
+const LEAST_BUFFER: u32 = 2048;
+
+/// A TCP socket that is set up before it connects or listens; made by
+/// [`Stack::tcp_socket`](super::Stack::tcp_socket).
+///
+/// It starts from the connection settings of the host. What is set on one that listens holds for the
+/// connections that come out of it. The calls are those of tokio's `TcpSocket`; as if with `SO_REUSEADDR`,
+/// connections that have the address, in TIME-WAIT or not, do not keep anybody from binding it.
+///
+/// ```
+/// # use airtcp_device::memory;
+/// # use airtcp_net::Stack;
+/// # use airtcp_stack::HostConfig;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let (left, right) = memory::pair(1500, 64);
+/// # let server = Stack::new(left, HostConfig::new(["10.0.0.1/24".parse()?]))?;
+/// # let client = Stack::new(right, HostConfig::new(["10.0.0.2/24".parse()?]))?;
+/// let socket = server.tcp_socket();
+/// socket.set_congestion("westwood")?;
+/// socket.bind("10.0.0.1:80".parse()?)?;
+/// let listener = socket.listen(128)?;
+///
+/// let socket = client.tcp_socket();
+/// socket.set_recv_buffer_size(256 * 1024)?;
+/// socket.set_nodelay(true)?;
+/// socket.bind("10.0.0.2:5000".parse()?)?;
+/// let stream = socket.connect("10.0.0.1:80".parse()?).await?;
+/// let (accepted, peer) = listener.accept().await?;
+/// assert_eq!(peer, "10.0.0.2:5000".parse()?);
+/// assert_eq!(accepted.info()?.combination, "rack/westwood");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct TcpSocket {
+    handle: Handle,
+    settings: Mutex<Settings>,
+}
+
+#[derive(Debug)]
+struct Settings {
+    config: TcpConfig,
+    bound: Option<SocketId>,
+}
+
+impl TcpSocket {
+    pub(super) fn new(handle: Handle) -> Self {
+        let config = handle.shared().look(|core, _| core.host.config().tcp.clone());
+        Self { handle, settings: Mutex::new(Settings { config, bound: None }) }
+    }
+
+    /// The most the send buffer grows to (bytes); less than 2,048 counts as that.
+    ///
+    /// # Errors
+    /// None; the result is for the sake of tokio's signature, as below.
+    pub fn set_send_buffer_size(&self, size: u32) -> io::Result<()> {
+        self.set(|config| config.send_buffer = buffer(size))
+    }
+
+    /// The most the send buffer grows to (bytes).
+    ///
+    /// # Errors
+    /// None.
+    pub fn send_buffer_size(&self) -> io::Result<u32> {
+        Ok(u32::try_from(self.settings().config.send_buffer.0).unwrap_or(u32::MAX))
+    }
+
+    /// The most the receive buffer grows to (bytes), from which the window scale follows; less than 2,048
+    /// counts as that.
+    ///
+    /// # Errors
+    /// None.
+    pub fn set_recv_buffer_size(&self, size: u32) -> io::Result<()> {
+        self.set(|config| config.receive_buffer = buffer(size))
+    }
+
+    /// The most the receive buffer grows to (bytes).
+    ///
+    /// # Errors
+    /// None.
+    pub fn recv_buffer_size(&self) -> io::Result<u32> {
+        Ok(u32::try_from(self.settings().config.receive_buffer.0).unwrap_or(u32::MAX))
+    }
+
+    /// Lets small segments leave at once (Nagle's algorithm off), or not.
+    ///
+    /// # Errors
+    /// None.
+    pub fn set_nodelay(&self, on: bool) -> io::Result<()> {
+        self.set(|config| config.nodelay = on)
+    }
+
+    /// Whether small segments leave at once.
+    ///
+    /// # Errors
+    /// None.
+    pub fn nodelay(&self) -> io::Result<bool> {
+        Ok(self.settings().config.nodelay)
+    }
+
+    /// Asks a silent peer whether it is still there, with Linux's pauses, or never.
+    ///
+    /// # Errors
+    /// None.
+    pub fn set_keepalive(&self, on: bool) -> io::Result<()> {
+        self.set_keep_alive(on.then(KeepAlive::default))
+    }
+
+    /// Whether a silent peer is asked whether it is still there.
+    ///
+    /// # Errors
+    /// None.
+    pub fn keepalive(&self) -> io::Result<bool> {
+        Ok(self.settings().config.keep_alive.is_some())
+    }
+
+    /// Asks a silent peer whether it is still there, with pauses of one's own, or never.
+    ///
+    /// # Errors
+    /// None.
+    pub fn set_keep_alive(&self, settings: Option<KeepAlive>) -> io::Result<()> {
+        self.set(|config| config.keep_alive = settings)
+    }
+
+    /// Has a listener keep connections back until they bring data or a FIN, but no longer than `time` and what is left to the
+    /// next time-out of the SYN-ACK (`TCP_DEFER_ACCEPT`); `None`, the default, and zero do not. Data out of order is enough,
+    /// as with Linux: there need not be anything to read yet.
+    ///
+    /// # Errors
+    /// None.
+    pub fn set_defer_accept(&self, time: Option<Duration>) -> io::Result<()> {
+        self.set(|config| config.defer_accept = time)
+    }
+
+    /// How long a listener keeps connections back.
+    ///
+    /// # Errors
+    /// None.
+    pub fn defer_accept(&self) -> io::Result<Option<Duration>> {
+        Ok(self.settings().config.defer_accept)
+    }
+
+    /// The TTL or hop limit of what is sent, 1 to 255.
+    ///
+    /// # Errors
+    /// `InvalidInput`: another number.
+    pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
+        let hop_limit = hop_limit(ttl)?;
+        self.set(|config| config.hop_limit = hop_limit)
+    }
+
+    /// The TTL or hop limit of what is sent.
+    ///
+    /// # Errors
+    /// None.
+    pub fn ttl(&self) -> io::Result<u32> {
+        Ok(self.settings().config.hop_limit.into())
+    }
+
+    /// The strategies of the sender.
+    ///
+    /// # Errors
+    /// None.
+    pub fn set_combination(&self, combination: &Combination) -> io::Result<()> {
+        self.set(|config| config.sender.combination = combination.clone())
+    }
+
+    /// The strategies of the sender.
+    pub fn combination(&self) -> Combination {
+        self.settings().config.sender.combination.clone()
+    }
+
+    /// The loss detection by its name, such as `rack`; the other strategies stay.
+    ///
+    /// # Errors
+    /// `InvalidInput`: there is none of that name; the message has those that are.
+    pub fn set_recovery(&self, name: &str) -> io::Result<()> {
+        self.choose(|combination| combination.with_parts(Some(name), None, None))
+    }
+
+    /// The congestion control by its name, such as `cubic`; the other strategies stay.
+    ///
+    /// # Errors
+    /// As [`set_recovery`](Self::set_recovery).
+    pub fn set_congestion(&self, name: &str) -> io::Result<()> {
+        self.choose(|combination| combination.with_parts(None, Some(name), None))
+    }
+
+    /// The judges by their names, such as `hack+dcr:timer`, or none by an empty name; the other
+    /// strategies stay.
+    ///
+    /// # Errors
+    /// As [`set_recovery`](Self::set_recovery).
+    pub fn set_judge(&self, names: &str) -> io::Result<()> {
+        self.choose(|combination| combination.with_parts(None, None, Some(names)))
+    }
+
+    /// Takes `local`, at which nobody else can bind or listen from here on; an unspecified address is
+    /// any of its family, port 0 any free one.
+    ///
+    /// # Errors
+    /// `AddrInUse`: it is bound, or listened on; `AddrNotAvailable`: it is not the stack's, or no port is
+    /// left; `InvalidInput`: the socket is bound already; `NotConnected` or `NetworkDown` once the stack
+    /// has ended.
+    pub fn bind(&self, local: SocketAddr) -> io::Result<()> {
+        let mut settings = self.settings();
+        if settings.bound.is_some() {
+            return Err(invalid("the socket is bound already"));
+        }
+        let bound = self.handle.shared().with(|core, _| {
+            core.open()?;
+            core.host.tcp_bind(local).map_err(io::Error::from)
+        })?;
+        settings.bound = Some(bound);
+        Ok(())
+    }
+
+    /// The address bound.
+    ///
+    /// # Errors
+    /// `InvalidInput`: none is.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        let bound = self.settings().bound.ok_or_else(|| invalid("the socket is not bound"))?;
+        self.handle.shared().look(|core, _| core.host.local_addr(bound).map_err(io::Error::from))
+    }
+
+    /// Connects to `remote`. Dropping the future gives the attempt up.
+    ///
+    /// Of a bound address whose port the stack chose, another port is used should there be a connection with
+    /// `remote` from that one.
+    ///
+    /// # Errors
+    /// As [`Stack::connect`](super::Stack::connect); `AddrNotAvailable` also when the bound address has a
+    /// connection with `remote`, in TIME-WAIT perhaps.
+    pub async fn connect(self, remote: SocketAddr) -> io::Result<TcpStream> {
+        let (config, bound) = self.settings().parts();
+        let connecting = TcpStream::connect(self.handle.clone(), remote, |host, now| match bound {
+            Some(bound) => host.tcp_connect_from(now, bound, remote, Some(config)),
+            None => host.tcp_connect(now, remote, Some(config)),
+        });
+        connecting.await
+    }
+
+    /// Listens at the address bound, with up to `backlog` connections that wait to be accepted.
+    ///
+    /// # Errors
+    /// `InvalidInput`: none is bound; `NotConnected` or `NetworkDown` once the stack has ended.
+    pub fn listen(self, backlog: u32) -> io::Result<TcpListener> {
+        let (config, bound) = self.settings().parts();
+        let bound = bound.ok_or_else(|| invalid("the socket is not bound"))?;
+        let backlog = usize::try_from(backlog).unwrap_or(usize::MAX);
+        let (id, notify) = self.handle.shared().with(|core, _| {
+            core.open()?;
+            let id = core.host.tcp_listen_at(bound, backlog, config).map_err(io::Error::from)?;
+            Ok::<_, io::Error>((id, core.add_any(id)))
+        })?;
+        debug!(backlog, "listening");
+        Ok(TcpListener::new(self.handle.clone(), id, notify))
+    }
+
+    fn choose(
+        &self,
+        choice: impl FnOnce(&Combination) -> Result<Combination, CombinationError>,
+    ) -> io::Result<()> {
+        let combination = &mut self.settings().config.sender.combination;
+        *combination = choice(combination).map_err(invalid)?;
+        Ok(())
+    }
+
+    fn set(&self, set: impl FnOnce(&mut TcpConfig)) -> io::Result<()> {
+        set(&mut self.settings().config);
+        Ok(())
+    }
+
+    fn settings(&self) -> MutexGuard<'_, Settings> {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Settings {
+    fn parts(&self) -> (TcpConfig, Option<SocketId>) {
+        (self.config.clone(), self.bound)
+    }
+}
+
+impl Drop for TcpSocket {
+    fn drop(&mut self) {
+        if let Some(bound) = self.settings().bound {
+            // An error says that it is a connection or a listener by now.
+            let _ = self.handle.shared().with(|core, now| core.host.tcp_close(now, bound));
+        }
+    }
+}
+
+fn buffer(size: u32) -> ByteCount {
+    ByteCount(size.max(LEAST_BUFFER).into())
+}
+
+/// A TTL or hop limit that a packet can leave with.
+pub(super) fn hop_limit(ttl: u32) -> io::Result<u8> {
+    let hop_limit = u8::try_from(ttl).ok().filter(|&hop_limit| hop_limit > 0);
+    hop_limit.ok_or_else(|| invalid(format!("a TTL of {ttl}: it is 1 to 255")))
+}
+
+pub(super) fn invalid(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, why)
+}

@@ -1,0 +1,319 @@
+//! The stack on its device, and the way to its sockets.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use airtcp_device::{Alarm, Clock, Device, Watch};
+use airtcp_types::{ByteCount, FlowId};
+use rand::TryRng;
+use rand::rngs::SysRng;
+use tracing::{debug, warn};
+
+use super::core::Core;
+use super::driver::Driver;
+use super::listener::TcpListener;
+use super::siblings::Sibling;
+use super::socket::TcpSocket;
+use super::stream::TcpStream;
+use super::udp::UdpSocket;
+use airtcp_stack::counters::Counters;
+use airtcp_stack::host::{Host, HostConfig, Listed};
+use airtcp_stack::tcp::{State, TcpConfig};
+
+use crate::shared::{self, Shared};
+
+/// How long [`Stack::shutdown`] waits for the peers.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A stack that runs on a device: a handle, cheap to clone.
+///
+/// Sockets keep their stack alive. When the last handle of any kind is dropped, what `write` has
+/// accepted is still delivered: the driver goes on until the peers have acknowledged every FIN, at
+/// most for 60 s and only as long as the runtime lives, then drops the device.
+/// [`shutdown`](Self::shutdown) is the way to wait for that.
+#[derive(Clone, Debug)]
+pub struct Stack(Handle);
+
+/// What each socket holds of its stack.
+pub(super) type Handle = shared::Handle<Core>;
+
+impl Stack {
+    /// Starts a host on `device`, driven by a task on the current tokio runtime.
+    ///
+    /// A `config.secret` of zeros is replaced by one from the operating system. `config.mtu` is
+    /// lowered to the device's; to use more than its default, set it to the device's first. On a
+    /// device that vouches for checksums HACK is not negotiated.
+    ///
+    /// # Errors
+    /// There is no tokio runtime here, the operating system has no randomness to give, or the process has
+    /// no descriptor left.
+    ///
+    /// # Panics
+    /// In a runtime built without its IO driver.
+    pub fn new<D: Device>(device: D, config: HostConfig) -> io::Result<Self> {
+        Self::start(device, config, Clock::start(), None, None)
+    }
+
+    /// As [`new`](Self::new), on a clock that others may share, and with every packet and event of the
+    /// host shown to an observer.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    ///
+    /// # Panics
+    /// As [`new`](Self::new).
+    pub fn watched<D: Device>(
+        device: D,
+        config: HostConfig,
+        clock: Clock,
+        watch: Watch,
+    ) -> io::Result<Self> {
+        Self::start(device, config, clock, Some(watch), None)
+    }
+
+    /// As [`new`](Self::new), on one of several queues of a device. A `config.secret` of zeros is replaced by the
+    /// family's, and an observer is shown what [`watched`](Self::watched) shows it.
+    ///
+    /// The stacks of a family are to be shut down together: one that has come to its end keeps its device, for as long as its
+    /// patience lasts, until the others have, because packets of their flows may come to it.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    ///
+    /// # Panics
+    /// As [`new`](Self::new); its driver in a runtime built without its time driver.
+    pub fn sibling<D: Device>(
+        device: D,
+        mut config: HostConfig,
+        sibling: Sibling,
+        watch: Option<Watch>,
+    ) -> io::Result<Self> {
+        config.share = sibling.share();
+        if config.secret.iter().all(|&byte| byte == 0) {
+            config.secret = sibling.secret();
+        }
+        Self::start(device, config, sibling.clock(), watch, Some(sibling))
+    }
+
+    fn start<D: Device>(
+        device: D,
+        mut config: HostConfig,
+        clock: Clock,
+        watch: Option<Watch>,
+        sibling: Option<Sibling>,
+    ) -> io::Result<Self> {
+        config.events |= watch.is_some();
+        let runtime = tokio::runtime::Handle::try_current()
+            .map_err(|error| io::Error::other(format!("a stack needs a tokio runtime: {error}")))?;
+        if config.secret.iter().all(|&byte| byte == 0) {
+            SysRng.try_fill_bytes(&mut config.secret).map_err(io::Error::other)?;
+        }
+        config.mtu = config.mtu.min(ByteCount::from(device.mtu()));
+        config.checksum_offload |= device.capabilities().checksum_offload;
+        config.segmentation_offload = device.capabilities().segmentation_offload;
+        if config.checksum_offload && config.tcp.offers_hack() {
+            warn!(
+                device = device.name(),
+                "HACK will not be negotiated: the device drops what is corrupted; turn its checksum \
+                 offload off"
+            );
+        }
+        debug!(device = device.name(), mtu = %config.mtu, addresses = ?config.addresses, "starting");
+        let alarm = Alarm::new(clock)?;
+        let shared = Arc::new(Shared::new(Core::new(Host::new(config), watch), clock));
+        runtime.spawn(Driver::new(shared.clone(), device, sibling, &runtime).run(alarm));
+        Ok(Self(Handle::new(shared)))
+    }
+
+    /// Listens on `local`; an unspecified address is any of its family, port 0 any free one. Up to
+    /// `backlog` connections wait to be accepted.
+    ///
+    /// # Errors
+    /// `AddrInUse`, `AddrNotAvailable`; `NotConnected` or `NetworkDown` once the stack has ended.
+    pub fn listen(&self, local: SocketAddr, backlog: usize) -> io::Result<TcpListener> {
+        let (id, notify) = self.shared().with(|core, _| {
+            core.open()?;
+            let id = core.host.tcp_listen(local, backlog).map_err(io::Error::from)?;
+            Ok::<_, io::Error>((id, core.add_any(id)))
+        })?;
+        debug!(%local, backlog, "listening");
+        Ok(TcpListener::new(self.0.clone(), id, notify))
+    }
+
+    /// Connects to `remote`, with the connection settings of the host.
+    ///
+    /// Dropping the future gives the attempt up.
+    ///
+    /// # Errors
+    /// `ConnectionRefused`, `ConnectionReset`, `TimedOut`, `HostUnreachable`,
+    /// `NetworkUnreachable`, `AddrNotAvailable` when there is no free port; `NotConnected` or
+    /// `NetworkDown` once the stack has ended.
+    pub async fn connect(&self, remote: SocketAddr) -> io::Result<TcpStream> {
+        let open = |host: &mut Host, now| host.tcp_connect(now, remote, None);
+        TcpStream::connect(self.0.clone(), remote, open).await
+    }
+
+    /// Connects to `remote`, and gives the attempt up after `limit`.
+    ///
+    /// # Errors
+    /// `TimedOut`: it has not come to anything by then; otherwise as [`connect`](Self::connect).
+    ///
+    /// # Panics
+    /// In a runtime built without its time driver.
+    pub async fn connect_timeout(
+        &self,
+        remote: SocketAddr,
+        limit: Duration,
+    ) -> io::Result<TcpStream> {
+        match tokio::time::timeout(limit, self.connect(remote)).await {
+            Ok(connected) => connected,
+            Err(_) => {
+                let why = format!("no connection to {remote} within {limit:?}");
+                Err(io::Error::new(io::ErrorKind::TimedOut, why))
+            }
+        }
+    }
+
+    /// Connects to `remote` with settings of its own.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub async fn connect_with(
+        &self,
+        remote: SocketAddr,
+        config: TcpConfig,
+    ) -> io::Result<TcpStream> {
+        let open = |host: &mut Host, now| host.tcp_connect(now, remote, Some(config));
+        TcpStream::connect(self.0.clone(), remote, open).await
+    }
+
+    /// A TCP socket to set up before it connects or listens.
+    pub fn tcp_socket(&self) -> TcpSocket {
+        TcpSocket::new(self.0.clone())
+    }
+
+    /// Opens a UDP socket on `local`; address and port as in [`listen`](Self::listen).
+    ///
+    /// # Errors
+    /// As [`listen`](Self::listen).
+    pub fn udp_bind(&self, local: SocketAddr) -> io::Result<UdpSocket> {
+        let (id, notify) = self.shared().with(|core, _| {
+            core.open()?;
+            let id = core.host.udp_bind(local).map_err(io::Error::from)?;
+            Ok::<_, io::Error>((id, core.add_any(id)))
+        })?;
+        Ok(UdpSocket::new(self.0.clone(), id, notify))
+    }
+
+    /// The host's counters, by `nstat`'s names.
+    pub fn counters(&self) -> Counters {
+        self.shared().look(|core, _| core.host.counters().clone())
+    }
+
+    /// The device's counters, as of the last batch.
+    pub fn device_counters(&self) -> airtcp_device::Counters {
+        self.shared().look(|core, _| core.device)
+    }
+
+    /// The bytes that all sockets hold, of those the host may hold, with connections that have ended as long as their last
+    /// packet waits to leave.
+    pub fn held(&self) -> ByteCount {
+        self.shared().look(|core, _| core.host.held())
+    }
+
+    /// Every connection with its state, also those that no application holds any more.
+    pub fn connections(&self) -> Vec<(FlowId, State)> {
+        self.shared().look(|core, _| core.host.tcp_connections().collect())
+    }
+
+    /// The first `most` connections, with all that `ss -tinm` would say of them. Packets wait while it looks.
+    pub fn listing(&self, most: usize) -> Vec<Listed> {
+        self.shared().look(|core, now| core.host.tcp_listing(now, most))
+    }
+
+    /// Ends the stack as a server should: takes nothing new, lets the programs finish what they have
+    /// begun, then closes what is left.
+    ///
+    /// Listeners are closed: their [`accept`](TcpListener::accept) ends with `NotConnected`, and the
+    /// connections that nobody has accepted are reset. Nothing can be opened. Streams and UDP sockets go
+    /// on. When the last stream has been dropped, or `patience` is over, what is left is closed as by
+    /// [`shutdown_within`](Self::shutdown_within) the rest of `patience`.
+    ///
+    /// Given up before it is ready it leaves a stack that goes on without listeners.
+    ///
+    /// ```
+    /// # use airtcp_net::{Stack, TcpStream};
+    /// # async fn handle(stream: TcpStream) {}
+    /// # async fn example(stack: Stack, told_to_stop: impl Future) -> std::io::Result<()> {
+    /// let listener = stack.listen("0.0.0.0:80".parse().unwrap(), 128)?;
+    /// tokio::spawn(async move {
+    ///     while let Ok((stream, _)) = listener.accept().await {
+    ///         tokio::spawn(handle(stream));
+    ///     }
+    /// });
+    /// told_to_stop.await;
+    /// stack.drain(std::time::Duration::from_secs(30)).await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    /// In a runtime built without its time driver.
+    pub async fn drain(&self, patience: Duration) {
+        let (begun, idle) = self.shared().with(|core, now| {
+            core.drain(now);
+            (now, core.idle.clone())
+        });
+        let last_stream = async {
+            loop {
+                // Before the look, so that an end in between is heard.
+                let gone = idle.notified();
+                if self.shared().look(|core, _| core.alive().is_err() || !core.has_streams()) {
+                    return;
+                }
+                gone.await;
+            }
+        };
+        // In time or not: what follows is the same.
+        let _ = tokio::time::timeout(patience, last_stream).await;
+        let spent = self.shared().look(|_, now| now.since(begun));
+        self.shutdown_within(patience.saturating_sub(spent)).await;
+    }
+
+    /// Closes every socket in order, waiting at most 5 s for the peers; see
+    /// [`shutdown_within`](Self::shutdown_within).
+    pub async fn shutdown(&self) {
+        self.shutdown_within(PATIENCE).await;
+    }
+
+    /// Closes every socket in order and ends the stack.
+    ///
+    /// Nothing can be opened, accepted or written from here on; what was
+    /// written is delivered, then the FINs, and reading goes on meanwhile. When the peers have acknowledged all of it, or `patience` is over and what is left
+    /// was reset, the device is dropped and this returns. Sockets that still exist give errors.
+    /// [`drain`](Self::drain) lets those who use them finish first.
+    pub async fn shutdown_within(&self, patience: Duration) {
+        self.shared().with(|core, now| core.close(now, patience));
+        self.shared().driver.notify_one();
+        let _ = self.closed().await;
+    }
+
+    /// Waits until the stack has ended, and says why: `NetworkDown` when the device is gone,
+    /// `NotConnected` after a shutdown.
+    pub async fn closed(&self) -> io::Error {
+        loop {
+            // Before the look, so that an end in between is heard.
+            let done = self.shared().done.notified();
+            if let Err(error) = self.shared().look(|core, _| core.alive()) {
+                return error;
+            }
+            done.await;
+        }
+    }
+
+    fn shared(&self) -> &Shared<Core> {
+        self.0.shared()
+    }
+}

@@ -1,0 +1,279 @@
+//! A connection.
+
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::task::{Context, Poll};
+
+use airtcp_types::Instant;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tracing::debug;
+
+use super::core::Core;
+use super::ready::{both, in_turn, reads, writes};
+use super::split::{self, OwnedReadHalf, OwnedWriteHalf, ReadHalf, WriteHalf};
+use super::stack::Handle;
+use crate::shared::Shared;
+use crate::wakers::Direction;
+use airtcp_stack::host::{Host, HostError, SocketId};
+use airtcp_stack::tcp::{Chunk, Info, TcpError};
+
+/// A TCP connection; made by [`Stack::connect`](super::Stack::connect) or
+/// [`TcpListener::accept`](super::TcpListener::accept).
+///
+/// Reading gives 0 bytes after the peer's FIN. [`shutdown`](tokio::io::AsyncWriteExt::shutdown)
+/// sends a FIN after what was written, and reading goes on. Dropping the stream closes it as
+/// close(2) does: what was written is still delivered, then the FIN; if data was received and not
+/// read, the peer is told with a RST (RFC 2525 section 2.17).
+#[derive(Debug)]
+pub struct TcpStream(pub(super) Arc<Inner>);
+
+/// What the halves of a stream share.
+#[derive(Debug)]
+pub(super) struct Inner {
+    handle: Handle,
+    pub(super) id: SocketId,
+    /// Why the connection ended was taken.
+    pub(super) told_error: AtomicBool,
+}
+
+both!(TcpStream, stream => stream.0);
+reads!(TcpStream, stream => stream.0);
+writes!(TcpStream, stream => stream.0);
+
+impl TcpStream {
+    /// The host already knows `id`, and the core that there is a handle for it.
+    pub(super) fn new(handle: Handle, id: SocketId) -> Self {
+        Self(Arc::new(Inner { handle, id, told_error: AtomicBool::new(false) }))
+    }
+
+    pub(super) async fn connect(
+        handle: Handle,
+        remote: SocketAddr,
+        open: impl FnOnce(&mut Host, Instant) -> Result<SocketId, HostError>,
+    ) -> io::Result<Self> {
+        let id = handle.shared().with(|core, now| {
+            core.open()?;
+            let id = open(&mut core.host, now).map_err(io::Error::from)?;
+            core.add_stream(id);
+            Ok::<_, io::Error>(id)
+        })?;
+        // A stream from here on, so that giving up closes it.
+        let stream = Self::new(handle, id);
+        poll_fn(|context| stream.0.poll_connected(context)).await?;
+        debug!(%remote, "connected");
+        Ok(stream)
+    }
+
+    /// Ends the connection at once, with a RST; what has not been sent is lost.
+    pub fn abort(self) {
+        self.0.handle.shared().with(|core, now| {
+            // An error says that it has ended already.
+            let _ = core.host.tcp_abort(now, self.0.id);
+        });
+    }
+
+    /// Reads and writes at the same time, in one task.
+    pub fn split(&mut self) -> (ReadHalf<'_>, WriteHalf<'_>) {
+        split::borrowed(self)
+    }
+
+    /// Reads and writes in different tasks.
+    pub fn into_split(self) -> (OwnedReadHalf, OwnedWriteHalf) {
+        split::owned(self)
+    }
+}
+
+impl Inner {
+    pub(super) fn shared(&self) -> &Shared<Core> {
+        self.handle.shared()
+    }
+
+    fn poll_connected(&self, context: &Context<'_>) -> Poll<io::Result<()>> {
+        self.shared().with(|core, _| {
+            let readiness = core.host.readiness(self.id).map_err(io::Error::from)?;
+            if readiness.connected {
+                return Poll::Ready(Ok(()));
+            }
+            if let Some(error) = core.host.tcp_error(self.id).map_err(io::Error::from)? {
+                return Poll::Ready(Err(error.into()));
+            }
+            if readiness.closed {
+                return Poll::Ready(Err(TcpError::Aborted.into()));
+            }
+            core.wait(self.id, Direction::Write, context)
+        })
+    }
+
+    pub(super) fn poll_read(
+        &self,
+        context: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        // Outside the lock: it may have a lot to zero.
+        let unfilled = buf.initialize_unfilled();
+        if unfilled.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        let read = in_turn(context, |context| {
+            self.shared().with(|core, now| match self.receive(core, now, unfilled)? {
+                Some(read) => Poll::Ready(Ok(read)),
+                None => core.wait(self.id, Direction::Read, context),
+            })
+        });
+        read.map_ok(|read| buf.advance(read))
+    }
+
+    pub(super) fn poll_read_chunk(
+        &self,
+        context: &mut Context<'_>,
+        chunk: &mut Chunk,
+    ) -> Poll<io::Result<usize>> {
+        in_turn(context, |context| {
+            self.shared().with(|core, now| {
+                let received = core.host.tcp_recv_chunk(now, self.id, chunk);
+                match found(core, received)? {
+                    Some(read) => Poll::Ready(Ok(read)),
+                    None => core.wait(self.id, Direction::Read, context),
+                }
+            })
+        })
+    }
+
+    pub(super) fn poll_write(
+        &self,
+        context: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        in_turn(context, |context| {
+            self.shared().with(|core, now| match self.send(core, now, parts)? {
+                Some(written) => Poll::Ready(Ok(written)),
+                None => core.wait(self.id, Direction::Write, context),
+            })
+        })
+    }
+
+    /// Reads what is there, `None` if nothing is.
+    pub(super) fn receive(
+        &self,
+        core: &mut Core,
+        now: Instant,
+        buf: &mut [u8],
+    ) -> io::Result<Option<usize>> {
+        let received = core.host.tcp_recv(now, self.id, buf);
+        found(core, received)
+    }
+
+    /// Writes as much as there is room for, `None` if there is none.
+    pub(super) fn send(
+        &self,
+        core: &mut Core,
+        now: Instant,
+        parts: &[IoSlice<'_>],
+    ) -> io::Result<Option<usize>> {
+        core.alive()?;
+        let mut written = 0;
+        for part in parts.iter().filter(|part| !part.is_empty()) {
+            match core.host.tcp_send(now, self.id, part) {
+                Ok(taken) => {
+                    written += taken;
+                    if taken < part.len() {
+                        break;
+                    }
+                }
+                // An error is told by the next write, if some of this one was taken.
+                Err(_) if written > 0 => break,
+                Err(HostError::Tcp(TcpError::WouldBlock)) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(Some(written))
+    }
+
+    /// Sends a FIN after what was written.
+    pub(super) fn shutdown(&self) -> io::Result<()> {
+        self.shared().with(|core, now| {
+            core.alive()?;
+            core.host.tcp_shutdown(now, self.id).map_err(io::Error::from)
+        })
+    }
+
+    pub(super) fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.shared().look(|core, _| core.host.local_addr(self.id).map_err(io::Error::from))
+    }
+
+    pub(super) fn peer_addr(&self) -> io::Result<SocketAddr> {
+        self.shared().look(|core, _| {
+            core.host.tcp_flow(self.id).map(|flow| flow.remote).map_err(io::Error::from)
+        })
+    }
+
+    pub(super) fn info(&self) -> io::Result<Info> {
+        self.shared().look(|core, now| core.host.tcp_info(now, self.id).map_err(io::Error::from))
+    }
+}
+
+/// How much was read, `None` if nothing is there.
+pub(super) fn found(core: &Core, read: Result<usize, HostError>) -> io::Result<Option<usize>> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(HostError::Tcp(TcpError::WouldBlock)) => Ok(None),
+        // Without a stack, why the stack ended says more than that the socket is gone.
+        Err(error) => Err(core.alive().err().unwrap_or_else(|| error.into())),
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.shared().with(|core, now| {
+            core.remove(self.id);
+            // An error says that it was aborted before.
+            let _ = core.host.tcp_close(now, self.id);
+        });
+    }
+}
+
+impl AsyncRead for TcpStream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.0.poll_read(context, buf)
+    }
+}
+
+impl AsyncWrite for TcpStream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.0.poll_write(context, &[IoSlice::new(buf)])
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.0.poll_write(context, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    /// Nothing to do: what was written is on its way.
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    /// Sends a FIN after what was written; ready before it is acknowledged.
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(self.0.shutdown())
+    }
+}

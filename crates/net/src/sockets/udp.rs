@@ -1,0 +1,323 @@
+//! A socket for datagrams.
+
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tokio::io::{Interest, ReadBuf, Ready};
+use tokio::sync::Notify;
+use tokio::task::coop;
+
+use super::core::Core;
+use super::ready::{asked_for, in_turn, or_would_block};
+use super::socket::hop_limit;
+use super::stack::Handle;
+use crate::wakers::Direction;
+use airtcp_stack::host::{HostError, SocketId};
+
+/// A UDP socket; made by [`Stack::udp_bind`](super::Stack::udp_bind).
+///
+/// Dropping it drops the datagrams that wait in it; those sent are on their way.
+#[derive(Debug)]
+pub struct UdpSocket {
+    handle: Handle,
+    id: SocketId,
+    notify: Arc<Notify>,
+    /// Notified when there may be room for what is to be sent.
+    drained: Arc<Notify>,
+}
+
+impl UdpSocket {
+    pub(super) fn new(handle: Handle, id: SocketId, notify: Arc<Notify>) -> Self {
+        let drained = handle.shared().look(|core, _| core.drained.clone());
+        Self { handle, id, notify, drained }
+    }
+
+    /// Gives the socket a peer: [`send`](Self::send) sends to it, and nothing that others send arrives
+    /// from here on. What has arrived stays. Should nobody be there, sending and receiving give
+    /// `ConnectionRefused` once.
+    ///
+    /// # Errors
+    /// `NetworkUnreachable`: no peer can have that address; `NotConnected` or `NetworkDown` once the
+    /// stack has ended.
+    pub async fn connect(&self, peer: SocketAddr) -> io::Result<()> {
+        self.handle.shared().with(|core, _| {
+            core.alive()?;
+            core.host.udp_connect(self.id, peer).map_err(io::Error::from)
+        })
+    }
+
+    /// The peer.
+    ///
+    /// # Errors
+    /// `NotConnected`: it has none, or the stack has ended.
+    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
+        self.handle.shared().look(|core, _| core.host.udp_peer(self.id).map_err(io::Error::from))
+    }
+
+    /// Sends one datagram, waiting while too many wait to leave; gives its length in bytes.
+    ///
+    /// Cancel-safe: the datagram is sent whole or not at all.
+    ///
+    /// # Errors
+    /// `InvalidInput`: longer than the MTU allows; `NetworkUnreachable`; `NotConnected` or
+    /// `NetworkDown` once the stack has ended.
+    pub async fn send_to(&self, data: &[u8], to: SocketAddr) -> io::Result<usize> {
+        self.once_there_is_room(|| self.try_send_to(data, to)).await
+    }
+
+    /// As [`send_to`](Self::send_to), to the peer.
+    ///
+    /// # Errors
+    /// `NotConnected`: it has none; otherwise as [`send_to`](Self::send_to).
+    pub async fn send(&self, data: &[u8]) -> io::Result<usize> {
+        self.once_there_is_room(|| self.try_send(data)).await
+    }
+
+    /// As [`send_to`](Self::send_to), without waiting.
+    ///
+    /// # Errors
+    /// `WouldBlock`: too many wait to leave; otherwise as [`send_to`](Self::send_to).
+    pub fn try_send_to(&self, data: &[u8], to: SocketAddr) -> io::Result<usize> {
+        self.handle.shared().with(|core, _| {
+            core.alive()?;
+            sent(core.host.udp_send_to(self.id, data, to), data)
+        })
+    }
+
+    /// As [`send`](Self::send), without waiting.
+    ///
+    /// # Errors
+    /// `WouldBlock`: too many wait to leave; otherwise as [`send`](Self::send).
+    pub fn try_send(&self, data: &[u8]) -> io::Result<usize> {
+        self.handle.shared().with(|core, _| {
+            core.alive()?;
+            sent(core.host.udp_send(self.id, data), data)
+        })
+    }
+
+    /// Waits for a datagram; gives its length in bytes and where it came from. What does not fit
+    /// into `buf` is lost.
+    ///
+    /// Cancel-safe; several tasks may wait at once.
+    ///
+    /// # Errors
+    /// `NotConnected` or `NetworkDown`: the stack has ended, or was told to.
+    pub async fn recv_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        self.once_there_is_one(|| self.try_recv_from(&mut *buf)).await
+    }
+
+    /// As [`recv_from`](Self::recv_from); gives the length alone.
+    ///
+    /// # Errors
+    /// As [`recv_from`](Self::recv_from).
+    pub async fn recv(&self, buf: &mut [u8]) -> io::Result<usize> {
+        Ok(self.recv_from(buf).await?.0)
+    }
+
+    /// As [`recv_from`](Self::recv_from), without waiting.
+    ///
+    /// # Errors
+    /// `WouldBlock`: there is none; otherwise as [`recv_from`](Self::recv_from).
+    pub fn try_recv_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        self.handle.shared().with(|core, _| {
+            let received = core.host.udp_recv_from(self.id, buf);
+            self.or_would_block(core, received)
+        })
+    }
+
+    /// As [`recv`](Self::recv), without waiting.
+    ///
+    /// # Errors
+    /// As [`try_recv_from`](Self::try_recv_from).
+    pub fn try_recv(&self, buf: &mut [u8]) -> io::Result<usize> {
+        Ok(self.try_recv_from(buf)?.0)
+    }
+
+    /// As [`recv_from`](Self::recv_from), but the datagram stays to be received.
+    ///
+    /// # Errors
+    /// As [`recv_from`](Self::recv_from).
+    pub async fn peek_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        self.once_there_is_one(|| self.try_peek_from(&mut *buf)).await
+    }
+
+    /// As [`peek_from`](Self::peek_from), without waiting.
+    ///
+    /// # Errors
+    /// As [`try_recv_from`](Self::try_recv_from).
+    pub fn try_peek_from(&self, buf: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+        self.handle.shared().with(|core, _| {
+            let seen = core.host.udp_peek_from(self.id, buf);
+            self.or_would_block(core, seen)
+        })
+    }
+
+    /// As [`recv_from`](Self::recv_from). Of the tasks that poll the last one is woken.
+    ///
+    /// # Errors
+    /// As [`recv_from`](Self::recv_from).
+    pub fn poll_recv_from(
+        &self,
+        context: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<SocketAddr>> {
+        let unfilled = buf.initialize_unfilled();
+        let received = in_turn(context, |context| {
+            self.handle.shared().with(|core, _| match core.host.udp_recv_from(self.id, unfilled) {
+                Ok(Some(received)) => Poll::Ready(Ok(received)),
+                Ok(None) => core.wait(self.id, Direction::Read, context),
+                Err(error) => Poll::Ready(Err(self.why(core, error))),
+            })
+        });
+        received.map_ok(|(len, from)| {
+            buf.advance(len);
+            from
+        })
+    }
+
+    /// Waits until one of the things asked for is so; gives those that are.
+    ///
+    /// Cancel-safe; any number of tasks may wait at once.
+    ///
+    /// # Errors
+    /// `NotConnected` or `NetworkDown`: the stack has ended, or was told to.
+    pub async fn ready(&self, interest: Interest) -> io::Result<Ready> {
+        coop::consume_budget().await;
+        loop {
+            // Before the look, so that a change in between is heard.
+            let (arrived, drained) = (self.notify.notified(), self.drained.notified());
+            let ready = self.handle.shared().look(|core, _| {
+                let known = core.host.readiness(self.id).map_err(|error| self.why(core, error))?;
+                core.alive()?;
+                let mut ready = Ready::EMPTY;
+                if known.readable {
+                    ready |= Ready::READABLE;
+                }
+                if core.host.udp_has_room() {
+                    ready |= Ready::WRITABLE;
+                }
+                Ok::<_, io::Error>(ready & asked_for(interest))
+            })?;
+            if !ready.is_empty() {
+                return Ok(ready);
+            }
+            tokio::select! {
+                () = arrived => {}
+                () = drained => {}
+            }
+        }
+    }
+
+    /// Waits until a datagram is there.
+    ///
+    /// # Errors
+    /// As [`ready`](Self::ready).
+    pub async fn readable(&self) -> io::Result<()> {
+        self.ready(Interest::READABLE).await.map(drop)
+    }
+
+    /// Waits until a datagram can be sent.
+    ///
+    /// # Errors
+    /// As [`ready`](Self::ready).
+    pub async fn writable(&self) -> io::Result<()> {
+        self.ready(Interest::WRITABLE).await.map(drop)
+    }
+
+    async fn once_there_is_room<T>(&self, attempt: impl Fn() -> io::Result<T>) -> io::Result<T> {
+        coop::consume_budget().await;
+        loop {
+            // Before the look, so that a turn in between is heard.
+            let drained = self.drained.notified();
+            match attempt() {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => drained.await,
+                done => return done,
+            }
+        }
+    }
+
+    async fn once_there_is_one<T>(
+        &self,
+        mut attempt: impl FnMut() -> io::Result<T>,
+    ) -> io::Result<T> {
+        coop::consume_budget().await;
+        loop {
+            // Before the look, so that a datagram that comes in between is heard.
+            let arrived = self.notify.notified();
+            match attempt() {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => arrived.await,
+                done => return done,
+            }
+        }
+    }
+
+    fn or_would_block<T>(&self, core: &Core, done: Result<Option<T>, HostError>) -> io::Result<T> {
+        or_would_block(core, done.map_err(|error| self.why(core, error))?)
+    }
+
+    /// That the stack was told to end says more than that the socket is gone.
+    fn why(&self, core: &Core, error: HostError) -> io::Error {
+        core.open().err().unwrap_or_else(|| error.into())
+    }
+
+    /// The TTL or hop limit of what is sent from now on, 1 to 255.
+    ///
+    /// # Errors
+    /// `InvalidInput`: another number; `NotConnected`: the stack has ended.
+    pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
+        let hop_limit = hop_limit(ttl)?;
+        self.handle
+            .shared()
+            .with(|core, _| core.host.udp_set_hop_limit(self.id, hop_limit))
+            .map_err(io::Error::from)
+    }
+
+    /// The TTL or hop limit of what is sent.
+    ///
+    /// # Errors
+    /// `NotConnected`: the stack has ended.
+    pub fn ttl(&self) -> io::Result<u32> {
+        let ttl = self.handle.shared().look(|core, _| core.host.udp_hop_limit(self.id));
+        ttl.map(u32::from).map_err(io::Error::from)
+    }
+
+    /// What the network said of a datagram to the peer since it was last asked, if sending or receiving has
+    /// not told it already.
+    ///
+    /// # Errors
+    /// `NotConnected`: the stack has ended.
+    pub fn take_error(&self) -> io::Result<Option<io::Error>> {
+        let error = self.handle.shared().with(|core, _| {
+            core.host.udp_take_error(self.id).map_err(|error| self.why(core, error))
+        })?;
+        Ok(error.map(|error| error.into()))
+    }
+
+    /// The address the socket is bound to.
+    ///
+    /// # Errors
+    /// `NotConnected`: the stack has ended.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.handle.shared().look(|core, _| core.host.local_addr(self.id).map_err(io::Error::from))
+    }
+}
+
+fn sent(result: Result<(), HostError>, data: &[u8]) -> io::Result<usize> {
+    match result {
+        Ok(()) => Ok(data.len()),
+        Err(HostError::WouldBlock) => Err(ErrorKind::WouldBlock.into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl Drop for UdpSocket {
+    fn drop(&mut self) {
+        self.handle.shared().with(|core, _| {
+            core.remove(self.id);
+            // An error says that a shutdown closed it before.
+            let _ = core.host.udp_close(self.id);
+        });
+    }
+}

@@ -1,0 +1,274 @@
+//! The Internet checksum (RFC 1071) and its incremental update (RFC 1624).
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use airtcp_types::SharedBytes;
+use multiversion::multiversion;
+
+/// A one's complement sum in the making.
+///
+/// The sum is kept in the machine's own byte order, eight bytes a step: RFC 1071 section 2 (B) shows
+/// that the order of bytes does not matter until the end.
+///
+/// ```
+/// use airtcp_wire::checksum::Sum;
+///
+/// // RFC 1071 section 3's example: the sum is ddf2, the checksum its complement.
+/// let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
+/// let mut sum = Sum::new();
+/// sum.add_bytes(&bytes);
+/// assert_eq!(sum.finish(), !0xddf2);
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sum {
+    /// One's complement sum of native-order 16-bit words, not yet folded.
+    words: u64,
+    /// Whether an odd number of bytes has been added, so that the next one is a low byte.
+    odd: bool,
+}
+
+impl Sum {
+    /// The sum of nothing.
+    pub const fn new() -> Self {
+        Self { words: 0, odd: false }
+    }
+
+    /// Adds bytes, as if they followed all that were added before.
+    pub fn add_bytes(&mut self, bytes: &[u8]) {
+        let part = sum_native(bytes);
+        // RFC 1071 section 2 (B): at an odd offset every byte sits in the other half of its word.
+        let part = if self.odd { part.swap_bytes() } else { part };
+        self.add_native(u64::from(part));
+        self.odd ^= bytes.len() % 2 == 1;
+    }
+
+    /// Adds a 16-bit word, given as its value.
+    pub fn add_word(&mut self, word: u16) {
+        self.add_bytes(&word.to_be_bytes());
+    }
+
+    /// Adds the pseudo-header of RFC 9293 section 3.1 (IPv4) or RFC 8200 section 8.1 (IPv6).
+    ///
+    /// `len` is the length of the transport header and its payload. Addresses of two families have
+    /// no pseudo-header; both are added as they are, which no receiver will accept.
+    pub fn add_pseudo_header(&mut self, src: IpAddr, dst: IpAddr, protocol: u8, len: usize) {
+        let len = u32::try_from(len).unwrap_or(u32::MAX);
+        if let (IpAddr::V4(src), IpAddr::V4(dst), false) = (src, dst, self.odd) {
+            let words = [src.to_bits(), dst.to_bits(), len, u32::from(protocol)];
+            let sum = words.iter().map(|word| u64::from(word.to_be())).sum();
+            return self.add_native(sum);
+        }
+        self.add_address(src);
+        self.add_address(dst);
+        self.add_bytes(&len.to_be_bytes());
+        self.add_word(u16::from(protocol));
+    }
+
+    fn add_address(&mut self, address: IpAddr) {
+        match address {
+            IpAddr::V4(v4) => self.add_bytes(&Ipv4Addr::octets(&v4)),
+            IpAddr::V6(v6) => self.add_bytes(&Ipv6Addr::octets(&v6)),
+        }
+    }
+
+    /// The sum, folded to 16 bits and not complemented: what stands in the checksum field of a
+    /// packet whose checksum a device completes.
+    pub fn folded(self) -> u16 {
+        u16::from_be(fold(self.words))
+    }
+
+    /// The checksum: the complement of the sum.
+    pub fn finish(self) -> u16 {
+        !self.folded()
+    }
+
+    fn add_native(&mut self, value: u64) {
+        let (sum, carry) = self.words.overflowing_add(value);
+        self.words = sum + u64::from(carry);
+    }
+}
+
+/// The checksum of `bytes`.
+pub fn checksum(bytes: &[u8]) -> u16 {
+    let mut sum = Sum::new();
+    sum.add_bytes(bytes);
+    sum.finish()
+}
+
+/// Whether `bytes`, their checksum field among them, sum up as they should.
+#[inline]
+pub fn verify(bytes: &[u8]) -> bool {
+    checksum(bytes) == 0
+}
+
+/// Whether a transport segment, its checksum field in it, sums up with its pseudo-header.
+#[inline]
+pub fn verify_transport(src: IpAddr, dst: IpAddr, protocol: u8, segment: &[u8]) -> bool {
+    verify_transport_of(src, dst, protocol, segment, &[])
+}
+
+/// As [`verify_transport`], of a segment whose last part stands elsewhere.
+#[inline]
+pub fn verify_transport_of(
+    src: IpAddr,
+    dst: IpAddr,
+    protocol: u8,
+    segment: &[u8],
+    tail: &[SharedBytes],
+) -> bool {
+    let len = segment.len() + tail.iter().map(|part| part.len()).sum::<usize>();
+    let mut sum = Sum::new();
+    sum.add_pseudo_header(src, dst, protocol, len);
+    sum.add_bytes(segment);
+    tail.iter().for_each(|part| sum.add_bytes(part));
+    sum.finish() == 0
+}
+
+/// The checksum after one 16-bit word under it changed from `old` to `new` (RFC 1624 equation 3).
+///
+/// The word stands at an even offset from where the sum starts.
+pub fn update(checksum: u16, old: u16, new: u16) -> u16 {
+    // HC' = ~(~HC + ~m + m')
+    !add(add(!checksum, !old), new)
+}
+
+/// As [`update`], for two bytes that start at `offset` bytes from where the sum starts, odd or even.
+///
+/// At an odd offset the two bytes lie in two words; the sum does not mind if both are swapped.
+pub fn update_at(checksum: u16, offset: usize, old: [u8; 2], new: [u8; 2]) -> u16 {
+    let (old, new) = (u16::from_be_bytes(old), u16::from_be_bytes(new));
+    if offset.is_multiple_of(2) {
+        update(checksum, old, new)
+    } else {
+        update(checksum, old.swap_bytes(), new.swap_bytes())
+    }
+}
+
+/// One's complement addition of two words.
+fn add(a: u16, b: u16) -> u16 {
+    let (sum, carry) = a.overflowing_add(b);
+    sum + u16::from(carry)
+}
+
+/// The native-order sum of `bytes`, an odd last one padded with a zero.
+///
+/// 2^16 is 1 modulo 2^16 - 1: halves of longer words may be added up whenever there is time for it.
+fn sum_native(bytes: &[u8]) -> u16 {
+    let (blocks, rest) = bytes.as_chunks::<BLOCK>();
+    let mut total = if blocks.is_empty() { 0 } else { sum_blocks(blocks) };
+    let (words, rest) = rest.as_chunks::<4>();
+    total += words.iter().map(|word| u64::from(u32::from_ne_bytes(*word))).sum::<u64>();
+    let mut last = [0; 4];
+    last[..rest.len()].copy_from_slice(rest);
+    fold(total + u64::from(u32::from_ne_bytes(last)))
+}
+
+/// Bytes that are added at a time, each four of them to a sum of their own: so that the processor may do it all at once.
+const BLOCK: usize = 64;
+
+/// The sum of all words of four bytes. No slice is long enough for it to overflow.
+#[multiversion(targets("x86_64+avx2"))]
+fn sum_blocks(blocks: &[[u8; BLOCK]]) -> u64 {
+    let mut sums = [0u64; BLOCK / 4];
+    for block in blocks {
+        let (words, _) = block.as_chunks::<4>();
+        for (sum, word) in sums.iter_mut().zip(words) {
+            *sum += u64::from(u32::from_ne_bytes(*word));
+        }
+    }
+    sums.iter().sum()
+}
+
+/// Folds a one's complement sum to 16 bits.
+fn fold(mut sum: u64) -> u16 {
+    sum = (sum >> 32) + (sum & 0xffff_ffff);
+    sum = (sum >> 32) + (sum & 0xffff_ffff);
+    sum = (sum >> 16) + (sum & 0xffff);
+    sum = (sum >> 16) + (sum & 0xffff);
+    sum as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// RFC 1071 section 4.1, in network order, one word at a time.
+    fn naive(bytes: &[u8]) -> u16 {
+        let mut sum = 0u32;
+        for pair in bytes.chunks(2) {
+            sum += u32::from(pair[0]) << 8 | u32::from(pair.get(1).copied().unwrap_or(0));
+            sum = (sum & 0xffff) + (sum >> 16);
+        }
+        !(sum as u16)
+    }
+
+    #[test]
+    fn a_known_ipv4_header_sums_up() {
+        let mut header = [
+            0x45, 0x00, 0x00, 0x73, 0x00, 0x00, 0x40, 0x00, 0x40, 0x11, 0x00, 0x00, 0xc0, 0xa8,
+            0x00, 0x01, 0xc0, 0xa8, 0x00, 0xc7,
+        ];
+        assert_eq!(checksum(&header), 0xb861);
+        header[10..12].copy_from_slice(&0xb861u16.to_be_bytes());
+        assert!(verify(&header));
+        header[3] ^= 1;
+        assert!(!verify(&header));
+    }
+
+    #[test]
+    fn carries_out_of_the_top_are_kept() {
+        assert_eq!(checksum(&[0xff; 64]), naive(&[0xff; 64]));
+        let mut sum = Sum::new();
+        for _ in 0..10 {
+            sum.add_bytes(&[0xff; 33]);
+        }
+        assert_eq!(sum.finish(), naive(&[0xff; 330]));
+    }
+
+    #[test]
+    fn the_pseudo_header_is_the_rfcs() {
+        let (src, dst) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
+        let mut sum = Sum::new();
+        sum.add_pseudo_header(src, dst, 6, 20);
+        assert_eq!(sum.finish(), naive(&[10, 0, 0, 1, 10, 0, 0, 2, 0, 6, 0, 20]));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_sum_as_the_naive_way(bytes in prop::collection::vec(any::<u8>(), 0..2_000)) {
+            prop_assert_eq!(checksum(&bytes), naive(&bytes));
+        }
+
+        #[test]
+        fn pieces_sum_as_the_whole(
+            bytes in prop::collection::vec(any::<u8>(), 0..200),
+            cuts in prop::collection::vec(0usize..200, 0..6),
+        ) {
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
+            cuts.extend([0, bytes.len()]);
+            cuts.sort_unstable();
+            let mut sum = Sum::new();
+            for pair in cuts.windows(2) {
+                sum.add_bytes(&bytes[pair[0]..pair[1]]);
+            }
+            prop_assert_eq!(sum.finish(), naive(&bytes));
+        }
+
+        #[test]
+        fn an_update_is_a_recomputation(
+            mut bytes in prop::collection::vec(any::<u8>(), 4..64),
+            at in any::<prop::sample::Index>(),
+            new in any::<[u8; 2]>(),
+        ) {
+            // A header is never all zero, which is where RFC 1624's and RFC 1071's zeros differ.
+            bytes[0] = 0x45;
+            let offset = 1 + at.index(bytes.len() - 2);
+            let before = checksum(&bytes);
+            let old = [bytes[offset], bytes[offset + 1]];
+            bytes[offset..offset + 2].copy_from_slice(&new);
+            prop_assert_eq!(update_at(before, offset, old, new), checksum(&bytes));
+        }
+    }
+}

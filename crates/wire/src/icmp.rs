@@ -1,0 +1,228 @@
+//! ICMP (RFC 792) and ICMPv6 (RFC 4443): echo, unreachable, and what an error quotes.
+
+use std::net::{IpAddr, SocketAddr};
+
+use airtcp_types::{FlowId, Packet, SeqNumber};
+
+use crate::checksum::{checksum, verify, verify_transport};
+use crate::tcp::transport_sum;
+use crate::{Headers, ParseError, ip};
+
+/// An ICMP header, in bytes: type, code, checksum, and four bytes that depend on the type.
+pub const HEADER_LEN: usize = 8;
+
+const V4_ECHO_REPLY: u8 = 0;
+const V4_UNREACHABLE: u8 = 3;
+const V4_ECHO: u8 = 8;
+const V4_TIME_EXCEEDED: u8 = 11;
+const V4_PARAMETER_PROBLEM: u8 = 12;
+
+const V6_UNREACHABLE: u8 = 1;
+const V6_PACKET_TOO_BIG: u8 = 2;
+const V6_TIME_EXCEEDED: u8 = 3;
+const V6_PARAMETER_PROBLEM: u8 = 4;
+const V6_ECHO: u8 = 128;
+const V6_ECHO_REPLY: u8 = 129;
+
+/// RFC 1812 section 4.3.2.3: an ICMP error is no longer than this.
+const V4_ERROR_MAX: usize = 576;
+/// RFC 4443 section 2.4 (c): an ICMPv6 error is no longer than the least IPv6 MTU.
+const V6_ERROR_MAX: usize = 1280;
+
+/// A message that arrived.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Message<'a> {
+    /// Echo: identifier, sequence number and data, to be sent back as they are.
+    Echo(&'a [u8]),
+    /// Echo Reply.
+    EchoReply,
+    /// Something did not get through.
+    Error {
+        /// Why.
+        reason: Reason,
+        /// The start of the packet it is about, as much as came along.
+        quoted: &'a [u8],
+    },
+    /// Anything else.
+    Other,
+}
+
+/// Why a packet did not get through.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reason {
+    /// There is no route to the network.
+    Network,
+    /// The host does not answer.
+    Host,
+    /// The hop limit ran out on the way.
+    HopLimit,
+    /// The protocol is not spoken there.
+    Protocol,
+    /// Nobody has the port.
+    Port,
+    /// A filter forbids it.
+    Prohibited,
+    /// It was too long for the next link, whose MTU in bytes this is; zero from an old router.
+    TooBig(u32),
+    /// Its header was found wrong.
+    Parameter,
+}
+
+/// Reads a message that came over IPv4, checksum included.
+pub fn parse_v4(bytes: &[u8]) -> Result<Message<'_>, ParseError> {
+    let (header, rest) = bytes.split_first_chunk::<HEADER_LEN>().ok_or(ParseError::Truncated)?;
+    if !verify(bytes) {
+        return Err(ParseError::Checksum);
+    }
+    let [kind, code, _, _, _, _, mtu_high, mtu_low] = *header;
+    let reason = match (kind, code) {
+        (V4_ECHO, _) => return Ok(Message::Echo(&bytes[4..])),
+        (V4_ECHO_REPLY, _) => return Ok(Message::EchoReply),
+        (V4_UNREACHABLE, 2) => Reason::Protocol,
+        (V4_UNREACHABLE, 3) => Reason::Port,
+        (V4_UNREACHABLE, 4) => Reason::TooBig(u16::from_be_bytes([mtu_high, mtu_low]).into()),
+        (V4_UNREACHABLE, 9 | 10 | 13) => Reason::Prohibited,
+        (V4_UNREACHABLE, 0 | 6 | 11) => Reason::Network,
+        (V4_UNREACHABLE, _) => Reason::Host,
+        (V4_TIME_EXCEEDED, _) => Reason::HopLimit,
+        (V4_PARAMETER_PROBLEM, _) => Reason::Parameter,
+        _ => return Ok(Message::Other),
+    };
+    Ok(Message::Error { reason, quoted: rest })
+}
+
+/// Reads a message that came over IPv6, checksum included.
+pub fn parse_v6(src: IpAddr, dst: IpAddr, bytes: &[u8]) -> Result<Message<'_>, ParseError> {
+    let (header, rest) = bytes.split_first_chunk::<HEADER_LEN>().ok_or(ParseError::Truncated)?;
+    if !verify_transport(src, dst, ip::ICMPV6, bytes) {
+        return Err(ParseError::Checksum);
+    }
+    let [kind, code, _, _, mtu @ ..] = *header;
+    let reason = match (kind, code) {
+        (V6_ECHO, _) => return Ok(Message::Echo(&bytes[4..])),
+        (V6_ECHO_REPLY, _) => return Ok(Message::EchoReply),
+        (V6_UNREACHABLE, 1 | 5 | 6) => Reason::Prohibited,
+        (V6_UNREACHABLE, 4) => Reason::Port,
+        (V6_UNREACHABLE, 0) => Reason::Network,
+        (V6_UNREACHABLE, _) => Reason::Host,
+        (V6_TIME_EXCEEDED, _) => Reason::HopLimit,
+        (V6_PACKET_TOO_BIG, _) => Reason::TooBig(u32::from_be_bytes(mtu)),
+        (V6_PARAMETER_PROBLEM, 1) => Reason::Protocol,
+        (V6_PARAMETER_PROBLEM, _) => Reason::Parameter,
+        _ => return Ok(Message::Other),
+    };
+    Ok(Message::Error { reason, quoted: rest })
+}
+
+/// The packet that an error is about, seen from the host that sent it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Quote {
+    /// Its source as local end, its destination as remote end.
+    pub flow: FlowId,
+    /// Its protocol: TCP or UDP.
+    pub protocol: u8,
+    /// With TCP, its sequence number.
+    pub seq: SeqNumber,
+    /// Its length, all headers included (bytes).
+    pub len: u32,
+}
+
+/// Reads what an error quotes: an IP header and at least the first eight bytes after it.
+///
+/// `None` for protocols without ports, and for fragments but the first, which alone has them.
+pub fn parse_quote(quoted: &[u8]) -> Option<Quote> {
+    let headers = Headers::of(quoted).ok()?;
+    let is_first = headers.fragment.is_none_or(|part| part.offset == 0);
+    let protocol = headers.protocol;
+    if !is_first || protocol != ip::TCP && protocol != ip::UDP {
+        return None;
+    }
+    let (src, dst) = headers.addresses(quoted);
+    let transport = &headers.trim(quoted)[headers.len..];
+    let &[s0, s1, d0, d1, q0, q1, q2, q3] = transport.first_chunk::<8>()?;
+    let flow = FlowId {
+        local: SocketAddr::new(src, u16::from_be_bytes([s0, s1])),
+        remote: SocketAddr::new(dst, u16::from_be_bytes([d0, d1])),
+    };
+    let len = headers.total.unwrap_or(headers.len) as u32;
+    Some(Quote { flow, protocol, seq: SeqNumber(u32::from_be_bytes([q0, q1, q2, q3])), len })
+}
+
+/// The answer to an echo: `echoed` is what [`Message::Echo`] held.
+pub fn emit_echo_reply(src: IpAddr, dst: IpAddr, hop_limit: u8, echoed: &[u8]) -> Packet {
+    let kind = if src.is_ipv4() { V4_ECHO_REPLY } else { V6_ECHO_REPLY };
+    emit(src, dst, hop_limit, [kind, 0], echoed)
+}
+
+/// What the host finds wrong with a packet and tells its sender.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Complaint {
+    /// Nobody has the UDP port.
+    Port,
+    /// The protocol, or the IPv6 next header that the byte at this offset names, is not spoken.
+    Protocol {
+        /// The offset of that byte; told with IPv6 only.
+        pointer: u32,
+    },
+    /// Not all fragments came in time.
+    Reassembly,
+}
+
+/// Whether a message that begins with the byte `kind` is an error, of which nobody may complain (RFC 1122
+/// section 3.2.2, RFC 4443 section 2.4 (e)).
+pub(super) const fn is_error(v4: bool, kind: u8) -> bool {
+    match v4 {
+        true => !matches!(kind, V4_ECHO | V4_ECHO_REPLY),
+        // RFC 4443 section 2.1.
+        false => kind < 128,
+    }
+}
+
+/// An error about `original`, as much of which is quoted as the RFCs allow.
+pub fn emit_error(
+    src: IpAddr,
+    dst: IpAddr,
+    hop_limit: u8,
+    complaint: Complaint,
+    original: &[u8],
+) -> Packet {
+    let (kind, word, max) = match (src.is_ipv4(), complaint) {
+        (true, Complaint::Protocol { .. }) => {
+            ([V4_UNREACHABLE, 2], 0, V4_ERROR_MAX - ip::V4_HEADER_LEN)
+        }
+        (true, Complaint::Port) => ([V4_UNREACHABLE, 3], 0, V4_ERROR_MAX - ip::V4_HEADER_LEN),
+        // RFC 4443 section 3.4: code 1 is an unrecognised next header.
+        (false, Complaint::Protocol { pointer }) => {
+            ([V6_PARAMETER_PROBLEM, 1], pointer, V6_ERROR_MAX - ip::V6_HEADER_LEN)
+        }
+        (false, Complaint::Port) => ([V6_UNREACHABLE, 4], 0, V6_ERROR_MAX - ip::V6_HEADER_LEN),
+        (true, Complaint::Reassembly) => {
+            ([V4_TIME_EXCEEDED, 1], 0, V4_ERROR_MAX - ip::V4_HEADER_LEN)
+        }
+        (false, Complaint::Reassembly) => {
+            ([V6_TIME_EXCEEDED, 1], 0, V6_ERROR_MAX - ip::V6_HEADER_LEN)
+        }
+    };
+    let quoted = &original[..original.len().min(max - HEADER_LEN)];
+    let mut body = Vec::with_capacity(4 + quoted.len());
+    body.extend_from_slice(&u32::to_be_bytes(word));
+    body.extend_from_slice(quoted);
+    emit(src, dst, hop_limit, kind, &body)
+}
+
+/// Builds a message of type, code, checksum, and `body`.
+fn emit(src: IpAddr, dst: IpAddr, hop_limit: u8, [kind, code]: [u8; 2], body: &[u8]) -> Packet {
+    let protocol = if src.is_ipv4() { ip::ICMP } else { ip::ICMPV6 };
+    let mut data = Vec::new();
+    let at = ip::start(&mut data, (src, dst), protocol, hop_limit, 4 + body.len(), 0);
+    let message = &mut data[at..];
+    message[0] = kind;
+    message[1] = code;
+    message[4..].copy_from_slice(body);
+    let sum = match protocol {
+        ip::ICMP => checksum(message),
+        _ => transport_sum(src, dst, protocol, message),
+    };
+    message[2..4].copy_from_slice(&sum.to_be_bytes());
+    Packet::new(data)
+}

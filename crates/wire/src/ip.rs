@@ -1,0 +1,221 @@
+//! IPv4 (RFC 791) and IPv6 (RFC 8200) headers.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use smoltcp::wire::{Ipv4Packet, Ipv6Packet};
+
+use crate::{Headers, ParseError, checksum};
+
+/// ICMP's protocol number.
+pub const ICMP: u8 = 1;
+/// TCP's protocol number.
+pub const TCP: u8 = 6;
+/// UDP's protocol number.
+pub const UDP: u8 = 17;
+/// ICMPv6's protocol number.
+pub const ICMPV6: u8 = 58;
+/// The number that says nothing follows (RFC 8200 section 4.7).
+pub const NO_NEXT_HEADER: u8 = 59;
+
+/// An IPv4 header without options, in bytes.
+pub const V4_HEADER_LEN: usize = 20;
+/// An IPv6 header without extension headers, in bytes.
+pub const V6_HEADER_LEN: usize = 40;
+
+/// Not-ECT: the ends do not take part in ECN (RFC 3168 section 5).
+pub const NOT_ECT: u8 = 0b00;
+/// ECT(0): the ends take part in ECN.
+pub const ECT_0: u8 = 0b10;
+/// CE: a queue has marked the packet.
+pub const CE: u8 = 0b11;
+
+/// An IP packet that arrived.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Datagram<'a> {
+    /// Where it says it comes from.
+    pub src: IpAddr,
+    /// Where it is to go.
+    pub dst: IpAddr,
+    /// The number of the protocol it carries; with IPv6, of the first header that is not stepped over.
+    pub protocol: u8,
+    /// The offset of the byte that says so.
+    pub pointer: u32,
+    /// Its time to live.
+    pub hop_limit: u8,
+    /// Its two ECN bits (RFC 3168 section 5).
+    pub ecn: u8,
+    /// Whether it is an atomic fragment (RFC 6946): it has a fragment header, and is a whole packet.
+    pub atomic: bool,
+    /// What it carries.
+    pub payload: &'a [u8],
+}
+
+/// Reads an IP packet of either version. Bytes after its length are left out.
+///
+/// IPv6 extension headers are stepped over as [`Headers`] says.
+#[inline]
+pub fn parse(bytes: &[u8]) -> Result<Datagram<'_>, ParseError> {
+    parse_head(bytes, 0)
+}
+
+/// As [`parse`], for a packet of which `beyond` bytes stand elsewhere, after these. Its length has to count them all.
+#[inline]
+pub fn parse_head(bytes: &[u8], beyond: usize) -> Result<Datagram<'_>, ParseError> {
+    let (headers, bytes) = check(bytes, beyond)?;
+    if headers.is_fragment() {
+        return Err(ParseError::Fragment);
+    }
+    let (src, dst) = headers.addresses(bytes);
+    Ok(Datagram {
+        src,
+        dst,
+        protocol: headers.protocol,
+        pointer: headers.pointer as u32,
+        hop_limit: bytes[hop_limit_at(headers.v6)],
+        ecn: ecn_of(headers.v6, bytes),
+        atomic: headers.fragment.is_some(),
+        payload: &bytes[headers.len..],
+    })
+}
+
+/// Reads the headers of a packet, fragments included, and cuts the packet to its length. Checks that length, and the
+/// checksum of an IPv4 header; `beyond` as with [`parse_head`].
+#[inline]
+pub fn check(bytes: &[u8], beyond: usize) -> Result<(Headers, &[u8]), ParseError> {
+    let headers = Headers::of(bytes)?;
+    let total = match headers.total {
+        Some(total) => total,
+        None if headers.v6 => V6_HEADER_LEN,
+        None => return Err(ParseError::Length),
+    };
+    let bytes = match bytes.len() + beyond {
+        held if held < total => return Err(ParseError::Truncated),
+        held if held > total && beyond > 0 => return Err(ParseError::Length),
+        _ => &bytes[..bytes.len().min(total)],
+    };
+    // RFC 8200 section 3: extension headers count as payload.
+    let ip = bytes.get(..headers.len).ok_or(ParseError::Truncated)?;
+    // RFC 1122 section 3.2.1.2.
+    if !headers.v6 && !checksum::verify(ip) {
+        return Err(ParseError::HeaderChecksum);
+    }
+    Ok((headers, bytes))
+}
+
+/// Starts a packet in `data`, whatever that held: the IP header and `len` zero bytes. Gives where those begin. `beyond`
+/// more bytes are to follow.
+///
+/// IPv4 has DF set and identification zero, which RFC 6864 section 4.1 allows and Linux does; IPv6
+/// has flow label zero. Two addresses of different versions make an IPv6 packet of mapped addresses.
+pub fn start(
+    data: &mut Vec<u8>,
+    (src, dst): (IpAddr, IpAddr),
+    protocol: u8,
+    hop_limit: u8,
+    len: usize,
+    beyond: usize,
+) -> usize {
+    data.clear();
+    match (src, dst) {
+        (IpAddr::V4(src), IpAddr::V4(dst)) => {
+            let total_len = V4_HEADER_LEN + len + beyond;
+            data.resize(V4_HEADER_LEN + len, 0);
+            let mut packet = Ipv4Packet::new_unchecked(&mut data[..]);
+            packet.set_version(4);
+            packet.set_header_len(V4_HEADER_LEN as u8);
+            packet.set_total_len(length_field(total_len));
+            packet.set_dont_frag(true);
+            packet.set_hop_limit(hop_limit);
+            packet.set_next_header(protocol.into());
+            packet.set_src_addr(src);
+            packet.set_dst_addr(dst);
+            let sum = checksum::checksum(&data[..V4_HEADER_LEN]);
+            Ipv4Packet::new_unchecked(&mut data[..]).set_checksum(sum);
+            V4_HEADER_LEN
+        }
+        (src, dst) => {
+            data.resize(V6_HEADER_LEN + len, 0);
+            let mut packet = Ipv6Packet::new_unchecked(&mut data[..]);
+            packet.set_version(6);
+            packet.set_payload_len(length_field(len + beyond));
+            packet.set_next_header(protocol.into());
+            packet.set_hop_limit(hop_limit);
+            packet.set_src_addr(mapped(src));
+            packet.set_dst_addr(mapped(dst));
+            V6_HEADER_LEN
+        }
+    }
+}
+
+/// The ECN field of a packet (RFC 3168 section 5); `None` if its IP header is not all there.
+pub fn ecn(bytes: &[u8]) -> Option<u8> {
+    Some(ecn_of(is_v6(bytes)?, bytes))
+}
+
+/// Sets the ECN field of a packet and updates the checksum of an IPv4 header. A wrong checksum stays wrong; a packet whose
+/// IP header is not all there stays as it is.
+pub fn set_ecn(bytes: &mut [u8], ecn: u8) {
+    match is_v6(bytes) {
+        Some(false) => {
+            let mut packet = Ipv4Packet::new_unchecked(bytes);
+            let (sum, old) = (packet.checksum(), packet.ecn());
+            packet.set_ecn(ecn);
+            packet.set_checksum(checksum::update(sum, old.into(), ecn.into()));
+        }
+        // The traffic class begins in the middle of the byte before.
+        Some(true) => bytes[1] = bytes[1] & !0x30 | (ecn & 0b11) << 4,
+        None => {}
+    }
+}
+
+/// The time to live, or hop limit, of a packet; `None` if its IP header is not all there.
+pub fn hop_limit(bytes: &[u8]) -> Option<u8> {
+    Some(bytes[hop_limit_at(is_v6(bytes)?)])
+}
+
+/// Sets the time to live, or hop limit, of a packet, as [`set_ecn`] sets the ECN field.
+pub fn set_hop_limit(bytes: &mut [u8], hop_limit: u8) {
+    let Some(v6) = is_v6(bytes) else { return };
+    let old = std::mem::replace(&mut bytes[hop_limit_at(v6)], hop_limit);
+    if !v6 {
+        let mut packet = Ipv4Packet::new_unchecked(bytes);
+        let word = |high: u8| u16::from(high) << 8;
+        let sum = checksum::update(packet.checksum(), word(old), word(hop_limit));
+        packet.set_checksum(sum);
+    }
+}
+
+#[inline]
+const fn hop_limit_at(v6: bool) -> usize {
+    if v6 { 7 } else { 8 }
+}
+
+#[inline]
+fn ecn_of(v6: bool, bytes: &[u8]) -> u8 {
+    let shift = if v6 { 4 } else { 0 };
+    (bytes[1] >> shift) & 0b11
+}
+
+/// Whether a packet is IPv6; `None` if it is neither that nor IPv4, or its fixed header is cut short.
+#[inline]
+fn is_v6(bytes: &[u8]) -> Option<bool> {
+    let (v6, len) = match bytes.first()? >> 4 {
+        4 => (false, V4_HEADER_LEN),
+        6 => (true, V6_HEADER_LEN),
+        _ => return None,
+    };
+    (bytes.len() >= len).then_some(v6)
+}
+
+/// A length for a 16-bit field. Callers keep within an MTU, or within an offload's 65,535 bytes.
+fn length_field(len: usize) -> u16 {
+    debug_assert!(len <= usize::from(u16::MAX), "a packet of {len} bytes");
+    u16::try_from(len).unwrap_or(u16::MAX)
+}
+
+fn mapped(address: IpAddr) -> Ipv6Addr {
+    match address {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped(),
+        IpAddr::V6(v6) => v6,
+    }
+}

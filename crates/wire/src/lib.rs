@@ -1,0 +1,94 @@
+//! Reads and writes the headers of IP packets: IPv4, IPv6 with extension headers, ICMP, UDP and TCP,
+//! with TCP options, checksums and fragments. Every other crate reads headers through this one.
+//!
+//! Bytes go in. Views that borrow from them come out, or a [`ParseError`]; no input makes a reader
+//! panic, and no view allocates. The writers take addresses, header fields and data, and give a
+//! [`Packet`](airtcp_types::Packet).
+//!
+//! | Task | Reader |
+//! |---|---|
+//! | receive a packet: check lengths and the IPv4 checksum, then read the payload | [`ip::parse`], then [`tcp::parse`], [`udp::parse`], [`icmp`]; [`fragment::parse`] |
+//! | read or edit a TCP segment on its way | [`tcp::View::checked`], [`tcp::Editor`] |
+//! | read a TCP segment from a capture, which may be cut off | [`tcp::View::of`] |
+//! | find the headers of a packet that was made or checked elsewhere | [`Headers::of`], [`Layout::of`] |
+//! | tell whether a host accepts a packet | [`is_accepted`] |
+//! | mark a packet, forward it | [`ip::set_ecn`], [`ip::set_hop_limit`] |
+//! | write a packet | [`tcp::emit`], [`udp::emit`], [`icmp::emit_error`] |
+//! | cut a super-segment into packets | [`each_segment`], [`into_segments`] |
+//!
+//! All readers share one walk over the IP headers, [`Headers`], and so agree on extension headers
+//! and fragments. Headers are written through smoltcp's wire layer.
+//!
+//! Not there: IPv6 and IPv4 options are skipped and not interpreted; jumbograms (RFC 2675) have no
+//! length; what stands behind authentication and ESP headers is not read.
+//!
+//! ```
+//! use airtcp_types::{FlowId, SeqNumber};
+//! use airtcp_wire::tcp::{self, Flags, Header};
+//! use airtcp_wire::{ParseError, ip, is_accepted};
+//!
+//! let flow = FlowId { local: "[fd00::1]:4000".parse()?, remote: "[fd00::2]:80".parse()? };
+//! let header =
+//!     Header { seq: SeqNumber(7), ack: Some(SeqNumber(9)), flags: Flags::ACK, ..Header::default() };
+//! let mut packet = tcp::emit(&flow, 64, &header, b"hello");
+//! assert!(is_accepted(&packet.data));
+//!
+//! let datagram = ip::parse(&packet.data)?;
+//! assert_eq!((datagram.protocol, datagram.dst), (ip::TCP, flow.remote.ip()));
+//! let (_, dst_port, segment) = tcp::parse(datagram.payload)?;
+//! assert_eq!((dst_port, segment.seq, segment.payload.len()), (80, SeqNumber(7), 5));
+//!
+//! packet.data.truncate(50);
+//! assert_eq!(ip::parse(&packet.data), Err(ParseError::Truncated));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod accept;
+pub mod checksum;
+pub mod fragment;
+pub mod header_checksum;
+mod headers;
+pub mod icmp;
+pub mod ip;
+mod layout;
+pub mod options;
+pub mod payload;
+pub mod run;
+mod segments;
+pub mod tcp;
+pub mod udp;
+
+#[cfg(test)]
+mod tests;
+
+pub use accept::is_accepted;
+pub use headers::{Headers, MAX_EXTENSIONS, Part};
+pub use layout::Layout;
+pub use segments::{each_segment, into_segments};
+
+/// Why bytes are not a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ParseError {
+    /// There are fewer bytes than the header has, or says there are.
+    #[error("packet is cut short")]
+    Truncated,
+    /// The IP version is neither 4 nor 6.
+    #[error("IP version {0} is unknown")]
+    Version(u8),
+    /// A length field contradicts another, or the header it counts.
+    #[error("length field makes no sense")]
+    Length,
+    /// The IPv4 header's checksum is wrong.
+    #[error("IPv4 header checksum is wrong")]
+    HeaderChecksum,
+    /// The transport checksum is wrong.
+    #[error("transport checksum is wrong")]
+    Checksum,
+    /// There are more than [`MAX_EXTENSIONS`] IPv6 extension headers.
+    #[error("packet has more than {MAX_EXTENSIONS} IPv6 extension headers")]
+    Extensions,
+    /// The packet is a fragment: [`fragment::parse`] reads it.
+    #[error("packet is a fragment")]
+    Fragment,
+}

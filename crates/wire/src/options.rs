@@ -1,0 +1,469 @@
+//! TCP options: the one codec that every crate reads and writes them with.
+//!
+//! Kinds and lengths are those of the IANA registry: MSS (RFC 9293 section 3.7.1), window scale and
+//! timestamps (RFC 7323), SACK permitted and SACK (RFC 2018). They are written in Linux's order and
+//! with Linux's padding, those of [`extension`] between the window scale and SACK. An option of an
+//! unknown kind, or with a length that its kind does not have, is skipped by its length and counted.
+//! A length that leads nowhere ends the list; what stands before it counts, as in Linux.
+
+pub mod extension;
+
+use std::fmt;
+
+use airtcp_types::SeqNumber;
+
+pub use extension::{Hack, HackAck, HackForm, TxNumbers};
+
+/// The most bytes of options a TCP header has room for.
+pub const MAX_LEN: usize = 40;
+/// The most SACK blocks that fit (RFC 2018 section 3).
+pub const MAX_SACK_BLOCKS: usize = 4;
+
+const KIND_END: u8 = 0;
+const KIND_NOP: u8 = 1;
+const KIND_MSS: u8 = 2;
+const KIND_WINDOW_SCALE: u8 = 3;
+const KIND_SACK_PERMITTED: u8 = 4;
+const KIND_SACK: u8 = 5;
+const KIND_TIMESTAMPS: u8 = 8;
+
+const LEN_MSS: usize = 4;
+const LEN_WINDOW_SCALE: usize = 3;
+const LEN_SACK_PERMITTED: usize = 2;
+const LEN_TIMESTAMPS: usize = 10;
+const LEN_SACK_BLOCK: usize = 8;
+
+/// The options of one segment.
+///
+/// ```
+/// use airtcp_wire::options::{Timestamps, TcpOptions};
+///
+/// let syn = TcpOptions {
+///     mss: Some(1460),
+///     window_scale: Some(7),
+///     sack_permitted: true,
+///     timestamps: Some(Timestamps { val: 1, ecr: 0 }),
+///     ..TcpOptions::default()
+/// };
+/// let mut bytes = [0; 40];
+/// let len = syn.encode(&mut bytes);
+/// assert_eq!(len, 20);
+/// assert_eq!(TcpOptions::parse(&bytes[..len]), syn);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TcpOptions {
+    /// The largest segment the peer takes, without headers (bytes).
+    pub mss: Option<u16>,
+    /// By how many bits the peer's windows are shifted; as it came, above 14 too.
+    pub window_scale: Option<u8>,
+    /// Whether SACK may be sent to the peer.
+    pub sack_permitted: bool,
+    /// TSval and TSecr.
+    pub timestamps: Option<Timestamps>,
+    /// What the peer holds above its cumulative ACK, in its order.
+    pub sack: SackBlocks,
+    /// The checksum of this very header (HACK 3); on a SYN the offer to send it.
+    pub hack: Option<Hack>,
+    /// Which segment arrived corrupted (HACK 3).
+    pub hack_ack: Option<HackAck>,
+    /// The number of this transmission, and the echo of the peer's; on a SYN the offer of both.
+    pub tx_numbers: Option<TxNumbers>,
+    /// How many options of unknown kind were skipped. Not written.
+    pub unknown: u8,
+    /// How many options had a length that cannot be: wrong for their kind, below two, or beyond the end of the list.
+    /// Not written.
+    pub malformed: u8,
+}
+
+/// The timestamps option (RFC 7323 section 3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Timestamps {
+    /// TSval: the sender's clock.
+    pub val: u32,
+    /// TSecr: the clock it heard last; meaningless without the ACK flag.
+    pub ecr: u32,
+}
+
+/// Up to four SACK blocks, in the order they have on the wire.
+///
+/// The codec does not judge them: a block may run backwards or lie anywhere.
+#[derive(Clone, Copy, Default)]
+pub struct SackBlocks {
+    blocks: [(SeqNumber, SeqNumber); MAX_SACK_BLOCKS],
+    len: u8,
+}
+
+impl SackBlocks {
+    /// No blocks.
+    pub const EMPTY: Self =
+        Self { blocks: [(SeqNumber(0), SeqNumber(0)); MAX_SACK_BLOCKS], len: 0 };
+
+    /// Appends the block from `start` to `end` (one past its last byte); false if four are there.
+    pub fn push(&mut self, start: SeqNumber, end: SeqNumber) -> bool {
+        let Some(slot) = self.blocks.get_mut(usize::from(self.len)) else { return false };
+        *slot = (start, end);
+        self.len += 1;
+        true
+    }
+
+    /// The blocks: pairs of the first number and the number after the last.
+    pub fn as_slice(&self) -> &[(SeqNumber, SeqNumber)] {
+        &self.blocks[..usize::from(self.len)]
+    }
+
+    /// How many there are.
+    pub const fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+impl PartialEq for SackBlocks {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_slice() == other.as_slice()
+    }
+}
+
+impl Eq for SackBlocks {}
+
+impl fmt::Debug for SackBlocks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.as_slice()).finish()
+    }
+}
+
+impl FromIterator<(SeqNumber, SeqNumber)> for SackBlocks {
+    /// The first four of them.
+    fn from_iter<I: IntoIterator<Item = (SeqNumber, SeqNumber)>>(iter: I) -> Self {
+        let mut blocks = Self::EMPTY;
+        for (start, end) in iter.into_iter().take(MAX_SACK_BLOCKS) {
+            blocks.push(start, end);
+        }
+        blocks
+    }
+}
+
+impl TcpOptions {
+    /// Reads a list of options: all bytes between a TCP header's first 20 and its payload.
+    ///
+    /// Of an option that comes twice, the last one counts. No list is an error (RFC 9293 section 3.1, MUST-6 and
+    /// MUST-7): an option that is unknown or has a wrong length is left out, and one whose length leads nowhere ends
+    /// the list.
+    #[inline]
+    pub fn parse(bytes: &[u8]) -> Self {
+        const LEN: u8 = LEN_TIMESTAMPS as u8;
+        // What most segments have (RFC 7323 appendix A).
+        if let &[KIND_NOP, KIND_NOP, KIND_TIMESTAMPS, LEN, a, b, c, d, e, f, g, h] = bytes {
+            let (val, ecr) = (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]));
+            return Self { timestamps: Some(Timestamps { val, ecr }), ..Self::default() };
+        }
+        Self::parse_any(bytes)
+    }
+
+    fn parse_any(bytes: &[u8]) -> Self {
+        let mut options = Self::default();
+        for option in walk(bytes) {
+            let taken = option.and_then(|RawOption { kind, body, .. }| options.take(kind, body));
+            options.malformed = options.malformed.saturating_add(taken.is_none().into());
+        }
+        options
+    }
+
+    /// Takes one option in; `None` if its length is wrong for its kind.
+    fn take(&mut self, kind: u8, body: &[u8]) -> Option<()> {
+        match kind {
+            KIND_MSS => self.mss = Some(u16::from_be_bytes(body.try_into().ok()?)),
+            KIND_WINDOW_SCALE => {
+                let [shift] = body.try_into().ok()?;
+                self.window_scale = Some(shift);
+            }
+            KIND_SACK_PERMITTED => {
+                let [] = body.try_into().ok()?;
+                self.sack_permitted = true;
+            }
+            KIND_TIMESTAMPS => {
+                let (words, []) = body.as_chunks::<4>() else { return None };
+                let &[val, ecr] = words else { return None };
+                self.timestamps =
+                    Some(Timestamps { val: u32::from_be_bytes(val), ecr: u32::from_be_bytes(ecr) });
+            }
+            KIND_SACK => {
+                let (words, []) = body.as_chunks::<4>() else { return None };
+                let (pairs, []) = words.as_chunks::<2>() else { return None };
+                if pairs.is_empty() || pairs.len() > MAX_SACK_BLOCKS {
+                    return None;
+                }
+                self.sack = pairs
+                    .iter()
+                    .map(|[start, end]| {
+                        let [start, end] = [start, end].map(|word| u32::from_be_bytes(*word));
+                        (SeqNumber(start), SeqNumber(end))
+                    })
+                    .collect();
+            }
+            _ if self.take_extension(kind, body) => {}
+            _ => self.unknown = self.unknown.saturating_add(1),
+        }
+        Some(())
+    }
+
+    /// How many SACK blocks fit beside the other options.
+    pub fn sack_room(&self) -> usize {
+        let used = Self { sack: SackBlocks::EMPTY, ..*self }.encoded_len();
+        (MAX_LEN - used).saturating_sub(4) / LEN_SACK_BLOCK
+    }
+
+    /// How many bytes [`encode`](Self::encode) writes: a multiple of four, at most [`MAX_LEN`].
+    pub fn encoded_len(&self) -> usize {
+        let mut scratch = [0; MAX_LEN];
+        self.encode(&mut scratch)
+    }
+
+    /// Writes the options, padded to a multiple of four bytes, and gives that length.
+    ///
+    /// The order and the padding are Linux's (`tcp_options_write`): MSS; SACK permitted and
+    /// timestamps in one 12-byte group, or each with two NOPs; NOP and window scale; NOPs and SACK.
+    /// What has no room is left out: SACK blocks, the last ones first, before anything else.
+    ///
+    /// # Panics
+    ///
+    /// If `buf` is shorter than [`encoded_len`](Self::encoded_len); 40 bytes are always enough.
+    pub fn encode(&self, buf: &mut [u8]) -> usize {
+        let mut writer = Writer { buf, at: 0 };
+        if let Some(mss) = self.mss {
+            writer.put(&[KIND_MSS, LEN_MSS as u8]);
+            writer.put(&mss.to_be_bytes());
+        }
+        match (self.timestamps, self.sack_permitted) {
+            (Some(_), true) => writer.put(&[KIND_SACK_PERMITTED, LEN_SACK_PERMITTED as u8]),
+            (Some(_), false) => writer.put(&[KIND_NOP, KIND_NOP]),
+            (None, true) => {
+                writer.put(&[KIND_NOP, KIND_NOP, KIND_SACK_PERMITTED, LEN_SACK_PERMITTED as u8]);
+            }
+            (None, false) => {}
+        }
+        if let Some(Timestamps { val, ecr }) = self.timestamps {
+            writer.put(&[KIND_TIMESTAMPS, LEN_TIMESTAMPS as u8]);
+            writer.put(&val.to_be_bytes());
+            writer.put(&ecr.to_be_bytes());
+        }
+        if let Some(shift) = self.window_scale {
+            writer.put(&[KIND_NOP, KIND_WINDOW_SCALE, LEN_WINDOW_SCALE as u8, shift]);
+        }
+        self.put_extensions(&mut writer);
+        let room = (MAX_LEN - writer.at).saturating_sub(4) / LEN_SACK_BLOCK;
+        let blocks = &self.sack.as_slice()[..self.sack.len().min(room)];
+        if !blocks.is_empty() {
+            let len = 2 + blocks.len() * LEN_SACK_BLOCK;
+            writer.put(&[KIND_NOP, KIND_NOP, KIND_SACK, len as u8]);
+            for (start, end) in blocks {
+                writer.put(&start.0.to_be_bytes());
+                writer.put(&end.0.to_be_bytes());
+            }
+        }
+        writer.at
+    }
+}
+
+/// One option as it stands in the list.
+struct RawOption<'a> {
+    kind: u8,
+    /// Where its kind stands.
+    at: usize,
+    /// What follows its length.
+    body: &'a [u8],
+}
+
+/// The options of a list but for NOPs; `None` is one whose length leads nowhere, and the last.
+fn walk(bytes: &[u8]) -> impl Iterator<Item = Option<RawOption<'_>>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        while bytes.get(at) == Some(&KIND_NOP) {
+            at += 1;
+        }
+        let &kind = bytes.get(at).filter(|kind| **kind != KIND_END)?;
+        let option = read_option(bytes, kind, at);
+        at = option.as_ref().map_or(bytes.len(), |option| at + 2 + option.body.len());
+        Some(option)
+    })
+}
+
+fn read_option(bytes: &[u8], kind: u8, at: usize) -> Option<RawOption<'_>> {
+    let len = usize::from(*bytes.get(at + 1)?);
+    // A range that ends before it begins, that of a length below two, is none.
+    Some(RawOption { kind, at, body: bytes.get(at + 2..at + len)? })
+}
+
+/// A cursor that writes.
+struct Writer<'a> {
+    buf: &'a mut [u8],
+    at: usize,
+}
+
+impl Writer<'_> {
+    fn put(&mut self, bytes: &[u8]) {
+        self.buf[self.at..self.at + bytes.len()].copy_from_slice(bytes);
+        self.at += bytes.len();
+    }
+
+    fn put_if_room(&mut self, bytes: &[u8]) {
+        if self.at + bytes.len() <= MAX_LEN {
+            self.put(bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn encoded(options: &TcpOptions) -> Vec<u8> {
+        let mut buf = [0xaa; MAX_LEN];
+        let len = options.encode(&mut buf);
+        assert_eq!(len, options.encoded_len());
+        buf[..len].to_vec()
+    }
+
+    const TS: Timestamps = Timestamps { val: 0x0102_0304, ecr: 0x0506_0708 };
+
+    #[test]
+    fn a_syn_is_packed_as_linux_packs_it() {
+        let options = TcpOptions {
+            mss: Some(1460),
+            window_scale: Some(7),
+            sack_permitted: true,
+            timestamps: Some(TS),
+            ..Default::default()
+        };
+        let expected = [2, 4, 0x05, 0xb4, 4, 2, 8, 10, 1, 2, 3, 4, 5, 6, 7, 8, 1, 3, 3, 7].to_vec();
+        assert_eq!(encoded(&options), expected);
+        let options = TcpOptions { timestamps: None, ..options };
+        assert_eq!(encoded(&options), [2, 4, 0x05, 0xb4, 1, 1, 4, 2, 1, 3, 3, 7]);
+    }
+
+    #[test]
+    fn an_ack_is_packed_as_linux_packs_it() {
+        let sack = [(SeqNumber(1), SeqNumber(2))].into_iter().collect();
+        let options = TcpOptions { timestamps: Some(TS), sack, ..Default::default() };
+        let expected = [1, 1, 8, 10, 1, 2, 3, 4, 5, 6, 7, 8, 1, 1, 5, 10, 0, 0, 0, 1, 0, 0, 0, 2];
+        assert_eq!(encoded(&options), expected);
+    }
+
+    // Shows: RFC2018-4-7
+    #[test]
+    fn with_timestamps_three_blocks_fit() {
+        let sack = (0..4).map(|n| (SeqNumber(n * 10), SeqNumber(n * 10 + 5))).collect();
+        let options = TcpOptions { timestamps: Some(TS), sack, ..Default::default() };
+        assert_eq!(options.sack_room(), 3);
+        let read = TcpOptions::parse(&encoded(&options));
+        assert_eq!(read.sack.as_slice(), &sack.as_slice()[..3]);
+        let options = TcpOptions { timestamps: None, ..options };
+        assert_eq!(TcpOptions::parse(&encoded(&options)), options);
+    }
+
+    // Shows: RFC9293-MUST-6, RFC9293-MUST-64
+    #[test]
+    fn unknown_kinds_are_skipped_and_counted() {
+        let read = TcpOptions::parse(&[254, 4, 9, 9, 14, 2, 3, 3, 5, 0, 77]);
+        assert_eq!(read, TcpOptions { window_scale: Some(5), unknown: 2, ..Default::default() });
+    }
+
+    // Shows: RFC9293-MUST-4
+    #[test]
+    fn no_operation_mss_and_the_end_are_understood() {
+        let read = TcpOptions::parse(&[1, 2, 4, 5, 0xb4, 1, 0, 2, 4, 0, 9]);
+        assert_eq!(read, TcpOptions { mss: Some(1460), ..Default::default() });
+    }
+
+    // Shows: RFC9293-MUST-7
+    #[test]
+    fn a_length_that_cannot_be_costs_the_option_or_what_follows_it() {
+        let read = |option: &[u8]| {
+            let list = [&[2, 4, 0x05, 0xb4], option, &[3, 3, 5]].concat();
+            let read = TcpOptions::parse(&list);
+            assert_eq!((read.mss, read.malformed), (Some(1460), 1), "{option:?}");
+            assert_eq!(
+                TcpOptions { mss: None, window_scale: None, malformed: 0, ..read },
+                TcpOptions::default()
+            );
+            read.window_scale
+        };
+        let wrong_for_its_kind = [
+            &[2, 3, 0][..],
+            &[3, 4, 0, 0],
+            &[4, 3, 0],
+            &[8, 6, 0, 0, 0, 0],
+            &[5, 2],
+            &[5, 6, 0, 0, 0, 0],
+        ];
+        for option in wrong_for_its_kind {
+            assert_eq!(read(option), Some(5), "{option:?}");
+        }
+        for option in [&[99, 0][..], &[99, 1], &[2, 0], &[99, 6], &[8, 200, 1, 1]] {
+            assert_eq!(read(option), None, "{option:?}");
+        }
+        // Nothing but a kind, and nothing but a kind and a length.
+        for cut in [&[2][..], &[1, 1, 8], &[8, 10]] {
+            assert_eq!(TcpOptions::parse(cut), TcpOptions { malformed: 1, ..Default::default() });
+        }
+    }
+
+    fn options() -> impl Strategy<Value = TcpOptions> {
+        let block = any::<(u32, u32)>().prop_map(|(a, b)| (SeqNumber(a), SeqNumber(b)));
+        let timestamps = any::<(u32, u32)>().prop_map(|(val, ecr)| Timestamps { val, ecr });
+        (
+            any::<Option<u16>>(),
+            any::<Option<u8>>(),
+            any::<bool>(),
+            prop::option::of(timestamps),
+            prop::collection::vec(block, 0..=MAX_SACK_BLOCKS),
+            extension::tests::extensions(),
+        )
+            .prop_map(
+                |(mss, window_scale, sack_permitted, timestamps, blocks, extensions)| TcpOptions {
+                    mss,
+                    window_scale,
+                    sack_permitted,
+                    timestamps,
+                    sack: blocks.into_iter().collect(),
+                    ..extensions
+                },
+            )
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(options in options()) {
+            let bytes = encoded(&options);
+            prop_assert!(bytes.len() <= MAX_LEN && bytes.len().is_multiple_of(4));
+            let read = TcpOptions::parse(&bytes);
+            let kept = options.sack.len().min(options.sack_room());
+            let sack = options.sack.as_slice()[..kept].iter().copied().collect();
+            prop_assert_eq!(read, TcpOptions { sack, ..options });
+        }
+
+        // Shows: RFC9293-MUST-68, RFC9293-MUST-69
+        #[test]
+        fn what_is_written_has_lengths_and_is_padded_in_front_and_not_behind(options in options()) {
+            let bytes = encoded(&options);
+            let mut rest = &bytes[..];
+            while let [kind, after @ ..] = rest {
+                prop_assert_ne!(*kind, 0, "an end of the list: {:?}", bytes);
+                let len = if *kind == 1 { 1 } else { usize::from(after[0]) };
+                prop_assert!(len <= rest.len());
+                rest = &rest[len..];
+            }
+        }
+
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..=60)) {
+            prop_assert!(encoded(&TcpOptions::parse(&bytes)).len() <= MAX_LEN);
+        }
+    }
+}

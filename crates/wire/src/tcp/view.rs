@@ -1,0 +1,173 @@
+//! A TCP segment read, and its header edited, where it stands in an IP packet.
+
+use std::net::{IpAddr, SocketAddr};
+
+use super::{Fields, HEADER_LEN, flag};
+use crate::checksum::{update_at, verify_transport};
+use crate::options::TcpOptions;
+use crate::options::extension::checksum_at;
+use crate::{Headers, ip};
+
+/// Where fields stand in a TCP header (RFC 9293 section 3.1).
+const AT_DATA_OFFSET: usize = 12;
+const AT_WINDOW: usize = 14;
+const AT_CHECKSUM: usize = 16;
+
+/// A TCP segment in its IP packet.
+///
+/// ```
+/// use airtcp_types::FlowId;
+/// use airtcp_wire::tcp::{self, Header, View, flag};
+///
+/// let flow = FlowId { local: "10.0.0.1:4000".parse()?, remote: "10.0.0.2:80".parse()? };
+/// let header = Header { window: 512, ..Header::default() };
+/// let mut packet = tcp::emit(&flow, 64, &header, b"hello");
+///
+/// let view = View::checked(&packet.data).expect("a whole segment");
+/// assert_eq!((view.src(), view.data_len()), (flow.local, 5));
+/// assert!(!view.fields().has(flag::SYN) && view.is_intact());
+///
+/// let editor = view.editor();
+/// editor.set_window(&mut packet.data, 0);
+/// let view = View::checked(&packet.data).expect("it still is");
+/// assert!(view.fields().window() == 0 && view.is_intact());
+/// # Ok::<(), std::net::AddrParseError>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    src: IpAddr,
+    dst: IpAddr,
+    fields: Fields<'a>,
+    /// Header and data, as much as is there.
+    segment: &'a [u8],
+    /// Where the header starts in the packet.
+    at: usize,
+    data_len: usize,
+}
+
+impl<'a> View<'a> {
+    /// Reads the segment of a captured packet, which may be cut off anywhere behind the first 20
+    /// bytes of the TCP header. `None` of other protocols and of fragments.
+    ///
+    /// No checksum is verified. If the length field is zero, as in long super-segments, the packet is
+    /// as long as `bytes`.
+    #[inline]
+    pub fn of(bytes: &'a [u8]) -> Option<Self> {
+        let headers = Headers::of(bytes).ok()?;
+        let total = headers.total.unwrap_or(bytes.len());
+        Self::in_packet(headers.trim(bytes), headers, total)
+    }
+
+    /// Reads the segment of a packet, and checks all lengths and the checksum of an IPv4 header;
+    /// [`is_intact`](Self::is_intact) verifies the checksum of the segment.
+    #[inline]
+    pub fn checked(bytes: &'a [u8]) -> Option<Self> {
+        let (headers, bytes) = ip::check(bytes, 0).ok()?;
+        Self::in_packet(bytes, headers, bytes.len())
+    }
+
+    /// `total`: the length of the packet, of which `bytes` may be the beginning.
+    #[inline]
+    fn in_packet(bytes: &'a [u8], headers: Headers, total: usize) -> Option<Self> {
+        if headers.protocol != ip::TCP || headers.is_fragment() {
+            return None;
+        }
+        let segment = &bytes[headers.len..];
+        let fields = Fields::of(segment).ok()?;
+        let data_len = total.checked_sub(headers.len + fields.header_len())?;
+        let (src, dst) = headers.addresses(bytes);
+        Some(Self { src, dst, fields, segment, at: headers.len, data_len })
+    }
+
+    /// Source address and port.
+    #[inline]
+    pub fn src(&self) -> SocketAddr {
+        SocketAddr::new(self.src, self.fields.src_port())
+    }
+
+    /// Destination address and port.
+    #[inline]
+    pub fn dst(&self) -> SocketAddr {
+        SocketAddr::new(self.dst, self.fields.dst_port())
+    }
+
+    /// The fields of the header.
+    #[inline]
+    pub const fn fields(&self) -> Fields<'a> {
+        self.fields
+    }
+
+    /// The options; `None` if the packet was cut off before their end.
+    #[inline]
+    pub fn options(&self) -> Option<TcpOptions> {
+        self.option_list().map(TcpOptions::parse)
+    }
+
+    /// The length of the data as it was sent (bytes).
+    #[inline]
+    pub const fn data_len(&self) -> usize {
+        self.data_len
+    }
+
+    /// Whether the TCP checksum holds.
+    #[inline]
+    pub fn is_intact(&self) -> bool {
+        verify_transport(self.src, self.dst, ip::TCP, self.segment)
+    }
+
+    /// Gives the editor of the header.
+    #[inline]
+    pub fn editor(&self) -> Editor {
+        // HACK 3: on a SYN it is an offer and no checksum.
+        let list = self.option_list().filter(|_| !self.fields.has(flag::SYN));
+        let hack = list.and_then(checksum_at).map(|hack| HEADER_LEN + hack);
+        Editor { at: self.at, hack }
+    }
+
+    #[inline]
+    fn option_list(&self) -> Option<&'a [u8]> {
+        self.segment.get(HEADER_LEN..self.fields.header_len())
+    }
+}
+
+/// Edits the header of a TCP segment in its packet.
+///
+/// Each edit updates the TCP checksum and that of HACK. A wrong checksum stays wrong, so that the
+/// receiver still notices corruption. The packet has to be the one that the [`View`] was read from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Editor {
+    /// Where the header starts in the packet.
+    at: usize,
+    /// Where HACK's checksum stands in the header.
+    hack: Option<usize>,
+}
+
+impl Editor {
+    /// Sets bits of the four after the data offset, where TCP-ECN and AccECN have theirs.
+    pub fn set_reserved(self, packet: &mut [u8], bits: u8) {
+        let header = &mut packet[self.at..];
+        let new = [header[AT_DATA_OFFSET] | (bits & 0x0f), header[AT_DATA_OFFSET + 1]];
+        self.replace(header, AT_DATA_OFFSET, new);
+    }
+
+    /// Writes the window field.
+    pub fn set_window(self, packet: &mut [u8], window: u16) {
+        self.replace(&mut packet[self.at..], AT_WINDOW, window.to_be_bytes());
+    }
+
+    /// Replaces two bytes of the header.
+    fn replace(self, header: &mut [u8], at: usize, new: [u8; 2]) {
+        let two = |header: &[u8], at: usize| [header[at], header[at + 1]];
+        let old = two(header, at);
+        let mut sum = u16::from_be_bytes(two(header, AT_CHECKSUM));
+        sum = update_at(sum, at, old, new);
+        header[at..at + 2].copy_from_slice(&new);
+        if let Some(hack) = self.hack {
+            let before = two(header, hack);
+            let after = update_at(u16::from_be_bytes(before), at, old, new).to_be_bytes();
+            header[hack..hack + 2].copy_from_slice(&after);
+            sum = update_at(sum, hack, before, after);
+        }
+        header[AT_CHECKSUM..AT_CHECKSUM + 2].copy_from_slice(&sum.to_be_bytes());
+    }
+}

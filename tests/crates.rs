@@ -1,0 +1,120 @@
+//! The crates and what they depend on: protocol crates know no socket and no runtime, and what is published can be.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+/// The state machines. They take packets and the time as arguments.
+const PROTOCOL: [&str; 7] = ["types", "wire", "recovery", "stack", "rrtp", "link", "basestation"];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn cargo(arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO")).args(arguments).current_dir(root()).output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "cargo {}: {error}", arguments.join(" "));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A member of the workspace, and the members that it depends on.
+struct Member {
+    is_published: bool,
+    dependencies: Vec<Dependency>,
+}
+
+struct Dependency {
+    name: String,
+    is_for_tests: bool,
+    has_version: bool,
+}
+
+fn members() -> BTreeMap<String, Member> {
+    let json = cargo(&["metadata", "--no-deps", "--offline", "--locked", "--format-version", "1"]);
+    let metadata: Value = serde_json::from_str(&json).unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let dependency = |value: &Value| {
+        value["path"].as_str()?;
+        Some(Dependency {
+            name: text(&value["name"]),
+            is_for_tests: value["kind"] == "dev",
+            has_version: value["req"] != "*",
+        })
+    };
+    let member = |package: &Value| {
+        let dependencies = package["dependencies"].as_array().unwrap();
+        let dependencies = dependencies.iter().filter_map(dependency).collect();
+        (
+            text(&package["name"]),
+            Member { is_published: package["publish"].is_null(), dependencies },
+        )
+    };
+    metadata["packages"].as_array().unwrap().iter().map(member).collect()
+}
+
+#[test]
+fn protocol_crates_depend_on_no_runtime_and_no_system_call() {
+    for name in PROTOCOL {
+        let package = format!("airtcp-{name}");
+        let tree = cargo(&[
+            "tree",
+            "--offline",
+            "--locked",
+            "-e",
+            "normal",
+            "-p",
+            &package,
+            "--prefix",
+            "none",
+        ]);
+        let crates: BTreeSet<_> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
+        assert!(crates.contains(&*package), "{tree}");
+        for unwanted in ["tokio", "nix", "tun-rs"] {
+            assert!(!crates.contains(unwanted), "{package} depends on {unwanted}");
+        }
+    }
+}
+
+#[test]
+fn protocol_crates_and_the_simulator_have_the_same_lints() {
+    let lints = |name| fs::read_to_string(root().join(format!("crates/{name}/clippy.toml")));
+    let first = lints(PROTOCOL[0]).unwrap();
+    assert!(first.contains("std::time::Instant::now"));
+    for name in PROTOCOL.into_iter().chain(["sim"]) {
+        assert!(lints(name).is_ok_and(|text| text == first), "crates/{name}/clippy.toml differs");
+    }
+}
+
+#[test]
+fn published_crates_depend_on_published_crates() {
+    let members = members();
+    assert!(members["airtcp"].is_published && !members["airtcp-testbed"].is_published);
+    for (name, member) in members.iter().filter(|(_, member)| member.is_published) {
+        for dependency in &member.dependencies {
+            let on = &dependency.name;
+            if dependency.is_for_tests {
+                // Cargo leaves it out of the package.
+                assert!(!dependency.has_version, "{name}: give {on} a path alone for tests");
+            } else {
+                assert!(dependency.has_version, "{name}: give {on} a version");
+                assert!(members[on].is_published, "{name} depends on {on}, which is not published");
+            }
+        }
+    }
+}
+
+/// With a cycle `cargo publish` has no order, and a crate's tests build other crates with another copy of it.
+#[test]
+fn no_crate_depends_on_itself_by_way_of_tests() {
+    let mut members = members();
+    while !members.is_empty() {
+        let before = members.len();
+        let names: BTreeSet<_> = members.keys().cloned().collect();
+        members.retain(|_, member| member.dependencies.iter().any(|on| names.contains(&on.name)));
+        assert!(members.len() < before, "a cycle among {:?}", names);
+    }
+}
