@@ -153,7 +153,7 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
             code_has("crates/basestation", &["handoff", "handover"])
         }
         "RRTP as a state machine, and as sockets for tokio over any UDP socket" => {
-            code_has("crates/rrtp/src/net", &["datagramsocket"])
+            code_has("crates/net/src/rrtp", &["datagramsocket"])
         }
         "RRTP in the simulator, beside TCP" => worlds::carries_rrtp(),
         "Link emulator: rate, mahimahi traces, queues, delay, reordering, loss, corruption, outages, half duplex" => {
@@ -230,6 +230,7 @@ fn has_crate(names: &[&str]) -> bool {
 /// Comments do not count: they may say what is not there.
 fn code_has(directory: &str, words: &[&str]) -> bool {
     let mut left: Vec<PathBuf> = vec![root().join(directory)];
+    assert!(left[0].is_dir(), "there is no {directory}");
     while let Some(path) = left.pop() {
         if path.is_dir() {
             left.extend(fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()));

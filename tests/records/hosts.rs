@@ -1,4 +1,5 @@
-//! Two hosts on one link: what scenarios of the simulator do not have, IPv6, ECN, offload, UDP and ICMP.
+//! Two hosts on one link: what scenarios of the simulator do not have, IPv6, ECN, offload, UDP and
+//! ICMP.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -107,8 +108,8 @@ impl Pair {
         SocketAddr::new(address.parse().unwrap(), port)
     }
 
-    /// The case with these strategies: one connection with data both ways, a datagram that is received, and one that
-    /// an ICMP error answers.
+    /// The case with these strategies: one connection with data both ways, a datagram that is
+    /// received, and one that an ICMP error answers.
     pub(crate) fn run(&self, strategies: &str) -> Record {
         let mut hosts = [0, 1].map(|index| self.host(index, strategies));
         let spec = self.link.parse().unwrap();

@@ -1,9 +1,10 @@
-//! A checksum of every packet and every figure, for every strategy in every kind of network, in virtual time.
+//! A checksum of every packet and every figure, for every strategy in every kind of network, in
+//! virtual time.
 //!
-//! `records.txt` has one line per case: the network, the sender's strategies, a checksum of all packets with their
-//! times, and a checksum of all figures and counters. A change that preserves behaviour leaves the file as it is. A
-//! change of behaviour shows which cases it touches: `AIRTCP_RECORD=1 cargo test --test records` writes the file
-//! anew.
+//! `records.txt` has one line per case: the network, the sender's strategies, a checksum of all
+//! packets with their times, and a checksum of all figures and counters. A change that preserves
+//! behaviour leaves the file as it is. A change of behaviour shows which cases it touches:
+//! `AIRTCP_RECORD=1 cargo test --test records` writes the file anew.
 
 mod digest;
 mod hosts;

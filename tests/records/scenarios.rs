@@ -16,7 +16,8 @@ pub(crate) struct Network {
 pub(crate) const RRTP: &[&str] =
     &["rrtp", "rrtp:wireless-last-hop", "rrtp:general+rate=2mbit+rtt=60ms+loss=1%"];
 
-/// Every part of the link emulator, every policy and ARQ of the base station, and every application.
+/// Every part of the link emulator, every policy and ARQ of the base station, and every
+/// application.
 pub(crate) const NETWORKS: &[Network] = &[
     Network {
         name: "clean",

@@ -2,9 +2,9 @@
 //!
 //! # Start here
 //!
-//! A [`Stack`] runs a host on a [`Device`](device::Device): a TUN device shared with the Linux kernel
-//! (`Tun`, the feature `tun`, on by default), or one end of a pair in memory. It gives TCP and
-//! UDP sockets with tokio's names and ways:
+//! A [`Stack`] runs a host on a [`Device`](device::Device): a TUN device shared with the Linux
+//! kernel (`Tun`, the feature `tun`, on by default), or one end of a pair in memory. It gives TCP
+//! and UDP sockets with tokio's names and ways:
 //!
 //! ```
 //! use airtcp::device::memory;
@@ -25,6 +25,25 @@
 //! let mut received = String::new();
 //! accepted.read_to_string(&mut received).await?;
 //! assert_eq!(received, "hello");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`StackThread`] runs a stack on a thread of its own, which is the fastest way. What the tasks do
+//! that it spawns takes turns with the stack:
+//!
+//! ```
+//! use airtcp::device::memory;
+//! use airtcp::{HostConfig, Stack, StackThread};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // Instead of one end of a pair in memory: Tun::open("tun0")
+//! let (device, _other) = memory::pair(1500, 256);
+//! let config = HostConfig::new(["10.0.0.1/24".parse()?]);
+//! let server = StackThread::start("server", || Stack::new(device, config))?;
+//! let listener = server.stack().listen("10.0.0.1:7".parse()?, 16)?;
+//! server.spawn(async move { while listener.accept().await.is_ok() {} });
+//! server.join();
 //! # Ok(())
 //! # }
 //! ```
@@ -53,8 +72,8 @@
 #![forbid(unsafe_code)]
 
 pub use airtcp_net::{
-    OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReuniteError, Sibling, Stack, StackThread,
-    TcpListener, TcpSocket, TcpStream, UdpSocket, WriteHalf,
+    OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReuniteError, RuntimeThread, Sibling, Stack,
+    StackThread, TcpListener, TcpSocket, TcpStream, UdpSocket, WriteHalf,
 };
 pub use airtcp_stack::Counters;
 pub use airtcp_stack::host::{Cidr, CidrError, HostConfig, HostError, Listed, Quota};
@@ -81,7 +100,8 @@ pub mod recovery {
     };
 }
 
-/// The stack as a state machine: packets and the time go in, packets and the next deadline come out.
+/// The stack as a state machine: packets and the time go in, packets and the next deadline come
+/// out.
 pub mod host {
     pub use airtcp_stack::host::{Host, SocketId};
     pub use airtcp_stack::tcp::{Readiness, SwitchError};
@@ -119,7 +139,8 @@ pub mod link {
     pub use airtcp_net::{DriveError, Driver, Lateness};
 }
 
-/// Networks of hosts and links in virtual time: the same code, faster than time, repeatable from a seed.
+/// Networks of hosts and links in virtual time: the same code, faster than time, repeatable from a
+/// seed.
 #[cfg(feature = "sim")]
 pub mod sim {
     pub use airtcp_sim::{

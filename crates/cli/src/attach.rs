@@ -43,7 +43,7 @@ pub(crate) struct AttachArgs {
     /// are, and turns offload off by itself; a receiver of HACK needs this flag
     #[arg(long)]
     pub(crate) no_offload: bool,
-    /// The default
+    /// Exchange super-segments with the kernel, which is the default
     #[arg(long, hide = true, conflicts_with = "no_offload")]
     pub(crate) offload: bool,
     /// Listen for `airtcp ss` on this socket [serve's default: where `airtcp ss` looks by itself]

@@ -7,10 +7,9 @@ use std::io;
 use std::pin::Pin;
 use std::task::Poll;
 
+use airtcp_device::{Alarm, Clock, Device, Watch};
 use airtcp_types::{Crossing, Instant, Node, Packet, PortId};
 use airtcp_wire::into_segments;
-
-use airtcp_device::{Alarm, Clock, Device, Watch};
 
 use crate::Lateness;
 use crate::task::{self, Next, Work};

@@ -1,10 +1,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use airtcp_device::{Memory, memory};
 use airtcp_types::{Checksum, Event, EventKind, Fate, NodeId, Observer, SharedBytes};
 
 use super::*;
-use airtcp_device::{Memory, memory};
 
 /// Holds each packet for a time, then gives it to the other port and tells.
 #[derive(Default)]

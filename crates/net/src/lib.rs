@@ -1,9 +1,9 @@
 //! Sockets for tokio on the state machines of airtcp.
 //!
-//! A [`Stack`] drives a [`Host`](airtcp_stack::Host) on a [`Device`](airtcp_device::Device) and gives
-//! TCP and UDP sockets with tokio's names and ways. With the feature `rrtp`, the module `rrtp` does the
-//! same for RRTP on a UDP socket. This crate has the clock and asks the operating system for randomness;
-//! the state machines below it do neither.
+//! A [`Stack`] drives a [`Host`](airtcp_stack::Host) on a [`Device`](airtcp_device::Device) and
+//! gives TCP and UDP sockets with tokio's names and ways. With the feature `rrtp`, the module
+//! `rrtp` does the same for RRTP on a UDP socket. This crate has the clock and asks the operating
+//! system for randomness; the state machines below it do neither.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "drive")]
@@ -12,6 +12,7 @@ mod drive;
 mod lateness;
 #[cfg(feature = "rrtp")]
 pub mod rrtp;
+mod runtime_thread;
 mod shared;
 mod sockets;
 mod task;
@@ -21,6 +22,7 @@ mod wakers;
 pub use drive::{DriveError, Driver};
 #[cfg(feature = "drive")]
 pub use lateness::Lateness;
+pub use runtime_thread::RuntimeThread;
 pub use sockets::{
     OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReuniteError, Sibling, Stack, StackThread,
     TcpListener, TcpSocket, TcpStream, UdpSocket, WriteHalf,

@@ -94,7 +94,8 @@ impl<C: Core> Shared<C> {
         self.clock
     }
 
-    /// Makes a call, wakes those whom it made ready, and asks the driver for a turn if it needs one.
+    /// Makes a call, wakes those whom it made ready, and asks the driver for a turn if it needs
+    /// one.
     pub(crate) fn with<R>(&self, call: impl FnOnce(&mut C, Instant) -> R) -> R {
         let (result, woken, kick) = {
             let mut core = self.lock();

@@ -19,10 +19,12 @@ pub(crate) trait Work {
     /// Why the loop ends.
     type End: From<io::Error>;
 
-    /// Receives a batch, runs the timers that are due, transmits a batch. Yields to other tasks where it should.
+    /// Receives a batch, runs the timers that are due, transmits a batch. Yields to other tasks
+    /// where it should.
     async fn turn(&mut self) -> Result<Next, Self::End>;
 
-    /// Waits for anything but the time: packets, room to send them, a request for a turn. Cancel-safe.
+    /// Waits for anything but the time: packets, room to send them, a request for a turn.
+    /// Cancel-safe.
     async fn ready(&mut self) -> Result<(), Self::End>;
 }
 

@@ -86,7 +86,8 @@ impl<Id: Copy + Ord, T> Wakers<Id, T> {
         self.sockets.get_mut(&id).map(|waiting| &mut waiting.about)
     }
 
-    /// Registers a task for one direction, in place of the one before; `false` if the socket is gone.
+    /// Registers a task for one direction, in place of the one before; `false` if the socket is
+    /// gone.
     pub(crate) fn wait(&mut self, id: Id, direction: Direction, context: &Context<'_>) -> bool {
         let Some(Waiting { read, write, .. }) = self.sockets.get_mut(&id) else { return false };
         let slot = if direction == Direction::Read { read } else { write };

@@ -16,7 +16,7 @@
 //!
 //! `docs/rrtp.md` has a diagram of each type.
 
-pub(crate) const VERSION: u8 = 1;
+pub(crate) const VERSION: u8 = 2;
 /// What every packet begins with.
 pub(crate) const HEADER: usize = 16;
 /// Header bytes of a data packet.

@@ -61,7 +61,7 @@ impl Session {
             output::note(format_args!("note: {}", lack.text));
         }
         let addresses = config.addresses.clone();
-        let start = move || Stack::new(Tun::new(file)?, config).context("starting the stack");
+        let start = || Stack::new(Tun::new(file)?, config).context("starting the stack");
         let thread = StackThread::start(command, start)?;
         if let Some(path) = &attach.control {
             let (device, stacks) = (name.clone(), vec![thread.stack().clone()]);
@@ -78,6 +78,11 @@ impl Session {
     /// Where what serves its connections belongs.
     pub(super) const fn runtime(&self) -> &Handle {
         self.thread.runtime()
+    }
+
+    /// Ends what serves its connections, and waits for that.
+    pub(super) fn end(self) {
+        self.thread.join();
     }
 
     /// Calls the first address of a host that answers.
@@ -237,6 +242,7 @@ pub(super) fn run<T>(
             () = session.stack().shutdown_within(PATIENCE) => {}
             () = signals.wait() => {}
         }
+        session.end();
         outcome
     });
     // Nobody waits for a line to be typed, or for a disk that hangs.

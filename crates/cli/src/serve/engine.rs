@@ -38,13 +38,17 @@ pub(super) fn start(
     let clock = recording.map_or_else(Clock::start, Recording::clock);
     let siblings = match files.len() {
         1 => vec![None],
-        count => Sibling::family(count as u16, clock)?.into_iter().map(Some).collect(),
+        count => Sibling::family(count as u16, clock)
+            .context("starting the stacks")?
+            .into_iter()
+            .map(Some)
+            .collect(),
     };
     let (mut threads, mut engines) = (Vec::new(), JoinSet::new());
     for (index, (file, sibling)) in files.into_iter().zip(siblings).enumerate() {
         let watch = recording.map(|recording| recording.watch(NodeId(0)));
         let config = config.clone();
-        let start = move || {
+        let start = || {
             let tun = Tun::new(file)?;
             let stack = match (sibling, watch) {
                 (Some(sibling), watch) => Stack::sibling(tun, config, sibling, watch),

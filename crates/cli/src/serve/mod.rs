@@ -9,6 +9,7 @@ use std::future::ready;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use airtcp_net::StackThread;
 use airtcp_stack::tcp::MarkAware;
 use airtcp_trace::NodeKind;
 use anyhow::{Context, anyhow};
@@ -95,6 +96,8 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
         () = farewell => {}
         () = signals.wait() => tracing::warn!("stopped before every connection was closed"),
     }
+    // What a service cleans up at its end is done before this process ends.
+    threads.into_iter().for_each(StackThread::join);
     for (combination, count) in summary.fallbacks() {
         output::note(format_args!(
             "note: {count} connections ran with {combination}: their peers do not grant what {asked} needs"

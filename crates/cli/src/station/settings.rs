@@ -77,10 +77,11 @@ pub(super) struct Settings {
     cache: Option<ByteCount>,
     /// Open the devices with offload: kernels give super-segments, which are cut before the station has them, and leave
     /// checksums open, which are completed [default: only without --radio]
-    #[arg(long)]
-    offload: bool,
-    /// Open the devices without offload
+    #[arg(long, num_args = 0, default_missing_value = "true")]
+    offload: Option<bool>,
+    /// Open the devices without offload; in a file, `offload = false`
     #[arg(long, conflicts_with = "offload")]
+    #[serde(skip)]
     no_offload: bool,
     /// Have the devices stay when this ends, so that it can be started again under running flows
     #[arg(long)]
@@ -148,8 +149,8 @@ impl Settings {
             absence: self.absence.or(other.absence),
             mobiles: self.mobiles.or(other.mobiles),
             cache: self.cache.or(other.cache),
-            offload: self.offload || (other.offload && !self.no_offload),
-            no_offload: self.no_offload || (other.no_offload && !self.offload),
+            offload: self.offload.or(other.offload.filter(|_| !self.no_offload)),
+            no_offload: self.no_offload,
             persist: self.persist || other.persist,
             control: self.control.or(other.control),
             metrics: self.metrics.or(other.metrics),
@@ -200,11 +201,6 @@ impl Settings {
                 cache: self.cache.unwrap_or(default.cache),
             }),
         };
-        if self.offload && self.no_offload {
-            return Err(Mistake::new(
-                "offload and no-offload contradict each other: leave one of them out".to_owned(),
-            ));
-        }
         if let Some(Err(error)) = station.as_ref().map(StationConfig::check) {
             return Err(Mistake::new(error.to_string()));
         }
@@ -223,7 +219,7 @@ impl Settings {
         }
         let devices = [wired, wireless];
         // A station marks and loses single packets.
-        let offload = self.offload || (station.is_none() && !self.no_offload);
+        let offload = self.offload.unwrap_or(station.is_none() && !self.no_offload);
         let Self { persist, control, metrics, trace, json, .. } = self;
         Ok(Plan { devices, station, offload, persist, control, metrics, trace, json })
     }
@@ -342,11 +338,12 @@ mod tests {
         let two = "wired = \"tun0\"\nwireless = \"tun1\"\n";
         let offload = |more: &str| file(&format!("{two}{more}")).unwrap().plan().unwrap().offload;
         assert!(offload("") && offload("radio = \"\"\noffload = true"));
-        assert!(!offload("no-offload = true") && !offload("radio = \"\""));
+        assert!(!offload("offload = false") && !offload("radio = \"\""));
         let flag = Settings { no_offload: true, ..Settings::default() };
         assert!(!flag.or(file(WHOLE).unwrap()).plan().unwrap().offload);
-        let both = refused(&format!("{two}offload = true\nno-offload = true"));
-        assert!(both.contains("contradict each other"), "{both}");
+        let flag = Settings { offload: Some(true), ..Settings::default() };
+        let file = file(&format!("{two}offload = false")).unwrap();
+        assert!(flag.or(file).plan().unwrap().offload);
     }
 
     #[test]

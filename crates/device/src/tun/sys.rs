@@ -45,17 +45,19 @@ pub(super) fn set_mtu(socket: &impl AsRawFd, name: &str, mtu: usize) -> io::Resu
     Ok(())
 }
 
-/// Whether the interface `name`, in the network namespace that `socket` was made in, is a TUN device.
+/// Whether the interface `name`, in the network namespace that `socket` was made in, is a TUN
+/// device.
 pub(super) fn is_tun(socket: &impl AsRawFd, name: &str) -> bool {
-    // linux/ethtool.h: `struct ethtool_drvinfo` is a command, then texts of 32 bytes, 196 bytes in all.
+    // linux/ethtool.h: `struct ethtool_drvinfo` is a command, then texts of 32 bytes, 196 bytes in
+    // all.
     const GDRVINFO: u32 = 3;
     const LENGTH: usize = 196;
     let mut info = [0u8; LENGTH];
     info[..4].copy_from_slice(&GDRVINFO.to_ne_bytes());
     let mut request = request(name);
     request.ifr_ifru.ifru_data = info.as_mut_ptr().cast();
-    // SAFETY: the kernel reads the name, and writes no more than the structure that the command names, which `info` is as
-    // long as.
+    // SAFETY: the kernel reads the name, and writes no more than the structure that the command
+    // names, which `info` is as long as.
     let told = unsafe { siocethtool(socket.as_raw_fd(), &raw mut request) };
     let (driver, bus) = (&info[4..], &info[4 + 3 * 32..]);
     told.is_ok() && driver.starts_with(b"tun\0") && bus.starts_with(b"tun\0")

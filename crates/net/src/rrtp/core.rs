@@ -141,9 +141,11 @@ impl Core {
         if let Err(error) = self.alive() {
             return Poll::Ready(Err(error));
         }
-        // Without a stream nobody waits.
-        self.streams.wait(id, direction, context);
-        Poll::Pending
+        if self.streams.wait(id, direction, context) {
+            Poll::Pending
+        } else {
+            Poll::Ready(Err(End::Shutdown.error::<Self>()))
+        }
     }
 
     /// Takes what has happened to the connections, and who is to be woken for it.

@@ -13,7 +13,8 @@ use super::datagrams::{DatagramSocket, Inbox, Outbox};
 use crate::shared::{End, Ending, Shared};
 use crate::task::{self, Next, Work};
 
-/// Runs until the endpoint is shut down, the socket is gone, or nobody has a handle and the last connection has ended.
+/// Runs until the endpoint is shut down, the socket is gone, or nobody has a handle and the last
+/// connection has ended.
 #[derive(Debug)]
 pub(super) struct Driver<S> {
     shared: Arc<Shared<Core>>,
@@ -29,8 +30,16 @@ impl<S: DatagramSocket> Driver<S> {
         Self { shared, socket, inbox, outbox, arrived: Instant::ZERO }
     }
 
-    pub(super) async fn run(mut self, mut alarm: Alarm) {
-        let _ending = Ending(self.shared.clone());
+    pub(super) fn run(self, alarm: Alarm) -> impl Future<Output = ()> + Send {
+        // Made before the first poll: a runtime may end before that.
+        let ending = Ending(self.shared.clone());
+        async move {
+            let _ending = ending;
+            self.run_to_end(alarm).await;
+        }
+    }
+
+    async fn run_to_end(mut self, mut alarm: Alarm) {
         let Err(end) = task::run(&mut self, &mut alarm).await;
         match &end {
             End::Gone(why) => error!(why, "the UDP socket is gone; so are its connections"),

@@ -4,12 +4,12 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use airtcp_rrtp::{Config, Limits};
 use tokio::sync::Notify;
 
 use super::core::Handshake;
 use super::socket::RrtpSocket;
 use super::stream::RrtpStream;
-use airtcp_rrtp::{Config, Limits};
 
 /// Takes connections; made by [`RrtpSocket::listen`].
 ///

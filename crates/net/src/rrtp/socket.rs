@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use airtcp_device::{Alarm, Clock};
+use airtcp_rrtp::{Config, Counters, Endpoint, Limits};
 use rand::TryRng;
 use rand::rngs::SysRng;
 use tokio::runtime;
@@ -18,7 +19,6 @@ use super::kernel;
 use super::listener::RrtpListener;
 use super::stream::RrtpStream;
 use crate::shared::{self, Shared};
-use airtcp_rrtp::{Config, Counters, Endpoint, Limits};
 
 /// An RRTP endpoint on a UDP socket: connections are opened from it, and accepted if one listens.
 ///

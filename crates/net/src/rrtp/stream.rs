@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use airtcp_rrtp::{CallError, Config, ConnectionId, Info, NetworkKind, NetworkProfile};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::task::coop;
 use tracing::debug;
@@ -15,7 +16,6 @@ use super::core::Handshake;
 use super::socket::{Handle, RrtpSocket};
 use super::split::{OwnedReadHalf, OwnedWriteHalf};
 use crate::wakers::Direction;
-use airtcp_rrtp::{CallError, Config, ConnectionId, Info, NetworkKind, NetworkProfile};
 
 /// An RRTP connection; made by [`connect`](RrtpSocket::connect) or [`accept`](super::RrtpListener::accept).
 ///

@@ -4,13 +4,12 @@ use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use airtcp_rrtp::{Config, Endpoint, Limits, NetworkKind, NetworkProfile, Phase};
+use airtcp_types::Instant;
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UdpSocket;
 use tokio::task::JoinSet;
-
-use airtcp_rrtp::{Config, Endpoint, Limits, NetworkKind, NetworkProfile, Phase};
-use airtcp_types::Instant;
 
 use super::*;
 

@@ -7,15 +7,14 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use airtcp_device::Watch;
+use airtcp_stack::host::{Astray, Host, SocketId};
+use airtcp_stack::tcp::State;
 use airtcp_types::{Crossing, Instant, Node, Packet};
 use tokio::sync::Notify;
 use tracing::{debug, trace};
 
 use crate::shared::{self, End};
 use crate::wakers::{Direction, Wakers, Woken};
-
-use airtcp_stack::host::{Astray, Host, SocketId};
-use airtcp_stack::tcp::State;
 
 /// Packets taken from the host, or from the device, before the lock is let go.
 pub(super) const BATCH: usize = 64;
@@ -207,7 +206,8 @@ impl Core {
         self.sockets.has_woken()
     }
 
-    /// Takes packets from the host, as many as are given to the device at a time; whether it may have more.
+    /// Takes packets from the host, as many as are given to the device at a time; whether it may
+    /// have more.
     pub(super) fn fill(&mut self, now: Instant, outbox: &mut VecDeque<Packet>) -> bool {
         let mut bytes = 0;
         while outbox.len() < BATCH && bytes < BATCH_BYTES {

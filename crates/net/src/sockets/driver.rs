@@ -7,6 +7,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use airtcp_device::{Alarm, Device};
+use airtcp_stack::host::Astray;
 use airtcp_types::{Instant, Node, Packet};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Notify;
@@ -14,8 +15,6 @@ use tracing::{debug, error, trace};
 
 use super::core::{BATCH, Core};
 use super::siblings::Sibling;
-use airtcp_stack::host::Astray;
-
 use crate::shared::{End, Ending, Shared};
 use crate::task::{self, Next, Work};
 

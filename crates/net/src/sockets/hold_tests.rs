@@ -1,12 +1,12 @@
 //! What holds data and ACKs back on streams.
 
 use airtcp_device::memory;
+use airtcp_stack::host::HostConfig;
 use airtcp_types::ByteCount;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::Stack;
 use super::tests::{connected, pattern, stacks, within};
-use airtcp_stack::host::HostConfig;
 
 #[tokio::test]
 async fn a_corked_stream_sends_full_segments_and_the_rest_when_it_is_uncorked() {

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use airtcp_device::memory;
+use airtcp_stack::host::HostConfig;
+use airtcp_stack::tcp::KeepAlive;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::Stack;
 use super::tests::{connected, within};
-use airtcp_stack::host::HostConfig;
-use airtcp_stack::tcp::KeepAlive;
 
 #[tokio::test]
 async fn a_silent_peer_is_asked_and_the_stream_goes_on() {

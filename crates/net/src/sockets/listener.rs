@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use airtcp_stack::host::SocketId;
 use airtcp_types::Instant;
 use tokio::sync::Notify;
 use tokio::task::coop;
@@ -15,7 +16,6 @@ use super::ready::in_turn;
 use super::stack::Handle;
 use super::stream::TcpStream;
 use crate::wakers::Direction;
-use airtcp_stack::host::SocketId;
 
 /// Takes connections; made by [`Stack::listen`](super::Stack::listen).
 ///

@@ -3,8 +3,7 @@
 //! A [`Stack`] runs one [`Host`](airtcp_stack::Host) on one [`Device`](airtcp_device::Device), in a task
 //! of its own, the driver. Sockets call the host under a lock that is never held across an await;
 //! what a call gives to send goes to the driver, which moves packets in batches, and what a batch
-//! makes ready wakes the sockets that wait for it. This is the only part of the crate that has a
-//! clock or asks the operating system for randomness ([`Stack::new`]).
+//! makes ready wakes the sockets that wait for it.
 //!
 //! The sockets have the names and the ways of tokio's, so that what is written for those works on these:
 //! streams are [`AsyncRead`](tokio::io::AsyncRead) and [`AsyncWrite`](tokio::io::AsyncWrite), with

@@ -5,12 +5,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use airtcp_recovery::{Combination, CombinationError};
+use airtcp_stack::host::{Host, HostError};
+use airtcp_stack::tcp::KeepAlive;
 use airtcp_types::ByteCount;
 
 use super::socket::{hop_limit, invalid};
 use super::stream::TcpStream;
-use airtcp_stack::host::{Host, HostError};
-use airtcp_stack::tcp::KeepAlive;
 
 impl TcpStream {
     /// Lets small segments leave at once (Nagle's algorithm off), or not.

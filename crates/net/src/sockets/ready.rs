@@ -3,14 +3,14 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::task::{Context, Poll, ready};
 
+use airtcp_stack::host::{HostError, SocketId};
+use airtcp_stack::tcp::State;
 use tokio::io::{Interest, ReadBuf, Ready};
 use tokio::task::coop;
 
 use super::core::Core;
 use super::stream::{Inner, TcpStream, found};
 use crate::wakers::Direction;
-use airtcp_stack::host::{HostError, SocketId};
-use airtcp_stack::tcp::State;
 
 impl Inner {
     /// Waits until one of the things asked for is so. Any number of tasks may wait.

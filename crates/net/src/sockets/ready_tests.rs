@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use airtcp_device::{Device, memory};
+use airtcp_stack::tcp::Chunk;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, Interest, ReadBuf};
 use tokio::task::JoinSet;
 
 use super::tests::{addr, connected, pattern, stacks, start, within};
-use airtcp_stack::tcp::Chunk;
 
 /// The same lines, with two ends of tokio's streams and of ours.
 macro_rules! as_with_tokio {

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use airtcp_device::Clock;
+use airtcp_stack::host::{Astray, Share};
 use rand::TryRng;
 use rand::rngs::SysRng;
 use tokio::sync::{mpsc, watch};
-
-use airtcp_stack::host::{Astray, Share};
 
 /// Packets that may wait for one stack. They are few in honest traffic, and may pin a buffer of the device each.
 const ROOM: usize = 256;

@@ -5,13 +5,13 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use airtcp_device::{Clock, Device, Memory, memory};
+use airtcp_stack::host::HostConfig;
 use airtcp_types::Packet;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinSet;
 
 use super::tests::{addr, pattern, start, within};
 use super::{Sibling, Stack, TcpListener};
-use airtcp_stack::host::HostConfig;
 
 /// A client, and stacks that are one server. What the client sends goes to the first `asked` of them in turn, whatever it
 /// is.

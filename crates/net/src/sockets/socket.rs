@@ -6,14 +6,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use airtcp_recovery::{Combination, CombinationError};
+use airtcp_stack::host::SocketId;
+use airtcp_stack::tcp::{KeepAlive, TcpConfig};
 use airtcp_types::ByteCount;
 use tracing::debug;
 
 use super::listener::TcpListener;
 use super::stack::Handle;
 use super::stream::TcpStream;
-use airtcp_stack::host::SocketId;
-use airtcp_stack::tcp::{KeepAlive, TcpConfig};
 
 /// No buffer is bounded by less, so that data moves at all; Linux's bounds are about as large.
 const LEAST_BUFFER: u32 = 2048;

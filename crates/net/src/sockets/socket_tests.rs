@@ -4,10 +4,10 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use airtcp_device::{Device, memory};
+use airtcp_stack::tcp::{KeepAlive, State};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::tests::{addr, connected, pattern, stacks, start, within};
-use airtcp_stack::tcp::{KeepAlive, State};
 
 /// The same lines, with tokio's sockets and with ours.
 macro_rules! as_with_tokio {

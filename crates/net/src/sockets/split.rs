@@ -6,11 +6,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use airtcp_stack::tcp::{Chunk, Info};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::ready::{both, reads, writes};
 use super::stream::{Inner, TcpStream};
-use airtcp_stack::tcp::{Chunk, Info};
 
 /// The reading direction of a borrowed stream; from [`TcpStream::split`].
 #[derive(Debug)]

@@ -6,6 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use airtcp_device::{Alarm, Clock, Device, Watch};
+use airtcp_stack::counters::Counters;
+use airtcp_stack::host::{Host, HostConfig, Listed};
+use airtcp_stack::tcp::{State, TcpConfig};
 use airtcp_types::{ByteCount, FlowId};
 use rand::TryRng;
 use rand::rngs::SysRng;
@@ -18,10 +21,6 @@ use super::siblings::Sibling;
 use super::socket::TcpSocket;
 use super::stream::TcpStream;
 use super::udp::UdpSocket;
-use airtcp_stack::counters::Counters;
-use airtcp_stack::host::{Host, HostConfig, Listed};
-use airtcp_stack::tcp::{State, TcpConfig};
-
 use crate::shared::{self, Shared};
 
 /// How long [`Stack::shutdown`] waits for the peers.

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll};
 
+use airtcp_stack::host::{Host, HostError, SocketId};
+use airtcp_stack::tcp::{Chunk, Info, TcpError};
 use airtcp_types::Instant;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tracing::debug;
@@ -18,8 +20,6 @@ use super::split::{self, OwnedReadHalf, OwnedWriteHalf, ReadHalf, WriteHalf};
 use super::stack::Handle;
 use crate::shared::Shared;
 use crate::wakers::Direction;
-use airtcp_stack::host::{Host, HostError, SocketId};
-use airtcp_stack::tcp::{Chunk, Info, TcpError};
 
 /// A TCP connection; made by [`Stack::connect`](super::Stack::connect) or
 /// [`TcpListener::accept`](super::TcpListener::accept).

@@ -7,12 +7,12 @@ use std::task::Poll;
 use std::time::Duration;
 
 use airtcp_device::{Device, Memory, memory};
+use airtcp_stack::host::HostConfig;
+use airtcp_stack::tcp::State;
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, copy_bidirectional};
 use tokio::task::JoinSet;
 
 use super::*;
-use airtcp_stack::host::HostConfig;
-use airtcp_stack::tcp::State;
 
 /// A test that hangs fails; no test looks at how long it took.
 const LIMIT: Duration = Duration::from_secs(60);

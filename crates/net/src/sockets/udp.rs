@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use airtcp_stack::host::{HostError, SocketId};
 use tokio::io::{Interest, ReadBuf, Ready};
 use tokio::sync::Notify;
 use tokio::task::coop;
@@ -14,7 +15,6 @@ use super::ready::{asked_for, in_turn, or_would_block};
 use super::socket::hop_limit;
 use super::stack::Handle;
 use crate::wakers::Direction;
-use airtcp_stack::host::{HostError, SocketId};
 
 /// A UDP socket; made by [`Stack::udp_bind`](super::Stack::udp_bind).
 ///

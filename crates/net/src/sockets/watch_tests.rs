@@ -3,12 +3,12 @@
 use std::sync::{Arc, Mutex};
 
 use airtcp_device::{Clock, Watch, memory};
+use airtcp_stack::host::HostConfig;
 use airtcp_types::{Crossing, Event, Instant, NodeId, Observer, Packet};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::Stack;
 use super::tests::{connected, pattern, within};
-use airtcp_stack::host::HostConfig;
 
 /// What the observer of two stacks was shown, by node: packets in and out, and events.
 #[derive(Default)]

@@ -36,6 +36,7 @@ fn drain(endpoint: &mut Endpoint, now: Instant) -> Vec<Vec<u8>> {
 }
 
 /// How many SYNs a flood has: a million where `RRTP_FLOOD` says so.
+#[expect(clippy::disallowed_methods, reason = "how long a test runs")]
 fn flood() -> u32 {
     std::env::var("RRTP_FLOOD").ok().and_then(|count| count.parse().ok()).unwrap_or(20_000)
 }

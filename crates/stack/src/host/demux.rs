@@ -69,10 +69,10 @@ impl Host {
             }
             return;
         }
-        let has_bad_options = u64::from(segment.options.malformed > 0);
-        if has_bad_options > 0 {
+        let malformed = if segment.options.malformed > 0 { u64::from(segment.count()) } else { 0 };
+        if malformed > 0 {
             debug!(remote = %flow.remote, "TCP options that cannot be read are left out");
-            self.counters.tcp_ext_bad_options += 1;
+            self.counters.tcp_ext_bad_options += malformed;
         }
         let offloaded = !verify || self.config.checksum_offload;
         if offloaded && segment.flags.syn && segment.options.hack.take().is_some() {
@@ -97,7 +97,7 @@ impl Host {
         if may_be_a_siblings && self.pass_on(packet) {
             // Whoever takes it counts it.
             self.counters.tcp_in_segs -= u64::from(segment.count());
-            self.counters.tcp_ext_bad_options -= has_bad_options;
+            self.counters.tcp_ext_bad_options -= malformed;
             return;
         }
         if let Some(listener) = listener {

@@ -1,8 +1,9 @@
 //! `airtcp quickget`: a file, over what its URL says.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
+use airtcp_net::RuntimeThread;
 use airtcp_net::rrtp::RrtpSocket;
 use airtcp_rrtp::{Config, Limits};
 use anyhow::{Context, anyhow};
@@ -44,6 +45,7 @@ pub(crate) fn run(args: &QuickGetArgs) -> anyhow::Result<()> {
     })
 }
 
+/// What has come is hashed and written here, and RRTP has a thread of its own.
 fn over_the_kernel(args: &QuickGetArgs, sink: &mut Sink, asks: &Asks) -> anyhow::Result<Fetched> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let outcome = runtime.block_on(async {
@@ -69,6 +71,8 @@ fn over_the_kernel(args: &QuickGetArgs, sink: &mut Sink, asks: &Asks) -> anyhow:
 
 /// RRTP over both IP versions.
 struct Sockets {
+    /// Their drivers are here: an acknowledgement does not wait for a disk.
+    _thread: RuntimeThread,
     ipv4: RrtpSocket,
     /// Where there is IPv6.
     ipv6: Option<RrtpSocket>,
@@ -80,9 +84,11 @@ impl Sockets {
         if scheme != Scheme::Rrtp {
             return Ok(None);
         }
-        let ipv4 = RrtpSocket::bind((Ipv4Addr::UNSPECIFIED, 0).into(), Limits::default()).await?;
-        let ipv6 = RrtpSocket::bind((Ipv6Addr::UNSPECIFIED, 0).into(), Limits::default()).await;
-        Ok(Some(Self { ipv4, ipv6: ipv6.ok() }))
+        let thread = RuntimeThread::start("rrtp")?;
+        let bind = |any: IpAddr| thread.spawn(RrtpSocket::bind((any, 0).into(), Limits::default()));
+        let ipv4 = bind(Ipv4Addr::UNSPECIFIED.into()).await??;
+        let ipv6 = bind(Ipv6Addr::UNSPECIFIED.into()).await?;
+        Ok(Some(Self { _thread: thread, ipv4, ipv6: ipv6.ok() }))
     }
 
     /// Until the server has heard that all has come.

@@ -6,11 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use airtcp_net::RuntimeThread;
 use airtcp_net::rrtp::{RrtpListener, RrtpSocket};
 use airtcp_rrtp::{Counters, Limits};
 use anyhow::{Context, anyhow};
 use serde::Serialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -40,7 +42,8 @@ const ASKED: usize = 4_096;
 /// # Errors
 /// There is no such directory, or an address cannot be listened at.
 pub(crate) fn run(args: &QuickServeArgs) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    // For the kernel's TCP; the other transports have a thread each.
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let outcome = runtime.block_on(serve(args));
     // A file system that hangs shall not hold up the end.
     runtime.shutdown_timeout(Duration::from_secs(1));
@@ -55,10 +58,17 @@ async fn serve(args: &QuickServeArgs) -> anyhow::Result<()> {
         Some(attach) => Some(Session::start("quickserve", &attach).await?),
         None => None,
     };
+    let threads = Threads {
+        session,
+        rrtp: match args.listen.iter().any(|url| url.0.scheme() == Scheme::Rrtp) {
+            true => Some(RuntimeThread::start("rrtp")?),
+            false => None,
+        },
+    };
     let (stopping, stop) = Stop::new();
     let (mut places, mut sockets, mut running) = (Vec::new(), Vec::new(), JoinSet::new());
     for url in args.listen.iter().map(|url| &url.0) {
-        let listener = Listener::bind(url, args, session.as_ref())
+        let listener = Listener::bind(url, args, &threads)
             .await
             .with_context(|| format!("listening at {url}"))?;
         let place = Place {
@@ -77,18 +87,13 @@ async fn serve(args: &QuickServeArgs) -> anyhow::Result<()> {
                 handle(line, files.clone(), is_told, stop.clone(), place.clone())
             })
         };
-        match &session {
-            Some(session) if url.scheme() == Scheme::Airtcp => {
-                running.spawn_on(accepting, session.runtime())
-            }
-            _ => running.spawn(accepting),
-        };
+        running.spawn_on(accepting, &threads.of(url.scheme()));
         places.push(place);
     }
     output::note("ready");
     let ended = tokio::select! {
         () = signals.wait() => Ok(()),
-        error = ended(session.as_ref(), &mut running) => Err(anyhow!("{error}; start again to make it anew")),
+        error = ended(threads.session.as_ref(), &mut running) => Err(anyhow!("{error}; start again to make it anew")),
     };
     let farewell = async {
         let _ = stopping.send(true);
@@ -96,7 +101,7 @@ async fn serve(args: &QuickServeArgs) -> anyhow::Result<()> {
         for socket in sockets.iter().flatten() {
             socket.shutdown_within(PATIENCE).await;
         }
-        if let Some(session) = &session {
+        if let Some(session) = &threads.session {
             session.stack().shutdown_within(PATIENCE).await;
         }
     };
@@ -104,12 +109,37 @@ async fn serve(args: &QuickServeArgs) -> anyhow::Result<()> {
         () = farewell => {}
         () = signals.wait() => tracing::warn!("stopped before every connection was closed"),
     }
+    threads.end();
     if args.json {
         let all = places.iter().zip(&sockets);
         let reports: Vec<_> = all.map(|(place, socket)| place.report(socket.as_ref())).collect();
         output::print_json(&reports)?;
     }
     ended
+}
+
+/// Where what is served over this stack and over RRTP runs.
+struct Threads {
+    session: Option<Session>,
+    rrtp: Option<RuntimeThread>,
+}
+
+impl Threads {
+    /// Where the connections of a scheme belong.
+    fn of(&self, scheme: Scheme) -> Handle {
+        let own = match scheme {
+            Scheme::Airtcp => self.session.as_ref().map(Session::runtime),
+            Scheme::Rrtp => self.rrtp.as_ref().map(RuntimeThread::runtime),
+            _ => None,
+        };
+        own.cloned().unwrap_or_else(Handle::current)
+    }
+
+    /// Waits until nothing runs there any more.
+    fn end(self) {
+        self.session.into_iter().for_each(Session::end);
+        self.rrtp.into_iter().for_each(RuntimeThread::join);
+    }
 }
 
 /// Waits for the end of the stack, if there is one, or of what a listener stands on.
@@ -148,15 +178,12 @@ fn limits(served: usize) -> Limits {
 }
 
 impl Listener {
-    async fn bind(
-        url: &Url,
-        args: &QuickServeArgs,
-        session: Option<&Session>,
-    ) -> anyhow::Result<Self> {
+    async fn bind(url: &Url, args: &QuickServeArgs, threads: &Threads) -> anyhow::Result<Self> {
         let address = url.address().context("it is no address")?;
-        Ok(match (url.scheme(), session) {
+        Ok(match (url.scheme(), &threads.session) {
             (Scheme::Rrtp, _) => {
-                let socket = RrtpSocket::bind(address, limits(args.connections)).await?;
+                let bind = RrtpSocket::bind(address, limits(args.connections));
+                let socket = threads.of(Scheme::Rrtp).spawn(bind).await??;
                 let mut config = Network::config(args.profile);
                 if let Some(cap) = args.rate_cap {
                     (config.rate_cap, config.asked_rate_cap) = (cap, cap);

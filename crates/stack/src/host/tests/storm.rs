@@ -277,6 +277,7 @@ impl Storm {
 
 #[test]
 fn a_storm_of_segments_does_no_harm() {
+    #[expect(clippy::disallowed_methods, reason = "how long a test runs")]
     let many = std::env::var("AIRTCP_STORM").ok().and_then(|text| text.parse().ok());
     let segments: u64 = many.unwrap_or(30_000);
     for seed in 0..segments.div_ceil(10_000) {
