@@ -8,6 +8,7 @@ mod fragments;
 mod host;
 mod link_spec;
 mod options;
+mod rrtp;
 mod scenario;
 mod station;
 mod stream;
@@ -16,7 +17,9 @@ use std::fs;
 use std::path::Path;
 
 use airtcp_basestation::station::StationCounters;
+use airtcp_rrtp::Counters;
 use airtcp_stack::tcp::State;
+use airtcp_types::rng::Stream;
 
 /// The files of a target, by name.
 fn corpus(target: &str) -> Vec<Vec<u8>> {
@@ -83,4 +86,40 @@ fn packets_of_strangers_to_a_base_station() {
         reached.out_of_window_rsts,
     ];
     assert!(done.into_iter().chain(refused).all(|count| count > 0), "{reached:?}");
+}
+
+#[test]
+fn datagrams_of_strangers_and_liars_to_an_rrtp_server() {
+    let reached: Vec<Counters> = corpus("rrtp").iter().map(|data| rrtp::run(data)).collect();
+    let counts: [fn(&Counters) -> u64; 17] = [
+        |of| of.bad_checksum,
+        |of| of.malformed,
+        |of| of.bad_version,
+        |of| of.bad_cookie,
+        |of| of.expired_cookie,
+        |of| of.replayed_start,
+        |of| of.repeated_start,
+        |of| of.too_many,
+        |of| of.unknown_connection,
+        |of| of.wrong_address,
+        |of| of.unexpected,
+        |of| of.implausible,
+        |of| of.optimistic_acks,
+        |of| of.rate_capped,
+        |of| of.over_window,
+        |of| of.no_memory,
+        |of| of.duplicates,
+    ];
+    for (index, count) in counts.iter().enumerate() {
+        assert!(reached.iter().any(|of| count(of) > 0), "{index} of the counters");
+    }
+}
+
+#[test]
+fn drawn_datagrams_to_an_rrtp_server() {
+    for seed in 0..300 {
+        let mut drawn = Stream::new(seed, 0);
+        let data: Vec<u8> = (0..1_000).map(|_| drawn.next_u64() as u8).collect();
+        rrtp::run(&data);
+    }
 }

@@ -152,11 +152,17 @@ impl ReceiveHalf {
         &mut self.arrivals
     }
 
-    /// Bytes that it takes from the endpoint's memory.
+    /// Bytes that it takes from the endpoint's memory. A hole has what its packet will need: that is taken whenever it comes.
     pub(crate) fn held(&self) -> u64 {
-        self.full_slots * self.payload as u64
-            + self.slots.len() as u64 * SLOT
-            + self.holes.len() as u64 * HOLE_COST
+        let holes = self.holes.len() as u64;
+        (self.full_slots + holes) * self.payload as u64
+            + (self.end - self.read) * SLOT
+            + holes * HOLE_COST
+    }
+
+    /// What a packet beyond `end` may take.
+    const fn place(&self) -> u64 {
+        self.payload as u64 + SLOT + HOLE_COST
     }
 
     /// Bytes of the stream that have come and are not read, those behind a hole too.
@@ -195,10 +201,9 @@ impl ReceiveHalf {
         if number >= self.limit || data.payload.len() > self.payload || after_end {
             return Taken::OverWindow;
         }
-        // With it come a slot and a hole for each that is missing before it.
+        // With it come the places of all that are missing before it.
         let beyond = (number + 1).saturating_sub(self.end);
-        let cost = beyond * (HOLE_COST + SLOT) + self.payload as u64;
-        if beyond > 0 && pool.room(self.held()) < cost {
+        if beyond > 0 && pool.room(self.held()) < beyond * self.place() {
             return Taken::NoMemory;
         }
         let arrival = Arrival {
@@ -342,7 +347,7 @@ impl ReceiveHalf {
         }
         self.echo = Some((sent, now));
         self.ack_now = true;
-        let afford = pool.room(self.held()) / HOLE_COST;
+        let afford = pool.room(self.held()) / self.place();
         let due = now + self.patience.unwrap_or(rtt / 4);
         let until = next.min(self.end + TAIL.min(afford));
         for number in self.end..until {
@@ -393,8 +398,8 @@ impl ReceiveHalf {
 
     /// Up to where there is room, as things are.
     fn room(&self, pool: &Pool) -> u64 {
-        let memory = self.next + pool.room(self.held()) / (self.payload as u64 + SLOT + HOLE_COST);
-        (self.read + self.window).min(memory.max(self.end))
+        let memory = self.end + pool.room(self.held()) / self.place();
+        (self.read + self.window).min(memory)
     }
 
     /// When there is something to tell.

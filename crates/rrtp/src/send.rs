@@ -23,6 +23,9 @@ struct Outstanding {
     at: Instant,
 }
 
+/// What a packet costs beside its payload.
+const PACKET: usize = size_of::<Outstanding>();
+
 /// A packet to send now.
 #[derive(Clone, Debug)]
 pub(crate) struct Outgoing {
@@ -150,7 +153,18 @@ impl SendHalf {
 
     /// What it takes of memory: small packets cost more than their bytes.
     pub(crate) fn held(&self) -> usize {
-        self.bytes() + self.outstanding.len() * size_of::<Outstanding>()
+        self.bytes() + self.outstanding.len() * PACKET
+    }
+
+    /// The same once all that was written is in packets.
+    pub(crate) fn cost(&self) -> usize {
+        self.held() + self.written_bytes.div_ceil(self.payload) * PACKET
+    }
+
+    /// How much may be written into so much memory.
+    pub(crate) const fn affords(&self, room: usize) -> usize {
+        let (packet, room) = (self.payload + PACKET, room.saturating_sub(PACKET));
+        room / packet * self.payload + room % packet * self.payload / packet
     }
 
     /// Packets under way or lost.

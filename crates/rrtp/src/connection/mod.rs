@@ -265,7 +265,7 @@ impl Connection {
 
     /// The bytes it holds, as they were counted before and as they are.
     pub(crate) fn recount(&mut self) -> (u64, u64) {
-        let now = self.receive.held() + self.send.held() as u64;
+        let now = self.receive.held() + self.send.cost() as u64;
         (std::mem::replace(&mut self.counted, now), now)
     }
 
@@ -289,7 +289,8 @@ impl Connection {
 
     fn write_room(&self, pool: &Pool) -> usize {
         let own = self.send_capacity().saturating_sub(self.send.held());
-        own.min(ByteCount(pool.room(self.send.held() as u64)).as_usize())
+        let room = ByteCount(pool.room(self.send.cost() as u64)).as_usize();
+        own.min(self.send.affords(room))
     }
 
     /// So much room is worth waking a writer for.

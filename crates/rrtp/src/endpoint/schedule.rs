@@ -101,12 +101,15 @@ impl Endpoint {
             let Some(connection) = self.connections.get_mut(&id) else { continue };
             let (remote, sent) =
                 (connection.remote, connection.poll_transmit(now, out, &self.pool));
+            if !sent {
+                // Before its turn ends: what has come due since waits for `handle_timeout`, and is no turn to send.
+                self.settle(now, id);
+            }
             self.schedule.end_turn(id, sent);
             if sent {
                 self.counters.sent += 1;
                 return Some(remote);
             }
-            self.settle(now, id);
         }
         None
     }

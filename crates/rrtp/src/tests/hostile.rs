@@ -330,6 +330,51 @@ fn many_peers_that_leave_holes_get_no_more_memory_than_there_is() {
     assert!(server.memory() <= memory.0 + 100 * 64 * 1_024, "{}", server.memory());
 }
 
+#[test]
+fn a_peer_that_fills_its_holes_late_gets_no_more_memory_than_there_is() {
+    let memory = airtcp_types::ByteCount::from_kib(64);
+    for len in [1, 1_372] {
+        let mut server = Endpoint::new(Limits { memory, ..Limits::default() }, [2; 16]);
+        server.listen(Some(Config::default()));
+        let now = Instant::from_millis(1);
+        let cookie = cookie_of(&mut server, now, address(1), 5);
+        server.handle_datagram(now, address(1), &start(5, cookie));
+        for number in (0..400).rev() {
+            let data = data(number, &[0; 1_372][..len]);
+            server.handle_datagram(now, address(1), &encode(5, Body::Data(data)));
+            assert!(server.memory() <= memory.0, "{} at {number}", server.memory());
+        }
+        assert!(server.counters().no_memory > 0);
+        // What there was room for is whole: it can be read.
+        let (id, mut buffer) = (server.accept().unwrap(), vec![0; 1 << 16]);
+        let read = server.recv(now, id, &mut buffer).unwrap().unwrap();
+        assert!(read >= 40 * len, "{read}");
+    }
+}
+
+#[test]
+fn a_peer_that_asks_for_small_packets_gets_no_more_memory_than_there_is() {
+    let memory = airtcp_types::ByteCount::from_kib(64);
+    let mut server = Endpoint::new(Limits { memory, ..Limits::default() }, [2; 16]);
+    let seed = Some(airtcp_types::Rate::from_bits_per_sec(10_000_000));
+    let profile = NetworkProfile { send_rate: seed, ..NetworkProfile::default() };
+    server.listen(Some(Config { profile, ..Config::default() }));
+    let mut now = Instant::from_millis(1);
+    let cookie = cookie_of(&mut server, now, address(1), 5);
+    let params = Params { packet_size: 64, window: 1 << 20 };
+    let start = encode(5, Body::Start { cookie, attempt: 0, params });
+    server.handle_datagram(now, address(1), &start);
+    let id = server.accept().unwrap();
+    assert!(server.send(now, id, &[0; 1 << 20]).unwrap() > 16 << 10);
+    while now < Instant::from_millis(1_000) {
+        now += Duration::from_millis(1);
+        server.handle_timeout(now);
+        drain(&mut server, now);
+        assert!(server.memory() <= memory.0, "{} at {now:?}", server.memory());
+    }
+    assert!(server.info(id).unwrap().packets_sent > 500);
+}
+
 /// A SACK that acknowledges nothing, with these ranges of first packet and count.
 fn sack(connection: u64, newest: u32, ranges: &[(u64, u64)]) -> Vec<u8> {
     let mut lost = LostWriter::default();

@@ -39,6 +39,21 @@ fn the_first_round_trip_time_is_the_handshakes_or_the_seed() {
 }
 
 #[test]
+fn polling_ends_though_a_timer_has_come_due_since_the_last_one_was_run() {
+    let mut world = world("delay 10ms", "delay 10ms", [0, 0], with(|_| {}));
+    world.ends.iter_mut().for_each(|end| end.finished = true);
+    world.run_for(Duration::from_secs(1));
+    let (now, id) = (world.now + Duration::from_secs(10), world.ends[0].id.unwrap());
+    let client = &mut world.ends[0].endpoint;
+    // A call gives the connection a turn to send, while its PING waits for the timers.
+    assert_eq!(client.send(now, id, b""), Ok(0));
+    assert_eq!(client.poll_transmit(now, &mut Vec::new()), None);
+    assert!(client.poll_timeout().is_some_and(|at| at <= now));
+    client.handle_timeout(now);
+    assert!(client.poll_transmit(now, &mut Vec::new()).is_some());
+}
+
+#[test]
 fn lost_packets_of_the_handshake_are_sent_again() {
     // Each of the four kinds is lost once at least.
     let mut world =
