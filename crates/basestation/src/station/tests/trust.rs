@@ -406,3 +406,40 @@ fn who_is_behind_the_radio_speaks_for_its_own_addresses_only() {
         assert_eq!((status.counters.spoofed_sources, status.unproven), (3, 0));
     }
 }
+
+#[test]
+fn sources_of_one_link_are_dropped_and_are_not_counted_as_spoofed() {
+    let mut script = Script::new("", |config| {
+        config.mobiles = ["192.168.0.0/24", "fd00::2:0/112"].map(|net| net.parse().unwrap()).into();
+    });
+    let packet = |src: &str, dst: &str| {
+        Packet::new(enclose(src.parse().unwrap(), dst.parse().unwrap(), 0, 17, &[7; 9]))
+    };
+    let of_the_link = [
+        // A router solicitation, duplicate address detection, DHCP.
+        packet("fe80::1", "ff02::2"),
+        packet("::", "ff02::1:ff00:1"),
+        packet("0.0.0.0", "255.255.255.255"),
+    ];
+    for packet in of_the_link {
+        script.put(Side::Wireless, packet);
+    }
+    let syn = Seg { flags: "S", ..Seg::ack(1, 0) };
+    let link_local = "[fe80::1]:80".parse().unwrap();
+    script.put(Side::Wireless, syn.packet(link_local, key_of(1).fixed));
+    script.run(50);
+    assert!(script.out.is_empty());
+    let counters = script.station.counters();
+    assert_eq!((counters.spoofed_sources, counters.link_local_sources), (0, 4));
+    assert_eq!(script.station.status(script.now).unproven, 0);
+    script.put(Side::Wireless, packet("::2", "fd00::1:1"));
+    script.put(Side::Wireless, packet("0.0.0.1", "10.0.0.1"));
+    script.run(100);
+    assert_eq!(script.station.counters().spoofed_sources, 2);
+    // Who has mobiles speak to each other by such addresses names their network.
+    let mut script = Script::new("", |config| config.mobiles = vec!["fe80::/10".parse().unwrap()]);
+    script.put(Side::Wireless, syn.packet(link_local, key_of(1).fixed));
+    script.run(50);
+    assert_eq!(script.out.len(), 1);
+    assert_eq!(script.station.status(script.now).unproven, 1);
+}
