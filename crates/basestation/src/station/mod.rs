@@ -278,8 +278,8 @@ impl Station {
                 Side::Wired => flow.on_mobile(now, &before),
                 Side::Wireless => drop(flow.on_fixed(now, &before)),
             }
-            let key = self.table.key(slot);
-            return Some(self.table.insert(now, key, flow));
+            self.table.replace(now, slot, flow);
+            return Some(slot);
         }
         match refusal {
             Refusal::Data => self.counters.out_of_window_data += 1,
