@@ -97,17 +97,18 @@ impl End {
     /// 9293 section 3.10.7.4.
     fn check(&self, segment: &Segment, other: &Self) -> Result<(), Refusal> {
         if segment.has(flag::ACK) {
-            let lowest = match (self.acked, other.opened) {
+            let oldest = match (self.acked, other.opened) {
                 // RFC 5961 section 5.2: at most MAX.SND.WND back.
                 (Some(acked), _) => acked - u64::from(self.window),
-                // RFC 9293 section 3.10.7.3: the other end's SYN at least.
                 (None, Some(opened)) => opened,
                 // The flow was first seen in the middle: MAX.SND.WND may be what this segment
                 // offers.
                 (None, None) => other.nxt - u64::from(offered(segment, self.shift)),
             };
+            // RFC 9293 section 3.10.7.3: the other end's SYN at least.
+            let oldest = other.opened.map_or(oldest, |opened| oldest.max(opened));
             let ack = other.nxt.nearest(segment.ack);
-            if !(lowest..=other.nxt).contains(&ack) {
+            if !(oldest..=other.nxt).contains(&ack) {
                 return Err(Refusal::Ack);
             }
         }

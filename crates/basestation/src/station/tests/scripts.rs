@@ -46,8 +46,8 @@ fn the_mobile_may_open_a_flow_too() {
     script.mobile(Seg::ack(5_001, u32::MAX - 9));
     script.run(30);
     assert_eq!(counts(&script), (1, 0));
-    script.fixed(Seg::data(u32::MAX - 9, 100));
-    script.fixed(Seg::data(190, 100));
+    script.fixed(Seg { ack: 5_001, ..Seg::data(u32::MAX - 9, 100) });
+    script.fixed(Seg { ack: 5_001, ..Seg::data(190, 100) });
     script.run(40);
     assert_eq!(script.marks()[1..], [(u32::MAX - 9, false), (190, true)]);
 }

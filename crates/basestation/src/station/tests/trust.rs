@@ -71,10 +71,11 @@ fn data_outside_the_window_and_data_that_acknowledges_what_was_not_sent_are_not_
         changes_nothing(&mut script, Side::Wired, data(seq, 51));
     }
     assert_eq!(script.station.counters().out_of_window_data, 5);
-    for ack in [52, 1_000_000, 1 << 31, u32::MAX - 70_000] {
+    // The last two are within a window, and the mobile's first number is above them.
+    for ack in [52, 1_000_000, 1 << 31, u32::MAX - 70_000, u32::MAX - 1_000, 0] {
         changes_nothing(&mut script, Side::Wired, data(1_001, ack));
     }
-    assert_eq!(script.station.counters().out_of_window_acks, 4);
+    assert_eq!(script.station.counters().out_of_window_acks, 6);
     changes_nothing(&mut script, Side::Wired, Seg { flags: "P", ..data(1_001, 51) });
     goes_on(&mut script);
 }
@@ -279,10 +280,10 @@ fn a_syn_from_either_side_leaves_a_running_flow_alone() {
 #[test]
 fn an_ack_of_what_was_not_sent_or_with_a_number_outside_the_window_is_not_the_mobiles() {
     let mut script = running();
-    for ack in [1_002, 1_000_000, 1 << 31, u32::MAX - 70_000] {
+    for ack in [1_002, 1_000_000, 1 << 31, u32::MAX - 70_000, u32::MAX - 1_000, 0] {
         changes_nothing(&mut script, Side::Wireless, Seg::ack(51, ack));
     }
-    assert_eq!(script.station.counters().out_of_window_acks, 4);
+    assert_eq!(script.station.counters().out_of_window_acks, 6);
     for seq in [51 + 65_537, 1 << 31, u32::MAX - 70_000] {
         let forged = Seg { window: 9, ts: Some((77, 7)), ..Seg::ack(seq, 1_001) };
         changes_nothing(&mut script, Side::Wireless, forged);
