@@ -195,8 +195,11 @@ fn an_observer_hears_of_marks_and_of_what_was_hidden_in_the_order_of_time() {
     let events: Vec<_> = std::iter::from_fn(|| script.station.poll_event()).collect();
     assert!(events.is_sorted_by_key(|event| event.at));
     let fates = |wanted: Fate| {
-        let is = |event: &&airtcp_types::Event| matches!(&event.kind, EventKind::Packet { fate, .. } if *fate == wanted);
-        events.iter().filter(is).count()
+        let is_wanted = |kind: &EventKind| match kind {
+            EventKind::Packet { fate, .. } => *fate == wanted,
+            _ => false,
+        };
+        events.iter().filter(|event| is_wanted(&event.kind)).count()
     };
     assert_eq!(fates(Fate::Marked { cause: "hole" }), 1);
     assert_eq!(fates(Fate::Retried { pass: 2 }), 1);
