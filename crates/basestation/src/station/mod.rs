@@ -182,8 +182,10 @@ impl Station {
     }
 
     fn on_fixed(&mut self, now: Instant, mut packet: Packet) {
-        let is_read = self.policy != Policy::Plain;
-        let segment = is_read.then(|| Segment::read(&packet)).flatten();
+        let segment = match self.policy {
+            Policy::Plain => None,
+            Policy::TcpEcn | Policy::Snoop => Segment::read(&packet),
+        };
         let Some(segment) = segment else { return self.pass(now, packet, None) };
         let key = FlowKey { fixed: segment.src, mobile: segment.dst };
         let slot = self.table.find(&key);
@@ -329,8 +331,10 @@ impl Station {
 
     /// Takes what the radio brings from the mobile; gives what goes on to the fixed host.
     fn on_mobile(&mut self, now: Instant, mut packet: Packet) -> Option<Packet> {
-        let is_read = self.policy != Policy::Plain;
-        let segment = is_read.then(|| Segment::read(&packet)).flatten();
+        let segment = match self.policy {
+            Policy::Plain => None,
+            Policy::TcpEcn | Policy::Snoop => Segment::read(&packet),
+        };
         if let Some(source) = self.strange_source(&packet, segment.as_ref()) {
             self.refuse_source(now, packet, source);
             return None;
