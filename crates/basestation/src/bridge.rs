@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use airtcp_types::{Event, Instant, Node, Packet, PortId};
+use airtcp_wire::ip;
 
 use crate::Counters;
 
@@ -94,7 +95,8 @@ impl Node for Bridge {
         let Some(side) = Side::of(port) else { return };
         let queue = &mut self.queues[side.other() as usize];
         let counters = &mut self.counters[side as usize];
-        if !is_ip(&packet.data) {
+        // What else is in the header is for the hosts to judge.
+        if ip::is_v6(&packet.data).is_none() {
             counters.dropped_not_ip += 1;
         } else if queue.len() >= self.capacity {
             counters.dropped_full += 1;
@@ -121,16 +123,6 @@ impl Node for Bridge {
 
     fn poll_event(&mut self) -> Option<Event> {
         None
-    }
-}
-
-/// Whether `data` begins with a whole IPv4 (RFC 791) or IPv6 (RFC 8200) header. What is in the
-/// header is for the hosts to judge.
-pub(crate) fn is_ip(data: &[u8]) -> bool {
-    match data.first().map(|first| first >> 4) {
-        Some(4) => data.len() >= 20,
-        Some(6) => data.len() >= 40,
-        _ => false,
     }
 }
 

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use smoltcp::wire::{Ipv4Packet, Ipv6Packet};
 
-use crate::{Headers, ParseError, checksum};
+use crate::{Headers, ParseError, checksum, headers};
 
 /// ICMP's protocol number.
 pub const ICMP: u8 = 1;
@@ -196,9 +196,17 @@ fn ecn_of(v6: bool, bytes: &[u8]) -> u8 {
     (bytes[1] >> shift) & 0b11
 }
 
-/// Whether a packet is IPv6; `None` if it is neither that nor IPv4, or its fixed header is cut short.
+/// Source and destination of a packet; `None` if it is neither IPv4 nor IPv6, or its fixed header
+/// is cut short. Nothing else of the header is read.
 #[inline]
-fn is_v6(bytes: &[u8]) -> Option<bool> {
+pub fn addresses(bytes: &[u8]) -> Option<(IpAddr, IpAddr)> {
+    Some(headers::addresses(is_v6(bytes)?, bytes))
+}
+
+/// Whether a packet is IPv6; `None` if it is neither that nor IPv4, or its fixed header is cut
+/// short.
+#[inline]
+pub fn is_v6(bytes: &[u8]) -> Option<bool> {
     let (v6, len) = match bytes.first()? >> 4 {
         4 => (false, V4_HEADER_LEN),
         6 => (true, V6_HEADER_LEN),

@@ -25,13 +25,15 @@ pub struct StationCounters {
     pub held: u64,
     /// Of these, dropped because another copy was older.
     pub held_again: u64,
-    /// Probes and keepalives that came while the mobile was gone: answered, or too soon after such an answer.
+    /// Probes and keepalives that came while the mobile was gone: answered, or too soon after such
+    /// an answer.
     pub probes: u64,
     /// Dropped because there was no room to hold them, or the mobile stayed away.
     pub held_dropped: u64,
     /// Flows let go because the mobile stayed away for too long.
     pub let_go: u64,
-    /// Segments whose numbers lie outside the window of the end that they are for (RFC 9293 section 3.10.7.4).
+    /// Segments whose numbers lie outside the window of the end that they are for (RFC 9293 section
+    /// 3.10.7.4).
     pub out_of_window_data: u64,
     /// Segments that acknowledge what was not sent, or nothing (RFC 5961 section 5).
     pub out_of_window_acks: u64,
@@ -39,8 +41,12 @@ pub struct StationCounters {
     pub out_of_window_syns: u64,
     /// Resets with another number than the one that their receiver waits for (RFC 5961 section 3).
     pub out_of_window_rsts: u64,
-    /// Packets from the wireless side dropped because their source is in none of the mobiles' networks.
+    /// Packets from the wireless side dropped because their source is in none of the mobiles'
+    /// networks.
     pub spoofed_sources: u64,
+    /// Packets from the wireless side dropped because their source is for one link only: an IPv6
+    /// link-local address, or the unspecified address.
+    pub link_local_sources: u64,
     /// Events that found no room.
     pub missed_events: u64,
 }
@@ -63,6 +69,7 @@ impl std::ops::AddAssign for StationCounters {
         self.out_of_window_syns += other.out_of_window_syns;
         self.out_of_window_rsts += other.out_of_window_rsts;
         self.spoofed_sources += other.spoofed_sources;
+        self.link_local_sources += other.link_local_sources;
         self.missed_events += other.missed_events;
     }
 }

@@ -4,7 +4,8 @@ use airtcp_types::{ExtSeq, SeqRange};
 
 use super::segment::{Segment, flag};
 
-/// The largest shift of a window (RFC 7323 section 2.3): that of an end whose SYN was not seen may be as large.
+/// The largest shift of a window (RFC 7323 section 2.3). That of an end whose SYN was not seen may
+/// be as large.
 const MAX_SHIFT: u8 = 14;
 /// A window counts as so large at least: it may have been larger before the station saw the flow.
 const MIN_WINDOW: u32 = 65_535;
@@ -25,6 +26,8 @@ pub(super) enum Refusal {
 pub(super) struct End {
     /// SND.NXT: the number after its highest.
     pub(super) nxt: ExtSeq,
+    /// The number after its SYN, where that was seen: ISS + 1.
+    opened: Option<ExtSeq>,
     /// Its highest acknowledgement.
     pub(super) acked: Option<ExtSeq>,
     /// The largest window that it has offered, in bytes.
@@ -38,7 +41,14 @@ pub(super) struct End {
 impl End {
     /// An end whose first number is `first`.
     pub(super) const fn starting_at(first: ExtSeq) -> Self {
-        Self { nxt: first, acked: None, window: MIN_WINDOW, shift: None, is_done: false }
+        Self {
+            nxt: first,
+            opened: None,
+            acked: None,
+            window: MIN_WINDOW,
+            shift: None,
+            is_done: false,
+        }
     }
 
     /// Whether it has sent its FIN, and `other` has acknowledged it.
@@ -57,27 +67,55 @@ impl End {
         if segment.has(flag::SYN) {
             let shift = segment.options.window_scale.unwrap_or(0).min(MAX_SHIFT);
             self.shift.get_or_insert(shift);
+            self.opened.get_or_insert(range.start + 1);
         }
         self.window = self.window.max(offered(segment, self.shift));
     }
 
-    /// Whether a segment of this end's may be believed, by what it has said and `other` has: RFC 9293 section 3.10.7.4.
+    /// Whether it has sent its SYN and acknowledged nothing: it is in SYN-SENT.
+    fn is_opening(&self) -> bool {
+        self.opened.is_some() && self.acked.is_none()
+    }
+
+    /// Whether a segment acknowledges everything that it has sent. Of a SYN with data the SYN alone
+    /// may be acknowledged too (RFC 7413 section 4.2).
+    pub(super) fn is_answered_by(&self, segment: &Segment) -> bool {
+        let is = |number: ExtSeq| number.wire() == segment.ack;
+        let is_syns = self.is_opening() && self.opened.is_some_and(is);
+        segment.has(flag::ACK) && (is(self.nxt) || is_syns)
+    }
+
+    /// Whether a SYN of this end's repeats the one that opened the flow. It may come again without
+    /// the data that it had (RFC 7413 section 4.2.1).
+    fn is_repeated_by(&self, segment: &Segment) -> bool {
+        let range = numbers(Some(*self), None, segment);
+        let is_without_data = self.acked.is_none() && self.opened == Some(range.start + 1);
+        range.end == self.nxt || is_without_data
+    }
+
+    /// Whether a segment of this end's may be believed, by what it has said and `other` has: RFC
+    /// 9293 section 3.10.7.4.
     fn check(&self, segment: &Segment, other: &Self) -> Result<(), Refusal> {
         if segment.has(flag::ACK) {
-            // RFC 5961 section 5.2: at most MAX.SND.WND back. Where nothing was acknowledged that is this segment's.
-            let window = match self.acked {
-                Some(_) => self.window,
-                None => offered(segment, self.shift),
+            let oldest = match (self.acked, other.opened) {
+                // RFC 5961 section 5.2: at most MAX.SND.WND back.
+                (Some(acked), _) => acked - u64::from(self.window),
+                (None, Some(opened)) => opened,
+                // The flow was first seen in the middle: MAX.SND.WND may be what this segment
+                // offers.
+                (None, None) => other.nxt - u64::from(offered(segment, self.shift)),
             };
+            // RFC 9293 section 3.10.7.3: the other end's SYN at least.
+            let oldest = other.opened.map_or(oldest, |opened| oldest.max(opened));
             let ack = other.nxt.nearest(segment.ack);
-            let behind = self.acked.unwrap_or(other.nxt).since(ack);
-            if ack > other.nxt || behind.0 > u64::from(window) {
+            if !(oldest..=other.nxt).contains(&ack) {
                 return Err(Refusal::Ack);
             }
         }
         let range = numbers(Some(*self), None, segment);
         let window = u64::from(other.window);
-        // What was sent again may be as far below as windows reach. A probe is one byte above a closed one.
+        // What was sent again may be as far below as windows reach. A probe is one byte above a
+        // closed one.
         let is_near = other.acked.is_none_or(|next| {
             next.since(range.start).0 <= window && range.end.since(next).0 <= window + 1
         });
@@ -85,7 +123,8 @@ impl End {
     }
 }
 
-/// Whether a segment may be its end's. `own` is what that has said before, `other` what the other end has.
+/// Whether a segment may be its end's. `own` is what that end has said before, `other` what the
+/// other end has.
 pub(super) fn check(
     own: Option<End>,
     other: Option<End>,
@@ -93,7 +132,7 @@ pub(super) fn check(
 ) -> Result<(), Refusal> {
     let is_syn = segment.has(flag::SYN);
     // RFC 5961 section 4: no SYN is in a flow that is open, but the first one sent again.
-    if is_syn && own.is_some_and(|own| numbers(Some(own), None, segment).end != own.nxt) {
+    if is_syn && own.is_some_and(|own| !own.is_repeated_by(segment)) {
         return Err(Refusal::Syn);
     }
     // RFC 9293 section 3.10.7.4, fifth: what acknowledges nothing is dropped.
@@ -101,6 +140,11 @@ pub(super) fn check(
         return Err(Refusal::Ack);
     }
     let Some(other) = other else { return Ok(()) };
+    // Neither the numbers nor the window of an end are known before its answer to the SYN: only the
+    // acknowledgement shows that the answer is its own.
+    if own.is_none() && other.is_opening() && !(is_syn && other.is_answered_by(segment)) {
+        return Err(Refusal::Ack);
+    }
     let first = || End::starting_at(numbers(None, Some(other), segment).start);
     own.unwrap_or_else(first).check(segment, &other)
 }

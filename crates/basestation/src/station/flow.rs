@@ -24,7 +24,8 @@ pub struct FlowKey {
     pub mobile: SocketAddr,
 }
 
-/// Separate ranges that are kept of a flow; what would make one more is not remembered, and so counts as missing.
+/// Separate ranges that are kept of a flow; what would make one more is not remembered, and so
+/// counts as missing.
 const MAX_RANGES: usize = 256;
 /// No window reaches farther (RFC 7323 section 2.3): what is beyond is nobody's data.
 const MAX_WINDOW: u64 = 1 << 30;
@@ -42,7 +43,8 @@ pub(super) struct Mobile {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Entered {
     pub(super) range: SeqRange,
-    /// It reaches above everything seen before. If it does not, the fixed host sends it again, or it is late.
+    /// It reaches above everything seen before. If it does not, the fixed host sends it again, or
+    /// it is late.
     pub(super) is_new: bool,
 }
 
@@ -63,11 +65,13 @@ pub(super) struct Flow {
     /// The fixed host, once it was heard.
     fixed: Option<End>,
     pub(super) mobile: Option<Mobile>,
-    /// The last segment that was not believed. If the other end acknowledges it, the two have another connection.
+    /// The last segment that was not believed. If the other end acknowledges it, the two have
+    /// another connection.
     claim: Option<Box<Segment>>,
     /// What went to the radio, and it still had when last asked.
     frames: Vec<Carried>,
-    /// A word of the mobile's on its way to the fixed host and back: its time stamp, and when it passed.
+    /// A segment of the mobile's whose round trip to the fixed host is timed: its time stamp, and
+    /// when it passed.
     timed: Option<(u32, Instant)>,
     /// The shortest round trip seen between here and the fixed host.
     rtt: Option<Duration>,
@@ -80,7 +84,8 @@ pub(super) struct Flow {
 }
 
 impl Flow {
-    /// A flow whose next byte for the mobile is `seq`, as far as is known: what is below is not watched.
+    /// A flow whose next byte for the mobile is `seq`, as far as is known: what is below is not
+    /// watched.
     pub(super) fn starting_at(seq: SeqNumber) -> Self {
         let floor = ExtSeq::starting_at(seq);
         Self { floor, fixed: Some(End::starting_at(floor)), ..Self::unheard() }
@@ -112,14 +117,16 @@ impl Flow {
         let mobile = self.mobile.map(|mobile| mobile.end);
         match side {
             Side::Wired => end::check(self.fixed, mobile, segment),
-            // The station was there when the mobile opened the flow: it would have seen what this acknowledges.
+            // The station was there when the mobile opened the flow: it would have seen what this
+            // acknowledges.
             Side::Wireless if self.fixed.is_none() && segment.has(flag::ACK) => Err(Refusal::Ack),
             Side::Wireless => end::check(mobile, self.fixed, segment),
         }
     }
 
-    /// Keeps a segment that is not believed. Gives the one kept before if the two acknowledge each other exactly: then both
-    /// ends speak of another connection, or of numbers that did not come by here.
+    /// Keeps a segment that is not believed. Gives the one kept before if the two acknowledge each
+    /// other exactly: then both ends speak of another connection, or of numbers that did not come
+    /// by here.
     pub(super) fn claim(&mut self, segment: &Segment) -> Option<Segment> {
         let agrees = |before: &Segment| {
             before.src == segment.dst
@@ -182,7 +189,8 @@ impl Flow {
         self.acked().map_or(self.floor, |acked| acked.max(self.floor))
     }
 
-    /// Whether something between the mobile's acknowledgement and the highest number seen did not come by here.
+    /// Whether something between the mobile's acknowledgement and the highest number seen did not
+    /// come by here.
     pub(super) fn has_hole(&self) -> bool {
         self.seen.last().is_some_and(|last| self.seen.next_gap(self.from()) < last.end)
     }
@@ -278,8 +286,9 @@ impl Flow {
         ends.is_some_and(|(fixed, mobile)| fixed.is_done(&mobile) && mobile.is_done(&fixed))
     }
 
-    /// Whether a reset from `side` has the number that its receiver waits for (RFC 5961 section 3.2): what that end has
-    /// acknowledged, or one past the sender's highest, where the acknowledgement is on its way.
+    /// Whether a reset from `side` has the number that its receiver waits for (RFC 5961 section
+    /// 3.2): what that end has acknowledged, or one past the sender's highest, where the
+    /// acknowledgement is on its way.
     pub(super) fn believes_reset(&self, segment: &Segment, side: Side) -> bool {
         let mobile = self.mobile.map(|mobile| mobile.end);
         let (own, other) = match side {
@@ -288,9 +297,7 @@ impl Flow {
         };
         let is = |number: Option<ExtSeq>, seq| number.is_some_and(|number| number.wire() == seq);
         // RFC 9293 section 3.10.7.3: the answer to a SYN has no number of its own.
-        let refuses = own.is_none()
-            && segment.has(flag::ACK)
-            && is(other.map(|other| other.nxt), segment.ack);
+        let refuses = own.is_none() && other.is_some_and(|other| other.is_answered_by(segment));
         is(own.map(|own| own.nxt), segment.seq)
             || is(other.and_then(|other| other.acked), segment.seq)
             || refuses
@@ -354,13 +361,15 @@ fn acknowledged(segment: &Segment, near: Option<ExtSeq>) -> Option<ExtSeq> {
     segment.has(flag::ACK).then_some(ack)
 }
 
-/// A flow as it can be shown, stored, and handed to another base station. Numbers are those on the wire.
+/// A flow as it can be shown, stored, and handed to another base station. Numbers are those on the
+/// wire.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct FlowRecord {
     /// The two ends.
     #[serde(flatten)]
     pub key: FlowKey,
-    /// Ranges seen from the fixed host and not acknowledged by the mobile: first number, and one past the last.
+    /// Ranges seen from the fixed host and not acknowledged by the mobile: first number, and one
+    /// past the last.
     pub seen: Vec<(u32, u32)>,
     /// The mobile's highest acknowledgement.
     pub acked: Option<u32>,

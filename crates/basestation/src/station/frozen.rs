@@ -10,7 +10,8 @@ use super::table::{Pool, Slot};
 use super::{FlowKey, Policy, Station};
 
 impl Station {
-    /// The mobile will soon be gone: senders are told to stop with its next ACKs. With the policy `tcp-ecn` only.
+    /// The mobile will soon be gone: senders are told to stop with its next ACKs. With the policy
+    /// `tcp-ecn` only.
     pub fn freeze(&mut self, now: Instant) {
         self.freezer.leave();
         self.look(now);
@@ -62,7 +63,7 @@ impl Station {
 
     /// Segments that wait for the air would only be lost there. They came before all that is held.
     fn take_back(&mut self, now: Instant) {
-        let packets = self.radio.drain(now, |packet| Segment::read(packet).is_some());
+        let packets = self.radio.drain(now, Segment::is_one);
         for packet in packets.into_iter().rev() {
             let segment = Segment::read(&packet).filter(|segment| segment.is_intact);
             let entered = segment.and_then(|segment| {
@@ -122,21 +123,23 @@ impl Station {
         }
     }
 
-    /// An intact segment of the fixed host's came while the mobile is gone, whether or not there is room for it. Gives
-    /// whether it is a probe, which asks for an answer and has nothing for the mobile.
+    /// An intact segment of the fixed host's came while the mobile is gone, whether or not there is
+    /// room for it. Gives whether it is a probe, which asks for an answer and has nothing for the
+    /// mobile.
     pub(super) fn answer(&mut self, now: Instant, slot: Slot, segment: &Segment) -> bool {
         if segment.has(flag::RST | flag::SYN) {
             return false;
         }
         let flow = &self.table[slot];
         let range = flow.range_of(segment);
-        // A keepalive, or a probe of the window: it begins below what the mobile waits for, and brings nothing.
+        // A keepalive, or a probe of the window: it begins below what the mobile waits for, and
+        // brings nothing.
         let is_probe = flow.acked().is_some_and(|acked| range.start < acked && range.end <= acked);
         let asks = is_probe || !range.is_empty();
         let pause = flow.rtt().map_or(TELL_AGAIN, |rtt| rtt.clamp(TELL_AGAIN, FIRST_WAIT));
         let is_due = flow.frozen.is_none_or(|told| now.since(told) >= pause);
-        // RFC 9293 section 3.8.6.1: it says again what the mobile has said, and that there is no window. Who could not
-        // be told to go on is not told to stop.
+        // RFC 9293 section 3.8.6.1: it says again what the mobile has said, and that there is no
+        // window. Who could not be told to go on is not told to stop.
         if asks
             && is_due
             && let Some(ack) = flow.last_ack(&self.table.key(slot), 0)

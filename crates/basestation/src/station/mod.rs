@@ -5,8 +5,8 @@
 //! wired port <- filter <- flow table <- radio <- wireless port
 //! ```
 //!
-//! A [`Station`] owns the [`Radio`], so its wireless port is the mobile. What it cannot read, and what is not TCP, goes
-//! through the radio as it is. It keeps numbers of what passes, and no data.
+//! A [`Station`] owns the [`Radio`], so its wireless port is the mobile. What it cannot read, and
+//! what is not TCP, goes through the radio as it is. It keeps numbers of what passes, and no data.
 
 mod config;
 mod counters;
@@ -26,13 +26,14 @@ mod testkit;
 mod tests;
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use airtcp_link::{Radio, Way};
 use airtcp_types::{Event, EventKind, Fate, Instant, Node, Packet, PortId};
+use airtcp_wire::ip;
 
 use crate::Side;
-use crate::bridge::is_ip;
 use end::Refusal;
 use flow::{Entered, Flow};
 use freezer::Freezer;
@@ -166,8 +167,8 @@ impl Station {
         self.policy
     }
 
-    /// The flows that the mobile takes part in, up to `most` of them: those whose senders were told to stop, then those used
-    /// last; of each kind the one used least recently first.
+    /// The flows that the mobile takes part in, up to `most` of them: those whose senders were told
+    /// to stop, then those used last; of each kind the one used least recently first.
     pub fn flows(&self, most: usize) -> Vec<FlowRecord> {
         let mut left = most;
         let pools = [Pool::Pinned, Pool::Proven].map(|pool| {
@@ -181,11 +182,15 @@ impl Station {
     }
 
     fn on_fixed(&mut self, now: Instant, mut packet: Packet) {
-        let segment = Segment::read(&packet).filter(|_| self.policy != Policy::Plain);
+        let segment = match self.policy {
+            Policy::Plain => None,
+            Policy::TcpEcn | Policy::Snoop => Segment::read(&packet),
+        };
         let Some(segment) = segment else { return self.pass(now, packet, None) };
         let key = FlowKey { fixed: segment.src, mobile: segment.dst };
         let slot = self.table.find(&key);
-        // What finds no room is lost here as it would have been on the way here: it is no data seen.
+        // What finds no room is lost here as it would have been on the way here: it is no data
+        // seen.
         let is_holding = self.freezer.is_holding();
         let has_room = match is_holding {
             true => {
@@ -222,7 +227,8 @@ impl Station {
         }
     }
 
-    /// Enters an intact segment of the fixed host's into its flow; gives where that stands now, and what it brings there.
+    /// Enters an intact segment of the fixed host's into its flow; gives where that stands now, and
+    /// what it brings there.
     fn enter(
         &mut self,
         now: Instant,
@@ -262,8 +268,8 @@ impl Station {
         }
     }
 
-    /// Where the flow stands that a segment from `side` is part of; `None` if it is not believed to be part of the flow at
-    /// `slot`, which it then leaves as it is.
+    /// Where the flow stands that a segment from `side` is part of; `None` if it is not believed to
+    /// be part of the flow at `slot`, which it then leaves as it is.
     fn admit(&mut self, now: Instant, slot: Slot, segment: &Segment, side: Side) -> Option<Slot> {
         let flow = &mut self.table[slot];
         let Err(refusal) = flow.check(segment, side) else { return Some(slot) };
@@ -274,8 +280,8 @@ impl Station {
                 Side::Wired => flow.on_mobile(now, &before),
                 Side::Wireless => drop(flow.on_fixed(now, &before)),
             }
-            let key = self.table.key(slot);
-            return Some(self.table.insert(now, key, flow));
+            self.table.replace(now, slot, flow);
+            return Some(slot);
         }
         match refusal {
             Refusal::Data => self.counters.out_of_window_data += 1,
@@ -296,20 +302,43 @@ impl Station {
         }
     }
 
-    /// Whether a packet has a source that a mobile may have (RFC 2827).
-    fn is_mobiles(&self, packet: &Packet) -> bool {
-        let is_source = |source| self.mobiles.iter().any(|network| network.contains(source));
-        self.mobiles.is_empty() || prefix::source(&packet.data).is_some_and(is_source)
+    /// The source of a packet, if no mobile may have it (RFC 2827). `segment` is what was read of
+    /// it.
+    fn strange_source(&self, packet: &Packet, segment: Option<&Segment>) -> Option<IpAddr> {
+        if self.mobiles.is_empty() {
+            return None;
+        }
+        let source = match segment {
+            Some(segment) => segment.src.ip(),
+            None => ip::addresses(&packet.data)?.0,
+        };
+        let is_mobiles = self.mobiles.iter().any(|network| network.contains(source));
+        (!is_mobiles).then_some(source)
+    }
+
+    /// Drops a packet whose source is no mobile's.
+    fn refuse_source(&mut self, now: Instant, packet: Packet, source: IpAddr) {
+        // Hosts send such packets by themselves, to find neighbours and routers.
+        let cause = if prefix::is_of_one_link(source) {
+            self.counters.link_local_sources += 1;
+            "source of one link only"
+        } else {
+            self.counters.spoofed_sources += 1;
+            "source of no mobile"
+        };
+        self.tell(now, Fate::Dropped { cause }, || packet);
     }
 
     /// Takes what the radio brings from the mobile; gives what goes on to the fixed host.
     fn on_mobile(&mut self, now: Instant, mut packet: Packet) -> Option<Packet> {
-        if !self.is_mobiles(&packet) {
-            self.counters.spoofed_sources += 1;
-            self.tell(now, Fate::Dropped { cause: "source of no mobile" }, || packet);
+        let segment = match self.policy {
+            Policy::Plain => None,
+            Policy::TcpEcn | Policy::Snoop => Segment::read(&packet),
+        };
+        if let Some(source) = self.strange_source(&packet, segment.as_ref()) {
+            self.refuse_source(now, packet, source);
             return None;
         }
-        let segment = Segment::read(&packet).filter(|_| self.policy != Policy::Plain);
         let Some(segment) = segment.filter(|segment| segment.is_intact) else {
             return Some(packet);
         };
@@ -385,7 +414,7 @@ impl Node for Station {
     fn handle_packet(&mut self, now: Instant, port: PortId, packet: Packet) {
         // A caller's mistake: there is no third side.
         let Some(side) = Side::of(port) else { return };
-        if !is_ip(&packet.data) {
+        if ip::is_v6(&packet.data).is_none() {
             self.counters.not_ip += 1;
             return;
         }

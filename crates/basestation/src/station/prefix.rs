@@ -4,7 +4,8 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// A network: addresses that begin with the same bits (RFC 4632 section 3.1), written as `192.0.2.0/24`.
+/// A network: addresses that begin with the same bits (RFC 4632 section 3.1), written as
+/// `192.0.2.0/24`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Prefix {
@@ -16,7 +17,8 @@ pub struct Prefix {
 /// Text that is no network.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "`{0}` is no network: expected an address and the length of its prefix, such as 192.0.2.0/24 or 2001:db8::/64"
+    "`{0}` is no network: expected an address and the length of its prefix, such as 192.0.2.0/24 \
+     or 2001:db8::/64"
 )]
 pub struct PrefixError(String);
 
@@ -27,12 +29,15 @@ impl Prefix {
     }
 }
 
-/// The source of an IP packet (RFC 791 section 3.1, RFC 8200 section 3).
-pub(super) fn source(data: &[u8]) -> Option<IpAddr> {
-    match data.first()? >> 4 {
-        4 => data.get(12..)?.first_chunk::<4>().map(|source| IpAddr::from(*source)),
-        _ => data.get(8..)?.first_chunk::<16>().map(|source| IpAddr::from(*source)),
-    }
+/// Whether an address is for one link only, so that no router forwards a packet that has it as its
+/// source: unspecified, or link-local of IPv6 (RFC 1122 section 3.2.1.3, RFC 4291 sections 2.5.2
+/// and 2.5.6).
+pub(super) fn is_of_one_link(address: IpAddr) -> bool {
+    let is_link_local = match address {
+        IpAddr::V4(_) => false,
+        IpAddr::V6(v6) => v6.is_unicast_link_local(),
+    };
+    is_link_local || address.is_unspecified()
 }
 
 /// An address without its host bits; `None` if the prefix is longer than the address.

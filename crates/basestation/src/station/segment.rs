@@ -1,4 +1,5 @@
-//! A checked view of a TCP segment in its IP packet, and edits of its header that keep checksums as they are.
+//! A checked view of a TCP segment in its IP packet, and edits of its header that keep checksums as
+//! they are.
 
 use std::net::SocketAddr;
 
@@ -13,8 +14,8 @@ const HOP_LIMIT: u8 = 64;
 
 /// What an IP packet says of the one whole TCP segment in it.
 ///
-/// There is none for anything else: fragments, super-segments, packets whose checksum a device is to complete, headers
-/// that contradict themselves. Those pass unread.
+/// There is none for anything else: fragments, super-segments, packets whose checksum a device is
+/// to complete, headers that contradict themselves. Those pass unread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Segment {
     pub(super) src: SocketAddr,
@@ -36,11 +37,13 @@ pub(super) struct Segment {
 }
 
 impl Segment {
+    /// Whether a packet is what [`read`](Self::read) reads. The payload is not looked at.
+    pub(super) fn is_one(packet: &Packet) -> bool {
+        view(packet).is_some()
+    }
+
     pub(super) fn read(packet: &Packet) -> Option<Self> {
-        if packet.segment_size.is_some() || packet.checksum == Checksum::Partial {
-            return None;
-        }
-        let view = View::checked(&packet.data)?;
+        let view = view(packet)?;
         let fields = view.fields();
         Some(Self {
             src: view.src(),
@@ -76,6 +79,12 @@ impl Segment {
     pub(super) fn set_window(&self, packet: &mut Packet, window: u16) {
         self.editor.set_window(&mut packet.data, window);
     }
+}
+
+/// The one whole segment in a packet.
+fn view(packet: &Packet) -> Option<View<'_>> {
+    let is_whole = packet.segment_size.is_none() && packet.checksum != Checksum::Partial;
+    is_whole.then(|| View::checked(&packet.data)).flatten()
 }
 
 /// An ACK that the base station makes in the name of one end.
@@ -153,6 +162,7 @@ mod tests {
             packet.data[10..12].fill(0);
             let sum = checksum::checksum(&packet.data[..20]).to_be_bytes();
             packet.data[10..12].copy_from_slice(&sum);
+            assert_eq!(Segment::is_one(&packet), Segment::read(&packet).is_some());
             Segment::read(&packet)
         };
         assert!(edit(&|_| {}).is_some());
@@ -172,6 +182,7 @@ mod tests {
         let mut bad = whole.clone();
         bad.data[11] ^= 1;
         assert_eq!(Segment::read(&bad), None, "no host takes it");
+        assert!(Segment::is_one(&whole) && !Segment::is_one(&bad));
     }
 
     #[test]

@@ -60,8 +60,8 @@ struct List {
 }
 
 impl FlowTable {
-    /// A table of up to `proven` flows that the mobile takes part in and `unproven` others; each is forgotten when
-    /// nothing has come of it for `idle`.
+    /// A table of up to `proven` flows that the mobile takes part in and `unproven` others; each is
+    /// forgotten when nothing has come of it for `idle`.
     pub(super) fn new(proven: usize, unproven: usize, idle: Duration) -> Self {
         Self {
             index: HashMap::new(),
@@ -102,12 +102,9 @@ impl FlowTable {
         self.pool(slot) != Pool::Unproven
     }
 
-    /// Puts an unproven flow in the place of whatever had its key. If there are too many, the one used least recently
-    /// goes.
+    /// Adds an unproven flow, which [`find`](Self::find) has just not found. If there are too many,
+    /// the one used least recently goes.
     pub(super) fn insert(&mut self, now: Instant, key: FlowKey, flow: Flow) -> Slot {
-        if let Some(old) = self.find(&key) {
-            self.remove(old);
-        }
         self.make_room(Pool::Unproven);
         let place = Place { key, flow, used: now, pool: Pool::Unproven, before: NONE, after: NONE };
         let at = match self.free.pop() {
@@ -121,9 +118,21 @@ impl FlowTable {
                 (self.places.len() - 1) as u32
             }
         };
-        self.index.insert(key, at);
+        let before = self.index.insert(key, at);
+        debug_assert_eq!(before, None, "two flows of {key:?}");
         self.push(at, Pool::Unproven);
         Slot(at)
+    }
+
+    /// Puts an unproven flow in the place of the one at a slot, which it has from here on. If there
+    /// are too many, the one used least recently goes.
+    pub(super) fn replace(&mut self, now: Instant, Slot(at): Slot, flow: Flow) {
+        self.unlink(at);
+        self.make_room(Pool::Unproven);
+        let place = &mut self.places[at as usize];
+        self.cached -= place.flow.cached();
+        (place.flow, place.used) = (flow, now);
+        self.push(at, Pool::Unproven);
     }
 
     /// Moves a flow to another pool. `false` if that one is full of flows that stay.
@@ -324,6 +333,23 @@ mod tests {
     }
 
     #[test]
+    fn a_flow_that_takes_the_place_of_another_is_unproven_and_keeps_its_slot() {
+        let mut table = FlowTable::new(9, 2, IDLE);
+        add(&mut table, 1, Pool::Proven);
+        add(&mut table, 2, Pool::Unproven);
+        add(&mut table, 3, Pool::Unproven);
+        let slot = table.find(&key_of(1)).unwrap();
+        table.replace(Instant::ZERO, slot, Flow::starting_at(SeqNumber(77)));
+        assert_eq!(keys(&table, Pool::Unproven), [3, 1].map(key_of));
+        assert_eq!((table.find(&key_of(1)), table.evicted), (Some(slot), 1));
+        assert_eq!(table[slot].highest().wire(), SeqNumber(77));
+        let slot = table.find(&key_of(3)).unwrap();
+        table.replace(Instant::ZERO, slot, Flow::unheard());
+        assert_eq!(keys(&table, Pool::Unproven), [1, 3].map(key_of));
+        assert_eq!((table.len(Pool::Proven), table.evicted), (0, 1));
+    }
+
+    #[test]
     fn idle_flows_are_forgotten_but_not_those_that_wait() {
         let mut table = FlowTable::new(9, 9, IDLE);
         add(&mut table, 1, Pool::Unproven);
@@ -346,7 +372,7 @@ mod tests {
             let flow = Flow::starting_at(SeqNumber(0));
             let slot = table.find(&key).unwrap_or_else(|| table.insert(Instant::ZERO, key, flow));
             match stream.below(5) {
-                0 => drop(table.insert(Instant::ZERO, key, Flow::unheard())),
+                0 => table.replace(Instant::ZERO, slot, Flow::unheard()),
                 1 => drop(table.put(slot, Pool::Proven)),
                 2 => drop(table.put(slot, Pool::Pinned)),
                 3 => table.remove(slot),

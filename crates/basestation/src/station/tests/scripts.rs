@@ -46,8 +46,8 @@ fn the_mobile_may_open_a_flow_too() {
     script.mobile(Seg::ack(5_001, u32::MAX - 9));
     script.run(30);
     assert_eq!(counts(&script), (1, 0));
-    script.fixed(Seg::data(u32::MAX - 9, 100));
-    script.fixed(Seg::data(190, 100));
+    script.fixed(Seg { ack: 5_001, ..Seg::data(u32::MAX - 9, 100) });
+    script.fixed(Seg { ack: 5_001, ..Seg::data(190, 100) });
     script.run(40);
     assert_eq!(script.marks()[1..], [(u32::MAX - 9, false), (190, true)]);
 }
@@ -101,14 +101,13 @@ fn what_finds_the_radios_queue_full_was_not_seen() {
 fn what_cannot_be_read_and_what_is_not_tcp_passes_as_it_is() {
     let mut fragment = Seg::data(5, 100).packet(key().fixed, key().mobile);
     fragment.data[6] = 0x20;
-    let mut bad_list = Seg { list: Some(&[2, 9, 0, 0]), ..Seg::data(5, 100) };
-    bad_list.window = 7;
+    let mut bad_offset = Seg::data(5, 0).packet(key().fixed, key().mobile);
+    bad_offset.data[32] = 0xf0;
     let mut corrupted = Seg::data(9_000, 100).packet(key().fixed, key().mobile);
     corrupted.data[50] ^= 1;
-    let bad_list = bad_list.packet(key().fixed, key().mobile);
     for policy in [Policy::Plain, Policy::TcpEcn] {
         let mut script = Script::new("", |config| config.policy = policy);
-        let sent = [fragment.clone(), other(33), bad_list.clone(), corrupted.clone()];
+        let sent = [fragment.clone(), other(33), bad_offset.clone(), corrupted.clone()];
         for packet in &sent {
             script.put(Side::Wired, packet.clone());
         }
@@ -117,6 +116,19 @@ fn what_cannot_be_read_and_what_is_not_tcp_passes_as_it_is() {
         assert_eq!(came, sent);
         assert_eq!(counts(&script), (0, 0));
     }
+}
+
+#[test]
+fn a_segment_with_an_option_that_cannot_be_read_is_its_flows_and_passes_as_it_is() {
+    // RFC 9293 section 3.1, MUST-7: the options are skipped, the segment counts.
+    let bad_list = Seg { list: Some(&[2, 9, 0, 0]), ..Seg::data(5, 100) };
+    let bad_list = bad_list.packet(key().fixed, key().mobile);
+    let mut script = Script::new("", |_| {});
+    script.put(Side::Wired, bad_list.clone());
+    script.run(100);
+    let came: Vec<Packet> = script.out.drain(..).map(|(_, _, packet)| packet).collect();
+    assert_eq!(came, [bad_list]);
+    assert_eq!(counts(&script), (0, 1));
 }
 
 #[test]
@@ -183,8 +195,11 @@ fn an_observer_hears_of_marks_and_of_what_was_hidden_in_the_order_of_time() {
     let events: Vec<_> = std::iter::from_fn(|| script.station.poll_event()).collect();
     assert!(events.is_sorted_by_key(|event| event.at));
     let fates = |wanted: Fate| {
-        let is = |event: &&airtcp_types::Event| matches!(&event.kind, EventKind::Packet { fate, .. } if *fate == wanted);
-        events.iter().filter(is).count()
+        let is_wanted = |kind: &EventKind| match kind {
+            EventKind::Packet { fate, .. } => *fate == wanted,
+            _ => false,
+        };
+        events.iter().filter(|event| is_wanted(&event.kind)).count()
     };
     assert_eq!(fates(Fate::Marked { cause: "hole" }), 1);
     assert_eq!(fates(Fate::Retried { pass: 2 }), 1);

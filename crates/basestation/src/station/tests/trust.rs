@@ -1,7 +1,13 @@
-//! What strangers send with the addresses of a flow, from either side, changes nothing of it (RFC 5961).
+//! Blind segments of strangers, from either side, change no flow (RFC 5961).
 
-use super::super::FlowRecord;
-use super::*;
+use std::net::SocketAddr;
+
+use airtcp_types::Packet;
+
+use super::super::testkit::{Seg, enclose, key, key_of};
+use super::super::{FlowRecord, Policy};
+use super::Script;
+use crate::Side;
 
 /// A flow in which the mobile has everything up to 1001, and 51 is its next number.
 fn running() -> Script {
@@ -65,10 +71,11 @@ fn data_outside_the_window_and_data_that_acknowledges_what_was_not_sent_are_not_
         changes_nothing(&mut script, Side::Wired, data(seq, 51));
     }
     assert_eq!(script.station.counters().out_of_window_data, 5);
-    for ack in [52, 1_000_000, 1 << 31, u32::MAX - 70_000] {
+    // The last two are within a window, and the mobile's first number is above them.
+    for ack in [52, 1_000_000, 1 << 31, u32::MAX - 70_000, u32::MAX - 1_000, 0] {
         changes_nothing(&mut script, Side::Wired, data(1_001, ack));
     }
-    assert_eq!(script.station.counters().out_of_window_acks, 4);
+    assert_eq!(script.station.counters().out_of_window_acks, 6);
     changes_nothing(&mut script, Side::Wired, Seg { flags: "P", ..data(1_001, 51) });
     goes_on(&mut script);
 }
@@ -136,6 +143,126 @@ fn a_refused_syn_ends_its_flow() {
     assert_eq!(script.station.status(script.now).unproven, 0);
 }
 
+/// Acknowledgement numbers for guesses: near `exact` on both sides, and all over the number space.
+fn guesses(exact: u32) -> impl Iterator<Item = u32> {
+    let near = [1, 2, 100, 65_534, 65_535, 65_536].map(|by| [by, 0_u32.wrapping_sub(by)]);
+    let near = near.into_iter().flatten().map(move |by| exact.wrapping_add(by));
+    near.chain((1..64_u32).map(move |n| exact.wrapping_add(n.wrapping_mul(0x0404_0405))))
+}
+
+/// Puts a segment in and lets it pass.
+fn put(script: &mut Script, side: Side, seg: Seg) {
+    match side {
+        Side::Wired => script.fixed(seg),
+        Side::Wireless => script.mobile(seg),
+    }
+    let later = script.now.as_millis() + 10;
+    script.run(later);
+}
+
+#[test]
+fn only_the_answer_to_its_syn_speaks_for_an_end_that_was_not_heard() {
+    let mut script = Script::new("", |_| {});
+    put(&mut script, Side::Wireless, Seg { flags: "S", ..Seg::ack(5_000, 0) });
+    let forged = |flags, ack| Seg { flags, ack, window: 65_535, ..Seg::data(123_456, 0) };
+    let mut sent = 0;
+    for ack in guesses(5_001) {
+        for flags in ["A", "SA", "PA", "FA", "R", "RA"] {
+            put(&mut script, Side::Wired, forged(flags, ack));
+            sent += 1;
+        }
+    }
+    // The number is right, and it is no answer to a SYN.
+    for flags in ["A", "PA", "FA", "S"] {
+        put(&mut script, Side::Wired, forged(flags, 5_001));
+        sent += 1;
+    }
+    assert_eq!(refused(&script), sent);
+    let answer = Seg { flags: "SA", ack: 5_001, ..Seg::data(900, 0) };
+    put(&mut script, Side::Wired, answer);
+    put(&mut script, Side::Wireless, Seg::ack(5_001, 901));
+    assert_eq!(refused(&script), sent);
+    let record = flow(&script);
+    assert_eq!((record.acked, record.seq), (Some(901), Some(5_001)));
+}
+
+#[test]
+fn only_the_answer_to_the_fixed_hosts_syn_speaks_for_the_mobile() {
+    for flags in ["A", "SA", "FA", "R", "RA"] {
+        for ack in guesses(5_001) {
+            let mut script = Script::new("", |_| {});
+            put(&mut script, Side::Wired, Seg { flags: "S", ack: 0, ..Seg::data(5_000, 0) });
+            let forged = Seg { flags, window: 65_535, ..Seg::ack(123_456, ack) };
+            put(&mut script, Side::Wireless, forged);
+            assert_eq!(refused(&script), 1, "{flags} {ack}");
+            put(&mut script, Side::Wireless, Seg { flags: "SA", ..Seg::ack(900, 5_001) });
+            put(&mut script, Side::Wired, Seg { ack: 901, ..Seg::data(5_001, 10) });
+            put(&mut script, Side::Wireless, Seg::ack(901, 5_011));
+            assert_eq!(refused(&script), 1, "{flags} {ack}");
+            assert_eq!(flow(&script).acked, Some(5_011));
+        }
+    }
+}
+
+#[test]
+fn the_third_segment_of_a_handshake_acknowledges_the_second_exactly() {
+    for opener in Side::BOTH {
+        let mut script = Script::new("", |_| {});
+        let syn = Seg { flags: "S", ack: 0, wscale: Some(14), ..Seg::data(5_000, 0) };
+        put(&mut script, opener, syn);
+        let answer = Seg { flags: "SA", ack: 5_001, wscale: Some(14), ..Seg::data(900, 0) };
+        put(&mut script, opener.other(), answer);
+        let mut sent = 0;
+        for ack in guesses(901) {
+            put(&mut script, opener, Seg { ack, window: 65_535, ..Seg::data(5_001, 10) });
+            sent += 1;
+            assert_eq!(refused(&script), sent, "{opener:?} {ack}");
+        }
+        put(&mut script, opener, Seg { ack: 901, ..Seg::data(5_001, 10) });
+        put(&mut script, opener.other(), Seg { ack: 5_011, ..Seg::data(901, 10) });
+        put(&mut script, opener, Seg { ack: 911, ..Seg::data(5_011, 0) });
+        assert_eq!(refused(&script), sent);
+        assert_eq!(script.station.status(script.now).flows, 1);
+    }
+}
+
+#[test]
+fn the_answer_to_a_syn_with_data_acknowledges_the_syn_or_all_of_it() {
+    // RFC 7413 section 4.2.
+    for opener in Side::BOTH {
+        for (ack, is_believed) in [(5_001, true), (5_101, true), (5_050, false), (5_102, false)] {
+            for flags in ["SA", "RA"] {
+                let mut script = Script::new("", |_| {});
+                let syn = Seg { flags: "S", ack: 0, ..Seg::data(5_000, 100) };
+                put(&mut script, opener, syn);
+                put(&mut script, opener.other(), Seg { flags, ack, ..Seg::data(900, 0) });
+                assert_eq!(refused(&script), u64::from(!is_believed), "{opener:?} {flags} {ack}");
+            }
+        }
+        // The SYN is lost beyond the station and comes again, without the data.
+        let mut script = Script::new("", |_| {});
+        put(&mut script, opener, Seg { flags: "S", ack: 0, ..Seg::data(5_000, 100) });
+        put(&mut script, opener, Seg { flags: "S", ack: 0, ..Seg::data(5_000, 0) });
+        let answer = Seg { flags: "SA", ack: 5_001, ..Seg::data(900, 0) };
+        put(&mut script, opener.other(), answer);
+        put(&mut script, opener, Seg { ack: 901, ..Seg::data(5_001, 100) });
+        assert_eq!(refused(&script), 0, "{opener:?}");
+    }
+}
+
+#[test]
+fn ends_that_open_at_the_same_time_are_one_flow() {
+    // RFC 9293 figure 7.
+    let mut script = Script::new("", |_| {});
+    put(&mut script, Side::Wireless, Seg { flags: "S", ..Seg::ack(5_000, 0) });
+    put(&mut script, Side::Wired, Seg { flags: "S", ack: 0, ..Seg::data(900, 0) });
+    put(&mut script, Side::Wireless, Seg { flags: "SA", ..Seg::ack(5_000, 901) });
+    put(&mut script, Side::Wired, Seg { flags: "SA", ack: 5_001, ..Seg::data(900, 0) });
+    put(&mut script, Side::Wired, Seg { ack: 5_001, ..Seg::data(901, 10) });
+    put(&mut script, Side::Wireless, Seg::ack(5_001, 911));
+    assert_eq!(flow(&script).acked, Some(911));
+}
+
 #[test]
 fn a_syn_from_either_side_leaves_a_running_flow_alone() {
     let mut script = running();
@@ -153,10 +280,10 @@ fn a_syn_from_either_side_leaves_a_running_flow_alone() {
 #[test]
 fn an_ack_of_what_was_not_sent_or_with_a_number_outside_the_window_is_not_the_mobiles() {
     let mut script = running();
-    for ack in [1_002, 1_000_000, 1 << 31, u32::MAX - 70_000] {
+    for ack in [1_002, 1_000_000, 1 << 31, u32::MAX - 70_000, u32::MAX - 1_000, 0] {
         changes_nothing(&mut script, Side::Wireless, Seg::ack(51, ack));
     }
-    assert_eq!(script.station.counters().out_of_window_acks, 4);
+    assert_eq!(script.station.counters().out_of_window_acks, 6);
     for seq in [51 + 65_537, 1 << 31, u32::MAX - 70_000] {
         let forged = Seg { window: 9, ts: Some((77, 7)), ..Seg::ack(seq, 1_001) };
         changes_nothing(&mut script, Side::Wireless, forged);
@@ -258,7 +385,7 @@ fn who_is_behind_the_radio_speaks_for_its_own_addresses_only() {
             config.mobiles =
                 ["192.168.0.0/24", "fd00::2:0/112"].map(|net| net.parse().unwrap()).into();
         });
-        let (own, other_own) = (key().mobile, super::super::testkit::key_of(1).mobile);
+        let (own, other_own) = (key().mobile, key_of(1).mobile);
         let stranger = key().fixed;
         let datagram = |src: SocketAddr, dst: SocketAddr| {
             Packet::new(enclose(src.ip(), dst.ip(), 0, 17, &[7; 9]))
@@ -269,8 +396,8 @@ fn who_is_behind_the_radio_speaks_for_its_own_addresses_only() {
         for packet in allowed.iter().chain(&spoofed) {
             script.put(Side::Wireless, packet.clone());
         }
-        script.put(Side::Wireless, datagram(other_own, super::super::testkit::key_of(1).fixed));
-        script.put(Side::Wireless, datagram(super::super::testkit::key_of(1).fixed, other_own));
+        script.put(Side::Wireless, datagram(other_own, key_of(1).fixed));
+        script.put(Side::Wireless, datagram(key_of(1).fixed, other_own));
         // A mobile may be reached from anywhere.
         script.put(Side::Wired, spoofed[0].clone());
         script.run(50);
@@ -279,4 +406,41 @@ fn who_is_behind_the_radio_speaks_for_its_own_addresses_only() {
         let status = script.station.status(script.now);
         assert_eq!((status.counters.spoofed_sources, status.unproven), (3, 0));
     }
+}
+
+#[test]
+fn sources_of_one_link_are_dropped_and_are_not_counted_as_spoofed() {
+    let mut script = Script::new("", |config| {
+        config.mobiles = ["192.168.0.0/24", "fd00::2:0/112"].map(|net| net.parse().unwrap()).into();
+    });
+    let packet = |src: &str, dst: &str| {
+        Packet::new(enclose(src.parse().unwrap(), dst.parse().unwrap(), 0, 17, &[7; 9]))
+    };
+    let of_the_link = [
+        // A router solicitation, duplicate address detection, DHCP.
+        packet("fe80::1", "ff02::2"),
+        packet("::", "ff02::1:ff00:1"),
+        packet("0.0.0.0", "255.255.255.255"),
+    ];
+    for packet in of_the_link {
+        script.put(Side::Wireless, packet);
+    }
+    let syn = Seg { flags: "S", ..Seg::ack(1, 0) };
+    let link_local = "[fe80::1]:80".parse().unwrap();
+    script.put(Side::Wireless, syn.packet(link_local, key_of(1).fixed));
+    script.run(50);
+    assert!(script.out.is_empty());
+    let counters = script.station.counters();
+    assert_eq!((counters.spoofed_sources, counters.link_local_sources), (0, 4));
+    assert_eq!(script.station.status(script.now).unproven, 0);
+    script.put(Side::Wireless, packet("::2", "fd00::1:1"));
+    script.put(Side::Wireless, packet("0.0.0.1", "10.0.0.1"));
+    script.run(100);
+    assert_eq!(script.station.counters().spoofed_sources, 2);
+    // Who has mobiles speak to each other by such addresses names their network.
+    let mut script = Script::new("", |config| config.mobiles = vec!["fe80::/10".parse().unwrap()]);
+    script.put(Side::Wireless, syn.packet(link_local, key_of(1).fixed));
+    script.run(50);
+    assert_eq!(script.out.len(), 1);
+    assert_eq!(script.station.status(script.now).unproven, 1);
 }
