@@ -10,7 +10,7 @@ pub fn is_accepted(packet: &[u8]) -> bool {
         return false;
     };
     match protocol {
-        ip::TCP => tcp::parse(payload).is_ok() && verify_transport(src, dst, ip::TCP, payload),
+        ip::TCP => tcp::split(payload).is_ok() && verify_transport(src, dst, ip::TCP, payload),
         ip::UDP => udp::parse(payload).is_ok_and(|datagram| datagram.is_intact(src, dst)),
         _ => false,
     }

@@ -61,45 +61,63 @@ pub fn parse(bytes: &[u8]) -> Result<Datagram<'_>, ParseError> {
 /// As [`parse`], for a packet of which `beyond` bytes stand elsewhere, after these. Its length has to count them all.
 #[inline]
 pub fn parse_head(bytes: &[u8], beyond: usize) -> Result<Datagram<'_>, ParseError> {
-    let (headers, bytes) = check(bytes, beyond)?;
-    if headers.is_fragment() {
-        return Err(ParseError::Fragment);
-    }
-    let (src, dst) = headers.addresses(bytes);
-    Ok(Datagram {
-        src,
-        dst,
-        protocol: headers.protocol,
-        pointer: headers.pointer as u32,
-        hop_limit: bytes[hop_limit_at(headers.v6)],
-        ecn: ecn_of(headers.v6, bytes),
-        atomic: headers.fragment.is_some(),
-        payload: &bytes[headers.len..],
-    })
+    Headers::then(
+        bytes,
+        #[inline(always)]
+        |headers| {
+            let bytes = headers.check(bytes, beyond)?;
+            if headers.is_fragment() {
+                return Err(ParseError::Fragment);
+            }
+            let (src, dst) = headers.addresses(bytes);
+            Ok(Datagram {
+                src,
+                dst,
+                protocol: headers.protocol,
+                pointer: headers.pointer as u32,
+                hop_limit: bytes[hop_limit_at(headers.v6)],
+                ecn: ecn_of(headers.v6, bytes),
+                atomic: headers.atomic,
+                payload: &bytes[headers.len..],
+            })
+        },
+    )
 }
 
 /// Reads the headers of a packet, fragments included, and cuts the packet to its length. Checks that length, and the
-/// checksum of an IPv4 header; `beyond` as with [`parse_head`].
+/// checksum of an IPv4 header.
 #[inline]
-pub fn check(bytes: &[u8], beyond: usize) -> Result<(Headers, &[u8]), ParseError> {
-    let headers = Headers::of(bytes)?;
-    let total = match headers.total {
-        Some(total) => total,
-        None if headers.v6 => V6_HEADER_LEN,
-        None => return Err(ParseError::Length),
-    };
-    let bytes = match bytes.len() + beyond {
-        held if held < total => return Err(ParseError::Truncated),
-        held if held > total && beyond > 0 => return Err(ParseError::Length),
-        _ => &bytes[..bytes.len().min(total)],
-    };
-    // RFC 8200 section 3: extension headers count as payload.
-    let ip = bytes.get(..headers.len).ok_or(ParseError::Truncated)?;
-    // RFC 1122 section 3.2.1.2.
-    if !headers.v6 && !checksum::verify(ip) {
-        return Err(ParseError::HeaderChecksum);
+pub fn check(bytes: &[u8]) -> Result<(Headers, &[u8]), ParseError> {
+    Headers::then(
+        bytes,
+        #[inline(always)]
+        |headers| Ok((headers, headers.check(bytes, 0)?)),
+    )
+}
+
+impl Headers {
+    /// Cuts the packet that the headers were read from to its length. Checks that, and the checksum of an IPv4 header;
+    /// `beyond` as with [`parse_head`].
+    #[inline(always)]
+    pub(crate) fn check<'a>(&self, bytes: &'a [u8], beyond: usize) -> Result<&'a [u8], ParseError> {
+        let total = match self.total {
+            Some(total) => total.get(),
+            None if self.v6 => V6_HEADER_LEN,
+            None => return Err(ParseError::Length),
+        };
+        let bytes = match bytes.len() + beyond {
+            held if held < total => return Err(ParseError::Truncated),
+            held if held > total && beyond > 0 => return Err(ParseError::Length),
+            _ => &bytes[..bytes.len().min(total)],
+        };
+        // RFC 8200 section 3: extension headers count as payload.
+        let headers = bytes.get(..self.len).ok_or(ParseError::Truncated)?;
+        // RFC 1122 section 3.2.1.2.
+        if !self.v6 && !checksum::verify_v4_header(headers) {
+            return Err(ParseError::HeaderChecksum);
+        }
+        Ok(bytes)
     }
-    Ok((headers, bytes))
 }
 
 /// Starts a packet in `data`, whatever that held: the IP header and `len` zero bytes. Gives where those begin. `beyond`

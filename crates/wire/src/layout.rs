@@ -38,7 +38,7 @@ impl Layout {
 
 impl Headers {
     /// The layout of the packet that the headers were read from, as [`Layout::of`].
-    #[inline]
+    #[inline(always)]
     pub fn layout(&self, packet: &[u8]) -> Option<Layout> {
         let Self { v6, protocol, len: transport, .. } = *self;
         let packet = self.trim(packet);

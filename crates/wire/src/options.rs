@@ -156,12 +156,15 @@ impl TcpOptions {
     #[inline]
     pub fn parse(bytes: &[u8]) -> Self {
         const LEN: u8 = LEN_TIMESTAMPS as u8;
-        // What most segments have (RFC 7323 appendix A).
-        if let &[KIND_NOP, KIND_NOP, KIND_TIMESTAMPS, LEN, a, b, c, d, e, f, g, h] = bytes {
-            let (val, ecr) = (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]));
-            return Self { timestamps: Some(Timestamps { val, ecr }), ..Self::default() };
+        match *bytes {
+            [] => Self::default(),
+            // What most segments have (RFC 7323 appendix A).
+            [KIND_NOP, KIND_NOP, KIND_TIMESTAMPS, LEN, a, b, c, d, e, f, g, h] => {
+                let [val, ecr] = [[a, b, c, d], [e, f, g, h]].map(u32::from_be_bytes);
+                Self { timestamps: Some(Timestamps { val, ecr }), ..Self::default() }
+            }
+            _ => Self::parse_any(bytes),
         }
-        Self::parse_any(bytes)
     }
 
     fn parse_any(bytes: &[u8]) -> Self {

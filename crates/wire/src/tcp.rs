@@ -194,15 +194,22 @@ pub struct Header {
     pub options: TcpOptions,
 }
 
+/// Splits a segment into the fixed fields, the list of options, and the data.
+#[inline]
+pub(crate) fn split(bytes: &[u8]) -> Result<(Fields<'_>, &[u8], &[u8]), ParseError> {
+    let fields = Fields::of(bytes)?;
+    let (header, data) =
+        bytes.split_at_checked(fields.header_len()).ok_or(ParseError::Truncated)?;
+    Ok((fields, &header[HEADER_LEN..], data))
+}
+
 /// Reads a TCP segment: source port, destination port, and what it says. Of what IP says of it nothing is known here.
 ///
 /// The checksum is not verified here: it needs the addresses (see
 /// [`verify_transport`](crate::checksum::verify_transport)).
 #[inline]
 pub fn parse(bytes: &[u8]) -> Result<(u16, u16, Segment<'_>), ParseError> {
-    let fields = Fields::of(bytes)?;
-    let (header, payload) =
-        bytes.split_at_checked(fields.header_len()).ok_or(ParseError::Truncated)?;
+    let (fields, options, payload) = split(bytes)?;
     let segment = Segment {
         seq: fields.seq(),
         ack: fields.ack(),
@@ -219,7 +226,7 @@ pub fn parse(bytes: &[u8]) -> Result<(u16, u16, Segment<'_>), ParseError> {
         reserved: fields.reserved(),
         ecn: ip::NOT_ECT,
         window: fields.window(),
-        options: TcpOptions::parse(&header[HEADER_LEN..]),
+        options: TcpOptions::parse(options),
         payload: payload.into(),
         size: None,
     };

@@ -171,7 +171,7 @@ fn whole(bytes: &[u8], is_lax: bool) -> Seen<'_> {
 fn ours(bytes: &[u8], is_lax: bool) -> Seen<'_> {
     let read = match is_lax {
         true => Headers::of(bytes).map(|headers| (headers, headers.trim(bytes))),
-        false => ip::check(bytes, 0),
+        false => ip::check(bytes),
     };
     let Ok((headers, bytes)) = read else { return Seen::Refused };
     match headers.is_fragment() {
@@ -331,7 +331,7 @@ fn compare_views(bytes: &[u8]) {
     if let Ok(part) = fragment::parse(bytes) {
         let headers = Headers::of(bytes).unwrap();
         let read = headers.fragment.unwrap();
-        assert_eq!((part.offset, part.more, part.id), (read.offset, read.more, read.id));
+        assert_eq!((part.offset, part.more, part.id), (read.offset.into(), read.more, read.id));
         if headers.v6 {
             let header = Ipv6FragmentHeaderSlice::from_slice(&bytes[headers.len - 8..]).unwrap();
             let offset = usize::from(header.fragment_offset().value()) * 8;
