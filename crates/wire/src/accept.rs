@@ -3,8 +3,8 @@
 use crate::checksum::verify_transport;
 use crate::{ip, tcp, udp};
 
-/// Whether a host accepts a packet as a TCP segment or UDP datagram: it is not a fragment, its lengths
-/// and TCP options are valid, and all its checksums hold.
+/// Whether a host accepts a packet as a TCP segment or UDP datagram: it is not a fragment, its
+/// lengths are valid, and all its checksums hold.
 pub fn is_accepted(packet: &[u8]) -> bool {
     let Ok(ip::Datagram { src, dst, protocol, payload, .. }) = ip::parse(packet) else {
         return false;

@@ -7,8 +7,8 @@ use multiversion::multiversion;
 
 /// A one's complement sum in the making.
 ///
-/// The sum is kept in the machine's own byte order, eight bytes a step: RFC 1071 section 2 (B) shows
-/// that the order of bytes does not matter until the end.
+/// The sum is kept in the machine's own byte order, eight bytes a step: RFC 1071 section 2 (B)
+/// shows that the order of bytes does not matter until the end.
 ///
 /// ```
 /// use airtcp_wire::checksum::Sum;
@@ -136,7 +136,8 @@ pub fn update(checksum: u16, old: u16, new: u16) -> u16 {
     !add(add(!checksum, !old), new)
 }
 
-/// As [`update`], for two bytes that start at `offset` bytes from where the sum starts, odd or even.
+/// As [`update`], for two bytes that start at `offset` bytes from where the sum starts, odd or
+/// even.
 ///
 /// At an odd offset the two bytes lie in two words; the sum does not mind if both are swapped.
 pub fn update_at(checksum: u16, offset: usize, old: [u8; 2], new: [u8; 2]) -> u16 {
@@ -175,7 +176,8 @@ fn sum_words(bytes: &[u8]) -> u64 {
     bytes.as_chunks().0.iter().map(|word| u64::from(u32::from_ne_bytes(*word))).sum()
 }
 
-/// Bytes that are added at a time, each four of them to a sum of their own: so that the processor may do it all at once.
+/// Bytes that are added at a time, each four of them to a sum of their own: so that the processor
+/// may do it all at once.
 const BLOCK: usize = 64;
 
 /// The sum of all words of four bytes. No slice is long enough for it to overflow.

@@ -22,7 +22,8 @@ pub struct Fragment<'a> {
     pub dst: IpAddr,
     /// The identification that all fragments of its packet have.
     pub id: u32,
-    /// The protocol of its packet; with IPv6, of what comes after the fragment header of the first one.
+    /// The protocol of its packet; with IPv6, of what comes after the fragment header of the first
+    /// one.
     pub protocol: u8,
     /// Where its payload belongs, in bytes.
     pub offset: usize,
@@ -44,9 +45,10 @@ pub struct Fragment<'a> {
 ///
 /// # Errors
 ///
-/// [`ParseError::Length`]: it is empty, it would end beyond the longest packet, or it is not the last one and its
-/// length no multiple of eight (RFC 8200 section 4.5); it is the first one and the headers that filters go by are not
-/// all in it, or it would lie over them (RFC 1858, RFC 7112). Otherwise what is wrong with the header.
+/// [`ParseError::Length`]: it is empty, it would end beyond the longest packet, or it is not the
+/// last one and its length no multiple of eight (RFC 8200 section 4.5); it is the first one and the
+/// headers that filters go by are not all in it, or it would lie over them (RFC 1858, RFC 7112).
+/// Otherwise what is wrong with the header.
 pub fn parse(bytes: &[u8]) -> Result<Fragment<'_>, ParseError> {
     let (headers, bytes) = ip::check(bytes)?;
     let part = headers.fragment.ok_or(ParseError::Length)?;
@@ -81,7 +83,8 @@ impl Fragment<'_> {
         self.offset + self.payload.len()
     }
 
-    /// Whether the headers of its packet are all in the first fragment, as far as this one can tell.
+    /// Whether the headers of its packet are all in the first fragment, as far as this one can
+    /// tell.
     fn shows_its_headers(&self) -> bool {
         let v4 = self.src.is_ipv4();
         match (self.offset, v4) {
@@ -106,8 +109,8 @@ impl Fragment<'_> {
         self.payload.len() >= headers.len + least
     }
 
-    /// What its payload carries behind IPv6 extension headers; `None` if those are not all there, or if it is a
-    /// fragment of a fragment.
+    /// What its payload carries behind IPv6 extension headers; `None` if those are not all there,
+    /// or if it is a fragment of a fragment.
     fn after_headers(&self) -> Option<Headers> {
         let mut headers = Headers {
             v6: true,
@@ -123,7 +126,8 @@ impl Fragment<'_> {
         Some(headers)
     }
 
-    /// Its own headers, if it is the first fragment of a packet of which may be complained: none that is an error.
+    /// Its own headers, if it is the first fragment of a packet of which may be complained: none
+    /// that is an error.
     pub fn headers_to_quote(&self) -> Option<&[u8]> {
         let v4 = self.src.is_ipv4();
         let (protocol, message) = if v4 {
@@ -153,7 +157,8 @@ impl Fragment<'_> {
     }
 }
 
-/// Writes the length, the ECN bits and the checksum of a packet that was put together; false if it is too long.
+/// Writes the length, the ECN bits and the checksum of a packet that was put together; false if it
+/// is too long.
 pub fn complete(packet: &mut [u8], ecn: u8) -> bool {
     let len = packet.len();
     match packet.first().map(|first| first >> 4) {

@@ -19,9 +19,10 @@ const DESTINATION_OPTIONS: u8 = 60;
 
 /// The IP headers of a packet: the fixed header with its options, and IPv6 extension headers.
 ///
-/// These extension headers are stepped over, at most [`MAX_EXTENSIONS`] of them: hop-by-hop options,
-/// routing headers without segments left, destination options, and the fragment header of an atomic
-/// fragment (RFC 6946). Authentication and ESP headers are not: they count as the protocol.
+/// These extension headers are stepped over, at most [`MAX_EXTENSIONS`] of them: hop-by-hop
+/// options, routing headers without segments left, destination options, and the fragment header of
+/// an atomic fragment (RFC 6946). Authentication and ESP headers are not: they count as the
+/// protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Headers {
     /// Whether the packet is IPv6.
@@ -186,8 +187,8 @@ impl Headers {
         self.fragment.is_some()
     }
 
-    /// Cuts `packet`, which the headers were read from, to its length. Bytes behind that are not part
-    /// of it.
+    /// Cuts `packet`, which the headers were read from, to its length. Bytes behind that are not
+    /// part of it.
     #[inline(always)]
     pub fn trim<'a>(&self, packet: &'a [u8]) -> &'a [u8] {
         self.total.and_then(|total| packet.get(..total.get())).unwrap_or(packet)

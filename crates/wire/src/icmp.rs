@@ -169,8 +169,8 @@ pub enum Complaint {
     Reassembly,
 }
 
-/// Whether a message that begins with the byte `kind` is an error, of which nobody may complain (RFC 1122
-/// section 3.2.2, RFC 4443 section 2.4 (e)).
+/// Whether a message that begins with the byte `kind` is an error, of which nobody may complain
+/// (RFC 1122 section 3.2.2, RFC 4443 section 2.4 (e)).
 pub(super) const fn is_error(v4: bool, kind: u8) -> bool {
     match v4 {
         true => !matches!(kind, V4_ECHO | V4_ECHO_REPLY),

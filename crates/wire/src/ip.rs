@@ -36,7 +36,8 @@ pub struct Datagram<'a> {
     pub src: IpAddr,
     /// Where it is to go.
     pub dst: IpAddr,
-    /// The number of the protocol it carries; with IPv6, of the first header that is not stepped over.
+    /// The number of the protocol it carries; with IPv6, of the first header that is not stepped
+    /// over.
     pub protocol: u8,
     /// The offset of the byte that says so.
     pub pointer: u32,
@@ -44,7 +45,8 @@ pub struct Datagram<'a> {
     pub hop_limit: u8,
     /// Its two ECN bits (RFC 3168 section 5).
     pub ecn: u8,
-    /// Whether it is an atomic fragment (RFC 6946): it has a fragment header, and is a whole packet.
+    /// Whether it is an atomic fragment (RFC 6946): it has a fragment header, and is a whole
+    /// packet.
     pub atomic: bool,
     /// What it carries.
     pub payload: &'a [u8],
@@ -58,7 +60,8 @@ pub fn parse(bytes: &[u8]) -> Result<Datagram<'_>, ParseError> {
     parse_head(bytes, 0)
 }
 
-/// As [`parse`], for a packet of which `beyond` bytes stand elsewhere, after these. Its length has to count them all.
+/// As [`parse`], for a packet of which `beyond` bytes stand elsewhere, after these. Its length has
+/// to count them all.
 #[inline]
 pub fn parse_head(bytes: &[u8], beyond: usize) -> Result<Datagram<'_>, ParseError> {
     Headers::then(
@@ -84,8 +87,8 @@ pub fn parse_head(bytes: &[u8], beyond: usize) -> Result<Datagram<'_>, ParseErro
     )
 }
 
-/// Reads the headers of a packet, fragments included, and cuts the packet to its length. Checks that length, and the
-/// checksum of an IPv4 header.
+/// Reads the headers of a packet, fragments included, and cuts the packet to its length. Checks
+/// that length, and the checksum of an IPv4 header.
 #[inline]
 pub fn check(bytes: &[u8]) -> Result<(Headers, &[u8]), ParseError> {
     Headers::then(
@@ -96,8 +99,8 @@ pub fn check(bytes: &[u8]) -> Result<(Headers, &[u8]), ParseError> {
 }
 
 impl Headers {
-    /// Cuts the packet that the headers were read from to its length. Checks that, and the checksum of an IPv4 header;
-    /// `beyond` as with [`parse_head`].
+    /// Cuts the packet that the headers were read from to its length. Checks that, and the checksum
+    /// of an IPv4 header; `beyond` as with [`parse_head`].
     #[inline(always)]
     pub(crate) fn check<'a>(&self, bytes: &'a [u8], beyond: usize) -> Result<&'a [u8], ParseError> {
         let total = match self.total {
@@ -120,11 +123,12 @@ impl Headers {
     }
 }
 
-/// Starts a packet in `data`, whatever that held: the IP header and `len` zero bytes. Gives where those begin. `beyond`
-/// more bytes are to follow.
+/// Starts a packet in `data`, whatever that held: the IP header and `len` zero bytes. Gives where
+/// those begin. `beyond` more bytes are to follow.
 ///
 /// IPv4 has DF set and identification zero, which RFC 6864 section 4.1 allows and Linux does; IPv6
-/// has flow label zero. Two addresses of different versions make an IPv6 packet of mapped addresses.
+/// has flow label zero. Two addresses of different versions make an IPv6 packet of mapped
+/// addresses.
 pub fn start(
     data: &mut Vec<u8>,
     (src, dst): (IpAddr, IpAddr),
@@ -170,8 +174,8 @@ pub fn ecn(bytes: &[u8]) -> Option<u8> {
     Some(ecn_of(is_v6(bytes)?, bytes))
 }
 
-/// Sets the ECN field of a packet and updates the checksum of an IPv4 header. A wrong checksum stays wrong; a packet whose
-/// IP header is not all there stays as it is.
+/// Sets the ECN field of a packet and updates the checksum of an IPv4 header. A wrong checksum
+/// stays wrong; a packet whose IP header is not all there stays as it is.
 pub fn set_ecn(bytes: &mut [u8], ecn: u8) {
     match is_v6(bytes) {
         Some(false) => {
@@ -214,7 +218,8 @@ fn ecn_of(v6: bool, bytes: &[u8]) -> u8 {
     (bytes[1] >> shift) & 0b11
 }
 
-/// Whether a packet is IPv6; `None` if it is neither that nor IPv4, or its fixed header is cut short.
+/// Whether a packet is IPv6; `None` if it is neither that nor IPv4, or its fixed header is cut
+/// short.
 #[inline]
 fn is_v6(bytes: &[u8]) -> Option<bool> {
     let (v6, len) = match bytes.first()? >> 4 {

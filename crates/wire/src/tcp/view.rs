@@ -50,8 +50,8 @@ impl<'a> View<'a> {
     /// Reads the segment of a captured packet, which may be cut off anywhere behind the first 20
     /// bytes of the TCP header. `None` of other protocols and of fragments.
     ///
-    /// No checksum is verified. If the length field is zero, as in long super-segments, the packet is
-    /// as long as `bytes`.
+    /// No checksum is verified. If the length field is zero, as in long super-segments, the packet
+    /// is as long as `bytes`.
     #[inline]
     pub fn of(bytes: &'a [u8]) -> Option<Self> {
         Self::read(bytes, false)
