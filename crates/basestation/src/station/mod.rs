@@ -180,8 +180,13 @@ impl Station {
         pools.into_iter().flatten().map(record).collect()
     }
 
+    /// Reads the segment in a packet, if the policy has a use for it.
+    fn read(&self, packet: &Packet) -> Option<Segment> {
+        if self.policy == Policy::Plain { None } else { Segment::read(packet) }
+    }
+
     fn on_fixed(&mut self, now: Instant, mut packet: Packet) {
-        let segment = Segment::read(&packet).filter(|_| self.policy != Policy::Plain);
+        let segment = self.read(&packet);
         let Some(segment) = segment else { return self.pass(now, packet, None) };
         let key = FlowKey { fixed: segment.src, mobile: segment.dst };
         let slot = self.table.find(&key);
@@ -309,7 +314,7 @@ impl Station {
             self.tell(now, Fate::Dropped { cause: "source of no mobile" }, || packet);
             return None;
         }
-        let segment = Segment::read(&packet).filter(|_| self.policy != Policy::Plain);
+        let segment = self.read(&packet);
         let Some(segment) = segment.filter(|segment| segment.is_intact) else {
             return Some(packet);
         };
