@@ -19,7 +19,7 @@ fn end_of_headers(headers: &Headers, data: &[u8]) -> usize {
 
 /// Whether a host takes its IP headers for good: an IPv4 header has a checksum.
 pub(crate) fn has_sound_header(data: &[u8]) -> bool {
-    ip::check(data, 0).is_ok()
+    ip::check(data).is_ok()
 }
 
 /// Whether it says that its ends understand ECN (RFC 3168 section 5).

@@ -51,7 +51,7 @@ impl Router {
     fn forward(&mut self, packet: &mut Packet) -> Result<PortId, &mut u64> {
         let counters = &mut self.counters;
         // RFC 1812 section 5.2.2.
-        let ends = ip::check(&packet.data, 0).map(|(headers, data)| headers.addresses(data));
+        let ends = ip::check(&packet.data).map(|(headers, data)| headers.addresses(data));
         let Ok((_, IpAddr::V4(destination))) = ends else { return Err(&mut counters.malformed) };
         let ttl = match ip::hop_limit(&packet.data) {
             None | Some(0 | 1) => return Err(&mut counters.expired),

@@ -1,14 +1,14 @@
 //! The Internet checksum (RFC 1071) and its incremental update (RFC 1624).
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 use airtcp_types::SharedBytes;
 use multiversion::multiversion;
 
 /// A one's complement sum in the making.
 ///
-/// The sum is kept in the machine's own byte order, eight bytes a step: RFC 1071 section 2 (B) shows
-/// that the order of bytes does not matter until the end.
+/// The sum is kept in the machine's own byte order, eight bytes a step: RFC 1071 section 2 (B)
+/// shows that the order of bytes does not matter until the end.
 ///
 /// ```
 /// use airtcp_wire::checksum::Sum;
@@ -29,16 +29,14 @@ pub struct Sum {
 
 impl Sum {
     /// The sum of nothing.
+    #[inline]
     pub const fn new() -> Self {
         Self { words: 0, odd: false }
     }
 
     /// Adds bytes, as if they followed all that were added before.
     pub fn add_bytes(&mut self, bytes: &[u8]) {
-        let part = sum_native(bytes);
-        // RFC 1071 section 2 (B): at an odd offset every byte sits in the other half of its word.
-        let part = if self.odd { part.swap_bytes() } else { part };
-        self.add_native(u64::from(part));
+        self.add_native(sum_native(bytes));
         self.odd ^= bytes.len() % 2 == 1;
     }
 
@@ -51,44 +49,42 @@ impl Sum {
     ///
     /// `len` is the length of the transport header and its payload. Addresses of two families have
     /// no pseudo-header; both are added as they are, which no receiver will accept.
+    #[inline]
     pub fn add_pseudo_header(&mut self, src: IpAddr, dst: IpAddr, protocol: u8, len: usize) {
+        let sum_address = |address| match address {
+            IpAddr::V4(v4) => sum_words(&v4.octets()),
+            IpAddr::V6(v6) => sum_words(&v6.octets()),
+        };
         let len = u32::try_from(len).unwrap_or(u32::MAX);
-        if let (IpAddr::V4(src), IpAddr::V4(dst), false) = (src, dst, self.odd) {
-            let words = [src.to_bits(), dst.to_bits(), len, u32::from(protocol)];
-            let sum = words.iter().map(|word| u64::from(word.to_be())).sum();
-            return self.add_native(sum);
-        }
-        self.add_address(src);
-        self.add_address(dst);
-        self.add_bytes(&len.to_be_bytes());
-        self.add_word(u16::from(protocol));
-    }
-
-    fn add_address(&mut self, address: IpAddr) {
-        match address {
-            IpAddr::V4(v4) => self.add_bytes(&Ipv4Addr::octets(&v4)),
-            IpAddr::V6(v6) => self.add_bytes(&Ipv6Addr::octets(&v6)),
-        }
+        let rest = sum_words(&len.to_be_bytes()) + sum_words(&[0, 0, 0, protocol]);
+        self.add_native(fold(sum_address(src) + sum_address(dst) + rest));
     }
 
     /// The sum, folded to 16 bits and not complemented: what stands in the checksum field of a
     /// packet whose checksum a device completes.
+    #[inline]
     pub fn folded(self) -> u16 {
         u16::from_be(fold(self.words))
     }
 
     /// The checksum: the complement of the sum.
+    #[inline]
     pub fn finish(self) -> u16 {
         !self.folded()
     }
 
-    fn add_native(&mut self, value: u64) {
-        let (sum, carry) = self.words.overflowing_add(value);
+    /// Adds the native-order sum of bytes that follow all that were added before.
+    #[inline]
+    fn add_native(&mut self, part: u16) {
+        // RFC 1071 section 2 (B): at an odd offset every byte sits in the other half of its word.
+        let part = if self.odd { part.swap_bytes() } else { part };
+        let (sum, carry) = self.words.overflowing_add(part.into());
         self.words = sum + u64::from(carry);
     }
 }
 
 /// The checksum of `bytes`.
+#[inline]
 pub fn checksum(bytes: &[u8]) -> u16 {
     let mut sum = Sum::new();
     sum.add_bytes(bytes);
@@ -99,6 +95,14 @@ pub fn checksum(bytes: &[u8]) -> u16 {
 #[inline]
 pub fn verify(bytes: &[u8]) -> bool {
     checksum(bytes) == 0
+}
+
+/// As [`verify`], of an IPv4 header: at least 20 bytes, and a multiple of four.
+#[inline]
+pub(crate) fn verify_v4_header(header: &[u8]) -> bool {
+    // The sum of a known number of bytes is a few instructions.
+    let Some((fixed, options)) = header.split_first_chunk::<20>() else { return false };
+    fold(sum_words(fixed) + sum_words(options)) == u16::MAX
 }
 
 /// Whether a transport segment, its checksum field in it, sums up with its pseudo-header.
@@ -132,7 +136,8 @@ pub fn update(checksum: u16, old: u16, new: u16) -> u16 {
     !add(add(!checksum, !old), new)
 }
 
-/// As [`update`], for two bytes that start at `offset` bytes from where the sum starts, odd or even.
+/// As [`update`], for two bytes that start at `offset` bytes from where the sum starts, odd or
+/// even.
 ///
 /// At an odd offset the two bytes lie in two words; the sum does not mind if both are swapped.
 pub fn update_at(checksum: u16, offset: usize, old: [u8; 2], new: [u8; 2]) -> u16 {
@@ -155,15 +160,24 @@ fn add(a: u16, b: u16) -> u16 {
 /// 2^16 is 1 modulo 2^16 - 1: halves of longer words may be added up whenever there is time for it.
 fn sum_native(bytes: &[u8]) -> u16 {
     let (blocks, rest) = bytes.as_chunks::<BLOCK>();
-    let mut total = if blocks.is_empty() { 0 } else { sum_blocks(blocks) };
-    let (words, rest) = rest.as_chunks::<4>();
-    total += words.iter().map(|word| u64::from(u32::from_ne_bytes(*word))).sum::<u64>();
-    let mut last = [0; 4];
-    last[..rest.len()].copy_from_slice(rest);
-    fold(total + u64::from(u32::from_ne_bytes(last)))
+    let total = if blocks.is_empty() { 0 } else { sum_blocks(blocks) };
+    let last = match *rest.as_chunks::<4>().1 {
+        [a, b, c] => [a, b, c, 0],
+        [a, b] => [a, b, 0, 0],
+        [a] => [a, 0, 0, 0],
+        _ => [0; 4],
+    };
+    fold(total + sum_words(rest) + sum_words(&last))
 }
 
-/// Bytes that are added at a time, each four of them to a sum of their own: so that the processor may do it all at once.
+/// The sum of all words of four bytes; up to three bytes are left over.
+#[inline(always)]
+fn sum_words(bytes: &[u8]) -> u64 {
+    bytes.as_chunks().0.iter().map(|word| u64::from(u32::from_ne_bytes(*word))).sum()
+}
+
+/// Bytes that are added at a time, each four of them to a sum of their own: so that the processor
+/// may do it all at once.
 const BLOCK: usize = 64;
 
 /// The sum of all words of four bytes. No slice is long enough for it to overflow.
@@ -180,6 +194,7 @@ fn sum_blocks(blocks: &[[u8; BLOCK]]) -> u64 {
 }
 
 /// Folds a one's complement sum to 16 bits.
+#[inline]
 fn fold(mut sum: u64) -> u16 {
     sum = (sum >> 32) + (sum & 0xffff_ffff);
     sum = (sum >> 32) + (sum & 0xffff_ffff);

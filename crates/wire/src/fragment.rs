@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
-use crate::headers::{Chain, HOP_BY_HOP};
+use crate::headers::HOP_BY_HOP;
 use crate::ip::{self, V4_HEADER_LEN, V6_HEADER_LEN};
-use crate::{ParseError, Part, checksum, icmp};
+use crate::{Headers, ParseError, checksum, icmp};
 
 /// The longest packet of IPv4, and the longest payload of IPv6, in bytes.
 const MAX_LEN: usize = 65_535;
@@ -22,7 +22,8 @@ pub struct Fragment<'a> {
     pub dst: IpAddr,
     /// The identification that all fragments of its packet have.
     pub id: u32,
-    /// The protocol of its packet; with IPv6, of what comes after the fragment header of the first one.
+    /// The protocol of its packet; with IPv6, of what comes after the fragment header of the first
+    /// one.
     pub protocol: u8,
     /// Where its payload belongs, in bytes.
     pub offset: usize,
@@ -44,12 +45,13 @@ pub struct Fragment<'a> {
 ///
 /// # Errors
 ///
-/// [`ParseError::Length`]: it is empty, it would end beyond the longest packet, or it is not the last one and its
-/// length no multiple of eight (RFC 8200 section 4.5); it is the first one and the headers that filters go by are not
-/// all in it, or it would lie over them (RFC 1858, RFC 7112). Otherwise what is wrong with the header.
+/// [`ParseError::Length`]: it is empty, it would end beyond the longest packet, or it is not the
+/// last one and its length no multiple of eight (RFC 8200 section 4.5); it is the first one and the
+/// headers that filters go by are not all in it, or it would lie over them (RFC 1858, RFC 7112).
+/// Otherwise what is wrong with the header.
 pub fn parse(bytes: &[u8]) -> Result<Fragment<'_>, ParseError> {
-    let (headers, bytes) = ip::check(bytes, 0)?;
-    let part = headers.fragment.filter(|_| headers.is_fragment()).ok_or(ParseError::Length)?;
+    let (headers, bytes) = ip::check(bytes)?;
+    let part = headers.fragment.ok_or(ParseError::Length)?;
     let (src, dst) = headers.addresses(bytes);
     let before = headers.len - if headers.v6 { HEADER_LEN } else { 0 };
     let fragment = Fragment {
@@ -57,7 +59,7 @@ pub fn parse(bytes: &[u8]) -> Result<Fragment<'_>, ParseError> {
         dst,
         id: part.id,
         protocol: headers.protocol,
-        offset: part.offset,
+        offset: part.offset.into(),
         more: part.more,
         ecn: ip::ecn(bytes).unwrap_or_default(),
         payload: &bytes[headers.len..],
@@ -81,7 +83,8 @@ impl Fragment<'_> {
         self.offset + self.payload.len()
     }
 
-    /// Whether the headers of its packet are all in the first fragment, as far as this one can tell.
+    /// Whether the headers of its packet are all in the first fragment, as far as this one can
+    /// tell.
     fn shows_its_headers(&self) -> bool {
         let v4 = self.src.is_ipv4();
         match (self.offset, v4) {
@@ -95,33 +98,43 @@ impl Fragment<'_> {
 
     /// RFC 7112 section 5: everything up to and with the transport header.
     fn shows_its_v6_headers(&self) -> bool {
-        let Some(place) = self.after_headers() else { return false };
-        let least = match place.protocol {
+        let Some(headers) = self.after_headers() else { return false };
+        let least = match headers.protocol {
             // RFC 8200 section 4.1: it stands before a fragment header, if anywhere.
             HOP_BY_HOP => return false,
             ip::TCP => 20,
             ip::UDP | ip::ICMPV6 => 8,
             _ => 0,
         };
-        self.payload.len() >= place.at + least
+        self.payload.len() >= headers.len + least
     }
 
-    /// What its payload carries behind IPv6 extension headers; `None` if those are not all there, or if it is a
-    /// fragment of a fragment.
-    fn after_headers(&self) -> Option<Chain> {
-        let part = Part { offset: self.offset, more: self.more, id: self.id };
-        let start = Chain { protocol: self.protocol, pointer: 0, at: 0, fragment: Some(part) };
-        Chain::walk(self.payload, start).ok()
+    /// What its payload carries behind IPv6 extension headers; `None` if those are not all there,
+    /// or if it is a fragment of a fragment.
+    fn after_headers(&self) -> Option<Headers> {
+        let mut headers = Headers {
+            v6: true,
+            protocol: self.protocol,
+            pointer: 0,
+            len: 0,
+            total: None,
+            fragment: None,
+            // No second fragment header may follow.
+            atomic: true,
+        };
+        headers.walk(self.payload).ok()?;
+        Some(headers)
     }
 
-    /// Its own headers, if it is the first fragment of a packet of which may be complained: none that is an error.
+    /// Its own headers, if it is the first fragment of a packet of which may be complained: none
+    /// that is an error.
     pub fn headers_to_quote(&self) -> Option<&[u8]> {
         let v4 = self.src.is_ipv4();
         let (protocol, message) = if v4 {
             (self.protocol, self.payload)
         } else {
-            let place = self.after_headers()?;
-            (place.protocol, self.payload.get(place.at..)?)
+            let headers = self.after_headers()?;
+            (headers.protocol, self.payload.get(headers.len..)?)
         };
         let is_icmp = protocol == if v4 { ip::ICMP } else { ip::ICMPV6 };
         let is_error = is_icmp && message.first().is_none_or(|kind| icmp::is_error(v4, *kind));
@@ -144,7 +157,8 @@ impl Fragment<'_> {
     }
 }
 
-/// Writes the length, the ECN bits and the checksum of a packet that was put together; false if it is too long.
+/// Writes the length, the ECN bits and the checksum of a packet that was put together; false if it
+/// is too long.
 pub fn complete(packet: &mut [u8], ecn: u8) -> bool {
     let len = packet.len();
     match packet.first().map(|first| first >> 4) {

@@ -1,5 +1,5 @@
-//! HACK's checksum of a TCP header (HACK 3), by which a receiver knows that a corrupted segment has a
-//! good header.
+//! HACK's checksum of a TCP header (HACK 3), by which a receiver knows that a corrupted segment has
+//! a good header.
 //!
 //! It is the Internet checksum of the pseudo-header and the TCP header with its options. The paper
 //! does not say how it leaves itself out: here both the TCP checksum and the option's own two bytes

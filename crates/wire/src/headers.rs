@@ -1,6 +1,7 @@
 //! The IP headers in front of a transport header: one walk for every reader of packets.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::num::NonZeroUsize;
 
 use crate::ParseError;
 use crate::ip::{V4_HEADER_LEN, V6_HEADER_LEN};
@@ -18,9 +19,10 @@ const DESTINATION_OPTIONS: u8 = 60;
 
 /// The IP headers of a packet: the fixed header with its options, and IPv6 extension headers.
 ///
-/// These extension headers are stepped over, at most [`MAX_EXTENSIONS`] of them: hop-by-hop options,
-/// routing headers without segments left, destination options, and the fragment header of an atomic
-/// fragment (RFC 6946). Authentication and ESP headers are not: they count as the protocol.
+/// These extension headers are stepped over, at most [`MAX_EXTENSIONS`] of them: hop-by-hop
+/// options, routing headers without segments left, destination options, and the fragment header of
+/// an atomic fragment (RFC 6946). Authentication and ESP headers are not: they count as the
+/// protocol.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Headers {
     /// Whether the packet is IPv6.
@@ -34,28 +36,22 @@ pub struct Headers {
     pub len: usize,
     /// The length of the packet by its length field (bytes). `None` if that field is zero: in
     /// super-segments too long for it, and in jumbograms (RFC 2675).
-    pub total: Option<usize>,
-    /// The fragment's part of its packet; `None` if the packet was never fragmented.
+    pub total: Option<NonZeroUsize>,
+    /// The part of a longer packet that it carries; `None` if it is no fragment.
     pub fragment: Option<Part>,
+    /// Whether it is an atomic fragment (RFC 6946): a whole packet with a fragment header.
+    pub atomic: bool,
 }
 
 /// The part of a packet that a fragment carries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Part {
     /// Where its payload belongs in that of the packet, in bytes.
-    pub offset: usize,
+    pub offset: u16,
     /// Whether more fragments follow.
     pub more: bool,
     /// The identification that all fragments of the packet have.
     pub id: u32,
-}
-
-impl Part {
-    /// Whether it is the only fragment of its packet.
-    #[inline]
-    const fn is_atomic(self) -> bool {
-        self.offset == 0 && !self.more
-    }
 }
 
 impl Headers {
@@ -72,22 +68,33 @@ impl Headers {
     ///   header has segments left.
     /// - [`ParseError::Fragment`]: a fragment header is cut short, or is the second one.
     /// - [`ParseError::Extensions`]: there are too many extension headers.
-    #[inline]
+    #[inline(always)]
     pub fn of(bytes: &[u8]) -> Result<Self, ParseError> {
+        Self::then(bytes, Ok)
+    }
+
+    /// Reads the headers as [`of`](Self::of), and with `read` what more there is in the packet.
+    ///
+    /// `read` is compiled once for each version: most of what it asks of the headers is constant.
+    #[inline(always)]
+    pub(crate) fn then<T>(
+        bytes: &[u8],
+        read: impl FnOnce(Self) -> Result<T, ParseError>,
+    ) -> Result<T, ParseError> {
         match bytes.first().ok_or(ParseError::Truncated)? >> 4 {
-            4 => Self::of_v4(bytes),
-            6 => Self::of_v6(bytes),
+            4 => read(Self::of_v4(bytes)?),
+            6 => read(Self::of_v6(bytes)?),
             version => Err(ParseError::Version(version)),
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn of_v4(bytes: &[u8]) -> Result<Self, ParseError> {
         let header: &[u8; V4_HEADER_LEN] = bytes.first_chunk().ok_or(ParseError::Truncated)?;
         let len = usize::from(header[0] & 0x0f) * 4;
         let total = length([header[2], header[3]]);
         // RFC 791 section 3.1: a header has at least five words.
-        if len < V4_HEADER_LEN || total.is_some_and(|total| total < len) {
+        if len < V4_HEADER_LEN || total.is_some_and(|total| total.get() < len) {
             return Err(ParseError::Length);
         }
         if bytes.len() < len {
@@ -96,39 +103,95 @@ impl Headers {
         let field = u16::from_be_bytes([header[6], header[7]]);
         // Neither more fragments nor an offset: DF is the bit between.
         let fragment = (field & 0x3fff != 0).then(|| Part {
-            offset: usize::from(field & 0x1fff) * 8,
+            offset: field << 3,
             more: field & 0x2000 != 0,
             id: u16::from_be_bytes([header[4], header[5]]).into(),
         });
-        Ok(Self { v6: false, protocol: header[9], pointer: 9, len, total, fragment })
+        let (protocol, pointer) = (header[9], 9);
+        Ok(Self { v6: false, protocol, pointer, len, total, fragment, atomic: false })
     }
 
-    #[inline]
+    #[inline(always)]
     fn of_v6(bytes: &[u8]) -> Result<Self, ParseError> {
         let header: &[u8; V6_HEADER_LEN] = bytes.first_chunk().ok_or(ParseError::Truncated)?;
-        let total = length([header[4], header[5]]).map(|len| V6_HEADER_LEN + len);
-        let bytes = &bytes[..total.map_or(bytes.len(), |total| total.min(bytes.len()))];
-        let start = Chain {
+        let total = length([header[4], header[5]]).map(|len| len.saturating_add(V6_HEADER_LEN));
+        let fixed = Self {
+            v6: true,
             protocol: header[V6_NEXT_HEADER],
             pointer: V6_NEXT_HEADER,
-            at: V6_HEADER_LEN,
+            len: V6_HEADER_LEN,
+            total,
             fragment: None,
+            atomic: false,
         };
-        let Chain { protocol, pointer, at: len, fragment } = Chain::walk(bytes, start)?;
-        Ok(Self { v6: true, protocol, pointer, len, total, fragment })
+        if !fixed.is_extension_next() {
+            return Ok(fixed);
+        }
+        let mut headers = fixed;
+        headers.walk(bytes)?;
+        // Said again: so the compiler knows them, whichever way the headers were read.
+        Ok(Self { v6: true, total, ..headers })
+    }
+
+    /// Whether an extension header follows that is stepped over.
+    #[inline]
+    const fn is_extension_next(&self) -> bool {
+        match self.protocol {
+            // RFC 8200 section 4.1: hop-by-hop options stand first; elsewhere they are unknown.
+            HOP_BY_HOP => self.pointer == V6_NEXT_HEADER,
+            ROUTING | FRAGMENT | DESTINATION_OPTIONS => true,
+            _ => false,
+        }
+    }
+
+    /// Steps over the extension headers that follow, up to a transport header or a fragment's
+    /// payload. Not inlined: few packets have any.
+    #[inline(never)]
+    pub(crate) fn walk(&mut self, bytes: &[u8]) -> Result<(), ParseError> {
+        let bytes = self.trim(bytes);
+        let mut left = MAX_EXTENSIONS;
+        while self.is_extension_next() {
+            left = left.checked_sub(1).ok_or(ParseError::Extensions)?;
+            let header: Option<&[u8; 8]> = bytes.get(self.len..).and_then(<[u8]>::first_chunk);
+            let len = if self.protocol == FRAGMENT {
+                // RFC 8200 section 4.1: it occurs at most once. Fragments of fragments are refused.
+                let header = header.filter(|_| !self.atomic).ok_or(ParseError::Fragment)?;
+                let part = part_of(header);
+                if part.offset > 0 || part.more {
+                    (self.protocol, self.len) = (header[0], self.len + header.len());
+                    self.fragment = Some(part);
+                    return Ok(());
+                }
+                // RFC 6946 section 4: an atomic fragment is a packet by itself.
+                self.atomic = true;
+                header.len()
+            } else {
+                let &[_, len, _, segments_left, ..] = header.ok_or(ParseError::Truncated)?;
+                // RFC 8200 sections 4.4 and 8.1: with segments left, the packet is on its way to
+                // another destination, which the transport checksum covers.
+                if self.protocol == ROUTING && segments_left != 0 {
+                    return Err(ParseError::Length);
+                }
+                8 * (1 + usize::from(len))
+            };
+            // Whatever it is, its first byte names the next header.
+            self.protocol = bytes[self.len];
+            (self.pointer, self.len) = (self.len, self.len + len);
+        }
+        if self.len <= bytes.len() { Ok(()) } else { Err(ParseError::Truncated) }
     }
 
     /// Whether the packet is a fragment of a longer one.
     #[inline]
-    pub fn is_fragment(&self) -> bool {
-        self.fragment.is_some_and(|part| !(self.v6 && part.is_atomic()))
+    pub const fn is_fragment(&self) -> bool {
+        self.fragment.is_some()
     }
 
-    /// Cuts `packet`, which the headers were read from, to its length. Bytes behind that are not part
-    /// of it.
-    #[inline]
+    /// Cuts `packet`, which the headers were read from, to its length. Bytes behind that are not
+    /// part of it.
+    #[inline(always)]
     pub fn trim<'a>(&self, packet: &'a [u8]) -> &'a [u8] {
-        self.total.and_then(|total| packet.get(..total)).unwrap_or(packet)
+        self.total.and_then(|total| packet.get(..total.get())).unwrap_or(packet)
     }
 
     /// Source and destination; `packet` is what the headers were read from.
@@ -151,77 +214,14 @@ pub(crate) fn addresses(v6: bool, packet: &[u8]) -> (IpAddr, IpAddr) {
     }
 }
 
-/// A place in a chain of IPv6 headers.
-#[derive(Clone, Copy)]
-pub(crate) struct Chain {
-    /// What stands there.
-    pub(crate) protocol: u8,
-    /// Where the byte is that says so, or that names the fragment header before it.
-    pub(crate) pointer: usize,
-    /// Where it begins.
-    pub(crate) at: usize,
-    /// What the fragment header before it says.
-    pub(crate) fragment: Option<Part>,
-}
-
-impl Chain {
-    /// Steps over extension headers, up to a transport header or a fragment's payload.
-    #[inline]
-    pub(crate) fn walk(bytes: &[u8], mut place: Self) -> Result<Self, ParseError> {
-        let mut left = MAX_EXTENSIONS;
-        loop {
-            let kind = place.protocol;
-            let is_extension = match kind {
-                // RFC 8200 section 4.1: hop-by-hop options stand first; elsewhere they are unknown.
-                HOP_BY_HOP => place.pointer == V6_NEXT_HEADER,
-                ROUTING | FRAGMENT | DESTINATION_OPTIONS => true,
-                _ => false,
-            };
-            if !is_extension {
-                return if place.at <= bytes.len() {
-                    Ok(place)
-                } else {
-                    Err(ParseError::Truncated)
-                };
-            }
-            left = left.checked_sub(1).ok_or(ParseError::Extensions)?;
-            let header: Option<&[u8; 8]> = bytes.get(place.at..).and_then(<[u8]>::first_chunk);
-            let len = if kind == FRAGMENT {
-                // RFC 8200 section 4.1: it occurs at most once. Fragments of fragments are refused.
-                let is_second = place.fragment.is_some();
-                let header = header.filter(|_| !is_second).ok_or(ParseError::Fragment)?;
-                let part = part_of(header);
-                place.fragment = Some(part);
-                if !part.is_atomic() {
-                    (place.protocol, place.at) = (header[0], place.at + header.len());
-                    return Ok(place);
-                }
-                // RFC 6946 section 4: an atomic fragment is a packet by itself.
-                header.len()
-            } else {
-                let &[_, len, _, segments_left, ..] = header.ok_or(ParseError::Truncated)?;
-                // RFC 8200 sections 4.4 and 8.1: with segments left, the packet is on its way to
-                // another destination, which the transport checksum covers.
-                if kind == ROUTING && segments_left != 0 {
-                    return Err(ParseError::Length);
-                }
-                8 * (1 + usize::from(len))
-            };
-            // Whatever it is, its first byte names the next header.
-            place.protocol = bytes[place.at];
-            (place.pointer, place.at) = (place.at, place.at + len);
-        }
-    }
-}
-
 /// Reads a fragment header (RFC 8200 section 4.5).
 fn part_of(&[_, _, high, low, ref id @ ..]: &[u8; 8]) -> Part {
-    let offset = usize::from(u16::from_be_bytes([high, low]) & !0b111);
+    let offset = u16::from_be_bytes([high, low]) & !0b111;
     Part { offset, more: low & 1 != 0, id: u32::from_be_bytes(*id) }
 }
 
 /// The value of a length field, unless it is zero.
 #[inline]
-fn length(field: [u8; 2]) -> Option<usize> {
-    Some(usize::from(u16::from_be_bytes(field))).filter(|len| *len > 0)
+fn length(field: [u8; 2]) -> Option<NonZeroUsize> {
+    NonZeroUsize::new(u16::from_be_bytes(field).into())
 }

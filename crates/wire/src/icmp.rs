@@ -1,6 +1,7 @@
 //! ICMP (RFC 792) and ICMPv6 (RFC 4443): echo, unreachable, and what an error quotes.
 
 use std::net::{IpAddr, SocketAddr};
+use std::num::NonZero;
 
 use airtcp_types::{FlowId, Packet, SeqNumber};
 
@@ -144,7 +145,7 @@ pub fn parse_quote(quoted: &[u8]) -> Option<Quote> {
         local: SocketAddr::new(src, u16::from_be_bytes([s0, s1])),
         remote: SocketAddr::new(dst, u16::from_be_bytes([d0, d1])),
     };
-    let len = headers.total.unwrap_or(headers.len) as u32;
+    let len = headers.total.map_or(headers.len, NonZero::get) as u32;
     Some(Quote { flow, protocol, seq: SeqNumber(u32::from_be_bytes([q0, q1, q2, q3])), len })
 }
 
@@ -168,8 +169,8 @@ pub enum Complaint {
     Reassembly,
 }
 
-/// Whether a message that begins with the byte `kind` is an error, of which nobody may complain (RFC 1122
-/// section 3.2.2, RFC 4443 section 2.4 (e)).
+/// Whether a message that begins with the byte `kind` is an error, of which nobody may complain
+/// (RFC 1122 section 3.2.2, RFC 4443 section 2.4 (e)).
 pub(super) const fn is_error(v4: bool, kind: u8) -> bool {
     match v4 {
         true => !matches!(kind, V4_ECHO | V4_ECHO_REPLY),

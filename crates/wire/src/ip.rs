@@ -36,7 +36,8 @@ pub struct Datagram<'a> {
     pub src: IpAddr,
     /// Where it is to go.
     pub dst: IpAddr,
-    /// The number of the protocol it carries; with IPv6, of the first header that is not stepped over.
+    /// The number of the protocol it carries; with IPv6, of the first header that is not stepped
+    /// over.
     pub protocol: u8,
     /// The offset of the byte that says so.
     pub pointer: u32,
@@ -44,7 +45,8 @@ pub struct Datagram<'a> {
     pub hop_limit: u8,
     /// Its two ECN bits (RFC 3168 section 5).
     pub ecn: u8,
-    /// Whether it is an atomic fragment (RFC 6946): it has a fragment header, and is a whole packet.
+    /// Whether it is an atomic fragment (RFC 6946): it has a fragment header, and is a whole
+    /// packet.
     pub atomic: bool,
     /// What it carries.
     pub payload: &'a [u8],
@@ -58,55 +60,75 @@ pub fn parse(bytes: &[u8]) -> Result<Datagram<'_>, ParseError> {
     parse_head(bytes, 0)
 }
 
-/// As [`parse`], for a packet of which `beyond` bytes stand elsewhere, after these. Its length has to count them all.
+/// As [`parse`], for a packet of which `beyond` bytes stand elsewhere, after these. Its length has
+/// to count them all.
 #[inline]
 pub fn parse_head(bytes: &[u8], beyond: usize) -> Result<Datagram<'_>, ParseError> {
-    let (headers, bytes) = check(bytes, beyond)?;
-    if headers.is_fragment() {
-        return Err(ParseError::Fragment);
-    }
-    let (src, dst) = headers.addresses(bytes);
-    Ok(Datagram {
-        src,
-        dst,
-        protocol: headers.protocol,
-        pointer: headers.pointer as u32,
-        hop_limit: bytes[hop_limit_at(headers.v6)],
-        ecn: ecn_of(headers.v6, bytes),
-        atomic: headers.fragment.is_some(),
-        payload: &bytes[headers.len..],
-    })
+    Headers::then(
+        bytes,
+        #[inline(always)]
+        |headers| {
+            let bytes = headers.check(bytes, beyond)?;
+            if headers.is_fragment() {
+                return Err(ParseError::Fragment);
+            }
+            let (src, dst) = headers.addresses(bytes);
+            Ok(Datagram {
+                src,
+                dst,
+                protocol: headers.protocol,
+                pointer: headers.pointer as u32,
+                hop_limit: bytes[hop_limit_at(headers.v6)],
+                ecn: ecn_of(headers.v6, bytes),
+                atomic: headers.atomic,
+                payload: &bytes[headers.len..],
+            })
+        },
+    )
 }
 
-/// Reads the headers of a packet, fragments included, and cuts the packet to its length. Checks that length, and the
-/// checksum of an IPv4 header; `beyond` as with [`parse_head`].
+/// Reads the headers of a packet, fragments included, and cuts the packet to its length. Checks
+/// that length, and the checksum of an IPv4 header.
 #[inline]
-pub fn check(bytes: &[u8], beyond: usize) -> Result<(Headers, &[u8]), ParseError> {
-    let headers = Headers::of(bytes)?;
-    let total = match headers.total {
-        Some(total) => total,
-        None if headers.v6 => V6_HEADER_LEN,
-        None => return Err(ParseError::Length),
-    };
-    let bytes = match bytes.len() + beyond {
-        held if held < total => return Err(ParseError::Truncated),
-        held if held > total && beyond > 0 => return Err(ParseError::Length),
-        _ => &bytes[..bytes.len().min(total)],
-    };
-    // RFC 8200 section 3: extension headers count as payload.
-    let ip = bytes.get(..headers.len).ok_or(ParseError::Truncated)?;
-    // RFC 1122 section 3.2.1.2.
-    if !headers.v6 && !checksum::verify(ip) {
-        return Err(ParseError::HeaderChecksum);
-    }
-    Ok((headers, bytes))
+pub fn check(bytes: &[u8]) -> Result<(Headers, &[u8]), ParseError> {
+    Headers::then(
+        bytes,
+        #[inline(always)]
+        |headers| Ok((headers, headers.check(bytes, 0)?)),
+    )
 }
 
-/// Starts a packet in `data`, whatever that held: the IP header and `len` zero bytes. Gives where those begin. `beyond`
-/// more bytes are to follow.
+impl Headers {
+    /// Cuts the packet that the headers were read from to its length. Checks that, and the checksum
+    /// of an IPv4 header; `beyond` as with [`parse_head`].
+    #[inline(always)]
+    pub(crate) fn check<'a>(&self, bytes: &'a [u8], beyond: usize) -> Result<&'a [u8], ParseError> {
+        let total = match self.total {
+            Some(total) => total.get(),
+            None if self.v6 => V6_HEADER_LEN,
+            None => return Err(ParseError::Length),
+        };
+        let bytes = match bytes.len() + beyond {
+            held if held < total => return Err(ParseError::Truncated),
+            held if held > total && beyond > 0 => return Err(ParseError::Length),
+            _ => &bytes[..bytes.len().min(total)],
+        };
+        // RFC 8200 section 3: extension headers count as payload.
+        let headers = bytes.get(..self.len).ok_or(ParseError::Truncated)?;
+        // RFC 1122 section 3.2.1.2.
+        if !self.v6 && !checksum::verify_v4_header(headers) {
+            return Err(ParseError::HeaderChecksum);
+        }
+        Ok(bytes)
+    }
+}
+
+/// Starts a packet in `data`, whatever that held: the IP header and `len` zero bytes. Gives where
+/// those begin. `beyond` more bytes are to follow.
 ///
 /// IPv4 has DF set and identification zero, which RFC 6864 section 4.1 allows and Linux does; IPv6
-/// has flow label zero. Two addresses of different versions make an IPv6 packet of mapped addresses.
+/// has flow label zero. Two addresses of different versions make an IPv6 packet of mapped
+/// addresses.
 pub fn start(
     data: &mut Vec<u8>,
     (src, dst): (IpAddr, IpAddr),
@@ -152,8 +174,8 @@ pub fn ecn(bytes: &[u8]) -> Option<u8> {
     Some(ecn_of(is_v6(bytes)?, bytes))
 }
 
-/// Sets the ECN field of a packet and updates the checksum of an IPv4 header. A wrong checksum stays wrong; a packet whose
-/// IP header is not all there stays as it is.
+/// Sets the ECN field of a packet and updates the checksum of an IPv4 header. A wrong checksum
+/// stays wrong; a packet whose IP header is not all there stays as it is.
 pub fn set_ecn(bytes: &mut [u8], ecn: u8) {
     match is_v6(bytes) {
         Some(false) => {

@@ -4,8 +4,9 @@ use crate::{Headers, ip, tcp, udp};
 
 /// Where the transport header of a TCP or UDP packet begins, and where its payload does.
 ///
-/// For editors of packets that were checked, or made, elsewhere: the offsets lie within the bytes, and no checksum is
-/// verified. The IP headers include IPv6 extension headers, as in [`Headers`]. A fragment has no layout.
+/// For editors of packets that were checked, or made, elsewhere: the offsets lie within the bytes,
+/// and no checksum is verified. The IP headers include IPv6 extension headers, as in [`Headers`]. A
+/// fragment has no layout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Layout {
     /// Whether it is IPv6.
@@ -19,7 +20,8 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Reads the layout of a packet; `None` of other protocols, or if the headers are not all there.
+    /// Reads the layout of a packet; `None` of other protocols, or if the headers are not all
+    /// there.
     #[inline]
     pub fn of(bytes: &[u8]) -> Option<Self> {
         Headers::of(bytes).ok()?.layout(bytes)
@@ -38,7 +40,7 @@ impl Layout {
 
 impl Headers {
     /// The layout of the packet that the headers were read from, as [`Layout::of`].
-    #[inline]
+    #[inline(always)]
     pub fn layout(&self, packet: &[u8]) -> Option<Layout> {
         let Self { v6, protocol, len: transport, .. } = *self;
         let packet = self.trim(packet);

@@ -1,5 +1,6 @@
-//! Reads and writes the headers of IP packets: IPv4, IPv6 with extension headers, ICMP, UDP and TCP,
-//! with TCP options, checksums and fragments. Every other crate reads headers through this one.
+//! Reads and writes the headers of IP packets: IPv4, IPv6 with extension headers, ICMP, UDP and
+//! TCP, with TCP options, checksums and fragments. Every other crate reads headers through this
+//! one.
 //!
 //! Bytes go in. Views that borrow from them come out, or a [`ParseError`]; no input makes a reader
 //! panic, and no view allocates. The writers take addresses, header fields and data, and give a
@@ -7,10 +8,11 @@
 //!
 //! | Task | Reader |
 //! |---|---|
-//! | receive a packet: check lengths and the IPv4 checksum, then read the payload | [`ip::parse`], then [`tcp::parse`], [`udp::parse`], [`icmp`]; [`fragment::parse`] |
+//! | receive a packet: check lengths and the IPv4 checksum | [`ip::parse`]; [`fragment::parse`] |
+//! | read the payload of such a packet | [`tcp::parse`], [`udp::parse`], [`icmp`] |
 //! | read or edit a TCP segment on its way | [`tcp::View::checked`], [`tcp::Editor`] |
 //! | read a TCP segment from a capture, which may be cut off | [`tcp::View::of`] |
-//! | find the headers of a packet that was made or checked elsewhere | [`Headers::of`], [`Layout::of`] |
+//! | find the headers of a packet made or checked elsewhere | [`Headers::of`], [`Layout::of`] |
 //! | tell whether a host accepts a packet | [`is_accepted`] |
 //! | mark a packet, forward it | [`ip::set_ecn`], [`ip::set_hop_limit`] |
 //! | write a packet | [`tcp::emit`], [`udp::emit`], [`icmp::emit_error`] |
@@ -28,8 +30,8 @@
 //! use airtcp_wire::{ParseError, ip, is_accepted};
 //!
 //! let flow = FlowId { local: "[fd00::1]:4000".parse()?, remote: "[fd00::2]:80".parse()? };
-//! let header =
-//!     Header { seq: SeqNumber(7), ack: Some(SeqNumber(9)), flags: Flags::ACK, ..Header::default() };
+//! let (seq, ack) = (SeqNumber(7), Some(SeqNumber(9)));
+//! let header = Header { seq, ack, flags: Flags::ACK, ..Header::default() };
 //! let mut packet = tcp::emit(&flow, 64, &header, b"hello");
 //! assert!(is_accepted(&packet.data));
 //!

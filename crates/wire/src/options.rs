@@ -3,8 +3,8 @@
 //! Kinds and lengths are those of the IANA registry: MSS (RFC 9293 section 3.7.1), window scale and
 //! timestamps (RFC 7323), SACK permitted and SACK (RFC 2018). They are written in Linux's order and
 //! with Linux's padding, those of [`extension`] between the window scale and SACK. An option of an
-//! unknown kind, or with a length that its kind does not have, is skipped by its length and counted.
-//! A length that leads nowhere ends the list; what stands before it counts, as in Linux.
+//! unknown kind, or with a length that its kind does not have, is skipped by its length and
+//! counted. A length that leads nowhere ends the list; what stands before it counts, as in Linux.
 
 pub mod extension;
 
@@ -70,8 +70,8 @@ pub struct TcpOptions {
     pub tx_numbers: Option<TxNumbers>,
     /// How many options of unknown kind were skipped. Not written.
     pub unknown: u8,
-    /// How many options had a length that cannot be: wrong for their kind, below two, or beyond the end of the list.
-    /// Not written.
+    /// How many options had a length that cannot be: wrong for their kind, below two, or beyond the
+    /// end of the list. Not written.
     pub malformed: u8,
 }
 
@@ -150,18 +150,21 @@ impl FromIterator<(SeqNumber, SeqNumber)> for SackBlocks {
 impl TcpOptions {
     /// Reads a list of options: all bytes between a TCP header's first 20 and its payload.
     ///
-    /// Of an option that comes twice, the last one counts. No list is an error (RFC 9293 section 3.1, MUST-6 and
-    /// MUST-7): an option that is unknown or has a wrong length is left out, and one whose length leads nowhere ends
-    /// the list.
+    /// Of an option that comes twice, the last one counts. No list is an error (RFC 9293 section
+    /// 3.1, MUST-6 and MUST-7): an option that is unknown or has a wrong length is left out, and
+    /// one whose length leads nowhere ends the list.
     #[inline]
     pub fn parse(bytes: &[u8]) -> Self {
         const LEN: u8 = LEN_TIMESTAMPS as u8;
-        // What most segments have (RFC 7323 appendix A).
-        if let &[KIND_NOP, KIND_NOP, KIND_TIMESTAMPS, LEN, a, b, c, d, e, f, g, h] = bytes {
-            let (val, ecr) = (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]));
-            return Self { timestamps: Some(Timestamps { val, ecr }), ..Self::default() };
+        match *bytes {
+            [] => Self::default(),
+            // What most segments have (RFC 7323 appendix A).
+            [KIND_NOP, KIND_NOP, KIND_TIMESTAMPS, LEN, a, b, c, d, e, f, g, h] => {
+                let [val, ecr] = [[a, b, c, d], [e, f, g, h]].map(u32::from_be_bytes);
+                Self { timestamps: Some(Timestamps { val, ecr }), ..Self::default() }
+            }
+            _ => Self::parse_any(bytes),
         }
-        Self::parse_any(bytes)
     }
 
     fn parse_any(bytes: &[u8]) -> Self {

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use airtcp_types::{Packet, SharedBytes};
 
-/// A part of the bytes of a packet: those that stand behind its headers, and then those it shares, or those of the packets
-/// that follow it.
+/// A part of the bytes of a packet: those that stand behind its headers, and then those it shares,
+/// or those of the packets that follow it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Payload<'a> {
     here: &'a [u8],

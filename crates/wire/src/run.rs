@@ -5,15 +5,17 @@ use airtcp_types::{Checksum, Packet, SeqNumber};
 use crate::tcp::flag::{ACK, PSH};
 use crate::{Layout, checksum, ip};
 
-/// All packets of a run together have no more data (bytes): as much as one packet of a device could have.
+/// All packets of a run together have no more data (bytes): as much as one packet of a device could
+/// have.
 const LONGEST: usize = 65_535;
 
-/// How many of `packets`, from the first on, are a run: what one packet would be to TCP that has the data of all of them.
-/// At least one, if there is any.
+/// How many of `packets`, from the first on, are a run: what one packet would be to TCP that has
+/// the data of all of them. At least one, if there is any.
 ///
-/// The rules are narrower than those of Linux's `tcp_gro_receive`: neighbours that are TCP segments with no flag but ACK;
-/// each has data, and that of the next one follows it; their headers say the same otherwise, time stamps included; all have
-/// as much data, but for the last, which may have less or the PSH flag. Checksums are not looked at: see [`is_sound`].
+/// The rules are narrower than those of Linux's `tcp_gro_receive`: neighbours that are TCP segments
+/// with no flag but ACK; each has data, and that of the next one follows it; their headers say the
+/// same otherwise, time stamps included; all have as much data, but for the last, which may have
+/// less or the PSH flag. Checksums are not looked at: see [`is_sound`].
 pub fn length(packets: &[Packet]) -> usize {
     let [first, later @ ..] = packets else { return 0 };
     let Some(head) = (!later.is_empty()).then(|| Head::of(first)).flatten() else { return 1 };
@@ -38,7 +40,8 @@ pub fn length(packets: &[Packet]) -> usize {
     count
 }
 
-/// Whether the checksums of a packet of a run are right; that of the segment is not looked at where somebody vouches for it.
+/// Whether the checksums of a packet of a run are right; that of the segment is not looked at where
+/// somebody vouches for it.
 pub fn is_sound(packet: &Packet) -> bool {
     let Ok(datagram) = ip::parse(&packet.data) else { return false };
     packet.checksum != Checksum::Full

@@ -1,4 +1,5 @@
-//! What an offloading device makes of a super-segment, for those who are to see packets of MTU size.
+//! What an offloading device makes of a super-segment, for those who are to see packets of MTU
+//! size.
 
 use airtcp_types::{Checksum, Packet};
 
@@ -7,12 +8,12 @@ use crate::headers::addresses;
 use crate::tcp::flag;
 use crate::{Headers, Layout, ip};
 
-/// Shows `each` of the packets that `packet` is on the wire: itself, if it is ordinary and its checksum stands in
-/// it; otherwise its segments in order, with their checksums.
+/// Shows `each` of the packets that `packet` is on the wire: itself, if it is ordinary and its
+/// checksum stands in it; otherwise its segments in order, with their checksums.
 ///
-/// As the Linux kernel cuts: only the last has FIN and PSH, only the first CWR, and the IPv4 identification counts
-/// up. A packet that cannot be cut, because it is no TCP or UDP packet, is shown whole, and one whose checksum stands
-/// in it keeps that.
+/// As the Linux kernel cuts: only the last has FIN and PSH, only the first CWR, and the IPv4
+/// identification counts up. A packet that cannot be cut, because it is no TCP or UDP packet, is
+/// shown whole, and one whose checksum stands in it keeps that.
 pub fn each_segment(packet: &Packet, mut each: impl FnMut(&Packet)) {
     if is_ordinary(packet) {
         return each(packet);

@@ -17,8 +17,8 @@ pub use view::{Editor, View};
 
 /// A TCP header without options, in bytes.
 pub const HEADER_LEN: usize = 20;
-/// Less data than this (bytes) is copied into a super-segment: sharing it would keep the buffer it is in from being
-/// filled up.
+/// Less data than this (bytes) is copied into a super-segment: sharing it would keep the buffer it
+/// is in from being filled up.
 const SHARED: usize = 8 * 1024;
 
 /// The control bits, as they stand in the fourteenth byte of the header.
@@ -151,7 +151,8 @@ pub struct Segment<'a> {
     pub flags: Flags,
     /// The four bits after the data offset, in their places in that byte.
     pub reserved: u8,
-    /// The ECN field of the packet that it came in; its two bits are those of IP, and not here to be read.
+    /// The ECN field of the packet that it came in; its two bits are those of IP, and not here to
+    /// be read.
     pub ecn: u8,
     /// SEG.WND as it stands on the wire, not scaled.
     pub window: u16,
@@ -159,8 +160,8 @@ pub struct Segment<'a> {
     pub options: TcpOptions,
     /// The data.
     pub payload: Payload<'a>,
-    /// The size of the segments on the wire that it was put together from, if it was: of all but the last, in bytes of
-    /// data.
+    /// The size of the segments on the wire that it was put together from, if it was: of all but
+    /// the last, in bytes of data.
     pub size: Option<u16>,
 }
 
@@ -194,15 +195,23 @@ pub struct Header {
     pub options: TcpOptions,
 }
 
-/// Reads a TCP segment: source port, destination port, and what it says. Of what IP says of it nothing is known here.
+/// Splits a segment into the fixed fields, the list of options, and the data.
+#[inline]
+pub(crate) fn split(bytes: &[u8]) -> Result<(Fields<'_>, &[u8], &[u8]), ParseError> {
+    let fields = Fields::of(bytes)?;
+    let (header, data) =
+        bytes.split_at_checked(fields.header_len()).ok_or(ParseError::Truncated)?;
+    Ok((fields, &header[HEADER_LEN..], data))
+}
+
+/// Reads a TCP segment: source port, destination port, and what it says. Of what IP says of it
+/// nothing is known here.
 ///
 /// The checksum is not verified here: it needs the addresses (see
 /// [`verify_transport`](crate::checksum::verify_transport)).
 #[inline]
 pub fn parse(bytes: &[u8]) -> Result<(u16, u16, Segment<'_>), ParseError> {
-    let fields = Fields::of(bytes)?;
-    let (header, payload) =
-        bytes.split_at_checked(fields.header_len()).ok_or(ParseError::Truncated)?;
+    let (fields, options, payload) = split(bytes)?;
     let segment = Segment {
         seq: fields.seq(),
         ack: fields.ack(),
@@ -219,7 +228,7 @@ pub fn parse(bytes: &[u8]) -> Result<(u16, u16, Segment<'_>), ParseError> {
         reserved: fields.reserved(),
         ecn: ip::NOT_ECT,
         window: fields.window(),
-        options: TcpOptions::parse(&header[HEADER_LEN..]),
+        options: TcpOptions::parse(options),
         payload: payload.into(),
         size: None,
     };
@@ -254,8 +263,8 @@ pub fn emit_into<'a>(
     packet
 }
 
-/// Builds a packet whose checksum the device completes, and which it cuts into segments with `size` bytes of data. The
-/// data is shared, unless there is little of it.
+/// Builds a packet whose checksum the device completes, and which it cuts into segments with `size`
+/// bytes of data. The data is shared, unless there is little of it.
 pub fn emit_super(
     mut packet: Packet,
     flow: &FlowId,

@@ -181,11 +181,13 @@ impl Station {
         pools.into_iter().flatten().map(record).collect()
     }
 
+    /// Reads the segment in a packet, if the policy has a use for it.
+    fn read(&self, packet: &Packet) -> Option<Segment> {
+        if self.policy == Policy::Plain { None } else { Segment::read(packet) }
+    }
+
     fn on_fixed(&mut self, now: Instant, mut packet: Packet) {
-        let segment = match self.policy {
-            Policy::Plain => None,
-            Policy::TcpEcn | Policy::Snoop => Segment::read(&packet),
-        };
+        let segment = self.read(&packet);
         let Some(segment) = segment else { return self.pass(now, packet, None) };
         let key = FlowKey { fixed: segment.src, mobile: segment.dst };
         let slot = self.table.find(&key);
@@ -331,10 +333,7 @@ impl Station {
 
     /// Takes what the radio brings from the mobile; gives what goes on to the fixed host.
     fn on_mobile(&mut self, now: Instant, mut packet: Packet) -> Option<Packet> {
-        let segment = match self.policy {
-            Policy::Plain => None,
-            Policy::TcpEcn | Policy::Snoop => Segment::read(&packet),
-        };
+        let segment = self.read(&packet);
         if let Some(source) = self.strange_source(&packet, segment.as_ref()) {
             self.refuse_source(now, packet, source);
             return None;

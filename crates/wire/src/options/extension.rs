@@ -1,8 +1,8 @@
 //! The options of this project's sender strategies: HACK's two, and transmission numbers.
 //!
-//! HACK's are written as the paper has them (HACK 3), kinds 14 and 15, or in the experimental kind of
-//! RFC 6994, for paths and peers that mind that RFC 1146 once had those kinds for something else.
-//! Transmission numbers are always written in the experimental kind. Kind 254 is read too.
+//! HACK's are written as the paper has them (HACK 3), kinds 14 and 15, or in the experimental kind
+//! of RFC 6994, for paths and peers that mind that RFC 1146 once had those kinds for something
+//! else. Transmission numbers are always written in the experimental kind. Kind 254 is read too.
 //!
 //! ```text
 //! HACK           14  4  checksum
@@ -14,9 +14,9 @@
 //!                253 12 "TN"  number  echo      on a segment with data
 //! ```
 //!
-//! All start at a multiple of four bytes and end at one, so that HACK's checksum is a 16-bit word of
-//! the header. The ExIDs are this project's choice and not registered with IANA. A number is 32 bits
-//! long and never zero; an echo of zero says that none was heard yet.
+//! All start at a multiple of four bytes and end at one, so that HACK's checksum is a 16-bit word
+//! of the header. The ExIDs are this project's choice and not registered with IANA. A number is 32
+//! bits long and never zero; an echo of zero says that none was heard yet.
 //!
 //! An option of kind 14 or 15 with another length is RFC 1146's, and one with another ExID somebody
 //! else's: both are skipped as unknown.
@@ -296,10 +296,14 @@ pub(super) mod tests {
 
         #[test]
         fn the_checksum_found_is_the_one_that_is_read(
-            bytes in prop::collection::vec(prop_oneof![Just(14u8), Just(4), Just(1), any::<u8>()], 0..40),
+            bytes in prop::collection::vec(
+                prop_oneof![Just(14u8), Just(4), Just(1), any::<u8>()],
+                0..40,
+            ),
         ) {
             let read = TcpOptions::parse(&bytes);
-            let found = checksum_at(&bytes).map(|at| u16::from_be_bytes([bytes[at], bytes[at + 1]]));
+            let word = |at: usize| u16::from_be_bytes([bytes[at], bytes[at + 1]]);
+            let found = checksum_at(&bytes).map(word);
             prop_assert_eq!(read.hack.map(|hack| hack.checksum), found);
         }
     }

@@ -1,8 +1,9 @@
 //! A TCP segment read, and its header edited, where it stands in an IP packet.
 
 use std::net::{IpAddr, SocketAddr};
+use std::num::NonZero;
 
-use super::{Fields, HEADER_LEN, flag};
+use super::{Fields, HEADER_LEN, flag, split};
 use crate::checksum::{update_at, verify_transport};
 use crate::options::TcpOptions;
 use crate::options::extension::checksum_at;
@@ -49,34 +50,48 @@ impl<'a> View<'a> {
     /// Reads the segment of a captured packet, which may be cut off anywhere behind the first 20
     /// bytes of the TCP header. `None` of other protocols and of fragments.
     ///
-    /// No checksum is verified. If the length field is zero, as in long super-segments, the packet is
-    /// as long as `bytes`.
+    /// No checksum is verified. If the length field is zero, as in long super-segments, the packet
+    /// is as long as `bytes`.
     #[inline]
     pub fn of(bytes: &'a [u8]) -> Option<Self> {
-        let headers = Headers::of(bytes).ok()?;
-        let total = headers.total.unwrap_or(bytes.len());
-        Self::in_packet(headers.trim(bytes), headers, total)
+        Self::read(bytes, false)
     }
 
     /// Reads the segment of a packet, and checks all lengths and the checksum of an IPv4 header;
     /// [`is_intact`](Self::is_intact) verifies the checksum of the segment.
     #[inline]
     pub fn checked(bytes: &'a [u8]) -> Option<Self> {
-        let (headers, bytes) = ip::check(bytes, 0).ok()?;
-        Self::in_packet(bytes, headers, bytes.len())
+        Self::read(bytes, true)
     }
 
-    /// `total`: the length of the packet, of which `bytes` may be the beginning.
-    #[inline]
-    fn in_packet(bytes: &'a [u8], headers: Headers, total: usize) -> Option<Self> {
-        if headers.protocol != ip::TCP || headers.is_fragment() {
-            return None;
-        }
-        let segment = &bytes[headers.len..];
-        let fields = Fields::of(segment).ok()?;
-        let data_len = total.checked_sub(headers.len + fields.header_len())?;
-        let (src, dst) = headers.addresses(bytes);
-        Some(Self { src, dst, fields, segment, at: headers.len, data_len })
+    #[inline(always)]
+    fn read(bytes: &'a [u8], is_checked: bool) -> Option<Self> {
+        Headers::then(
+            bytes,
+            #[inline(always)]
+            |headers| {
+                if headers.protocol != ip::TCP || headers.is_fragment() {
+                    return Ok(None);
+                }
+                let packet =
+                    if is_checked { headers.check(bytes, 0)? } else { headers.trim(bytes) };
+                // A captured packet may have been longer.
+                let total = headers.total.map_or(packet.len(), NonZero::get);
+                let segment = &packet[headers.len..];
+                let fields = Fields::of(segment)?;
+                let (src, dst) = headers.addresses(packet);
+                let data_len = total.checked_sub(headers.len + fields.header_len());
+                Ok(data_len.map(|data_len| Self {
+                    src,
+                    dst,
+                    fields,
+                    segment,
+                    at: headers.len,
+                    data_len,
+                }))
+            },
+        )
+        .ok()?
     }
 
     /// Source address and port.
@@ -117,11 +132,8 @@ impl<'a> View<'a> {
 
     /// Gives the editor of the header.
     #[inline]
-    pub fn editor(&self) -> Editor {
-        // HACK 3: on a SYN it is an offer and no checksum.
-        let list = self.option_list().filter(|_| !self.fields.has(flag::SYN));
-        let hack = list.and_then(checksum_at).map(|hack| HEADER_LEN + hack);
-        Editor { at: self.at, hack }
+    pub const fn editor(&self) -> Editor {
+        Editor { at: self.at }
     }
 
     #[inline]
@@ -138,8 +150,6 @@ impl<'a> View<'a> {
 pub struct Editor {
     /// Where the header starts in the packet.
     at: usize,
-    /// Where HACK's checksum stands in the header.
-    hack: Option<usize>,
 }
 
 impl Editor {
@@ -162,7 +172,7 @@ impl Editor {
         let mut sum = u16::from_be_bytes(two(header, AT_CHECKSUM));
         sum = update_at(sum, at, old, new);
         header[at..at + 2].copy_from_slice(&new);
-        if let Some(hack) = self.hack {
+        if let Some(hack) = hack_at(header) {
             let before = two(header, hack);
             let after = update_at(u16::from_be_bytes(before), at, old, new).to_be_bytes();
             header[hack..hack + 2].copy_from_slice(&after);
@@ -170,4 +180,12 @@ impl Editor {
         }
         header[AT_CHECKSUM..AT_CHECKSUM + 2].copy_from_slice(&sum.to_be_bytes());
     }
+}
+
+/// Where HACK's checksum stands in a TCP header.
+fn hack_at(segment: &[u8]) -> Option<usize> {
+    let (fields, options, _) = split(segment).ok()?;
+    // HACK 3: on a SYN it is an offer and no checksum.
+    let at = if fields.has(flag::SYN) { None } else { checksum_at(options) };
+    at.map(|at| HEADER_LEN + at)
 }

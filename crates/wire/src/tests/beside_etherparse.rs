@@ -23,19 +23,20 @@ use crate::{Headers, Layout, MAX_EXTENSIONS, ParseError, fragment, ip, is_accept
 enum Difference {
     /// It does not verify the checksum of an IPv4 header: RFC 1122 section 3.2.1.2.
     HeaderChecksum,
-    /// To its lax reader an IPv4 total length below that of the header says nothing. Only zero does:
-    /// what a super-segment has. Any other is no IPv4 header: RFC 791 section 3.1.
+    /// To its lax reader an IPv4 total length below that of the header says nothing. Only zero
+    /// does: what a super-segment has. Any other is no IPv4 header: RFC 791 section 3.1.
     TotalLength,
-    /// It takes all bytes for the payload if an IPv6 payload length is zero. To a host there is none
-    /// without the option of a jumbogram, which is not spoken: RFC 8200 section 3, RFC 2675 section 3.
+    /// It takes all bytes for the payload if an IPv6 payload length is zero. To a host there is
+    /// none without the option of a jumbogram, which is not spoken: RFC 8200 section 3, RFC 2675
+    /// section 3.
     PayloadLength,
     /// It steps over authentication headers. Here they are a protocol that is not spoken, and what
     /// follows is not to be used unverified: RFC 4302 section 3.4.
     Authentication,
     /// It steps over routing headers with segments left: RFC 8200 section 4.4.
     SegmentsLeft,
-    /// It reads headers behind a fragment header that is not an atomic fragment's; in later fragments
-    /// there are none: RFC 8200 section 4.5.
+    /// It reads headers behind a fragment header that is not an atomic fragment's; in later
+    /// fragments there are none: RFC 8200 section 4.5.
     BehindFragment,
     /// It takes several fragment headers: RFC 8200 section 4.1 has at most one.
     SecondFragment,
@@ -71,8 +72,8 @@ enum Seen<'a> {
     Refused,
 }
 
-/// What etherparse's readers of single headers make of a packet, with what is listed above; `is_lax`: as
-/// [`Headers::of`], otherwise as [`ip::parse`].
+/// What etherparse's readers of single headers make of a packet, with what is listed above;
+/// `is_lax`: as [`Headers::of`], otherwise as [`ip::parse`].
 fn theirs<'a>(bytes: &'a [u8], is_lax: bool, found: &mut BTreeSet<Difference>) -> Seen<'a> {
     if let Ok(header) = Ipv4HeaderSlice::from_slice(bytes) {
         let (total, len) = (usize::from(header.total_len()), header.slice().len());
@@ -151,7 +152,8 @@ fn walk<'a>(first: IpNumber, all: &'a [u8], found: &mut BTreeSet<Difference>) ->
     Seen::Payload(next.0, rest)
 }
 
-/// What etherparse's readers of whole packets make of it, by which [`theirs`] has to stand where nothing differs.
+/// What etherparse's readers of whole packets make of it, by which [`theirs`] has to stand where
+/// nothing differs.
 fn whole(bytes: &[u8], is_lax: bool) -> Seen<'_> {
     let (fragmented, protocol, payload) = if is_lax {
         let Ok((slice, None)) = LaxIpSlice::from_slice(bytes) else { return Seen::Refused };
@@ -171,7 +173,7 @@ fn whole(bytes: &[u8], is_lax: bool) -> Seen<'_> {
 fn ours(bytes: &[u8], is_lax: bool) -> Seen<'_> {
     let read = match is_lax {
         true => Headers::of(bytes).map(|headers| (headers, headers.trim(bytes))),
-        false => ip::check(bytes, 0),
+        false => ip::check(bytes),
     };
     let Ok((headers, bytes)) = read else { return Seen::Refused };
     match headers.is_fragment() {
@@ -180,7 +182,8 @@ fn ours(bytes: &[u8], is_lax: bool) -> Seen<'_> {
     }
 }
 
-/// The options as etherparse reads them; `None` if there is one that it does not know or cannot read.
+/// The options as etherparse reads them; `None` if there is one that it does not know or cannot
+/// read.
 fn their_options(segment: &TcpSlice<'_>) -> Option<TcpOptions> {
     let mut options = TcpOptions::default();
     let block = |(start, end): (u32, u32)| (SeqNumber(start), SeqNumber(end));
@@ -294,7 +297,8 @@ fn compare(bytes: &[u8], found: &mut BTreeSet<Difference>) {
     compare_views(bytes);
 }
 
-/// The readers of a packet's transport header stand where its payload does, and keep within the bytes.
+/// The readers of a packet's transport header stand where its payload does, and keep within the
+/// bytes.
 fn compare_views(bytes: &[u8]) {
     let transport = match ours(bytes, true) {
         Seen::Payload(protocol, payload) => Some((protocol, payload)),
@@ -331,7 +335,7 @@ fn compare_views(bytes: &[u8]) {
     if let Ok(part) = fragment::parse(bytes) {
         let headers = Headers::of(bytes).unwrap();
         let read = headers.fragment.unwrap();
-        assert_eq!((part.offset, part.more, part.id), (read.offset, read.more, read.id));
+        assert_eq!((part.offset, part.more, part.id), (read.offset.into(), read.more, read.id));
         if headers.v6 {
             let header = Ipv6FragmentHeaderSlice::from_slice(&bytes[headers.len - 8..]).unwrap();
             let offset = usize::from(header.fragment_offset().value()) * 8;

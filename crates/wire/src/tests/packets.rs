@@ -145,7 +145,8 @@ fn whole() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![v4, v6]
 }
 
-/// Packets of both families, most of them damaged; most IPv4 headers have a right checksum all the same.
+/// Packets of both families, most of them damaged; most IPv4 headers have a right checksum all the
+/// same.
 pub(super) fn packets() -> impl Strategy<Value = Vec<u8>> {
     (whole(), vec(damage(), 0..4), prop_oneof![5 => Just(true), 1 => Just(false)]).prop_map(
         |(mut packet, damages, is_sealed)| {

@@ -41,8 +41,8 @@ pub(crate) struct Row {
     pub(crate) bytes: Vec<u8>,
     /// What it is to a host.
     pub(crate) host: Right,
-    /// What it is to who edits it, or finds it in a capture: checksums are not looked at, a length of zero is that of
-    /// the bytes, and those may end early.
+    /// What it is to who edits it, or finds it in a capture: checksums are not looked at, a length
+    /// of zero is that of the bytes, and those may end early.
     pub(crate) passer_by: Right,
 }
 
