@@ -120,7 +120,7 @@ impl<D: Device> Driver<D> {
                 core.host.handle_timeout(now);
             }
             core.settle(now);
-            let may_wait = *is_alone && !is_due && inbox.len() < BATCH;
+            let may_wait = *is_alone && !is_due;
             core.kicked = may_wait && core.has_woken() && core.host.has_little_to_send();
             (!core.kicked).then(|| take_out(core, now, outbox))
         });
