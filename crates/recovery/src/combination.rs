@@ -116,6 +116,15 @@ impl<T: ?Sized> Clone for Choice<T> {
     }
 }
 
+/// By name and parameter.
+impl<T: ?Sized> PartialEq for Choice<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.entry.name == other.entry.name && self.parameter == other.parameter
+    }
+}
+
+impl<T: ?Sized> Eq for Choice<T> {}
+
 impl<T: ?Sized> fmt::Display for Choice<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.parameter {
@@ -145,7 +154,7 @@ impl<T: ?Sized> fmt::Debug for Choice<T> {
 /// assert!("newreno/vega".parse::<Combination>().is_err());
 /// # Ok::<(), airtcp_recovery::CombinationError>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Combination {
     recovery: Choice<dyn LossDetection>,
     congestion: Choice<dyn CongestionControl>,
@@ -352,12 +361,6 @@ const DEFAULT_CONGESTION: &str = "cubic";
 impl Default for Combination {
     fn default() -> Self {
         Self::from_parts(None, None, None).expect("the default names are in the registry")
-    }
-}
-
-impl PartialEq for Combination {
-    fn eq(&self, other: &Self) -> bool {
-        self.to_string() == other.to_string()
     }
 }
 

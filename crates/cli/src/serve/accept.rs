@@ -21,16 +21,16 @@ pub(super) async fn run(listener: TcpListener, service: Service, stop: Stop, sum
 async fn handle(mut stream: TcpStream, service: Service, stop: Stop, summary: Summary) {
     let start = Instant::now();
     let (local, peer) = (stream.local_addr().ok(), stream.peer_addr().ok());
-    if let (Some(peer), Ok(info)) = (peer, stream.info()) {
-        tracing::info!(service = service.name(), %peer, info.combination, "accepted");
-        if let Some(news) = summary.news(peer, &info.combination) {
+    if let (Some(peer), Ok(combination)) = (peer, stream.combination()) {
+        tracing::info!(service = service.name(), %peer, %combination, "accepted");
+        if let Some(news) = summary.begin(peer, &combination) {
             output::note(format_args!("note: {news}"));
         }
     }
     // Answers are written in pieces that are as long as they get.
     let _ = stream.set_nodelay(true);
     let served = service.serve(&mut stream, stop).await;
-    let info = stream.info().ok();
+    let info = if summary.is_listed() { stream.info().ok() } else { None };
     drop(stream);
     let duration = start.elapsed();
     match &served {

@@ -51,10 +51,10 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
         }
         None => None,
     };
-    let asked = args.attach.sender.combination()?.to_string();
+    let asked = args.attach.sender.combination()?;
 
     let (stopping, stop) = Stop::new();
-    let summary = Summary::new(&asked);
+    let summary = Summary::new(asked.clone(), args.json);
     let work = Work { services: services(&args)?, stop, summary: summary.clone() };
     let (threads, mut engines) = engine::start(files, &config, recording.as_ref(), &work)?;
     let stacks: Vec<_> = threads.iter().map(|thread| thread.stack().clone()).collect();

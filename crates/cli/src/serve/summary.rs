@@ -1,10 +1,11 @@
 //! What was served, for the end.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use airtcp_net::Stack;
+use airtcp_recovery::Combination;
 use airtcp_stack::Counters;
 use airtcp_stack::tcp::Info;
 use serde::Serialize;
@@ -29,16 +30,19 @@ pub(super) struct Connection {
 #[derive(Clone, Debug)]
 pub(super) struct Summary {
     /// The combination that connections shall run with.
-    asked: Arc<str>,
-    ended: Arc<Mutex<Ended>>,
+    asked: Arc<Combination>,
+    /// Somebody wants to read the list.
+    is_listed: bool,
+    served: Arc<Mutex<Served>>,
 }
 
 #[derive(Debug, Default)]
-struct Ended {
+struct Served {
+    /// How many ended.
     total: u64,
     latest: VecDeque<Connection>,
-    /// The combinations in place of the one asked for that were told of.
-    told: BTreeSet<String>,
+    /// How many run, or ran, with combinations other than the one asked for.
+    fallbacks: BTreeMap<String, u64>,
 }
 
 /// What `--json` prints.
@@ -66,55 +70,58 @@ struct Device {
 }
 
 impl Summary {
-    pub(super) fn new(asked: &str) -> Self {
-        Self { asked: asked.into(), ended: Arc::default() }
+    pub(super) fn new(asked: Combination, is_listed: bool) -> Self {
+        Self { asked: Arc::new(asked), is_listed, served: Arc::default() }
     }
 
-    /// What to tell of a new connection that runs with another combination than was asked for, at the first of
-    /// them.
-    pub(super) fn news(&self, peer: SocketAddr, combination: &str) -> Option<String> {
-        // Before it is established, a connection has no sender.
-        let is_other = !combination.is_empty() && *combination != *self.asked;
-        let is_new = is_other && self.ended().told.insert(combination.to_owned());
-        is_new.then(|| {
-            let asked = &self.asked;
-            format!(
-                "{peer} does not grant what {asked} needs: its connections run with {combination}"
-            )
-        })
+    /// Whether connections are listed: else nothing needs to be known of them.
+    pub(super) const fn is_listed(&self) -> bool {
+        self.is_listed
     }
 
-    fn ended(&self) -> MutexGuard<'_, Ended> {
+    /// What to tell of a new connection that runs with another combination than was asked for, at
+    /// the first of them.
+    pub(super) fn begin(&self, peer: SocketAddr, combination: &Combination) -> Option<String> {
+        if *combination == *self.asked {
+            return None;
+        }
+        let name = combination.to_string();
+        let news = format!(
+            "{peer} does not grant what {} needs: its connections run with {name}",
+            self.asked
+        );
+        let mut served = self.served();
+        let count = served.fallbacks.entry(name).or_default();
+        *count += 1;
+        (*count == 1).then_some(news)
+    }
+
+    fn served(&self) -> MutexGuard<'_, Served> {
         // A panic elsewhere leaves the list as good as it was.
-        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+        self.served.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn add(&self, connection: Connection) {
-        let mut ended = self.ended();
-        ended.total += 1;
-        if ended.latest.len() == MOST {
-            ended.latest.pop_front();
+        let mut served = self.served();
+        served.total += 1;
+        if !self.is_listed {
+            return;
         }
-        ended.latest.push_back(connection);
+        if served.latest.len() == MOST {
+            served.latest.pop_front();
+        }
+        served.latest.push_back(connection);
     }
 
-    /// What ran in place of the combination asked for, where a peer did not grant what that needs, and on how many
-    /// of the latest connections.
+    /// What ran in place of the combination asked for, where a peer did not grant what that needs,
+    /// and on how many connections.
     pub(super) fn fallbacks(&self) -> BTreeMap<String, u64> {
-        let ended = self.ended();
-        let mut fallbacks = BTreeMap::new();
-        for info in ended.latest.iter().filter_map(|connection| connection.info.as_ref()) {
-            // Before it is established, a connection has no sender.
-            if !info.combination.is_empty() && *info.combination != *self.asked {
-                *fallbacks.entry(info.combination.clone()).or_default() += 1;
-            }
-        }
-        fallbacks
+        self.served().fallbacks.clone()
     }
 
     /// Everything so far. The list starts again from there.
     pub(super) fn report(&self, stacks: &[Stack]) -> Report {
-        let mut ended = self.ended();
+        let mut served = self.served();
         let device: airtcp_device::Counters = stacks.iter().map(Stack::device_counters).sum();
         Report {
             counters: stacks.iter().map(Stack::counters).sum(),
@@ -127,8 +134,8 @@ impl Summary {
                 tx_dropped: device.tx_dropped,
                 tx_errors: device.tx_errors,
             },
-            connections_total: ended.total,
-            connections: std::mem::take(&mut ended.latest).into(),
+            connections_total: served.total,
+            connections: std::mem::take(&mut served.latest).into(),
         }
     }
 }
@@ -139,7 +146,7 @@ mod tests {
 
     #[test]
     fn only_the_latest_are_remembered() {
-        let summary = Summary::new("rack/cubic");
+        let summary = Summary::new(Combination::default(), true);
         for n in 0..MOST + 10 {
             summary.add(Connection {
                 service: "echo",
@@ -150,22 +157,25 @@ mod tests {
                 info: None,
             });
         }
-        let ended = summary.ended();
-        assert_eq!((ended.total, ended.latest.len()), (MOST as u64 + 10, MOST));
-        assert_eq!(ended.latest[0].seconds, 10.0);
+        let served = summary.served();
+        assert_eq!((served.total, served.latest.len()), (MOST as u64 + 10, MOST));
+        assert_eq!(served.latest[0].seconds, 10.0);
     }
 
     #[test]
     fn another_combination_is_told_of_once() {
-        let summary = Summary::new("le:echo/cubic/hack");
+        let named = |name: &str| name.parse::<Combination>().unwrap();
+        let summary = Summary::new(named("le:echo/cubic/hack"), false);
         let peer = "10.0.0.1:4711".parse().unwrap();
-        assert_eq!(summary.news(peer, "le:echo/cubic/hack"), None);
+        assert_eq!(summary.begin(peer, &named("le:echo/cubic/hack")), None);
         assert_eq!(
-            summary.news(peer, "le/cubic").unwrap(),
+            summary.begin(peer, &named("le/cubic")).unwrap(),
             "10.0.0.1:4711 does not grant what le:echo/cubic/hack needs: its connections run with le/cubic"
         );
-        assert_eq!(summary.clone().news(peer, "le/cubic"), None);
-        assert!(summary.news(peer, "newreno/cubic").is_some());
+        assert_eq!(summary.clone().begin(peer, &named("le/cubic")), None);
+        assert!(summary.begin(peer, &named("newreno/cubic")).is_some());
+        let counts = summary.fallbacks().into_iter().collect::<Vec<_>>();
+        assert_eq!(counts, [("le/cubic".to_owned(), 2), ("newreno/cubic".to_owned(), 1)]);
     }
 
     #[test]

@@ -10,6 +10,10 @@ use tokio::time::timeout;
 
 use super::Stop;
 
+/// Connections that may have ended unnoticed until the next one comes: to be woken for the end of
+/// each is a part of what a short one costs.
+const UNREAPED: usize = 256;
+
 /// Where connections come from.
 pub(crate) trait Accept: Send + Sync {
     type Connection: Send;
@@ -39,7 +43,9 @@ pub(crate) async fn accept<L: Accept, F: Future<Output = ()> + Send + 'static>(
     let mut connections = JoinSet::new();
     let mut stopped = pin!(stop.wait());
     let ended = loop {
+        while connections.try_join_next().is_some() {}
         tokio::select! {
+            biased;
             () = &mut stopped => break Ok(()),
             accepted = listener.accept() => match accepted {
                 Ok(connection) => {
@@ -51,7 +57,7 @@ pub(crate) async fn accept<L: Accept, F: Future<Output = ()> + Send + 'static>(
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
             },
-            Some(_) = connections.join_next() => {}
+            Some(_) = connections.join_next(), if connections.len() > UNREAPED => {}
         }
     };
     drop(listener);

@@ -100,9 +100,9 @@ impl<D: Device> Driver<D> {
         shared.end(end);
     }
 
-    /// The first half of a turn, and mostly the second one at once. Nothing, if that is to wait until those have worked
-    /// who were made ready: an ACK can leave with the answer then. It waits neither where they work at the same time,
-    /// nor behind a full batch, nor with what is due or what others want to hear.
+    /// The first half of a turn, and mostly the second one at once. Nothing, if that is to wait
+    /// until those have worked who were made ready: an ACK can leave with the answer then. It waits
+    /// neither where they work at the same time, nor with what is due or what others want to hear.
     fn take_in(&mut self) -> Option<Taken> {
         let Self { shared, device, inbox, outbox, spent, sibling, astray, is_alone, .. } = self;
         device.reclaim(spent);
