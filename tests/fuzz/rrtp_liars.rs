@@ -8,6 +8,9 @@ use airtcp_types::Rate;
 use super::{ASKED_CAP, LIARS, MEMORY, SIZE, World, address, kind};
 use crate::feed::Feed;
 
+/// Of the wire format.
+const VERSION: u8 = 2;
+
 pub(super) const SYN: u8 = 0;
 pub(super) const SYN_ECHO: u8 = 1;
 pub(super) const START: u8 = 2;
@@ -165,7 +168,7 @@ impl World {
     }
 
     pub(super) fn lie(&mut self, which: usize, kind: u8, flags: u8, body: &[u8]) {
-        let bytes = packet(1 << 4 | kind, flags, which as u64, body);
+        let bytes = packet(VERSION << 4 | kind, flags, which as u64, body);
         self.ends[1].endpoint.handle_datagram(self.now, address(2 + which), &bytes);
         self.drain(1);
         assert!(self.ends[1].endpoint.memory() <= MEMORY, "{}", self.ends[1].endpoint.memory());

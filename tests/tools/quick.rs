@@ -327,7 +327,7 @@ fn nobody_there_and_another_version_are_told_in_a_line_each() {
         }
     });
     let other = world.refused("rrtp://127.0.0.1/file -o file");
-    assert!(other.contains("the peer speaks version 9 of RRTP, not 1"), "{other}");
+    assert!(other.contains("the peer speaks version 9 of RRTP, not 2"), "{other}");
     let nobody = world.refused("tcp://127.0.0.1/file -o file");
     assert!(nobody.contains("127.0.0.1:80: Connection refused"), "{nobody}");
     assert!(!world.directory.path().join("file.part").exists());
@@ -439,7 +439,7 @@ fn a_path_whose_mtu_is_less_than_a_packet_loses_none_of_a_batch() {
 
 /// A packet of RRTP, as docs/rrtp.md has it, with its checksum.
 fn packet(kind: u8, connection: u64, body: &[u8]) -> Vec<u8> {
-    let mut packet = vec![1 << 4 | kind, 0, 0, 0];
+    let mut packet = vec![2 << 4 | kind, 0, 0, 0];
     packet.extend(connection.to_be_bytes());
     let sum = crc32c(&[&packet[..], body].concat());
     packet.extend(sum.to_be_bytes());

@@ -103,10 +103,10 @@ fn any_flipped_bit_is_seen() {
 fn another_version_is_told_apart_from_damage() {
     let mut bytes = Vec::new();
     Packet { connection: 5, rtt: 0, body: Body::Syn { sent: 1 } }.encode(&mut bytes);
-    bytes[0] = 2 << 4;
+    bytes[0] = (VERSION + 1) << 4;
     let sum = checksum(&bytes);
     bytes[12..16].copy_from_slice(&sum.to_be_bytes());
-    let other = Malformed::Version { version: 2, syn: true, connection: 5 };
+    let other = Malformed::Version { version: VERSION + 1, syn: true, connection: 5 };
     assert_eq!(Packet::decode(&bytes), Err(other));
 }
 
