@@ -10,7 +10,8 @@ use crate::differentiation::{Arrival, Arrivals, Loss};
 use crate::gaps::{Gaps, Trains};
 use crate::pool::Pool;
 use crate::wire::{
-    Counts, Data, Feedback, Lost, LostWriter, RANGE_MAX, Report, ReportKind, expand, most_lost,
+    Counts, Data, Feedback, LEAST_REPORT, Lost, LostWriter, PING_LEN, RANGE, RANGE_MAX, Report,
+    ReportKind, expand, most_lost,
 };
 
 /// A CACK is for so many packets in order.
@@ -20,6 +21,8 @@ const LATEST_ACK: Duration = Duration::from_millis(200);
 const EARLIEST_ACK: Duration = Duration::from_millis(10);
 /// A packet is missing once so many later transmissions have come, on a path that has not reordered any.
 const LATER: u64 = 3;
+/// How many bytes of loss reports a byte that comes pays for.
+const AMPLIFICATION: u64 = 3;
 /// The most that a request for a packet is put off: eight times as long as the first one.
 const MOST_REPEATS: u32 = 3;
 /// A PING makes known at most so many packets that have not come.
@@ -104,6 +107,8 @@ pub(crate) struct ReceiveHalf {
     ack_now: bool,
     /// Since when there is something to tell.
     untold: Option<Instant>,
+    /// Bytes of loss reports that what has come pays for.
+    credit: u64,
     scratch: Vec<u64>,
     lost: LostWriter,
 }
@@ -143,6 +148,7 @@ impl ReceiveHalf {
             cack: 0,
             ack_now: false,
             untold: None,
+            credit: 0,
             scratch: Vec::new(),
             lost: LostWriter::default(),
         }
@@ -201,6 +207,7 @@ impl ReceiveHalf {
         if number >= self.limit || data.payload.len() > self.payload || after_end {
             return Taken::OverWindow;
         }
+        self.earn(data.len());
         // With it come the places of all that are missing before it.
         let beyond = (number + 1).saturating_sub(self.end);
         if beyond > 0 && pool.room(self.held()) < beyond * self.place() {
@@ -345,6 +352,7 @@ impl ReceiveHalf {
         if next > self.limit || self.fin.is_some_and(|fin| next > fin + 1) {
             return false;
         }
+        self.earn(PING_LEN);
         self.echo = Some((sent, now));
         self.ack_now = true;
         let afford = pool.room(self.held()) / self.place();
@@ -402,12 +410,23 @@ impl ReceiveHalf {
         (self.read + self.window).min(memory)
     }
 
+    /// A packet of so many bytes has come: it pays for loss reports, so that one packet cannot ask
+    /// for a flood of them (as RFC 9000 section 8.1 bounds what an unknown peer is sent).
+    fn earn(&mut self, len: usize) {
+        self.credit += AMPLIFICATION * len as u64;
+    }
+
+    /// How many packets the next loss report may name.
+    const fn affordable(&self) -> u64 {
+        self.credit.saturating_sub(LEAST_REPORT as u64) / RANGE as u64
+    }
+
     /// When there is something to tell.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         if self.ack_now || self.feedback.is_some() || self.next - self.cack >= CACK_EVERY {
             return Some(Instant::ZERO);
         }
-        let hole = self.due.first().map(|(due, _)| *due);
+        let hole = self.due.first().filter(|_| self.affordable() > 0).map(|(due, _)| *due);
         hole.into_iter().chain(self.ack_at()).min()
     }
 
@@ -430,7 +449,8 @@ impl ReceiveHalf {
         self.limit = self.limit.max(self.room(pool));
         let mut feedback = None;
         self.lost.clear();
-        let kind = if self.due.first().is_some_and(|(due, _)| *due <= now) {
+        let is_due = self.due.first().is_some_and(|(due, _)| *due <= now);
+        let kind = if is_due && self.affordable() > 0 {
             self.tell_holes(now, size, repeat)
         } else if let Some(told) = self.feedback.take() {
             // What was told missing meanwhile is of the epoch, too.
@@ -469,7 +489,9 @@ impl ReceiveHalf {
         let mut numbers = std::mem::take(&mut self.scratch);
         numbers.clear();
         let due = self.due.iter().take_while(|(due, _)| *due <= now);
-        numbers.extend(due.map(|(_, number)| *number).take(most_lost(size)));
+        let most = usize::try_from(self.affordable()).unwrap_or(usize::MAX).min(most_lost(size));
+        numbers.extend(due.map(|(_, number)| *number).take(most));
+        self.credit -= (LEAST_REPORT + RANGE * numbers.len()) as u64;
         numbers.sort_unstable();
         let mut range: Option<(u64, u64, bool)> = None;
         for &number in &numbers {

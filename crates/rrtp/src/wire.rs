@@ -28,7 +28,12 @@ pub(crate) const SYN_LEN: usize = 40;
 /// Bytes of a report without losses and without feedback.
 const REPORT: usize = 20;
 const FEEDBACK: usize = 32;
-const RANGE: usize = 6;
+/// Bytes of a range of losses.
+pub(crate) const RANGE: usize = 6;
+/// Bytes of a report without losses and without feedback, with its header.
+pub(crate) const LEAST_REPORT: usize = HEADER + REPORT;
+/// Bytes of a PING.
+pub(crate) const PING_LEN: usize = HEADER + 8;
 /// The most packets in one range of losses.
 pub(crate) const RANGE_MAX: u64 = 0x7fff;
 
@@ -103,6 +108,13 @@ pub(crate) struct Data<'a> {
     /// A bit of the packet's number that only its receiver learns, the same in all its transmissions.
     pub(crate) nonce: bool,
     pub(crate) payload: &'a [u8],
+}
+
+impl Data<'_> {
+    /// Bytes of its packet.
+    pub(crate) const fn len(&self) -> usize {
+        DATA_HEADER + self.payload.len()
+    }
 }
 
 /// Why a report was sent.
@@ -517,12 +529,12 @@ impl LostWriter {
 }
 
 /// Bytes of the largest report that has no losses.
-const LARGEST_REPORT: usize = HEADER + REPORT + FEEDBACK;
+const LARGEST_REPORT: usize = LEAST_REPORT + FEEDBACK;
 
 /// How many lost packets a report names at most where packets have `size` bytes: as many as have room for a range each.
 pub(crate) const fn most_lost(size: usize) -> usize {
     let size = if size < LARGEST_REPORT { LARGEST_REPORT } else { size };
-    (size - HEADER - REPORT) / RANGE
+    (size - LEAST_REPORT) / RANGE
 }
 
 /// The number nearest to `near` whose low 32 bits are `wire`.

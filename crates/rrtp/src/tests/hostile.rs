@@ -3,10 +3,9 @@
 use airtcp_types::rng::Stream;
 
 use super::*;
-use crate::wire::{self};
 use crate::wire::{
-    Body, Cookie, Counts, Data, Feedback, Lost, LostWriter, Params, Report, ReportKind, Train,
-    VERSION,
+    self, Body, Cookie, Counts, Data, Feedback, Lost, LostWriter, Params, Report, ReportKind,
+    Train, VERSION,
 };
 use crate::{ConnectionError, NetworkKind, NetworkProfile};
 
@@ -373,6 +372,32 @@ fn a_peer_that_asks_for_small_packets_gets_no_more_memory_than_there_is() {
         assert!(server.memory() <= memory.0, "{} at {now:?}", server.memory());
     }
     assert!(server.info(id).unwrap().packets_sent > 500);
+}
+
+#[test]
+fn a_packet_far_ahead_draws_no_flood_of_loss_reports() {
+    let mut server = server();
+    let mut now = Instant::from_millis(1);
+    let cookie = cookie_of(&mut server, now, address(1), 5);
+    let params = Params { packet_size: 64, window: 1 << 20 };
+    let start = encode(5, Body::Start { cookie, attempt: 0, params });
+    server.handle_datagram(now, address(1), &start);
+    drain(&mut server, now);
+    let ahead = encode(5, Body::Data(data(5_990, b"")));
+    server.handle_datagram(now, address(1), &ahead);
+    let (mut reports, mut bytes) = (0, 0);
+    while now < Instant::from_millis(20_000) {
+        now += Duration::from_millis(1);
+        server.handle_timeout(now);
+        for datagram in drain(&mut server, now) {
+            let packet = wire::Packet::decode(&datagram).unwrap();
+            if let Body::Report(Report { lost, .. }) = packet.body {
+                (reports, bytes) = (reports + 1, bytes + datagram.len());
+                assert!(lost.ranges().count() <= 10, "{lost:?}");
+            }
+        }
+    }
+    assert!(reports > 0 && bytes <= 4 * ahead.len(), "{reports} reports of {bytes} bytes");
 }
 
 /// A SACK that acknowledges nothing, with these ranges of first packet and count.
