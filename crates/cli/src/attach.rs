@@ -40,7 +40,7 @@ pub(crate) struct AttachArgs {
     pub(crate) mtu: Option<u16>,
     /// Exchange packets of MTU size with the kernel, each with its checksum. By default up to 64 KiB pass at a time, and
     /// the kernel completes checksums and cuts data into packets, which is faster. The judge hack needs packets as they
-    /// are, and turns offload off by itself; a receiver of HACK needs this flag
+    /// are, and turns offload off by itself; a receiver of HACK needs `--judge hack`, too
     #[arg(long)]
     pub(crate) no_offload: bool,
     /// Exchange super-segments with the kernel, which is the default

@@ -82,6 +82,7 @@ impl<Id: Copy + Ord, T> Wakers<Id, T> {
     }
 
     /// What is known of a socket.
+    #[cfg(feature = "rrtp")]
     pub(crate) fn get_mut(&mut self, id: Id) -> Option<&mut T> {
         self.sockets.get_mut(&id).map(|waiting| &mut waiting.about)
     }

@@ -240,7 +240,7 @@ pub(super) fn run<T>(
         };
         tokio::select! {
             () = session.stack().shutdown_within(PATIENCE) => {}
-            () = signals.wait() => {}
+            () = signals.wait() => session.stack().shutdown_within(Duration::ZERO).await,
         }
         session.end();
         outcome

@@ -94,7 +94,13 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
     };
     tokio::select! {
         () = farewell => {}
-        () = signals.wait() => tracing::warn!("stopped before every connection was closed"),
+        () = signals.wait() => {
+            tracing::warn!("stopped before every connection was closed");
+            // Their peers hear that they are reset.
+            for stack in &stacks {
+                stack.shutdown_within(Duration::ZERO).await;
+            }
+        }
     }
     // What a service cleans up at its end is done before this process ends.
     threads.into_iter().for_each(StackThread::join);

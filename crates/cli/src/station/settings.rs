@@ -187,6 +187,12 @@ impl Settings {
                 )));
             }
             (None, None) => None,
+            _ if self.mobiles.as_ref().is_some_and(Vec::is_empty) => {
+                return Err(Mistake::new(
+                    "mobiles is empty: list the networks of the mobiles, or leave it out to let any source pass"
+                        .to_owned(),
+                ));
+            }
             (Some(radio), _) => Some(StationConfig {
                 radio,
                 arq: self.arq.unwrap_or(default.arq),
@@ -331,6 +337,13 @@ mod tests {
         assert_eq!(plan.control.as_deref(), Some(Path::new("/run/a.sock")));
         assert_eq!(plan.metrics, Some(SocketAddr::from(([127, 0, 0, 1], 9465))));
         assert_eq!(plan.trace.as_deref(), Some(Path::new("dir")));
+    }
+
+    #[test]
+    fn an_empty_list_of_mobiles_is_refused() {
+        let text = "wired = \"tun0\"\nwireless = \"tun1\"\nradio = \"\"\nmobiles = []";
+        let empty = refused(text);
+        assert!(empty.contains("mobiles is empty: list the networks"), "{empty}");
     }
 
     #[test]

@@ -110,11 +110,12 @@ impl RrtpSocket {
 
     /// Ends the socket: nothing new is accepted or opened. What was written on streams that were dropped or shut down
     /// is delivered, and streams that are still open go on; once all have come to their end, or `patience` is over and
-    /// the rest was aborted, the UDP socket is dropped and this returns.
+    /// the rest was aborted, the UDP socket is dropped and this returns. Of several calls the least patient counts.
     pub async fn shutdown_within(&self, patience: Duration) {
         self.shared().with(|core, now| {
             core.endpoint.listen(None);
-            core.closing.get_or_insert(now + patience);
+            let until = now + patience;
+            core.closing = Some(core.closing.map_or(until, |before| before.min(until)));
         });
         self.shared().driver.notify_one();
         loop {

@@ -350,6 +350,22 @@ async fn out_of_patience_what_is_open_is_aborted() {
 }
 
 #[tokio::test]
+async fn whoever_loses_patience_first_ends_the_socket() {
+    let (listener, client, mut server) = connected(Config::default()).await;
+    let socket = listener.socket().clone();
+    let patient = tokio::spawn({
+        let socket = socket.clone();
+        async move { socket.shutdown_within(Duration::from_secs(600)).await }
+    });
+    tokio::task::yield_now().await;
+    within(socket.shutdown_within(Duration::ZERO)).await;
+    within(patient).await.unwrap();
+    let error = within(server.read(&mut [0; 1])).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotConnected);
+    drop(client);
+}
+
+#[tokio::test]
 async fn a_connection_is_told_anew_what_the_network_is_like() {
     within(async {
         let (_listener, client, _server) = connected(Config::default()).await;

@@ -107,7 +107,16 @@ async fn serve(args: &QuickServeArgs) -> anyhow::Result<()> {
     };
     tokio::select! {
         () = farewell => {}
-        () = signals.wait() => tracing::warn!("stopped before every connection was closed"),
+        () = signals.wait() => {
+            tracing::warn!("stopped before every connection was closed");
+            // Their peers hear that they are aborted.
+            for socket in sockets.iter().flatten() {
+                socket.shutdown_within(Duration::ZERO).await;
+            }
+            if let Some(session) = &threads.session {
+                session.stack().shutdown_within(Duration::ZERO).await;
+            }
+        }
     }
     threads.end();
     if args.json {
