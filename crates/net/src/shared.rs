@@ -148,8 +148,20 @@ impl<C: Core> Shared<C> {
     }
 }
 
-/// Ends everything also when the driver's task is dropped, so that no socket waits for ever.
-pub(crate) struct Ending<C: Core>(pub(crate) Arc<Shared<C>>);
+/// The task of a driver. When it is dropped, even before its first poll, everything ends, so that no
+/// socket waits for ever.
+pub(crate) fn task<C: Core>(
+    shared: Arc<Shared<C>>,
+    driver: impl Future<Output = ()> + Send,
+) -> impl Future<Output = ()> + Send {
+    let ending = Ending(shared);
+    async move {
+        let _ending = ending;
+        driver.await;
+    }
+}
+
+struct Ending<C: Core>(Arc<Shared<C>>);
 
 impl<C: Core> Drop for Ending<C> {
     fn drop(&mut self) {

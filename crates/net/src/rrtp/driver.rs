@@ -10,7 +10,7 @@ use tracing::{debug, error};
 
 use super::core::Core;
 use super::datagrams::{DatagramSocket, Inbox, Outbox};
-use crate::shared::{End, Ending, Shared};
+use crate::shared::{self, End, Shared};
 use crate::task::{self, Next, Work};
 
 /// Runs until the endpoint is shut down, the socket is gone, or nobody has a handle and the last
@@ -31,12 +31,7 @@ impl<S: DatagramSocket> Driver<S> {
     }
 
     pub(super) fn run(self, alarm: Alarm) -> impl Future<Output = ()> + Send {
-        // Made before the first poll: a runtime may end before that.
-        let ending = Ending(self.shared.clone());
-        async move {
-            let _ending = ending;
-            self.run_to_end(alarm).await;
-        }
+        shared::task(self.shared.clone(), self.run_to_end(alarm))
     }
 
     async fn run_to_end(mut self, mut alarm: Alarm) {

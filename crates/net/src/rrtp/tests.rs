@@ -349,6 +349,20 @@ async fn out_of_patience_what_is_open_is_aborted() {
     .await;
 }
 
+/// Before the driver has had its first turn, too.
+#[test]
+fn a_socket_ends_with_its_runtime() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (first, second) = (runtime(), runtime());
+    let socket = first.block_on(RrtpSocket::bind(any(), Limits::default())).unwrap();
+    let listener = socket.listen(Config::default()).unwrap();
+    drop(first);
+    second.block_on(within(async {
+        assert_eq!(listener.accept().await.unwrap_err().kind(), ErrorKind::NotConnected);
+        socket.shutdown_within(Duration::from_secs(600)).await;
+    }));
+}
+
 #[tokio::test]
 async fn whoever_loses_patience_first_ends_the_socket() {
     let (listener, client, mut server) = connected(Config::default()).await;

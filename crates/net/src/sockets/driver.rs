@@ -15,7 +15,7 @@ use tracing::{debug, error, trace};
 
 use super::core::{BATCH, Core};
 use super::siblings::Sibling;
-use crate::shared::{End, Ending, Shared};
+use crate::shared::{self, End, Shared};
 use crate::task::{self, Next, Work};
 
 /// Turns that others have before what is to leave is taken: who accepts a connection, and the task that then begins with it.
@@ -65,12 +65,7 @@ impl<D: Device> Driver<D> {
     }
 
     pub(super) fn run(self, alarm: Alarm) -> impl Future<Output = ()> + Send {
-        // Made before the first poll: a runtime may end before that.
-        let ending = Ending(self.shared.clone());
-        async move {
-            let _ending = ending;
-            self.run_to_end(alarm).await;
-        }
+        shared::task(self.shared.clone(), self.run_to_end(alarm))
     }
 
     async fn run_to_end(mut self, mut alarm: Alarm) {
