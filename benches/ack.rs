@@ -64,6 +64,7 @@ impl Flow {
             granted: WireNeeds::ALL,
             handshake_rtt: Some(RTT),
             syn_retransmitted: false,
+            seed: 0,
         };
         let mut flow = Self {
             sender: Sender::new(&config, &start),

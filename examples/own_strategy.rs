@@ -1,5 +1,5 @@
 //! A control of one's own: a segment more per round trip, a quarter less on a loss.
-use airtcp::recovery::{AckView, Choice, CongestionControl, ControlState, Notice, registry};
+use airtcp::recovery::{AckView, Choice, CongestionControl, ControlState, Notice, NoticeKind, registry};
 use airtcp::types::{ByteCount, Instant};
 use airtcp::{HostConfig, Stack, TcpConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -11,15 +11,15 @@ struct Gentle {
 }
 
 impl CongestionControl for Gentle {
-    fn on_ack(&mut self, ack: &AckView<'_>, _pipe: ByteCount) {
+    fn on_ack(&mut self, ack: &AckView<'_>) {
         if ack.round_start && ack.cwnd_limited {
             self.cwnd += self.smss;
         }
     }
-    fn on_notice(&mut self, _now: Instant, _pipe: ByteCount, notice: &Notice) {
+    fn on_notice(&mut self, notice: &Notice) {
         match notice {
-            Notice::Reduce { .. } => self.cwnd = self.cwnd.scale(0.75).max(self.smss * 2),
-            Notice::Timeout { .. } => self.cwnd = self.smss,
+            NoticeKind::Reduce { .. } => self.cwnd = self.cwnd.scale(0.75).max(self.smss * 2),
+            NoticeKind::Timeout { .. } => self.cwnd = self.smss,
             _ => {}
         }
     }
@@ -39,6 +39,7 @@ static GENTLE: registry::Entry<dyn CongestionControl> = registry::Entry {
     source: "this example",
     needs: registry::WireNeeds::NONE,
     fallback: None,
+    takes_over: TakesOver::NONE,
     make: |_, params| Ok(Box::new(Gentle { smss: params.smss, cwnd: params.initial_window })),
 };
 

@@ -14,8 +14,8 @@ use std::time::Duration;
 use airtcp_recovery::registry::{CONTROLS, DETECTIONS, Entry, JUDGES, Make};
 use airtcp_recovery::{
     Ack, AckView, Cause, Choice, Combination, CongestionControl, ControlParams, ControlState,
-    Decision, Finding, LossJudge, Notice, Phase, Profile, Raised, Ruling, Sender, SenderConfig,
-    Start, Supply, Transmit, TxState, View, When, WireNeeds,
+    Decision, Finding, LossJudge, Notice, NoticeKind, Phase, Profile, Raised, Ruling, Sender, SenderConfig,
+    Start, Supply, Transmit, TxState, View, When, TakesOver, WireNeeds,
 };
 use airtcp_types::{ByteCount, ExtSeq, Instant, Rate, SeqRange, TxNo};
 use proptest::prelude::*;
@@ -129,6 +129,7 @@ impl World {
             granted,
             handshake_rtt: Some(Duration::from_millis(40)),
             syn_retransmitted: false,
+            seed: 0,
         };
         let sender = Sender::new(&config, &start);
         let max_window = sender.cwnd();
@@ -338,33 +339,33 @@ thread_local! {
 struct Watched(Box<dyn CongestionControl>);
 
 impl CongestionControl for Watched {
-    fn on_ack(&mut self, ack: &AckView<'_>, pipe: ByteCount) {
+    fn on_ack(&mut self, ack: &AckView<'_>) {
         let before = self.0.window();
-        self.0.on_ack(ack, pipe);
+        self.0.on_ack(ack);
         if ack.ece || matches!(ack.phase, Phase::Recovery | Phase::Cwr) {
             assert!(self.0.window() <= before, "no growth in recovery, or by the echo of a mark");
         }
     }
 
-    fn on_notice(&mut self, now: Instant, pipe: ByteCount, notice: &Notice) {
+    fn on_notice(&mut self, notice: &Notice) {
         match notice {
-            Notice::Reduce { .. } => {
+            NoticeKind::Reduce { .. } => {
                 TWICE.set(TWICE.get() || EPISODE.replace(true));
                 let before = self.0.window();
-                self.0.on_notice(now, pipe, notice);
+                self.0.on_notice(notice);
                 assert!(self.0.window() <= before.max(ByteCount(2 * SMSS)));
                 return;
             }
             // A time-out begins an episode of its own; the end and the undo end one.
-            Notice::Timeout { .. } => EPISODE.set(true),
-            Notice::EpisodeOver | Notice::Undo => EPISODE.set(false),
-            Notice::Lost { .. }
-            | Notice::Idle { .. }
-            | Notice::Unused
-            | Notice::TakeOver { .. }
-            | Notice::SegmentSize(_) => {}
+            NoticeKind::Timeout { .. } => EPISODE.set(true),
+            NoticeKind::EpisodeOver | NoticeKind::Undo => EPISODE.set(false),
+            NoticeKind::Lost { .. }
+            | NoticeKind::Idle { .. }
+            | NoticeKind::Unused
+            | NoticeKind::TakeOver { .. }
+            | NoticeKind::SegmentSize(_) => {}
         }
-        self.0.on_notice(now, pipe, notice);
+        self.0.on_notice(notice);
     }
 
     fn window(&self) -> ByteCount {
@@ -396,6 +397,7 @@ static WATCHED: Entry<dyn CongestionControl> = Entry {
     source: "this file",
     needs: WireNeeds::NONE,
     fallback: None,
+    takes_over: TakesOver::NONE,
     make: WATCH,
 };
 
@@ -434,6 +436,7 @@ static WHIM: Entry<dyn LossJudge> = Entry {
     source: "this file",
     needs: WireNeeds::NONE,
     fallback: None,
+    takes_over: TakesOver::NONE,
     make: |_, _| Ok(Box::new(Whim)),
 };
 

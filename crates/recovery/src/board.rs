@@ -359,34 +359,41 @@ impl Board {
     /// Marks everything lost that is not selectively acknowledged, but for the bytes that `spared`
     /// speaks for and that do not start at SND.UNA: the retransmission timer ran out. If the
     /// receiver has SACKed the very first byte it has reneged, and nothing it SACKed counts any
-    /// longer (RFC 2018 section 8).
-    pub(crate) fn mark_all_lost(&mut self, spared: impl Fn(&Transmission) -> bool) {
+    /// longer (RFC 2018 section 8). Gives the transmissions it marks.
+    pub(crate) fn mark_all_lost(
+        &mut self,
+        spared: impl Fn(&Transmission) -> bool,
+    ) -> Vec<Transmission> {
         let reneged = self.sacked.range_at(self.snd_una).is_some();
         if reneged {
             self.sacked.clear();
         }
         self.spell_out(self.snd_nxt);
+        let mut marked = Vec::new();
         for index in 0..self.transmissions.len() {
-            let Some(transmission) = self.transmissions.get(index) else { break };
+            let Some(&transmission) = self.transmissions.get(index) else { break };
             let (tx, state) = (transmission.tx, transmission.state);
             if transmission.range.is_empty() {
                 continue;
             }
-            let spared = transmission.range.start > self.snd_una && spared(transmission);
+            let spared = transmission.range.start > self.snd_una && spared(&transmission);
             if state == TxState::InFlight && !spared {
                 self.mark_lost(tx);
+                marked.push(transmission);
             } else if reneged && state == TxState::Sacked {
                 self.set_state(tx, TxState::Lost);
+                marked.push(transmission);
             }
         }
+        marked
     }
 
     /// Marks everything lost that is in flight in transmissions of more than `size` bytes, and gives it.
-    pub(crate) fn mark_larger_lost(&mut self, size: ByteCount) -> Vec<(TxNo, SeqRange)> {
+    pub(crate) fn mark_larger_lost(&mut self, size: ByteCount) -> Vec<Transmission> {
         let larger = |t: &Transmission| t.state == TxState::InFlight && t.range.len() > size;
-        let lost: Vec<_> = self.in_order_sent().filter(larger).map(|t| (t.tx, t.range)).collect();
-        for (tx, _) in &lost {
-            self.mark_lost(*tx);
+        let lost: Vec<_> = self.in_order_sent().filter(larger).collect();
+        for lost in &lost {
+            self.mark_lost(lost.tx);
         }
         lost
     }

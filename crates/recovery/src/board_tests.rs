@@ -9,6 +9,11 @@ const AGAIN: SendRule = SendRule::Repair;
 /// A board whose every change is audited.
 struct Audited(Board);
 
+/// The snapshot of a transmission of `bytes` that leaves now.
+fn leaving(board: &Board, bytes: ByteCount) -> Snapshot {
+    Snapshot { tx_in_flight: board.in_flight() + bytes, ..Snapshot::default() }
+}
+
 impl Audited {
     fn with(count: u64) -> Self {
         let mut board = Self(Board::new(FIRST));
@@ -19,7 +24,8 @@ impl Audited {
     }
 
     fn send_new(&mut self, range: SeqRange) -> TxNo {
-        let tx = self.0.send_new(Instant::ZERO, range, NEW, Snapshot::default());
+        let snapshot = leaving(&self.0, range.len());
+        let tx = self.0.send_new(Instant::ZERO, range, NEW, snapshot);
         self.0.audit().unwrap();
         tx
     }
@@ -116,7 +122,8 @@ fn segments_that_left_together_are_told_together() {
     let mut board = Audited::with(2);
     board.send_new(SeqRange::new(seq(2), seq(2) + 7));
     let later = SeqRange::new(seq(2) + 7, seq(2) + 14);
-    board.0.send_new(Instant::from_millis(1), later, NEW, Snapshot::default());
+    let snapshot = leaving(&board.0, later.len());
+    board.0.send_new(Instant::from_millis(1), later, NEW, snapshot);
     assert_eq!(told(&mut board, later.end), [vec![0, 1], vec![2], vec![3]], "by length and time");
 }
 
@@ -303,7 +310,7 @@ fn spelled_out_or_not_what_left_together_is_the_same() {
                     13..16 => board.acknowledge(una, &[SeqRange::new(one, other)], &mut told),
                     16..18 => drop(board.mark_lost(tx)),
                     18 => drop(board.send_again(now, one, size, AGAIN, Snapshot::default())),
-                    _ if times_out => board.mark_all_lost(|_| false),
+                    _ if times_out => drop(board.mark_all_lost(|_| false)),
                     _ => {}
                 }
                 board.audit().unwrap();

@@ -103,12 +103,7 @@ impl<T: ?Sized> Choice<T> {
 }
 
 /// For trying a parameter out; its values do not matter.
-const PROBE: ControlParams = ControlParams {
-    smss: ByteCount(1460),
-    initial_window: ByteCount(14_600),
-    byte_counting_limit: 2,
-    hystart: false,
-};
+const PROBE: ControlParams = ControlParams::new(ByteCount(1460), ByteCount(14_600));
 
 impl<T: ?Sized> Clone for Choice<T> {
     fn clone(&self) -> Self {

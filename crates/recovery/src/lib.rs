@@ -23,6 +23,7 @@
 //!     granted: WireNeeds::default(),
 //!     handshake_rtt: Some(Duration::from_millis(20)),
 //!     syn_retransmitted: false,
+//!     seed: 0,
 //! });
 //! // A lot to send, and a wide window at the peer: the initial window of ten segments leaves.
 //! let supply =
@@ -57,12 +58,12 @@ mod view;
 
 pub use board::Board;
 pub use combination::{Choice, Combination, CombinationError};
-pub use control::{CongestionControl, ControlParams, ControlState, Notice};
+pub use control::{CongestionControl, ControlParams, ControlState, Loss, Notice, NoticeKind};
 pub use detection::{Certainty, EpisodeEnd, Finding, Findings, LossDetection, Repair};
 pub use judge::{Cause, LossJudge, Raised, Ruling, When};
 pub use profile::{Profile, UnknownProfile};
 pub use rate::RateSample;
-pub use registry::{Entry, WireNeeds};
+pub use registry::{Entry, TakesOver, WireNeeds};
 pub use rtt::{RtoForm, RttEstimator};
 pub use run::Run;
 pub use sender::{Ack, Decision, Limit, Sender, SenderConfig, Start, Supply, Transmit, UndoSign};

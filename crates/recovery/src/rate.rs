@@ -1,41 +1,60 @@
-//! Delivery rate, and the round trips it is counted in (draft-cheng-iccrg-delivery-rate-estimation).
+//! Delivery rate, and the round trips it is counted in (draft-ietf-ccwg-bbr, "Delivery Rate Samples").
 
 use std::time::Duration;
 
 use crate::transmission::Delivered;
 use airtcp_types::{ByteCount, Instant, Rate};
 
-/// What the sampler notes with every transmission.
+/// The state of the connection when a transmission left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Snapshot {
-    delivered: ByteCount,
-    delivered_at: Instant,
-    first_sent_at: Instant,
-    app_limited: bool,
+    /// P.delivered.
+    pub(crate) delivered: ByteCount,
+    /// P.lost.
+    pub(crate) lost: ByteCount,
+    /// P.tx_in_flight: of the first of several that left together.
+    pub(crate) tx_in_flight: ByteCount,
+    pub(crate) delivered_at: Instant,
+    pub(crate) first_sent_at: Instant,
+    /// P.is_app_limited.
+    pub(crate) app_limited: bool,
 }
 
 /// The rate at which the network delivered, over about one round trip.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct RateSample {
-    /// Bytes delivered in the interval.
+    /// Bytes delivered in the interval (RS.delivered).
     pub delivered: ByteCount,
-    /// The interval: the longer of the time it took to send them and to hear of them.
-    pub interval: Duration,
-    /// Whether the application, and not the network, may have been what limited them.
+    /// The interval: the longer of the time it took to send them and to hear of them. `None` if it
+    /// is shorter than the smallest round trip: the ACKs were compressed.
+    pub interval: Option<Duration>,
+    /// Whether the application, and not the network, may have limited the rate
+    /// (RS.is_app_limited).
     pub app_limited: bool,
+    /// Bytes delivered when the newest acknowledged transmission left (RS.prior_delivered).
+    pub prior_delivered: ByteCount,
+    /// Bytes in flight just after that transmission left (RS.tx_in_flight).
+    pub tx_in_flight: ByteCount,
+    /// Bytes lost to congestion since that transmission left (RS.lost); losses that this ACK
+    /// reveals count once detection has worked it.
+    pub lost: ByteCount,
+    /// P.lost of that transmission.
+    prior_lost: ByteCount,
 }
 
 impl RateSample {
-    /// The rate.
-    pub fn rate(&self) -> Rate {
-        Rate::from_bytes_over(self.delivered, self.interval)
+    /// The rate (RS.delivery_rate); `None` without an interval.
+    pub fn rate(&self) -> Option<Rate> {
+        self.interval.map(|interval| Rate::from_bytes_over(self.delivered, interval))
     }
 }
 
-/// Counts deliveries and turns them into samples and rounds.
+/// Counts deliveries and losses, and turns them into samples and rounds.
 #[derive(Clone, Debug)]
 pub(crate) struct RateSampler {
     delivered: ByteCount,
+    lost: ByteCount,
     delivered_at: Instant,
     first_sent_at: Instant,
     /// Until so much is delivered, samples are limited by the application.
@@ -48,6 +67,7 @@ impl RateSampler {
     pub(crate) const fn new(now: Instant) -> Self {
         Self {
             delivered: ByteCount::ZERO,
+            lost: ByteCount::ZERO,
             delivered_at: now,
             first_sent_at: now,
             app_limited_until: ByteCount::ZERO,
@@ -55,18 +75,32 @@ impl RateSampler {
         }
     }
 
-    /// A transmission leaves; `idle` says that nothing was in flight before it.
-    pub(crate) fn on_send(&mut self, now: Instant, idle: bool) -> Snapshot {
+    /// A transmission leaves, and makes the bytes in flight `tx_in_flight`; `idle` says that
+    /// nothing was outstanding before it. As in Linux, data that was lost is outstanding: silence
+    /// after a timeout is no idle time.
+    pub(crate) fn on_send(
+        &mut self,
+        now: Instant,
+        idle: bool,
+        tx_in_flight: ByteCount,
+    ) -> Snapshot {
         if idle {
             self.first_sent_at = now;
             self.delivered_at = now;
         }
         Snapshot {
             delivered: self.delivered,
+            lost: self.lost,
+            tx_in_flight,
             delivered_at: self.delivered_at,
             first_sent_at: self.first_sent_at,
             app_limited: self.app_limited_until > ByteCount::ZERO,
         }
+    }
+
+    /// `bytes` were lost to congestion.
+    pub(crate) fn on_lost(&mut self, bytes: ByteCount) {
+        self.lost += bytes;
     }
 
     /// The application has nothing to send though the windows would let it.
@@ -77,7 +111,7 @@ impl RateSampler {
     /// Works what an ACK newly delivered. The second value says whether a new round began: whether
     /// something sent after the last round's start was delivered.
     ///
-    /// A sample over less than `min_rtt` is compressed ACKs, and none.
+    /// A sample over less than `min_rtt` has no interval.
     pub(crate) fn on_ack(
         &mut self,
         now: Instant,
@@ -102,12 +136,26 @@ impl RateSampler {
         self.first_sent_at = newest.sent_at;
         let interval = send_elapsed.max(ack_elapsed);
         let compressed = min_rtt.is_some_and(|min| interval < min) || interval.is_zero();
-        let sample = (!compressed).then_some(RateSample {
+        let sample = RateSample {
             delivered: self.delivered - snapshot.delivered,
-            interval,
+            interval: (!compressed).then_some(interval),
             app_limited: snapshot.app_limited,
-        });
-        (sample, round_start)
+            prior_delivered: snapshot.delivered,
+            tx_in_flight: snapshot.tx_in_flight,
+            lost: self.lost - snapshot.lost,
+            prior_lost: snapshot.lost,
+        };
+        (Some(sample), round_start)
+    }
+
+    /// A sample of the ACK that is being worked, with the losses found since it was taken.
+    pub(crate) fn with_losses(&self, sample: RateSample) -> RateSample {
+        RateSample { lost: self.lost - sample.prior_lost, ..sample }
+    }
+
+    /// Bytes lost to congestion since the connection began (C.lost).
+    pub(crate) const fn lost(&self) -> ByteCount {
+        self.lost
     }
 
     /// Bytes delivered since the connection began.

@@ -60,6 +60,22 @@ impl WireNeeds {
     }
 }
 
+/// Tasks of the sender that a congestion control takes over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TakesOver {
+    /// What leaves in fast recovery: its window and pacing rate bound it, and proportional rate
+    /// reduction (RFC 9937) does not.
+    pub recovery: bool,
+    /// The response to congestion marks: it hears of CE in the ACKs, and the sender makes no
+    /// reduction of its own (RFC 3168 section 6.1.2).
+    pub marks: bool,
+}
+
+impl TakesOver {
+    /// Nothing.
+    pub const NONE: Self = Self { recovery: false, marks: false };
+}
+
 /// Makes a strategy from its parameter, which is what follows the colon in `fixed:32`, or says what
 /// is wrong with the parameter.
 pub type Make<T> = fn(parameter: Option<&str>, params: &ControlParams) -> Result<Box<T>, String>;
@@ -81,6 +97,8 @@ pub struct Entry<T: ?Sized> {
     pub needs: WireNeeds,
     /// What takes its place where the peer does not grant that; a judge is left out.
     pub fallback: Option<&'static str>,
+    /// Which tasks of the sender it takes over; only a congestion control takes over any.
+    pub takes_over: TakesOver,
     /// Makes one.
     pub make: Make<T>,
 }

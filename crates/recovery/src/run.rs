@@ -2,6 +2,7 @@
 
 use airtcp_types::{ExtSeq, SeqRange, TxNo};
 
+use crate::rate::Snapshot;
 use crate::transmission::{Delivered, Transmission};
 
 /// Transmissions of consecutive numbers and consecutive bytes, of one length, that left together, once each, and are in
@@ -62,7 +63,7 @@ impl Run {
             && one.range.len() == other.range.len()
             && one.sent_at == other.sent_at
             && one.rule == other.rule
-            && one.snapshot == other.snapshot;
+            && self.nth_snapshot(self.count) == other.snapshot;
         if follows {
             self.count += later.count;
         }
@@ -74,7 +75,7 @@ impl Run {
         let count = self.whole_below(ack).min(self.count);
         let last = self.nth(count.checked_sub(1)?);
         let mut told = self.first.delivered(self.first.range, true);
-        (told.tx, told.range.end) = (last.tx, last.range.end);
+        (told.tx, told.range.end, told.snapshot) = (last.tx, last.range.end, last.snapshot);
         self.first = self.nth(count);
         self.count -= count;
         Some(told)
@@ -94,18 +95,27 @@ impl Run {
         let SeqRange { start, end } = self.first.range;
         let skipped = self.first.range.len() * n;
         let range = SeqRange::new(start + skipped, end + skipped);
-        Transmission { tx: TxNo(self.first.tx.0 + n), range, ..self.first }
+        let (tx, snapshot) = (TxNo(self.first.tx.0 + n), self.nth_snapshot(n));
+        Transmission { tx, range, snapshot, ..self.first }
+    }
+
+    /// Each left with those before it in flight.
+    fn nth_snapshot(&self, n: u64) -> Snapshot {
+        let before = self.first.range.len() * n;
+        Snapshot { tx_in_flight: self.first.snapshot.tx_in_flight + before, ..self.first.snapshot }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use airtcp_types::{Instant, SendRule};
+    use airtcp_types::{ByteCount, Instant, SendRule};
 
     use super::*;
     use crate::rate::Snapshot;
     use crate::testkit::{SMSS, segments, seq};
     use crate::transmission::TxState;
+
+    const SMSS_BYTES: ByteCount = ByteCount(SMSS);
 
     fn run(from: u64, count: u64) -> Run {
         let first = Transmission {
@@ -116,7 +126,7 @@ mod tests {
             state: TxState::InFlight,
             resent: 0,
             previous: None,
-            snapshot: Snapshot::default(),
+            snapshot: Snapshot { tx_in_flight: SMSS_BYTES * (from + 1), ..Snapshot::default() },
         };
         Run::new(first, count)
     }
@@ -156,6 +166,7 @@ mod tests {
             run(6, 1),
             change(|t| t.range.end = t.range.end - 1),
             change(|t| t.range.start = t.range.start + 1),
+            change(|t| t.snapshot.tx_in_flight += ByteCount(1)),
             change(|t| t.sent_at = Instant::from_millis(1)),
             change(|t| t.rule = SendRule::LimitedTransmit),
         ] {

@@ -46,6 +46,7 @@ pub(crate) fn sender_of(combination: Combination, profile: Profile) -> Sender {
         granted: WireNeeds::ALL,
         handshake_rtt: Some(RTT),
         syn_retransmitted: false,
+        seed: 0,
     };
     Sender::new(&config, &start)
 }
@@ -282,6 +283,10 @@ pub(crate) fn ack_view(now: Instant, bytes: ByteCount) -> AckView<'static> {
         rtt: Some(RTT),
         srtt: RTT,
         rate: None,
+        delivered_total: bytes,
+        lost: ByteCount::ZERO,
+        pipe: ByteCount::ZERO,
+        random_share: 0.0,
         round_start: false,
         prior_pipe: ByteCount::ZERO,
         cwnd_limited: true,

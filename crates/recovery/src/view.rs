@@ -62,6 +62,7 @@ impl View<'_> {
 
 /// One ACK and what it told, after the board was brought up to date.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct AckView<'a> {
     /// When it arrived.
     pub now: Instant,
@@ -90,8 +91,17 @@ pub struct AckView<'a> {
     pub rtt: Option<Duration>,
     /// The smoothed round-trip time after it; zero before the first sample.
     pub srtt: Duration,
-    /// A delivery-rate sample.
+    /// The delivery-rate sample; `None` if it told of no delivery.
     pub rate: Option<RateSample>,
+    /// Bytes delivered since the connection began (C.delivered of draft-ietf-ccwg-bbr).
+    pub delivered_total: ByteCount,
+    /// Bytes judged lost on this ACK, whatever the cause; zero before detection.
+    pub lost: ByteCount,
+    /// Bytes in flight. After detection, what it found lost is no longer counted.
+    pub pipe: ByteCount,
+    /// The share of transmissions that the link loses at random, from 0 to 1, as a judge measures
+    /// it; zero before detection.
+    pub random_share: f64,
     /// Whether it begins a new round trip.
     pub round_start: bool,
     /// Bytes held to be in the network before it.

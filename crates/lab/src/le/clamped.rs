@@ -1,8 +1,8 @@
 //! AIMD whose window has an upper limit, as ns-2's `maxcwnd_` is: LE 3.1's "maximum cwnd".
 
 use airtcp_recovery::control::Reno;
-use airtcp_recovery::registry::{Entry, WireNeeds};
-use airtcp_recovery::{AckView, Choice, CongestionControl, ControlParams, ControlState, Notice};
+use airtcp_recovery::registry::{Entry, TakesOver, WireNeeds};
+use airtcp_recovery::{AckView, Choice, CongestionControl, ControlParams, ControlState, Notice, NoticeKind};
 use airtcp_types::{ByteCount, Instant};
 
 /// The paper's limit, in segments.
@@ -16,6 +16,7 @@ static ENTRY: Entry<dyn CongestionControl> = Entry {
     source: "LE 3.1",
     needs: WireNeeds::NONE,
     fallback: None,
+    takes_over: TakesOver::NONE,
     make: |parameter, params| match parameter {
         None => Ok(Box::new(Clamped::new(params))),
         Some(_) => Err("it takes no parameter".to_owned()),
@@ -41,20 +42,20 @@ impl Clamped {
     fn clamp(&mut self, now: Instant, pipe: ByteCount) {
         if self.reno.window() > self.most {
             let ssthresh = self.reno.state().ssthresh;
-            let notice = Notice::TakeOver { cwnd: self.most, ssthresh };
-            self.reno.on_notice(now, pipe, &notice);
+            let notice = NoticeKind::TakeOver { cwnd: self.most, ssthresh };
+            self.reno.on_notice(notice);
         }
     }
 }
 
 impl CongestionControl for Clamped {
-    fn on_ack(&mut self, ack: &AckView<'_>, pipe: ByteCount) {
-        self.reno.on_ack(ack, pipe);
+    fn on_ack(&mut self, ack: &AckView<'_>) {
+        self.reno.on_ack(ack);
         self.clamp(ack.now, pipe);
     }
 
-    fn on_notice(&mut self, now: Instant, pipe: ByteCount, notice: &Notice) {
-        self.reno.on_notice(now, pipe, notice);
+    fn on_notice(&mut self, notice: &Notice) {
+        self.reno.on_notice(notice);
         self.clamp(now, pipe);
     }
 
@@ -74,18 +75,13 @@ mod tests {
     #[test]
     fn the_window_is_at_most_32_segments_and_halves_from_there() {
         let smss = ByteCount(1_000);
-        let mut control = Clamped::new(&ControlParams {
-            smss,
-            initial_window: smss * 40,
-            byte_counting_limit: 2,
-            hystart: false,
-        });
-        let take_over = Notice::TakeOver { cwnd: smss * 100, ssthresh: None };
-        control.on_notice(Instant::ZERO, ByteCount::ZERO, &take_over);
+        let mut control = Clamped::new(&ControlParams::new(smss, smss * 40));
+        let take_over = NoticeKind::TakeOver { cwnd: smss * 100, ssthresh: None };
+        control.on_notice(&Notice::new(Instant::ZERO, ByteCount::ZERO, take_over));
         assert_eq!(control.window(), smss * 32);
         let cause = airtcp_recovery::Cause::Congestion;
-        let reduce = Notice::Reduce { flight_size: smss * 34, cause };
-        control.on_notice(Instant::ZERO, ByteCount::ZERO, &reduce);
+        let reduce = NoticeKind::Reduce { flight_size: smss * 34, cause };
+        control.on_notice(&Notice::new(Instant::ZERO, ByteCount::ZERO, reduce));
         assert_eq!(control.window(), smss * 16);
     }
 }

@@ -19,6 +19,7 @@ static ENTRY: Entry<dyn LossDetection> = Entry {
     source: "ns-2, tcp-sack1.cc",
     needs: WireNeeds { sack: true, ..WireNeeds::NONE },
     fallback: None,
+    takes_over: TakesOver::NONE,
     make: |parameter, _| match parameter {
         None => Ok(Box::new(Sack1::default())),
         Some(_) => Err("it takes no parameter".to_owned()),

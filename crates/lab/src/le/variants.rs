@@ -38,6 +38,7 @@ const ENTRY: Entry<dyn LossDetection> = Entry {
     source: "",
     needs: WireNeeds { sack: true, ..WireNeeds::NONE },
     fallback: None,
+    takes_over: TakesOver::NONE,
     make: |parameter, _| make(parameter, Variant::default()),
 };
 

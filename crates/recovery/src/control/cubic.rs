@@ -5,8 +5,8 @@ use std::time::Duration;
 use airtcp_types::{ByteCount, Instant};
 
 use super::reno::Windows;
-use super::{CongestionControl, ControlParams, ControlState, Notice};
-use crate::registry::{Entry, WireNeeds};
+use super::{CongestionControl, ControlParams, ControlState, Notice, NoticeKind};
+use crate::registry::{Entry, TakesOver, WireNeeds};
 use crate::view::AckView;
 
 pub(crate) const CUBIC: Entry<dyn CongestionControl> = Entry {
@@ -17,6 +17,7 @@ pub(crate) const CUBIC: Entry<dyn CongestionControl> = Entry {
     source: "RFC 9438",
     needs: WireNeeds::NONE,
     fallback: None,
+    takes_over: TakesOver::NONE,
     make: |parameter, params| match parameter {
         None => Ok(Box::new(Cubic::new(params, false))),
         Some("rfc") => Ok(Box::new(Cubic::new(params, true))),
@@ -136,7 +137,7 @@ impl Cubic {
 }
 
 impl CongestionControl for Cubic {
-    fn on_ack(&mut self, ack: &AckView<'_>, _: ByteCount) {
+    fn on_ack(&mut self, ack: &AckView<'_>) {
         self.windows.measure(ack);
         // While a judge waits, what is SACKed is all there is (DCR 2.2).
         let waits = ack.put_off && ack.delivered > ByteCount::ZERO;
@@ -160,45 +161,45 @@ impl CongestionControl for Cubic {
         }
     }
 
-    fn on_notice(&mut self, now: Instant, _: ByteCount, notice: &Notice) {
-        match *notice {
-            Notice::Reduce { flight_size, .. } => {
+    fn on_notice(&mut self, notice: &Notice) {
+        match notice.kind {
+            NoticeKind::Reduce { flight_size, .. } => {
                 let ssthresh = self.reduced(flight_size);
                 self.windows.reduce_to(ssthresh);
             }
-            Notice::Timeout { flight_size, first } => {
+            NoticeKind::Timeout { flight_size, first } => {
                 let ssthresh = if first { self.reduced(flight_size) } else { self.windows.cwnd };
                 // Section 4.8: the stage that follows begins at its plateau, with K = 0.
                 (self.w_max, self.stage) = (0.0, None);
                 self.windows.collapse(first, ssthresh);
             }
-            Notice::Undo => {
+            NoticeKind::Undo => {
                 self.windows.undo();
                 // Section 4.9.
                 if let Some(before) = self.before_reduction.take() {
                     (self.w_max, self.cwnd_prior, self.stage) = *before;
                 }
             }
-            Notice::Idle { time, restart } => {
+            NoticeKind::Idle { time, restart, .. } => {
                 if let Some(stage) = &mut self.stage {
                     // Section 5.8: idle time does not count.
                     stage.start += time;
                 }
                 // The time is counted: the next ACK is not to count it again.
-                self.last_ack = Some(now);
+                self.last_ack = Some(notice.now);
                 if restart {
                     // Slow start from the restart window, then a new stage.
                     self.stage = None;
                     self.windows.restart();
                 }
             }
-            Notice::Unused => {
+            NoticeKind::Unused => {
                 self.windows.give_up_unused();
                 self.stage = None;
             }
-            Notice::TakeOver { cwnd, ssthresh } => self.windows.take_over(cwnd, ssthresh),
-            Notice::SegmentSize(smss) => self.resize(smss),
-            Notice::Lost { .. } | Notice::EpisodeOver => {}
+            NoticeKind::TakeOver { cwnd, ssthresh } => self.windows.take_over(cwnd, ssthresh),
+            NoticeKind::SegmentSize(smss) => self.resize(smss),
+            NoticeKind::Lost(_) | NoticeKind::EpisodeOver => {}
         }
     }
 

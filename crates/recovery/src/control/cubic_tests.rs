@@ -12,10 +12,8 @@ fn cubic(initial: u64) -> Cubic {
 
 fn form(initial: u64, rfc: bool) -> Cubic {
     let params = ControlParams {
-        smss: segments(1),
-        initial_window: segments(initial),
         byte_counting_limit: 8,
-        hystart: false,
+        ..ControlParams::new(segments(1), segments(initial))
     };
     Cubic::new(&params, rfc)
 }
@@ -25,8 +23,8 @@ fn at(seconds: f64) -> Instant {
 }
 
 fn reduce(cubic: &mut Cubic, now: Instant) {
-    let notice = Notice::Reduce { flight_size: cubic.window(), cause: Cause::Congestion };
-    cubic.on_notice(now, ByteCount::ZERO, &notice);
+    let notice = NoticeKind::Reduce { flight_size: cubic.window(), cause: Cause::Congestion };
+    cubic.on_notice(&Notice::new(now, ByteCount::ZERO, notice));
 }
 
 /// A window of single-segment ACKs per round trip, from one time to the other; gives the window in
@@ -38,7 +36,7 @@ fn run(cubic: &mut Cubic, from: f64, to: f64, rtt: f64) -> f64 {
         for ack in 0..count {
             let when = at(now + rtt * ack as f64 / count as f64);
             let srtt = Duration::from_secs_f64(rtt);
-            cubic.on_ack(&AckView { srtt, ..ack_view(when, segments(1)) }, ByteCount::ZERO);
+            cubic.on_ack(&AckView { srtt, ..ack_view(when, segments(1)) });
         }
         now += rtt;
     }
@@ -82,7 +80,7 @@ fn while_a_judge_waits_what_is_sacked_lets_it_grow() {
         for ack in 0..200 {
             let view = ack_view(at(0.5 + 0.001 * f64::from(ack)), segments(1));
             let view = AckView { acked: ByteCount::ZERO, put_off, ..view };
-            cubic.on_ack(&view, ByteCount::ZERO);
+            cubic.on_ack(&view);
         }
         cubic.window() - segments(70)
     };
@@ -104,8 +102,8 @@ fn fast_convergence_lowers_the_plateau() {
 #[test]
 fn after_a_time_out_the_stage_begins_at_its_plateau() {
     let mut cubic = cubic(100);
-    let timeout = Notice::Timeout { flight_size: segments(100), first: true };
-    cubic.on_notice(at(0.0), ByteCount::ZERO, &timeout);
+    let timeout = NoticeKind::Timeout { flight_size: segments(100), first: true };
+    cubic.on_notice(&Notice::new(at(0.0), ByteCount::ZERO, timeout));
     assert_eq!((cubic.window(), cubic.state().ssthresh), (segments(1), Some(segments(70))));
     run(&mut cubic, 0.0, 0.75, 0.1);
     let stage = cubic.stage.unwrap();
@@ -122,7 +120,7 @@ fn undo_restores_everything() {
     let before = cubic.clone();
     reduce(&mut cubic, at(2.0));
     assert_ne!(cubic.window(), before.window());
-    cubic.on_notice(at(2.1), ByteCount::ZERO, &Notice::Undo);
+    cubic.on_notice(&Notice::new(at(2.1), ByteCount::ZERO, NoticeKind::Undo));
     assert_eq!((cubic.window(), cubic.state()), (before.window(), before.state()));
     assert_eq!((cubic.w_max, cubic.cwnd_prior), (before.w_max, before.cwnd_prior));
     let (stage, old) = (cubic.stage.unwrap(), before.stage.unwrap());
@@ -143,15 +141,16 @@ fn time_without_use_of_the_window_does_not_count() {
         run(cubic, 1.0, 1.5, 0.1);
     });
     let silent = after(&|cubic| {
-        let idle = Notice::Idle { time: Duration::from_secs(20), restart: false };
-        cubic.on_notice(at(21.0), ByteCount::ZERO, &idle);
+        let idle =
+            NoticeKind::Idle { time: Duration::from_secs(20), restart: false, app_limited: false };
+        cubic.on_notice(&Notice::new(at(21.0), ByteCount::ZERO, idle));
         run(cubic, 21.0, 21.5, 0.1);
     });
     let unlimited = after(&|cubic| {
         for step in 1..=200 {
             let now = at(1.0 + f64::from(step) / 10.0);
             let view = AckView { cwnd_limited: false, ..ack_view(now, segments(1)) };
-            cubic.on_ack(&view, ByteCount::ZERO);
+            cubic.on_ack(&view);
         }
         run(cubic, 21.0, 21.5, 0.1);
     });
@@ -169,7 +168,7 @@ fn acks_that_tell_nothing_do_not_stop_the_clock() {
         let from = f64::from(round) / 10.0;
         cwnd = run(&mut cubic, from, from + 0.1, 0.1);
         let view = AckView { cwnd_limited: false, ..ack_view(at(from + 0.1), ByteCount::ZERO) };
-        cubic.on_ack(&view, ByteCount::ZERO);
+        cubic.on_ack(&view);
     }
     near(cwnd, 100.0, 1.0);
 }
@@ -179,10 +178,14 @@ fn a_smaller_segment_leaves_the_windows_and_the_plateau_where_they_are() {
     let mut cubic = cubic(100);
     reduce(&mut cubic, at(0.0));
     let (window, plateau) = (cubic.window(), cubic.w_max * SMSS as f64);
-    cubic.on_notice(at(0.0), ByteCount::ZERO, &Notice::SegmentSize(ByteCount(SMSS / 2)));
+    cubic.on_notice(&Notice::new(
+        at(0.0),
+        ByteCount::ZERO,
+        NoticeKind::SegmentSize(ByteCount(SMSS / 2)),
+    ));
     assert_eq!(cubic.window(), window);
     assert_eq!(cubic.w_max * (SMSS / 2) as f64, plateau);
     let ack = AckView { srtt: Duration::from_millis(100), ..ack_view(at(0.1), segments(1)) };
-    cubic.on_ack(&ack, ByteCount::ZERO);
+    cubic.on_ack(&ack);
     assert!(cubic.window() >= window && cubic.window() < window + segments(1));
 }

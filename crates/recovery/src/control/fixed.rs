@@ -1,9 +1,9 @@
 //! `fixed:N`: a window of N segments that nothing moves.
 
-use airtcp_types::{ByteCount, Instant};
+use airtcp_types::ByteCount;
 
-use super::{CongestionControl, ControlParams, ControlState, Notice};
-use crate::registry::{Entry, WireNeeds};
+use super::{CongestionControl, ControlParams, ControlState, Notice, NoticeKind};
+use crate::registry::{Entry, TakesOver, WireNeeds};
 use crate::view::AckView;
 
 pub(crate) const FIXED: Entry<dyn CongestionControl> = Entry {
@@ -14,6 +14,7 @@ pub(crate) const FIXED: Entry<dyn CongestionControl> = Entry {
     source: "the upper bound in comparisons; unfair to others",
     needs: WireNeeds::NONE,
     fallback: None,
+    takes_over: TakesOver::NONE,
     make: |parameter, params| {
         let segments = parameter.and_then(|n| n.parse().ok()).filter(|n| (1..=65_535).contains(n));
         match segments {
@@ -39,10 +40,10 @@ impl Fixed {
 }
 
 impl CongestionControl for Fixed {
-    fn on_ack(&mut self, _: &AckView<'_>, _: ByteCount) {}
+    fn on_ack(&mut self, _: &AckView<'_>) {}
 
-    fn on_notice(&mut self, _: Instant, _: ByteCount, notice: &Notice) {
-        if let Notice::SegmentSize(smss) = *notice {
+    fn on_notice(&mut self, notice: &Notice) {
+        if let NoticeKind::SegmentSize(smss) = notice.kind {
             self.window = smss * u64::from(self.segments);
         }
     }

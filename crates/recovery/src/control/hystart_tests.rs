@@ -87,8 +87,11 @@ fn slow_start_is_resumed_where_it_was_jitter() {
 #[test]
 fn a_window_grows_by_a_quarter_then_ends_slow_start_where_it_is() {
     let smss = ByteCount(SMSS);
-    let params =
-        ControlParams { smss, initial_window: smss * 10, byte_counting_limit: 8, hystart: true };
+    let params = ControlParams {
+        byte_counting_limit: 8,
+        hystart: true,
+        ..ControlParams::new(smss, smss * 10)
+    };
     let rounds_until_the_end = |params: &ControlParams| {
         let mut reno = Reno::new(params);
         let mut modes = Vec::new();
@@ -101,7 +104,7 @@ fn a_window_grows_by_a_quarter_then_ends_slow_start_where_it_is() {
                     rtt: Some(millis(rtt)),
                     ..ack_view(ms(0), smss * 2)
                 };
-                reno.on_ack(&view, ByteCount::ZERO);
+                reno.on_ack(&view);
                 modes.push((mode, reno.state().mode, reno.window() - before));
             }
         }

@@ -29,38 +29,81 @@ pub use veno::Veno;
 pub use westwood::Westwood;
 pub(crate) use westwood::{WESTWOOD, WESTWOOD_PLUS};
 
-/// What every control is made from.
+/// What a strategy is made from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub struct ControlParams {
+    /// The time: the handshake is complete.
+    pub now: Instant,
     /// The sender's maximum segment size: payload bytes of a full segment.
     pub smss: ByteCount,
-    /// The window to begin with.
+    /// The initial window (RFC 6928).
     pub initial_window: ByteCount,
     /// L of RFC 3465: how many segments one ACK may count for in slow start.
     pub byte_counting_limit: u32,
     /// Whether the first slow start ends when round trips grow (HyStart++, RFC 9406).
     pub hystart: bool,
+    /// Whether the peer sends SACK blocks (RFC 2018).
+    pub sack: bool,
+    /// The round-trip time so far: of the handshake, or the smoothed one where the strategy
+    /// replaces another on a live connection. `None` if none was measured.
+    pub rtt: Option<Duration>,
+    /// Seeds the random choices of a strategy: the same seed makes the same choices.
+    pub seed: u64,
 }
 
-/// Something the sender tells its control.
+impl ControlParams {
+    /// Parameters with `byte_counting_limit` 2, no HyStart++, SACK, no RTT and seed 0.
+    pub const fn new(smss: ByteCount, initial_window: ByteCount) -> Self {
+        Self {
+            now: Instant::ZERO,
+            smss,
+            initial_window,
+            byte_counting_limit: 2,
+            hystart: false,
+            sack: true,
+            rtt: None,
+            seed: 0,
+        }
+    }
+}
+
+/// An event at the sender that is not an ACK.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Notice {
-    /// So many bytes were judged lost. The reduction, if there is one, is a notice of its own.
-    Lost {
-        /// The bytes.
-        bytes: ByteCount,
-        /// What the loss is taken to mean.
-        cause: Cause,
-    },
-    /// The window is to be reduced: once per episode.
+#[non_exhaustive]
+pub struct Notice {
+    /// When it happened.
+    pub now: Instant,
+    /// Bytes in flight after it.
+    pub pipe: ByteCount,
+    /// What happened.
+    pub kind: NoticeKind,
+}
+
+impl Notice {
+    /// A notice of `kind` at `now`, with `pipe` bytes in flight.
+    pub const fn new(now: Instant, pipe: ByteCount, kind: NoticeKind) -> Self {
+        Self { now, pipe, kind }
+    }
+}
+
+/// What happened at the sender.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum NoticeKind {
+    /// A transmission, or several that left together, was judged lost. A reduction, if there is
+    /// one, is a notice of its own.
+    Lost(Loss),
+    /// Reduce the window: once per episode. It is the start of fast recovery unless `cause` is
+    /// [`Cause::Mark`].
     Reduce {
-        /// FlightSize before (RFC 5681 section 2). It can exceed cwnd by what limited transmit and a
-        /// judge's patience let out, which is not to be counted.
+        /// FlightSize before (RFC 5681 section 2). It can exceed cwnd by segments that limited
+        /// transmit and waiting judges let out, which do not count.
         flight_size: ByteCount,
         /// Why.
         cause: Cause,
     },
-    /// The retransmission timer ran out.
+    /// The retransmission timer expired.
     Timeout {
         /// FlightSize before.
         flight_size: ByteCount,
@@ -68,24 +111,27 @@ pub enum Notice {
         /// section 3.1).
         first: bool,
     },
-    /// The episode is over.
+    /// Recovery is over.
     EpisodeOver,
-    /// Nothing was outstanding for a while, and new data is about to leave.
+    /// Nothing was outstanding for a while, and new data is about to leave. The pacing rate is read
+    /// again before it does.
     Idle {
         /// For how long.
         time: Duration,
         /// Whether cwnd is to fall to the restart window, min(IW, cwnd) (RFC 5681 section 4.1).
         restart: bool,
+        /// Whether the application limited the rate before.
+        app_limited: bool,
     },
-    /// For five minutes less than half of the window was in use: it is to be half of what it is, the initial window at
-    /// least (RFC 7661 section 4.4.3).
+    /// Less than half of the window was in use for five minutes: halve it, down to the initial
+    /// window at least (RFC 7661 section 4.4.3).
     Unused,
     /// The last reduction was spurious: take it back.
     Undo,
-    /// A full segment has so many bytes from now on. The windows stay as they are in bytes, but for their
-    /// floors.
+    /// A full segment has this many bytes from now on. The windows stay as they are in bytes, but
+    /// for their floors.
     SegmentSize(ByteCount),
-    /// It takes the place of another control in the midst of a connection, and goes on from these.
+    /// This control replaces another on a live connection, and continues from these values.
     TakeOver {
         /// The window.
         cwnd: ByteCount,
@@ -94,7 +140,29 @@ pub enum Notice {
     },
 }
 
-/// What a control would tell of itself.
+/// A transmission that was judged lost, and the state of the connection when it left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Loss {
+    /// Its bytes.
+    pub bytes: ByteCount,
+    /// What the loss is taken to mean.
+    pub cause: Cause,
+    /// When it left.
+    pub sent_at: Instant,
+    /// Bytes in flight just after it left, its own included (P.tx_in_flight of
+    /// draft-ietf-ccwg-bbr).
+    pub tx_in_flight: ByteCount,
+    /// Bytes delivered before it left (P.delivered).
+    pub prior_delivered: ByteCount,
+    /// Bytes lost to congestion since it left (C.lost - P.lost), its own included if its cause is
+    /// congestion: see [`Cause::is_congestion`].
+    pub lost_since_sent: ByteCount,
+    /// Whether the application limited the rate when it left (P.is_app_limited).
+    pub app_limited: bool,
+}
+
+/// The state that a control shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ControlState {
     /// The slow-start threshold; `None` while it is not set.
@@ -108,12 +176,15 @@ pub struct ControlState {
 /// Windows are bytes; cwnd is never under one SMSS, ssthresh never under two. The order in which
 /// one ACK is worked is written at [`LossDetection`](crate::LossDetection): notices come before
 /// [`on_ack`](Self::on_ack).
+///
+/// What a control takes over from the sender, such as its rate in recovery, its registry entry says:
+/// [`Entry::takes_over`](crate::Entry::takes_over).
 pub trait CongestionControl: Debug + Send {
-    /// Hears an ACK (step 7). `pipe` is what is in the network after it and after its losses.
-    fn on_ack(&mut self, ack: &AckView<'_>, pipe: ByteCount);
+    /// Works an ACK.
+    fn on_ack(&mut self, ack: &AckView<'_>);
 
-    /// Hears a notice (step 6).
-    fn on_notice(&mut self, now: Instant, pipe: ByteCount, notice: &Notice);
+    /// Works any other event.
+    fn on_notice(&mut self, notice: &Notice);
 
     /// The congestion window.
     fn window(&self) -> ByteCount;
@@ -123,11 +194,18 @@ pub trait CongestionControl: Debug + Send {
         self.state().ssthresh.is_none_or(|ssthresh| self.window() < ssthresh)
     }
 
-    /// The rate at which data may leave; `None` for as fast as ACKs come.
+    /// The pacing rate; `None` if the control has none. The sender reads it before the first
+    /// segment, after each ACK, timeout and [`NoticeKind::Idle`].
     fn pacing_rate(&self) -> Option<Rate> {
         None
     }
 
-    /// What it would tell of itself.
+    /// The most bytes that may leave at once when paced (C.send_quantum of draft-ietf-ccwg-bbr);
+    /// `None` for a millisecond at the pacing rate, two segments at least and 64 KiB at most.
+    fn send_quantum(&self) -> Option<ByteCount> {
+        None
+    }
+
+    /// The state that it shows.
     fn state(&self) -> ControlState;
 }

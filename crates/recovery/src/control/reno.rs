@@ -1,10 +1,10 @@
 //! `reno`: slow start, congestion avoidance and halving (RFC 5681), counting bytes (RFC 3465).
 
-use airtcp_types::{ByteCount, Instant};
+use airtcp_types::ByteCount;
 
 use super::hystart::HyStart;
-use super::{CongestionControl, ControlParams, ControlState, Notice};
-use crate::registry::{Entry, WireNeeds, no_parameter};
+use super::{CongestionControl, ControlParams, ControlState, Notice, NoticeKind};
+use crate::registry::{Entry, TakesOver, WireNeeds, no_parameter};
 use crate::view::{AckView, Phase};
 
 pub(crate) const RENO: Entry<dyn CongestionControl> = Entry {
@@ -15,6 +15,7 @@ pub(crate) const RENO: Entry<dyn CongestionControl> = Entry {
     source: "RFC 5681, RFC 3465",
     needs: WireNeeds::NONE,
     fallback: None,
+    takes_over: TakesOver::NONE,
     make: |parameter, params| no_parameter(parameter).map(|()| Box::new(Reno::new(params)) as _),
 };
 
@@ -167,7 +168,7 @@ impl Reno {
 }
 
 impl CongestionControl for Reno {
-    fn on_ack(&mut self, ack: &AckView<'_>, _: ByteCount) {
+    fn on_ack(&mut self, ack: &AckView<'_>) {
         self.windows.measure(ack);
         if !Windows::may_grow(ack) {
             return;
@@ -187,23 +188,23 @@ impl CongestionControl for Reno {
         }
     }
 
-    fn on_notice(&mut self, _: Instant, _: ByteCount, notice: &Notice) {
-        match *notice {
-            Notice::Reduce { flight_size, .. } => {
+    fn on_notice(&mut self, notice: &Notice) {
+        match notice.kind {
+            NoticeKind::Reduce { flight_size, .. } => {
                 self.reduce_to(self.used(flight_size).half());
             }
-            Notice::Timeout { flight_size, first } => {
+            NoticeKind::Timeout { flight_size, first } => {
                 self.collapse(first, self.used(flight_size).half());
             }
-            Notice::Undo => self.windows.undo(),
-            Notice::Unused => self.windows.give_up_unused(),
-            Notice::TakeOver { cwnd, ssthresh } => self.windows.take_over(cwnd, ssthresh),
-            Notice::SegmentSize(smss) => self.windows.resize(smss),
-            Notice::Idle { restart: true, .. } => {
+            NoticeKind::Undo => self.windows.undo(),
+            NoticeKind::Unused => self.windows.give_up_unused(),
+            NoticeKind::TakeOver { cwnd, ssthresh } => self.windows.take_over(cwnd, ssthresh),
+            NoticeKind::SegmentSize(smss) => self.windows.resize(smss),
+            NoticeKind::Idle { restart: true, .. } => {
                 self.counted = ByteCount::ZERO;
                 self.windows.restart();
             }
-            Notice::Lost { .. } | Notice::EpisodeOver | Notice::Idle { .. } => {}
+            NoticeKind::Lost(_) | NoticeKind::EpisodeOver | NoticeKind::Idle { .. } => {}
         }
     }
 

@@ -8,22 +8,20 @@ const fn segments(count: u64) -> ByteCount {
 
 fn reno(initial: u64, limit: u32) -> Reno {
     let params = ControlParams {
-        smss: segments(1),
-        initial_window: segments(initial),
         byte_counting_limit: limit,
-        hystart: false,
+        ..ControlParams::new(segments(1), segments(initial))
     };
     Reno::new(&params)
 }
 
 fn hear(reno: &mut Reno, arrived: u64) -> ByteCount {
-    reno.on_ack(&ack_view(ms(0), segments(arrived)), ByteCount::ZERO);
+    reno.on_ack(&ack_view(ms(0), segments(arrived)));
     reno.window()
 }
 
 fn reduce(reno: &mut Reno, flight_size: ByteCount) {
-    let notice = Notice::Reduce { flight_size, cause: Cause::Congestion };
-    reno.on_notice(ms(0), ByteCount::ZERO, &notice);
+    let notice = NoticeKind::Reduce { flight_size, cause: Cause::Congestion };
+    reno.on_notice(&Notice::new(ms(0), ByteCount::ZERO, notice));
 }
 
 #[test]
@@ -41,12 +39,12 @@ fn slow_start_counts_bytes_up_to_the_limit() {
 fn after_a_time_out_an_ack_counts_for_one_segment() {
     // RFC 3465 section 2.3.
     let mut reno = reno(20, 8);
-    let timeout = Notice::Timeout { flight_size: segments(20), first: true };
-    reno.on_notice(ms(0), ByteCount::ZERO, &timeout);
+    let timeout = NoticeKind::Timeout { flight_size: segments(20), first: true };
+    reno.on_notice(&Notice::new(ms(0), ByteCount::ZERO, timeout));
     // RFC 5681 section 3.1: the loss window is one segment, ssthresh half of FlightSize.
     assert_eq!((reno.window(), reno.state().ssthresh), (segments(1), Some(segments(10))));
     let view = AckView { phase: Phase::Loss, ..ack_view(ms(0), segments(5)) };
-    reno.on_ack(&view, ByteCount::ZERO);
+    reno.on_ack(&view);
     assert_eq!(reno.window(), segments(2));
 }
 
@@ -70,8 +68,8 @@ fn congestion_avoidance_adds_a_segment_per_window() {
 fn what_slow_start_leaves_over_counts_for_avoidance() {
     let mut reno = reno(10, 8);
     reduce(&mut reno, segments(10));
-    let timeout = Notice::Timeout { flight_size: segments(10), first: false };
-    reno.on_notice(ms(0), ByteCount::ZERO, &timeout);
+    let timeout = NoticeKind::Timeout { flight_size: segments(10), first: false };
+    reno.on_notice(&Notice::new(ms(0), ByteCount::ZERO, timeout));
     // From 1 to the threshold of 5 in one ACK of 8; the 4 left over count.
     assert_eq!(hear(&mut reno, 8), segments(5));
     assert_eq!(reno.counted, segments(4));
@@ -98,7 +96,7 @@ fn nothing_grows_in_recovery_unlimited_or_on_duplicates() {
         AckView { cwnd_limited: false, ..view },
         AckView { acked: ByteCount::ZERO, ..view },
     ] {
-        reno.on_ack(&still, ByteCount::ZERO);
+        reno.on_ack(&still);
         assert_eq!(reno.window(), segments(10));
     }
 }
@@ -108,14 +106,18 @@ fn undo_restores_and_restart_bounds() {
     let mut reno = reno(10, 100);
     assert_eq!(hear(&mut reno, 30), segments(40));
     reduce(&mut reno, segments(40));
-    reno.on_notice(ms(0), ByteCount::ZERO, &Notice::Undo);
+    reno.on_notice(&Notice::new(ms(0), ByteCount::ZERO, NoticeKind::Undo));
     assert_eq!((reno.window(), reno.state().ssthresh), (segments(40), None));
     // A second one has nothing to restore.
-    reno.on_notice(ms(0), ByteCount::ZERO, &Notice::Undo);
+    reno.on_notice(&Notice::new(ms(0), ByteCount::ZERO, NoticeKind::Undo));
     assert_eq!(reno.window(), segments(40));
-    let idle = |restart| Notice::Idle { time: std::time::Duration::from_secs(9), restart };
-    reno.on_notice(ms(0), ByteCount::ZERO, &idle(false));
+    let idle = |restart| NoticeKind::Idle {
+        time: std::time::Duration::from_secs(9),
+        restart,
+        app_limited: false,
+    };
+    reno.on_notice(&Notice::new(ms(0), ByteCount::ZERO, idle(false)));
     assert_eq!(reno.window(), segments(40));
-    reno.on_notice(ms(0), ByteCount::ZERO, &idle(true));
+    reno.on_notice(&Notice::new(ms(0), ByteCount::ZERO, idle(true)));
     assert_eq!(reno.window(), segments(10));
 }

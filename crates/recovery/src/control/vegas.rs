@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use airtcp_types::{ByteCount, Instant};
+use airtcp_types::ByteCount;
 
 use super::reno::Windows;
-use super::{CongestionControl, ControlParams, ControlState, Notice};
-use crate::registry::{Entry, WireNeeds, no_parameter};
+use super::{CongestionControl, ControlParams, ControlState, Notice, NoticeKind};
+use crate::registry::{Entry, TakesOver, WireNeeds, no_parameter};
 use crate::view::{AckView, Phase};
 
 pub(crate) const VEGAS: Entry<dyn CongestionControl> = Entry {
@@ -17,6 +17,7 @@ pub(crate) const VEGAS: Entry<dyn CongestionControl> = Entry {
     source: "Brakmo, Peterson 1995",
     needs: WireNeeds::NONE,
     fallback: None,
+    takes_over: TakesOver::NONE,
     make: |parameter, params| no_parameter(parameter).map(|()| Box::new(Vegas::new(params)) as _),
 };
 
@@ -94,7 +95,7 @@ impl Vegas {
 }
 
 impl CongestionControl for Vegas {
-    fn on_ack(&mut self, ack: &AckView<'_>, _: ByteCount) {
+    fn on_ack(&mut self, ack: &AckView<'_>) {
         self.backlog.on_ack(ack);
         let may_grow = Windows::may_grow(ack);
         if ack.round_start && ack.phase == Phase::Open {
@@ -106,21 +107,21 @@ impl CongestionControl for Vegas {
         }
     }
 
-    fn on_notice(&mut self, _: Instant, _: ByteCount, notice: &Notice) {
-        match *notice {
-            Notice::Reduce { flight_size, .. } => {
+    fn on_notice(&mut self, notice: &Notice) {
+        match notice.kind {
+            NoticeKind::Reduce { flight_size, .. } => {
                 let ssthresh = self.windows.used(flight_size).half();
                 self.windows.reduce_to(ssthresh);
             }
-            Notice::Timeout { flight_size, first } => {
+            NoticeKind::Timeout { flight_size, first } => {
                 self.windows.collapse(first, self.windows.used(flight_size).half());
             }
-            Notice::Undo => self.windows.undo(),
-            Notice::Unused => self.windows.give_up_unused(),
-            Notice::TakeOver { cwnd, ssthresh } => self.windows.take_over(cwnd, ssthresh),
-            Notice::SegmentSize(smss) => self.windows.resize(smss),
-            Notice::Idle { restart: true, .. } => self.windows.restart(),
-            Notice::Lost { .. } | Notice::EpisodeOver | Notice::Idle { .. } => {}
+            NoticeKind::Undo => self.windows.undo(),
+            NoticeKind::Unused => self.windows.give_up_unused(),
+            NoticeKind::TakeOver { cwnd, ssthresh } => self.windows.take_over(cwnd, ssthresh),
+            NoticeKind::SegmentSize(smss) => self.windows.resize(smss),
+            NoticeKind::Idle { restart: true, .. } => self.windows.restart(),
+            NoticeKind::Lost(_) | NoticeKind::EpisodeOver | NoticeKind::Idle { .. } => {}
         }
     }
 

@@ -1,3 +1,5 @@
+use airtcp_types::Instant;
+
 use super::*;
 use crate::judge::Cause;
 use crate::testkit::{SMSS, ack_view};
@@ -6,10 +8,8 @@ const BASE: Duration = Duration::from_millis(100);
 
 fn vegas(segments: u64) -> Vegas {
     Vegas::new(&ControlParams {
-        smss: ByteCount(SMSS),
-        initial_window: ByteCount(segments * SMSS),
         byte_counting_limit: 1,
-        hystart: false,
+        ..ControlParams::new(ByteCount(SMSS), ByteCount(segments * SMSS))
     })
 }
 
@@ -22,7 +22,7 @@ fn round(control: &mut Vegas, now: &mut Instant, holds: u64) {
         *now += rtt / segments as u32;
         let ack = ack_view(*now, ByteCount(SMSS));
         let view = AckView { rtt: Some(rtt), srtt: rtt, round_start: number == 0, ..ack };
-        control.on_ack(&view, ByteCount::ZERO);
+        control.on_ack(&view);
     }
 }
 
@@ -49,7 +49,7 @@ fn two_to_four_segments_wait_wherever_it_comes_from() {
         let (mut control, mut now) = (vegas(start), Instant::ZERO);
         // The path was idle once.
         let idle = AckView { rtt: Some(BASE), ..ack_view(now, ByteCount(0)) };
-        control.on_ack(&idle, ByteCount::ZERO);
+        control.on_ack(&idle);
         for _ in 0..200 {
             round(&mut control, &mut now, holds);
         }
@@ -67,11 +67,11 @@ fn two_to_four_segments_wait_wherever_it_comes_from() {
 fn a_loss_halves_and_a_time_out_leaves_one() {
     let mut control = vegas(40);
     let flight_size = ByteCount(40 * SMSS);
-    let reduce = Notice::Reduce { flight_size, cause: Cause::Congestion };
-    control.on_notice(Instant::ZERO, ByteCount::ZERO, &reduce);
+    let reduce = NoticeKind::Reduce { flight_size, cause: Cause::Congestion };
+    control.on_notice(&Notice::new(Instant::ZERO, ByteCount::ZERO, reduce));
     assert_eq!((segments(&control), control.state().mode), (20, "congestion-avoidance"));
-    let timeout = Notice::Timeout { flight_size, first: true };
-    control.on_notice(Instant::ZERO, ByteCount::ZERO, &timeout);
+    let timeout = NoticeKind::Timeout { flight_size, first: true };
+    control.on_notice(&Notice::new(Instant::ZERO, ByteCount::ZERO, timeout));
     assert_eq!((segments(&control), control.state().mode), (1, "slow-start"));
 }
 
@@ -81,7 +81,7 @@ fn a_window_that_is_not_used_does_not_grow() {
     for _ in 0..20 {
         let view =
             AckView { cwnd_limited: false, round_start: true, ..ack_view(now, ByteCount(SMSS)) };
-        control.on_ack(&view, ByteCount::ZERO);
+        control.on_ack(&view);
     }
     assert_eq!(segments(&control), 10);
 }
@@ -94,7 +94,7 @@ fn a_queue_never_opens_a_window_of_less_than_two_segments() {
     for waits in 1..10 {
         let ack = ack_view(now, ByteCount(SMSS / 2));
         let rtt = Some(BASE * waits);
-        control.on_ack(&AckView { rtt, round_start: true, ece: true, ..ack }, ByteCount::ZERO);
+        control.on_ack(&AckView { rtt, round_start: true, ece: true, ..ack });
         assert_eq!(control.window(), before, "{waits}");
     }
 }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use airtcp_types::{ByteCount, Instant};
+use airtcp_types::ByteCount;
 
 use super::reno::Reno;
-use super::{CongestionControl, ControlParams, ControlState, Notice};
+use super::{CongestionControl, ControlParams, ControlState, Notice, NoticeKind};
 use crate::judge::Cause;
-use crate::registry::{Entry, WireNeeds, no_parameter};
+use crate::registry::{Entry, TakesOver, WireNeeds, no_parameter};
 use crate::view::AckView;
 
 pub(crate) const VENO: Entry<dyn CongestionControl> = Entry {
@@ -18,6 +18,7 @@ pub(crate) const VENO: Entry<dyn CongestionControl> = Entry {
     source: "Fu, Liew 2003",
     needs: WireNeeds::NONE,
     fallback: None,
+    takes_over: TakesOver::NONE,
     make: |parameter, params| no_parameter(parameter).map(|()| Box::new(Veno::new(params)) as _),
 };
 
@@ -51,23 +52,23 @@ impl Veno {
 }
 
 impl CongestionControl for Veno {
-    fn on_ack(&mut self, ack: &AckView<'_>, pipe: ByteCount) {
+    fn on_ack(&mut self, ack: &AckView<'_>) {
         if let Some(rtt) = ack.rtt.filter(|rtt| !rtt.is_zero()) {
             self.base = Some(self.base.map_or(rtt, |base| base.min(rtt)));
             self.srtt = Some(self.srtt.map_or(rtt, |srtt| (srtt * 7 + rtt) / 8));
         }
         let measured = self.base.is_some();
         if self.aimd.in_slow_start() || !measured || self.is_short(self.aimd.window()) {
-            self.aimd.on_ack(ack, pipe);
+            self.aimd.on_ack(ack);
         } else {
             // Fu, Liew III.B: a segment for two windows of ACKs.
-            self.aimd.on_ack(&AckView { delivered: ack.delivered.half(), ..*ack }, pipe);
+            self.aimd.on_ack(&AckView { delivered: ack.delivered.half(), ..*ack });
         }
     }
 
-    fn on_notice(&mut self, now: Instant, pipe: ByteCount, notice: &Notice) {
-        match *notice {
-            Notice::Reduce { flight_size, cause } => {
+    fn on_notice(&mut self, notice: &Notice) {
+        match notice.kind {
+            NoticeKind::Reduce { flight_size, cause } => {
                 let used = self.aimd.used(flight_size);
                 // A mark is a queue's, and never random.
                 let ssthresh = match cause != Cause::Mark && self.is_short(used) {
@@ -77,15 +78,15 @@ impl CongestionControl for Veno {
                 self.aimd.reduce_to(ssthresh);
                 self.base = None;
             }
-            Notice::Timeout { .. } => {
-                self.aimd.on_notice(now, pipe, notice);
+            NoticeKind::Timeout { .. } => {
+                self.aimd.on_notice(notice);
                 self.base = None;
             }
-            Notice::SegmentSize(smss) => {
+            NoticeKind::SegmentSize(smss) => {
                 self.smss = smss;
-                self.aimd.on_notice(now, pipe, notice);
+                self.aimd.on_notice(notice);
             }
-            _ => self.aimd.on_notice(now, pipe, notice),
+            _ => self.aimd.on_notice(notice),
         }
     }
 

@@ -1,3 +1,5 @@
+use airtcp_types::Instant;
+
 use super::*;
 use crate::testkit::{SMSS, ack_view};
 
@@ -6,28 +8,26 @@ const BASE: Duration = Duration::from_millis(100);
 /// In congestion avoidance, with so many segments.
 fn veno(segments: u64) -> Veno {
     let mut control = Veno::new(&ControlParams {
-        smss: ByteCount(SMSS),
-        initial_window: ByteCount(2 * SMSS),
         byte_counting_limit: 1,
-        hystart: false,
+        ..ControlParams::new(ByteCount(SMSS), ByteCount(2 * SMSS))
     });
     let window = ByteCount(segments * SMSS);
-    let notice = Notice::TakeOver { cwnd: window, ssthresh: Some(window) };
-    control.on_notice(Instant::ZERO, ByteCount::ZERO, &notice);
+    let notice = NoticeKind::TakeOver { cwnd: window, ssthresh: Some(window) };
+    control.on_notice(&Notice::new(Instant::ZERO, ByteCount::ZERO, notice));
     control
 }
 
 /// An ACK of a segment after `rtt`. The time-out's estimator hears of older segments, and knows a longer time.
 fn ack(control: &mut Veno, rtt: Duration) {
     let ack = ack_view(Instant::ZERO, ByteCount(SMSS));
-    control.on_ack(&AckView { rtt: Some(rtt), srtt: rtt * 3 / 2, ..ack }, ByteCount::ZERO);
+    control.on_ack(&AckView { rtt: Some(rtt), srtt: rtt * 3 / 2, ..ack });
 }
 
 /// `rtt` becomes the time on average, and the window stays as it is.
 fn settle(control: &mut Veno, rtt: Duration) {
     let ack = ack_view(Instant::ZERO, ByteCount(SMSS));
     let view = AckView { rtt: Some(rtt), srtt: rtt * 3 / 2, cwnd_limited: false, ..ack };
-    (0..200).for_each(|_| control.on_ack(&view, ByteCount::ZERO));
+    (0..200).for_each(|_| control.on_ack(&view));
 }
 
 /// The round-trip time with so many of the window's segments in the queue.
@@ -41,8 +41,8 @@ fn segments(control: &Veno) -> u64 {
 }
 
 fn reduce(control: &mut Veno) {
-    let notice = Notice::Reduce { flight_size: control.window(), cause: Cause::Congestion };
-    control.on_notice(Instant::ZERO, ByteCount::ZERO, &notice);
+    let notice = NoticeKind::Reduce { flight_size: control.window(), cause: Cause::Congestion };
+    control.on_notice(&Notice::new(Instant::ZERO, ByteCount::ZERO, notice));
 }
 
 #[test]
@@ -72,8 +72,8 @@ fn a_single_late_ack_is_no_backlog() {
 fn a_mark_is_no_random_loss() {
     let mut control = veno(40);
     settle(&mut control, BASE);
-    let notice = Notice::Reduce { flight_size: control.window(), cause: Cause::Mark };
-    control.on_notice(Instant::ZERO, ByteCount::ZERO, &notice);
+    let notice = NoticeKind::Reduce { flight_size: control.window(), cause: Cause::Mark };
+    control.on_notice(&Notice::new(Instant::ZERO, ByteCount::ZERO, notice));
     assert_eq!(segments(&control), 20);
 }
 
@@ -95,8 +95,8 @@ fn a_window_that_was_not_used_is_no_backlog() {
     settle(&mut control, BASE);
     settle(&mut control, BASE * 3 / 2);
     let flight_size = ByteCount(8 * SMSS);
-    let notice = Notice::Reduce { flight_size, cause: Cause::Congestion };
-    control.on_notice(Instant::ZERO, ByteCount::ZERO, &notice);
+    let notice = NoticeKind::Reduce { flight_size, cause: Cause::Congestion };
+    control.on_notice(&Notice::new(Instant::ZERO, ByteCount::ZERO, notice));
     // 8 (1 - 100 / 150) = 2.7 segments, where 40 would be 13; and 6.4 are left of 8.
     assert_eq!(control.window(), ByteCount(6400));
 }
@@ -120,8 +120,8 @@ fn the_window_grows_half_as_fast_once_three_segments_wait() {
 fn slow_start_and_a_time_out_are_as_in_reno() {
     let mut control = veno(40);
     ack(&mut control, BASE);
-    let timeout = Notice::Timeout { flight_size: ByteCount(40 * SMSS), first: true };
-    control.on_notice(Instant::ZERO, ByteCount::ZERO, &timeout);
+    let timeout = NoticeKind::Timeout { flight_size: ByteCount(40 * SMSS), first: true };
+    control.on_notice(&Notice::new(Instant::ZERO, ByteCount::ZERO, timeout));
     assert_eq!((segments(&control), control.state().mode), (1, "slow-start"));
     assert_eq!(control.state().ssthresh, Some(ByteCount(20 * SMSS)));
     ack(&mut control, BASE);

@@ -6,8 +6,8 @@ use std::time::Duration;
 use airtcp_types::{ByteCount, Instant};
 
 use super::reno::Reno;
-use super::{CongestionControl, ControlParams, ControlState, Notice};
-use crate::registry::{Entry, WireNeeds, no_parameter};
+use super::{CongestionControl, ControlParams, ControlState, Notice, NoticeKind};
+use crate::registry::{Entry, TakesOver, WireNeeds, no_parameter};
 use crate::view::AckView;
 
 pub(crate) const WESTWOOD: Entry<dyn CongestionControl> = Entry {
@@ -18,6 +18,7 @@ pub(crate) const WESTWOOD: Entry<dyn CongestionControl> = Entry {
     source: "Mascolo et al. 2001",
     needs: WireNeeds::NONE,
     fallback: None,
+    takes_over: TakesOver::NONE,
     make: |parameter, params| {
         let estimate = Estimate::PerAck(PerAck::default());
         no_parameter(parameter).map(|()| Box::new(Westwood::new(params, estimate)) as _)
@@ -162,7 +163,7 @@ impl Westwood {
 }
 
 impl CongestionControl for Westwood {
-    fn on_ack(&mut self, ack: &AckView<'_>, pipe: ByteCount) {
+    fn on_ack(&mut self, ack: &AckView<'_>) {
         if let Some(rtt) = ack.rtt {
             self.rtt_min = Some(self.rtt_min.map_or(rtt, |min| min.min(rtt)));
         }
@@ -174,20 +175,20 @@ impl CongestionControl for Westwood {
                 }
             }
         }
-        self.aimd.on_ack(ack, pipe);
+        self.aimd.on_ack(ack);
     }
 
-    fn on_notice(&mut self, now: Instant, pipe: ByteCount, notice: &Notice) {
-        match *notice {
-            Notice::Reduce { flight_size, .. } => {
-                let ssthresh = self.ssthresh(now, flight_size);
+    fn on_notice(&mut self, notice: &Notice) {
+        match notice.kind {
+            NoticeKind::Reduce { flight_size, .. } => {
+                let ssthresh = self.ssthresh(notice.now, flight_size);
                 self.aimd.reduce_to(ssthresh);
             }
-            Notice::Timeout { flight_size, first } => {
-                let ssthresh = self.ssthresh(now, flight_size);
+            NoticeKind::Timeout { flight_size, first } => {
+                let ssthresh = self.ssthresh(notice.now, flight_size);
                 self.aimd.collapse(first, ssthresh);
             }
-            Notice::Idle { .. } => {
+            NoticeKind::Idle { .. } => {
                 // Where nothing was sent, nothing was measured.
                 match &mut self.estimate {
                     Estimate::PerAck(per_ack) => {
@@ -198,9 +199,9 @@ impl CongestionControl for Westwood {
                         (per_round.began, per_round.bytes) = (None, ByteCount::ZERO);
                     }
                 }
-                self.aimd.on_notice(now, pipe, notice);
+                self.aimd.on_notice(notice);
             }
-            _ => self.aimd.on_notice(now, pipe, notice),
+            _ => self.aimd.on_notice(notice),
         }
     }
 

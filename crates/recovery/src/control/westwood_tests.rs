@@ -2,26 +2,24 @@ use super::*;
 use crate::judge::Cause;
 use crate::testkit::{RTT, SMSS, ack_view};
 
-const REDUCE: Notice =
-    Notice::Reduce { flight_size: ByteCount(50 * SMSS), cause: Cause::Congestion };
+const REDUCE: NoticeKind =
+    NoticeKind::Reduce { flight_size: ByteCount(50 * SMSS), cause: Cause::Congestion };
 
 fn made(entry: &Entry<dyn CongestionControl>) -> Box<dyn CongestionControl> {
     let params = ControlParams {
-        smss: ByteCount(SMSS),
-        initial_window: ByteCount(50 * SMSS),
         byte_counting_limit: 8,
-        hystart: false,
+        ..ControlParams::new(ByteCount(SMSS), ByteCount(50 * SMSS))
     };
     (entry.make)(None, &params).unwrap()
 }
 
 fn hear(control: &mut dyn CongestionControl, at: Instant, segments: u64) {
-    control.on_ack(&ack_view(at, ByteCount(segments * SMSS)), ByteCount::ZERO);
+    control.on_ack(&ack_view(at, ByteCount(segments * SMSS)));
 }
 
 /// ssthresh in segments after a loss.
 fn reduced(control: &mut dyn CongestionControl, at: Instant) -> u64 {
-    control.on_notice(at, ByteCount::ZERO, &REDUCE);
+    control.on_notice(&Notice::new(at, ByteCount::ZERO, REDUCE));
     control.state().ssthresh.unwrap().0 / SMSS
 }
 
@@ -87,7 +85,11 @@ fn silence_is_a_sample_and_idle_time_is_none() {
     let (mut idle, now) = steady(&WESTWOOD);
     let later = now + Duration::from_secs(2);
     let time = Duration::from_secs(2);
-    idle.on_notice(later, ByteCount::ZERO, &Notice::Idle { time, restart: false });
+    idle.on_notice(&Notice::new(
+        later,
+        ByteCount::ZERO,
+        NoticeKind::Idle { time, restart: false, app_limited: false },
+    ));
     hear(&mut *idle, later + RTT, 1);
     assert!((18..=20).contains(&reduced(&mut *idle, later + RTT)));
 }
@@ -95,8 +97,8 @@ fn silence_is_a_sample_and_idle_time_is_none() {
 #[test]
 fn a_time_out_leaves_one_segment_and_the_estimate() {
     let (mut control, now) = steady(&WESTWOOD_PLUS);
-    let notice = Notice::Timeout { flight_size: ByteCount(50 * SMSS), first: true };
-    control.on_notice(now, ByteCount::ZERO, &notice);
+    let notice = NoticeKind::Timeout { flight_size: ByteCount(50 * SMSS), first: true };
+    control.on_notice(&Notice::new(now, ByteCount::ZERO, notice));
     assert_eq!(control.window(), ByteCount(SMSS));
     assert!((19..=20).contains(&(control.state().ssthresh.unwrap().0 / SMSS)));
 }

@@ -5,7 +5,7 @@ use airtcp_types::{ByteCount, ExtSeq, SeqRange};
 
 use super::{Findings, LossDetection};
 use crate::board::Board;
-use crate::registry::{Entry, WireNeeds, no_parameter};
+use crate::registry::{Entry, TakesOver, WireNeeds, no_parameter};
 use crate::transmission::TxState;
 use crate::view::{AckView, Phase, View};
 
@@ -17,6 +17,7 @@ pub(crate) const FACK: Entry<dyn LossDetection> = Entry {
     source: "Mathis, Mahdavi 1996",
     needs: WireNeeds { sack: true, ..WireNeeds::NONE },
     fallback: Some("newreno"),
+    takes_over: TakesOver::NONE,
     make: |parameter, _| no_parameter(parameter).map(|()| Box::new(Fack::default()) as _),
 };
 

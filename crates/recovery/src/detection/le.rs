@@ -7,7 +7,7 @@ use airtcp_types::{ByteCount, ExtSeq, TxNo};
 
 use super::sweep::{Sweep, earlier_arrived};
 use super::{EpisodeEnd, Findings, LossDetection};
-use crate::registry::{Entry, WireNeeds, no_parameter};
+use crate::registry::{Entry, TakesOver, WireNeeds, no_parameter};
 use crate::transmission::TxState;
 use crate::view::{AckView, View};
 
@@ -19,6 +19,7 @@ pub(crate) const LE: Entry<dyn LossDetection> = Entry {
     source: "Kang, Mo 2012",
     needs: WireNeeds { sack: true, ..WireNeeds::NONE },
     fallback: Some("newreno"),
+    takes_over: TakesOver::NONE,
     make: |parameter, _| no_parameter(parameter).map(|()| Box::new(Le::default()) as _),
 };
 
@@ -27,6 +28,7 @@ pub(crate) const LE_ECHO: Entry<dyn LossDetection> = Entry {
     summary: "the same with the number of each transmission in an option that the peer echoes",
     needs: WireNeeds { sack: true, txno_echo: true, ..WireNeeds::NONE },
     fallback: Some("le"),
+    takes_over: TakesOver::NONE,
     ..LE
 };
 

@@ -5,7 +5,7 @@ use airtcp_types::{ByteCount, ExtSeq};
 use super::reno::DupAcks;
 use super::{Findings, LossDetection};
 use crate::board::Board;
-use crate::registry::{Entry, WireNeeds};
+use crate::registry::{Entry, TakesOver, WireNeeds};
 use crate::view::{AckView, Phase, View};
 
 pub(crate) const NEWRENO: Entry<dyn LossDetection> = Entry {
@@ -16,6 +16,7 @@ pub(crate) const NEWRENO: Entry<dyn LossDetection> = Entry {
     source: "RFC 6582",
     needs: WireNeeds::NONE,
     fallback: None,
+    takes_over: TakesOver::NONE,
     make: |parameter, _| match parameter {
         None => Ok(Box::new(NewReno::new(false))),
         Some("slow") => Ok(Box::new(NewReno::new(true))),

@@ -6,7 +6,7 @@ use airtcp_types::{ByteCount, ExtSeq, Instant, TxNo};
 
 use super::sweep::{Sweep, earlier_arrived};
 use super::{Findings, LossDetection};
-use crate::registry::{Entry, WireNeeds, no_parameter};
+use crate::registry::{Entry, TakesOver, WireNeeds, no_parameter};
 use crate::transmission::Transmission;
 use crate::view::{AckView, Phase, View};
 
@@ -18,6 +18,7 @@ pub(crate) const RACK: Entry<dyn LossDetection> = Entry {
     source: "RFC 8985",
     needs: WireNeeds { sack: true, ..WireNeeds::NONE },
     fallback: Some("newreno"),
+    takes_over: TakesOver::NONE,
     make: |parameter, _| no_parameter(parameter).map(|()| Box::new(Rack::default()) as _),
 };
 

@@ -4,7 +4,7 @@ use airtcp_types::{ByteCount, ExtSeq, TxNo};
 
 use super::{EpisodeEnd, Findings, LossDetection};
 use crate::board::Board;
-use crate::registry::{Entry, WireNeeds, no_parameter};
+use crate::registry::{Entry, TakesOver, WireNeeds, no_parameter};
 use crate::transmission::Transmission;
 use crate::view::{AckView, Phase, View};
 
@@ -16,6 +16,7 @@ pub(crate) const RENO: Entry<dyn LossDetection> = Entry {
     source: "RFC 5681",
     needs: WireNeeds::NONE,
     fallback: None,
+    takes_over: TakesOver::NONE,
     make: |parameter, _| no_parameter(parameter).map(|()| Box::new(Reno::default()) as _),
 };
 

@@ -3,7 +3,7 @@
 use airtcp_types::{ByteCount, ExtSeq, SendRule, SeqRange};
 
 use super::{Findings, LossDetection, Repair};
-use crate::registry::{Entry, WireNeeds, no_parameter};
+use crate::registry::{Entry, TakesOver, WireNeeds, no_parameter};
 use crate::transmission::{Transmission, TxState};
 use crate::view::{AckView, Phase, View};
 
@@ -15,6 +15,7 @@ pub(crate) const SACK: Entry<dyn LossDetection> = Entry {
     source: "RFC 6675, RFC 2883",
     needs: WireNeeds { sack: true, ..WireNeeds::NONE },
     fallback: Some("newreno"),
+    takes_over: TakesOver::NONE,
     make: |parameter, _| no_parameter(parameter).map(|()| Box::new(Sack::default()) as _),
 };
 

@@ -6,7 +6,7 @@ use airtcp_types::{ByteCount, Instant};
 
 use super::{Cause, LossJudge, Raised, Ruling, When};
 use crate::detection::{Certainty, Finding};
-use crate::registry::{Entry, WireNeeds, no_parameter};
+use crate::registry::{Entry, TakesOver, WireNeeds, no_parameter};
 use crate::view::{AckView, View};
 
 pub(crate) const DCR_TIMER: Entry<dyn LossJudge> = Entry {
@@ -17,6 +17,7 @@ pub(crate) const DCR_TIMER: Entry<dyn LossJudge> = Entry {
     source: "Bhandarkar, Reddy 2004",
     needs: WireNeeds::NONE,
     fallback: None,
+    takes_over: TakesOver::NONE,
     make: |parameter, _| no_parameter(parameter).map(|()| Box::new(Dcr::new(false)) as _),
 };
 

@@ -3,14 +3,14 @@ use std::time::Duration;
 use airtcp_types::{ByteCount, Instant, SendRule};
 
 use crate::testkit::{Net, RTT, SMSS, ack, ms, named, pump, segments, sender, sender_of, supply};
-use crate::{Notice, Phase, Profile, RtoForm, Sender};
+use crate::{NoticeKind, Phase, Profile, RtoForm, Sender};
 
 /// Ten segments out in congestion avoidance.
 fn ten_out(combination: &str) -> Sender {
     let mut sender = sender(combination);
     let (cwnd, ssthresh) = (ByteCount(10 * SMSS), Some(ByteCount(10 * SMSS)));
-    let notice = Notice::TakeOver { cwnd, ssthresh };
-    sender.tell_control(Instant::ZERO, &notice);
+    let notice = NoticeKind::TakeOver { cwnd, ssthresh };
+    sender.tell_control(Instant::ZERO, notice);
     assert_eq!(pump(&mut sender, Instant::ZERO, &supply(100)).0.len(), 10);
     sender
 }
@@ -137,7 +137,7 @@ fn a_wait_that_a_timer_begins_ends_before_the_time_out_too() {
     let profile = Profile { rto, initial_window: 10, ..Profile::paper() };
     let mut sender = sender_of("rack/reno/dcr:timer".parse().unwrap(), profile);
     let (cwnd, ssthresh) = (ByteCount(10 * SMSS), Some(ByteCount(10 * SMSS)));
-    sender.tell_control(Instant::ZERO, &Notice::TakeOver { cwnd, ssthresh });
+    sender.tell_control(Instant::ZERO, NoticeKind::TakeOver { cwnd, ssthresh });
     // A steady path, so that the time-out is hardly above a round trip.
     let (mut now, mut acked, mut next) = (0, 0, 0);
     for _ in 0..40 {

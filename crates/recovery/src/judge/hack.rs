@@ -8,7 +8,7 @@ use airtcp_types::{ExtSeq, TxNo};
 use super::{Cause, LossJudge, Raised, Ruling, When};
 use crate::board::Board;
 use crate::detection::{Finding, earlier_arrived};
-use crate::registry::{Entry, WireNeeds, no_parameter};
+use crate::registry::{Entry, TakesOver, WireNeeds, no_parameter};
 use crate::transmission::{Transmission, TxState};
 use crate::view::{AckView, View};
 
@@ -20,6 +20,7 @@ pub(crate) const HACK: Entry<dyn LossJudge> = Entry {
     source: "Balan et al. 2002",
     needs: WireNeeds { hack: true, ..WireNeeds::NONE },
     fallback: None,
+    takes_over: TakesOver::NONE,
     make: |parameter, _| no_parameter(parameter).map(|()| Box::new(Hack::default()) as _),
 };
 

@@ -38,6 +38,8 @@ pub enum Cause {
     TooBig,
     /// Nothing was lost; a queue marked it (RFC 3168).
     Mark,
+    /// The link lost the segment, and no queue was full.
+    Random,
 }
 
 impl Cause {
@@ -50,7 +52,15 @@ impl Cause {
             Self::Timeout => "timeout",
             Self::TooBig => "too-big",
             Self::Mark => "mark",
+            Self::Random => "random",
         }
+    }
+
+    /// Whether a loss of this cause is a sign of congestion: it counts in
+    /// [`RateSample::lost`](crate::RateSample::lost) and
+    /// [`Loss::lost_since_sent`](crate::control::Loss::lost_since_sent).
+    pub const fn is_congestion(self) -> bool {
+        matches!(self, Self::Congestion | Self::Timeout | Self::Mark)
     }
 }
 
@@ -135,6 +145,12 @@ pub trait LossJudge: Debug + Send {
     /// How many RTTVAR the retransmission time-out is to be above SRTT, in place of RFC 6298's four.
     fn rto_variances(&self) -> Option<u32> {
         None
+    }
+
+    /// The share of transmissions that the link loses at random, from 0 to 1, by the losses that
+    /// this judge ruled [`Cause::Random`]; zero if it does not measure one.
+    fn random_share(&self) -> f64 {
+        0.0
     }
 
     /// The retransmission timer ran out: what was waited for is overtaken.

@@ -2,7 +2,7 @@
 
 use super::{Cause, LossJudge, Ruling, When};
 use crate::detection::{Certainty, Finding};
-use crate::registry::{Entry, WireNeeds};
+use crate::registry::{Entry, TakesOver, WireNeeds};
 use crate::view::View;
 
 pub(crate) const RR: Entry<dyn LossJudge> = Entry {
@@ -13,6 +13,7 @@ pub(crate) const RR: Entry<dyn LossJudge> = Entry {
     source: "Kang, Mo 2012, 5.2.2",
     needs: WireNeeds::NONE,
     fallback: None,
+    takes_over: TakesOver::NONE,
     make: |parameter, _| {
         let variances = parameter.map_or(Some(2), |k| k.parse().ok());
         match variances.filter(|k| (1..=16).contains(k)) {

@@ -34,7 +34,7 @@ impl Sender {
         let prior_pipe = self.pipe();
         let phase = self.core.phase();
         let outstanding = !self.core.board.is_empty();
-        let lost_before = self.stats.segments_lost;
+        let (lost_before, lost_so_far) = (self.stats.segments_lost, self.lost);
 
         let out = u32::try_from(self.core.board.flight_size().0).unwrap_or(u32::MAX);
         if una >= self.round_end || out > self.most_out {
@@ -58,7 +58,7 @@ impl Sender {
         // 2. RTT, rate and round.
         let rtt = self.measure_rtt(now, ack, acked, newly);
         let (rate, round_start) = self.rate.on_ack(now, newly, self.core.rtt.min());
-        self.last_rate = rate.or(self.last_rate);
+        self.last_rate = rate.filter(|rate| rate.interval.is_some()).or(self.last_rate);
         // RFC 5681 section 2: the definition of a duplicate acknowledgment.
         let duplicate = outstanding
             && !late
@@ -81,6 +81,10 @@ impl Sender {
             rtt,
             srtt: self.core.rtt.srtt().unwrap_or_default(),
             rate,
+            delivered_total: self.rate.delivered(),
+            lost: ByteCount::ZERO,
+            pipe: self.pipe(),
+            random_share: 0.0,
             round_start,
             prior_pipe,
             cwnd_limited: una < self.cwnd_limited_to || self.doubles(),
@@ -110,8 +114,8 @@ impl Sender {
         if delivered > ByteCount::ZERO {
             self.forget_delivered(newly);
         }
-        let view = AckView { put_off: self.waits(), ..view };
-        self.control.on_ack(&view, self.detection.pipe(&self.core.board));
+        let view = self.after_detection(view, lost_so_far);
+        self.control.on_ack(&view);
         self.validate_window(&view);
         self.reduce_in_proportion(&view, lost_before);
         if acked > ByteCount::ZERO {
@@ -124,9 +128,22 @@ impl Sender {
         }
         self.newly_delivered = ByteCount::ZERO;
         self.schedule_probe(now, delivered > ByteCount::ZERO);
-        self.update_pacing();
+        self.update_pacing(now);
         self.scratch = Some(scratch);
         self.tell_window();
+    }
+
+    /// The ACK for the control: with what detection found and judges ruled.
+    fn after_detection<'a>(&self, ack: AckView<'a>, lost_before: ByteCount) -> AckView<'a> {
+        let shares = self.judges.iter().map(|judge| judge.random_share());
+        AckView {
+            put_off: self.waits(),
+            lost: self.lost - lost_before,
+            pipe: self.pipe(),
+            random_share: shares.fold(0.0, f64::max),
+            rate: ack.rate.map(|rate| self.rate.with_losses(rate)),
+            ..ack
+        }
     }
 
     /// What was sent once and fills a hole below `fack`, the end of what was known to have arrived, was overtaken (RFC 8985

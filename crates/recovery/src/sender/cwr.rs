@@ -10,6 +10,9 @@ impl Sender {
     /// One reduction for all that is outstanding, and none where a loss, or an earlier mark, has brought one. An ACK up to
     /// `una` that ends a reduction for a mark is of what left after it.
     pub(super) fn on_mark_echoed(&mut self, now: Instant, una: ExtSeq) {
+        if self.taken_over().marks {
+            return;
+        }
         // No repair was needless: what is to show a reduction spurious shows nothing of one for a mark.
         self.undo = None;
         let goes_on = |episode: &Episode| !episode.is_over(now) && !episode.is_of_mark_before(una);

@@ -7,10 +7,10 @@ use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, SendRule, TxNo};
 use super::prr::Prr;
 use super::{Core, Sender};
 use crate::board::Board;
-use crate::control::Notice;
+use crate::control::{Loss, NoticeKind};
 use crate::detection::{Certainty, EpisodeEnd, Finding, Findings};
 use crate::judge::{Cause, Raised, Ruling, When};
-use crate::transmission::{Delivered, TxState};
+use crate::transmission::{Delivered, Transmission, TxState};
 use crate::view::{AckView, Phase};
 
 /// A judge that waits for no time at all would be asked for ever at one instant.
@@ -174,18 +174,37 @@ impl Sender {
     }
 
     fn mark_lost(&mut self, now: Instant, finding: &Finding, cause: Cause) {
-        let Some(range) = self.core.board.get(finding.tx).map(|lost| lost.range) else { return };
+        let Some(lost) = self.core.board.get(finding.tx) else { return };
         if !self.core.board.mark_lost(finding.tx) {
             return;
         }
         self.stats.segments_lost += 1;
+        let range = lost.range;
         self.tell(|| EventKind::Lost { tx: finding.tx, range, cause: cause.name() });
-        let pipe = self.pipe();
-        self.control.on_notice(now, pipe, &Notice::Lost { bytes: range.len(), cause });
+        self.notify_lost(now, &lost, cause);
         let waits = self.core.board.get(finding.tx).is_some_and(|t| t.state == TxState::Lost);
         if finding.immediate && waits {
             self.immediate = Some((finding.tx, SendRule::FastRetransmit));
         }
+    }
+
+    /// Counts a loss, and gives the control notice of it.
+    pub(super) fn notify_lost(&mut self, now: Instant, lost: &Transmission, cause: Cause) {
+        let (bytes, sent) = (lost.range.len(), lost.snapshot);
+        self.lost += bytes;
+        if cause.is_congestion() {
+            self.rate.on_lost(bytes);
+        }
+        let loss = Loss {
+            bytes,
+            cause,
+            sent_at: lost.sent_at,
+            tx_in_flight: sent.tx_in_flight,
+            prior_delivered: sent.delivered,
+            lost_since_sent: self.rate.lost() - sent.lost,
+            app_limited: sent.app_limited,
+        };
+        self.notify(now, NoticeKind::Lost(loss));
     }
 
     /// Reduces the window for the loss of what begins at `lost`, unless it was reduced in this episode; gives whether an
@@ -219,16 +238,15 @@ impl Sender {
     /// Reduces the window for all of an episode, in the place of one that the clock has ended.
     pub(super) fn begin_reduction(&mut self, now: Instant, cause: Cause, episode: Episode) {
         if self.core.episode.replace(episode).is_some() {
-            let pipe = self.pipe();
-            self.control.on_notice(now, pipe, &Notice::EpisodeOver);
+            self.notify(now, NoticeKind::EpisodeOver);
         }
         let flight_size = self.loss_flight_size();
         self.stats.reductions += 1;
         self.tell(|| EventKind::Reduced { cause: cause.name() });
-        let pipe = self.pipe();
         let before = self.control.window();
-        self.control.on_notice(now, pipe, &Notice::Reduce { flight_size, cause });
+        self.notify(now, NoticeKind::Reduce { flight_size, cause });
         let proportional = self.profile.proportional_rate_reduction
+            && !self.taken_over().recovery
             && self.core.sack
             && self.control.window() < before;
         let in_flight =
@@ -244,8 +262,7 @@ impl Sender {
         if marked_and_done || !episode.lasts(ack.now, ack.ack) {
             self.core.episode = None;
             self.end_watch_later();
-            let pipe = self.pipe();
-            self.control.on_notice(ack.now, pipe, &Notice::EpisodeOver);
+            self.notify(ack.now, NoticeKind::EpisodeOver);
         } else if episode.opens_early
             && episode.phase == Phase::Recovery
             && ack.acked > ByteCount::ZERO
@@ -275,7 +292,7 @@ impl Sender {
         }
         let lost_before = self.core.board.lost();
         let detection = &*self.detection;
-        self.core.board.mark_all_lost(|sent| detection.survives_timeout(now, sent));
+        let lost = self.core.board.mark_all_lost(|sent| detection.survives_timeout(now, sent));
         self.core.put_off.take();
         (self.prr, self.probe) = (None, None);
         let bytes = self.core.board.lost() - lost_before;
@@ -286,9 +303,10 @@ impl Sender {
             judge.on_timeout(&view);
         }
         self.core.episode = Some(Episode::of_repeating(point));
-        let pipe = self.pipe();
-        self.control.on_notice(now, pipe, &Notice::Lost { bytes, cause: Cause::Timeout });
-        self.control.on_notice(now, pipe, &Notice::Timeout { flight_size, first });
+        for lost in &lost {
+            self.notify_lost(now, lost, Cause::Timeout);
+        }
+        self.notify(now, NoticeKind::Timeout { flight_size, first });
         if let Some(tx) = self.core.board.first_lost().map(|lost| lost.tx) {
             self.immediate = Some((tx, SendRule::Timeout));
         }

@@ -21,13 +21,13 @@ use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, Rate, SeqRange, TxNo};
 
 use crate::board::Board;
 use crate::combination::{Combination, Parts};
-use crate::control::{CongestionControl, ControlParams, ControlState};
+use crate::control::{CongestionControl, ControlParams, ControlState, Notice, NoticeKind};
 use crate::detection::{Findings, LossDetection};
 use crate::judge::{LossJudge, Raised};
 use crate::pacer::Pacer;
 use crate::profile::Profile;
 use crate::rate::{RateSample, RateSampler};
-use crate::registry::WireNeeds;
+use crate::registry::{TakesOver, WireNeeds};
 use crate::rtt::RttEstimator;
 use crate::stats::Stats;
 use crate::transmission::Delivered;
@@ -72,6 +72,8 @@ pub struct Start {
     pub handshake_rtt: Option<Duration>,
     /// Whether the SYN or the SYN-ACK had to be sent again.
     pub syn_retransmitted: bool,
+    /// Seeds the random choices of its strategies.
+    pub seed: u64,
 }
 
 /// An acceptable ACK: `ack` <= SND.NXT. One below SND.UNA was overtaken.
@@ -148,6 +150,7 @@ impl Core {
 pub struct Sender {
     combination: Combination,
     granted: WireNeeds,
+    seed: u64,
     profile: Profile,
     pace: bool,
     core: Core,
@@ -161,6 +164,8 @@ pub struct Sender {
     last_undo: Option<UndoSign>,
     prr: Option<Box<Prr>>,
     validation: Option<Box<Validation>>,
+    /// Bytes judged lost since the connection began, whatever the cause.
+    lost: ByteCount,
     /// Bytes that the ACK being worked newly told to have arrived.
     newly_delivered: ByteCount,
     /// A full segment has arrived since their size last changed.
@@ -208,17 +213,24 @@ impl Sender {
         let combination = config.combination.granted(start.granted);
         // RFC 5681 section 3.1: a lost SYN leaves one segment.
         let segments = if start.syn_retransmitted { 1 } else { profile.initial_window };
-        let params = control_params(&profile, config.pace, smss, segments);
+        let sack = combination.recovery().entry().needs.sack;
+        let params = ControlParams {
+            now: start.now,
+            sack,
+            rtt: start.handshake_rtt,
+            seed: start.seed,
+            ..control_params(&profile, config.pace, smss, segments)
+        };
         let Parts { detection, control, judges } = combination.make(&params);
         let mut rtt = RttEstimator::new(profile.rto, start.syn_retransmitted);
         rtt.set_variances(judges.iter().find_map(|judge| judge.rto_variances()));
         start.handshake_rtt.into_iter().for_each(|sample| rtt.on_sample(sample));
-        let sack = combination.recovery().entry().needs.sack;
-        Self {
+        let mut sender = Self {
             probes: profile.tail_loss_probe && sack && detection.wants_probes(),
             unmeasured_probe: start.handshake_rtt.is_none(),
             combination,
             granted: start.granted,
+            seed: start.seed,
             profile,
             pace: config.pace,
             core: Core {
@@ -243,6 +255,7 @@ impl Sender {
             last_undo: None,
             prr: None,
             validation: None,
+            lost: ByteCount::ZERO,
             newly_delivered: ByteCount::ZERO,
             full_arrived: false,
             probe: None,
@@ -258,7 +271,10 @@ impl Sender {
             stats: Stats::default(),
             events: config.events.then(Box::default),
             scratch: None,
-        }
+        };
+        // The first segment is paced, too.
+        sender.update_pacing(start.now);
+        sender
     }
 
     /// The strategies in use.
@@ -331,7 +347,7 @@ impl Sender {
     }
 
     /// The last delivery-rate sample.
-    pub fn delivery_rate(&self) -> Option<RateSample> {
+    pub const fn delivery_rate(&self) -> Option<RateSample> {
         self.last_rate
     }
 
@@ -399,7 +415,7 @@ impl Sender {
         if self.core.rto_at.is_some_and(|at| at <= now) {
             self.on_rto(now);
         }
-        self.update_pacing();
+        self.update_pacing(now);
         self.tell_window();
     }
 
@@ -428,8 +444,19 @@ impl Sender {
     }
 
     #[cfg(test)]
-    pub(crate) fn tell_control(&mut self, now: Instant, notice: &crate::Notice) {
-        self.control.on_notice(now, ByteCount::ZERO, notice);
+    pub(crate) fn tell_control(&mut self, now: Instant, kind: NoticeKind) {
+        self.control.on_notice(&Notice::new(now, ByteCount::ZERO, kind));
+    }
+
+    /// Gives the control a notice.
+    fn notify(&mut self, now: Instant, kind: NoticeKind) {
+        let notice = Notice::new(now, self.pipe(), kind);
+        self.control.on_notice(&notice);
+    }
+
+    /// The tasks of the sender that the control has taken over.
+    fn taken_over(&self) -> TakesOver {
+        self.combination.congestion().entry().takes_over
     }
 
     fn tell(&mut self, event: impl FnOnce() -> EventKind) {
@@ -450,10 +477,10 @@ impl Sender {
         self.core.rto_at = (!self.core.board.is_empty()).then(|| now + self.core.rtt.rto());
     }
 
-    fn update_pacing(&mut self) {
+    fn update_pacing(&mut self, now: Instant) {
         let asked = self.control.pacing_rate();
         let rate = asked.or_else(|| if self.pace { self.window_rate() } else { None });
-        self.pacer.set_rate(rate);
+        self.pacer.set_rate(now, rate, self.control.send_quantum(), self.core.smss);
     }
 
     /// Linux's sk_pacing_rate: the window per round trip, and some more so that it can grow.
@@ -473,11 +500,10 @@ fn control_params(
     initial_window: u32,
 ) -> ControlParams {
     ControlParams {
-        smss,
-        initial_window: smss * u64::from(initial_window),
         // The pacer spreads what a stretch ACK lets out; without one, L is the limit of a burst.
         byte_counting_limit: if pace { u32::MAX } else { profile.byte_counting_limit },
         hystart: profile.hystart,
+        ..ControlParams::new(smss, smss * u64::from(initial_window))
     }
 }
 

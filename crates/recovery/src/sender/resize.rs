@@ -4,8 +4,9 @@ use airtcp_types::{ByteCount, EventKind, Instant};
 
 use super::Sender;
 use super::losses::Episode;
-use crate::control::Notice;
+use crate::control::NoticeKind;
 use crate::judge::Cause;
+use crate::transmission::Transmission;
 use crate::view::Phase;
 
 impl Sender {
@@ -23,16 +24,14 @@ impl Sender {
         self.resize(now, smss);
         let lost = self.core.board.mark_larger_lost(smss);
         if !lost.is_empty() {
-            let mut bytes = ByteCount::ZERO;
-            for (tx, range) in lost {
+            for &Transmission { tx, range, .. } in &lost {
                 self.core.put_off.remove(tx);
                 self.stats.segments_lost += 1;
-                bytes += range.len();
                 self.tell(|| EventKind::Lost { tx, range, cause: Cause::TooBig.name() });
             }
-            self.begin_to_repeat(now, bytes);
+            self.begin_to_repeat(now, &lost);
         }
-        self.update_pacing();
+        self.update_pacing(now);
         self.tell_window();
     }
 
@@ -42,7 +41,7 @@ impl Sender {
             // The windows before a reduction are below the floors of now.
             self.undo = None;
             self.resize(now, smss);
-            self.update_pacing();
+            self.update_pacing(now);
             self.tell_window();
         }
     }
@@ -54,19 +53,19 @@ impl Sender {
 
     fn resize(&mut self, now: Instant, smss: ByteCount) {
         (self.core.smss, self.full_arrived) = (smss, false);
-        let pipe = self.pipe();
-        self.control.on_notice(now, pipe, &Notice::SegmentSize(smss));
+        self.notify(now, NoticeKind::SegmentSize(smss));
     }
 
-    fn begin_to_repeat(&mut self, now: Instant, bytes: ByteCount) {
+    fn begin_to_repeat(&mut self, now: Instant, lost: &[Transmission]) {
         (self.prr, self.probe, self.undo) = (None, None, None);
         let view = self.core.view(now, &*self.control);
         self.detection.on_timeout(&view);
         if self.core.phase() != Phase::Loss {
             self.core.episode = Some(Episode::of_repeating(self.core.board.snd_nxt()));
         }
-        let pipe = self.pipe();
-        self.control.on_notice(now, pipe, &Notice::Lost { bytes, cause: Cause::TooBig });
+        for lost in lost {
+            self.notify_lost(now, lost, Cause::TooBig);
+        }
         self.restart_rto(now);
     }
 }

@@ -3,7 +3,8 @@
 use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, SendRule, SeqRange, TxNo};
 
 use super::Sender;
-use crate::control::Notice;
+use crate::control::NoticeKind;
+use crate::rate::Snapshot;
 use crate::transmission::TxState;
 
 /// What there is to send, and how far the peer lets it.
@@ -73,6 +74,14 @@ impl Sender {
     ///
     /// A FIN needs room in the peer's window, and none in cwnd: as in Linux it rides on the last data, full segment or not.
     pub fn send(&mut self, now: Instant, supply: &Supply) -> Decision {
+        let decision = self.decide(now, supply);
+        if matches!(decision, Decision::Blocked(limit) if limit != Limit::Pacing) {
+            self.pacer.end_wait();
+        }
+        decision
+    }
+
+    fn decide(&mut self, now: Instant, supply: &Supply) -> Decision {
         self.max_window = self.max_window.max(supply.window_edge.since(self.snd_una()));
         if let Some((tx, rule)) = self.immediate.take()
             && self.core.board.get(tx).is_some_and(|t| t.state == TxState::Lost)
@@ -95,8 +104,9 @@ impl Sender {
         if let Some(until) = self.pacer.blocked_until(now) {
             self.pacing_until = Some(until);
             let sendable = supply.end.min(supply.window_edge).since(self.snd_nxt());
-            if sendable >= room {
-                // In time cwnd would be the limit: the pacer must not keep it from growing.
+            if sendable >= room && self.control.pacing_rate().is_none() {
+                // In time cwnd would be the limit: pacing by the window must not keep it from
+                // growing. A control with a rate of its own knows what limits it.
                 self.cwnd_limited_to = self.snd_nxt();
             }
             return Decision::Blocked(Limit::Pacing);
@@ -151,7 +161,7 @@ impl Sender {
         if range.is_empty() {
             return range.end;
         }
-        let snapshot = self.rate.on_send(now, false);
+        let snapshot = self.rate.on_send(now, false, self.core.board.in_flight() + smss);
         let run = self.core.board.new_run(now, range, smss, SendRule::NewData, snapshot);
         self.detection.on_sent_together(&run);
         self.core.board.send_together(run);
@@ -192,7 +202,9 @@ impl Sender {
             // What happened before the silence is not to bring the old window back.
             self.undo = None;
         }
-        self.control.on_notice(now, ByteCount::ZERO, &Notice::Idle { time, restart });
+        let app_limited = self.rate.is_app_limited();
+        self.notify(now, NoticeKind::Idle { time, restart, app_limited });
+        self.update_pacing(now);
     }
 
     fn send_new(
@@ -220,18 +232,24 @@ impl Sender {
         rule: SendRule,
         supply: &Supply,
     ) -> Decision {
-        let snapshot = self.rate.on_send(now, self.core.board.is_empty());
+        let snapshot = self.snapshot(now, range.len());
         let pipe = self.pipe();
         let tx = self.core.board.send_new(now, range, rule, snapshot);
         self.sent(now, Transmit { tx, range, rule }, pipe, supply)
     }
 
+    /// The state of the connection as `bytes` leave.
+    fn snapshot(&mut self, now: Instant, bytes: ByteCount) -> Snapshot {
+        let board = &self.core.board;
+        self.rate.on_send(now, board.is_empty(), board.in_flight() + bytes)
+    }
+
     fn retransmit(&mut self, now: Instant, tx: TxNo, rule: SendRule, supply: &Supply) -> Decision {
-        let snapshot = self.rate.on_send(now, self.core.board.is_empty());
         let pipe = self.pipe();
         let Some(range) = self.core.board.get(tx).map(|old| self.repair(old.range, supply)) else {
             return Decision::Blocked(Limit::App);
         };
+        let snapshot = self.snapshot(now, range.len());
         let board = &mut self.core.board;
         let Some(tx) = board.send_again(now, range.start, range.len(), rule, snapshot) else {
             return Decision::Blocked(Limit::App);

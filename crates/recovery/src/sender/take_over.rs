@@ -1,10 +1,10 @@
 //! Other strategies in the midst of a connection.
 
-use airtcp_types::{ByteCount, Instant};
+use airtcp_types::Instant;
 
 use super::{Sender, control_params};
 use crate::combination::{Combination, CombinationError, Parts};
-use crate::control::Notice;
+use crate::control::{ControlParams, NoticeKind};
 
 impl Sender {
     /// Puts the strategies of `combination` in the place of those in use. The board, the round-trip
@@ -25,7 +25,13 @@ impl Sender {
         }
         let (cwnd, ssthresh) = (self.control.window(), self.control.state().ssthresh);
         let smss = self.core.smss;
-        let params = control_params(&self.profile, self.pace, smss, self.profile.initial_window);
+        let params = ControlParams {
+            now,
+            sack: combination.recovery().entry().needs.sack,
+            rtt: self.core.rtt.srtt(),
+            seed: self.seed,
+            ..control_params(&self.profile, self.pace, smss, self.profile.initial_window)
+        };
         let Parts { detection, control, judges } = combination.make(&params);
         (self.detection, self.control, self.judges) = (detection, control, judges);
         self.combination = combination.clone();
@@ -39,12 +45,12 @@ impl Sender {
         let began = self.core.rto_at.map(|at| at - self.core.rtt.rto());
         self.core.rtt.set_variances(variances);
         self.core.rto_at = began.map(|began| began + self.core.rtt.rto());
-        self.control.on_notice(now, ByteCount::ZERO, &Notice::TakeOver { cwnd, ssthresh });
+        self.notify(now, NoticeKind::TakeOver { cwnd, ssthresh });
         let view = self.core.view(now, &*self.control);
         self.detection.on_undo(&view);
         self.judge_anew(now, &put_off);
         self.schedule_probe(now, true);
-        self.update_pacing();
+        self.update_pacing(now);
         self.tell_window();
         Ok(())
     }

@@ -11,7 +11,7 @@ use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, RangeSet, SendRule, Se
 use super::Sender;
 use super::f_rto::{FRto, Outcome};
 use super::losses::Episode;
-use crate::control::Notice;
+use crate::control::NoticeKind;
 use crate::view::{AckView, Phase};
 
 /// What showed a reduction to be spurious.
@@ -142,8 +142,7 @@ impl Sender {
         self.stats.undos += 1;
         let view = self.core.view(now, &*self.control);
         self.detection.on_undo(&view);
-        let pipe = self.pipe();
-        self.control.on_notice(now, pipe, &Notice::Undo);
+        self.notify(now, NoticeKind::Undo);
         self.restart_rto(now);
         self.tell(|| EventKind::Undo);
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use airtcp_types::{ByteCount, Instant};
 
 use super::Sender;
-use crate::control::Notice;
+use crate::control::NoticeKind;
 use crate::view::AckView;
 
 /// RFC 7661 section 4.4: for so long a window that is not validated is kept.
@@ -49,7 +49,7 @@ impl Sender {
         if !self.profile.window_validation {
             return;
         }
-        let Some(rate) = ack.rate else { return };
+        let Some(rate) = ack.rate.filter(|rate| rate.interval.is_some()) else { return };
         let window = self.control.window();
         let validation = match &mut self.validation {
             Some(validation) => validation,
@@ -71,7 +71,7 @@ impl Sender {
             validation.since = Some(ack.now);
             // What happened before is not to bring the old window back.
             self.undo = None;
-            self.control.on_notice(ack.now, ack.prior_pipe, &Notice::Unused);
+            self.notify(ack.now, NoticeKind::Unused);
         }
     }
 

@@ -302,6 +302,8 @@ impl Connection {
             granted: self.granted(),
             handshake_rtt: rtt,
             syn_retransmitted: retransmitted,
+            // Initial sequence numbers are derived from the host's secret.
+            seed: self.send.first().0,
         };
         self.send.sender = Some(Box::new(Sender::new(&handshake.sender, &start)));
         self.tally.established = true;

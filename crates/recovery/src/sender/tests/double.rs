@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use airtcp_types::{ByteCount, Instant, TxNo};
+use airtcp_types::{ByteCount, TxNo};
 
 use crate::control::ControlParams;
 use crate::detection::{Finding, Findings};
@@ -15,7 +15,7 @@ use crate::transmission::Transmission;
 use crate::view::{AckView, View};
 use crate::{
     Choice, Combination, CongestionControl, ControlState, LossDetection, LossJudge, Notice,
-    Profile, Sender, WireNeeds,
+    NoticeKind, Profile, Sender, TakesOver, WireNeeds,
 };
 
 thread_local! {
@@ -116,23 +116,27 @@ struct Control {
 }
 
 impl CongestionControl for Control {
-    fn on_ack(&mut self, ack: &AckView<'_>, pipe: ByteCount) {
-        note(format!("control hears {} with pipe {pipe}", ack.ack.0));
+    fn on_ack(&mut self, ack: &AckView<'_>) {
+        note(format!("control hears {} with pipe {}", ack.ack.0, ack.pipe));
     }
 
-    fn on_notice(&mut self, _: Instant, _: ByteCount, notice: &Notice) {
-        note(match notice {
-            Notice::Lost { bytes, cause } => format!("control: {bytes} B lost, {}", cause.name()),
-            Notice::Reduce { flight_size, cause } => {
+    fn on_notice(&mut self, notice: &Notice) {
+        note(match notice.kind {
+            NoticeKind::Lost(loss) => {
+                format!("control: {} B lost, {}", loss.bytes, loss.cause.name())
+            }
+            NoticeKind::Reduce { flight_size, cause } => {
                 format!("control: reduce from {flight_size} B, {}", cause.name())
             }
-            Notice::Timeout { first, .. } => format!("control: time-out, first {first}"),
-            Notice::EpisodeOver => "control: episode over".to_owned(),
-            Notice::Idle { time, restart } => format!("control: idle {time:?}, restart {restart}"),
-            Notice::Unused => "control: unused".to_owned(),
-            Notice::Undo => "control: undo".to_owned(),
-            Notice::SegmentSize(smss) => format!("control: segments of {smss}"),
-            Notice::TakeOver { cwnd, .. } => format!("control: takes over at {cwnd}"),
+            NoticeKind::Timeout { first, .. } => format!("control: time-out, first {first}"),
+            NoticeKind::EpisodeOver => "control: episode over".to_owned(),
+            NoticeKind::Idle { time, restart, .. } => {
+                format!("control: idle {time:?}, restart {restart}")
+            }
+            NoticeKind::Unused => "control: unused".to_owned(),
+            NoticeKind::Undo => "control: undo".to_owned(),
+            NoticeKind::SegmentSize(smss) => format!("control: segments of {smss}"),
+            NoticeKind::TakeOver { cwnd, .. } => format!("control: takes over at {cwnd}"),
         });
     }
 
@@ -153,6 +157,7 @@ static DETECTION: Entry<dyn LossDetection> = Entry {
     source: "this file",
     needs: WireNeeds::NONE,
     fallback: None,
+    takes_over: TakesOver::NONE,
     make: |_, _| Ok(Box::new(Detection)),
 };
 
@@ -164,6 +169,7 @@ static JUDGE: Entry<dyn LossJudge> = Entry {
     source: "this file",
     needs: WireNeeds::NONE,
     fallback: None,
+    takes_over: TakesOver::NONE,
     make: |_, _| Ok(Box::new(Judge)),
 };
 
@@ -175,6 +181,7 @@ static CONTROL: Entry<dyn CongestionControl> = Entry {
     source: "this file",
     needs: WireNeeds::NONE,
     fallback: None,
+    takes_over: TakesOver::NONE,
     make: |_, params: &ControlParams| Ok(Box::new(Control { window: params.smss * 10 })),
 };
 

@@ -222,6 +222,7 @@ fn without_any_sample_nothing_is_probed() {
         granted: WireNeeds { sack: true, ..WireNeeds::NONE },
         handshake_rtt: None,
         syn_retransmitted: false,
+        seed: 0,
     };
     let mut sender = Sender::new(&SenderConfig::default(), &start);
     pump(&mut sender, Instant::ZERO, &supply(4));

@@ -297,6 +297,7 @@ fn a_paced_flow_with_little_to_send_does_not_grow() {
         granted: WireNeeds { sack: true, timestamps: true, ..WireNeeds::NONE },
         handshake_rtt: Some(RTT),
         syn_retransmitted: false,
+        seed: 0,
     };
     let grown = |per_round: u64| {
         let mut sender = Sender::new(&config, &start);

@@ -3,13 +3,13 @@
 use airtcp_types::{ByteCount, Instant, SendRule};
 
 use crate::testkit::{SMSS, ack, ms, named, pump, segments, sender, supply};
-use crate::{Notice, Phase, Sender};
+use crate::{NoticeKind, Phase, Sender};
 
 /// Ten segments out in congestion avoidance.
 fn ten_out(combination: &str) -> Sender {
     let mut sender = sender(combination);
     let (cwnd, ssthresh) = (ByteCount(10 * SMSS), Some(ByteCount(10 * SMSS)));
-    sender.tell_control(Instant::ZERO, &Notice::TakeOver { cwnd, ssthresh });
+    sender.tell_control(Instant::ZERO, NoticeKind::TakeOver { cwnd, ssthresh });
     assert_eq!(pump(&mut sender, Instant::ZERO, &supply(100)).0.len(), 10);
     sender
 }

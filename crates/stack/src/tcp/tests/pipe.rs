@@ -208,12 +208,7 @@ fn an_idle_connection_is_small() {
     assert_eq!(pipe.ends[1].held(), ByteCount::ZERO);
     // The connection, its sender, and the largest strategies that the sender has in boxes.
     let (connection, sender) = (size_of::<Connection>(), size_of::<Sender>());
-    let params = ControlParams {
-        smss: ByteCount(1000),
-        initial_window: ByteCount(10_000),
-        byte_counting_limit: 8,
-        hystart: false,
-    };
+    let params = ControlParams::new(ByteCount(1000), ByteCount(10_000));
     let detections = DETECTIONS
         .iter()
         .filter_map(|entry| (entry.make)(None, &params).ok())
