@@ -1,7 +1,6 @@
 //! A control of one's own: a segment more per round trip, a quarter less on a loss.
-use airtcp::recovery::{AckView, Choice, CongestionControl, ControlState, Notice, NoticeKind, registry};
-use airtcp::types::{ByteCount, Instant};
-use airtcp::{HostConfig, Stack, TcpConfig};
+use airtcp::recovery::{registry::*, *};
+use airtcp::{HostConfig, Stack, TcpConfig, types::ByteCount};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 #[derive(Debug)]
@@ -17,7 +16,7 @@ impl CongestionControl for Gentle {
         }
     }
     fn on_notice(&mut self, notice: &Notice) {
-        match notice {
+        match notice.kind {
             NoticeKind::Reduce { .. } => self.cwnd = self.cwnd.scale(0.75).max(self.smss * 2),
             NoticeKind::Timeout { .. } => self.cwnd = self.smss,
             _ => {}
@@ -31,13 +30,13 @@ impl CongestionControl for Gentle {
     }
 }
 
-static GENTLE: registry::Entry<dyn CongestionControl> = registry::Entry {
+static GENTLE: Entry<dyn CongestionControl> = Entry {
     name: "gentle",
     parameter: "",
     example: None,
     summary: "a segment more per round trip, a quarter less on a loss",
     source: "this example",
-    needs: registry::WireNeeds::NONE,
+    needs: WireNeeds::NONE,
     fallback: None,
     takes_over: TakesOver::NONE,
     make: |_, params| Ok(Box::new(Gentle { smss: params.smss, cwnd: params.initial_window })),

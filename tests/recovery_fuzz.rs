@@ -14,8 +14,8 @@ use std::time::Duration;
 use airtcp_recovery::registry::{CONTROLS, DETECTIONS, Entry, JUDGES, Make};
 use airtcp_recovery::{
     Ack, AckView, Cause, Choice, Combination, CongestionControl, ControlParams, ControlState,
-    Decision, Finding, LossJudge, Notice, NoticeKind, Phase, Profile, Raised, Ruling, Sender, SenderConfig,
-    Start, Supply, Transmit, TxState, View, When, TakesOver, WireNeeds,
+    Decision, Finding, LossJudge, Notice, NoticeKind, Phase, Profile, Raised, Ruling, Sender,
+    SenderConfig, Start, Supply, TakesOver, Transmit, TxState, View, When, WireNeeds,
 };
 use airtcp_types::{ByteCount, ExtSeq, Instant, Rate, SeqRange, TxNo};
 use proptest::prelude::*;
@@ -348,7 +348,7 @@ impl CongestionControl for Watched {
     }
 
     fn on_notice(&mut self, notice: &Notice) {
-        match notice {
+        match notice.kind {
             NoticeKind::Reduce { .. } => {
                 TWICE.set(TWICE.get() || EPISODE.replace(true));
                 let before = self.0.window();
@@ -359,11 +359,7 @@ impl CongestionControl for Watched {
             // A time-out begins an episode of its own; the end and the undo end one.
             NoticeKind::Timeout { .. } => EPISODE.set(true),
             NoticeKind::EpisodeOver | NoticeKind::Undo => EPISODE.set(false),
-            NoticeKind::Lost { .. }
-            | NoticeKind::Idle { .. }
-            | NoticeKind::Unused
-            | NoticeKind::TakeOver { .. }
-            | NoticeKind::SegmentSize(_) => {}
+            _ => {}
         }
         self.0.on_notice(notice);
     }

@@ -93,10 +93,10 @@ pub mod recovery {
     pub use airtcp_recovery::{
         Ack, AckView, Board, Cause, Certainty, Choice, Combination, CombinationError,
         CongestionControl, ControlParams, ControlState, Decision, Delivered, Entry, EpisodeEnd,
-        Finding, Findings, Limit, LossDetection, LossJudge, Notice, Phase, Profile, Raised,
-        RateSample, Repair, RtoForm, RttEstimator, Ruling, Run, Sender, SenderConfig, Start, Stats,
-        Supply, Transmission, Transmit, TxState, UndoSign, UnknownProfile, View, When, WireNeeds,
-        registry,
+        Finding, Findings, Limit, Loss, LossDetection, LossJudge, Notice, NoticeKind, Phase,
+        Profile, Raised, RateSample, Repair, RtoForm, RttEstimator, Ruling, Run, Sender,
+        SenderConfig, Start, Stats, Supply, TakesOver, Transmission, Transmit, TxState, UndoSign,
+        UnknownProfile, View, When, WireNeeds, registry,
     };
 }
 

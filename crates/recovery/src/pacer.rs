@@ -19,7 +19,8 @@ const LARGEST_QUANTUM: ByteCount = ByteCount(64 * 1024);
 /// Lets bytes leave at a rate, a quantum at a time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pacer {
-    rate: Option<Rate>,
+    /// Zero where nothing is paced.
+    rate: Rate,
     quantum: ByteCount,
     /// What is left of the quantum that is leaving.
     left: ByteCount,
@@ -40,27 +41,24 @@ impl Pacer {
         quantum: Option<ByteCount>,
         smss: ByteCount,
     ) {
-        let rate = rate.filter(|rate| rate.bytes_per_sec() > 0);
-        if let Some(new) = rate {
-            let least = smss * 2;
-            let default = || new.bytes_in(QUANTUM).min(LARGEST_QUANTUM).max(least);
-            self.quantum = quantum.unwrap_or_else(default).max(smss);
-            if let Some(old) = self.rate.filter(|old| *old < new && self.next > now) {
-                let ratio = old.bytes_per_sec() as f64 / new.bytes_per_sec() as f64;
-                self.next = now + self.next.since(now).mul_f64(ratio);
-            }
+        let new = rate.unwrap_or(Rate::ZERO);
+        let default = || new.bytes_in(QUANTUM).min(LARGEST_QUANTUM).max(smss * 2);
+        self.quantum = quantum.unwrap_or_else(default).max(smss);
+        if self.next > now && self.rate < new {
+            let ratio = self.rate.bytes_per_sec() as f64 / new.bytes_per_sec() as f64;
+            self.next = now + self.next.since(now).mul_f64(ratio);
         }
-        self.rate = rate;
+        self.rate = new;
     }
 
     /// The rate.
-    pub(crate) const fn rate(&self) -> Option<Rate> {
-        self.rate
+    pub(crate) fn rate(&self) -> Option<Rate> {
+        (self.rate.bytes_per_sec() > 0).then_some(self.rate)
     }
 
     /// When the data that is there to be sent may leave, if that is later than `now`.
     pub(crate) fn blocked_until(&mut self, now: Instant) -> Option<Instant> {
-        self.rate?;
+        self.rate()?;
         let blocked = self.left == ByteCount::ZERO && self.next > now;
         self.waited |= blocked;
         blocked.then_some(self.next)
@@ -73,7 +71,7 @@ impl Pacer {
 
     /// `bytes` leave now.
     pub(crate) fn on_sent(&mut self, now: Instant, bytes: ByteCount) {
-        let Some(rate) = self.rate else { return };
+        let Some(rate) = self.rate() else { return };
         if self.left == ByteCount::ZERO {
             let gap = rate.time_for(self.quantum);
             let waited = std::mem::take(&mut self.waited);

@@ -2,7 +2,9 @@
 
 use airtcp_recovery::control::Reno;
 use airtcp_recovery::registry::{Entry, TakesOver, WireNeeds};
-use airtcp_recovery::{AckView, Choice, CongestionControl, ControlParams, ControlState, Notice, NoticeKind};
+use airtcp_recovery::{
+    AckView, Choice, CongestionControl, ControlParams, ControlState, Notice, NoticeKind,
+};
 use airtcp_types::{ByteCount, Instant};
 
 /// The paper's limit, in segments.
@@ -43,7 +45,7 @@ impl Clamped {
         if self.reno.window() > self.most {
             let ssthresh = self.reno.state().ssthresh;
             let notice = NoticeKind::TakeOver { cwnd: self.most, ssthresh };
-            self.reno.on_notice(notice);
+            self.reno.on_notice(&Notice::new(now, pipe, notice));
         }
     }
 }
@@ -51,12 +53,12 @@ impl Clamped {
 impl CongestionControl for Clamped {
     fn on_ack(&mut self, ack: &AckView<'_>) {
         self.reno.on_ack(ack);
-        self.clamp(ack.now, pipe);
+        self.clamp(ack.now, ack.pipe);
     }
 
     fn on_notice(&mut self, notice: &Notice) {
         self.reno.on_notice(notice);
-        self.clamp(now, pipe);
+        self.clamp(notice.now, notice.pipe);
     }
 
     fn window(&self) -> ByteCount {

@@ -5,7 +5,7 @@
 //! first repair. Lost segments never leave the count. After a time-out it is as ours: ns-2's forgets all SACKs then, and sends
 //! what arrived again.
 
-use airtcp_recovery::registry::{Entry, WireNeeds};
+use airtcp_recovery::registry::{Entry, TakesOver, WireNeeds};
 use airtcp_recovery::{
     AckView, Board, Choice, Findings, LossDetection, Phase, Transmission, TxState, View,
 };

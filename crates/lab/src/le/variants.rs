@@ -1,7 +1,7 @@
 //! LE as its paper has it where ours does otherwise, to show what that is worth.
 
 use airtcp_recovery::detection::Le;
-use airtcp_recovery::registry::{Entry, WireNeeds};
+use airtcp_recovery::registry::{Entry, TakesOver, WireNeeds};
 use airtcp_recovery::{
     AckView, Board, Choice, EpisodeEnd, Findings, LossDetection, Transmission, View,
 };

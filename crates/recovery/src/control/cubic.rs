@@ -76,7 +76,7 @@ impl Cubic {
     }
 
     fn segments(&self, bytes: ByteCount) -> f64 {
-        bytes.0 as f64 / self.windows.params.smss.0 as f64
+        bytes.0 as f64 / self.windows.smss.0 as f64
     }
 
     fn begin_stage(&self, now: Instant) -> Stage {
@@ -109,7 +109,7 @@ impl Cubic {
         };
         stage.w_est = w_est;
         let growth = stage.fraction + step;
-        let bytes = ByteCount((growth * self.windows.params.smss.0 as f64) as u64);
+        let bytes = ByteCount((growth * self.windows.smss.0 as f64) as u64);
         stage.fraction = growth - self.segments(bytes);
         self.windows.cwnd += bytes;
         self.stage = Some(stage);

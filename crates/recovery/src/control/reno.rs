@@ -22,7 +22,10 @@ pub(crate) const RENO: Entry<dyn CongestionControl> = Entry {
 /// The window and threshold that every loss-based control has, and how slow start moves them.
 #[derive(Clone, Debug)]
 pub(super) struct Windows {
-    pub(super) params: ControlParams,
+    pub(super) smss: ByteCount,
+    initial_window: ByteCount,
+    byte_counting_limit: u32,
+    hystart_is_on: bool,
     pub(super) cwnd: ByteCount,
     pub(super) ssthresh: Option<ByteCount>,
     hystart: HyStart,
@@ -33,7 +36,16 @@ pub(super) struct Windows {
 impl Windows {
     pub(super) fn new(params: &ControlParams) -> Self {
         let cwnd = params.initial_window.max(params.smss);
-        Self { params: *params, cwnd, ssthresh: None, hystart: HyStart::default(), prior: None }
+        Self {
+            smss: params.smss,
+            initial_window: params.initial_window,
+            byte_counting_limit: params.byte_counting_limit,
+            hystart_is_on: params.hystart,
+            cwnd,
+            ssthresh: None,
+            hystart: HyStart::default(),
+            prior: None,
+        }
     }
 
     pub(super) fn in_slow_start(&self) -> bool {
@@ -43,7 +55,7 @@ impl Windows {
     /// Hears every ACK, whether or not it lets the window grow.
     pub(super) fn measure(&mut self, ack: &AckView<'_>) {
         // RFC 9406 section 4.3: for the first slow start, while ssthresh is not set.
-        if self.params.hystart && self.ssthresh.is_none() && self.hystart.on_ack(ack) {
+        if self.hystart_is_on && self.ssthresh.is_none() && self.hystart.on_ack(ack) {
             self.ssthresh = Some(self.cwnd);
         }
     }
@@ -52,8 +64,8 @@ impl Windows {
     /// that are left for congestion avoidance.
     pub(super) fn slow_start(&mut self, ack: &AckView<'_>) -> ByteCount {
         // RFC 3465 section 2.3: after a time-out one ACK may tell of much that had arrived before.
-        let limit = if ack.phase == Phase::Loss { 1 } else { self.params.byte_counting_limit };
-        let counted = ack.delivered.min(self.params.smss * u64::from(limit));
+        let limit = if ack.phase == Phase::Loss { 1 } else { self.byte_counting_limit };
+        let counted = ack.delivered.min(self.smss * u64::from(limit));
         let room = self.ssthresh.map_or(ByteCount::MAX, |ssthresh| ssthresh - self.cwnd);
         let step = self.hystart.step(counted).min(room);
         self.cwnd += step;
@@ -69,7 +81,7 @@ impl Windows {
     pub(super) fn reduce_to(&mut self, ssthresh: ByteCount) {
         self.prior = Some(Box::new((self.cwnd, self.ssthresh)));
         self.hystart = HyStart::default();
-        let ssthresh = ssthresh.max(self.params.smss * 2);
+        let ssthresh = ssthresh.max(self.smss * 2);
         self.ssthresh = Some(ssthresh);
         self.cwnd = self.cwnd.min(ssthresh);
     }
@@ -79,7 +91,7 @@ impl Windows {
         if first {
             self.reduce_to(ssthresh);
         }
-        self.cwnd = self.params.smss;
+        self.cwnd = self.smss;
     }
 
     pub(super) fn undo(&mut self) {
@@ -90,18 +102,19 @@ impl Windows {
     }
 
     pub(super) fn take_over(&mut self, cwnd: ByteCount, ssthresh: Option<ByteCount>) {
-        *self = Self { cwnd, ssthresh, ..Self::new(&self.params) };
+        (self.cwnd, self.ssthresh) = (cwnd, ssthresh);
+        (self.hystart, self.prior) = (HyStart::default(), None);
     }
 
     pub(super) fn resize(&mut self, smss: ByteCount) {
-        self.params.smss = smss;
+        self.smss = smss;
         self.cwnd = self.cwnd.max(smss);
         self.ssthresh = self.ssthresh.map(|ssthresh| ssthresh.max(smss * 2));
     }
 
     /// RFC 5681 section 4.1.
     pub(super) fn restart(&mut self) {
-        self.cwnd = self.cwnd.min(self.params.initial_window.max(self.params.smss));
+        self.cwnd = self.cwnd.min(self.initial_window.max(self.smss));
         // The path may be another by now.
         self.hystart = HyStart::default();
     }
@@ -110,7 +123,7 @@ impl Windows {
     pub(super) fn give_up_unused(&mut self) {
         let three_quarters = self.cwnd - ByteCount(self.cwnd.0 / 4);
         self.ssthresh = self.ssthresh.map(|ssthresh| ssthresh.max(three_quarters));
-        let least = self.params.initial_window.max(self.params.smss);
+        let least = self.initial_window.max(self.smss);
         self.cwnd = self.cwnd.half().max(least).min(self.cwnd);
     }
 
@@ -183,7 +196,7 @@ impl CongestionControl for Reno {
             if self.counted >= self.windows.cwnd {
                 // One SMSS per ACK at most: what is left over is not saved up beyond a window.
                 self.counted = (self.counted - self.windows.cwnd).min(self.windows.cwnd);
-                self.windows.cwnd += self.windows.params.smss;
+                self.windows.cwnd += self.windows.smss;
             }
         }
     }

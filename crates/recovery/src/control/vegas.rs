@@ -70,7 +70,7 @@ impl Vegas {
     /// A round trip is over: diff = (expected - actual) baseRTT, in segments.
     fn on_round(&mut self, may_grow: bool) {
         let Some(share) = self.backlog.end_round() else { return };
-        let smss = self.windows.params.smss;
+        let smss = self.windows.smss;
         let cwnd = self.windows.cwnd;
         let diff = cwnd.0 as f64 / smss.0 as f64 * (1.0 - share);
         if self.windows.in_slow_start() {
@@ -89,7 +89,7 @@ impl Vegas {
 
     /// Both windows, so that slow start does not begin anew; a window that is below two segments stays.
     fn lower_to(&mut self, cwnd: ByteCount) {
-        let cwnd = cwnd.max(self.windows.params.smss * 2);
+        let cwnd = cwnd.max(self.windows.smss * 2);
         (self.windows.cwnd, self.windows.ssthresh) = (cwnd.min(self.windows.cwnd), Some(cwnd));
     }
 }

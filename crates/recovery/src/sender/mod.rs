@@ -26,7 +26,7 @@ use crate::detection::{Findings, LossDetection};
 use crate::judge::{LossJudge, Raised};
 use crate::pacer::Pacer;
 use crate::profile::Profile;
-use crate::rate::{RateSample, RateSampler};
+use crate::rate::RateSampler;
 use crate::registry::{TakesOver, WireNeeds};
 use crate::rtt::RttEstimator;
 use crate::stats::Stats;
@@ -150,12 +150,12 @@ impl Core {
 pub struct Sender {
     combination: Combination,
     granted: WireNeeds,
-    seed: u64,
     profile: Profile,
     pace: bool,
     core: Core,
     rate: RateSampler,
-    last_rate: Option<RateSample>,
+    /// The last delivery rate, and whether the application limited it.
+    last_rate: Option<(Rate, bool)>,
     pacer: Pacer,
     detection: Box<dyn LossDetection>,
     judges: Vec<Box<dyn LossJudge>>,
@@ -230,7 +230,6 @@ impl Sender {
             unmeasured_probe: start.handshake_rtt.is_none(),
             combination,
             granted: start.granted,
-            seed: start.seed,
             profile,
             pace: config.pace,
             core: Core {
@@ -346,8 +345,8 @@ impl Sender {
         self.core.timeouts_in_row
     }
 
-    /// The last delivery-rate sample.
-    pub const fn delivery_rate(&self) -> Option<RateSample> {
+    /// The last delivery rate, and whether the application limited it.
+    pub const fn delivery_rate(&self) -> Option<(Rate, bool)> {
         self.last_rate
     }
 
@@ -362,7 +361,7 @@ impl Sender {
     }
 
     /// The rate at which data may leave, if it is paced.
-    pub const fn pacing_rate(&self) -> Option<Rate> {
+    pub fn pacing_rate(&self) -> Option<Rate> {
         self.pacer.rate()
     }
 

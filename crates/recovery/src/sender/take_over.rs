@@ -29,7 +29,7 @@ impl Sender {
             now,
             sack: combination.recovery().entry().needs.sack,
             rtt: self.core.rtt.srtt(),
-            seed: self.seed,
+            seed: self.snd_nxt().0,
             ..control_params(&self.profile, self.pace, smss, self.profile.initial_window)
         };
         let Parts { detection, control, judges } = combination.make(&params);

@@ -321,9 +321,9 @@ impl Connection {
         info.send =
             rtt.srtt().map_or(Rate::ZERO, |srtt| Rate::from_bytes_over(sender.cwnd(), srtt));
         info.pacing_rate = sender.pacing_rate();
-        let sample = sender.delivery_rate();
-        info.delivery_rate = sample.map(|sample| sample.rate());
-        info.app_limited = sample.is_some_and(|sample| sample.app_limited);
+        let measured = sender.delivery_rate();
+        info.delivery_rate = measured.map(|(rate, _)| rate);
+        info.app_limited = measured.is_some_and(|(_, app_limited)| app_limited);
         info.delivered = sender.delivered();
         info.bytes_acked = self.send.buffer.start().since(self.send.first());
         info.unacked = sender.snd_nxt().since(sender.snd_una());
