@@ -81,7 +81,7 @@ impl Pacer {
             self.left = self.quantum + rate.bytes_in(late.saturating_sub(gap / 2));
         }
         self.left -= bytes;
-        self.next = self.next + rate.time_for(bytes);
+        self.next += rate.time_for(bytes);
     }
 }
 
