@@ -1,11 +1,13 @@
 //! TCP options from any bytes.
 
-use airtcp_wire::options::{MAX_LEN, SackBlocks, TcpOptions};
+use airtcp_wire::options::{AccEcn, MAX_LEN, SackBlocks, TcpOptions};
 
-/// What is understood is written so that it is understood alike, but for SACK blocks that have no room. Gives whether it
-/// was understood.
+/// What is understood is written so that it is understood alike, but for SACK blocks and an AccECN option that have no room:
+/// those may have come without padding. Gives whether it was understood.
 pub(crate) fn run(data: &[u8]) -> bool {
-    let options = TcpOptions::parse(&data[..data.len().min(MAX_LEN)]);
+    let mut options = TcpOptions::parse(&data[..data.len().min(MAX_LEN)]);
+    let room = TcpOptions { accecn: None, ..options }.room();
+    options.accecn = options.accecn.filter(|option| AccEcn::len_of(option.counters().len()) <= room);
     let mut sack = SackBlocks::EMPTY;
     for (start, end) in &options.sack.as_slice()[..options.sack.len().min(options.sack_room())] {
         sack.push(*start, *end);

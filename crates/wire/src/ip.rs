@@ -24,6 +24,8 @@ pub const V6_HEADER_LEN: usize = 40;
 
 /// Not-ECT: the ends do not take part in ECN (RFC 3168 section 5).
 pub const NOT_ECT: u8 = 0b00;
+/// ECT(1): the ends take part in ECN.
+pub const ECT_1: u8 = 0b01;
 /// ECT(0): the ends take part in ECN.
 pub const ECT_0: u8 = 0b10;
 /// CE: a queue has marked the packet.

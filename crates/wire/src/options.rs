@@ -1,18 +1,22 @@
 //! TCP options: the one codec that every crate reads and writes them with.
 //!
 //! Kinds and lengths are those of the IANA registry: MSS (RFC 9293 section 3.7.1), window scale and
-//! timestamps (RFC 7323), SACK permitted and SACK (RFC 2018). They are written in Linux's order and
+//! timestamps (RFC 7323), SACK permitted and SACK (RFC 2018), AccECN (RFC 9768). They are written in Linux's order and
 //! with Linux's padding, those of [`extension`] between the window scale and SACK. An option of an
 //! unknown kind, or with a length that its kind does not have, is skipped by its length and
 //! counted. A length that leads nowhere ends the list; what stands before it counts, as in Linux.
 
+mod accecn;
 pub mod extension;
 
 use std::fmt;
 
 use airtcp_types::SeqNumber;
 
+pub use accecn::{AccEcn, Order};
 pub use extension::{Hack, HackAck, HackForm, TxNumbers};
+
+use accecn::{KIND_ORDER_0, KIND_ORDER_1};
 
 /// The most bytes of options a TCP header has room for.
 pub const MAX_LEN: usize = 40;
@@ -62,6 +66,8 @@ pub struct TcpOptions {
     pub timestamps: Option<Timestamps>,
     /// What the peer holds above its cumulative ACK, in its order.
     pub sack: SackBlocks,
+    /// How many bytes arrived with each ECN codepoint (RFC 9768 section 3.2.3).
+    pub accecn: Option<AccEcn>,
     /// The checksum of this very header (HACK 3); on a SYN the offer to send it.
     pub hack: Option<Hack>,
     /// Which segment arrived corrupted (HACK 3).
@@ -208,16 +214,28 @@ impl TcpOptions {
                     })
                     .collect();
             }
+            KIND_ORDER_0 | KIND_ORDER_1 => self.accecn = Some(AccEcn::read(kind, body)),
             _ if self.take_extension(kind, body) => {}
             _ => self.unknown = self.unknown.saturating_add(1),
         }
         Some(())
     }
 
+    /// How many bytes are left beside these options, SACK blocks not counted.
+    pub fn room(&self) -> usize {
+        MAX_LEN - Self { sack: SackBlocks::EMPTY, ..*self }.encoded_len()
+    }
+
     /// How many SACK blocks fit beside the other options.
     pub fn sack_room(&self) -> usize {
-        let used = Self { sack: SackBlocks::EMPTY, ..*self }.encoded_len();
-        (MAX_LEN - used).saturating_sub(4) / LEN_SACK_BLOCK
+        self.room().saturating_sub(4) / LEN_SACK_BLOCK
+    }
+
+    /// The AccECN option, if it fits beside all others but SACK blocks.
+    fn accecn_that_fits(&self) -> Option<AccEcn> {
+        let option = self.accecn?;
+        let room = Self { accecn: None, ..*self }.room();
+        (option.encoded_len() <= room).then_some(option)
     }
 
     /// How many bytes [`encode`](Self::encode) writes: a multiple of four, at most [`MAX_LEN`].
@@ -229,8 +247,9 @@ impl TcpOptions {
     /// Writes the options, padded to a multiple of four bytes, and gives that length.
     ///
     /// The order and the padding are Linux's (`tcp_options_write`): MSS; SACK permitted and
-    /// timestamps in one 12-byte group, or each with two NOPs; NOP and window scale; NOPs and SACK.
-    /// What has no room is left out: SACK blocks, the last ones first, before anything else.
+    /// timestamps in one 12-byte group, or each with two NOPs, AccECN behind timestamps or before a
+    /// SACK permitted of its own; NOP and window scale; NOPs and SACK. What has no room is left out: SACK
+    /// blocks, the last ones first, then AccECN, before anything else.
     ///
     /// # Panics
     ///
@@ -241,18 +260,20 @@ impl TcpOptions {
             writer.put(&[KIND_MSS, LEN_MSS as u8]);
             writer.put(&mss.to_be_bytes());
         }
-        match (self.timestamps, self.sack_permitted) {
-            (Some(_), true) => writer.put(&[KIND_SACK_PERMITTED, LEN_SACK_PERMITTED as u8]),
-            (Some(_), false) => writer.put(&[KIND_NOP, KIND_NOP]),
-            (None, true) => {
-                writer.put(&[KIND_NOP, KIND_NOP, KIND_SACK_PERMITTED, LEN_SACK_PERMITTED as u8]);
-            }
-            (None, false) => {}
-        }
         if let Some(Timestamps { val, ecr }) = self.timestamps {
+            match self.sack_permitted {
+                true => writer.put(&[KIND_SACK_PERMITTED, LEN_SACK_PERMITTED as u8]),
+                false => writer.put(&[KIND_NOP, KIND_NOP]),
+            }
             writer.put(&[KIND_TIMESTAMPS, LEN_TIMESTAMPS as u8]);
             writer.put(&val.to_be_bytes());
             writer.put(&ecr.to_be_bytes());
+        }
+        if let Some(accecn) = self.accecn_that_fits() {
+            accecn.put(&mut writer);
+        }
+        if self.timestamps.is_none() && self.sack_permitted {
+            writer.put(&[KIND_NOP, KIND_NOP, KIND_SACK_PERMITTED, LEN_SACK_PERMITTED as u8]);
         }
         if let Some(shift) = self.window_scale {
             writer.put(&[KIND_NOP, KIND_WINDOW_SCALE, LEN_WINDOW_SCALE as u8, shift]);
@@ -427,15 +448,19 @@ mod tests {
             prop::option::of(timestamps),
             prop::collection::vec(block, 0..=MAX_SACK_BLOCKS),
             extension::tests::extensions(),
+            prop::option::of(accecn::tests::accecn()),
         )
             .prop_map(
-                |(mss, window_scale, sack_permitted, timestamps, blocks, extensions)| TcpOptions {
-                    mss,
-                    window_scale,
-                    sack_permitted,
-                    timestamps,
-                    sack: blocks.into_iter().collect(),
-                    ..extensions
+                |(mss, window_scale, sack_permitted, timestamps, blocks, extensions, accecn)| {
+                    TcpOptions {
+                        mss,
+                        window_scale,
+                        sack_permitted,
+                        timestamps,
+                        sack: blocks.into_iter().collect(),
+                        accecn,
+                        ..extensions
+                    }
                 },
             )
     }
@@ -448,7 +473,12 @@ mod tests {
             let read = TcpOptions::parse(&bytes);
             let kept = options.sack.len().min(options.sack_room());
             let sack = options.sack.as_slice()[..kept].iter().copied().collect();
-            prop_assert_eq!(read, TcpOptions { sack, ..options });
+            // AccECN is left out where there is no room for it, and only there.
+            let others = TcpOptions { accecn: None, ..options };
+            let accecn = options.accecn.filter(|accecn| {
+                AccEcn::len_of(accecn.counters().len()) <= others.room()
+            });
+            prop_assert_eq!(read, TcpOptions { sack, accecn, ..options });
         }
 
         // Shows: RFC9293-MUST-68, RFC9293-MUST-69

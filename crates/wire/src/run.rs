@@ -2,7 +2,7 @@
 
 use airtcp_types::{Checksum, Packet, SeqNumber};
 
-use crate::tcp::flag::{ACK, PSH};
+use crate::tcp::flag::{ACK, CWR, ECE, PSH};
 use crate::{Layout, checksum, ip};
 
 /// All packets of a run together have no more data (bytes): as much as one packet of a device could
@@ -13,16 +13,18 @@ const LONGEST: usize = 65_535;
 /// the data of all of them. At least one, if there is any.
 ///
 /// The rules are narrower than those of Linux's `tcp_gro_receive`: neighbours that are TCP segments
-/// with no flag but ACK; each has data, and that of the next one follows it; their headers say the
-/// same otherwise, time stamps included; all have as much data, but for the last, which may have
-/// less or the PSH flag. Checksums are not looked at: see [`is_sound`].
+/// with no flag but ACK and those of ECN; each has data, and that of the next one follows it; their
+/// headers say the same otherwise, time stamps and both fields of ECN included; all have as much
+/// data, but for the last, which may have less or the PSH flag. Checksums are not looked at: see
+/// [`is_sound`].
 pub fn length(packets: &[Packet]) -> usize {
     let [first, later @ ..] = packets else { return 0 };
     let Some(head) = (!later.is_empty()).then(|| Head::of(first)).flatten() else { return 1 };
     let mut next = head.seq + head.size as u32;
     let mut total = head.size;
     let mut count = 1;
-    let mut is_open = first.data[head.tcp + 13] == ACK;
+    let is_pushed = |packet: &Packet| packet.data[head.tcp + 13] & PSH != 0;
+    let mut is_open = !is_pushed(first);
     for packet in later {
         let size = packet.data.len().wrapping_sub(head.payload);
         if !is_open
@@ -32,7 +34,7 @@ pub fn length(packets: &[Packet]) -> usize {
         {
             break;
         }
-        is_open = size == head.size && packet.data[head.tcp + 13] == ACK;
+        is_open = size == head.size && !is_pushed(packet);
         next = next + size as u32;
         total += size;
         count += 1;
@@ -67,8 +69,9 @@ impl Head {
         let layout = Layout::of(data).filter(|layout| is_ordinary && layout.tcp)?;
         let Layout { v6, transport: tcp, payload, .. } = layout;
         let is_short = tcp == if v6 { ip::V6_HEADER_LEN } else { ip::V4_HEADER_LEN };
-        let is_plain =
-            is_short && data[tcp + 13] & !PSH == ACK && length_of(v6, data) == data.len();
+        let is_plain = is_short
+            && data[tcp + 13] & !(PSH | ECE | CWR) == ACK
+            && length_of(v6, data) == data.len();
         let seq = SeqNumber(u32::from_be_bytes(*data[tcp + 4..].first_chunk()?));
         let size = data.len() - payload;
         (is_plain && size > 0).then_some(Self { v6, tcp, payload, seq, size })
@@ -92,7 +95,7 @@ impl Head {
             && a[..4] == b[..4]
             && b[4..8] == seq.0.to_be_bytes()
             && a[8..13] == b[8..13]
-            && b[13] & !PSH == ACK
+            && a[13] & !PSH == b[13] & !PSH
             && a[14..16] == b[14..16]
             && a[18..] == b[18..]
     }
@@ -271,10 +274,29 @@ mod tests {
 
     #[test]
     fn other_flags_are_for_packets_of_their_own() {
-        for flags in [0, 0x01, 0x02, 0x04, 0x11, 0x12, 0x14, 0x19, 0x30, 0x50, 0x90] {
+        for flags in [0, 0x01, 0x02, 0x04, 0x11, 0x12, 0x14, 0x19, 0x30, 0x40, 0x80, 0xc0, 0xd1] {
             let mut packets = run(false, 300, false);
             packets.iter_mut().for_each(|packet| packet.data[33] = flags);
             assert_eq!(length(&packets), 1, "{flags:#x}");
+        }
+    }
+
+    /// RFC 9768 section 3.3.4: the field ACE is a number, and one packet has one.
+    #[test]
+    fn segments_with_the_same_ace_are_a_run_and_another_ace_ends_it() {
+        let with = |packet: &mut Packet, ace: u8| {
+            packet.data[32] = packet.data[32] & !1 | ace >> 2;
+            packet.data[33] = packet.data[33] & 0x3f | ace << 6;
+        };
+        for ace in 0..8 {
+            let mut packets = run(false, 400, true);
+            packets.iter_mut().for_each(|packet| with(packet, ace));
+            assert_eq!(length(&packets), 4);
+            for other in (0..8).filter(|&other| other != ace) {
+                let mut packets = packets.clone();
+                with(&mut packets[2], other);
+                assert_eq!(length(&packets), 2, "{ace} {other}");
+            }
         }
     }
 }

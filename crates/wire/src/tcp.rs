@@ -21,6 +21,10 @@ pub const HEADER_LEN: usize = 20;
 /// is in from being filled up.
 const SHARED: usize = 8 * 1024;
 
+/// AE of RFC 9768, formerly NS, as it stands in the thirteenth byte of the header: the last of four
+/// bits, of which RFC 9293 reserves the others.
+pub const AE: u8 = 0x01;
+
 /// The control bits, as they stand in the fourteenth byte of the header.
 #[expect(missing_docs, reason = "the names are RFC 9293's")]
 pub mod flag {
@@ -36,7 +40,7 @@ pub mod flag {
 
 /// The control bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[expect(missing_docs, reason = "the names are RFC 9293's")]
+#[expect(missing_docs, reason = "the names are those of RFC 9293 and RFC 9768")]
 pub struct Flags {
     pub fin: bool,
     pub syn: bool,
@@ -46,6 +50,7 @@ pub struct Flags {
     pub urg: bool,
     pub ece: bool,
     pub cwr: bool,
+    pub ae: bool,
 }
 
 impl Flags {
@@ -59,7 +64,20 @@ impl Flags {
         urg: false,
         ece: false,
         cwr: false,
+        ae: false,
     };
+
+    /// AE, CWR and ECE as a number of three bits, ECE the lowest: the field ACE of RFC 9768 section
+    /// 3.2.2.
+    pub const fn ace(self) -> u8 {
+        (self.ae as u8) << 2 | (self.cwr as u8) << 1 | self.ece as u8
+    }
+
+    /// The same with the field ACE set to the lower three bits of `ace`.
+    #[must_use]
+    pub const fn with_ace(self, ace: u8) -> Self {
+        Self { ae: ace & 0b100 != 0, cwr: ace & 0b010 != 0, ece: ace & 0b001 != 0, ..self }
+    }
 }
 
 /// The fixed fields of a TCP header, read in place.
@@ -115,7 +133,7 @@ impl<'a> Fields<'a> {
         (self.0[12] >> 4) as usize * 4
     }
 
-    /// The four bits after the data offset, in their places in that byte.
+    /// The four bits after the data offset, [`AE`] among them, in their places in that byte.
     #[inline]
     pub const fn reserved(self) -> u8 {
         self.0[12] & 0x0f
@@ -149,7 +167,7 @@ pub struct Segment<'a> {
     pub ack: SeqNumber,
     /// The control bits.
     pub flags: Flags,
-    /// The four bits after the data offset, in their places in that byte.
+    /// The four bits after the data offset, [`AE`] among them, in their places in that byte.
     pub reserved: u8,
     /// The ECN field of the packet that it came in; its two bits are those of IP, and not here to
     /// be read.
@@ -224,6 +242,7 @@ pub fn parse(bytes: &[u8]) -> Result<(u16, u16, Segment<'_>), ParseError> {
             urg: fields.has(flag::URG),
             ece: fields.has(flag::ECE),
             cwr: fields.has(flag::CWR),
+            ae: fields.reserved() & AE != 0,
         },
         reserved: fields.reserved(),
         ecn: ip::NOT_ECT,
@@ -314,6 +333,7 @@ fn write_header(segment: &mut [u8], flow: &FlowId, header: &Header, header_len: 
     packet.set_urg(header.flags.urg);
     packet.set_ece(header.flags.ece);
     packet.set_cwr(header.flags.cwr);
+    packet.set_ns(header.flags.ae);
     packet.set_window_len(header.window);
 }
 

@@ -29,7 +29,7 @@ fn header() -> Header {
     Header {
         seq: SeqNumber(u32::MAX - 2),
         ack: Some(SeqNumber(77)),
-        flags: Flags { psh: true, ece: true, ..Flags::ACK },
+        flags: Flags { psh: true, ece: true, ae: true, ..Flags::ACK },
         window: 512,
         options: TcpOptions {
             timestamps: Some(Timestamps { val: 5, ecr: 6 }),
@@ -77,6 +77,7 @@ fn etherparse_reads_the_segments_we_write() {
         assert_eq!((read.source_port(), read.destination_port()), (4000, 80));
         assert_eq!((read.sequence_number(), read.acknowledgment_number()), (u32::MAX - 2, 77));
         assert_eq!((read.psh(), read.ack(), read.ece(), read.syn()), (true, true, true, false));
+        assert_eq!((read.ns(), read.cwr()), (true, false));
         assert_eq!((read.window_size(), read.payload()), (512, &b"hello"[..]));
         let options: Vec<_> = read.options_iterator().map(Result::unwrap).collect();
         use etherparse::TcpOptionElement::{Noop, SelectiveAcknowledgement, Timestamp};
@@ -217,7 +218,22 @@ fn a_segment_is_read_as_it_was_written() {
     assert_eq!((src, dst, segment.len()), (4000, 80, 3));
     assert_eq!((segment.seq, Some(segment.ack)), (header().seq, header().ack));
     assert_eq!((segment.flags, segment.options), (header().flags, header().options));
+    assert_eq!((segment.flags.ace(), segment.reserved), (0b101, tcp::AE));
     assert_eq!(*segment.payload.contiguous(), *b"abc");
+}
+
+#[test]
+fn the_three_ecn_flags_are_a_number() {
+    for ace in 0..8 {
+        let header = Header { flags: Flags::ACK.with_ace(ace), ..header() };
+        let data = tcp::emit(&flow(false), 64, &header, b"abc").data;
+        // RFC 9768 figure 3: the last bit of one byte, and the first two of the next.
+        assert_eq!((data[32] & 0x0f, data[33] >> 6), (ace >> 2, ace & 0b11));
+        let read = tcp::parse(ip::parse(&data).unwrap().payload).unwrap().2;
+        assert_eq!((read.flags.ace(), read.flags), (ace, header.flags));
+        let other = Flags::ACK.with_ace(!ace).with_ace(ace);
+        assert_eq!(other, header.flags);
+    }
 }
 
 #[test]

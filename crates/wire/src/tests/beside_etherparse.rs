@@ -219,10 +219,11 @@ fn compare_tcp(datagram: &ip::Datagram<'_>) -> bool {
         (ours.seq.0, ours.ack.0),
         (theirs.sequence_number(), theirs.acknowledgment_number())
     );
-    let tcp::Flags { fin, syn, rst, psh, ack, urg, ece, cwr } = ours.flags;
+    let tcp::Flags { fin, syn, rst, psh, ack, urg, ece, cwr, ae } = ours.flags;
     assert_eq!((fin, syn, rst, psh), (theirs.fin(), theirs.syn(), theirs.rst(), theirs.psh()));
     assert_eq!((ack, urg, ece, cwr), (theirs.ack(), theirs.urg(), theirs.ece(), theirs.cwr()));
-    assert_eq!((ours.window, ours.reserved & 1 == 1), (theirs.window_size(), theirs.ns()));
+    assert_eq!((ours.window, ae), (theirs.window_size(), theirs.ns()));
+    assert_eq!(ours.reserved & 1 == 1, ae);
     assert_eq!(*ours.payload.contiguous(), *theirs.payload());
     if let Some(options) = options {
         assert_eq!(ours.options, options);
