@@ -71,6 +71,7 @@ pub(crate) fn ack(index: u64, sack: &[SeqRange]) -> Ack<'_> {
         dsack: None,
         echo: None,
         ece: false,
+        ce: ByteCount::ZERO,
         echoed: None,
     }
 }

@@ -118,6 +118,21 @@ impl RangeSet {
         self.range_at(seq).map_or(seq, |range| range.end)
     }
 
+    /// The parts of `range` that are not in the set, from low to high.
+    pub fn gaps(&self, range: SeqRange) -> impl Iterator<Item = SeqRange> {
+        let mut start = range.start;
+        std::iter::from_fn(move || {
+            start = self.next_gap(start);
+            if start >= range.end {
+                return None;
+            }
+            let next = self.ends.range(start..range.end).next().map_or(range.end, |(&at, _)| at);
+            let gap = SeqRange::new(start, next);
+            start = next;
+            Some(gap)
+        })
+    }
+
     /// The range that starts at or below `seq` and reaches it, if only by touching.
     fn range_reaching(&self, seq: ExtSeq) -> Option<SeqRange> {
         let (&start, &end) = self.ends.range(..=seq).next_back()?;
@@ -170,7 +185,9 @@ mod tests {
                     set.remove_below(new.start);
                     plain.retain(|&n| n >= new.start.0);
                 } else {
+                    let gaps: Vec<SeqRange> = set.gaps(new).collect();
                     let parts = added(&mut set, new);
+                    assert_eq!(gaps, parts);
                     let fresh: Vec<u64> =
                         (new.start.0..new.end.0).filter(|&n| plain.insert(n)).collect();
                     let told: Vec<u64> =

@@ -24,7 +24,8 @@ impl Sender {
             return;
         }
         // A stream that only comes in has nothing to tell the sender, segment by segment.
-        let tells = ack.window_changed || !ack.sack.is_empty() || ack.dsack.is_some() || ack.ece;
+        let echoes = ack.ece || ack.ce > ByteCount::ZERO;
+        let tells = ack.window_changed || !ack.sack.is_empty() || ack.dsack.is_some() || echoes;
         if self.core.board.is_empty() && !tells {
             return;
         }
@@ -77,7 +78,7 @@ impl Sender {
             duplicate,
             echo: ack.echo,
             // What was outstanding is what a mark can have been on.
-            ece: ack.ece && outstanding && !late,
+            ece: echoes && outstanding && !late,
             echoed_tx: ack.echoed,
             rtt,
             srtt: self.core.rtt.srtt().unwrap_or_default(),

@@ -70,7 +70,7 @@ pub struct Start {
     pub granted: WireNeeds,
     /// The round-trip time of the handshake, where it was measured.
     pub handshake_rtt: Option<Duration>,
-    /// Whether the SYN or the SYN-ACK had to be sent again.
+    /// Whether the SYN or the SYN-ACK had to be sent again, or arrived with a congestion mark.
     pub syn_retransmitted: bool,
     /// Seeds the random choices of its strategies.
     pub seed: u64,
@@ -93,6 +93,8 @@ pub struct Ack<'a> {
     pub echo: Option<Instant>,
     /// Whether it carries ECE, where ECN was agreed on (RFC 3168).
     pub ece: bool,
+    /// Bytes newly known to have arrived with a congestion mark, where AccECN was agreed on (RFC 9768); else zero.
+    pub ce: ByteCount,
     /// The transmission whose number it echoes, where both ends number them: the one that made it
     /// leave.
     pub echoed: Option<TxNo>,

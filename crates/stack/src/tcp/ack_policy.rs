@@ -7,6 +7,8 @@ use std::time::Duration;
 use airtcp_types::{ByteCount, ExtSeq, Instant};
 use airtcp_wire::options::SackBlocks;
 
+use super::ecn::Told;
+
 /// The bounds of a delayed ACK's delay (Linux's `TCP_ATO_MIN`, `TCP_DELACK_MAX`).
 const ATO: (Duration, Duration) = (Duration::from_millis(40), Duration::from_millis(200));
 /// So many ACKs at the start, or after a pause, are not delayed (Linux's `TCP_MAX_QUICKACKS`): the
@@ -32,6 +34,10 @@ pub(super) struct DueAck {
     pub(super) sack: SackBlocks,
     /// The number of the transmission that made it due, where they are numbered.
     pub(super) echo: Option<NonZeroU32>,
+    /// What it tells of marks: the counters when it became due.
+    pub(super) told: Told,
+    /// The code that it has in place of ACE: it answers a SYN-ACK.
+    pub(super) handshake: Option<u8>,
 }
 
 /// Decides when an ACK leaves, and holds those that are due.
@@ -160,12 +166,12 @@ impl AckPolicy {
         self.timer = None;
         let from = std::mem::replace(&mut self.acknowledged, due.ack);
         // One that acknowledges nothing new, or reports something, is a message of its own.
-        let plain = due.ack > from && due.sack.is_empty();
+        let plain = due.ack > from && due.sack.is_empty() && due.handshake.is_none();
         if plain
             && self.may_stretch(due.ack)
             && let Some(last) = self.due.back_mut()
         {
-            (last.ack, last.echo) = (due.ack, due.echo);
+            *last = due;
             return;
         }
         self.stretch = (plain && self.delayed && !self.is_quick()).then_some(from);
@@ -173,6 +179,16 @@ impl AckPolicy {
             self.due.pop_back();
         }
         self.due.push_back(due);
+    }
+
+    /// The last ACK that is due acknowledges nothing more: what follows has one of its own.
+    pub(super) fn end_stretch(&mut self) {
+        self.stretch = None;
+    }
+
+    /// Whether an ACK is due, or will be.
+    pub(super) fn is_pending(&self) -> bool {
+        !self.due.is_empty() || self.timer.is_some()
     }
 
     /// The oldest ACK due.
@@ -278,7 +294,8 @@ mod tests {
             for n in 1..=200 {
                 let nxt = ExtSeq(n * 1448);
                 if acks.on_data(Instant::ZERO, ByteCount(1448), nxt, || Duration::from_secs(1)) {
-                    acks.schedule(DueAck { ack: nxt, sack: SackBlocks::EMPTY, echo: None });
+                    let (sack, told) = (SackBlocks::EMPTY, Told::default());
+                    acks.schedule(DueAck { ack: nxt, sack, echo: None, told, handshake: None });
                 }
             }
             assert_eq!(acks.timer(), None);

@@ -8,6 +8,7 @@ use airtcp_wire::tcp::Segment;
 
 use crate::counters::Counters;
 
+use super::ecn::Ecn;
 use super::transmit::Reset;
 use super::*;
 
@@ -33,9 +34,11 @@ impl Connection {
             self.send_challenge_ack(now, counters);
             return false;
         }
+        let tells_of_handshake = in_handshake && self.reads_handshake_code(segment);
         if in_handshake && self.defers(now, segment, counters) {
             return false;
         }
+        self.note_marks(segment);
         let range = SeqRange::new(seq, seq + u64::from(segment.len()));
         let window = ByteCount(u64::from(segment.window) << self.send.scale);
         self.tell(|| EventKind::Received { range, ack, window });
@@ -60,7 +63,8 @@ impl Connection {
                 debug!(remote = %self.flow.remote, "the peer shrinks its window");
                 counters.tcp_ext_window_shrunk += 1;
             }
-            self.hand_to_sender(now, segment, ack, window_changed, counters);
+            let tells_of_marks = !tells_of_handshake;
+            self.hand_to_sender(now, segment, ack, window_changed, tells_of_marks, counters);
             if closed && window_changed {
                 self.send.on_window_opened(now);
             }
@@ -79,7 +83,7 @@ impl Connection {
         counters: &mut Counters,
     ) {
         if self.sack && !segment.options.sack.is_empty() {
-            self.hand_to_sender(now, segment, ack, false, counters);
+            self.hand_to_sender(now, segment, ack, false, false, counters);
         }
     }
 
@@ -89,6 +93,7 @@ impl Connection {
         segment: &Segment<'_>,
         ack: ExtSeq,
         window_changed: bool,
+        tells_of_marks: bool,
         counters: &mut Counters,
     ) {
         let before = self.send.una();
@@ -111,6 +116,11 @@ impl Connection {
             self.receive.on_rtt(now.since(made));
         }
         let echoed = self.echoed(segment);
+        let ce = match tells_of_marks {
+            true => self.newly_marked(segment, ack, reports.blocks()),
+            false => ByteCount::ZERO,
+        };
+        let is_classic = matches!(self.receive.ecn, Some(Ecn::Classic(_)));
         let undos = self.send.undos();
         counters.tcp_ext_pure_acks += u64::from(segment.len() == 0);
         self.send.on_ack(
@@ -122,7 +132,8 @@ impl Connection {
                 sack: reports.blocks(),
                 dsack: reports.dsack,
                 echo,
-                ece: segment.flags.ece && self.receive.ecn.is_some(),
+                ece: segment.flags.ece && is_classic,
+                ce,
                 echoed,
             },
         );

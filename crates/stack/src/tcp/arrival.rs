@@ -8,7 +8,7 @@ use tracing::debug;
 use crate::counters::Counters;
 
 use super::ack_policy::DueAck;
-use super::ecn::News;
+use super::ecn::{Ecn, News};
 use super::refused::*;
 use super::*;
 
@@ -37,7 +37,11 @@ impl Connection {
             (Some(_), None) => true,
             (None, _) => false,
         };
+        // With ECN as RFC 3168 has it CWR and ECE are news of their own.
+        let has_news = (segment.flags.ece || segment.flags.cwr)
+            && !matches!(self.receive.ecn, Some(Ecn::Accurate(_)));
         let is_plain = self.state.takes_data()
+            && !has_news
             && !self.receive.has_holes()
             && next.nearest(segment.seq) == next
             && !is_old
@@ -53,15 +57,23 @@ impl Connection {
     ) {
         let mut segment = *segment;
         let mut seq = self.receive.nxt().nearest(segment.seq);
+        let mut crossing = None;
         // Simultaneous open: both ends answer the other's SYN with a SYN-ACK (RFC 9293 figure 8).
         if self.state == State::SynReceived
             && segment.flags.syn
             && segment.flags.ack
             && seq + 1 == self.receive.nxt()
         {
-            // What ECE says in a SYN was heard with the first one.
-            (segment.flags.syn, segment.flags.ece) = (false, false);
+            if self.on_crossing_syn_ack(&mut segment) {
+                debug!(remote = %self.flow.remote, "a SYN and a SYN-ACK for different forms of ECN: RST");
+                self.reset_peer(now);
+                self.set_error(TcpError::Reset);
+                return;
+            }
+            // What its flags say is read, or was heard with the first one.
+            segment.flags.syn = false;
             seq = seq + 1;
+            crossing = self.handshake_code();
         }
         let end = seq + u64::from(segment.len());
 
@@ -77,7 +89,7 @@ impl Connection {
             return;
         }
         if segment.flags.syn {
-            self.challenge_syn(now, counters);
+            self.challenge_syn(now, &segment, seq, counters);
             return;
         }
         if !segment.flags.ack {
@@ -96,6 +108,11 @@ impl Connection {
             extensions.hear(&segment.options);
         }
         self.on_text(now, &segment, seq, counters);
+        self.acknowledge_marks();
+        if crossing.is_some() {
+            // RFC 9768 section 3.2.2.1: the ACK of a SYN-ACK tells how that arrived.
+            self.schedule(SackBlocks::EMPTY, crossing);
+        }
     }
 
     /// RFC 7323 section 5.3: whether the segment is no old duplicate.
@@ -150,7 +167,7 @@ impl Connection {
             return;
         }
         if segment.flags.syn {
-            self.challenge_syn(now, counters);
+            self.challenge_syn(now, segment, seq, counters);
             return;
         }
         let probe = seq + 1 == self.receive.nxt() && end <= self.receive.nxt();
@@ -187,6 +204,7 @@ impl Connection {
             return None;
         }
         counters.tcp_ext_delayed_ack_lost += 1;
+        self.note_progress(false);
         self.acks.enter_quick();
         counters.tcp_ext_dsack_old_sent += u64::from(self.sack);
         Some(SeqRange::new(seq, end))
@@ -268,17 +286,23 @@ impl Connection {
                 counters.tcp_ext_dsack_ofo_sent += 1;
             }
         }
-        let marks = match &mut self.receive.ecn {
-            Some(ecn) if arrival.new_bytes > ByteCount::ZERO => ecn.on_data(segment),
+        let is_new = arrival.new_bytes > ByteCount::ZERO;
+        if is_new || arrival.duplicate.is_some() {
+            self.note_progress(is_new);
+        }
+        let marks = match self.receive.ecn.as_mut().and_then(|ecn| ecn.classic()) {
+            Some(classic) if is_new => classic.on_data(segment),
             _ => News::Nothing,
         };
+        let wanted = self.marks_want_ack();
         if marks == News::Marked {
             self.acks.enter_quick();
         }
-        if self.withhold(now, segment, before, &arrival, counters) {
+        if self.withhold(now, segment, before, &arrival, counters) && !wanted {
             return;
         }
         let at_once = marks == News::SlowsDown
+            || wanted
             || arrival.out_of_order
             || arrival.dropped
             || arrival.duplicate.is_some()
@@ -293,6 +317,9 @@ impl Connection {
         acks.set_buffer(receive.limit().min(tally.bytes_received));
         if acks.on_data(now, size.into(), nxt, || send.rto()) || at_once {
             self.schedule_ack(arrival.duplicate);
+        }
+        if wanted {
+            self.acks.end_stretch();
         }
         if arrival.fin {
             self.on_peer_fin(now);
@@ -338,9 +365,23 @@ impl Connection {
     }
 
     /// RFC 5961 section 4: a SYN is challenged, whatever its number.
-    fn challenge_syn(&mut self, now: Instant, counters: &mut Counters) {
+    fn challenge_syn(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+        seq: ExtSeq,
+        counters: &mut Counters,
+    ) {
         counters.tcp_ext_syn_challenge += 1;
-        self.send_challenge_ack(now, counters);
+        // RFC 9768 section 3.2.2.1: of the SYN-ACK that opened the connection the peer has not heard yet how it arrived.
+        let code = self.repeated_code(segment, seq);
+        if !self.challenge.send(now, self.flow.remote, self.may_challenge, counters) {
+            return;
+        }
+        match code {
+            Some(_) => self.schedule(SackBlocks::EMPTY, code),
+            None => self.schedule_ack(None),
+        }
     }
 
     pub(super) fn send_challenge_ack(&mut self, now: Instant, counters: &mut Counters) {
@@ -351,9 +392,14 @@ impl Connection {
 
     /// Has an ACK leave at once, with what is to be reported now; `duplicate` arrived twice.
     pub(super) fn schedule_ack(&mut self, duplicate: Option<SeqRange>) {
+        self.schedule(self.reports(duplicate), None);
+    }
+
+    /// Has an ACK leave at once, with these SACK blocks; `handshake` is what it has in place of ACE, if it answers a SYN-ACK.
+    pub(super) fn schedule(&mut self, sack: SackBlocks, handshake: Option<u8>) {
         let echo = self.extensions.as_ref().and_then(|extensions| extensions.heard());
-        let due = DueAck { ack: self.receive.nxt(), sack: self.reports(duplicate), echo };
-        self.acks.schedule(due);
+        let told = self.tell_marks();
+        self.acks.schedule(DueAck { ack: self.receive.nxt(), sack, echo, told, handshake });
     }
 
     /// The SACK blocks for an ACK: the DSACK first and, if it lies above the cumulative

@@ -6,7 +6,7 @@ use airtcp_recovery::SenderConfig;
 use airtcp_types::{ByteCount, FlowId};
 use airtcp_wire::options::HackForm;
 
-use super::ecn::EcnMode;
+use super::ecn::{EcnMode, Negotiation};
 use super::extensions::Offer;
 use super::keepalive::KeepAlive;
 use super::withhold::MarkAware;
@@ -38,7 +38,8 @@ pub struct TcpConfig {
     pub sack: bool,
     /// Window scaling is offered (RFC 7323).
     pub window_scaling: bool,
-    /// When queues are to mark data in place of dropping it (RFC 3168).
+    /// When queues are to mark data in place of dropping it, and which form of feedback tells of it: ECN (RFC 3168) or AccECN
+    /// (RFC 9768).
     pub ecn: EcnMode,
     /// HACK is offered, and granted: header checksums, and special ACKs for corrupted segments. Both
     /// ends have to be willing; a receiver that is to help its peers says [`Offer::Always`].
@@ -117,10 +118,9 @@ impl TcpConfig {
         self.hack.stands(self.sender.combination.needs().hack)
     }
 
-    /// Whether a SYN asks for ECN.
-    pub(super) fn asks_for_ecn(&self) -> bool {
-        let needed = self.sender.combination.needs().ecn;
-        self.ecn == EcnMode::Active || (needed && self.ecn != EcnMode::Off)
+    /// What a handshake with these settings offers of ECN.
+    pub(super) fn ecn(&self) -> Negotiation {
+        Negotiation::new(self.ecn, self.sender.combination.needs().ecn)
     }
 
     /// Whether a SYN offers transmission numbers.

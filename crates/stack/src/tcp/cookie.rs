@@ -2,7 +2,8 @@
 //! its ACK makes.
 //!
 //! To a peer with time stamps its options are told in the low bits of TSval, and come back in TSecr, as in
-//! Linux. To another one none are granted. HACK, transmission numbers and ECN never are.
+//! Linux. To another one none are granted. AccECN is granted: the ACK of the SYN-ACK shows that it was (RFC 9768 section
+//! 5.1). HACK, transmission numbers and ECN as RFC 3168 has it never are.
 
 use airtcp_types::{FlowId, Instant, Packet, SeqNumber};
 use airtcp_wire::ip;
@@ -11,6 +12,7 @@ use airtcp_wire::payload::Payload;
 use airtcp_wire::tcp::{Flags, Header, Segment, emit};
 
 use super::config::default_mss;
+use super::ecn::{ACCURATE_SYN, Form, ReceivedMarks};
 use super::*;
 
 /// The bits of TSval that tell the peer's options: four of its window scale, one of SACK.
@@ -63,10 +65,16 @@ pub(crate) fn syn_ack(
         options.timestamps = Some(Wire { val: ts_offset.wrapping_add(ticks), ecr: theirs.val });
     }
     let window = config.initial_window.min(config.receive_buffer);
+    let mut ecn = config.ecn();
+    let mut flags = Flags { syn: true, ..Flags::default() };
+    if ecn.on_syn(syn, false) == Form::Accurate {
+        flags = ecn.syn_ack(0);
+        options.accecn = ReceivedMarks::first_option(options.room());
+    }
     let header = Header {
         seq: isn,
         ack: Some(syn.seq + 1),
-        flags: Flags { syn: true, ..Flags::default() },
+        flags,
         window: u16::try_from(window.0).unwrap_or(u16::MAX),
         options,
     };
@@ -91,10 +99,13 @@ impl Connection {
             timestamps: theirs.map(|theirs| Wire { val: theirs.val, ecr: 0 }),
             ..offered.unwrap_or_default()
         };
+        // RFC 9768 section 5.1: no other peer sends these.
+        let asked = config.ecn.grants() == Form::Accurate && ack.flags.ace() >= 0b010;
+        let flags = Flags { syn: true, ..Flags::default() };
         let syn = Segment {
             seq: ack.seq - 1,
             ack: SeqNumber(0),
-            flags: Flags { syn: true, ..Flags::default() },
+            flags: if asked { flags.with_ace(ACCURATE_SYN) } else { flags },
             reserved: 0,
             ecn: ip::NOT_ECT,
             window: ack.window,

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use airtcp_recovery::{Sender, SenderConfig, Start};
 use airtcp_types::{ByteCount, ExtSeq, FlowId, Instant, SeqNumber};
-use airtcp_wire::options::TcpOptions;
-use airtcp_wire::tcp::Segment;
+use airtcp_wire::options::{SackBlocks, TcpOptions};
+use airtcp_wire::tcp::{Flags, Segment};
 
 use crate::counters::Counters;
 
 use super::config::{MIN_MSS, default_mss, fixed_headers};
 use super::deferral::{Deferral, Shown};
-use super::ecn::Ecn;
+use super::ecn::{Negotiation, Repeat};
 use super::refused::*;
 use super::*;
 
@@ -36,6 +36,8 @@ pub(super) struct Handshake {
     max_retries: u8,
     /// A SYN or SYN-ACK is to leave.
     due: bool,
+    /// What is offered and agreed on of ECN.
+    pub(super) ecn: Negotiation,
     /// It was opened by the peer's SYN.
     passive: bool,
     /// The SYN-ACK was a cookie: when it left is not known.
@@ -64,6 +66,7 @@ impl Handshake {
             retries: 0,
             max_retries: config.syn_retries,
             due: true,
+            ecn: config.ecn(),
             passive: false,
             by_cookie: false,
             deferral: None,
@@ -71,13 +74,13 @@ impl Handshake {
     }
 
     /// What the SYN offers, or both ends agreed on.
-    pub(super) const fn offered(&self, timestamps: bool) -> WireNeeds {
+    pub(super) fn offered(&self, timestamps: bool) -> WireNeeds {
         WireNeeds {
             sack: self.options.sack_permitted,
             timestamps,
             hack: self.options.hack.is_some(),
             txno_echo: self.options.tx_numbers.is_some(),
-            ..WireNeeds::NONE
+            ecn: self.ecn.offers(),
         }
     }
 
@@ -92,13 +95,18 @@ impl Handshake {
         self.deferral = None;
     }
 
-    /// The options of the SYN, if one is to leave, and whether one has left before.
-    pub(super) fn take_due(&mut self) -> Option<(TcpOptions, bool)> {
+    /// The options of the SYN or SYN-ACK, if one is to leave, and for which time it does.
+    pub(super) fn take_due(&mut self) -> Option<(TcpOptions, u32)> {
         if !std::mem::take(&mut self.due) {
             return None;
         }
         self.sent += 1;
-        Some((self.options, self.sent > 1))
+        Some((self.options, self.sent))
+    }
+
+    /// The ECN flags of a SYN that leaves for the `sent`th time, or of a SYN-ACK.
+    pub(super) fn flags(&mut self, sent: u32, is_answer: bool) -> Flags {
+        if is_answer { self.ecn.syn_ack(self.retries) } else { self.ecn.syn(sent) }
     }
 
     /// What an ACK that comes now shows; the SYN whose time stamp it echoes was made at `echoed`.
@@ -128,8 +136,7 @@ impl Connection {
     ) -> Self {
         let first = ExtSeq::starting_at(isn) + 1;
         let mss = ByteCount(u64::from(config.mss(&flow)));
-        let mut receive = Receiver::new(now, mss, config.initial_window, config.receive_buffer);
-        receive.ecn = config.asks_for_ecn().then(Ecn::default);
+        let receive = Receiver::new(now, mss, config.initial_window, config.receive_buffer);
         Self {
             flow,
             state: State::SynSent,
@@ -178,7 +185,6 @@ impl Connection {
         let mut connection = Self::connect(now, flow, isn, ts_offset, config);
         connection.state = State::SynReceived;
         connection.tally.segs_in += 1;
-        connection.receive.ecn = (config.ecn != EcnMode::Off).then(Ecn::default);
         if let Some(handshake) = &mut connection.handshake {
             handshake.passive = true;
             let wait = config.defer_accept.filter(|wait| !wait.is_zero());
@@ -205,7 +211,10 @@ impl Connection {
         }
         ours.sack_permitted &= theirs.sack_permitted;
         self.sack = ours.sack_permitted;
-        self.receive.ecn = self.receive.ecn.filter(|_| Ecn::is_agreed(syn));
+        let form = match syn.flags.ack {
+            true => handshake.ecn.on_syn_ack(syn),
+            false => handshake.ecn.on_syn(syn, !handshake.passive),
+        };
         self.extensions = Extensions::agree(ours, theirs, handshake.passive).map(Box::new);
         match (&mut self.timestamps, theirs.timestamps) {
             (Some(timestamps), Some(theirs)) => timestamps.start(now, theirs.val),
@@ -214,6 +223,7 @@ impl Connection {
         if let Some(mss) = theirs.mss {
             handshake.peer_mss = mss.max(MIN_MSS);
         }
+        self.begin_ecn(form, syn);
         let irs = ExtSeq::starting_at(syn.seq);
         let offered = ByteCount(u64::from(self.receive.syn_window()));
         self.receive.start(irs, offered);
@@ -245,9 +255,10 @@ impl Connection {
         self.negotiate(now, segment);
         if segment.flags.ack {
             let echo = segment.options.timestamps.map(|timestamps| timestamps.ecr);
+            let code = self.handshake_code();
             self.establish(now, echo);
             // Our ACK is the third part of the handshake: it is not delayed.
-            self.schedule_ack(None);
+            self.schedule(SackBlocks::EMPTY, code);
         } else {
             // Simultaneous open: our SYN goes again, with an ACK.
             self.set_state(State::SynReceived);
@@ -272,12 +283,18 @@ impl Connection {
             && !segment.flags.ack
             && !segment.flags.rst
             && irs.nearest(segment.seq) == irs;
-        if repeated && !Ecn::is_agreed(segment) {
-            // A SYN that was not heard with ECN comes again without (RFC 3168 section 6.1.1.1), and its answer may have
-            // been lost for that, too.
-            self.receive.ecn = None;
+        let says = if repeated { handshake.ecn.on_repeated_syn(segment) } else { Repeat::Same };
+        if says == Repeat::Plain
+            && let Some(ecn) = &mut self.receive.ecn
+        {
+            // RFC 3168 section 6.1.1, RFC 9768 section 3.1.5: the peer may be without ECN.
+            ecn.stop_marking();
         }
-        if repeated && self.challenge.admit(now) {
+        if says == Repeat::Contradiction {
+            debug!(remote = %self.flow.remote, "SYNs that ask for different forms of ECN: RST");
+            self.reset_peer(now);
+            self.set_error(TcpError::Reset);
+        } else if repeated && self.challenge.admit(now) {
             handshake.due = true;
         } else if repeated {
             skip_answer(&self.flow, &mut counters.tcp_ext_ack_skipped_syn_recv);
@@ -301,7 +318,8 @@ impl Connection {
             smss: ByteCount(u64::from(self.segment_size())),
             granted: self.granted(),
             handshake_rtt: rtt,
-            syn_retransmitted: retransmitted,
+            // RFC 3168 section 6.1.2: a mark is answered as a loss is.
+            syn_retransmitted: retransmitted || self.was_syn_marked(),
             // Initial sequence numbers are derived from the host's secret.
             seed: self.send.first().0,
         };

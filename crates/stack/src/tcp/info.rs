@@ -7,6 +7,7 @@ use airtcp_recovery::{Limit, Transmission, TxState};
 use airtcp_types::{ByteCount, Instant, Rate};
 use serde::Serializer;
 
+use super::ecn::Accurate;
 use super::send::SendHalf;
 use super::{Connection, State, Unreachable};
 
@@ -24,8 +25,11 @@ pub struct Info {
     pub ts: bool,
     /// Whether SACK is in use.
     pub sack: bool,
-    /// Whether ECN is (RFC 3168).
+    /// Whether ECN is, as RFC 3168 or RFC 9768 has it.
     pub ecn: bool,
+    /// What AccECN has counted, where it is in use (RFC 9768).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accecn: Option<AccEcnInfo>,
     /// Whether header checksums are (HACK).
     pub hack: bool,
     /// Whether transmissions are numbered.
@@ -142,6 +146,62 @@ pub struct Info {
     pub soft_error: Option<Unreachable>,
 }
 
+/// What AccECN counts (RFC 9768): packets and payload bytes by the ECN field that they arrived with, in the words of Linux's
+/// `struct tcp_info`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
+#[non_exhaustive]
+pub struct AccEcnInfo {
+    /// Packets sent that arrived with CE, as the peer tells: control packets too, and those sent again.
+    pub delivered_ce: u64,
+    /// Payload bytes sent that arrived with CE, as the peer tells.
+    pub delivered_ce_bytes: ByteCount,
+    /// Those that arrived with ECT(0).
+    pub delivered_e0_bytes: ByteCount,
+    /// Those that arrived with ECT(1).
+    pub delivered_e1_bytes: ByteCount,
+    /// Packets received with CE.
+    pub received_ce: u64,
+    /// Payload bytes received with CE.
+    pub received_ce_bytes: ByteCount,
+    /// Payload bytes received with ECT(0).
+    pub received_e0_bytes: ByteCount,
+    /// Payload bytes received with ECT(1).
+    pub received_e1_bytes: ByteCount,
+}
+
+impl AccEcnInfo {
+    fn of(accurate: &Accurate) -> Self {
+        let [delivered_e0_bytes, delivered_ce_bytes, delivered_e1_bytes] =
+            accurate.delivered.bytes().map(ByteCount);
+        let [received_e0_bytes, received_ce_bytes, received_e1_bytes] =
+            accurate.received.bytes().map(ByteCount);
+        Self {
+            delivered_ce: accurate.delivered.packets(),
+            delivered_ce_bytes,
+            delivered_e0_bytes,
+            delivered_e1_bytes,
+            received_ce: accurate.received.packets(),
+            received_ce_bytes,
+            received_e0_bytes,
+            received_e1_bytes,
+        }
+    }
+
+    /// The tokens of `ss`.
+    fn counts(&self) -> [(&'static str, u64); 8] {
+        [
+            ("delivered_ce", self.delivered_ce),
+            ("delivered_ce_bytes", self.delivered_ce_bytes.0),
+            ("delivered_e0_bytes", self.delivered_e0_bytes.0),
+            ("delivered_e1_bytes", self.delivered_e1_bytes.0),
+            ("received_ce", self.received_ce),
+            ("received_ce_bytes", self.received_ce_bytes.0),
+            ("received_e0_bytes", self.received_e0_bytes.0),
+            ("received_e1_bytes", self.received_e1_bytes.0),
+        ]
+    }
+}
+
 /// What a connection counts.
 #[derive(Debug)]
 pub(super) struct Tally {
@@ -240,6 +300,7 @@ impl Connection {
             ts: self.timestamps.is_some(),
             sack: self.sack,
             ecn: self.receive.ecn.is_some(),
+            accecn: self.receive.ecn.as_ref().and_then(|ecn| ecn.accurate()).map(AccEcnInfo::of),
             hack: self.granted().hack,
             tx_numbers: self.granted().txno_echo,
             combination: String::new(),
@@ -346,6 +407,7 @@ impl fmt::Display for Info {
             (self.ts, " ts"),
             (self.sack, " sack"),
             (self.ecn, " ecn"),
+            (self.accecn.is_some(), " accecn"),
             (self.hack, " hack"),
             (self.tx_numbers, " tx_numbers"),
         ];
@@ -420,7 +482,8 @@ impl fmt::Display for Info {
         if let Some(rtt) = self.minrtt {
             write!(f, " minrtt:{:.3}", ms(rtt))?;
         }
-        write!(f, " rcv_wnd:{} snd_wnd:{}", self.rcv_wnd, self.snd_wnd)
+        write!(f, " rcv_wnd:{} snd_wnd:{}", self.rcv_wnd, self.snd_wnd)?;
+        self.accecn.map_or(Ok(()), |accecn| write_counts(f, &accecn.counts()))
     }
 }
 

@@ -9,7 +9,7 @@
 //!                handshake.rs      the three-way handshake and what it negotiates; cookie.rs, without state;
 //!                                  deferral.rs, until there is data
 //!                receive.rs        windows and order; reassembly.rs, receive_buffer.rs, growth.rs
-//!                ack_policy.rs     when to acknowledge; ecn.rs, that packets were marked
+//!                ack_policy.rs     when to acknowledge; ecn/ and accurate.rs, that packets were marked
 //!                withhold.rs       when not to, behind a base station
 //!                extensions.rs     header checksums (HACK) and transmission numbers, where agreed on
 //!                refused.rs        what is counted and told of segments that are refused
@@ -24,6 +24,7 @@
 //!
 //! Not here, because nothing needs it yet: the urgent pointer (urgent data is data, RFC 6093), Fast Open.
 
+mod accurate;
 mod ack_policy;
 mod acknowledgement;
 mod arrival;
@@ -69,10 +70,10 @@ use tracing::debug;
 use crate::counters::Counters;
 
 pub use config::TcpConfig;
-pub use ecn::EcnMode;
+pub use ecn::{EcnMode, EcnModeError};
 pub use error::{TcpError, Unreachable};
 pub use extensions::Offer;
-pub use info::Info;
+pub use info::{AccEcnInfo, Info};
 pub use keepalive::KeepAlive;
 pub use outlet::Outlet;
 pub use receive_buffer::Chunk;

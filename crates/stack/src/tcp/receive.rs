@@ -21,7 +21,7 @@ pub(super) struct Receiver {
     pub(super) last_ack_sent: ExtSeq,
     /// By how many bits the windows we send are shifted.
     pub(super) scale: u8,
-    /// Only where it was agreed on. The sender's part stands here, too, for size.
+    /// Only where it was agreed on. The sender's part is here as well, to avoid padding.
     pub(super) ecn: Option<Ecn>,
     /// Our own MSS, for silly-window avoidance.
     mss: ByteCount,

@@ -6,6 +6,7 @@ use airtcp_types::{ExtSeq, Packet};
 use airtcp_wire::options::TcpOptions;
 use airtcp_wire::tcp::{Flags, Header, Segment, emit};
 
+use super::ecn::Ecn;
 use super::refused::*;
 use super::*;
 
@@ -21,6 +22,8 @@ pub(crate) struct TimeWait {
     length: Duration,
     window: u16,
     hop_limit: u8,
+    /// The field ACE (RFC 9768), where AccECN was agreed on; else zero.
+    ace: u8,
 }
 
 /// What a segment did to it.
@@ -65,6 +68,10 @@ impl Connection {
             length: self.settings.time_wait,
             window: self.receive.offered(),
             hop_limit: self.hop_limit,
+            ace: match self.receive.ecn {
+                Some(Ecn::Accurate(_)) => self.ack_flags().ace(),
+                _ => 0,
+            },
         })
     }
 }
@@ -164,7 +171,7 @@ impl TimeWait {
         let header = Header {
             seq: self.snd_nxt.wire(),
             ack: Some(self.rcv_nxt.wire()),
-            flags: Flags::ACK,
+            flags: Flags::ACK.with_ace(self.ace),
             window: self.window,
             options: TcpOptions { timestamps, ..TcpOptions::default() },
         };

@@ -48,15 +48,15 @@ impl Connection {
         if self.state == State::Closed {
             return None;
         }
-        if let Some((options, again)) = self.handshake.as_mut().and_then(|h| h.take_due()) {
-            if again {
+        if let Some((options, sent)) = self.handshake.as_mut().and_then(|h| h.take_due()) {
+            if sent > 1 {
                 counters.tcp_ext_syn_retrans += 1;
                 counters.tcp_retrans_segs += 1;
                 self.tally.syn_retrans += 1;
             } else {
                 counters.tcp_out_segs += 1;
             }
-            return Some(self.emit_syn(now, options, again, outlet));
+            return Some(self.emit_syn(now, options, sent, outlet));
         }
         if let Some((seq, form)) = self.extensions.as_mut().and_then(|e| e.pop_corrupted()) {
             return Some(self.emit_special_ack(now, seq, form, counters, outlet));
@@ -65,16 +65,23 @@ impl Connection {
             return self.emit_due_ack(now, counters, outlet);
         }
         // Every ACK of a batch counts for the peer. Only the last can ride on data, and only if it
-        // has nothing to report that would not fit beside a full segment.
-        let must_go_alone =
-            self.acks.len() > 1 || self.acks.peek().is_some_and(|due| !due.sack.is_empty());
+        // has nothing to report that would not fit beside a full segment, and ACE is a counter in it.
+        let stands_alone = |due: &DueAck| !due.sack.is_empty() || due.handshake.is_some();
+        let must_go_alone = self.acks.len() > 1 || self.acks.peek().is_some_and(stands_alone);
         if must_go_alone {
             return self.emit_due_ack(now, counters, outlet);
         }
         let decision = self.send.decide(now);
         self.collect_events();
         if let Some(Decision::Send(transmit)) = decision {
-            return Some(self.emit_data(now, &transmit, counters, outlet));
+            if !self.ack_goes_before(&transmit) {
+                return Some(self.emit_data(now, &transmit, counters, outlet));
+            }
+            self.send.decided = Some(Box::new(transmit));
+            if self.acks.peek().is_none() {
+                self.schedule_ack(None);
+            }
+            return self.emit_due_ack(now, counters, outlet);
         }
         self.tally.settle(now, &self.send);
         if std::mem::take(&mut self.probe) && self.send.probe_at().is_some() {
@@ -92,7 +99,9 @@ impl Connection {
     fn emit_probe(&mut self, now: Instant, counters: &mut Counters, outlet: &mut Outlet) -> Packet {
         counters.tcp_out_segs += 1;
         let seq = self.send.una() - 1;
-        let due = DueAck { ack: self.receive.nxt(), sack: SackBlocks::EMPTY, echo: None };
+        let told = self.tell_marks();
+        let (ack, sack) = (self.receive.nxt(), SackBlocks::EMPTY);
+        let due = DueAck { ack, sack, echo: None, told, handshake: None };
         self.emit_ack(now, seq, &due, counters, outlet)
     }
 
@@ -115,23 +124,24 @@ impl Connection {
         counters: &mut Counters,
         outlet: &mut Outlet,
     ) -> Packet {
-        let DueAck { ack, sack, echo } = *due;
+        let DueAck { ack, sack, echo, told, handshake } = *due;
         let tx_numbers = echo.map(|_| TxNumbers { number: None, echo });
-        let options = TcpOptions { sack, tx_numbers, ..self.options(now) };
+        let mut options = TcpOptions { tx_numbers, ..self.options(now) };
+        options.accecn = self.option_on_ack(&told, &options, sack.len());
+        options.sack = sack;
+        let flags = match handshake {
+            Some(code) => Flags::ACK.with_ace(code),
+            None => self.flags_telling(&told),
+        };
         let header = Header {
             seq: seq.wire(),
             ack: Some(ack.wire()),
-            flags: self.ack_flags(),
+            flags,
             window: self.offer(ack, counters),
             options,
         };
         self.note_ack_sent(ack);
         self.emit(&header, outlet)
-    }
-
-    /// Those of everything that acknowledges.
-    pub(super) fn ack_flags(&self) -> Flags {
-        Flags { ece: self.receive.ecn.is_some_and(|ecn| ecn.echoes), ..Flags::ACK }
     }
 
     /// One transmission or, where the device cuts them, as many as follow each other.
@@ -144,8 +154,11 @@ impl Connection {
     ) -> Packet {
         self.count_data(now, first, 1, counters);
         let is_new = !first.rule.is_retransmission() && first.range.start < self.send.buffer.end();
-        let cwr = is_new && self.take_cwr();
-        let range = match outlet.at_once > 1 && !cwr && self.may_aggregate(first) {
+        let told = self.tell_marks();
+        let mut flags = self.flags_telling(&told);
+        // With AccECN it is a bit of a number.
+        flags.cwr |= is_new && self.take_cwr();
+        let range = match outlet.at_once > 1 && !flags.cwr && self.may_aggregate(first) {
             true => self.aggregate(now, first, outlet.at_once, counters),
             false => first.range,
         };
@@ -160,10 +173,13 @@ impl Connection {
         if let Some(extensions) = &self.extensions {
             extensions.mark_data(first.tx, !data.is_empty(), &mut options);
         }
+        if !first.rule.is_retransmission() {
+            options.accecn = self.option_on_data(&told, &options, data.len());
+        }
         let header = Header {
             seq: range.start.wire(),
             ack: Some(ack.wire()),
-            flags: Flags { fin, psh, cwr, ..self.ack_flags() },
+            flags: Flags { fin, psh, ..flags },
             window: self.offer(ack, counters),
             options,
         };
@@ -180,21 +196,21 @@ impl Connection {
             emit_into(outlet.packet(), flow, hop_limit, &header, buffer.slices(data))
         };
         // RFC 3168 sections 6.1.4 to 6.1.6: new data alone may be marked, neither ACKs nor what is sent again nor probes.
-        if is_new && self.receive.ecn.is_some() {
+        if is_new && self.receive.ecn.as_ref().is_some_and(|ecn| ecn.marks()) {
             ip::set_ecn(&mut packet.data, ip::ECT_0);
         }
         packet
     }
 
     /// Whether new data that leaves now is the first since the window was reduced, and has to say so. It leaves in a packet of
-    /// its own: not every device that cuts packets knows that CWR is the first segment's.
+    /// its own: not every device that cuts packets knows that CWR is the first segment's. With AccECN nothing says so (RFC
+    /// 9768 section 3.1.5), and CWR is every segment's.
     fn take_cwr(&mut self) -> bool {
-        let (Some(ecn), Some(sender)) = (&mut self.receive.ecn, &self.send.sender) else {
-            return false;
-        };
-        let owes = ecn.owes_cwr(sender);
+        let classic = self.receive.ecn.as_mut().and_then(|ecn| ecn.classic());
+        let (Some(classic), Some(sender)) = (classic, &self.send.sender) else { return false };
+        let owes = classic.owes_cwr(sender);
         if owes {
-            ecn.on_cwr_sent(sender);
+            classic.on_cwr_sent(sender);
         }
         owes
     }
@@ -273,20 +289,33 @@ impl Connection {
         &mut self,
         now: Instant,
         options: TcpOptions,
-        again: bool,
+        sent: u32,
         outlet: &mut Outlet,
     ) -> Packet {
         let answer = self.state == State::SynReceived;
-        // RFC 3168 section 6.1.1.1: somebody on the way may drop what asks for ECN.
-        let asks = self.receive.ecn.is_some() && !answer && !again;
-        let grants = self.receive.ecn.is_some() && answer;
+        let mut flags = Flags { syn: true, ..Flags::default() };
+        if let Some(handshake) = &mut self.handshake {
+            flags = handshake.flags(sent, answer);
+            if handshake.ecn.is_plain()
+                && let Some(ecn) = &mut self.receive.ecn
+            {
+                // RFC 9768 section 3.1.5: the peer may be without ECN.
+                ecn.stop_marking();
+            }
+        }
         let timestamps = self.timestamps.map(|clock| clock.option(now));
+        let mut options = TcpOptions { timestamps, ..options };
+        // RFC 9768 section 3.2.3.2: on the first SYN-ACK, and never on a SYN.
+        if answer && sent == 1 {
+            let told = self.tell_marks();
+            options.accecn = self.option_on_ack(&told, &options, 0);
+        }
         let header = Header {
             seq: (self.send.first() - 1).wire(),
             ack: answer.then(|| self.receive.nxt().wire()),
-            flags: Flags { syn: true, ece: asks || grants, cwr: asks, ..Flags::default() },
+            flags,
             window: self.receive.syn_window(),
-            options: TcpOptions { timestamps, ..options },
+            options,
         };
         self.emit(&header, outlet)
     }

@@ -53,6 +53,22 @@ fn echoes_of_one_round_trip_reduce_the_window_once_and_nothing_is_sent_again() {
 }
 
 #[test]
+fn marked_bytes_count_as_an_echo_of_one_mark() {
+    for (combination, mut echoed) in every() {
+        let profile = Profile { initial_window: 10, ..Profile::modern() };
+        let mut counted = ten_out(&combination, profile);
+        for segment in 1..=10 {
+            let now = ms(100 + segment);
+            echoed.on_ack(now, &marked(ack(segment, &[])));
+            counted.on_ack(now, &Ack { ce: ByteCount(SMSS), ..ack(segment, &[]) });
+            let state = |sender: &Sender| (sender.cwnd(), sender.phase(), sender.stats().reductions);
+            assert_eq!(state(&counted), state(&echoed), "{combination}");
+        }
+        assert_eq!(counted.stats().reductions, 1, "{combination}");
+    }
+}
+
+#[test]
 fn the_window_does_not_grow_by_an_echo_nor_until_the_peer_was_told() {
     for (combination, mut sender) in every() {
         sender.on_ack(ms(101), &marked(ack(1, &[])));

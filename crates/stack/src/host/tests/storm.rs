@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use airtcp_types::Checksum;
 use airtcp_types::rng::Stream;
-use airtcp_wire::options::{Hack, HackAck, TcpOptions, Timestamps, TxNumbers};
+use airtcp_wire::options::{AccEcn, Hack, HackAck, Order, TcpOptions, Timestamps, TxNumbers};
 
 use super::*;
 use crate::host::{Kind, Owner, Quota};
@@ -88,6 +88,10 @@ impl Storm {
                     (start, start + self.random.below(5_000) as u32)
                 })
                 .collect(),
+            accecn: self.random.chance(0.2).then(|| {
+                let counters = [0; 3].map(|_: u32| self.random.next_u64() as u32);
+                AccEcn::new(Order::One, &counters[..self.random.below(4) as usize])
+            }),
             hack: self.random.chance(0.3).then(Hack::default),
             hack_ack: self
                 .random

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use airtcp_types::Checksum;
-use airtcp_wire::options::{Hack, HackAck, TcpOptions, Timestamps, TxNumbers};
+use airtcp_wire::options::{AccEcn, Hack, HackAck, Order, TcpOptions, Timestamps, TxNumbers};
 use proptest::prelude::*;
 
 use super::*;
@@ -28,7 +28,7 @@ struct Odd {
 
 /// Often what an honest peer sends, so that connections come about.
 fn flags() -> impl Strategy<Value = Flags> {
-    let any = any::<[bool; 7]>().prop_map(|[fin, syn, rst, psh, urg, ece, cwr]| Flags {
+    let any = any::<[bool; 8]>().prop_map(|[fin, syn, rst, psh, urg, ece, cwr, ae]| Flags {
         fin,
         syn,
         rst: rst && psh,
@@ -37,6 +37,7 @@ fn flags() -> impl Strategy<Value = Flags> {
         urg,
         ece,
         cwr,
+        ae,
     });
     let syn = Just(Flags { syn: true, ..Flags::default() });
     let fin = Just(Flags { fin: true, ..Flags::default() });
@@ -50,7 +51,7 @@ fn options() -> impl Strategy<Value = TcpOptions> {
 fn any_options() -> impl Strategy<Value = TcpOptions> {
     let blocks = prop::collection::vec(any::<(u32, u32)>(), 0..=4);
     let timestamps = any::<Option<(u32, u32)>>();
-    let extensions = any::<(Option<u16>, Option<u32>, Option<(u32, u32)>)>();
+    let extensions = any::<(Option<u16>, Option<u32>, Option<(u32, u32)>, Option<[u32; 3]>)>();
     (any::<(Option<u16>, Option<u8>, bool)>(), timestamps, blocks, extensions).prop_map(
         |((mss, window_scale, sack_permitted), timestamps, blocks, extensions)| TcpOptions {
             mss,
@@ -58,6 +59,7 @@ fn any_options() -> impl Strategy<Value = TcpOptions> {
             sack_permitted,
             timestamps: timestamps.map(|(val, ecr)| Timestamps { val, ecr }),
             sack: blocks.into_iter().map(|(a, b)| (SeqNumber(a), SeqNumber(b))).collect(),
+            accecn: extensions.3.map(|counters| AccEcn::new(Order::Zero, &counters)),
             hack: extensions.0.map(|checksum| Hack { checksum, ..Hack::default() }),
             hack_ack: extensions
                 .1

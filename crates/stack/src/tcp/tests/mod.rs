@@ -36,7 +36,7 @@ use airtcp_types::mark::TCP_ECN_MARK;
 use airtcp_types::{FlowId, Instant, SeqNumber};
 use airtcp_wire::ip;
 use airtcp_wire::options::{
-    Hack, HackAck, HackForm, SackBlocks, TcpOptions, Timestamps, TxNumbers,
+    AccEcn, Hack, HackAck, HackForm, SackBlocks, TcpOptions, Timestamps, TxNumbers,
 };
 use airtcp_wire::tcp::{Flags, Segment, parse};
 
@@ -75,6 +75,10 @@ struct Seg {
     marked: bool,
     /// The ECN field of IP.
     ecn: u8,
+    /// AE, CWR and ECE as a number (RFC 9768), in place of the letters E and W.
+    ace: Option<u8>,
+    /// The AccECN option.
+    accecn: Option<AccEcn>,
 }
 
 impl std::fmt::Debug for Seg {
@@ -84,7 +88,8 @@ impl std::fmt::Debug for Seg {
         write!(f, " ts {:?} mss {:?}", self.ts, self.mss)?;
         write!(f, " wscale {:?} sackOK {}", self.wscale, self.sack_permitted)?;
         write!(f, " hack {:?} {:?}", self.hack, self.hack_ack)?;
-        write!(f, " numbers {:?} ecn {}", self.numbers, self.ecn)
+        write!(f, " numbers {:?} ecn {}", self.numbers, self.ecn)?;
+        write!(f, " ace {:?} accecn {:?}", self.ace, self.accecn)
     }
 }
 
@@ -108,6 +113,8 @@ macro_rules! seg {
     (@set $seg:ident, hack_ack, $value:expr) => { $seg.hack_ack = Some($value) };
     (@set $seg:ident, marked, $value:expr) => { $seg.marked = $value };
     (@set $seg:ident, ecn, $value:expr) => { $seg.ecn = $value };
+    (@set $seg:ident, ace, $value:expr) => { $seg.ace = Some($value) };
+    (@set $seg:ident, accecn, $value:expr) => { $seg.accecn = $value };
     (@set $seg:ident, numbers, $value:expr) => { $seg.numbers = Some($value) };
 }
 
@@ -195,6 +202,7 @@ impl Script {
             ts: config.timestamps.then_some((PEER_TS, 0)),
             hack: config.offers_hack().then_some(config.hack_form),
             numbers: config.offers_tx_numbers().then_some((0, 0)),
+            ace: (config.ecn == EcnMode::Accurate).then_some(0b111),
             ..Seg::default()
         }
     }
@@ -203,9 +211,13 @@ impl Script {
     #[track_caller]
     fn established(config: &TcpConfig) -> Self {
         let mut script = Self::syn_received(config);
-        assert_eq!(script.take(0).unwrap().flags, "SA");
+        let (flags, ace) = match config.ecn {
+            EcnMode::Accurate => ("SAW", 0b010),
+            _ => ("SA", 0),
+        };
+        assert_eq!(script.take(0).unwrap().flags, flags);
         script.timestamps = config.timestamps;
-        send!(script, 0, "A", 1, ack = 1);
+        send!(script, 0, "A", 1, ack = 1, ace = ace);
         assert_eq!(script.conn.state(), State::Established);
         recv_nothing!(script, 0);
         script
@@ -289,6 +301,10 @@ impl Script {
         let mut shown = seg.clone();
         shown.window = expected.window.and(seg.window);
         shown.ts = expected.ts.and(seg.ts);
+        match expected.ace {
+            Some(_) => shown.flags = without_ecn(seg.flags),
+            None => assert!(shown.ace.take().is_some_and(|ace| ace < 0b100), "AE: {seg:?}"),
+        }
         assert_eq!(&shown, expected);
     }
 
@@ -318,6 +334,12 @@ impl Script {
     }
 }
 
+/// These flags without E and W.
+fn without_ecn(flags: &'static str) -> &'static str {
+    let end = flags.find(['E', 'W']).unwrap_or(flags.len());
+    &flags[..end]
+}
+
 /// A segment of the peer with its numbers on the wire.
 struct Wire {
     seq: SeqNumber,
@@ -345,15 +367,19 @@ impl Seg {
         Wire {
             seq: IRS + self.seq,
             ack: ISS + self.ack.unwrap_or(0),
-            flags: Flags {
-                fin: has('F'),
-                syn: has('S'),
-                rst: has('R'),
-                psh: has('P'),
-                urg: has('U'),
-                ece: has('E'),
-                cwr: has('W'),
-                ack: self.ack.is_some(),
+            flags: {
+                let flags = Flags {
+                    fin: has('F'),
+                    syn: has('S'),
+                    rst: has('R'),
+                    psh: has('P'),
+                    urg: has('U'),
+                    ece: has('E'),
+                    cwr: has('W'),
+                    ae: false,
+                    ack: self.ack.is_some(),
+                };
+                self.ace.map_or(flags, |ace| flags.with_ace(ace))
             },
             reserved: if self.marked { TCP_ECN_MARK } else { 0 },
             ecn: self.ecn,
@@ -364,6 +390,7 @@ impl Seg {
                 sack_permitted: self.sack_permitted,
                 timestamps: self.ts.map(|(val, ecr)| Timestamps { val, ecr }),
                 sack,
+                accecn: self.accecn,
                 hack: self.hack.map(|form| Hack { form, checksum: 0 }),
                 hack_ack: self.hack_ack.map(|(form, seq)| HackAck { form, corrupted: ISS + seq }),
                 tx_numbers: self.numbers.map(|(number, echo)| TxNumbers {
@@ -385,7 +412,7 @@ impl Seg {
         let text: String = names.iter().filter(|(on, _)| *on).map(|(_, c)| *c).collect();
         let known = [
             "", "A", "PA", "FA", "FPA", "S", "SA", "R", "RA", "SEW", "SAE", "AE", "AW", "PAW",
-            "PAE",
+            "PAE", "SW", "SEA", "SAW", "SAEW", "AEW", "PAEW", "FAE", "FAW", "FAEW", "FPAE",
         ];
         let flags = known.into_iter().find(|flags| **flags == text).unwrap();
         let sack = segment.options.sack.as_slice().iter();
@@ -410,8 +437,10 @@ impl Seg {
             numbers: segment.options.tx_numbers.map(|TxNumbers { number, echo }| {
                 (number.map_or(0, NonZeroU32::get), echo.map_or(0, NonZeroU32::get))
             }),
-            marked: segment.reserved != 0,
+            marked: segment.reserved & TCP_ECN_MARK != 0,
             ecn: ip.ecn,
+            ace: Some(segment.flags.ace()),
+            accecn: segment.options.accecn,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! RST and SYN where they do not belong (RFC 5961), and other nonsense.
 
+use airtcp_wire::options::Order;
+
 use super::*;
 
 // Shows: RFC9293-MUST-12, RFC5961-3.2-1, RFC5961-3.2-2, RFC5961-3.2-3
@@ -170,7 +172,12 @@ fn no_segment_makes_it_panic_or_grow() {
         let offer = if round % 5 == 4 { Offer::Always } else { Offer::Never };
         let config =
             TcpConfig { timestamps: round % 2 == 0, hack: offer, tx_numbers: offer, ..plain() };
-        let config = TcpConfig { mark_aware: (round % 3 == 0).then(MarkAware::default), ..config };
+        let mark_aware = (round % 3 == 0).then(MarkAware::default);
+        let ecn = match round % 5 {
+            2 | 3 => EcnMode::Passive,
+            _ => EcnMode::ALL[round % EcnMode::ALL.len()],
+        };
+        let config = TcpConfig { mark_aware, ecn, ..config };
         let mut s = match round % 5 {
             0 => Script::connecting(&config),
             1 => Script::syn_received(&config),
@@ -205,6 +212,11 @@ fn no_segment_makes_it_panic_or_grow() {
                     .then(|| (random.next_u64() as u32, random.below(50) as u32)),
                 marked: random.chance(0.3),
                 ecn: random.below(4) as u8,
+                ace: random.chance(0.5).then(|| random.below(8) as u8),
+                accecn: random.chance(0.3).then(|| {
+                    let counters = [0; 3].map(|_: u32| random.below(1 << 24) as u32);
+                    AccEcn::new(Order::One, &counters[..random.below(4) as usize])
+                }),
             };
             let wire = seg.to_wire();
             s.now += Duration::from_millis(random.below(300));

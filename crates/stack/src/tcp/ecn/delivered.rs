@@ -1,0 +1,193 @@
+//! What the peer tells of marks: AccECN's data sender (RFC 9768 section 3.2.2.5.2, appendix A).
+//!
+//! The field ACE counts marked packets modulo 8, on every segment; an option counts marked bytes modulo 2^24, now and then.
+//! Where an ACK acknowledges eight packets or more ACE alone is ambiguous. What is assumed then:
+//!
+//! ```text
+//! an option with ECEB    the number of packets nearest to what these bytes would be   A.2.2
+//! none                   the largest number that ACE and the ACK allow                A.2.1
+//! none, from a peer that acknowledges many packets at once as a rule:  the smallest   A.2.1
+//! ```
+
+use airtcp_types::ByteCount;
+use airtcp_wire::options::AccEcn;
+
+use super::received::{FIRST_BYTES, FIRST_CEP};
+
+/// ACE is modulo this.
+const CYCLE: u64 = 8;
+/// Above so many packets to an ACK on average it is no loss of ACKs that one acknowledges many (RFC 9768 appendix A.2.1: the
+/// average is to be well below eight). The number is Linux's.
+const FEW: u64 = 4;
+/// The weight of an ACK in that average is one in so many.
+const WEIGHT: u64 = 64;
+/// With so few packets acknowledged since the handshake ACE cannot have come round to zero, the SYN-ACK marked or not.
+const BEFORE_ZERO: u64 = CYCLE - 2 - FIRST_CEP;
+
+/// What an ACK tells of marks, and of how much.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::tcp) struct Feedback {
+    /// The field ACE.
+    pub(in crate::tcp) ace: u8,
+    pub(in crate::tcp) option: Option<AccEcn>,
+    /// Bytes that it newly tells to have arrived, and the packets that they left in.
+    pub(in crate::tcp) bytes: ByteCount,
+    pub(in crate::tcp) packets: u64,
+    /// Payload bytes of a full segment.
+    pub(in crate::tcp) smss: ByteCount,
+}
+
+/// What is known of the peer's options.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Options {
+    Unseen,
+    Good,
+    /// Their counters came as zero, which they cannot have been.
+    Zeroed,
+}
+
+/// The counters of what was sent: s.cep, s.e0b, s.ceb and s.e1b of RFC 9768.
+#[derive(Debug)]
+pub(in crate::tcp) struct DeliveredMarks {
+    cep: u64,
+    e0b: u64,
+    /// Estimated since the last option with ECEB, by ACE.
+    ceb: u64,
+    e1b: u64,
+    /// s.cep and s.ceb at that option.
+    at_option: (u64, u64),
+    options: Options,
+    /// Packets to an ACK, on average, times [`WEIGHT`].
+    per_ack: u64,
+    /// Whether what is told counts.
+    responds: bool,
+    /// No ACK has been read since the handshake.
+    is_first: bool,
+    /// What was told contradicts itself: marked bytes without a marked packet.
+    contradicts: bool,
+}
+
+impl DeliveredMarks {
+    pub(super) const fn new() -> Self {
+        Self {
+            cep: FIRST_CEP,
+            e0b: FIRST_BYTES,
+            ceb: 0,
+            e1b: FIRST_BYTES,
+            at_option: (FIRST_CEP, 0),
+            options: Options::Unseen,
+            per_ack: 0,
+            responds: true,
+            is_first: true,
+            contradicts: false,
+        }
+    }
+
+    /// Takes ACE from the ACK of a SYN-ACK (RFC 9768 table 4).
+    pub(in crate::tcp) fn on_handshake(&mut self, code: u8) {
+        match code {
+            0b000 => self.responds = false,
+            0b110 => self.cep = FIRST_CEP + 1,
+            _ => {}
+        }
+        self.at_option.0 = self.cep;
+    }
+
+    /// Takes an option for what it shows of the path; its counters count with the ACK they came on.
+    pub(in crate::tcp) fn on_option(&mut self, option: &AccEcn) {
+        // RFC 9768 section 3.2.3.2.4.
+        if self.options == Options::Unseen && !option.counters().is_empty() {
+            let is_zeroed = option.e0b() == Some(0) || option.e1b() == Some(0);
+            self.options = if is_zeroed { Options::Zeroed } else { Options::Good };
+        }
+    }
+
+    /// Takes what an ACK tells that no other has overtaken; gives how many more bytes arrived with CE.
+    pub(in crate::tcp) fn on_ack(&mut self, feedback: &Feedback) -> ByteCount {
+        let &Feedback { ace, option, bytes, packets, smss } = feedback;
+        // RFC 9768 section 3.2.2.4.
+        if std::mem::take(&mut self.is_first) && ace == 0 && packets <= BEFORE_ZERO {
+            self.responds = false;
+        }
+        if !self.responds {
+            return ByteCount::ZERO;
+        }
+        if packets > 0 {
+            let before = if self.per_ack == 0 { packets * WEIGHT } else { self.per_ack };
+            self.per_ack = before - before / WEIGHT + packets;
+        }
+        let option = option.filter(|_| self.options == Options::Good);
+        if let Some(e0b) = option.and_then(|option| option.e0b()) {
+            self.e0b = nearest(self.e0b, e0b);
+        }
+        if let Some(e1b) = option.and_then(|option| option.e1b()) {
+            self.e1b = nearest(self.e1b, e1b);
+        }
+        let least = u64::from(ace.wrapping_sub(self.cep as u8)) % CYCLE;
+        // RFC 9768 appendix A.2.1: dSafer.cep.
+        let most = least + packets.saturating_sub(least) / CYCLE * CYCLE;
+        let size = if packets > 0 { bytes.0.div_ceil(packets) } else { smss.0 }.max(1);
+        let before = self.ceb;
+        match option.and_then(|option| option.ceb()) {
+            Some(ceb) => {
+                let ceb = nearest(self.ceb, ceb);
+                let (cep_then, ceb_then) = self.at_option;
+                let marked = ceb.saturating_sub(ceb_then);
+                let counted = self.cep - cep_then;
+                self.cep = cep_then + likely(counted + least, counted + most, marked, size);
+                self.contradicts |= marked > 0 && self.cep == cep_then;
+                self.ceb = ceb;
+                self.at_option = (self.cep, ceb);
+            }
+            None => {
+                let newly = if self.per_ack > FEW * WEIGHT { least } else { most };
+                self.cep += newly;
+                self.ceb += (newly * size).min(bytes.0.max(least * size));
+            }
+        }
+        ByteCount(self.ceb.saturating_sub(before))
+    }
+
+    /// Whether the congestion window answers what the peer tells.
+    pub(in crate::tcp) const fn responds(&self) -> bool {
+        self.responds
+    }
+
+    /// Whether what the peer tells is to be trusted: if not, nothing more may be marked (RFC 9768 section 3.2.3.2.5).
+    pub(in crate::tcp) const fn is_sound(&self) -> bool {
+        self.responds && !self.contradicts
+    }
+
+    /// Packets that arrived with CE, as far as is known.
+    pub(in crate::tcp) const fn packets(&self) -> u64 {
+        self.cep - FIRST_CEP
+    }
+
+    /// Bytes that arrived with ECT(0), CE and ECT(1), as far as is known.
+    pub(in crate::tcp) const fn bytes(&self) -> [u64; 3] {
+        let [e0b, e1b] = [self.e0b, self.e1b];
+        [e0b.saturating_sub(FIRST_BYTES), self.ceb, e1b.saturating_sub(FIRST_BYTES)]
+    }
+}
+
+/// Of the numbers of packets that ACE allows, `most` and those by a multiple of [`CYCLE`] below it, the one that is nearest
+/// to what `marked` bytes are in packets of `size` bytes. `by_ace` is one of them.
+fn likely(by_ace: u64, most: u64, marked: u64, size: u64) -> u64 {
+    let fewest = by_ace % CYCLE;
+    let estimate = marked.div_ceil(size);
+    let cycles = (estimate.saturating_sub(fewest) + CYCLE / 2) / CYCLE;
+    // Marked bytes have come in one packet at least.
+    let cycles = if fewest == 0 && marked > 0 { cycles.max(1) } else { cycles };
+    fewest + cycles.min((most - fewest) / CYCLE) * CYCLE
+}
+
+/// The number nearest to `near` whose lower 24 bits are `field`.
+fn nearest(near: u64, field: u32) -> u64 {
+    const HALF: u64 = 1 << 23;
+    let forward = (u64::from(field).wrapping_sub(near)) % (2 * HALF);
+    if forward < HALF { near + forward } else { (near + forward).saturating_sub(2 * HALF) }
+}
+
+#[cfg(test)]
+#[path = "delivered_tests.rs"]
+mod tests;

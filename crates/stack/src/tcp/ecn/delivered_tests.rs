@@ -1,0 +1,166 @@
+use airtcp_wire::options::Order;
+
+use super::*;
+
+const SMSS: u64 = 1460;
+
+/// An ACK of `packets` full packets.
+fn of_packets(ace: u8, packets: u64) -> Feedback {
+    let bytes = ByteCount(packets * SMSS);
+    Feedback { ace, option: None, bytes, packets, smss: ByteCount(SMSS) }
+}
+
+fn with(feedback: Feedback, e0b: u64, ceb: u64) -> Feedback {
+    let option = AccEcn::new(Order::Zero, &[e0b as u32 + 1, ceb as u32]);
+    Feedback { option: Some(option), ..feedback }
+}
+
+/// One that has seen a good option, and a first ACK of one packet without a mark.
+fn begun() -> DeliveredMarks {
+    let mut delivered = DeliveredMarks::new();
+    delivered.on_option(&AccEcn::new(Order::Zero, &[1, 0, 1]));
+    delivered.on_ack(&of_packets(5, 1));
+    delivered
+}
+
+fn ace_of(packets: u64) -> u8 {
+    ((FIRST_CEP + packets) % CYCLE) as u8
+}
+
+// Shows: RFC9768-3.2.2-2
+#[test]
+fn ace_counts_marked_packets_across_its_wrap() {
+    let mut delivered = begun();
+    let mut marked = 0;
+    for newly in [0, 1, 2, 3, 7, 0, 5, 6, 7] {
+        marked += newly;
+        let bytes = delivered.on_ack(&of_packets(ace_of(marked), 7));
+        assert_eq!(bytes, ByteCount(newly * SMSS));
+        assert_eq!(delivered.packets(), marked);
+    }
+}
+
+// Shows: RFC9768-3.2.2.5.2-1
+#[test]
+fn without_an_option_the_worst_is_assumed_of_an_ack_of_many_packets() {
+    // RFC 9768 appendix A.2.1: 9 packets and 2 marks, 10 and 2.
+    for (ace, packets, expected) in [(2, 9, 2), (2, 10, 10), (0, 8, 8), (0, 7, 0), (7, 16, 15)] {
+        let mut delivered = begun();
+        delivered.on_ack(&of_packets((5 + ace) % 8, packets));
+        assert_eq!(delivered.packets(), expected, "{ace} of {packets}");
+    }
+}
+
+#[test]
+fn from_a_peer_that_acknowledges_many_packets_at_once_as_a_rule_ace_is_taken_as_it_is() {
+    let mut delivered = DeliveredMarks::new();
+    for _ in 0..50 {
+        assert_eq!(delivered.on_ack(&of_packets(5, 45)), ByteCount::ZERO);
+    }
+    assert_eq!(delivered.on_ack(&of_packets(7, 45)), ByteCount(2 * SMSS));
+    assert_eq!(delivered.packets(), 2);
+}
+
+// Shows: RFC9768-3.2.2.5.2-2
+#[test]
+fn more_marks_than_packets_are_believed() {
+    let mut delivered = begun();
+    assert_eq!(delivered.on_ack(&of_packets(5 + 2, 1)), ByteCount(2 * SMSS));
+    assert_eq!(delivered.packets(), 2);
+}
+
+// Shows: RFC9768-3.2.3.2.5-1
+#[test]
+fn with_an_option_the_number_of_packets_follows_the_bytes() {
+    // Packets, marks in them, and what ACE says of these.
+    for (packets, marked) in [(8, 8), (10, 2), (10, 10), (40, 0), (40, 17), (64, 64), (100, 33)] {
+        let mut delivered = begun();
+        let all = packets * SMSS;
+        let ack = of_packets(ace_of(marked), packets);
+        let newly = delivered.on_ack(&with(ack, all - marked * SMSS, marked * SMSS));
+        assert_eq!(newly, ByteCount(marked * SMSS));
+        assert_eq!(delivered.packets(), marked, "{marked} of {packets}");
+        assert_eq!(delivered.bytes(), [all - marked * SMSS, marked * SMSS, 0]);
+        assert!(delivered.is_sound());
+    }
+}
+
+#[test]
+fn what_was_assumed_too_high_is_put_right_by_an_option() {
+    let mut delivered = begun();
+    delivered.on_ack(&of_packets(5, 9));
+    assert_eq!((delivered.packets(), delivered.bytes()[1]), (8, 8 * SMSS));
+    let newly = delivered.on_ack(&with(of_packets(6, 2), 11 * SMSS, SMSS));
+    assert_eq!((delivered.packets(), delivered.bytes()[1]), (1, SMSS));
+    assert_eq!(newly, ByteCount::ZERO, "they were answered before");
+    assert!(delivered.is_sound());
+}
+
+#[test]
+fn the_bytes_of_an_option_are_counted_across_its_wrap() {
+    let mut delivered = begun();
+    let mut marked = 0;
+    for round in 1..=40 {
+        marked += 700 * SMSS;
+        let ack = of_packets(ace_of(round * 700), 700);
+        assert_eq!(delivered.on_ack(&with(ack, 0, marked)), ByteCount(700 * SMSS));
+        assert_eq!((delivered.bytes()[1], delivered.packets()), (marked, round * 700));
+    }
+    assert!(marked > 2 << 24);
+}
+
+// Shows: RFC9768-3.2.3.2.5-2
+#[test]
+fn marked_bytes_without_a_marked_packet_are_a_contradiction() {
+    let mut delivered = begun();
+    delivered.on_ack(&with(of_packets(5, 7), 6 * SMSS, SMSS));
+    assert!(!delivered.is_sound());
+    // Of eight packets all may have been marked.
+    let mut delivered = begun();
+    delivered.on_ack(&with(of_packets(5, 8), 7 * SMSS, SMSS));
+    assert!(delivered.is_sound());
+    assert_eq!(delivered.packets(), 8);
+}
+
+#[test]
+fn counters_that_were_zeroed_are_not_read() {
+    for counters in [[0, 0, 1], [1, 0, 0]] {
+        let mut delivered = DeliveredMarks::new();
+        delivered.on_option(&AccEcn::new(Order::Zero, &counters));
+        delivered.on_ack(&with(of_packets(6, 2), 0, 9000));
+        assert_eq!((delivered.packets(), delivered.bytes()), (1, [0, SMSS, 0]));
+    }
+}
+
+// Shows: RFC9768-3.2.2.1-2
+#[test]
+fn the_codes_of_the_handshake_are_those_of_table_4() {
+    let after = |code| {
+        let mut delivered = DeliveredMarks::new();
+        delivered.on_handshake(code);
+        (delivered.responds(), delivered.packets())
+    };
+    for code in 0..8 {
+        let expected = match code {
+            0b000 => (false, 0),
+            0b110 => (true, 1),
+            _ => (true, 0),
+        };
+        assert_eq!(after(code), expected, "{code:03b}");
+    }
+}
+
+#[test]
+fn an_ace_of_zero_that_cannot_be_a_count_ends_it() {
+    let first = |packets| {
+        let mut delivered = DeliveredMarks::new();
+        delivered.on_ack(&of_packets(0, packets));
+        (delivered.responds(), delivered.packets())
+    };
+    assert_eq!(first(1), (false, 0));
+    assert_eq!(first(4), (true, 3));
+    // Later it can always be one.
+    let mut delivered = begun();
+    delivered.on_ack(&of_packets(0, 3));
+    assert_eq!((delivered.responds(), delivered.packets()), (true, 3));
+}

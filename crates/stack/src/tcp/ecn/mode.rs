@@ -1,0 +1,118 @@
+//! The setting.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::negotiation::Form;
+
+/// Which form of explicit congestion notification connections use, and who may ask for it.
+///
+/// | Mode | Linux's `tcp_ecn` | This end asks for | A peer that asks is granted |
+/// | --- | --- | --- | --- |
+/// | `off` | 0 | nothing | nothing |
+/// | `active` | 1 | ECN (RFC 3168) | ECN |
+/// | `passive` | 2 | nothing | ECN |
+/// | `accurate` | 3 | AccECN (RFC 9768) | AccECN, or ECN |
+/// | `active-accurate` | 4 | ECN | AccECN, or ECN |
+/// | `passive-accurate` | 5 | nothing | AccECN, or ECN |
+///
+/// A peer that is asked for AccECN and knows ECN alone grants that, and it is used.
+///
+/// ```
+/// use airtcp_stack::tcp::EcnMode;
+///
+/// assert_eq!("accurate".parse(), Ok(EcnMode::Accurate));
+/// assert_eq!(EcnMode::default().to_string(), "passive");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum EcnMode {
+    /// Never use ECN.
+    Off,
+    /// Use ECN where a peer asks for it.
+    #[default]
+    Passive,
+    /// Ask peers for ECN, and grant it.
+    Active,
+    /// Ask peers for AccECN, and grant it.
+    Accurate,
+    /// Ask peers for ECN, and grant them AccECN.
+    ActiveAccurate,
+    /// Use AccECN or ECN where a peer asks for it.
+    PassiveAccurate,
+}
+
+/// A word that names no [`EcnMode`].
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("`{0}` is no ECN mode: use off, passive, active, accurate, active-accurate or passive-accurate")]
+pub struct EcnModeError(String);
+
+impl EcnMode {
+    /// All modes.
+    pub const ALL: [Self; 6] = [
+        Self::Off,
+        Self::Passive,
+        Self::Active,
+        Self::Accurate,
+        Self::ActiveAccurate,
+        Self::PassiveAccurate,
+    ];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Passive => "passive",
+            Self::Active => "active",
+            Self::Accurate => "accurate",
+            Self::ActiveAccurate => "active-accurate",
+            Self::PassiveAccurate => "passive-accurate",
+        }
+    }
+
+    /// What a SYN of this end asks for.
+    pub(in crate::tcp) const fn asks(self) -> Form {
+        match self {
+            Self::Off | Self::Passive | Self::PassiveAccurate => Form::Nothing,
+            Self::Active | Self::ActiveAccurate => Form::Classic,
+            Self::Accurate => Form::Accurate,
+        }
+    }
+
+    /// What a peer's SYN is granted at most.
+    pub(in crate::tcp) const fn grants(self) -> Form {
+        match self {
+            Self::Off => Form::Nothing,
+            Self::Passive | Self::Active => Form::Classic,
+            Self::Accurate | Self::ActiveAccurate | Self::PassiveAccurate => Form::Accurate,
+        }
+    }
+}
+
+impl FromStr for EcnMode {
+    type Err = EcnModeError;
+
+    fn from_str(text: &str) -> Result<Self, EcnModeError> {
+        let found = Self::ALL.into_iter().find(|mode| mode.name() == text);
+        found.ok_or_else(|| EcnModeError(text.to_owned()))
+    }
+}
+
+impl fmt::Display for EcnMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_mode_has_a_name_that_is_read() {
+        for mode in EcnMode::ALL {
+            assert_eq!(mode.to_string().parse(), Ok(mode));
+        }
+        let error = "on".parse::<EcnMode>().unwrap_err().to_string();
+        assert!(EcnMode::ALL.iter().all(|mode| error.contains(mode.name())), "{error}");
+    }
+}

@@ -1,0 +1,186 @@
+//! What arrived marked, and what the peer is told of it: AccECN's data receiver (RFC 9768 section 3.2).
+
+use airtcp_wire::ip::{CE, ECT_0, ECT_1, NOT_ECT};
+use airtcp_wire::options::{AccEcn, Order};
+
+/// The first value of r.cep and of s.cep, and those of r.e0b and r.e1b; r.ceb begins with zero (RFC 9768 section 3.2.1).
+pub(super) const FIRST_CEP: u64 = 5;
+pub(super) const FIRST_BYTES: u64 = 1;
+/// So many CE marks make an ACK leave: where there is data to acknowledge, and where there is none (RFC 9768 section
+/// 3.2.2.5.1).
+const MARKS_OF_DATA: u32 = 2;
+const MARKS_OF_ACKS: u32 = 3;
+/// So many segments of acknowledged data in a row show that ACKs with an option do not get through.
+const REPEATS: u8 = 2;
+
+/// The counters at a moment, as they are told: r.cep modulo 8, and the others modulo 2^24.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(in crate::tcp) struct Told {
+    /// The field ACE.
+    pub(in crate::tcp) ace: u8,
+    e0b: u32,
+    ceb: u32,
+    e1b: u32,
+}
+
+impl Told {
+    const FIRST: Self = Self { ace: 5, e0b: 1, ceb: 0, e1b: 1 };
+}
+
+/// The counters of what arrived: r.cep, r.e0b, r.ceb and r.e1b of RFC 9768.
+#[derive(Debug)]
+pub(in crate::tcp) struct ReceivedMarks {
+    cep: u64,
+    e0b: u64,
+    ceb: u64,
+    e1b: u64,
+    /// Packets with CE since an ACK was last to leave.
+    pending: u32,
+    /// The ECN field of the last packet.
+    last: u8,
+    /// An ACK is to leave for the sake of the marks.
+    wants_ack: bool,
+    /// What the last option told, if one has left.
+    told: Option<Told>,
+    /// Whether options may leave.
+    options: bool,
+    /// The first data is to have an option, too.
+    owes_first_data: bool,
+    /// Segments in a row of which all was acknowledged before.
+    repeats: u8,
+}
+
+impl ReceivedMarks {
+    /// The last packet had the ECN field `last`.
+    pub(super) const fn new(last: u8) -> Self {
+        Self {
+            cep: FIRST_CEP,
+            e0b: FIRST_BYTES,
+            ceb: 0,
+            e1b: FIRST_BYTES,
+            pending: 0,
+            last,
+            wants_ack: false,
+            told: None,
+            options: true,
+            owes_first_data: false,
+            repeats: 0,
+        }
+    }
+
+    /// The option of a SYN-ACK of which nothing is kept, in `room` bytes.
+    pub(in crate::tcp) fn first_option(room: usize) -> Option<AccEcn> {
+        Self::new(NOT_ECT).take_option(&Told::FIRST, room)
+    }
+
+    /// Takes the mark of acceptable segments: `packets` on the wire, with `bytes` of data in all. `is_all_acknowledged`: there
+    /// is no other data to acknowledge.
+    pub(in crate::tcp) fn on_packets(
+        &mut self,
+        ecn: u8,
+        packets: u32,
+        bytes: usize,
+        is_all_acknowledged: bool,
+    ) {
+        match ecn {
+            CE => {
+                self.cep += u64::from(packets);
+                self.ceb += bytes as u64;
+                self.pending = self.pending.saturating_add(packets);
+            }
+            ECT_0 => self.e0b += bytes as u64,
+            ECT_1 => self.e1b += bytes as u64,
+            _ => {}
+        }
+        // RFC 9768 section 3.2.2.5.1: both rules; a data packet is what the first is about.
+        let changed = ecn == CE && self.last != CE && bytes > 0;
+        let enough = if is_all_acknowledged && bytes == 0 { MARKS_OF_ACKS } else { MARKS_OF_DATA };
+        self.wants_ack |= changed || self.pending >= enough;
+        self.last = ecn;
+    }
+
+    /// A SYN-ACK came with CE, of those of a connection the first.
+    pub(in crate::tcp) fn on_marked_syn_ack(&mut self) {
+        self.cep += 1;
+    }
+
+    /// Whether an ACK is to leave for the sake of the marks; it is then.
+    pub(in crate::tcp) fn take_wish(&mut self) -> bool {
+        std::mem::take(&mut self.wants_ack)
+    }
+
+    /// An ACK is to leave, or data that acknowledges as well.
+    pub(in crate::tcp) fn on_ack_due(&mut self) {
+        self.pending = 0;
+        self.wants_ack = false;
+    }
+
+    /// The counters now.
+    pub(in crate::tcp) const fn now(&self) -> Told {
+        Told {
+            ace: self.cep as u8 & 0b111,
+            e0b: self.e0b as u32 & 0xff_ffff,
+            ceb: self.ceb as u32 & 0xff_ffff,
+            e1b: self.e1b as u32 & 0xff_ffff,
+        }
+    }
+
+    /// The first data of this end is to have an option.
+    pub(in crate::tcp) fn owe_first_data(&mut self) {
+        self.owes_first_data = true;
+    }
+
+    /// Whether an option is to leave: none has, or it would tell something new.
+    pub(in crate::tcp) fn owes_option(&self, now: &Told) -> bool {
+        let bytes = |told: &Told| (told.e0b, told.ceb, told.e1b);
+        self.options && self.told.as_ref().is_none_or(|told| bytes(told) != bytes(now))
+    }
+
+    /// Whether data that leaves now is to have an option.
+    pub(in crate::tcp) fn owes_option_on_data(&self, now: &Told) -> bool {
+        self.options && (self.owes_first_data || self.owes_option(now))
+    }
+
+    /// Data has left, with an option or not.
+    pub(in crate::tcp) fn on_data_sent(&mut self) {
+        self.owes_first_data = false;
+    }
+
+    /// The option that tells `now` in `room` bytes: all three counters as Linux orders them, or two with those that have
+    /// changed since the last option; `None` where that is too little (RFC 9768 section 3.2.3.3). It leaves.
+    pub(in crate::tcp) fn take_option(&mut self, now: &Told, room: usize) -> Option<AccEcn> {
+        let last = self.told.unwrap_or(Told::FIRST);
+        let option = match (last.e0b != now.e0b, last.e1b != now.e1b) {
+            _ if room >= AccEcn::len_of(3) => {
+                AccEcn::new(Order::One, &[now.e1b, now.ceb, now.e0b])
+            }
+            _ if room < AccEcn::len_of(2) => return None,
+            (true, true) => return None,
+            (false, true) => AccEcn::new(Order::One, &[now.e1b, now.ceb]),
+            (_, false) => AccEcn::new(Order::Zero, &[now.e0b, now.ceb]),
+        };
+        self.told = Some(*now);
+        Some(option)
+    }
+
+    /// Data came in of which all was acknowledged before. Where that happens again and again, ACKs with an option are lost,
+    /// and none has one any more (RFC 9768 section 3.2.3.2.2).
+    pub(in crate::tcp) fn on_old_data(&mut self) {
+        self.repeats = self.repeats.saturating_add(1);
+        self.options &= self.repeats < REPEATS;
+    }
+
+    pub(in crate::tcp) fn on_new_data(&mut self) {
+        self.repeats = 0;
+    }
+
+    /// Packets that arrived with CE.
+    pub(in crate::tcp) const fn packets(&self) -> u64 {
+        self.cep - FIRST_CEP
+    }
+
+    /// Bytes that arrived with ECT(0), CE and ECT(1).
+    pub(in crate::tcp) const fn bytes(&self) -> [u64; 3] {
+        [self.e0b - FIRST_BYTES, self.ceb, self.e1b - FIRST_BYTES]
+    }
+}
