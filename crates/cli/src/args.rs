@@ -416,6 +416,11 @@ mod tests {
              or `paper`; for example --profile modern"
         );
         assert_eq!(
+            error("airtcp serve --tun t --address 10.0.0.2/24 --ecn on echo:7"),
+            "error: invalid value 'on' for '--ecn <MODE>': `on` is no ECN mode: use off, passive, \
+             active, accurate, active-accurate or passive-accurate; for example --ecn accurate"
+        );
+        assert_eq!(
             error("airtcp serve --tun a-name-too-long-for-it --address 10.0.0.2/24 echo:7"),
             "error: invalid value 'a-name-too-long-for-it' for '--tun <NAME>': a device's name has \
              1 to 15 bytes without white space, `/`, `:` and `%`; for example tun0"

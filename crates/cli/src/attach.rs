@@ -8,7 +8,7 @@ use airtcp_device::TunFile;
 use airtcp_recovery::{Combination, SenderConfig};
 use airtcp_stack::HostConfig;
 use airtcp_stack::host::Cidr;
-use airtcp_stack::tcp::KeepAlive;
+use airtcp_stack::tcp::{EcnMode, KeepAlive};
 use airtcp_testbed::here;
 use airtcp_wire::options::HackForm;
 use anyhow::Context;
@@ -43,6 +43,11 @@ pub(crate) struct AttachArgs {
     /// are, and turns offload off by itself; a receiver of HACK needs `--judge hack`, too
     #[arg(long)]
     pub(crate) no_offload: bool,
+    /// Explicit congestion notification: off; passive, use ECN (RFC 3168) where a peer asks for it; active, ask for ECN;
+    /// accurate, ask for AccECN (RFC 9768), which counts marks exactly, and fall back to ECN. passive-accurate and
+    /// active-accurate are passive and active, and grant AccECN to peers that ask for it
+    #[arg(long, value_name = "MODE", default_value = "passive", value_parser = value::ecn)]
+    pub(crate) ecn: EcnMode,
     /// Exchange super-segments with the kernel, which is the default
     #[arg(long, hide = true, conflicts_with = "no_offload")]
     pub(crate) offload: bool,
@@ -62,8 +67,8 @@ impl AttachArgs {
         strategies: Option<Combination>,
     ) -> Self {
         let sender = SenderArgs::of(strategies);
-        let (no_offload, offload) = (false, false);
-        Self { tun, address, gateway, mtu: None, no_offload, offload, control: None, sender }
+        let (no_offload, offload, ecn) = (false, false, EcnMode::default());
+        Self { tun, address, gateway, mtu: None, no_offload, ecn, offload, control: None, sender }
     }
 
     /// What no value shows alone.
@@ -162,6 +167,7 @@ impl AttachArgs {
     fn config(&self) -> anyhow::Result<HostConfig> {
         let mut config = host_config(self.address.iter().copied(), &self.sender)?;
         config.tcp.keep_alive = Some(ASKED);
+        config.tcp.ecn = self.ecn;
         Ok(config)
     }
 
@@ -270,6 +276,15 @@ mod tests {
     fn a_peer_that_falls_silent_is_asked_on_every_connection_whoever_began_it() {
         let config = attach("--address 10.0.0.2/24").config().unwrap();
         assert_eq!(config.tcp.keep_alive, Some(ASKED));
+    }
+
+    #[test]
+    fn ecn_is_what_the_flag_says_and_the_default_is_the_stacks() {
+        let mode = |line: &str| attach(line).config().unwrap().tcp.ecn;
+        assert_eq!(mode("--address 10.0.0.2/24"), EcnMode::default());
+        for wanted in EcnMode::ALL {
+            assert_eq!(mode(&format!("--address 10.0.0.2/24 --ecn {wanted}")), wanted);
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::time::Duration;
 use airtcp_link::{Arq, LinkSpec, RadioSpec, SpecError, spec};
 use airtcp_recovery::{Combination, Profile};
 use airtcp_stack::host::Cidr;
+use airtcp_stack::tcp::EcnMode;
 use airtcp_types::{ByteCount, Rate};
 
 use crate::args::{ServiceKind, ServiceSpec};
@@ -74,6 +75,11 @@ pub(crate) fn rate(text: &str) -> Result<Rate, String> {
 /// `--profile`.
 pub(crate) fn profile(text: &str) -> Result<Profile, String> {
     text.parse().map_err(|error| format!("{error}; for example --profile modern"))
+}
+
+/// `--ecn`.
+pub(crate) fn ecn(text: &str) -> Result<EcnMode, String> {
+    text.parse().map_err(|error| format!("{error}; for example --ecn accurate"))
 }
 
 /// `--tun`.

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use airtcp_recovery::Profile;
 use airtcp_stack::host::Cidr;
-use airtcp_stack::tcp::{Offer, TcpConfig};
+use airtcp_stack::tcp::{EcnMode, Offer, TcpConfig};
 
 /// The addresses that packetdrill gives the machine that it tests, by default and in Google's scripts.
 const ADDRESSES: [&str; 2] = ["192.168.0.1/16", "fd3d:a0b:17d6::1/48"];
@@ -16,6 +16,8 @@ pub(crate) struct Flags {
     pub(crate) addresses: Vec<Cidr>,
     /// `profile=`, `byte_counting_limit=`, `recovery=`, `congestion=`, `judge=`, `hack=`, `tx_numbers=`, `mtu=`.
     pub(crate) tcp: TcpConfig,
+    /// `ecn=`, whatever the namespace's settings say.
+    pub(crate) ecn: Option<EcnMode>,
     /// `sysctl=off`: the namespace's settings in /proc count for nothing.
     pub(crate) sysctls: bool,
 }
@@ -25,6 +27,7 @@ impl FromStr for Flags {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (mut addresses, mut tcp, mut sysctls) = (Vec::new(), TcpConfig::default(), true);
+        let mut ecn = None;
         for flag in text.split(',').map(str::trim).filter(|flag| !flag.is_empty()) {
             let (key, value) = flag.split_once('=').ok_or(format!("`{flag}` is not key=value"))?;
             let parts = |recovery, congestion, judge| {
@@ -40,6 +43,7 @@ impl FromStr for Flags {
                     let limit = value.parse().map_err(|_| format!("byte_counting_limit `{value}`"));
                     tcp.sender.profile.byte_counting_limit = limit?;
                 }
+                "ecn" => ecn = Some(value.parse().map_err(text_of)?),
                 "hack" => tcp.hack = offer(value)?,
                 "tx_numbers" => tcp.tx_numbers = offer(value)?,
                 "mtu" => tcp.mtu = value.parse().map_err(|_| format!("mtu `{value}`"))?,
@@ -47,7 +51,7 @@ impl FromStr for Flags {
                 "sysctl" if value == "on" => sysctls = true,
                 _ => {
                     return Err(format!(
-                        "no flag `{flag}`: use address, recovery, congestion, judge, profile, byte_counting_limit, hack, tx_numbers, mtu, sysctl=off"
+                        "no flag `{flag}`: use address, recovery, congestion, judge, profile, byte_counting_limit, ecn, hack, tx_numbers, mtu, sysctl=off"
                     ));
                 }
             }
@@ -56,7 +60,8 @@ impl FromStr for Flags {
             let parsed = ADDRESSES.iter().map(|address| address.parse().map_err(text_of));
             addresses = parsed.collect::<Result<_, _>>()?;
         }
-        Ok(Self { addresses, tcp, sysctls })
+        tcp.ecn = ecn.unwrap_or(tcp.ecn);
+        Ok(Self { addresses, tcp, ecn, sysctls })
     }
 }
 
@@ -91,8 +96,10 @@ mod tests {
 
     #[test]
     fn addresses_and_switches() {
-        let flags: Flags =
-            "address=10.0.0.1/24,sysctl=off,profile=paper,hack=always".parse().unwrap();
+        let flags: Flags = "address=10.0.0.1/24,sysctl=off,profile=paper,hack=always,ecn=accurate"
+            .parse()
+            .unwrap();
+        assert_eq!((flags.ecn, flags.tcp.ecn), (Some(EcnMode::Accurate), EcnMode::Accurate));
         assert_eq!(flags.addresses, ["10.0.0.1/24".parse().unwrap()]);
         assert!(!flags.sysctls && flags.tcp.hack == Offer::Always);
         assert_eq!(flags.tcp.sender.profile, Profile::paper());
@@ -107,6 +114,7 @@ mod tests {
             ("recovery=x", "x"),
             ("speed=1", "speed=1"),
             ("hack=x", "x"),
+            ("ecn=x", "x"),
             ("byte_counting_limit=x", "x"),
         ] {
             let error = flags.parse::<Flags>().unwrap_err();

@@ -38,7 +38,9 @@ pub(crate) fn apply(config: &mut TcpConfig, read: impl Fn(&str) -> Vec<u64>) {
         Some(0) => config.ecn = EcnMode::Off,
         Some(1) => config.ecn = EcnMode::Active,
         Some(2) => config.ecn = EcnMode::Passive,
-        // What Linux has beyond that is AccECN.
+        Some(3) => config.ecn = EcnMode::Accurate,
+        Some(4) => config.ecn = EcnMode::ActiveAccurate,
+        Some(5) => config.ecn = EcnMode::PassiveAccurate,
         _ => {}
     }
     let profile = &mut config.sender.profile;
@@ -68,6 +70,19 @@ pub(crate) fn apply(config: &mut TcpConfig, read: impl Fn(&str) -> Vec<u64>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_numbers_of_ecn_are_linuxs() {
+        use EcnMode::{Accurate, Active, ActiveAccurate, Off, Passive, PassiveAccurate};
+        let mode = |number: &[u64]| {
+            let mut config = TcpConfig::default();
+            apply(&mut config, |name| if name == "tcp_ecn" { number.to_vec() } else { vec![] });
+            config.ecn
+        };
+        let modes = [0, 1, 2, 3, 4, 5].map(|number| mode(&[number]));
+        assert_eq!(modes, [Off, Active, Passive, Accurate, ActiveAccurate, PassiveAccurate]);
+        assert_eq!([mode(&[6]), mode(&[])], [EcnMode::default(); 2]);
+    }
 
     #[test]
     fn what_is_set_counts_and_what_is_not_there_does_not() {

@@ -64,6 +64,22 @@ pub(crate) fn encode(info: &Info, sender: Option<&Sender>, advertised: u16) -> [
     out.u64(200, &[info.bytes_sent.0, info.bytes_retrans.0]);
     out.u32(216, &[info.dsack_dups as u32, info.reord_seen]);
     out.u32(228, &[info.snd_wnd.0 as u32, info.rcv_wnd.0 as u32]);
+    if let Some(accecn) = info.accecn {
+        let bytes = |bytes: ByteCount| bytes.0 as u32;
+        out.u32(196, &[accecn.delivered_ce as u32]);
+        out.u32(
+            248,
+            &[
+                accecn.received_ce as u32,
+                bytes(accecn.delivered_e1_bytes),
+                bytes(accecn.delivered_e0_bytes),
+                bytes(accecn.delivered_ce_bytes),
+                bytes(accecn.received_e1_bytes),
+                bytes(accecn.received_e0_bytes),
+                bytes(accecn.received_ce_bytes),
+            ],
+        );
+    }
     out.0
 }
 

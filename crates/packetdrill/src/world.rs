@@ -56,6 +56,7 @@ impl World {
     pub(crate) fn begin(&mut self) {
         if !std::mem::replace(&mut self.begun, true) && self.flags.sysctls {
             sysctls::apply(&mut self.defaults, sysctls::read);
+            self.defaults.ecn = self.flags.ecn.unwrap_or(self.defaults.ecn);
             let at_once = sysctls::segments_at_once(&self.defaults, sysctls::read);
             self.host = host(&self.flags, self.defaults.clone(), at_once);
         }

@@ -159,12 +159,15 @@ impl Connection {
         blocks: usize,
     ) -> Option<AccEcn> {
         let received = &mut self.accurate()?.received;
-        if !received.owes_option(told) {
-            return None;
-        }
-        // RFC 9768 section 3.2.3.3: loss is the more important to tell of.
-        let sack = if blocks > 0 { BLOCKS_LEN + BLOCK_LEN * blocks.min(BLOCKS) } else { 0 };
-        received.take_option(told, options.room().saturating_sub(sack))
+        let option = if received.owes_option(told) {
+            // RFC 9768 section 3.2.3.3: loss is the more important to tell of.
+            let sack = if blocks > 0 { BLOCKS_LEN + BLOCK_LEN * blocks.min(BLOCKS) } else { 0 };
+            received.take_option(told, options.room().saturating_sub(sack))
+        } else {
+            None
+        };
+        received.on_sent(option.is_some(), false);
+        option
     }
 
     /// The AccECN option of a segment with `len` bytes of data beside `options`, if it is to have one and there is room.
@@ -176,9 +179,12 @@ impl Connection {
     ) -> Option<AccEcn> {
         let room = usize::from(self.segment_size()).saturating_sub(len.as_usize());
         let received = &mut self.accurate()?.received;
-        let owes = received.owes_option_on_data(told);
-        received.on_data_sent();
-        if owes { received.take_option(told, room.min(options.room())) } else { None }
+        let option = match received.owes_option_on_data(told) {
+            true => received.take_option(told, room.min(options.room())),
+            false => None,
+        };
+        received.on_sent(option.is_some(), true);
+        option
     }
 
     /// Whether the ACK that a transmission would carry leaves before it, alone: it has an option, for which there is no room
@@ -224,11 +230,14 @@ impl Connection {
         if packets == 0 && !is_later {
             return ByteCount::ZERO;
         }
+        let board = sender.board();
+        let outstanding = board.snd_nxt().since(board.snd_una());
         let marked = accurate.delivered.on_ack(&Feedback {
             ace: segment.flags.ace(),
             option: segment.options.accecn,
             bytes,
             packets,
+            untold: outstanding - board.sacked() - bytes,
             smss: sender.smss(),
         });
         accurate.marks &= accurate.delivered.is_sound();

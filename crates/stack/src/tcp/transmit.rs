@@ -62,14 +62,14 @@ impl Connection {
             return Some(self.emit_special_ack(now, seq, form, counters, outlet));
         }
         if self.handshake.is_some() {
-            return self.emit_due_ack(now, counters, outlet);
+            return self.emit_due_ack(now, self.send.nxt(), counters, outlet);
         }
         // Every ACK of a batch counts for the peer. Only the last can ride on data, and only if it
         // has nothing to report that would not fit beside a full segment, and ACE is a counter in it.
         let stands_alone = |due: &DueAck| !due.sack.is_empty() || due.handshake.is_some();
         let must_go_alone = self.acks.len() > 1 || self.acks.peek().is_some_and(stands_alone);
         if must_go_alone {
-            return self.emit_due_ack(now, counters, outlet);
+            return self.emit_due_ack(now, self.send.nxt(), counters, outlet);
         }
         let decision = self.send.decide(now);
         self.collect_events();
@@ -77,11 +77,15 @@ impl Connection {
             if !self.ack_goes_before(&transmit) {
                 return Some(self.emit_data(now, &transmit, counters, outlet));
             }
+            let seq = match transmit.rule.is_retransmission() {
+                true => self.send.nxt(),
+                false => transmit.range.start,
+            };
             self.send.decided = Some(Box::new(transmit));
             if self.acks.peek().is_none() {
                 self.schedule_ack(None);
             }
-            return self.emit_due_ack(now, counters, outlet);
+            return self.emit_due_ack(now, seq, counters, outlet);
         }
         self.tally.settle(now, &self.send);
         if std::mem::take(&mut self.probe) && self.send.probe_at().is_some() {
@@ -92,7 +96,7 @@ impl Connection {
             counters.tcp_ext_keep_alive += 1;
             return Some(self.emit_probe(now, counters, outlet));
         }
-        self.emit_due_ack(now, counters, outlet)
+        self.emit_due_ack(now, self.send.nxt(), counters, outlet)
     }
 
     /// As Linux: a number that the peer has, so that it answers with an ACK.
@@ -108,12 +112,13 @@ impl Connection {
     fn emit_due_ack(
         &mut self,
         now: Instant,
+        seq: ExtSeq,
         counters: &mut Counters,
         outlet: &mut Outlet,
     ) -> Option<Packet> {
         let due = self.acks.pop()?;
         counters.tcp_out_segs += 1;
-        Some(self.emit_ack(now, self.send.nxt(), &due, counters, outlet))
+        Some(self.emit_ack(now, seq, &due, counters, outlet))
     }
 
     fn emit_ack(

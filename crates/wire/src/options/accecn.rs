@@ -206,12 +206,9 @@ pub(super) mod tests {
         let expected = [&[2, 4, 5, 0xb4], &option[..], &[1, 1, 4, 2, 1, 3, 3, 8]].concat();
         assert_eq!(encoded(&syn_ack), expected);
         let timestamps = Some(Timestamps::default());
-        let expected = [
-            &[2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 0, 0, 0, 0, 0, 0, 0],
-            &option[..],
-            &[1, 3, 3, 8],
-        ]
-        .concat();
+        let expected =
+            [&[2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 0, 0, 0, 0, 0, 0, 0], &option[..], &[1, 3, 3, 8]]
+                .concat();
         assert_eq!(encoded(&TcpOptions { timestamps, ..syn_ack }), expected);
     }
 

@@ -86,8 +86,11 @@ fn options() -> impl Strategy<Value = Vec<u8>> {
         vec(any::<[u8; 8]>(), 1..=4).prop_map(|blocks| {
             [&[5, 2 + 8 * blocks.len() as u8], &blocks.concat()[..]].concat()
         }),
-        (select(vec![172u8, 174]), vec(any::<u8>(), 0..14))
-            .prop_map(|(kind, body)| [&[kind, 2 + body.len() as u8], &body[..]].concat()),
+        (select(vec![172u8, 174]), vec(any::<u8>(), 0..14)).prop_map(|(kind, body)| [
+            &[kind, 2 + body.len() as u8],
+            &body[..]
+        ]
+        .concat()),
     ];
     vec(option, 0..5).prop_map(|options| {
         let mut list = options.concat();

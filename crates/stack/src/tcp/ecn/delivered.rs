@@ -33,6 +33,8 @@ pub(in crate::tcp) struct Feedback {
     /// Bytes that it newly tells to have arrived, and the packets that they left in.
     pub(in crate::tcp) bytes: ByteCount,
     pub(in crate::tcp) packets: u64,
+    /// Bytes of which it does not tell whether they arrived.
+    pub(in crate::tcp) untold: ByteCount,
     /// Payload bytes of a full segment.
     pub(in crate::tcp) smss: ByteCount,
 }
@@ -54,8 +56,9 @@ pub(in crate::tcp) struct DeliveredMarks {
     /// Estimated since the last option with ECEB, by ACE.
     ceb: u64,
     e1b: u64,
-    /// s.cep and s.ceb at that option.
+    /// s.cep and s.ceb at that option, and the packets that ACKs have told of since.
     at_option: (u64, u64),
+    told_since: u64,
     options: Options,
     /// Packets to an ACK, on average, times [`WEIGHT`].
     per_ack: u64,
@@ -75,6 +78,7 @@ impl DeliveredMarks {
             ceb: 0,
             e1b: FIRST_BYTES,
             at_option: (FIRST_CEP, 0),
+            told_since: 0,
             options: Options::Unseen,
             per_ack: 0,
             responds: true,
@@ -104,7 +108,7 @@ impl DeliveredMarks {
 
     /// Takes what an ACK tells that no other has overtaken; gives how many more bytes arrived with CE.
     pub(in crate::tcp) fn on_ack(&mut self, feedback: &Feedback) -> ByteCount {
-        let &Feedback { ace, option, bytes, packets, smss } = feedback;
+        let &Feedback { ace, option, bytes, packets, untold, smss } = feedback;
         // RFC 9768 section 3.2.2.4.
         if std::mem::take(&mut self.is_first) && ace == 0 && packets <= BEFORE_ZERO {
             self.responds = false;
@@ -112,11 +116,15 @@ impl DeliveredMarks {
         if !self.responds {
             return ByteCount::ZERO;
         }
+        let option = option.filter(|_| self.options == Options::Good);
+        if option.is_some_and(|option| self.is_behind(&option)) {
+            // Another ACK has overtaken it all the same: what it newly tells is above a hole.
+            return ByteCount::ZERO;
+        }
         if packets > 0 {
             let before = if self.per_ack == 0 { packets * WEIGHT } else { self.per_ack };
             self.per_ack = before - before / WEIGHT + packets;
         }
-        let option = option.filter(|_| self.options == Options::Good);
         if let Some(e0b) = option.and_then(|option| option.e0b()) {
             self.e0b = nearest(self.e0b, e0b);
         }
@@ -133,19 +141,31 @@ impl DeliveredMarks {
                 let ceb = nearest(self.ceb, ceb);
                 let (cep_then, ceb_then) = self.at_option;
                 let marked = ceb.saturating_sub(ceb_then);
-                let counted = self.cep - cep_then;
-                self.cep = cep_then + likely(counted + least, counted + most, marked, size);
+                let by_ace = (self.cep - cep_then + least) % CYCLE;
+                // What a SACK option had no room for may have arrived, too.
+                let most = self.told_since + packets + untold.0.div_ceil(size);
+                self.cep = cep_then + likely(by_ace, most, marked, size);
+                self.told_since = 0;
                 self.contradicts |= marked > 0 && self.cep == cep_then;
                 self.ceb = ceb;
                 self.at_option = (self.cep, ceb);
             }
             None => {
+                self.told_since += packets;
                 let newly = if self.per_ack > FEW * WEIGHT { least } else { most };
                 self.cep += newly;
                 self.ceb += (newly * size).min(bytes.0.max(least * size));
             }
         }
         ByteCount(self.ceb.saturating_sub(before))
+    }
+
+    /// Whether a counter of an option is lower than the last one that was read.
+    fn is_behind(&self, option: &AccEcn) -> bool {
+        let known = [self.e0b, self.at_option.1, self.e1b];
+        let counters = [option.e0b(), option.ceb(), option.e1b()];
+        let mut pairs = known.into_iter().zip(counters);
+        pairs.any(|(known, field)| field.is_some_and(|field| nearest(known, field) < known))
     }
 
     /// Whether the congestion window answers what the peer tells.
@@ -170,15 +190,14 @@ impl DeliveredMarks {
     }
 }
 
-/// Of the numbers of packets that ACE allows, `most` and those by a multiple of [`CYCLE`] below it, the one that is nearest
-/// to what `marked` bytes are in packets of `size` bytes. `by_ace` is one of them.
+/// Of the numbers of packets that ACE allows, `by_ace` and those by a multiple of [`CYCLE`] above it, and of which no more than
+/// `most` can have arrived, the one that is nearest to what `marked` bytes are in packets of `size` bytes.
 fn likely(by_ace: u64, most: u64, marked: u64, size: u64) -> u64 {
-    let fewest = by_ace % CYCLE;
     let estimate = marked.div_ceil(size);
-    let cycles = (estimate.saturating_sub(fewest) + CYCLE / 2) / CYCLE;
+    let cycles = (estimate.saturating_sub(by_ace) + CYCLE / 2) / CYCLE;
     // Marked bytes have come in one packet at least.
-    let cycles = if fewest == 0 && marked > 0 { cycles.max(1) } else { cycles };
-    fewest + cycles.min((most - fewest) / CYCLE) * CYCLE
+    let cycles = if by_ace == 0 && marked > 0 { cycles.max(1) } else { cycles };
+    by_ace + cycles.min(most.saturating_sub(by_ace) / CYCLE) * CYCLE
 }
 
 /// The number nearest to `near` whose lower 24 bits are `field`.

@@ -7,7 +7,7 @@ const SMSS: u64 = 1460;
 /// An ACK of `packets` full packets.
 fn of_packets(ace: u8, packets: u64) -> Feedback {
     let bytes = ByteCount(packets * SMSS);
-    Feedback { ace, option: None, bytes, packets, smss: ByteCount(SMSS) }
+    Feedback { ace, option: None, bytes, packets, untold: ByteCount::ZERO, smss: ByteCount(SMSS) }
 }
 
 fn with(feedback: Feedback, e0b: u64, ceb: u64) -> Feedback {
@@ -96,6 +96,21 @@ fn what_was_assumed_too_high_is_put_right_by_an_option() {
     assert!(delivered.is_sound());
 }
 
+// Shows: RFC9768-3.2.3.1-2
+#[test]
+fn an_option_with_a_lower_counter_is_of_an_ack_that_was_overtaken() {
+    let mut delivered = begun();
+    delivered.on_ack(&with(of_packets(ace_of(3), 5), 2 * SMSS, 3 * SMSS));
+    let old = with(of_packets(ace_of(1), 1), SMSS, SMSS);
+    assert_eq!(delivered.on_ack(&old), ByteCount::ZERO);
+    assert_eq!((delivered.packets(), delivered.bytes()[1]), (3, 3 * SMSS));
+    assert_eq!(
+        delivered.on_ack(&with(of_packets(ace_of(4), 1), 2 * SMSS, 4 * SMSS)),
+        ByteCount(SMSS)
+    );
+    assert_eq!(delivered.packets(), 4);
+}
+
 #[test]
 fn the_bytes_of_an_option_are_counted_across_its_wrap() {
     let mut delivered = begun();
@@ -113,11 +128,11 @@ fn the_bytes_of_an_option_are_counted_across_its_wrap() {
 #[test]
 fn marked_bytes_without_a_marked_packet_are_a_contradiction() {
     let mut delivered = begun();
-    delivered.on_ack(&with(of_packets(5, 7), 6 * SMSS, SMSS));
+    delivered.on_ack(&with(of_packets(5, 6), 6 * SMSS, SMSS));
     assert!(!delivered.is_sound());
-    // Of eight packets all may have been marked.
+    // Of eight packets all may have been marked, one of them acknowledged before.
     let mut delivered = begun();
-    delivered.on_ack(&with(of_packets(5, 8), 7 * SMSS, SMSS));
+    delivered.on_ack(&with(of_packets(5, 7), 7 * SMSS, SMSS));
     assert!(delivered.is_sound());
     assert_eq!(delivered.packets(), 8);
 }

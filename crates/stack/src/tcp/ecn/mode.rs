@@ -43,7 +43,9 @@ pub enum EcnMode {
 
 /// A word that names no [`EcnMode`].
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("`{0}` is no ECN mode: use off, passive, active, accurate, active-accurate or passive-accurate")]
+#[error(
+    "`{0}` is no ECN mode: use off, passive, active, accurate, active-accurate or passive-accurate"
+)]
 pub struct EcnModeError(String);
 
 impl EcnMode {

@@ -56,10 +56,8 @@ fn a_syn_is_answered_as_table_2_has_it() {
                 (form, negotiation.syn_ack(0).ace())
             };
             // The first block, and RFC 9768 section 3.1.3: what has no meaning counts as 111.
-            let code = [0b010, 0b011, 0b100, 0b110][[NOT_ECT, ECT_1, ECT_0, CE]
-                .iter()
-                .position(|&one| one == ecn)
-                .unwrap()];
+            let code = [0b010, 0b011, 0b100, 0b110]
+                [[NOT_ECT, ECT_1, ECT_0, CE].iter().position(|&one| one == ecn).unwrap()];
             for ace in [0b001, 0b010, 0b100, 0b101, 0b110, 0b111] {
                 assert_eq!(answer(ace), (Form::Accurate, code), "{mode} {ace:03b} {ecn:02b}");
             }
@@ -95,8 +93,7 @@ fn a_syn_ack_is_taken_as_table_2_has_it() {
         let taken = |mode, ace| of(mode).on_syn_ack(&syn(ace, ecn, true));
         let accurate = (0..8).map(|ace| taken(EcnMode::Accurate, ace)).collect::<Vec<_>>();
         use Form::{Accurate, Classic, Nothing};
-        let table =
-            [Nothing, Classic, Accurate, Accurate, Accurate, Accurate, Accurate, Nothing];
+        let table = [Nothing, Classic, Accurate, Accurate, Accurate, Accurate, Accurate, Nothing];
         assert_eq!(accurate, table);
         for mode in [EcnMode::Active, EcnMode::ActiveAccurate] {
             let classic = (0..8).map(|ace| taken(mode, ace)).collect::<Vec<_>>();

@@ -10,8 +10,10 @@ pub(super) const FIRST_BYTES: u64 = 1;
 /// 3.2.2.5.1).
 const MARKS_OF_DATA: u32 = 2;
 const MARKS_OF_ACKS: u32 = 3;
-/// So many segments of acknowledged data in a row show that ACKs with an option do not get through.
+/// So many segments of data that was acknowledged with an option show that such ACKs do not get through, unless so many
+/// segments of new data come in between.
 const REPEATS: u8 = 2;
+const FRESH: u8 = 16;
 
 /// The counters at a moment, as they are told: r.cep modulo 8, and the others modulo 2^24.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -46,8 +48,11 @@ pub(in crate::tcp) struct ReceivedMarks {
     options: bool,
     /// The first data is to have an option, too.
     owes_first_data: bool,
-    /// Segments in a row of which all was acknowledged before.
+    /// Whether the last ACK had an option.
+    had_option: bool,
+    /// Segments that came again though they were acknowledged with an option, and new ones since the last of them.
     repeats: u8,
+    fresh: u8,
 }
 
 impl ReceivedMarks {
@@ -64,7 +69,9 @@ impl ReceivedMarks {
             told: None,
             options: true,
             owes_first_data: false,
+            had_option: false,
             repeats: 0,
+            fresh: 0,
         }
     }
 
@@ -141,9 +148,10 @@ impl ReceivedMarks {
         self.options && (self.owes_first_data || self.owes_option(now))
     }
 
-    /// Data has left, with an option or not.
-    pub(in crate::tcp) fn on_data_sent(&mut self) {
-        self.owes_first_data = false;
+    /// An ACK leaves, or data, with an option or without.
+    pub(in crate::tcp) fn on_sent(&mut self, has_option: bool, has_data: bool) {
+        self.had_option = has_option;
+        self.owes_first_data &= !has_data;
     }
 
     /// The option that tells `now` in `room` bytes: all three counters as Linux orders them, or two with those that have
@@ -151,9 +159,7 @@ impl ReceivedMarks {
     pub(in crate::tcp) fn take_option(&mut self, now: &Told, room: usize) -> Option<AccEcn> {
         let last = self.told.unwrap_or(Told::FIRST);
         let option = match (last.e0b != now.e0b, last.e1b != now.e1b) {
-            _ if room >= AccEcn::len_of(3) => {
-                AccEcn::new(Order::One, &[now.e1b, now.ceb, now.e0b])
-            }
+            _ if room >= AccEcn::len_of(3) => AccEcn::new(Order::One, &[now.e1b, now.ceb, now.e0b]),
             _ if room < AccEcn::len_of(2) => return None,
             (true, true) => return None,
             (false, true) => AccEcn::new(Order::One, &[now.e1b, now.ceb]),
@@ -166,12 +172,16 @@ impl ReceivedMarks {
     /// Data came in of which all was acknowledged before. Where that happens again and again, ACKs with an option are lost,
     /// and none has one any more (RFC 9768 section 3.2.3.2.2).
     pub(in crate::tcp) fn on_old_data(&mut self) {
-        self.repeats = self.repeats.saturating_add(1);
+        self.repeats = self.repeats.saturating_add(self.had_option.into());
+        self.fresh = 0;
         self.options &= self.repeats < REPEATS;
     }
 
     pub(in crate::tcp) fn on_new_data(&mut self) {
-        self.repeats = 0;
+        self.fresh = self.fresh.saturating_add(1);
+        if self.fresh >= FRESH {
+            self.repeats = 0;
+        }
     }
 
     /// Packets that arrived with CE.

@@ -4,6 +4,8 @@
 //! time (milliseconds), `recv!` asserts what it sends, `recv_nothing!` that it sends nothing.
 //! Numbers are relative: the peer's data starts at 1, so does ours.
 
+mod accurate;
+mod accurate_pipe;
 mod ack;
 mod blind;
 mod cases;
