@@ -1,4 +1,4 @@
-//! Queues that mark (RFC 3168): what they are for.
+//! Queues that mark (RFC 3168, RFC 9768): what they are for.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn flow(
     combination: &Combination,
     ecn: [EcnMode; 2],
     offload: bool,
-) -> (Info, Counters, Rate) {
+) -> ([Info; 2], Counters, Rate) {
     let [forth, back] = [link, "delay 20ms"].map(|spec| spec.parse::<LinkSpec>().unwrap());
     let mut link = Link::new(&forth, &back).unwrap();
     let mut hosts = [(CLIENT, ecn[0]), (SERVER, ecn[1])].map(|(address, ecn)| {
@@ -53,7 +53,11 @@ fn flow(
         }
         hosts.iter_mut().for_each(|host| host.handle_timeout(now));
     }
-    let info = hosts[CLIENT_HOST].tcp_info(now, sender).unwrap();
+    let (reader, _) = reader.expect("a connection");
+    let info = [
+        hosts[CLIENT_HOST].tcp_info(now, sender).unwrap(),
+        hosts[SERVER_HOST].tcp_info(now, reader).unwrap(),
+    ];
     let rate = Rate::from_bytes_over(ByteCount(received), TIME);
     (info, *link.counters(Way::Forth), rate)
 }
@@ -74,19 +78,48 @@ fn a_queue_that_marks_loses_nothing() {
         let combination = format!("rack/{control}").parse().unwrap();
         let passive = [EcnMode::Passive, EcnMode::Passive];
         let without = [passive, [EcnMode::Active, EcnMode::Off]].map(|ecn| {
-            let (info, counters, rate) = flow(link, &combination, ecn, false);
+            let ([info, _], counters, rate) = flow(link, &combination, ecn, false);
             assert_eq!((info.ecn, counters.marked), (false, 0), "{control}");
             assert!(counters.queue_dropped > 0 && info.retrans > 0, "{control}");
             rate
         });
-        for offload in [false, true] {
-            let both = [EcnMode::Active, EcnMode::Passive];
-            let (info, counters, rate) = flow(link, &combination, both, offload);
+        let classic = [EcnMode::Active, EcnMode::Passive];
+        let fallback = [EcnMode::Accurate, EcnMode::Passive];
+        let accurate = [EcnMode::Accurate, EcnMode::PassiveAccurate];
+        let all = [classic, fallback, accurate];
+        for (both, offload) in all.into_iter().flat_map(|both| [(both, false), (both, true)]) {
+            let ([info, peer], counters, rate) = flow(link, &combination, both, offload);
+            assert_eq!(info.accecn.is_some(), both == accurate, "{control}");
+            if let (Some(sent), Some(received)) = (info.accecn, peer.accecn) {
+                assert_eq!(received.received_ce, counters.marked, "{control}");
+                // What is on its way back is less than a round trip's.
+                let late = received.received_ce - sent.delivered_ce;
+                assert!(late < 200 && sent.delivered_ce > 0, "{control}: {late}");
+                assert_eq!((sent.received_ce, received.delivered_ce), (0, 0), "{control}");
+            }
             assert!(info.ecn && counters.marked > 0, "{control}: {counters:?}");
             assert_eq!(counters.queue_dropped, 0, "{control}");
             assert_eq!((info.bytes_retrans, info.retrans), (ByteCount::ZERO, 0), "{control}");
             let share = rate.bits_per_sec() as f64 / without[0].bits_per_sec() as f64;
-            assert!(share > 0.9, "{control}: {share} of what arrives without");
+            assert!(share > 0.9, "{control} {both:?}: {share} of what arrives without");
         }
     }
+}
+
+/// What a program reads of a connection: counters of AccECN where that is in use, and only there.
+#[test]
+fn the_counters_are_in_json_where_accecn_is_in_use() {
+    let link = "rate 20mbit delay 20ms mark 66 limit 2000";
+    let combination = Combination::default();
+    let json = |ecn| {
+        let ([info, _], ..) = flow(link, &combination, [ecn; 2], false);
+        (serde_json::to_value(&info).unwrap(), info.accecn)
+    };
+    let (shown, counted) = json(EcnMode::Accurate);
+    let counted = counted.expect("AccECN is in use");
+    assert!(counted.delivered_ce > 0);
+    assert_eq!(shown["accecn"]["delivered_ce"], counted.delivered_ce);
+    assert_eq!(shown["accecn"]["delivered_e0_bytes"], counted.delivered_e0_bytes.0);
+    let (shown, _) = json(EcnMode::Active);
+    assert_eq!((shown.get("accecn"), &shown["ecn"]), (None, &true.into()));
 }

@@ -69,7 +69,7 @@ impl Case {
 }
 
 fn any_ecn() -> impl Strategy<Value = EcnMode> {
-    prop_oneof![1 => Just(EcnMode::Off), 1 => Just(EcnMode::Passive), 2 => Just(EcnMode::Active)]
+    prop::sample::select(EcnMode::ALL.to_vec())
 }
 
 fn case() -> impl Strategy<Value = Case> {

@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use airtcp_stack::host::{Host, HostConfig, Quota, SocketId};
-use airtcp_stack::tcp::{KeepAlive, State};
+use airtcp_stack::tcp::{EcnMode, KeepAlive, State};
 use airtcp_types::{ByteCount, FlowId, Instant, Node, Packet, PortId, SeqNumber};
 use airtcp_wire::checksum::verify_transport;
-use airtcp_wire::options::{SackBlocks, TcpOptions, Timestamps};
+use airtcp_wire::options::{AccEcn, Order, SackBlocks, TcpOptions, Timestamps};
 use airtcp_wire::tcp::{Flags, Header};
 use airtcp_wire::{ip, tcp, udp};
 
@@ -75,6 +75,7 @@ impl World {
             Quota { connections: CONNECTIONS, half_open: 4, memory: MEMORY, ..Quota::ALL };
         config.peer_quota = Quota { connections: 8, half_open: 3, ..Quota::PEER };
         let combination = COMBINATIONS[feed.choice(COMBINATIONS.len())];
+        config.tcp.ecn = EcnMode::PassiveAccurate;
         config.tcp.sender.combination = combination.parse().expect("a combination");
         let mut host = Host::new(config);
         let address = |text: &str| text.parse::<SocketAddr>().expect("an address");
@@ -131,6 +132,7 @@ impl World {
             urg: has(5),
             ece: has(6),
             cwr: has(7),
+            ae: has(5) && has(6),
             ..Flags::default()
         };
         let peer = self.peer(feed);
@@ -464,6 +466,9 @@ fn options(peer: &Peer, feed: &mut Feed<'_>) -> TcpOptions {
             sack.push(start, start + u32::from(feed.word()));
         }
         options.sack = sack;
+    } else if bits & 4 == 4 {
+        let counters = [feed.word(), feed.word(), feed.word()].map(u32::from);
+        options.accecn = Some(AccEcn::new(Order::One, &counters[..usize::from(bits >> 6)]));
     }
     options
 }

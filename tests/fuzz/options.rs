@@ -7,7 +7,8 @@ use airtcp_wire::options::{AccEcn, MAX_LEN, SackBlocks, TcpOptions};
 pub(crate) fn run(data: &[u8]) -> bool {
     let mut options = TcpOptions::parse(&data[..data.len().min(MAX_LEN)]);
     let room = TcpOptions { accecn: None, ..options }.room();
-    options.accecn = options.accecn.filter(|option| AccEcn::len_of(option.counters().len()) <= room);
+    options.accecn =
+        options.accecn.filter(|option| AccEcn::len_of(option.counters().len()) <= room);
     let mut sack = SackBlocks::EMPTY;
     for (start, end) in &options.sack.as_slice()[..options.sack.len().min(options.sack_room())] {
         sack.push(*start, *end);

@@ -3,6 +3,7 @@
 //! Skipped with a loud reason where namespaces or TUN devices are not to be had; that is a failure
 //! when `AIRTCP_REQUIRE_NETNS=1`.
 
+mod ecn;
 mod haul;
 mod impaired;
 mod queues;

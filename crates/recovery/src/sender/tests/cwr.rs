@@ -61,7 +61,8 @@ fn marked_bytes_count_as_an_echo_of_one_mark() {
             let now = ms(100 + segment);
             echoed.on_ack(now, &marked(ack(segment, &[])));
             counted.on_ack(now, &Ack { ce: ByteCount(SMSS), ..ack(segment, &[]) });
-            let state = |sender: &Sender| (sender.cwnd(), sender.phase(), sender.stats().reductions);
+            let state =
+                |sender: &Sender| (sender.cwnd(), sender.phase(), sender.stats().reductions);
             assert_eq!(state(&counted), state(&echoed), "{combination}");
         }
         assert_eq!(counted.stats().reductions, 1, "{combination}");
