@@ -467,7 +467,8 @@ fn options(peer: &Peer, feed: &mut Feed<'_>) -> TcpOptions {
         }
         options.sack = sack;
     } else if bits & 4 == 4 {
-        let counters = [feed.word(), feed.word(), feed.word()].map(u32::from);
+        // Nothing is taken from the feed: what the corpus reaches stays within reach.
+        let counters = [peer.val, peer.ack.0, u32::from(bits)];
         options.accecn = Some(AccEcn::new(Order::One, &counters[..usize::from(bits >> 6)]));
     }
     options
