@@ -11,7 +11,7 @@ use airtcp_net::{Sibling, TcpStream, UdpSocket};
 use airtcp_recovery::registry::{CONTROLS, Entry, JUDGES};
 use airtcp_recovery::{Profile, Ruling, When};
 use airtcp_stack::Counters;
-use airtcp_stack::tcp::TcpConfig;
+use airtcp_stack::tcp::{EcnMode, TcpConfig};
 use airtcp_types::{Instant, Node, Packet};
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -88,6 +88,10 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
         }
         "TCP: ECN, where a peer asks for it; asked for only where set" => {
             hosts::grants_ecn() && !hosts::syn().ecn_flags
+        }
+        "TCP: AccECN (RFC 9768), only where set" => {
+            hosts::grants_accecn(EcnMode::PassiveAccurate)
+                && !hosts::grants_accecn(TcpConfig::default().ecn)
         }
         "TCP: Fast Open, urgent data out of band" => {
             hosts::syn().options.unknown > 0 || code_has("crates/stack", &["oob"])

@@ -144,6 +144,21 @@ pub(crate) fn grants_ecn() -> bool {
     (asks, answer.data[33] >> 6) == (0b11, 0b01)
 }
 
+/// Whether a SYN for AccECN is answered by a listener of this mode as RFC 9768 has it: by CWR without ECE, for a SYN that
+/// came as Not-ECT.
+pub(crate) fn grants_accecn(ecn: EcnMode) -> bool {
+    let (mut server, mut client) = (host(&["10.0.0.1/24"]), host(&["10.0.0.2/24"]));
+    let listener = server.tcp_listen(at(SERVER, 9), 8).unwrap();
+    let config = TcpConfig { ecn, ..TcpConfig::default() };
+    server.tcp_set_listener_config(listener, config).unwrap();
+    let config = TcpConfig { ecn: EcnMode::Accurate, ..TcpConfig::default() };
+    client.tcp_connect(NOW, at(SERVER, 9), Some(config)).unwrap();
+    let syn = sent(&mut client, NOW).remove(0);
+    let asks = (syn.data[32] & 1, syn.data[33] >> 6);
+    let answer = answers(&mut server, syn).remove(0);
+    asks == (1, 0b11) && (answer.data[32] & 1, answer.data[33] >> 6) == (0, 0b10)
+}
+
 /// Two hosts with a connection between them, and their ends of it.
 struct Pair {
     server: Host,

@@ -78,7 +78,8 @@ pub use airtcp_net::{
 pub use airtcp_stack::Counters;
 pub use airtcp_stack::host::{Cidr, CidrError, HostConfig, HostError, Listed, Quota};
 pub use airtcp_stack::tcp::{
-    Chunk, EcnMode, Info, KeepAlive, MarkAware, Offer, State, TcpConfig, TcpError, Unreachable,
+    AccEcnInfo, Chunk, EcnMode, EcnModeError, Info, KeepAlive, MarkAware, Offer, State, TcpConfig,
+    TcpError, Unreachable,
 };
 
 /// Where packets come from and go to.

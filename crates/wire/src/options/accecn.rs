@@ -144,7 +144,7 @@ pub(super) mod tests {
         buf[..len].to_vec()
     }
 
-    // Shows: RFC9768-3.2.3-1, RFC9768-3.2.3-2, RFC9768-3.2.3.1-1
+    // Shows: RFC9768-3.2.3-1, RFC9768-3.2.3-2, RFC9768-3.2.3.1-1, RFC9768-7-1
     #[test]
     fn both_orders_are_written_with_three_counters_two_one_and_none() {
         let counters = [0x0100_0001, 0x0002_0304, 0xff_ffff];

@@ -137,6 +137,7 @@ fn marked_bytes_without_a_marked_packet_are_a_contradiction() {
     assert_eq!(delivered.packets(), 8);
 }
 
+// Shows: RFC9768-3.2.3.2.4-1
 #[test]
 fn counters_that_were_zeroed_are_not_read() {
     for counters in [[0, 0, 1], [1, 0, 0]] {

@@ -45,7 +45,8 @@ fn a_syn_asks_for_what_the_mode_says_and_later_ones_for_nothing() {
     assert_eq!([EcnMode::PassiveAccurate, EcnMode::Accurate].map(needed), [0b011, 0b111]);
 }
 
-// Shows: RFC9768-3.1.1-2, RFC9768-3.1.1-3, RFC9768-3.1.1-4, RFC9768-3.1.2-2, RFC9768-3.1.2-3, RFC9768-3.1.3-1
+// Shows: RFC9768-3.1.1-2, RFC9768-3.1.1-3, RFC9768-3.1.1-4, RFC9768-3.1.2-2, RFC9768-3.1.2-3
+// Shows: RFC9768-3.1.3-1, RFC9768-3.1.3-4
 #[test]
 fn a_syn_is_answered_as_table_2_has_it() {
     for mode in [EcnMode::Accurate, EcnMode::ActiveAccurate, EcnMode::PassiveAccurate] {
@@ -72,6 +73,7 @@ fn a_syn_is_answered_as_table_2_has_it() {
     }
 }
 
+// Shows: RFC9768-3.1.5-10
 #[test]
 fn one_that_knows_ecn_alone_answers_a_syn_for_accecn_as_one_for_ecn() {
     for (mode, form) in [
@@ -115,7 +117,8 @@ fn which_codes_tell_that_a_packet_came_as_it_left() {
     }
 }
 
-// Shows: RFC9768-3.1.5-1, RFC9768-3.1.5-5, RFC9768-3.1.5-7, RFC9768-3.1.5-8, RFC9768-3.1.5-9
+// Shows: RFC9768-3.1.5-1, RFC9768-3.1.5-4, RFC9768-3.1.5-5, RFC9768-3.1.5-7, RFC9768-3.1.5-8
+// Shows: RFC9768-3.1.5-9
 #[test]
 fn the_first_syn_decides_and_the_latest_is_told_of() {
     let repeated = |first, then, ecn| {

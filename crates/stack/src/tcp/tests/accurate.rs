@@ -70,7 +70,8 @@ fn client(ace: u8, ecn: u8) -> Script {
     s
 }
 
-// Shows: RFC9768-3.1.1-3, RFC9768-3.2.2.2-1, RFC9768-3.2.2.2-6, RFC9768-3.2.3.2.1-2
+// Shows: RFC9768-3.1.1-3, RFC9768-3.1.5-15, RFC9768-3.2.1-1, RFC9768-3.2.2.2-1, RFC9768-3.2.2.2-3
+// Shows: RFC9768-3.2.3.2.1-2
 #[test]
 fn a_syn_ack_tells_how_the_syn_arrived() {
     for (ecn, code) in CODES {
@@ -84,7 +85,8 @@ fn a_syn_ack_tells_how_the_syn_arrived() {
     }
 }
 
-// Shows: RFC9768-3.1.2-1, RFC9768-3.2.2.1-1, RFC9768-3.2.2.2-7, RFC9768-3.2.2.3-1, RFC9768-3.2.3.2.1-3
+// Shows: RFC9768-3.1.2-1, RFC9768-3.2.2.1-1, RFC9768-3.2.2.2-4, RFC9768-3.2.2.2-6
+// Shows: RFC9768-3.2.2.3-1, RFC9768-3.2.3.2.1-3, RFC9768-3.2.3.2.3-2
 #[test]
 fn a_client_tells_how_the_syn_ack_arrived_and_stops_where_the_path_writes_into_the_field() {
     for (syn, ace) in CODES.into_iter().chain([(NOT_ECT, 0b101)]) {
@@ -113,7 +115,7 @@ fn a_client_tells_how_the_syn_ack_arrived_and_stops_where_the_path_writes_into_t
     }
 }
 
-// Shows: RFC9768-3.1.2-1, RFC9768-3.1.2-4, RFC9768-3.1.5-10
+// Shows: RFC9768-3.1.2-1, RFC9768-3.1.2-4, RFC9768-3.1.5-11
 #[test]
 fn a_peer_that_knows_less_is_met_there() {
     // ECN of RFC 3168.
@@ -154,12 +156,13 @@ fn a_server_grants_what_the_client_knows() {
     }
 }
 
-// Shows: RFC9768-3.1.4.1-1, RFC9768-3.1.4.1-2, RFC9768-3.1.4.1-3, RFC9768-3.1.5-3
+// Shows: RFC9768-3.1.1-6, RFC9768-3.1.4.1-1, RFC9768-3.1.4.1-2, RFC9768-3.1.4.1-3, RFC9768-3.1.5-3
 #[test]
 fn a_syn_asks_twice_and_then_for_nothing_and_a_late_grant_counts() {
     for (ace, granted) in [(0b000, false), (0b010, true)] {
         let mut s = Script::connecting(&accurate());
         recv!(s, 0, "S", 0, ace = 0b111, mss = 1000, sack_permitted = true);
+        assert!(!s.conn.info(s.now).ecn, "before any SYN-ACK");
         recv!(s, 1000, "S", 0, ace = 0b111, mss = 1000, sack_permitted = true);
         recv!(s, 3000, "S", 0, ace = 0b000, mss = 1000, sack_permitted = true);
         s.send_at(3100, Seg { ace: Some(ace), ack: Some(1), ..syn_ack() });
@@ -280,7 +283,8 @@ fn both_may_open_at_once() {
     recv!(s, 9, "PA", 1, ack = 1, len = 10, ace = FIRST);
 }
 
-// Shows: RFC9768-3.2.2.1-2, RFC9768-3.2.2.1-3, RFC9768-3.2.2.2-8, RFC9768-3.2.2.3-2
+// Shows: RFC9768-3.2.2.1-2, RFC9768-3.2.2.1-3, RFC9768-3.2.2.2-5, RFC9768-3.2.2.3-2
+// Shows: RFC9768-3.2.2.4-1
 #[test]
 fn the_last_ack_of_the_handshake_is_read_as_table_4_has_it() {
     for code in 0..8 {
@@ -317,7 +321,7 @@ fn where_data_opens_the_connection_ace_is_a_counter() {
     assert_eq!(s.take(1).unwrap().ecn, ECT_0);
 }
 
-// Shows: RFC9768-3.2.2.1-4, RFC9768-3.1.5-2, RFC9768-3.1.5-6
+// Shows: RFC9768-3.1.5-2, RFC9768-3.1.5-7, RFC9768-3.2.2-3, RFC9768-3.2.2.1-4
 #[test]
 fn a_syn_ack_that_comes_again_is_answered_for_itself() {
     let mut s = client(0b010, NOT_ECT);
@@ -331,12 +335,14 @@ fn a_syn_ack_that_comes_again_is_answered_for_itself() {
     }
     // RFC 9768 section 3.2.2.2: of marked ones one counts.
     assert_eq!(info(&s).received_ce, 1);
+    assert_eq!(info(&s).delivered_ce, 0, "the flags of a SYN are no count");
     // Any other SYN is challenged as ever.
     send!(s, 7000, "SA", 5, ack = 1, ace = 0b010, ecn = CE);
     recv!(s, 7000, "A", 1, ack = 1, ace = FIRST + 1);
 }
 
-// Shows: RFC9768-3.2-1, RFC9768-3.2-2, RFC9768-3.2-3, RFC9768-3.2.1-1, RFC9768-3.2.2-1, RFC9768-3.1.5-14
+// Shows: RFC9768-3.1.5-14, RFC9768-3.2-1, RFC9768-3.2-2, RFC9768-3.2-3, RFC9768-3.2.2-1
+// Shows: RFC9768-3.2.3.3-2
 #[test]
 fn everything_that_arrives_is_counted_and_told() {
     let mut s = server();
@@ -384,7 +390,7 @@ fn everything_that_arrives_is_counted_and_told() {
     assert_eq!((info(&s).received_ce, info(&s).received_ce_bytes), (5, ByteCount(2301)));
 }
 
-// Shows: RFC9768-3.2-3, RFC9768-3.1.5-13
+// Shows: RFC9768-3.2-3, RFC9768-3.2.3.2.2-4
 #[test]
 fn data_carries_the_latest_count_and_is_sent_again_with_it() {
     let mut s = server();
@@ -397,7 +403,7 @@ fn data_carries_the_latest_count_and_is_sent_again_with_it() {
     recv!(s, at, "PA", 1, ack = 11, len = 1000, ace = FIRST + 1);
 }
 
-// Shows: RFC9768-3.2.2.5.1-1
+// Shows: RFC9768-3.2.2.5.1-1, RFC9768-3.2.2.5.1-2
 #[test]
 fn the_first_mark_after_others_is_told_at_once() {
     let config = TcpConfig { ecn: EcnMode::Accurate, ..delayed() };
@@ -419,7 +425,7 @@ fn the_first_mark_after_others_is_told_at_once() {
     recv!(s, 6, "A", 1, ack = 61, ace = 1, accecn = counted(10, 40, 10));
 }
 
-// Shows: RFC9768-3.2.2.5.1-2, RFC9768-3.2.2.5.1-3
+// Shows: RFC9768-3.2.2.5.1-2, RFC9768-3.2.2.5.1-3, RFC9768-3.2.2.5.1-4
 #[test]
 fn every_third_marked_ack_has_an_ack_without_blocks() {
     let mut s = server();
@@ -439,7 +445,7 @@ fn every_third_marked_ack_has_an_ack_without_blocks() {
     }
 }
 
-// Shows: RFC9768-3.2.2.5.1-1
+// Shows: RFC9768-3.2.2.5.1-1, RFC9768-3.2.2.5.1-5
 #[test]
 fn in_a_batch_each_transition_has_an_ack_with_the_count_of_its_moment() {
     let config = TcpConfig { ecn: EcnMode::Accurate, ..delayed() };
@@ -465,7 +471,7 @@ fn in_a_batch_each_transition_has_an_ack_with_the_count_of_its_moment() {
     assert_eq!(told, expected);
 }
 
-// Shows: RFC9768-3.2.3.3-1, RFC9768-3.2.3.3-2, RFC9768-3.2.3.3-3, RFC9768-3.2.3.3-4
+// Shows: RFC9768-3.2.3.3-1, RFC9768-3.2.3.3-3, RFC9768-3.2.3.3-4, RFC9768-3.2.3.3-5
 #[test]
 fn an_option_leaves_room_for_two_blocks_and_is_left_out_where_it_would_not_tell_what_changed() {
     let config = TcpConfig { timestamps: true, ..accurate() };
@@ -541,7 +547,7 @@ fn small_data_has_the_option_and_before_full_segments_an_ack_has_it() {
     recv_nothing!(s, 1);
 }
 
-// Shows: RFC9768-3.2.3.2.2-3
+// Shows: RFC9768-3.1.1-7, RFC9768-3.2.3.2.2-3
 #[test]
 fn where_acks_with_an_option_seem_to_be_lost_no_more_leave() {
     let mut s = server();
@@ -592,7 +598,7 @@ fn ten_out() -> Script {
     s
 }
 
-// Shows: RFC9768-3.1.5-13, RFC9768-3.2.2-2, RFC9768-4-1
+// Shows: RFC9768-3.1.5-13, RFC9768-3.2.2-2, RFC9768-3.2.2.4-2, RFC9768-4-1
 #[test]
 fn marked_bytes_reduce_the_window_once_a_round_trip_and_nothing_says_so() {
     let mut s = ten_out();

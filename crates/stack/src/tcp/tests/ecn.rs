@@ -255,6 +255,7 @@ fn where_a_device_cuts_packets_the_one_that_says_so_is_a_segment() {
     assert!(next.data.len() >= 2000, "{}", next.data.len());
 }
 
+// Shows: RFC9768-3.1.5-16
 #[test]
 fn without_an_agreement_ece_and_marks_mean_nothing() {
     let (mut s, _) = opened(EcnMode::Passive, "S", 0);
