@@ -121,6 +121,7 @@ impl Flow {
             dsack: None,
             echo: None,
             ece: false,
+            ce: ByteCount::ZERO,
             echoed: echoed.filter(|_| self.needs.txno_echo),
         };
         self.sender.on_ack(self.now, &ack);

@@ -323,6 +323,7 @@ fn plain(ack: ExtSeq) -> Ack<'static> {
         dsack: None,
         echo: None,
         ece: false,
+        ce: ByteCount::ZERO,
         echoed: None,
     }
 }
