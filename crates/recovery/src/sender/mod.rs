@@ -21,7 +21,9 @@ use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, Rate, SeqRange, TxNo};
 
 use crate::board::Board;
 use crate::combination::{Combination, Parts};
-use crate::control::{CongestionControl, ControlParams, ControlState, Notice, NoticeKind};
+use crate::control::{
+    CongestionControl, ControlParams, ControlState, Notice, NoticeKind, PathModel,
+};
 use crate::detection::{Findings, LossDetection};
 use crate::judge::{LossJudge, Raised};
 use crate::pacer::Pacer;
@@ -186,6 +188,8 @@ pub struct Sender {
     /// The farthest that something came late (segments).
     reordering: u16,
     max_window: ByteCount,
+    /// SND.NXT when the control last answered a mark itself.
+    mark_point: ExtSeq,
     last_sent: Instant,
     /// Since when nothing is outstanding, until the control was told.
     idle_since: Option<Instant>,
@@ -265,6 +269,7 @@ impl Sender {
             most_out: 0,
             reordering: 0,
             max_window: ByteCount::ZERO,
+            mark_point: start.first,
             last_sent: start.now,
             idle_since: None,
             stats: Stats::default(),
@@ -318,6 +323,11 @@ impl Sender {
     /// What the control tells of itself.
     pub fn control_state(&self) -> ControlState {
         self.control.state()
+    }
+
+    /// The control's model of the path, if it has one.
+    pub fn path_model(&self) -> Option<PathModel> {
+        self.control.path_model()
     }
 
     /// Bytes the detection holds to be in the network.
@@ -449,7 +459,8 @@ impl Sender {
 
     /// Gives the control a notice.
     fn notify(&mut self, now: Instant, kind: NoticeKind) {
-        let notice = Notice::new(now, self.pipe(), kind);
+        let delivered = self.rate.delivered();
+        let notice = Notice { delivered, ..Notice::new(now, self.pipe(), kind) };
         self.control.on_notice(&notice);
     }
 

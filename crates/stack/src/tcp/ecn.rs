@@ -28,7 +28,8 @@ pub enum EcnMode {
 pub(super) struct Ecn {
     /// A packet was marked, and the sender has not said since that it slows down.
     pub(super) echoes: bool,
-    /// How often the window had been reduced when the peer was last told, without what does not fit.
+    /// How often the window had been reduced, or the control had answered a mark itself, when the peer
+    /// was last told, without what does not fit.
     told: u16,
 }
 
@@ -73,5 +74,5 @@ impl Ecn {
 
 fn reductions(sender: &Sender) -> u16 {
     let stats = sender.stats();
-    (stats.reductions + stats.timeouts) as u16
+    (stats.reductions + stats.mark_answers + stats.timeouts) as u16
 }
