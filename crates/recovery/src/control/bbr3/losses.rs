@@ -4,7 +4,7 @@
 
 use airtcp_types::{ByteCount, Instant, Rate};
 
-use super::Bbr3;
+use super::Machine;
 use super::congestion::{BETA, ShortTerm};
 use super::sample::Sample;
 use super::state::State;
@@ -62,7 +62,7 @@ const fn newly_marked(ack: &AckView<'_>) -> ByteCount {
     if ack.ece { ack.delivered } else { ByteCount::ZERO }
 }
 
-impl Bbr3 {
+impl Machine {
     /// IsInflightTooHigh, for losses: `lost` bytes since a packet left that made `tx_in_flight`.
     pub(super) fn is_loss_too_high(&self, lost: ByteCount, tx_in_flight: ByteCount) -> bool {
         lost > tx_in_flight.scale(LOSS_THRESH) || (lost.0 > 0 && !self.has_selective_acks)

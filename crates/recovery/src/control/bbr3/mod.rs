@@ -14,7 +14,7 @@
 //! and reaches nothing here. The pacing rate and the volume in flight are divided by `1 - p`, where
 //! `p` is [`AckView::random_share`], 0.3 at most. Without this, the sender paces at the rate that
 //! *arrives*; the link loses `p` of that again, and the flow gets `(1 - p)^2` of the link.
-//! See [`Bbr3::share_that_arrives`].
+//! See `Machine::share_that_arrives`.
 //!
 //! **Marks (ECN).** The draft asks that CE is treated as congestion, and names no response. A marked
 //! byte counts as a lost byte here: a queue of RFC 3168 marks what it would have dropped. So a round
@@ -92,6 +92,32 @@ pub(crate) const BBR3: Entry<dyn CongestionControl> = Entry {
 /// BBR version 3.
 #[derive(Clone, Debug)]
 pub struct Bbr3 {
+    params: ControlParams,
+    /// Made with the first ACK or notice: a connection that sends nothing is to be small.
+    machine: Option<Box<Machine>>,
+}
+
+impl Bbr3 {
+    /// In Startup.
+    pub const fn new(params: &ControlParams) -> Self {
+        Self { params: *params, machine: None }
+    }
+
+    fn machine(&mut self) -> &mut Machine {
+        self.machine.get_or_insert_with(|| Box::new(Machine::new(&self.params)))
+    }
+
+    fn look<T>(&self, look: impl FnOnce(&Machine) -> T) -> T {
+        match &self.machine {
+            Some(machine) => look(machine),
+            None => look(&Machine::new(&self.params)),
+        }
+    }
+}
+
+/// The state machine, the model of the path and the control parameters.
+#[derive(Clone, Debug)]
+struct Machine {
     smss: ByteCount,
     /// C.InitialCwnd.
     initial_cwnd: ByteCount,
@@ -125,9 +151,9 @@ pub struct Bbr3 {
     undo: Option<Undo>,
 }
 
-impl Bbr3 {
+impl Machine {
     /// OnInit: in Startup.
-    pub fn new(params: &ControlParams) -> Self {
+    fn new(params: &ControlParams) -> Self {
         let smss = params.smss.max(ByteCount(1));
         let initial_cwnd = params.initial_window.max(smss);
         let mut bbr = Self {
@@ -242,9 +268,7 @@ impl Bbr3 {
         self.cwnd = cwnd.max(self.smss);
         self.init_pacing_rate(self.min_rtt.get());
     }
-}
 
-impl CongestionControl for Bbr3 {
     fn on_ack(&mut self, ack: &AckView<'_>) {
         self.delivered = ack.delivered_total;
         self.random_share = ack.random_share;
@@ -276,33 +300,17 @@ impl CongestionControl for Bbr3 {
         }
     }
 
-    fn window(&self) -> ByteCount {
-        self.cwnd
-    }
-
-    fn in_slow_start(&self) -> bool {
-        self.state == State::Startup
-    }
-
-    fn pacing_rate(&self) -> Option<Rate> {
-        Some(self.pacing_rate)
-    }
-
-    fn send_quantum(&self) -> Option<ByteCount> {
-        Some(self.quantum())
-    }
-
     /// The threshold that it shows, and leaves to another control, is the volume that fills the
     /// path; none while that is not known.
-    fn state(&self) -> ControlState {
+    fn shown_state(&self) -> ControlState {
         let ssthresh = self.full_bw.reached.then(|| self.inflight(self.bw, 1.0));
         ControlState { ssthresh, mode: self.state.name() }
     }
 
-    fn path_model(&self) -> Option<PathModel> {
+    fn path_model(&self) -> PathModel {
         let bound = |bound: ByteCount| Some(bound).filter(|bound| *bound != NO_BOUND);
         let short_term = &self.congestion.short_term;
-        Some(PathModel {
+        PathModel {
             state: self.state.name(),
             bw: self.bw,
             max_bw: self.max_bw.get(),
@@ -315,7 +323,41 @@ impl CongestionControl for Bbr3 {
             extra_acked: self.extra_acked.get(),
             full_bw_reached: self.full_bw.reached,
             round_count: self.rounds.count(),
-        })
+        }
+    }
+}
+
+impl CongestionControl for Bbr3 {
+    fn on_ack(&mut self, ack: &AckView<'_>) {
+        self.machine().on_ack(ack);
+    }
+
+    fn on_notice(&mut self, notice: &Notice) {
+        self.machine().on_notice(notice);
+    }
+
+    fn window(&self) -> ByteCount {
+        self.look(|machine| machine.cwnd)
+    }
+
+    fn in_slow_start(&self) -> bool {
+        self.look(|machine| machine.state == State::Startup)
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        Some(self.look(|machine| machine.pacing_rate))
+    }
+
+    fn send_quantum(&self) -> Option<ByteCount> {
+        Some(self.look(Machine::quantum))
+    }
+
+    fn state(&self) -> ControlState {
+        self.look(Machine::shown_state)
+    }
+
+    fn path_model(&self) -> Option<PathModel> {
+        Some(self.look(Machine::path_model))
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use airtcp_types::{ByteCount, Rate};
 
-use super::Bbr3;
+use super::Machine;
 use super::congestion::NO_BOUND;
 use super::sample::Sample;
 use super::state::{PROBE_RTT_CWND_GAIN, STARTUP_PACING_GAIN, State};
@@ -23,7 +23,7 @@ const LARGEST_QUANTUM: ByteCount = ByteCount(64 * 1024);
 /// The most that is sent in place of what the link loses at random, as a share.
 const MOST_RANDOM: f64 = 0.3;
 
-impl Bbr3 {
+impl Machine {
     /// The share of what is sent that arrives, where the link loses some at random.
     ///
     /// This is not in the draft. The rate and the volume that the model demands are of data that

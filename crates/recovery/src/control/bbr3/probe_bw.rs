@@ -2,13 +2,13 @@
 
 use airtcp_types::Instant;
 
-use super::Bbr3;
+use super::Machine;
 use super::congestion::{NO_BOUND, ShortTerm};
 use super::cycle::AckPhase;
 use super::sample::Sample;
 use super::state::State;
 
-impl Bbr3 {
+impl Machine {
     /// StartProbeBW_DOWN.
     pub(super) fn start_probe_bw_down(&mut self, now: Instant) {
         self.congestion.reset();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use airtcp_types::{ByteCount, Instant};
 
-use super::Bbr3;
+use super::Machine;
 use super::congestion::ShortTerm;
 use super::sample::Sample;
 use super::state::State;
@@ -41,7 +41,7 @@ impl ProbeRtt {
     }
 }
 
-impl Bbr3 {
+impl Machine {
     /// CheckProbeRTT.
     pub(super) fn check_probe_rtt(&mut self, sample: &Sample) {
         if self.state != State::ProbeRtt && self.min_rtt.is_probe_due() && !self.idle_restart {

@@ -1,6 +1,6 @@
 //! Startup and Drain (draft-ietf-ccwg-bbr, "Startup" and "Drain").
 
-use super::Bbr3;
+use super::Machine;
 use super::sample::Sample;
 use super::state::State;
 
@@ -9,7 +9,7 @@ const FULL_LOSS_COUNT: u32 = 6;
 /// "Drain": the most round trips in it.
 const DRAIN_ROUNDS: u64 = 3;
 
-impl Bbr3 {
+impl Machine {
     /// EnterStartup.
     pub(super) const fn enter_startup(&mut self) {
         self.state = State::Startup;

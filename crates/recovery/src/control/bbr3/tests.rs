@@ -23,7 +23,7 @@ fn params() -> ControlParams {
 /// A control and the path that its ACKs come from: 100 segments per round trip of 100 ms, and what
 /// is more than that waits.
 struct Flow {
-    bbr: Bbr3,
+    bbr: Machine,
     now: Instant,
     delivered: ByteCount,
     /// What is added to the round-trip time.
@@ -37,7 +37,7 @@ const PATH: ByteCount = ByteCount(100 * SMSS);
 impl Flow {
     fn new() -> Self {
         Self {
-            bbr: Bbr3::new(&params()),
+            bbr: Machine::new(&params()),
             now: Instant::ZERO,
             delivered: ByteCount::ZERO,
             queue: Duration::ZERO,
@@ -114,12 +114,12 @@ impl Flow {
 fn the_first_rate_follows_from_the_first_round_trip_time() {
     let expected = |rtt| Rate::from_bytes_over(ByteCount(10 * SMSS), rtt).scale(2.77);
     let mut flow = Flow::new();
-    assert_eq!(flow.bbr.pacing_rate(), Some(expected(RTT)));
-    flow.bbr = Bbr3::new(&ControlParams { rtt: None, ..params() });
-    assert_eq!(flow.bbr.pacing_rate(), Some(expected(Duration::from_millis(1))));
+    assert_eq!(flow.bbr.pacing_rate, expected(RTT));
+    flow.bbr = Machine::new(&ControlParams { rtt: None, ..params() });
+    assert_eq!(flow.bbr.pacing_rate, expected(Duration::from_millis(1)));
     let sample = Sample { rtt: Some(RTT), newly_acked: ByteCount(SMSS), ..sample() };
     flow.bbr.update_on_ack(&sample);
-    assert_eq!(flow.bbr.pacing_rate(), Some(expected(RTT)), "it is set anew, and lower");
+    assert_eq!(flow.bbr.pacing_rate, expected(RTT), "it is set anew, and lower");
 }
 
 #[test]
@@ -135,16 +135,16 @@ fn it_goes_through_its_states_with_their_gains() {
         (State::ProbeBwRefill, 1.0, 2.0),
     ] {
         flow.until(state);
-        assert_eq!(flow.bbr.pacing_rate(), Some(rate.scale(pacing * 0.99)), "{state:?}");
+        assert_eq!(flow.bbr.pacing_rate, rate.scale(pacing * 0.99), "{state:?}");
         flow.round();
         if flow.bbr.state == state {
             let extra = ByteCount(if state == State::ProbeBwUp { 2 * SMSS } else { 0 });
             let cwnd = PATH.scale(window) + flow.bbr.extra_acked.get() + extra;
-            assert_eq!(flow.bbr.window(), cwnd, "{state:?}");
+            assert_eq!(flow.bbr.cwnd, cwnd, "{state:?}");
         }
     }
     // A millisecond at the rate.
-    assert_eq!(flow.bbr.send_quantum(), Some(ByteCount(2 * SMSS)));
+    assert_eq!(flow.bbr.quantum(), ByteCount(2 * SMSS));
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn what_the_link_loses_at_random_is_sent_on_top() {
 fn a_loss_outside_probes_lowers_the_short_term_bounds_until_the_next() {
     let mut flow = Flow::in_state(State::ProbeBwCruise);
     flow.round();
-    let window = flow.bbr.window();
+    let window = flow.bbr.cwnd;
     flow.lose(Cause::Congestion, 0.01);
     flow.notice(REDUCE);
     flow.round();
@@ -189,7 +189,7 @@ fn a_loss_outside_probes_lowers_the_short_term_bounds_until_the_next() {
     let bounds = flow.bbr.congestion.short_term;
     assert_eq!(bounds.bw, flow.bbr.max_bw.get());
     assert_eq!(bounds.inflight, window.scale(0.7));
-    assert!(flow.bbr.window() <= bounds.inflight);
+    assert!(flow.bbr.cwnd <= bounds.inflight);
     flow.until(State::ProbeBwRefill);
     assert_eq!(flow.bbr.congestion.short_term, ShortTerm::UNBOUNDED);
 }
@@ -197,22 +197,22 @@ fn a_loss_outside_probes_lowers_the_short_term_bounds_until_the_next() {
 #[test]
 fn a_time_out_leaves_one_segment_and_the_window_comes_back_after_it() {
     let mut flow = Flow::in_state(State::ProbeBwCruise);
-    let before = flow.bbr.window();
+    let before = flow.bbr.cwnd;
     flow.lose(Cause::Timeout, 1.0);
     flow.notice(TIMEOUT);
-    assert_eq!(flow.bbr.window(), ByteCount(2 * SMSS), "one is in flight");
+    assert_eq!(flow.bbr.cwnd, ByteCount(2 * SMSS), "one is in flight");
     flow.notice(NoticeKind::Timeout { flight_size: ByteCount::ZERO, first: false });
     flow.notice(NoticeKind::EpisodeOver);
-    assert_eq!(flow.bbr.window(), before);
+    assert_eq!(flow.bbr.cwnd, before);
     flow.bbr.cwnd = ByteCount(SMSS);
     flow.notice(NoticeKind::EpisodeOver);
-    assert_eq!(flow.bbr.window(), ByteCount(SMSS), "no recovery, nothing to come back to");
+    assert_eq!(flow.bbr.cwnd, ByteCount(SMSS), "no recovery, nothing to come back to");
 }
 
 #[test]
 fn an_undo_resumes_the_probe_that_spurious_losses_ended() {
     let mut flow = Flow::in_state(State::ProbeBwUp);
-    let (window, longterm) = (flow.bbr.window(), flow.bbr.cycle.inflight_longterm);
+    let (window, longterm) = (flow.bbr.cwnd, flow.bbr.cycle.inflight_longterm);
     flow.lose(Cause::Congestion, 0.05);
     flow.lose(Cause::Congestion, 0.06);
     flow.notice(REDUCE);
@@ -221,7 +221,7 @@ fn an_undo_resumes_the_probe_that_spurious_losses_ended() {
     flow.notice(NoticeKind::Undo);
     assert_eq!(flow.bbr.state, State::ProbeBwRefill);
     assert_eq!(flow.bbr.cycle.inflight_longterm, longterm);
-    assert_eq!(flow.bbr.window(), window);
+    assert_eq!(flow.bbr.cwnd, window);
     // A second one finds nothing.
     flow.bbr.state = State::ProbeBwCruise;
     flow.notice(NoticeKind::Undo);
@@ -254,7 +254,7 @@ fn a_share_of_marks_above_the_threshold_ends_a_probe() {
 fn a_mark_in_a_round_lowers_the_short_term_bounds_as_a_loss_does() {
     let mut flow = Flow::in_state(State::ProbeBwCruise);
     flow.round();
-    let window = flow.bbr.window();
+    let window = flow.bbr.cwnd;
     flow.bbr.on_ack(&AckView {
         ece: true,
         delivered_total: flow.delivered,
@@ -273,26 +273,26 @@ fn probe_rtt_halves_the_volume_in_flight_and_its_samples_do_not_count() {
     flow.until(State::ProbeRtt);
     let (began, max_bw) = (flow.now, flow.bbr.max_bw.get());
     assert!(began > Instant::from_millis(5_000));
-    assert_eq!(flow.bbr.window(), PATH.half());
+    assert_eq!(flow.bbr.cwnd, PATH.half());
     while flow.bbr.state == State::ProbeRtt {
         flow.round();
-        assert!(flow.bbr.window() == PATH.half() || flow.bbr.state != State::ProbeRtt);
+        assert!(flow.bbr.cwnd == PATH.half() || flow.bbr.state != State::ProbeRtt);
     }
     assert!(flow.now.since(began) >= Duration::from_millis(200));
     assert_eq!(flow.bbr.state, State::ProbeBwCruise);
     (0..100).for_each(|_| flow.round());
     assert_eq!(flow.bbr.max_bw.get(), max_bw);
-    assert!(flow.bbr.window() >= PATH * 2);
+    assert!(flow.bbr.cwnd >= PATH * 2);
 }
 
 #[test]
 fn after_a_pause_it_paces_at_the_bandwidth_and_skips_probe_rtt() {
     let mut flow = Flow::in_state(State::ProbeBwDown);
-    let window = flow.bbr.window();
+    let window = flow.bbr.cwnd;
     flow.now += Duration::from_secs(20);
     flow.notice(IDLE);
-    assert_eq!(flow.bbr.pacing_rate(), Some(flow.bbr.bw.scale(0.99)));
-    assert_eq!(flow.bbr.window(), window, "the window stays");
+    assert_eq!(flow.bbr.pacing_rate, flow.bbr.bw.scale(0.99));
+    assert_eq!(flow.bbr.cwnd, window, "the window stays");
     flow.round();
     assert_ne!(flow.bbr.state, State::ProbeRtt);
     // A pause in ProbeRTT ends it, if it was long enough.
@@ -303,16 +303,16 @@ fn after_a_pause_it_paces_at_the_bandwidth_and_skips_probe_rtt() {
     flow.now += Duration::from_secs(1);
     flow.notice(IDLE);
     assert_eq!(flow.bbr.state, State::ProbeBwCruise);
-    assert_eq!(flow.bbr.window(), window);
+    assert_eq!(flow.bbr.cwnd, window);
 }
 
 #[test]
 fn it_goes_on_with_the_window_of_another_control() {
     let mut flow = Flow::new();
     flow.notice(NoticeKind::TakeOver { cwnd: PATH, ssthresh: Some(PATH) });
-    assert_eq!(flow.bbr.window(), PATH);
-    assert_eq!(flow.bbr.pacing_rate(), Some(Rate::from_bytes_over(PATH, RTT).scale(2.77)));
-    assert!(flow.bbr.in_slow_start());
+    assert_eq!(flow.bbr.cwnd, PATH);
+    assert_eq!(flow.bbr.pacing_rate, Rate::from_bytes_over(PATH, RTT).scale(2.77));
+    assert_eq!(flow.bbr.state, State::Startup);
     flow.until(State::ProbeBwCruise);
     assert_eq!(flow.bbr.max_bw.get(), Rate::from_bytes_over(PATH, RTT));
 }
@@ -323,15 +323,15 @@ fn floors_follow_the_size_of_segments() {
     flow.notice(NoticeKind::SegmentSize(ByteCount(100)));
     assert_eq!(flow.bbr.min_pipe_cwnd(), ByteCount(400));
     flow.notice(NoticeKind::SegmentSize(ByteCount(1_000_000)));
-    assert_eq!(flow.bbr.window(), ByteCount(1_000_000));
+    assert_eq!(flow.bbr.cwnd, ByteCount(1_000_000));
     assert_eq!(flow.bbr.quantum(), ByteCount(2_000_000));
 }
 
 #[test]
 fn startup_ends_without_a_sample_and_it_still_paces() {
     let mut flow = Flow::new();
-    let rate = flow.bbr.pacing_rate();
+    let rate = flow.bbr.pacing_rate;
     flow.bbr.full_bw.set();
     flow.bbr.update_on_ack(&Sample { delivery_rate: Rate::ZERO, ..flow.sample() });
-    assert_eq!(flow.bbr.pacing_rate(), rate);
+    assert_eq!(flow.bbr.pacing_rate, rate);
 }
