@@ -21,8 +21,6 @@ pub struct Stats {
     pub timeouts: u64,
     /// Reductions of the congestion window, time-outs apart.
     pub reductions: u64,
-    /// Round trips in which a control that answers congestion marks itself heard of one.
-    pub mark_answers: u64,
     /// Reductions and time-outs taken back as spurious.
     pub undos: u64,
     /// Reports of a duplicate (RFC 2883).

@@ -12,9 +12,9 @@ impl Sender {
     pub(super) fn on_mark_echoed(&mut self, now: Instant, una: ExtSeq) {
         if self.taken_over().marks {
             // The peer has to be told all the same that this end has heard it (CWR).
-            if una > self.mark_point || self.stats.mark_answers == 0 {
-                self.mark_point = self.core.board.snd_nxt();
-                self.stats.mark_answers += 1;
+            if una.wire() > self.mark_point || self.mark_answers == 0 {
+                self.mark_point = self.core.board.snd_nxt().wire();
+                self.mark_answers = self.mark_answers.wrapping_add(1).max(1);
             }
             return;
         }

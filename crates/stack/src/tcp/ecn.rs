@@ -74,5 +74,5 @@ impl Ecn {
 
 fn reductions(sender: &Sender) -> u16 {
     let stats = sender.stats();
-    (stats.reductions + stats.mark_answers + stats.timeouts) as u16
+    ((stats.reductions + stats.timeouts) as u16).wrapping_add(sender.mark_answers())
 }
