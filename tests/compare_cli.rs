@@ -108,6 +108,63 @@ fn a_run_is_what_sim_run_makes_of_the_same_scenario() -> Outcome {
 }
 
 #[test]
+fn the_way_of_the_acks_may_be_another_and_changes_are_seen_before_and_after() -> Outcome {
+    let forth = "rate 4mbit delay 10ms limit 20 at 1s rate 2mbit";
+    let back = "delay 10ms aggregate 8ms packets 9";
+    let arguments = ["compare", forth, "--back", back, "--with", "rack/cubic", "--json"];
+    let report = json(&airtcp(&arguments)?)?;
+    assert_eq!(
+        report["link"],
+        serde_json::json!([
+            format!("rate 4mbit limit 20 delay 10ms seed 0 at 1s rate 2mbit"),
+            format!("{back} seed 0")
+        ])
+    );
+    assert_eq!(report["seconds"], 30.0, "20 s, a second before them, and rounded up");
+    let directory = TempDir::new()?;
+    let path = directory.path().join("same.toml");
+    let wire = format!("[[wire]]\nforth = \"{forth}\"\nback = \"{back}\"\n[[flow]]\n");
+    fs::write(&path, format!("duration = \"30s\"\nwarm_up = \"6s\"\n{wire}"))?;
+    let path = path.to_str().expect("it is text");
+    let same = json(&airtcp(&["sim", "run", path, "--json"])?)?;
+    let goodput = &report["combinations"][0]["goodput_bits_per_second"];
+    assert_eq!(*goodput, same["aggregate"]["flows"][0]["goodput"]);
+    let named =
+        ["compare", "lte", "--back", "edge", "--with", "rack/cubic", "--seconds", "1", "--json"];
+    let named = json(&airtcp(&named)?)?;
+    assert_eq!(named["link"][1], "rate 200kbit limit 20 delay 440ms seed 0", "the way up");
+    let wrong = refused(&airtcp(&["compare", LINK, "--back", "delay 10"])?, 2);
+    assert!(wrong.contains("--back") && wrong.contains("at byte 6, `10`"), "{wrong}");
+    let late = refused(&airtcp(&["compare", forth, "--seconds", "1"])?, 1);
+    assert!(late.contains("it changes at 1s, and the run ends at 1s"), "{late}");
+    Ok(())
+}
+
+#[test]
+fn what_a_policer_drops_has_a_column_of_its_own() -> Outcome {
+    // The policer is the rate: there is no other.
+    let link = ["compare", "police rate 2mbit burst 30kb delay 10ms", "--seconds", "5"];
+    let with = ["--with", "rack/cubic,rack/reno"];
+    let report = json(&airtcp(&[&link[..], &with, &["--json"]].concat())?)?;
+    for row in report["combinations"].as_array().expect("a list") {
+        assert!(row["policed_share"]["mean"].as_f64() > Some(0.0), "{row}");
+        assert_eq!(
+            (&row["queue_dropped_share"]["mean"], &row["link_harmed_share"]["mean"]),
+            (&0.0.into(), &0.0.into())
+        );
+    }
+    let table = String::from_utf8(airtcp(&[&link[..], &with].concat())?.stdout)?;
+    assert!(
+        table.contains("iced %") && table.contains("those that the policer dropped"),
+        "{table}"
+    );
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    let none = String::from_utf8(compare(&with)?.stdout)?;
+    assert!(!none.contains("iced"), "{none}");
+    Ok(())
+}
+
+#[test]
 fn the_table_has_the_usual_combinations_and_the_picture_all_of_them() -> Outcome {
     let directory = TempDir::new()?;
     let path = directory.path().join("compare.svg");

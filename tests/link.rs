@@ -120,6 +120,9 @@ fn the_same_packets_are_lost_in_real_and_in_virtual_time() -> Outcome {
         "delay 10ms loss 5% seed 11",
         "rate 50mbit limit 4000 delay 3ms 2ms loss gemodel 2% 20% 60% 0.5% burst 1% 4 seed 12",
         "rate 100mbit limit 4000 drop 3,17,100-120 seed 13",
+        "delay 3ms aggregate 2ms packets 20 seed 14 at 0s loss 5%",
+        // Tokens for all but the last fifty, and a bit in a second.
+        "police rate 1bit burst 1580000b delay 1ms",
     ];
     for spec in losing {
         let count = 4_000;

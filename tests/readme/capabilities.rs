@@ -159,6 +159,9 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
         "Link emulator: rate, mahimahi traces, queues, delay, reordering, loss, corruption, outages, half duplex" => {
             links::has_every_part()
         }
+        "Link emulator: policers, aggregation into bursts, changes of rate, delay and loss at given times" => {
+            links::polices() && links::aggregates() && links::changes()
+        }
         "Link emulator: what it did to each packet, told as events; links by name" => {
             links::tells() && airtcp_link::named::find("weak-4g").is_some()
         }
@@ -170,7 +173,7 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
         "Simulator: scenario files, dumbbells and chains, applications, intervals over seeds" => {
             worlds::runs_every_part()
         }
-        "Simulator: changes of a scenario while it runs" => code_has("crates/sim", &["timeline"]),
+        "Simulator: links that change while a scenario runs" => worlds::links_change(),
         "Trace: pcapng with comments, an event log in qlog's manner, time-sequence graphs for xplot and as SVG" => {
             worlds::records_every_file()
         }

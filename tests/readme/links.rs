@@ -1,6 +1,6 @@
 //! The link emulator, asked for what the table says of it.
 
-use airtcp_link::{Link, LinkSpec, Trace};
+use airtcp_link::{Link, LinkSpec, Trace, Way};
 use airtcp_types::{Event, EventKind, Fate, Instant, Node, Packet, PortId};
 
 /// Whether a link can be made of each part that the table names.
@@ -38,4 +38,42 @@ pub(crate) fn tells() -> bool {
     let cause = "random loss";
     let kind = EventKind::Packet { fate: Fate::Dropped { cause }, packet };
     link.poll_event() == Some(Event { at: Instant::ZERO, flow: None, kind })
+}
+
+/// The milliseconds at which packets of 1,000 bytes come out that go in at these.
+fn out(link: &mut Link, sent: &[u64]) -> Vec<u64> {
+    for millis in sent {
+        let packet = Packet::new(vec![0x45; 1_000]);
+        link.handle_packet(Instant::from_millis(*millis), PortId(0), packet);
+    }
+    let mut out = Vec::new();
+    let mut now = Instant::ZERO;
+    while let Some(at) = link.poll_timeout() {
+        now = now.max(at);
+        link.handle_timeout(now);
+        out.extend(std::iter::from_fn(|| link.poll_transmit(now)).map(|_| now.as_millis()));
+    }
+    out
+}
+
+fn link(words: &str) -> Link {
+    let spec: LinkSpec = words.parse().unwrap();
+    Link::new(&spec, &spec).unwrap()
+}
+
+/// Whether packets beyond a rate and a burst are dropped, and counted as such.
+pub(crate) fn polices() -> bool {
+    let mut link = link("police rate 8kbit burst 2000b delay 1ms");
+    out(&mut link, &[0, 0, 0]) == [1, 1] && link.counters(Way::Forth).policed == 1
+}
+
+/// Whether packets leave in bursts.
+pub(crate) fn aggregates() -> bool {
+    out(&mut link("delay 9ms aggregate 5ms packets 3"), &[0, 1, 2, 3]) == [11, 11, 11, 17]
+}
+
+/// Whether rate, delay and loss change at their times.
+pub(crate) fn changes() -> bool {
+    let words = "delay 50ms rate 8mbit at 1ms rate 4mbit at 10ms delay 70ms at 20ms loss 100%";
+    out(&mut link(words), &[0, 0, 10, 20]) == [51, 53, 82]
 }

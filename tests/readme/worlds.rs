@@ -40,6 +40,16 @@ pub(crate) fn runs_every_part() -> bool {
     })
 }
 
+/// Whether a link of a file has another rate from a time on.
+pub(crate) fn links_change() -> bool {
+    let bytes = |text: &str| {
+        let endless = text.replace(r#"size = "100kB""#, "");
+        airtcp_sim::run(&scenario(&endless), None).unwrap().flows[0].bytes
+    };
+    let changed = DUMBBELL.replace("limit 50", "limit 50 at 1s rate 1mbit");
+    bytes(&changed) * 3 < bytes(DUMBBELL) * 2
+}
+
 /// Whether a file has RRTP share a link with TCP.
 pub(crate) fn carries_rrtp() -> bool {
     let text = DUMBBELL.replace(r#"ping_pong = { size = "100B" }"#, r#"strategies = "rrtp""#);

@@ -200,7 +200,11 @@ pub(crate) struct DemoArgs {
     /// The link of --lossy: words of `airtcp link --help`, or a link by name
     #[arg(long, value_name = "SPEC", requires = "lossy", value_parser = value::link,
           default_value = "rate 20mbit delay 20ms limit 70 loss 1% only forth seed 1")]
-    pub(crate) link: LinkPair,
+    link: LinkPair,
+    /// The direction of the ACKs, where it differs from --link: words, or a link by name, whose way
+    /// up it is
+    #[arg(long, value_name = "SPEC", requires = "lossy", value_parser = value::link)]
+    back: Option<LinkPair>,
     /// Have the kernel send through a base station, over a radio, to a mobile that goes away for a while, once for each
     /// policy of the base station. Words of RadioSpec describe the radio; without any, a frame in two and a half is hit,
     /// and tried four times before others overtake it
@@ -236,6 +240,11 @@ impl DemoArgs {
     pub(crate) fn phase(&self) -> Duration {
         let default = if self.lossy { 2.5 } else { 8.0 };
         self.seconds.unwrap_or(Duration::from_secs_f64(default))
+    }
+
+    /// Both directions of the link of --lossy.
+    pub(crate) fn link(&self) -> LinkPair {
+        self.link.with_back(self.back.as_ref())
     }
 
     /// The radio of --radio.

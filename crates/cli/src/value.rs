@@ -190,6 +190,13 @@ pub(crate) struct LinkPair {
     pub(crate) back: LinkSpec,
 }
 
+impl LinkPair {
+    /// This link, with the way back of the other one if there is one.
+    pub(crate) fn with_back(&self, other: Option<&Self>) -> Self {
+        Self { forth: self.forth.clone(), back: other.unwrap_or(self).back.clone() }
+    }
+}
+
 /// What is to be compared, nothing of it twice.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Several<T>(pub(crate) Vec<T>);

@@ -4,8 +4,8 @@ use airtcp_types::ByteCount;
 
 /// What one direction of a link did, in packets unless said otherwise.
 ///
-/// `received + duplicated` is the sum of `forwarded`, `queue_dropped`, `channel_lost`, `disconnected`, `overflowed`
-/// and what the link holds.
+/// `received + duplicated` is the sum of `forwarded`, `policed`, `queue_dropped`, `channel_lost`,
+/// `disconnected`, `overflowed` and what the link holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
 pub struct Counters {
     /// Came in.
@@ -14,6 +14,9 @@ pub struct Counters {
     pub forwarded: u64,
     /// Bytes that went out.
     pub forwarded_bytes: ByteCount,
+    /// Dropped by the policer. Serialised only if there were any.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub policed: u64,
     /// Dropped by the queue: full, or kept short.
     pub queue_dropped: u64,
     /// Given the CE mark by the queue.
@@ -37,11 +40,18 @@ pub struct Counters {
     pub overflowed: u64,
 }
 
+/// Whether a counter that most links have no use for is left out of JSON.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 impl std::ops::AddAssign for Counters {
     fn add_assign(&mut self, other: Self) {
         self.received += other.received;
         self.forwarded += other.forwarded;
         self.forwarded_bytes += other.forwarded_bytes;
+        self.policed += other.policed;
         self.queue_dropped += other.queue_dropped;
         self.marked += other.marked;
         self.channel_lost += other.channel_lost;

@@ -8,7 +8,8 @@ use std::time::Duration;
 use airtcp_types::rng::Stream;
 use airtcp_types::{ByteCount, Instant, Packet};
 
-use crate::spec::{DelayedSpec, Distribution, LinkSpec};
+use crate::aggregate::Aggregator;
+use crate::spec::{AggregateSpec, DelaySpec, DelayedSpec, Distribution, LinkSpec};
 
 /// A packet as it enters the delay line.
 #[derive(Clone, Debug)]
@@ -50,12 +51,24 @@ pub(crate) struct Delays {
 
 impl Delays {
     pub(crate) fn new(spec: &LinkSpec, jitter: Stream, astray: Stream) -> Self {
-        let jitter = (!spec.delay.jitter.is_zero()).then(|| {
+        // Jitter that begins later draws from the start on, so that a seed means the same however
+        // it begins.
+        let has_jitter = spec.delays().any(|delay| !delay.jitter.is_zero());
+        let jitter = has_jitter.then(|| {
             let nanos = spec.delay.jitter.as_nanos() as f64;
             Box::new(Jitter { nanos, distribution: spec.delay.distribution, stream: jitter })
         });
         let delayed = spec.delayed.map(|delayed| Box::new((delayed, astray)));
         Self { base: spec.delay.base, jitter, delayed, paths: spec.paths, number: 0 }
+    }
+
+    /// Other delays from the next packet on, drawn from the same stream.
+    pub(crate) fn change(&mut self, delay: &DelaySpec) {
+        self.base = delay.base;
+        if let Some(jitter) = &mut self.jitter {
+            jitter.nanos = delay.jitter.as_nanos() as f64;
+            jitter.distribution = delay.distribution;
+        }
     }
 
     /// A time that no packet's delay is below.
@@ -138,7 +151,8 @@ impl PartialEq for UnderWay {
 
 impl Eq for UnderWay {}
 
-/// Packets under way, the next to arrive first.
+/// Packets under way, the next to arrive first, and behind them those that are gathered into a
+/// burst.
 #[derive(Clone, Debug)]
 pub(crate) struct DelayLine {
     /// Those that arrive no earlier than the one that entered before them: all of them where delays are
@@ -149,6 +163,8 @@ pub(crate) struct DelayLine {
     in_order: bool,
     /// The latest due time of each path.
     latest: [Instant; 2],
+    aggregator: Option<Box<Aggregator>>,
+    /// Of all packets here.
     bytes: ByteCount,
 }
 
@@ -158,12 +174,13 @@ impl DelayLine {
     const MAX_BYTES: ByteCount = ByteCount::from_mib(256);
     const KEEPING: u64 = 128;
 
-    pub(crate) fn new(in_order: bool) -> Self {
+    pub(crate) fn new(in_order: bool, aggregate: Option<AggregateSpec>) -> Self {
         Self {
             line: VecDeque::new(),
             early: BinaryHeap::new(),
             in_order,
             latest: [Instant::ZERO; 2],
+            aggregator: aggregate.map(|spec| Box::new(Aggregator::new(spec))),
             bytes: ByteCount::ZERO,
         }
     }
@@ -176,9 +193,13 @@ impl DelayLine {
         }
         self.bytes += cost;
         let mut due = now + drawn.delay;
-        if self.in_order && !drawn.astray {
-            due = due.max(self.latest[drawn.path]);
-            self.latest[drawn.path] = due;
+        if !drawn.astray {
+            let latest = &mut self.latest[drawn.path];
+            // Kept without order, too: it may begin with a change.
+            *latest = due.max(*latest);
+            if self.in_order {
+                due = *latest;
+            }
         }
         let under_way = UnderWay { due, entry };
         if self.line.back().is_none_or(|last| last.due <= due) {
@@ -189,28 +210,75 @@ impl DelayLine {
         Ok(())
     }
 
-    /// When the next packet arrives.
+    /// Whether packets that enter from here on stay in order.
+    pub(crate) fn set_in_order(&mut self, in_order: bool) {
+        self.in_order = in_order;
+    }
+
+    /// Gathers the packets that arrive up to `now`.
+    pub(crate) fn advance(&mut self, now: Instant) {
+        // Taken out for a while, as what arrives comes from here, too.
+        let Some(mut aggregator) = self.aggregator.take() else { return };
+        while let Some(at) = self.arrival().filter(|at| *at <= now) {
+            if let Some(entry) = self.arrive() {
+                aggregator.push(at, entry);
+            }
+        }
+        aggregator.advance(now);
+        self.aggregator = Some(aggregator);
+    }
+
+    /// When the next packet comes out, as far as that is known: of packets that are gathered, when
+    /// they were released.
     pub(crate) fn due(&self) -> Option<Instant> {
-        let due = |under_way: &UnderWay| under_way.due;
-        match (self.line.front().map(due), self.early.peek().map(due)) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
+        match &self.aggregator {
+            Some(aggregator) => aggregator.due(),
+            None => self.arrival(),
         }
     }
 
+    /// When there is something to do next.
+    pub(crate) fn next(&self) -> Option<Instant> {
+        let released = self.aggregator.as_ref().and_then(|aggregator| aggregator.next());
+        earlier(self.arrival(), released)
+    }
+
+    /// The next packet that comes out.
     pub(crate) fn pop(&mut self) -> Option<Entry> {
+        let entry = match &mut self.aggregator {
+            Some(aggregator) => aggregator.pop(),
+            None => self.arrive(),
+        }?;
+        self.bytes -= cost(&entry);
+        Some(entry)
+    }
+
+    /// When the next packet is at the end of the line.
+    fn arrival(&self) -> Option<Instant> {
+        let due = |under_way: &UnderWay| under_way.due;
+        earlier(self.line.front().map(due), self.early.peek().map(due))
+    }
+
+    fn arrive(&mut self) -> Option<Entry> {
         let overtakes = match (self.line.front(), self.early.peek()) {
             (Some(first), Some(early)) => early.rank() < first.rank(),
             (first, _) => first.is_none(),
         };
         let next = if overtakes { self.early.pop() } else { self.line.pop_front() };
-        let UnderWay { entry, .. } = next?;
-        self.bytes -= cost(&entry);
-        Some(entry)
+        next.map(|under_way| under_way.entry)
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.line.len() + self.early.len()
+        let gathered = self.aggregator.as_ref().map_or(0, |aggregator| aggregator.len());
+        self.line.len() + self.early.len() + gathered
+    }
+}
+
+/// The earlier of two instants, where there are any.
+pub(crate) fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
     }
 }
 
@@ -224,16 +292,27 @@ mod tests {
 
     #[test]
     fn what_is_under_way_is_bounded() {
-        let mut line = DelayLine::new(false);
-        let drawn = Drawn { delay: Duration::from_secs(1_000), path: 0, astray: false };
         let entry = |number| {
             // What is reserved counts, and costs the test nothing.
             let packet = Packet::new(Vec::with_capacity(16 << 20));
             Entry { packet, number, copy: false }
         };
-        let taken = (0..20).filter(|n| line.push(Instant::ZERO, entry(*n), drawn).is_ok()).count();
-        assert_eq!((taken, line.len()), (15, 15), "16 would be 256 MiB and their keeping");
-        line.pop();
-        assert!(line.push(Instant::ZERO, entry(20), drawn).is_ok());
+        let long = Duration::from_secs(1_000);
+        let aggregate = AggregateSpec { timeout: long, packets: None, bytes: None };
+        // In the line, or in a burst behind it.
+        for (delay, aggregate) in [(long, None), (Duration::ZERO, Some(aggregate))] {
+            let mut line = DelayLine::new(false, aggregate);
+            let drawn = Drawn { delay, path: 0, astray: false };
+            let push = |line: &mut DelayLine, number| {
+                let is_taken = line.push(Instant::ZERO, entry(number), drawn).is_ok();
+                line.advance(Instant::ZERO);
+                is_taken
+            };
+            let taken = (0..20).filter(|number| push(&mut line, *number)).count();
+            assert_eq!((taken, line.len()), (15, 15), "16 would be 256 MiB and their keeping");
+            line.advance(Instant::MAX);
+            line.pop();
+            assert!(push(&mut line, 20) && !push(&mut line, 21));
+        }
     }
 }

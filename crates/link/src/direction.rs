@@ -1,4 +1,4 @@
-//! One direction of a link: queue, serialiser, channel, delay line.
+//! One direction of a link: policer, queue, serialiser, channel, delay line, aggregation.
 
 use std::time::Duration;
 
@@ -6,12 +6,13 @@ use airtcp_types::{ByteCount, Instant, Packet};
 
 use crate::Occupancy;
 use crate::channel::{Cause, Channel, Passage};
-use crate::delay::{DelayLine, Delays, Drawn, Entry};
+use crate::delay::{DelayLine, Delays, Drawn, Entry, earlier};
 use crate::ledger::{DropCause, Ledger};
 use crate::occupancy;
+use crate::police::Policer;
 use crate::queue::Queue;
 use crate::rate::Serialiser;
-use crate::spec::{Discipline, LinkSpec, Way};
+use crate::spec::{ChangeSpec, Discipline, LinkSpec, Way};
 
 /// A frame on the wire.
 #[derive(Clone, Debug)]
@@ -23,6 +24,7 @@ struct Frame {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Direction {
+    policer: Option<Box<Policer>>,
     queue: Queue,
     serialiser: Serialiser,
     frame: Option<Frame>,
@@ -44,6 +46,8 @@ pub(crate) struct Direction {
     out_next: u64,
     /// How long after a frame's end there is nothing to do or to tell, at least.
     rest: Duration,
+    /// What is still to change, the next one last.
+    changes: Vec<ChangeSpec>,
     pub(crate) ledger: Ledger,
 }
 
@@ -56,8 +60,10 @@ impl Direction {
         // CoDel drops as a frame begins, which is when another ends; on shared air that may be the other way's.
         let silent = channel.is_none()
             && !shared_air
+            && spec.changes.is_empty()
             && !matches!(spec.queue.discipline, Discipline::CoDel { .. });
         Self {
+            policer: spec.police.map(|police| Box::new(Policer::new(police))),
             queue: Queue::new(&spec.queue, serialiser.slot(), stream(Cause::Queue)),
             serialiser,
             frame: None,
@@ -70,16 +76,21 @@ impl Direction {
             copy_delays: spec
                 .duplicate
                 .map(|_| Box::new(delays(Cause::CopyJitter, Cause::CopyDelayed))),
-            line: DelayLine::new(spec.delay.in_order),
+            line: DelayLine::new(spec.delay.in_order, spec.aggregate),
             entered: 0,
             out_next: 0,
+            changes: spec.changes.iter().rev().copied().collect(),
             ledger: Ledger::default(),
         }
     }
 
-    /// Takes a packet into the queue.
+    /// Takes a packet into the queue, if it passes the policer.
     pub(crate) fn push(&mut self, now: Instant, packet: Packet) {
         self.ledger.counters.received += 1;
+        let size = ByteCount::from(packet.len());
+        if self.policer.as_mut().is_some_and(|policer| !policer.passes(now, size)) {
+            return self.ledger.dropped(now, DropCause::Policed, packet);
+        }
         self.queue.push(now, packet, &mut self.ledger);
     }
 
@@ -106,6 +117,32 @@ impl Direction {
         Occupancy { mean, max, busy: occupancy::ratio(busy, now.as_nanos() as f64) }
     }
 
+    /// Makes the changes that are due. Frames begin and end in the order of time; a rate matters
+    /// when one begins, delay and loss when one ends, so it is soon enough to make a change then.
+    fn change(&mut self, now: Instant) {
+        while let Some(change) = self.changes.pop_if(|next| Instant::ZERO + next.at <= now) {
+            if let Some((rate, overhead)) = change.rate {
+                self.serialiser = Serialiser::Constant { rate, overhead };
+                self.queue.set_slot(self.serialiser.slot());
+            }
+            if let Some(delay) = &change.delay {
+                self.delays.change(delay);
+                if let Some(delays) = &mut self.copy_delays {
+                    delays.change(delay);
+                }
+                self.line.set_in_order(delay.in_order);
+            }
+            if let (Some(loss), Some(channel)) = (change.loss, &mut self.channel) {
+                channel.change_loss(loss);
+            }
+        }
+    }
+
+    /// Gathers into bursts what has arrived up to `now`, to which all frames have been worked.
+    pub(crate) fn gather(&mut self, now: Instant) {
+        self.line.advance(now);
+    }
+
     /// Ends and begins frames up to `now`, on a wire that no other direction shares.
     pub(crate) fn advance(&mut self, now: Instant) {
         while let Some(done) = self.frame_done().filter(|done| *done <= now) {
@@ -123,6 +160,7 @@ impl Direction {
 
     /// Puts the next packet of the queue on the wire; `false` if the queue had none to give.
     pub(crate) fn begin_frame(&mut self, now: Instant) -> bool {
+        self.change(now);
         let Some(packet) = self.queue.pop(now, &mut self.ledger) else { return false };
         let fresh = self.last_done != Some(now);
         let size = ByteCount::from(packet.len());
@@ -140,6 +178,7 @@ impl Direction {
     /// Moves the frame that has left through the channel into the delay line.
     pub(crate) fn end_frame(&mut self) {
         let Some(Frame { mut packet, done }) = self.frame.take() else { return };
+        self.change(done);
         // A packet that comes at this very instant has missed what this one left of an opportunity.
         self.last_done = (self.queue.len() > 0).then_some(done);
         let number = self.entered;
@@ -167,7 +206,7 @@ impl Direction {
         }
     }
 
-    /// When the next packet comes out of the delay line.
+    /// When the next packet comes out, of those that are known to.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.line.due()
     }
@@ -178,13 +217,10 @@ impl Direction {
     /// whatever is next, at its own time all the same.
     pub(crate) fn next(&self) -> Option<Instant> {
         let done = self.frame.as_ref().map(|frame| frame.done + self.rest);
-        match (self.line.due(), done) {
-            (Some(due), Some(done)) => Some(due.min(done)),
-            (due, done) => due.or(done),
-        }
+        earlier(self.line.next(), done)
     }
 
-    /// The next packet out of the delay line.
+    /// The next packet that comes out.
     pub(crate) fn pop(&mut self) -> Option<Packet> {
         let entry = self.line.pop()?;
         let counters = &mut self.ledger.counters;

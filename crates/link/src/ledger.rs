@@ -21,11 +21,12 @@ pub(crate) enum DropCause {
     LinkDown,
     LineFull,
     GaveUp,
+    Policed,
 }
 
 impl DropCause {
     /// In the order of the variants.
-    const NAMES: [&str; 12] = [
+    const NAMES: [&str; 13] = [
         "queue full",
         "codel",
         "red",
@@ -38,6 +39,7 @@ impl DropCause {
         "link down",
         "delay line full",
         "tries used up",
+        "policed",
     ];
 
     /// In a word or two, as events and results have it.
@@ -104,8 +106,9 @@ impl Ledger {
     }
 
     pub(crate) fn dropped(&mut self, now: Instant, cause: DropCause, packet: Packet) {
-        use DropCause::{CoDel, LineFull, LinkDown, QueueFull, Red, Threshold};
+        use DropCause::{CoDel, LineFull, LinkDown, Policed, QueueFull, Red, Threshold};
         let counter = match cause {
+            Policed => &mut self.counters.policed,
             QueueFull | CoDel | Red | Threshold => &mut self.counters.queue_dropped,
             LinkDown => &mut self.counters.disconnected,
             LineFull => &mut self.counters.overflowed,

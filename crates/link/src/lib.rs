@@ -5,7 +5,7 @@
 //! and between two real devices. Each direction is
 //!
 //! ```text
-//! queue -> serialiser (rate) -> channel (errors) -> delay line
+//! policer -> queue -> serialiser (rate) -> channel (errors) -> delay line -> aggregation
 //! ```
 //!
 //! and is described in netem's words by a [`LinkSpec`]; see [`spec`] for all of them. Half duplex has both
@@ -14,6 +14,10 @@
 //! Randomness is seeded: one stream per cause and direction, drawn for each packet in the order of the
 //! channel's entry, whatever becomes of the packet. So a seed loses the same packets whenever they come, and
 //! adding one cause does not shift another.
+//!
+//! Rate, delay and loss may change at given times ([`spec::ChangeSpec`]). A change drops nothing:
+//! the queue stays, the packet that is being sent leaves when it would have left, and packets under
+//! way arrive when they would have arrived; what begins later obeys the new values.
 //!
 //! ```
 //! use airtcp_link::{Link, Way};
@@ -37,6 +41,7 @@
 //! the mobile; see [`radio`].
 #![forbid(unsafe_code)]
 
+mod aggregate;
 mod channel;
 mod counters;
 mod delay;
@@ -47,6 +52,7 @@ mod link;
 mod medium;
 pub mod named;
 mod occupancy;
+mod police;
 mod queue;
 pub mod radio;
 mod rate;

@@ -129,17 +129,22 @@ impl Link {
 
     /// Works everything due up to `now`, in the order of time.
     fn advance(&mut self, now: Instant) {
-        let Some(medium) = &mut self.medium else {
-            return self.directions.iter_mut().for_each(|direction| direction.advance(now));
-        };
+        match &mut self.medium {
+            None => self.directions.iter_mut().for_each(|direction| direction.advance(now)),
+            Some(medium) => Self::advance_shared(&mut self.directions, medium, now),
+        }
+        self.directions.iter_mut().for_each(|direction| direction.gather(now));
+    }
+
+    /// Ends and begins frames up to `now`. On the shared air there is one at a time.
+    fn advance_shared(directions: &mut [Direction; 2], medium: &mut Medium, now: Instant) {
         loop {
-            // On the shared air there is one frame at a time.
-            let done = |way: &Way| self.directions[*way as usize].frame_done();
+            let done = |way: &Way| directions[*way as usize].frame_done();
             let sends = Way::BOTH.into_iter().find_map(|way| Some((done(&way)?, way)));
             let Some((done, way)) = sends.filter(|(done, _)| *done <= now) else { return };
-            self.directions[way as usize].end_frame();
+            directions[way as usize].end_frame();
             medium.end();
-            Self::begin_shared(&mut self.directions, medium, done);
+            Self::begin_shared(directions, medium, done);
         }
     }
 

@@ -1,8 +1,9 @@
 //! Links by name, so that results on them can be compared.
 //!
-//! Port 0 is the side of the network, port 1 that of the user: the forward direction is down. Each says
-//! where its numbers are from; what has no source is chosen, not measured. Queues are chosen throughout: about
-//! what the rate carries in a round trip, and at least 20 packets.
+//! Port 0 is the side of the network, port 1 that of the user: the forward direction is down. Each
+//! says where its numbers are from; what has no source is chosen, not measured. Queues are chosen
+//! where nothing else is said: about what the rate carries in a round trip, and at least 20
+//! packets.
 //!
 //! | Name | Where the numbers are from |
 //! | --- | --- |
@@ -11,6 +12,8 @@
 //! | `geo-satellite` | RFC 2488 section 2: 279.0 ms over the satellite from the edge of its view, a bit error rate of 1e-7; the rates are chosen |
 //! | `weak-4g` | chosen, not measured: a phone at the edge of its cell, bad spells of 5 packets on average |
 //! | `congested-wifi` | chosen, not measured: half duplex, with 150 us a frame for spacing, preamble and acknowledgement |
+//! | `policed` | Cisco, white paper on QoS of the Catalyst 6500 (2009), section 8: a policer of 10 Mbit/s has a burst of 250 ms, 312,500 bytes, by default; the line behind it is chosen |
+//! | `aggregated-wifi` | the Wi-Fi example of netem's slots (Linux commit 836af83b54e3): 200 Mbit/s, 20 ms, a queue of 512 packets, bursts of 42 packets or 64 KiB; its slots last 0.8 to 10 ms, and their mean is the time here |
 //! | `very-bad` | chosen, not measured: named after a profile of the Network Link Conditioner |
 
 use crate::spec::{LinkSpec, PARTS, SpecError, names_of, nearest_of};
@@ -75,6 +78,21 @@ pub const LINKS: &[NamedLink] = &[
                  rates are chosen",
     },
     NamedLink {
+        name: "policed",
+        down: "police rate 10mbit burst 312500b rate 100mbit delay 20ms limit 333",
+        up: "rate 100mbit delay 20ms limit 333",
+        source: "a Cisco Catalyst 6500 gives a policer of 10 Mbit/s a burst of 250 ms, 312,500 \
+                 bytes, unless told otherwise (white paper on QoS, 2009, section 8); the line behind \
+                 it is chosen",
+    },
+    NamedLink {
+        name: "aggregated-wifi",
+        down: "rate 200mbit delay 20ms aggregate 5400us packets 42 bytes 64kb limit 512",
+        up: "rate 200mbit delay 20ms aggregate 5400us packets 42 bytes 64kb limit 512",
+        source: "the Wi-Fi example of netem's slots (Linux commit 836af83b54e3): rate, delay, queue \
+                 and burst; its slots last 0.8 to 10 ms, and their mean is the time here",
+    },
+    NamedLink {
         name: "very-bad",
         down: "rate 1mbit delay 500ms loss 10% limit 85",
         up: "rate 1mbit delay 500ms loss 10% limit 85",
@@ -128,8 +146,9 @@ fn nearest(word: &str) -> &'static str {
 }
 
 /// Said of a first word that is neither; a test makes sure that the list is whole.
-const NAME_OR_PART: &str = "a link (edge, 3g, slow-4g, lte, weak-4g, congested-wifi, geo-satellite, very-bad) or the words \
-                            of a description";
+const NAME_OR_PART: &str = "a link (edge, 3g, slow-4g, lte, weak-4g, congested-wifi, \
+                            geo-satellite, policed, aggregated-wifi, very-bad) or the words of a \
+                            description";
 
 impl NamedLink {
     /// Its two directions, down and up.

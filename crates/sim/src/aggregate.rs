@@ -56,6 +56,8 @@ pub struct LinkAggregate {
     pub way: &'static str,
     /// Packets that went out.
     pub forwarded: Interval,
+    /// Packets dropped by the policer.
+    pub policed: Interval,
     /// Packets dropped by the queue.
     pub queue_dropped: Interval,
     /// Packets lost in the channel.
@@ -188,6 +190,7 @@ impl LinkAggregate {
             name: first.name.clone(),
             way: first.way,
             forwarded: over(&|link| Some(link.counters.forwarded as f64)),
+            policed: over(&|link| Some(link.counters.policed as f64)),
             queue_dropped: over(&|link| Some(link.counters.queue_dropped as f64)),
             channel_lost: over(&|link| Some(link.counters.channel_lost as f64)),
             disconnected: over(&|link| Some(link.counters.disconnected as f64)),

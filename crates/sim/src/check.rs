@@ -54,7 +54,36 @@ pub(crate) fn check(scenario: &Scenario) -> Result<(), SimError> {
     if total > most {
         return Err(of_scenario(&format!("{total} flows: at most {most} fit this topology")));
     }
+    check_changes(scenario)?;
     scenario.flows.iter().try_for_each(|flow| check_flow(scenario, flow))
+}
+
+/// A link that changes when all is over is a mistake, as is a flow that begins then.
+fn check_changes(scenario: &Scenario) -> Result<(), SimError> {
+    let mut wires: Vec<(String, &Wire)> = match &scenario.topology {
+        Topology::Dumbbell { access, bottleneck }
+        | Topology::Wireless { access, bottleneck, .. } => {
+            vec![("bottleneck".to_owned(), bottleneck), ("access".to_owned(), access)]
+        }
+        Topology::Chain { wires } => {
+            (1..).zip(wires).map(|(number, wire)| (format!("wire-{number}"), wire)).collect()
+        }
+    };
+    let of_flow = |flow: &FlowSpec| format!("access` of flow `{}", flow.name);
+    let flows = scenario.flows.iter();
+    wires.extend(flows.filter_map(|flow| Some((of_flow(flow), flow.access.as_ref()?))));
+    for (name, wire) in wires {
+        let last = [&wire.forth, &wire.back].map(|spec| spec.changes.last());
+        let late = last.into_iter().flatten().find(|change| change.at >= scenario.duration);
+        if let Some(change) = late {
+            let what = format!(
+                "it changes at {:?}, and the run ends at {:?}: change it earlier, or run longer",
+                change.at, scenario.duration
+            );
+            return Err(senseless(&format!("link `{name}`"), &what));
+        }
+    }
+    Ok(())
 }
 
 fn check_flow(scenario: &Scenario, flow: &FlowSpec) -> Result<(), SimError> {

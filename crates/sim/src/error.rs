@@ -11,7 +11,7 @@ pub enum SimError {
     /// It asks for something senseless.
     #[error("{place}: {what}")]
     Senseless {
-        /// Which part of it: `scenario`, `topology`, or ``flow `NAME` ``.
+        /// Which part of it: `scenario`, `topology`, ``link `NAME` `` or ``flow `NAME` ``.
         place: String,
         /// What is wrong, and what to do.
         what: String,

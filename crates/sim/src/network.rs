@@ -4,7 +4,6 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use airtcp_basestation::station::StationError;
 use airtcp_basestation::{Side, StationConfig};
-use airtcp_link::spec::RateSpec;
 use airtcp_link::{Link, LinkSpec, RadioSpec};
 use airtcp_recovery::{Combination, SenderConfig};
 use airtcp_rrtp::Config;
@@ -423,8 +422,7 @@ impl Builder<'_> {
             .map_err(|source| SimError::Link { name: name.clone(), source })?;
         link.set_events(self.link_events);
         let id = self.add(name, NodeKind::Link, Element::Link(Box::new(link)), None);
-        let has_rate = |spec: &LinkSpec| spec.rate != RateSpec::Unlimited;
-        self.network.links.push((id, [has_rate(&forth), has_rate(&back)]));
+        self.network.links.push((id, [forth.has_rate(), back.has_rate()]));
         Ok(id)
     }
 }

@@ -22,6 +22,7 @@ fn one(topology: Topology, flow: FlowSpec) -> Scenario {
     Scenario { flows: vec![flow], ..Scenario::new("test", topology) }
 }
 
+mod links;
 mod rrtp;
 
 const BULK: App = App::Bulk { size: None };

@@ -23,7 +23,11 @@ rrtp is RRTP in the place of TCP, and takes what it is told of the network:
 pub(crate) struct CompareArgs {
     /// Words of `airtcp link --help`, or a link by name
     #[arg(value_name = "LINK", value_parser = value::link)]
-    pub(super) link: LinkPair,
+    link: LinkPair,
+    /// The direction of the ACKs, where it differs from LINK: words, or a link by name, whose way
+    /// up it is
+    #[arg(long, value_name = "LINK", value_parser = value::link)]
+    back: Option<LinkPair>,
     /// Combinations with commas between them; `usual` and `all` stand for lists
     #[arg(long, value_name = "A,B,C", value_parser = choice, default_value = USUAL)]
     pub(super) with: Several<Sender>,
@@ -47,6 +51,13 @@ pub(crate) struct CompareArgs {
     /// The results as JSON instead of a table
     #[arg(long)]
     pub(super) json: bool,
+}
+
+impl CompareArgs {
+    /// Both directions of the link.
+    pub(super) fn link(&self) -> LinkPair {
+        self.link.with_back(self.back.as_ref())
+    }
 }
 
 fn choice(text: &str) -> Result<Several<Sender>, String> {

@@ -17,8 +17,9 @@ use anyhow::Context;
 use crate::file;
 use crate::output::{self, Mistake};
 use crate::progress::Progress;
+use crate::value::LinkPair;
 use report::{Report, Row};
-use round_trip::RoundTrip;
+use round_trip::{RoundTrip, length};
 
 pub(crate) use args::CompareArgs;
 
@@ -66,13 +67,14 @@ struct Plan {
 impl Plan {
     fn new(args: &CompareArgs) -> anyhow::Result<Self> {
         // What is lost at random may hold a sender back or not: nothing else would end a run's growth.
-        if args.link.forth.rate == RateSpec::Unlimited {
+        let link = args.link();
+        if link.forth.rate == RateSpec::Unlimited && link.forth.police.is_none() {
             let what = "the link has no rate, and what it carries would be without end: give it one, for example \
                         \"rate 1gbit delay 20ms\"";
             return Err(Mistake::new(what.to_owned()).into());
         }
-        let round_trip = RoundTrip::of(&args.link);
-        let scenario = scenario(args, round_trip)?;
+        let round_trip = RoundTrip::of(&link);
+        let scenario = scenario(args, link)?;
         let is_random = scenario.is_random();
         let seeds = if is_random { u64::from(args.seeds) } else { 1 };
         let beside = (args.flows == 1).then(usual_sender);
@@ -113,8 +115,9 @@ fn usual_sender() -> Sender {
     Combination::default().into()
 }
 
-fn scenario(args: &CompareArgs, round_trip: RoundTrip) -> anyhow::Result<Scenario> {
-    let wire = Wire { forth: args.link.forth.clone(), back: args.link.back.clone() };
+fn scenario(args: &CompareArgs, link: LinkPair) -> anyhow::Result<Scenario> {
+    let duration = args.seconds.unwrap_or_else(|| length(&link));
+    let wire = Wire { forth: link.forth, back: link.back };
     let mut traces = std::collections::BTreeMap::new();
     for spec in [&wire.forth, &wire.back] {
         if let RateSpec::Trace(file) = &spec.rate {
@@ -123,7 +126,6 @@ fn scenario(args: &CompareArgs, round_trip: RoundTrip) -> anyhow::Result<Scenari
             traces.insert(file.clone(), trace);
         }
     }
-    let duration = args.seconds.unwrap_or(round_trip.length());
     let warm_up = duration.mul_f64(WARM_UP);
     let flow = FlowSpec {
         count: args.flows,

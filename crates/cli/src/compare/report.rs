@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 
 use super::Plan;
 use super::args::{self, CompareArgs};
-use super::round_trip::RoundTrip;
+use super::round_trip::{RoundTrip, last_change};
 
 /// All results.
 #[derive(Serialize)]
@@ -28,6 +28,9 @@ pub(super) struct Report {
     /// What it takes with its queue full.
     #[serde(skip)]
     pub(super) full_rtt_seconds: f64,
+    /// When it changes for the last time; zero if it never does.
+    #[serde(skip)]
+    pub(super) last_change_seconds: f64,
     /// What a flow of each combination shared the link with, if one did.
     pub(super) beside: Option<String>,
     /// With how many seeds.
@@ -65,7 +68,10 @@ pub(super) struct Row {
     /// The share that was sent again without need.
     #[serde(rename = "spurious_share", serialize_with = "or_null")]
     pub(super) spurious: Interval,
-    /// Of the packets that came to the link, the share that its queue dropped.
+    /// Of the packets that came to the link, the share that its policer dropped.
+    #[serde(rename = "policed_share", serialize_with = "or_null")]
+    pub(super) policed: Interval,
+    /// The share that its queue dropped.
     #[serde(rename = "queue_dropped_share", serialize_with = "or_null")]
     pub(super) queue_dropped: Interval,
     /// The share that the link lost or damaged.
@@ -149,6 +155,7 @@ impl Row {
             default_beside: interval(beside, &other),
             retransmitted: of_segments(|flow| flow.retransmissions),
             spurious: of_segments(|flow| flow.spurious),
+            policed: of_packets(|link| link.policed),
             queue_dropped: of_packets(|link| link.queue_dropped),
             link_harmed: of_packets(|link| {
                 link.channel_lost + link.disconnected + link.overflowed + link.corrupted
@@ -182,8 +189,9 @@ impl Row {
 impl Report {
     pub(super) fn new(args: &CompareArgs, plan: &Plan, rows: Vec<Row>) -> Self {
         let RoundTrip { idle, full } = plan.round_trip;
+        let link = args.link();
         Self {
-            link: [args.link.forth.to_string(), args.link.back.to_string()],
+            link: [link.forth.to_string(), link.back.to_string()],
             seconds: plan.scenario.duration.as_secs_f64(),
             is_usual_length: args.seconds.is_none(),
             warm_up_seconds: plan.scenario.warm_up.as_secs_f64(),
@@ -192,6 +200,7 @@ impl Report {
             flows: args.flows,
             base_rtt_seconds: (!idle.is_zero()).then_some(idle.as_secs_f64()),
             full_rtt_seconds: full.as_secs_f64(),
+            last_change_seconds: last_change(&link).as_secs_f64(),
             beside: plan.beside.as_ref().map(ToString::to_string),
             shared_seeds: plan.shared_seeds,
             rows: ranked(rows, plan.is_random),

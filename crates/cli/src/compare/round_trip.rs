@@ -26,8 +26,8 @@ const STEP: u64 = 10;
 /// What a full packet and its ACK take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct RoundTrip {
-    /// The delay and the rate of the idle link. What is drawn at random is not in it, nor what a trace keeps packets
-    /// waiting.
+    /// The delay and the rate of the idle link at the start. What is drawn at random is not in it,
+    /// nor how long a trace or an aggregation keeps packets.
     pub(super) idle: Duration,
     /// That, and all that the queue in the direction of the data holds.
     pub(super) full: Duration,
@@ -39,13 +39,38 @@ impl RoundTrip {
         Self { idle, full: idle.saturating_add(queue(&link.forth)) }
     }
 
-    /// How long a run is if nothing is said.
-    pub(super) fn length(self) -> Duration {
-        let needed = self.idle.saturating_mul(IDLE).max(self.full.saturating_mul(FULL));
-        let seconds = needed.as_secs() + u64::from(needed.subsec_nanos() > 0);
-        let steps = seconds.div_ceil(STEP);
-        Duration::from_secs(steps.saturating_mul(STEP)).clamp(LEAST, LONGEST)
+    /// How long it takes to see what the link does to a sender.
+    fn needed(self) -> Duration {
+        self.idle.saturating_mul(IDLE).max(self.full.saturating_mul(FULL))
     }
+}
+
+/// How long a run is if nothing is said. A link that changes is seen before and after: what is
+/// needed for the longer round trips of both follows the last change.
+pub(super) fn length(link: &LinkPair) -> Duration {
+    let after = LinkPair { forth: changed(&link.forth), back: changed(&link.back) };
+    let needed = RoundTrip::of(link).needed().max(RoundTrip::of(&after).needed());
+    let length = needed.clamp(LEAST, LONGEST).saturating_add(last_change(link));
+    let seconds = length.as_secs() + u64::from(length.subsec_nanos() > 0);
+    Duration::from_secs(seconds.next_multiple_of(STEP))
+}
+
+/// When the link changes for the last time; zero if it never does.
+pub(super) fn last_change(link: &LinkPair) -> Duration {
+    let changes = link.forth.changes.iter().chain(&link.back.changes);
+    changes.map(|change| change.at).max().unwrap_or_default()
+}
+
+/// A description as it is when all has changed.
+fn changed(spec: &LinkSpec) -> LinkSpec {
+    let mut spec = spec.clone();
+    for change in std::mem::take(&mut spec.changes) {
+        if let Some((rate, overhead)) = change.rate {
+            spec.rate = RateSpec::Constant { rate, overhead };
+        }
+        spec.delay = change.delay.unwrap_or(spec.delay);
+    }
+    spec
 }
 
 fn one_way(spec: &LinkSpec, bytes: ByteCount) -> Duration {
@@ -86,7 +111,7 @@ mod tests {
     }
 
     fn seconds(text: &str) -> u64 {
-        of(text).length().as_secs()
+        length(&crate::value::link(text).unwrap()).as_secs()
     }
 
     #[test]
@@ -107,13 +132,30 @@ mod tests {
         assert_eq!(seconds("rate 10mbit delay 50ms limit 85"), 20);
         assert_eq!(seconds("delay 1ms"), 20);
         let satellite = of("geo-satellite");
-        assert!(satellite.length() >= satellite.idle * IDLE, "{satellite:?}");
-        assert_eq!(satellite.length().as_secs() % STEP, 0);
+        let length = seconds("geo-satellite");
+        assert!(Duration::from_secs(length) >= satellite.idle * IDLE, "{satellite:?}");
+        assert_eq!(length % STEP, 0);
         // A queue of twelve seconds.
         assert_eq!(seconds("rate 1mbit delay 10ms"), 130);
         // 150 times 200 ms, and a little more.
         assert_eq!(seconds("delay 100ms"), 30);
         assert_eq!(seconds("rate 1gbit delay 100ms limit 10"), 40);
         assert_eq!(seconds("rate 1bit limit 1000000 delay 1000000s"), 3600);
+    }
+
+    #[test]
+    fn a_run_has_them_after_the_last_change_too() {
+        assert_eq!(seconds("rate 10mbit delay 5ms limit 85 at 12s loss 1%"), 40);
+        // 24 s of round trips come after the change.
+        assert_eq!(seconds("rate 10mbit delay 80ms limit 85"), 30);
+        assert_eq!(seconds("rate 10mbit delay 80ms limit 85 at 12s loss 1%"), 40);
+        // They are as long as the longer ones of before and after.
+        assert_eq!(seconds("rate 10mbit delay 5ms limit 85 at 12s delay 80ms"), 40);
+        // A queue of 85 packets takes 10.2 s at the new rate.
+        assert_eq!(seconds("rate 10mbit delay 5ms limit 85 at 12s rate 100kbit"), 120);
+        assert_eq!(
+            seconds("rate 10mbit delay 80ms limit 85 at 5s delay 5ms at 12s rate 20mbit"),
+            40
+        );
     }
 }

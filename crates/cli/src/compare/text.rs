@@ -66,6 +66,7 @@ impl Report {
         let mut header = vec!["strategies", &goodput];
         header.extend((beside != Beside::Nothing).then_some("share\n%"));
         header.extend(beside.has_other().then_some(keeps.as_str()));
+        header.extend(self.polices().then_some("pol-\niced %"));
         header.extend(["queue\n%", "link\n%", "spur.\n%", "time-\nouts", "RTT\nx"]);
         header.extend((self.flows > 1).then_some("Jain"));
         table(header, 1, self.rows.iter().map(|row| self.cells(row, beside, factor)))
@@ -88,6 +89,7 @@ impl Report {
         if beside.has_other() {
             cells.push(mean(&row.default_beside, factor, 2));
         }
+        cells.extend(self.polices().then(|| mean(&row.policed, 100.0, 2)));
         cells.extend([
             mean(&row.queue_dropped, 100.0, 2),
             mean(&row.link_harmed, 100.0, 2),
@@ -97,6 +99,11 @@ impl Report {
         ]);
         cells.extend((self.flows > 1).then(|| mean(&row.jain, 1.0, 3)));
         cells
+    }
+
+    /// Whether packets were dropped by a policer.
+    fn polices(&self) -> bool {
+        self.rows.iter().any(|row| row.policed.mean > 0.0)
     }
 
     /// Where there is no chance, the order says it all.
@@ -117,11 +124,11 @@ impl Report {
         notes.extend(self.nothing_arrived());
         notes.extend(self.floods());
         notes.push(self.about_beside(beside));
-        notes.push(
+        let policed = if self.polices() { "; policed: those that the policer dropped" } else { "" };
+        notes.push(format!(
             "queue, link: of the packets sent, those that the queue dropped, and those that the \
-             link lost or damaged"
-                .to_owned(),
-        );
+             link lost or damaged{policed}"
+        ));
         let base = self.base_rtt_seconds.map(|rtt| {
             format!("; RTT x: the mean over {:.2} ms, what the link alone takes", rtt * 1e3)
         });
@@ -137,10 +144,14 @@ impl Report {
             ));
         }
         if self.is_usual_length && self.seconds > LEAST.as_secs_f64() {
+            let change = match self.last_change_seconds {
+                0.0 => String::new(),
+                at => format!(", after the change at {at} s, when they may be longer"),
+            };
             notes.push(format!(
                 "{} s, as the link is slow to show what it does to a sender: that is {IDLE} round \
-                 trips of it idle ({:.0} ms) and {FULL} with its queue full ({:.0} ms), at least; \
-                 --seconds sets another time",
+                 trips of it idle ({:.0} ms) and {FULL} with its queue full ({:.0} ms), at \
+                 least{change}; --seconds sets another time",
                 self.seconds,
                 self.base_rtt_seconds.unwrap_or_default() * 1e3,
                 self.full_rtt_seconds * 1e3,

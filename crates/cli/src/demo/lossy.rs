@@ -18,6 +18,7 @@ use airtcp_testbed::{Bulk, requirements};
 use airtcp_trace::{NodeKind, Recorder, Written};
 use airtcp_types::Observer;
 use anyhow::Context;
+use comfy_table::ColumnConstraint;
 use serde::Serialize;
 use tokio::runtime::Runtime;
 
@@ -27,7 +28,7 @@ use crate::args::DemoArgs;
 use crate::attach::host_config;
 use crate::output;
 use crate::record::{self, Recording};
-use crate::table::{link_lines, rate_unit, table, wrapped};
+use crate::table::{fitting, link_lines, rate_unit, table, wrapped};
 use crate::value::LinkPair;
 
 /// What the kernel may send with; those it does not have are left out.
@@ -135,8 +136,8 @@ fn send(
     congestion: Option<&str>,
     recording: Option<&Recording>,
 ) -> anyhow::Result<Row> {
-    let LinkPair { forth, back } = &args.link;
-    let link = Link::new(forth, back)?;
+    let LinkPair { forth, back } = args.link();
+    let link = Link::new(&forth, &back)?;
     let mut plan = Plan::new(host, link, Host::Kernel);
     if let Some(recording) = recording {
         plan.clock = recording.clock();
@@ -170,6 +171,7 @@ fn send(
         rtt: meter.rtt().map(|(mean, _)| mean.as_secs_f64()),
         smallest_rtt: meter.rtt().map(|(_, smallest)| smallest.as_secs_f64()),
         lost: counters.channel_lost,
+        policed: counters.policed,
         queue_dropped: counters.queue_dropped,
     })
 }
@@ -177,7 +179,7 @@ fn send(
 /// What of ours sends in the simulator, each on a link of its own.
 fn in_simulator(args: &DemoArgs, directory: &Path, report: &mut Report) -> anyhow::Result<()> {
     for (index, combination) in combinations(args)?.into_iter().enumerate() {
-        let LinkPair { forth, back } = args.link.clone();
+        let LinkPair { forth, back } = args.link();
         let flow =
             FlowSpec { profile: args.sender.profile.clone(), ..FlowSpec::new(combination.into()) };
         let scenario = Scenario {
@@ -234,6 +236,8 @@ struct Row {
     smallest_rtt: Option<f64>,
     /// Packets of its direction that the link lost.
     lost: u64,
+    /// Packets of its direction that its policer dropped.
+    policed: u64,
     /// Packets of its direction that its queue dropped.
     queue_dropped: u64,
 }
@@ -251,12 +255,13 @@ impl Row {
             rtt: has_rtt.then_some(flow.rtt.mean),
             smallest_rtt: has_rtt.then_some(flow.rtt.min),
             lost: link.counters.channel_lost,
+            policed: link.counters.policed,
             queue_dropped: link.counters.queue_dropped,
         }
     }
 
     /// `factor`: from bit/s to the unit of all; `smallest_rtt`: of all senders.
-    fn cells(&self, factor: f64, smallest_rtt: f64) -> [String; 8] {
+    fn cells(&self, factor: f64, smallest_rtt: f64) -> [String; 9] {
         let again = 100.0 * self.retransmissions as f64 / self.segments.max(1) as f64;
         let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         [
@@ -268,13 +273,14 @@ impl Row {
             or_none(self.rtt.map(|rtt| format!("{:.2}", rtt / smallest_rtt))),
             self.queue_dropped.to_string(),
             self.lost.to_string(),
+            self.policed.to_string(),
         ]
     }
 }
 
 impl Report {
     fn new(args: &DemoArgs) -> Self {
-        let LinkPair { forth, back } = &args.link;
+        let LinkPair { forth, back } = args.link();
         Self {
             link: [forth.to_string(), back.to_string()],
             seconds: args.phase().as_secs_f64(),
@@ -318,13 +324,25 @@ impl fmt::Display for Report {
             "RTT\nx",
             "queue",
             "link",
+            "pol-\niced",
         ];
-        let table = table(header, 1, rows.iter().map(|row| row.cells(factor, smallest_rtt)));
+        let is_policed = rows.iter().any(|row| row.policed > 0);
+        let (table, ()) = fitting((), &[], |()| {
+            let cells = rows.iter().map(|row| row.cells(factor, smallest_rtt));
+            let mut table = table(header, 1, cells);
+            if let Some(policed) = table.column_mut(header.len() - 1).filter(|_| !is_policed) {
+                policed.set_constraint(ColumnConstraint::Hidden);
+            }
+            table
+        });
         let packets = if self.simulated.is_some() { "simulated packets" } else { "real packets" };
         writeln!(f, "{} s over a link of its own for each sender, {packets}", self.seconds)?;
         writeln!(f, "{}\n{table}", link_lines(&self.link))?;
         writeln!(f, "RTT x: over the smallest that any sender saw")?;
         writeln!(f, "queue, link: packets that the queue dropped, and that the link lost")?;
+        if is_policed {
+            writeln!(f, "policed: packets that the policer dropped")?;
+        }
         let moral =
             "one short run each, so no ranking: `airtcp compare` repeats, and gives intervals";
         f.write_str(&wrapped(moral, 0))?;
@@ -338,7 +356,7 @@ mod tests {
 
     #[test]
     fn senders_stand_in_the_order_they_were_given_in() {
-        let row = |sender: &str, goodput| Row {
+        let row = |sender: &str, goodput, policed| Row {
             sender: sender.to_owned(),
             goodput,
             segments: 1_000,
@@ -347,19 +365,27 @@ mod tests {
             rtt: Some(0.045),
             smallest_rtt: Some(0.041),
             lost: 12,
+            policed,
             queue_dropped: 0,
         };
-        let report = Report {
+        let report = |policed| Report {
             link: ["loss 1%".to_owned(), "loss 1%".to_owned()],
             seconds: 2.5,
             simulated: None,
-            rows: vec![row("airtcp rack/cubic", 900_000), row("kernel bbr", 18_000_000)],
+            rows: vec![
+                row("airtcp rack/cubic/dcr:timer", 900_000, 0),
+                row("kernel bbr", 18_000_000, policed),
+            ],
             files: Vec::new(),
         };
-        let text = report.to_string();
-        assert!(text.find("airtcp rack/cubic   ") < text.find("kernel bbr"), "{text}");
+        let text = report(0).to_string();
+        assert!(text.find("airtcp rack/cubic/dcr:timer ") < text.find("kernel bbr"), "{text}");
         // The unit is that of the fastest.
         assert!(text.contains("Mbit/s") && text.contains(" 0.90"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(!text.contains("policed"), "{text}");
+        let policed = report(123_456).to_string();
+        assert!(policed.contains("123456") && policed.contains("policed: "), "{policed}");
+        assert!(policed.lines().all(|line| line.chars().count() <= 80), "{policed}");
     }
 }

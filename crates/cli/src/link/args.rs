@@ -51,8 +51,9 @@ pub(crate) struct LinkArgs {
 /// Every word and every name, as `--help` has them.
 fn explained() -> String {
     let mut text = "SIGUSR1 prints the counters so far.\n\n\
-                    A SPEC is a list of these, in any order, or a link by name. docs/links.md has\n\
-                    the same with units.\n"
+                    A SPEC is a list of these, in any order, `at` last, or a link by name.\n\
+                    docs/links.md has the same with units. A packet passes a policer, the queue,\n\
+                    the rate, loss and damage, the delay and the aggregation, in that order.\n"
         .to_owned();
     text.push_str(&parts(PARTS));
     text.push_str("\nLinks by name, down to the user and up from there:\n");
@@ -120,6 +121,13 @@ mod tests {
     }
 
     #[test]
+    fn a_direction_has_its_own_bursts_and_changes() {
+        let [forth, back] = specs(&["rate 10mbit at 5s rate 1mbit", "delay 5ms aggregate 4ms"]);
+        assert_eq!(forth, "rate 10mbit seed 0 at 5s rate 1mbit");
+        assert_eq!(back, "delay 5ms aggregate 4ms seed 0");
+    }
+
+    #[test]
     fn a_name_is_a_link_with_its_two_ways() {
         let [down, up] = specs(&["slow-4g"]);
         assert!(down.starts_with("rate 1600kbit") && up.starts_with("rate 750kbit"), "{down} {up}");
@@ -134,6 +142,8 @@ mod tests {
             "error: invalid value 'rate 10mbit delay' for '<SPEC>': at byte 17, the end: expected a time \
              with its unit (s, ms, us or ns), such as `5ms`"
         );
+        let change = link(&["rate 10mbit at 5s limit 9"]).unwrap_err();
+        assert!(change.contains("at byte 18, `limit`: expected rate, delay or loss"), "{change}");
         let back = link(&["rate 10mbit", "loss 1"]).unwrap_err();
         assert!(back.contains("[SPEC BACK]") && back.contains("at byte 5, `1`"), "{back}");
         let name = link(&["weak4g"]).unwrap_err();

@@ -103,6 +103,7 @@ impl Direction {
     fn rows(&self) -> Vec<(&'static str, String)> {
         let Counters {
             received,
+            policed,
             forwarded,
             forwarded_bytes,
             queue_dropped,
@@ -119,6 +120,7 @@ impl Direction {
         let rate = Rate::from_bits_per_sec(self.bits_per_second).to_string();
         let counts = [
             ("received", received),
+            ("policed", policed),
             ("queue dropped", queue_dropped),
             ("marked CE", marked),
             ("in the queue now", self.queued as u64),

@@ -98,7 +98,13 @@ impl fmt::Display for Report {
 
 /// What carried little and harmed nothing has nothing to tell: the access links of a dumbbell are many.
 fn is_quiet(link: &LinkAggregate) -> bool {
-    let lost = [&link.queue_dropped, &link.channel_lost, &link.disconnected, &link.overflowed];
+    let lost = [
+        &link.policed,
+        &link.queue_dropped,
+        &link.channel_lost,
+        &link.disconnected,
+        &link.overflowed,
+    ];
     let harmed = lost.into_iter().chain([&link.corrupted, &link.marked]);
     harmed.into_iter().all(|count| count.mean == 0.0)
         && link.utilisation.mean < QUIET
@@ -163,6 +169,7 @@ fn links(links: &[&LinkAggregate], room: Room) -> Table {
         "forwarded",
         "queue\ndrops",
         "lost",
+        "pol-\niced",
         "down",
         "over-\nflow",
         "cor-\nrupted",
@@ -179,6 +186,7 @@ fn links(links: &[&LinkAggregate], room: Room) -> Table {
             shown(&link.forwarded, 1.0, 0),
             shown(&link.queue_dropped, 1.0, 1),
             shown(&link.channel_lost, 1.0, 1),
+            shown(&link.policed, 1.0, 1),
             shown(&link.disconnected, 1.0, 1),
             shown(&link.overflowed, 1.0, 1),
             shown(&link.corrupted, 1.0, 1),
@@ -189,7 +197,8 @@ fn links(links: &[&LinkAggregate], room: Room) -> Table {
         ]
     };
     let mut table = table(header, 2, links.iter().map(row));
-    let rare: [fn(&LinkAggregate) -> f64; 4] = [
+    let rare: [fn(&LinkAggregate) -> f64; 5] = [
+        |link| link.policed.mean,
         |link| link.disconnected.mean,
         |link| link.overflowed.mean,
         |link| link.corrupted.mean,

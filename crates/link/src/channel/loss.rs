@@ -18,6 +18,11 @@ impl RandomLoss {
         Self { spec, bad: false, stream }
     }
 
+    /// Other losses from the next packet on, from the good state and with the same stream.
+    pub(super) fn change(&mut self, spec: LossSpec) {
+        (self.spec, self.bad) = (spec, false);
+    }
+
     /// Why the next packet is lost, if it is.
     pub(super) fn loses_next(&mut self) -> Option<DropCause> {
         match self.spec {

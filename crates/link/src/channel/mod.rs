@@ -9,7 +9,7 @@ use airtcp_types::{Instant, Packet};
 
 use crate::ip;
 use crate::ledger::{DropCause, Ledger};
-use crate::spec::{LinkSpec, Way};
+use crate::spec::{LinkSpec, LossSpec, Share, Way};
 use corrupt::{BitErrors, Corruption};
 use loss::{Bursts, Drops, RandomLoss};
 pub(crate) use outage::Outages;
@@ -72,7 +72,12 @@ impl Channel {
         let channel = Self {
             only_payload: spec.only.payload,
             unharmed: spec.only.way.is_some_and(|only| only != way),
-            loss: spec.loss.map(|loss| RandomLoss::new(loss, stream(Cause::Loss))),
+            // What begins later draws from the start on, so that a seed means the same however it
+            // begins.
+            loss: spec.losses().next().map(|_| {
+                let first = spec.loss.unwrap_or(LossSpec::Random(Share::NONE));
+                RandomLoss::new(first, stream(Cause::Loss))
+            }),
             bursts: spec.burst.map(|(share, length)| {
                 Bursts::new(share.probability(), length, stream(Cause::Burst))
             }),
@@ -95,6 +100,13 @@ impl Channel {
             && channel.bit_errors.is_none()
             && channel.corruption.is_none();
         (!clean).then_some(channel)
+    }
+
+    /// Other random losses from the next packet on.
+    pub(crate) fn change_loss(&mut self, loss: LossSpec) {
+        if let Some(random) = &mut self.loss {
+            random.change(loss);
+        }
     }
 
     /// Does to a packet what befalls it. All but its end is entered in the ledger.

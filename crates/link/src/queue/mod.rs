@@ -85,6 +85,13 @@ impl Queue {
         }
     }
 
+    /// The serialiser takes `slot` for a packet of 1500 bytes from here on.
+    pub(crate) fn set_slot(&mut self, slot: Duration) {
+        if let Manager::Red(red) = &mut self.manager {
+            red.set_slot(slot);
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.store.waiting.len()
     }

@@ -29,12 +29,16 @@ impl Red {
             min: f64::from(min),
             max: f64::from(max),
             probability: share.probability(),
-            slot: slot.max(Duration::from_nanos(1)),
+            slot: at_least_some(slot),
             random,
             average: 0.0,
             count: 0,
             empty_since: None,
         }
+    }
+
+    pub(super) fn set_slot(&mut self, slot: Duration) {
+        self.slot = at_least_some(slot);
     }
 
     pub(super) fn on_empty(&mut self, now: Instant) {
@@ -67,4 +71,9 @@ impl Red {
         self.count = self.count.saturating_add(1);
         false
     }
+}
+
+/// A time that can be divided by.
+fn at_least_some(slot: Duration) -> Duration {
+    slot.max(Duration::from_nanos(1))
 }

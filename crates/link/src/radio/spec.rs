@@ -112,7 +112,8 @@ impl FromStr for RadioSpec {
     fn from_str(text: &str) -> Result<Self, SpecError> {
         let mut spec = Self::default();
         read_parts(
-            text,
+            &mut Words::new(text),
+            None,
             &["at", "down"],
             |part| part,
             |at, part, words| spec.read_part(at, part, words),

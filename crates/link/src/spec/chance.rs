@@ -34,24 +34,28 @@ impl LinkSpec {
             let is_spread = delayed.share > Share::NONE && !delayed.deviation.is_zero();
             delayed.share.is_chance() || is_spread
         });
-        strays || !self.delay.jitter.is_zero()
+        strays || self.delays().any(|delay| !delay.jitter.is_zero())
     }
 
     /// All that [`only`](Self::only) limits.
     fn harms_at_random(&self) -> bool {
-        let loses = match self.loss {
-            None => false,
-            Some(LossSpec::Random(share)) => share.is_chance(),
-            Some(LossSpec::GilbertElliott { to_bad, to_good, loss_bad, loss_good }) => {
-                let changes = to_bad.is_chance() || to_good.is_chance();
-                let in_bad = loss_bad.is_chance() || changes && loss_bad != loss_good;
-                loss_good.is_chance() || to_bad > Share::NONE && in_bad
-            }
-        };
-        loses
+        self.losses().any(LossSpec::is_random)
             || self.burst.is_some_and(|(share, _)| share.is_chance())
             || self.biterror.is_some_and(|rate| rate > 0.0)
             // Where a damaged packet is hit is always drawn.
             || self.corrupt.is_some_and(|corrupt| corrupt.share > Share::NONE)
+    }
+}
+
+impl LossSpec {
+    fn is_random(&self) -> bool {
+        match *self {
+            Self::Random(share) => share.is_chance(),
+            Self::GilbertElliott { to_bad, to_good, loss_bad, loss_good } => {
+                let changes = to_bad.is_chance() || to_good.is_chance();
+                let in_bad = loss_bad.is_chance() || changes && loss_bad != loss_good;
+                loss_good.is_chance() || to_bad > Share::NONE && in_bad
+            }
+        }
     }
 }

@@ -1,12 +1,14 @@
 //! The description of one direction of a link, in netem's words.
 //!
-//! A description is a list of words; every part may be left out and stands at most once, but `down` and `only`,
-//! which add up. Times have a unit (`s`, `ms`, `us`, `ns`), rates are in `bit`, `kbit`, `mbit` or `gbit`,
-//! sizes in `b`, `kb` or `mb` (of 1024, as in tc), shares in per cent.
+//! A description is a list of words; every part may be left out and stands at most once, but `down`
+//! and `only`, which add up. Changes at a time (`at`) come last. Times have a unit (`s`, `ms`,
+//! `us`, `ns`), rates are in `bit`, `kbit`, `mbit` or `gbit`, sizes in `b`, `kb` or `mb` (of 1024,
+//! as in tc), shares in per cent.
 //!
 //! [`PARTS`] has every part with its meaning and an example.
 //!
-//! Not there, because nothing needs them yet: netem's correlations, `loss state`, `reorder` and `slot`.
+//! Not there, because nothing needs them yet: netem's correlations, `loss state` and `reorder`.
+//! netem's `slot` is `aggregate` here, with another rule: see [`AggregateSpec`].
 
 mod chance;
 mod error;
@@ -45,6 +47,8 @@ pub struct LinkSpec {
     pub rate: RateSpec,
     /// Half duplex: the air time each frame costs beyond its bytes.
     pub half: Option<Duration>,
+    /// The token bucket that packets pass before the queue.
+    pub police: Option<PoliceSpec>,
     /// What waits, and how it is kept short.
     pub queue: QueueSpec,
     /// The delay line.
@@ -53,6 +57,8 @@ pub struct LinkSpec {
     pub delayed: Option<DelayedSpec>,
     /// The delays of two paths that packets take in turn.
     pub paths: Option<(Duration, Duration)>,
+    /// Packets gathered behind the delay line, to leave in bursts.
+    pub aggregate: Option<AggregateSpec>,
     /// Random loss.
     pub loss: Option<LossSpec>,
     /// The share of packets that start a burst of losses, and how many packets it has.
@@ -73,6 +79,27 @@ pub struct LinkSpec {
     pub only: Only,
     /// The seed of all randomness of this direction.
     pub seed: u64,
+    /// What changes while the link runs, in the order of time.
+    pub changes: Vec<ChangeSpec>,
+}
+
+impl LinkSpec {
+    /// The delay line, as it is at the start and after each change of it.
+    pub fn delays(&self) -> impl Iterator<Item = &DelaySpec> {
+        let changed = self.changes.iter().filter_map(|change| change.delay.as_ref());
+        std::iter::once(&self.delay).chain(changed)
+    }
+
+    /// Random loss, if there is any at the start, and after each change of it.
+    pub fn losses(&self) -> impl Iterator<Item = &LossSpec> {
+        let changed = self.changes.iter().filter_map(|change| change.loss.as_ref());
+        self.loss.iter().chain(changed)
+    }
+
+    /// Whether it has a rate or a trace, from the start or from a change on.
+    pub fn has_rate(&self) -> bool {
+        self.rate != RateSpec::Unlimited || self.changes.iter().any(|change| change.rate.is_some())
+    }
 }
 
 /// How fast packets leave the queue.
@@ -90,6 +117,16 @@ pub enum RateSpec {
     },
     /// By a mahimahi packet-delivery trace, named by the file it is in.
     Trace(String),
+}
+
+/// A token-bucket policer, as tc-police: a packet that finds fewer tokens than it has bytes is
+/// dropped. The bucket is full at the start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PoliceSpec {
+    /// How fast tokens come.
+    pub rate: Rate,
+    /// Bytes that the bucket holds. A larger packet never passes.
+    pub burst: ByteCount,
 }
 
 /// What waits for the serialiser.
@@ -146,7 +183,8 @@ pub struct DelaySpec {
     pub jitter: Duration,
     /// Its shape.
     pub distribution: Distribution,
-    /// Whether jitter leaves packets in order: none leaves before one that entered earlier.
+    /// Whether packets stay in order, whatever the jitter or a change of the delay: none leaves
+    /// before one that entered earlier.
     pub in_order: bool,
 }
 
@@ -171,6 +209,34 @@ pub struct DelayedSpec {
     pub mean: Duration,
     /// Its standard deviation. A delay below zero is none.
     pub deviation: Duration,
+}
+
+/// Packets gathered into bursts, as by the frame aggregation of Wi-Fi (A-MPDU), the request and
+/// grant of cable modems, or whatever compresses ACKs. The rule is that of quiche's simulator
+/// (`EnableAggregation`): a burst leaves `timeout` after its first packet came, or when it is full.
+/// netem's `slot` opens at times that do not depend on packets, and what a full slot has no room
+/// for waits for the next one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AggregateSpec {
+    /// How long the first packet of a burst is held at most.
+    pub timeout: Duration,
+    /// A burst of so many packets is full.
+    pub packets: Option<usize>,
+    /// A burst of so many bytes, the last packet's included, is full.
+    pub bytes: Option<ByteCount>,
+}
+
+/// New values of some parts, from a time on. What it does not name stays as it is.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ChangeSpec {
+    /// From when, after the clock's origin.
+    pub at: Duration,
+    /// The rate, and bytes that each packet counts beyond its own.
+    pub rate: Option<(Rate, ByteCount)>,
+    /// The delay line.
+    pub delay: Option<DelaySpec>,
+    /// Random loss.
+    pub loss: Option<LossSpec>,
 }
 
 /// Random loss.

@@ -3,14 +3,18 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use airtcp_types::ByteCount;
+use airtcp_types::{ByteCount, Rate};
 
 use super::value::{self, Share};
 use super::words::{MAX_PACKETS, MOST, Words, read_parts};
 use super::{
-    CorruptSpec, DelaySpec, DelayedSpec, Discipline, Distribution, DropSpec, LinkSpec, LossSpec,
-    PARTS, RateSpec, SpecError, Way, names_of, nearest_of,
+    AggregateSpec, ChangeSpec, CorruptSpec, DelaySpec, DelayedSpec, Discipline, Distribution,
+    DropSpec, LinkSpec, LossSpec, PARTS, PoliceSpec, RateSpec, SpecError, Way, names_of,
+    nearest_of,
 };
+
+/// What may stand behind `at`.
+const CHANGEABLE: &str = "rate, delay or loss, the parts that can change";
 
 /// No IP packet has more bits in a row than this.
 const MAX_BITS: u64 = 65_535 * 8;
@@ -31,10 +35,20 @@ impl FromStr for LinkSpec {
             "red" | "mark" => "codel",
             other => other,
         };
-        read_parts(text, &["down", "only"], kind, |at, part, words| {
+        let mut words = Words::new(text);
+        read_parts(&mut words, Some("at"), &["down", "only"], kind, |at, part, words| {
             spec.read_part(at, part, words)
         })?;
-        Ok(spec)
+        while spec.changes.len() < MOST && words.is_next("at") {
+            let before = spec.changes.last().map(|change| change.at);
+            spec.changes.push(words.change(before)?);
+        }
+        match words.peek() {
+            None => Ok(spec),
+            Some((offset, word)) => {
+                Err(SpecError::new(offset, word, "no more than 1000 changes", ""))
+            }
+        }
     }
 }
 
@@ -42,15 +56,15 @@ impl LinkSpec {
     fn read_part(&mut self, at: usize, part: &str, words: &mut Words<'_>) -> Result<(), SpecError> {
         match part {
             "rate" => {
-                let rate = words.take(value::rate, "a rate", "10mbit")?;
-                let overhead = words.take_if(|word| value::whole(word, 0..=value::MAX_BYTES));
-                self.rate = RateSpec::Constant { rate, overhead: ByteCount(overhead.unwrap_or(0)) };
+                let (rate, overhead) = words.rate()?;
+                self.rate = RateSpec::Constant { rate, overhead };
             }
             "trace" => {
                 let file = words.take(|word| Some(word.to_owned()), "a file", "verizon-lte.up")?;
                 self.rate = RateSpec::Trace(file);
             }
             "half" => self.half = Some(words.time("100us")?),
+            "police" => self.police = Some(words.police()?),
             "limit" => {
                 self.queue.packets = words.count("50")? as usize;
                 self.queue.bytes = words.take_if(value::size);
@@ -64,6 +78,7 @@ impl LinkSpec {
                 self.delayed = Some(DelayedSpec { share, mean, deviation: words.time("8ms")? });
             }
             "paths" => self.paths = Some((words.time("0ms")?, words.time("40ms")?)),
+            "aggregate" => self.aggregate = Some(words.aggregate()?),
             "loss" => self.loss = Some(words.loss()?),
             "burst" => self.burst = Some((words.share("5%")?, words.count("5")?)),
             "drop" => self.drop = Some(words.drop_list()?),
@@ -79,8 +94,7 @@ impl LinkSpec {
             "corrupt" => self.corrupt = Some(words.corrupt()?),
             "down" if self.down.len() < MOST => self.down.push(words.down()?),
             "only" => {
-                let mut ahead = *words;
-                let place = ahead.next().map_or(words.text.len(), |(offset, _)| offset);
+                let place = words.peek().map_or(words.text.len(), |(offset, _)| offset);
                 let names = ["payload", "forth", "back"];
                 let way = match words.choice(&names, "payload, forth or back", "forth")? {
                     0 => {
@@ -100,8 +114,9 @@ impl LinkSpec {
                 self.seed = words.take(seed, "a whole number", "7")?;
             }
             other => {
-                let expected = "rate, trace, half, limit, codel, red, mark, delay, delayed, paths, loss, burst, \
-                                drop, duty, duplicate, biterror, corrupt, down (up to 1000 times), only or seed";
+                let expected = "rate, trace, half, police, limit, codel, red, mark, delay, \
+                                delayed, paths, aggregate, loss, burst, drop, duty, duplicate, \
+                                biterror, corrupt, down (up to 1000 times), only, seed or at";
                 let example = nearest_of(names_of(PARTS), other);
                 return Err(SpecError::new(at, other, expected, example));
             }
@@ -111,6 +126,56 @@ impl LinkSpec {
 }
 
 impl Words<'_> {
+    /// A rate, and the bytes that each packet counts beyond its own.
+    fn rate(&mut self) -> Result<(Rate, ByteCount), SpecError> {
+        let rate = self.take(value::rate, "a rate", "10mbit")?;
+        let overhead = self.take_if(|word| value::whole(word, 0..=value::MAX_BYTES));
+        Ok((rate, ByteCount(overhead.unwrap_or(0))))
+    }
+
+    fn police(&mut self) -> Result<PoliceSpec, SpecError> {
+        self.keyword("rate")?;
+        let rate = self.take(value::rate, "a rate", "10mbit")?;
+        self.keyword("burst")?;
+        Ok(PoliceSpec { rate, burst: self.size("64kb")? })
+    }
+
+    fn aggregate(&mut self) -> Result<AggregateSpec, SpecError> {
+        let timeout = self.period("5ms")?;
+        let packets = if self.is_next("packets") { Some(self.count("42")? as usize) } else { None };
+        let bytes = if self.is_next("bytes") { Some(self.size("64kb")?) } else { None };
+        Ok(AggregateSpec { timeout, packets, bytes })
+    }
+
+    /// What stands behind `at`. It comes after the change `before`.
+    fn change(&mut self, before: Option<Duration>) -> Result<ChangeSpec, SpecError> {
+        let later =
+            |word: &str| value::time(word).filter(|at| before.is_none_or(|before| *at > before));
+        let at = self.take(later, "a time with its unit, after that of the change before", "5s")?;
+        let mut change = ChangeSpec { at, rate: None, delay: None, loss: None };
+        let begin = self.at;
+        read_parts(
+            self,
+            Some("at"),
+            &[],
+            |part| part,
+            |offset, part, words| {
+                match part {
+                    "rate" => change.rate = Some(words.rate()?),
+                    "delay" => change.delay = Some(words.delay()?),
+                    "loss" => change.loss = Some(words.loss()?),
+                    other => return Err(SpecError::new(offset, other, CHANGEABLE, "rate 1mbit")),
+                }
+                Ok(())
+            },
+        )?;
+        if self.at == begin {
+            let (offset, word) = self.peek().unwrap_or((self.text.len(), ""));
+            return Err(SpecError::new(offset, word, CHANGEABLE, "rate 1mbit"));
+        }
+        Ok(change)
+    }
+
     fn codel(&mut self) -> Result<Discipline, SpecError> {
         // RFC 8289 sections 4.2 and 4.3.
         let mut target = Duration::from_millis(5);
@@ -137,11 +202,10 @@ impl Words<'_> {
 
     fn delay(&mut self) -> Result<DelaySpec, SpecError> {
         let mut delay = DelaySpec { base: self.time("5ms")?, ..DelaySpec::default() };
-        if !self.is_value_next() {
-            return Ok(delay);
+        if self.is_value_next() {
+            delay.jitter = self.period("1ms")?;
         }
-        delay.jitter = self.period("1ms")?;
-        if self.is_next("distribution") {
+        if !delay.jitter.is_zero() && self.is_next("distribution") {
             delay.distribution = match self.choice(
                 &["uniform", "normal", "pareto"],
                 "uniform, normal or pareto",

@@ -73,7 +73,13 @@ pub const PARTS: &[Part] = &[
         "rate 10mbit mark 65",
     ),
     part(
-        "delay TIME [JITTER [distribution uniform|normal|pareto] [inorder]]",
+        "police rate RATE burst SIZE",
+        "a token-bucket policer before the queue, as tc-police: tokens for bytes come at RATE, up \
+         to SIZE; a packet that finds too few is dropped, no packet waits",
+        "police rate 10mbit burst 64kb",
+    ),
+    part(
+        "delay TIME [JITTER [distribution uniform|normal|pareto]] [inorder]",
         "how long a packet is under way, and how that varies: uniform if not said, up to JITTER either way, else \
          JITTER is the standard deviation; packets overtake each other, but with inorder",
         "delay 5ms 1ms distribution normal inorder",
@@ -88,6 +94,12 @@ pub const PARTS: &[Part] = &[
         "paths TIME TIME",
         "packets take two paths in turn, each with its delay on top",
         "paths 0ms 40ms",
+    ),
+    part(
+        "aggregate TIME [packets PACKETS] [bytes SIZE]",
+        "packets are held at the end of the link and leave in bursts: TIME after the first of a \
+         burst came, or as soon as it has so many packets or bytes",
+        "rate 200mbit aggregate 5ms packets 42 bytes 64kb",
     ),
     part(
         "loss [random] P",
@@ -145,6 +157,13 @@ pub const PARTS: &[Part] = &[
         "seed N",
         "what is drawn at random: the same seed loses the same packets; 0 if not said",
         "loss 1% seed 7",
+    ),
+    part(
+        "at TIME [rate ...] [delay ...] [loss ...]",
+        "from TIME after the start on, a new rate, delay or loss in the words above; parts that \
+         are not named stay; may stand several times, behind all other words, each time later than \
+         the one before",
+        "rate 10mbit delay 20ms at 5s rate 1mbit at 10s rate 10mbit delay 50ms",
     ),
 ];
 

@@ -4,8 +4,8 @@ use std::fmt::{self, Display};
 
 use super::value::{show_rate, show_size, show_time};
 use super::{
-    CorruptSpec, DelaySpec, Discipline, Distribution, DownSpec, DropSpec, LinkSpec, LossSpec,
-    QueueSpec, RateSpec, Way,
+    AggregateSpec, ChangeSpec, CorruptSpec, DelaySpec, Discipline, Distribution, DownSpec,
+    DropSpec, LinkSpec, LossSpec, PoliceSpec, QueueSpec, RateSpec, Way,
 };
 
 impl Display for LinkSpec {
@@ -15,14 +15,22 @@ impl Display for LinkSpec {
         if let Some(overhead) = self.half {
             write!(f, "half {} ", show_time(overhead))?;
         }
+        if let Some(PoliceSpec { rate, burst }) = self.police {
+            write!(f, "police rate {} burst {} ", show_rate(rate), show_size(burst))?;
+        }
         show_queue(&self.queue, f)?;
-        show_delay(&self.delay, f)?;
+        if self.delay != DelaySpec::default() {
+            write!(f, "{} ", self.delay)?;
+        }
         if let Some(delayed) = self.delayed {
             let (mean, deviation) = (show_time(delayed.mean), show_time(delayed.deviation));
             write!(f, "delayed {} {mean} {deviation} ", delayed.share)?;
         }
         if let Some((one, other)) = self.paths {
             write!(f, "paths {} {} ", show_time(one), show_time(other))?;
+        }
+        if let Some(aggregate) = self.aggregate {
+            show_aggregate(&aggregate, f)?;
         }
         self.show_errors(f)?;
         for down in &self.down {
@@ -36,7 +44,8 @@ impl Display for LinkSpec {
             Some(Way::Back) => write!(f, "only back ")?,
             None => {}
         }
-        write!(f, "seed {}", self.seed)
+        write!(f, "seed {}", self.seed)?;
+        self.changes.iter().try_for_each(|change| show_change(change, f))
     }
 }
 
@@ -52,12 +61,8 @@ impl Display for DownSpec {
 
 impl LinkSpec {
     fn show_errors(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.loss {
-            Some(LossSpec::Random(share)) => write!(f, "loss {share} ")?,
-            Some(LossSpec::GilbertElliott { to_bad, to_good, loss_bad, loss_good }) => {
-                write!(f, "loss gemodel {to_bad} {to_good} {loss_bad} {loss_good} ")?;
-            }
-            None => {}
+        if let Some(loss) = &self.loss {
+            write!(f, "{loss} ")?;
         }
         if let Some((share, length)) = self.burst {
             write!(f, "burst {share} {length} ")?;
@@ -83,6 +88,60 @@ impl LinkSpec {
             Some(corrupt) => show_corrupt(&corrupt, f),
             None => Ok(()),
         }
+    }
+}
+
+impl Display for LossSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Random(share) => write!(f, "loss {share}"),
+            Self::GilbertElliott { to_bad, to_good, loss_bad, loss_good } => {
+                write!(f, "loss gemodel {to_bad} {to_good} {loss_bad} {loss_good}")
+            }
+        }
+    }
+}
+
+impl Display for DelaySpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "delay {}", show_time(self.base))?;
+        if !self.jitter.is_zero() {
+            write!(f, " {}", show_time(self.jitter))?;
+            match self.distribution {
+                Distribution::Uniform => {}
+                Distribution::Normal => write!(f, " distribution normal")?,
+                Distribution::Pareto => write!(f, " distribution pareto")?,
+            }
+        }
+        if self.in_order { write!(f, " inorder") } else { Ok(()) }
+    }
+}
+
+fn show_change(change: &ChangeSpec, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(f, " at {}", show_time(change.at))?;
+    if let Some((rate, overhead)) = change.rate {
+        write!(f, " rate {}", show_rate(rate))?;
+        if overhead.0 > 0 {
+            write!(f, " {}", overhead.0)?;
+        }
+    }
+    if let Some(delay) = &change.delay {
+        write!(f, " {delay}")?;
+    }
+    match &change.loss {
+        Some(loss) => write!(f, " {loss}"),
+        None => Ok(()),
+    }
+}
+
+fn show_aggregate(aggregate: &AggregateSpec, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(f, "aggregate {} ", show_time(aggregate.timeout))?;
+    if let Some(packets) = aggregate.packets {
+        write!(f, "packets {packets} ")?;
+    }
+    match aggregate.bytes {
+        Some(bytes) => write!(f, "bytes {} ", show_size(bytes)),
+        None => Ok(()),
     }
 }
 
@@ -117,23 +176,6 @@ fn show_queue(queue: &QueueSpec, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         }
         Discipline::Mark(packets) => write!(f, "mark {packets} "),
     }
-}
-
-fn show_delay(delay: &DelaySpec, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    if *delay == DelaySpec::default() {
-        return Ok(());
-    }
-    write!(f, "delay {} ", show_time(delay.base))?;
-    if delay.jitter.is_zero() {
-        return Ok(());
-    }
-    write!(f, "{} ", show_time(delay.jitter))?;
-    match delay.distribution {
-        Distribution::Uniform => {}
-        Distribution::Normal => write!(f, "distribution normal ")?,
-        Distribution::Pareto => write!(f, "distribution pareto ")?,
-    }
-    if delay.in_order { write!(f, "inorder ") } else { Ok(()) }
 }
 
 fn show_range(&(first, last): &(u64, u64)) -> String {

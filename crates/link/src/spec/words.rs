@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use airtcp_types::ByteCount;
+
 use super::value::{self, Share};
 use super::{DownSpec, SpecError};
 
@@ -11,26 +13,28 @@ pub(crate) const MAX_PACKETS: u64 = 1_000_000;
 /// The most ranges or points of a list, and the most times a part that adds up stands: a description stays small.
 pub(crate) const MOST: usize = 1_000;
 
-/// Reads a description part by part. A part stands at most once, but those that `add_up`; `kind` says which are each
-/// other's second time; `read` takes what belongs to a part.
+/// Reads a description part by part, up to the end or to the part `until`. A part stands at most
+/// once, but those that `add_up`; `kind` says which are each other's second time; `read` takes what
+/// belongs to a part.
 ///
 /// # Errors
 ///
 /// The first word that is not understood, or the end of the text where a word is missing.
 pub(crate) fn read_parts<'a>(
-    text: &'a str,
+    words: &mut Words<'a>,
+    until: Option<&str>,
     add_up: &[&str],
     kind: impl Fn(&'a str) -> &'a str,
     mut read: impl FnMut(usize, &'a str, &mut Words<'a>) -> Result<(), SpecError>,
 ) -> Result<(), SpecError> {
-    let mut words = Words { text, at: 0 };
     let mut seen = Vec::new();
-    while let Some((offset, part)) = words.next() {
+    while let Some((offset, part)) = words.peek().filter(|(_, part)| Some(*part) != until) {
+        words.next();
         let kind = kind(part);
         if !add_up.contains(&kind) && seen.contains(&kind) {
             return Err(SpecError::new(offset, part, "this part only once", ""));
         }
-        read(offset, part, &mut words)?;
+        read(offset, part, words)?;
         seen.push(kind);
     }
     Ok(())
@@ -55,7 +59,17 @@ impl<'a> Iterator for Words<'a> {
     }
 }
 
-impl Words<'_> {
+impl<'a> Words<'a> {
+    pub(crate) const fn new(text: &'a str) -> Self {
+        Self { text, at: 0 }
+    }
+
+    /// The next word, left where it is.
+    pub(crate) fn peek(&self) -> Option<(usize, &'a str)> {
+        let mut ahead = *self;
+        ahead.next()
+    }
+
     /// The next word, read; it must be there and right.
     pub(crate) fn take<T>(
         &mut self,
@@ -82,8 +96,7 @@ impl Words<'_> {
 
     /// Whether the next word starts with a digit, and so cannot be the next part.
     pub(crate) fn is_value_next(&self) -> bool {
-        let mut ahead = *self;
-        ahead.next().is_some_and(|(_, word)| word.starts_with(|c: char| c.is_ascii_digit()))
+        self.peek().is_some_and(|(_, word)| word.starts_with(|c: char| c.is_ascii_digit()))
     }
 
     pub(crate) fn share(&mut self, example: &'static str) -> Result<Share, SpecError> {
@@ -103,6 +116,11 @@ impl Words<'_> {
     pub(crate) fn count(&mut self, example: &'static str) -> Result<u64, SpecError> {
         let read = |word: &str| value::whole(word, 1..=MAX_PACKETS);
         self.take(read, "a count from 1 to 1000000", example)
+    }
+
+    pub(crate) fn size(&mut self, example: &'static str) -> Result<ByteCount, SpecError> {
+        let read = |word: &str| value::size(word).filter(|size| size.0 > 0);
+        self.take(read, "a size over zero with its unit (b, kb or mb)", example)
     }
 
     pub(crate) fn keyword(&mut self, wanted: &'static str) -> Result<(), SpecError> {

@@ -72,6 +72,11 @@ fn what_befalls_all_packets_or_none_is_no_chance() {
         "delay 5ms delayed 0% 5ms 1ms",
         "rate 10mbit red min 5 max 15 probability 0%",
         "rate 10mbit codel",
+        "police rate 10mbit burst 64kb",
+        "rate 1gbit aggregate 1ms packets 5",
+        "at 100ms loss 100% at 200ms delay 20ms rate 1mbit",
+        "only forth at 100ms loss 1%",
+        "loss 0% at 100ms delay 5ms 1ms",
     ] {
         assert_told(text);
     }

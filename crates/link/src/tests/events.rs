@@ -37,6 +37,7 @@ fn dropped(cause: &'static str) -> Fate {
 fn every_drop_is_told_with_its_cause_and_counted_by_it() {
     // A packet of 125 bytes takes 1 ms at 1 Mbit/s, ten times what it comes in.
     for (spec, cause) in [
+        ("police rate 1mbit burst 250b", "policed"),
         ("rate 1mbit limit 3", "queue full"),
         ("rate 1mbit codel target 1ms interval 2ms", "codel"),
         ("rate 1mbit red min 1 max 2 probability 50%", "red"),
@@ -57,7 +58,8 @@ fn every_drop_is_told_with_its_cause_and_counted_by_it() {
         let drops: Vec<_> = link.drops(Way::Forth).collect();
         assert_eq!(drops, [(cause, events.len() as u64)]);
         let c = forth(&link);
-        assert_eq!(c.queue_dropped + c.channel_lost + c.disconnected, events.len() as u64);
+        let dropped = c.policed + c.queue_dropped + c.channel_lost + c.disconnected;
+        assert_eq!(dropped, events.len() as u64);
     }
 }
 

@@ -52,9 +52,12 @@ pub(crate) fn ipv6_udp(payload: usize) -> Packet {
     Packet::new(data)
 }
 
+mod aggregate;
 mod chance;
+mod changes;
 mod errors;
 mod events;
+mod police;
 mod properties;
 mod queues;
 mod timing;

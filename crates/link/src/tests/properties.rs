@@ -10,6 +10,11 @@ use crate::spec::RateSpec;
 const PARTS: &[&[&str]] = &[
     &["rate 1mbit", "rate 10mbit 14", "rate 1gbit", "trace some-file"],
     &["half 0s", "half 1ms"],
+    &[
+        "police rate 1mbit burst 3kb",
+        "police rate 100mbit burst 500b",
+        "police rate 1bit burst 64kb",
+    ],
     &["limit 1", "limit 5", "limit 4 3kb", "limit 1000 1b"],
     &["codel target 1ms interval 5ms", "codel ecn", "red min 1 max 3 probability 50%", "mark 2"],
     &[
@@ -20,6 +25,12 @@ const PARTS: &[&[&str]] = &[
     ],
     &["delayed 20% 5ms 2ms"],
     &["paths 0ms 3ms"],
+    &[
+        "aggregate 3ms",
+        "aggregate 5ms packets 4",
+        "aggregate 1000s bytes 2kb",
+        "aggregate 1us packets 9 bytes 9kb",
+    ],
     &["loss 10%", "loss random 100%", "loss gemodel 10% 20% 90% 1%"],
     &["burst 5% 3"],
     &["drop every 7", "drop every 1", "drop 1,3-9"],
@@ -31,13 +42,25 @@ const PARTS: &[&[&str]] = &[
     &["only payload", "only forth", "only back only payload"],
 ];
 
+/// What changes within the time that packets take to come.
+const CHANGES: &[&str] = &[
+    "at 0s rate 3mbit",
+    "at 20ms rate 10kbit at 50ms rate 1gbit 4",
+    "at 30ms delay 0ms at 60ms delay 20ms 5ms",
+    "at 10ms loss 30% at 40ms loss gemodel 5% 20% at 90ms loss 0%",
+    "at 25ms rate 2mbit delay 1ms 1ms distribution normal inorder loss 100% at 26ms loss 1%",
+];
+
 /// Any description: of each group a part or none.
 fn any_spec() -> impl Strategy<Value = String> {
-    let choices = PARTS.iter().map(|group| 0..group.len() * 3).collect::<Vec<_>>();
+    let groups = PARTS.iter().chain([&CHANGES]);
+    let choices = groups.map(|group| 0..group.len() * 3).collect::<Vec<_>>();
     (choices, any::<u64>()).prop_map(|(choices, seed)| {
         let part = |(group, choice): (&&[&'static str], usize)| group.get(choice).copied();
-        let parts: Vec<_> = PARTS.iter().zip(choices).filter_map(part).collect();
-        format!("{} seed {seed}", parts.join(" "))
+        let (changes, parts) = choices.split_last().unwrap();
+        let parts: Vec<_> = PARTS.iter().zip(parts.iter().copied()).filter_map(part).collect();
+        let changes = part((&CHANGES, *changes)).unwrap_or_default();
+        format!("{} seed {seed} {changes}", parts.join(" "))
     })
 }
 
@@ -68,7 +91,7 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 fn dropped_of(c: &Counters) -> u64 {
-    c.queue_dropped + c.channel_lost + c.disconnected + c.overflowed
+    c.policed + c.queue_dropped + c.channel_lost + c.disconnected + c.overflowed
 }
 
 /// What an observer is told of.
@@ -214,7 +237,9 @@ proptest! {
         (parsed.delayed, parsed.paths) = (None, None);
         // Numbers are to be read afterwards.
         (parsed.biterror, parsed.corrupt) = (None, None);
-        parsed.delay.in_order |= !parsed.delay.jitter.is_zero();
+        parsed.delay.in_order = true;
+        let changed = parsed.changes.iter_mut().filter_map(|change| change.delay.as_mut());
+        changed.for_each(|delay| delay.in_order = true);
         let spec = parsed.to_string();
         let mut link = link_of(&spec, &spec);
         let mut at = 0;

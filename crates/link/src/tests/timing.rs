@@ -92,6 +92,37 @@ fn jitter_reorders_unless_it_is_told_not_to() {
     assert!(out.iter().map(|(_, packet)| number_of(packet)).eq(0..10_000));
 }
 
+/// Packets `spacing` apart, with uniform jitter of `width` in all, of which none overtakes another:
+/// each is as late as the latest before it. That is below the longest delay by y with probability
+/// exp(-y^2 / (2 spacing width)), for spacings far below the width: by sqrt(pi/2 spacing width) on
+/// average.
+#[test]
+fn jitter_in_order_delays_a_dense_stream_by_nearly_the_longest_delay() {
+    const COUNT: u64 = 400_000;
+    let (spacing, width) = (1e3_f64, 100e6);
+    let delays = delays("delay 100ms 50ms inorder seed 2", COUNT);
+    // Those that came first had none before them.
+    let settled = &delays[10_000..];
+    let mean = settled.iter().sum::<f64>() / settled.len() as f64;
+    let scale = (spacing * width).sqrt();
+    let expected = 150e6 - scale * (std::f64::consts::PI / 2.0).sqrt();
+    // Delays that are a scale apart, and so share no latest packet, count as one draw each of
+    // Rayleigh's law, whose standard deviation is 0.655 scales.
+    let draws = settled.len() as f64 * spacing / scale;
+    assert!((mean - expected).abs() < 4.5 * 0.655 * scale / draws.sqrt(), "{mean}, not {expected}");
+    assert!(settled.iter().all(|delay| (50e6..=150e6).contains(delay)));
+    // A packet that comes alone has the mean of the words.
+    let mut alone = link("delay 100ms 50ms inorder seed 2");
+    let sent =
+        (0..20_000).map(|number| (Instant::from_millis(number * 100), numbered(number, 100)));
+    let out = send(&mut alone, sent);
+    let late = |(at, packet): &(Instant, Packet)| {
+        at.since(Instant::from_millis(number_of(packet) * 100)).as_nanos() as f64
+    };
+    let mean = out.iter().map(late).sum::<f64>() / out.len() as f64;
+    assert!((mean - 100e6).abs() < 4.5 * 50e6 / (3.0 * out.len() as f64).sqrt(), "{mean}");
+}
+
 #[test]
 fn a_share_is_delayed_by_a_normal_time() {
     let delays = delays("delay 50ms delayed 10% 25ms 8ms seed 3", 50_000);

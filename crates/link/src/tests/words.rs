@@ -30,6 +30,42 @@ fn what_is_wrong_is_pointed_at() {
             "at byte 5, `5-3`: expected every, or packet numbers from 1 on, such as `3,7,10-12`",
         ),
         ("biterror 0.7", "at byte 9, `0.7`: expected a bit error rate up to 0.5, such as `1e-6`"),
+        ("police 10mbit", "at byte 7, `10mbit`: expected this word, such as `rate`"),
+        (
+            "police rate 10mbit burst 0b",
+            "at byte 25, `0b`: expected a size over zero with its unit (b, kb or mb), such \
+             as `64kb`",
+        ),
+        (
+            "aggregate 0ms",
+            "at byte 10, `0ms`: expected a time over zero with its unit (s, ms, us or ns), such as \
+             `5ms`",
+        ),
+        (
+            "aggregate 5ms packets 0",
+            "at byte 22, `0`: expected a count from 1 to 1000000, such as `42`",
+        ),
+        (
+            "rate 1mbit at 5s",
+            "at byte 16, the end: expected rate, delay or loss, the parts that can change, \
+             such as `rate 1mbit`",
+        ),
+        (
+            "at 5s at 6s loss 1%",
+            "at byte 6, `at`: expected rate, delay or loss, the parts that can change, \
+             such as `rate 1mbit`",
+        ),
+        (
+            "at 5s loss 1% limit 20",
+            "at byte 14, `limit`: expected rate, delay or loss, the parts that can change, \
+             such as `rate 1mbit`",
+        ),
+        ("at 5s loss 1% loss 2%", "at byte 14, `loss`: expected this part only once"),
+        (
+            "at 5s loss 1% at 5s loss 2%",
+            "at byte 17, `5s`: expected a time with its unit, after that of the change \
+             before, such as `5s`",
+        ),
         (
             "corrupt 5% header",
             "at byte 17, the end: expected a share from 0% to 100%, such as `95%`",
@@ -37,6 +73,9 @@ fn what_is_wrong_is_pointed_at() {
     ] {
         assert_eq!(text.parse::<LinkSpec>().unwrap_err().to_string(), error);
     }
+    let changes: String = (0..=1_000).map(|second| format!("at {second}s loss 1% ")).collect();
+    let error = changes.parse::<LinkSpec>().unwrap_err();
+    assert_eq!((error.word.as_str(), error.expected), ("at", "no more than 1000 changes"));
     let unknown = "delay 5ms los\u{7} 1%".parse::<LinkSpec>().unwrap_err();
     assert_eq!((unknown.offset, unknown.word.as_str()), (10, "los\\u{7}"));
 }
@@ -67,7 +106,16 @@ fn part() -> impl Strategy<Value = String> {
             "mark N",
             "delay NU",
             "delay NU 3U",
+            "delay NU inorder",
             "delay NU 1ms distribution pareto inorder",
+            "police rate Nkbit burst Nb",
+            "police rate 1mbit burst 64kb",
+            "aggregate NU",
+            "aggregate NU packets N",
+            "aggregate 5ms packets N bytes Nkb",
+            "at NU rate Nkbit",
+            "at NU rate 3mbit 14 loss P",
+            "at 3s delay NU at 1000s loss gemodel P P at NU delay 5ms 1ms inorder",
             "delayed P NU 8ms",
             "paths NU 0s",
             "loss P",
