@@ -58,7 +58,9 @@ mod view;
 
 pub use board::Board;
 pub use combination::{Choice, Combination, CombinationError};
-pub use control::{CongestionControl, ControlParams, ControlState, Loss, Notice, NoticeKind};
+pub use control::{
+    CongestionControl, ControlParams, ControlState, Loss, Notice, NoticeKind, PathModel,
+};
 pub use detection::{Certainty, EpisodeEnd, Finding, Findings, LossDetection, Repair};
 pub use judge::{Cause, LossJudge, Raised, Ruling, When};
 pub use profile::{Profile, UnknownProfile};

@@ -118,6 +118,8 @@ pub(crate) struct Net {
     pub(crate) sent: Vec<(Instant, Transmit)>,
     /// The largest pipe just after something left by leave of the windows.
     pub(crate) most_in_flight: ByteCount,
+    /// The largest of min(cwnd, the peer's window).
+    pub(crate) most_allowed: ByteCount,
     events: BTreeMap<(Instant, u64), Event>,
     count: u64,
     received: RangeSet,
@@ -141,6 +143,7 @@ impl Net {
             options: true,
             sent: Vec::new(),
             most_in_flight: ByteCount::ZERO,
+            most_allowed: ByteCount::ZERO,
             events: BTreeMap::new(),
             count: 0,
             received: RangeSet::new(),
@@ -198,6 +201,7 @@ impl Net {
             let pipe = self.sender.pipe();
             let sacked = self.sender.board().sacked_ranges().clone();
             let (cwnd, smss) = (self.sender.cwnd(), ByteCount(SMSS));
+            self.most_allowed = self.most_allowed.max(cwnd.min(self.rwnd));
             match self.sender.send(self.now, &self.supply) {
                 Decision::Send(transmit) => {
                     let cwnd = self.sender.cwnd().max(cwnd);

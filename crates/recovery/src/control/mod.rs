@@ -1,5 +1,6 @@
 //! Congestion control: how much may be in flight, and how fast it may leave.
 
+mod bbr3;
 mod cubic;
 mod fixed;
 mod hystart;
@@ -11,11 +12,13 @@ mod westwood;
 use std::fmt::Debug;
 use std::time::Duration;
 
-use airtcp_types::{ByteCount, Instant, Rate};
+use airtcp_types::{ByteCount, ExtSeq, Instant, Rate};
 
 use crate::judge::Cause;
 use crate::view::AckView;
 
+pub(crate) use bbr3::BBR3;
+pub use bbr3::Bbr3;
 pub(crate) use cubic::CUBIC;
 pub use cubic::Cubic;
 pub(crate) use fixed::FIXED;
@@ -76,14 +79,16 @@ pub struct Notice {
     pub now: Instant,
     /// Bytes in flight after it.
     pub pipe: ByteCount,
+    /// Bytes delivered since the connection began (C.delivered of draft-ietf-ccwg-bbr).
+    pub delivered: ByteCount,
     /// What happened.
     pub kind: NoticeKind,
 }
 
 impl Notice {
-    /// A notice of `kind` at `now`, with `pipe` bytes in flight.
+    /// A notice of `kind` at `now`, with `pipe` bytes in flight and none delivered yet.
     pub const fn new(now: Instant, pipe: ByteCount, kind: NoticeKind) -> Self {
-        Self { now, pipe, kind }
+        Self { now, pipe, delivered: ByteCount::ZERO, kind }
     }
 }
 
@@ -144,7 +149,9 @@ pub enum NoticeKind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Loss {
-    /// Its bytes.
+    /// Where its bytes begin.
+    pub start: ExtSeq,
+    /// How many they are.
     pub bytes: ByteCount,
     /// What the loss is taken to mean.
     pub cause: Cause,
@@ -169,6 +176,38 @@ pub struct ControlState {
     pub ssthresh: Option<ByteCount>,
     /// What it is doing, in one word.
     pub mode: &'static str,
+}
+
+/// The model of the network path that a control goes by, as `ss -ti` prints it for BBR. The names
+/// are those of draft-ietf-ccwg-bbr.
+#[derive(Clone, Copy, PartialEq, Debug, serde::Serialize)]
+#[non_exhaustive]
+pub struct PathModel {
+    /// The state of its state machine.
+    pub state: &'static str,
+    /// The bandwidth that it sends by: the smaller of `max_bw` and `bw_shortterm`.
+    pub bw: Rate,
+    /// The smallest round-trip time of late; `None` before the first.
+    #[serde(serialize_with = "airtcp_types::maybe_millis")]
+    pub min_rtt: Option<Duration>,
+    /// The pacing rate over `bw`.
+    pub pacing_gain: f64,
+    /// The window over the product of `bw` and `min_rtt`.
+    pub cwnd_gain: f64,
+    /// The largest delivery rate of late.
+    pub max_bw: Rate,
+    /// The bound on `bw` until the next probe; `None` while it is not set.
+    pub bw_shortterm: Option<Rate>,
+    /// What may be in flight without too much loss (bytes); `None` while it is not set.
+    pub inflight_longterm: Option<ByteCount>,
+    /// The bound on what is in flight until the next probe; `None` while it is not set.
+    pub inflight_shortterm: Option<ByteCount>,
+    /// How much more is acknowledged at once than `bw` explains.
+    pub extra_acked: ByteCount,
+    /// Whether the path was ever full.
+    pub full_bw_reached: bool,
+    /// Round trips so far.
+    pub round_count: u64,
 }
 
 /// Decides how much may be in flight.
@@ -208,4 +247,9 @@ pub trait CongestionControl: Debug + Send {
 
     /// The state that it shows.
     fn state(&self) -> ControlState;
+
+    /// Its model of the path; `None` if it has none.
+    fn path_model(&self) -> Option<PathModel> {
+        None
+    }
 }

@@ -11,9 +11,7 @@ impl Sender {
     /// Whether slow start is to go on though the window was not full: as in Linux it becomes twice what it was used for, so
     /// that what is written in pieces does not stay behind what is written at once.
     fn doubles(&self) -> bool {
-        let window = self.control.window();
-        window.0 < u64::from(self.most_out) * 2
-            && self.control.state().ssthresh.is_none_or(|ssthresh| window < ssthresh)
+        self.control.window().0 < u64::from(self.most_out) * 2 && self.control.in_slow_start()
     }
 
     /// Works an acceptable ACK. An `ack` above SND.NXT is the caller's to refuse, and is ignored;

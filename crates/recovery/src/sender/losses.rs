@@ -196,6 +196,7 @@ impl Sender {
             self.rate.on_lost(bytes);
         }
         let loss = Loss {
+            start: lost.range.start,
             bytes,
             cause,
             sent_at: lost.sent_at,

@@ -17,11 +17,13 @@ mod validation;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, Rate, SeqRange, TxNo};
+use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, Rate, SeqNumber, SeqRange, TxNo};
 
 use crate::board::Board;
 use crate::combination::{Combination, Parts};
-use crate::control::{CongestionControl, ControlParams, ControlState, Notice, NoticeKind};
+use crate::control::{
+    CongestionControl, ControlParams, ControlState, Notice, NoticeKind, PathModel,
+};
 use crate::detection::{Findings, LossDetection};
 use crate::judge::{LossJudge, Raised};
 use crate::pacer::Pacer;
@@ -179,7 +181,9 @@ pub struct Sender {
     probe: Option<Box<Probe>>,
     /// A transmission whose repair leaves whatever the windows say, and the rule for it.
     immediate: Option<(TxNo, airtcp_types::SendRule)>,
-    pacing_until: Option<Instant>,
+    /// When the pacer lets data leave that waits for it; [`Instant::MAX`] if none does. Every
+    /// connection has it, and is to be small.
+    pacing_until: Instant,
     /// Data up to here was sent while cwnd, or the pacer, was the limit.
     cwnd_limited_to: ExtSeq,
     /// Where this round ends, and the most that was outstanding in it (bytes).
@@ -188,6 +192,10 @@ pub struct Sender {
     /// The farthest that something came late (segments).
     reordering: u16,
     max_window: ByteCount,
+    /// SND.NXT when the control last answered a mark itself, and how often it has; small, as every
+    /// connection has both.
+    mark_point: SeqNumber,
+    mark_answers: u16,
     last_sent: Instant,
     /// Since when nothing is outstanding, until the control was told.
     idle_since: Option<Instant>,
@@ -261,12 +269,14 @@ impl Sender {
             full_arrived: false,
             probe: None,
             immediate: None,
-            pacing_until: None,
+            pacing_until: Instant::MAX,
             cwnd_limited_to: start.first,
             round_end: start.first,
             most_out: 0,
             reordering: 0,
             max_window: ByteCount::ZERO,
+            mark_point: start.first.wire(),
+            mark_answers: 0,
             last_sent: start.now,
             idle_since: None,
             stats: Stats::default(),
@@ -320,6 +330,11 @@ impl Sender {
     /// What the control tells of itself.
     pub fn control_state(&self) -> ControlState {
         self.control.state()
+    }
+
+    /// The control's model of the path, if it has one.
+    pub fn path_model(&self) -> Option<PathModel> {
+        self.control.path_model()
     }
 
     /// Bytes the detection holds to be in the network.
@@ -383,6 +398,12 @@ impl Sender {
         self.core.dup_thresh as u32
     }
 
+    /// A number that changes with each round trip in which a control that answers congestion marks
+    /// itself heard of one. Zero until then.
+    pub const fn mark_answers(&self) -> u16 {
+        self.mark_answers
+    }
+
     /// What it has counted.
     pub const fn stats(&self) -> &Stats {
         &self.stats
@@ -393,7 +414,8 @@ impl Sender {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let probe = self.probe.as_ref().and_then(|probe| probe.at);
         let put_off = self.core.put_off.next_at();
-        [self.core.rto_at, self.pacing_until, probe, self.detection.next_timer(), put_off]
+        let pacing = Some(self.pacing_until).filter(|at| *at < Instant::MAX);
+        [self.core.rto_at, pacing, probe, self.detection.next_timer(), put_off]
             .into_iter()
             .flatten()
             .min()
@@ -401,8 +423,8 @@ impl Sender {
 
     /// Works every deadline that is due.
     pub fn on_timeout(&mut self, now: Instant) {
-        if self.pacing_until.is_some_and(|at| at <= now) {
-            self.pacing_until = None;
+        if self.pacing_until <= now {
+            self.pacing_until = Instant::MAX;
         }
         self.rule_what_is_due(now);
         if self.detection.next_timer().is_some_and(|at| at <= now) {
@@ -451,7 +473,8 @@ impl Sender {
 
     /// Gives the control a notice.
     fn notify(&mut self, now: Instant, kind: NoticeKind) {
-        let notice = Notice::new(now, self.pipe(), kind);
+        let delivered = self.rate.delivered();
+        let notice = Notice { delivered, ..Notice::new(now, self.pipe(), kind) };
         self.control.on_notice(&notice);
     }
 

@@ -102,7 +102,7 @@ impl Sender {
         self.end_idle(now, supply);
         let room = self.cwnd() - self.pipe();
         if let Some(until) = self.pacer.blocked_until(now) {
-            self.pacing_until = Some(until);
+            self.pacing_until = until;
             let sendable = supply.end.min(supply.window_edge).since(self.snd_nxt());
             if sendable >= room && self.control.pacing_rate().is_none() {
                 // In time cwnd would be the limit: pacing by the window must not keep it from

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use airtcp_recovery::{Limit, Transmission, TxState};
+use airtcp_recovery::{Limit, PathModel, Transmission, TxState};
 use airtcp_types::{ByteCount, Instant, Rate};
 use serde::Serializer;
 
@@ -62,6 +62,9 @@ pub struct Info {
     pub cwnd: ByteCount,
     /// The slow-start threshold, once set.
     pub ssthresh: Option<ByteCount>,
+    /// The control's model of the path, of a control that has one (`bbr3`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path_model: Option<PathModel>,
     /// Payload bytes sent, repetitions included.
     pub bytes_sent: ByteCount,
     /// Payload bytes sent again.
@@ -315,6 +318,7 @@ impl Connection {
             rcvmss: self.acks.segment(),
             cwnd: ByteCount::ZERO,
             ssthresh: None,
+            path_model: None,
             bytes_sent: tally.bytes_sent,
             bytes_retrans: tally.bytes_retrans,
             bytes_acked: ByteCount::ZERO,
@@ -363,6 +367,7 @@ impl Connection {
                 info.rto = last.rto;
                 (info.rtt, info.rttvar, info.minrtt) = (last.rtt, last.rttvar, last.minrtt);
                 (info.mss, info.cwnd, info.ssthresh) = (last.mss, last.cwnd, last.ssthresh);
+                info.path_model = last.path_model;
                 (info.send, info.pacing_rate) = (last.send, last.pacing_rate);
                 (info.delivery_rate, info.delivered) = (last.delivery_rate, last.delivered);
                 info.app_limited = last.app_limited;
@@ -379,6 +384,7 @@ impl Connection {
         info.mss = sender.smss();
         info.cwnd = sender.cwnd();
         info.ssthresh = sender.control_state().ssthresh;
+        info.path_model = sender.path_model();
         info.send =
             rtt.srtt().map_or(Rate::ZERO, |srtt| Rate::from_bytes_over(sender.cwnd(), srtt));
         info.pacing_rate = sender.pacing_rate();
@@ -439,6 +445,9 @@ impl fmt::Display for Info {
             ("data_segs_in", self.data_segs_in),
         ];
         write_counts(f, &counts)?;
+        if let Some(model) = &self.path_model {
+            write_model(f, model)?;
+        }
         write!(f, " send {}", self.send)?;
         write!(f, " lastsnd:{} lastrcv:{}", ms(self.lastsnd).round(), ms(self.lastrcv).round())?;
         write!(f, " lastack:{}", ms(self.lastack).round())?;
@@ -489,6 +498,30 @@ impl fmt::Display for Info {
 
 fn write_counts(f: &mut fmt::Formatter<'_>, counts: &[(&str, u64)]) -> fmt::Result {
     counts.iter().filter(|(_, n)| *n > 0).try_for_each(|(name, n)| write!(f, " {name}:{n}"))
+}
+
+/// As `ss` prints BBR's model, with what version 3 has besides. Bounds that are not set are left out.
+fn write_model(f: &mut fmt::Formatter<'_>, model: &PathModel) -> fmt::Result {
+    write!(f, " bbr:(bw:{}", model.bw)?;
+    if let Some(min_rtt) = model.min_rtt {
+        write!(f, ",mrtt:{:.3}", min_rtt.as_secs_f64() * 1e3)?;
+    }
+    write!(f, ",pacing_gain:{},cwnd_gain:{}", model.pacing_gain, model.cwnd_gain)?;
+    write!(f, ",state:{},max_bw:{}", model.state, model.max_bw)?;
+    if let Some(bw) = model.bw_shortterm {
+        write!(f, ",bw_shortterm:{bw}")?;
+    }
+    let bounds = [
+        ("inflight_longterm", model.inflight_longterm),
+        ("inflight_shortterm", model.inflight_shortterm),
+        ("extra_acked", Some(model.extra_acked)),
+    ];
+    for (name, bytes) in bounds {
+        if let Some(bytes) = bytes {
+            write!(f, ",{name}:{bytes}")?;
+        }
+    }
+    f.write_str(")")
 }
 
 fn millis<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {

@@ -1,5 +1,7 @@
 //! Marks that the peer echoes (RFC 3168): one reduction a round trip, and nothing sent again.
 
+use std::time::Duration;
+
 use airtcp_types::{ByteCount, Instant, SendRule};
 
 use super::double::{self, Found, find, noted};
@@ -18,8 +20,10 @@ fn ten_out(combination: &Combination, profile: Profile) -> Sender {
     sender
 }
 
+/// Of every combination whose control leaves the answer to the sender.
 fn every() -> impl Iterator<Item = (Combination, Sender)> {
-    Combination::all().into_iter().map(|combination| {
+    let answers = |all: &Combination| !all.congestion().entry().takes_over.marks;
+    Combination::all().into_iter().filter(answers).map(|combination| {
         let profile = Profile { initial_window: 10, ..Profile::modern() };
         let sender = ten_out(&combination, profile);
         (combination, sender)
@@ -198,6 +202,29 @@ fn a_tail_behind_a_mark_is_probed() {
     let (sent, _) = pump(&mut sender, at, &supply(10));
     assert_eq!(sent[0].rule, SendRule::ProbeAgain);
     assert_eq!(sender.stats().timeouts, 0);
+}
+
+#[test]
+fn a_control_that_answers_marks_itself_answers_once_in_a_round_trip() {
+    let name = "rack/bbr3".parse().unwrap();
+    let mut sender = sender_of(name, Profile::modern());
+    // It is paced.
+    let mut now = Instant::ZERO;
+    while sender.snd_nxt() < segments(0, 10).end {
+        pump(&mut sender, now, &supply(10));
+        now += Duration::from_millis(1);
+    }
+    for segment in 1..=9 {
+        sender.on_ack(ms(100 + segment), &marked(ack(segment, &[])));
+        assert_eq!(sender.mark_answers(), 1);
+    }
+    pump(&mut sender, ms(110), &supply(12));
+    assert!(sender.snd_nxt() > segments(0, 10).end);
+    sender.on_ack(ms(110), &marked(ack(10, &[])));
+    assert_eq!(sender.mark_answers(), 1, "an echo from before the answer");
+    sender.on_ack(ms(211), &marked(ack(11, &[])));
+    assert_eq!((sender.mark_answers(), sender.stats().reductions), (2, 0));
+    assert_eq!(sender.phase(), Phase::Open);
 }
 
 #[test]

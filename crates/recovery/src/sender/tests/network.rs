@@ -20,12 +20,13 @@ fn a_bulk_flow_fills_the_smaller_window_and_no_more() {
             let mut net = Net::new(sender_of(combination.clone(), profile.clone()), 3_000, rwnd);
             net.run();
             // The net itself asserts that no more was in flight at any time.
-            let limit = net.sender.cwnd().min(ByteCount(rwnd * SMSS));
+            let limit = net.most_allowed;
             assert!(
                 net.most_in_flight <= limit && net.most_in_flight + ByteCount(SMSS) > limit,
                 "{combination} {profile}: {} of {limit}",
                 net.most_in_flight
             );
+            assert!(limit <= ByteCount(rwnd * SMSS));
             let stats = net.sender.stats();
             assert_eq!((stats.segments_sent, stats.segments_retransmitted), (3_000, 0));
             assert_eq!((stats.reductions, stats.timeouts), (0, 0), "{combination} {profile}");

@@ -17,7 +17,8 @@ pub(in crate::tcp) struct Classic {
     pub(in crate::tcp) echoes: bool,
     /// Whether new data leaves as ECT(0).
     pub(super) marks: bool,
-    /// How often the window had been reduced when the peer was last told, without what does not fit.
+    /// How often the window had been reduced, or the control had answered a mark itself, when the
+    /// peer was last told, without what does not fit.
     told: u16,
 }
 
@@ -59,5 +60,5 @@ impl Classic {
 
 fn reductions(sender: &Sender) -> u16 {
     let stats = sender.stats();
-    (stats.reductions + stats.timeouts) as u16
+    ((stats.reductions + stats.timeouts) as u16).wrapping_add(sender.mark_answers())
 }

@@ -1,0 +1,89 @@
+//! The "full pipe" estimator (draft-ietf-ccwg-bbr, "Exiting Acceleration Based on Bandwidth
+//! Plateau").
+
+use airtcp_types::Rate;
+
+/// A round whose rate is this much larger shows that the pipe was not full.
+const GROWTH: f64 = 1.25;
+/// So many rounds without such growth show that it is full.
+const ROUNDS: u8 = 3;
+
+/// Looks for a plateau of the delivery rate while the sender accelerates.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FullBw {
+    /// BBR.full_bw: the rate that growth is measured from.
+    baseline: Rate,
+    /// BBR.full_bw_count.
+    count: u8,
+    /// BBR.full_bw_now: whether the pipe was full since the search began.
+    pub(super) now: bool,
+    /// BBR.full_bw_reached: whether it ever was.
+    pub(super) reached: bool,
+}
+
+impl FullBw {
+    /// ResetFullBW: begins a new search, from `baseline`.
+    pub(super) fn reset(&mut self, baseline: Rate) {
+        (self.baseline, self.count, self.now) = (baseline, 0, false);
+    }
+
+    /// CheckFullBWReached: takes the sample of an ACK that began a round.
+    pub(super) fn on_round(&mut self, rate: Rate, app_limited: bool) {
+        // A sample without a rate comes of compressed ACKs, and shows no plateau.
+        if self.now || app_limited || rate == Rate::ZERO {
+            return;
+        }
+        if rate >= self.baseline.scale(GROWTH) {
+            self.reset(rate);
+            return;
+        }
+        self.count += 1;
+        self.now = self.count >= ROUNDS;
+        self.reached |= self.now;
+    }
+
+    /// The pipe is full, as losses show.
+    pub(super) fn set(&mut self) {
+        (self.now, self.reached) = (true, true);
+    }
+
+    /// The pipe was not full: the losses that showed it were spurious.
+    pub(super) fn unset(&mut self) {
+        self.reached = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn mbit(mbit: u64) -> Rate {
+        Rate::from_bits_per_sec(mbit * 1_000_000)
+    }
+
+    #[test]
+    fn three_rounds_without_growth_are_a_plateau() {
+        let mut full_bw = FullBw::default();
+        for rate in [1, 2, 4, 8, 9, 9, 10, 10, 10] {
+            assert!(!full_bw.now, "at {rate}");
+            full_bw.on_round(mbit(rate), false);
+        }
+        // 9 and 9 are growth of less than a quarter over 8; 10 is exactly a quarter.
+        assert!(!full_bw.now);
+        full_bw.on_round(mbit(12), false);
+        assert!(full_bw.now && full_bw.reached);
+        full_bw.reset(mbit(12));
+        assert!(!full_bw.now && full_bw.reached);
+    }
+
+    #[test]
+    fn what_shows_nothing_does_not_count() {
+        let mut full_bw = FullBw::default();
+        full_bw.on_round(mbit(8), false);
+        for _ in 0..10 {
+            full_bw.on_round(mbit(1), true);
+            full_bw.on_round(Rate::ZERO, false);
+        }
+        assert!(!full_bw.now);
+    }
+}

@@ -1,0 +1,92 @@
+//! ProbeRTT (draft-ietf-ccwg-bbr, "ProbeRTT Logic").
+
+use std::time::Duration;
+
+use airtcp_types::{ByteCount, Instant};
+
+use super::Machine;
+use super::congestion::ShortTerm;
+use super::sample::Sample;
+use super::state::State;
+
+/// BBR.ProbeRTTDuration.
+const PROBE_RTT_DURATION: Duration = Duration::from_millis(200);
+
+/// The present ProbeRTT, and which samples are of it.
+///
+/// The draft marks the connection as limited by the application in ProbeRTT, so that low rates do
+/// not count. That mark is the sender's; here the control tells such samples by C.delivered when
+/// their packet left.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ProbeRtt {
+    /// BBR.probe_rtt_done_stamp.
+    pub(super) done_stamp: Option<Instant>,
+    /// BBR.probe_rtt_round_done.
+    round_done: bool,
+    /// C.delivered when the last ProbeRTT began, and when all that was in flight at its last ACK
+    /// will have been delivered.
+    limited: Option<(ByteCount, ByteCount)>,
+}
+
+impl ProbeRtt {
+    /// Whether the sample of a packet that left after `prior_delivered` is of a ProbeRTT.
+    pub(super) fn limits(&self, prior_delivered: ByteCount) -> bool {
+        self.limited.is_some_and(|(from, to)| (from..=to).contains(&prior_delivered))
+    }
+
+    /// MarkConnectionAppLimited.
+    fn mark(&mut self, delivered: ByteCount, inflight: ByteCount) {
+        let (from, _) = self.limited.unwrap_or((delivered, delivered));
+        self.limited = Some((from, delivered + inflight));
+    }
+}
+
+impl Machine {
+    /// CheckProbeRTT.
+    pub(super) fn check_probe_rtt(&mut self, sample: &Sample) {
+        if self.state != State::ProbeRtt && self.min_rtt.is_probe_due() && !self.idle_restart {
+            self.save_cwnd();
+            // EnterProbeRTT
+            self.state = State::ProbeRtt;
+            self.probe_rtt = ProbeRtt::default();
+            self.cycle.ack_phase = super::cycle::AckPhase::ProbeStopping;
+            self.rounds.restart(sample.total_delivered);
+        }
+        if self.state == State::ProbeRtt {
+            self.handle_probe_rtt(sample);
+        }
+        self.idle_restart &= sample.delivered == ByteCount::ZERO;
+    }
+
+    /// HandleProbeRTT.
+    fn handle_probe_rtt(&mut self, sample: &Sample) {
+        // Ignore low rate samples during ProbeRTT.
+        self.probe_rtt.mark(sample.total_delivered, sample.inflight);
+        if self.probe_rtt.done_stamp.is_some() {
+            self.probe_rtt.round_done |= self.rounds.start();
+            if self.probe_rtt.round_done {
+                self.check_probe_rtt_done(sample.now);
+            }
+        } else if sample.inflight <= self.probe_rtt_cwnd() {
+            self.probe_rtt.done_stamp = Some(sample.now + PROBE_RTT_DURATION);
+            self.probe_rtt.round_done = false;
+            self.rounds.restart(sample.total_delivered);
+        }
+    }
+
+    /// CheckProbeRTTDone.
+    pub(super) fn check_probe_rtt_done(&mut self, now: Instant) {
+        if self.probe_rtt.done_stamp.is_some_and(|done| now > done) {
+            self.min_rtt.schedule_next_probe(now);
+            // ExitProbeRTT
+            self.congestion.short_term = ShortTerm::UNBOUNDED;
+            if self.full_bw.reached {
+                self.start_probe_bw_down(now);
+                self.state = State::ProbeBwCruise;
+            } else {
+                self.enter_startup();
+            }
+            self.restore_cwnd();
+        }
+    }
+}
