@@ -5,7 +5,7 @@ use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant};
 use super::prr::Progress;
 use super::{Ack, Scratch, Sender};
 use crate::transmission::Delivered;
-use crate::view::AckView;
+use crate::view::{AckView, Phase};
 
 impl Sender {
     /// Whether slow start is to go on though the window was not full: as in Linux it becomes twice what it was used for, so
@@ -134,13 +134,19 @@ impl Sender {
         self.tell_window();
     }
 
-    /// The ACK for the control: with what detection found and judges ruled.
+    /// The ACK for the control: with what detection found and judges ruled. An ACK that starts an
+    /// episode is one of its ACKs, as is the ACK that ends it: cwnd stays at ssthresh.
     fn after_detection<'a>(&self, ack: AckView<'a>, lost_before: ByteCount) -> AckView<'a> {
+        let phase = match self.core.phase() {
+            started @ (Phase::Recovery | Phase::Cwr) => started,
+            Phase::Open | Phase::Loss => ack.phase,
+        };
         let shares = self.judges.iter().map(|judge| judge.random_share());
         AckView {
             put_off: self.waits(),
             lost: self.lost - lost_before,
             pipe: self.pipe(),
+            phase,
             random_share: shares.fold(0.0, f64::max),
             rate: ack.rate.map(|rate| self.rate.with_losses(rate)),
             ..ack
@@ -157,7 +163,8 @@ impl Sender {
         self.reordering = self.reordering.max(u16::try_from(extent).unwrap_or(u16::MAX));
     }
 
-    /// What RFC 9937 lets out on this ACK.
+    /// Computes what this ACK releases in a reduction (RFC 9937 section 6.2). The ACK that ends the
+    /// reduction is none of its ACKs: cwnd is ssthresh from there on (section 6.4).
     fn reduce_in_proportion(&mut self, ack: &AckView<'_>, lost_before: u64) {
         if self.core.episode.is_none() {
             self.prr = None;
@@ -169,7 +176,6 @@ impl Sender {
             pipe,
             ssthresh: self.control.window(),
             safe: ack.acked > ByteCount::ZERO && self.stats.segments_lost == lost_before,
-            waits: self.core.board.lost() > ByteCount::ZERO,
             smss,
         });
     }
