@@ -94,31 +94,41 @@ impl Sender {
         };
         self.stats.duplicate_acks += u64::from(duplicate);
         self.stats.dsacks += u64::from(ack.dsack.is_some());
+
+        // 3. Undo.
         self.undo_if_spurious(now, &view);
 
-        // 3. The judges hear it.
+        // 4. The judges hear it.
         for judge in &mut self.judges {
             judge.on_ack(&view, &self.core.view(now, &*self.control), raised);
         }
         self.work_raised(now, raised);
+
+        // 5. Marks.
         if view.ece {
             self.on_mark_echoed(now, ack.ack);
         }
 
-        // 4 to 6. Detection, rulings, notices.
+        // 6 to 8. Detection, rulings, notices.
         self.detection.on_ack(&view, &self.core.view(now, &*self.control), findings);
         self.work_findings(now, findings);
+
+        // 9 and 10. The probe's verdict, the end of the episode.
         self.on_probe_acked(&view);
         self.end_episode(&view);
 
-        // 7. The control.
+        // 11. The control.
         if delivered > ByteCount::ZERO {
             self.forget_delivered(newly);
         }
         let view = self.after_detection(view, lost_so_far);
         self.control.on_ack(&view);
+
+        // 12 and 13. Window validation, PRR.
         self.validate_window(&view);
         self.reduce_in_proportion(&view, lost_before);
+
+        // 14. Timers and pacing.
         if acked > ByteCount::ZERO {
             self.renew_waits();
             self.core.timeouts_in_row = 0;

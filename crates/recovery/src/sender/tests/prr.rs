@@ -26,7 +26,7 @@ fn step(sender: &mut Sender, now: Instant, ack: &Ack<'_>) -> (u64, u64, String) 
     (cwnd, pipe, sent.iter().map(|sent| letter(sent.rule.is_retransmission())).collect())
 }
 
-// Shows: RFC9937-3-2, RFC9937-6.1, RFC9937-6.2-4, RFC9937-6.3, RFC9937-6.4-1
+// Shows: RFC9937-3-2, RFC9937-5, RFC9937-6.1, RFC9937-6.2-4, RFC9937-6.3, RFC9937-6.4-1
 #[test]
 fn a_single_loss_is_recovered_from_as_in_figure_1() {
     // RFC 9937 section 8, figure 1: cwnd, inflight and what is sent for each of the ACKs 1 to 21.
@@ -58,7 +58,7 @@ fn a_single_loss_is_recovered_from_as_in_figure_1() {
     }
 }
 
-// Shows: RFC9937-6.2-2, RFC9937-6.2-5, RFC9937-6.2-6
+// Shows: RFC9937-6.2-1, RFC9937-6.2-5, RFC9937-6.2-6
 #[test]
 fn a_burst_of_losses_is_recovered_from_as_in_figure_2() {
     // FACK finds the losses on the first ACK already.
