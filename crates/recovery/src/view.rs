@@ -111,6 +111,7 @@ pub struct AckView<'a> {
     /// Whether a judge has put something off, and waits. Such an ACK lets the window grow though it
     /// does not advance (DCR 2.2).
     pub put_off: bool,
-    /// What the sender was doing about losses when it arrived.
+    /// What the sender was doing about losses when it arrived; after detection, what it does since,
+    /// where this ACK started a reduction.
     pub phase: Phase,
 }

@@ -110,20 +110,33 @@ pub struct Repair {
 /// For every combination of strategies, always, except that an ACK which tells nothing while nothing
 /// is outstanding is not worked at all:
 ///
-/// 1. **Board**: what the ACK covers is marked delivered, so that everyone sees the same.
-/// 2. **RTT, rate and round**: they need the board, to tell first sendings from later ones (Karn)
-///    and to know what was in flight when.
-/// 3. **Judges hear the ACK**, before detection, because it may carry the cause of what the
-///    detector is about to find. Then the echo of a mark reduces the window (RFC 3168), so that a loss found
-///    by the same ACK does not, a second time.
-/// 4. **Detection**: [`LossDetection::on_ack`] reports suspects and losses.
-/// 5. **Judges rule** on each finding: repair when, reduce when, and why.
-/// 6. **Notices** to the control: losses, then the reduction, so that it reduces from the window
-///    that the losses happened in, and not from one that this ACK has already grown.
-/// 7. **The control hears the ACK** and may grow.
-/// 8. **Sending**, with all of this known.
+/// 1. **Board**: what the ACK covers is marked delivered, so that all later steps see the same.
+/// 2. **RTT, rate and round**: they need the board, to tell first transmissions from later ones
+///    (Karn) and to know what was in flight when.
+/// 3. **Undo**: if the ACK shows the last reduction or time-out to be spurious, it is taken back.
+///    Later steps then work with the restored windows, and a real loss reduces those.
+/// 4. **Judges hear the ACK**, before detection, because it may carry the cause of what the
+///    detector is about to find. What they raise of their own accord is carried out.
+/// 5. **Marks**: the echo of a mark reduces the window (RFC 3168), unless the control answers marks
+///    itself. A loss found by the same ACK then reduces it no second time.
+/// 6. **Detection**: [`LossDetection::on_ack`] reports suspects and losses.
+/// 7. **Judges rule** on each finding: repair when, reduce when, and why.
+/// 8. **Notices** to the control, finding by finding: the loss, then the reduction, so that it
+///    reduces from the window that the losses happened in, and not from one that this ACK has
+///    already grown.
+/// 9. **Probe verdict**: an ACK that ends the episode of a tail loss probe may show that the probe
+///    repaired a loss, which reduces the window (RFC 8985 section 7.4.2).
+/// 10. **End of the episode**, if the ACK reaches it. It comes after detection, so that losses of
+///     the old window do not start a new episode.
+/// 11. **The control hears the ACK** and may grow the window.
+/// 12. **Window validation** (RFC 7661), of the window as it is then.
+/// 13. **PRR** computes what may leave (RFC 9937), from the pipe after all losses and from the
+///     window that the control has set.
+/// 14. **Timers and pacing**: what judges put off, the retransmission timer, the probe timer and
+///     the pacing rate.
+/// 15. **Sending**, with all of this known.
 pub trait LossDetection: Debug + Send {
-    /// Works an ACK (step 4).
+    /// Works an ACK (step 6).
     fn on_ack(&mut self, ack: &AckView<'_>, view: &View<'_>, out: &mut Findings);
 
     /// Works the deadline it gave by [`next_timer`](Self::next_timer).

@@ -127,7 +127,7 @@ impl Raised {
 /// Decides what a loss is taken to mean. The order of work is written at
 /// [`LossDetection`](crate::LossDetection).
 pub trait LossJudge: Debug + Send {
-    /// Hears an ACK, before detection works it (step 3).
+    /// Hears an ACK, before detection works it (step 4).
     fn on_ack(&mut self, ack: &AckView<'_>, view: &View<'_>, out: &mut Raised) {
         let _ = (ack, view, out);
     }
@@ -138,7 +138,7 @@ pub trait LossJudge: Debug + Send {
         let _ = (seq, view, out);
     }
 
-    /// Rules on a suspect or a loss (step 5); `None` leaves it to the next judge. `again` says that
+    /// Rules on a suspect or a loss (step 7); `None` leaves it to the next judge. `again` says that
     /// the time of an earlier [`When::After`] has come and the data is still missing.
     fn rule(&mut self, finding: &Finding, view: &View<'_>, again: bool) -> Option<Ruling>;
 

@@ -5,7 +5,7 @@ use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant};
 use super::prr::Progress;
 use super::{Ack, Scratch, Sender};
 use crate::transmission::Delivered;
-use crate::view::AckView;
+use crate::view::{AckView, Phase};
 
 impl Sender {
     /// Whether slow start is to go on though the window was not full: as in Linux it becomes twice what it was used for, so
@@ -93,31 +93,41 @@ impl Sender {
         };
         self.stats.duplicate_acks += u64::from(duplicate);
         self.stats.dsacks += u64::from(ack.dsack.is_some());
+
+        // 3. Undo.
         self.undo_if_spurious(now, &view);
 
-        // 3. The judges hear it.
+        // 4. The judges hear it.
         for judge in &mut self.judges {
             judge.on_ack(&view, &self.core.view(now, &*self.control), raised);
         }
         self.work_raised(now, raised);
+
+        // 5. Marks.
         if view.ece {
             self.on_mark_echoed(now, ack.ack);
         }
 
-        // 4 to 6. Detection, rulings, notices.
+        // 6 to 8. Detection, rulings, notices.
         self.detection.on_ack(&view, &self.core.view(now, &*self.control), findings);
         self.work_findings(now, findings);
+
+        // 9 and 10. The probe's verdict, the end of the episode.
         self.on_probe_acked(&view);
         self.end_episode(&view);
 
-        // 7. The control.
+        // 11. The control.
         if delivered > ByteCount::ZERO {
             self.forget_delivered(newly);
         }
         let view = self.after_detection(view, lost_so_far);
         self.control.on_ack(&view);
+
+        // 12 and 13. Window validation, PRR.
         self.validate_window(&view);
         self.reduce_in_proportion(&view, lost_before);
+
+        // 14. Timers and pacing.
         if acked > ByteCount::ZERO {
             self.renew_waits();
             self.core.timeouts_in_row = 0;
@@ -133,13 +143,19 @@ impl Sender {
         self.tell_window();
     }
 
-    /// The ACK for the control: with what detection found and judges ruled.
+    /// The ACK for the control: with what detection found and judges ruled. An ACK that starts an
+    /// episode is one of its ACKs, as is the ACK that ends it: cwnd stays at ssthresh.
     fn after_detection<'a>(&self, ack: AckView<'a>, lost_before: ByteCount) -> AckView<'a> {
+        let phase = match self.core.phase() {
+            started @ (Phase::Recovery | Phase::Cwr) => started,
+            Phase::Open | Phase::Loss => ack.phase,
+        };
         let shares = self.judges.iter().map(|judge| judge.random_share());
         AckView {
             put_off: self.waits(),
             lost: self.lost - lost_before,
             pipe: self.pipe(),
+            phase,
             random_share: shares.fold(0.0, f64::max),
             rate: ack.rate.map(|rate| self.rate.with_losses(rate)),
             ..ack
@@ -156,7 +172,8 @@ impl Sender {
         self.reordering = self.reordering.max(u16::try_from(extent).unwrap_or(u16::MAX));
     }
 
-    /// What RFC 9937 lets out on this ACK.
+    /// Computes what this ACK releases in a reduction (RFC 9937 section 6.2). The ACK that ends the
+    /// reduction is none of its ACKs: cwnd is ssthresh from there on (section 6.4).
     fn reduce_in_proportion(&mut self, ack: &AckView<'_>, lost_before: u64) {
         if self.core.episode.is_none() {
             self.prr = None;
@@ -168,7 +185,6 @@ impl Sender {
             pipe,
             ssthresh: self.control.window(),
             safe: ack.acked > ByteCount::ZERO && self.stats.segments_lost == lost_before,
-            waits: self.core.board.lost() > ByteCount::ZERO,
             smss,
         });
     }

@@ -250,9 +250,10 @@ impl Sender {
             && !self.taken_over().recovery
             && self.core.sack
             && self.control.window() < before;
-        let in_flight =
+        // RFC 9937 section 6.1: RecoverFS.
+        let recover_fs =
             self.core.board.flight_size() - self.core.board.sacked() + self.newly_delivered;
-        self.prr = proportional.then(|| Box::new(Prr::new(in_flight)));
+        self.prr = proportional.then(|| Box::new(Prr::new(recover_fs)));
     }
 
     /// Ends the episode if this ACK does.

@@ -2,77 +2,77 @@
 
 use airtcp_types::ByteCount;
 
-/// One reduction on its way from what was in flight to the window that the control has set.
+/// One reduction on its way from what was in flight to ssthresh.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Prr {
-    /// RecoverFS: what was in flight when it began.
+    /// RecoverFS: the bytes that may arrive in the course of the reduction.
     recover_fs: ByteCount,
-    /// prr_delivered: what has arrived since.
+    /// prr_delivered: the bytes that have arrived since.
     delivered: ByteCount,
-    /// prr_out: what has left since.
+    /// prr_out: the bytes that have left since.
     out: ByteCount,
-    /// What may still leave on what is known now.
+    /// SndCnt of the last ACK, less what has left since that ACK.
     quota: ByteCount,
 }
 
-/// One ACK, as far as it matters here.
+/// What PRR reads of one ACK.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Progress {
-    /// DeliveredData: what it newly told to have arrived.
+    /// DeliveredData: the bytes that it newly reports as received.
     pub(super) delivered: ByteCount,
-    /// What is in flight after it.
+    /// Bytes in flight after it.
     pub(super) pipe: ByteCount,
-    /// Where the window is to be in the end.
+    /// The window at the end of the reduction.
     pub(super) ssthresh: ByteCount,
-    /// SafeACK: it advances SND.UNA and tells of no further loss.
+    /// SafeACK: it advances SND.UNA and indicates no further loss.
     pub(super) safe: bool,
-    /// Something lost waits to be sent again: it was more than a mark, and the repair was not put off.
-    pub(super) waits: bool,
     pub(super) smss: ByteCount,
 }
 
 impl Prr {
-    /// `in_flight` is what was sent and neither acknowledged nor SACKed before the ACK that began the
-    /// reduction.
-    pub(super) const fn new(in_flight: ByteCount) -> Self {
+    /// Begins a reduction (RFC 9937 section 6.1) with `recover_fs` as RecoverFS.
+    pub(super) const fn new(recover_fs: ByteCount) -> Self {
         Self {
-            recover_fs: in_flight,
+            recover_fs,
             delivered: ByteCount::ZERO,
             out: ByteCount::ZERO,
             quota: ByteCount::ZERO,
         }
     }
 
+    /// The bytes that may leave now.
     pub(super) const fn quota(&self) -> ByteCount {
         self.quota
     }
 
-    /// RFC 9937 section 6: SndCnt for each ACK of the episode.
+    /// Works an ACK that starts or continues the reduction (RFC 9937 section 6.2).
     pub(super) fn on_ack(&mut self, ack: &Progress) {
         if ack.delivered == ByteCount::ZERO {
             return;
         }
         self.delivered += ack.delivered;
         let mut quota = if ack.pipe > ack.ssthresh {
-            // In proportion, so that at the end of the round trip as much has left as may.
+            // Proportional Rate Reduction.
             let share = u128::from(self.delivered.0) * u128::from(ack.ssthresh.0);
             let due = share.div_ceil(u128::from(self.recover_fs.0.max(1)));
-            ByteCount(u64::try_from(due).unwrap_or(u64::MAX)) - self.out
+            let due = ByteCount(u64::try_from(due).unwrap_or(u64::MAX)) - self.out;
+            // RFC 9937 section 3: data may leave while inflight is below cwnd, so a part of a
+            // segment releases a whole one. prr_out counts it in full.
+            ack.smss * due.0.div_ceil(ack.smss.0.max(1))
         } else {
-            // PRR-CRB: no more than arrived. PRR-SSRB where things go well: a segment more per ACK,
-            // back to where the window is.
+            // PRR-CRB: no more than has arrived. PRR-SSRB on a SafeACK: one segment more.
             let bound = (self.delivered - self.out).max(ack.delivered);
             let extra = if ack.safe { ack.smss } else { ByteCount::ZERO };
             (bound + extra).min(ack.ssthresh - ack.pipe)
         };
-        if self.out == ByteCount::ZERO {
-            // The first repair leaves in any case. Without one, as Linux for a mark: a segment for the first one that arrived,
-            // not for less.
-            quota = quota.max(if ack.waits { ack.smss } else { ack.delivered.min(ack.smss) });
+        if self.out == ByteCount::ZERO && quota == ByteCount::ZERO {
+            // Force a fast retransmit upon entering recovery.
+            quota = ack.smss;
         }
         self.quota = quota;
     }
 
+    /// Counts bytes that left (RFC 9937 section 6.3).
     pub(super) fn on_sent(&mut self, bytes: ByteCount) {
         self.out += bytes;
         self.quota -= bytes;
@@ -96,12 +96,11 @@ mod tests {
             pipe: segments(pipe),
             ssthresh: segments(ssthresh),
             safe,
-            waits: true,
             smss: SMSS,
         }
     }
 
-    // Shows: RFC5681-4.3-2, RFC8985-9.3-2
+    // Shows: RFC5681-4.3-2, RFC8985-9.3-2, RFC9937-6.2-4
     #[test]
     fn a_halving_sends_one_segment_for_two_that_arrive() {
         let mut prr = Prr::new(segments(20));
@@ -117,6 +116,7 @@ mod tests {
         assert_eq!((pipe, sent), (10, 10));
     }
 
+    // Shows: RFC9937-6.2-5, RFC9937-6.2-6
     #[test]
     fn below_the_target_no_more_leaves_than_arrives_unless_all_goes_well() {
         let mut prr = Prr::new(segments(20));
@@ -132,23 +132,33 @@ mod tests {
         assert_eq!(prr.quota(), ByteCount::ZERO);
     }
 
+    // Shows: RFC9937-6.2-7
     #[test]
-    fn the_first_repair_leaves_in_any_case_and_what_tells_nothing_lets_nothing_out() {
+    fn the_first_segment_is_forced_once_and_an_ack_of_nothing_new_releases_nothing() {
         let mut prr = Prr::new(segments(20));
-        prr.on_ack(&progress(19, 1, false));
+        // Neither bound allows anything: inflight is ssthresh.
+        prr.on_ack(&progress(10, 10, false));
         assert_eq!(prr.quota(), SMSS);
         prr.on_sent(SMSS);
-        prr.on_ack(&Progress { delivered: ByteCount::ZERO, ..progress(19, 10, true) });
+        prr.on_ack(&progress(10, 10, false));
+        assert_eq!(prr.quota(), ByteCount::ZERO);
+        prr.on_ack(&Progress { delivered: ByteCount::ZERO, ..progress(4, 10, true) });
         assert_eq!(prr.quota(), ByteCount::ZERO);
     }
 
+    // Shows: RFC9937-6.2-4
     #[test]
-    fn without_a_repair_no_more_leaves_than_arrived_until_something_is_lost() {
-        let mut prr = Prr::new(segments(10));
-        let little = Progress { delivered: ByteCount(300), ..progress(9, 5, true) };
-        prr.on_ack(&Progress { waits: false, ..little });
-        assert_eq!(prr.quota(), ByteCount(300));
-        prr.on_ack(&little);
-        assert_eq!(prr.quota(), SMSS);
+    fn a_part_of_a_segment_releases_a_whole_one_and_it_counts_in_full() {
+        let mut prr = Prr::new(segments(20));
+        let mut sent = 0;
+        for delivered in 1..=40 {
+            // Half segments arrive: a quarter of a segment is due for each.
+            prr.on_ack(&Progress { delivered: ByteCount(500), ..progress(15, 10, false) });
+            while prr.quota() >= SMSS {
+                prr.on_sent(SMSS);
+                sent += 1;
+            }
+            assert_eq!(sent, (delivered * 250_u64).div_ceil(1000), "{delivered}");
+        }
     }
 }

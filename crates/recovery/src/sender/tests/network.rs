@@ -12,7 +12,7 @@ fn every() -> impl Iterator<Item = (Combination, Profile)> {
     })
 }
 
-// Shows: RFC5681-2
+// Shows: RFC5681-2, RFC9937-3-1
 #[test]
 fn a_bulk_flow_fills_the_smaller_window_and_no_more() {
     for (combination, profile) in every() {
