@@ -129,6 +129,7 @@ pub static CONTROLS: &[Entry<dyn CongestionControl>] = &[
     control::WESTWOOD_PLUS,
     control::VEGAS,
     control::VENO,
+    control::BBR,
 ];
 
 /// The judges, in the order in which they are asked: one that knows the cause speaks before one

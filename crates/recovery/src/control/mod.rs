@@ -1,5 +1,6 @@
 //! Congestion control: how much may be in flight, and how fast it may leave.
 
+mod bbr;
 mod cubic;
 mod fixed;
 mod hystart;
@@ -16,6 +17,8 @@ use airtcp_types::{ByteCount, Instant, Rate};
 use crate::judge::Cause;
 use crate::view::AckView;
 
+pub(crate) use bbr::BBR;
+pub use bbr::Bbr;
 pub(crate) use cubic::CUBIC;
 pub use cubic::Cubic;
 pub(crate) use fixed::FIXED;
