@@ -1,19 +1,19 @@
 //! `bbr`: BBR version 1, as Linux's `tcp_bbr` has it.
 //!
-//! It estimates the bandwidth of the bottleneck, as the largest delivery rate of the last ten rounds,
-//! and the round-trip time without a queue, as the smallest of ten seconds. It paces at the
+//! It estimates the bandwidth of the bottleneck, as the largest delivery rate of the last ten
+//! rounds, and the round-trip time without a queue, as the smallest of ten seconds. It paces at the
 //! bandwidth times a gain, and bounds what is in flight by twice their product.
 //!
-//! A loss does not reduce the estimates. It bounds the window for the rest of recovery, ends a probe
-//! for more bandwidth, and counts in the search for a policer. A loss that a judge rules to be no
-//! congestion does none of this.
+//! A loss does not reduce the estimates. It bounds the window for the rest of recovery, ends a
+//! probe for more bandwidth, and counts in the search for a policer. A loss that a judge rules to
+//! be no congestion does none of this.
 //!
 //! Sources: Linux `net/ipv4/tcp_bbr.c`, whose names are in the comments, and
 //! draft-cardwell-iccrg-bbr-congestion-control-00. Linux counts packets, and this bytes.
 //!
-//! Not modelled: Linux's departure times (`bbr_packets_in_net_at_edt`), because the pacer here takes
-//! a segment only when it leaves; and the limit of 2^20 packets of an aggregation epoch, because
-//! bytes are counted in 64 bits.
+//! Not modelled: Linux's departure times (`bbr_packets_in_net_at_edt`), because the pacer here
+//! takes a segment only when it leaves; and the limit of 2^20 packets of an aggregation epoch,
+//! because bytes are counted in 64 bits.
 
 mod aggregation;
 mod long_term;
@@ -294,8 +294,7 @@ impl Bbr {
     /// `bbr_update_cycle_phase`.
     fn update_cycle_phase(&mut self, ack: &AckView<'_>) {
         let Mode::ProbeBw { phase, since } = self.mode else { return };
-        let full_length =
-            self.min_rtt.is_none_or(|min_rtt| self.totals.at.since(since) > min_rtt);
+        let full_length = self.min_rtt.is_none_or(|min_rtt| self.totals.at.since(since) > min_rtt);
         let gain = self.pacing_gain();
         let next = if gain > 1.0 {
             // Until the pipe holds as much, which takes longer on short paths, or does not.
@@ -533,7 +532,8 @@ impl CongestionControl for Bbr {
                 self.cwnd = cwnd.max(self.smss);
                 self.init_pacing_rate(self.min_rtt);
             }
-            // Linux restarts no window after an idle time, nor validates one, for a control like this.
+            // For a control like this Linux neither restarts a window after an idle time nor
+            // validates one.
             NoticeKind::Lost(_)
             | NoticeKind::Reduce { .. }
             | NoticeKind::Idle { .. }

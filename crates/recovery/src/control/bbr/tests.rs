@@ -50,7 +50,8 @@ fn lost(segments: u64, cause: Cause) -> NoticeKind {
     })
 }
 
-/// An ACK of `segments` after `pause`, all that left since the last one; `pipe` are still in flight.
+/// An ACK of `segments` after `pause`, all that left since the last one; `pipe` are still in
+/// flight.
 fn hear(bbr: &mut Bbr, pause: Duration, segments: u64, pipe: u64) {
     let [bytes, pipe] = [segments, pipe].map(|segments| ByteCount(segments * SMSS));
     let prior = bbr.totals.delivered;
@@ -80,7 +81,7 @@ fn startup_ends_three_rounds_after_the_last_growth_and_the_queue_is_drained() {
     let mut best = Rate::ZERO;
     while mode(&net) == "startup" {
         assert!(net.step());
-        let rate = net.sender.delivery_rate().and_then(|sample| sample.rate()).unwrap_or_default();
+        let rate = net.sender.delivery_rate().map_or(Rate::ZERO, |(rate, _)| rate);
         if rate > best.scale(FULL_BW_GROWTH) {
             (best, last_growth) = (rate, Some(net.now));
         }
