@@ -337,14 +337,21 @@ thread_local! {
 
 /// A control that looks over another one's shoulder.
 #[derive(Debug)]
-struct Watched(Box<dyn CongestionControl>);
+struct Watched {
+    control: Box<dyn CongestionControl>,
+    takes_over: TakesOver,
+}
 
 impl CongestionControl for Watched {
     fn on_ack(&mut self, ack: &AckView<'_>) {
-        let before = self.0.window();
-        self.0.on_ack(ack);
-        if ack.ece || matches!(ack.phase, Phase::Recovery | Phase::Cwr) {
-            assert!(self.0.window() <= before, "no growth in recovery, or by the echo of a mark");
+        let before = self.control.window();
+        self.control.on_ack(ack);
+        let in_recovery = matches!(ack.phase, Phase::Recovery | Phase::Cwr);
+        if (in_recovery && !self.takes_over.recovery) || (ack.ece && !self.takes_over.marks) {
+            assert!(
+                self.control.window() <= before,
+                "no growth in recovery, or by the echo of a mark"
+            );
         }
     }
 
@@ -352,9 +359,9 @@ impl CongestionControl for Watched {
         match notice.kind {
             NoticeKind::Reduce { .. } => {
                 TWICE.set(TWICE.get() || EPISODE.replace(true));
-                let before = self.0.window();
-                self.0.on_notice(notice);
-                assert!(self.0.window() <= before.max(ByteCount(2 * SMSS)));
+                let before = self.control.window();
+                self.control.on_notice(notice);
+                assert!(self.control.window() <= before.max(ByteCount(2 * SMSS)));
                 return;
             }
             // A time-out begins an episode of its own; the end and the undo end one.
@@ -362,31 +369,40 @@ impl CongestionControl for Watched {
             NoticeKind::EpisodeOver | NoticeKind::Undo => EPISODE.set(false),
             _ => {}
         }
-        self.0.on_notice(notice);
+        self.control.on_notice(notice);
     }
 
     fn window(&self) -> ByteCount {
-        self.0.window()
+        self.control.window()
+    }
+
+    fn in_slow_start(&self) -> bool {
+        self.control.in_slow_start()
     }
 
     fn pacing_rate(&self) -> Option<Rate> {
-        self.0.pacing_rate()
+        self.control.pacing_rate()
+    }
+
+    fn send_quantum(&self) -> Option<ByteCount> {
+        self.control.send_quantum()
     }
 
     fn state(&self) -> ControlState {
-        self.0.state()
+        self.control.state()
     }
 }
 
 const WATCH: Make<dyn CongestionControl> = |_, params: &ControlParams| {
     INNER.with_borrow(|inner| {
         let choice = inner.as_ref().ok_or("no control to watch")?;
-        let made = (choice.entry().make)(plain_parameter(choice.entry(), params), params)?;
-        Ok(Box::new(Watched(made)) as _)
+        let entry = choice.entry();
+        let control = (entry.make)(plain_parameter(entry, params), params)?;
+        Ok(Box::new(Watched { control, takes_over: entry.takes_over }) as _)
     })
 };
 
-static WATCHED: Entry<dyn CongestionControl> = Entry {
+const WATCHED: Entry<dyn CongestionControl> = Entry {
     name: "watched",
     parameter: "",
     example: None,
@@ -397,6 +413,10 @@ static WATCHED: Entry<dyn CongestionControl> = Entry {
     takes_over: TakesOver::NONE,
     make: WATCH,
 };
+
+/// One for each set of tasks that a control takes over.
+static WATCHES: &[Entry<dyn CongestionControl>] =
+    &[WATCHED, Entry { takes_over: TakesOver { recovery: true, marks: true }, ..WATCHED }];
 
 /// A judge that rules as the fuzzer says.
 #[derive(Debug)]
@@ -504,7 +524,9 @@ fn plain_parameter(
 
 fn watch(entry: &'static Entry<dyn CongestionControl>) -> Combination {
     INNER.set(Some(Choice::plain(entry).expect("a listed control")));
-    Combination::default().with_congestion(Choice::new(&WATCHED, None).expect("it is laid down"))
+    let watches = WATCHES.iter().find(|watches| watches.takes_over == entry.takes_over);
+    let watched = Choice::new(watches.expect("one for each set"), None);
+    Combination::default().with_congestion(watched.expect("it is laid down"))
 }
 
 fn operations() -> impl Strategy<Value = Vec<Operation>> {

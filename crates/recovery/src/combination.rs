@@ -469,7 +469,7 @@ mod tests {
         let error = |text: &str| text.parse::<Combination>().unwrap_err().to_string();
         assert_eq!(
             error("sack/illinois"),
-            "no congestion `illinois`: use one of reno, cubic[:rfc], fixed:N, westwood, westwood-plus, vegas, veno, bbr3"
+            "no congestion `illinois`: use one of reno, cubic[:rfc], fixed:N, westwood, westwood-plus, vegas, veno, bbr, bbr3"
         );
         for (text, name) in
             [("sakc/reno", "sack"), ("rack/cubci:rfc", "cubic"), ("rack/reno/hakc", "hack")]

@@ -44,6 +44,24 @@ pub struct RateSample {
 }
 
 impl RateSample {
+    /// Of a sender with nothing lost, whose application does not limit it.
+    #[cfg(test)]
+    pub(crate) const fn new(
+        delivered: ByteCount,
+        interval: Option<Duration>,
+        prior_delivered: ByteCount,
+    ) -> Self {
+        Self {
+            delivered,
+            interval,
+            app_limited: false,
+            prior_delivered,
+            tx_in_flight: ByteCount::ZERO,
+            lost: ByteCount::ZERO,
+            prior_lost: ByteCount::ZERO,
+        }
+    }
+
     /// The rate (RS.delivery_rate); `None` without an interval.
     pub fn rate(&self) -> Option<Rate> {
         self.interval.map(|interval| Rate::from_bytes_over(self.delivered, interval))

@@ -129,6 +129,7 @@ pub static CONTROLS: &[Entry<dyn CongestionControl>] = &[
     control::WESTWOOD_PLUS,
     control::VEGAS,
     control::VENO,
+    control::BBR,
     control::BBR3,
 ];
 

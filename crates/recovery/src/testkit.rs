@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use airtcp_types::{ByteCount, ExtSeq, Instant, RangeSet, SendRule, SeqRange};
+use airtcp_types::{ByteCount, ExtSeq, Instant, RangeSet, Rate, SendRule, SeqRange};
 
 use crate::{
-    Ack, AckView, Combination, Decision, Limit, Phase, Profile, Sender, SenderConfig, Start,
-    Supply, Transmit, WireNeeds,
+    Ack, AckView, Combination, Decision, Limit, Phase, Profile, RateSample, Sender, SenderConfig,
+    Start, Supply, Transmit, WireNeeds,
 };
 
 /// Bytes of a full segment in all tests.
@@ -99,6 +99,32 @@ enum Event {
     Ack { ack: ExtSeq, sack: Vec<SeqRange>, dsack: Option<SeqRange>, echo: Instant },
 }
 
+/// The slowest part of a path, with a drop-tail queue before it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bottleneck {
+    pub(crate) rate: Rate,
+    /// Of the queue.
+    pub(crate) limit: ByteCount,
+    /// When what it holds has left.
+    free_at: Instant,
+}
+
+impl Bottleneck {
+    pub(crate) const fn new(rate: Rate, limit: ByteCount) -> Self {
+        Self { rate, limit, free_at: Instant::ZERO }
+    }
+
+    /// When `bytes` that come now have left it; `None` if the queue has no room.
+    fn pass(&mut self, now: Instant, bytes: ByteCount) -> Option<Instant> {
+        let queued = self.rate.bytes_in(self.free_at.since(now));
+        if queued + bytes > self.limit {
+            return None;
+        }
+        self.free_at = self.free_at.max(now) + self.rate.time_for(bytes);
+        Some(self.free_at)
+    }
+}
+
 /// A sender, a pipe of fixed delay that loses what it is told to, and a receiver that acknowledges
 /// every segment at once. After each step it checks what holds for every combination.
 #[derive(Debug)]
@@ -112,6 +138,8 @@ pub(crate) struct Net {
     pub(crate) losses: BTreeSet<(u64, u32)>,
     /// How much longer the first sending of a segment takes.
     pub(crate) delays: BTreeMap<u64, Duration>,
+    /// What limits the pipe's rate, if anything does.
+    pub(crate) bottleneck: Option<Bottleneck>,
     /// Whether the receiver takes part in SACK and time stamps.
     pub(crate) options: bool,
     /// What left, and when.
@@ -140,6 +168,7 @@ impl Net {
             rwnd,
             losses: BTreeSet::new(),
             delays: BTreeMap::new(),
+            bottleneck: None,
             options: true,
             sent: Vec::new(),
             most_in_flight: ByteCount::ZERO,
@@ -195,8 +224,9 @@ impl Net {
         true
     }
 
+    /// Sends all that may leave.
     #[track_caller]
-    fn pump(&mut self) {
+    pub(crate) fn pump(&mut self) {
         loop {
             let pipe = self.sender.pipe();
             let sacked = self.sender.board().sacked_ranges().clone();
@@ -236,7 +266,12 @@ impl Net {
         }
         let late = self.delays.get(&segment).filter(|_| before == 0).copied().unwrap_or_default();
         let stamp = Instant::from_millis(self.now.as_millis());
-        let arrival = self.now + RTT / 2 + late;
+        let left = match &mut self.bottleneck {
+            Some(bottleneck) => bottleneck.pass(self.now, transmit.range.len()),
+            None => Some(self.now),
+        };
+        let Some(left) = left else { return };
+        let arrival = left + RTT / 2 + late;
         self.post(arrival, Event::Data { range: transmit.range, stamp });
     }
 
@@ -269,6 +304,11 @@ impl Net {
         self.events.insert((at, self.count), event);
         self.count += 1;
     }
+}
+
+/// A valid sample of `delivered` bytes over [`RTT`].
+pub(crate) fn rate_sample(delivered: ByteCount, prior_delivered: ByteCount) -> RateSample {
+    RateSample::new(delivered, Some(RTT), prior_delivered)
 }
 
 /// An ACK that acknowledges `bytes` of a flow whose window is its limit.

@@ -1,5 +1,6 @@
 //! Congestion control: how much may be in flight, and how fast it may leave.
 
+mod bbr;
 mod bbr3;
 mod cubic;
 mod fixed;
@@ -17,6 +18,8 @@ use airtcp_types::{ByteCount, ExtSeq, Instant, Rate};
 use crate::judge::Cause;
 use crate::view::AckView;
 
+pub(crate) use bbr::BBR;
+pub use bbr::Bbr;
 pub(crate) use bbr3::BBR3;
 pub use bbr3::Bbr3;
 pub(crate) use cubic::CUBIC;

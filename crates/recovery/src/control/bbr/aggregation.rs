@@ -1,0 +1,104 @@
+//! How much more is acknowledged at once than the bandwidth explains (Linux
+//! `bbr_update_ack_aggregation`).
+//!
+//! Wi-Fi, cable modems and receivers with offload send ACKs in batches. Between two batches the
+//! sender needs as much more in flight.
+
+use airtcp_types::{ByteCount, Instant, Rate};
+
+/// Rounds of each half of the window: the maximum is one of the last 5 to 10 rounds.
+const HALF: u8 = 5;
+
+/// The largest excess of the last rounds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Aggregation {
+    epoch: Instant,
+    /// Bytes acknowledged in the epoch.
+    acked: ByteCount,
+    /// The maxima of the half window that fills, and of the one before.
+    extra: [ByteCount; 2],
+    rounds: u8,
+}
+
+impl Aggregation {
+    pub(super) const fn new(now: Instant) -> Self {
+        Self { epoch: now, acked: ByteCount::ZERO, extra: [ByteCount::ZERO; 2], rounds: 0 }
+    }
+
+    /// The maximum, in bytes.
+    pub(super) fn extra(&self) -> ByteCount {
+        self.extra[0].max(self.extra[1])
+    }
+
+    /// Begins a new epoch: time in which nothing was sent explains no delivery.
+    pub(super) const fn restart(&mut self, now: Instant) {
+        (self.epoch, self.acked) = (now, ByteCount::ZERO);
+    }
+
+    /// Takes an ACK of `acked` bytes. One ACK adds no more than `cwnd`.
+    pub(super) fn on_ack(
+        &mut self,
+        now: Instant,
+        acked: ByteCount,
+        round_start: bool,
+        bw: Rate,
+        cwnd: ByteCount,
+    ) {
+        if round_start {
+            self.rounds += 1;
+            if self.rounds >= HALF {
+                (self.extra, self.rounds) = ([ByteCount::ZERO, self.extra[0]], 0);
+            }
+        }
+        let mut expected = bw.bytes_in(now.since(self.epoch));
+        if self.acked <= expected {
+            self.restart(now);
+            expected = ByteCount::ZERO;
+        }
+        self.acked += acked;
+        self.extra[0] = self.extra[0].max((self.acked - expected).min(cwnd));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CWND: ByteCount = ByteCount(100_000);
+    /// 1000 bytes a millisecond.
+    const BW: Rate = Rate::from_bits_per_sec(8_000_000);
+
+    /// An ACK of so many kilobytes each so many milliseconds.
+    fn of(kilobytes: u64, millis: u64, count: u64) -> Aggregation {
+        let mut aggregation = Aggregation::new(Instant::ZERO);
+        for n in 1..=count {
+            let now = Instant::from_millis(n * millis);
+            aggregation.on_ack(now, ByteCount(kilobytes * 1_000), false, BW, CWND);
+        }
+        aggregation
+    }
+
+    #[test]
+    fn the_excess_is_what_comes_at_once() {
+        assert_eq!(of(1, 1, 100).extra(), ByteCount(1_000));
+        assert_eq!(of(20, 20, 10).extra(), ByteCount(20_000));
+    }
+
+    #[test]
+    fn no_more_than_the_window_counts() {
+        assert_eq!(of(200, 200, 3).extra(), CWND);
+    }
+
+    #[test]
+    fn it_lasts_for_five_to_ten_rounds() {
+        let mut aggregation = of(20, 20, 1);
+        let mut now = Instant::from_millis(20);
+        let mut lasted = 0;
+        while aggregation.extra() == ByteCount(20_000) {
+            now += std::time::Duration::from_millis(100);
+            aggregation.on_ack(now, ByteCount(1_000), true, BW, CWND);
+            lasted += 1;
+        }
+        assert!((5..=10).contains(&lasted), "{lasted} rounds");
+    }
+}
