@@ -40,6 +40,7 @@ const REDUCE: NoticeKind =
 
 fn lost(segments: u64, cause: Cause) -> NoticeKind {
     NoticeKind::Lost(Loss {
+        start: airtcp_types::ExtSeq(1),
         bytes: ByteCount(segments * SMSS),
         cause,
         sent_at: Instant::ZERO,
