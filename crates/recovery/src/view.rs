@@ -91,7 +91,7 @@ pub struct AckView<'a> {
     pub rtt: Option<Duration>,
     /// The smoothed round-trip time after it; zero before the first sample.
     pub srtt: Duration,
-    /// The delivery-rate sample; `None` if it told of no delivery.
+    /// The delivery-rate sample; `None` if the ACK reports no delivery.
     pub rate: Option<RateSample>,
     /// Bytes delivered since the connection began (C.delivered of draft-ietf-ccwg-bbr).
     pub delivered_total: ByteCount,

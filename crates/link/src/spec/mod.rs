@@ -220,9 +220,9 @@ pub struct DelayedSpec {
 pub struct AggregateSpec {
     /// How long the first packet of a burst is held at most.
     pub timeout: Duration,
-    /// A burst of so many packets is full.
+    /// A burst of this many packets is full.
     pub packets: Option<usize>,
-    /// A burst of so many bytes, the last packet's included, is full.
+    /// A burst of this many bytes, the last packet's included, is full.
     pub bytes: Option<ByteCount>,
 }
 

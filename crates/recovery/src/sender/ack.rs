@@ -57,8 +57,8 @@ impl Sender {
         // 2. RTT, rate and round.
         let rtt = self.measure_rtt(now, ack, acked, newly);
         let (rate, round_start) = self.rate.on_ack(now, newly, self.core.rtt.min());
-        let told = rate.and_then(|sample| Some((sample.rate()?, sample.app_limited)));
-        self.last_rate = told.or(self.last_rate);
+        let measured = rate.and_then(|sample| Some((sample.rate()?, sample.app_limited)));
+        self.last_rate = measured.or(self.last_rate);
         // RFC 5681 section 2: the definition of a duplicate acknowledgment.
         let duplicate = outstanding
             && !late
