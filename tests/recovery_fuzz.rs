@@ -114,12 +114,16 @@ struct World {
     together: bool,
     /// A reduction is spread over its round trip (RFC 9937).
     proportional: bool,
+    /// The least window of its control, whatever arrived.
+    floor: ByteCount,
 }
 
 impl World {
     fn new(combination: Combination, profile: Profile, granted: WireNeeds, pace: bool) -> Self {
         EPISODE.set(false);
         let proportional = profile.proportional_rate_reduction;
+        let rules_recovery = combination.congestion().entry().takes_over.recovery;
+        let floor = ByteCount(if rules_recovery { 4 * SMSS } else { 0 });
         let config = SenderConfig { combination, profile, pace, events: false };
         let now = Instant::from_millis(1_000);
         let start = Start {
@@ -144,6 +148,7 @@ impl World {
             cuts: false,
             together: false,
             proportional,
+            floor,
         }
     }
 
@@ -303,7 +308,8 @@ impl World {
         // Nothing grows by more than what arrived. While a reduction is under way the window is what is in flight and what
         // may follow it: a tail loss probe, which left although the window was full, is in it, and lets nothing follow.
         let in_flight = if self.proportional { sender.pipe() } else { ByteCount::ZERO };
-        let bound = (self.max_window + sender.delivered()).max(in_flight);
+        // A control that rules its own recovery has a floor (BBR: four segments).
+        let bound = (self.max_window.max(self.floor) + sender.delivered()).max(in_flight);
         prop_assert!(cwnd <= bound, "{cwnd} above {bound}");
         if !sender.board().is_empty() {
             prop_assert!(sender.poll_timeout().is_some(), "nothing watches what is outstanding");

@@ -206,7 +206,8 @@ fn an_idle_connection_is_small() {
     }
     assert_eq!(pipe.ends[1].state(), State::Established);
     assert_eq!(pipe.ends[1].held(), ByteCount::ZERO);
-    // The connection, its sender, and the largest strategies that the sender has in boxes.
+    // The connection, its sender, and the largest strategies that the sender has in boxes. The
+    // largest control is bbr3: its model of the path has 300 bytes.
     let (connection, sender) = (size_of::<Connection>(), size_of::<Sender>());
     let params = ControlParams::new(ByteCount(1000), ByteCount(10_000));
     let detections = DETECTIONS
@@ -218,7 +219,7 @@ fn an_idle_connection_is_small() {
         .filter_map(|entry| (entry.make)(None, &params).ok())
         .map(|made| size_of_val(&*made));
     let sizes = [connection, sender, detections.max().unwrap(), controls.max().unwrap()];
-    assert!(sizes.iter().sum::<usize>() < 2048, "{sizes:?}");
+    assert!(sizes.iter().sum::<usize>() < 2304, "{sizes:?}");
 }
 
 #[test]

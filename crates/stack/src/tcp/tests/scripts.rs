@@ -99,13 +99,15 @@ fn while_the_window_falls_fewer_leave_than_arrive_and_then_as_many() {
     let leaves = [
         Some(10_001),
         Some(11_001),
-        // The repair. Of ten that were in flight two have then arrived: 1.4 segments may have left.
+        // The fast retransmit. Each segment that arrives allows 0.7 of one, and a part of a
+        // segment releases a whole one: 0.7, 1.4, 2.1, then 2.8, of which three have left.
         Some(1),
-        None,
-        None,
-        // Seven are in flight: one for one.
         Some(12_001),
         Some(13_001),
+        None,
+        // As many are in flight as the window will hold.
+        None,
+        // One fewer is in flight: one for one.
         Some(14_001),
         Some(15_001),
     ];
