@@ -1,5 +1,4 @@
 //! The simulator: the same bytes for the same seed, and what theory says.
 
-mod bbr3;
 mod determinism;
 mod theory;

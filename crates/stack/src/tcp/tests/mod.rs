@@ -5,7 +5,6 @@
 //! Numbers are relative: the peer's data starts at 1, so does ours.
 
 mod accurate;
-mod accurate_pipe;
 mod ack;
 mod blind;
 mod cases;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use airtcp_types::rng::Stream;
 use airtcp_wire::ip::{CE, ECT_0};
 
-use super::*;
+use super::super::*;
 
 const DELAY: Duration = Duration::from_millis(10);
 const MSS: u64 = 1000;
