@@ -120,5 +120,6 @@ fn nothing_is_left_of_connections_that_come_and_go_for_an_hour() {
     }
     println!("{tally:?}, bytes in use after each spell: {live:?}");
     assert!(tally.opened > 2000 && tally.vanished > 0 && tally.aborted > 0, "{tally:?}");
-    allocator::assert_no_trend(&live, 0);
+    // A table may have grown meanwhile, and leave again: 64 bytes kept for each connection would be more.
+    allocator::assert_no_trend(&live, 128 << 10);
 }

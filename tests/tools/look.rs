@@ -77,7 +77,7 @@ fn connections_are_listed_and_counted_while_they_last() {
         fields.extend(object.as_object().unwrap().keys().cloned());
     }
     // Of all, only these are left out where there is none.
-    fields.extend(["soft_error", "queue"].map(str::to_owned));
+    fields.extend(["soft_error", "queue", "accecn", "path_model"].map(str::to_owned));
     assert_eq!(fields, explained());
 
     // Again and again, until it is told to end.

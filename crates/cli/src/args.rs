@@ -384,8 +384,8 @@ mod tests {
         assert_eq!(
             error("airtcp serve --tun t --address 10.0.0.2/24 --congestion tahoe echo:7"),
             "error: invalid value 'tahoe' for '--congestion <NAME>': no congestion `tahoe`: use one \
-             of reno, cubic[:rfc], fixed:N, westwood, westwood-plus, vegas, veno; for example \
-             --congestion cubic"
+             of reno, cubic[:rfc], fixed:N, westwood, westwood-plus, vegas, veno, bbr, bbr3; for \
+             example --congestion cubic"
         );
         assert_eq!(
             error("airtcp demo --recovery rack/cubic/hack"),

@@ -78,7 +78,8 @@ fn a_policed_flow_gets_the_policed_rate_and_what_is_dropped_is_told_apart() {
     assert!((0.5 * most..=most).contains(&own.goodput), "{}", own.goodput / most);
     assert!(link.counters.policed > 10, "{:?}", link.counters);
     assert_eq!(link.drops.iter().collect::<Vec<_>>(), [(&"policed", &link.counters.policed)]);
-    assert_eq!(own.lost, link.counters.policed, "nothing else is lost");
+    // Nothing else is lost, and what was dropped in the last round trip is not known yet.
+    assert!((link.counters.policed - 2..=link.counters.policed).contains(&own.lost), "{own:?}");
     // Nobody waits at a policer: what waits does so for the rate behind it, ten times as fast.
     assert!(own.rtt.min >= 0.02 && own.rtt.max < 0.05, "{:?}", own.rtt);
     let json = serde_json::to_value(&result.links).unwrap();
