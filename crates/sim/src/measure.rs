@@ -7,6 +7,7 @@ use airtcp_types::{
     Crossing, Event, EventKind, ExtSeq, FlowId, Instant, NodeId, Observer, Packet, RangeSet,
     SeqRange,
 };
+use airtcp_wire::is_accepted;
 use airtcp_wire::tcp::View;
 
 use crate::Samples;
@@ -83,14 +84,15 @@ impl Measure {
     }
 
     fn on_retransmission_arrived(&mut self, node: NodeId, packet: &Packet) -> Option<()> {
-        let segment = View::checked(&packet.data)?;
+        let segment = View::of(&packet.data)?;
         let flow = FlowId { local: segment.dst(), remote: segment.src() };
         let (index, port, calls) = self.find(node, &flow)?;
         let flow = &mut self.flows[index];
         let half = flow.halves.get_mut(&(port, !calls))?;
         let seq = half.highest.nearest(segment.fields().seq());
         let range = *half.pending.get(&seq)?;
-        if half.arrived.covers(range) && segment.is_intact() {
+        // Only what may count is checked: the receiver drops a damaged packet.
+        if half.arrived.covers(range) && is_accepted(&packet.data) {
             half.pending.remove(&seq);
             self.pending -= 1;
             flow.spurious += 1;
