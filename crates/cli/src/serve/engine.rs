@@ -1,7 +1,10 @@
-//! Engines: a stack on each queue of the device, on a thread of its own with its listeners and connections.
+//! Engines: a stack on each queue of the device, on one thread with its listeners and connections.
 //!
-//! Nothing that a packet needs is on another thread. The command's own thread has signals, `--metrics` and `airtcp ss`;
-//! files are read, written and hashed on threads that may block.
+//! Nothing that a packet needs is on another thread. With several queues each engine has its own
+//! thread. With one queue the engine shares the command's thread with signals, `--metrics` and
+//! `airtcp ss`: in a process of one thread the kernel does not count the users of a descriptor, which
+//! makes every read and write of the device cheaper. Files are read, written and hashed on threads
+//! that may block.
 
 use std::net::SocketAddr;
 
@@ -10,6 +13,7 @@ use airtcp_net::{Sibling, Stack, StackThread, TcpListener};
 use airtcp_stack::HostConfig;
 use airtcp_types::NodeId;
 use anyhow::Context;
+use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
 use super::summary::Summary;
@@ -25,7 +29,16 @@ pub(super) struct Work {
     pub(super) summary: Summary,
 }
 
-/// Starts an engine on each queue; gives their threads, and tasks that end when the engines do.
+/// The engines of all queues.
+pub(super) struct Engines {
+    pub(super) stacks: Vec<Stack>,
+    /// One for each queue; none where there is one queue.
+    pub(super) threads: Vec<StackThread>,
+    /// Tasks that end when the engines do.
+    pub(super) running: JoinSet<()>,
+}
+
+/// Starts an engine on each queue.
 ///
 /// # Errors
 /// A stack cannot be started, or a service cannot listen.
@@ -34,7 +47,7 @@ pub(super) fn start(
     config: &HostConfig,
     recording: Option<&Recording>,
     work: &Work,
-) -> anyhow::Result<(Vec<StackThread>, JoinSet<()>)> {
+) -> anyhow::Result<Engines> {
     let clock = recording.map_or_else(Clock::start, Recording::clock);
     let siblings = match files.len() {
         1 => vec![None],
@@ -44,10 +57,11 @@ pub(super) fn start(
             .map(Some)
             .collect(),
     };
-    let (mut threads, mut engines) = (Vec::new(), JoinSet::new());
+    let (stacks, threads) = Default::default();
+    let mut engines = Engines { stacks, threads, running: JoinSet::new() };
     for (index, (file, sibling)) in files.into_iter().zip(siblings).enumerate() {
         let watch = recording.map(|recording| recording.watch(NodeId(0)));
-        let config = config.clone();
+        let (config, is_alone) = (config.clone(), sibling.is_none());
         let start = || {
             let tun = Tun::new(file)?;
             let stack = match (sibling, watch) {
@@ -57,13 +71,19 @@ pub(super) fn start(
             };
             stack.context("starting the stack")
         };
-        let thread = StackThread::start(format!("queue{index}"), start)?;
-        let listeners = work.listen(thread.stack())?;
-        let running = work.clone().run(thread.stack().clone(), listeners);
-        engines.spawn_on(running, thread.runtime());
-        threads.push(thread);
+        let (stack, runtime) = if is_alone {
+            (start()?, Handle::current())
+        } else {
+            let thread = StackThread::start(format!("queue{index}"), start)?;
+            let started = (thread.stack().clone(), thread.runtime().clone());
+            engines.threads.push(thread);
+            started
+        };
+        let listeners = work.listen(&stack)?;
+        engines.running.spawn_on(work.clone().run(stack.clone(), listeners), &runtime);
+        engines.stacks.push(stack);
     }
-    Ok((threads, engines))
+    Ok(engines)
 }
 
 impl Work {

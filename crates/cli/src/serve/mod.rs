@@ -22,11 +22,14 @@ use crate::signals::Signals;
 use crate::ss::Served;
 use crate::{metrics, output};
 use counted::Counted;
-use engine::Work;
+use engine::{Engines, Work};
 use summary::Summary;
 
 /// How long connections may take to come to their end, and then the stack to say goodbye.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+/// How long calls that block may go on at the end, such as those of a file system that hangs.
+const FILE_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How many connections may wait to be accepted at each listener.
 const BACKLOG: usize = 4096;
@@ -36,7 +39,11 @@ const BACKLOG: usize = 4096;
 /// # Errors
 /// The device cannot be opened, or goes away; a service cannot listen.
 pub(crate) fn run(args: ServeArgs) -> anyhow::Result<()> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(serve(args))
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let ended = runtime.block_on(serve(args));
+    // What a service cleans up at its end is done before this process ends.
+    runtime.shutdown_timeout(FILE_PATIENCE);
+    ended
 }
 
 async fn serve(args: ServeArgs) -> anyhow::Result<()> {
@@ -56,8 +63,8 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
     let (stopping, stop) = Stop::new();
     let summary = Summary::new(asked.clone(), args.json);
     let work = Work { services: services(&args)?, stop, summary: summary.clone() };
-    let (threads, mut engines) = engine::start(files, &config, recording.as_ref(), &work)?;
-    let stacks: Vec<_> = threads.iter().map(|thread| thread.stack().clone()).collect();
+    let Engines { stacks, threads, mut running } =
+        engine::start(files, &config, recording.as_ref(), &work)?;
     if is_new {
         let kernel = args.attach.kernel_side();
         if args.attach.gateway.is_empty() {
@@ -90,7 +97,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
     let farewell = async {
         // Whoever listened for it and is gone needs no telling.
         let _ = stopping.send(true);
-        while engines.join_next().await.is_some() {}
+        while running.join_next().await.is_some() {}
     };
     tokio::select! {
         () = farewell => {}
@@ -102,7 +109,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
             }
         }
     }
-    // What a service cleans up at its end is done before this process ends.
+    // With them end the tasks of their services.
     threads.into_iter().for_each(StackThread::join);
     for (combination, count) in summary.fallbacks() {
         output::note(format_args!(
