@@ -2,6 +2,7 @@
 
 mod args;
 mod picture;
+mod recommend;
 mod report;
 mod round_trip;
 mod text;
@@ -11,7 +12,7 @@ use std::path::Path;
 
 use airtcp_link::spec::RateSpec;
 use airtcp_recovery::Combination;
-use airtcp_sim::{FlowSpec, RunResult, Scenario, Sender, Topology, Wire};
+use airtcp_sim::{FlowSpec, Interval, RunResult, Scenario, Sender, Topology, Wire};
 use anyhow::Context;
 
 use crate::file;
@@ -38,8 +39,8 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
         file.with_context(|| picture(path))?;
     }
     let plan = Plan::new(args)?;
-    let rows = plan.run(args)?;
-    let report = Report::new(args, &plan, rows);
+    let (rows, usual) = plan.run(args)?;
+    let report = Report::new(args, &plan, rows, usual);
     if args.json {
         output::print_json(&report)?;
     } else {
@@ -83,9 +84,10 @@ impl Plan {
         Ok(Self { scenario, is_random, round_trip, seeds, beside, shared_seeds })
     }
 
-    fn run(&self, args: &CompareArgs) -> anyhow::Result<Vec<Row>> {
+    /// The rows, and the goodput of a default flow beside another one in bit/s.
+    fn run(&self, args: &CompareArgs) -> anyhow::Result<(Vec<Row>, Option<f64>)> {
         let of_each = self.seeds + self.shared_seeds;
-        let progress = Progress::start(of_each * args.with.0.len() as u64);
+        let progress = Progress::start(of_each * args.with.0.len() as u64 + self.shared_seeds);
         let run = |senders: &[&Sender], seeds: u64| {
             let flow = |sender: &&Sender| FlowSpec {
                 sender: (*sender).clone(),
@@ -107,7 +109,15 @@ impl Plan {
             };
             rows.push(Row::new(sender.to_string(), &alone, &shared, base_rtt));
         }
-        Ok(rows)
+        let usual = match &self.beside {
+            Some(beside) => {
+                let shared = run(&[beside, beside], self.shared_seeds)?;
+                let other = shared.iter().filter_map(|run| Some(run.flows.get(1)?.goodput));
+                Some(Interval::of(&other.collect::<Vec<_>>()).mean)
+            }
+            None => None,
+        };
+        Ok((rows, usual))
     }
 }
 
@@ -131,6 +141,7 @@ fn scenario(args: &CompareArgs, link: LinkPair) -> anyhow::Result<Scenario> {
         count: args.flows,
         // All have begun when bytes begin to count, and not at the same moment.
         stagger: warm_up / args.flows,
+        pace: args.pacing,
         ..FlowSpec::new(usual_sender())
     };
     Ok(Scenario {

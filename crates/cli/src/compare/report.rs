@@ -6,6 +6,7 @@ use serde::{Serialize, Serializer};
 
 use super::Plan;
 use super::args::{self, CompareArgs};
+use super::recommend::Recommendation;
 use super::round_trip::{RoundTrip, last_change};
 
 /// All results.
@@ -39,6 +40,7 @@ pub(super) struct Report {
     /// The best goodput first.
     #[serde(rename = "combinations")]
     pub(super) rows: Vec<Row>,
+    pub(super) recommendation: Option<Recommendation>,
     /// How many combinations `--with all` runs, if these are the usual ones.
     #[serde(skip)]
     pub(super) all: Option<usize>,
@@ -180,6 +182,17 @@ impl Row {
         self.goodput.mean > 0.0
     }
 
+    /// Whether its goodput may be as good as that of `best`: both ran with the same seeds.
+    pub(super) fn may_match(&self, best: &Self) -> bool {
+        self.behind(best).bounds().0 <= 0.0
+    }
+
+    /// The goodput of `best` less its own, seed by seed.
+    fn behind(&self, best: &Self) -> Interval {
+        let behind = best.by_seed.iter().zip(&self.by_seed).map(|(best, own)| best - own);
+        Interval::of(&behind.collect::<Vec<_>>())
+    }
+
     /// Whether it overfills its queue as nobody does who listens to losses.
     pub(super) fn floods(&self) -> bool {
         self.queue_dropped.mean > FLOOD
@@ -187,8 +200,15 @@ impl Row {
 }
 
 impl Report {
-    pub(super) fn new(args: &CompareArgs, plan: &Plan, rows: Vec<Row>) -> Self {
+    /// `usual` is the goodput of a default flow beside another one in bit/s, if it was measured.
+    pub(super) fn new(
+        args: &CompareArgs,
+        plan: &Plan,
+        rows: Vec<Row>,
+        usual: Option<f64>,
+    ) -> Self {
         let RoundTrip { idle, full } = plan.round_trip;
+        let rows = ranked(rows, plan.is_random);
         let link = args.link();
         Self {
             link: [link.forth.to_string(), link.back.to_string()],
@@ -203,7 +223,8 @@ impl Report {
             last_change_seconds: last_change(&link).as_secs_f64(),
             beside: plan.beside.as_ref().map(ToString::to_string),
             shared_seeds: plan.shared_seeds,
-            rows: ranked(rows, plan.is_random),
+            recommendation: Recommendation::of(&rows, usual),
+            rows,
             all: (args.with.0 == args::usual()).then(|| args::all().len()),
         }
     }
@@ -214,10 +235,9 @@ impl Report {
 /// them says nothing.
 fn ranked(mut rows: Vec<Row>, is_random: bool) -> Vec<Row> {
     rows.sort_by(|a, b| b.goodput.mean.total_cmp(&a.goodput.mean));
-    if let Some(best) = rows.first().map(|row| row.by_seed.clone()) {
+    if let Some(best) = rows.first().cloned() {
         for row in rows.iter_mut().filter(|row| row.carried()) {
-            let behind = best.iter().zip(&row.by_seed).map(|(best, own)| best - own);
-            let behind = Interval::of(&behind.collect::<Vec<_>>());
+            let behind = row.behind(&best);
             let is_known = behind.n > 1 || !is_random;
             row.as_good = is_known.then(|| behind.bounds().0 <= 0.0);
             row.behind_best = Some(behind);

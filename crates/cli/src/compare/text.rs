@@ -61,7 +61,7 @@ impl Report {
     }
 
     fn table_with(&self, beside: Beside) -> Table {
-        let (factor, unit) = rate_unit(self.rows.first().map_or(0.0, |row| row.goodput.mean));
+        let (factor, unit) = self.rate_unit();
         let (goodput, keeps) = (format!("goodput\n{unit}"), format!("keeps\n{unit}"));
         let mut header = vec!["strategies", &goodput];
         header.extend((beside != Beside::Nothing).then_some("share\n%"));
@@ -70,6 +70,11 @@ impl Report {
         header.extend(["queue\n%", "link\n%", "spur.\n%", "time-\nouts", "RTT\nx"]);
         header.extend((self.flows > 1).then_some("Jain"));
         table(header, 1, self.rows.iter().map(|row| self.cells(row, beside, factor)))
+    }
+
+    /// The unit of all rates, and the factor from bit/s to it.
+    fn rate_unit(&self) -> (f64, &'static str) {
+        rate_unit(self.rows.first().map_or(0.0, |row| row.goodput.mean))
     }
 
     /// `factor`: from bit/s to the unit of all.
@@ -157,6 +162,10 @@ impl Report {
                 self.full_rtt_seconds * 1e3,
             ));
         }
+        notes.extend(self.recommendation.as_ref().map(|recommendation| {
+            let (factor, unit) = self.rate_unit();
+            recommendation.text(factor, unit, self.beside.as_deref())
+        }));
         notes.extend(self.all.map(|all| {
             format!(
                 "These are the usual {}; --with all runs {all}, --with usual,A,B others, too, of \

@@ -180,8 +180,11 @@ fn send(
 fn in_simulator(args: &DemoArgs, directory: &Path, report: &mut Report) -> anyhow::Result<()> {
     for (index, combination) in combinations(args)?.into_iter().enumerate() {
         let LinkPair { forth, back } = args.link();
-        let flow =
-            FlowSpec { profile: args.sender.profile.clone(), ..FlowSpec::new(combination.into()) };
+        let flow = FlowSpec {
+            profile: args.sender.profile.clone(),
+            pace: args.sender.pacing,
+            ..FlowSpec::new(combination.into())
+        };
         let scenario = Scenario {
             duration: args.phase(),
             warm_up: args.phase().mul_f64(WARM_UP),

@@ -1,0 +1,181 @@
+//! Which combination the comparison recommends for the link, and what it costs other flows.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::report::Row;
+
+/// The least that a combination must leave to a flow of the default combination, as a share of what
+/// that flow gets beside another one of its own kind. What leaves less is not recommended.
+const LEAST_LEFT: f64 = 0.4;
+
+/// A combination to take.
+#[derive(Serialize, Debug)]
+pub(super) struct Recommendation {
+    combination: String,
+    #[serde(rename = "goodput_bits_per_second")]
+    goodput: f64,
+    rtt_inflation: Option<f64>,
+    /// The goodput of a default flow beside it, over that beside another default flow.
+    default_keeps_share: Option<f64>,
+    /// Combinations with a better goodput, and why they are not recommended.
+    #[serde(rename = "better_but_rejected")]
+    rejected: Vec<Rejection>,
+}
+
+#[derive(Serialize, Debug)]
+struct Rejection {
+    combination: String,
+    because: Reason,
+}
+
+#[derive(Clone, Copy, Serialize, PartialEq, Debug)]
+#[serde(rename_all = "snake_case")]
+enum Reason {
+    FloodsTheQueue,
+    BreaksConnections,
+    StarvesTheDefault,
+}
+
+impl Recommendation {
+    /// Chooses among `rows`, the best goodput first: of those that neither flood the queue, nor break
+    /// connections, nor starve a default flow, the best one and those that may be as good; of these,
+    /// the one with the shortest mean round-trip time. `usual` is the goodput of a default flow beside
+    /// another one in bit/s, where that was measured. Gives nothing if no row is left.
+    pub(super) fn of(rows: &[Row], usual: Option<f64>) -> Option<Self> {
+        let kept = |row: &Row| {
+            let usual = usual.filter(|usual| *usual > 0.0)?;
+            (row.default_beside.n > 0).then(|| row.default_beside.mean / usual)
+        };
+        let reason = |row: &Row| {
+            if row.broken_connections > 0 {
+                Some(Reason::BreaksConnections)
+            } else if row.floods() {
+                Some(Reason::FloodsTheQueue)
+            } else if kept(row).is_some_and(|kept| kept < LEAST_LEFT) {
+                Some(Reason::StarvesTheDefault)
+            } else {
+                None
+            }
+        };
+        let carried = || rows.iter().filter(|row| row.carried());
+        let best = carried().find(|row| reason(row).is_none())?;
+        let delay = |row: &Row| Some(row.rtt_inflation).filter(|rtt| rtt.n > 0).map(|rtt| rtt.mean);
+        let chosen = carried()
+            .filter(|row| reason(row).is_none() && row.may_match(best))
+            .min_by(|a, b| {
+                let of = |row| delay(row).unwrap_or(f64::INFINITY);
+                of(a).total_cmp(&of(b))
+            })?;
+        let rejected = carried()
+            .take_while(|row| row.combination != best.combination)
+            .filter_map(|row| {
+                let because = reason(row)?;
+                Some(Rejection { combination: row.combination.clone(), because })
+            });
+        Some(Self {
+            combination: chosen.combination.clone(),
+            goodput: chosen.goodput.mean,
+            rtt_inflation: delay(chosen),
+            default_keeps_share: kept(chosen),
+            rejected: rejected.collect(),
+        })
+    }
+
+    /// What it says to a person. `factor` and `unit` are those of rates; `beside` names the default.
+    pub(super) fn text(&self, factor: f64, unit: &str, beside: Option<&str>) -> String {
+        let rtt = self.rtt_inflation.map(|rtt| format!(" at {rtt:.2} times the round-trip time"));
+        let mut text = format!(
+            "Recommended: --strategies {}. It carries {:.3} {unit}{}",
+            self.combination,
+            self.goodput * factor,
+            rtt.unwrap_or_default()
+        );
+        text += &match (self.default_keeps_share, beside) {
+            (Some(share), Some(beside)) => format!(
+                ", and a flow of {beside} beside it gets {:.0} % of what it gets beside another \
+                 flow of its kind.",
+                share * 100.0
+            ),
+            _ => ". What it costs other flows was not measured.".to_owned(),
+        };
+        for Rejection { combination, because } in &self.rejected {
+            text += &format!(" {combination} carries more, but {because}.");
+        }
+        text
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::FloodsTheQueue => f.write_str("floods the queue"),
+            Self::BreaksConnections => f.write_str("breaks connections"),
+            Self::StarvesTheDefault => {
+                write!(f, "leaves less than {:.0} % to a default flow", LEAST_LEFT * 100.0)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use airtcp_sim::Interval;
+
+    use super::super::report::FLOOD;
+    use super::super::report::tests::row;
+    use super::*;
+
+    /// Goodputs of two seeds, the mean round-trip time, and what a default flow gets beside it.
+    fn measured(name: &str, goodput: [f64; 2], rtt: f64, beside: f64) -> Row {
+        Row {
+            rtt_inflation: Interval::of(&[rtt, rtt]),
+            default_beside: Interval::of(&[beside, beside]),
+            ..row(name, &goodput)
+        }
+    }
+
+    #[test]
+    fn of_those_that_may_be_as_good_the_one_with_the_shortest_queue_is_chosen() {
+        let rows = [
+            measured("best", [9.0, 10.0], 2.0, 5.0),
+            measured("level", [9.1, 9.8], 1.5, 4.0),
+            measured("behind", [8.0, 9.0], 1.0, 5.0),
+        ];
+        let chosen = Recommendation::of(&rows, Some(5.0)).unwrap();
+        assert_eq!((&*chosen.combination, chosen.default_keeps_share), ("level", Some(0.8)));
+        assert!(chosen.rejected.is_empty());
+        let text = chosen.text(1.0, "bit/s", Some("default"));
+        assert!(text.contains("--strategies level. It carries 9.450 bit/s at 1.50 times"), "{text}");
+        assert!(text.contains("gets 80 % of what it gets beside another"), "{text}");
+    }
+
+    #[test]
+    fn what_harms_others_is_rejected_with_its_reason() {
+        let flooding = Row {
+            queue_dropped: Interval::of(&[FLOOD * 2.0, FLOOD * 2.0]),
+            ..measured("floods", [30.0, 30.0], 1.0, 5.0)
+        };
+        let rows = [
+            flooding,
+            measured("starves", [20.0, 20.0], 1.0, 1.9),
+            Row { broken_connections: 1, ..measured("breaks", [15.0, 15.0], 1.0, 5.0) },
+            measured("fair", [10.0, 10.0], 1.0, 2.1),
+        ];
+        let chosen = Recommendation::of(&rows, Some(5.0)).unwrap();
+        assert_eq!(chosen.combination, "fair");
+        let reasons: Vec<_> = chosen.rejected.iter().map(|one| one.because).collect();
+        let expected =
+            [Reason::FloodsTheQueue, Reason::StarvesTheDefault, Reason::BreaksConnections];
+        assert_eq!(reasons, expected);
+        assert!(Recommendation::of(&rows[..3], Some(5.0)).is_none(), "nothing is left");
+    }
+
+    #[test]
+    fn without_a_flow_beside_it_the_cost_is_not_known() {
+        let chosen = Recommendation::of(&[row("alone", &[1.0, 1.0])], None).unwrap();
+        assert_eq!(chosen.default_keeps_share, None);
+        assert!(chosen.text(1.0, "bit/s", None).contains("was not measured"));
+    }
+}
