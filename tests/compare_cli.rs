@@ -72,6 +72,13 @@ fn json_is_the_same_on_one_thread_and_two_and_the_best_is_first() -> Outcome {
         // 10 ms each way, and a little for the bits.
         assert!(row["rtt_seconds"]["mean"].as_f64() > Some(0.020), "{row}");
     }
+    // The recommendation is one of the rows, and what a default flow keeps beside it is in place.
+    let recommended = &report["recommendation"];
+    let row = rows.iter().find(|row| row["combination"] == recommended["combination"]);
+    let row = row.expect("one of the rows");
+    assert_eq!(recommended["goodput_bits_per_second"], row["goodput_bits_per_second"]["mean"]);
+    let kept = recommended["default_keeps_share"].as_f64().expect("a number");
+    assert!((0.4..3.0).contains(&kept), "{recommended}");
     let base = report["base_rtt_seconds"].as_f64().expect("a number");
     // There and back, the bits of 1500 bytes, and those of an ACK of 52.
     assert!((base - 0.023_104).abs() < 1e-9, "{base}");

@@ -62,15 +62,14 @@ impl Recommendation {
         let carried = || rows.iter().filter(|row| row.carried());
         let best = carried().find(|row| reason(row).is_none())?;
         let delay = |row: &Row| Some(row.rtt_inflation).filter(|rtt| rtt.n > 0).map(|rtt| rtt.mean);
-        let chosen = carried()
-            .filter(|row| reason(row).is_none() && row.may_match(best))
-            .min_by(|a, b| {
+        let chosen = carried().filter(|row| reason(row).is_none() && row.may_match(best)).min_by(
+            |a, b| {
                 let of = |row| delay(row).unwrap_or(f64::INFINITY);
                 of(a).total_cmp(&of(b))
-            })?;
-        let rejected = carried()
-            .take_while(|row| row.combination != best.combination)
-            .filter_map(|row| {
+            },
+        )?;
+        let rejected =
+            carried().take_while(|row| row.combination != best.combination).filter_map(|row| {
                 let because = reason(row)?;
                 Some(Rejection { combination: row.combination.clone(), because })
             });
@@ -129,11 +128,10 @@ mod tests {
 
     /// Goodputs of two seeds, the mean round-trip time, and what a default flow gets beside it.
     fn measured(name: &str, goodput: [f64; 2], rtt: f64, beside: f64) -> Row {
-        Row {
-            rtt_inflation: Interval::of(&[rtt, rtt]),
-            default_beside: Interval::of(&[beside, beside]),
-            ..row(name, &goodput)
-        }
+        let mut row = row(name, &goodput);
+        row.rtt_inflation = Interval::of(&[rtt, rtt]);
+        row.default_beside = Interval::of(&[beside, beside]);
+        row
     }
 
     #[test]
@@ -147,20 +145,23 @@ mod tests {
         assert_eq!((&*chosen.combination, chosen.default_keeps_share), ("level", Some(0.8)));
         assert!(chosen.rejected.is_empty());
         let text = chosen.text(1.0, "bit/s", Some("default"));
-        assert!(text.contains("--strategies level. It carries 9.450 bit/s at 1.50 times"), "{text}");
+        assert!(
+            text.contains("--strategies level. It carries 9.450 bit/s at 1.50 times"),
+            "{text}"
+        );
         assert!(text.contains("gets 80 % of what it gets beside another"), "{text}");
     }
 
     #[test]
     fn what_harms_others_is_rejected_with_its_reason() {
-        let flooding = Row {
-            queue_dropped: Interval::of(&[FLOOD * 2.0, FLOOD * 2.0]),
-            ..measured("floods", [30.0, 30.0], 1.0, 5.0)
-        };
+        let mut flooding = measured("floods", [30.0, 30.0], 1.0, 5.0);
+        flooding.queue_dropped = Interval::of(&[FLOOD * 2.0, FLOOD * 2.0]);
+        let mut breaking = measured("breaks", [15.0, 15.0], 1.0, 5.0);
+        breaking.broken_connections = 1;
         let rows = [
             flooding,
             measured("starves", [20.0, 20.0], 1.0, 1.9),
-            Row { broken_connections: 1, ..measured("breaks", [15.0, 15.0], 1.0, 5.0) },
+            breaking,
             measured("fair", [10.0, 10.0], 1.0, 2.1),
         ];
         let chosen = Recommendation::of(&rows, Some(5.0)).unwrap();

@@ -201,12 +201,7 @@ impl Row {
 
 impl Report {
     /// `usual` is the goodput of a default flow beside another one in bit/s, if it was measured.
-    pub(super) fn new(
-        args: &CompareArgs,
-        plan: &Plan,
-        rows: Vec<Row>,
-        usual: Option<f64>,
-    ) -> Self {
+    pub(super) fn new(args: &CompareArgs, plan: &Plan, rows: Vec<Row>, usual: Option<f64>) -> Self {
         let RoundTrip { idle, full } = plan.round_trip;
         let rows = ranked(rows, plan.is_random);
         let link = args.link();
