@@ -22,6 +22,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod bottleneck;
 mod checks;
 mod dcr;
 mod draw;
