@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::bottleneck::{Bottleneck, Sent};
-use crate::{LabError, Run, Verdict, feed};
+use crate::{Ground, LabError, Run, Verdict, feed};
 
 /// The warm-up and the end of a small form.
 pub(crate) const SMALL: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(1));
@@ -43,15 +43,29 @@ pub(crate) enum Tcp {
 }
 
 impl Tcp {
+    /// Its name in tables: of the kernel, or in virtual time of what takes its place.
+    pub(crate) fn name(&self, ground: Ground) -> String {
+        match (self, ground) {
+            (Self::Ours(combination, _), _) => combination.to_string(),
+            (Self::Kernel(congestion), Ground::Real) => {
+                format!("Linux {}", congestion.unwrap_or("TCP"))
+            }
+            (Self::Kernel(congestion), Ground::Simulated) => stand_in(*congestion),
+        }
+    }
+
     /// Our strategies, or those that take the kernel's place in virtual time.
     fn combination(&self) -> Result<Combination, LabError> {
         match self {
             Self::Ours(combination, _) => Ok(combination.clone()),
-            Self::Kernel(congestion) => {
-                Ok(format!("rack/{}", congestion.unwrap_or("cubic")).parse()?)
-            }
+            Self::Kernel(congestion) => Ok(stand_in(*congestion).parse()?),
         }
     }
+}
+
+/// What takes the place of the kernel's sender in virtual time.
+fn stand_in(congestion: Option<&str>) -> String {
+    format!("rack/{}", congestion.unwrap_or("cubic"))
 }
 
 /// One flow of a [`Course`].

@@ -1,0 +1,136 @@
+//! Senders judged side by side: one of our combinations against the kernel's senders and our own others.
+//!
+//! Every experiment here has two forms, which share cases, table and claims. One moves real packets. The other, whose
+//! name ends in `-sim`, runs in virtual time, with our `rack/bbr`, `rack/cubic` and `rack/reno` in the kernel's place.
+
+pub(crate) mod delay;
+pub(crate) mod fairness;
+pub(crate) mod goodput;
+pub(crate) mod harm;
+pub(crate) mod links;
+mod measured;
+pub(crate) mod short;
+
+use std::time::Duration;
+
+use airtcp_recovery::{Combination, Profile};
+use airtcp_types::rng::Stream;
+
+use crate::real::{self, BACK, Course, Flow, Tcp};
+use crate::{Ground, LabError, Run, feed};
+use measured::{Case, Measured, Shown};
+
+/// Who is judged unless the plan names another.
+const CANDIDATE: &str = "rack/bbr3/rr";
+/// Ours, beside it: BBRv3 and BBR as they are, the best senders on lossy links before them, and the default.
+const OURS: [&str; 5] = ["rack/bbr3", "rack/bbr", BEST_BEFORE[0], BEST_BEFORE[1], "rack/cubic"];
+const BEST_BEFORE: [&str; 2] = ["rack/westwood", "le/westwood"];
+/// The kernel's.
+const KERNEL: [&str; 3] = ["bbr", "cubic", "reno"];
+/// How long a run of `senders/...` lasts unless the plan says otherwise.
+pub const LENGTH: Duration = Duration::from_secs(60);
+/// Runs of each case with real packets, and in virtual time.
+const SEEDS: [u64; 2] = [5, 3];
+
+/// A row of the tables.
+#[derive(Clone, Debug)]
+struct Sender {
+    name: String,
+    tcp: Tcp,
+}
+
+impl Sender {
+    fn new(tcp: Tcp, ground: Ground) -> Self {
+        Self { name: tcp.name(ground), tcp }
+    }
+
+    fn kernel(congestion: &'static str, ground: Ground) -> Self {
+        Self::new(Tcp::Kernel(Some(congestion)), ground)
+    }
+}
+
+/// Who is judged.
+fn candidate(run: &Run) -> Result<Combination, LabError> {
+    Ok(run.candidate.clone().map_or_else(|| CANDIDATE.parse(), Ok)?)
+}
+
+/// Every sender once, the candidate first. A small form has few.
+fn senders(run: &Run, ground: Ground) -> Result<Vec<Sender>, LabError> {
+    let mut ours = vec![candidate(run)?];
+    if !run.is_small {
+        for text in OURS {
+            ours.push(text.parse()?);
+        }
+    }
+    let ours = ours.into_iter().map(|c| Sender::new(Tcp::Ours(c, Profile::modern()), ground));
+    let kernel = KERNEL.into_iter().map(|name| Sender::kernel(name, ground));
+    let mut senders: Vec<Sender> = Vec::new();
+    for sender in ours.chain(kernel.take(if run.is_small { 2 } else { KERNEL.len() })) {
+        if senders.iter().all(|other| other.name != sender.name) {
+            senders.push(sender);
+        }
+    }
+    Ok(senders)
+}
+
+/// When counting begins and ends; the warm-up is a third of a run at most.
+fn window(run: &Run, warm_up: u64) -> (Duration, Duration) {
+    if run.is_small {
+        return real::SMALL;
+    }
+    let end = run.length.unwrap_or(LENGTH);
+    (Duration::from_secs(warm_up).min(end / 3), end)
+}
+
+/// A link of `rate` Mbit/s and `rtt` ms, with a queue of so many bandwidth-delay products.
+fn words(rate: f64, rtt: f64, queue: f64) -> String {
+    format!("rate {rate}mbit delay {}ms limit {}", rtt / 2.0, packets(rate, rtt, queue))
+}
+
+/// Bandwidth-delay products in packets of 1500 bytes, one at least.
+fn packets(rate: f64, rtt: f64, products: f64) -> u64 {
+    (products * rate * 1e3 * rtt / 12_000.0).ceil().max(1.0) as u64
+}
+
+/// The way of ACKs: the same delay, and nothing dropped.
+fn back(rtt: f64) -> String {
+    format!("rate 100mbit delay {}ms limit 1000", rtt / 2.0)
+}
+
+/// Flows over the link of 100 Mbit/s and 20 ms, whose direction of the data is in words.
+fn course(
+    flows: Vec<Flow>,
+    forth: &str,
+    (warm_up, end): (Duration, Duration),
+) -> Result<Course, LabError> {
+    let (forth, back) = (feed::spec(forth)?, feed::spec(BACK)?);
+    Ok(Course { flows, receiver: Tcp::Kernel(None), forth, back, warm_up, end })
+}
+
+/// What all of them tell below their tables.
+fn note(run: &Run, ground: Ground, (warm_up, end): (Duration, Duration)) -> String {
+    let taken = match ground {
+        Ground::Real => "The senders take turns; their packets are lost by the same seeds.",
+        Ground::Simulated => {
+            "In virtual time: rack/bbr, rack/cubic and rack/reno take the place of the kernel's senders."
+        }
+    };
+    let candidate = candidate(run).map(|c| c.to_string()).unwrap_or_default();
+    format!(
+        "Judged is {candidate}. Counted from {:.1} to {:.1} s. {taken}",
+        warm_up.as_secs_f64(),
+        end.as_secs_f64()
+    )
+}
+
+/// Why a claim does not hold, where nothing has been isolated.
+const UNKNOWN: &str = "why is not isolated";
+
+/// Has every flow begin at a time of its own within the first second.
+fn staggered(mut flows: Vec<Flow>, seed: u64) -> Vec<Flow> {
+    let mut random = Stream::new(seed, 0);
+    for flow in &mut flows {
+        flow.start = Duration::from_nanos(random.below(1_000_000_000));
+    }
+    flows
+}
