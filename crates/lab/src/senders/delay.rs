@@ -22,7 +22,7 @@ pub(crate) const SIMULATED: Experiment = Experiment {
     name: "senders/delay-sim",
     what: "senders/delay in virtual time",
     ground: Ground::Simulated,
-    seconds: 600,
+    seconds: 120,
     seeds: super::SEEDS[1],
     body: |run| body(run, Ground::Simulated),
     ..EXPERIMENT

@@ -23,7 +23,7 @@ pub(crate) const SIMULATED: Experiment = Experiment {
     name: "senders/fairness-sim",
     what: "senders/fairness in virtual time",
     ground: Ground::Simulated,
-    seconds: 500,
+    seconds: 90,
     seeds: super::SEEDS[1],
     body: |run| body(run, Ground::Simulated),
     ..EXPERIMENT

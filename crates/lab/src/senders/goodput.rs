@@ -21,7 +21,7 @@ pub(crate) const SIMULATED: Experiment = Experiment {
     name: "senders/goodput-sim",
     what: "senders/goodput in virtual time",
     ground: Ground::Simulated,
-    seconds: 900,
+    seconds: 175,
     seeds: super::SEEDS[1],
     body: |run| body(run, Ground::Simulated),
     ..EXPERIMENT

@@ -21,7 +21,7 @@ pub(crate) const SIMULATED: Experiment = Experiment {
     name: "senders/harm-sim",
     what: "senders/harm in virtual time",
     ground: Ground::Simulated,
-    seconds: 1_500,
+    seconds: 350,
     seeds: super::SEEDS[1],
     body: |run| body(run, Ground::Simulated),
     ..EXPERIMENT
@@ -70,7 +70,7 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
         x: draw::linear("case, in the order of the table"),
         y: draw::linear("ratio"),
         decimals: 2,
-        is_by_case: false,
+        is_by_case: true,
     };
     measured.show(&mut findings, shown, share);
     for (case, name) in measured.case_names() {

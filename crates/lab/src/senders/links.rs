@@ -25,7 +25,7 @@ pub(crate) const SIMULATED: Experiment = Experiment {
     name: "senders/links-sim",
     what: "senders/links in virtual time",
     ground: Ground::Simulated,
-    seconds: 1_200,
+    seconds: 340,
     seeds: super::SEEDS[1],
     body: |run| body(run, Ground::Simulated),
     ..EXPERIMENT

@@ -3,7 +3,7 @@
 use std::num::NonZero;
 
 use airtcp_link::Counters;
-use airtcp_sim::Interval;
+use airtcp_sim::{Interval, SimError};
 use airtcp_trace::figure::{Axis, Figure, Style};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -79,7 +79,8 @@ struct Record<'a> {
 }
 
 impl Measured {
-    /// Runs all of it: seed by seed, case by case, the senders in turn. What is simulated takes all cores.
+    /// Runs all of it: seed by seed, case by case, the senders in turn. What is simulated takes all cores, and what is
+    /// real runs one by one, unless the run says how many at a time.
     ///
     /// # Errors
     ///
@@ -99,17 +100,18 @@ impl Measured {
                 }
             }
         }
-        let done: Vec<Result<Done, LabError>> = match ground {
-            Ground::Real => jobs.iter().map(|(.., course)| course.run_in_time()).collect(),
-            Ground::Simulated => {
-                let threads = run.threads.map_or(0, NonZero::get);
-                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-                let pool = pool.map_err(|e| airtcp_sim::SimError::Threads(e.to_string()))?;
-                pool.install(|| {
-                    jobs.par_iter().map(|(seed, .., course)| course.simulate(*seed)).collect()
-                })
-            }
-        };
+        // Real courses that run side by side want cores of their own.
+        let threads = run.threads.map_or(usize::from(ground == Ground::Real), NonZero::get);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        let pool = pool.map_err(|error| SimError::Threads(error.to_string()))?;
+        let done: Vec<Result<Done, LabError>> = pool.install(|| {
+            let jobs = jobs.par_iter().with_max_len(1);
+            jobs.map(|(seed, .., course)| match ground {
+                Ground::Real => course.run_in_time(),
+                Ground::Simulated => course.simulate(*seed),
+            })
+            .collect()
+        });
         let mut runs = vec![vec![Vec::new(); cases.len()]; senders.len()];
         for ((seed, case, sender, course), done) in jobs.into_iter().zip(done) {
             let done = done?;
