@@ -135,3 +135,26 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
     findings.notes.push(note(run, ground, times));
     Ok(findings)
 }
+
+#[cfg(test)]
+mod tests {
+    use airtcp_link::Counters;
+
+    use super::*;
+
+    #[test]
+    fn what_is_lost_in_the_warm_up_or_at_random_does_not_count() {
+        let before =
+            Counters { received: 100, policed: 50, queue_dropped: 10, ..Counters::default() };
+        let link = Counters {
+            received: 300,
+            policed: 52,
+            queue_dropped: 14,
+            channel_lost: 90,
+            ..Counters::default()
+        };
+        let done = Done { flows: Vec::new(), link, at_warm_up: before, lateness: 0.0 };
+        assert_eq!(lost(&done), 3.0);
+        assert_eq!(lost(&Done { link: before, ..done }), 0.0);
+    }
+}

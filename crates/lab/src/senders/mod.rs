@@ -134,3 +134,54 @@ fn staggered(mut flows: Vec<Flow>, seed: u64) -> Vec<Flow> {
     }
     flows
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run() -> Run {
+        Run { seeds: 1, threads: None, is_small: false, candidate: None, length: None }
+    }
+
+    fn names(run: &Run, ground: Ground) -> Vec<String> {
+        senders(run, ground).unwrap().into_iter().map(|sender| sender.name).collect()
+    }
+
+    #[test]
+    fn the_candidate_stands_first_and_every_sender_once() {
+        let others = ["rack/bbr3", "rack/bbr", "rack/westwood", "le/westwood", "rack/cubic"];
+        let real = names(&run(), Ground::Real);
+        assert_eq!((real[0].as_str(), &real[1..6]), (CANDIDATE, &others.map(str::to_owned)[..]));
+        assert_eq!(&real[6..], ["Linux bbr", "Linux cubic", "Linux reno"]);
+        let named = Run { candidate: "le/westwood".parse().ok(), ..run() };
+        assert_eq!(
+            names(&named, Ground::Simulated),
+            ["le/westwood", "rack/bbr3", "rack/bbr", "rack/westwood", "rack/cubic", "rack/reno"]
+        );
+    }
+
+    #[test]
+    fn the_warm_up_is_a_third_of_a_short_run() {
+        let seconds = Duration::from_secs;
+        assert_eq!(window(&run(), 10), (seconds(10), seconds(60)));
+        let short = Run { length: Some(seconds(15)), ..run() };
+        assert_eq!(window(&short, 10), (seconds(5), seconds(15)));
+    }
+
+    #[test]
+    fn a_queue_is_sized_by_rate_and_round_trip() {
+        assert_eq!(words(100.0, 20.0, 1.0), "rate 100mbit delay 10ms limit 167");
+        assert_eq!([packets(20.0, 600.0, 1.0), packets(1.0, 1.0, 0.25)], [1_000, 1]);
+    }
+
+    #[test]
+    fn flows_begin_within_a_second_and_as_the_seed_says() {
+        let flows = vec![Flow::new(Tcp::Kernel(None)); 3];
+        let starts = |seed| -> Vec<Duration> {
+            staggered(flows.clone(), seed).iter().map(|flow| flow.start).collect()
+        };
+        assert_eq!(starts(1), starts(1));
+        assert_ne!(starts(1), starts(2));
+        assert!(starts(1).iter().all(|start| *start < Duration::from_secs(1)));
+    }
+}
