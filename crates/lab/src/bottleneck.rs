@@ -13,10 +13,10 @@ use crate::real::Rtt;
 /// Where senders are; receivers are at port 1.
 const SENDERS: PortId = PortId(0);
 
-/// A link between senders at port 0 and receivers at port 1 that measures each flow where it enters the link, in the
-/// same way for every sender.
+/// A link from senders at port 0 to receivers at port 1 that measures each flow where it enters.
 ///
-/// Flow `n` goes to the TCP port `first_port + n`. ACKs of a flow with a delay of its own wait for it behind the link.
+/// Our senders and the kernel's are measured in the same way. Flow `n` goes to the TCP port
+/// `first_port + n`. A delay of its own is added to a flow's ACKs behind the link.
 #[derive(Debug)]
 pub(crate) struct Bottleneck {
     link: Link,
@@ -140,8 +140,9 @@ impl Meter {
         }
     }
 
-    /// RFC 7323 section 4.3: the echo is that of the segment that advanced the window, so a retransmission has the
-    /// stamp of its own. A second echo of a stamp measures nothing.
+    /// Measures by the first echo of each timestamp.
+    // RFC 7323 section 4.3: the echo is of the segment that advanced the window, so a hole that is
+    // filled echoes the retransmission.
     fn on_ack(&mut self, now: Instant, packet: &Packet) {
         let options = View::of(&packet.data).and_then(|segment| segment.options());
         let Some(stamps) = options.and_then(|options| options.timestamps) else { return };

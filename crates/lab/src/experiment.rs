@@ -64,8 +64,8 @@ impl Ground {
 pub struct Plan {
     /// Repetitions; the experiment's own number if `None`.
     pub seeds: Option<u64>,
-    /// Threads that repetitions are spread over; one per core if `None`. Results do not depend on it. Real runs of
-    /// `senders/...` go side by side so; one by one if `None`.
+    /// Threads that repetitions are spread over; one per core if `None`. Results do not depend on it.
+    /// Real runs of `senders/...` go side by side on so many; one by one if `None`.
     pub threads: Option<NonZero<usize>>,
     /// Whether only the way is tried: a few short repetitions, whose figures mean little.
     pub is_small: bool,

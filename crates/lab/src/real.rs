@@ -257,7 +257,8 @@ impl Course {
         Ok(best)
     }
 
-    /// The same course in virtual time, with our `rack/cubic` in the place of the kernel's cubic, and so on.
+    /// Runs the course in virtual time, with our `rack/cubic` in the place of the kernel's cubic,
+    /// and so on.
     ///
     /// # Errors
     ///
@@ -392,7 +393,7 @@ struct Received {
     all: u64,
     /// When all that was to come was there, from the flow's start.
     finished: Option<Duration>,
-    /// The connection: were it closed before the others are at their end, its sender would seem to have broken.
+    /// The connection. Closing it before the course ends would break its sender off.
     _stream: Option<Box<dyn Send>>,
 }
 

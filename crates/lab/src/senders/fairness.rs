@@ -81,8 +81,8 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
     }
     findings.notes.push(note(run, ground, times));
     findings.notes.push(
-        "Flows begin within the first second, at times of the seed's. The last column is the goodput of a flow with a base RTT \
-         of 100 ms over that of one with 10 ms; nothing is claimed of it."
+        "Flows begin at random within the first second. The last column is the goodput of a flow \
+         with a base RTT of 100 ms over that of one with 10 ms; nothing is claimed of it."
             .to_owned(),
     );
     Ok(findings)

@@ -95,8 +95,8 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
     }
     findings.notes.push(note(run, ground, times));
     findings.notes.push(
-        "Both flows begin within the first second, at times of the seed's. A ratio of 1 harms a flow as little as another of \
-         its kind does."
+        "Both flows begin at random within the first second. At a ratio of 1 the sender does no more \
+         harm than a second flow of the same kind."
             .to_owned(),
     );
     Ok(findings)

@@ -177,9 +177,9 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
     }
     findings.notes.push(note(run, ground, times));
     findings.notes.push(
-        "Bursts, of 5 packets on average, and queues are over 100 Mbit/s and 20 ms; RTTs over 20 Mbit/s, with a queue of one \
-         product or 20 packets; RTTs and queues with 1 % lost at random; jitter over 20 Mbit/s. The constant delay is the \
-         mean of what the jittered link gives packets that come at its rate."
+        "Bursts of 5 packets on average and queues: 100 Mbit/s, 20 ms. RTTs: 20 Mbit/s, a queue of one \
+         BDP and at least 20 packets. RTTs and queues: 1 % lost at random. Jitter: 20 Mbit/s. The \
+         constant delay is the mean delay of packets that come to the jittered link at its rate."
             .to_owned(),
     );
     Ok(findings)

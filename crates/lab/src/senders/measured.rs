@@ -79,12 +79,14 @@ struct Record<'a> {
 }
 
 impl Measured {
-    /// Runs all of it: seed by seed, case by case, the senders in turn. What is simulated takes all cores, and what is
-    /// real runs one by one, unless the run says how many at a time.
+    /// Runs every sender in every case with every seed, the senders in turn.
+    ///
+    /// Simulated courses take all cores, real ones run one by one, unless `run` has a number of
+    /// threads.
     ///
     /// # Errors
     ///
-    /// The first run's that fails.
+    /// That of the first run that fails.
     pub(super) fn new(
         findings: &mut Findings,
         run: &Run,
@@ -100,7 +102,7 @@ impl Measured {
                 }
             }
         }
-        // Real courses that run side by side want cores of their own.
+        // Real courses that share cores make each other's links late.
         let threads = run.threads.map_or(usize::from(ground == Ground::Real), NonZero::get);
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
         let pool = pool.map_err(|error| SimError::Threads(error.to_string()))?;

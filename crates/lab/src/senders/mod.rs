@@ -1,7 +1,8 @@
-//! Senders judged side by side: one of our combinations against the kernel's senders and our own others.
+//! Judge one of our combinations by floors, beside the kernel's senders and others of ours.
 //!
-//! Every experiment here has two forms, which share cases, table and claims. One moves real packets. The other, whose
-//! name ends in `-sim`, runs in virtual time, with our `rack/bbr`, `rack/cubic` and `rack/reno` in the kernel's place.
+//! Each experiment has two forms with the same cases, table and claims. One moves real packets. The
+//! other has a name that ends in `-sim` and runs in virtual time: our `rack/bbr`, `rack/cubic` and
+//! `rack/reno` take the place of the kernel's senders.
 
 pub(crate) mod delay;
 pub(crate) mod fairness;
@@ -20,16 +21,17 @@ use crate::real::{self, BACK, Course, Flow, Tcp};
 use crate::{Ground, LabError, Run, feed};
 use measured::{Case, Measured, Shown};
 
-/// Who is judged unless the plan names another.
+/// The candidate, unless the plan names another.
 const CANDIDATE: &str = "rack/bbr3/rr";
-/// Ours, beside it: BBRv3 and BBR as they are, the best senders on lossy links before them, and the default.
+/// Ours beside the candidate: BBRv3 and BBR without a judge, the best before them, the default.
 const OURS: [&str; 5] = ["rack/bbr3", "rack/bbr", BEST_BEFORE[0], BEST_BEFORE[1], "rack/cubic"];
+/// Our best on lossy links before BBRv3.
 const BEST_BEFORE: [&str; 2] = ["rack/westwood", "le/westwood"];
 /// The kernel's.
 const KERNEL: [&str; 3] = ["bbr", "cubic", "reno"];
-/// How long a run of `senders/...` lasts unless the plan says otherwise.
+/// How long a run of `senders/...` lasts, unless the plan says otherwise.
 pub const LENGTH: Duration = Duration::from_secs(60);
-/// Runs of each case with real packets, and in virtual time.
+/// Runs of each case: with real packets, in virtual time.
 const SEEDS: [u64; 2] = [5, 3];
 
 /// A row of the tables.
@@ -49,12 +51,12 @@ impl Sender {
     }
 }
 
-/// Who is judged.
+/// The combination under judgement.
 fn candidate(run: &Run) -> Result<Combination, LabError> {
     Ok(run.candidate.clone().map_or_else(|| CANDIDATE.parse(), Ok)?)
 }
 
-/// Every sender once, the candidate first. A small form has few.
+/// Every sender once, the candidate first. A small form has the candidate, bbr and cubic.
 fn senders(run: &Run, ground: Ground) -> Result<Vec<Sender>, LabError> {
     let mut ours = vec![candidate(run)?];
     if !run.is_small {
@@ -73,7 +75,7 @@ fn senders(run: &Run, ground: Ground) -> Result<Vec<Sender>, LabError> {
     Ok(senders)
 }
 
-/// When counting begins and ends; the warm-up is a third of a run at most.
+/// When counting begins and ends. The warm-up, in seconds, is at most a third of a run.
 fn window(run: &Run, warm_up: u64) -> (Duration, Duration) {
     if run.is_small {
         return real::SMALL;
@@ -82,22 +84,22 @@ fn window(run: &Run, warm_up: u64) -> (Duration, Duration) {
     (Duration::from_secs(warm_up).min(end / 3), end)
 }
 
-/// A link of `rate` Mbit/s and `rtt` ms, with a queue of so many bandwidth-delay products.
+/// A link of `rate` Mbit/s and `rtt` ms, with a queue of `queue` bandwidth-delay products.
 fn words(rate: f64, rtt: f64, queue: f64) -> String {
     format!("rate {rate}mbit delay {}ms limit {}", rtt / 2.0, packets(rate, rtt, queue))
 }
 
-/// Bandwidth-delay products in packets of 1500 bytes, one at least.
+/// The packets of 1500 bytes in so many bandwidth-delay products, at least one.
 fn packets(rate: f64, rtt: f64, products: f64) -> u64 {
     (products * rate * 1e3 * rtt / 12_000.0).ceil().max(1.0) as u64
 }
 
-/// The way of ACKs: the same delay, and nothing dropped.
+/// The direction of ACKs, which drops nothing.
 fn back(rtt: f64) -> String {
     format!("rate 100mbit delay {}ms limit 1000", rtt / 2.0)
 }
 
-/// Flows over the link of 100 Mbit/s and 20 ms, whose direction of the data is in words.
+/// A course to Linux; ACKs come back over 100 Mbit/s and 10 ms.
 fn course(
     flows: Vec<Flow>,
     forth: &str,
@@ -107,17 +109,17 @@ fn course(
     Ok(Course { flows, receiver: Tcp::Kernel(None), forth, back, warm_up, end })
 }
 
-/// What all of them tell below their tables.
+/// The note below every table.
 fn note(run: &Run, ground: Ground, (warm_up, end): (Duration, Duration)) -> String {
     let taken = match ground {
         Ground::Real => "The senders take turns; their packets are lost by the same seeds.",
         Ground::Simulated => {
-            "In virtual time: rack/bbr, rack/cubic and rack/reno take the place of the kernel's senders."
+            "Our rack/bbr, rack/cubic and rack/reno take the place of Linux' senders."
         }
     };
     let candidate = candidate(run).map(|c| c.to_string()).unwrap_or_default();
     format!(
-        "Judged is {candidate}. Counted from {:.1} to {:.1} s. {taken}",
+        "The candidate is {candidate}. Counted from {:.1} to {:.1} s. {taken}",
         warm_up.as_secs_f64(),
         end.as_secs_f64()
     )
