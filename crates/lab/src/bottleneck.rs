@@ -34,6 +34,8 @@ struct Meter {
     highest: Option<SeqNumber>,
     segments: u64,
     retransmissions: u64,
+    /// The latest timestamp sent.
+    newest: Option<u32>,
     /// Timestamps that were not echoed yet, and when each was first sent.
     pending: VecDeque<(u32, Instant)>,
     rtts: Vec<f64>,
@@ -120,8 +122,15 @@ impl Meter {
         let mut spec = LinkSpec::default();
         spec.delay.base = delay;
         let delay = if delay.is_zero() { None } else { Some(Link::new(&spec, &spec)?) };
-        let (pending, rtts) = (VecDeque::new(), Vec::new());
-        Ok(Self { delay, highest: None, segments: 0, retransmissions: 0, pending, rtts })
+        Ok(Self {
+            delay,
+            highest: None,
+            segments: 0,
+            retransmissions: 0,
+            newest: None,
+            pending: VecDeque::new(),
+            rtts: Vec::new(),
+        })
     }
 
     fn on_data(&mut self, now: Instant, segment: &View<'_>) {
@@ -135,7 +144,8 @@ impl Meter {
             _ => self.highest = Some(start + length),
         }
         let Some(stamps) = segment.options().and_then(|options| options.timestamps) else { return };
-        if self.pending.back().is_none_or(|(last, _)| stamps.val.wrapping_sub(*last) as i32 > 0) {
+        if self.newest.is_none_or(|newest| stamps.val.wrapping_sub(newest) as i32 > 0) {
+            self.newest = Some(stamps.val);
             self.pending.push_back((stamps.val, now));
         }
     }
@@ -252,6 +262,10 @@ mod tests {
             node.handle_packet(ms(at), PortId(1), segment(false, 0, 0, (9, echo)));
         }
         assert_eq!(drain(&mut node, ms(100)), [ms(22), ms(23), ms(24)]);
+        // A stamp that was echoed is not sent for the first time.
+        node.handle_packet(ms(101), PortId(0), segment(true, 0, 300, (6, 0)));
+        node.handle_packet(ms(102), PortId(1), segment(false, 0, 0, (9, 6)));
+        drain(&mut node, ms(200));
         let rtt = node.sent()[0].rtt;
         assert_eq!((rtt.samples, rtt.min, rtt.p95), (2, 0.019, 0.022));
     }

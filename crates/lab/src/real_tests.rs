@@ -11,7 +11,7 @@ fn ours(text: &str) -> Tcp {
 /// A flow of ours, a kernel's with 40 ms of its own, and 20 kB of ours from 300 ms on.
 fn course() -> Course {
     let words = ("rate 10mbit delay 10ms limit 100 police rate 5mbit burst 20kb", "delay 10ms");
-    let mut course = Course::to_linux(&ours("rack/cubic"), words, (200 * MS, 1_500 * MS)).unwrap();
+    let mut course = Course::to_linux(&ours("rack/cubic"), words, (200 * MS, 4_000 * MS)).unwrap();
     let kernel = Flow::new(Tcp::Kernel(Some("reno")));
     course.flows.push(Flow { delay: 40 * MS, ..kernel });
     let short = Flow::new(ours("rack/reno"));
@@ -22,10 +22,12 @@ fn course() -> Course {
 fn check(done: &Done) {
     let [ours, kernel, short] = &done.flows[..] else { panic!("{done:?}") };
     let both = ours.goodput + kernel.goodput;
-    assert!(ours.goodput > 0.0 && kernel.goodput > 0.0 && both < 5e6, "{done:?}");
+    assert!(ours.goodput > 0.0 && kernel.goodput > 0.0 && both < 8e6, "{done:?}");
     assert!(ours.start_up > 0.0 && ours.segments > ours.retransmissions, "{done:?}");
     assert!(ours.rtt.samples > 0 && kernel.rtt.samples > 0, "{done:?}");
-    assert!((0.02..0.06).contains(&ours.rtt.min) && kernel.rtt.min >= 0.06, "{done:?}");
+    // The link's two ways, and 40 ms more.
+    assert!(ours.rtt.min >= 0.02 && kernel.rtt.min >= 0.06, "{done:?}");
+    assert!(ours.rtt.min < kernel.rtt.min, "{done:?}");
     // Its handshake alone takes a round trip.
     assert!(short.finished.is_some_and(|time| time > 0.04), "{done:?}");
     assert!(ours.finished.is_none(), "{done:?}");
