@@ -1,4 +1,4 @@
-//! The queue that a sender makes for itself, and what it loses by that.
+//! Queueing delay and loss that a sender causes itself.
 
 use airtcp_sim::Interval;
 
@@ -30,12 +30,12 @@ pub(crate) const SIMULATED: Experiment = Experiment {
 
 /// Of both ways together, in seconds.
 const BASE: f64 = 0.02;
-/// 95 % of the round trips, over the base.
+/// The p95 of the RTT over the base.
 const MOST_DELAY: f64 = 1.5;
-/// Per cent of data packets, by the queue and by a policer.
+/// Per cent of data packets dropped by the queue, and by a policer.
 const MOST_LOST: [f64; 2] = [2.0, 5.0];
 
-/// Each case with its most, and whether Linux' bbr is a bound, too.
+/// Each case with the figure that is told of it.
 fn cases(times: (std::time::Duration, std::time::Duration)) -> Vec<(Case, Figure)> {
     let case = |name: &str, number: f64, forth: String| {
         Case::new(name, number, move |tcp, seed| {
@@ -43,7 +43,7 @@ fn cases(times: (std::time::Duration, std::time::Duration)) -> Vec<(Case, Figure
             course(vec![Flow::new(tcp.clone())], &forth, times)
         })
     };
-    // The bucket holds what comes at its rate in 10 ms.
+    // The bucket holds 10 ms at its rate.
     let police = |rate: u32, burst: u32| {
         format!("police rate {rate}mbit burst {burst}b {}", words(100.0, 20.0, 1.0))
     };

@@ -1,4 +1,4 @@
-//! Flows of one sender that share a bottleneck.
+//! How flows of one sender share a bottleneck.
 
 use std::time::Duration;
 
@@ -94,6 +94,6 @@ fn index(done: &Done) -> f64 {
 
 fn ratio(done: &Done) -> f64 {
     let long = done.flows.get(1).map_or(0.0, |flow| flow.goodput);
-    // A short one that got nothing at all would have no ratio.
+    // A flow of zero goodput has no ratio.
     long / done.goodput().max(1.0)
 }

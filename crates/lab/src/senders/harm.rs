@@ -1,4 +1,4 @@
-//! What a sender leaves to a kernel's flow beside it.
+//! The goodput of a kernel's flow beside each sender.
 
 use airtcp_sim::Interval;
 
@@ -32,9 +32,9 @@ const VICTIMS: [&str; 2] = ["cubic", "reno"];
 const QUEUES: [f64; 3] = [0.5, 1.0, 4.0];
 /// Per cent of data packets.
 const LOSSES: [f64; 2] = [0.0, 1.0];
-/// Of what it gets beside its own kind.
+/// Of the goodput beside a flow of its own kind.
 const FLOOR: f64 = 0.4;
-/// At this queue the floor is what Linux' bbr leaves.
+/// At this queue the floor is the goodput beside Linux' bbr.
 const SHALLOW: f64 = 0.5;
 
 fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
@@ -102,7 +102,7 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// What the flow beside got.
+/// The goodput of the flow beside the sender.
 fn left(done: &Done) -> f64 {
     done.flows.get(1).map_or(0.0, |flow| flow.goodput)
 }

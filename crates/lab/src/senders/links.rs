@@ -1,4 +1,4 @@
-//! Goodput over links that each ask something else of a sender.
+//! Goodput over bursts, named links, RTTs, queues and jitter.
 
 use std::time::Duration;
 
@@ -31,13 +31,13 @@ pub(crate) const SIMULATED: Experiment = Experiment {
     ..EXPERIMENT
 };
 
-/// Of the better of two others.
+/// Of the better of Linux' bbr and our best before.
 const FLOOR: f64 = 0.95;
 /// Of the goodput over a link of constant delay.
 const JITTER_FLOOR: f64 = 0.9;
-/// Where losses are hit by data alone.
+/// Random loss of data alone.
 const RANDOM: &str = "loss 1% only payload";
-/// Packets of which the mean delay of a jittered link is taken.
+/// Packets that measure the mean delay of a jittered link.
 const PROBES: u64 = 20_000;
 
 /// A link in words: a name, the direction of the data, and the other.
@@ -95,7 +95,7 @@ fn jittered(name: &str, delay: &str) -> Result<[Path; 2], LabError> {
     ])
 }
 
-/// What packets as close as the rate sends them take, on average.
+/// The mean delay of packets that come at the rate of the jittered links.
 fn mean_delay(delay: &str) -> Result<Duration, LabError> {
     let mut link = feed::link(&format!("delay {delay}"))?;
     let gap = Duration::from_secs_f64(12_000.0 / (JITTER_RATE * 1e6));

@@ -1,4 +1,4 @@
-//! Every sender measured in every case.
+//! Runs every sender in every case, and shows the results.
 
 use std::num::NonZero;
 
@@ -15,10 +15,10 @@ use crate::{Findings, Ground, LabError, Run, Table, Verdict, draw, theory};
 /// Makes the course of a sender, with losses by a seed.
 type MakeCourse = Box<dyn Fn(&Tcp, u64) -> Result<Course, LabError> + Sync>;
 
-/// What is measured of each sender.
+/// One situation that every sender is measured in.
 pub(super) struct Case {
     pub(super) name: String,
-    /// Where its points are drawn.
+    /// Where its points stand on the x axis.
     pub(super) x: f64,
     pub(super) course: MakeCourse,
 }
@@ -33,7 +33,7 @@ impl Case {
     }
 }
 
-/// How a table and its picture are called.
+/// The labels of a table and its picture.
 pub(super) struct Shown {
     pub(super) name: &'static str,
     pub(super) title: &'static str,
@@ -140,12 +140,12 @@ impl Measured {
         Ok(Self { senders, cases, runs, ground })
     }
 
-    /// The number of a sender.
+    /// The index of a sender.
     pub(super) fn sender(&self, name: &str) -> Option<usize> {
         self.senders.iter().position(|sender| sender.name == name)
     }
 
-    /// The number of a sender of the kernel's, or of what takes its place.
+    /// The index of a sender of the kernel's, or of its stand-in in virtual time.
     pub(super) fn kernel(&self, congestion: &'static str) -> Option<usize> {
         self.sender(&Sender::kernel(congestion, self.ground).name)
     }
@@ -172,7 +172,7 @@ impl Measured {
         self.runs[sender][case].iter().map(|(done, _)| value(done)).collect()
     }
 
-    /// `verdict`, unless some of these senders' runs had a link that was late.
+    /// Gives `verdict`; not comparable if the link of one of these runs was late.
     pub(super) fn unless_late(
         &self,
         senders: &[usize],
@@ -186,7 +186,7 @@ impl Measured {
         }
     }
 
-    /// Makes the table and the picture of a figure of each sender in each case.
+    /// Adds the table and the picture of one figure for each sender and case.
     pub(super) fn show(
         &self,
         findings: &mut Findings,

@@ -36,7 +36,7 @@ const LINKS: [&str; 4] = ["slow-4g", "weak-4g", "edge", "geo-satellite"];
 const SIZE: ByteCount = ByteCount(100_000);
 /// Of the time of the quickest.
 const MOST: f64 = 1.05;
-/// What has not come to its end by then took as long.
+/// A transfer that has not ended by then counts as this long.
 const END: Duration = Duration::from_secs(60);
 
 fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
