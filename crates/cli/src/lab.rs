@@ -4,8 +4,10 @@ use std::fmt::Write as _;
 use std::fs;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use airtcp_lab::{EXPERIMENTS, Experiment, Ground, LabError, Plan, Report};
+use airtcp_recovery::Combination;
 use airtcp_testbed::TestbedError;
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, Subcommand};
@@ -54,6 +56,12 @@ struct RunArgs {
     /// Write records, tables and pictures below this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Which combination senders/* judge [default: theirs]
+    #[arg(long, value_name = "COMBINATION", value_parser = value::parsed::<Combination>)]
+    candidate: Option<Combination>,
+    /// How long each run of senders/* lasts, its warm-up included [default: 60]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value::seconds)]
+    seconds: Option<Duration>,
     /// How many threads run seeds; the results are the same [default: one for each core]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value::threads)]
     threads: Option<NonZero<usize>>,
@@ -132,7 +140,14 @@ fn list(args: &ListArgs) -> anyhow::Result<()> {
 fn run_experiments(args: &RunArgs) -> anyhow::Result<()> {
     let selected = airtcp_lab::select(&args.names)
         .map_err(|error| anyhow!(Mistake::new(error.to_string())))?;
-    let plan = Plan { seeds: args.seeds.map(u64::from), threads: args.threads, is_small: false };
+    let plan = Plan {
+        seeds: args.seeds.map(u64::from),
+        threads: args.threads,
+        is_small: false,
+        candidate: args.candidate.clone(),
+        length: args.seconds,
+    };
+    refuse_unused(&plan, &selected)?;
     if let Some(dir) = &args.out {
         prepare(dir, &selected)?;
     }
@@ -144,7 +159,7 @@ fn run_experiments(args: &RunArgs) -> anyhow::Result<()> {
     let (mut reports, mut unfit, mut failed) = (Vec::new(), Vec::new(), Vec::new());
     for (number, experiment) in selected.iter().enumerate() {
         let Experiment { name, .. } = experiment;
-        let seconds = about(experiment, plan.seeds);
+        let seconds = about(experiment, &plan);
         if seconds >= 10 || selected.len() > 1 {
             let of = selected.len();
             output::note(format_args!("{name} ({} of {of}, about {seconds} s)", number + 1));
@@ -182,10 +197,27 @@ fn run_experiments(args: &RunArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// How many seconds an experiment takes, with its own number of seeds or another.
-fn about(experiment: &Experiment, seeds: Option<u64>) -> u64 {
+/// Refuses settings that an experiment does not have.
+fn refuse_unused(plan: &Plan, selected: &[&Experiment]) -> Result<(), Mistake> {
+    let set = [("--candidate", plan.candidate.is_some()), ("--seconds", plan.length.is_some())];
+    let set = set.into_iter().find(|(_, is_set)| *is_set);
+    let other = selected.iter().find(|e| !e.name.starts_with("senders/"));
+    match set.zip(other) {
+        Some(((option, _), other)) => {
+            let text = format!("{option} is for senders/* alone, and not for {}", other.name);
+            Err(Mistake::new(text))
+        }
+        None => Ok(()),
+    }
+}
+
+/// How many seconds an experiment takes, with its own number of seeds and length or others.
+fn about(experiment: &Experiment, plan: &Plan) -> u64 {
     let own = experiment.seeds.max(1);
-    (u64::from(experiment.seconds) * seeds.unwrap_or(own)).div_ceil(own)
+    let seconds = (u64::from(experiment.seconds) * plan.seeds.unwrap_or(own)).div_ceil(own);
+    plan.length.map_or(seconds, |length| {
+        (seconds as f64 * length.as_secs_f64() / airtcp_lab::LENGTH.as_secs_f64()).ceil() as u64
+    })
 }
 
 /// Makes the folders of results, so that a long experiment does not find only at its end that it cannot write.
@@ -248,9 +280,28 @@ mod tests {
     fn the_time_goes_with_the_seeds() {
         let selected = airtcp_lab::select(&["self/loss"]).unwrap();
         let (own, seconds) = (selected[0].seeds, u64::from(selected[0].seconds));
-        assert_eq!(about(selected[0], None), seconds);
-        assert_eq!(about(selected[0], Some(3 * own)), 3 * seconds);
-        assert!(about(selected[0], Some(1)) >= 1);
+        let plan = |seeds| Plan { seeds, ..Plan::default() };
+        assert_eq!(about(selected[0], &plan(None)), seconds);
+        assert_eq!(about(selected[0], &plan(Some(3 * own))), 3 * seconds);
+        assert!(about(selected[0], &plan(Some(1))) >= 1);
+        let third = Plan { length: Some(airtcp_lab::LENGTH / 3), ..Plan::default() };
+        assert_eq!(about(selected[0], &third), seconds.div_ceil(3));
+    }
+
+    #[test]
+    fn only_senders_have_a_candidate_and_a_length() {
+        let LabCommand::Run(args) =
+            parse("lab run senders/goodput --candidate le/bbr3/rr --seconds 20").unwrap().command
+        else {
+            panic!("that is run");
+        };
+        assert_eq!(args.seconds, Some(Duration::from_secs(20)));
+        assert!(parse("lab run senders/goodput --candidate rack/bbr4").is_err());
+        let plan = Plan { candidate: args.candidate, ..Plan::default() };
+        let refuse = |names: &[&str]| refuse_unused(&plan, &airtcp_lab::select(names).unwrap());
+        assert!(refuse(&["senders/*"]).is_ok());
+        let error = refuse(&["senders/harm", "self/loss"]).unwrap_err().to_string();
+        assert_eq!(error, "--candidate is for senders/* alone, and not for self/loss");
     }
 
     #[test]

@@ -41,6 +41,9 @@ pub enum LabError {
     /// What was measured has no theory beside it: a mistake in the experiment.
     #[error("no distribution: {0}")]
     Distribution(String),
+    /// There are no such strategies.
+    #[error(transparent)]
+    Combination(#[from] airtcp_recovery::CombinationError),
     /// A record has no form in JSON.
     #[error("a record: {0}")]
     Record(#[from] serde_json::Error),

@@ -1,7 +1,9 @@
 //! What an experiment is, and how it is run.
 
 use std::num::NonZero;
+use std::time::Duration;
 
+use airtcp_recovery::Combination;
 use serde::Serialize;
 
 use crate::{Findings, LabError, Report};
@@ -58,18 +60,23 @@ impl Ground {
 }
 
 /// What is asked of every experiment of a call.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Plan {
     /// Repetitions; the experiment's own number if `None`.
     pub seeds: Option<u64>,
     /// Threads that repetitions are spread over; one per core if `None`. Results do not depend on it.
+    /// Real runs of `senders/...` go side by side on so many; one by one if `None`.
     pub threads: Option<NonZero<usize>>,
     /// Whether only the way is tried: a few short repetitions, whose figures mean little.
     pub is_small: bool,
+    /// The combination that `senders/...` judge; their default if `None`.
+    pub candidate: Option<Combination>,
+    /// How long a run of `senders/...` lasts, its warm-up included; their default if `None`.
+    pub length: Option<Duration>,
 }
 
 /// What one experiment is to do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Run {
     /// Repetitions, of the seeds 1 to this.
     pub seeds: u64,
@@ -77,6 +84,10 @@ pub struct Run {
     pub threads: Option<NonZero<usize>>,
     /// As in the [`Plan`].
     pub is_small: bool,
+    /// As in the [`Plan`].
+    pub candidate: Option<Combination>,
+    /// As in the [`Plan`].
+    pub length: Option<Duration>,
 }
 
 impl Run {
@@ -98,7 +109,8 @@ impl Experiment {
     pub fn run(&self, plan: &Plan) -> Result<Report, LabError> {
         let own = if plan.is_small { Self::SMALL_SEEDS } else { self.seeds };
         let seeds = plan.seeds.unwrap_or(own).max(1);
-        let run = Run { seeds, threads: plan.threads, is_small: plan.is_small };
+        let Plan { threads, is_small, candidate, length, .. } = plan.clone();
+        let run = Run { seeds, threads, is_small, candidate, length };
         Ok(Report { experiment: *self, seeds, findings: (self.body)(&run)? })
     }
 }

@@ -22,6 +22,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod bottleneck;
 mod checks;
 mod dcr;
 mod draw;
@@ -39,6 +40,7 @@ mod real;
 mod registry;
 mod report;
 mod rrtp;
+mod senders;
 mod simulate;
 mod table;
 mod tcp_ecn;
@@ -50,4 +52,5 @@ pub use experiment::{Experiment, Ground, Kind, Plan, Run};
 pub use findings::{Claim, Findings, Picture, Verdict};
 pub use registry::{EXPERIMENTS, select};
 pub use report::Report;
+pub use senders::LENGTH;
 pub use table::Table;

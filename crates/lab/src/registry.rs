@@ -1,6 +1,8 @@
 //! All experiments by name.
 
-use crate::{Experiment, LabError, checks, dcr, glob, grid, hack, le, rrtp, tcp_ecn, westwood};
+use crate::{
+    Experiment, LabError, checks, dcr, glob, grid, hack, le, rrtp, senders, tcp_ecn, westwood,
+};
 
 /// Every experiment, in the order they are listed and run in.
 pub const EXPERIMENTS: &[Experiment] = &[
@@ -20,6 +22,18 @@ pub const EXPERIMENTS: &[Experiment] = &[
     checks::cubic::EXPERIMENT,
     checks::long_haul::EXPERIMENT,
     grid::lossy::EXPERIMENT,
+    senders::goodput::EXPERIMENT,
+    senders::goodput::SIMULATED,
+    senders::links::EXPERIMENT,
+    senders::links::SIMULATED,
+    senders::harm::EXPERIMENT,
+    senders::harm::SIMULATED,
+    senders::fairness::EXPERIMENT,
+    senders::fairness::SIMULATED,
+    senders::delay::EXPERIMENT,
+    senders::delay::SIMULATED,
+    senders::short::EXPERIMENT,
+    senders::short::SIMULATED,
     hack::fig7::EXPERIMENT,
     hack::fig12::EXPERIMENT,
     hack::fig20::EXPERIMENT,
@@ -89,7 +103,8 @@ mod tests {
     fn names_are_unique_and_say_the_paper() {
         for (index, experiment) in EXPERIMENTS.iter().enumerate() {
             let (paper, figure) = experiment.name.split_once('/').expect("paper/figure");
-            let papers = ["self", "grid", "hack", "rrtp", "dcr", "le", "tcp-ecn", "westwood"];
+            let papers =
+                ["self", "grid", "senders", "hack", "rrtp", "dcr", "le", "tcp-ecn", "westwood"];
             assert!(papers.contains(&paper));
             let allowed =
                 |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);

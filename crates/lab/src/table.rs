@@ -16,10 +16,20 @@ impl Table {
         Self { columns: columns.map(str::to_owned).to_vec(), rows: Vec::new() }
     }
 
+    /// A table of any number of columns, without rows.
+    pub fn of(columns: Vec<String>) -> Self {
+        Self { columns, rows: Vec::new() }
+    }
+
     /// Adds a row.
     pub fn row<const N: usize>(&mut self, cells: [String; N]) {
-        debug_assert_eq!(N, self.columns.len());
-        self.rows.push(cells.to_vec());
+        self.add(cells.to_vec());
+    }
+
+    /// Adds a row of as many cells as there are columns.
+    pub fn add(&mut self, cells: Vec<String>) {
+        debug_assert_eq!(cells.len(), self.columns.len());
+        self.rows.push(cells);
     }
 
     /// Its rows.

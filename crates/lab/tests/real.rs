@@ -4,7 +4,7 @@ use airtcp_lab::{EXPERIMENTS, Experiment, Ground, LabError, Plan, Report};
 use airtcp_testbed::{or_skip, requirements};
 
 fn small(experiment: &Experiment) -> Result<Report, LabError> {
-    experiment.run(&Plan { seeds: Some(1), threads: None, is_small: true })
+    experiment.run(&Plan { seeds: Some(1), is_small: true, ..Plan::default() })
 }
 
 #[test]

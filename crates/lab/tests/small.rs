@@ -5,7 +5,7 @@ use std::num::NonZero;
 use airtcp_lab::{EXPERIMENTS, Experiment, Ground, Kind, Plan, Report, Verdict};
 
 fn small(experiment: &Experiment, threads: usize) -> Report {
-    let plan = Plan { seeds: None, threads: NonZero::new(threads), is_small: true };
+    let plan = Plan { threads: NonZero::new(threads), is_small: true, ..Plan::default() };
     experiment.run(&plan).unwrap_or_else(|error| panic!("{}: {error}", experiment.name))
 }
 
@@ -74,7 +74,7 @@ fn the_same_plan_gives_the_same_bytes_on_any_number_of_threads() {
 #[test]
 fn seeds_are_as_many_as_asked_for() {
     let experiment = EXPERIMENTS.iter().find(|e| e.name == "self/trace").unwrap();
-    let plan = Plan { seeds: Some(3), threads: None, is_small: true };
+    let plan = Plan { seeds: Some(3), is_small: true, ..Plan::default() };
     let report = experiment.run(&plan).unwrap();
     assert_eq!((report.seeds, report.findings.records.len()), (3, 3));
     assert!(report.to_text().contains("3 runs of each case, simulated."));

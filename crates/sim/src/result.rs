@@ -112,6 +112,9 @@ pub struct LinkResult {
     pub way: &'static str,
     /// What became of its packets.
     pub counters: Counters,
+    /// Of this, what had become of them when the warm-up ended.
+    #[serde(skip)]
+    pub at_warm_up: Counters,
     /// Packets that are no more, by cause.
     pub drops: BTreeMap<&'static str, u64>,
     /// Packets that waited, on average over time.

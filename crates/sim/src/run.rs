@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use airtcp_basestation::station::StationCounters;
 use airtcp_link::radio::AirCounters;
-use airtcp_link::{Counters, Way};
+use airtcp_link::{Counters, Link, Way};
 use airtcp_rrtp::Info;
 use airtcp_types::{Crossing, Event, Instant, NodeId, Observer, Packet};
 
@@ -50,8 +50,9 @@ pub fn run(
             network.flows.iter().map(|flow| network.unread(flow)).collect()
         }
     };
+    let at_warm_up = link_counters(&mut network);
     network.world.run_until(Instant::ZERO + scenario.duration, &mut watch)?;
-    let links = link_results(scenario, &mut network);
+    let links = link_results(scenario, &mut network, &at_warm_up);
     let station = station_result(scenario, &network);
     check_applications(scenario, &network, &links, station.as_ref())?;
     let flows: Vec<FlowResult> = network
@@ -202,10 +203,21 @@ fn rrtp_result(network: &Network, placed: &Placed, counts: &mut Counts) -> Optio
     })
 }
 
-fn link_results(scenario: &Scenario, network: &mut Network) -> Vec<LinkResult> {
+/// What each direction of each link has done so far.
+fn link_counters(network: &mut Network) -> Vec<[Counters; 2]> {
+    let links = network.links.clone();
+    let counters = |link: &mut Link| Way::BOTH.map(|way| *link.counters(way));
+    links.iter().filter_map(|(id, _)| network.link(*id).map(counters)).collect()
+}
+
+fn link_results(
+    scenario: &Scenario,
+    network: &mut Network,
+    at_warm_up: &[[Counters; 2]],
+) -> Vec<LinkResult> {
     let end = Instant::ZERO + scenario.duration;
     let mut results = Vec::new();
-    for (id, has_rate) in network.links.clone() {
+    for ((id, has_rate), before) in network.links.clone().into_iter().zip(at_warm_up) {
         let name = network.nodes[id.0 as usize].0.clone();
         let Some(link) = network.link(id) else { continue };
         for way in Way::BOTH {
@@ -214,6 +226,7 @@ fn link_results(scenario: &Scenario, network: &mut Network) -> Vec<LinkResult> {
                 name: name.clone(),
                 way: if way == Way::Forth { "forth" } else { "back" },
                 counters: *link.counters(way),
+                at_warm_up: before[way as usize],
                 drops: link.drops(way).filter(|(_, packets)| *packets > 0).collect(),
                 queue_mean: occupancy.mean,
                 queue_max: occupancy.max as u64,

@@ -205,13 +205,13 @@ fn measure(
                 seed,
                 case: case.name,
                 sender: name,
-                goodput: done.goodput,
-                retransmissions: done.retransmissions,
+                goodput: done.goodput(),
+                retransmissions: done.retransmissions(),
                 lost: done.link.channel_lost,
                 queue_dropped: done.link.queue_dropped,
                 lateness: done.lateness,
             })?;
-            goodputs.push(done.goodput);
+            goodputs.push(done.goodput());
         }
     }
     Ok((goodputs, late))

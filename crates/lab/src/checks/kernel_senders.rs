@@ -75,12 +75,12 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                     seed,
                     sender: name,
                     loss,
-                    goodput: done.goodput,
+                    goodput: done.goodput(),
                     lost: done.link.channel_lost,
                     queue_dropped: done.link.queue_dropped,
                     lateness: done.lateness,
                 })?;
-                goodputs.push(done.goodput);
+                goodputs.push(done.goodput());
             }
             let goodput = Interval::of(&goodputs);
             *cell = theory::show(&goodput, 1e-6, 2);

@@ -8,7 +8,7 @@ use airtcp_sim::{FlowSpec, Interval, Scenario, Topology, Wire};
 use airtcp_trace::figure::{Figure, Style};
 use serde::Serialize;
 
-use crate::real::{Course, Done, Tcp, times};
+use crate::real::{Course, Done, Flow, Tcp, times};
 use crate::{
     Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, feed, simulate, theory,
 };
@@ -83,7 +83,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             let in_time = runs.iter().filter(is_in_time).count();
             let is_measured = in_time * 2 > runs.len();
             let counted = runs.iter().filter(|done| !is_measured || is_in_time(done));
-            let goodputs: Vec<_> = counted.map(|done| done.goodput).collect();
+            let goodputs: Vec<_> = counted.map(Done::goodput).collect();
             let packets = Interval::of(&goodputs);
             let ratio = theory::ratio(&packets, simulator);
             let late = median(runs.iter().map(|done| done.lateness).collect()) * 1e3;
@@ -184,9 +184,8 @@ fn transfer(
     let mut runs = Vec::new();
     for seed in 1..=run.seeds {
         let course = Course {
-            sender: ours(),
+            flows: vec![Flow::new(ours())],
             receiver: tcp.clone(),
-            beside: None,
             forth: feed::spec(&format!("{LINK} {words} seed {seed}"))?,
             back: feed::spec(BACK)?,
             warm_up,
@@ -197,7 +196,7 @@ fn transfer(
             seed,
             case,
             ground: receiver,
-            goodput: done.goodput,
+            goodput: done.goodput(),
             lost: done.link.channel_lost,
             queue_dropped: done.link.queue_dropped,
             reordered: done.link.reordered,

@@ -245,7 +245,7 @@ impl Pair {
     }
 
     fn dropped_once(&self, run: &Run, queue: u32, error: u32) -> Result<f64, LabError> {
-        let once = Run { seeds: 1, ..*run };
+        let once = Run { seeds: 1, ..run.clone() };
         let scenario = self.scenario(run, queue, error)?;
         let duration = scenario.duration.min(Duration::from_secs(60));
         let scenario = Scenario { duration, ..scenario };

@@ -222,7 +222,7 @@ impl Sweep {
         run: &Run,
         share: f64,
     ) -> Result<u32, LabError> {
-        let once = Run { seeds: 1, ..*run };
+        let once = Run { seeds: 1, ..run.clone() };
         let mut nearest = (f64::INFINITY, QUEUES[0]);
         for queue in points(&QUEUES, run.is_small) {
             let scenario = self.scenario(case, queue, pair, profile, run)?;

@@ -7,7 +7,7 @@ use airtcp_sim::Interval;
 use serde::Serialize;
 
 use super::transfer::{self, BACK, Outcome, POINTS, Sender};
-use crate::real::{Course, Tcp};
+use crate::real::{Course, Flow, Tcp};
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, feed};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -113,9 +113,8 @@ fn measure(
     for seed in 1..=run.seeds {
         for (sender, tcp, _) in senders.iter().filter(|(.., at)| at.contains(&deviation)) {
             let course = Course {
-                sender: tcp.clone(),
+                flows: vec![Flow::new(tcp.clone())],
                 receiver: Tcp::Kernel(None),
-                beside: None,
                 forth: feed::spec(&format!("{} seed {seed}", transfer::forth(deviation)))?,
                 back: feed::spec(BACK)?,
                 warm_up: Duration::ZERO,
@@ -127,8 +126,8 @@ fn measure(
                 seed,
                 sender,
                 deviation,
-                goodput: done.goodput,
-                retransmissions: done.retransmissions,
+                goodput: done.goodput(),
+                retransmissions: done.retransmissions(),
                 disordered: share * 100.0,
                 dropped: done.link.queue_dropped,
                 lateness: done.lateness,

@@ -8,7 +8,7 @@ use airtcp_sim::Interval;
 use airtcp_trace::figure::{Figure, Style};
 use serde::Serialize;
 
-use crate::real::{self, BACK, Course, Done, LINK, Tcp, times};
+use crate::real::{self, BACK, Course, Done, Flow, LINK, Tcp, times};
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -104,9 +104,9 @@ impl<'a> Record<'a> {
             seed,
             sender,
             loss,
-            beside: done.beside,
-            goodput: done.goodput,
-            retransmissions: done.retransmissions,
+            beside: done.flows.get(1).map(|flow| flow.goodput),
+            goodput: done.goodput(),
+            retransmissions: done.retransmissions(),
             lost: done.link.channel_lost,
             queue_dropped: done.link.queue_dropped,
             lateness: done.lateness,
@@ -163,7 +163,7 @@ fn measure(findings: &mut Findings, run: &Run, rows: &mut [Row]) -> Result<u64, 
                 let done = course.run_in_time()?;
                 late += u64::from(!done.is_in_time(&course));
                 findings.record(&Record::new(seed, &row.name, loss, &done))?;
-                row.goodputs[index].push(done.goodput);
+                row.goodputs[index].push(done.goodput());
             }
         }
     }
@@ -178,12 +178,13 @@ fn share(findings: &mut Findings, run: &Run, row: &Row) -> Result<(), LabError> 
     let mut late = 0;
     for seed in 1..=runs {
         let forth = format!("{LINK} seed {seed}");
-        let alone = Course::to_linux(&row.tcp, (&forth, BACK), (warm_up, end))?;
-        let course = Course { beside: Some("cubic"), ..alone };
+        let mut course = Course::to_linux(&row.tcp, (&forth, BACK), (warm_up, end))?;
+        course.flows.push(Flow::new(Tcp::Kernel(Some("cubic"))));
         let done = course.run_in_time()?;
         late += u64::from(!done.is_in_time(&course));
         findings.record(&Record::new(seed, &row.name, 0.0, &done))?;
-        shares.push(done.goodput / (done.goodput + done.beside.unwrap_or_default()));
+        let both: f64 = done.flows.iter().map(|flow| flow.goodput).sum();
+        shares.push(done.goodput() / both);
     }
     let share = Interval::of(&shares);
     findings.claim(

@@ -122,7 +122,8 @@ fn measure(
 ) -> Result<Row, LabError> {
     let scenario = environment.scenario("table4.2", &sender, time)?;
     let is_fat = environment.rate == FAT_PIPE.rate;
-    let run = Run { seeds: if is_fat { run.seeds.min(FAT_SEEDS) } else { run.seeds }, ..*run };
+    let run =
+        Run { seeds: if is_fat { run.seeds.min(FAT_SEEDS) } else { run.seeds }, ..run.clone() };
     let (mut arrived, mut sent) = (Vec::new(), Vec::new());
     for result in simulate::seeds(&run, |_| scenario.clone())? {
         let (flow, forth) = (&result.flows[0], &result.links[0].counters);

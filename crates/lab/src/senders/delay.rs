@@ -1,0 +1,160 @@
+//! Queueing delay and loss that a sender causes itself.
+
+use airtcp_sim::Interval;
+
+use super::measured::first;
+use super::{Case, Measured, Shown, course, note, senders, window, words};
+use crate::real::{Done, Flow};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "senders/delay",
+    what: "p95 of the RTT at a queue of 4 BDP; loss made at 1 BDP, and at a policer of 0.5 and 0.8 of 100 Mbit/s",
+    source: "bounds of our own: 1.5 times the base RTT; 2 % lost at 1 BDP; by a policer 5 %, and no more than Linux' bbr",
+    kind: Kind::Study,
+    ground: Ground::Real,
+    seconds: 11_000,
+    seeds: super::SEEDS[0],
+    body: |run| body(run, Ground::Real),
+};
+
+pub(crate) const SIMULATED: Experiment = Experiment {
+    name: "senders/delay-sim",
+    what: "senders/delay in virtual time",
+    ground: Ground::Simulated,
+    seconds: 120,
+    seeds: super::SEEDS[1],
+    body: |run| body(run, Ground::Simulated),
+    ..EXPERIMENT
+};
+
+/// Of both ways together, in seconds.
+const BASE: f64 = 0.02;
+/// The p95 of the RTT over the base.
+const MOST_DELAY: f64 = 1.5;
+/// Per cent of data packets dropped by the queue, and by a policer.
+const MOST_LOST: [f64; 2] = [2.0, 5.0];
+
+/// Each case with the figure that is told of it.
+fn cases(times: (std::time::Duration, std::time::Duration)) -> Vec<(Case, Figure)> {
+    let case = |name: &str, number: f64, forth: String| {
+        Case::new(name, number, move |tcp, seed| {
+            let forth = format!("{forth} seed {seed}");
+            course(vec![Flow::new(tcp.clone())], &forth, times)
+        })
+    };
+    // The bucket holds 10 ms at its rate.
+    let police = |rate: u32, burst: u32| {
+        format!("police rate {rate}mbit burst {burst}b {}", words(100.0, 20.0, 1.0))
+    };
+    vec![
+        (case("RTT p95 / base, 4 BDP", 1.0, words(100.0, 20.0, 4.0)), Figure::Delay),
+        (case("lost %, 1 BDP", 2.0, words(100.0, 20.0, 1.0)), Figure::Lost),
+        (case("lost %, policed at 50", 3.0, police(50, 62_500)), Figure::Policed),
+        (case("lost %, policed at 80", 4.0, police(80, 100_000)), Figure::Policed),
+    ]
+}
+
+/// What is told of a case.
+#[derive(Clone, Copy)]
+enum Figure {
+    Delay,
+    Lost,
+    Policed,
+}
+
+impl Figure {
+    fn value(self, done: &Done) -> f64 {
+        match self {
+            Self::Delay => first(done).rtt.p95 / BASE,
+            Self::Lost | Self::Policed => lost(done),
+        }
+    }
+
+    const fn most(self) -> f64 {
+        match self {
+            Self::Delay => MOST_DELAY,
+            Self::Lost => MOST_LOST[0],
+            Self::Policed => MOST_LOST[1],
+        }
+    }
+}
+
+/// Per cent of the packets that came to the link after the warm-up.
+fn lost(done: &Done) -> f64 {
+    let Done { link, at_warm_up, .. } = done;
+    let dropped =
+        (link.policed - at_warm_up.policed) + (link.queue_dropped - at_warm_up.queue_dropped);
+    100.0 * dropped as f64 / (link.received - at_warm_up.received).max(1) as f64
+}
+
+fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
+    let mut findings = Findings::new(["sender"]);
+    let times = window(run, 10);
+    let (cases, figures): (Vec<_>, Vec<_>) = cases(times).into_iter().unzip();
+    let measured = Measured::new(&mut findings, run, ground, senders(run, ground)?, cases)?;
+    let values =
+        |sender, case: usize| measured.values(sender, case, |done| figures[case].value(done));
+    let shown = Shown {
+        name: "delay",
+        title: "Delay and loss that a sender makes for itself",
+        x: draw::linear("case, in the order of the table"),
+        y: draw::linear("figure of the case"),
+        decimals: 2,
+        is_by_case: false,
+    };
+    measured.show(&mut findings, shown, |sender, case| Interval::of(&values(sender, case)));
+    for (case, name) in measured.case_names() {
+        let (own, most) = (values(0, case), figures[case].most());
+        let figure = Interval::of(&own);
+        let judged = measured.sender_name(0);
+        findings.claim(
+            format!("{judged}: {name}"),
+            format!("below {most}"),
+            theory::show(&figure, 1.0, 2),
+            measured.unless_late(&[0], case, || {
+                theory::below(&figure, most, || super::UNKNOWN.to_owned())
+            }),
+        );
+        if let (Figure::Policed, Some(bbr)) = (figures[case], measured.kernel("bbr")) {
+            let other = values(bbr, case);
+            findings.claim(
+                format!("{judged}: {name}"),
+                format!("less than {}", measured.sender_name(bbr)),
+                format!(
+                    "{} to {}",
+                    theory::show(&figure, 1.0, 2),
+                    theory::show(&Interval::of(&other), 1.0, 2)
+                ),
+                measured.unless_late(&[0, bbr], case, || {
+                    theory::less(&own, &other, || super::UNKNOWN.to_owned())
+                }),
+            );
+        }
+    }
+    findings.notes.push(note(run, ground, times));
+    Ok(findings)
+}
+
+#[cfg(test)]
+mod tests {
+    use airtcp_link::Counters;
+
+    use super::*;
+
+    #[test]
+    fn what_is_lost_in_the_warm_up_or_at_random_does_not_count() {
+        let before =
+            Counters { received: 100, policed: 50, queue_dropped: 10, ..Counters::default() };
+        let link = Counters {
+            received: 300,
+            policed: 52,
+            queue_dropped: 14,
+            channel_lost: 90,
+            ..Counters::default()
+        };
+        let done = Done { flows: Vec::new(), link, at_warm_up: before, lateness: 0.0 };
+        assert_eq!(lost(&done), 3.0);
+        assert_eq!(lost(&Done { link: before, ..done }), 0.0);
+    }
+}

@@ -1,0 +1,99 @@
+//! How flows of one sender share a bottleneck.
+
+use std::time::Duration;
+
+use airtcp_sim::{Interval, jain};
+
+use super::{Case, Measured, Shown, course, note, senders, staggered, window, words};
+use crate::real::{Done, Flow};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "senders/fairness",
+    what: "Jain's index of 2 and of 6 flows of each sender after 20 s; the share of one of 100 ms beside one of 10 ms",
+    source: "a floor of our own: Jain's index above 0.95",
+    kind: Kind::Study,
+    ground: Ground::Real,
+    seconds: 8_500,
+    seeds: super::SEEDS[0],
+    body: |run| body(run, Ground::Real),
+};
+
+pub(crate) const SIMULATED: Experiment = Experiment {
+    name: "senders/fairness-sim",
+    what: "senders/fairness in virtual time",
+    ground: Ground::Simulated,
+    seconds: 90,
+    seeds: super::SEEDS[1],
+    body: |run| body(run, Ground::Simulated),
+    ..EXPERIMENT
+};
+
+const COUNTS: [usize; 2] = [2, 6];
+const FLOOR: f64 = 0.95;
+
+fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
+    let mut findings = Findings::new(["sender"]);
+    let times = window(run, 20);
+    let mut cases: Vec<_> = COUNTS
+        .into_iter()
+        .zip(1u32..)
+        .map(|(count, x)| {
+            Case::new(format!("Jain, {count} flows"), x.into(), move |tcp, seed| {
+                let flows = staggered(vec![Flow::new(tcp.clone()); count], seed);
+                course(flows, &format!("{} seed {seed}", words(100.0, 20.0, 1.0)), times)
+            })
+        })
+        .collect();
+    cases.push(Case::new("100 ms / 10 ms", 3.0, move |tcp, seed| {
+        let long = Flow { delay: Duration::from_millis(90), ..Flow::new(tcp.clone()) };
+        let flows = staggered(vec![Flow::new(tcp.clone()), long], seed);
+        // A queue of one product of the longer path.
+        let link = format!("rate 100mbit delay 5ms limit {}", super::packets(100.0, 100.0, 1.0));
+        let mut course = course(flows, &format!("{link} seed {seed}"), times)?;
+        course.back.delay.base = Duration::from_millis(5);
+        Ok(course)
+    }));
+    let measured = Measured::new(&mut findings, run, ground, senders(run, ground)?, cases)?;
+    let figure = |sender, case: usize| {
+        let value = if case < COUNTS.len() { index } else { ratio };
+        Interval::of(&measured.values(sender, case, value))
+    };
+    let shown = Shown {
+        name: "fairness",
+        title: "How flows of one sender share 100 Mbit/s",
+        x: draw::linear("case, in the order of the table"),
+        y: draw::linear("figure of the case"),
+        decimals: 3,
+        is_by_case: false,
+    };
+    measured.show(&mut findings, shown, figure);
+    for (case, name) in measured.case_names().take(COUNTS.len()) {
+        let index = figure(0, case);
+        findings.claim(
+            format!("{name} of {}", measured.sender_name(0)),
+            format!("above {FLOOR}"),
+            theory::show(&index, 1.0, 3),
+            measured.unless_late(&[0], case, || {
+                theory::above(&index, FLOOR, || super::UNKNOWN.to_owned())
+            }),
+        );
+    }
+    findings.notes.push(note(run, ground, times));
+    findings.notes.push(
+        "Flows begin at random within the first second. The last column is the goodput of a flow \
+         with a base RTT of 100 ms over that of one with 10 ms; nothing is claimed of it."
+            .to_owned(),
+    );
+    Ok(findings)
+}
+
+fn index(done: &Done) -> f64 {
+    jain(&done.flows.iter().map(|flow| flow.goodput).collect::<Vec<_>>())
+}
+
+fn ratio(done: &Done) -> f64 {
+    let long = done.flows.get(1).map_or(0.0, |flow| flow.goodput);
+    // A flow of zero goodput has no ratio.
+    long / done.goodput().max(1.0)
+}

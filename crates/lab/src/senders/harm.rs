@@ -1,0 +1,108 @@
+//! The goodput of a kernel's flow beside each sender.
+
+use airtcp_sim::Interval;
+
+use super::{Case, Measured, Shown, course, note, senders, window, words};
+use crate::real::{Done, Flow, Tcp};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "senders/harm",
+    what: "Linux' cubic and reno beside each sender against beside their own kind: queues 0.5, 1 and 4 BDP, loss 0 and 1 %",
+    source: "floors of our own: 0.4 of what a flow gets beside its own kind; at 0.5 BDP no less than beside Linux' bbr",
+    kind: Kind::Study,
+    ground: Ground::Real,
+    seconds: 33_000,
+    seeds: super::SEEDS[0],
+    body: |run| body(run, Ground::Real),
+};
+
+pub(crate) const SIMULATED: Experiment = Experiment {
+    name: "senders/harm-sim",
+    what: "senders/harm in virtual time",
+    ground: Ground::Simulated,
+    seconds: 350,
+    seeds: super::SEEDS[1],
+    body: |run| body(run, Ground::Simulated),
+    ..EXPERIMENT
+};
+
+const VICTIMS: [&str; 2] = ["cubic", "reno"];
+/// In bandwidth-delay products.
+const QUEUES: [f64; 3] = [0.5, 1.0, 4.0];
+/// Per cent of data packets.
+const LOSSES: [f64; 2] = [0.0, 1.0];
+/// Of the goodput beside a flow of its own kind.
+const FLOOR: f64 = 0.4;
+/// At this queue the floor is the goodput beside Linux' bbr.
+const SHALLOW: f64 = 0.5;
+
+fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
+    let mut findings = Findings::new(["sender"]);
+    let times = window(run, 10);
+    let mut points = Vec::new();
+    for victim in VICTIMS {
+        for loss in LOSSES {
+            points.extend(QUEUES.map(|queue| (victim, loss, queue)));
+        }
+    }
+    // A small form has two queues.
+    points.truncate(if run.is_small { 2 } else { points.len() });
+    let cases = points.iter().zip(1u32..).map(|(&(victim, loss, queue), number)| {
+        let name = format!("{victim}, {loss} %, {queue} BDP");
+        Case::new(name, number.into(), move |tcp, seed| {
+            let forth =
+                format!("{} loss {loss}% only payload seed {seed}", words(100.0, 20.0, queue));
+            let flows = vec![Flow::new(tcp.clone()), Flow::new(Tcp::Kernel(Some(victim)))];
+            course(super::staggered(flows, seed), &forth, times)
+        })
+    });
+    let cases = cases.collect();
+    let measured = Measured::new(&mut findings, run, ground, senders(run, ground)?, cases)?;
+    let left = |sender, case| measured.values(sender, case, left);
+    let share = |sender, case: usize| {
+        let own = measured.kernel(points[case].0).map(|own| left(own, case));
+        own.map_or(Interval::default(), |own| theory::paired(&left(sender, case), &own))
+    };
+    let shown = Shown {
+        name: "harm",
+        title: "Goodput of a flow beside each sender over that beside its own kind",
+        x: draw::linear("case, in the order of the table"),
+        y: draw::linear("ratio"),
+        decimals: 2,
+        is_by_case: true,
+    };
+    measured.show(&mut findings, shown, share);
+    for (case, name) in measured.case_names() {
+        let (victim, _, queue) = points[case];
+        let Some((bbr, own)) = measured.kernel("bbr").zip(measured.kernel(victim)) else {
+            continue;
+        };
+        let (claimed, floor, ratio, other) = if queue == SHALLOW {
+            let ratio = theory::paired(&left(0, case), &left(bbr, case));
+            (format!("no less than beside {}", measured.sender_name(bbr)), 1.0, ratio, bbr)
+        } else {
+            (format!("above {FLOOR} of that beside its own kind"), FLOOR, share(0, case), own)
+        };
+        findings.claim(
+            format!("goodput beside {}: {name}", measured.sender_name(0)),
+            claimed,
+            theory::show(&ratio, 1.0, 2),
+            measured.unless_late(&[0, other], case, || {
+                theory::above(&ratio, floor, || super::UNKNOWN.to_owned())
+            }),
+        );
+    }
+    findings.notes.push(note(run, ground, times));
+    findings.notes.push(
+        "Both flows begin at random within the first second. At a ratio of 1 the sender does no more \
+         harm than a second flow of the same kind."
+            .to_owned(),
+    );
+    Ok(findings)
+}
+
+/// The goodput of the flow beside the sender.
+fn left(done: &Done) -> f64 {
+    done.flows.get(1).map_or(0.0, |flow| flow.goodput)
+}

@@ -1,0 +1,207 @@
+//! Goodput over bursts, named links, RTTs, queues and jitter.
+
+use std::time::Duration;
+
+use airtcp_link::named;
+use airtcp_sim::Interval;
+use airtcp_types::Instant;
+
+use super::{BEST_BEFORE, Case, Measured, Shown, back, note, packets, senders, window, words};
+use crate::real::{Course, Done, Flow, Tcp};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, theory};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "senders/links",
+    what: "Goodput over bursts, the named links, RTTs of 1 to 600 ms, queues of 0.25 to 8 BDP, jitter and reordering",
+    source: "floors of our own: 0.95 of the better of Linux' bbr and our best before; 0.9 of a constant delay",
+    kind: Kind::Study,
+    ground: Ground::Real,
+    seconds: 72_000,
+    seeds: super::SEEDS[0],
+    body: |run| body(run, Ground::Real),
+};
+
+pub(crate) const SIMULATED: Experiment = Experiment {
+    name: "senders/links-sim",
+    what: "senders/links in virtual time",
+    ground: Ground::Simulated,
+    seconds: 340,
+    seeds: super::SEEDS[1],
+    body: |run| body(run, Ground::Simulated),
+    ..EXPERIMENT
+};
+
+/// Of the better of Linux' bbr and our best before.
+const FLOOR: f64 = 0.95;
+/// Of the goodput over a link of constant delay.
+const JITTER_FLOOR: f64 = 0.9;
+/// Random loss of data alone.
+const RANDOM: &str = "loss 1% only payload";
+/// Packets that measure the mean delay of a jittered link.
+const PROBES: u64 = 20_000;
+
+/// A link in words: a name, the direction of the data, and the other.
+struct Path {
+    name: String,
+    forth: String,
+    back: String,
+}
+
+impl Path {
+    fn new(name: impl Into<String>, forth: String, rtt: f64) -> Self {
+        Self { name: name.into(), forth, back: back(rtt) }
+    }
+}
+
+/// A name and the words of a jittered delay of 50 ms; 20 Mbit/s.
+const JITTER: [(&str, &str); 2] = [
+    ("jitter in order", "50ms 20ms distribution normal inorder"),
+    ("reordering", "50ms 5ms distribution normal"),
+];
+const JITTER_RATE: f64 = 20.0;
+
+/// All but the jittered ones.
+fn paths() -> Vec<Path> {
+    let bursts = [("bursts 1 %", "0.2% 20%"), ("bursts 5 %", "1% 20%")].map(|(name, chain)| {
+        let forth = format!("{} loss gemodel {chain} only payload", words(100.0, 20.0, 1.0));
+        Path::new(name, forth, 20.0)
+    });
+    let named = named::LINKS.iter().map(|link| Path {
+        name: link.name.to_owned(),
+        forth: link.down.to_owned(),
+        back: link.up.to_owned(),
+    });
+    let rtts = [1.0, 10.0, 50.0, 100.0, 300.0, 600.0].map(|rtt| {
+        // Of a short path a product is less than a burst of any sender's.
+        let limit = packets(20.0, rtt, 1.0).max(20);
+        let forth = format!("rate 20mbit delay {}ms limit {limit} {RANDOM}", rtt / 2.0);
+        Path::new(format!("{rtt} ms"), forth, rtt)
+    });
+    let queues = [0.25, 0.5, 2.0, 8.0].map(|queue| {
+        let forth = format!("{} {RANDOM}", words(100.0, 20.0, queue));
+        Path::new(format!("{queue} BDP"), forth, 20.0)
+    });
+    bursts.into_iter().chain(named).chain(rtts).chain(queues).collect()
+}
+
+/// A jittered link, and one of the mean of its delays.
+fn jittered(name: &str, delay: &str) -> Result<[Path; 2], LabError> {
+    let words = format!("rate {JITTER_RATE}mbit limit {}", packets(JITTER_RATE, 100.0, 1.0));
+    let mean = mean_delay(delay)?;
+    let constant = format!("{words} delay {}us", mean.as_micros());
+    Ok([
+        Path::new(name, format!("{words} delay {delay}"), 100.0),
+        Path::new(format!("{name}, constant"), constant, 100.0),
+    ])
+}
+
+/// The mean delay of packets that come at the rate of the jittered links.
+fn mean_delay(delay: &str) -> Result<Duration, LabError> {
+    let mut link = feed::link(&format!("delay {delay}"))?;
+    let gap = Duration::from_secs_f64(12_000.0 / (JITTER_RATE * 1e6));
+    let sent = |number: u64| Instant::ZERO + gap * number as u32;
+    let packets = (0..PROBES).map(|number| (sent(number), feed::numbered(number, 1_500)));
+    let mut sum = Duration::ZERO;
+    feed::send(&mut link, packets, |now, packet| sum += now.since(sent(feed::number_of(packet))));
+    Ok(sum / PROBES as u32)
+}
+
+fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
+    let mut findings = Findings::new(["case"]);
+    let times = window(run, 10);
+    // A small form has one link.
+    let mut paths = paths();
+    paths.truncate(if run.is_small { 1 } else { paths.len() });
+    let common = paths.len();
+    if !run.is_small {
+        for (name, delay) in JITTER {
+            paths.extend(jittered(name, delay)?);
+        }
+    }
+    let cases = paths.into_iter().zip(1u32..).map(|(path, x)| {
+        Case::new(path.name.clone(), x.into(), move |tcp, seed| {
+            let [forth, back] = [&path.forth, &path.back].map(|way| format!("{way} seed {seed}"));
+            Ok(Course {
+                flows: vec![Flow::new(tcp.clone())],
+                receiver: Tcp::Kernel(None),
+                forth: feed::spec(&forth)?,
+                back: feed::spec(&back)?,
+                warm_up: times.0,
+                end: times.1,
+            })
+        })
+    });
+    let cases = cases.collect();
+    let measured = Measured::new(&mut findings, run, ground, senders(run, ground)?, cases)?;
+    let shown = Shown {
+        name: "links",
+        title: "Goodput over links of many kinds",
+        x: draw::linear("case, in the order of the table"),
+        y: draw::log("Mbit/s"),
+        decimals: 2,
+        is_by_case: true,
+    };
+    let goodput = |sender, case| measured.values(sender, case, Done::goodput);
+    measured.show(&mut findings, shown, |sender, case| {
+        theory::scaled(&Interval::of(&goodput(sender, case)), 1e-6)
+    });
+    let before = BEST_BEFORE.iter().filter_map(|name| measured.sender(name));
+    let others: Vec<_> = before.chain(measured.kernel("bbr")).collect();
+    for (case, name) in measured.case_names() {
+        let mean = |sender: &usize| Interval::of(&goodput(*sender, case)).mean;
+        let best = others.iter().copied().max_by(|a, b| mean(a).total_cmp(&mean(b)));
+        let Some(best) = best else { continue };
+        let ratio = theory::paired(&goodput(0, case), &goodput(best, case));
+        findings.claim(
+            format!("goodput over that of the better of Linux' bbr and our best before: {name}"),
+            format!("above {FLOOR}"),
+            format!("{} of {}", theory::show(&ratio, 1.0, 3), measured.sender_name(best)),
+            measured.unless_late(&[0, best], case, || {
+                theory::above(&ratio, FLOOR, || super::UNKNOWN.to_owned())
+            }),
+        );
+    }
+    // Pairs of a jittered link and its constant one.
+    let pairs: Vec<_> = measured.case_names().skip(common).map(|(case, _)| case).collect();
+    for pair in pairs.chunks_exact(2) {
+        let ratio = theory::paired(&goodput(0, pair[0]), &goodput(0, pair[1]));
+        let name = measured.case_name(pair[0]);
+        findings.claim(
+            format!("goodput over that at the mean delay: {name}"),
+            format!("above {JITTER_FLOOR}"),
+            theory::show(&ratio, 1.0, 3),
+            measured.unless_late(&[0], pair[0], || {
+                theory::above(&ratio, JITTER_FLOOR, || super::UNKNOWN.to_owned())
+            }),
+        );
+    }
+    findings.notes.push(note(run, ground, times));
+    findings.notes.push(
+        "Bursts of 5 packets on average and queues: 100 Mbit/s, 20 ms. RTTs: 20 Mbit/s, a queue of one \
+         BDP and at least 20 packets. RTTs and queues: 1 % lost at random. Jitter: 20 Mbit/s. The \
+         constant delay is the mean delay of packets that come to the jittered link at its rate."
+            .to_owned(),
+    );
+    Ok(findings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_path_is_a_link() {
+        for path in paths() {
+            for way in [&path.forth, &path.back] {
+                feed::spec(&format!("{way} seed 1")).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn jitter_that_keeps_the_order_delays_by_more_than_its_mean() {
+        let means = JITTER.map(|(_, delay)| mean_delay(delay).unwrap().as_secs_f64());
+        assert!(means[0] > 0.07, "{means:?}");
+        assert!((0.0495..0.0505).contains(&means[1]), "{means:?}");
+    }
+}

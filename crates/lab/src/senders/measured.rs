@@ -1,0 +1,234 @@
+//! Runs every sender in every case, and shows the results.
+
+use std::num::NonZero;
+
+use airtcp_link::Counters;
+use airtcp_sim::{Interval, SimError};
+use airtcp_trace::figure::{Axis, Figure, Style};
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::Sender;
+use crate::real::{self, Course, Done, FlowDone, Rtt, Tcp};
+use crate::{Findings, Ground, LabError, Run, Table, Verdict, draw, theory};
+
+/// Makes the course of a sender, with losses by a seed.
+type MakeCourse = Box<dyn Fn(&Tcp, u64) -> Result<Course, LabError> + Sync>;
+
+/// One situation that every sender is measured in.
+pub(super) struct Case {
+    pub(super) name: String,
+    /// Where its points stand on the x axis.
+    pub(super) x: f64,
+    pub(super) course: MakeCourse,
+}
+
+impl Case {
+    pub(super) fn new(
+        name: impl Into<String>,
+        x: f64,
+        course: impl Fn(&Tcp, u64) -> Result<Course, LabError> + Sync + 'static,
+    ) -> Self {
+        Self { name: name.into(), x, course: Box::new(course) }
+    }
+}
+
+/// The labels of a table and its picture.
+pub(super) struct Shown {
+    pub(super) name: &'static str,
+    pub(super) title: &'static str,
+    pub(super) x: Axis,
+    pub(super) y: Axis,
+    /// Digits behind the point.
+    pub(super) decimals: usize,
+    /// Whether the table has a row for each case, and not for each sender.
+    pub(super) is_by_case: bool,
+}
+
+/// Every run of every sender in every case.
+pub(super) struct Measured {
+    senders: Vec<Sender>,
+    cases: Vec<(String, f64)>,
+    /// By sender, case and run, each with whether its link kept its times.
+    runs: Vec<Vec<Vec<(Done, bool)>>>,
+    ground: Ground,
+}
+
+#[derive(Serialize)]
+struct Record<'a> {
+    seed: u64,
+    case: &'a str,
+    sender: &'a str,
+    /// Of the first flow, bit/s.
+    goodput: f64,
+    /// The same during the warm-up.
+    start_up: f64,
+    /// Of the other flows.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    beside: Vec<f64>,
+    segments: u64,
+    retransmissions: u64,
+    rtt: Rtt,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    finished: Option<f64>,
+    link: Counters,
+    at_warm_up: Counters,
+    /// Seconds that 99 % of the packets were not exceeding, where time is real.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lateness: Option<f64>,
+}
+
+impl Measured {
+    /// Runs every sender in every case with every seed, the senders in turn.
+    ///
+    /// Simulated courses take all cores, real ones run one by one, unless `run` has a number of
+    /// threads.
+    ///
+    /// # Errors
+    ///
+    /// That of the first run that fails.
+    pub(super) fn new(
+        findings: &mut Findings,
+        run: &Run,
+        ground: Ground,
+        senders: Vec<Sender>,
+        cases: Vec<Case>,
+    ) -> Result<Self, LabError> {
+        let mut jobs = Vec::new();
+        for seed in 1..=run.seeds {
+            for (case, of) in cases.iter().enumerate() {
+                for (sender, who) in senders.iter().enumerate() {
+                    jobs.push((seed, case, sender, (of.course)(&who.tcp, seed)?));
+                }
+            }
+        }
+        // Real courses that share cores make each other's links late.
+        let threads = run.threads.map_or(usize::from(ground == Ground::Real), NonZero::get);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        let pool = pool.map_err(|error| SimError::Threads(error.to_string()))?;
+        let done: Vec<Result<Done, LabError>> = pool.install(|| {
+            let jobs = jobs.par_iter().with_max_len(1);
+            jobs.map(|(seed, .., course)| match ground {
+                Ground::Real => course.run_in_time(),
+                Ground::Simulated => course.simulate(*seed),
+            })
+            .collect()
+        });
+        let mut runs = vec![vec![Vec::new(); cases.len()]; senders.len()];
+        for ((seed, case, sender, course), done) in jobs.into_iter().zip(done) {
+            let done = done?;
+            let first = done.flows.first().copied().unwrap_or_default();
+            findings.record(&Record {
+                seed,
+                case: &cases[case].name,
+                sender: &senders[sender].name,
+                goodput: first.goodput,
+                start_up: first.start_up,
+                beside: done.flows.iter().skip(1).map(|flow| flow.goodput).collect(),
+                segments: first.segments,
+                retransmissions: first.retransmissions,
+                rtt: first.rtt,
+                finished: first.finished,
+                link: done.link,
+                at_warm_up: done.at_warm_up,
+                lateness: (ground == Ground::Real).then_some(done.lateness),
+            })?;
+            let is_in_time = done.is_in_time(&course);
+            runs[sender][case].push((done, is_in_time));
+        }
+        let cases = cases.into_iter().map(|case| (case.name, case.x)).collect();
+        Ok(Self { senders, cases, runs, ground })
+    }
+
+    /// The index of a sender.
+    pub(super) fn sender(&self, name: &str) -> Option<usize> {
+        self.senders.iter().position(|sender| sender.name == name)
+    }
+
+    /// The index of a sender of the kernel's, or of its stand-in in virtual time.
+    pub(super) fn kernel(&self, congestion: &'static str) -> Option<usize> {
+        self.sender(&Sender::kernel(congestion, self.ground).name)
+    }
+
+    pub(super) fn sender_name(&self, sender: usize) -> &str {
+        &self.senders[sender].name
+    }
+
+    pub(super) fn case_name(&self, case: usize) -> &str {
+        &self.cases[case].0
+    }
+
+    pub(super) fn case_names(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.cases.iter().map(|(name, _)| name.as_str()).enumerate()
+    }
+
+    /// A value of every run.
+    pub(super) fn values(
+        &self,
+        sender: usize,
+        case: usize,
+        value: impl Fn(&Done) -> f64,
+    ) -> Vec<f64> {
+        self.runs[sender][case].iter().map(|(done, _)| value(done)).collect()
+    }
+
+    /// Gives `verdict`; not comparable if the link of one of these runs was late.
+    pub(super) fn unless_late(
+        &self,
+        senders: &[usize],
+        case: usize,
+        verdict: impl FnOnce() -> Verdict,
+    ) -> Verdict {
+        let runs = || senders.iter().flat_map(|sender| &self.runs[*sender][case]);
+        match runs().filter(|(_, is_in_time)| !is_in_time).count() {
+            0 => verdict(),
+            late => real::late(late as u64, runs().count() as u64),
+        }
+    }
+
+    /// Adds the table and the picture of one figure for each sender and case.
+    pub(super) fn show(
+        &self,
+        findings: &mut Findings,
+        shown: Shown,
+        figure: impl Fn(usize, usize) -> Interval,
+    ) {
+        let cell = |sender, case| theory::show(&figure(sender, case), 1.0, shown.decimals);
+        let senders = self.senders.iter().map(|sender| sender.name.clone()).enumerate();
+        let cases = self.cases.iter().map(|(name, _)| name.clone()).enumerate();
+        let corner =
+            format!("{}, {}", if shown.is_by_case { "case" } else { "sender" }, shown.y.label);
+        let names = |of: &mut dyn Iterator<Item = (usize, String)>| -> Vec<String> {
+            std::iter::once(corner.clone()).chain(of.map(|(_, name)| name)).collect()
+        };
+        findings.table = if shown.is_by_case {
+            let mut table = Table::of(names(&mut senders.clone()));
+            for (case, name) in cases {
+                let cells = senders.clone().map(|(sender, _)| cell(sender, case));
+                table.add(std::iter::once(name).chain(cells).collect());
+            }
+            table
+        } else {
+            let mut table = Table::of(names(&mut cases.clone()));
+            for (sender, name) in senders {
+                let cells = cases.clone().map(|(case, _)| cell(sender, case));
+                table.add(std::iter::once(name).chain(cells).collect());
+            }
+            table
+        };
+        let series = self.senders.iter().enumerate().map(|(sender, who)| {
+            let points = self.cases.iter().enumerate();
+            let points =
+                points.map(|(case, (_, x))| draw::interval(*x, &figure(sender, case), 1.0));
+            draw::series(who.name.as_str(), Style::LineAndMarks, points.collect())
+        });
+        let (title, x, y) = (shown.title.to_owned(), shown.x, shown.y);
+        let figure = Figure { title, x, y, series: series.collect() };
+        findings.picture(shown.name, figure);
+    }
+}
+
+/// The first flow.
+pub(super) fn first(done: &Done) -> FlowDone {
+    done.flows.first().copied().unwrap_or_default()
+}

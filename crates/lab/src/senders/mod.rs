@@ -1,0 +1,189 @@
+//! Judge one of our combinations by floors, beside the kernel's senders and others of ours.
+//!
+//! Each experiment has two forms with the same cases, table and claims. One moves real packets. The
+//! other has a name that ends in `-sim` and runs in virtual time: our `rack/bbr`, `rack/cubic` and
+//! `rack/reno` take the place of the kernel's senders.
+
+pub(crate) mod delay;
+pub(crate) mod fairness;
+pub(crate) mod goodput;
+pub(crate) mod harm;
+pub(crate) mod links;
+mod measured;
+pub(crate) mod short;
+
+use std::time::Duration;
+
+use airtcp_recovery::{Combination, Profile};
+use airtcp_types::rng::Stream;
+
+use crate::real::{self, BACK, Course, Flow, Tcp};
+use crate::{Ground, LabError, Run, feed};
+use measured::{Case, Measured, Shown};
+
+/// The candidate, unless the plan names another.
+const CANDIDATE: &str = "rack/bbr3/rr";
+/// Ours beside the candidate: BBRv3 and BBR without a judge, the best before them, the default.
+const OURS: [&str; 5] = ["rack/bbr3", "rack/bbr", BEST_BEFORE[0], BEST_BEFORE[1], "rack/cubic"];
+/// Our best on lossy links before BBRv3.
+const BEST_BEFORE: [&str; 2] = ["rack/westwood", "le/westwood"];
+/// The kernel's.
+const KERNEL: [&str; 3] = ["bbr", "cubic", "reno"];
+/// How long a run of `senders/...` lasts, unless the plan says otherwise.
+pub const LENGTH: Duration = Duration::from_secs(60);
+/// Runs of each case: with real packets, in virtual time.
+const SEEDS: [u64; 2] = [5, 3];
+
+/// A row of the tables.
+#[derive(Clone, Debug)]
+struct Sender {
+    name: String,
+    tcp: Tcp,
+}
+
+impl Sender {
+    fn new(tcp: Tcp, ground: Ground) -> Self {
+        Self { name: tcp.name(ground), tcp }
+    }
+
+    fn kernel(congestion: &'static str, ground: Ground) -> Self {
+        Self::new(Tcp::Kernel(Some(congestion)), ground)
+    }
+}
+
+/// The combination under judgement.
+fn candidate(run: &Run) -> Result<Combination, LabError> {
+    Ok(run.candidate.clone().map_or_else(|| CANDIDATE.parse(), Ok)?)
+}
+
+/// Every sender once, the candidate first. A small form has the candidate, bbr and cubic.
+fn senders(run: &Run, ground: Ground) -> Result<Vec<Sender>, LabError> {
+    let mut ours = vec![candidate(run)?];
+    if !run.is_small {
+        for text in OURS {
+            ours.push(text.parse()?);
+        }
+    }
+    let ours = ours.into_iter().map(|c| Sender::new(Tcp::Ours(c, Profile::modern()), ground));
+    let kernel = KERNEL.into_iter().map(|name| Sender::kernel(name, ground));
+    let mut senders: Vec<Sender> = Vec::new();
+    for sender in ours.chain(kernel.take(if run.is_small { 2 } else { KERNEL.len() })) {
+        if senders.iter().all(|other| other.name != sender.name) {
+            senders.push(sender);
+        }
+    }
+    Ok(senders)
+}
+
+/// When counting begins and ends. The warm-up, in seconds, is at most a third of a run.
+fn window(run: &Run, warm_up: u64) -> (Duration, Duration) {
+    if run.is_small {
+        return real::SMALL;
+    }
+    let end = run.length.unwrap_or(LENGTH);
+    (Duration::from_secs(warm_up).min(end / 3), end)
+}
+
+/// A link of `rate` Mbit/s and `rtt` ms, with a queue of `queue` bandwidth-delay products.
+fn words(rate: f64, rtt: f64, queue: f64) -> String {
+    format!("rate {rate}mbit delay {}ms limit {}", rtt / 2.0, packets(rate, rtt, queue))
+}
+
+/// The packets of 1500 bytes in so many bandwidth-delay products, at least one.
+fn packets(rate: f64, rtt: f64, products: f64) -> u64 {
+    (products * rate * 1e3 * rtt / 12_000.0).ceil().max(1.0) as u64
+}
+
+/// The direction of ACKs, which drops nothing.
+fn back(rtt: f64) -> String {
+    format!("rate 100mbit delay {}ms limit 1000", rtt / 2.0)
+}
+
+/// A course to Linux; ACKs come back over 100 Mbit/s and 10 ms.
+fn course(
+    flows: Vec<Flow>,
+    forth: &str,
+    (warm_up, end): (Duration, Duration),
+) -> Result<Course, LabError> {
+    let (forth, back) = (feed::spec(forth)?, feed::spec(BACK)?);
+    Ok(Course { flows, receiver: Tcp::Kernel(None), forth, back, warm_up, end })
+}
+
+/// The note below every table.
+fn note(run: &Run, ground: Ground, (warm_up, end): (Duration, Duration)) -> String {
+    let taken = match ground {
+        Ground::Real => "The senders take turns; their packets are lost by the same seeds.",
+        Ground::Simulated => {
+            "Our rack/bbr, rack/cubic and rack/reno take the place of Linux' senders."
+        }
+    };
+    let candidate = candidate(run).map(|c| c.to_string()).unwrap_or_default();
+    format!(
+        "The candidate is {candidate}. Counted from {:.1} to {:.1} s. {taken}",
+        warm_up.as_secs_f64(),
+        end.as_secs_f64()
+    )
+}
+
+/// Why a claim does not hold, where nothing has been isolated.
+const UNKNOWN: &str = "why is not isolated";
+
+/// Has every flow begin at a time of its own within the first second.
+fn staggered(mut flows: Vec<Flow>, seed: u64) -> Vec<Flow> {
+    let mut random = Stream::new(seed, 0);
+    for flow in &mut flows {
+        flow.start = Duration::from_nanos(random.below(1_000_000_000));
+    }
+    flows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run() -> Run {
+        Run { seeds: 1, threads: None, is_small: false, candidate: None, length: None }
+    }
+
+    fn names(run: &Run, ground: Ground) -> Vec<String> {
+        senders(run, ground).unwrap().into_iter().map(|sender| sender.name).collect()
+    }
+
+    #[test]
+    fn the_candidate_stands_first_and_every_sender_once() {
+        let others = ["rack/bbr3", "rack/bbr", "rack/westwood", "le/westwood", "rack/cubic"];
+        let real = names(&run(), Ground::Real);
+        assert_eq!((real[0].as_str(), &real[1..6]), (CANDIDATE, &others.map(str::to_owned)[..]));
+        assert_eq!(&real[6..], ["Linux bbr", "Linux cubic", "Linux reno"]);
+        let named = Run { candidate: "le/westwood".parse().ok(), ..run() };
+        assert_eq!(
+            names(&named, Ground::Simulated),
+            ["le/westwood", "rack/bbr3", "rack/bbr", "rack/westwood", "rack/cubic", "rack/reno"]
+        );
+    }
+
+    #[test]
+    fn the_warm_up_is_a_third_of_a_short_run() {
+        let seconds = Duration::from_secs;
+        assert_eq!(window(&run(), 10), (seconds(10), seconds(60)));
+        let short = Run { length: Some(seconds(15)), ..run() };
+        assert_eq!(window(&short, 10), (seconds(5), seconds(15)));
+    }
+
+    #[test]
+    fn a_queue_is_sized_by_rate_and_round_trip() {
+        assert_eq!(words(100.0, 20.0, 1.0), "rate 100mbit delay 10ms limit 167");
+        assert_eq!([packets(20.0, 600.0, 1.0), packets(1.0, 1.0, 0.25)], [1_000, 1]);
+    }
+
+    #[test]
+    fn flows_begin_within_a_second_and_as_the_seed_says() {
+        let flows = vec![Flow::new(Tcp::Kernel(None)); 3];
+        let starts = |seed| -> Vec<Duration> {
+            staggered(flows.clone(), seed).iter().map(|flow| flow.start).collect()
+        };
+        assert_eq!(starts(1), starts(1));
+        assert_ne!(starts(1), starts(2));
+        assert!(starts(1).iter().all(|start| *start < Duration::from_secs(1)));
+    }
+}

@@ -1,0 +1,98 @@
+//! Short transfers over slow links.
+
+use std::time::Duration;
+
+use airtcp_link::named;
+use airtcp_sim::Interval;
+use airtcp_types::ByteCount;
+
+use super::measured::first;
+use super::{Case, Measured, Shown, note, senders};
+use crate::real::{Course, Done, Flow, Tcp};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, theory};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "senders/short",
+    what: "How long 100 kB take over slow-4g, weak-4g, edge and geo-satellite",
+    source: "a bound of our own: 1.05 times the time of the sender that is quickest there",
+    kind: Kind::Study,
+    ground: Ground::Real,
+    seconds: 950,
+    seeds: 10,
+    body: |run| body(run, Ground::Real),
+};
+
+pub(crate) const SIMULATED: Experiment = Experiment {
+    name: "senders/short-sim",
+    what: "senders/short in virtual time",
+    ground: Ground::Simulated,
+    seconds: 5,
+    seeds: 30,
+    body: |run| body(run, Ground::Simulated),
+    ..EXPERIMENT
+};
+
+const LINKS: [&str; 4] = ["slow-4g", "weak-4g", "edge", "geo-satellite"];
+const SIZE: ByteCount = ByteCount(100_000);
+/// Of the time of the quickest.
+const MOST: f64 = 1.05;
+/// A transfer that has not ended by then counts as this long.
+const END: Duration = Duration::from_secs(60);
+
+fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
+    let mut findings = Findings::new(["sender"]);
+    let links = if run.is_small { &LINKS[..1] } else { &LINKS[..] };
+    let cases = links.iter().zip(1u32..).filter_map(|(name, x)| {
+        let link = named::find(name)?;
+        Some(Case::new(*name, x.into(), move |tcp, seed| {
+            let [forth, back] = [link.down, link.up].map(|way| format!("{way} seed {seed}"));
+            let flow = Flow { size: Some(SIZE), ..Flow::new(tcp.clone()) };
+            Ok(Course {
+                flows: vec![flow],
+                receiver: Tcp::Kernel(None),
+                forth: feed::spec(&forth)?,
+                back: feed::spec(&back)?,
+                warm_up: Duration::ZERO,
+                end: END,
+            })
+        }))
+    });
+    let cases = cases.collect();
+    let senders = senders(run, ground)?;
+    let count = senders.len();
+    let measured = Measured::new(&mut findings, run, ground, senders, cases)?;
+    let figure = |sender, case| Interval::of(&measured.values(sender, case, time));
+    let shown = Shown {
+        name: "short",
+        title: "Time for 100 kB",
+        x: draw::linear("link, in the order of the table"),
+        y: draw::log("seconds"),
+        decimals: 2,
+        is_by_case: false,
+    };
+    measured.show(&mut findings, shown, figure);
+    for (case, name) in measured.case_names() {
+        let mean = |sender: &usize| figure(*sender, case).mean;
+        let best = (0..count).min_by(|a, b| mean(a).total_cmp(&mean(b))).unwrap_or(0);
+        let values = |sender| measured.values(sender, case, time);
+        let ratio = theory::paired(&values(0), &values(best));
+        findings.claim(
+            format!("time for 100 kB over {name}: {} over the quickest", measured.sender_name(0)),
+            format!("below {MOST}"),
+            format!("{} of {}", theory::show(&ratio, 1.0, 3), measured.sender_name(best)),
+            measured.unless_late(&[0, best], case, || {
+                theory::below(&ratio, MOST, || super::UNKNOWN.to_owned())
+            }),
+        );
+    }
+    findings.notes.push(note(run, ground, (Duration::ZERO, END)));
+    findings.notes.push(format!(
+        "From the first SYN until the receiver has all of it; {} s if it never had.",
+        END.as_secs()
+    ));
+    Ok(findings)
+}
+
+fn time(done: &Done) -> f64 {
+    first(done).finished.unwrap_or(END.as_secs_f64())
+}
