@@ -18,12 +18,12 @@ fn achieving_expected_startup_bandwidth_on_a_link_with_aggregation() {
     let end = rig.look();
     assert!(end.model.extra_acked >= ByteCount(30_000), "{:?}", end.model);
     assert!(end.cwnd > end.bdp() * 2, "{} with {}", end.cwnd, end.bdp());
-    let most = error(end.model.max_bw, mbit(10));
-    assert!((-0.02..0.1).contains(&most), "{:?}", end.model);
-    // Rates are those of the send rate at most: no bunch is taken for a fast path.
+    assert!(error(end.model.max_bw, mbit(10)) > -0.02, "{:?}", end.model);
+    // "Compression and Aggregation": samples can be too high. In a round trip of 40 ms the link
+    // delivers what it carries in that time, and at most a bunch of 30 ms besides.
     for look in rig.log() {
         let rate = look.rate.map_or(Rate::ZERO, |(rate, _)| rate);
-        assert!(error(rate, mbit(10)) < 0.1, "{look:?}");
+        assert!(error(rate, mbit(10)) < 30.0 / 40.0, "{look:?}");
     }
 }
 
@@ -70,17 +70,24 @@ fn increasing_bandwidth_10x_and_ensuring_full_bandwidth_is_reached() {
     let (mut rig, _) = bulk_into(&changed(path, change, "rate 100mbit"), BACK, "probe-bw-up");
     rig.run_for(secs(20));
     assert!(rig.since(at)[0].model.inflight_longterm.is_some());
-    // In a probe that is not ended by loss the steps double from round to round.
+    // The steps double from round to round: their sum is 1, 3, 7 ... segments, or one round ahead of
+    // that. Later the pacing rate is the limit, and it grows by a quarter in a round.
     let ups = probes(rig.since(change));
     let longest = ups.iter().max_by_key(|steps| steps.len()).expect("a probe");
     assert!(longest.len() >= 4, "{ups:?}");
-    for (round, step) in longest.iter().enumerate().take(4) {
-        let due = SMSS.0 << round;
-        assert!((due / 2..=due * 2).contains(step), "{longest:?}");
+    let mut sum = 0;
+    for (round, step) in (1..=4).zip(longest) {
+        sum += step / SMSS.0;
+        assert!(((1 << round) - 1..=2 << round).contains(&sum), "{longest:?}");
     }
-    let found = rig.since(change).iter().find(|look| error(look.model.max_bw, mbit(100)) > -0.05);
-    let took = found.expect("the bandwidth").at.since(change);
-    assert!(took < secs(10), "{took:?}");
+    // In O(log(BDP)) rounds: 300 segments more by doubling steps, ten times the rate by quarters,
+    // and three rounds in which the probe begins and its feedback comes.
+    let log = rig.since(change);
+    let probe = log.iter().find(|look| look.is("probe-bw-up")).expect("a probe");
+    let found = log.iter().find(|look| error(look.model.max_bw, mbit(100)) > -0.05);
+    let rounds = found.expect("the bandwidth").model.round_count - probe.model.round_count;
+    let most = 300_f64.log2() + 10_f64.log(1.25) + 3.0;
+    assert!(rounds as f64 <= most, "{rounds} rounds, {most} at most");
 }
 
 /// For each ProbeBW_UP by how much the long-term bound grew in each of its rounds, up to the round

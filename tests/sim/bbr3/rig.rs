@@ -18,6 +18,8 @@ pub(crate) const SMSS: ByteCount = ByteCount(1448);
 pub(crate) const PAYLOAD: f64 = 1448.0 / 1500.0;
 /// How far time goes between two looks at a condition.
 const STEP: Duration = Duration::from_millis(1);
+/// Bytes that the application keeps written ahead of what was sent.
+const BUFFERED: u64 = 100_000;
 static ZEROS: [u8; 65_536] = [0; 65_536];
 
 /// What the sender's application does.
@@ -302,11 +304,9 @@ impl End {
     /// Writes what the application has.
     fn write(&mut self, now: Instant) {
         let Some(socket) = self.socket else { return };
-        let Some(sender) = self.sender() else { return };
-        let window = sender.cwnd().0;
         let Ok(info) = self.host.tcp_info(now, socket) else { return };
-        // Some more than one window is there, so that what is to be sent ends soon after a change.
-        let room = (window + 100_000).saturating_sub((info.send_q - info.unacked).0);
+        // Little is buffered, so that a change of the load acts soon.
+        let room = BUFFERED.saturating_sub((info.send_q - info.unacked).0);
         let wanted = match &mut self.load {
             Load::Nothing => return,
             Load::Bulk => room,
