@@ -30,8 +30,7 @@ fn achieving_expected_startup_bandwidth_on_a_link_with_aggregation() {
 /// Achieving Expected Cruise Bandwidth on a Link With Aggregation.
 #[test]
 fn achieving_expected_cruise_bandwidth_on_a_link_with_aggregation() {
-    let (mut rig, at) =
-        bulk_into("rate 10mbit delay 20ms limit 200", BUNCHED, "probe-bw-cruise");
+    let (mut rig, at) = bulk_into("rate 10mbit delay 20ms limit 200", BUNCHED, "probe-bw-cruise");
     rig.run_into("probe-bw-refill");
     let (_, cruise, _) = stay(&rig, "probe-bw-cruise", at);
     // The window has room for a bunch, whose size is the estimate.
@@ -131,9 +130,7 @@ fn decreasing_bandwidth_10x_and_ensuring_max_bandwidth_adapts_down() {
     let log = rig.since(at);
     let lowered = log.iter().find(|look| look.model.bw_shortterm.is_some()).expect("a bound");
     assert!(lowered.at.since(at) < secs(1), "{:?}", lowered.at.since(at));
-    let low = |look: &&Look| {
-        look.model.bw_shortterm.is_some_and(|bw| bw <= mbit(100).scale(0.35))
-    };
+    let low = |look: &&Look| look.model.bw_shortterm.is_some_and(|bw| bw <= mbit(100).scale(0.35));
     assert!(log.iter().any(|look| low(&look)), "it adapts in a few rounds");
     // And two cycles later the old bandwidth is forgotten.
     let adapted = log.iter().find(|look| error(look.model.max_bw, mbit(10)).abs() < 0.02);

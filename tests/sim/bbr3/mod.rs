@@ -2,7 +2,10 @@
 
 mod draft;
 mod draft_paths;
+mod quiche;
+mod quiche_flows;
 mod rig;
+mod survival;
 
 use std::time::Duration;
 

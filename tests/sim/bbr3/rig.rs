@@ -100,6 +100,8 @@ struct End {
     host: Host,
     socket: Option<SocketId>,
     load: Load,
+    /// How late its timers run.
+    late: Duration,
     log: Vec<Look>,
 }
 
@@ -164,6 +166,14 @@ impl Rig {
         });
     }
 
+    /// From now on each timer of the sender runs late.
+    pub(crate) fn wake_late(&mut self, late: Duration) {
+        self.world.act(self.sender, &mut (), |end, _| {
+            let Element::End(end) = end else { return };
+            end.late = late;
+        });
+    }
+
     /// From now on there is always more to send.
     pub(crate) fn bulk(&mut self) {
         self.load(Load::Bulk);
@@ -185,12 +195,12 @@ impl Rig {
         self.load(Load::Paced(rate, now, ByteCount::ZERO));
     }
 
-    /// Bytes of [`send`](Self::send) that are not acknowledged.
+    /// Bytes of [`send`](Self::send) that have not left.
     pub(crate) fn unsent(&self) -> u64 {
         let end = self.end();
         let owed = if let Load::Bytes(bytes) = end.load { bytes } else { 0 };
         let info = end.socket.and_then(|socket| end.host.tcp_info(self.now(), socket).ok());
-        owed + info.map_or(0, |info| info.send_q.0)
+        owed + info.map_or(0, |info| (info.send_q - info.unacked).0)
     }
 
     pub(crate) fn now(&self) -> Instant {
@@ -246,11 +256,7 @@ impl Rig {
     }
 
     /// Runs until the condition holds; gives whether it did within `time`.
-    pub(crate) fn runs_until(
-        &mut self,
-        time: Duration,
-        condition: impl Fn(&Self) -> bool,
-    ) -> bool {
+    pub(crate) fn runs_until(&mut self, time: Duration, condition: impl Fn(&Self) -> bool) -> bool {
         let end = self.now() + time;
         while !condition(self) {
             if self.now() >= end {
@@ -288,7 +294,13 @@ impl End {
     fn new(number: u8, config: &TcpConfig) -> Self {
         let cidr = Cidr::new(address(number).ip(), 24).expect("an address");
         let config = HostConfig { tcp: config.clone(), ..HostConfig::new([cidr]) };
-        Self { host: Host::new(config), socket: None, load: Load::Nothing, log: Vec::new() }
+        Self {
+            host: Host::new(config),
+            socket: None,
+            load: Load::Nothing,
+            late: Duration::ZERO,
+            log: Vec::new(),
+        }
     }
 
     fn sender(&self) -> Option<&Sender> {
@@ -372,7 +384,7 @@ impl Node for Element {
 
     fn poll_timeout(&self) -> Option<Instant> {
         match self {
-            Self::End(end) => end.host.poll_timeout(),
+            Self::End(end) => end.host.poll_timeout().map(|at| at + end.late),
             Self::Link(link) => link.poll_timeout(),
         }
     }
