@@ -172,7 +172,8 @@ fn simple_transfer_small_buffer() {
 }
 
 /// quiche sets an option (BSAO) with which its bandwidth is 1 % off at most. The draft says that
-/// samples can be too high ("Compression and Aggregation"): in a round trip, by a bunch of ACKs.
+/// samples can be too high ("Compression and Aggregation"): one round trip can bring what the link
+/// carries in it, and a bunch of ACKs of two round trips besides.
 #[test]
 fn simple_transfer_2rtt_aggregation_bytes() {
     let topology = Topology::new().with_aggregation();
@@ -324,6 +325,8 @@ fn drain_exit_due_to_3_round_limit() {
     assert_eq!(end.model.round_count, log[0].model.round_count + 3);
 }
 
+/// quiche then sends 1.4 BDP, whose queue ends the probe. By the draft a plateau ends it, and the
+/// application limits these samples.
 #[test]
 fn in_flight_aware_gain_cycling() {
     let topology = Topology::new();
