@@ -1,4 +1,5 @@
 //! The simulator: the same bytes for the same seed, and what theory says.
 
+mod bbr3;
 mod determinism;
 mod theory;

@@ -1,0 +1,76 @@
+//! `bbr3` on paths that change, and where its clock or its ACKs are late: the flow goes on.
+
+use std::time::Duration;
+
+use airtcp_types::{Instant, Rate};
+
+use super::rig::{Rig, SMSS};
+use super::{error, mbit, secs, utilisation};
+
+fn bulk(link: &str, back: &str) -> Rig {
+    let mut rig = Rig::over(link, back);
+    rig.bulk();
+    rig
+}
+
+/// 100 and 10 Mbit/s in turn, each for five seconds, with a queue of one BDP of the fast link.
+#[test]
+fn bandwidth_that_changes_tenfold_every_five_seconds() {
+    let path = "rate 100mbit delay 10ms limit 167 at 5s rate 10mbit at 10s rate 100mbit \
+                at 15s rate 10mbit at 20s rate 100mbit at 25s rate 10mbit";
+    let mut rig = bulk(path, "delay 10ms");
+    rig.run_for(secs(30));
+    for (period, link) in (0..6).zip([mbit(100), mbit(10)].into_iter().cycle()) {
+        let begin = Instant::from_millis(period * 5_000);
+        let end = begin + secs(5);
+        let log = rig.since(begin);
+        let log = &log[..log.partition_point(|look| look.at < end)];
+        let silence = log.windows(2).map(|two| two[1].at.since(two[0].at)).max();
+        assert!(silence < Some(secs(1)), "{period}: {silence:?}");
+        if link == mbit(100) {
+            // The next probe is three seconds away at most, and 21 rounds find it: see the draft's
+            // test of an increase.
+            let found = log.iter().any(|look| error(look.model.max_bw, link) > -0.05);
+            assert!(found, "{period}: {:?}", log.last());
+        } else {
+            // What is sent too fast is lost, and the link does not run empty. One per cent is the
+            // pacing margin, 2 % at most are for ProbeRTT.
+            let used = utilisation(log, link);
+            assert!(used > 0.97, "{period}: {used}");
+        }
+    }
+}
+
+/// 64 kbit/s and 2 ms are 16 bytes.
+#[test]
+fn a_bdp_of_less_than_a_packet() {
+    let link = Rate::from_bits_per_sec(64_000);
+    let mut rig = bulk("rate 64kbit delay 1ms limit 10", "delay 1ms");
+    rig.run_for(secs(60));
+    let log = rig.since(Instant::from_millis(10_000));
+    assert!(log.iter().all(|look| look.cwnd >= SMSS * 4), "MinPipeCwnd");
+    // Four segments are in flight or one waits for a delayed ACK: the link is never idle.
+    assert!(utilisation(log, link) > 0.97, "{}", utilisation(log, link));
+}
+
+/// ACKs come in bunches of half a round-trip time.
+#[test]
+fn bunches_of_acks_do_not_stall_it() {
+    let link = mbit(100);
+    let mut rig = bulk("rate 100mbit delay 10ms limit 167", "delay 10ms aggregate 10ms");
+    rig.run_for(secs(20));
+    let log = rig.since(Instant::from_millis(4_000));
+    assert!(utilisation(log, link) > 0.97, "{}", utilisation(log, link));
+}
+
+/// The sender makes up for two milliseconds.
+#[test]
+fn timers_that_run_two_milliseconds_late_cost_no_bandwidth() {
+    let link = mbit(100);
+    let mut rig = Rig::over("rate 100mbit delay 10ms limit 167", "delay 10ms");
+    rig.wake_late(Duration::from_millis(2));
+    rig.bulk();
+    rig.run_for(secs(20));
+    let log = rig.since(Instant::from_millis(4_000));
+    assert!(utilisation(log, link) > 0.97, "{}", utilisation(log, link));
+}
