@@ -1,4 +1,4 @@
-//! What became of transmissions, by the time they left.
+//! What became of transmissions, in groups by the time they left.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -6,30 +6,32 @@ use std::time::Duration;
 use airtcp_types::{ByteCount, Instant};
 
 use crate::transmission::{Delivered, Transmission};
-use crate::view::View;
 
 /// Groups per round trip.
-const PER_ROUND: u32 = 16;
-/// A group has so many transmissions at least.
+const PER_ROUND: u32 = 8;
+/// The fewest transmissions of a group.
 const FEWEST: u32 = 4;
-/// Neighbours on each side.
-const NEIGHBOURS: usize = 2;
-const MOST: usize = 128;
+/// Groups before and after a loss whose round-trip times count for it.
+const NEIGHBOURS: usize = 1;
+/// The most groups that are kept.
+const MOST: usize = 32;
 
 /// Transmissions that left within a short time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Group {
     start: Instant,
-    /// How many of them arrived or were judged lost.
+    /// Those of which it is known whether they arrived.
     pub(super) sent: u32,
     pub(super) lost: u32,
+    /// The smallest round-trip time of this group.
     rtt: Option<Duration>,
-    /// The most bytes in flight when one of them left.
+    /// The most bytes in flight when one of this group left.
+    in_flight: ByteCount,
+    /// The same over the round trip before, too: a queue that it filled may not be empty yet.
     pub(super) load: ByteCount,
-    /// The same of this group alone; `load` is that of the round trip before, too.
-    own: ByteCount,
 }
 
+/// The groups of the last round trips, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Departures {
     groups: VecDeque<Group>,
@@ -37,7 +39,8 @@ pub(super) struct Departures {
 }
 
 impl Departures {
-    pub(super) fn slow_start(&mut self, now: Instant) {
+    /// What has left until now left in slow start.
+    pub(super) fn on_slow_start(&mut self, now: Instant) {
         self.slow_start_until = now;
     }
 
@@ -45,48 +48,50 @@ impl Departures {
         self.groups.clear();
     }
 
-    pub(super) fn on_delivered(&mut self, told: &Delivered, rtt: Option<Duration>, view: &View<'_>) {
-        let segments = told.range.len().0.div_ceil(told.size.0.max(1)).min(1 << 20) as u32;
-        let len = view.rtt.srtt().unwrap_or_default() / PER_ROUND;
-        let load = self.load(told.sent_at, told.snapshot.tx_in_flight);
+    /// Counts what arrived; `rtt` is `None` where it is not known which transmission arrived.
+    pub(super) fn on_delivered(&mut self, told: &Delivered, rtt: Option<Duration>, srtt: Duration) {
+        let segments = told.transmissions().count().try_into().unwrap_or(u32::MAX);
         let is_new = self.groups.back().is_none_or(|last| {
-            told.sent_at >= last.start + len && last.sent >= FEWEST && told.sent_at > last.start
+            let end = last.start + srtt / PER_ROUND;
+            last.sent >= FEWEST && told.sent_at >= end && told.sent_at > last.start
         });
         if is_new {
-            let srtt = view.rtt.srtt().unwrap_or_default();
-            let lately = self.groups.iter().rev().take_while(|group| told.sent_at < group.start + srtt);
-            let carried = lately.map(|group| group.own).max().unwrap_or_default();
-            let load = load.max(carried);
-            self.groups.push_back(Group { start: told.sent_at, sent: 0, lost: 0, rtt: None, load, own: ByteCount::ZERO });
+            let before = self.groups.iter().rev();
+            let lately = before.take_while(|group| told.sent_at < group.start + srtt);
+            let load = lately.map(|group| group.in_flight).max().unwrap_or_default();
+            let in_flight = ByteCount::ZERO;
+            let start = told.sent_at;
+            self.groups.push_back(Group { start, sent: 0, lost: 0, rtt: None, in_flight, load });
         }
-        let Some(index) = self.at(told.sent_at) else { return };
-        let Some(group) = self.groups.get_mut(index) else { return };
-        group.sent += segments;
-        group.load = group.load.max(load);
-        group.own = group.own.max(load);
-        group.rtt = group.rtt.into_iter().chain(rtt).min();
+        let in_flight = self.in_flight(told.sent_at, told.snapshot.tx_in_flight);
+        let group = self.at(told.sent_at).and_then(|index| self.groups.get_mut(index));
+        if let Some(group) = group {
+            group.sent = group.sent.saturating_add(segments);
+            group.see(in_flight);
+            group.rtt = group.rtt.into_iter().chain(rtt).min();
+        }
     }
 
-    /// The smallest RTT near the lost.
-    pub(super) fn on_lost(&mut self, lost: &Transmission, count: bool) -> Option<Duration> {
+    /// Counts a loss, and gives the smallest round-trip time near it.
+    pub(super) fn on_lost(&mut self, lost: &Transmission) -> Option<Duration> {
         let index = self.at(lost.sent_at)?;
-        let load = self.load(lost.sent_at, lost.snapshot.tx_in_flight);
+        let in_flight = self.in_flight(lost.sent_at, lost.snapshot.tx_in_flight);
         let group = self.groups.get_mut(index)?;
-        if count {
-            group.sent += 1;
-            group.lost += 1;
-            group.load = group.load.max(load);
-            group.own = group.own.max(load);
-        }
+        group.sent = group.sent.saturating_add(1);
+        group.lost = group.lost.saturating_add(1);
+        group.see(in_flight);
         self.rtt_near(index)
     }
 
-    /// The next group of which everything is known
-    pub(super) fn next_settled(&mut self, view: &View<'_>) -> Option<(Group, Option<Duration>)> {
-        let patience = view.rtt.srtt().unwrap_or_default() * 2;
+    /// The next group of which all is known, and the smallest round-trip time near it.
+    pub(super) fn next_settled(
+        &mut self,
+        now: Instant,
+        srtt: Duration,
+    ) -> Option<(Group, Option<Duration>)> {
         let end = self.groups.get(NEIGHBOURS + 1)?.start;
         self.groups.get(2 * NEIGHBOURS)?;
-        if view.now.since(end) < patience && self.groups.len() < MOST {
+        if now.since(end) < srtt * 2 && self.groups.len() < MOST {
             return None;
         }
         let group = *self.groups.get(NEIGHBOURS)?;
@@ -95,7 +100,9 @@ impl Departures {
         Some((group, rtt))
     }
 
-    fn load(&self, sent_at: Instant, in_flight: ByteCount) -> ByteCount {
+    /// Slow start sends two segments for each that leaves the path: its bursts fill a queue when
+    /// half as much is in flight.
+    fn in_flight(&self, sent_at: Instant, in_flight: ByteCount) -> ByteCount {
         if sent_at <= self.slow_start_until { in_flight * 2 } else { in_flight }
     }
 
@@ -106,5 +113,18 @@ impl Departures {
     fn rtt_near(&self, index: usize) -> Option<Duration> {
         let near = self.groups.range(index.saturating_sub(NEIGHBOURS)..);
         near.take(2 * NEIGHBOURS + 1).filter_map(|group| group.rtt).min()
+    }
+}
+
+impl Group {
+    /// With nothing but these counts and this load.
+    #[cfg(test)]
+    pub(super) const fn of(sent: u32, lost: u32, load: ByteCount) -> Self {
+        Self { start: Instant::ZERO, sent, lost, rtt: None, in_flight: load, load }
+    }
+
+    fn see(&mut self, in_flight: ByteCount) {
+        self.in_flight = self.in_flight.max(in_flight);
+        self.load = self.load.max(in_flight);
     }
 }

@@ -1,26 +1,51 @@
-//! `spike`: a loss without a queue, at a share that does not depend on the load, is the link's.
+//! `spike`: losses without a queue, no more frequent than while the path is far from full, are random.
+//!
+//! A queue drops only when it is full. It is full when the sender has more in flight than the path
+//! holds, and while it is full, round trips take longer. A lossy link loses the same share at all
+//! times. Two tests follow from that, and a loss is ruled [`Cause::Random`] only if it passes both:
+//!
+//! 1. **Spike** (Tobe et al. 2000; Cen, Cosman, Voelker 2003, section III): the round-trip times of
+//!    the transmissions that left around the lost one are at most a quarter above the base. Both
+//!    papers test the one-way delay at the receiver; here the sender tests round-trip times, so that
+//!    any receiver will do.
+//! 2. **The gate.** A queue shorter than a quarter of the bandwidth-delay product, or a policer,
+//!    passes the first test. So the share of losses is measured while the path is far from full:
+//!    with at most [`LOW`] of what it holds in flight, and no queueing delay. This baseline bounds
+//!    the losses that are ruled random at other times, by a cumulative sum that notices a share twice
+//!    as large.
+//!
+//! The gate starts closed, and every loss is congestion until the baseline is known. It closes when
+//! more is lost than the baseline lets expect, when more than [`MOST`] of all is lost, when the
+//! capacity falls below what counted as low load, and on a time-out.
+//!
+//! # What it cannot tell
+//!
+//! Flows that share a queue of a few packets fill it for each other. Each of them sees drops at all
+//! of its own loads, without a queueing delay; that is what a lossy link looks like.
 
+mod baseline;
+mod capacity;
 mod departures;
-mod shares;
 
 use std::time::Duration;
 
-use airtcp_types::Rate;
+use airtcp_types::{ByteCount, Rate};
 
 use super::{Cause, LossJudge, Raised, Ruling, When};
 use crate::detection::{Certainty, Finding, earlier_arrived};
 use crate::registry::{Entry, TakesOver, WireNeeds, no_parameter};
 use crate::view::{AckView, View};
 
+use baseline::Baseline;
+use capacity::Capacity;
 use departures::{Departures, Group};
-use shares::Shares;
 
 pub(crate) const SPIKE: Entry<dyn LossJudge> = Entry {
     name: "spike",
     parameter: "",
     example: None,
-    summary: "losses without a queue, as frequent at low loads as at high ones, leave the window alone",
-    source: "Cen, Cosman, Voelker 2003",
+    summary: "losses without a queue, no more frequent than at low loads, leave the window alone",
+    source: "Tobe et al. 2000; Cen, Cosman, Voelker 2003",
     needs: WireNeeds::NONE,
     fallback: None,
     takes_over: TakesOver::NONE,
@@ -29,49 +54,75 @@ pub(crate) const SPIKE: Entry<dyn LossJudge> = Entry {
 
 const RANDOM: Ruling = Ruling { repair: When::Now, reduce: When::Never, cause: Cause::Random };
 
-/// So many losses in excess of those expected are chance. With [`Shares::allowed`] a row of random
-/// losses passes it once in 2^12, as a cumulative sum of log-likelihood ratios says.
-const EXCESS: f64 = 12.0;
-/// A queueing delay of so much comes from timers.
+/// A queueing delay above the base round-trip time over this is congestion.
+const QUEUE: u32 = 4;
+/// The queue counts as empty up to a delay of this, which timers make, ...
 const NOISE: Duration = Duration::from_millis(1);
-/// A queue of so many packets is nobody's fault.
+/// ... and of this many packets.
 const PACKETS: u64 = 3;
+/// The path is far from full with at most this share of what it holds in flight. ProbeRTT of `bbr3`
+/// halves what is in flight; a window that growth has doubled since is above it.
+const LOW: f64 = 0.6;
+/// No larger share is ruled random: Linux's bbr takes 20 % for the sign of a policer.
+const MOST: f64 = 0.2;
+/// Each loss costs one; each transmission earns the baseline's share times this. It is the
+/// log-likelihood ratio of a share twice as large to the share itself, in bits.
+const SLOPE: f64 = std::f64::consts::LOG2_E;
+/// Bits of evidence that close the gate.
+const EVIDENCE: f64 = 12.0;
 
-/// The sender's form of Spike: random losses are told from congestion by the round-trip times of
-/// transmissions that left just before and after, and by the bytes in flight.
+/// See the module's page.
 #[derive(Debug, Default)]
 pub struct Spike {
     departures: Departures,
-    shares: Shares,
-    /// Losses that may still be ruled random.
-    budget: f64,
-    /// The share of random losses at the present load.
-    share: f64,
-    fastest: Rate,
+    capacity: Capacity,
+    baseline: Baseline,
+    /// How many more losses may be ruled random before the gate closes.
+    allowance: f64,
+    open: bool,
 }
 
 impl Spike {
-    /// The queueing delay in which the path counts as idle.
-    fn idle(&self, view: &View<'_>, base: Duration) -> Duration {
-        let packets = if self.fastest > Rate::ZERO {
-            self.fastest.time_for(view.smss * PACKETS)
-        } else {
-            Duration::ZERO
-        };
-        (NOISE + packets).min(base / 8)
+    /// What the path holds without a queue.
+    fn full(&self, base: Duration) -> ByteCount {
+        self.capacity.get().bytes_in(base)
+    }
+
+    /// A queueing delay up to which the queue counts as empty.
+    fn idle(&self, smss: ByteCount, base: Duration) -> Duration {
+        let rate = self.capacity.get();
+        let packets = if rate > Rate::ZERO { rate.time_for(smss * PACKETS) } else { base };
+        (NOISE + packets).min(base / (2 * QUEUE))
     }
 
     fn settle(&mut self, group: &Group, wait: Duration, view: &View<'_>, base: Duration) {
-        if wait > base / 4 {
+        let is_low = group.load <= self.full(base).scale(LOW);
+        if is_low && wait <= self.idle(view.smss, base) {
+            self.baseline.add(view.now, group);
+        }
+    }
+
+    fn earn(&mut self, bytes: ByteCount, smss: ByteCount) {
+        let Some(share) = self.baseline.share() else {
+            self.close();
             return;
+        };
+        let segments = bytes.0 as f64 / smss.0.max(1) as f64;
+        let most = EVIDENCE * self.baseline.dispersion();
+        self.allowance = (self.allowance + segments * (share * SLOPE).min(MOST)).min(most);
+        self.open |= self.allowance >= most / 2.0;
+    }
+
+    fn spend(&mut self) {
+        self.allowance -= 1.0;
+        if self.allowance <= 0.0 {
+            self.close();
         }
-        if wait <= self.idle(view, base) {
-            self.shares.add(view.now, view.rtt.srtt().unwrap_or_default(), group);
-        }
-        let depth = EXCESS * self.shares.dispersion() * self.shares.confidence(group.load);
-        let earned = self.shares.allowed(group.load) * f64::from(group.sent);
-        self.budget = (self.budget + earned).min(depth);
-        self.share = self.shares.share(group.load);
+    }
+
+    fn close(&mut self) {
+        self.allowance = 0.0;
+        self.open = false;
     }
 }
 
@@ -79,44 +130,48 @@ impl LossJudge for Spike {
     fn on_ack(&mut self, ack: &AckView<'_>, view: &View<'_>, _: &mut Raised) {
         let Some(base) = view.rtt.min() else { return };
         if let Some(rate) = ack.rate.and_then(|rate| rate.rate()) {
-            self.fastest = self.fastest.max(rate);
+            self.capacity.on_sample(view.now, rate, ack.srtt);
+            self.baseline.keep_below(self.full(base));
         }
-        if view.slow_start {
-            self.departures.slow_start(view.now);
+        if view.slow_start && view.ssthresh.is_none_or(|ssthresh| view.cwnd < ssthresh) {
+            self.departures.on_slow_start(view.now);
         }
         for told in ack.newly {
             if !earlier_arrived(told, ack, view) {
                 let rtt = (told.resent == 0).then(|| ack.now.since(told.sent_at));
-                self.departures.on_delivered(told, rtt, view);
+                self.departures.on_delivered(told, rtt, ack.srtt);
             }
         }
-        while let Some((group, rtt)) = self.departures.next_settled(view) {
+        while let Some((group, rtt)) = self.departures.next_settled(ack.now, ack.srtt) {
             if let Some(rtt) = rtt {
                 self.settle(&group, rtt.saturating_sub(base), view, base);
             }
         }
+        self.earn(ack.delivered, view.smss);
     }
 
     fn rule(&mut self, finding: &Finding, view: &View<'_>, again: bool) -> Option<Ruling> {
-        if finding.certainty == Certainty::Suspect {
+        if finding.certainty == Certainty::Suspect || again {
             return None;
         }
         let lost = view.board.get(finding.tx)?;
         let base = view.rtt.min()?;
-        let rtt = self.departures.on_lost(&lost, !again)?;
-        if rtt.saturating_sub(base) > base / 4 || self.budget < 1.0 {
-            return None;
-        }
-        self.budget -= 1.0;
-        Some(RANDOM)
+        let rtt = self.departures.on_lost(&lost)?;
+        self.earn(lost.range.len(), view.smss);
+        self.spend();
+        (self.open && rtt.saturating_sub(base) <= base / QUEUE).then_some(RANDOM)
     }
 
     fn random_share(&self) -> f64 {
-        if self.budget < 1.0 { 0.0 } else { self.share }
+        self.baseline.share().filter(|_| self.open).unwrap_or_default()
     }
 
     fn on_timeout(&mut self, _: &View<'_>) {
         self.departures.clear();
-        self.budget = 0.0;
+        self.close();
     }
 }
+
+#[cfg(test)]
+#[path = "spike_tests.rs"]
+mod tests;
