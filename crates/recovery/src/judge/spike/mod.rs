@@ -1,27 +1,4 @@
-//! `spike`: losses without a queue, no more frequent than while the path is far from full, are random.
-//!
-//! A queue drops only when it is full. It is full when the sender has more in flight than the path
-//! holds, and while it is full, round trips take longer. A lossy link loses the same share at all
-//! times. Two tests follow from that, and a loss is ruled [`Cause::Random`] only if it passes both:
-//!
-//! 1. **Spike** (Tobe et al. 2000; Cen, Cosman, Voelker 2003, section III): the round-trip times of
-//!    the transmissions that left around the lost one are at most a quarter above the base. Both
-//!    papers test the one-way delay at the receiver; here the sender tests round-trip times, so that
-//!    any receiver will do.
-//! 2. **The gate.** A queue shorter than a quarter of the bandwidth-delay product, or a policer,
-//!    passes the first test. So the share of losses is measured while the path is far from full:
-//!    with at most [`LOW`] of what it holds in flight, and no queueing delay. This baseline bounds
-//!    the losses that are ruled random at other times, by a cumulative sum that notices a share twice
-//!    as large.
-//!
-//! The gate starts closed, and every loss is congestion until the baseline is known. It closes when
-//! more is lost than the baseline lets expect, when more than [`MOST`] of all is lost, when the
-//! capacity falls below what counted as low load, and on a time-out.
-//!
-//! # What it cannot tell
-//!
-//! Flows that share a queue of a few packets fill it for each other. Each of them sees drops at all
-//! of its own loads, without a queueing delay; that is what a lossy link looks like.
+//! `spike`: losses without a queue, no more frequent than at low loads, are random.
 
 mod baseline;
 mod capacity;
@@ -71,7 +48,26 @@ const SLOPE: f64 = std::f64::consts::LOG2_E;
 /// Bits of evidence that close the gate.
 const EVIDENCE: f64 = 12.0;
 
-/// See the module's page.
+/// Rules losses random that no queue can have made.
+///
+/// A queue drops only when it is full. It is full when the sender has more in flight than the path
+/// holds, and while it is full, round trips take longer. A lossy link loses the same share at all
+/// times. Two tests follow from that. A loss is [`Cause::Random`] only if it passes both:
+///
+/// 1. **Spike** (Tobe et al. 2000; Cen, Cosman, Voelker 2003). The round-trip times of transmissions
+///    that left around the lost one are at most a quarter above the smallest of the connection. The
+///    papers test one-way delays at the receiver; this test serves any receiver.
+/// 2. **The gate.** A policer, or a queue shorter than a quarter of the bandwidth-delay product,
+///    passes the first test. So the share of losses is measured at low load: at most 0.6 of what the
+///    path holds is in flight, and there is no queueing delay. This share, the baseline, bounds how
+///    many losses are ruled random at any load. A cumulative sum notices a share twice as large.
+///
+/// The gate is closed until the baseline is known: every loss is congestion. It closes again when
+/// more is lost than the baseline lets expect, when more than a fifth of all is lost, when the
+/// delivery rate falls below what counted as a low load, and on a time-out.
+///
+/// Flows that share a queue of a packet or two fill it for each other. Each of them sees drops at
+/// all of its own loads and no queueing delay, as over a lossy link: these it cannot tell apart.
 #[derive(Debug, Default)]
 pub struct Spike {
     departures: Departures,
