@@ -37,13 +37,13 @@ const QUEUE: u32 = 4;
 const NOISE: Duration = Duration::from_millis(1);
 /// ... and of this many packets.
 const PACKETS: u64 = 3;
-/// The path is far from full with at most this share of what it holds in flight. ProbeRTT of `bbr3`
-/// halves what is in flight; a window that growth has doubled since is above it.
+/// The load is low with at most this share of what the path holds in flight. ProbeRTT of `bbr3` goes
+/// down to a half.
 const LOW: f64 = 0.6;
 /// No larger share is ruled random: Linux's bbr takes 20 % for the sign of a policer.
 const MOST: f64 = 0.2;
-/// Each loss costs one; each transmission earns the baseline's share times this. It is the
-/// log-likelihood ratio of a share twice as large to the share itself, in bits.
+/// A cumulative sum of the log-likelihood ratio, in bits, of a share of losses twice as large to the
+/// share itself: each loss costs one, each transmission earns the share times 1 / ln 2.
 const SLOPE: f64 = std::f64::consts::LOG2_E;
 /// Bits of evidence that close the gate.
 const EVIDENCE: f64 = 12.0;
