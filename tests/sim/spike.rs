@@ -89,7 +89,7 @@ impl Observer for Rulings {
 
 /// Bulk flows over a bottleneck of 100 Mbit/s and 20 ms, which holds 167 packets: the rulings, and
 /// the goodput of all in Mbit/s.
-fn rulings(forth: &str, combination: &str, count: usize, seconds: u64) -> (Rulings, f64) {
+fn rulings(forth: &str, combination: &str, count: u32, seconds: u64) -> (Rulings, f64) {
     let delay = if forth.contains("delay") { "" } else { "delay 10ms" };
     let forth = format!("rate 100mbit {delay} {forth}");
     let [forth, back] =
