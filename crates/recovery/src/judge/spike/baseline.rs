@@ -50,9 +50,9 @@ impl Baseline {
         }
     }
 
-    /// Forgets everything if some of it was counted with more than `full` in flight.
+    /// Forgets a known share if some of it was counted with more than `full` in flight.
     pub(super) fn keep_below(&mut self, full: ByteCount) {
-        if self.load > full {
+        if self.load > full && self.share().is_some() {
             *self = Self { halved_at: self.halved_at, ..Self::default() };
         }
     }
