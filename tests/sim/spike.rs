@@ -132,7 +132,7 @@ fn drops_of_a_queue_that_two_flows_share_are_congestion_but_of_one_packet() {
     assert!(ruled.congestion.all * 10 < ruled.sent, "{ruled}");
 }
 
-/// A policer with a bucket shows more than its rate at first, so that a load above it counts as low.
+/// A policer with a bucket shows more than its rate at first: a load above it counts as low.
 #[test]
 fn drops_of_a_policer_are_congestion() {
     for combination in COMBINATIONS {

@@ -37,13 +37,13 @@ const QUEUE: u32 = 4;
 const NOISE: Duration = Duration::from_millis(1);
 /// ... and of this many packets.
 const PACKETS: u64 = 3;
-/// The load is low with at most this share of what the path holds in flight. ProbeRTT of `bbr3` goes
-/// down to a half.
+/// The load is low with at most this share of what the path holds in flight. ProbeRTT of `bbr3`
+/// goes down to a half.
 const LOW: f64 = 0.6;
 /// No larger share is ruled random: Linux's bbr takes 20 % for the sign of a policer.
 const MOST: f64 = 0.2;
-/// A cumulative sum of the log-likelihood ratio, in bits, of a share of losses twice as large to the
-/// share itself: each loss costs one, each transmission earns the share times 1 / ln 2.
+/// A cumulative sum of the log-likelihood ratio, in bits, of a share of losses twice as large to
+/// the share itself: each loss costs one, each transmission earns the share times 1 / ln 2.
 const SLOPE: f64 = std::f64::consts::LOG2_E;
 /// Bits of evidence that close the gate.
 const EVIDENCE: f64 = 12.0;
@@ -54,13 +54,14 @@ const EVIDENCE: f64 = 12.0;
 /// holds, and while it is full, round trips take longer. A lossy link loses the same share at all
 /// times. Two tests follow from that. A loss is [`Cause::Random`] only if it passes both:
 ///
-/// 1. **Spike** (Tobe et al. 2000; Cen, Cosman, Voelker 2003). The round-trip times of transmissions
-///    that left around the lost one are at most a quarter above the smallest of the connection. The
-///    papers test one-way delays at the receiver; this test serves any receiver.
+/// 1. **Spike** (Tobe et al. 2000; Cen, Cosman, Voelker 2003). The round-trip times of
+///    transmissions that left around the lost one are at most a quarter above the smallest of the
+///    connection. The papers test one-way delays at the receiver; this test serves any receiver.
 /// 2. **The gate.** A policer, or a queue shorter than a quarter of the bandwidth-delay product,
-///    passes the first test. So the share of losses is measured at low load: at most 0.6 of what the
-///    path holds is in flight, and there is no queueing delay. This share, the baseline, bounds how
-///    many losses are ruled random at any load. A cumulative sum notices a share twice as large.
+///    passes the first test. So the share of losses is measured at low load: at most 0.6 of what
+///    the path holds is in flight, and there is no queueing delay. This share, the baseline, bounds
+///    how many losses are ruled random at any load. A cumulative sum notices a share twice as
+///    large.
 ///
 /// The gate is closed until the baseline is known: every loss is congestion. It closes again when
 /// more is lost than the baseline lets expect, when more than a fifth of all is lost, when the
