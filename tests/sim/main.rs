@@ -2,4 +2,5 @@
 
 mod bbr3;
 mod determinism;
+mod spike;
 mod theory;

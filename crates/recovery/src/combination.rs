@@ -484,7 +484,8 @@ mod tests {
             assert!(error(text).contains(&format!("`{text}` is not a combination")), "{text}");
         }
         assert!(
-            error("sack/reno/dcr").contains("no judge `dcr`: use one of hack, rr[:K], dcr:timer")
+            error("sack/reno/dcr")
+                .contains("no judge `dcr`: use one of hack, rr[:K], spike, dcr:timer")
         );
     }
 

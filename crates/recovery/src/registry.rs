@@ -136,7 +136,7 @@ pub static CONTROLS: &[Entry<dyn CongestionControl>] = &[
 /// The judges, in the order in which they are asked: one that knows the cause speaks before one
 /// that only waits.
 pub static JUDGES: &[Entry<dyn LossJudge>] =
-    &[judge::HACK, judge::RR, judge::DCR_TIMER, judge::DCR_COUNT];
+    &[judge::HACK, judge::RR, judge::SPIKE, judge::DCR_TIMER, judge::DCR_COUNT];
 
 pub(crate) fn no_parameter(parameter: Option<&str>) -> Result<(), String> {
     parameter.map_or(Ok(()), |_| Err("it takes no parameter".to_owned()))

@@ -15,6 +15,8 @@ pub struct Stats {
     pub bytes_retransmitted: ByteCount,
     /// Transmissions judged lost.
     pub segments_lost: u64,
+    /// Of these, those that a judge ruled [`Cause::Random`](crate::Cause::Random).
+    pub segments_lost_at_random: u64,
     /// Repairs that left at once on the detector's word.
     pub fast_retransmits: u64,
     /// Times the retransmission timer ran out.

@@ -7,6 +7,7 @@
 mod dcr;
 mod hack;
 mod rr;
+mod spike;
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -22,6 +23,8 @@ pub(crate) use hack::HACK;
 pub use hack::Hack;
 pub(crate) use rr::RR;
 pub use rr::Rr;
+pub(crate) use spike::SPIKE;
+pub use spike::Spike;
 
 /// What a loss, or a reduction of the window, comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -179,6 +179,7 @@ impl Sender {
             return;
         }
         self.stats.segments_lost += 1;
+        self.stats.segments_lost_at_random += u64::from(cause == Cause::Random);
         let range = lost.range;
         self.tell(|| EventKind::Lost { tx: finding.tx, range, cause: cause.name() });
         self.notify_lost(now, &lost, cause);

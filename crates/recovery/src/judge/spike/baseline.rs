@@ -1,0 +1,73 @@
+//! The share of transmissions that are lost while the path is far from full.
+
+use std::time::Duration;
+
+use airtcp_types::{ByteCount, Instant};
+
+use super::departures::Group;
+
+/// The fewest transmissions of a block.
+const BLOCK: u32 = 32;
+/// The share is known from this many independent losses on.
+const FEWEST: f64 = 8.0;
+/// Half of all counts is forgotten when there are more losses than this ...
+const MEMORY: f64 = 256.0;
+/// ... and after this time.
+const HALF_LIFE: Duration = Duration::from_secs(30);
+
+/// Counts of transmissions and losses.
+#[derive(Debug, Default)]
+pub(super) struct Baseline {
+    sent: f64,
+    lost: f64,
+    /// The sum of the squares of the losses of each block.
+    squares: f64,
+    blocks: f64,
+    block_sent: u32,
+    block_lost: u32,
+    /// The most that was in flight in any group that was counted.
+    load: ByteCount,
+    halved_at: Instant,
+}
+
+impl Baseline {
+    pub(super) fn add(&mut self, now: Instant, group: &Group) {
+        self.load = self.load.max(group.load);
+        self.block_sent = self.block_sent.saturating_add(group.sent);
+        self.block_lost = self.block_lost.saturating_add(group.lost);
+        if self.block_sent >= BLOCK {
+            let lost = f64::from(std::mem::take(&mut self.block_lost));
+            self.sent += f64::from(std::mem::take(&mut self.block_sent));
+            self.lost += lost;
+            self.squares += lost * lost;
+            self.blocks += 1.0;
+        }
+        if self.lost > MEMORY || now.since(self.halved_at) > HALF_LIFE {
+            self.halved_at = now;
+            for count in [&mut self.sent, &mut self.lost, &mut self.squares, &mut self.blocks] {
+                *count /= 2.0;
+            }
+        }
+    }
+
+    /// Forgets a known share if some of it was counted with more than `full` in flight.
+    pub(super) fn keep_below(&mut self, full: ByteCount) {
+        if self.load > full && self.share().is_some() {
+            *self = Self { halved_at: self.halved_at, ..Self::default() };
+        }
+    }
+
+    /// The share that is lost; `None` until it is known.
+    pub(super) fn share(&self) -> Option<f64> {
+        let known = self.lost >= FEWEST * self.dispersion();
+        known.then(|| self.lost / self.sent.max(1.0))
+    }
+
+    /// The index of dispersion: variance over mean of the losses in a block. It is one if losses
+    /// are independent, and about the length of a burst if they come in bursts.
+    pub(super) fn dispersion(&self) -> f64 {
+        let mean = self.lost / self.blocks.max(1.0);
+        let squares = self.squares / self.lost.max(1.0);
+        (squares - mean).max(1.0)
+    }
+}

@@ -1,0 +1,32 @@
+//! The delivery rate that the path has lately shown.
+
+use std::time::Duration;
+
+use airtcp_types::{Instant, Rate};
+
+/// Half of the window of the maximum, in smoothed round-trip times, and the least it is.
+const ROUNDS: u32 = 32;
+const LEAST: Duration = Duration::from_secs(1);
+
+/// The largest delivery rate of the last one to two halves of the window.
+#[derive(Debug, Default)]
+pub(super) struct Capacity {
+    this_half: Rate,
+    last_half: Rate,
+    half_ends: Instant,
+}
+
+impl Capacity {
+    pub(super) fn on_sample(&mut self, now: Instant, rate: Rate, srtt: Duration) {
+        if now >= self.half_ends {
+            self.half_ends = now + (srtt * ROUNDS).max(LEAST);
+            self.last_half = std::mem::take(&mut self.this_half);
+        }
+        self.this_half = self.this_half.max(rate);
+    }
+
+    /// Zero before the first sample.
+    pub(super) fn get(&self) -> Rate {
+        self.this_half.max(self.last_half)
+    }
+}

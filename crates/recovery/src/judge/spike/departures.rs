@@ -1,0 +1,130 @@
+//! What became of transmissions, in groups by the time they left.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use airtcp_types::{ByteCount, Instant};
+
+use crate::transmission::{Delivered, Transmission};
+
+/// Groups per round trip.
+const PER_ROUND: u32 = 8;
+/// The fewest transmissions of a group.
+const FEWEST: u32 = 4;
+/// Groups before and after a loss whose round-trip times count for it.
+const NEIGHBOURS: usize = 1;
+/// The most groups that are kept.
+const MOST: usize = 32;
+
+/// Transmissions that left within a short time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Group {
+    start: Instant,
+    /// Those of which it is known whether they arrived.
+    pub(super) sent: u32,
+    pub(super) lost: u32,
+    /// The smallest round-trip time of this group.
+    rtt: Option<Duration>,
+    /// The most bytes in flight when one of this group left.
+    in_flight: ByteCount,
+    /// The same over the round trip before, too: a queue that it filled may not be empty yet.
+    pub(super) load: ByteCount,
+}
+
+/// The groups of the last round trips, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Departures {
+    groups: VecDeque<Group>,
+    slow_start_until: Instant,
+}
+
+impl Departures {
+    /// What has left until now left in slow start.
+    pub(super) fn on_slow_start(&mut self, now: Instant) {
+        self.slow_start_until = now;
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.groups.clear();
+    }
+
+    /// Counts what arrived; `rtt` is `None` where it is not known which transmission arrived.
+    pub(super) fn on_delivered(&mut self, told: &Delivered, rtt: Option<Duration>, srtt: Duration) {
+        let segments = told.transmissions().count().try_into().unwrap_or(u32::MAX);
+        let is_new = self.groups.back().is_none_or(|last| {
+            let end = last.start + srtt / PER_ROUND;
+            last.sent >= FEWEST && told.sent_at >= end && told.sent_at > last.start
+        });
+        if is_new {
+            let before = self.groups.iter().rev();
+            let lately = before.take_while(|group| told.sent_at < group.start + srtt);
+            let load = lately.map(|group| group.in_flight).max().unwrap_or_default();
+            let in_flight = ByteCount::ZERO;
+            let start = told.sent_at;
+            self.groups.push_back(Group { start, sent: 0, lost: 0, rtt: None, in_flight, load });
+        }
+        let in_flight = self.in_flight(told.sent_at, told.snapshot.tx_in_flight);
+        let group = self.at(told.sent_at).and_then(|index| self.groups.get_mut(index));
+        if let Some(group) = group {
+            group.sent = group.sent.saturating_add(segments);
+            group.see(in_flight);
+            group.rtt = group.rtt.into_iter().chain(rtt).min();
+        }
+    }
+
+    /// Counts a loss, and gives the smallest round-trip time near it.
+    pub(super) fn on_lost(&mut self, lost: &Transmission) -> Option<Duration> {
+        let index = self.at(lost.sent_at)?;
+        let in_flight = self.in_flight(lost.sent_at, lost.snapshot.tx_in_flight);
+        let group = self.groups.get_mut(index)?;
+        group.sent = group.sent.saturating_add(1);
+        group.lost = group.lost.saturating_add(1);
+        group.see(in_flight);
+        self.rtt_near(index)
+    }
+
+    /// The next group of which all is known, and the smallest round-trip time near it.
+    pub(super) fn next_settled(
+        &mut self,
+        now: Instant,
+        srtt: Duration,
+    ) -> Option<(Group, Option<Duration>)> {
+        let end = self.groups.get(NEIGHBOURS + 1)?.start;
+        self.groups.get(2 * NEIGHBOURS)?;
+        if now.since(end) < srtt * 2 && self.groups.len() < MOST {
+            return None;
+        }
+        let group = *self.groups.get(NEIGHBOURS)?;
+        let rtt = self.rtt_near(NEIGHBOURS);
+        self.groups.pop_front();
+        Some((group, rtt))
+    }
+
+    /// Slow start sends two segments for each that leaves the path: its bursts fill a queue when
+    /// half as much is in flight.
+    fn in_flight(&self, sent_at: Instant, in_flight: ByteCount) -> ByteCount {
+        if sent_at <= self.slow_start_until { in_flight * 2 } else { in_flight }
+    }
+
+    fn at(&self, sent_at: Instant) -> Option<usize> {
+        self.groups.partition_point(|group| group.start <= sent_at).checked_sub(1)
+    }
+
+    fn rtt_near(&self, index: usize) -> Option<Duration> {
+        let near = self.groups.range(index.saturating_sub(NEIGHBOURS)..);
+        near.take(2 * NEIGHBOURS + 1).filter_map(|group| group.rtt).min()
+    }
+}
+
+impl Group {
+    /// With nothing but these counts and this load.
+    #[cfg(test)]
+    pub(super) const fn of(sent: u32, lost: u32, load: ByteCount) -> Self {
+        Self { start: Instant::ZERO, sent, lost, rtt: None, in_flight: load, load }
+    }
+
+    fn see(&mut self, in_flight: ByteCount) {
+        self.in_flight = self.in_flight.max(in_flight);
+        self.load = self.load.max(in_flight);
+    }
+}

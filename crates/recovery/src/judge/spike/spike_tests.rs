@@ -1,0 +1,134 @@
+use std::time::Duration;
+
+use airtcp_types::{ByteCount, Rate};
+
+use super::baseline::Baseline;
+use super::capacity::Capacity;
+use super::departures::Group;
+use super::{LossJudge, Spike};
+use crate::testkit::{Bottleneck, Net, RTT, SMSS, ms, sender};
+
+/// A baseline of `blocks` groups of 32 transmissions, `lost` of them lost in every `every`-th.
+fn baseline(blocks: u32, lost: u32, every: u32) -> Baseline {
+    let mut baseline = Baseline::default();
+    for block in 0..blocks {
+        let lost = if block % every == 0 { lost } else { 0 };
+        baseline.add(ms(1), &Group::of(32, lost, ByteCount(10 * SMSS)));
+    }
+    baseline
+}
+
+#[test]
+fn a_share_is_known_from_eight_independent_losses_on() {
+    assert_eq!(baseline(7, 1, 1).share(), None);
+    assert_eq!(baseline(8, 1, 1).share(), Some(1.0 / 32.0));
+    // Bursts of four are a fourth as many independent losses.
+    assert_eq!(baseline(70, 4, 10).share(), None);
+    assert_eq!(baseline(100, 4, 10).share(), Some(40.0 / 3200.0));
+    assert_eq!(baseline(100, 0, 1).share(), None);
+}
+
+#[test]
+fn a_baseline_forgets() {
+    let mut old = baseline(300, 1, 1);
+    assert_eq!(old.share(), Some(1.0 / 32.0));
+    // Eight minutes without a loss are sixteen half-lives of 30 s.
+    for minute in 1..=16 {
+        old.add(ms(minute * 31_000), &Group::of(32, 0, ByteCount(SMSS)));
+    }
+    assert_eq!(old.share(), None);
+}
+
+#[test]
+fn a_baseline_of_loads_that_the_path_no_longer_holds_is_dropped() {
+    let mut known = baseline(20, 1, 1);
+    known.keep_below(ByteCount(10 * SMSS));
+    assert!(known.share().is_some());
+    known.keep_below(ByteCount(10 * SMSS - 1));
+    assert_eq!(known.share(), None);
+}
+
+#[test]
+fn the_capacity_is_the_largest_rate_of_one_to_two_halves_of_the_window() {
+    let mut capacity = Capacity::default();
+    let rate = Rate::from_bits_per_sec;
+    let mut see = |at, bits| {
+        capacity.on_sample(ms(at), rate(bits), Duration::from_millis(100));
+        capacity.get()
+    };
+    // A half is 3.2 s.
+    assert_eq!(see(0, 10), rate(10));
+    assert_eq!(see(100, 50), rate(50));
+    assert_eq!(see(3_300, 20), rate(50));
+    assert_eq!(see(6_400, 30), rate(50));
+    assert_eq!(see(6_600, 10), rate(30));
+    assert_eq!(see(10_000, 10), rate(10));
+}
+
+#[test]
+fn every_loss_is_congestion_until_the_baseline_is_known() {
+    let mut net = Net::new(sender("rack/cubic/spike"), 6_000, 64);
+    net.losses.extend((5_000..6_000).step_by(200).map(|segment| (segment, 0)));
+    net.run();
+    let stats = net.sender.stats();
+    assert_eq!((stats.segments_lost, stats.segments_lost_at_random), (5, 0));
+    assert_eq!(stats.reductions, 5);
+}
+
+#[test]
+fn drops_of_a_queue_are_congestion() {
+    // The path holds 50 segments.
+    let rate = Rate::from_bytes_over(ByteCount(50 * SMSS), RTT);
+    for queue in [1, 2, 5, 12, 25, 50, 200] {
+        for combination in ["rack/cubic/spike", "sack/reno/spike", "le/westwood/spike"] {
+            let mut net = Net::new(sender(combination), 6_000, 1_000);
+            net.bottleneck = Some(Bottleneck::new(rate, ByteCount(queue * SMSS)));
+            net.run();
+            let stats = net.sender.stats();
+            assert!(stats.segments_lost > 0, "{combination} over a queue of {queue}");
+            assert_eq!(stats.segments_lost_at_random, 0, "{combination} over a queue of {queue}");
+        }
+    }
+}
+
+#[test]
+fn more_losses_than_the_baseline_lets_expect_close_the_gate() {
+    const SEGMENT: ByteCount = ByteCount(SMSS);
+    let mut spike = Spike { baseline: baseline(20, 1, 1), ..Spike::default() };
+    // One loss in 32 earns 1.44 in 32.
+    spike.earn(SEGMENT * 130, SEGMENT);
+    assert_eq!(spike.random_share(), 0.0);
+    spike.earn(SEGMENT * 10, SEGMENT);
+    assert_eq!(spike.random_share(), 1.0 / 32.0);
+    // A row of losses, ...
+    spike.earn(SEGMENT * 1_000, SEGMENT);
+    (0..11).for_each(|_| spike.spend());
+    assert!(spike.open);
+    spike.spend();
+    assert!(!spike.open);
+    // ... or a share of one in 16 instead, as long as it lasts.
+    spike.earn(SEGMENT * 1_000, SEGMENT);
+    for _ in 0..100 {
+        spike.earn(SEGMENT * 16, SEGMENT);
+        spike.spend();
+    }
+    assert!(!spike.open);
+    for _ in 0..100 {
+        spike.earn(SEGMENT * 32, SEGMENT);
+        spike.spend();
+    }
+    assert!(spike.open);
+}
+
+#[test]
+fn no_share_above_a_fifth_keeps_the_gate_open() {
+    const SEGMENT: ByteCount = ByteCount(SMSS);
+    for (lost, open) in [(6, true), (7, false), (16, false)] {
+        let mut spike = Spike { baseline: baseline(20, lost, 1), ..Spike::default() };
+        for _ in 0..1_000 {
+            spike.earn(SEGMENT * 32, SEGMENT);
+            (0..lost).for_each(|_| spike.spend());
+        }
+        assert_eq!(spike.open, open, "{lost} of 32");
+    }
+}

@@ -1,0 +1,177 @@
+//! The judge `spike`: what it rules, against what the link did.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::time::Duration;
+
+use airtcp_sim::{FlowSpec, Scenario, Topology, Wire, run};
+use airtcp_types::{Event, EventKind, Fate, NodeId, Observer, TxNo};
+use airtcp_wire::tcp::View;
+
+/// Drops of the bottleneck that are congestion.
+const CONGESTION: [&str; 2] = ["queue full", "policed"];
+const COMBINATIONS: [&str; 3] = ["rack/bbr3/spike", "rack/cubic/spike", "le/westwood/spike"];
+
+/// Losses that the sender found, and those of them that were ruled random.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    all: u64,
+    random: u64,
+}
+
+impl Count {
+    fn share(self) -> f64 {
+        self.random as f64 / self.all.max(1) as f64
+    }
+}
+
+/// By the ports of its flow: what it sent last of each sequence number, and what was dropped.
+#[derive(Debug, Default)]
+struct Flow {
+    latest: BTreeMap<u32, TxNo>,
+    congestion: BTreeSet<TxNo>,
+    random: BTreeSet<TxNo>,
+}
+
+#[derive(Debug, Default)]
+struct Rulings {
+    flows: BTreeMap<(u16, u16), Flow>,
+    /// Of drops that are congestion.
+    congestion: Count,
+    /// Of losses at random.
+    random: Count,
+    sent: u64,
+}
+
+impl fmt::Display for Rulings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { congestion, random, sent, .. } = self;
+        write!(f, "congestion {congestion:?}, random {random:?}, sent {sent}")
+    }
+}
+
+impl Observer for Rulings {
+    fn on_event(&mut self, _: NodeId, event: &Event) {
+        let ports = event.flow.map(|flow| (flow.local.port(), flow.remote.port()));
+        match (&event.kind, ports) {
+            (EventKind::Sent { tx, range, .. }, Some(ports)) => {
+                self.sent += 1;
+                let flow = self.flows.entry(ports).or_default();
+                flow.latest.insert(range.start.wire().0, *tx);
+            }
+            (EventKind::Packet { fate: Fate::Dropped { cause }, packet }, _) => {
+                let Some(view) = View::of(&packet.data).filter(|view| view.data_len() > 0) else {
+                    return;
+                };
+                let ports = (view.src().port(), view.dst().port());
+                let Some(flow) = self.flows.get_mut(&ports) else { return };
+                let Some(tx) = flow.latest.get(&view.fields().seq().0) else { return };
+                let is_congestion = CONGESTION.contains(cause);
+                let dropped = if is_congestion { &mut flow.congestion } else { &mut flow.random };
+                dropped.insert(*tx);
+            }
+            (EventKind::Lost { tx, cause, .. }, Some(ports)) => {
+                let Some(flow) = self.flows.get(&ports) else { return };
+                let count = if flow.congestion.contains(tx) {
+                    &mut self.congestion
+                } else if flow.random.contains(tx) {
+                    &mut self.random
+                } else {
+                    return;
+                };
+                count.all += 1;
+                count.random += u64::from(*cause == "random");
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Bulk flows over a bottleneck of 100 Mbit/s and 20 ms, which holds 167 packets: the rulings, and
+/// the goodput of all in Mbit/s.
+fn rulings(forth: &str, combination: &str, count: u32, seconds: u64) -> (Rulings, f64) {
+    let delay = if forth.contains("delay") { "" } else { "delay 10ms" };
+    let forth = format!("rate 100mbit {delay} {forth}");
+    let [forth, back] =
+        [&*forth, "rate 100mbit delay 10ms limit 2000"].map(|text| text.parse().expect("a link"));
+    let spec = FlowSpec::new(combination.parse().expect("a combination"));
+    let topology = Topology::Dumbbell { access: Wire::default(), bottleneck: Wire { forth, back } };
+    let scenario = Scenario {
+        duration: Duration::from_secs(seconds),
+        seed: 1,
+        flows: vec![FlowSpec { count, stagger: Duration::from_millis(170), ..spec }],
+        ..Scenario::new("spike", topology)
+    };
+    let mut rulings = Rulings::default();
+    let result = run(&scenario, Some(&mut rulings)).expect("a sound scenario");
+    let goodput = result.flows.iter().map(|flow| flow.goodput).sum::<f64>() / 1e6;
+    (rulings, goodput)
+}
+
+/// Queues of every size, from one packet to eight times the bandwidth-delay product.
+#[test]
+fn no_drop_of_a_queue_that_a_flow_has_alone_is_random() {
+    for combination in COMBINATIONS {
+        for queue in [1, 4, 8, 21, 42, 84, 167, 668, 1336] {
+            let (ruled, _) = rulings(&format!("limit {queue}"), combination, 1, 8);
+            assert_eq!(ruled.congestion.random, 0, "{combination}, {queue}: {ruled}");
+        }
+    }
+}
+
+/// Two flows fill a queue of one packet for each other at any load of theirs: there up to a half of
+/// the drops is taken for random, and the queue drops no more than a tenth.
+#[test]
+fn drops_of_a_queue_that_two_flows_share_are_congestion_but_of_one_packet() {
+    for queue in [4, 8, 21, 167] {
+        let (ruled, _) = rulings(&format!("limit {queue}"), "rack/bbr3/spike", 2, 8);
+        assert!(ruled.congestion.share() <= 0.01, "{queue}: {ruled}");
+    }
+    let (ruled, _) = rulings("limit 1", "rack/bbr3/spike", 2, 8);
+    assert!(ruled.congestion.share() < 0.5, "{ruled}");
+    assert!(ruled.congestion.all * 10 < ruled.sent, "{ruled}");
+}
+
+/// A policer with a bucket shows more than its rate at first: a load above it counts as low.
+#[test]
+fn drops_of_a_policer_are_congestion() {
+    for combination in COMBINATIONS {
+        for rate in [50, 80] {
+            for burst in ["16kb", "125kb", "1mb"] {
+                let link = format!("limit 167 police rate {rate}mbit burst {burst}");
+                let (ruled, _) = rulings(&link, combination, 1, 20);
+                assert!(ruled.congestion.share() < 0.1, "{combination}, {link}: {ruled}");
+            }
+        }
+    }
+}
+
+#[test]
+fn losses_at_random_are_random() {
+    for (loss, least) in [(1, 0.3), (2, 0.3), (5, 0.85), (10, 0.9)] {
+        let link = format!("limit 167 loss {loss}%");
+        let (ruled, goodput) = rulings(&link, "rack/bbr3/spike", 1, 20);
+        let (_, without) = rulings(&link, "rack/bbr3", 1, 20);
+        assert!(ruled.random.share() >= least, "{loss} %: {ruled}");
+        assert!(goodput > without, "{loss} %: {goodput} and {without}");
+    }
+}
+
+/// Bursts of four on average.
+#[test]
+fn bursts_of_losses_are_random() {
+    let link = "limit 167 loss gemodel 1% 25%";
+    let (ruled, _) = rulings(link, "rack/bbr3/spike", 1, 20);
+    assert!(ruled.random.share() >= 0.6, "{ruled}");
+    assert!(ruled.congestion.share() <= 0.01, "{ruled}");
+}
+
+/// Round-trip times that vary by more than the queue.
+#[test]
+fn with_jitter_no_drop_is_random() {
+    for combination in COMBINATIONS {
+        let (ruled, _) = rulings("limit 167 delay 10ms 3ms", combination, 1, 8);
+        assert!(ruled.congestion.all > 0, "{combination}");
+        assert_eq!(ruled.congestion.random, 0, "{combination}: {ruled}");
+    }
+}
