@@ -22,7 +22,7 @@ use crate::{Ground, LabError, Run, feed};
 use measured::{Case, Measured, Shown};
 
 /// The candidate, unless the plan names another.
-const CANDIDATE: &str = "rack/bbr3/rr";
+const CANDIDATE: &str = "rack/bbr3/spike";
 /// Ours beside the candidate: BBRv3 and BBR without a judge, the best before them, the default.
 const OURS: [&str; 5] = ["rack/bbr3", "rack/bbr", BEST_BEFORE[0], BEST_BEFORE[1], "rack/cubic"];
 /// Our best on lossy links before BBRv3.
