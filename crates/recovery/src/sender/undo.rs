@@ -1,10 +1,13 @@
-//! Taking back a reduction that was spurious.
+//! Takes back a reduction that was spurious.
 //!
-//! Four signs: what was to be sent again is acknowledged before it was; the first ACK after a
-//! retransmission that advances carries a time stamp from before it left, so that the original had
-//! arrived (Eifel detection, RFC 3522); the receiver reports every retransmission since the
-//! reduction as a duplicate (DSACK, RFC 2883 and RFC 3708); or, without time stamps, F-RTO finds a time-out spurious
-//! (RFC 5682). The response is RFC 4015's.
+//! Four signs show one:
+//! - the segment to be retransmitted is acknowledged before it is retransmitted;
+//! - the ACK that covers a retransmission echoes a time stamp from before it: the original had arrived (Eifel
+//!   detection, RFC 3522);
+//! - the receiver reports every retransmission since the reduction as a duplicate (DSACK, RFC 2883 and RFC 3708);
+//! - without time stamps, F-RTO finds a time-out spurious (RFC 5682).
+//!
+//! The response is that of RFC 4015: the windows are restored, and no burst follows.
 
 use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, RangeSet, SendRule, SeqRange};
 

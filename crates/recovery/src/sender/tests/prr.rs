@@ -4,9 +4,7 @@ use airtcp_types::{ByteCount, EventKind, Instant, SendRule};
 
 use super::double::{self, rule};
 use crate::testkit::{FIRST, SMSS, ack, ms, named, pump, segments, sender_of, seq, supply};
-use crate::{
-    Ack, Phase, Profile, Ruling, Sender, SenderConfig, Start, Supply, When, WireNeeds,
-};
+use crate::{Ack, Phase, Profile, Ruling, Sender, SenderConfig, Start, Supply, When, WireNeeds};
 
 const SACK: [&str; 3] = ["sack/reno", "fack/reno", "rack/reno"];
 
