@@ -283,7 +283,7 @@ fn an_undo_comes_before_everybody_hears_the_ack() {
         [
             "detection undoes",
             "control: undo",
-            "judge hears 1001 with SND.UNA 1001, RTT 110ms",
+            "judge hears 1001 with SND.UNA 1001, RTT 0ns",
             "detection hears 1001 with SND.UNA 1001",
             "judge rules on Lost 3",
             "control: 1000 B lost, congestion",
