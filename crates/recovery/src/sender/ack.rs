@@ -96,7 +96,7 @@ impl Sender {
         self.stats.dsacks += u64::from(ack.dsack.is_some());
 
         // 3. Undo.
-        self.refill(delivered);
+        self.refill();
         self.undo_if_spurious(now, &view);
 
         // 4. The judges hear it.

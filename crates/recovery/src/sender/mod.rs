@@ -315,7 +315,7 @@ impl Sender {
     /// What may be in flight: the control's window. While a reduction is spread over its round trip
     /// it is what is in flight and what may yet leave (RFC 9937); while a judge waits it is no more
     /// than when it began to, so that each duplicate ACK releases what it tells to have arrived (DCR
-    /// 2.2). After an undo without pacing it grows back to the control's window as in slow start (RFC 4015).
+    /// 2.2). After an undo without pacing no ACK releases more than an initial window.
     pub fn cwnd(&self) -> ByteCount {
         let waits = self.core.put_off.window().filter(|_| self.waits());
         let window = match (&self.prr, waits) {

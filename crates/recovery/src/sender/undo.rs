@@ -128,7 +128,7 @@ impl Sender {
             self.take_back(now);
             // RFC 4015 section 3.4: the restored window is no leave to send a burst. A pacer spreads it.
             if self.pacer.rate().is_none() {
-                self.refill_to(before.max(self.pipe() + self.refill_step(ack.delivered)));
+                self.refill_to(before);
             }
         } else if undo.ends_at.is_some_and(|end| ack.ack > end) {
             self.undo = None;
@@ -165,19 +165,16 @@ impl Sender {
         if self.is_refilling() { ByteCount(self.refill.into()) } else { ByteCount::MAX }
     }
 
-    /// Grows cwnd back to the window that an undo restored, as slow start does.
-    pub(super) fn refill(&mut self, delivered: ByteCount) {
+    /// Lets at most an initial window leave on each ACK until the window that an undo restored is full.
+    pub(super) fn refill(&mut self) {
         if self.is_refilling() {
-            self.refill_to(self.refill_limit() + self.refill_step(delivered));
+            self.refill_to(self.refill_limit());
         }
     }
 
-    /// RFC 4015 section 3.4: min(bytes_acked, IW).
-    fn refill_step(&self, delivered: ByteCount) -> ByteCount {
-        delivered.min(self.core.smss * u64::from(self.profile.initial_window))
-    }
-
-    fn refill_to(&mut self, limit: ByteCount) {
+    fn refill_to(&mut self, least: ByteCount) {
+        let burst = self.core.smss * u64::from(self.profile.initial_window);
+        let limit = least.max(self.pipe() + burst);
         let is_full = limit >= self.control.window();
         self.refill = if is_full { u32::MAX } else { u32::try_from(limit.0).unwrap_or(u32::MAX) };
     }
