@@ -335,6 +335,7 @@ pub(crate) fn ack_view(now: Instant, bytes: ByteCount) -> AckView<'static> {
         round_start: false,
         prior_pipe: ByteCount::ZERO,
         cwnd_limited: true,
+        max_flight: ByteCount::MAX,
         put_off: false,
         phase: Phase::Open,
     }

@@ -108,6 +108,9 @@ pub struct AckView<'a> {
     pub prior_pipe: ByteCount,
     /// Whether what it acknowledges was sent while the congestion window was the limit.
     pub cwnd_limited: bool,
+    /// The most that was outstanding in this round trip (maxFS of draft-ietf-ccwg-ratelimited-increase, which counts from
+    /// the last reduction).
+    pub max_flight: ByteCount,
     /// Whether a judge has put something off, and waits. Such an ACK lets the window grow though it
     /// does not advance (DCR 2.2).
     pub put_off: bool,

@@ -124,7 +124,7 @@ pub enum EventKind {
         rule: SendRule,
         /// Bytes held to be in the network before it.
         pipe: ByteCount,
-        /// The congestion window.
+        /// The congestion window before it.
         cwnd: ByteCount,
         /// The peer's window: what it takes beyond SND.UNA.
         rwnd: ByteCount,

@@ -60,13 +60,15 @@ impl Windows {
         }
     }
 
-    /// Grows by what arrived, up to the limit of RFC 3465 and to ssthresh; gives back the bytes
-    /// that are left for congestion avoidance.
+    /// Grows by what arrived, up to the limit of RFC 3465, to ssthresh and to twice what was outstanding; gives back the
+    /// bytes that are left for congestion avoidance.
     pub(super) fn slow_start(&mut self, ack: &AckView<'_>) -> ByteCount {
         // RFC 3465 section 2.3: after a time-out one ACK may tell of much that had arrived before.
         let limit = if ack.phase == Phase::Loss { 1 } else { self.byte_counting_limit };
         let counted = ack.delivered.min(self.smss * u64::from(limit));
-        let room = self.ssthresh.map_or(ByteCount::MAX, |ssthresh| ssthresh - self.cwnd);
+        // draft-ietf-ccwg-ratelimited-increase section 3: limit(maxFS) is 2 * maxFS.
+        let ssthresh = self.ssthresh.unwrap_or(ByteCount::MAX);
+        let room = ssthresh.min(ack.max_flight * 2) - self.cwnd;
         let step = self.hystart.step(counted).min(room);
         self.cwnd += step;
         counted - step

@@ -88,6 +88,7 @@ impl Sender {
             round_start,
             prior_pipe,
             cwnd_limited: una < self.cwnd_limited_to || self.doubles(),
+            max_flight: ByteCount(self.most_out.into()),
             put_off: false,
             phase,
         };
@@ -95,6 +96,7 @@ impl Sender {
         self.stats.dsacks += u64::from(ack.dsack.is_some());
 
         // 3. Undo.
+        self.refill();
         self.undo_if_spurious(now, &view);
 
         // 4. The judges hear it.

@@ -189,6 +189,9 @@ pub struct Sender {
     /// Where this round ends, and the most that was outstanding in it (bytes).
     round_end: ExtSeq,
     most_out: u32,
+    /// After an undo, what may be in flight until ACKs have filled the restored window again (bytes); [`u32::MAX`] at
+    /// any other time.
+    refill: u32,
     /// The farthest that something came late (segments).
     reordering: u16,
     max_window: ByteCount,
@@ -273,6 +276,7 @@ impl Sender {
             cwnd_limited_to: start.first,
             round_end: start.first,
             most_out: 0,
+            refill: u32::MAX,
             reordering: 0,
             max_window: ByteCount::ZERO,
             mark_point: start.first.wire(),
@@ -311,13 +315,13 @@ impl Sender {
     /// What may be in flight: the control's window. While a reduction is spread over its round trip
     /// it is what is in flight and what may yet leave (RFC 9937); while a judge waits it is no more
     /// than when it began to, so that each duplicate ACK releases what it tells to have arrived (DCR
-    /// 2.2).
+    /// 2.2). After an undo without pacing no ACK releases more than an initial window.
     pub fn cwnd(&self) -> ByteCount {
         let waits = self.core.put_off.window().filter(|_| self.waits());
         let window = match (&self.prr, waits) {
             (Some(prr), _) => self.pipe() + prr.quota(),
             (None, Some(window)) => self.control.window().min(window),
-            (None, None) => self.control.window(),
+            (None, None) => self.control.window().min(self.refill_limit()),
         };
         window.max(self.core.smss)
     }

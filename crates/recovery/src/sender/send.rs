@@ -233,9 +233,9 @@ impl Sender {
         supply: &Supply,
     ) -> Decision {
         let snapshot = self.snapshot(now, range.len());
-        let pipe = self.pipe();
+        let before = (self.pipe(), self.cwnd());
         let tx = self.core.board.send_new(now, range, rule, snapshot);
-        self.sent(now, Transmit { tx, range, rule }, pipe, supply)
+        self.sent(now, Transmit { tx, range, rule }, before, supply)
     }
 
     /// The state of the connection as `bytes` leave.
@@ -245,7 +245,7 @@ impl Sender {
     }
 
     fn retransmit(&mut self, now: Instant, tx: TxNo, rule: SendRule, supply: &Supply) -> Decision {
-        let pipe = self.pipe();
+        let before = (self.pipe(), self.cwnd());
         let Some(range) = self.core.board.get(tx).map(|old| self.repair(old.range, supply)) else {
             return Decision::Blocked(Limit::App);
         };
@@ -258,14 +258,15 @@ impl Sender {
         self.stats.segments_retransmitted += 1;
         self.stats.bytes_retransmitted += range.len();
         self.stats.fast_retransmits += u64::from(rule == SendRule::FastRetransmit);
-        self.sent(now, Transmit { tx, range, rule }, pipe, supply)
+        self.sent(now, Transmit { tx, range, rule }, before, supply)
     }
 
+    /// Works a transmission that left with this pipe and this window.
     fn sent(
         &mut self,
         now: Instant,
         transmit: Transmit,
-        pipe: ByteCount,
+        (pipe, cwnd): (ByteCount, ByteCount),
         supply: &Supply,
     ) -> Decision {
         self.last_sent = now;
@@ -292,7 +293,7 @@ impl Sender {
         if !again {
             self.schedule_probe(now, true);
         }
-        let (cwnd, rwnd) = (self.cwnd(), supply.window_edge.since(self.snd_una()));
+        let rwnd = supply.window_edge.since(self.snd_una());
         self.tell(|| EventKind::Sent { tx, range, rule, pipe, cwnd, rwnd });
         Decision::Send(transmit)
     }

@@ -1,10 +1,13 @@
-//! Taking back a reduction that was spurious.
+//! Takes back a reduction that was spurious.
 //!
-//! Four signs: what was to be sent again is acknowledged before it was; the first ACK after a
-//! retransmission that advances carries a time stamp from before it left, so that the original had
-//! arrived (Eifel detection, RFC 3522); the receiver reports every retransmission since the
-//! reduction as a duplicate (DSACK, RFC 2883 and RFC 3708); or, without time stamps, F-RTO finds a time-out spurious
-//! (RFC 5682). The response is RFC 4015's.
+//! Four signs show one:
+//! - the segment to be retransmitted is acknowledged before it is retransmitted;
+//! - the ACK that covers a retransmission echoes a time stamp from before it: the original had arrived (Eifel
+//!   detection, RFC 3522);
+//! - the receiver reports every retransmission since the reduction as a duplicate (DSACK, RFC 2883 and RFC 3708);
+//! - without time stamps, F-RTO finds a time-out spurious (RFC 5682).
+//!
+//! The response is that of RFC 4015: the windows are restored, and no burst follows.
 
 use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, RangeSet, SendRule, SeqRange};
 
@@ -30,8 +33,7 @@ pub enum UndoSign {
 /// What would show the last reduction to be spurious.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Undo {
-    /// When the first retransmission since left, if it was of the oldest segment outstanding, until the ACK that
-    /// decides by time stamp.
+    /// When the first retransmission since left, until the ACK that decides by time stamp.
     first_retransmission: Option<Instant>,
     /// What was sent again since; its size is bounded by the windows.
     sent_again: RangeSet,
@@ -52,6 +54,7 @@ impl Sender {
     }
 
     pub(super) fn watch_for_spurious(&mut self) {
+        self.refill = u32::MAX;
         self.undo = self.profile.undo.then(Box::<Undo>::default);
     }
 
@@ -75,11 +78,8 @@ impl Sender {
     }
 
     pub(super) fn on_retransmission(&mut self, now: Instant, range: SeqRange) {
-        // RFC 3522 section 3.2 step 1: of the oldest that is outstanding. Behind a hole that was repaired before the
-        // reduction, the next ACK that advances has the time stamp of that repair, and says nothing of this one.
-        let is_oldest = range.start <= self.core.board.snd_una();
         if let Some(undo) = self.undo.as_mut().filter(|undo| undo.ends_at.is_none()) {
-            if undo.retransmissions == 0 && is_oldest {
+            if undo.retransmissions == 0 {
                 undo.first_retransmission = Some(now);
             }
             undo.retransmissions += 1;
@@ -101,8 +101,12 @@ impl Sender {
             .then_some(UndoSign::Duplicates)
             .or((overtaken && undo.retransmissions == 0).then_some(UndoSign::Overtaken));
         let mut repairs = false;
+        // RFC 7323 section 4.3: an ACK that advances echoes the time stamp of what arrived at SND.UNA. Where that was
+        // not sent again since the reduction, it says nothing of those that were.
+        let una = ack.ack - ack.acked.0;
         if ack.acked > ByteCount::ZERO
             && let Some(echo) = ack.echo
+            && undo.sent_again.range_at(una).is_some()
             && let Some(first) = undo.first_retransmission.take()
         {
             // RFC 3522 section 3.2 step 5. Time stamps tick in milliseconds: within the same one
@@ -120,7 +124,12 @@ impl Sender {
         }
         if sign.is_some() {
             self.last_undo = sign;
+            let before = self.cwnd();
             self.take_back(now);
+            // RFC 4015 section 3.4: the restored window is no leave to send a burst. A pacer spreads it.
+            if self.pacer.rate().is_none() {
+                self.refill_to(before);
+            }
         } else if undo.ends_at.is_some_and(|end| ack.ack > end) {
             self.undo = None;
         }
@@ -145,5 +154,28 @@ impl Sender {
         self.notify(now, NoticeKind::Undo);
         self.restart_rto(now);
         self.tell(|| EventKind::Undo);
+    }
+
+    /// Whether cwnd is still below the window that an undo restored.
+    pub(super) const fn is_refilling(&self) -> bool {
+        self.refill < u32::MAX
+    }
+
+    pub(super) fn refill_limit(&self) -> ByteCount {
+        if self.is_refilling() { ByteCount(self.refill.into()) } else { ByteCount::MAX }
+    }
+
+    /// Lets at most an initial window leave on each ACK until the window that an undo restored is full.
+    pub(super) fn refill(&mut self) {
+        if self.is_refilling() {
+            self.refill_to(self.refill_limit());
+        }
+    }
+
+    fn refill_to(&mut self, least: ByteCount) {
+        let burst = self.core.smss * u64::from(self.profile.initial_window);
+        let limit = least.max(self.pipe() + burst);
+        let is_full = limit >= self.control.window();
+        self.refill = if is_full { u32::MAX } else { u32::try_from(limit.0).unwrap_or(u32::MAX) };
     }
 }

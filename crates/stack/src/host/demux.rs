@@ -139,7 +139,7 @@ impl Host {
         let room = tcp.connection.room_for_run(now, &segment).min(left);
         let fit = room.as_usize() / segment.payload.len().max(1);
         let count = packets.iter().take(fit).take_while(|packet| run::is_sound(packet)).count();
-        if count < 2 {
+        if count == 0 {
             return 0;
         }
         let headers = first.data.len() - segment.payload.len();

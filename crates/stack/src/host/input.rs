@@ -16,10 +16,13 @@ impl Host {
     pub fn handle_packets(&mut self, now: Instant, packets: &[Packet]) {
         let mut left = packets;
         while !left.is_empty() {
-            let (run, later) = left.split_at(run::length(left));
-            let taken = if run.len() > 1 { self.on_run(now, run) } else { 0 };
-            run[taken..].iter().for_each(|packet| self.on_packet(now, packet));
-            left = later;
+            let run = &left[..run::length(left)];
+            let mut taken = if run.len() > 1 { self.on_run(now, run) } else { 0 };
+            if taken == 0 {
+                run.iter().for_each(|packet| self.on_packet(now, packet));
+                taken = run.len();
+            }
+            left = &left[taken..];
         }
     }
 

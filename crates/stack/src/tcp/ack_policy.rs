@@ -117,6 +117,13 @@ impl AckPolicy {
         self.delayed && !self.is_quick() && !is_pause
     }
 
+    /// How much data from `nxt` on one ACK may acknowledge: the rest of what the last ACK that is due may, or that of the
+    /// next one.
+    pub(super) fn room_from(&self, nxt: ExtSeq) -> ByteCount {
+        let from = self.stretch.filter(|_| self.may_stretch(nxt + self.segment.0));
+        self.reach - nxt.since(from.unwrap_or(self.acknowledged))
+    }
+
     /// Whether the next ACK is one of those that are not delayed.
     fn is_quick(&self) -> bool {
         self.due.len() < usize::from(self.quick)

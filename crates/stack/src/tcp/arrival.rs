@@ -29,7 +29,8 @@ impl Connection {
     }
 
     /// How much data may be taken as one segment that begins as this one does: none if its segments could deserve answers of
-    /// their own, because it is not the next of a stream without holes, or is old, or no ACK would be for several.
+    /// their own, because it is not the next of a stream without holes, or is old, or no ACK would be for several; and no more
+    /// than one ACK may acknowledge.
     pub fn room_for_run(&self, now: Instant, segment: &Segment<'_>) -> ByteCount {
         let next = self.receive.nxt();
         let is_old = match (&self.timestamps, segment.options.timestamps) {
@@ -46,7 +47,10 @@ impl Connection {
             && next.nearest(segment.seq) == next
             && !is_old
             && self.acks.merges(now, || self.send.rto());
-        if is_plain { self.receive.room() } else { ByteCount::ZERO }
+        if !is_plain {
+            return ByteCount::ZERO;
+        }
+        self.receive.room().min(self.acks.room_from(next))
     }
 
     fn on_synchronized_segment(

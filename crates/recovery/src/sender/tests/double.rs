@@ -1,7 +1,7 @@
 //! Strategies that note what they are told and say what a test has laid down. They stand outside the
 //! registry, as a user's own would.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -23,6 +23,7 @@ thread_local! {
     static FINDINGS: RefCell<VecDeque<(TxNo, Found)>> = const { RefCell::new(VecDeque::new()) };
     static RULINGS: RefCell<VecDeque<Option<Ruling>>> = const { RefCell::new(VecDeque::new()) };
     static RAISED: RefCell<Option<(TxNo, Ruling)>> = const { RefCell::new(None) };
+    static WINDOWS: Cell<[Option<ByteCount>; 2]> = const { Cell::new([None; 2]) };
 }
 
 /// What the detector is to report.
@@ -55,6 +56,11 @@ pub(super) fn rule(ruling: Option<Ruling>) {
 /// The judge raises this on the next ACK.
 pub(super) fn raise(tx: u64, ruling: Ruling) {
     RAISED.set(Some((TxNo(tx), ruling)));
+}
+
+/// The control's window after the next reduction, and after the next ACK.
+pub(super) fn set_windows(reduced: Option<ByteCount>, acked: Option<ByteCount>) {
+    WINDOWS.set([reduced, acked]);
 }
 
 #[derive(Debug)]
@@ -118,9 +124,17 @@ struct Control {
 impl CongestionControl for Control {
     fn on_ack(&mut self, ack: &AckView<'_>) {
         note(format!("control hears {} with pipe {}", ack.ack.0, ack.pipe));
+        let [reduced, acked] = WINDOWS.get();
+        self.window = acked.unwrap_or(self.window);
+        WINDOWS.set([reduced, None]);
     }
 
     fn on_notice(&mut self, notice: &Notice) {
+        if matches!(notice.kind, NoticeKind::Reduce { .. }) {
+            let [reduced, acked] = WINDOWS.get();
+            self.window = reduced.unwrap_or(self.window);
+            WINDOWS.set([None, acked]);
+        }
         note(match notice.kind {
             NoticeKind::Lost(loss) => {
                 format!("control: {} B lost, {}", loss.bytes, loss.cause.name())
@@ -200,6 +214,15 @@ pub(super) fn with_judge(combination: &str) -> Sender {
     let combination: Combination = combination.parse().unwrap();
     let judged = combination.with_judges(vec![Choice::new(&JUDGE, None).unwrap()]);
     crate::testkit::sender_of(judged, Profile::modern())
+}
+
+/// A named detection with the recording control and judge.
+pub(super) fn with_detection(name: &str) -> Sender {
+    let combination: Combination = format!("{name}/reno").parse().unwrap();
+    let recording = combination
+        .with_congestion(Choice::new(&CONTROL, None).unwrap())
+        .with_judges(vec![Choice::new(&JUDGE, None).unwrap()]);
+    crate::testkit::sender_of(recording, Profile::modern())
 }
 
 /// So many milliseconds.

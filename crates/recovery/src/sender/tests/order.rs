@@ -1,10 +1,10 @@
 //! The order in which one ACK is worked, and what becomes of rulings.
 
-use airtcp_types::{Instant, SendRule};
+use airtcp_types::{ByteCount, Instant, SendRule};
 
 use super::double::{self, Found, find, millis, noted, raise, rule};
-use crate::testkit::{RTT, ack, ms, named, pump, segments, supply};
-use crate::{Cause, Limit, Phase, Ruling, Sender, TxState, When};
+use crate::testkit::{RTT, SMSS, ack, ms, named, pump, segments, supply};
+use crate::{Ack, Cause, Limit, Phase, Ruling, Sender, TxState, When};
 
 /// Ten segments are out, and nothing is noted yet.
 fn ten_out(judges: usize) -> Sender {
@@ -265,4 +265,139 @@ fn silence_is_told_when_new_data_ends_it() {
     noted();
     pump(&mut sender, ms(9_350), &supply(12));
     assert_eq!(noted()[0], "control: idle 9s, restart true");
+}
+
+#[test]
+fn an_undo_comes_before_everybody_hears_the_ack() {
+    let mut sender = ten_out(1);
+    find(0, Found::Lost);
+    sender.on_ack(ms(100), &ack(0, &[]));
+    pump(&mut sender, ms(100), &supply(100));
+    assert_eq!((sender.phase(), sender.stats().segments_retransmitted), (Phase::Recovery, 1));
+    noted();
+    // The original of segment 0 arrives, and segment 3 is lost: a reduction of the restored window.
+    find(3, Found::Lost);
+    sender.on_ack(ms(110), &Ack { echo: Some(Instant::ZERO), ..ack(1, &[]) });
+    assert_eq!(
+        noted(),
+        [
+            "detection undoes",
+            "control: undo",
+            "judge hears 1001 with SND.UNA 1001, RTT 0ns",
+            "detection hears 1001 with SND.UNA 1001",
+            "judge rules on Lost 3",
+            "control: 1000 B lost, congestion",
+            "control: reduce from 9000 B, congestion",
+            "control hears 1001 with pipe 8000",
+        ]
+    );
+    assert_eq!((sender.stats().undos, sender.phase()), (1, Phase::Recovery));
+}
+
+#[test]
+fn a_loss_without_a_reduction_leaves_nothing_to_undo() {
+    let late = |ruling: Ruling| {
+        let mut sender = ten_out(1);
+        rule(Some(ruling));
+        find(0, Found::Lost);
+        sender.on_ack(ms(100), &ack(0, &[]));
+        pump(&mut sender, ms(100), &supply(100));
+        assert_eq!(sender.stats().segments_retransmitted, 1);
+        sender.on_ack(ms(110), &Ack { echo: Some(Instant::ZERO), ..ack(1, &[]) });
+        sender.on_ack(ms(200), &Ack { dsack: Some(segments(0, 1)), ..ack(1, &[]) });
+        (sender.stats().undos, noted().contains(&"control: undo".to_owned()))
+    };
+    assert_eq!(late(ruling(When::Now, When::Never)), (0, false));
+    // The same data, and a reduction.
+    assert_eq!(late(Ruling::CONGESTION), (1, true));
+}
+
+#[test]
+fn an_episode_ends_after_detection_and_before_the_control_hears_the_ack() {
+    let mut sender = ten_out(1);
+    find(0, Found::Lost);
+    sender.on_ack(ms(100), &ack(0, &[]));
+    let (sent, _) = pump(&mut sender, ms(100), &supply(12));
+    // What was sent before the reduction is lost, and what left after it arrives.
+    let after = crate::testkit::index(sender.snd_nxt());
+    assert_eq!((named(&sent)[0], after), ((0, SendRule::FastRetransmit), 10));
+    noted();
+    find(9, Found::Lost);
+    sender.on_ack(ms(200), &ack(after, &[]));
+    let log = noted();
+    assert_eq!(
+        log[1..],
+        [
+            "detection hears 10001 with SND.UNA 10001",
+            "control: episode over",
+            "control hears 10001 with pipe 0",
+        ]
+    );
+}
+
+#[test]
+fn the_verdict_on_a_probe_comes_before_the_end_of_the_episode() {
+    let mut sender = double::with_detection("rack");
+    pump(&mut sender, Instant::ZERO, &supply(10));
+    let probe_at = sender.poll_timeout().unwrap();
+    sender.on_timeout(probe_at);
+    let (sent, _) = pump(&mut sender, probe_at, &supply(10));
+    assert_eq!(named(&sent), [(9, SendRule::ProbeAgain)]);
+    noted();
+    // New data leaves behind the probe, and the ACK of both tells of no duplicate: it was a repair.
+    sender.on_ack(probe_at + RTT / 2, &ack(9, &[]));
+    pump(&mut sender, probe_at + RTT / 2, &supply(11));
+    noted();
+    let now = probe_at + RTT * 2;
+    sender.on_ack(now, &ack(11, &[]));
+    let log = noted();
+    assert_eq!(
+        log[1..],
+        [
+            "judge rules again on Lost 9",
+            "control: reduce from 0 B, congestion",
+            "control: episode over",
+            "control hears 11001 with pipe 0",
+        ],
+        "{log:?}"
+    );
+}
+
+#[test]
+fn the_window_is_validated_after_the_control_heard_the_ack() {
+    let mut sender = double::with_detection("rack");
+    let (mut now, mut acked) = (Instant::ZERO, 0);
+    let log = loop {
+        acked += 2;
+        pump(&mut sender, now, &supply(acked));
+        now += RTT;
+        noted();
+        sender.on_ack(now, &ack(acked, &[]));
+        let log = noted();
+        if log.contains(&"control: unused".to_owned()) {
+            break log;
+        }
+        assert!(now < ms(400_000), "{log:?}");
+    };
+    assert!(log[log.len() - 2].starts_with("control hears"), "{log:?}");
+    assert_eq!(log.last().unwrap(), "control: unused");
+}
+
+#[test]
+fn prr_goes_by_the_window_that_the_control_has_after_the_ack() {
+    let quota = |acked: Option<u64>| {
+        let mut sender = double::with_detection("sack");
+        pump(&mut sender, Instant::ZERO, &supply(100));
+        double::set_windows(Some(ByteCount(5 * SMSS)), None);
+        for upto in 2..5 {
+            sender.on_ack(ms(100), &ack(0, &[segments(1, upto)]));
+            pump(&mut sender, ms(100), &supply(100));
+        }
+        assert_eq!((sender.phase(), sender.stats().reductions), (Phase::Recovery, 1));
+        double::set_windows(None, acked.map(|acked| ByteCount(acked * SMSS)));
+        sender.on_ack(ms(100), &ack(0, &[segments(1, 5)]));
+        noted();
+        (sender.cwnd() - sender.pipe()).0 / SMSS
+    };
+    assert_eq!((quota(None), quota(Some(10))), (0, 1));
 }

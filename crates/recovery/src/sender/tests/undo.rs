@@ -3,7 +3,7 @@
 use airtcp_types::{ByteCount, Instant, SendRule, SeqRange};
 
 use crate::testkit::{RTT, SMSS, ack, ms, named, pump, segments, sender, sender_of, supply};
-use crate::{Ack, Phase, Profile, Sender};
+use crate::{Ack, Limit, Phase, Profile, Sender};
 
 const ALL: [&str; 6] =
     ["reno/reno", "reno/cubic", "newreno/reno", "newreno/cubic", "sack/reno", "sack/cubic"];
@@ -37,7 +37,7 @@ fn a_time_stamp_from_before_the_repair_restores_both_windows() {
         assert!(sender.cwnd() < before);
         sender.on_ack(ms(120), &with_echo(ack(4, &[]), 0));
         assert_eq!((sender.stats().undos, sender.phase()), (1, Phase::Open), "{combination}");
-        assert_eq!(sender.cwnd(), before, "{combination}");
+        assert_eq!(sender.control_window(), before, "{combination}");
         assert_eq!(sender.control_state().ssthresh, None, "{combination}");
         sender.board().audit().unwrap();
         // The same ACK, and those that follow it, are no evidence of another loss.
@@ -61,7 +61,7 @@ fn a_time_stamp_of_the_repair_itself_restores_nothing() {
 #[test]
 fn a_time_stamp_of_an_earlier_repair_says_nothing_of_the_next_reduction() {
     // LE reduces once a round trip, and so may again while the repair of the oldest hole is on its way.
-    for combination in ["le/reno", "le/cubic"] {
+    let reduced_again = |combination| {
         let mut sender = sender(combination);
         pump(&mut sender, Instant::ZERO, &supply(10));
         sender.on_ack(ms(100), &ack(0, &[segments(1, 4)]));
@@ -72,7 +72,90 @@ fn a_time_stamp_of_an_earlier_repair_says_nothing_of_the_next_reduction() {
         assert_eq!((sender.stats().reductions, sender.stats().segments_retransmitted), (2, 2));
         sender.on_ack(ms(220), &with_echo(ack(4, &[segments(5, 9)]), 100));
         assert_eq!(sender.stats().undos, 0, "{combination}");
+        sender
+    };
+    for combination in ["le/reno", "le/cubic"] {
+        // The first ACK that covers a repair of this reduction decides: here the original had arrived.
+        let mut sender = reduced_again(combination);
+        sender.on_ack(ms(230), &with_echo(ack(9, &[]), 0));
+        assert_eq!(sender.stats().undos, 1, "{combination}");
+        sender.board().audit().unwrap();
+        // And here the repair.
+        let mut sender = reduced_again(combination);
+        sender.on_ack(ms(310), &with_echo(ack(9, &[]), 210));
+        assert_eq!(sender.stats().undos, 0, "{combination}");
     }
+}
+
+/// A window of eighty segments and more, filled; gives how many segments were acknowledged, and the time.
+fn with_a_large_window(combination: &str) -> (Sender, u64, Instant) {
+    let profile = Profile { hystart: false, ..Profile::modern() };
+    let mut sender = sender_of(combination.parse().unwrap(), profile);
+    let (mut acked, mut now) = (0, Instant::ZERO);
+    loop {
+        let (sent, _) = pump(&mut sender, now, &supply(1_000));
+        if sender.cwnd() >= ByteCount(80 * SMSS) {
+            return (sender, acked, now);
+        }
+        now += RTT;
+        for _ in &sent {
+            acked += 1;
+            sender.on_ack(now, &ack(acked, &[]));
+        }
+    }
+}
+
+#[test]
+fn no_burst_follows_an_undo() {
+    // RFC 4015 section 3.4.
+    for combination in ["sack/reno", "fack/reno", "rack/reno", "le/reno"] {
+        let (mut sender, base, sent_at) = with_a_large_window(combination);
+        let (before, out) = (sender.control_window(), sender.board().flight_size().0 / SMSS);
+        let mut now = sent_at + RTT;
+        // The first segment is late, and half a window of ACKs is worked as for a loss.
+        for sacked in 2..=out / 2 {
+            sender.on_ack(now, &ack(base, &[segments(base + 1, base + sacked)]));
+            pump(&mut sender, now, &supply(1_000));
+        }
+        assert_eq!(sender.stats().reductions, 1, "{combination}");
+        now += RTT / 100;
+        let echo = sent_at.as_millis();
+        let mut acked = base + out / 2;
+        let mut released = Vec::new();
+        while sender.pipe() + ByteCount(SMSS) <= before && acked < base + out {
+            sender.on_ack(now, &with_echo(ack(acked, &[]), echo));
+            let (sent, limit) = pump(&mut sender, now, &supply(1_000));
+            assert_eq!(limit, Limit::Cwnd, "{combination}");
+            released.push(sent.len());
+            acked += 1;
+        }
+        assert_eq!(sender.stats().undos, 1, "{combination}");
+        assert!(sender.control_window() >= before, "{combination}");
+        // An initial window on each ACK, until the window is full again.
+        assert!(released.len() > 1 && released[0] == 10, "{combination}: {released:?}");
+        assert!(released.iter().all(|sent| *sent <= 10), "{combination}: {released:?}");
+        assert!(sender.pipe() + ByteCount(SMSS) > before, "{combination}: {released:?}");
+        sender.board().audit().unwrap();
+    }
+}
+
+#[test]
+fn an_undo_lets_no_less_leave_than_the_reduction_did() {
+    let (mut sender, base, sent_at) = with_a_large_window("rack/reno");
+    let end = crate::testkit::index(sender.snd_nxt());
+    let now = sent_at + RTT;
+    for upto in 2..=4 {
+        sender.on_ack(now, &ack(base, &[segments(base + 1, base + upto)]));
+        pump(&mut sender, now, &supply(end));
+    }
+    assert_eq!(sender.stats().segments_retransmitted, 1);
+    sender.on_ack(now, &ack(end, &[]));
+    let reduced = sender.cwnd();
+    assert!(reduced >= ByteCount(40 * SMSS));
+    // Nothing is in flight when the repair is reported as a duplicate.
+    sender.on_ack(now + RTT, &with_dsack(ack(end, &[]), segments(base, base + 1)));
+    assert_eq!((sender.stats().undos, sender.cwnd()), (1, reduced));
+    assert!(sender.control_window() > reduced);
 }
 
 #[test]
@@ -87,8 +170,8 @@ fn a_report_of_each_repair_as_a_duplicate_restores_both_windows() {
         pump(&mut sender, ms(120), &supply(100));
         sender.on_ack(ms(200), &with_dsack(ack(point, &[]), segments(0, 1)));
         assert_eq!(sender.stats().undos, 1, "{combination}");
-        assert!(sender.cwnd() > reduced);
-        assert_eq!(sender.cwnd(), self::sender(combination).cwnd(), "{combination}");
+        assert!(sender.control_window() > reduced);
+        assert_eq!(sender.control_window(), self::sender(combination).cwnd(), "{combination}");
     }
 }
 
@@ -154,7 +237,7 @@ fn a_spurious_time_out_is_taken_back_and_new_data_goes_on() {
         sender.on_ack(now, &with_echo(ack(2, &[]), 0));
         // The window is what it was, and this ACK lets it grow as any does.
         let grown = before + ByteCount(SMSS);
-        assert_eq!((sender.stats().undos, sender.cwnd()), (1, grown), "{combination}");
+        assert_eq!((sender.stats().undos, sender.control_window()), (1, grown), "{combination}");
         assert_eq!((sender.phase(), sender.board().lost()), (Phase::Open, ByteCount::ZERO));
         let (sent, _) = pump(&mut sender, now, &supply(100));
         assert_eq!(

@@ -100,3 +100,23 @@ fn a_loss_is_answered_from_what_was_acknowledged_lately() {
     let without = Profile { window_validation: false, ..Profile::modern() };
     assert_eq!(lose(without), Some(segments(2)));
 }
+
+#[test]
+fn slow_start_ends_at_twice_what_was_outstanding() {
+    // draft-ietf-ccwg-ratelimited-increase section 3, with ACKs of several segments.
+    for name in ["sack/reno", "rack/cubic", "le/westwood", "newreno/veno"] {
+        let combination: Combination = name.parse().expect("a known combination");
+        let mut sender = sender_of(combination, Profile { hystart: false, ..Profile::modern() });
+        let (mut acked, mut now) = (0, ms(0));
+        for count in [10, 12, 15, 15, 15] {
+            pump(&mut sender, now, &supply(acked + count));
+            now += RTT;
+            for step in [count - 7, 5, 2] {
+                acked += step;
+                sender.on_ack(now, &ack(acked, &[]));
+            }
+            assert!(sender.cwnd() <= segments(2 * count), "{name}: {} of {count}", sender.cwnd());
+        }
+        assert_eq!(sender.cwnd(), segments(30), "{name}");
+    }
+}
