@@ -99,7 +99,7 @@ pub(crate) struct SenderArgs {
     /// The set of defaults: `modern` or `paper`
     #[arg(long, value_name = "PROFILE", default_value = "modern", value_parser = value::profile)]
     pub(crate) profile: Profile,
-    /// Pace segments over the round trip, also where the congestion control has no rate of its own
+    /// Pace segments over the round trip, even if the congestion control sets no pacing rate
     #[arg(long)]
     pub(crate) pacing: bool,
     /// Write HACK's options in the experimental kind with an ExID (RFC 6994), and not as kinds 14 and 15

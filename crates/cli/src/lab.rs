@@ -56,7 +56,7 @@ struct RunArgs {
     /// Write records, tables and pictures below this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Which combination senders/* judge [default: theirs]
+    /// Combination that the senders/* experiments judge [default: rack/bbr3/spike]
     #[arg(long, value_name = "COMBINATION", value_parser = value::parsed::<Combination>)]
     candidate: Option<Combination>,
     /// How long each run of senders/* lasts, its warm-up included [default: 60]

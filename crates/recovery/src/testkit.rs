@@ -324,6 +324,7 @@ pub(crate) fn ack_view(now: Instant, bytes: ByteCount) -> AckView<'static> {
         duplicate: false,
         echo: None,
         ece: false,
+        marked: ByteCount::ZERO,
         echoed_tx: None,
         rtt: Some(RTT),
         srtt: RTT,

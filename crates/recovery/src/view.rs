@@ -83,8 +83,11 @@ pub struct AckView<'a> {
     pub duplicate: bool,
     /// The instant, in whole milliseconds, at which the time stamp it echoes was made.
     pub echo: Option<Instant>,
-    /// Whether it echoes a congestion mark (ECE).
+    /// Whether it reports a congestion mark: ECE (RFC 3168), or marked bytes (RFC 9768).
     pub ece: bool,
+    /// Bytes newly known to have arrived with a mark. ECE tells only that there was one: then all
+    /// of `delivered`.
+    pub marked: ByteCount,
     /// The transmission whose number it echoes, where the wire has such numbers (LE 2.2.2).
     pub echoed_tx: Option<TxNo>,
     /// A round-trip time, from the newest transmission it told of that was sent once.

@@ -42,7 +42,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "N", default_value = "1", allow_negative_numbers = true,
           value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(super) flows: u32,
-    /// Pace the segments of all flows over the round trip, also of controls without a rate of their own
+    /// Pace all flows, even where the congestion control sets no pacing rate
     #[arg(long)]
     pub(super) pacing: bool,
     /// How many threads run seeds; the results are the same [default: one for each core]

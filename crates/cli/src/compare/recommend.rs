@@ -10,18 +10,29 @@ use super::report::Row;
 /// that flow gets beside another one of its own kind. What leaves less is not recommended.
 const LEAST_LEFT: f64 = 0.4;
 
-/// A combination to take.
+/// Few seeds hide large differences: what is chosen for its delay carries this part of the best, too.
+const NEAR: f64 = 0.9;
+
+/// What to take.
 #[derive(Serialize, Debug)]
 pub(super) struct Recommendation {
+    /// Nothing if every combination that carried something is rejected.
+    #[serde(flatten)]
+    chosen: Option<Chosen>,
+    /// Combinations with a better goodput, and why they are not recommended.
+    #[serde(rename = "better_but_rejected")]
+    rejected: Vec<Rejection>,
+}
+
+/// The combination to take.
+#[derive(Serialize, PartialEq, Debug)]
+struct Chosen {
     combination: String,
     #[serde(rename = "goodput_bits_per_second")]
     goodput: f64,
     rtt_inflation: Option<f64>,
     /// The goodput of a default flow beside it, over that beside another default flow.
     default_keeps_share: Option<f64>,
-    /// Combinations with a better goodput, and why they are not recommended.
-    #[serde(rename = "better_but_rejected")]
-    rejected: Vec<Rejection>,
 }
 
 #[derive(Serialize, Debug)]
@@ -42,7 +53,7 @@ impl Recommendation {
     /// Chooses among `rows`, the best goodput first: of those that neither flood the queue, nor break
     /// connections, nor starve a default flow, the best one and those that may be as good; of these,
     /// the one with the shortest mean round-trip time. `usual` is the goodput of a default flow beside
-    /// another one in bit/s, where that was measured. Gives nothing if no row is left.
+    /// another one in bit/s, where that was measured. Gives nothing if no row carried anything.
     pub(super) fn of(rows: &[Row], usual: Option<f64>) -> Option<Self> {
         let kept = |row: &Row| {
             let usual = usual.filter(|usual| *usual > 0.0)?;
@@ -60,49 +71,67 @@ impl Recommendation {
             }
         };
         let carried = || rows.iter().filter(|row| row.carried());
-        let best = carried().find(|row| reason(row).is_none())?;
+        carried().next()?;
+        let best = carried().find(|row| reason(row).is_none());
         let delay = |row: &Row| Some(row.rtt_inflation).filter(|rtt| rtt.n > 0).map(|rtt| rtt.mean);
-        let chosen = carried().filter(|row| reason(row).is_none() && row.may_match(best)).min_by(
-            |a, b| {
-                let of = |row| delay(row).unwrap_or(f64::INFINITY);
-                of(a).total_cmp(&of(b))
-            },
-        )?;
-        let rejected =
-            carried().take_while(|row| row.combination != best.combination).filter_map(|row| {
+        let chosen = best.and_then(|best| {
+            carried()
+                .filter(|row| reason(row).is_none() && row.may_match(best))
+                .filter(|row| row.goodput.mean >= best.goodput.mean * NEAR)
+                .min_by(|a, b| {
+                    let of = |row| delay(row).unwrap_or(f64::INFINITY);
+                    of(a).total_cmp(&of(b))
+                })
+        });
+        let rejected = carried()
+            .take_while(|row| best.is_none_or(|best| row.combination != best.combination))
+            .filter_map(|row| {
                 let because = reason(row)?;
                 Some(Rejection { combination: row.combination.clone(), because })
             });
         Some(Self {
-            combination: chosen.combination.clone(),
-            goodput: chosen.goodput.mean,
-            rtt_inflation: delay(chosen),
-            default_keeps_share: kept(chosen),
+            chosen: chosen.map(|row| Chosen {
+                combination: row.combination.clone(),
+                goodput: row.goodput.mean,
+                rtt_inflation: delay(row),
+                default_keeps_share: kept(row),
+            }),
             rejected: rejected.collect(),
         })
     }
 
     /// What it says to a person. `factor` and `unit` are those of rates; `beside` names the default.
     pub(super) fn text(&self, factor: f64, unit: &str, beside: Option<&str>) -> String {
+        let mut text = match &self.chosen {
+            Some(chosen) => chosen.text(factor, unit, beside),
+            None => "No combination is recommended.".to_owned(),
+        };
+        for Rejection { combination, because } in &self.rejected {
+            let more = if self.chosen.is_some() { "carries more, but " } else { "" };
+            text += &format!(" {combination} {more}{because}.");
+        }
+        text
+    }
+}
+
+impl Chosen {
+    fn text(&self, factor: f64, unit: &str, beside: Option<&str>) -> String {
         let rtt = self.rtt_inflation.map(|rtt| format!(" at {rtt:.2} times the round-trip time"));
-        let mut text = format!(
-            "Recommended: --strategies {}. It carries {:.3} {unit}{}",
-            self.combination,
-            self.goodput * factor,
-            rtt.unwrap_or_default()
-        );
-        text += &match (self.default_keeps_share, beside) {
+        let cost = match (self.default_keeps_share, beside) {
             (Some(share), Some(beside)) => format!(
                 ", and a flow of {beside} beside it gets {:.0} % of what it gets beside another \
                  flow of its kind.",
                 share * 100.0
             ),
-            _ => ". What it costs other flows was not measured.".to_owned(),
+            (None, Some(_)) => ". Two default flows carried nothing beside each other.".to_owned(),
+            (_, None) => ". What it costs other flows was not measured.".to_owned(),
         };
-        for Rejection { combination, because } in &self.rejected {
-            text += &format!(" {combination} carries more, but {because}.");
-        }
-        text
+        let goodput = self.goodput * factor;
+        let combination = &self.combination;
+        let rtt = rtt.unwrap_or_default();
+        format!(
+            "Recommended: --strategies {combination}. It carries {goodput:.3} {unit}{rtt}{cost}"
+        )
     }
 }
 
@@ -112,7 +141,11 @@ impl fmt::Display for Reason {
             Self::FloodsTheQueue => f.write_str("floods the queue"),
             Self::BreaksConnections => f.write_str("breaks connections"),
             Self::StarvesTheDefault => {
-                write!(f, "leaves less than {:.0} % to a default flow", LEAST_LEFT * 100.0)
+                let least = LEAST_LEFT * 100.0;
+                write!(
+                    f,
+                    "leaves a default flow less than {least:.0} % of what it gets beside its own kind"
+                )
             }
         }
     }
@@ -141,10 +174,11 @@ mod tests {
             measured("level", [9.1, 9.8], 1.5, 4.0),
             measured("behind", [8.0, 9.0], 1.0, 5.0),
         ];
-        let chosen = Recommendation::of(&rows, Some(5.0)).unwrap();
+        let recommended = Recommendation::of(&rows, Some(5.0)).unwrap();
+        let chosen = recommended.chosen.as_ref().unwrap();
         assert_eq!((&*chosen.combination, chosen.default_keeps_share), ("level", Some(0.8)));
-        assert!(chosen.rejected.is_empty());
-        let text = chosen.text(1.0, "bit/s", Some("default"));
+        assert!(recommended.rejected.is_empty());
+        let text = recommended.text(1.0, "bit/s", Some("default"));
         assert!(
             text.contains("--strategies level. It carries 9.450 bit/s at 1.50 times"),
             "{text}"
@@ -164,19 +198,35 @@ mod tests {
             breaking,
             measured("fair", [10.0, 10.0], 1.0, 2.1),
         ];
-        let chosen = Recommendation::of(&rows, Some(5.0)).unwrap();
-        assert_eq!(chosen.combination, "fair");
-        let reasons: Vec<_> = chosen.rejected.iter().map(|one| one.because).collect();
+        let recommended = Recommendation::of(&rows, Some(5.0)).unwrap();
+        assert_eq!(recommended.chosen.unwrap().combination, "fair");
+        let reasons: Vec<_> = recommended.rejected.iter().map(|one| one.because).collect();
         let expected =
             [Reason::FloodsTheQueue, Reason::StarvesTheDefault, Reason::BreaksConnections];
         assert_eq!(reasons, expected);
-        assert!(Recommendation::of(&rows[..3], Some(5.0)).is_none(), "nothing is left");
+        let none = Recommendation::of(&rows[..3], Some(5.0)).unwrap();
+        assert_eq!(none.chosen, None);
+        let text = none.text(1.0, "bit/s", Some("default"));
+        assert!(
+            text.starts_with("No combination is recommended. floods floods the queue."),
+            "{text}"
+        );
+        assert!(Recommendation::of(&[], Some(5.0)).is_none());
+    }
+
+    #[test]
+    fn with_few_seeds_one_that_carries_far_less_is_not_chosen_for_its_delay() {
+        let rows =
+            [measured("best", [10.0, 9.0], 2.0, 5.0), measured("slow", [5.0, 8.0], 1.0, 5.0)];
+        assert!(rows[1].may_match(&rows[0]));
+        let recommended = Recommendation::of(&rows, Some(5.0)).unwrap();
+        assert_eq!(recommended.chosen.unwrap().combination, "best");
     }
 
     #[test]
     fn without_a_flow_beside_it_the_cost_is_not_known() {
-        let chosen = Recommendation::of(&[row("alone", &[1.0, 1.0])], None).unwrap();
-        assert_eq!(chosen.default_keeps_share, None);
-        assert!(chosen.text(1.0, "bit/s", None).contains("was not measured"));
+        let recommended = Recommendation::of(&[row("alone", &[1.0, 1.0])], None).unwrap();
+        assert_eq!(recommended.chosen.as_ref().unwrap().default_keeps_share, None);
+        assert!(recommended.text(1.0, "bit/s", None).contains("was not measured"));
     }
 }

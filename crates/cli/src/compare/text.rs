@@ -162,16 +162,16 @@ impl Report {
                 self.full_rtt_seconds * 1e3,
             ));
         }
-        notes.extend(self.recommendation.as_ref().map(|recommendation| {
-            let (factor, unit) = self.rate_unit();
-            recommendation.text(factor, unit, self.beside.as_deref())
-        }));
         notes.extend(self.all.map(|all| {
             format!(
                 "These are the usual {}; --with all runs {all}, --with usual,A,B others, too, of \
                  the parts that `airtcp names` lists. --json has all intervals.",
                 self.rows.len()
             )
+        }));
+        notes.extend(self.recommendation.as_ref().map(|recommendation| {
+            let (factor, unit) = self.rate_unit();
+            recommendation.text(factor, unit, self.beside.as_deref())
         }));
         notes
     }

@@ -65,6 +65,8 @@ impl Sender {
             && acked == ByteCount::ZERO
             && !ack.has_payload
             && !ack.window_changed;
+        // What was outstanding is what a mark can have been on.
+        let ece = echoes && outstanding && !late;
         let view = AckView {
             now,
             ack: ack.ack,
@@ -75,8 +77,12 @@ impl Sender {
             dsack: ack.dsack,
             duplicate,
             echo: ack.echo,
-            // What was outstanding is what a mark can have been on.
-            ece: echoes && outstanding && !late,
+            ece,
+            marked: match (ece, ack.ce) {
+                (false, _) => ByteCount::ZERO,
+                (true, ByteCount::ZERO) => delivered,
+                (true, ce) => ce,
+            },
             echoed_tx: ack.echoed,
             rtt,
             srtt: self.core.rtt.srtt().unwrap_or_default(),

@@ -231,10 +231,12 @@ impl Connection {
             return ByteCount::ZERO;
         }
         let board = sender.board();
+        let advances = ack > board.snd_una();
         let outstanding = board.snd_nxt().since(board.snd_una());
         let marked = accurate.delivered.on_ack(&Feedback {
             ace: segment.flags.ace(),
             option: segment.options.accecn,
+            advances,
             bytes,
             packets,
             untold: outstanding - board.sacked() - bytes,

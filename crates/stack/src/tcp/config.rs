@@ -38,8 +38,7 @@ pub struct TcpConfig {
     pub sack: bool,
     /// Window scaling is offered (RFC 7323).
     pub window_scaling: bool,
-    /// When queues are to mark data in place of dropping it, and which form of feedback tells of it: ECN (RFC 3168) or AccECN
-    /// (RFC 9768).
+    /// When to use ECN, and with which feedback: classic (RFC 3168) or AccECN (RFC 9768).
     pub ecn: EcnMode,
     /// HACK is offered, and granted: header checksums, and special ACKs for corrupted segments. Both
     /// ends have to be willing; a receiver that is to help its peers says [`Offer::Always`].

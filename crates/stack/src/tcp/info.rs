@@ -25,7 +25,7 @@ pub struct Info {
     pub ts: bool,
     /// Whether SACK is in use.
     pub sack: bool,
-    /// Whether ECN is, as RFC 3168 or RFC 9768 has it.
+    /// Whether ECN is in use (RFC 3168 or RFC 9768).
     pub ecn: bool,
     /// What AccECN has counted, where it is in use (RFC 9768).
     #[serde(skip_serializing_if = "Option::is_none")]

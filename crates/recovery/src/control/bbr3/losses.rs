@@ -57,11 +57,6 @@ fn inflight_at_loss(size: ByteCount, tx_in_flight: ByteCount, lost: ByteCount) -
     inflight_prev + allowed.scale((1.0 - LOSS_THRESH).recip())
 }
 
-/// Bytes newly delivered with a mark. Classic ECN tells only that there was one: all count.
-const fn newly_marked(ack: &AckView<'_>) -> ByteCount {
-    if ack.ece { ack.delivered } else { ByteCount::ZERO }
-}
-
 impl Machine {
     /// IsInflightTooHigh, for losses: `lost` bytes since a packet left that made `tx_in_flight`.
     pub(super) fn is_loss_too_high(&self, lost: ByteCount, tx_in_flight: ByteCount) -> bool {
@@ -77,7 +72,11 @@ impl Machine {
     pub(super) fn note_marks(&mut self, ack: &AckView<'_>) {
         if ack.ece {
             self.congestion.note(self.delivered);
-            self.congestion.note_marked(newly_marked(ack));
+            self.congestion.note_marked(ack.marked);
+            if let Some(undo) = &mut self.undo {
+                // An undo of losses does not lift what marks lower.
+                undo.short_term = ShortTerm { bw: Rate::ZERO, inflight: ByteCount::ZERO };
+            }
         }
     }
 
@@ -175,8 +174,15 @@ impl Machine {
 
     /// HandleSpuriousLossDetection.
     pub(super) fn handle_spurious_loss_detection(&mut self) {
-        let Some(undo) = self.undo.take() else { return };
+        let was_on = self.recovery != Recovery::None;
         self.recovery = Recovery::None;
+        let Some(undo) = self.undo.take() else {
+            // Marks have changed the model since: it stays, and the recovery is over all the same.
+            if was_on {
+                self.restore_cwnd();
+            }
+            return;
+        };
         self.congestion.forget_losses();
         self.full_bw.reset(Rate::ZERO);
         let short_term = &mut self.congestion.short_term;

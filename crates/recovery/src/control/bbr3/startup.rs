@@ -27,7 +27,9 @@ impl Machine {
             return;
         }
         if !self.full_bw.reached && self.is_loss_high_in_startup(sample) {
-            self.undo_to(State::Startup);
+            if !self.is_marking_high(sample) {
+                self.undo_to(State::Startup);
+            }
             self.full_bw.set();
             let bdp = self.bdp_multiple(self.bw, 1.0);
             self.cycle.inflight_longterm = bdp.max(self.congestion.inflight_latest());

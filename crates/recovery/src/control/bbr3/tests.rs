@@ -234,8 +234,9 @@ fn a_share_of_marks_above_the_threshold_ends_a_probe() {
     flow.bbr.delivered = flow.delivered;
     let marked = |flow: &Flow, bytes| AckView {
         ece: true,
+        marked: ByteCount(bytes),
         delivered_total: flow.delivered,
-        ..ack_view(flow.now, ByteCount(bytes))
+        ..ack_view(flow.now, ByteCount(50 * SMSS))
     };
     // 2 % of what is in flight.
     flow.bbr.on_ack(&marked(&flow, 2 * SMSS));
@@ -251,12 +252,37 @@ fn a_share_of_marks_above_the_threshold_ends_a_probe() {
 }
 
 #[test]
+fn an_undo_ends_the_recovery_and_leaves_what_marks_have_lowered() {
+    let mut flow = Flow::in_state(State::ProbeBwUp);
+    let window = flow.bbr.cwnd;
+    flow.bbr.delivered = flow.delivered;
+    flow.lose(Cause::Timeout, 0.01);
+    flow.notice(TIMEOUT);
+    assert!(flow.bbr.recovery.is_on() && flow.bbr.cwnd < window);
+    flow.bbr.on_ack(&AckView {
+        ece: true,
+        marked: ByteCount(50 * SMSS),
+        delivered_total: flow.delivered,
+        ..ack_view(flow.now, ByteCount(50 * SMSS))
+    });
+    flow.bbr.update_on_ack(&flow.sample());
+    let state = flow.bbr.state;
+    let (bounds, longterm) = (flow.bbr.congestion.short_term, flow.bbr.cycle.inflight_longterm);
+    flow.notice(NoticeKind::Undo);
+    assert!(!flow.bbr.recovery.is_on());
+    assert_eq!(flow.bbr.state, state);
+    assert_eq!(flow.bbr.congestion.short_term, bounds);
+    assert_eq!(flow.bbr.cycle.inflight_longterm, longterm);
+}
+
+#[test]
 fn a_mark_in_a_round_lowers_the_short_term_bounds_as_a_loss_does() {
     let mut flow = Flow::in_state(State::ProbeBwCruise);
     flow.round();
     let window = flow.bbr.cwnd;
     flow.bbr.on_ack(&AckView {
         ece: true,
+        marked: ByteCount(SMSS),
         delivered_total: flow.delivered,
         ..ack_view(flow.now, ByteCount(SMSS))
     });

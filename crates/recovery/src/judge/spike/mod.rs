@@ -21,7 +21,7 @@ pub(crate) const SPIKE: Entry<dyn LossJudge> = Entry {
     name: "spike",
     parameter: "",
     example: None,
-    summary: "losses without a queue, no more frequent than at low loads, leave the window alone",
+    summary: "does not reduce the window for losses without queueing delay, up to the loss rate at low load",
     source: "Tobe et al. 2000; Cen, Cosman, Voelker 2003",
     needs: WireNeeds::NONE,
     fallback: None,

@@ -30,6 +30,8 @@ pub(in crate::tcp) struct Feedback {
     /// The field ACE.
     pub(in crate::tcp) ace: u8,
     pub(in crate::tcp) option: Option<AccEcn>,
+    /// Whether it advances SND.UNA: then no ACK that came before is newer.
+    pub(in crate::tcp) advances: bool,
     /// Bytes that it newly tells to have arrived, and the packets that they left in.
     pub(in crate::tcp) bytes: ByteCount,
     pub(in crate::tcp) packets: u64,
@@ -59,6 +61,8 @@ pub(in crate::tcp) struct DeliveredMarks {
     /// s.cep and s.ceb at that option, and the packets that ACKs have told of since.
     at_option: (u64, u64),
     told_since: u64,
+    /// Bytes that ACKs without an option have told of since the last option.
+    bytes_since: u64,
     options: Options,
     /// Packets to an ACK, on average, times [`WEIGHT`].
     per_ack: u64,
@@ -79,6 +83,7 @@ impl DeliveredMarks {
             e1b: FIRST_BYTES,
             at_option: (FIRST_CEP, 0),
             told_since: 0,
+            bytes_since: 0,
             options: Options::Unseen,
             per_ack: 0,
             responds: true,
@@ -108,7 +113,7 @@ impl DeliveredMarks {
 
     /// Takes what an ACK tells that no other has overtaken; gives how many more bytes arrived with CE.
     pub(in crate::tcp) fn on_ack(&mut self, feedback: &Feedback) -> ByteCount {
-        let &Feedback { ace, option, bytes, packets, untold, smss } = feedback;
+        let &Feedback { ace, option, advances, bytes, packets, untold, smss } = feedback;
         // RFC 9768 section 3.2.2.4.
         if std::mem::take(&mut self.is_first) && ace == 0 && packets <= BEFORE_ZERO {
             self.responds = false;
@@ -117,7 +122,7 @@ impl DeliveredMarks {
             return ByteCount::ZERO;
         }
         let option = option.filter(|_| self.options == Options::Good);
-        if option.is_some_and(|option| self.is_behind(&option)) {
+        if !advances && option.is_some_and(|option| self.is_behind(&option)) {
             // Another ACK has overtaken it all the same: what it newly tells is above a hole.
             return ByteCount::ZERO;
         }
@@ -126,7 +131,11 @@ impl DeliveredMarks {
             self.per_ack = before - before / WEIGHT + packets;
         }
         if let Some(e0b) = option.and_then(|option| option.e0b()) {
-            self.e0b = nearest(self.e0b, e0b);
+            // Since the last option more than half a cycle of the counter may have arrived.
+            self.e0b = nearest(self.e0b + self.bytes_since, e0b);
+            self.bytes_since = 0;
+        } else {
+            self.bytes_since += bytes.0;
         }
         if let Some(e1b) = option.and_then(|option| option.e1b()) {
             self.e1b = nearest(self.e1b, e1b);

@@ -7,7 +7,8 @@ const SMSS: u64 = 1460;
 /// An ACK of `packets` full packets.
 fn of_packets(ace: u8, packets: u64) -> Feedback {
     let bytes = ByteCount(packets * SMSS);
-    Feedback { ace, option: None, bytes, packets, untold: ByteCount::ZERO, smss: ByteCount(SMSS) }
+    let (advances, untold, smss) = (true, ByteCount::ZERO, ByteCount(SMSS));
+    Feedback { ace, option: None, advances, bytes, packets, untold, smss }
 }
 
 fn with(feedback: Feedback, e0b: u64, ceb: u64) -> Feedback {
@@ -101,7 +102,7 @@ fn what_was_assumed_too_high_is_put_right_by_an_option() {
 fn an_option_with_a_lower_counter_is_of_an_ack_that_was_overtaken() {
     let mut delivered = begun();
     delivered.on_ack(&with(of_packets(ace_of(3), 5), 2 * SMSS, 3 * SMSS));
-    let old = with(of_packets(ace_of(1), 1), SMSS, SMSS);
+    let old = Feedback { advances: false, ..with(of_packets(ace_of(1), 1), SMSS, SMSS) };
     assert_eq!(delivered.on_ack(&old), ByteCount::ZERO);
     assert_eq!((delivered.packets(), delivered.bytes()[1]), (3, 3 * SMSS));
     assert_eq!(
@@ -109,6 +110,23 @@ fn an_option_with_a_lower_counter_is_of_an_ack_that_was_overtaken() {
         ByteCount(SMSS)
     );
     assert_eq!(delivered.packets(), 4);
+}
+
+// What advances SND.UNA is new, however far its counters have come.
+#[test]
+fn an_option_counts_after_more_than_half_a_cycle_of_bytes_without_one() {
+    let mut delivered = begun();
+    let packets = 3 * (1 << 22) / SMSS;
+    for _ in 0..packets / 2 {
+        assert_eq!(delivered.on_ack(&of_packets(ace_of(0), 2)), ByteCount::ZERO);
+    }
+    let unmarked = (1 + packets / 2 * 2) * SMSS;
+    assert!(unmarked > 1 << 23);
+    let ack = with(of_packets(ace_of(2), 2), unmarked, 2 * SMSS);
+    assert_eq!(delivered.on_ack(&ack), ByteCount(2 * SMSS));
+    assert_eq!(delivered.bytes()[..2], [unmarked, 2 * SMSS]);
+    let next = with(of_packets(ace_of(3), 1), unmarked, 3 * SMSS);
+    assert_eq!(delivered.on_ack(&next), ByteCount(SMSS));
 }
 
 #[test]
