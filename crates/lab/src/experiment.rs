@@ -65,7 +65,7 @@ pub struct Plan {
     /// Repetitions; the experiment's own number if `None`.
     pub seeds: Option<u64>,
     /// Threads that repetitions are spread over; one per core if `None`. Results do not depend on it.
-    /// Real runs of `senders/...` go side by side on so many; one by one if `None`.
+    /// How many real runs of `senders/...` run at once; one if `None`.
     pub threads: Option<NonZero<usize>>,
     /// Whether only the way is tried: a few short repetitions, whose figures mean little.
     pub is_small: bool,

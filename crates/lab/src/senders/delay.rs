@@ -35,7 +35,7 @@ const MOST_DELAY: f64 = 1.5;
 /// Per cent of data packets dropped by the queue, and by a policer.
 const MOST_LOST: [f64; 2] = [2.0, 5.0];
 
-/// Each case with the figure that is told of it.
+/// Each case and its figure.
 fn cases(times: (std::time::Duration, std::time::Duration)) -> Vec<(Case, Figure)> {
     let case = |name: &str, number: f64, forth: String| {
         Case::new(name, number, move |tcp, seed| {
@@ -55,7 +55,7 @@ fn cases(times: (std::time::Duration, std::time::Duration)) -> Vec<(Case, Figure
     ]
 }
 
-/// What is told of a case.
+/// The figure of a case.
 #[derive(Clone, Copy)]
 enum Figure {
     Delay,

@@ -89,7 +89,7 @@ fn words(rate: f64, rtt: f64, queue: f64) -> String {
     format!("rate {rate}mbit delay {}ms limit {}", rtt / 2.0, packets(rate, rtt, queue))
 }
 
-/// The packets of 1500 bytes in so many bandwidth-delay products, at least one.
+/// The number of packets of 1500 bytes in `products` bandwidth-delay products, at least one.
 fn packets(rate: f64, rtt: f64, products: f64) -> u64 {
     (products * rate * 1e3 * rtt / 12_000.0).ceil().max(1.0) as u64
 }

@@ -11,7 +11,7 @@ impl Sender {
     /// `una` that ends a reduction for a mark is of what left after it.
     pub(super) fn on_mark_echoed(&mut self, now: Instant, una: ExtSeq) {
         if self.taken_over().marks {
-            // The peer has to be told all the same that this end has heard it (CWR).
+            // The peer expects CWR all the same.
             if una.wire() > self.mark_point || self.mark_answers == 0 {
                 self.mark_point = self.core.board.snd_nxt().wire();
                 self.mark_answers = self.mark_answers.wrapping_add(1).max(1);

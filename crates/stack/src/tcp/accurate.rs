@@ -14,9 +14,10 @@ use airtcp_wire::tcp::{Flags, Segment};
 use super::ecn::{Accurate, Ecn, Feedback, Form, Told, echo_of, is_unchanged};
 use super::*;
 
-/// An option with all counters takes so many bytes.
+/// The length of an option with all counters (bytes).
 const WHOLE: usize = AccEcn::len_of(3);
-/// So many SACK blocks come before an option (RFC 9768 section 3.2.3.3), each of so many bytes, beside so many of their own.
+/// SACK blocks that have room before an AccECN option (RFC 9768 section 3.2.3.3), the length of a block, and that of the
+/// SACK option without blocks (bytes).
 const BLOCKS: usize = 2;
 const BLOCK_LEN: usize = 8;
 const BLOCKS_LEN: usize = 4;

@@ -1,4 +1,4 @@
-//! The largest value of the last so many rounds, as Linux's `lib/win_minmax.c` keeps it.
+//! The largest value of a number of rounds, as Linux's `lib/win_minmax.c` keeps it.
 
 use airtcp_types::Rate;
 

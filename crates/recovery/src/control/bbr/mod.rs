@@ -70,7 +70,7 @@ const MIN_PIPE: u64 = 4;
 const MOST_EXTRA: Duration = Duration::from_millis(100);
 /// `bbr_min_tso_rate`: below it single segments leave.
 const MIN_TSO_RATE: Rate = Rate::from_bits_per_sec(1_200_000);
-/// `bbr_tso_segs_goal`: time whose data leaves at once, at most so many segments.
+/// `bbr_tso_segs_goal`: the time whose data leaves at once, and the most segments of it.
 const QUANTUM: Duration = Duration::from_millis(1);
 const MOST_SEGMENTS: u64 = 0x7f;
 const LARGEST_QUANTUM: ByteCount = ByteCount(64 * 1024);

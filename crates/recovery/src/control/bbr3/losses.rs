@@ -19,7 +19,7 @@ const LOSS_THRESH: f64 = 0.02;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Recovery {
     None,
-    /// A loss was told; the recovery that it begins is told at the same instant.
+    /// A loss was reported; the start of recovery follows at the same instant.
     Begins(Instant),
     Fast,
     Timeout,

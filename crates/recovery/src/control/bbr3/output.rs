@@ -17,7 +17,7 @@ const MIN_PIPE_SEGMENTS: u64 = 4;
 const NOMINAL_RTT: Duration = Duration::from_millis(1);
 /// A byte per second.
 const LEAST_RATE: Rate = Rate::from_bits_per_sec(8);
-/// SetSendQuantum: time whose data is a quantum, at most so many bytes.
+/// SetSendQuantum: the time whose data is a quantum, and the most bytes of it.
 const QUANTUM: Duration = Duration::from_millis(1);
 const LARGEST_QUANTUM: ByteCount = ByteCount(64 * 1024);
 /// The most that is sent in place of what the link loses at random, as a share.

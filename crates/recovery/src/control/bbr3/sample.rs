@@ -6,7 +6,7 @@ use airtcp_types::{ByteCount, Instant, Rate};
 
 use crate::view::AckView;
 
-/// The rate sample of an ACK that told of a delivery (RS), and the connection after it (C).
+/// The rate sample of an ACK that reports a delivery (RS), and the connection after it (C).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
     pub(super) now: Instant,
@@ -35,7 +35,7 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// `None` if the ACK told of no delivery: it tells this control nothing.
+    /// `None` if the ACK reports no delivery.
     pub(super) fn of(ack: &AckView<'_>) -> Option<Self> {
         let rate = ack.rate?;
         Some(Self {

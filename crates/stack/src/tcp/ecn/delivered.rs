@@ -16,10 +16,10 @@ use super::received::{FIRST_BYTES, FIRST_CEP};
 
 /// ACE is modulo this.
 const CYCLE: u64 = 8;
-/// Above so many packets to an ACK on average it is no loss of ACKs that one acknowledges many (RFC 9768 appendix A.2.1: the
-/// average is to be well below eight). The number is Linux's.
+/// Packets per ACK. If the average is above this, an ACK of many packets does not mean that ACKs were lost (RFC 9768
+/// appendix A.2.1: the average is to be well below eight). The number is that of Linux.
 const FEW: u64 = 4;
-/// The weight of an ACK in that average is one in so many.
+/// An ACK weighs one part in this number in that average.
 const WEIGHT: u64 = 64;
 /// With so few packets acknowledged since the handshake ACE cannot have come round to zero, the SYN-ACK marked or not.
 const BEFORE_ZERO: u64 = CYCLE - 2 - FIRST_CEP;
@@ -66,7 +66,7 @@ pub(in crate::tcp) struct DeliveredMarks {
     options: Options,
     /// Packets to an ACK, on average, times [`WEIGHT`].
     per_ack: u64,
-    /// Whether what is told counts.
+    /// Whether the feedback of the peer counts.
     responds: bool,
     /// No ACK has been read since the handshake.
     is_first: bool,

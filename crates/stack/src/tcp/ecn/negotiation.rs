@@ -116,7 +116,7 @@ impl Negotiation {
         Flags { syn: true, ..Flags::default() }.with_ace(ace)
     }
 
-    /// The flags of a SYN-ACK after so many time-outs.
+    /// The flags of a SYN-ACK after this number of time-outs.
     pub(in crate::tcp) fn syn_ack(&mut self, timeouts: u8) -> Flags {
         // RFC 9768 section 3.2.3.2.2.
         self.plain |= self.agreed() == Form::Accurate && u32::from(timeouts) >= TRIES;

@@ -10,7 +10,7 @@ pub(super) const FIRST_BYTES: u64 = 1;
 /// 3.2.2.5.1).
 const MARKS_OF_DATA: u32 = 2;
 const MARKS_OF_ACKS: u32 = 3;
-/// So many segments of data that was acknowledged with an option show that such ACKs do not get through, unless so many
+/// `REPEATS` segments of data that was acknowledged with an option show that ACKs with options are lost, unless `FRESH`
 /// segments of new data come in between.
 const REPEATS: u8 = 2;
 const FRESH: u8 = 16;
