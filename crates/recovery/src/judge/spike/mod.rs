@@ -6,7 +6,7 @@ mod departures;
 
 use std::time::Duration;
 
-use airtcp_types::{ByteCount, Rate};
+use airtcp_types::{ByteCount, Instant, Rate};
 
 use super::{Cause, LossJudge, Raised, Ruling, When};
 use crate::detection::{Certainty, Finding, earlier_arrived};
@@ -33,6 +33,8 @@ const RANDOM: Ruling = Ruling { repair: When::Now, reduce: When::Never, cause: C
 
 /// A queueing delay above the base round-trip time over this is congestion.
 const QUEUE: u32 = 4;
+/// A queue shows when a whole group waits for this share of the base round-trip time.
+const SHOWN: u32 = 4;
 /// The queue counts as empty up to a delay of this, which timers make, ...
 const NOISE: Duration = Duration::from_millis(1);
 /// ... and of this many packets.
@@ -40,6 +42,10 @@ const PACKETS: u64 = 3;
 /// The load is low with at most this share of what the path holds in flight. ProbeRTT of `bbr3`
 /// goes down to a half.
 const LOW: f64 = 0.6;
+/// A queue that was seen vouches for the path this long. `bbr3` probes every two to three seconds.
+const SEEN: Duration = Duration::from_secs(5);
+/// It vouches for delivery rates from this share of the capacity on. A policer delivers less.
+const SAME: f64 = 0.9;
 /// No larger share is ruled random: Linux's bbr takes 20 % for the sign of a policer.
 const MOST: f64 = 0.2;
 /// A cumulative sum of the log-likelihood ratio, in bits, of a share of losses twice as large to
@@ -77,6 +83,10 @@ pub struct Spike {
     /// How many more losses may be ruled random before the gate closes.
     allowance: f64,
     open: bool,
+    /// The latest delivery rate.
+    rate: Rate,
+    /// When a whole group of transmissions last waited in a queue, and the capacity then.
+    queue_seen: Option<(Instant, Rate)>,
 }
 
 impl Spike {
@@ -92,11 +102,30 @@ impl Spike {
         (NOISE + packets).min(base / (2 * QUEUE))
     }
 
-    fn settle(&mut self, group: &Group, wait: Duration, view: &View<'_>, base: Duration) {
-        let is_low = group.load <= self.full(base).scale(LOW);
-        if is_low && wait <= self.idle(view.smss, base) {
-            self.baseline.add(view.now, group);
+    fn settle(&mut self, mut group: Group, wait: Duration, view: &View<'_>, base: Duration) {
+        if wait >= base / SHOWN {
+            self.queue_seen = Some((view.now, self.capacity.get()));
         }
+        if wait > self.idle(view.smss, base) {
+            return;
+        }
+        let full = self.full(base);
+        if self.shows_queues(view.now) {
+            // Forgotten when the capacity falls below that at which the queue was seen.
+            group.load = group.load.min(full.scale(SAME));
+        } else if group.load > full.scale(LOW) {
+            return;
+        }
+        self.baseline.add(view.now, &group);
+    }
+
+    /// Whether the path has lately shown a queue at about the present delivery rate: a loss while
+    /// the queue is empty is then neither its drop nor a policer's.
+    fn shows_queues(&self, now: Instant) -> bool {
+        self.queue_seen.is_some_and(|(at, rate)| {
+            let least = rate.scale(SAME);
+            now.since(at) <= SEEN && self.rate >= least && self.capacity.get() >= least
+        })
     }
 
     fn earn(&mut self, bytes: ByteCount, smss: ByteCount) {
@@ -127,6 +156,7 @@ impl LossJudge for Spike {
     fn on_ack(&mut self, ack: &AckView<'_>, view: &View<'_>, _: &mut Raised) {
         let Some(base) = view.rtt.min() else { return };
         if let Some(rate) = ack.rate.and_then(|rate| rate.rate()) {
+            self.rate = rate;
             self.capacity.on_sample(view.now, rate, ack.srtt);
             self.baseline.keep_below(self.full(base));
         }
@@ -141,7 +171,7 @@ impl LossJudge for Spike {
         }
         while let Some((group, rtt)) = self.departures.next_settled(ack.now, ack.srtt) {
             if let Some(rtt) = rtt {
-                self.settle(&group, rtt.saturating_sub(base), view, base);
+                self.settle(group, rtt.saturating_sub(base), view, base);
             }
         }
         self.earn(ack.delivered, view.smss);
