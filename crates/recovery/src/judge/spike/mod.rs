@@ -44,6 +44,9 @@ const PACKETS: u64 = 3;
 const LOW: f64 = 0.6;
 /// A queue that was seen vouches for the path this long. `bbr3` probes every two to three seconds.
 const SEEN: Duration = Duration::from_secs(5);
+/// It vouches only if queues were seen at least this far apart. Behind a policer the one of
+/// start-up is the only one.
+const APART: Duration = Duration::from_secs(1);
 /// It vouches for delivery rates from this share of the capacity on. A policer delivers less.
 const SAME: f64 = 0.9;
 /// No larger share is ruled random: Linux's bbr takes 20 % for the sign of a policer.
@@ -87,6 +90,8 @@ pub struct Spike {
     rate: Rate,
     /// When a whole group of transmissions last waited in a queue, and the capacity then.
     queue_seen: Option<(Instant, Rate)>,
+    /// The first time of those that followed each other within [`SEEN`].
+    queues_since: Instant,
 }
 
 impl Spike {
@@ -104,6 +109,9 @@ impl Spike {
 
     fn settle(&mut self, mut group: Group, wait: Duration, view: &View<'_>, base: Duration) {
         if wait >= base / SHOWN {
+            if self.queue_seen.is_none_or(|(at, _)| view.now.since(at) > SEEN) {
+                self.queues_since = view.now;
+            }
             self.queue_seen = Some((view.now, self.capacity.get()));
         }
         if wait > self.idle(view.smss, base) {
@@ -124,7 +132,8 @@ impl Spike {
     fn shows_queues(&self, now: Instant) -> bool {
         self.queue_seen.is_some_and(|(at, rate)| {
             let least = rate.scale(SAME);
-            now.since(at) <= SEEN && self.rate >= least && self.capacity.get() >= least
+            let lasts = now.since(at) <= SEEN && at.since(self.queues_since) >= APART;
+            lasts && self.rate >= least && self.capacity.get() >= least
         })
     }
 

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use airtcp_types::{ByteCount, Rate};
+use airtcp_types::{ByteCount, Instant, Rate};
 
 use super::baseline::Baseline;
 use super::capacity::Capacity;
@@ -63,6 +63,24 @@ fn the_capacity_is_the_largest_rate_of_one_to_two_halves_of_the_window() {
     assert_eq!(see(6_400, 30), rate(50));
     assert_eq!(see(6_600, 10), rate(30));
     assert_eq!(see(10_000, 10), rate(10));
+}
+
+#[test]
+fn a_queue_that_was_seen_vouches_for_its_delivery_rate_and_for_five_seconds() {
+    let rate = Rate::from_bits_per_sec;
+    let shows = |now, latest, seen: Option<(Instant, Rate)>| {
+        let mut spike = Spike { rate: rate(latest), queue_seen: seen, ..Spike::default() };
+        spike.capacity.on_sample(now, rate(latest), Duration::from_millis(20));
+        spike.shows_queues(now)
+    };
+    let seen = Some((ms(1_000), rate(100)));
+    assert!(!shows(ms(2_000), 100, None));
+    assert!(shows(ms(2_000), 100, seen));
+    // A policer behind which the rate falls.
+    assert!(shows(ms(2_000), 90, seen));
+    assert!(!shows(ms(2_000), 89, seen));
+    assert!(shows(ms(6_000), 100, seen));
+    assert!(!shows(ms(6_001), 100, seen));
 }
 
 #[test]
