@@ -81,6 +81,8 @@ fn a_queue_that_was_seen_vouches_for_its_delivery_rate_and_for_five_seconds() {
     assert!(!shows(ms(2_000), 89, seen));
     assert!(shows(ms(6_000), 100, seen));
     assert!(!shows(ms(6_001), 100, seen));
+    // One queue alone, or several within a second, do not vouch for the path.
+    assert!(!shows(ms(2_000), 100, Some((ms(999), rate(100)))));
 }
 
 #[test]
