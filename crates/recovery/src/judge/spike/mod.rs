@@ -70,7 +70,8 @@ const EVIDENCE: f64 = 12.0;
 ///    passes the first test. So the share of losses is measured at low load: at most 0.6 of what
 ///    the path holds is in flight, and there is no queueing delay. This share, the baseline, bounds
 ///    how many losses are ruled random at any load. A cumulative sum notices a share twice as
-///    large.
+///    large. On a path that has lately shown queues, at about the present delivery rate, the share
+///    is measured at any load without queueing delay.
 ///
 /// The gate is closed until the baseline is known: every loss is congestion. It closes again when
 /// more is lost than the baseline lets expect, when more than a fifth of all is lost, when the
