@@ -9,8 +9,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::str::FromStr;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
+use airtcp_types::SharedBytes;
 use nix::sys::socket::{getsockopt, setsockopt, sockopt};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -26,11 +27,11 @@ const SOURCE_SEED: u64 = 0;
 const SOURCE_PERIOD: usize = 65_521;
 
 /// One period of what [`Service::Source`] writes, made once for all connections.
-pub fn source_bytes() -> &'static [u8] {
-    static BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
+pub fn source_bytes() -> &'static SharedBytes {
+    static BYTES: LazyLock<SharedBytes> = LazyLock::new(|| {
         let mut bytes = vec![0; SOURCE_PERIOD];
         source_pattern().fill(&mut bytes);
-        bytes
+        SharedBytes::new(&Arc::new(bytes), 0..SOURCE_PERIOD)
     });
     &BYTES
 }

@@ -17,7 +17,10 @@ pub(super) async fn serve(stream: &mut TcpStream, mut stop: Stop) -> io::Result<
     let (mut reader, mut writer) = stream.split();
     let writing = async {
         loop {
-            writer.write_all(source_bytes()).await?;
+            let mut chunk = source_bytes().clone();
+            while !chunk.is_empty() {
+                writer.write_chunk(&mut chunk).await?;
+            }
         }
     };
     // What it sends to us is read, or the end of it would never show.

@@ -323,6 +323,42 @@ macro_rules! writes {
                 $inner.ready(tokio::io::Interest::WRITABLE).await.map(drop)
             }
 
+            /// Waits until there is room, and writes as much of `chunk` as fits without copying it; gives
+            /// how many bytes, which `chunk` then no longer has.
+            ///
+            /// The memory that `chunk` is a part of is held until the peer has acknowledged what was written. Less than
+            /// 4 KiB is copied. Cancel-safe.
+            ///
+            /// ```
+            /// # async fn send(mut stream: airtcp_net::TcpStream, file: Vec<u8>) -> std::io::Result<()> {
+            /// let len = file.len();
+            /// let mut chunk = airtcp_types::SharedBytes::new(&std::sync::Arc::new(file), 0..len);
+            /// while !chunk.is_empty() {
+            ///     stream.write_chunk(&mut chunk).await?;
+            /// }
+            /// # Ok(())
+            /// # }
+            /// ```
+            ///
+            /// # Errors
+            /// As with writing.
+            pub async fn write_chunk(&mut self, chunk: &mut SharedBytes) -> io::Result<usize> {
+                std::future::poll_fn(|context| self.poll_write_chunk(context, chunk)).await
+            }
+
+            /// As [`write_chunk`](Self::write_chunk). Of the tasks that poll to write the last one is woken.
+            ///
+            /// # Errors
+            /// As [`write_chunk`](Self::write_chunk).
+            pub fn poll_write_chunk(
+                &mut self,
+                context: &mut Context<'_>,
+                chunk: &mut SharedBytes,
+            ) -> Poll<io::Result<usize>> {
+                let $this = &*self;
+                $inner.poll_write_chunk(context, chunk)
+            }
+
             /// Writes as much of `buf` as there is room for, without waiting; gives how many bytes.
             ///
             /// # Errors
