@@ -348,3 +348,13 @@ fn below_1200_kbit_s_single_segments_leave() {
     bbr.pacing_rate = Rate::from_bits_per_sec(40_000_000_000);
     assert_eq!(bbr.send_quantum(), Some(ByteCount(65 * SMSS)));
 }
+
+#[test]
+fn it_shows_its_model_of_the_path() {
+    let bbr = steady();
+    let model = bbr.path_model().unwrap();
+    assert_eq!((model.bw, model.min_rtt), (bbr.bw(), Some(RTT)));
+    assert_eq!(model.pacing_gain, bbr.pacing_gain());
+    assert_eq!((model.cwnd_gain, model.state), (2.0, "probe-bw"));
+    assert!(model.full_bw_reached);
+}
