@@ -2,7 +2,8 @@
 
 use airtcp_types::{ByteCount, Instant, SendRule};
 
-use super::double::{self, Found, find, millis, noted, raise, rule};
+use super::double::{self, Found, end_episodes, find, millis, noted, raise, rule};
+use crate::detection::EpisodeEnd;
 use crate::testkit::{RTT, SMSS, ack, ms, named, pump, segments, supply};
 use crate::{Ack, Cause, Limit, Phase, Ruling, Sender, TxState, When};
 
@@ -400,4 +401,27 @@ fn prr_goes_by_the_window_that_the_control_has_after_the_ack() {
         (sender.cwnd() - sender.pipe()).0 / SMSS
     };
     assert_eq!((quota(None), quota(Some(10))), (0, 1));
+}
+
+#[test]
+fn an_episode_whose_time_is_over_ends_before_the_next_loss_is_told() {
+    let mut sender = ten_out(0);
+    end_episodes(EpisodeEnd::After(millis(100)));
+    find(0, Found::Lost);
+    sender.on_ack(ms(100), &ack(0, &[]));
+    find(1, Found::Lost);
+    sender.on_ack(ms(199), &ack(0, &[]));
+    assert_eq!(sender.stats().reductions, 1);
+    noted();
+    find(2, Found::Lost);
+    sender.on_ack(ms(200), &ack(0, &[]));
+    assert_eq!(
+        noted()[1..4],
+        [
+            "control: episode over",
+            "control: 1000 B lost, congestion",
+            "control: reduce from 10000 B, congestion",
+        ]
+    );
+    assert_eq!(sender.stats().reductions, 2);
 }
