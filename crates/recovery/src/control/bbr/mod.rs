@@ -527,7 +527,7 @@ impl CongestionControl for Bbr {
             }
             NoticeKind::Timeout { .. } => self.on_timeout(notice.pipe),
             NoticeKind::EpisodeOver => self.state = State::Open,
-            NoticeKind::Undo => {
+            NoticeKind::Undo { .. } => {
                 // `bbr_undo_cwnd`.
                 (self.full_bw, self.full_bw_rounds) = (Rate::ZERO, 0);
                 self.long_term.reset(self.totals);

@@ -229,7 +229,7 @@ fn in_the_first_round_of_recovery_as_much_leaves_as_arrives() {
 
 #[test]
 fn a_timeout_leaves_one_segment_more_than_is_in_flight_and_its_end_or_undo_restores_the_window() {
-    for end in [NoticeKind::EpisodeOver, NoticeKind::Undo] {
+    for end in [NoticeKind::EpisodeOver, NoticeKind::Undo { resumes: false }] {
         let mut bbr = steady();
         let before = bbr.window();
         let timeout = NoticeKind::Timeout { flight_size: BDP, first: true };

@@ -158,7 +158,7 @@ impl CongestionControl for Control {
                 format!("control: idle {time:?}, restart {restart}")
             }
             NoticeKind::Unused => "control: unused".to_owned(),
-            NoticeKind::Undo => "control: undo".to_owned(),
+            NoticeKind::Undo { resumes } => format!("control: undo, resumes {resumes}"),
             NoticeKind::SegmentSize(smss) => format!("control: segments of {smss}"),
             NoticeKind::TakeOver { cwnd, .. } => format!("control: takes over at {cwnd}"),
         });
