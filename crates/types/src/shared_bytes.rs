@@ -38,8 +38,8 @@ impl SharedBytes {
         Self { buffer: buffer.clone(), start: range.start as u32, end }
     }
 
-    /// Appends as much of `data` as the buffer has room for, and gives how many bytes that was. Nothing
-    /// is moved. It is none where somebody else holds a part of the buffer, or the buffer goes on.
+    /// Appends as much of `data` as fits into the spare capacity of the buffer, and gives how many
+    /// bytes that was: none if the buffer is shared, or has bytes after this part.
     pub fn append(&mut self, data: &[u8]) -> usize {
         let end = self.end as usize;
         let Some(buffer) = Arc::get_mut(&mut self.buffer).filter(|buffer| buffer.len() == end)
@@ -58,7 +58,7 @@ impl SharedBytes {
         self.buffer
     }
 
-    /// The part at `range` of it, as far as it has that.
+    /// The part at `range`, cut to the length of this one.
     #[must_use]
     pub fn part(&self, range: Range<usize>) -> Self {
         let mut part = self.clone();

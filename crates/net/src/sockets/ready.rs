@@ -323,16 +323,17 @@ macro_rules! writes {
                 $inner.ready(tokio::io::Interest::WRITABLE).await.map(drop)
             }
 
-            /// Waits until there is room, and writes as much of `chunk` as fits without copying it; gives
-            /// how many bytes, which `chunk` then no longer has.
+            /// Waits until there is room, and writes as much of `chunk` as fits without copying it into the
+            /// send buffer; gives how many bytes, which `chunk` then no longer has.
             ///
-            /// The memory that `chunk` is a part of is held until the peer has acknowledged what was written. Less than
-            /// 4 KiB is copied. Cancel-safe.
+            /// The memory that `chunk` is a part of is held until the peer has acknowledged what was written; limits of
+            /// memory count the bytes that were written, and not the rest of that memory. Less than 4 KiB is copied, and
+            /// a device without offload copies each packet. Cancel-safe.
             ///
             /// ```
-            /// # async fn send(mut stream: airtcp_net::TcpStream, file: Vec<u8>) -> std::io::Result<()> {
-            /// let len = file.len();
-            /// let mut chunk = airtcp_types::SharedBytes::new(&std::sync::Arc::new(file), 0..len);
+            /// # async fn send(mut stream: airtcp_net::TcpStream) -> std::io::Result<()> {
+            /// let page = std::sync::Arc::new(vec![0; 100_000]);
+            /// let mut chunk = airtcp_types::SharedBytes::new(&page, 0..page.len());
             /// while !chunk.is_empty() {
             ///     stream.write_chunk(&mut chunk).await?;
             /// }

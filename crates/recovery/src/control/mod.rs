@@ -136,7 +136,8 @@ pub enum NoticeKind {
     Unused,
     /// The last reduction was spurious: take it back.
     Undo {
-        /// The reduction was for a time-out in a recovery, and that recovery goes on.
+        /// The reduction was for a time-out in an episode, and that episode goes on: it ends with
+        /// [`NoticeKind::EpisodeOver`].
         resumes: bool,
     },
     /// A full segment has this many bytes from now on. The windows stay as they are in bytes, but

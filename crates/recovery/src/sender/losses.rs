@@ -291,6 +291,7 @@ impl Sender {
             self.core.rto_at = None;
             return;
         }
+        self.end_expired_episode(now);
         let flight_size = self.loss_flight_size();
         let first = self.core.timeouts_in_row == 0;
         let point = self.core.board.snd_nxt();

@@ -136,7 +136,7 @@ impl Host {
         })
     }
 
-    /// Lets `send` write so many bytes at most, and sees to what follows.
+    /// Calls `send` with the most bytes that the memory limits allow, and then updates readiness.
     fn send_by(
         &mut self,
         now: Instant,

@@ -318,8 +318,9 @@ impl Connection {
         Ok(n)
     }
 
-    /// As [`send`](Self::send), but without a copy unless `data` is short (4 KiB): the send buffer
-    /// holds the memory that `data` is a part of until all of it that was taken is acknowledged.
+    /// As [`send`](Self::send), but `data` is not copied into the send buffer unless it is short (below
+    /// 4 KiB): the buffer holds the memory that `data` is a part of until all that was taken is
+    /// acknowledged. Limits of memory count the bytes taken, and not the rest of that memory.
     ///
     /// # Errors
     ///

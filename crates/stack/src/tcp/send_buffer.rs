@@ -9,7 +9,7 @@ use super::outlet::Outlet;
 
 /// So many ends of writes are remembered; more only cost a PSH.
 const WRITES: usize = 64;
-/// Shared bytes are copied if there are fewer (bytes): that costs less than to keep count of them.
+/// Shorter shared writes are copied (bytes): a copy costs less than a reference.
 const SHARED: usize = 4096;
 
 /// The bytes from SND.UNA to the last one written. Its bound is its owner's.
@@ -40,6 +40,8 @@ struct Chunk {
     /// The sequence number of its first byte.
     start: ExtSeq,
     bytes: SharedBytes,
+    /// Its memory is the buffer's own, and not the application's.
+    own: bool,
 }
 
 impl Chunk {
@@ -80,11 +82,12 @@ impl SendBuffer {
         let mut end = self.end();
         let chunks = &mut self.begin_write().chunks;
         while !data.is_empty() {
-            let appended = chunks.back_mut().map_or(0, |chunk| chunk.bytes.append(data));
+            let mut last = chunks.back_mut().filter(|chunk| chunk.own);
+            let appended = last.as_mut().map_or(0, |chunk| chunk.bytes.append(data));
             if appended == 0 {
-                let size = chunks.back().map_or(0, |chunk| chunk.bytes.len() * 2);
-                let empty = SharedBytes::new(&outlet.chunk(data.len().max(size)), 0..0);
-                chunks.push_back(Chunk { start: end, bytes: empty });
+                let size = last.map_or(0, |chunk| chunk.bytes.len() * 2);
+                let bytes = SharedBytes::new(&outlet.chunk(data.len().max(size)), 0..0);
+                chunks.push_back(Chunk { start: end, bytes, own: true });
             }
             end = end + appended as u64;
             data = &data[appended..];
@@ -98,7 +101,7 @@ impl SendBuffer {
             return self.push(&bytes, outlet);
         }
         let start = self.end();
-        self.begin_write().chunks.push_back(Chunk { start, bytes });
+        self.begin_write().chunks.push_back(Chunk { start, bytes, own: false });
     }
 
     /// Remembers where the write before ends, unless this one continues it.
@@ -268,12 +271,38 @@ mod tests {
         for (len, shared) in [(SHARED - 1, false), (SHARED, true)] {
             buffer.push_shared(SharedBytes::new(&data, 0..len), &mut outlet);
             assert_eq!(Arc::strong_count(&data) > 1, shared);
-            let end = buffer.end();
-            assert!(buffer.ends_write(range(end.0 - 1, end.0)));
-            buffer.free_to(end);
+            let end = buffer.end().0;
+            buffer.push(b"more", &mut outlet);
+            assert!(buffer.ends_write(range(end - 1, end)));
+            assert!(!buffer.ends_write(range(end - 2, end - 1)));
+            buffer.free_to(buffer.end());
             buffer.give_back(&mut outlet);
             assert_eq!(Arc::strong_count(&data), 1, "it was acknowledged");
         }
+    }
+
+    #[test]
+    fn a_shared_write_may_continue_the_one_before() {
+        let mut outlet = Outlet::default();
+        let mut buffer = SendBuffer::new(ExtSeq(0));
+        buffer.push(b"head", &mut outlet);
+        buffer.leave_open();
+        buffer.push_shared(SharedBytes::new(&Arc::new(vec![7; SHARED]), 0..SHARED), &mut outlet);
+        assert!(!buffer.ends_write(range(3, 4)));
+        assert!(buffer.ends_write(range(4, 4 + SHARED as u64)));
+    }
+
+    #[test]
+    fn nothing_is_added_to_memory_that_the_application_gave() {
+        let mut outlet = Outlet::default();
+        let mut buffer = SendBuffer::new(ExtSeq(0));
+        let mut roomy = Vec::with_capacity(4 * SHARED);
+        roomy.resize(SHARED, 7);
+        let address = roomy.as_ptr();
+        buffer.push_shared(SharedBytes::new(&Arc::new(roomy), 0..SHARED), &mut outlet);
+        buffer.push(b"next", &mut outlet);
+        let slices: Vec<&[u8]> = buffer.slices(range(0, 1 << 20)).collect();
+        assert_eq!((slices.len(), slices[0].as_ptr(), slices[1]), (2, address, &b"next"[..]));
     }
 
     #[test]
@@ -298,6 +327,7 @@ mod tests {
             let mut outlet = Outlet::default();
             let mut buffer = SendBuffer::new(ExtSeq(5));
             let (mut written, mut freed, mut packets) = (Vec::new(), 0, Vec::new());
+            let mut owners = Vec::new();
             for (write, free, share, copied) in steps {
                 let data: Vec<u8> = (0..write).map(|at| ((written.len() + at) % 251) as u8).collect();
                 if copied {
@@ -305,9 +335,12 @@ mod tests {
                     written.extend(data);
                 } else {
                     // A part of more, which nobody is to change or to send.
-                    let more = Arc::new([b"before".as_slice(), &data, b"after"].concat());
+                    let tail: &[u8] = if share { b"after" } else { b"" };
+                    let more = Arc::new([b"before".as_slice(), &data, tail].concat());
                     let part = SharedBytes::new(&more, 6..6 + data.len());
-                    drop(more);
+                    if share {
+                        owners.push((more, data.len()));
+                    }
                     written.extend_from_slice(&part);
                     buffer.push_shared(part, &mut outlet);
                 }
@@ -320,6 +353,9 @@ mod tests {
                 buffer.give_back(&mut outlet);
                 prop_assert_eq!(buffer.len().0, written.len() as u64 - freed);
                 prop_assert!(bytes(&buffer, 0, u64::MAX) == written[freed as usize..]);
+            }
+            for (memory, len) in owners {
+                prop_assert!(memory.len() == len + 11 && memory.ends_with(b"after"));
             }
             for (from, packet) in packets {
                 let bytes: Vec<u8> = packet.iter().flat_map(|part| part.to_vec()).collect();

@@ -211,6 +211,7 @@ static CONTROL: Entry<dyn CongestionControl> = Entry {
 
 /// A sender of nothing but doubles, with so many judges.
 pub(super) fn sender(judges: usize) -> Sender {
+    EPISODE_END.set(EpisodeEnd::RecoveryPoint);
     let judge = || Choice::new(&JUDGE, None).unwrap();
     let combination = Combination::default()
         .with_recovery(Choice::new(&DETECTION, None).unwrap())
