@@ -372,7 +372,7 @@ impl CongestionControl for Watched {
             }
             // A time-out begins an episode of its own; the end and the undo end one.
             NoticeKind::Timeout { .. } => EPISODE.set(true),
-            NoticeKind::EpisodeOver | NoticeKind::Undo => EPISODE.set(false),
+            NoticeKind::EpisodeOver | NoticeKind::Undo { .. } => EPISODE.set(false),
             _ => {}
         }
         self.control.on_notice(notice);

@@ -9,8 +9,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::str::FromStr;
-use std::sync::LazyLock;
+use std::sync::Arc;
 
+use airtcp_types::SharedBytes;
 use nix::sys::socket::{getsockopt, setsockopt, sockopt};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -25,14 +26,16 @@ const CHUNK: usize = 64 * 1024;
 const SOURCE_SEED: u64 = 0;
 const SOURCE_PERIOD: usize = 65_521;
 
-/// One period of what [`Service::Source`] writes, made once for all connections.
-pub fn source_bytes() -> &'static [u8] {
-    static BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
-        let mut bytes = vec![0; SOURCE_PERIOD];
-        source_pattern().fill(&mut bytes);
-        bytes
-    });
-    &BYTES
+/// One period of what [`Service::Source`] writes, made once for all connections of a thread.
+pub fn source_bytes() -> SharedBytes {
+    thread_local! {
+        static BYTES: SharedBytes = {
+            let mut bytes = vec![0; SOURCE_PERIOD];
+            source_pattern().fill(&mut bytes);
+            SharedBytes::new(&Arc::new(bytes), 0..SOURCE_PERIOD)
+        };
+    }
+    BYTES.with(SharedBytes::clone)
 }
 
 /// What [`Service::Source`] writes, to compare with.
@@ -274,9 +277,10 @@ async fn handle(mut stream: TcpStream, service: Service) -> io::Result<()> {
         }
         Service::Source => {
             let (mut reader, mut writer) = stream.split();
+            let bytes = source_bytes();
             let writing = async {
                 loop {
-                    writer.write_all(source_bytes()).await?;
+                    writer.write_all(&bytes).await?;
                 }
             };
             tokio::select! {

@@ -38,6 +38,35 @@ impl SharedBytes {
         Self { buffer: buffer.clone(), start: range.start as u32, end }
     }
 
+    /// Appends as much of `data` as fits into the spare capacity of the buffer, and gives how many
+    /// bytes that was: none if the buffer is shared, or has bytes after this part.
+    pub fn append(&mut self, data: &[u8]) -> usize {
+        let end = self.end as usize;
+        let Some(buffer) = Arc::get_mut(&mut self.buffer).filter(|buffer| buffer.len() == end)
+        else {
+            return 0;
+        };
+        let room = (buffer.capacity() - end).min((u32::MAX - self.end) as usize);
+        let count = data.len().min(room);
+        buffer.extend_from_slice(&data[..count]);
+        self.end += count as u32;
+        count
+    }
+
+    /// The buffer that it is a part of.
+    pub fn into_buffer(self) -> Arc<Vec<u8>> {
+        self.buffer
+    }
+
+    /// The part at `range`, cut to the length of this one.
+    #[must_use]
+    pub fn part(&self, range: Range<usize>) -> Self {
+        let mut part = self.clone();
+        part.truncate(range.end);
+        part.advance(range.start);
+        part
+    }
+
     /// Lets go of the first `count` bytes, or of all if there are not so many.
     pub fn advance(&mut self, count: usize) {
         self.start = self.end.min(self.start.saturating_add(count.try_into().unwrap_or(u32::MAX)));
@@ -87,6 +116,19 @@ mod tests {
         part.advance(9);
         assert!(part.is_empty());
         assert_eq!(part, SharedBytes::default());
+    }
+
+    #[test]
+    fn bytes_are_appended_only_where_nobody_else_would_see_them() {
+        let mut bytes = SharedBytes::new(&Arc::new(Vec::with_capacity(8)), 0..0);
+        assert_eq!(bytes.append(b"abcde"), 5);
+        let part = bytes.part(3..9);
+        assert_eq!((&part[..], bytes.append(b"f")), (&b"de"[..], 0));
+        drop(part);
+        assert_eq!((bytes.append(b"fghijkl"), &bytes[..]), (3, &b"abcdefgh"[..]));
+        bytes.truncate(2);
+        assert_eq!((bytes.append(b"x"), &bytes[..]), (0, &b"ab"[..]));
+        assert_eq!(*bytes.into_buffer(), b"abcdefgh");
     }
 
     #[test]

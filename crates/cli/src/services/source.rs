@@ -15,9 +15,13 @@ use super::Stop;
 /// Those of the stream; a peer that goes away while we write is the usual end, and none.
 pub(super) async fn serve(stream: &mut TcpStream, mut stop: Stop) -> io::Result<()> {
     let (mut reader, mut writer) = stream.split();
+    let bytes = source_bytes();
     let writing = async {
         loop {
-            writer.write_all(source_bytes()).await?;
+            let mut chunk = bytes.clone();
+            while !chunk.is_empty() {
+                writer.write_chunk(&mut chunk).await?;
+            }
         }
     };
     // What it sends to us is read, or the end of it would never show.

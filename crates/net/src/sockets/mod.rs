@@ -8,9 +8,10 @@
 //! The sockets have the names and the ways of tokio's, so that what is written for those works on these:
 //! streams are [`AsyncRead`](tokio::io::AsyncRead) and [`AsyncWrite`](tokio::io::AsyncWrite), with
 //! readiness, calls that never wait and peeking; a [`TcpSocket`] is set up before it connects or listens;
-//! a [`UdpSocket`] may have a peer. What tokio's have not: strategies, chosen before or on a live stream,
-//! [`TcpStream::info`], reading without a copy ([`TcpStream::read_chunk`]), and the end of a whole stack ([`Stack::drain`], [`Stack::shutdown`]). A task that
-//! never has to wait gives way now and then, within tokio's budget.
+//! a [`UdpSocket`] may have a peer. Beyond tokio's: strategies, chosen before or on a live stream,
+//! [`TcpStream::info`], reading and writing without a copy ([`TcpStream::read_chunk`],
+//! [`TcpStream::write_chunk`]), and the end of a whole stack ([`Stack::drain`], [`Stack::shutdown`]).
+//! A task that never has to wait gives way now and then, within tokio's budget.
 //!
 //! Every future here is cancel-safe: dropped before it is ready, it has lost no connection, no
 //! datagram and no byte of a stream.

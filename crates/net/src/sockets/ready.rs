@@ -323,6 +323,43 @@ macro_rules! writes {
                 $inner.ready(tokio::io::Interest::WRITABLE).await.map(drop)
             }
 
+            /// Waits until there is room, and writes as much of `chunk` as fits without copying it into the
+            /// send buffer; gives how many bytes, which `chunk` then no longer has.
+            ///
+            /// The memory that `chunk` is a part of is held until the peer has acknowledged what was written; limits of
+            /// memory count the bytes that were written, and not the rest of that memory. Less than 4 KiB is copied, and
+            /// a device without offload copies each packet. Cancel-safe.
+            ///
+            /// ```
+            /// # async fn send(mut stream: airtcp_net::TcpStream) -> std::io::Result<()> {
+            /// let page = std::sync::Arc::new(vec![0; 100_000]);
+            /// let mut chunk = airtcp_types::SharedBytes::new(&page, 0..page.len());
+            /// while !chunk.is_empty() {
+            ///     stream.write_chunk(&mut chunk).await?;
+            /// }
+            /// # Ok(())
+            /// # }
+            /// ```
+            ///
+            /// # Errors
+            /// As with writing.
+            pub async fn write_chunk(&mut self, chunk: &mut SharedBytes) -> io::Result<usize> {
+                std::future::poll_fn(|context| self.poll_write_chunk(context, chunk)).await
+            }
+
+            /// As [`write_chunk`](Self::write_chunk). Of the tasks that poll to write the last one is woken.
+            ///
+            /// # Errors
+            /// As [`write_chunk`](Self::write_chunk).
+            pub fn poll_write_chunk(
+                &mut self,
+                context: &mut Context<'_>,
+                chunk: &mut SharedBytes,
+            ) -> Poll<io::Result<usize>> {
+                let $this = &*self;
+                $inner.poll_write_chunk(context, chunk)
+            }
+
             /// Writes as much of `buf` as there is room for, without waiting; gives how many bytes.
             ///
             /// # Errors

@@ -8,6 +8,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use airtcp_device::{Device, memory};
 use airtcp_stack::tcp::Chunk;
+use airtcp_types::SharedBytes;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, Interest, ReadBuf};
 use tokio::task::JoinSet;
 
@@ -535,6 +536,75 @@ async fn a_chunk_that_is_waited_for_in_vain_loses_nothing() {
             ErrorKind::ConnectionReset
         );
         drop((server, one));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn chunks_that_are_written_arrive_among_the_bytes_that_are() {
+    within(async {
+        let (server, client) = stacks();
+        let (mut one, mut other) = connected(&server, &client).await;
+        let sent = pattern(3_000_000);
+        let memory = Arc::new(sent.clone());
+        let expected = sent.clone();
+        let mut chunk = SharedBytes::new(&memory, 0..2_000_000);
+        let writer = tokio::spawn(async move {
+            let mut calls = 0;
+            while !chunk.is_empty() {
+                let before = chunk.len();
+                let written = other.write_chunk(&mut chunk).await.unwrap();
+                assert!(written > 0 && chunk.len() == before - written);
+                calls += 1;
+            }
+            assert!(calls > 1, "the send buffer takes no more than its size");
+            other.write_all(&sent[2_000_000..]).await.unwrap();
+            other.shutdown().await.unwrap();
+            other
+        });
+        let mut read = Vec::new();
+        one.read_to_end(&mut read).await.unwrap();
+        assert!(read == expected);
+        let other = writer.await.unwrap();
+        drop((one, other));
+        client.drain(std::time::Duration::from_secs(5)).await;
+        assert_eq!(Arc::strong_count(&memory), 1, "nobody holds what was acknowledged");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_chunk_that_finds_no_room_loses_nothing_and_an_error_is_told() {
+    within(async {
+        let (server, client) = stacks();
+        let (mut one, mut other) = connected(&server, &client).await;
+        let sent = pattern(8_000_000);
+        let mut chunk = SharedBytes::new(&Arc::new(sent.clone()), 0..sent.len());
+        // Nobody reads: at last the buffers of both are full.
+        let until = std::time::Duration::from_millis(200);
+        while let Ok(written) = tokio::time::timeout(until, other.write_chunk(&mut chunk)).await {
+            written.unwrap();
+        }
+        let written = sent.len() - chunk.len();
+        assert!(written > 0 && chunk[..] == sent[written..]);
+        let rest = async {
+            while !chunk.is_empty() {
+                other.write_chunk(&mut chunk).await.unwrap();
+            }
+        };
+        let mut read = vec![0; sent.len()];
+        let (read_all, ()) = tokio::join!(one.read_exact(&mut read), rest);
+        assert_eq!((read_all.unwrap(), read == sent), (sent.len(), true));
+        one.abort();
+        let mut chunk = SharedBytes::new(&Arc::new(sent), 0..8_000_000);
+        let error = loop {
+            match other.write_chunk(&mut chunk).await {
+                Ok(written) => assert!(written > 0),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+        drop((server, client));
     })
     .await;
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use airtcp_stack::tcp::{Chunk, Info};
+use airtcp_types::SharedBytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::ready::{both, reads, writes};

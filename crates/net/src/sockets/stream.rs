@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 use airtcp_stack::host::{Host, HostError, SocketId};
 use airtcp_stack::tcp::{Chunk, Info, TcpError};
-use airtcp_types::Instant;
+use airtcp_types::{Instant, SharedBytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tracing::debug;
 
@@ -152,6 +152,28 @@ impl Inner {
             self.shared().with(|core, now| match self.send(core, now, parts)? {
                 Some(written) => Poll::Ready(Ok(written)),
                 None => core.wait(self.id, Direction::Write, context),
+            })
+        })
+    }
+
+    pub(super) fn poll_write_chunk(
+        &self,
+        context: &mut Context<'_>,
+        chunk: &mut SharedBytes,
+    ) -> Poll<io::Result<usize>> {
+        in_turn(context, |context| {
+            self.shared().with(|core, now| {
+                core.alive()?;
+                match core.host.tcp_send_shared(now, self.id, chunk) {
+                    Ok(written) => {
+                        chunk.advance(written);
+                        Poll::Ready(Ok(written))
+                    }
+                    Err(HostError::Tcp(TcpError::WouldBlock)) => {
+                        core.wait(self.id, Direction::Write, context)
+                    }
+                    Err(error) => Poll::Ready(Err(error.into())),
+                }
             })
         })
     }

@@ -173,7 +173,7 @@ impl CongestionControl for Cubic {
                 (self.w_max, self.stage) = (0.0, None);
                 self.windows.collapse(first, ssthresh);
             }
-            NoticeKind::Undo => {
+            NoticeKind::Undo { .. } => {
                 self.windows.undo();
                 // Section 4.9.
                 if let Some(before) = self.before_reduction.take() {

@@ -120,7 +120,7 @@ fn undo_restores_everything() {
     let before = cubic.clone();
     reduce(&mut cubic, at(2.0));
     assert_ne!(cubic.window(), before.window());
-    cubic.on_notice(&Notice::new(at(2.1), ByteCount::ZERO, NoticeKind::Undo));
+    cubic.on_notice(&Notice::new(at(2.1), ByteCount::ZERO, NoticeKind::Undo { resumes: false }));
     assert_eq!((cubic.window(), cubic.state()), (before.window(), before.state()));
     assert_eq!((cubic.w_max, cubic.cwnd_prior), (before.w_max, before.cwnd_prior));
     let (stage, old) = (cubic.stage.unwrap(), before.stage.unwrap());

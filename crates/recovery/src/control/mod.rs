@@ -135,7 +135,11 @@ pub enum NoticeKind {
     /// window at least (RFC 7661 section 4.4.3).
     Unused,
     /// The last reduction was spurious: take it back.
-    Undo,
+    Undo {
+        /// The reduction was for a time-out in an episode, and that episode goes on: it ends with
+        /// [`NoticeKind::EpisodeOver`].
+        resumes: bool,
+    },
     /// A full segment has this many bytes from now on. The windows stay as they are in bytes, but
     /// for their floors.
     SegmentSize(ByteCount),

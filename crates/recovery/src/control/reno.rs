@@ -211,7 +211,7 @@ impl CongestionControl for Reno {
             NoticeKind::Timeout { flight_size, first } => {
                 self.collapse(first, self.used(flight_size).half());
             }
-            NoticeKind::Undo => self.windows.undo(),
+            NoticeKind::Undo { .. } => self.windows.undo(),
             NoticeKind::Unused => self.windows.give_up_unused(),
             NoticeKind::TakeOver { cwnd, ssthresh } => self.windows.take_over(cwnd, ssthresh),
             NoticeKind::SegmentSize(smss) => self.windows.resize(smss),

@@ -106,10 +106,10 @@ fn undo_restores_and_restart_bounds() {
     let mut reno = reno(10, 100);
     assert_eq!(hear(&mut reno, 30), segments(40));
     reduce(&mut reno, segments(40));
-    reno.on_notice(&Notice::new(ms(0), ByteCount::ZERO, NoticeKind::Undo));
+    reno.on_notice(&Notice::new(ms(0), ByteCount::ZERO, NoticeKind::Undo { resumes: false }));
     assert_eq!((reno.window(), reno.state().ssthresh), (segments(40), None));
     // A second one has nothing to restore.
-    reno.on_notice(&Notice::new(ms(0), ByteCount::ZERO, NoticeKind::Undo));
+    reno.on_notice(&Notice::new(ms(0), ByteCount::ZERO, NoticeKind::Undo { resumes: false }));
     assert_eq!(reno.window(), segments(40));
     let idle = |restart| NoticeKind::Idle {
         time: std::time::Duration::from_secs(9),

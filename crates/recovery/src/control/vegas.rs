@@ -116,7 +116,7 @@ impl CongestionControl for Vegas {
             NoticeKind::Timeout { flight_size, first } => {
                 self.windows.collapse(first, self.windows.used(flight_size).half());
             }
-            NoticeKind::Undo => self.windows.undo(),
+            NoticeKind::Undo { .. } => self.windows.undo(),
             NoticeKind::Unused => self.windows.give_up_unused(),
             NoticeKind::TakeOver { cwnd, ssthresh } => self.windows.take_over(cwnd, ssthresh),
             NoticeKind::SegmentSize(smss) => self.windows.resize(smss),

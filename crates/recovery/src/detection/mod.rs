@@ -123,7 +123,7 @@ pub struct Repair {
 /// 7. **Judges rule** on each finding: repair when, reduce when, and why.
 /// 8. **Notices** to the control, finding by finding: the loss, then the reduction, so that it
 ///    reduces from the window that the losses happened in, and not from one that this ACK has
-///    already grown.
+///    already grown. An episode whose time is over ends before the loss.
 /// 9. **Probe verdict**: an ACK that ends the episode of a tail loss probe may show that the probe
 ///    repaired a loss, which reduces the window (RFC 8985 section 7.4.2).
 /// 10. **End of the episode**, if the ACK reaches it. It comes after detection, so that losses of

@@ -180,6 +180,7 @@ impl Sender {
         }
         self.stats.segments_lost += 1;
         self.stats.segments_lost_at_random += u64::from(cause == Cause::Random);
+        self.end_expired_episode(now);
         let range = lost.range;
         self.tell(|| EventKind::Lost { tx: finding.tx, range, cause: cause.name() });
         self.notify_lost(now, &lost, cause);
@@ -257,6 +258,16 @@ impl Sender {
         self.prr = proportional.then(|| Box::new(Prr::new(recover_fs)));
     }
 
+    /// Ends an episode whose time is over, so that the control takes a loss found now for the first
+    /// of a new recovery.
+    fn end_expired_episode(&mut self, now: Instant) {
+        if self.core.episode.is_some_and(|episode| episode.is_over(now)) {
+            self.core.episode = None;
+            self.end_watch_later();
+            self.notify(now, NoticeKind::EpisodeOver);
+        }
+    }
+
     /// Ends the episode if this ACK does.
     pub(super) fn end_episode(&mut self, ack: &AckView<'_>) {
         let Some(episode) = &mut self.core.episode else { return };
@@ -280,6 +291,7 @@ impl Sender {
             self.core.rto_at = None;
             return;
         }
+        self.end_expired_episode(now);
         let flight_size = self.loss_flight_size();
         let first = self.core.timeouts_in_row == 0;
         let point = self.core.board.snd_nxt();

@@ -151,7 +151,8 @@ impl Sender {
         self.stats.undos += 1;
         let view = self.core.view(now, &*self.control);
         self.detection.on_undo(&view);
-        self.notify(now, NoticeKind::Undo);
+        let resumes = self.core.episode.is_some();
+        self.notify(now, NoticeKind::Undo { resumes });
         self.restart_rto(now);
         self.tell(|| EventKind::Undo);
     }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use airtcp_recovery::{Combination, Sender};
-use airtcp_types::{ByteCount, FlowId, Instant};
+use airtcp_types::{ByteCount, FlowId, Instant, SharedBytes};
 use tracing::debug;
 
 use crate::counters::Counters;
@@ -98,7 +98,25 @@ impl Host {
         socket: SocketId,
         data: &[u8],
     ) -> Result<usize, HostError> {
-        self.send_by(now, socket, data, Connection::send)
+        self.send_by(now, socket, |connection, outlet, most| {
+            connection.send(now, &data[..data.len().min(most)], outlet)
+        })
+    }
+
+    /// As [`tcp_send`](Self::tcp_send), but without a copy; see [`Connection::send_shared`].
+    ///
+    /// # Errors
+    ///
+    /// As [`tcp_send`](Self::tcp_send).
+    pub fn tcp_send_shared(
+        &mut self,
+        now: Instant,
+        socket: SocketId,
+        data: &SharedBytes,
+    ) -> Result<usize, HostError> {
+        self.send_by(now, socket, |connection, outlet, most| {
+            connection.send_shared(now, &data.part(0..most), outlet)
+        })
     }
 
     /// As [`tcp_send`](Self::tcp_send), but more follows soon: what does not fill a segment waits (`MSG_MORE`); see
@@ -113,23 +131,25 @@ impl Host {
         socket: SocketId,
         data: &[u8],
     ) -> Result<usize, HostError> {
-        self.send_by(now, socket, data, Connection::send_more)
+        self.send_by(now, socket, |connection, outlet, most| {
+            connection.send_more(now, &data[..data.len().min(most)], outlet)
+        })
     }
 
+    /// Calls `send` with the most bytes that the memory limits allow, and then updates readiness.
     fn send_by(
         &mut self,
         now: Instant,
         socket: SocketId,
-        data: &[u8],
-        send: impl FnOnce(&mut Connection, Instant, &[u8], &mut Outlet) -> Result<usize, TcpError>,
+        send: impl FnOnce(&mut Connection, &mut Outlet, usize) -> Result<usize, TcpError>,
     ) -> Result<usize, HostError> {
         let left = self.memory_left(socket)?;
-        let data = &data[..data.len().min(left.max(LEAST).as_usize())];
         let Some(Socket { kind: Kind::Tcp(tcp), told, .. }) = self.sockets.get_mut(socket) else {
             return Err(HostError::WrongKind);
         };
         tcp.connection.set_memory_pressure(left == ByteCount::ZERO);
-        let sent = send(&mut tcp.connection, now, data, &mut self.outlet);
+        let most = left.max(LEAST).as_usize();
+        let sent = send(&mut tcp.connection, &mut self.outlet, most);
         // Its holder knows: room that comes before anything is settled is news.
         told.writable &= tcp.connection.readiness().writable;
         match sent {

@@ -222,18 +222,23 @@ impl Connection {
         if let Some(option) = &segment.options.accecn {
             accurate.delivered.on_option(option);
         }
-        let (bytes, packets) = newly_told(sender.board(), ack, blocks);
+        let board = sender.board();
+        let outstanding = board.snd_nxt().since(board.snd_una());
+        let (bytes, packets) = newly_told(board, ack, blocks);
         // RFC 9768 appendix A.1: an ACK that tells of nothing new may be an old one, unless its clock says otherwise.
         let is_later = self
             .timestamps
             .zip(segment.options.timestamps)
             .is_some_and(|(clock, theirs)| clock.order(theirs.val) == Ordering::Greater);
         if packets == 0 && !is_later {
+            // Nothing that this end has sent can have changed the count.
+            if outstanding == ByteCount::ZERO {
+                accurate.delivered.check_first_ace(segment.flags.ace(), packets);
+                accurate.marks &= accurate.delivered.is_sound();
+            }
             return ByteCount::ZERO;
         }
-        let board = sender.board();
         let advances = ack > board.snd_una();
-        let outstanding = board.snd_nxt().since(board.snd_una());
         let marked = accurate.delivered.on_ack(&Feedback {
             ace: segment.flags.ace(),
             option: segment.options.accecn,

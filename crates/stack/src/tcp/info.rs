@@ -62,7 +62,7 @@ pub struct Info {
     pub cwnd: ByteCount,
     /// The slow-start threshold, once set.
     pub ssthresh: Option<ByteCount>,
-    /// The control's model of the path, of a control that has one (`bbr3`).
+    /// The control's model of the path, of a control that has one (`bbr`, `bbr3`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path_model: Option<PathModel>,
     /// Payload bytes sent, repetitions included.

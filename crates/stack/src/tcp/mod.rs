@@ -64,7 +64,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use airtcp_recovery::{Limit, Sender, WireNeeds};
-use airtcp_types::{ByteCount, EventKind, FlowId, Instant, SeqNumber, SeqRange};
+use airtcp_types::{ByteCount, EventKind, FlowId, Instant, SeqNumber, SeqRange, SharedBytes};
 use tracing::debug;
 
 use crate::counters::Counters;
@@ -310,21 +310,50 @@ impl Connection {
         data: &[u8],
         outlet: &mut Outlet,
     ) -> Result<usize, TcpError> {
+        let n = self.admit(now, data.len())?;
+        if n > 0 {
+            self.send.buffer.push(&data[..n], outlet);
+            self.send.end_more();
+        }
+        Ok(n)
+    }
+
+    /// As [`send`](Self::send), but `data` is not copied into the send buffer unless it is short (below
+    /// 4 KiB): the buffer holds the memory that `data` is a part of until all that was taken is
+    /// acknowledged. Limits of memory count the bytes taken, and not the rest of that memory.
+    ///
+    /// # Errors
+    ///
+    /// As [`send`](Self::send).
+    pub fn send_shared(
+        &mut self,
+        now: Instant,
+        data: &SharedBytes,
+        outlet: &mut Outlet,
+    ) -> Result<usize, TcpError> {
+        let n = self.admit(now, data.len())?;
+        if n > 0 {
+            self.send.buffer.push_shared(data.part(0..n), outlet);
+            self.send.end_more();
+        }
+        Ok(n)
+    }
+
+    /// How much of a write of `len` bytes there is room for.
+    fn admit(&mut self, now: Instant, len: usize) -> Result<usize, TcpError> {
         if let Some(error) = self.error {
             return Err(error);
         }
         if self.send.fin || self.state == State::Closed {
             return Err(TcpError::Shutdown);
         }
-        let n = data.len().min(self.send.room().as_usize());
-        self.send.refused = n < data.len();
-        if n == 0 && !data.is_empty() {
+        let n = len.min(self.send.room().as_usize());
+        self.send.refused = n < len;
+        if n == 0 && len > 0 {
             return Err(TcpError::WouldBlock);
         }
         if n > 0 {
             self.tally.busy_from(now);
-            self.send.buffer.push(&data[..n], outlet);
-            self.send.end_more();
         }
         Ok(n)
     }

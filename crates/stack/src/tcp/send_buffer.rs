@@ -9,11 +9,13 @@ use super::outlet::Outlet;
 
 /// So many ends of writes are remembered; more only cost a PSH.
 const WRITES: usize = 64;
+/// Shorter shared writes are copied (bytes): a copy costs less than a reference.
+const SHARED: usize = 4096;
 
 /// The bytes from SND.UNA to the last one written. Its bound is its owner's.
 ///
 /// They lie in chunks that packets to an offloading device may share: one that is shared is not added to. Bytes are
-/// copied in once and never moved.
+/// copied in once, or left where their owner has them, and never moved.
 #[derive(Debug)]
 pub(super) struct SendBuffer {
     /// The sequence number of the first byte held.
@@ -37,7 +39,9 @@ struct Held {
 struct Chunk {
     /// The sequence number of its first byte.
     start: ExtSeq,
-    bytes: Arc<Vec<u8>>,
+    bytes: SharedBytes,
+    /// Its memory is the buffer's own, and not the application's.
+    own: bool,
 }
 
 impl Chunk {
@@ -45,7 +49,7 @@ impl Chunk {
         self.start + self.bytes.len() as u64
     }
 
-    /// Where its part of `range` stands in it.
+    /// Its part of `range`, counted from its first byte.
     fn place(&self, range: SeqRange) -> std::ops::Range<usize> {
         let at = |seq: ExtSeq| seq.since(self.start).as_usize().min(self.bytes.len());
         at(range.start)..at(range.end)
@@ -73,9 +77,36 @@ impl SendBuffer {
         last.map_or(self.start, Chunk::end)
     }
 
-    /// Takes one write in.
+    /// Copies one write in.
     pub(super) fn push(&mut self, mut data: &[u8], outlet: &mut Outlet) {
         let mut end = self.end();
+        let chunks = &mut self.begin_write().chunks;
+        while !data.is_empty() {
+            let mut last = chunks.back_mut().filter(|chunk| chunk.own);
+            let appended = last.as_mut().map_or(0, |chunk| chunk.bytes.append(data));
+            if appended == 0 {
+                let size = last.map_or(0, |chunk| chunk.bytes.len() * 2);
+                let bytes = SharedBytes::new(&outlet.chunk(data.len().max(size)), 0..0);
+                chunks.push_back(Chunk { start: end, bytes, own: true });
+            }
+            end = end + appended as u64;
+            data = &data[appended..];
+        }
+    }
+
+    /// Takes one write in without a copy, unless it is short. It holds the memory until the last byte
+    /// is acknowledged.
+    pub(super) fn push_shared(&mut self, bytes: SharedBytes, outlet: &mut Outlet) {
+        if bytes.len() < SHARED {
+            return self.push(&bytes, outlet);
+        }
+        let start = self.end();
+        self.begin_write().chunks.push_back(Chunk { start, bytes, own: false });
+    }
+
+    /// Remembers where the write before ends, unless this one continues it.
+    fn begin_write(&mut self) -> &mut Held {
+        let end = self.end();
         let held = self.held.get_or_insert_default();
         let follows = std::mem::take(&mut held.open);
         if !held.chunks.is_empty() && !follows {
@@ -84,20 +115,7 @@ impl SendBuffer {
             }
             held.writes.push_back(end);
         }
-        while !data.is_empty() {
-            let last = held.chunks.back_mut();
-            let size = last.as_ref().map_or(0, |chunk| chunk.bytes.len() * 2);
-            let open = last.and_then(|chunk| Arc::get_mut(&mut chunk.bytes));
-            if let Some(bytes) = open.filter(|bytes| bytes.len() < bytes.capacity()) {
-                let (now, later) = data.split_at(data.len().min(bytes.capacity() - bytes.len()));
-                bytes.extend_from_slice(now);
-                end = end + now.len() as u64;
-                data = later;
-                continue;
-            }
-            let size = data.len().max(size);
-            held.chunks.push_back(Chunk { start: end, bytes: outlet.chunk(size) });
-        }
+        held
     }
 
     /// More is to follow the last write as if it were one.
@@ -118,7 +136,7 @@ impl SendBuffer {
         self.start = self.start.max(una);
         let Some(held) = &mut self.held else { return };
         while held.chunks.front().is_some_and(|chunk| chunk.end() <= una) {
-            held.done.extend(held.chunks.pop_front().map(|chunk| chunk.bytes));
+            held.done.extend(held.chunks.pop_front().map(|chunk| chunk.bytes.into_buffer()));
         }
         while held.writes.front().is_some_and(|end| *end <= una) {
             held.writes.pop_front();
@@ -155,14 +173,14 @@ impl SendBuffer {
 
     /// As [`slices`](Self::slices), to be held.
     pub(super) fn shared(&self, range: SeqRange) -> impl Iterator<Item = SharedBytes> {
-        self.parts(range).map(|(bytes, place)| SharedBytes::new(bytes, place))
+        self.parts(range).map(|(bytes, place)| bytes.part(place))
     }
 
     /// The chunks that hold `range`, and where.
     fn parts(
         &self,
         range: SeqRange,
-    ) -> impl Iterator<Item = (&Arc<Vec<u8>>, std::ops::Range<usize>)> + Clone {
+    ) -> impl Iterator<Item = (&SharedBytes, std::ops::Range<usize>)> + Clone {
         let range = SeqRange::new(range.start.max(self.start), range.end);
         let chunks = self.held.as_ref().map(|held| &held.chunks);
         let first =
@@ -246,6 +264,48 @@ mod tests {
     }
 
     #[test]
+    fn shared_bytes_are_copied_only_if_they_are_short() {
+        let mut outlet = Outlet::default();
+        let mut buffer = SendBuffer::new(ExtSeq(0));
+        let data = Arc::new(vec![7; SHARED]);
+        for (len, shared) in [(SHARED - 1, false), (SHARED, true)] {
+            buffer.push_shared(SharedBytes::new(&data, 0..len), &mut outlet);
+            assert_eq!(Arc::strong_count(&data) > 1, shared);
+            let end = buffer.end().0;
+            buffer.push(b"more", &mut outlet);
+            assert!(buffer.ends_write(range(end - 1, end)));
+            assert!(!buffer.ends_write(range(end - 2, end - 1)));
+            buffer.free_to(buffer.end());
+            buffer.give_back(&mut outlet);
+            assert_eq!(Arc::strong_count(&data), 1, "it was acknowledged");
+        }
+    }
+
+    #[test]
+    fn a_shared_write_may_continue_the_one_before() {
+        let mut outlet = Outlet::default();
+        let mut buffer = SendBuffer::new(ExtSeq(0));
+        buffer.push(b"head", &mut outlet);
+        buffer.leave_open();
+        buffer.push_shared(SharedBytes::new(&Arc::new(vec![7; SHARED]), 0..SHARED), &mut outlet);
+        assert!(!buffer.ends_write(range(3, 4)));
+        assert!(buffer.ends_write(range(4, 4 + SHARED as u64)));
+    }
+
+    #[test]
+    fn nothing_is_added_to_memory_that_the_application_gave() {
+        let mut outlet = Outlet::default();
+        let mut buffer = SendBuffer::new(ExtSeq(0));
+        let mut roomy = Vec::with_capacity(4 * SHARED);
+        roomy.resize(SHARED, 7);
+        let address = roomy.as_ptr();
+        buffer.push_shared(SharedBytes::new(&Arc::new(roomy), 0..SHARED), &mut outlet);
+        buffer.push(b"next", &mut outlet);
+        let slices: Vec<&[u8]> = buffer.slices(range(0, 1 << 20)).collect();
+        assert_eq!((slices.len(), slices[0].as_ptr(), slices[1]), (2, address, &b"next"[..]));
+    }
+
+    #[test]
     fn the_ends_of_writes_are_known() {
         let mut buffer = SendBuffer::new(ExtSeq(0));
         buffer.push(b"abc", &mut Outlet::default());
@@ -260,15 +320,30 @@ mod tests {
     proptest! {
         #[test]
         fn it_holds_what_was_written_and_not_freed(
-            steps in prop::collection::vec((0usize..200_000, 0u64..200_000, any::<bool>()), 1..12),
+            steps in prop::collection::vec(
+                (0usize..200_000, 0u64..200_000, any::<bool>(), any::<bool>()), 1..12,
+            ),
         ) {
             let mut outlet = Outlet::default();
             let mut buffer = SendBuffer::new(ExtSeq(5));
             let (mut written, mut freed, mut packets) = (Vec::new(), 0, Vec::new());
-            for (write, free, share) in steps {
+            let mut owners = Vec::new();
+            for (write, free, share, copied) in steps {
                 let data: Vec<u8> = (0..write).map(|at| ((written.len() + at) % 251) as u8).collect();
-                buffer.push(&data, &mut outlet);
-                written.extend(data);
+                if copied {
+                    buffer.push(&data, &mut outlet);
+                    written.extend(data);
+                } else {
+                    // A part of more, which nobody is to change or to send.
+                    let tail: &[u8] = if share { b"after" } else { b"" };
+                    let more = Arc::new([b"before".as_slice(), &data, tail].concat());
+                    let part = SharedBytes::new(&more, 6..6 + data.len());
+                    if share {
+                        owners.push((more, data.len()));
+                    }
+                    written.extend_from_slice(&part);
+                    buffer.push_shared(part, &mut outlet);
+                }
                 let whole = range(5 + freed, 5 + written.len() as u64);
                 if share {
                     packets.push((freed as usize, buffer.shared(whole).collect::<Vec<_>>()));
@@ -278,6 +353,9 @@ mod tests {
                 buffer.give_back(&mut outlet);
                 prop_assert_eq!(buffer.len().0, written.len() as u64 - freed);
                 prop_assert!(bytes(&buffer, 0, u64::MAX) == written[freed as usize..]);
+            }
+            for (memory, len) in owners {
+                prop_assert!(memory.len() == len + 11 && memory.ends_with(b"after"));
             }
             for (from, packet) in packets {
                 let bytes: Vec<u8> = packet.iter().flat_map(|part| part.to_vec()).collect();

@@ -27,7 +27,7 @@ use airtcp_types::{ByteCount, Instant, Rate};
 use self::aggregation::Aggregation;
 use self::long_term::{LongTerm, News, Totals};
 use self::max_filter::MaxFilter;
-use super::{CongestionControl, ControlParams, ControlState, Notice, NoticeKind};
+use super::{CongestionControl, ControlParams, ControlState, Notice, NoticeKind, PathModel};
 use crate::judge::Cause;
 use crate::rate::RateSample;
 use crate::registry::{Entry, TakesOver, WireNeeds, no_parameter};
@@ -205,6 +205,16 @@ impl Bbr {
             Mode::ProbeBw { .. } if self.long_term.rate().is_some() => 1.0,
             Mode::ProbeBw { phase, .. } => CYCLE[usize::from(phase)],
             Mode::ProbeRtt { .. } => 1.0,
+        }
+    }
+
+    fn mode_name(&self) -> &'static str {
+        match self.mode {
+            Mode::Startup => "startup",
+            Mode::Drain => "drain",
+            Mode::ProbeBw { .. } if self.long_term.rate().is_some() => "policed",
+            Mode::ProbeBw { .. } => "probe-bw",
+            Mode::ProbeRtt { .. } => "probe-rtt",
         }
     }
 
@@ -517,7 +527,7 @@ impl CongestionControl for Bbr {
             }
             NoticeKind::Timeout { .. } => self.on_timeout(notice.pipe),
             NoticeKind::EpisodeOver => self.state = State::Open,
-            NoticeKind::Undo => {
+            NoticeKind::Undo { .. } => {
                 // `bbr_undo_cwnd`.
                 (self.full_bw, self.full_bw_rounds) = (Rate::ZERO, 0);
                 self.long_term.reset(self.totals);
@@ -559,14 +569,25 @@ impl CongestionControl for Bbr {
     }
 
     fn state(&self) -> ControlState {
-        let mode = match self.mode {
-            Mode::Startup => "startup",
-            Mode::Drain => "drain",
-            Mode::ProbeBw { .. } if self.long_term.rate().is_some() => "policed",
-            Mode::ProbeBw { .. } => "probe-bw",
-            Mode::ProbeRtt { .. } => "probe-rtt",
-        };
-        ControlState { ssthresh: self.ssthresh.map(|bytes| bytes.max(self.smss * 2)), mode }
+        let ssthresh = self.ssthresh.map(|bytes| bytes.max(self.smss * 2));
+        ControlState { ssthresh, mode: self.mode_name() }
+    }
+
+    fn path_model(&self) -> Option<PathModel> {
+        Some(PathModel {
+            state: self.mode_name(),
+            bw: self.bw(),
+            max_bw: self.bw.get(),
+            bw_shortterm: None,
+            min_rtt: self.min_rtt,
+            pacing_gain: self.pacing_gain(),
+            cwnd_gain: self.cwnd_gain(),
+            inflight_longterm: None,
+            inflight_shortterm: None,
+            extra_acked: self.aggregation.extra(),
+            full_bw_reached: self.full_bw_reached,
+            round_count: self.round.into(),
+        })
     }
 }
 

@@ -229,7 +229,7 @@ fn in_the_first_round_of_recovery_as_much_leaves_as_arrives() {
 
 #[test]
 fn a_timeout_leaves_one_segment_more_than_is_in_flight_and_its_end_or_undo_restores_the_window() {
-    for end in [NoticeKind::EpisodeOver, NoticeKind::Undo] {
+    for end in [NoticeKind::EpisodeOver, NoticeKind::Undo { resumes: false }] {
         let mut bbr = steady();
         let before = bbr.window();
         let timeout = NoticeKind::Timeout { flight_size: BDP, first: true };
@@ -347,4 +347,14 @@ fn below_1200_kbit_s_single_segments_leave() {
     assert_eq!(bbr.send_quantum(), Some(ByteCount(5 * SMSS)));
     bbr.pacing_rate = Rate::from_bits_per_sec(40_000_000_000);
     assert_eq!(bbr.send_quantum(), Some(ByteCount(65 * SMSS)));
+}
+
+#[test]
+fn it_shows_its_model_of_the_path() {
+    let bbr = steady();
+    let model = bbr.path_model().unwrap();
+    assert_eq!((model.bw, model.min_rtt), (bbr.bw(), Some(RTT)));
+    assert_eq!(model.pacing_gain, bbr.pacing_gain());
+    assert_eq!((model.cwnd_gain, model.state), (2.0, "probe-bw"));
+    assert!(model.full_bw_reached);
 }

@@ -286,7 +286,13 @@ impl Machine {
             NoticeKind::Reduce { cause, .. } => self.on_enter_fast_recovery(cause),
             NoticeKind::Timeout { first, .. } => self.on_enter_rto(notice.pipe, first),
             NoticeKind::EpisodeOver => self.on_exit_recovery(),
-            NoticeKind::Undo => self.handle_spurious_loss_detection(),
+            NoticeKind::Undo { resumes } => {
+                self.handle_spurious_loss_detection();
+                if resumes {
+                    // Its state was saved when it began, and is not saved again for its losses.
+                    self.recovery = Recovery::Fast;
+                }
+            }
             NoticeKind::Idle { app_limited, .. } => {
                 self.handle_restart_from_idle(notice.now, app_limited);
             }

@@ -218,14 +218,31 @@ fn an_undo_resumes_the_probe_that_spurious_losses_ended() {
     flow.notice(REDUCE);
     assert_eq!(flow.bbr.state, State::ProbeBwDown);
     assert!(flow.bbr.cycle.inflight_longterm < longterm);
-    flow.notice(NoticeKind::Undo);
+    flow.notice(NoticeKind::Undo { resumes: false });
     assert_eq!(flow.bbr.state, State::ProbeBwRefill);
     assert_eq!(flow.bbr.cycle.inflight_longterm, longterm);
     assert_eq!(flow.bbr.cwnd, window);
     // A second one finds nothing.
     flow.bbr.state = State::ProbeBwCruise;
-    flow.notice(NoticeKind::Undo);
+    flow.notice(NoticeKind::Undo { resumes: false });
     assert_eq!(flow.bbr.state, State::ProbeBwCruise);
+}
+
+#[test]
+fn losses_of_a_recovery_that_an_undo_resumes_save_no_state() {
+    for resumes in [true, false] {
+        let mut flow = Flow::in_state(State::ProbeBwCruise);
+        flow.lose(Cause::Congestion, 0.01);
+        flow.notice(REDUCE);
+        flow.lose(Cause::Timeout, 0.01);
+        flow.notice(TIMEOUT);
+        flow.notice(NoticeKind::Undo { resumes });
+        assert_eq!(flow.bbr.recovery.is_on(), resumes);
+        flow.lose(Cause::Congestion, 0.01);
+        assert_eq!(flow.bbr.undo.is_some(), !resumes);
+        flow.notice(NoticeKind::EpisodeOver);
+        assert!(!flow.bbr.recovery.is_on());
+    }
 }
 
 #[test]
@@ -247,7 +264,7 @@ fn a_share_of_marks_above_the_threshold_ends_a_probe() {
     assert_eq!(flow.bbr.state, State::ProbeBwDown);
     assert_eq!(flow.bbr.cycle.inflight_longterm, PATH);
     // Nothing shows a mark to be spurious.
-    flow.notice(NoticeKind::Undo);
+    flow.notice(NoticeKind::Undo { resumes: false });
     assert_eq!(flow.bbr.state, State::ProbeBwDown);
 }
 
@@ -268,7 +285,7 @@ fn an_undo_ends_the_recovery_and_leaves_what_marks_have_lowered() {
     flow.bbr.update_on_ack(&flow.sample());
     let state = flow.bbr.state;
     let (bounds, longterm) = (flow.bbr.congestion.short_term, flow.bbr.cycle.inflight_longterm);
-    flow.notice(NoticeKind::Undo);
+    flow.notice(NoticeKind::Undo { resumes: false });
     assert!(!flow.bbr.recovery.is_on());
     assert_eq!(flow.bbr.state, state);
     assert_eq!(flow.bbr.congestion.short_term, bounds);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use airtcp_types::{ByteCount, TxNo};
 
 use crate::control::ControlParams;
-use crate::detection::{Finding, Findings};
+use crate::detection::{EpisodeEnd, Finding, Findings};
 use crate::judge::{Raised, Ruling};
 use crate::registry::Entry;
 use crate::transmission::Transmission;
@@ -23,6 +23,7 @@ thread_local! {
     static FINDINGS: RefCell<VecDeque<(TxNo, Found)>> = const { RefCell::new(VecDeque::new()) };
     static RULINGS: RefCell<VecDeque<Option<Ruling>>> = const { RefCell::new(VecDeque::new()) };
     static RAISED: RefCell<Option<(TxNo, Ruling)>> = const { RefCell::new(None) };
+    static EPISODE_END: Cell<EpisodeEnd> = const { Cell::new(EpisodeEnd::RecoveryPoint) };
     static WINDOWS: Cell<[Option<ByteCount>; 2]> = const { Cell::new([None; 2]) };
 }
 
@@ -63,6 +64,11 @@ pub(super) fn set_windows(reduced: Option<ByteCount>, acked: Option<ByteCount>) 
     WINDOWS.set([reduced, acked]);
 }
 
+/// The detector has episodes end so from now on.
+pub(super) fn end_episodes(end: EpisodeEnd) {
+    EPISODE_END.set(end);
+}
+
 #[derive(Debug)]
 struct Detection;
 
@@ -84,6 +90,10 @@ impl LossDetection for Detection {
 
     fn on_timeout(&mut self, view: &View<'_>) {
         note(format!("detection times out with {} B lost", view.board.lost()));
+    }
+
+    fn episode_end(&self, _: &View<'_>) -> EpisodeEnd {
+        EPISODE_END.get()
     }
 
     fn on_undo(&mut self, _: &View<'_>) {
@@ -148,7 +158,7 @@ impl CongestionControl for Control {
                 format!("control: idle {time:?}, restart {restart}")
             }
             NoticeKind::Unused => "control: unused".to_owned(),
-            NoticeKind::Undo => "control: undo".to_owned(),
+            NoticeKind::Undo { resumes } => format!("control: undo, resumes {resumes}"),
             NoticeKind::SegmentSize(smss) => format!("control: segments of {smss}"),
             NoticeKind::TakeOver { cwnd, .. } => format!("control: takes over at {cwnd}"),
         });
@@ -201,6 +211,7 @@ static CONTROL: Entry<dyn CongestionControl> = Entry {
 
 /// A sender of nothing but doubles, with so many judges.
 pub(super) fn sender(judges: usize) -> Sender {
+    EPISODE_END.set(EpisodeEnd::RecoveryPoint);
     let judge = || Choice::new(&JUDGE, None).unwrap();
     let combination = Combination::default()
         .with_recovery(Choice::new(&DETECTION, None).unwrap())

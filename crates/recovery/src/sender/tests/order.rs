@@ -2,7 +2,8 @@
 
 use airtcp_types::{ByteCount, Instant, SendRule};
 
-use super::double::{self, Found, find, millis, noted, raise, rule};
+use super::double::{self, Found, end_episodes, find, millis, noted, raise, rule};
+use crate::detection::EpisodeEnd;
 use crate::testkit::{RTT, SMSS, ack, ms, named, pump, segments, supply};
 use crate::{Ack, Cause, Limit, Phase, Ruling, Sender, TxState, When};
 
@@ -282,7 +283,7 @@ fn an_undo_comes_before_everybody_hears_the_ack() {
         noted(),
         [
             "detection undoes",
-            "control: undo",
+            "control: undo, resumes false",
             "judge hears 1001 with SND.UNA 1001, RTT 0ns",
             "detection hears 1001 with SND.UNA 1001",
             "judge rules on Lost 3",
@@ -305,7 +306,7 @@ fn a_loss_without_a_reduction_leaves_nothing_to_undo() {
         assert_eq!(sender.stats().segments_retransmitted, 1);
         sender.on_ack(ms(110), &Ack { echo: Some(Instant::ZERO), ..ack(1, &[]) });
         sender.on_ack(ms(200), &Ack { dsack: Some(segments(0, 1)), ..ack(1, &[]) });
-        (sender.stats().undos, noted().contains(&"control: undo".to_owned()))
+        (sender.stats().undos, noted().contains(&"control: undo, resumes false".to_owned()))
     };
     assert_eq!(late(ruling(When::Now, When::Never)), (0, false));
     // The same data, and a reduction.
@@ -400,4 +401,43 @@ fn prr_goes_by_the_window_that_the_control_has_after_the_ack() {
         (sender.cwnd() - sender.pipe()).0 / SMSS
     };
     assert_eq!((quota(None), quota(Some(10))), (0, 1));
+}
+
+#[test]
+fn an_episode_whose_time_is_over_ends_before_the_next_loss_is_told() {
+    let mut sender = ten_out(0);
+    end_episodes(EpisodeEnd::After(millis(100)));
+    find(0, Found::Lost);
+    sender.on_ack(ms(100), &ack(0, &[]));
+    find(1, Found::Lost);
+    sender.on_ack(ms(199), &ack(0, &[]));
+    assert_eq!(sender.stats().reductions, 1);
+    noted();
+    find(2, Found::Lost);
+    sender.on_ack(ms(200), &ack(0, &[]));
+    assert_eq!(
+        noted()[1..4],
+        [
+            "control: episode over",
+            "control: 1000 B lost, congestion",
+            "control: reduce from 10000 B, congestion",
+        ]
+    );
+    assert_eq!(sender.stats().reductions, 2);
+}
+
+#[test]
+fn an_undo_of_a_time_out_tells_whether_a_recovery_goes_on() {
+    let mut sender = ten_out(0);
+    find(0, Found::Lost);
+    sender.on_ack(ms(100), &ack(0, &[]));
+    pump(&mut sender, ms(100), &supply(10));
+    let rto = sender.poll_timeout().unwrap();
+    sender.on_timeout(rto);
+    assert_eq!(sender.phase(), Phase::Loss);
+    pump(&mut sender, rto, &supply(10));
+    noted();
+    sender.on_ack(rto + millis(1), &Ack { echo: Some(ms(0)), ..ack(1, &[]) });
+    assert_eq!(noted()[..2], ["detection undoes", "control: undo, resumes true"]);
+    assert_eq!(sender.phase(), Phase::Recovery);
 }

@@ -68,7 +68,7 @@ pub(in crate::tcp) struct DeliveredMarks {
     per_ack: u64,
     /// Whether the feedback of the peer counts.
     responds: bool,
-    /// No ACK has been read since the handshake.
+    /// No ACE has been read since the handshake.
     is_first: bool,
     /// What was told contradicts itself: marked bytes without a marked packet.
     contradicts: bool,
@@ -111,13 +111,18 @@ impl DeliveredMarks {
         }
     }
 
-    /// Takes what an ACK tells that no other has overtaken; gives how many more bytes arrived with CE.
-    pub(in crate::tcp) fn on_ack(&mut self, feedback: &Feedback) -> ByteCount {
-        let &Feedback { ace, option, advances, bytes, packets, untold, smss } = feedback;
-        // RFC 9768 section 3.2.2.4.
+    /// Checks the first ACE after the handshake, on an ACK of so many packets (RFC 9768 section 3.2.2.4). If it is zero and
+    /// cannot be a count, the path clears the field, and feedback no longer has an effect.
+    pub(in crate::tcp) fn check_first_ace(&mut self, ace: u8, packets: u64) {
         if std::mem::take(&mut self.is_first) && ace == 0 && packets <= BEFORE_ZERO {
             self.responds = false;
         }
+    }
+
+    /// Takes what an ACK tells that no other has overtaken; gives how many more bytes arrived with CE.
+    pub(in crate::tcp) fn on_ack(&mut self, feedback: &Feedback) -> ByteCount {
+        let &Feedback { ace, option, advances, bytes, packets, untold, smss } = feedback;
+        self.check_first_ace(ace, packets);
         if !self.responds {
             return ByteCount::ZERO;
         }

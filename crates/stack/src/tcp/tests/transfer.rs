@@ -1,5 +1,9 @@
 //! Data both ways, and its repair.
 
+use std::sync::Arc;
+
+use airtcp_types::SharedBytes;
+
 use super::*;
 
 // Shows: RFC9293-MUST-65, RFC9293-SHLD-28, RFC2018-2
@@ -228,6 +232,23 @@ fn the_send_buffer_is_bounded_and_says_when_there_is_room() {
     send!(s, 1, "A", 1, ack = 1001);
     assert!(s.conn.readiness().writable);
     assert_eq!(s.conn.send(s.now, &stream(3001, 5000), &mut s.outlet), Ok(1000));
+}
+
+#[test]
+fn shared_bytes_are_sent_as_what_is_copied_is() {
+    let mut s = Script::established(&TcpConfig { send_buffer: ByteCount(9000), ..plain() });
+    let data = Arc::new(stream(1, 20_000));
+    let mut left = SharedBytes::new(&data, 0..data.len());
+    assert_eq!(s.conn.send_shared(s.now, &left, &mut s.outlet), Ok(9000));
+    left.advance(9000);
+    assert_eq!(s.conn.send_shared(s.now, &left, &mut s.outlet), Err(TcpError::WouldBlock));
+    assert_eq!(s.conn.send_shared(s.now, &left.part(0..0), &mut s.outlet), Ok(0));
+    let sent: Vec<u8> = std::iter::from_fn(|| s.take(0)).flat_map(|segment| segment.data).collect();
+    assert!(!sent.is_empty() && data.starts_with(&sent));
+    send!(s, 1, "A", 1, ack = 1001);
+    assert_eq!(s.conn.send_shared(s.now, &left, &mut s.outlet), Ok(1000));
+    s.conn.shutdown(s.now);
+    assert_eq!(s.conn.send_shared(s.now, &left, &mut s.outlet), Err(TcpError::Shutdown));
 }
 
 #[test]

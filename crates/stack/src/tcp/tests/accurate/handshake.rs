@@ -215,6 +215,50 @@ fn both_may_open_at_once() {
     recv!(s, 9, "PA", 1, ack = 1, len = 10, ace = FIRST);
 }
 
+// RFC 9768 section 3.2.2.4
+#[test]
+fn a_first_ace_of_zero_ends_marking_even_before_this_end_has_sent_data() {
+    let simultaneous = || {
+        let mut s = Script::connecting(&accurate());
+        s.take(0).unwrap();
+        send!(s, 5, "S", 0, ace = 0b111, mss = 1000, sack_permitted = true);
+        s.take(5).unwrap();
+        s.send_at(9, Seg { ack: Some(1), ace: Some(0b010), ..syn_ack() });
+        s.take(9).unwrap();
+        s
+    };
+    let opened = || {
+        let mut s = client(0b010, NOT_ECT);
+        s.take(5).unwrap();
+        s
+    };
+    for (ace, field) in [(0, NOT_ECT), (FIRST, ECT_0)] {
+        // A pure ACK, and data.
+        for (mut s, len) in [(simultaneous(), 0), (simultaneous(), 10), (opened(), 10)] {
+            send!(s, 10, "A", 1, ack = 1, len = len, ace = ace);
+            s.write(10);
+            let sent = std::iter::from_fn(|| s.take(10)).last().unwrap();
+            assert_eq!((sent.data.len(), sent.ecn), (10, field), "ACE {ace}, {len} bytes");
+            // A host that no longer marks goes on feeding back.
+            send!(s, 20, "A", 1 + len as u32, ack = 11, len = 10, ace = ace, ecn = CE);
+            let told = std::iter::from_fn(|| s.take(20)).last().unwrap();
+            assert_eq!(told.ace, Some(FIRST + 1));
+        }
+    }
+}
+
+// A later ACE of zero is a count: three marked packets.
+#[test]
+fn an_ace_of_zero_after_the_first_is_a_count() {
+    let mut s = client(0b010, NOT_ECT);
+    s.take(5).unwrap();
+    send!(s, 10, "A", 1, ack = 1, len = 10, ace = FIRST);
+    send!(s, 11, "A", 11, ack = 1, len = 10, ace = 0);
+    s.write(10);
+    let sent = std::iter::from_fn(|| s.take(11)).last().unwrap();
+    assert_eq!((sent.data.len(), sent.ecn), (10, ECT_0));
+}
+
 // Shows: RFC9768-3.2.2.1-2, RFC9768-3.2.2.1-3, RFC9768-3.2.2.2-5, RFC9768-3.2.2.3-2
 // Shows: RFC9768-3.2.2.4-1
 #[test]
