@@ -23,8 +23,8 @@ pub(super) struct Group {
     /// Those of which it is known whether they arrived.
     pub(super) sent: u32,
     pub(super) lost: u32,
-    /// The smallest round-trip time of this group.
-    rtt: Option<Duration>,
+    /// The smallest and the largest round-trip time of this group.
+    rtt: Option<(Duration, Duration)>,
     /// The most bytes in flight when one of this group left.
     in_flight: ByteCount,
     /// The same over the round trip before, too: a queue that it filled may not be empty yet.
@@ -68,7 +68,7 @@ impl Departures {
         if let Some(group) = group {
             group.sent = group.sent.saturating_add(segments);
             group.see(in_flight);
-            group.rtt = group.rtt.into_iter().chain(rtt).min();
+            group.rtt = widened(group.rtt, rtt.map(|rtt| (rtt, rtt)));
         }
     }
 
@@ -80,15 +80,16 @@ impl Departures {
         group.sent = group.sent.saturating_add(1);
         group.lost = group.lost.saturating_add(1);
         group.see(in_flight);
-        self.rtt_near(index)
+        self.rtt_near(index).map(|(smallest, _)| smallest)
     }
 
-    /// The next group of which all is known, and the smallest round-trip time near it.
+    /// The next group of which all is known, and the smallest and the largest round-trip time near
+    /// it.
     pub(super) fn next_settled(
         &mut self,
         now: Instant,
         srtt: Duration,
-    ) -> Option<(Group, Option<Duration>)> {
+    ) -> Option<(Group, Option<(Duration, Duration)>)> {
         let end = self.groups.get(NEIGHBOURS + 1)?.start;
         self.groups.get(2 * NEIGHBOURS)?;
         if now.since(end) < srtt * 2 && self.groups.len() < MOST {
@@ -110,10 +111,20 @@ impl Departures {
         self.groups.partition_point(|group| group.start <= sent_at).checked_sub(1)
     }
 
-    fn rtt_near(&self, index: usize) -> Option<Duration> {
+    fn rtt_near(&self, index: usize) -> Option<(Duration, Duration)> {
         let near = self.groups.range(index.saturating_sub(NEIGHBOURS)..);
-        near.take(2 * NEIGHBOURS + 1).filter_map(|group| group.rtt).min()
+        near.take(2 * NEIGHBOURS + 1).map(|group| group.rtt).fold(None, widened)
     }
+}
+
+/// The range that holds both.
+fn widened(
+    one: Option<(Duration, Duration)>,
+    other: Option<(Duration, Duration)>,
+) -> Option<(Duration, Duration)> {
+    let Some((smallest, largest)) = one else { return other };
+    let (least, most) = other.unwrap_or((smallest, largest));
+    Some((smallest.min(least), largest.max(most)))
 }
 
 impl Group {

@@ -44,8 +44,8 @@ const PACKETS: u64 = 3;
 const LOW: f64 = 0.6;
 /// A queue that was seen vouches for the path this long. `bbr3` probes every two to three seconds.
 const SEEN: Duration = Duration::from_secs(5);
-/// It vouches only if queues were seen at least this far apart. Behind a policer the one of
-/// start-up is the only one.
+/// It vouches only if queues were seen at least this far apart. Behind a policer the first burst
+/// alone makes one.
 const APART: Duration = Duration::from_secs(1);
 /// It vouches for delivery rates from this share of the capacity on. A policer delivers less.
 const SAME: f64 = 0.9;
@@ -91,7 +91,7 @@ pub struct Spike {
     rate: Rate,
     /// When a whole group of transmissions last waited in a queue, and the capacity then.
     queue_seen: Option<(Instant, Rate)>,
-    /// The first time of those that followed each other within [`SEEN`].
+    /// When the present series of such sightings began, each within [`SEEN`] of the one before.
     queues_since: Instant,
 }
 
@@ -108,24 +108,36 @@ impl Spike {
         (NOISE + packets).min(base / (2 * QUEUE))
     }
 
-    fn settle(&mut self, mut group: Group, wait: Duration, view: &View<'_>, base: Duration) {
-        if wait >= base / SHOWN {
-            if self.queue_seen.is_none_or(|(at, _)| view.now.since(at) > SEEN) {
-                self.queues_since = view.now;
-            }
-            self.queue_seen = Some((view.now, self.capacity.get()));
+    /// Takes a group of which all is known, with the smallest and the largest queueing delay near
+    /// it.
+    fn settle(&mut self, mut group: Group, waits: (Duration, Duration), view: &View<'_>) {
+        let Some(base) = view.rtt.min() else { return };
+        let (shortest, longest) = waits;
+        if shortest >= (base / SHOWN).max(NOISE) {
+            self.see_queue(view.now);
         }
-        if wait > self.idle(view.smss, base) {
-            return;
-        }
-        let full = self.full(base);
-        if self.shows_queues(view.now) {
-            // Forgotten when the capacity falls below that at which the queue was seen.
+        let (idle, full) = (self.idle(view.smss, base), self.full(base));
+        let is_low = group.load <= full.scale(LOW) && shortest <= idle;
+        // A burst finds an empty queue and fills it: each of its segments is to have found it empty.
+        let is_empty = group.load <= full && longest <= idle;
+        if is_empty && self.shows_queues(view.now) {
+            // The baseline is forgotten when the capacity falls below this share of what it is now.
             group.load = group.load.min(full.scale(SAME));
-        } else if group.load > full.scale(LOW) {
-            return;
+            self.baseline.add(view.now, &group);
+        } else if is_low {
+            self.baseline.add(view.now, &group);
         }
-        self.baseline.add(view.now, &group);
+    }
+
+    /// A whole group of transmissions waited in a queue.
+    fn see_queue(&mut self, now: Instant) {
+        let last = self.queue_seen.filter(|(at, _)| now.since(*at) <= SEEN);
+        if last.is_none() {
+            self.queues_since = now;
+        }
+        // A policer that delivers less later is not vouched for by the queue of others.
+        let rate = last.map_or(Rate::ZERO, |(_, rate)| rate).max(self.capacity.get());
+        self.queue_seen = Some((now, rate));
     }
 
     /// Whether the path has lately shown a queue at about the present delivery rate: a loss while
@@ -179,9 +191,10 @@ impl LossJudge for Spike {
                 self.departures.on_delivered(told, rtt, ack.srtt);
             }
         }
-        while let Some((group, rtt)) = self.departures.next_settled(ack.now, ack.srtt) {
-            if let Some(rtt) = rtt {
-                self.settle(group, rtt.saturating_sub(base), view, base);
+        while let Some((group, rtts)) = self.departures.next_settled(ack.now, ack.srtt) {
+            if let Some((smallest, largest)) = rtts {
+                let waits = (smallest.saturating_sub(base), largest.saturating_sub(base));
+                self.settle(group, waits, view);
             }
         }
         self.earn(ack.delivered, view.smss);

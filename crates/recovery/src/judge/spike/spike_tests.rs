@@ -68,21 +68,39 @@ fn the_capacity_is_the_largest_rate_of_one_to_two_halves_of_the_window() {
 #[test]
 fn a_queue_that_was_seen_vouches_for_its_delivery_rate_and_for_five_seconds() {
     let rate = Rate::from_bits_per_sec;
-    let shows = |now, latest, seen: Option<(Instant, Rate)>| {
+    let shows_at = |now, latest, most, seen: Option<(Instant, Rate)>| {
         let mut spike = Spike { rate: rate(latest), queue_seen: seen, ..Spike::default() };
-        spike.capacity.on_sample(now, rate(latest), Duration::from_millis(20));
+        spike.capacity.on_sample(now, rate(most), Duration::from_millis(20));
         spike.shows_queues(now)
     };
+    let shows = |now, latest, seen| shows_at(now, latest, latest, seen);
     let seen = Some((ms(1_000), rate(100)));
     assert!(!shows(ms(2_000), 100, None));
     assert!(shows(ms(2_000), 100, seen));
     // A policer behind which the rate falls.
     assert!(shows(ms(2_000), 90, seen));
     assert!(!shows(ms(2_000), 89, seen));
+    assert!(!shows_at(ms(2_000), 89, 100, seen));
+    assert!(!shows_at(ms(2_000), 100, 89, seen));
     assert!(shows(ms(6_000), 100, seen));
     assert!(!shows(ms(6_001), 100, seen));
     // One queue alone, or several within a second, do not vouch for the path.
     assert!(!shows(ms(2_000), 100, Some((ms(999), rate(100)))));
+}
+
+#[test]
+fn queues_are_seen_in_a_series_that_a_pause_ends_and_the_largest_rate_of_it_counts() {
+    let rate = Rate::from_bits_per_sec;
+    let mut spike = Spike::default();
+    let mut see = |at, bits| {
+        spike.capacity = Capacity::default();
+        spike.capacity.on_sample(ms(at), rate(bits), Duration::from_millis(20));
+        spike.see_queue(ms(at));
+        (spike.queue_seen.unwrap().1, spike.queues_since)
+    };
+    assert_eq!(see(1_000, 100), (rate(100), ms(1_000)));
+    assert_eq!(see(6_000, 50), (rate(100), ms(1_000)));
+    assert_eq!(see(11_001, 50), (rate(50), ms(11_001)));
 }
 
 #[test]
