@@ -85,7 +85,7 @@ pub struct AckView<'a> {
     pub echo: Option<Instant>,
     /// Whether it reports a congestion mark: ECE (RFC 3168), or marked bytes (RFC 9768).
     pub ece: bool,
-    /// Bytes newly known to have arrived with a mark. ECE tells only that there was one: then all
+    /// Bytes newly known to have arrived with a mark. ECE reports only that there was one: then all
     /// of `delivered`.
     pub marked: ByteCount,
     /// The transmission whose number it echoes, where the wire has such numbers (LE 2.2.2).

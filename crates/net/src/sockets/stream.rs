@@ -164,15 +164,13 @@ impl Inner {
         in_turn(context, |context| {
             self.shared().with(|core, now| {
                 core.alive()?;
-                match core.host.tcp_send_shared(now, self.id, chunk) {
-                    Ok(written) => {
+                let sent = core.host.tcp_send_shared(now, self.id, chunk);
+                match found(core, sent)? {
+                    Some(written) => {
                         chunk.advance(written);
                         Poll::Ready(Ok(written))
                     }
-                    Err(HostError::Tcp(TcpError::WouldBlock)) => {
-                        core.wait(self.id, Direction::Write, context)
-                    }
-                    Err(error) => Poll::Ready(Err(error.into())),
+                    None => core.wait(self.id, Direction::Write, context),
                 }
             })
         })
@@ -238,10 +236,10 @@ impl Inner {
     }
 }
 
-/// How much was read, `None` if nothing is there.
-pub(super) fn found(core: &Core, read: Result<usize, HostError>) -> io::Result<Option<usize>> {
-    match read {
-        Ok(read) => Ok(Some(read)),
+/// How much was moved, `None` if nothing was there, or no room.
+pub(super) fn found(core: &Core, moved: Result<usize, HostError>) -> io::Result<Option<usize>> {
+    match moved {
+        Ok(moved) => Ok(Some(moved)),
         Err(HostError::Tcp(TcpError::WouldBlock)) => Ok(None),
         // Without a stack, why the stack ended says more than that the socket is gone.
         Err(error) => Err(core.alive().err().unwrap_or_else(|| error.into())),

@@ -262,10 +262,14 @@ impl Sender {
     /// of a new recovery.
     fn end_expired_episode(&mut self, now: Instant) {
         if self.core.episode.is_some_and(|episode| episode.is_over(now)) {
-            self.core.episode = None;
-            self.end_watch_later();
-            self.notify(now, NoticeKind::EpisodeOver);
+            self.finish_episode(now);
         }
+    }
+
+    fn finish_episode(&mut self, now: Instant) {
+        self.core.episode = None;
+        self.end_watch_later();
+        self.notify(now, NoticeKind::EpisodeOver);
     }
 
     /// Ends the episode if this ACK does.
@@ -274,9 +278,7 @@ impl Sender {
         // With nothing outstanding there is nothing that old echoes could come for.
         let marked_and_done = episode.phase == Phase::Cwr && self.core.board.is_empty();
         if marked_and_done || !episode.lasts(ack.now, ack.ack) {
-            self.core.episode = None;
-            self.end_watch_later();
-            self.notify(ack.now, NoticeKind::EpisodeOver);
+            self.finish_episode(ack.now);
         } else if episode.opens_early
             && episode.phase == Phase::Recovery
             && ack.acked > ByteCount::ZERO

@@ -115,7 +115,7 @@ impl Host {
         data: &SharedBytes,
     ) -> Result<usize, HostError> {
         self.send_by(now, socket, |connection, outlet, most| {
-            connection.send_shared(now, &data.part(0..most), outlet)
+            connection.send_shared(now, data.part(0..most), outlet)
         })
     }
 

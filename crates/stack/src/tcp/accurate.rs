@@ -11,8 +11,8 @@ use airtcp_wire::ip::CE;
 use airtcp_wire::options::{AccEcn, SackBlocks, TcpOptions};
 use airtcp_wire::tcp::{Flags, Segment};
 
-use super::ecn::{Accurate, Ecn, Feedback, Form, Told, echo_of, is_unchanged};
-use super::*;
+use super::Connection;
+use super::ecn::{Accurate, Classic, Ecn, Feedback, Form, Told, echo_of, is_unchanged};
 
 /// The length of an option with all counters (bytes).
 const WHOLE: usize = AccEcn::len_of(3);
@@ -33,7 +33,7 @@ impl Connection {
     pub(super) fn begin_ecn(&mut self, form: Form, syn: &Segment<'_>) {
         self.receive.ecn = match form {
             Form::Nothing => None,
-            Form::Classic => Some(Ecn::Classic(ecn::Classic::new())),
+            Form::Classic => Some(Ecn::Classic(Classic::new())),
             Form::Accurate => Some(Ecn::Accurate(Box::new(Accurate::new(syn.ecn)))),
         };
         let number = ExtSeq::starting_at(syn.seq);

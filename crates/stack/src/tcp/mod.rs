@@ -328,12 +328,13 @@ impl Connection {
     pub fn send_shared(
         &mut self,
         now: Instant,
-        data: &SharedBytes,
+        mut data: SharedBytes,
         outlet: &mut Outlet,
     ) -> Result<usize, TcpError> {
         let n = self.admit(now, data.len())?;
         if n > 0 {
-            self.send.buffer.push_shared(data.part(0..n), outlet);
+            data.truncate(n);
+            self.send.buffer.push_shared(data, outlet);
             self.send.end_more();
         }
         Ok(n)

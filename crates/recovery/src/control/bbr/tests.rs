@@ -351,10 +351,11 @@ fn below_1200_kbit_s_single_segments_leave() {
 
 #[test]
 fn it_shows_its_model_of_the_path() {
-    let bbr = steady();
-    let model = bbr.path_model().unwrap();
-    assert_eq!((model.bw, model.min_rtt), (bbr.bw(), Some(RTT)));
-    assert_eq!(model.pacing_gain, bbr.pacing_gain());
+    let model = steady().path_model().unwrap();
+    // A hundred segments a round trip.
+    let rate = Rate::from_bytes_over(ByteCount(100 * SMSS), RTT);
+    assert_eq!((model.bw, model.max_bw, model.min_rtt), (rate, rate, Some(RTT)));
+    assert!([0.75, 1.0, 1.25].contains(&model.pacing_gain), "{}", model.pacing_gain);
     assert_eq!((model.cwnd_gain, model.state), (2.0, "probe-bw"));
     assert!(model.full_bw_reached);
 }

@@ -404,7 +404,7 @@ fn prr_goes_by_the_window_that_the_control_has_after_the_ack() {
 }
 
 #[test]
-fn an_episode_whose_time_is_over_ends_before_the_next_loss_is_told() {
+fn an_episode_whose_time_is_over_ends_before_the_notice_of_the_next_loss() {
     let mut sender = ten_out(0);
     end_episodes(EpisodeEnd::After(millis(100)));
     find(0, Found::Lost);
@@ -427,7 +427,7 @@ fn an_episode_whose_time_is_over_ends_before_the_next_loss_is_told() {
 }
 
 #[test]
-fn an_undo_of_a_time_out_tells_whether_a_recovery_goes_on() {
+fn an_undo_of_a_time_out_says_that_the_interrupted_recovery_goes_on() {
     let mut sender = ten_out(0);
     find(0, Found::Lost);
     sender.on_ack(ms(100), &ack(0, &[]));

@@ -61,7 +61,7 @@ pub(in crate::tcp) struct DeliveredMarks {
     /// s.cep and s.ceb at that option, and the packets that ACKs have told of since.
     at_option: (u64, u64),
     told_since: u64,
-    /// Bytes that ACKs without an option have told of since the last option.
+    /// Bytes acknowledged by ACKs without an option since the last option.
     bytes_since: u64,
     options: Options,
     /// Packets to an ACK, on average, times [`WEIGHT`].
@@ -111,7 +111,7 @@ impl DeliveredMarks {
         }
     }
 
-    /// Checks the first ACE after the handshake, on an ACK of so many packets (RFC 9768 section 3.2.2.4). If it is zero and
+    /// Checks the first ACE after the handshake, on an ACK of `packets` packets (RFC 9768 section 3.2.2.4). If it is zero and
     /// cannot be a count, the path clears the field, and feedback no longer has an effect.
     pub(in crate::tcp) fn check_first_ace(&mut self, ace: u8, packets: u64) {
         if std::mem::take(&mut self.is_first) && ace == 0 && packets <= BEFORE_ZERO {

@@ -239,16 +239,16 @@ fn shared_bytes_are_sent_as_what_is_copied_is() {
     let mut s = Script::established(&TcpConfig { send_buffer: ByteCount(9000), ..plain() });
     let data = Arc::new(stream(1, 20_000));
     let mut left = SharedBytes::new(&data, 0..data.len());
-    assert_eq!(s.conn.send_shared(s.now, &left, &mut s.outlet), Ok(9000));
+    assert_eq!(s.conn.send_shared(s.now, left.clone(), &mut s.outlet), Ok(9000));
     left.advance(9000);
-    assert_eq!(s.conn.send_shared(s.now, &left, &mut s.outlet), Err(TcpError::WouldBlock));
-    assert_eq!(s.conn.send_shared(s.now, &left.part(0..0), &mut s.outlet), Ok(0));
+    assert_eq!(s.conn.send_shared(s.now, left.clone(), &mut s.outlet), Err(TcpError::WouldBlock));
+    assert_eq!(s.conn.send_shared(s.now, left.part(0..0), &mut s.outlet), Ok(0));
     let sent: Vec<u8> = std::iter::from_fn(|| s.take(0)).flat_map(|segment| segment.data).collect();
     assert!(!sent.is_empty() && data.starts_with(&sent));
     send!(s, 1, "A", 1, ack = 1001);
-    assert_eq!(s.conn.send_shared(s.now, &left, &mut s.outlet), Ok(1000));
+    assert_eq!(s.conn.send_shared(s.now, left.clone(), &mut s.outlet), Ok(1000));
     s.conn.shutdown(s.now);
-    assert_eq!(s.conn.send_shared(s.now, &left, &mut s.outlet), Err(TcpError::Shutdown));
+    assert_eq!(s.conn.send_shared(s.now, left.clone(), &mut s.outlet), Err(TcpError::Shutdown));
 }
 
 #[test]

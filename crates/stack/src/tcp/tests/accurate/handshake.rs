@@ -241,8 +241,8 @@ fn a_first_ace_of_zero_ends_marking_even_before_this_end_has_sent_data() {
             assert_eq!((sent.data.len(), sent.ecn), (10, field), "ACE {ace}, {len} bytes");
             // A host that no longer marks goes on feeding back.
             send!(s, 20, "A", 1 + len as u32, ack = 11, len = 10, ace = ace, ecn = CE);
-            let told = std::iter::from_fn(|| s.take(20)).last().unwrap();
-            assert_eq!(told.ace, Some(FIRST + 1));
+            let answer = std::iter::from_fn(|| s.take(20)).last().unwrap();
+            assert_eq!(answer.ace, Some(FIRST + 1));
         }
     }
 }
