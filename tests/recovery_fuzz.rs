@@ -15,7 +15,7 @@ use airtcp_recovery::registry::{CONTROLS, DETECTIONS, Entry, JUDGES, Make};
 use airtcp_recovery::{
     Ack, AckView, Cause, Choice, Combination, CongestionControl, ControlParams, ControlState,
     Decision, Finding, LossJudge, Notice, NoticeKind, Phase, Profile, Raised, Ruling, Sender,
-    SenderConfig, Start, Supply, TakesOver, Transmit, TxState, View, When, WireNeeds,
+    SenderConfig, Start, Supply, TakesOver, Transmission, Transmit, TxState, View, When, WireNeeds,
 };
 use airtcp_types::{ByteCount, ExtSeq, Instant, Rate, SeqRange, TxNo};
 use proptest::prelude::*;
@@ -441,7 +441,7 @@ impl LossJudge for Whim {
         }
     }
 
-    fn rule(&mut self, _: &Finding, _: &View<'_>, _: bool) -> Option<Ruling> {
+    fn rule(&mut self, _: &Finding, _: &Transmission, _: &View<'_>, _: bool) -> Option<Ruling> {
         RULINGS.with_borrow_mut(|rulings| {
             // What was laid down goes round and round.
             let ruling = rulings.pop()?;

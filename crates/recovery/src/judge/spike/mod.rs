@@ -11,6 +11,7 @@ use airtcp_types::{ByteCount, Rate};
 use super::{Cause, LossJudge, Raised, Ruling, When};
 use crate::detection::{Certainty, Finding, earlier_arrived};
 use crate::registry::{Entry, TakesOver, WireNeeds, no_parameter};
+use crate::transmission::Transmission;
 use crate::view::{AckView, View};
 
 use baseline::Baseline;
@@ -147,13 +148,18 @@ impl LossJudge for Spike {
         self.earn(ack.delivered, view.smss);
     }
 
-    fn rule(&mut self, finding: &Finding, view: &View<'_>, again: bool) -> Option<Ruling> {
+    fn rule(
+        &mut self,
+        finding: &Finding,
+        lost: &Transmission,
+        view: &View<'_>,
+        again: bool,
+    ) -> Option<Ruling> {
         if finding.certainty == Certainty::Suspect || again {
             return None;
         }
-        let lost = view.board.get(finding.tx)?;
         let base = view.rtt.min()?;
-        let rtt = self.departures.on_lost(&lost)?;
+        let rtt = self.departures.on_lost(lost)?;
         self.earn(lost.range.len(), view.smss);
         self.spend();
         (self.open && rtt.saturating_sub(base) <= base / QUEUE).then_some(RANDOM)
