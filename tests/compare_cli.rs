@@ -99,6 +99,41 @@ fn what_a_combination_comes_to_does_not_depend_on_the_others() -> Outcome {
 }
 
 #[test]
+fn the_recommendation_does_not_depend_on_a_row_of_the_default() -> Outcome {
+    let recommended = |with| -> Result<Value, Box<dyn Error>> {
+        Ok(json(&compare(&["--json", "--with", with])?)?["recommendation"].clone())
+    };
+    let alone = recommended("le/westwood")?;
+    assert!(alone["default_keeps_share"].is_number(), "{alone}");
+    assert_eq!(alone, recommended("le/westwood,rack/cubic")?);
+    // Beside itself, the default keeps all.
+    assert_eq!(recommended("rack/cubic")?["default_keeps_share"], 1.0);
+    Ok(())
+}
+
+#[test]
+fn the_page_has_every_field_and_its_example_is_a_recommendation() -> Outcome {
+    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/compare.md"))?;
+    let report = json(&compare(&["--json", "--with", "rack/cubic,rack/reno/rr"])?)?;
+    let keys = |value: &Value| -> Vec<String> {
+        value.as_object().expect("an object").keys().cloned().collect()
+    };
+    for key in keys(&report) {
+        assert!(page.contains(&format!("`{key}`")), "{key}");
+    }
+    for part in [&report["combinations"][0], &report["recommendation"]] {
+        for key in keys(part) {
+            assert!(page.contains(&format!("`.{key}`")), "{key}");
+        }
+    }
+    let (_, example) = page.split_once("```json").expect("an example");
+    let (example, _) = example.split_once("```").expect("its end");
+    let example: Value = serde_json::from_str(example)?;
+    assert_eq!(keys(&example), keys(&report["recommendation"]));
+    Ok(())
+}
+
+#[test]
 fn a_run_is_what_sim_run_makes_of_the_same_scenario() -> Outcome {
     let report = json(&compare(&["--json", "--with", "sack/cubic"])?)?;
     let directory = TempDir::new()?;

@@ -15,7 +15,7 @@ use airtcp_recovery::registry::{CONTROLS, DETECTIONS, Entry, JUDGES, Make};
 use airtcp_recovery::{
     Ack, AckView, Cause, Choice, Combination, CongestionControl, ControlParams, ControlState,
     Decision, Finding, LossJudge, Notice, NoticeKind, Phase, Profile, Raised, Ruling, Sender,
-    SenderConfig, Start, Supply, TakesOver, Transmit, TxState, View, When, WireNeeds,
+    SenderConfig, Start, Supply, TakesOver, Transmission, Transmit, TxState, View, When, WireNeeds,
 };
 use airtcp_types::{ByteCount, ExtSeq, Instant, Rate, SeqRange, TxNo};
 use proptest::prelude::*;
@@ -119,12 +119,12 @@ struct World {
 }
 
 impl World {
-    fn new(combination: Combination, profile: Profile, granted: WireNeeds, pace: bool) -> Self {
+    fn new(combination: Combination, profile: Profile, granted: WireNeeds, pacing: bool) -> Self {
         EPISODE.set(false);
         let proportional = profile.proportional_rate_reduction;
         let rules_recovery = combination.congestion().entry().takes_over.recovery;
         let floor = ByteCount(if rules_recovery { 4 * SMSS } else { 0 });
-        let config = SenderConfig { combination, profile, pace, events: false };
+        let config = SenderConfig { combination, profile, pacing, events: false };
         let now = Instant::from_millis(1_000);
         let start = Start {
             now,
@@ -441,7 +441,7 @@ impl LossJudge for Whim {
         }
     }
 
-    fn rule(&mut self, _: &Finding, _: &View<'_>, _: bool) -> Option<Ruling> {
+    fn rule(&mut self, _: &Finding, _: &Transmission, _: &View<'_>, _: bool) -> Option<Ruling> {
         RULINGS.with_borrow_mut(|rulings| {
             // What was laid down goes round and round.
             let ruling = rulings.pop()?;
@@ -547,13 +547,13 @@ proptest! {
         operations in operations(),
         profile in profile(),
         granted in granted(),
-        pace in any::<bool>(),
+        pacing in any::<bool>(),
     ) {
         for entry in DETECTIONS {
             for parameter in [None, entry.example] {
                 let Ok(choice) = Choice::new(entry, parameter) else { continue };
                 let combination = watch(&CONTROLS[0]).with_recovery(choice);
-                run(World::new(combination, profile.clone(), granted, pace), &operations)?;
+                run(World::new(combination, profile.clone(), granted, pacing), &operations)?;
             }
         }
     }
@@ -563,7 +563,7 @@ proptest! {
         operations in operations(),
         profile in profile(),
         granted in granted(),
-        pace in any::<bool>(),
+        pacing in any::<bool>(),
         drawn in prop::sample::select(Combination::judge_sets()),
     ) {
         let full = std::env::var_os("AIRTCP_FULL_PRODUCT").is_some();
@@ -572,7 +572,7 @@ proptest! {
                 let combination = watch(combination.congestion().entry())
                     .with_recovery(combination.recovery().clone())
                     .with_judges(judges);
-                let world = World::new(combination, profile.clone(), granted, pace);
+                let world = World::new(combination, profile.clone(), granted, pacing);
                 run(world, &operations)?;
             }
         }
@@ -583,12 +583,12 @@ proptest! {
         operations in operations(),
         profile in profile(),
         granted in granted(),
-        pace in any::<bool>(),
+        pacing in any::<bool>(),
         combination in prop::sample::select(Combination::all()),
         judges in prop::sample::select(Combination::judge_sets()),
     ) {
         let combination = combination.with_judges(judges);
-        let world = || World::new(combination.clone(), profile.clone(), granted, pace);
+        let world = || World::new(combination.clone(), profile.clone(), granted, pacing);
         let (mut apart, mut together) = (world(), World { together: true, ..world() });
         for operation in &operations {
             apart.work(operation)?;

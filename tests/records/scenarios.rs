@@ -63,7 +63,7 @@ pub(crate) const NETWORKS: &[Network] = &[
             timestamps = false
             bulk = { size = "1MB" }
             [[flow]]
-            pace = true
+            pacing = true
             receive_buffer = "32KiB"
             mtu = 576
         "#,

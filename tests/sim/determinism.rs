@@ -119,7 +119,7 @@ fn scenario(seed: u64) -> Scenario {
             mtu: if random.chance(0.8) { 1500 } else { 576 },
             timestamps: random.chance(0.7),
             sack: random.chance(0.8),
-            pace: random.chance(0.3),
+            pacing: random.chance(0.3),
             receive_buffer: random.chance(0.3).then_some(ByteCount::from_kib(32)),
             ..FlowSpec::new(combination.into())
         }

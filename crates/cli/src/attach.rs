@@ -223,7 +223,7 @@ pub(crate) fn host_config(
     config.tcp.sender = SenderConfig {
         combination: sender.combination()?,
         profile: sender.profile.clone(),
-        pace: sender.pacing,
+        pacing: sender.pacing,
         ..SenderConfig::default()
     };
     if sender.hack_exid {

@@ -6,7 +6,7 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use airtcp_lab::{EXPERIMENTS, Experiment, Ground, LabError, Plan, Report};
+use airtcp_lab::{EXPERIMENTS, Experiment, Ground, Kind, LabError, Plan, Report};
 use airtcp_recovery::Combination;
 use airtcp_testbed::TestbedError;
 use anyhow::{Context, anyhow, bail};
@@ -56,10 +56,11 @@ struct RunArgs {
     /// Write records, tables and pictures below this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Combination that the senders/* experiments judge [default: rack/bbr3/spike]
+    /// Combination to judge; for experiments that judge a candidate [default: rack/bbr3/spike]
     #[arg(long, value_name = "COMBINATION", value_parser = value::parsed::<Combination>)]
     candidate: Option<Combination>,
-    /// How long each run of senders/* lasts, its warm-up included [default: 60]
+    /// Length of each run in seconds, its warm-up included; for experiments that judge a candidate
+    /// [default: 60]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value::seconds)]
     seconds: Option<Duration>,
     /// How many threads run seeds; the results are the same [default: one for each core]
@@ -201,10 +202,12 @@ fn run_experiments(args: &RunArgs) -> anyhow::Result<()> {
 fn refuse_unused(plan: &Plan, selected: &[&Experiment]) -> Result<(), Mistake> {
     let set = [("--candidate", plan.candidate.is_some()), ("--seconds", plan.length.is_some())];
     let set = set.into_iter().find(|(_, is_set)| *is_set);
-    let other = selected.iter().find(|e| !e.name.starts_with("senders/"));
+    let other = selected.iter().find(|e| e.kind != Kind::Candidate);
     match set.zip(other) {
         Some(((option, _), other)) => {
-            let text = format!("{option} is for senders/* alone, and not for {}", other.name);
+            let name = other.name;
+            let text =
+                format!("{option} is for experiments that judge a candidate: {name} has none");
             Err(Mistake::new(text))
         }
         None => Ok(()),
@@ -289,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn only_senders_have_a_candidate_and_a_length() {
+    fn only_experiments_that_judge_a_candidate_take_one() {
         let LabCommand::Run(args) =
             parse("lab run senders/goodput --candidate le/bbr3/rr --seconds 20").unwrap().command
         else {
@@ -301,7 +304,10 @@ mod tests {
         let refuse = |names: &[&str]| refuse_unused(&plan, &airtcp_lab::select(names).unwrap());
         assert!(refuse(&["senders/*"]).is_ok());
         let error = refuse(&["senders/harm", "self/loss"]).unwrap_err().to_string();
-        assert_eq!(error, "--candidate is for senders/* alone, and not for self/loss");
+        assert_eq!(
+            error,
+            "--candidate is for experiments that judge a candidate: self/loss has none"
+        );
     }
 
     #[test]

@@ -49,7 +49,23 @@ pub(crate) fn explain(error: &anyhow::Error) -> String {
         line.push_str(if line.is_empty() { "" } else { ": " });
         line.push_str(&text);
     }
+    line.push_str(error.chain().find_map(advice).unwrap_or_default());
     line
+}
+
+/// What to do about an error of the operating system whose own text does not say it.
+fn advice(cause: &(dyn Error + 'static)) -> Option<&'static str> {
+    let error = cause.downcast_ref::<io::Error>()?;
+    error.raw_os_error()?;
+    match error.kind() {
+        ErrorKind::AddrInUse => {
+            Some("; another program listens there: choose another port, or end that program")
+        }
+        ErrorKind::AddrNotAvailable => {
+            Some("; this machine does not have that address: `ip addr` lists those that it has")
+        }
+        _ => None,
+    }
 }
 
 /// A mistake on the command line that shows only when a file is read: the exit code is 2.

@@ -107,6 +107,10 @@ pub(crate) fn cidr(text: &str) -> Result<Cidr, String> {
     const ALLOWED: &str =
         "an address with its prefix length, up to /32 for IPv4 and /128 for IPv6, is allowed";
     let cidr: Cidr = text.parse().map_err(|error| format!("{ALLOWED} ({error}); {EXAMPLE}"))?;
+    // A host's network alone has no address for the kernel; who wants that says so.
+    if !text.contains('/') {
+        return Err(format!("{ALLOWED} (there is no prefix length); {EXAMPLE}"));
+    }
     let address = cidr.address();
     let is_reserved = names_a_network(cidr)
         || address.is_unspecified()

@@ -17,7 +17,7 @@ pub struct Experiment {
     pub what: &'static str,
     /// Where it is described: paper and section, RFC, or theory.
     pub source: &'static str,
-    /// What becomes of claims that do not hold.
+    /// What its claims are about.
     pub kind: Kind,
     /// Where it runs.
     pub ground: Ground,
@@ -29,14 +29,17 @@ pub struct Experiment {
     pub body: fn(&Run) -> Result<Findings, LabError>,
 }
 
-/// What becomes of claims that do not hold.
+/// What the claims of an experiment are about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// The tools are wrong: nothing measured with them counts.
+    /// The tools. Where a claim does not hold, nothing measured with them counts.
     SelfCheck,
-    /// That is a result.
+    /// A source. A claim that does not hold is a result.
     Study,
+    /// A candidate: one of our combinations, which the plan may name, with the length of a run. A
+    /// claim that does not hold is a result.
+    Candidate,
 }
 
 /// Where an experiment runs.
@@ -65,13 +68,14 @@ pub struct Plan {
     /// Repetitions; the experiment's own number if `None`.
     pub seeds: Option<u64>,
     /// Threads that repetitions are spread over; one per core if `None`. Results do not depend on it.
-    /// How many real runs of `senders/...` run at once; one if `None`.
+    /// How many real runs of [`Kind::Candidate`] run at once; one if `None`.
     pub threads: Option<NonZero<usize>>,
     /// Whether only the way is tried: a few short repetitions, whose figures mean little.
     pub is_small: bool,
-    /// The combination that `senders/...` judge; their default if `None`.
+    /// The candidate of [`Kind::Candidate`]; the experiment's default if `None`.
     pub candidate: Option<Combination>,
-    /// How long a run of `senders/...` lasts, its warm-up included; their default if `None`.
+    /// How long a run of [`Kind::Candidate`] lasts, its warm-up included; [`LENGTH`](crate::LENGTH)
+    /// if `None`.
     pub length: Option<Duration>,
 }
 

@@ -70,7 +70,14 @@ impl<T: ?Sized> Choice<T> {
                     entries.iter().map(|e| format!("{}{}", e.name, e.parameter)).collect();
                 let nearest = |word| airtcp_types::nearest(word, entries.iter().map(|e| e.name));
                 let meant = nearest(text).or_else(|| nearest(text.split(':').next()?));
-                let hint = meant.map_or(String::new(), |name| format!("; did you mean `{name}`?"));
+                let is_control = kind == "recovery" && CONTROLS.iter().any(|e| e.name == text);
+                let hint = match meant {
+                    _ if is_control => {
+                        format!("; `{text}` is a congestion control: write rack/{text}")
+                    }
+                    Some(name) => format!("; did you mean `{name}`?"),
+                    None => String::new(),
+                };
                 format!("use one of {}{hint}", names.join(", "))
             },
         })?;

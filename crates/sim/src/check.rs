@@ -163,7 +163,7 @@ fn check_rrtp(flow: &FlowSpec) -> Result<(), String> {
         ("profile", flow.profile != Profile::default()),
         ("timestamps", !flow.timestamps),
         ("sack", !flow.sack),
-        ("pace", flow.pace),
+        ("pacing", flow.pacing),
         ("mark_aware", flow.mark_aware),
     ];
     match of_tcp.iter().find(|(_, is_set)| *is_set) {

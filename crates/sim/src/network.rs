@@ -473,7 +473,7 @@ fn tcp_config(flow: &FlowSpec, combination: &Combination) -> TcpConfig {
         sender: SenderConfig {
             combination: combination.clone(),
             profile: flow.profile.clone(),
-            pace: flow.pace,
+            pacing: flow.pacing,
             events: true,
         },
         mtu: flow.mtu,

@@ -175,7 +175,7 @@ pub struct FlowSpec {
     /// TCP: whether SACK is offered.
     pub sack: bool,
     /// TCP: whether the sender paces even where its control asks for no rate.
-    pub pace: bool,
+    pub pacing: bool,
     /// The size of the receive buffer, from the start; without it, TCP's grows to the stack's default, and RRTP has its
     /// own.
     pub receive_buffer: Option<ByteCount>,
@@ -205,7 +205,7 @@ impl FlowSpec {
             mtu: 1500,
             timestamps: true,
             sack: true,
-            pace: false,
+            pacing: false,
             receive_buffer: None,
             send_buffer: None,
             user_timeout: None,

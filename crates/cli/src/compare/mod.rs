@@ -86,8 +86,10 @@ impl Plan {
 
     /// The rows, and the goodput of a default flow beside another one in bit/s.
     fn run(&self, args: &CompareArgs) -> anyhow::Result<(Vec<Row>, Option<f64>)> {
-        let of_each = self.seeds + self.shared_seeds;
-        let progress = Progress::start(of_each * args.with.0.len() as u64 + self.shared_seeds);
+        let senders = &args.with.0;
+        let is_listed = self.beside.as_ref().is_some_and(|beside| senders.contains(beside));
+        let of_each = (self.seeds + self.shared_seeds) * senders.len() as u64;
+        let progress = Progress::start(of_each + if is_listed { 0 } else { self.shared_seeds });
         let run = |senders: &[&Sender], seeds: u64| {
             let flow = |sender: &&Sender| FlowSpec {
                 sender: (*sender).clone(),
@@ -101,24 +103,29 @@ impl Plan {
         let idle = self.round_trip.idle;
         let base_rtt = (!idle.is_zero()).then_some(idle.as_secs_f64());
         let mut rows = Vec::new();
-        for sender in &args.with.0 {
+        let mut usual = None;
+        for sender in senders {
             let alone = run(&[sender], self.seeds)?;
             let shared = match &self.beside {
                 Some(beside) => run(&[sender, beside], self.shared_seeds)?,
                 None => Vec::new(),
             };
+            if self.beside.as_ref() == Some(sender) {
+                usual = Some(goodput_beside(&shared));
+            }
             rows.push(Row::new(sender.to_string(), &alone, &shared, base_rtt));
         }
-        let usual = match &self.beside {
-            Some(beside) => {
-                let shared = run(&[beside, beside], self.shared_seeds)?;
-                let other = shared.iter().filter_map(|run| Some(run.flows.get(1)?.goodput));
-                Some(Interval::of(&other.collect::<Vec<_>>()).mean)
-            }
-            None => None,
-        };
-        Ok((rows, usual))
+        if let (Some(beside), false) = (&self.beside, is_listed) {
+            usual = Some(goodput_beside(&run(&[beside, beside], self.shared_seeds)?));
+        }
+        Ok((rows, usual.map(|usual| usual.mean)))
     }
+}
+
+/// The goodput of the second flow of each run in bit/s.
+fn goodput_beside(runs: &[RunResult]) -> Interval {
+    let second = runs.iter().filter_map(|run| Some(run.flows.get(1)?.goodput));
+    Interval::of(&second.collect::<Vec<_>>())
 }
 
 fn usual_sender() -> Sender {
@@ -141,7 +148,7 @@ fn scenario(args: &CompareArgs, link: LinkPair) -> anyhow::Result<Scenario> {
         count: args.flows,
         // All have begun when bytes begin to count, and not at the same moment.
         stagger: warm_up / args.flows,
-        pace: args.pacing,
+        pacing: args.pacing,
         ..FlowSpec::new(usual_sender())
     };
     Ok(Scenario {

@@ -4,10 +4,10 @@ use airtcp_link::Counters;
 use airtcp_sim::{FlowResult, Interval, RunResult};
 use serde::{Serialize, Serializer};
 
-use super::Plan;
 use super::args::{self, CompareArgs};
 use super::recommend::Recommendation;
 use super::round_trip::{RoundTrip, last_change};
+use super::{Plan, goodput_beside};
 
 /// All results.
 #[derive(Serialize)]
@@ -144,7 +144,6 @@ impl Row {
             let both = own.goodput + other.goodput;
             (both > 0.0).then(|| own.goodput / both)
         };
-        let other = |run: &RunResult| run.flows.get(1).map(|flow| flow.goodput);
         let goodput = |run: &RunResult| run.flows.iter().map(|flow| flow.goodput).sum::<f64>();
         let by_seed: Vec<f64> = runs.iter().map(goodput).collect();
         let all_flows = runs.iter().chain(beside).flat_map(|run| &run.flows);
@@ -154,7 +153,7 @@ impl Row {
             behind_best: None,
             as_good: None,
             share: interval(beside, &share),
-            default_beside: interval(beside, &other),
+            default_beside: goodput_beside(beside),
             retransmitted: of_segments(|flow| flow.retransmissions),
             spurious: of_segments(|flow| flow.spurious),
             policed: of_packets(|link| link.policed),

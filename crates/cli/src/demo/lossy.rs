@@ -182,7 +182,7 @@ fn in_simulator(args: &DemoArgs, directory: &Path, report: &mut Report) -> anyho
         let LinkPair { forth, back } = args.link();
         let flow = FlowSpec {
             profile: args.sender.profile.clone(),
-            pace: args.sender.pacing,
+            pacing: args.sender.pacing,
             ..FlowSpec::new(combination.into())
         };
         let scenario = Scenario {

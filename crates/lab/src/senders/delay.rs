@@ -11,7 +11,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "senders/delay",
     what: "p95 of the RTT at a queue of 4 BDP; loss made at 1 BDP, and at a policer of 0.5 and 0.8 of 100 Mbit/s",
     source: "bounds of our own: 1.5 times the base RTT; 2 % lost at 1 BDP; by a policer 5 %, and no more than Linux' bbr",
-    kind: Kind::Study,
+    kind: Kind::Candidate,
     ground: Ground::Real,
     seconds: 11_000,
     seeds: super::SEEDS[0],

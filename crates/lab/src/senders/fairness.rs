@@ -12,7 +12,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "senders/fairness",
     what: "Jain's index of 2 and of 6 flows of each sender after 20 s; the share of one of 100 ms beside one of 10 ms",
     source: "a floor of our own: Jain's index above 0.95",
-    kind: Kind::Study,
+    kind: Kind::Candidate,
     ground: Ground::Real,
     seconds: 8_500,
     seeds: super::SEEDS[0],

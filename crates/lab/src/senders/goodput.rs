@@ -10,7 +10,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "senders/goodput",
     what: "Goodput over random loss of 0 to 10 %, 100 Mbit/s, 20 ms, beside Linux' bbr, cubic and reno",
     source: "floors of our own: the goodput of Linux' bbr up to 2 %, the payload that arrives beyond",
-    kind: Kind::Study,
+    kind: Kind::Candidate,
     ground: Ground::Real,
     seconds: 16_500,
     seeds: super::SEEDS[0],

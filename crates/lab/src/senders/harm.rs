@@ -10,7 +10,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "senders/harm",
     what: "Linux' cubic and reno beside each sender against beside their own kind: queues 0.5, 1 and 4 BDP, loss 0 and 1 %",
     source: "floors of our own: 0.4 of what a flow gets beside its own kind; at 0.5 BDP no less than beside Linux' bbr",
-    kind: Kind::Study,
+    kind: Kind::Candidate,
     ground: Ground::Real,
     seconds: 33_000,
     seeds: super::SEEDS[0],

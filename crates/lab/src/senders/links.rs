@@ -14,7 +14,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "senders/links",
     what: "Goodput over bursts, the named links, RTTs of 1 to 600 ms, queues of 0.25 to 8 BDP, jitter and reordering",
     source: "floors of our own: 0.95 of the better of Linux' bbr and our best before; 0.9 of a constant delay",
-    kind: Kind::Study,
+    kind: Kind::Candidate,
     ground: Ground::Real,
     seconds: 72_000,
     seeds: super::SEEDS[0],

@@ -29,7 +29,7 @@ const OURS: [&str; 5] = ["rack/bbr3", "rack/bbr", BEST_BEFORE[0], BEST_BEFORE[1]
 const BEST_BEFORE: [&str; 2] = ["rack/westwood", "le/westwood"];
 /// The kernel's.
 const KERNEL: [&str; 3] = ["bbr", "cubic", "reno"];
-/// How long a run of `senders/...` lasts, unless the plan says otherwise.
+/// How long a run of [`Kind::Candidate`](crate::Kind::Candidate) lasts, unless the plan says otherwise.
 pub const LENGTH: Duration = Duration::from_secs(60);
 /// Runs of each case: with real packets, in virtual time.
 const SEEDS: [u64; 2] = [5, 3];

@@ -15,7 +15,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "senders/short",
     what: "How long 100 kB take over slow-4g, weak-4g, edge and geo-satellite",
     source: "a bound of our own: 1.05 times the time of the sender that is quickest there",
-    kind: Kind::Study,
+    kind: Kind::Candidate,
     ground: Ground::Real,
     seconds: 950,
     seeds: 10,

@@ -125,7 +125,8 @@ pub struct Repair {
 ///    reduces from the window that the losses happened in, and not from one that this ACK has
 ///    already grown. An episode whose time is over ends before the loss.
 /// 9. **Probe verdict**: an ACK that ends the episode of a tail loss probe may show that the probe
-///    repaired a loss, which reduces the window (RFC 8985 section 7.4.2).
+///    repaired a loss. The judges rule on it; with no opinion of theirs it reduces the window (RFC
+///    8985 section 7.4.2).
 /// 10. **End of the episode**, if the ACK reaches it. It comes after detection, so that losses of
 ///     the old window do not start a new episode.
 /// 11. **The control hears the ACK** and may grow the window.

@@ -7,6 +7,7 @@ use airtcp_types::{ByteCount, Instant};
 use super::{Cause, LossJudge, Raised, Ruling, When};
 use crate::detection::{Certainty, Finding};
 use crate::registry::{Entry, TakesOver, WireNeeds, no_parameter};
+use crate::transmission::Transmission;
 use crate::view::{AckView, View};
 
 pub(crate) const DCR_TIMER: Entry<dyn LossJudge> = Entry {
@@ -95,7 +96,13 @@ impl LossJudge for Dcr {
         }
     }
 
-    fn rule(&mut self, finding: &Finding, view: &View<'_>, _: bool) -> Option<Ruling> {
+    fn rule(
+        &mut self,
+        finding: &Finding,
+        _: &Transmission,
+        view: &View<'_>,
+        _: bool,
+    ) -> Option<Ruling> {
         // DCR 2.2: slow start, and further losses of the same window, are as without it.
         if finding.certainty == Certainty::Suspect || view.slow_start || view.episode {
             return None;

@@ -79,18 +79,24 @@ impl LossJudge for Hack {
     ///
     /// Without SACK three duplicate ACKs cause the needless fast retransmit that the paper admits
     /// (HACK 5.2).
-    fn rule(&mut self, finding: &Finding, view: &View<'_>, _: bool) -> Option<Ruling> {
+    fn rule(
+        &mut self,
+        _: &Finding,
+        lost: &Transmission,
+        view: &View<'_>,
+        _: bool,
+    ) -> Option<Ruling> {
         if !view.sack || self.told.is_empty() {
             return None;
         }
         let board = view.board;
-        let latest = board.at(board.get(finding.tx)?.range.start)?;
+        let latest = board.at(lost.range.start)?;
         let told = sendings(board, latest).find(|sent| self.told.contains(&sent.tx))?;
-        if finding.tx <= told.tx {
+        if lost.tx <= told.tx {
             return Some(CORRUPTED);
         }
         let lost_again =
-            latest.tx == finding.tx && latest.state == TxState::InFlight && self.newest > latest.tx;
+            latest.tx == lost.tx && latest.state == TxState::InFlight && self.newest > latest.tx;
         (!lost_again).then_some(Ruling { repair: When::Never, ..CORRUPTED })
     }
 }

@@ -15,6 +15,7 @@ use std::time::Duration;
 use airtcp_types::{ExtSeq, TxNo};
 
 use crate::detection::Finding;
+use crate::transmission::Transmission;
 use crate::view::{AckView, View};
 
 pub use dcr::Dcr;
@@ -141,9 +142,18 @@ pub trait LossJudge: Debug + Send {
         let _ = (seq, view, out);
     }
 
-    /// Rules on a suspect or a loss (step 7); `None` leaves it to the next judge. `again` says that
-    /// the time of an earlier [`When::After`] has come and the data is still missing.
-    fn rule(&mut self, finding: &Finding, view: &View<'_>, again: bool) -> Option<Ruling>;
+    /// Rules on a suspect or a loss (steps 7 and 9); `None` leaves it to the next judge.
+    ///
+    /// `lost` is the transmission that was found. If a tail loss probe has repaired it, it is no
+    /// longer on the board. `again` says that the time of an earlier [`When::After`] has come and
+    /// the data is still missing.
+    fn rule(
+        &mut self,
+        finding: &Finding,
+        lost: &Transmission,
+        view: &View<'_>,
+        again: bool,
+    ) -> Option<Ruling>;
 
     /// How many RTTVAR the retransmission time-out is to be above SRTT, in place of RFC 6298's four.
     fn rto_variances(&self) -> Option<u32> {

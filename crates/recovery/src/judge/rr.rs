@@ -3,6 +3,7 @@
 use super::{Cause, LossJudge, Ruling, When};
 use crate::detection::{Certainty, Finding};
 use crate::registry::{Entry, TakesOver, WireNeeds};
+use crate::transmission::Transmission;
 use crate::view::View;
 
 pub(crate) const RR: Entry<dyn LossJudge> = Entry {
@@ -30,7 +31,13 @@ pub struct Rr {
 }
 
 impl LossJudge for Rr {
-    fn rule(&mut self, finding: &Finding, _: &View<'_>, _: bool) -> Option<Ruling> {
+    fn rule(
+        &mut self,
+        finding: &Finding,
+        _: &Transmission,
+        _: &View<'_>,
+        _: bool,
+    ) -> Option<Ruling> {
         (finding.certainty == Certainty::Lost).then_some(Ruling {
             repair: When::Now,
             reduce: When::Never,

@@ -142,13 +142,25 @@ impl Sender {
         if !is_missing(&self.core.board, finding.tx) {
             return false;
         }
-        let view = self.core.view(now, &*self.control);
-        let ruling = self.judges.iter_mut().find_map(|judge| judge.rule(finding, &view, again));
+        let Some(lost) = self.core.board.get(finding.tx) else { return false };
+        let ruling = self.ask_judges(now, finding, &lost, again);
         match (finding.certainty, ruling) {
             (_, Some(ruling)) => self.carry_out(now, finding, ruling),
             (Certainty::Lost, None) => self.carry_out(now, finding, Ruling::CONGESTION),
             (Certainty::Suspect, None) => false,
         }
+    }
+
+    /// Gives the ruling of the first judge that has an opinion.
+    pub(super) fn ask_judges(
+        &mut self,
+        now: Instant,
+        finding: &Finding,
+        lost: &Transmission,
+        again: bool,
+    ) -> Option<Ruling> {
+        let view = self.core.view(now, &*self.control);
+        self.judges.iter_mut().find_map(|judge| judge.rule(finding, lost, &view, again))
     }
 
     fn carry_out(&mut self, now: Instant, finding: &Finding, ruling: Ruling) -> bool {

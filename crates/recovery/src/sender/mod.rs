@@ -54,7 +54,7 @@ pub struct SenderConfig {
     pub profile: Profile,
     /// Whether it paces even where its control asks for no rate: at twice the window per
     /// round trip in slow start and 1.2 times in congestion avoidance, as Linux does.
-    pub pace: bool,
+    pub pacing: bool,
     /// Whether it makes events.
     pub events: bool,
 }
@@ -155,7 +155,7 @@ pub struct Sender {
     combination: Combination,
     granted: WireNeeds,
     profile: Profile,
-    pace: bool,
+    pacing: bool,
     core: Core,
     rate: RateSampler,
     /// The last delivery rate, and whether the application limited it.
@@ -232,7 +232,7 @@ impl Sender {
             sack,
             rtt: start.handshake_rtt,
             seed: start.seed,
-            ..control_params(&profile, config.pace, smss, segments)
+            ..control_params(&profile, config.pacing, smss, segments)
         };
         let Parts { detection, control, judges } = combination.make(&params);
         let mut rtt = RttEstimator::new(profile.rto, start.syn_retransmitted);
@@ -244,7 +244,7 @@ impl Sender {
             combination,
             granted: start.granted,
             profile,
-            pace: config.pace,
+            pacing: config.pacing,
             core: Core {
                 smss,
                 board: Board::new(start.first),
@@ -507,7 +507,7 @@ impl Sender {
 
     fn update_pacing(&mut self, now: Instant) {
         let asked = self.control.pacing_rate();
-        let rate = asked.or_else(|| if self.pace { self.window_rate() } else { None });
+        let rate = asked.or_else(|| if self.pacing { self.window_rate() } else { None });
         self.pacer.set_rate(now, rate, self.control.send_quantum(), self.core.smss);
     }
 
@@ -523,13 +523,13 @@ impl Sender {
 
 fn control_params(
     profile: &Profile,
-    pace: bool,
+    pacing: bool,
     smss: ByteCount,
     initial_window: u32,
 ) -> ControlParams {
     ControlParams {
         // The pacer spreads what a stretch ACK lets out; without one, L is the limit of a burst.
-        byte_counting_limit: if pace { u32::MAX } else { profile.byte_counting_limit },
+        byte_counting_limit: if pacing { u32::MAX } else { profile.byte_counting_limit },
         hystart: profile.hystart,
         ..ControlParams::new(smss, smss * u64::from(initial_window))
     }

@@ -8,7 +8,7 @@ use airtcp_types::{ByteCount, ExtSeq, Instant, SendRule, SeqRange};
 use super::{Sender, Supply};
 use crate::detection::{Certainty, Finding};
 use crate::judge::{Cause, When};
-use crate::transmission::TxState;
+use crate::transmission::{Transmission, TxState};
 use crate::view::{AckView, Phase};
 
 /// TLP.max_ack_delay: how long the receiver may hold the ACK of a single segment back.
@@ -35,8 +35,9 @@ impl Probe {
 struct Outstanding {
     /// TLP.end_seq: SND.NXT when it left.
     end: ExtSeq,
-    /// TLP.is_retrans, and the finding that the probe's own loss of another would be.
-    again: Option<Finding>,
+    /// TLP.is_retrans: the transmission that the probe repeats. When the verdict comes, the board
+    /// no longer has it.
+    repeats: Option<Transmission>,
 }
 
 impl Sender {
@@ -93,21 +94,18 @@ impl Sender {
         probe.due = false;
         let new_data = self.new_data(supply).ok();
         let last = self.core.board.last().filter(|last| last.state == TxState::InFlight);
-        let (range, again) = match (new_data, last) {
+        let (range, repeats) = match (new_data, last) {
             (Some(range), _) => (range, None),
-            (None, Some(last)) => {
-                let again = Finding { tx: last.tx, certainty: Certainty::Lost, immediate: false };
-                (last.range, Some(again))
-            }
+            (None, Some(last)) => (last.range, Some(last)),
             (None, None) => return None,
         };
         let end = self.core.board.snd_nxt().max(range.end);
         if let Some(probe) = &mut self.probe {
-            probe.outstanding = Some(Outstanding { end, again });
+            probe.outstanding = Some(Outstanding { end, repeats });
         }
         self.stats.probes += 1;
         self.unmeasured_probe = true;
-        let rule = if again.is_some() { SendRule::ProbeAgain } else { SendRule::Probe };
+        let rule = if repeats.is_some() { SendRule::ProbeAgain } else { SendRule::Probe };
         Some((range, rule))
     }
 
@@ -116,7 +114,7 @@ impl Sender {
     pub(super) fn on_probe_acked(&mut self, ack: &AckView<'_>) {
         let Some(probe) = &mut self.probe else { return };
         let Some(sent) = probe.outstanding.filter(|sent| ack.ack >= sent.end) else { return };
-        let Some(repaired) = sent.again else {
+        let Some(lost) = sent.repeats else {
             probe.outstanding = None;
             return;
         };
@@ -126,9 +124,8 @@ impl Sender {
             probe.outstanding = None;
         }
         if repaired_one {
-            let view = self.core.view(ack.now, &*self.control);
-            let ruling =
-                self.judges.iter_mut().find_map(|judge| judge.rule(&repaired, &view, true));
+            let found = Finding { tx: lost.tx, certainty: Certainty::Lost, immediate: false };
+            let ruling = self.ask_judges(ack.now, &found, &lost, false);
             // A judge that would wait has had its time: two round trips have passed.
             if ruling.is_none_or(|ruling| ruling.reduce != When::Never) {
                 let cause = ruling.map_or(Cause::Congestion, |ruling| ruling.cause);

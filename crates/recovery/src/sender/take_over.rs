@@ -30,7 +30,7 @@ impl Sender {
             sack: combination.recovery().entry().needs.sack,
             rtt: self.core.rtt.srtt(),
             seed: self.snd_nxt().0,
-            ..control_params(&self.profile, self.pace, smss, self.profile.initial_window)
+            ..control_params(&self.profile, self.pacing, smss, self.profile.initial_window)
         };
         let Parts { detection, control, judges } = combination.make(&params);
         (self.detection, self.control, self.judges) = (detection, control, judges);

@@ -102,7 +102,7 @@ fn what_is_of_tcp_alone_is_refused() {
         ("profile", FlowSpec { profile: paper, ..flow("rrtp", BULK) }),
         ("timestamps", FlowSpec { timestamps: false, ..flow("rrtp", BULK) }),
         ("sack", FlowSpec { sack: false, ..flow("rrtp", BULK) }),
-        ("pace", FlowSpec { pace: true, ..flow("rrtp", BULK) }),
+        ("pacing", FlowSpec { pacing: true, ..flow("rrtp", BULK) }),
         ("mark_aware", FlowSpec { mark_aware: true, ..flow("rrtp", BULK) }),
     ] {
         let error = run(&one(chain("delay 1ms"), sent), None).unwrap_err().to_string();

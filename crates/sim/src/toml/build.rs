@@ -229,7 +229,7 @@ impl Builder<'_> {
             mtu: file.mtu as u16,
             timestamps: or(file.timestamps, usual.timestamps),
             sack: or(file.sack, usual.sack),
-            pace: or(file.pace, usual.pace),
+            pacing: or(file.pacing, usual.pacing),
             receive_buffer: file.receive_buffer,
             send_buffer: file.send_buffer,
             mark_aware: is_aware.is_some(),
@@ -245,7 +245,7 @@ impl Builder<'_> {
             ("prr", file.prr.as_ref().map(Spanned::span)),
             ("timestamps", file.timestamps.as_ref().map(Spanned::span)),
             ("sack", file.sack.as_ref().map(Spanned::span)),
-            ("pace", file.pace.as_ref().map(Spanned::span)),
+            ("pacing", file.pacing.as_ref().map(Spanned::span)),
             ("mark_aware", file.mark_aware.as_ref().map(Spanned::span)),
         ];
         let first = given.into_iter().find_map(|(key, place)| Some((key, place?)));

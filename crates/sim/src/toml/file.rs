@@ -137,7 +137,7 @@ pub(super) struct FlowFile {
     pub(super) mtu: u64,
     pub(super) timestamps: Option<Spanned<bool>>,
     pub(super) sack: Option<Spanned<bool>>,
-    pub(super) pace: Option<Spanned<bool>>,
+    pub(super) pacing: Option<Spanned<bool>>,
     #[serde(default, deserialize_with = "some_word")]
     pub(super) receive_buffer: Option<ByteCount>,
     #[serde(default, deserialize_with = "some_word")]

@@ -97,7 +97,7 @@ fn rrtp_is_named_where_a_combination_is() {
     let error = with("rrtp:lan").unwrap_err().to_string();
     assert!(error.contains("`lan` is nothing that rrtp takes"), "{error}");
     for line in
-        ["profile = 'modern'", "prr = true", "timestamps = true", "sack = true", "pace = false"]
+        ["profile = 'modern'", "prr = true", "timestamps = true", "sack = true", "pacing = false"]
     {
         let (key, _) = line.split_once(' ').unwrap();
         let error = one_line(with(&format!("rrtp\"\n{line}\nname = \"r")).unwrap_err());
@@ -133,7 +133,7 @@ stagger = "100ms"
 mtu = 1040
 timestamps = false
 sack = false
-pace = true
+pacing = true
 receive_buffer = "4MB"
 send_buffer = "64KiB"
 access.forth = "delay 5ms"
@@ -164,7 +164,7 @@ ping_pong = { size = "64B", count = 9 }
         (one.start, one.stagger),
         (Duration::from_millis(1_500), Duration::from_millis(100))
     );
-    assert_eq!((one.timestamps, one.sack, one.pace), (false, false, true));
+    assert_eq!((one.timestamps, one.sack, one.pacing), (false, false, true));
     assert_eq!(one.receive_buffer, Some(ByteCount(4_000_000)));
     assert_eq!(one.send_buffer, Some(ByteCount(65_536)));
     assert_eq!(one.access.as_ref().unwrap().back, spec("delay 5ms"));
@@ -387,7 +387,7 @@ fn a_wrong_value_is_named_with_what_is_allowed() {
         flow("mtu = 99999999999999999999999999999999999999999"),
         "s.toml:8:7: integer number overflowed"
     );
-    assert_eq!(flow("pace = 1"), "s.toml:8:8: invalid type: integer `1`, expected a boolean");
+    assert_eq!(flow("pacing = 1"), "s.toml:8:10: invalid type: integer `1`, expected a boolean");
     assert_eq!(
         error(&SMALL.replace("count = 2", "count = 0")),
         "s.toml:7:9: `0`: expected a whole number from 1 to 1000000"

@@ -5,12 +5,13 @@ use airtcp_recovery::{Ack, UndoSign};
 use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, SeqRange, TxNo};
 use airtcp_wire::options::{MAX_SACK_BLOCKS, SackBlocks};
 use airtcp_wire::tcp::Segment;
+use tracing::debug;
 
 use crate::counters::Counters;
 
 use super::ecn::Ecn;
 use super::transmit::Reset;
-use super::*;
+use super::{Connection, State};
 
 impl Connection {
     /// RFC 9293 section 3.10.7.4, fifth. Gives whether the rest of the segment counts.

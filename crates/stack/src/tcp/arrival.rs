@@ -9,8 +9,11 @@ use crate::counters::Counters;
 
 use super::ack_policy::DueAck;
 use super::ecn::{Ecn, News};
-use super::refused::*;
-use super::*;
+use super::refused::{
+    refuse_old_stamp, refuse_rst, refuse_without_ack, refuse_without_stamp, skip_answer,
+};
+use super::transmit::Reset;
+use super::{Connection, State, TcpError, receive};
 
 impl Connection {
     /// Takes a segment of this connection. What is not acceptable is counted, and answered or
@@ -276,7 +279,7 @@ impl Connection {
             self.reset_peer(now);
             // As of a connection that is gone (RFC 9293 section 3.10.7.1): a peer that has not got our FIN yet takes
             // no other number (RFC 5961 section 3.2).
-            self.reset = Some(super::transmit::Reset { seq: segment.ack, ack: None });
+            self.reset = Some(Reset { seq: segment.ack, ack: None });
             self.set_error(TcpError::Aborted);
             return;
         }

@@ -1,11 +1,16 @@
 //! The ends of a connection: FIN from either side, RST, TIME-WAIT (RFC 9293 sections 3.6, 3.10.4).
 
+use std::time::Duration;
+
 use airtcp_types::{ByteCount, Instant};
 use airtcp_wire::tcp::Segment;
+use tracing::debug;
+
+use crate::counters::Counters;
 
 use super::time_wait::is_newer;
 use super::transmit::Reset;
-use super::*;
+use super::{Connection, State, TcpError};
 
 impl Connection {
     /// Ends the sending direction: a FIN follows the data already written. The peer may go on

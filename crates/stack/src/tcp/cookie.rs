@@ -13,7 +13,7 @@ use airtcp_wire::tcp::{Flags, Header, Segment, emit};
 
 use super::config::default_mss;
 use super::ecn::{ACCURATE_SYN, Form, ReceivedMarks};
-use super::*;
+use super::{Connection, TcpConfig};
 
 /// The bits of TSval that tell the peer's options: four of its window scale, one of SACK.
 const BITS: u32 = 5;

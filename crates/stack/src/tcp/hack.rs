@@ -1,13 +1,13 @@
 //! HACK (the paper's sections 3.2 and 3.3): what a corrupted segment makes leave, and what that does
 //! where it arrives.
 
-use airtcp_types::{ExtSeq, Instant, Packet};
+use airtcp_types::{ExtSeq, Instant, Packet, SeqRange};
 use airtcp_wire::options::{HackAck, HackForm, TcpOptions};
 use airtcp_wire::tcp::{Header, Segment};
 
 use crate::counters::Counters;
 
-use super::*;
+use super::{Connection, Outlet, State};
 
 impl Connection {
     /// Takes a segment whose TCP checksum is wrong and whose header checksum is right. Gives whether

@@ -2,18 +2,22 @@
 
 use std::time::Duration;
 
-use airtcp_recovery::{Sender, SenderConfig, Start};
+use airtcp_recovery::{Sender, SenderConfig, Start, WireNeeds};
 use airtcp_types::{ByteCount, ExtSeq, FlowId, Instant, SeqNumber};
 use airtcp_wire::options::{SackBlocks, TcpOptions};
 use airtcp_wire::tcp::{Flags, Segment};
+use tracing::debug;
 
 use crate::counters::Counters;
 
 use super::config::{MIN_MSS, default_mss, fixed_headers};
 use super::deferral::{Deferral, Shown};
 use super::ecn::{Negotiation, Repeat};
-use super::refused::*;
-use super::*;
+use super::refused::{note_data_in_syn, refuse_no_syn, refuse_rst, skip_answer};
+use super::{
+    AckPolicy, Challenge, Connection, Extensions, Receiver, SendHalf, Settings, State, Tally,
+    TcpConfig, TcpError, Timestamps, Withholding, keepalive,
+};
 
 /// RFC 6298 section 2.1; it doubles with every retransmission, up to Linux's `TCP_RTO_MAX`.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(1);

@@ -446,7 +446,7 @@ impl fmt::Display for Info {
         ];
         write_counts(f, &counts)?;
         if let Some(model) = &self.path_model {
-            write_model(f, model)?;
+            write_model(f, &self.combination, model)?;
         }
         write!(f, " send {}", self.send)?;
         write!(f, " lastsnd:{} lastrcv:{}", ms(self.lastsnd).round(), ms(self.lastrcv).round())?;
@@ -500,9 +500,12 @@ fn write_counts(f: &mut fmt::Formatter<'_>, counts: &[(&str, u64)]) -> fmt::Resu
     counts.iter().filter(|(_, n)| *n > 0).try_for_each(|(name, n)| write!(f, " {name}:{n}"))
 }
 
-/// As `ss` prints BBR's model, with what version 3 has besides. Bounds that are not set are left out.
-fn write_model(f: &mut fmt::Formatter<'_>, model: &PathModel) -> fmt::Result {
-    write!(f, " bbr:(bw:{}", model.bw)?;
+/// Writes the path model as `ss` writes that of BBR, with the name of the congestion control and the
+/// fields of BBRv3 besides. Bounds that are not set are left out.
+fn write_model(f: &mut fmt::Formatter<'_>, combination: &str, model: &PathModel) -> fmt::Result {
+    let control = combination.split('/').nth(1).unwrap_or_default();
+    let control = control.split(':').next().unwrap_or_default();
+    write!(f, " {control}:(bw:{}", model.bw)?;
     if let Some(min_rtt) = model.min_rtt {
         write!(f, ",mrtt:{:.3}", min_rtt.as_secs_f64() * 1e3)?;
     }

@@ -7,7 +7,7 @@ use airtcp_types::Instant;
 use crate::counters::Counters;
 
 use super::transmit::Reset;
-use super::*;
+use super::{Connection, State};
 
 /// Neither pause is shorter, as in Linux.
 const LEAST: Duration = Duration::from_secs(1);

@@ -64,7 +64,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use airtcp_recovery::{Limit, Sender, WireNeeds};
-use airtcp_types::{ByteCount, EventKind, FlowId, Instant, SeqNumber, SeqRange, SharedBytes};
+use airtcp_types::{ByteCount, EventKind, FlowId, Instant, SeqNumber, SharedBytes};
 use tracing::debug;
 
 use crate::counters::Counters;

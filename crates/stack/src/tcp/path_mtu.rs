@@ -7,7 +7,7 @@ use tracing::debug;
 use crate::counters::Counters;
 
 use super::config::{MIN_MSS, fixed_headers};
-use super::*;
+use super::{Connection, TIMESTAMPS_LEN};
 
 /// With IPv4 no message makes packets smaller than this (Linux's `min_pmtu`).
 const LEAST_V4: u16 = 552;

@@ -1,8 +1,9 @@
 //! Other strategies for a connection that is open.
 
 use airtcp_recovery::{Combination, CombinationError};
+use airtcp_types::Instant;
 
-use super::*;
+use super::{Connection, TcpError};
 
 /// Why a connection keeps the strategies it has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]

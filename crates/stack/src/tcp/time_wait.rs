@@ -1,14 +1,19 @@
 //! A connection in TIME-WAIT that nobody holds: a small part of it is enough (RFC 9293 section 3.10.7.4).
 
 use std::cmp::Ordering;
+use std::time::Duration;
 
-use airtcp_types::{ExtSeq, Packet};
+use airtcp_types::{ExtSeq, FlowId, Instant, Packet, SeqNumber};
 use airtcp_wire::options::TcpOptions;
 use airtcp_wire::tcp::{Flags, Header, Segment, emit};
 
+use crate::counters::Counters;
+
 use super::ecn::Ecn;
-use super::refused::*;
-use super::*;
+use super::refused::{
+    refuse_old_stamp, refuse_rst, refuse_without_ack, refuse_without_stamp, skip_answer,
+};
+use super::{Challenge, Connection, State, Timestamps};
 
 /// What is left of a connection in TIME-WAIT.
 #[derive(Debug)]

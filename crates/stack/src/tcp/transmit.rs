@@ -11,7 +11,7 @@ use crate::counters::Counters;
 
 use super::ack_policy::DueAck;
 use super::config::fixed_headers;
-use super::*;
+use super::{Connection, Outlet, State};
 
 /// A RST that is to leave.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -16,8 +16,8 @@ use airtcp_wire::tcp::Segment;
 
 use crate::counters::Counters;
 
+use super::Connection;
 use super::receive::Arrival;
-use super::*;
 
 /// How a receiver behind a base station knows the mark, and how long it waits for the radio.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

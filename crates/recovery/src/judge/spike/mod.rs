@@ -11,6 +11,7 @@ use airtcp_types::{ByteCount, Instant, Rate};
 use super::{Cause, LossJudge, Raised, Ruling, When};
 use crate::detection::{Certainty, Finding, earlier_arrived};
 use crate::registry::{Entry, TakesOver, WireNeeds, no_parameter};
+use crate::transmission::Transmission;
 use crate::view::{AckView, View};
 
 use baseline::Baseline;
@@ -84,8 +85,10 @@ pub struct Spike {
     departures: Departures,
     capacity: Capacity,
     baseline: Baseline,
-    /// How many more losses may be ruled random before the gate closes.
+    /// How many more losses there may be without a queueing delay before the gate closes.
     allowance: f64,
+    /// How many more losses with a queueing delay may be ruled random.
+    queued: f64,
     open: bool,
     /// The latest delivery rate.
     rate: Rate,
@@ -119,8 +122,7 @@ impl Spike {
         let (idle, full) = (self.idle(view.smss, base), self.full(base));
         let is_low = group.load <= full.scale(LOW) && shortest <= idle;
         // A burst finds an empty queue and fills it: each of its segments is to have found it empty.
-        let is_empty = group.load <= full && longest <= idle;
-        if is_empty && self.shows_queues(view.now) {
+        if longest <= idle && self.shows_queues(view.now) {
             // The baseline is forgotten when the capacity falls below this share of what it is now.
             group.load = group.load.min(full.scale(SAME));
             self.baseline.add(view.now, &group);
@@ -157,19 +159,29 @@ impl Spike {
         };
         let segments = bytes.0 as f64 / smss.0.max(1) as f64;
         let most = EVIDENCE * self.baseline.dispersion();
-        self.allowance = (self.allowance + segments * (share * SLOPE).min(MOST)).min(most);
+        let earned = segments * (share * SLOPE).min(MOST);
+        self.allowance = (self.allowance + earned).min(most);
+        self.queued = (self.queued + earned).min(most);
         self.open |= self.allowance >= most / 2.0;
     }
 
-    fn spend(&mut self) {
+    /// Takes a loss; whether it may be ruled random.
+    fn spend(&mut self, with_queue: bool) -> bool {
+        if with_queue {
+            // Drops of a full queue leave the gate open for losses without one.
+            let is_random = self.open && self.queued >= 1.0;
+            self.queued = (self.queued - 1.0).max(0.0);
+            return is_random;
+        }
         self.allowance -= 1.0;
         if self.allowance <= 0.0 {
             self.close();
         }
+        self.open
     }
 
     fn close(&mut self) {
-        self.allowance = 0.0;
+        (self.allowance, self.queued) = (0.0, 0.0);
         self.open = false;
     }
 }
@@ -200,16 +212,21 @@ impl LossJudge for Spike {
         self.earn(ack.delivered, view.smss);
     }
 
-    fn rule(&mut self, finding: &Finding, view: &View<'_>, again: bool) -> Option<Ruling> {
+    fn rule(
+        &mut self,
+        finding: &Finding,
+        lost: &Transmission,
+        view: &View<'_>,
+        again: bool,
+    ) -> Option<Ruling> {
         if finding.certainty == Certainty::Suspect || again {
             return None;
         }
-        let lost = view.board.get(finding.tx)?;
         let base = view.rtt.min()?;
-        let rtt = self.departures.on_lost(&lost)?;
+        let rtt = self.departures.on_lost(lost)?;
         self.earn(lost.range.len(), view.smss);
-        self.spend();
-        (self.open && rtt.saturating_sub(base) <= base / QUEUE).then_some(RANDOM)
+        let with_queue = rtt.saturating_sub(base) > base / QUEUE;
+        self.spend(with_queue).then_some(RANDOM)
     }
 
     fn random_share(&self) -> f64 {

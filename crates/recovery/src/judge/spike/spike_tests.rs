@@ -6,7 +6,7 @@ use super::baseline::Baseline;
 use super::capacity::Capacity;
 use super::departures::Group;
 use super::{LossJudge, Spike};
-use crate::testkit::{Bottleneck, Net, RTT, SMSS, ms, sender};
+use crate::testkit::{Bottleneck, Net, RTT, SMSS, index, ms, sender};
 
 /// A baseline of `blocks` groups of 32 transmissions, `lost` of them lost in every `every`-th.
 fn baseline(blocks: u32, lost: u32, every: u32) -> Baseline {
@@ -129,6 +129,55 @@ fn drops_of_a_queue_are_congestion() {
     }
 }
 
+/// Segments of a write that keeps the load below half of what the path has carried.
+const WRITE: u64 = 24;
+
+/// Writes more, and runs until it is acknowledged.
+fn write(net: &mut Net) {
+    net.supply.end = net.supply.end + WRITE * SMSS;
+    net.run();
+}
+
+/// A flow that keeps its load low; one loss of its last write but one was ruled random.
+fn with_open_gate() -> Net {
+    // The path carries 64 segments in a round trip.
+    let mut net = Net::new(sender("rack/fixed:64/spike"), 640, 1_000);
+    net.run();
+    for write_number in 0..20 {
+        // The allowance grows while nothing is lost.
+        if write_number < 12 || write_number == 18 {
+            net.losses.insert((index(net.supply.end) + WRITE / 2, 0));
+        }
+        write(&mut net);
+    }
+    assert_eq!(net.sender.stats().segments_lost_at_random, 1, "the gate is closed");
+    net
+}
+
+#[test]
+fn a_random_loss_that_a_tail_loss_probe_repairs_is_not_congestion() {
+    let mut net = with_open_gate();
+    let before = *net.sender.stats();
+    net.losses.insert((index(net.supply.end) + WRITE - 1, 0));
+    write(&mut net);
+    // The ACK of later data shows that the first sending of the tail did not arrive.
+    write(&mut net);
+    let after = net.sender.stats();
+    assert_eq!(after.probes - before.probes, 1);
+    assert_eq!(after.segments_retransmitted - before.segments_retransmitted, 1);
+    assert_eq!((after.reductions, after.timeouts), (before.reductions, before.timeouts));
+}
+
+#[test]
+fn a_loss_that_a_tail_loss_probe_repairs_is_congestion_while_the_gate_is_closed() {
+    let mut net = Net::new(sender("rack/fixed:64/spike"), 640, 1_000);
+    net.losses.insert((639, 0));
+    net.run();
+    write(&mut net);
+    let stats = net.sender.stats();
+    assert_eq!((stats.probes, stats.reductions, stats.timeouts), (1, 1, 0));
+}
+
 #[test]
 fn more_losses_than_the_baseline_lets_expect_close_the_gate() {
     const SEGMENT: ByteCount = ByteCount(SMSS);
@@ -140,20 +189,19 @@ fn more_losses_than_the_baseline_lets_expect_close_the_gate() {
     assert_eq!(spike.random_share(), 1.0 / 32.0);
     // A row of losses, ...
     spike.earn(SEGMENT * 1_000, SEGMENT);
-    (0..11).for_each(|_| spike.spend());
-    assert!(spike.open);
-    spike.spend();
+    (0..11).for_each(|_| assert!(spike.spend(false)));
+    assert!(!spike.spend(false));
     assert!(!spike.open);
     // ... or a share of one in 16 instead, as long as it lasts.
     spike.earn(SEGMENT * 1_000, SEGMENT);
     for _ in 0..100 {
         spike.earn(SEGMENT * 16, SEGMENT);
-        spike.spend();
+        spike.spend(false);
     }
     assert!(!spike.open);
     for _ in 0..100 {
         spike.earn(SEGMENT * 32, SEGMENT);
-        spike.spend();
+        spike.spend(false);
     }
     assert!(spike.open);
 }
@@ -165,8 +213,26 @@ fn no_share_above_a_fifth_keeps_the_gate_open() {
         let mut spike = Spike { baseline: baseline(20, lost, 1), ..Spike::default() };
         for _ in 0..1_000 {
             spike.earn(SEGMENT * 32, SEGMENT);
-            (0..lost).for_each(|_| spike.spend());
+            (0..lost).for_each(|_| {
+                spike.spend(false);
+            });
         }
         assert_eq!(spike.open, open, "{lost} of 32");
     }
+}
+
+#[test]
+fn losses_with_a_queue_beyond_their_allowance_are_congestion_and_leave_the_gate_open() {
+    const SEGMENT: ByteCount = ByteCount(SMSS);
+    let mut spike = Spike { baseline: baseline(20, 1, 1), ..Spike::default() };
+    assert!(!spike.spend(true), "the gate is closed");
+    spike.earn(SEGMENT * 1_000, SEGMENT);
+    let ruled = |spike: &mut Spike, losses| (0..losses).filter(|_| spike.spend(true)).count();
+    assert_eq!(ruled(&mut spike, 100), 12);
+    assert!(spike.open && spike.spend(false));
+    // One in 32 earns 1.44 in 32.
+    spike.earn(SEGMENT * 320, SEGMENT);
+    assert_eq!(ruled(&mut spike, 100), 12);
+    spike.earn(SEGMENT * 64, SEGMENT);
+    assert_eq!(ruled(&mut spike, 100), 2);
 }

@@ -113,10 +113,17 @@ impl LossJudge for Judge {
         }
     }
 
-    fn rule(&mut self, finding: &Finding, _: &View<'_>, again: bool) -> Option<Ruling> {
+    fn rule(
+        &mut self,
+        finding: &Finding,
+        lost: &Transmission,
+        _: &View<'_>,
+        again: bool,
+    ) -> Option<Ruling> {
         let ruling = RULINGS.with_borrow_mut(VecDeque::pop_front).flatten();
         let again = if again { " again" } else { "" };
-        note(format!("judge rules{again} on {:?} {}", finding.certainty, finding.tx.0));
+        assert_eq!(lost.tx, finding.tx);
+        note(format!("judge rules{again} on {:?} {}", finding.certainty, lost.tx.0));
         ruling
     }
 

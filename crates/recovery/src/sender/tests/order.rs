@@ -355,7 +355,7 @@ fn the_verdict_on_a_probe_comes_before_the_end_of_the_episode() {
     assert_eq!(
         log[1..],
         [
-            "judge rules again on Lost 9",
+            "judge rules on Lost 9",
             "control: reduce from 0 B, congestion",
             "control: episode over",
             "control hears 11001 with pipe 0",

@@ -212,7 +212,7 @@ fn pacing_bounds_a_packet() {
     let mut pair = offloading();
     let listener = pair.server.tcp_listen(address("10.0.0.1:80"), 8).unwrap();
     let mut config = TcpConfig::default();
-    config.sender.pace = true;
+    config.sender.pacing = true;
     config.sender.profile.initial_window = 64;
     let stream = pair.client.tcp_connect(pair.now, address("10.0.0.1:80"), Some(config)).unwrap();
     // A round trip that gives it something to pace by.

@@ -287,3 +287,21 @@ fn info_prints_the_line_of_ss() {
         assert!(line.contains(token), "{token} in {line}");
     }
 }
+
+#[test]
+fn info_prints_the_path_model_under_the_name_of_its_control() {
+    for (combination, prefix) in [
+        ("rack/bbr", Some(" bbr:(bw:")),
+        ("le:echo/bbr3/spike", Some(" bbr3:(bw:")),
+        ("rack/cubic", None),
+    ] {
+        let mut config = plain();
+        config.sender.combination = combination.parse().unwrap();
+        let s = Script::established(&config);
+        let line = s.conn.info(s.now).to_string();
+        match prefix {
+            Some(prefix) => assert!(line.contains(prefix), "{line}"),
+            None => assert!(!line.contains(":(bw:"), "{line}"),
+        }
+    }
+}
