@@ -1,4 +1,4 @@
-//! `spike`: losses without a queue, no more frequent than at low loads, are random.
+//! `spike`: losses are random up to the share that is lost while the queue is empty.
 
 mod baseline;
 mod capacity;
@@ -22,7 +22,7 @@ pub(crate) const SPIKE: Entry<dyn LossJudge> = Entry {
     name: "spike",
     parameter: "",
     example: None,
-    summary: "does not reduce the window for losses without queueing delay, up to the loss rate at low load",
+    summary: "does not reduce the window for losses up to the rate that the link has while its queue is empty",
     source: "Tobe et al. 2000; Cen, Cosman, Voelker 2003",
     needs: WireNeeds::NONE,
     fallback: None,
@@ -62,17 +62,18 @@ const EVIDENCE: f64 = 12.0;
 ///
 /// A queue drops only when it is full. It is full when the sender has more in flight than the path
 /// holds, and while it is full, round trips take longer. A lossy link loses the same share at all
-/// times. Two tests follow from that. A loss is [`Cause::Random`] only if it passes both:
+/// times. So there are two tests of whether a loss is [`Cause::Random`]:
 ///
-/// 1. **Spike** (Tobe et al. 2000; Cen, Cosman, Voelker 2003). The round-trip times of
-///    transmissions that left around the lost one are at most a quarter above the smallest of the
-///    connection. The papers test one-way delays at the receiver; this test serves any receiver.
-/// 2. **The gate.** A policer, or a queue shorter than a quarter of the bandwidth-delay product,
-///    passes the first test. So the share of losses is measured at low load: at most 0.6 of what
-///    the path holds is in flight, and there is no queueing delay. This share, the baseline, bounds
-///    how many losses are ruled random at any load. A cumulative sum notices a share twice as
-///    large. On a path that has lately shown queues, at about the present delivery rate, the share
-///    is measured at any load without queueing delay.
+/// 1. **The gate.** The share of losses is measured at low load: at most 0.6 of what the path holds
+///    is in flight, and there is no queueing delay. On a path that has lately shown queues, at
+///    about the present delivery rate, it is measured at any load without queueing delay. This
+///    share, the baseline, bounds how many losses are ruled random at any load. A cumulative sum
+///    notices a share twice as large.
+/// 2. **Spike** (Tobe et al. 2000; Cen, Cosman, Voelker 2003). A loss comes with a queue if the
+///    round-trip times of transmissions that left around it are more than a quarter above the
+///    smallest of the connection. The papers test one-way delays at the receiver; this test serves
+///    any receiver. Losses with a queue have a cumulative sum of their own: those beyond it are
+///    congestion, and leave the gate open.
 ///
 /// The gate is closed until the baseline is known: every loss is congestion. It closes again when
 /// more is lost than the baseline lets expect, when more than a fifth of all is lost, when the
