@@ -126,4 +126,18 @@ mod tests {
         let error = anyhow::anyhow!("404:\t\u{1b}[2J\u{9b}1mgone");
         assert_eq!(explain(&error), "404: \u{FFFD}[2J\u{FFFD}1mgone");
     }
+
+    #[test]
+    fn an_address_that_cannot_be_bound_comes_with_what_to_do() {
+        let bound = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let bind = |address| std::net::UdpSocket::bind(address).unwrap_err();
+        let taken = anyhow::Error::from(bind(bound.local_addr().unwrap())).context("listening");
+        assert!(explain(&taken).ends_with("choose another port, or end that program"));
+        // Of a network for documentation (RFC 5737).
+        let foreign = anyhow::Error::from(bind("192.0.2.1:0".parse().unwrap()));
+        assert!(explain(&foreign).ends_with("`ip addr` lists those that it has"));
+        // One of our own, whose text says it.
+        let own = io::Error::new(ErrorKind::AddrInUse, "port 80 has a listener");
+        assert_eq!(explain(&own.into()), "port 80 has a listener");
+    }
 }

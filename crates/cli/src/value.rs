@@ -364,6 +364,8 @@ mod tests {
             "127.0.0.1/8",
             "10.0.0/24",
             "10.0.0.1/-1",
+            "10.0.0.1",
+            "fd00::2",
         ] {
             assert!(cidr(bad).unwrap_err().contains("for example"), "{bad}");
         }

@@ -70,14 +70,7 @@ impl<T: ?Sized> Choice<T> {
                     entries.iter().map(|e| format!("{}{}", e.name, e.parameter)).collect();
                 let nearest = |word| airtcp_types::nearest(word, entries.iter().map(|e| e.name));
                 let meant = nearest(text).or_else(|| nearest(text.split(':').next()?));
-                let is_control = kind == "recovery" && CONTROLS.iter().any(|e| e.name == text);
-                let hint = match meant {
-                    _ if is_control => {
-                        format!("; `{text}` is a congestion control: write rack/{text}")
-                    }
-                    Some(name) => format!("; did you mean `{name}`?"),
-                    None => String::new(),
-                };
+                let hint = meant.map_or(String::new(), |name| format!("; did you mean `{name}`?"));
                 format!("use one of {}{hint}", names.join(", "))
             },
         })?;
@@ -386,6 +379,18 @@ impl FromStr for Combination {
         if parts.len() > 3 || parts.contains(&"") {
             return Err(CombinationError::Shape { text: text.to_owned() });
         }
+        let is_control = |name| CONTROLS.iter().any(|entry| entry.name == name);
+        let is_detection = |name| DETECTIONS.iter().any(|entry| entry.name == name);
+        if let [only] = parts[..]
+            && is_control(only)
+            && !is_detection(only)
+        {
+            return Err(CombinationError::Unknown {
+                kind: "recovery",
+                name: only.to_owned(),
+                allowed: format!("it is a congestion control: write rack/{only}"),
+            });
+        }
         Self::from_parts(Some(parts[0]), parts.get(1).copied(), parts.get(2).copied())
     }
 }
@@ -484,6 +489,11 @@ mod tests {
             let error = error(text);
             assert!(error.ends_with(&format!("; did you mean `{name}`?")), "{error}");
         }
+        assert_eq!(
+            error("cubic"),
+            "no recovery `cubic`: it is a congestion control: write rack/cubic"
+        );
+        assert!(error("cubic/reno").starts_with("no recovery `cubic`: use one of reno, "));
         assert!(error("sack/fixed").contains("as in `fixed:32`"));
         assert!(error("sack/fixed:0").contains("1 to 65535"));
         assert!(error("sack:3/reno").contains("no parameter"));
