@@ -72,15 +72,19 @@ impl Departures {
         }
     }
 
-    /// Counts a loss, and gives the smallest round-trip time near it.
-    pub(super) fn on_lost(&mut self, lost: &Transmission) -> Option<Duration> {
-        let index = self.at(lost.sent_at)?;
+    pub(super) fn on_lost(&mut self, lost: &Transmission) {
         let in_flight = self.in_flight(lost.sent_at, lost.snapshot.tx_in_flight);
-        let group = self.groups.get_mut(index)?;
-        group.sent = group.sent.saturating_add(1);
-        group.lost = group.lost.saturating_add(1);
-        group.see(in_flight);
-        self.rtt_near(index).map(|(smallest, _)| smallest)
+        let group = self.at(lost.sent_at).and_then(|index| self.groups.get_mut(index));
+        if let Some(group) = group {
+            group.sent = group.sent.saturating_add(1);
+            group.lost = group.lost.saturating_add(1);
+            group.see(in_flight);
+        }
+    }
+
+    /// The smallest round-trip time of transmissions that left around this time.
+    pub(super) fn smallest_rtt(&self, sent_at: Instant) -> Option<Duration> {
+        self.rtt_near(self.at(sent_at)?).map(|(smallest, _)| smallest)
     }
 
     /// The next group of which all is known, and the smallest and the largest round-trip time near

@@ -153,16 +153,21 @@ impl Spike {
         })
     }
 
-    fn earn(&mut self, bytes: ByteCount, smss: ByteCount) {
+    /// Whether transmissions that left around this time waited in a queue; `None` if not known.
+    fn waited(&self, sent_at: Instant, base: Duration) -> Option<bool> {
+        let rtt = self.departures.smallest_rtt(sent_at)?;
+        Some(rtt.saturating_sub(base) > base / QUEUE)
+    }
+
+    /// Adds to the allowance of losses of a kind for transmissions of this kind.
+    fn earn(&mut self, segments: u32, with_queue: bool) {
         let Some(share) = self.baseline.share() else {
             self.close();
             return;
         };
-        let segments = bytes.0 as f64 / smss.0.max(1) as f64;
         let most = EVIDENCE * self.baseline.dispersion();
-        let earned = segments * (share * SLOPE).min(MOST);
-        self.allowance = (self.allowance + earned).min(most);
-        self.queued = (self.queued + earned).min(most);
+        let allowance = if with_queue { &mut self.queued } else { &mut self.allowance };
+        *allowance = (*allowance + f64::from(segments) * (share * SLOPE).min(MOST)).min(most);
         self.open |= self.allowance >= most / 2.0;
     }
 
@@ -202,6 +207,9 @@ impl LossJudge for Spike {
             if !earlier_arrived(told, ack, view) {
                 let rtt = (told.resent == 0).then(|| ack.now.since(told.sent_at));
                 self.departures.on_delivered(told, rtt, ack.srtt);
+                let with_queue = self.waited(told.sent_at, base).unwrap_or_default();
+                let segments = told.transmissions().count().try_into().unwrap_or(u32::MAX);
+                self.earn(segments, with_queue);
             }
         }
         while let Some((group, rtts)) = self.departures.next_settled(ack.now, ack.srtt) {
@@ -210,7 +218,9 @@ impl LossJudge for Spike {
                 self.settle(group, waits, view);
             }
         }
-        self.earn(ack.delivered, view.smss);
+        if self.baseline.share().is_none() {
+            self.close();
+        }
     }
 
     fn rule(
@@ -224,9 +234,9 @@ impl LossJudge for Spike {
             return None;
         }
         let base = view.rtt.min()?;
-        let rtt = self.departures.on_lost(lost)?;
-        self.earn(lost.range.len(), view.smss);
-        let with_queue = rtt.saturating_sub(base) > base / QUEUE;
+        self.departures.on_lost(lost);
+        let with_queue = self.waited(lost.sent_at, base)?;
+        self.earn(1, with_queue);
         self.spend(with_queue).then_some(RANDOM)
     }
 

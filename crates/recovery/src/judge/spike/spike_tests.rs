@@ -180,27 +180,26 @@ fn a_loss_that_a_tail_loss_probe_repairs_is_congestion_while_the_gate_is_closed(
 
 #[test]
 fn more_losses_than_the_baseline_lets_expect_close_the_gate() {
-    const SEGMENT: ByteCount = ByteCount(SMSS);
     let mut spike = Spike { baseline: baseline(20, 1, 1), ..Spike::default() };
     // One loss in 32 earns 1.44 in 32.
-    spike.earn(SEGMENT * 130, SEGMENT);
+    spike.earn(130, false);
     assert_eq!(spike.random_share(), 0.0);
-    spike.earn(SEGMENT * 10, SEGMENT);
+    spike.earn(10, false);
     assert_eq!(spike.random_share(), 1.0 / 32.0);
     // A row of losses, ...
-    spike.earn(SEGMENT * 1_000, SEGMENT);
+    spike.earn(1_000, false);
     (0..11).for_each(|_| assert!(spike.spend(false)));
     assert!(!spike.spend(false));
     assert!(!spike.open);
     // ... or a share of one in 16 instead, as long as it lasts.
-    spike.earn(SEGMENT * 1_000, SEGMENT);
+    spike.earn(1_000, false);
     for _ in 0..100 {
-        spike.earn(SEGMENT * 16, SEGMENT);
+        spike.earn(16, false);
         spike.spend(false);
     }
     assert!(!spike.open);
     for _ in 0..100 {
-        spike.earn(SEGMENT * 32, SEGMENT);
+        spike.earn(32, false);
         spike.spend(false);
     }
     assert!(spike.open);
@@ -208,11 +207,10 @@ fn more_losses_than_the_baseline_lets_expect_close_the_gate() {
 
 #[test]
 fn no_share_above_a_fifth_keeps_the_gate_open() {
-    const SEGMENT: ByteCount = ByteCount(SMSS);
     for (lost, open) in [(6, true), (7, false), (16, false)] {
         let mut spike = Spike { baseline: baseline(20, lost, 1), ..Spike::default() };
         for _ in 0..1_000 {
-            spike.earn(SEGMENT * 32, SEGMENT);
+            spike.earn(32, false);
             (0..lost).for_each(|_| {
                 spike.spend(false);
             });
@@ -223,16 +221,17 @@ fn no_share_above_a_fifth_keeps_the_gate_open() {
 
 #[test]
 fn losses_with_a_queue_beyond_their_allowance_are_congestion_and_leave_the_gate_open() {
-    const SEGMENT: ByteCount = ByteCount(SMSS);
     let mut spike = Spike { baseline: baseline(20, 1, 1), ..Spike::default() };
     assert!(!spike.spend(true), "the gate is closed");
-    spike.earn(SEGMENT * 1_000, SEGMENT);
+    spike.earn(1_000, false);
+    assert!(!spike.spend(true), "transmissions without a queue earn nothing for losses with one");
+    spike.earn(1_000, true);
     let ruled = |spike: &mut Spike, losses| (0..losses).filter(|_| spike.spend(true)).count();
     assert_eq!(ruled(&mut spike, 100), 12);
     assert!(spike.open && spike.spend(false));
     // One in 32 earns 1.44 in 32.
-    spike.earn(SEGMENT * 320, SEGMENT);
+    spike.earn(320, true);
     assert_eq!(ruled(&mut spike, 100), 12);
-    spike.earn(SEGMENT * 64, SEGMENT);
+    spike.earn(64, true);
     assert_eq!(ruled(&mut spike, 100), 2);
 }
