@@ -117,13 +117,15 @@ impl Spike {
     fn settle(&mut self, mut group: Group, waits: (Duration, Duration), view: &View<'_>) {
         let Some(base) = view.rtt.min() else { return };
         let (shortest, longest) = waits;
-        if shortest >= (base / SHOWN).max(NOISE) {
+        let shown = (base / SHOWN).max(NOISE);
+        if shortest >= shown {
             self.see_queue(view.now);
         }
         let (idle, full) = (self.idle(view.smss, base), self.full(base));
         let is_low = group.load <= full.scale(LOW) && shortest <= idle;
-        // A burst finds an empty queue and fills it: each of its segments is to have found it empty.
-        if longest <= idle && self.shows_queues(view.now) {
+        // A burst finds an empty queue and fills it: none of its segments is to have waited half as
+        // long as the queue was seen to last.
+        if longest <= shown / 2 && self.shows_queues(view.now) {
             // The baseline is forgotten when the capacity falls below this share of what it is now.
             group.load = group.load.min(full.scale(SAME));
             self.baseline.add(view.now, &group);
