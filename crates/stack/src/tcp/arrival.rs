@@ -64,7 +64,7 @@ impl Connection {
     ) {
         let mut segment = *segment;
         let mut seq = self.receive.nxt().nearest(segment.seq);
-        let mut crossing = None;
+        let mut is_crossing_syn_ack = false;
         // Simultaneous open: both ends answer the other's SYN with a SYN-ACK (RFC 9293 figure 8).
         if self.state == State::SynReceived
             && segment.flags.syn
@@ -80,7 +80,7 @@ impl Connection {
             // What its flags say is read, or was heard with the first one.
             segment.flags.syn = false;
             seq = seq + 1;
-            crossing = self.handshake_code();
+            is_crossing_syn_ack = true;
         }
         let end = seq + u64::from(segment.len());
 
@@ -103,6 +103,8 @@ impl Connection {
             refuse_without_ack(&self.flow, counters);
             return;
         }
+        // RFC 9768 section 3.2.2.1: the ACK of a SYN-ACK tells how that arrived.
+        let code = self.handshake_code().filter(|_| is_crossing_syn_ack);
         if !self.on_ack(now, &segment, seq, counters) {
             return;
         }
@@ -116,9 +118,10 @@ impl Connection {
         }
         self.on_text(now, &segment, seq, counters);
         self.acknowledge_marks();
-        if crossing.is_some() {
-            // RFC 9768 section 3.2.2.1: the ACK of a SYN-ACK tells how that arrived.
-            self.schedule(SackBlocks::EMPTY, crossing);
+        if is_crossing_syn_ack {
+            // RFC 9293 section 3.10.7.4, first: the SYN is old, and an ACK answers it. It opens the connection for a peer that
+            // has not received the SYN-ACK of this end.
+            self.schedule(SackBlocks::EMPTY, code);
         }
     }
 

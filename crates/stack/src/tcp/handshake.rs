@@ -32,11 +32,14 @@ pub(super) struct Handshake {
     /// The MSS the peer named.
     peer_mss: u16,
     sent_at: Instant,
-    /// How often a SYN or SYN-ACK has left.
+    /// How often the SYN has left or, in SYN-RECEIVED, the SYN-ACK.
     sent: u32,
+    /// The SYN left more than once before this end entered SYN-RECEIVED.
+    syn_retransmitted: bool,
     timeout: Duration,
-    /// How often the timer ran out.
+    /// How often the timer ran out in this state.
     retries: u8,
+    /// How often it may run out in this state before the attempt ends.
     max_retries: u8,
     /// A SYN or SYN-ACK is to leave.
     due: bool,
@@ -66,6 +69,7 @@ impl Handshake {
             peer_mss: default_mss(flow),
             sent_at: now,
             sent: 0,
+            syn_retransmitted: false,
             timeout: FIRST_TIMEOUT,
             retries: 0,
             max_retries: config.syn_retries,
@@ -92,6 +96,15 @@ impl Handshake {
         self.sent_at + self.timeout
     }
 
+    /// Enters SYN-RECEIVED from SYN-SENT: a SYN-ACK is to leave, which counts apart from the SYN.
+    fn begin_answer(&mut self) {
+        self.syn_retransmitted = self.sent > 1;
+        self.sent = 0;
+        self.max_retries = self.max_retries.saturating_sub(self.retries);
+        self.retries = 0;
+        self.due = true;
+    }
+
     /// The SYN-ACK has left, at some time, as a cookie.
     pub(super) fn on_cookie_sent(&mut self) {
         (self.due, self.sent, self.by_cookie) = (false, 1, true);
@@ -115,7 +128,7 @@ impl Handshake {
 
     /// What an ACK that comes now shows; the SYN whose time stamp it echoes was made at `echoed`.
     pub(super) fn show(&self, now: Instant, echoed: Option<Instant>) -> Shown {
-        let retransmitted = self.sent > 1;
+        let retransmitted = self.syn_retransmitted || self.sent > 1;
         // Karn: a SYN sent twice is measured by its time stamp or not at all.
         let rtt = match echoed.filter(|_| retransmitted) {
             Some(made) => Some(now.since(made)),
@@ -266,11 +279,7 @@ impl Connection {
         } else {
             // Simultaneous open: our SYN goes again, with an ACK.
             self.set_state(State::SynReceived);
-            if let Some(handshake) = &mut self.handshake {
-                handshake.due = true;
-                // That is no sign of loss.
-                handshake.sent = handshake.sent.saturating_sub(1);
-            }
+            self.handshake.iter_mut().for_each(|handshake| handshake.begin_answer());
         }
     }
 

@@ -215,6 +215,56 @@ fn both_may_open_at_once() {
     recv!(s, 9, "PA", 1, ack = 1, len = 10, ace = FIRST);
 }
 
+// RFC 9768 section 3.1.2: the SYN-ACK of a simultaneous open is that of a passive open.
+// Shows: RFC9768-3.1.2-5
+#[test]
+fn time_outs_of_the_syn_do_not_count_as_time_outs_of_the_syn_ack() {
+    let crossed = || {
+        let config = TcpConfig { syn_retries: 4, ..accurate() };
+        let mut s = Script::connecting(&config);
+        for (at, ace) in [(0, 0b111), (1000, 0b111), (3000, 0b000)] {
+            recv!(s, at, "S", 0, ace = ace, mss = 1000, sack_permitted = true);
+        }
+        send!(s, 3100, "S", 0, ace = 0b111, mss = 1000, sack_permitted = true);
+        let grant = Seg { ack: Some(1), ace: Some(0b010), ..syn_ack() };
+        s.recv_at(3100, &Seg { accecn: counted(0, 0, 0), ..grant.clone() });
+        assert_eq!(s.counters.tcp_ext_syn_retrans, 2);
+        (s, grant)
+    };
+    let (mut s, _) = crossed();
+    send!(s, 3200, "A", 1, ack = 1, ace = 0b010, accecn = counted(0, 0, 0));
+    assert_eq!(s.conn.state(), State::Established);
+    // A SYN was sent again: its round trip is ambiguous, and the window is one segment.
+    assert_eq!(s.conn.info(s.now).cwnd, ByteCount(1000));
+    s.write(10);
+    recv!(s, 3200, "PA", 1, ack = 1, len = 10, ace = FIRST, ecn = ECT_0);
+
+    // Its own time-outs count, and the attempt ends after as many time-outs in all.
+    let (mut s, grant) = crossed();
+    s.recv_at(7000, &grant);
+    s.recv_at(15_000, &Seg { ace: Some(0b000), ..grant });
+    recv_nothing!(s, 30_999);
+    assert_eq!(s.conn.state(), State::SynReceived);
+    recv_nothing!(s, 31_000);
+    assert_eq!((s.conn.state(), s.conn.error()), (State::Closed, Some(TcpError::TimedOut)));
+}
+
+// Shows: RFC9768-3.2.2.1-5
+#[test]
+fn the_ack_of_a_syn_ack_leaves_before_data() {
+    let mut s = Script::connecting(&accurate());
+    s.take(0).unwrap();
+    s.write(2500);
+    s.send_at(5, Seg { ace: Some(0b010), ecn: ECT_0, ack: Some(1), ..syn_ack() });
+    recv!(s, 5, "A", 1, ack = 1, ace = 0b100, accecn = counted(0, 0, 0));
+    recv!(s, 5, "A", 1, ack = 1, len = 1000, ace = FIRST, ecn = ECT_0);
+    recv!(s, 5, "A", 1001, ack = 1, len = 1000, ace = FIRST, ecn = ECT_0);
+    s.send_at(20, Seg { ace: Some(0b010), ack: Some(1), ..syn_ack() });
+    s.write(2000);
+    recv!(s, 20, "A", 2001, ack = 1, ace = 0b010);
+    recv!(s, 20, "PA", 2001, ack = 1, len = 1000, ace = FIRST, ecn = ECT_0);
+}
+
 // RFC 9768 section 3.2.2.4
 #[test]
 fn a_first_ace_of_zero_ends_marking_even_before_this_end_has_sent_data() {
