@@ -148,7 +148,7 @@ fn drops_of_a_policer_are_congestion() {
 
 #[test]
 fn losses_at_random_are_random() {
-    for (loss, least) in [(1, 0.3), (2, 0.3), (5, 0.85), (10, 0.9)] {
+    for (loss, least) in [(1, 0.6), (2, 0.4), (5, 0.95), (10, 0.95)] {
         let link = format!("limit 167 loss {loss}%");
         let (ruled, goodput) = rulings(&link, "rack/bbr3/spike", 1, 20);
         let (_, without) = rulings(&link, "rack/bbr3", 1, 20);
@@ -157,13 +157,14 @@ fn losses_at_random_are_random() {
     }
 }
 
-/// Bursts of four on average.
+/// Bursts of four on average. A drop of the full queue cannot be told from a random loss beside it:
+/// as many are ruled random as the link loses at random meanwhile. The queue drops little.
 #[test]
 fn bursts_of_losses_are_random() {
     let link = "limit 167 loss gemodel 1% 25%";
     let (ruled, _) = rulings(link, "rack/bbr3/spike", 1, 20);
-    assert!(ruled.random.share() >= 0.6, "{ruled}");
-    assert!(ruled.congestion.share() <= 0.01, "{ruled}");
+    assert!(ruled.random.share() >= 0.8, "{ruled}");
+    assert!(ruled.congestion.all * 100 < ruled.sent, "{ruled}");
 }
 
 /// Round-trip times that vary by more than the queue.

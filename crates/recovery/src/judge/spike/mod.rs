@@ -1,4 +1,4 @@
-//! `spike`: losses are random up to the share that is lost while the queue is empty.
+//! `spike`: losses are random up to the share that is lost while the queue is not full.
 
 mod baseline;
 mod capacity;
@@ -22,7 +22,7 @@ pub(crate) const SPIKE: Entry<dyn LossJudge> = Entry {
     name: "spike",
     parameter: "",
     example: None,
-    summary: "does not reduce the window for losses up to the rate that the link has while its queue is empty",
+    summary: "does not reduce the window for losses up to the rate that the link has while its queue is not full",
     source: "Tobe et al. 2000; Cen, Cosman, Voelker 2003",
     needs: WireNeeds::NONE,
     fallback: None,
@@ -66,17 +66,17 @@ const EVIDENCE: f64 = 12.0;
 ///
 /// 1. **The gate.** The share of losses is measured at low load: at most 0.6 of what the path holds
 ///    is in flight, and there is no queueing delay. On a path that has lately shown queues, at
-///    about the present delivery rate, it is measured at any load without queueing delay. This
-///    share, the baseline, bounds how many losses are ruled random at any load. A cumulative sum
-///    notices a share twice as large.
+///    about the present delivery rate, it is measured at any load while nothing waits half as long
+///    as these queues lasted. This share, the baseline, bounds how many losses are ruled random at
+///    any load. A cumulative sum notices a share twice as large.
 /// 2. **Spike** (Tobe et al. 2000; Cen, Cosman, Voelker 2003). A loss comes with a queue if the
 ///    round-trip times of transmissions that left around it are more than a quarter above the
 ///    smallest of the connection. The papers test one-way delays at the receiver; this test serves
-///    any receiver. Losses with a queue have a cumulative sum of their own: those beyond it are
-///    congestion, and leave the gate open.
+///    any receiver. Transmissions and losses with a queue have a cumulative sum of their own:
+///    losses beyond it are congestion, and leave the gate open.
 ///
 /// The gate is closed until the baseline is known: every loss is congestion. It closes again when
-/// more is lost than the baseline lets expect, when more than a fifth of all is lost, when the
+/// more is lost without a queue than the baseline lets expect, or more than a fifth, when the
 /// delivery rate falls below what counted as a low load, and on a time-out.
 ///
 /// Flows that share a queue of a packet or two fill it for each other. Each of them sees drops at
@@ -112,25 +112,30 @@ impl Spike {
         (NOISE + packets).min(base / (2 * QUEUE))
     }
 
-    /// Takes a group of which all is known, with the smallest and the largest queueing delay near
-    /// it.
-    fn settle(&mut self, mut group: Group, waits: (Duration, Duration), view: &View<'_>) {
-        let Some(base) = view.rtt.min() else { return };
-        let (shortest, longest) = waits;
+    /// Takes a group of which all is known, with the smallest and the largest round-trip time near
+    /// it. A queueing delay up to `idle` may be none.
+    fn settle(
+        &mut self,
+        mut group: Group,
+        rtts: (Duration, Duration),
+        (base, idle): (Duration, Duration),
+        now: Instant,
+    ) {
+        let (shortest, longest) = (rtts.0.saturating_sub(base), rtts.1.saturating_sub(base));
         let shown = (base / SHOWN).max(NOISE);
         if shortest >= shown {
-            self.see_queue(view.now);
+            self.see_queue(now);
         }
-        let (idle, full) = (self.idle(view.smss, base), self.full(base));
+        let full = self.full(base);
         let is_low = group.load <= full.scale(LOW) && shortest <= idle;
         // A burst finds an empty queue and fills it: none of its segments is to have waited half as
         // long as the queue was seen to last.
-        if longest <= shown / 2 && self.shows_queues(view.now) {
+        if longest <= shown / 2 && self.shows_queues(now) {
             // The baseline is forgotten when the capacity falls below this share of what it is now.
             group.load = group.load.min(full.scale(SAME));
-            self.baseline.add(view.now, &group);
+            self.baseline.add(now, &group);
         } else if is_low {
-            self.baseline.add(view.now, &group);
+            self.baseline.add(now, &group);
         }
     }
 
@@ -215,9 +220,9 @@ impl LossJudge for Spike {
             }
         }
         while let Some((group, rtts)) = self.departures.next_settled(ack.now, ack.srtt) {
-            if let Some((smallest, largest)) = rtts {
-                let waits = (smallest.saturating_sub(base), largest.saturating_sub(base));
-                self.settle(group, waits, view);
+            if let Some(rtts) = rtts {
+                let idle = self.idle(view.smss, base);
+                self.settle(group, rtts, (base, idle), view.now);
             }
         }
         if self.baseline.share().is_none() {

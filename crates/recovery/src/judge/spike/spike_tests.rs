@@ -104,6 +104,31 @@ fn queues_are_seen_in_a_series_that_a_pause_ends_and_the_largest_rate_of_it_coun
 }
 
 #[test]
+fn at_a_high_load_losses_count_while_nothing_waits_half_as_long_as_queues_lasted() {
+    let micros = Duration::from_micros;
+    let base = Duration::from_millis(20);
+    let share = |seen: bool, smallest, largest| {
+        let queue_seen = seen.then_some((ms(1_000), Rate::ZERO));
+        let mut spike = Spike { queue_seen, ..Spike::default() };
+        for _ in 0..20 {
+            let full = Group::of(32, 1, ByteCount(100 * SMSS));
+            spike.settle(
+                full,
+                (micros(smallest), micros(largest)),
+                (base, micros(1_000)),
+                ms(2_000),
+            );
+        }
+        spike.baseline.share()
+    };
+    // Queues lasted for a quarter of the base, 5 ms.
+    assert_eq!(share(true, 20_200, 22_500), Some(1.0 / 32.0));
+    assert_eq!(share(true, 20_200, 22_501), None);
+    assert_eq!(share(true, 21_500, 22_500), Some(1.0 / 32.0));
+    assert_eq!(share(false, 20_200, 20_200), None);
+}
+
+#[test]
 fn every_loss_is_congestion_until_the_baseline_is_known() {
     let mut net = Net::new(sender("rack/cubic/spike"), 6_000, 64);
     net.losses.extend((5_000..6_000).step_by(200).map(|segment| (segment, 0)));

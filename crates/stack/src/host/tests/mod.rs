@@ -18,6 +18,7 @@ mod strangers;
 mod streams;
 mod super_segments;
 mod time_wait;
+mod writes;
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;

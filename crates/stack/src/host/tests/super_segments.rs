@@ -4,7 +4,7 @@ use airtcp_types::Checksum;
 use airtcp_wire::each_segment;
 
 use super::*;
-use crate::tcp::TcpConfig;
+use crate::tcp::{EcnMode, TcpConfig};
 
 const MSS: usize = 1448;
 
@@ -268,6 +268,46 @@ fn every_segment_of_a_marked_super_segment_counts_as_marked() {
     packet.data[10..12].copy_from_slice(&sum.to_be_bytes());
     pair.server.handle_packet(pair.now, PORT, packet);
     assert_eq!(pair.server.counters().ip_ext_in_ce_pkts, segments);
+}
+
+/// A device that cuts a packet, as Linux does, leaves CWR to the first segment: one with an ACE value that has it is not
+/// a super-segment.
+#[test]
+fn every_segment_has_the_whole_ace_field() {
+    for marks in 0..8 {
+        let mut pair = offloading();
+        for host in [&mut pair.client, &mut pair.server] {
+            let mut config = host.config().clone();
+            config.tcp.ecn = EcnMode::Accurate;
+            config.tcp.sender.profile.initial_window = 64;
+            *host = Host::new(config);
+        }
+        let listener = pair.server.tcp_listen(address("10.0.0.1:80"), 8).unwrap();
+        let (stream, accepted) = pair.connect(listener, "10.0.0.1:80");
+        for _ in 0..marks {
+            pair.server.tcp_send(pair.now, accepted, &bytes(10)).unwrap();
+            for packet in packets(&mut pair.server, pair.now) {
+                let data = with_header(packet.data.clone(), |header| header[1] |= ip::CE);
+                pair.client.handle_packet(pair.now, PORT, Packet { data, ..packet });
+            }
+            pair.exchange();
+        }
+        let feedback = pair.client.tcp_info(pair.now, stream).unwrap().accecn.unwrap();
+        assert_eq!(feedback.received_ce, marks);
+        pair.client.tcp_send(pair.now, stream, &bytes(20 * MSS)).unwrap();
+        let sent = packets(&mut pair.client, pair.now);
+        let ace = (5 + marks as u8) % 8;
+        let mut count = 0;
+        for packet in &sent {
+            each_segment(packet, |segment| {
+                let segment = read_segment(segment);
+                assert_eq!((segment.flags.ace(), segment.payload.len()), (ace, MSS));
+                count += 1;
+            });
+        }
+        let has_cwr = ace & 0b010 != 0;
+        assert_eq!((count, sent.len()), (20, if has_cwr { 20 } else { 1 }), "ACE {ace}");
+    }
 }
 
 #[test]
