@@ -72,6 +72,7 @@ impl Departures {
         }
     }
 
+    /// Counts a loss.
     pub(super) fn on_lost(&mut self, lost: &Transmission) {
         let in_flight = self.in_flight(lost.sent_at, lost.snapshot.tx_in_flight);
         let group = self.at(lost.sent_at).and_then(|index| self.groups.get_mut(index));
