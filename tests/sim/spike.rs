@@ -136,12 +136,25 @@ fn drops_of_a_queue_that_two_flows_share_are_congestion_but_of_one_packet() {
 #[test]
 fn drops_of_a_policer_are_congestion() {
     for combination in COMBINATIONS {
-        for rate in [50, 80] {
+        for rate in [50, 80, 92] {
             for burst in ["16kb", "125kb", "1mb"] {
                 let link = format!("limit 167 police rate {rate}mbit burst {burst}");
                 let (ruled, _) = rulings(&link, combination, 1, 20);
                 assert!(ruled.congestion.share() < 0.1, "{combination}, {link}: {ruled}");
             }
+        }
+    }
+}
+
+/// The queue of the link shows at nine tenths of its rate, too, so a policer of nearly this rate
+/// can be taken for a lossy link. It drops little then.
+#[test]
+fn a_policer_of_nearly_the_rate_of_the_link_drops_little() {
+    for combination in COMBINATIONS {
+        for (rate, burst) in [(95, "1mb"), (98, "1mb"), (98, "16kb")] {
+            let link = format!("limit 167 police rate {rate}mbit burst {burst}");
+            let (ruled, _) = rulings(&link, combination, 1, 20);
+            assert!(ruled.congestion.all * 50 < ruled.sent, "{combination}, {link}: {ruled}");
         }
     }
 }
@@ -153,6 +166,7 @@ fn losses_at_random_are_random() {
         let (ruled, goodput) = rulings(&link, "rack/bbr3/spike", 1, 20);
         let (_, without) = rulings(&link, "rack/bbr3", 1, 20);
         assert!(ruled.random.share() >= least, "{loss} %: {ruled}");
+        assert!(ruled.congestion.all * 100 < ruled.sent, "{loss} %: {ruled}");
         assert!(goodput > without, "{loss} %: {goodput} and {without}");
     }
 }
@@ -164,6 +178,7 @@ fn bursts_of_losses_are_random() {
     let link = "limit 167 loss gemodel 1% 25%";
     let (ruled, _) = rulings(link, "rack/bbr3/spike", 1, 20);
     assert!(ruled.random.share() >= 0.8, "{ruled}");
+    assert!(ruled.congestion.share() < 0.7, "{ruled}");
     assert!(ruled.congestion.all * 100 < ruled.sent, "{ruled}");
 }
 

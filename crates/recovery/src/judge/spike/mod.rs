@@ -32,10 +32,9 @@ pub(crate) const SPIKE: Entry<dyn LossJudge> = Entry {
 
 const RANDOM: Ruling = Ruling { repair: When::Now, reduce: When::Never, cause: Cause::Random };
 
-/// A queueing delay above the base round-trip time over this is congestion.
+/// Transmissions wait in a queue when round trips take longer by the base round-trip time over this,
+/// and by [`NOISE`] at least.
 const QUEUE: u32 = 4;
-/// A queue shows when a whole group waits for this share of the base round-trip time.
-const SHOWN: u32 = 4;
 /// The queue counts as empty up to a delay of this, which timers make, ...
 const NOISE: Duration = Duration::from_millis(1);
 /// ... and of this many packets.
@@ -48,7 +47,8 @@ const SEEN: Duration = Duration::from_secs(5);
 /// It vouches only if queues were seen at least this far apart. Behind a policer the first burst
 /// alone makes one.
 const APART: Duration = Duration::from_secs(1);
-/// It vouches for delivery rates from this share of the capacity on. A policer delivers less.
+/// It vouches for delivery rates from this share of the capacity on. A policer of less than that of
+/// the link's rate delivers less.
 const SAME: f64 = 0.9;
 /// No larger share is ruled random: Linux's bbr takes 20 % for the sign of a policer.
 const MOST: f64 = 0.2;
@@ -122,15 +122,15 @@ impl Spike {
         now: Instant,
     ) {
         let (shortest, longest) = (rtts.0.saturating_sub(base), rtts.1.saturating_sub(base));
-        let shown = (base / SHOWN).max(NOISE);
-        if shortest >= shown {
+        let queue = queue(base);
+        if shortest > queue {
             self.see_queue(now);
         }
         let full = self.full(base);
         let is_low = group.load <= full.scale(LOW) && shortest <= idle;
         // A burst finds an empty queue and fills it: none of its segments is to have waited half as
         // long as the queue was seen to last.
-        if longest <= shown / 2 && self.shows_queues(now) {
+        if longest <= queue / 2 && self.shows_queues(now) {
             // The baseline is forgotten when the capacity falls below this share of what it is now.
             group.load = group.load.min(full.scale(SAME));
             self.baseline.add(now, &group);
@@ -163,15 +163,12 @@ impl Spike {
     /// Whether transmissions that left around this time waited in a queue; `None` if not known.
     fn waited(&self, sent_at: Instant, base: Duration) -> Option<bool> {
         let rtt = self.departures.smallest_rtt(sent_at)?;
-        Some(rtt.saturating_sub(base) > base / QUEUE)
+        Some(rtt.saturating_sub(base) > queue(base))
     }
 
     /// Adds to the allowance of losses of a kind for transmissions of this kind.
     fn earn(&mut self, segments: u32, with_queue: bool) {
-        let Some(share) = self.baseline.share() else {
-            self.close();
-            return;
-        };
+        let Some(share) = self.baseline.share() else { return };
         let most = EVIDENCE * self.baseline.dispersion();
         let allowance = if with_queue { &mut self.queued } else { &mut self.allowance };
         *allowance = (*allowance + f64::from(segments) * (share * SLOPE).min(MOST)).min(most);
@@ -199,6 +196,11 @@ impl Spike {
     }
 }
 
+/// A longer queueing delay than this is that of a queue.
+fn queue(base: Duration) -> Duration {
+    (base / QUEUE).max(NOISE)
+}
+
 impl LossJudge for Spike {
     fn on_ack(&mut self, ack: &AckView<'_>, view: &View<'_>, _: &mut Raised) {
         let Some(base) = view.rtt.min() else { return };
@@ -214,9 +216,11 @@ impl LossJudge for Spike {
             if !earlier_arrived(told, ack, view) {
                 let rtt = (told.resent == 0).then(|| ack.now.since(told.sent_at));
                 self.departures.on_delivered(told, rtt, ack.srtt);
-                let with_queue = self.waited(told.sent_at, base).unwrap_or_default();
-                let segments = told.transmissions().count().try_into().unwrap_or(u32::MAX);
-                self.earn(segments, with_queue);
+                // As a loss of which this is not known uses up nothing.
+                if let Some(with_queue) = self.waited(told.sent_at, base) {
+                    let segments = told.transmissions().count().try_into().unwrap_or(u32::MAX);
+                    self.earn(segments, with_queue);
+                }
             }
         }
         while let Some((group, rtts)) = self.departures.next_settled(ack.now, ack.srtt) {

@@ -234,6 +234,7 @@ fn a_segment_across_the_ends_of_shared_writes_is_sent_again_whole() {
         for (how, len) in [(How::Shared, 5000), (How::Copied, 300), (How::Shared, 5000)] {
             assert_eq!(run.write(how, len), len);
         }
+        assert!(run.owned.iter().all(|buffer| Arc::strong_count(buffer) > 1), "both are shared");
         run.collect();
         let is_fourth = |packet: &Packet| *read_segment(packet).payload.contiguous() == *fourth();
         let before = run.flying.len();
