@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
-use airtcp_sim::{FlowSpec, Scenario, Topology, Wire, run};
+use airtcp_sim::{FlowSpec, Scenario, Topology, Way, Wire, run};
 use airtcp_types::{Event, EventKind, Fate, NodeId, Observer, TxNo};
 use airtcp_wire::tcp::View;
 
@@ -90,22 +90,31 @@ impl Observer for Rulings {
 /// Bulk flows over a bottleneck of 100 Mbit/s and 20 ms, which holds 167 packets: the rulings, and
 /// the goodput of all in Mbit/s.
 fn rulings(forth: &str, combination: &str, count: u32, seconds: u64) -> (Rulings, f64) {
+    let back = "rate 100mbit delay 10ms limit 2000";
+    let flows = FlowSpec { count, ..bulk(combination) };
+    let (rulings, goodputs) = rulings_of(forth, back, vec![flows], seconds);
+    (rulings, goodputs.iter().sum())
+}
+
+fn bulk(combination: &str) -> FlowSpec {
+    let spec = FlowSpec::new(combination.parse().expect("a combination"));
+    FlowSpec { stagger: Duration::from_millis(170), ..spec }
+}
+
+fn rulings_of(forth: &str, back: &str, flows: Vec<FlowSpec>, seconds: u64) -> (Rulings, Vec<f64>) {
     let delay = if forth.contains("delay") { "" } else { "delay 10ms" };
     let forth = format!("rate 100mbit {delay} {forth}");
-    let [forth, back] =
-        [&*forth, "rate 100mbit delay 10ms limit 2000"].map(|text| text.parse().expect("a link"));
-    let spec = FlowSpec::new(combination.parse().expect("a combination"));
+    let [forth, back] = [&*forth, back].map(|text| text.parse().expect("a link"));
     let topology = Topology::Dumbbell { access: Wire::default(), bottleneck: Wire { forth, back } };
     let scenario = Scenario {
         duration: Duration::from_secs(seconds),
         seed: 1,
-        flows: vec![FlowSpec { count, stagger: Duration::from_millis(170), ..spec }],
+        flows,
         ..Scenario::new("spike", topology)
     };
     let mut rulings = Rulings::default();
     let result = run(&scenario, Some(&mut rulings)).expect("a sound scenario");
-    let goodput = result.flows.iter().map(|flow| flow.goodput).sum::<f64>() / 1e6;
-    (rulings, goodput)
+    (rulings, result.flows.iter().map(|flow| flow.goodput / 1e6).collect())
 }
 
 /// Queues of every size, from one packet to eight times the bandwidth-delay product.
@@ -142,6 +151,21 @@ fn drops_of_a_policer_are_congestion() {
                 let (ruled, _) = rulings(&link, combination, 1, 20);
                 assert!(ruled.congestion.share() < 0.1, "{combination}, {link}: {ruled}");
             }
+        }
+    }
+}
+
+/// A flow in the other direction fills the queue that the ACKs wait in.
+#[test]
+fn a_queue_that_acks_wait_in_does_not_make_drops_of_a_policer_random() {
+    for (rate, burst) in [(50, "16kb"), (80, "16kb"), (80, "125kb")] {
+        let link = format!("limit 167 police rate {rate}mbit burst {burst}");
+        for other in ["rack/bbr3", "rack/cubic"] {
+            let back = "rate 20mbit delay 10ms limit 167";
+            let flows = vec![bulk("rack/bbr3/spike"), FlowSpec { way: Way::Back, ..bulk(other) }];
+            let (ruled, _) = rulings_of(&link, back, flows, 20);
+            assert!(ruled.congestion.all > 100, "{other}, {link}: {ruled}");
+            assert!(ruled.congestion.share() < 0.05, "{other}, {link}: {ruled}");
         }
     }
 }
