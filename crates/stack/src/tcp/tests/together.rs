@@ -121,6 +121,26 @@ fn both_open_at_once_and_one_answer_is_lost() {
     assert_eq!((s.conn.state(), s.read()), (State::Established, stream(1, 10)));
 }
 
+// RFC 6298 section 2.1: the time-out before the first measurement is one second.
+#[test]
+fn where_both_open_at_once_the_syn_ack_has_a_timer_of_its_own() {
+    let mut s = Script::connecting(&plain());
+    recv!(s, 0, "S", 0, mss = 1000, sack_permitted = true);
+    send!(s, 990, "S", 0, mss = 1000, sack_permitted = true);
+    recv!(s, 990, "SA", 0, ack = 1, mss = 1000, sack_permitted = true);
+    recv_nothing!(s, 1_989);
+    for ms in [1_990, 3_990] {
+        recv!(s, ms, "SA", 0, ack = 1, mss = 1000, sack_permitted = true);
+    }
+    // An ACK in time: the round trip is still that of the SYN.
+    let mut s = Script::connecting(&plain());
+    recv!(s, 0, "S", 0, mss = 1000, sack_permitted = true);
+    send!(s, 990, "S", 0, mss = 1000, sack_permitted = true);
+    recv!(s, 990, "SA", 0, ack = 1, mss = 1000, sack_permitted = true);
+    send!(s, 1_100, "A", 1, ack = 1);
+    assert_eq!(s.conn.info(s.now).rtt, Some(Duration::from_millis(1_100)));
+}
+
 #[test]
 fn both_close_at_once_with_data() {
     let mut s = Script::established(&plain());
