@@ -105,7 +105,7 @@ impl Connection {
         }
         // RFC 9768 section 3.2.2.1: the ACK of a SYN-ACK tells how that arrived.
         let code = self.handshake_code().filter(|_| is_crossing_syn_ack);
-        if !self.on_ack(now, &segment, seq, counters) {
+        if !self.on_ack(now, &segment, seq, is_crossing_syn_ack, counters) {
             return;
         }
         // Only now is it the peer's for certain: a forged time stamp would refuse all that follows.

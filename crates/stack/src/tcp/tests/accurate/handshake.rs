@@ -215,6 +215,25 @@ fn both_may_open_at_once() {
     recv!(s, 9, "PA", 1, ack = 1, len = 10, ace = FIRST);
 }
 
+// RFC 9768 section 3.2.2: on a SYN-ACK the three flags are no count, with data neither.
+#[test]
+fn the_flags_of_a_syn_ack_with_data_are_no_count_when_both_open_at_once() {
+    for len in [0, 10] {
+        let mut s = Script::connecting(&accurate());
+        s.take(0).unwrap();
+        send!(s, 5, "S", 0, ace = 0b111, mss = 1000, sack_permitted = true);
+        s.take(5).unwrap();
+        let data = stream(1, len);
+        s.send_at(9, Seg { ack: Some(1), ace: Some(0b010), data, ..syn_ack() });
+        s.write(10);
+        let sent = std::iter::from_fn(|| s.take(9)).last().unwrap();
+        assert_eq!((sent.data.len(), sent.ecn), (10, ECT_0), "{len} bytes");
+        // Nor does the first count come too late to be one.
+        send!(s, 20, "A", 1 + len as u32, ack = 11, ace = FIRST + 1);
+        assert_eq!(info(&s).delivered_ce, 1, "{len} bytes");
+    }
+}
+
 // RFC 9768 section 3.1.2: the SYN-ACK of a simultaneous open is that of a passive open.
 // Shows: RFC9768-3.1.2-5
 #[test]
