@@ -208,6 +208,12 @@ impl AckPolicy {
         self.due.len()
     }
 
+    /// Of those that are due the first `len` stay. What the others acknowledge, the next one will.
+    pub(super) fn truncate(&mut self, len: usize) {
+        self.due.truncate(len);
+        self.stretch = None;
+    }
+
     /// The oldest ACK due, which leaves now.
     pub(super) fn pop(&mut self) -> Option<DueAck> {
         let due = self.due.pop_front()?;

@@ -116,11 +116,13 @@ impl Connection {
         if let Some(extensions) = &mut self.extensions {
             extensions.hear(&segment.options);
         }
+        let due = self.acks.len();
         self.on_text(now, &segment, seq, counters);
         self.acknowledge_marks();
         if is_crossing_syn_ack {
             // RFC 9293 section 3.10.7.4, first: the SYN is old, and an ACK answers it. It opens the connection for a peer that
-            // has not received the SYN-ACK of this end.
+            // has not received the SYN-ACK of this end. It acknowledges the data and the FIN of the SYN-ACK, too.
+            self.acks.truncate(due);
             self.schedule(SackBlocks::EMPTY, code);
         }
     }

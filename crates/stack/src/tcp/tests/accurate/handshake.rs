@@ -234,6 +234,29 @@ fn the_flags_of_a_syn_ack_with_data_are_no_count_when_both_open_at_once() {
     }
 }
 
+// RFC 9768 section 3.2.2.1: the ACK that tells how the SYN-ACK arrived acknowledges its data, too.
+#[test]
+fn one_ack_answers_the_peers_syn_ack_when_both_open_at_once() {
+    for (ecn, code, ceb) in [(NOT_ECT, 0b010, 0), (CE, 0b110, 10)] {
+        for len in [0, 10] {
+            let mut s = Script::connecting(&accurate());
+            s.take(0).unwrap();
+            send!(s, 5, "S", 0, ace = 0b111, mss = 1000, sack_permitted = true);
+            s.take(5).unwrap();
+            let data = stream(1, len);
+            s.send_at(9, Seg { ack: Some(1), ace: Some(0b010), ecn, data, ..syn_ack() });
+            let sent = s.take(9).unwrap();
+            assert_eq!((sent.ack, sent.ace), (Some(1 + len as u32), Some(code)));
+            let counters = sent.accecn.map(|option| option.ceb());
+            assert_eq!(counters.flatten().unwrap_or(0), ceb * u32::from(len > 0));
+            recv_nothing!(s, 9);
+            s.write(10);
+            let ace = FIRST + u8::from(ecn == CE);
+            recv!(s, 9, "PA", 1, ack = 1 + len as u32, len = 10, ace = ace, ecn = ECT_0);
+        }
+    }
+}
+
 // RFC 9768 section 3.1.2: the SYN-ACK of a simultaneous open is that of a passive open.
 // Shows: RFC9768-3.1.2-5
 #[test]
