@@ -410,8 +410,8 @@ impl Connection {
     /// Has an ACK leave at once, with these SACK blocks; `handshake` is what it has in place of ACE, if it answers a SYN-ACK.
     pub(super) fn schedule(&mut self, sack: SackBlocks, handshake: Option<u8>) {
         let echo = self.extensions.as_ref().and_then(|extensions| extensions.heard());
-        let told = self.tell_marks();
-        self.acks.schedule(DueAck { ack: self.receive.nxt(), sack, echo, told, handshake });
+        let reported = self.report_marks();
+        self.acks.schedule(DueAck { ack: self.receive.nxt(), sack, echo, reported, handshake });
     }
 
     /// The SACK blocks for an ACK: the DSACK first and, if it lies above the cumulative

@@ -375,8 +375,8 @@ fn the_last_ack_of_the_handshake_is_read_as_table_4_has_it() {
         assert_eq!((info(&s).delivered_ce, reductions), expected, "{code:03b}");
         // As a receiver it goes on.
         send!(s, 101, "A", 1, ack = 1001, len = 10, ace = ace, ecn = CE);
-        let told = std::iter::from_fn(|| s.take(101)).last().unwrap();
-        assert_eq!(told.ace, Some(FIRST + 1));
+        let answer = std::iter::from_fn(|| s.take(101)).last().unwrap();
+        assert_eq!(answer.ace, Some(FIRST + 1));
     }
 }
 
