@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use airtcp_stack::host::{Host, HostConfig, Quota, SocketId};
 use airtcp_stack::tcp::{EcnMode, KeepAlive, State};
-use airtcp_types::{ByteCount, FlowId, Instant, Node, Packet, PortId, SeqNumber};
+use airtcp_types::{ByteCount, FlowId, Instant, Node, Packet, PortId, SeqNumber, SharedBytes};
 use airtcp_wire::checksum::verify_transport;
 use airtcp_wire::options::{AccEcn, Order, SackBlocks, TcpOptions, Timestamps};
 use airtcp_wire::tcp::{Flags, Header};
@@ -49,6 +50,8 @@ struct World {
     listeners: [SocketId; 2],
     datagrams: SocketId,
     streams: Vec<SocketId>,
+    /// The memory of shared writes.
+    shared: Vec<Weak<Vec<u8>>>,
     peers: Vec<Peer>,
     reached: BTreeSet<State>,
 }
@@ -85,9 +88,9 @@ impl World {
         let peers = [("10.0.0.9:999", "10.0.0.1:80"), ("[fd00::9]:999", "[fd00::1]:80")].map(
             |(local, remote)| Peer::new(FlowId { local: address(local), remote: address(remote) }),
         );
-        let (streams, reached) = (Vec::new(), BTreeSet::new());
+        let (streams, shared, reached) = (Vec::new(), Vec::new(), BTreeSet::new());
         let peers = peers.into();
-        Self { host, now: Instant::ZERO, listeners, datagrams, streams, peers, reached }
+        Self { host, now: Instant::ZERO, listeners, datagrams, streams, shared, peers, reached }
     }
 
     fn step(&mut self, feed: &mut Feed<'_>) {
@@ -274,8 +277,15 @@ impl World {
                 let accepted = host.tcp_accept(now, listener).expect("a listener");
                 self.streams.extend(accepted.map(|(id, _)| id));
             }
-            (4..6, Some(id)) => {
+            (4, Some(id)) => {
                 let _ = host.tcp_send(now, id, &vec![1; usize::from(feed.word())]);
+            }
+            // The same bytes, shared: old files of the corpus mean what they meant.
+            (5, Some(id)) => {
+                let len = usize::from(feed.word());
+                let buffer = Arc::new(vec![1; len + 2]);
+                self.shared.push(Arc::downgrade(&buffer));
+                let _ = host.tcp_send_shared(now, id, &SharedBytes::new(&buffer, 1..len + 1));
             }
             (6 | 7, Some(id)) => {
                 let _ = host.tcp_recv(now, id, &mut vec![0; usize::from(feed.word())]);
@@ -427,6 +437,8 @@ impl World {
         let _ = self.host.udp_take_error(self.datagrams);
         while let Ok(Some(_)) = self.host.udp_recv_from(self.datagrams, &mut []) {}
         assert_eq!(self.host.held(), ByteCount::ZERO);
+        let is_shared = |buffer: &Weak<_>| buffer.strong_count() > 0;
+        assert!(!self.shared.iter().any(is_shared), "memory of a shared write is kept");
     }
 }
 

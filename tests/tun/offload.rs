@@ -1,14 +1,17 @@
 //! Offload between the device and the kernel, which is the other end of everything here.
 
 use std::collections::VecDeque;
-use std::io::Write;
-use std::net::{IpAddr, TcpStream, UdpSocket};
+use std::io::{Read, Write};
+use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::Arc;
 
 use airtcp_device::{Capabilities, Device, Tun, TunFile, TunOptions};
 use airtcp_testbed::{Namespace, or_skip, requirements};
-use airtcp_types::{Checksum, Packet};
+use airtcp_types::{Checksum, FlowId, Packet, SeqNumber, SharedBytes};
 use airtcp_wire::checksum::{Sum, checksum, verify_transport};
-use airtcp_wire::{Layout, each_segment};
+use airtcp_wire::tcp::flag::CWR;
+use airtcp_wire::tcp::{Flags, Header, emit, emit_super};
+use airtcp_wire::{Layout, each_segment, ip, tcp};
 use nix::sys::socket::{setsockopt, sockopt::UdpGsoSegment};
 
 use crate::testkit::{Flow, numbered, packet};
@@ -280,6 +283,106 @@ async fn the_kernel_cuts_as_each_segment_shows() {
         }
     }
     assert_eq!(tun.counters().tx_errors, 0);
+}
+
+/// RFC 3168 section 6.1.2: a sender sets CWR on the first new segment after a reduction, and on no other.
+#[tokio::test]
+async fn cwr_of_a_super_segment_is_on_the_first_of_its_segments_alone() {
+    let Some((namespace, file)) = open_offloading(1500) else { return };
+    let plain = namespace.run(|| TunFile::open("tun1")).unwrap();
+    let addresses = ["10.0.1.1/24", "fd00:1::1/64"].map(|address| address.parse().unwrap());
+    namespace.configure("tun1", &addresses, None).unwrap();
+    namespace.set_sysctl("net.ipv4.ip_forward", "1").unwrap();
+    namespace.set_sysctl("net.ipv6.conf.all.forwarding", "1").unwrap();
+    let (mut tun, mut plain) = (Tun::new(file).unwrap(), Tun::new(plain).unwrap());
+    let payload = numbered(5_500);
+    for dst in ["10.0.1.2", "fd00:1::2"] {
+        let mut sent =
+            packet(Flow { dst: dst.parse().unwrap(), tcp: true, port: 9 }, &payload, Some(1000));
+        let flags = Layout::of(&sent.data).unwrap().transport + 13;
+        sent.data[flags] |= CWR;
+        let before = tun.counters().tx_packets;
+        tun.send(&mut VecDeque::from([sent])).await;
+        assert_eq!(tun.counters().tx_packets - before, 1);
+        let mut arrived = Vec::new();
+        for at in 0..6 {
+            let piece = receive(&mut plain, 9).await;
+            let ip = ip::parse(&piece.data).unwrap();
+            assert!(verify_transport(ip.src, ip.dst, ip.protocol, ip.payload));
+            let (.., segment) = tcp::parse(ip.payload).unwrap();
+            assert_eq!(segment.seq, SeqNumber(5) + at * 1000);
+            assert_eq!(piece.data[flags] & CWR != 0, at == 0, "{dst}, segment {at}");
+            arrived.extend(payload_of(&piece));
+        }
+        assert!(arrived == payload, "{dst}");
+    }
+    assert_eq!(tun.counters().tx_errors, 0);
+}
+
+/// One connection with ECN to the kernel, without losses.
+struct EcnSender {
+    tun: Tun,
+    flow: FlowId,
+    header: Header,
+}
+
+impl EcnSender {
+    async fn connect(tun: Tun, flow: FlowId) -> Self {
+        let syn = Flags { syn: true, ece: true, cwr: true, ..Flags::default() };
+        let seq = SeqNumber(1000);
+        let header = Header { seq, flags: syn, window: 0xffff, ..Header::default() };
+        let mut sender = Self { tun, flow, header };
+        sender.tun.send(&mut VecDeque::from([emit(&flow, 64, &header, &[])])).await;
+        let answer = receive(&mut sender.tun, flow.local.port()).await;
+        let (.., segment) = tcp::parse(&answer.data[20..]).unwrap();
+        assert!(segment.flags.syn && segment.flags.ece && !segment.flags.cwr, "{segment:?}");
+        let ack = Some(segment.seq + 1);
+        sender.header = Header { seq: seq + 1, ack, flags: Flags::ACK, ..header };
+        sender.tun.send(&mut VecDeque::from([emit(&flow, 64, &sender.header, &[])])).await;
+        sender
+    }
+
+    /// Sends data as one packet to be cut at 1000 bytes; gives whether the ACK of all of it has ECE.
+    async fn send(&mut self, data: &[u8], ecn: u8, cwr: bool) -> bool {
+        let header = Header { flags: Flags { cwr, ..Flags::ACK }, ..self.header };
+        let payload = Arc::new(data.to_vec());
+        let payload = std::iter::once(SharedBytes::new(&payload, 0..data.len()));
+        let mut packet = emit_super(Packet::default(), &self.flow, 64, &header, payload, 1000);
+        assert_eq!(packet.segment_size.is_some(), data.len() > 1000);
+        ip::set_ecn(&mut packet.data, ecn);
+        let before = self.tun.counters().tx_packets;
+        self.tun.send(&mut VecDeque::from([packet])).await;
+        assert_eq!(self.tun.counters().tx_packets - before, 1);
+        self.header.seq = self.header.seq + data.len() as u32;
+        loop {
+            let answer = receive(&mut self.tun, self.flow.local.port()).await;
+            let (.., segment) = tcp::parse(&answer.data[20..]).unwrap();
+            if segment.ack == self.header.seq {
+                return segment.flags.ece;
+            }
+        }
+    }
+}
+
+/// ECN as in RFC 3168: Linux 6.18 refuses the settings of `tcp_ecn` for AccECN.
+#[tokio::test]
+async fn cwr_of_a_super_segment_ends_the_echo_of_a_kernel_receiver() {
+    let Some((namespace, file)) = open_offloading(1500) else { return };
+    namespace.set_sysctl("net.ipv4.tcp_ecn", "1").unwrap();
+    let listener = namespace.run(|| TcpListener::bind("10.0.0.1:80").unwrap());
+    let flow =
+        FlowId { local: "10.0.0.2:1000".parse().unwrap(), remote: "10.0.0.1:80".parse().unwrap() };
+    let mut sender = EcnSender::connect(Tun::new(file).unwrap(), flow).await;
+    let data = numbered(41_500);
+    assert!(!sender.send(&data[..500], ip::ECT_0, false).await);
+    assert!(sender.send(&data[500..1_500], ip::CE, false).await);
+    assert!(sender.send(&data[1_500..21_500], ip::ECT_0, false).await);
+    assert!(!sender.send(&data[21_500..], ip::ECT_0, true).await);
+    assert_eq!(sender.tun.counters().tx_errors, 0);
+    let (mut stream, _) = listener.accept().unwrap();
+    let mut arrived = vec![0; data.len()];
+    stream.read_exact(&mut arrived).unwrap();
+    assert!(arrived == data);
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! AccECN on a connection (RFC 9768): marks counted, told of, and read. `ecn/` has the counters.
+//! AccECN on a connection (RFC 9768): marks counted, reported, and read. `ecn/` has the counters.
 //!
 //! Options leave where they tell something new: beside an ACK, or on new data that leaves room for one. They take nothing from
 //! full segments: before one of those the ACK that has to tell something leaves alone.
@@ -12,7 +12,7 @@ use airtcp_wire::options::{AccEcn, SackBlocks, TcpOptions};
 use airtcp_wire::tcp::{Flags, Segment};
 
 use super::Connection;
-use super::ecn::{Accurate, Classic, Ecn, Feedback, Form, Told, echo_of, is_unchanged};
+use super::ecn::{Accurate, Classic, Ecn, Feedback, Form, ReportedCounters, echo_of, is_unchanged};
 
 /// The length of an option with all counters (bytes).
 const WHOLE: usize = AccEcn::len_of(3);
@@ -128,42 +128,43 @@ impl Connection {
         }
     }
 
-    /// What is told of marks by what is to leave now.
-    pub(super) fn tell_marks(&mut self) -> Told {
-        self.accurate().map_or_else(Told::default, |accurate| {
+    /// The counters that a segment which leaves now reports.
+    pub(super) fn report_marks(&mut self) -> ReportedCounters {
+        self.accurate().map_or_else(ReportedCounters::default, |accurate| {
             accurate.received.on_ack_due();
             accurate.received.now()
         })
     }
 
-    /// The flags of an ACK that tells `told`.
-    pub(super) fn flags_telling(&self, told: &Told) -> Flags {
+    /// The flags of an ACK that reports `reported`: with AccECN the field ACE.
+    pub(super) fn flags_reporting(&self, reported: &ReportedCounters) -> Flags {
         match &self.receive.ecn {
             None => Flags::ACK,
             Some(Ecn::Classic(classic)) => Flags { ece: classic.echoes, ..Flags::ACK },
-            Some(Ecn::Accurate(_)) => Flags::ACK.with_ace(told.ace),
+            Some(Ecn::Accurate(_)) => Flags::ACK.with_ace(reported.ace),
         }
     }
 
     /// Those of everything that acknowledges now.
     pub(super) fn ack_flags(&self) -> Flags {
         let accurate = self.receive.ecn.as_ref().and_then(|ecn| ecn.accurate());
-        let told = accurate.map_or_else(Told::default, |accurate| accurate.received.now());
-        self.flags_telling(&told)
+        let reported =
+            accurate.map_or_else(ReportedCounters::default, |accurate| accurate.received.now());
+        self.flags_reporting(&reported)
     }
 
     /// The AccECN option of an ACK with `blocks` SACK blocks beside `options`, if it is to have one and there is room.
     pub(super) fn option_on_ack(
         &mut self,
-        told: &Told,
+        reported: &ReportedCounters,
         options: &TcpOptions,
         blocks: usize,
     ) -> Option<AccEcn> {
         let received = &mut self.accurate()?.received;
-        let option = if received.owes_option(told) {
+        let option = if received.owes_option(reported) {
             // RFC 9768 section 3.2.3.3: loss is the more important to tell of.
             let sack = if blocks > 0 { BLOCKS_LEN + BLOCK_LEN * blocks.min(BLOCKS) } else { 0 };
-            received.take_option(told, options.room().saturating_sub(sack))
+            received.take_option(reported, options.room().saturating_sub(sack))
         } else {
             None
         };
@@ -174,14 +175,14 @@ impl Connection {
     /// The AccECN option of a segment with `len` bytes of data beside `options`, if it is to have one and there is room.
     pub(super) fn option_on_data(
         &mut self,
-        told: &Told,
+        reported: &ReportedCounters,
         options: &TcpOptions,
         len: ByteCount,
     ) -> Option<AccEcn> {
         let room = usize::from(self.segment_size()).saturating_sub(len.as_usize());
         let received = &mut self.accurate()?.received;
-        let option = match received.owes_option_on_data(told) {
-            true => received.take_option(told, room.min(options.room())),
+        let option = match received.owes_option_on_data(reported) {
+            true => received.take_option(reported, room.min(options.room())),
             false => None,
         };
         received.on_sent(option.is_some(), true);
@@ -224,7 +225,7 @@ impl Connection {
         }
         let board = sender.board();
         let outstanding = board.snd_nxt().since(board.snd_una());
-        let (bytes, packets) = newly_told(board, ack, blocks);
+        let (bytes, packets) = newly_reported(board, ack, blocks);
         // RFC 9768 appendix A.1: an ACK that tells of nothing new may be an old one, unless its clock says otherwise.
         let is_later = self
             .timestamps
@@ -245,7 +246,7 @@ impl Connection {
             advances,
             bytes,
             packets,
-            untold: outstanding - board.sacked() - bytes,
+            unreported: outstanding - board.sacked() - bytes,
             smss: sender.smss(),
         });
         accurate.marks &= accurate.delivered.is_sound();
@@ -262,13 +263,13 @@ impl Accurate {
     }
 }
 
-/// Bytes of which an ACK is the first to tell that they arrived, and the packets that begin among them.
-fn newly_told(board: &Board, ack: ExtSeq, blocks: &[SeqRange]) -> (ByteCount, u64) {
+/// Bytes of which an ACK is the first to report that they arrived, and the packets that begin among them.
+fn newly_reported(board: &Board, ack: ExtSeq, blocks: &[SeqRange]) -> (ByteCount, u64) {
     let (mut bytes, mut packets) = (ByteCount::ZERO, 0);
-    let mut told = RangeSet::new();
+    let mut reported = RangeSet::new();
     let cumulative = SeqRange::new(board.snd_una(), ack.max(board.snd_una()));
     for range in std::iter::once(cumulative).chain(blocks.iter().copied()) {
-        told.insert_with(range, |part| {
+        reported.insert_with(range, |part| {
             for gap in board.sacked_ranges().gaps(part) {
                 bytes += gap.len();
                 packets += (board.starting_in(gap).count() as u64).max(1);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use airtcp_types::{ByteCount, ExtSeq, Instant};
 use airtcp_wire::options::SackBlocks;
 
-use super::ecn::Told;
+use super::ecn::ReportedCounters;
 
 /// The bounds of a delayed ACK's delay (Linux's `TCP_ATO_MIN`, `TCP_DELACK_MAX`).
 const ATO: (Duration, Duration) = (Duration::from_millis(40), Duration::from_millis(200));
@@ -34,8 +34,8 @@ pub(super) struct DueAck {
     pub(super) sack: SackBlocks,
     /// The number of the transmission that made it due, where they are numbered.
     pub(super) echo: Option<NonZeroU32>,
-    /// What it tells of marks: the counters when it became due.
-    pub(super) told: Told,
+    /// The AccECN counters that it reports: those of the moment when it became due.
+    pub(super) reported: ReportedCounters,
     /// The code that it has in place of ACE: it answers a SYN-ACK.
     pub(super) handshake: Option<u8>,
 }
@@ -208,6 +208,12 @@ impl AckPolicy {
         self.due.len()
     }
 
+    /// Of those that are due the first `len` stay. What the others acknowledge, the next one will.
+    pub(super) fn truncate(&mut self, len: usize) {
+        self.due.truncate(len);
+        self.stretch = None;
+    }
+
     /// The oldest ACK due, which leaves now.
     pub(super) fn pop(&mut self) -> Option<DueAck> {
         let due = self.due.pop_front()?;
@@ -301,8 +307,8 @@ mod tests {
             for n in 1..=200 {
                 let nxt = ExtSeq(n * 1448);
                 if acks.on_data(Instant::ZERO, ByteCount(1448), nxt, || Duration::from_secs(1)) {
-                    let (sack, told) = (SackBlocks::EMPTY, Told::default());
-                    acks.schedule(DueAck { ack: nxt, sack, echo: None, told, handshake: None });
+                    let (sack, reported) = (SackBlocks::EMPTY, ReportedCounters::default());
+                    acks.schedule(DueAck { ack: nxt, sack, echo: None, reported, handshake: None });
                 }
             }
             assert_eq!(acks.timer(), None);

@@ -14,12 +14,14 @@ use super::transmit::Reset;
 use super::{Connection, State};
 
 impl Connection {
-    /// RFC 9293 section 3.10.7.4, fifth. Gives whether the rest of the segment counts.
+    /// RFC 9293 section 3.10.7.4, fifth. Gives whether the rest of the segment counts. `is_syn_ack`: it is a SYN-ACK, whose flags
+    /// were read before.
     pub(super) fn on_ack(
         &mut self,
         now: Instant,
         segment: &Segment<'_>,
         seq: ExtSeq,
+        is_syn_ack: bool,
         counters: &mut Counters,
     ) -> bool {
         let in_handshake = self.state == State::SynReceived;
@@ -35,7 +37,7 @@ impl Connection {
             self.send_challenge_ack(now, counters);
             return false;
         }
-        let tells_of_handshake = in_handshake && self.reads_handshake_code(segment);
+        let tells_of_handshake = in_handshake && (is_syn_ack || self.reads_handshake_code(segment));
         if in_handshake && self.defers(now, segment, counters) {
             return false;
         }

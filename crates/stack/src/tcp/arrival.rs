@@ -105,7 +105,7 @@ impl Connection {
         }
         // RFC 9768 section 3.2.2.1: the ACK of a SYN-ACK tells how that arrived.
         let code = self.handshake_code().filter(|_| is_crossing_syn_ack);
-        if !self.on_ack(now, &segment, seq, counters) {
+        if !self.on_ack(now, &segment, seq, is_crossing_syn_ack, counters) {
             return;
         }
         // Only now is it the peer's for certain: a forged time stamp would refuse all that follows.
@@ -116,11 +116,13 @@ impl Connection {
         if let Some(extensions) = &mut self.extensions {
             extensions.hear(&segment.options);
         }
+        let due = self.acks.len();
         self.on_text(now, &segment, seq, counters);
         self.acknowledge_marks();
         if is_crossing_syn_ack {
             // RFC 9293 section 3.10.7.4, first: the SYN is old, and an ACK answers it. It opens the connection for a peer that
-            // has not received the SYN-ACK of this end.
+            // has not received the SYN-ACK of this end. It acknowledges the data and the FIN of the SYN-ACK, too.
+            self.acks.truncate(due);
             self.schedule(SackBlocks::EMPTY, code);
         }
     }
@@ -408,8 +410,8 @@ impl Connection {
     /// Has an ACK leave at once, with these SACK blocks; `handshake` is what it has in place of ACE, if it answers a SYN-ACK.
     pub(super) fn schedule(&mut self, sack: SackBlocks, handshake: Option<u8>) {
         let echo = self.extensions.as_ref().and_then(|extensions| extensions.heard());
-        let told = self.tell_marks();
-        self.acks.schedule(DueAck { ack: self.receive.nxt(), sack, echo, told, handshake });
+        let reported = self.report_marks();
+        self.acks.schedule(DueAck { ack: self.receive.nxt(), sack, echo, reported, handshake });
     }
 
     /// The SACK blocks for an ACK: the DSACK first and, if it lies above the cumulative

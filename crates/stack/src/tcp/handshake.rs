@@ -31,7 +31,10 @@ pub(super) struct Handshake {
     options: TcpOptions,
     /// The MSS the peer named.
     peer_mss: u16,
+    /// When the first SYN of this end left or, if the peer opened, the first SYN-ACK.
     sent_at: Instant,
+    /// When the timer was started.
+    timer_from: Instant,
     /// How often the SYN has left or, in SYN-RECEIVED, the SYN-ACK.
     sent: u32,
     /// The SYN left more than once before this end entered SYN-RECEIVED.
@@ -68,6 +71,7 @@ impl Handshake {
             options,
             peer_mss: default_mss(flow),
             sent_at: now,
+            timer_from: now,
             sent: 0,
             syn_retransmitted: false,
             timeout: FIRST_TIMEOUT,
@@ -93,11 +97,15 @@ impl Handshake {
     }
 
     pub(super) fn deadline(&self) -> Instant {
-        self.sent_at + self.timeout
+        self.timer_from + self.timeout
     }
 
-    /// Enters SYN-RECEIVED from SYN-SENT: a SYN-ACK is to leave, which counts apart from the SYN.
-    fn begin_answer(&mut self) {
+    /// Enters SYN-RECEIVED from SYN-SENT: a SYN-ACK is to leave, which counts apart from the SYN and starts the timer anew.
+    ///
+    /// RFC 6298 section 5.5: a time-out that was doubled stays so, for nothing has been measured. Together the time-outs of SYN
+    /// and SYN-ACK last no shorter than those of a SYN alone (RFC 9293 MUST-23).
+    fn begin_answer(&mut self, now: Instant) {
+        self.timer_from = now;
         self.syn_retransmitted = self.sent > 1;
         self.sent = 0;
         self.max_retries = self.max_retries.saturating_sub(self.retries);
@@ -279,7 +287,7 @@ impl Connection {
         } else {
             // Simultaneous open: our SYN goes again, with an ACK.
             self.set_state(State::SynReceived);
-            self.handshake.iter_mut().for_each(|handshake| handshake.begin_answer());
+            self.handshake.iter_mut().for_each(|handshake| handshake.begin_answer(now));
         }
     }
 
@@ -357,7 +365,7 @@ impl Connection {
         }
         handshake.retries = handshake.retries.saturating_add(1);
         handshake.timeout = (handshake.timeout * 2).min(LONGEST_TIMEOUT);
-        handshake.sent_at = now;
+        handshake.timer_from = now;
         handshake.due = handshake.deferral.as_mut().is_none_or(|wait| wait.on_timeout(now));
     }
 

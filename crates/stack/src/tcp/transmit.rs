@@ -103,9 +103,9 @@ impl Connection {
     fn emit_probe(&mut self, now: Instant, counters: &mut Counters, outlet: &mut Outlet) -> Packet {
         counters.tcp_out_segs += 1;
         let seq = self.send.una() - 1;
-        let told = self.tell_marks();
+        let reported = self.report_marks();
         let (ack, sack) = (self.receive.nxt(), SackBlocks::EMPTY);
-        let due = DueAck { ack, sack, echo: None, told, handshake: None };
+        let due = DueAck { ack, sack, echo: None, reported, handshake: None };
         self.emit_ack(now, seq, &due, counters, outlet)
     }
 
@@ -129,14 +129,14 @@ impl Connection {
         counters: &mut Counters,
         outlet: &mut Outlet,
     ) -> Packet {
-        let DueAck { ack, sack, echo, told, handshake } = *due;
+        let DueAck { ack, sack, echo, reported, handshake } = *due;
         let tx_numbers = echo.map(|_| TxNumbers { number: None, echo });
         let mut options = TcpOptions { tx_numbers, ..self.options(now) };
-        options.accecn = self.option_on_ack(&told, &options, sack.len());
+        options.accecn = self.option_on_ack(&reported, &options, sack.len());
         options.sack = sack;
         let flags = match handshake {
             Some(code) => Flags::ACK.with_ace(code),
-            None => self.flags_telling(&told),
+            None => self.flags_reporting(&reported),
         };
         let header = Header {
             seq: seq.wire(),
@@ -159,8 +159,8 @@ impl Connection {
     ) -> Packet {
         self.count_data(now, first, 1, counters);
         let is_new = !first.rule.is_retransmission() && first.range.start < self.send.buffer.end();
-        let told = self.tell_marks();
-        let mut flags = self.flags_telling(&told);
+        let reported = self.report_marks();
+        let mut flags = self.flags_reporting(&reported);
         // With AccECN it is a bit of a number.
         flags.cwr |= is_new && self.take_cwr();
         let range = match outlet.at_once > 1 && !flags.cwr && self.may_aggregate(first) {
@@ -179,7 +179,7 @@ impl Connection {
             extensions.mark_data(first.tx, !data.is_empty(), &mut options);
         }
         if !first.rule.is_retransmission() {
-            options.accecn = self.option_on_data(&told, &options, data.len());
+            options.accecn = self.option_on_data(&reported, &options, data.len());
         }
         let header = Header {
             seq: range.start.wire(),
@@ -312,8 +312,8 @@ impl Connection {
         let mut options = TcpOptions { timestamps, ..options };
         // RFC 9768 section 3.2.3.2: on the first SYN-ACK, and never on a SYN.
         if answer && sent == 1 {
-            let told = self.tell_marks();
-            options.accecn = self.option_on_ack(&told, &options, 0);
+            let reported = self.report_marks();
+            options.accecn = self.option_on_ack(&reported, &options, 0);
         }
         let header = Header {
             seq: (self.send.first() - 1).wire(),

@@ -17,9 +17,8 @@ pub(in crate::tcp) struct Classic {
     pub(in crate::tcp) echoes: bool,
     /// Whether new data leaves as ECT(0).
     pub(super) marks: bool,
-    /// How often the window had been reduced, or the control had answered a mark itself, when the
-    /// peer was last told, without what does not fit.
-    told: u16,
+    /// How often the window had been reduced, or the control had answered a mark itself, when CWR was last sent, modulo 2^16.
+    signalled: u16,
 }
 
 /// What the marks of data change.
@@ -34,7 +33,7 @@ pub(in crate::tcp) enum News {
 
 impl Classic {
     pub(in crate::tcp) const fn new() -> Self {
-        Self { echoes: false, marks: true, told: 0 }
+        Self { echoes: false, marks: true, signalled: 0 }
     }
 
     /// Takes the marks of data that is new.
@@ -50,11 +49,11 @@ impl Classic {
 
     /// Whether the next new data is to say that the window was reduced, for whatever reason (RFC 3168 section 6.1.2).
     pub(in crate::tcp) fn owes_cwr(&self, sender: &Sender) -> bool {
-        reductions(sender) != self.told
+        reductions(sender) != self.signalled
     }
 
     pub(in crate::tcp) fn on_cwr_sent(&mut self, sender: &Sender) {
-        self.told = reductions(sender);
+        self.signalled = reductions(sender);
     }
 }
 

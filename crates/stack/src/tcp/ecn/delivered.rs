@@ -24,7 +24,7 @@ const WEIGHT: u64 = 64;
 /// With so few packets acknowledged since the handshake ACE cannot have come round to zero, the SYN-ACK marked or not.
 const BEFORE_ZERO: u64 = CYCLE - 2 - FIRST_CEP;
 
-/// What an ACK tells of marks, and of how much.
+/// What an ACK reports of marks, and which data it is the first to report.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp) struct Feedback {
     /// The field ACE.
@@ -32,11 +32,11 @@ pub(in crate::tcp) struct Feedback {
     pub(in crate::tcp) option: Option<AccEcn>,
     /// Whether it advances SND.UNA: then no ACK that came before is newer.
     pub(in crate::tcp) advances: bool,
-    /// Bytes that it newly tells to have arrived, and the packets that they left in.
+    /// Bytes that it is the first to report, and the packets that they left in.
     pub(in crate::tcp) bytes: ByteCount,
     pub(in crate::tcp) packets: u64,
-    /// Bytes of which it does not tell whether they arrived.
-    pub(in crate::tcp) untold: ByteCount,
+    /// Bytes in flight of which no ACK has reported that they arrived.
+    pub(in crate::tcp) unreported: ByteCount,
     /// Payload bytes of a full segment.
     pub(in crate::tcp) smss: ByteCount,
 }
@@ -58,9 +58,9 @@ pub(in crate::tcp) struct DeliveredMarks {
     /// Estimated since the last option with ECEB, by ACE.
     ceb: u64,
     e1b: u64,
-    /// s.cep and s.ceb at that option, and the packets that ACKs have told of since.
+    /// s.cep and s.ceb at that option, and the packets that ACKs have reported since.
     at_option: (u64, u64),
-    told_since: u64,
+    reported_since: u64,
     /// Bytes acknowledged by ACKs without an option since the last option.
     bytes_since: u64,
     options: Options,
@@ -70,7 +70,7 @@ pub(in crate::tcp) struct DeliveredMarks {
     responds: bool,
     /// No ACE has been read since the handshake.
     is_first: bool,
-    /// What was told contradicts itself: marked bytes without a marked packet.
+    /// What was reported contradicts itself: marked bytes without a marked packet.
     contradicts: bool,
 }
 
@@ -82,7 +82,7 @@ impl DeliveredMarks {
             ceb: 0,
             e1b: FIRST_BYTES,
             at_option: (FIRST_CEP, 0),
-            told_since: 0,
+            reported_since: 0,
             bytes_since: 0,
             options: Options::Unseen,
             per_ack: 0,
@@ -121,7 +121,7 @@ impl DeliveredMarks {
 
     /// Takes what an ACK tells that no other has overtaken; gives how many more bytes arrived with CE.
     pub(in crate::tcp) fn on_ack(&mut self, feedback: &Feedback) -> ByteCount {
-        let &Feedback { ace, option, advances, bytes, packets, untold, smss } = feedback;
+        let &Feedback { ace, option, advances, bytes, packets, unreported, smss } = feedback;
         self.check_first_ace(ace, packets);
         if !self.responds {
             return ByteCount::ZERO;
@@ -157,15 +157,15 @@ impl DeliveredMarks {
                 let marked = ceb.saturating_sub(ceb_then);
                 let by_ace = (self.cep - cep_then + least) % CYCLE;
                 // What a SACK option had no room for may have arrived, too.
-                let most = self.told_since + packets + untold.0.div_ceil(size);
+                let most = self.reported_since + packets + unreported.0.div_ceil(size);
                 self.cep = cep_then + likely(by_ace, most, marked, size);
-                self.told_since = 0;
+                self.reported_since = 0;
                 self.contradicts |= marked > 0 && self.cep == cep_then;
                 self.ceb = ceb;
                 self.at_option = (self.cep, ceb);
             }
             None => {
-                self.told_since += packets;
+                self.reported_since += packets;
                 let newly = if self.per_ack > FEW * WEIGHT { least } else { most };
                 self.cep += newly;
                 self.ceb += (newly * size).min(bytes.0.max(least * size));

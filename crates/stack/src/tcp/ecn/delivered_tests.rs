@@ -7,8 +7,8 @@ const SMSS: u64 = 1460;
 /// An ACK of `packets` full packets.
 fn of_packets(ace: u8, packets: u64) -> Feedback {
     let bytes = ByteCount(packets * SMSS);
-    let (advances, untold, smss) = (true, ByteCount::ZERO, ByteCount(SMSS));
-    Feedback { ace, option: None, advances, bytes, packets, untold, smss }
+    let (advances, unreported, smss) = (true, ByteCount::ZERO, ByteCount(SMSS));
+    Feedback { ace, option: None, advances, bytes, packets, unreported, smss }
 }
 
 fn with(feedback: Feedback, e0b: u64, ceb: u64) -> Feedback {

@@ -4,7 +4,7 @@
 //! mode.rs         the setting: what is asked for, and what is granted
 //! negotiation.rs  the flags of SYN and SYN-ACK (RFC 9768 section 3.1, RFC 3168 section 6.1.1)
 //! classic.rs      RFC 3168: ECE and CWR, one mark a round trip
-//! received.rs     RFC 9768: the counters of what arrived, and what is told of them
+//! received.rs     RFC 9768: the counters of what arrived, and how they are reported
 //! delivered.rs    RFC 9768: the counters of what was sent, from what the peer tells
 //! ```
 
@@ -20,7 +20,7 @@ pub(super) use classic::{Classic, News};
 pub(super) use delivered::{DeliveredMarks, Feedback};
 pub use mode::{EcnMode, EcnModeError};
 pub(super) use negotiation::{ACCURATE_SYN, Form, Negotiation, Repeat, echo_of, is_unchanged};
-pub(super) use received::{ReceivedMarks, Told};
+pub(super) use received::{ReceivedMarks, ReportedCounters};
 
 /// How the two ends of a connection tell each other of marks.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ impl Ecn {
         }
     }
 
-    /// Nothing leaves as ECT any more. What arrives marked is told of all the same.
+    /// Nothing leaves as ECT any more. Marks that arrive are reported all the same.
     pub(super) fn stop_marking(&mut self) {
         match self {
             Self::Classic(classic) => classic.marks = false,

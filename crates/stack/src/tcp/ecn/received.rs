@@ -1,4 +1,4 @@
-//! What arrived marked, and what the peer is told of it: AccECN's data receiver (RFC 9768 section 3.2).
+//! Marks that arrived, and how they are reported to the peer: AccECN's data receiver (RFC 9768 section 3.2).
 
 use airtcp_wire::ip::{CE, ECT_0, ECT_1, NOT_ECT};
 use airtcp_wire::options::{AccEcn, Order};
@@ -15,9 +15,9 @@ const MARKS_OF_ACKS: u32 = 3;
 const REPEATS: u8 = 2;
 const FRESH: u8 = 16;
 
-/// The counters at a moment, as they are told: r.cep modulo 8, and the others modulo 2^24.
+/// The counters at a moment, as ACE and the option report them: r.cep modulo 8, and the others modulo 2^24.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(in crate::tcp) struct Told {
+pub(in crate::tcp) struct ReportedCounters {
     /// The field ACE.
     pub(in crate::tcp) ace: u8,
     e0b: u32,
@@ -25,7 +25,7 @@ pub(in crate::tcp) struct Told {
     e1b: u32,
 }
 
-impl Told {
+impl ReportedCounters {
     const FIRST: Self = Self { ace: 5, e0b: 1, ceb: 0, e1b: 1 };
 }
 
@@ -42,8 +42,8 @@ pub(in crate::tcp) struct ReceivedMarks {
     last: u8,
     /// An ACK is to leave for the sake of the marks.
     wants_ack: bool,
-    /// What the last option told, if one has left.
-    told: Option<Told>,
+    /// The counters when the last option left, if one has.
+    last_option: Option<ReportedCounters>,
     /// Whether options may leave.
     options: bool,
     /// The first data is to have an option, too.
@@ -66,7 +66,7 @@ impl ReceivedMarks {
             pending: 0,
             last,
             wants_ack: false,
-            told: None,
+            last_option: None,
             options: true,
             owes_first_data: false,
             had_option: false,
@@ -77,7 +77,7 @@ impl ReceivedMarks {
 
     /// The option of a SYN-ACK of which nothing is kept, in `room` bytes.
     pub(in crate::tcp) fn first_option(room: usize) -> Option<AccEcn> {
-        Self::new(NOT_ECT).take_option(&Told::FIRST, room)
+        Self::new(NOT_ECT).take_option(&ReportedCounters::FIRST, room)
     }
 
     /// Takes the mark of acceptable segments: `packets` on the wire, with `bytes` of data in all. `is_all_acknowledged`: there
@@ -123,8 +123,8 @@ impl ReceivedMarks {
     }
 
     /// The counters now.
-    pub(in crate::tcp) const fn now(&self) -> Told {
-        Told {
+    pub(in crate::tcp) const fn now(&self) -> ReportedCounters {
+        ReportedCounters {
             ace: self.cep as u8 & 0b111,
             e0b: self.e0b as u32 & 0xff_ffff,
             ceb: self.ceb as u32 & 0xff_ffff,
@@ -138,14 +138,15 @@ impl ReceivedMarks {
     }
 
     /// Whether an option is to leave: none has, or it would tell something new.
-    pub(in crate::tcp) fn owes_option(&self, now: &Told) -> bool {
-        let bytes = |told: &Told| (told.e0b, told.ceb, told.e1b);
-        self.options && self.told.as_ref().is_none_or(|told| bytes(told) != bytes(now))
+    pub(in crate::tcp) fn owes_option(&self, current: &ReportedCounters) -> bool {
+        let bytes = |counters: &ReportedCounters| (counters.e0b, counters.ceb, counters.e1b);
+        self.options
+            && self.last_option.as_ref().is_none_or(|counters| bytes(counters) != bytes(current))
     }
 
     /// Whether data that leaves now is to have an option.
-    pub(in crate::tcp) fn owes_option_on_data(&self, now: &Told) -> bool {
-        self.options && (self.owes_first_data || self.owes_option(now))
+    pub(in crate::tcp) fn owes_option_on_data(&self, current: &ReportedCounters) -> bool {
+        self.options && (self.owes_first_data || self.owes_option(current))
     }
 
     /// An ACK leaves, or data, with an option or without.
@@ -154,18 +155,24 @@ impl ReceivedMarks {
         self.owes_first_data &= !has_data;
     }
 
-    /// The option that tells `now` in `room` bytes: all three counters as Linux orders them, or two with those that have
+    /// The option that reports `current` in `room` bytes: all three counters as Linux orders them, or two with those that have
     /// changed since the last option; `None` where that is too little (RFC 9768 section 3.2.3.3). It leaves.
-    pub(in crate::tcp) fn take_option(&mut self, now: &Told, room: usize) -> Option<AccEcn> {
-        let last = self.told.unwrap_or(Told::FIRST);
-        let option = match (last.e0b != now.e0b, last.e1b != now.e1b) {
-            _ if room >= AccEcn::len_of(3) => AccEcn::new(Order::One, &[now.e1b, now.ceb, now.e0b]),
+    pub(in crate::tcp) fn take_option(
+        &mut self,
+        current: &ReportedCounters,
+        room: usize,
+    ) -> Option<AccEcn> {
+        let last = self.last_option.unwrap_or(ReportedCounters::FIRST);
+        let option = match (last.e0b != current.e0b, last.e1b != current.e1b) {
+            _ if room >= AccEcn::len_of(3) => {
+                AccEcn::new(Order::One, &[current.e1b, current.ceb, current.e0b])
+            }
             _ if room < AccEcn::len_of(2) => return None,
             (true, true) => return None,
-            (false, true) => AccEcn::new(Order::One, &[now.e1b, now.ceb]),
-            (_, false) => AccEcn::new(Order::Zero, &[now.e0b, now.ceb]),
+            (false, true) => AccEcn::new(Order::One, &[current.e1b, current.ceb]),
+            (_, false) => AccEcn::new(Order::Zero, &[current.e0b, current.ceb]),
         };
-        self.told = Some(*now);
+        self.last_option = Some(*current);
         Some(option)
     }
 

@@ -207,10 +207,10 @@ fn what_is_sent_again_cannot_be_marked_and_a_loss_is_told_of_too() {
         send!(s, 100, "A", 1, ack = 1, sack = [(1001, upto * 1000 + 1)]);
     }
     let sent: Vec<_> = std::iter::from_fn(|| s.take(100)).collect();
-    let told: Vec<_> = sent.iter().map(|seg| (seg.flags, seg.seq, seg.ecn)).collect();
-    assert_eq!(told[0], ("A", 1, 0));
+    let fields: Vec<_> = sent.iter().map(|seg| (seg.flags, seg.seq, seg.ecn)).collect();
+    assert_eq!(fields[0], ("A", 1, 0));
     // RFC 3168 section 6.1.2: for whatever reason the window was reduced.
-    let new: Vec<_> = told[1..].iter().map(|(flags, _, ecn)| (*flags, *ecn)).collect();
+    let new: Vec<_> = fields[1..].iter().map(|(flags, _, ecn)| (*flags, *ecn)).collect();
     assert!(new.iter().all(|new| new.1 == ECT_0));
     let says: Vec<_> = new.iter().filter(|new| new.0 == "AW").collect();
     assert!(says.len() <= 1);

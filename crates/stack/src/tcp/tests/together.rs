@@ -122,6 +122,42 @@ fn both_open_at_once_and_one_answer_is_lost() {
 }
 
 #[test]
+fn where_both_open_at_once_one_ack_answers_a_syn_ack_with_data() {
+    for (config, last) in [(plain(), 11), (delayed(), 11), (plain(), 12)] {
+        let mut s = Script::connecting(&config);
+        recv!(s, 0, "S", 0, mss = 1000, sack_permitted = true);
+        send!(s, 5, "S", 0, mss = 1000, sack_permitted = true);
+        recv!(s, 5, "SA", 0, ack = 1, mss = 1000, sack_permitted = true);
+        let flags = if last == 12 { "FS" } else { "S" };
+        let data = stream(1, 10);
+        s.send_at(9, Seg { flags, ack: Some(1), mss: Some(1000), data, ..Seg::default() });
+        recv!(s, 9, "A", 1, ack = last);
+        recv_nothing!(s, 1_000);
+        assert_eq!(s.read(), stream(1, 10));
+    }
+}
+
+// RFC 6298 section 2.1: the time-out before the first measurement is one second.
+#[test]
+fn where_both_open_at_once_the_syn_ack_has_a_timer_of_its_own() {
+    let mut s = Script::connecting(&plain());
+    recv!(s, 0, "S", 0, mss = 1000, sack_permitted = true);
+    send!(s, 990, "S", 0, mss = 1000, sack_permitted = true);
+    recv!(s, 990, "SA", 0, ack = 1, mss = 1000, sack_permitted = true);
+    recv_nothing!(s, 1_989);
+    for ms in [1_990, 3_990] {
+        recv!(s, ms, "SA", 0, ack = 1, mss = 1000, sack_permitted = true);
+    }
+    // An ACK in time: the round trip is still that of the SYN.
+    let mut s = Script::connecting(&plain());
+    recv!(s, 0, "S", 0, mss = 1000, sack_permitted = true);
+    send!(s, 990, "S", 0, mss = 1000, sack_permitted = true);
+    recv!(s, 990, "SA", 0, ack = 1, mss = 1000, sack_permitted = true);
+    send!(s, 1_100, "A", 1, ack = 1);
+    assert_eq!(s.conn.info(s.now).rtt, Some(Duration::from_millis(1_100)));
+}
+
+#[test]
 fn both_close_at_once_with_data() {
     let mut s = Script::established(&plain());
     s.write(50);

@@ -135,9 +135,9 @@ impl Pipe {
         }
         let (newly, una) = (self.known(), self.ends[0].send.una().since(una).0);
         // RFC 9768 appendix A.2.1: no ACK counts for more than it acknowledges, but that ACE counts for up to seven.
-        let told = newly.0.saturating_sub(known.0);
+        let reported = newly.0.saturating_sub(known.0);
         let outstanding = self.ends[0].send.nxt().since(self.ends[0].send.una()).0;
-        assert!(told <= 7.max((una + outstanding).div_ceil(MSS)), "{told} by {una}");
+        assert!(reported <= 7.max((una + outstanding).div_ceil(MSS)), "{reported} by {una}");
         if una > 0 && segment.options.accecn.is_some() {
             assert_eq!(newly, flight.truth, "{:?}", self.harm);
             self.compared += 1;

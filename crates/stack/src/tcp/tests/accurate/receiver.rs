@@ -32,13 +32,13 @@ fn everything_that_arrives_is_counted_and_told() {
         let option = if ecn == NOT_ECT { None } else { counted(e0b, ceb, e1b) };
         recv!(s, at, "A", 1, ack = seq, ace = ace, accecn = option);
     }
-    let told = info(&s);
-    assert_eq!(told.received_ce, 3);
+    let reported = info(&s);
+    assert_eq!(reported.received_ce, 3);
     assert_eq!(
-        (told.received_ce_bytes, told.received_e0_bytes),
+        (reported.received_ce_bytes, reported.received_e0_bytes),
         (ByteCount(2300), ByteCount(1001))
     );
-    assert_eq!(told.received_e1_bytes, ByteCount(500));
+    assert_eq!(reported.received_e1_bytes, ByteCount(500));
     // Data that comes twice counts twice, and an ACK counts as a packet.
     send!(s, 20, "A", seq - 1, ack = 1, len = 1, ace = FIRST, ecn = CE);
     assert_eq!((info(&s).received_ce, info(&s).received_ce_bytes), (4, ByteCount(2301)));
@@ -121,7 +121,7 @@ fn in_a_batch_each_transition_has_an_ack_with_the_count_of_its_moment() {
     for (n, ecn) in (0..).zip(marks) {
         send!(s, 2, "A", at + n * 1000, ack = 1, len = 1000, ace = FIRST, ecn = ecn);
     }
-    let told: Vec<_> = std::iter::from_fn(|| s.take(2))
+    let reported: Vec<_> = std::iter::from_fn(|| s.take(2))
         .map(|seg| {
             let option = seg.accecn.unwrap();
             let bytes = (option.e0b().unwrap() - 1 - before, option.ceb().unwrap());
@@ -129,7 +129,7 @@ fn in_a_batch_each_transition_has_an_ack_with_the_count_of_its_moment() {
         })
         .collect();
     let expected = [(3, 6, (2000, 1000)), (7, 7, (5000, 2000)), (9, 1, (5000, 4000))];
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
 }
 
 // Shows: RFC9768-3.2.3.3-1, RFC9768-3.2.3.3-3, RFC9768-3.2.3.3-4, RFC9768-3.2.3.3-5
