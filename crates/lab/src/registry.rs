@@ -34,6 +34,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     senders::delay::SIMULATED,
     senders::short::EXPERIMENT,
     senders::short::SIMULATED,
+    senders::receiver::EXPERIMENT,
     hack::fig7::EXPERIMENT,
     hack::fig12::EXPERIMENT,
     hack::fig20::EXPERIMENT,

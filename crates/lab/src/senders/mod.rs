@@ -2,7 +2,8 @@
 //!
 //! Each experiment has two forms with the same cases, table and claims. One moves real packets. The
 //! other has a name that ends in `-sim` and runs in virtual time: our `rack/bbr`, `rack/cubic` and
-//! `rack/reno` take the place of the kernel's senders.
+//! `rack/reno` take the place of the kernel's senders. `senders/receiver` has the first form alone:
+//! nothing takes the place of the kernel's receiver.
 
 pub(crate) mod delay;
 pub(crate) mod fairness;
@@ -10,6 +11,7 @@ pub(crate) mod goodput;
 pub(crate) mod harm;
 pub(crate) mod links;
 mod measured;
+pub(crate) mod receiver;
 pub(crate) mod short;
 
 use std::time::Duration;
