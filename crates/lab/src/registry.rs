@@ -35,6 +35,8 @@ pub const EXPERIMENTS: &[Experiment] = &[
     senders::short::EXPERIMENT,
     senders::short::SIMULATED,
     senders::receiver::EXPERIMENT,
+    senders::changes::EXPERIMENT,
+    senders::changes::SIMULATED,
     hack::fig7::EXPERIMENT,
     hack::fig12::EXPERIMENT,
     hack::fig20::EXPERIMENT,

@@ -5,6 +5,7 @@
 //! `rack/reno` take the place of the kernel's senders. `senders/receiver` has the first form alone:
 //! nothing takes the place of the kernel's receiver.
 
+pub(crate) mod changes;
 pub(crate) mod delay;
 pub(crate) mod fairness;
 pub(crate) mod goodput;
@@ -58,6 +59,11 @@ fn candidate(run: &Run) -> Result<Combination, LabError> {
     Ok(run.candidate.clone().map_or_else(|| CANDIDATE.parse(), Ok)?)
 }
 
+/// A combination of ours, with today's settings.
+fn modern(combination: Combination, ground: Ground) -> Sender {
+    Sender::new(Tcp::Ours(combination, Profile::modern()), ground)
+}
+
 /// Every sender once, the candidate first. A small form has the candidate, bbr and cubic.
 fn senders(run: &Run, ground: Ground) -> Result<Vec<Sender>, LabError> {
     let mut ours = vec![candidate(run)?];
@@ -66,7 +72,7 @@ fn senders(run: &Run, ground: Ground) -> Result<Vec<Sender>, LabError> {
             ours.push(text.parse()?);
         }
     }
-    let ours = ours.into_iter().map(|c| Sender::new(Tcp::Ours(c, Profile::modern()), ground));
+    let ours = ours.into_iter().map(|combination| modern(combination, ground));
     let kernel = KERNEL.into_iter().map(|name| Sender::kernel(name, ground));
     let mut senders: Vec<Sender> = Vec::new();
     for sender in ours.chain(kernel.take(if run.is_small { 2 } else { KERNEL.len() })) {
