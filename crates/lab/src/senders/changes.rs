@@ -7,14 +7,14 @@ use airtcp_sim::{Interval, jain};
 use airtcp_trace::figure::{Axis, Figure, Point, Style};
 
 use super::delay::lost;
-use super::{Case, Measured, course, modern, note, packets, staggered, window, words};
+use super::{Case, Measured, course, modern, packets, staggered, window, words};
 use crate::real::{Course, Done, Flow, FlowDone, Tcp};
 use crate::timeline::{BIN, Timeline};
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "senders/changes",
-    what: "Throughput and RTT over time: a rate that changes ten times, BDPs below a packet, ACKs in bursts",
+    what: "Throughput and RTT over time: a rate that changes ten times, a BDP below a packet, ACKs in bursts",
     source: "floors of our own: 0.95 of the better of rack/bbr3 and rack/cubic; 0.9 of the same link without bursts",
     kind: Kind::Candidate,
     ground: Ground::Real,
@@ -174,12 +174,12 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
         pictures(&mut findings, &measured, case, of, count);
         claim(&mut findings, &measured, case, of.floor, count);
     }
-    findings.notes.push(note(run, ground, times));
+    findings.notes.push(super::counted(run, times));
     findings.notes.push(format!(
-        "Goodput is of all flows together. RTTs are the mean over time, and the mean over the flows of the p95 of \
-         all samples. Flows begin at random within \
-         the first second. The rate changes at {CHANGES} times, a twelfth of a run apart. Pictures are of the first \
-         seed, each point the mean over {BIN} s: payload behind the link, that of retransmissions included, and RTT."
+        "Goodput is that of all flows together. RTT is the mean over time; its p95 is that of a flow's samples, as the \
+         mean over the flows. Flows begin at random within the first second. The rate changes {CHANGES} times, every \
+         twelfth of a run. Pictures show the first seed. A point is the mean over {BIN} s; throughput is payload that \
+         leaves the link, retransmissions included."
     ));
     Ok(findings)
 }

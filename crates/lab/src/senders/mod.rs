@@ -3,7 +3,7 @@
 //! Each experiment has two forms with the same cases, table and claims. One moves real packets. The
 //! other has a name that ends in `-sim` and runs in virtual time: our `rack/bbr`, `rack/cubic` and
 //! `rack/reno` take the place of the kernel's senders. `senders/receiver` has the first form alone:
-//! nothing takes the place of the kernel's receiver.
+//! nothing takes the place of the kernel's receiver. `senders/changes` has a case more in virtual time.
 
 pub(crate) mod changes;
 pub(crate) mod delay;
@@ -117,17 +117,22 @@ fn course(
     Ok(Course { flows, receiver: Tcp::Kernel(None), forth, back, warm_up, end })
 }
 
-/// The note below every table.
-fn note(run: &Run, ground: Ground, (warm_up, end): (Duration, Duration)) -> String {
+/// The note below every table that has the kernel's senders.
+fn note(run: &Run, ground: Ground, times: (Duration, Duration)) -> String {
     let taken = match ground {
         Ground::Real => "The senders take turns; their packets are lost by the same seeds.",
         Ground::Simulated => {
             "Our rack/bbr, rack/cubic and rack/reno take the place of Linux' senders."
         }
     };
+    format!("{} {taken}", counted(run, times))
+}
+
+/// The candidate, and the time that counts.
+fn counted(run: &Run, (warm_up, end): (Duration, Duration)) -> String {
     let candidate = candidate(run).map(|c| c.to_string()).unwrap_or_default();
     format!(
-        "The candidate is {candidate}. Counted from {:.1} to {:.1} s. {taken}",
+        "The candidate is {candidate}. Counted from {:.1} to {:.1} s.",
         warm_up.as_secs_f64(),
         end.as_secs_f64()
     )

@@ -80,12 +80,12 @@ fn ratio(measured: &Measured, sender: usize, case: usize) -> Interval {
     theory::paired(&goodput(case + 1), &goodput(case))
 }
 
-/// Adds the table, with the goodput into each receiver and the ratio, and the picture.
+/// Adds the table and the pictures: the goodput into each receiver, and the ratio.
 fn show(findings: &mut Findings, measured: &Measured, losses: &[f64]) {
     let names = losses.iter().map(|loss| format!("{loss} %"));
     let columns = std::iter::once("sender, Mbit/s".to_owned()).chain(names);
     let mut table = Table::of(columns.collect());
-    let mut series = Vec::new();
+    let (mut series, mut ratios) = (Vec::new(), Vec::new());
     let cases = || losses.iter().zip((0..).step_by(2));
     for sender in 0..SENDERS.len() {
         let name = measured.sender_name(sender);
@@ -101,15 +101,19 @@ fn show(findings: &mut Findings, measured: &Measured, losses: &[f64]) {
                 .collect();
             series.push(draw::series(row, Style::LineAndMarks, points));
         }
-        let ratios = cases().map(|(_, case)| theory::show(&ratio(measured, sender, case), 1.0, 3));
-        table.add(std::iter::once(format!("{name}: ours / Linux")).chain(ratios).collect());
+        let ratio = |case| ratio(measured, sender, case);
+        let cells = cases().map(|(_, case)| theory::show(&ratio(case), 1.0, 3));
+        table.add(std::iter::once(format!("{name}: ours / Linux")).chain(cells).collect());
+        let points =
+            cases().map(|(loss, case)| draw::interval(loss.max(ZERO), &ratio(case), 1.0)).collect();
+        ratios.push(draw::series(name, Style::LineAndMarks, points));
     }
     findings.table = table;
-    let figure = Figure {
-        title: "Linux' senders into our receiver and into Linux', 100 Mbit/s, 20 ms".to_owned(),
-        x: draw::log(&format!("loss, % ({ZERO} stands for 0)")),
-        y: draw::log("Mbit/s"),
-        series,
-    };
+    let x = || draw::log(&format!("loss, % ({ZERO} stands for 0)"));
+    let title = "Linux' senders into our receiver and into Linux', 100 Mbit/s, 20 ms".to_owned();
+    let figure = Figure { title, x: x(), y: draw::log("Mbit/s"), series };
     findings.picture("receiver", figure);
+    let title = "Goodput into our receiver over that into Linux'".to_owned();
+    let figure = Figure { title, x: x(), y: draw::linear("ratio, 95 %"), series: ratios };
+    findings.picture("ratio", figure);
 }
