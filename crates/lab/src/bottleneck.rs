@@ -9,6 +9,7 @@ use airtcp_wire::tcp::View;
 
 use crate::LabError;
 use crate::real::Rtt;
+use crate::timeline::Timeline;
 
 /// Where senders are; receivers are at port 1.
 const SENDERS: PortId = PortId(0);
@@ -39,6 +40,8 @@ struct Meter {
     /// Timestamps that were not echoed yet, and when each was first sent.
     pending: VecDeque<(u32, Instant)>,
     rtts: Vec<f64>,
+    /// The same and what left the link, from the start on.
+    timeline: Timeline,
 }
 
 /// What a flow did.
@@ -94,9 +97,23 @@ impl Bottleneck {
         self.flows.get_mut(usize::from(port.checked_sub(self.first_port)?))
     }
 
+    /// All flows together, from the start on.
+    pub(crate) fn timeline(&self) -> Timeline {
+        let mut all = Timeline::default();
+        self.flows.iter().for_each(|meter| all.merge(&meter.timeline));
+        all
+    }
+
     fn on_data(&mut self, now: Instant, packet: &Packet) -> Option<()> {
         let segment = View::of(&packet.data)?;
         self.meter(segment.dst().port())?.on_data(now, &segment);
+        Some(())
+    }
+
+    /// Looks at what has come over the link to the receivers.
+    fn on_leaving(&mut self, now: Instant, packet: &Packet) -> Option<()> {
+        let port = View::of(&packet.data)?.dst().port();
+        self.meter(port)?.timeline.on_leaving(now, packet);
         Some(())
     }
 
@@ -130,6 +147,7 @@ impl Meter {
             newest: None,
             pending: VecDeque::new(),
             rtts: Vec::new(),
+            timeline: Timeline::default(),
         })
     }
 
@@ -162,7 +180,9 @@ impl Meter {
             }
             self.pending.pop_front();
             if stamp == stamps.ecr {
-                self.rtts.push(now.since(at).as_secs_f64());
+                let rtt = now.since(at).as_secs_f64();
+                self.rtts.push(rtt);
+                self.timeline.on_rtt(now.since(Instant::ZERO).as_secs_f64(), rtt);
             }
         }
     }
@@ -184,6 +204,7 @@ impl Node for Bottleneck {
     fn poll_transmit(&mut self, now: Instant) -> Option<(PortId, Packet)> {
         while let Some((port, packet)) = self.link.poll_transmit(now) {
             if port != SENDERS {
+                self.on_leaving(now, &packet);
                 return Some((port, packet));
             }
             if let Some(packet) = self.on_ack(now, packet) {

@@ -45,6 +45,7 @@ mod simulate;
 mod table;
 mod tcp_ecn;
 mod theory;
+mod timeline;
 mod westwood;
 
 pub use error::LabError;

@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::bottleneck::{Bottleneck, Sent};
+use crate::timeline::Timeline;
 use crate::{Ground, LabError, Run, Verdict, feed};
 
 /// The warm-up and the end of a small form.
@@ -78,12 +79,15 @@ pub(crate) struct Flow {
     pub(crate) delay: Duration,
     /// What it transfers; without it, as much as there is time for.
     pub(crate) size: Option<ByteCount>,
+    /// How late its hosts run, in virtual time: see [`FlowSpec::wake_up_delay`].
+    pub(crate) wake_up_delay: Duration,
 }
 
 impl Flow {
     /// A flow from the begin to the end.
     pub(crate) fn new(sender: Tcp) -> Self {
-        Self { sender, start: Duration::ZERO, delay: Duration::ZERO, size: None }
+        let (start, delay, wake_up_delay) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
+        Self { sender, start, delay, size: None, wake_up_delay }
     }
 }
 
@@ -110,6 +114,8 @@ pub(crate) struct Done {
     pub(crate) link: Counters,
     /// Of this, what it did before the warm-up ended.
     pub(crate) at_warm_up: Counters,
+    /// All flows together, from the start on.
+    pub(crate) timeline: Timeline,
     /// 99 % of the link's packets were no later than this, in seconds.
     pub(crate) lateness: f64,
 }
@@ -230,11 +236,12 @@ impl Course {
             .map_err(LabError::Transfer)?;
         let transfers = self.transfers(&dumbbell);
         let received = runtime.block_on(transfers).map_err(LabError::Transfer)?;
-        let ([at_warm_up, link], sent) = dumbbell.act(|node, _| (node.counters(), node.sent()));
+        let ([at_warm_up, link], sent, timeline) =
+            dumbbell.act(|node, _| (node.counters(), node.sent(), node.timeline()));
         let lateness = dumbbell.lateness().percentile(99.0).as_secs_f64();
         dumbbell.stop()?;
         let flows = received.iter().zip(sent).map(|(received, sent)| self.flow(received, &sent));
-        Ok(Done { flows: flows.collect(), link, at_warm_up, lateness })
+        Ok(Done { flows: flows.collect(), link, at_warm_up, timeline, lateness })
     }
 
     /// [`run`](Self::run), and again where the machine did not keep the link's times; of these runs the one
@@ -275,7 +282,8 @@ impl Course {
             let access = (!flow.delay.is_zero()).then_some(access);
             let (start, app) = (flow.start, App::Bulk { size: flow.size });
             let spec = FlowSpec::new(flow.sender.combination()?.into());
-            Ok(FlowSpec { profile, start, app, access, ..spec })
+            let wake_up_delay = flow.wake_up_delay;
+            Ok(FlowSpec { profile, start, app, access, wake_up_delay, ..spec })
         };
         let flows = self.flows.iter().map(flow).collect::<Result<_, LabError>>()?;
         let bottleneck = Wire { forth: self.forth.clone(), back: self.back.clone() };
@@ -283,12 +291,16 @@ impl Course {
         let (warm_up, duration) = (self.warm_up, self.end);
         let named = Scenario::new("course", topology);
         let scenario = Scenario { flows, warm_up, duration, seed, samples: true, ..named };
-        let result = airtcp_sim::run(&scenario, None)?;
+        let mut timeline = Timeline::default();
+        let result = airtcp_sim::run(&scenario, Some(&mut timeline))?;
+        for samples in result.flows.iter().filter_map(|flow| flow.samples.as_ref()) {
+            samples.rtt.iter().for_each(|(at, rtt)| timeline.on_rtt(*at, *rtt));
+        }
         let link =
             result.links.iter().find(|link| link.way == "forth" && link.name == "bottleneck");
         let counters = link.map(|link| (link.counters, link.at_warm_up)).unwrap_or_default();
         let flows = result.flows.iter().map(|flow| self.simulated(flow)).collect();
-        Ok(Done { flows, link: counters.0, at_warm_up: counters.1, lateness: 0.0 })
+        Ok(Done { flows, link: counters.0, at_warm_up: counters.1, timeline, lateness: 0.0 })
     }
 
     fn simulated(&self, flow: &FlowResult) -> FlowDone {

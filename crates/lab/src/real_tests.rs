@@ -1,6 +1,8 @@
 use airtcp_testbed::{or_skip, requirements};
+use airtcp_trace::figure::Point;
 
 use super::*;
+use crate::timeline::BIN;
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -31,6 +33,12 @@ fn check(done: &Done) {
     // Its handshake alone takes a round trip.
     assert!(short.finished.is_some_and(|time| time > 0.04), "{done:?}");
     assert!(ours.finished.is_none(), "{done:?}");
+    // It has all bytes that arrived, and those that arrived twice.
+    let sum = |points: Vec<Point>| points.iter().map(|point| point.y).sum::<f64>();
+    let (all, bits) = (sum(done.timeline.throughput()) * BIN * 1e6, done.flows.iter());
+    let bits: f64 = bits.map(|flow| flow.goodput * 3.8 + flow.start_up * 0.2).sum();
+    assert!((bits * 0.99..bits * 1.5).contains(&all), "{all} of {bits}");
+    assert!(done.timeline.rtt().iter().all(|point| point.y >= 20.0), "{:?}", done.timeline);
     let policed = [done.at_warm_up.policed, done.link.policed];
     assert!(policed[0] < policed[1] && done.at_warm_up.received < done.link.received, "{done:?}");
 }

@@ -280,6 +280,8 @@ impl Builder<'_> {
     ) -> [usize; 2] {
         let flow = &self.scenario.flows[spec];
         let [left, right] = sides;
+        left.station.delay_wake_ups(flow.wake_up_delay);
+        right.station.delay_wake_ups(flow.wake_up_delay);
         let (caller, answerer) = match flow.way {
             Way::Forth => (left, right),
             Way::Back => (right, left),

@@ -184,6 +184,9 @@ pub struct FlowSpec {
     /// How long connections wait for an answer; without it, for as many time-outs in a row as the stack does, and with RRTP
     /// as long as its default has it.
     pub user_timeout: Option<Duration>,
+    /// How late its hosts wake, as on a busy machine: a packet that arrived or a timer that expired waits this long, and the
+    /// host then works all that is due. In a chain, where flows share the hosts, the longest delay counts.
+    pub wake_up_delay: Duration,
     /// Whether its mobile withholds duplicate ACKs by the base station's marks (TCP-ECN).
     pub mark_aware: bool,
     /// The access wires of its hosts, in a dumbbell, if not the topology's; of a fixed host beside a mobile.
@@ -209,6 +212,7 @@ impl FlowSpec {
             receive_buffer: None,
             send_buffer: None,
             user_timeout: None,
+            wake_up_delay: Duration::ZERO,
             mark_aware: false,
             access: None,
         }

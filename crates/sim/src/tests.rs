@@ -130,6 +130,50 @@ fn exchanges_take_their_round_trips() {
 }
 
 #[test]
+fn a_host_that_wakes_late_adds_its_delay_at_both_ends() {
+    let wire = || Wire::both("delay 10ms".parse().unwrap());
+    // After the handshake. Later ones may find a host that a timer has woken.
+    let pings = App::PingPong { size: ByteCount(1), count: Some(1) };
+    let spec =
+        FlowSpec { wake_up_delay: Duration::from_millis(2), ..flow("sack/reno", pings.clone()) };
+    for topology in [Topology::Chain { wires: vec![wire()] }, dumbbell("delay 10ms")] {
+        // In a chain the hosts are those of a flow that does not ask for it, too.
+        let flows = vec![spec.clone(), flow("sack/reno", pings.clone())];
+        let is_shared = matches!(topology, Topology::Chain { .. });
+        let result = run(&Scenario { flows, ..Scenario::new("late", topology) }, None).unwrap();
+        let took = result.flows.iter().map(|flow| flow.exchanges.mean).collect::<Vec<_>>();
+        assert!((took[0] - 0.048).abs() < 1e-6, "{took:?}");
+        assert!((took[1] - if is_shared { 0.048 } else { 0.040 }).abs() < 1e-6, "{took:?}");
+    }
+}
+
+#[test]
+fn a_host_that_wakes_late_sends_at_its_wake_ups_alone() {
+    /// When each end of the chain sent.
+    #[derive(Default)]
+    struct Sent([Vec<Instant>; 2]);
+    impl Observer for Sent {
+        fn on_packet(&mut self, now: Instant, node: NodeId, crossing: Crossing, _: &Packet) {
+            // The link is between them.
+            if crossing == Crossing::Out && node != NodeId(1) {
+                self.0[node.0 as usize / 2].push(now);
+            }
+        }
+    }
+    let late = Duration::from_millis(2);
+    let wire = Wire::both("rate 10mbit delay 10ms limit 50 loss 1%".parse().unwrap());
+    let spec = FlowSpec { wake_up_delay: late, ..flow("rack/bbr3", BULK) };
+    let mut sent = Sent::default();
+    run(&one(Topology::Chain { wires: vec![wire] }, spec), Some(&mut sent)).unwrap();
+    for mut times in sent.0 {
+        let packets = times.len();
+        times.dedup();
+        assert!(times.len() > 500 && packets > times.len(), "{packets} at {} times", times.len());
+        assert!(times.windows(2).all(|pair| pair[1].since(pair[0]) >= late));
+    }
+}
+
+#[test]
 fn short_flows_come_and_go() {
     let app = App::ShortFlows {
         size: (ByteCount(1_000), ByteCount(20_000)),

@@ -81,7 +81,7 @@ impl Figure {
 }
 
 /// Per cent of the packets that came to the link after the warm-up.
-fn lost(done: &Done) -> f64 {
+pub(super) fn lost(done: &Done) -> f64 {
     let Done { link, at_warm_up, .. } = done;
     let dropped =
         (link.policed - at_warm_up.policed) + (link.queue_dropped - at_warm_up.queue_dropped);
@@ -141,6 +141,7 @@ mod tests {
     use airtcp_link::Counters;
 
     use super::*;
+    use crate::timeline::Timeline;
 
     #[test]
     fn what_is_lost_in_the_warm_up_or_at_random_does_not_count() {
@@ -153,7 +154,8 @@ mod tests {
             channel_lost: 90,
             ..Counters::default()
         };
-        let done = Done { flows: Vec::new(), link, at_warm_up: before, lateness: 0.0 };
+        let timeline = Timeline::default();
+        let done = Done { flows: Vec::new(), link, at_warm_up: before, timeline, lateness: 0.0 };
         assert_eq!(lost(&done), 3.0);
         assert_eq!(lost(&Done { link: before, ..done }), 0.0);
     }

@@ -172,6 +172,11 @@ impl Measured {
         self.runs[sender][case].iter().map(|(done, _)| value(done)).collect()
     }
 
+    /// What came of the first seed.
+    pub(super) fn first_run(&self, sender: usize, case: usize) -> Option<&Done> {
+        self.runs[sender][case].first().map(|(done, _)| done)
+    }
+
     /// Gives `verdict`; not comparable if the link of one of these runs was late.
     pub(super) fn unless_late(
         &self,

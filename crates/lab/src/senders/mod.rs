@@ -2,14 +2,17 @@
 //!
 //! Each experiment has two forms with the same cases, table and claims. One moves real packets. The
 //! other has a name that ends in `-sim` and runs in virtual time: our `rack/bbr`, `rack/cubic` and
-//! `rack/reno` take the place of the kernel's senders.
+//! `rack/reno` take the place of the kernel's senders. `senders/receiver` has the first form alone:
+//! nothing takes the place of the kernel's receiver. `senders/changes` has a case more in virtual time.
 
+pub(crate) mod changes;
 pub(crate) mod delay;
 pub(crate) mod fairness;
 pub(crate) mod goodput;
 pub(crate) mod harm;
 pub(crate) mod links;
 mod measured;
+pub(crate) mod receiver;
 pub(crate) mod short;
 
 use std::time::Duration;
@@ -56,6 +59,11 @@ fn candidate(run: &Run) -> Result<Combination, LabError> {
     Ok(run.candidate.clone().map_or_else(|| CANDIDATE.parse(), Ok)?)
 }
 
+/// A combination of ours, with today's settings.
+fn modern(combination: Combination, ground: Ground) -> Sender {
+    Sender::new(Tcp::Ours(combination, Profile::modern()), ground)
+}
+
 /// Every sender once, the candidate first. A small form has the candidate, bbr and cubic.
 fn senders(run: &Run, ground: Ground) -> Result<Vec<Sender>, LabError> {
     let mut ours = vec![candidate(run)?];
@@ -64,7 +72,7 @@ fn senders(run: &Run, ground: Ground) -> Result<Vec<Sender>, LabError> {
             ours.push(text.parse()?);
         }
     }
-    let ours = ours.into_iter().map(|c| Sender::new(Tcp::Ours(c, Profile::modern()), ground));
+    let ours = ours.into_iter().map(|combination| modern(combination, ground));
     let kernel = KERNEL.into_iter().map(|name| Sender::kernel(name, ground));
     let mut senders: Vec<Sender> = Vec::new();
     for sender in ours.chain(kernel.take(if run.is_small { 2 } else { KERNEL.len() })) {
@@ -109,17 +117,22 @@ fn course(
     Ok(Course { flows, receiver: Tcp::Kernel(None), forth, back, warm_up, end })
 }
 
-/// The note below every table.
-fn note(run: &Run, ground: Ground, (warm_up, end): (Duration, Duration)) -> String {
+/// The note below every table that has the kernel's senders.
+fn note(run: &Run, ground: Ground, times: (Duration, Duration)) -> String {
     let taken = match ground {
         Ground::Real => "The senders take turns; their packets are lost by the same seeds.",
         Ground::Simulated => {
             "Our rack/bbr, rack/cubic and rack/reno take the place of Linux' senders."
         }
     };
+    format!("{} {taken}", counted(run, times))
+}
+
+/// The candidate, and the time that counts.
+fn counted(run: &Run, (warm_up, end): (Duration, Duration)) -> String {
     let candidate = candidate(run).map(|c| c.to_string()).unwrap_or_default();
     format!(
-        "The candidate is {candidate}. Counted from {:.1} to {:.1} s. {taken}",
+        "The candidate is {candidate}. Counted from {:.1} to {:.1} s.",
         warm_up.as_secs_f64(),
         end.as_secs_f64()
     )

@@ -1,6 +1,7 @@
 //! A host and the applications on it.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use airtcp_stack::host::{Host, SocketId};
 use airtcp_stack::tcp::Readiness;
@@ -63,12 +64,34 @@ pub(crate) struct Station {
     agenda: Agenda,
     /// Applications that found no room for a datagram.
     waiting: Vec<u32>,
+    /// How late it wakes.
+    wake_up_delay: Duration,
+    /// Packets that came while it was asleep, and when it wakes for the first of them.
+    inbox: Vec<Packet>,
+    wake_at: Option<Instant>,
+    /// When it was awake last.
+    awake_at: Instant,
 }
 
 impl Station {
     pub(crate) fn new(host: Host) -> Self {
         let (applications, holders) = (Vec::new(), BTreeMap::new());
-        Self { host, applications, holders, agenda: Agenda::new(), waiting: Vec::new() }
+        Self {
+            host,
+            applications,
+            holders,
+            agenda: Agenda::new(),
+            waiting: Vec::new(),
+            wake_up_delay: Duration::ZERO,
+            inbox: Vec::new(),
+            wake_at: None,
+            awake_at: Instant::ZERO,
+        }
+    }
+
+    /// Has it wake so late, or later if it was told so before.
+    pub(crate) fn delay_wake_ups(&mut self, delay: Duration) {
+        self.wake_up_delay = self.wake_up_delay.max(delay);
     }
 
     /// Puts an application on the host, and gives its number. It begins at the deadline it has, and who
@@ -174,6 +197,11 @@ impl Application {
 
 impl Node for Station {
     fn handle_packet(&mut self, now: Instant, port: PortId, packet: Packet) {
+        if !self.wake_up_delay.is_zero() {
+            self.inbox.push(packet);
+            self.wake_at.get_or_insert(now + self.wake_up_delay);
+            return;
+        }
         self.host.handle_packet(now, port, packet);
         // Applications hear of it before anything leaves: an ACK tells of the room that reading makes.
         self.host.settle(now);
@@ -181,6 +209,10 @@ impl Node for Station {
     }
 
     fn handle_timeout(&mut self, now: Instant) {
+        (self.wake_at, self.awake_at) = (None, now);
+        for packet in self.inbox.drain(..) {
+            self.host.handle_packet(now, PortId(0), packet);
+        }
         if self.host.poll_timeout().is_some_and(|at| at <= now) {
             self.host.handle_timeout(now);
         }
@@ -193,6 +225,9 @@ impl Node for Station {
 
     /// That connections have sent something, or ended with it, may be news to applications.
     fn poll_transmit(&mut self, now: Instant) -> Option<(PortId, Packet)> {
+        if !self.wake_up_delay.is_zero() && now > self.awake_at {
+            return None;
+        }
         loop {
             if let Some(transmit) = self.host.poll_transmit(now) {
                 return Some(transmit);
@@ -209,7 +244,8 @@ impl Node for Station {
 
     fn poll_timeout(&self) -> Option<Instant> {
         let own = self.agenda.first().map(|(at, _)| at);
-        self.host.poll_timeout().into_iter().chain(own).min()
+        let due = self.host.poll_timeout().into_iter().chain(own).min();
+        due.map(|at| at + self.wake_up_delay).into_iter().chain(self.wake_at).min()
     }
 
     fn poll_event(&mut self) -> Option<Event> {

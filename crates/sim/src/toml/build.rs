@@ -232,6 +232,7 @@ impl Builder<'_> {
             pacing: or(file.pacing, usual.pacing),
             receive_buffer: file.receive_buffer,
             send_buffer: file.send_buffer,
+            wake_up_delay: file.wake_up_delay,
             mark_aware: is_aware.is_some(),
             access,
             ..usual

@@ -142,6 +142,8 @@ pub(super) struct FlowFile {
     pub(super) receive_buffer: Option<ByteCount>,
     #[serde(default, deserialize_with = "some_word")]
     pub(super) send_buffer: Option<ByteCount>,
+    #[serde(default, deserialize_with = "word")]
+    pub(super) wake_up_delay: Duration,
     pub(super) mark_aware: Option<Spanned<bool>>,
     pub(super) access: Option<Spanned<WireFile>>,
     pub(super) bulk: Option<Spanned<BulkFile>>,

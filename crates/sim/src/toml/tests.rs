@@ -136,6 +136,7 @@ sack = false
 pacing = true
 receive_buffer = "4MB"
 send_buffer = "64KiB"
+wake_up_delay = "2ms"
 access.forth = "delay 5ms"
 bulk.size = "10MB"
 [[flow]]
@@ -167,6 +168,7 @@ ping_pong = { size = "64B", count = 9 }
     assert_eq!((one.timestamps, one.sack, one.pacing), (false, false, true));
     assert_eq!(one.receive_buffer, Some(ByteCount(4_000_000)));
     assert_eq!(one.send_buffer, Some(ByteCount(65_536)));
+    assert_eq!(one.wake_up_delay, Duration::from_millis(2));
     assert_eq!(one.access.as_ref().unwrap().back, spec("delay 5ms"));
     assert_eq!(one.app, App::Bulk { size: Some(ByteCount(10_000_000)) });
     let (request, response) = (ByteCount(100), ByteCount(10_000));

@@ -1,0 +1,291 @@
+//! How senders follow a link that changes, share one that holds less than a packet, and cope with ACKs
+//! and hosts that come late.
+
+use std::time::Duration;
+
+use airtcp_sim::{Interval, jain};
+use airtcp_trace::figure::{Axis, Figure, Point, Style};
+
+use super::delay::lost;
+use super::{Case, Measured, course, modern, packets, staggered, window, words};
+use crate::real::{Course, Done, Flow, FlowDone, Tcp};
+use crate::timeline::{BIN, Timeline};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, theory};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "senders/changes",
+    what: "Throughput and RTT over time: a rate that changes ten times, a BDP below a packet, ACKs in bursts",
+    source: "floors of our own: 0.95 of the better of rack/bbr3 and rack/cubic; 0.9 of the same link without bursts",
+    kind: Kind::Candidate,
+    ground: Ground::Real,
+    seconds: 3_700,
+    seeds: super::SEEDS[0],
+    body: |run| body(run, Ground::Real),
+};
+
+pub(crate) const SIMULATED: Experiment = Experiment {
+    name: "senders/changes-sim",
+    what: "senders/changes in virtual time, and hosts that wake 2 ms late",
+    source: "floors of our own: 0.95 of the better of rack/bbr3 and rack/cubic; 0.9 of the same link without bursts or late hosts",
+    ground: Ground::Simulated,
+    seconds: 40,
+    seeds: super::SEEDS[1],
+    body: |run| body(run, Ground::Simulated),
+    ..EXPERIMENT
+};
+
+/// What the candidate is beside.
+const BESIDE: [&str; 2] = ["rack/bbr3", "rack/cubic"];
+/// Of the better of them.
+const FLOOR: f64 = 0.95;
+/// Of the goodput over the plain link.
+const PLAIN_FLOOR: f64 = 0.9;
+/// How often the rate changes: down to a tenth and up again, in twelfths of a run.
+const CHANGES: u32 = 10;
+/// Flows that share a BDP of 625 bytes.
+const FLOWS: usize = 4;
+/// How long ACKs wait for others.
+const BURST: Duration = Duration::from_millis(10);
+/// How late hosts wake.
+const LATE: Duration = Duration::from_millis(2);
+
+/// A case, the names and the title of its pictures, and what it is held against.
+struct Situation {
+    name: &'static str,
+    pictures: [&'static str; 2],
+    title: &'static str,
+    floor: Floor,
+    course: MakeCourse,
+}
+
+type MakeCourse = fn(&Tcp, u64, (Duration, Duration)) -> Result<Course, LabError>;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Floor {
+    /// The better of the senders beside the candidate.
+    Best,
+    /// The candidate over the plain link.
+    Plain,
+    /// Nothing: it is the plain link.
+    None,
+}
+
+const SITUATIONS: [Situation; 5] = [
+    Situation {
+        name: "plain",
+        pictures: ["plain-throughput", "plain-rtt"],
+        title: "100 Mbit/s, 20 ms",
+        floor: Floor::None,
+        course: |tcp, seed, times| plain(Flow::new(tcp.clone()), seed, times),
+    },
+    Situation {
+        name: "rate changes",
+        pictures: ["changes-throughput", "changes-rtt"],
+        title: "100 and 10 Mbit/s in turn, 20 ms",
+        floor: Floor::Best,
+        course: |tcp, seed, times| {
+            let flows = staggered(vec![Flow::new(tcp.clone())], seed);
+            course(
+                flows,
+                &format!("{} seed {seed} {}", words(100.0, 20.0, 1.0), changes(times.1)),
+                times,
+            )
+        },
+    },
+    Situation {
+        name: "BDP below a packet",
+        pictures: ["tiny-throughput", "tiny-rtt"],
+        title: "Four flows, 1 Mbit/s, 5 ms",
+        floor: Floor::Best,
+        course: |tcp, seed, times| {
+            let flows = staggered(vec![Flow::new(tcp.clone()); FLOWS], seed);
+            // As in `links`: a product is less than a burst of any sender's.
+            let limit = packets(1.0, 5.0, 1.0).max(20);
+            let forth = format!("rate 1mbit delay 2500us limit {limit} seed {seed}");
+            let mut course = course(flows, &forth, times)?;
+            course.back = feed::spec(&super::back(5.0))?;
+            Ok(course)
+        },
+    },
+    Situation {
+        name: "ACKs in bursts",
+        pictures: ["aggregated-throughput", "aggregated-rtt"],
+        title: "100 Mbit/s, 20 ms, ACKs in bursts of 10 ms",
+        floor: Floor::Plain,
+        course: |tcp, seed, times| {
+            let mut course = plain(Flow::new(tcp.clone()), seed, times)?;
+            let back = format!("{} aggregate {}ms", super::back(20.0), BURST.as_millis());
+            course.back = feed::spec(&back)?;
+            Ok(course)
+        },
+    },
+    Situation {
+        name: "hosts 2 ms late",
+        pictures: ["late-throughput", "late-rtt"],
+        title: "100 Mbit/s, 20 ms, hosts that wake 2 ms late",
+        floor: Floor::Plain,
+        course: |tcp, seed, times| {
+            plain(Flow { wake_up_delay: LATE, ..Flow::new(tcp.clone()) }, seed, times)
+        },
+    },
+];
+
+/// One flow over 100 Mbit/s, 20 ms and a queue of one BDP.
+fn plain(flow: Flow, seed: u64, times: (Duration, Duration)) -> Result<Course, LabError> {
+    course(staggered(vec![flow], seed), &format!("{} seed {seed}", words(100.0, 20.0, 1.0)), times)
+}
+
+/// The words of a rate that changes during a run of this length.
+fn changes(end: Duration) -> String {
+    let change = |number: u32| {
+        let rate = if number % 2 == 1 { 10 } else { 100 };
+        format!("at {}us rate {rate}mbit", (end * number / (CHANGES + 2)).as_micros())
+    };
+    (1..=CHANGES).map(change).collect::<Vec<_>>().join(" ")
+}
+
+fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
+    let mut findings =
+        Findings::new(["case", "sender", "Mbit/s", "RTT, ms", "RTT p95, ms", "dropped, %", "Jain"]);
+    let times = window(run, 10);
+    let situations = match ground {
+        // A real host cannot be told to wake late.
+        Ground::Real => &SITUATIONS[..SITUATIONS.len() - 1],
+        Ground::Simulated => &SITUATIONS[..],
+    };
+    let cases = situations.iter().zip(1u32..).map(|(of, x)| {
+        let make = of.course;
+        Case::new(of.name, x.into(), move |tcp, seed| make(tcp, seed, times))
+    });
+    let cases = cases.collect();
+    let mut senders = vec![modern(super::candidate(run)?, ground)];
+    for text in BESIDE {
+        let sender = modern(text.parse()?, ground);
+        if sender.name != senders[0].name {
+            senders.push(sender);
+        }
+    }
+    let count = senders.len();
+    let measured = Measured::new(&mut findings, run, ground, senders, cases)?;
+    for (case, of) in situations.iter().enumerate() {
+        for sender in 0..count {
+            row(&mut findings, &measured, case, sender, times.0);
+        }
+        pictures(&mut findings, &measured, case, of, count);
+        claim(&mut findings, &measured, case, of.floor, count);
+    }
+    findings.notes.push(super::counted(run, times));
+    findings.notes.push(format!(
+        "Goodput is that of all flows together. RTT is the mean over time; its p95 is that of a flow's samples, as the \
+         mean over the flows. Flows begin at random within the first second. The rate changes {CHANGES} times, every \
+         twelfth of a run. Pictures show the first seed. A point is the mean over {BIN} s; throughput is payload that \
+         leaves the link, retransmissions included."
+    ));
+    Ok(findings)
+}
+
+/// Adds a row to the table; RTTs count from a time on.
+fn row(findings: &mut Findings, measured: &Measured, case: usize, sender: usize, from: Duration) {
+    let show = |value: &dyn Fn(&Done) -> f64, unit, decimals| {
+        theory::show(&Interval::of(&measured.values(sender, case, value)), unit, decimals)
+    };
+    findings.table.row([
+        measured.case_name(case).to_owned(),
+        measured.sender_name(sender).to_owned(),
+        show(&goodput, 1e-6, 3),
+        show(&|done| done.timeline.mean_rtt(from), 1.0, 1),
+        show(&|done| mean(done, |flow| flow.rtt.p95), 1e3, 1),
+        show(&lost, 1.0, 2),
+        show(&index, 1.0, 3),
+    ]);
+}
+
+/// Adds the pictures of a case.
+fn pictures(
+    findings: &mut Findings,
+    measured: &Measured,
+    case: usize,
+    of: &Situation,
+    count: usize,
+) {
+    type Points = fn(&Timeline) -> Vec<Point>;
+    let quantities: [(_, _, Points); 2] =
+        [("Throughput", "Mbit/s", Timeline::throughput), ("RTT", "ms", Timeline::rtt)];
+    for (picture, (quantity, unit, points)) in of.pictures.into_iter().zip(quantities) {
+        let series = (0..count).map(|sender| {
+            let points = measured.first_run(sender, case).map(|done| points(&done.timeline));
+            let name = measured.sender_name(sender);
+            draw::series(name, Style::Line, points.unwrap_or_default())
+        });
+        let series: Vec<_> = series.collect();
+        let values = series.iter().flat_map(|series| &series.points).map(|point| point.y);
+        let top = values.fold(0.0, f64::max) * 1.05;
+        let figure = Figure {
+            title: format!("{quantity}: {}", of.title),
+            x: draw::linear("time, s"),
+            y: Axis { range: (top > 0.0).then_some((0.0, top)), ..draw::linear(unit) },
+            series,
+        };
+        findings.picture(picture, figure);
+    }
+}
+
+fn claim(findings: &mut Findings, measured: &Measured, case: usize, floor: Floor, count: usize) {
+    let values = |sender, case| measured.values(sender, case, goodput);
+    let mean = |sender: &usize| Interval::of(&values(*sender, case)).mean;
+    let best = (1..count).max_by(|a, b| mean(a).total_cmp(&mean(b)));
+    let (of, floor, senders, cases) = match (floor, best) {
+        (Floor::Best, Some(best)) => {
+            (format!("that of {}", measured.sender_name(best)), FLOOR, [0, best], [case, case])
+        }
+        (Floor::Plain, _) => {
+            ("its own over the plain link".to_owned(), PLAIN_FLOOR, [0, 0], [case, 0])
+        }
+        (Floor::None, _) | (_, None) => return,
+    };
+    let ratio = theory::paired(&values(0, case), &values(senders[1], cases[1]));
+    findings.claim(
+        format!("goodput over {of}: {}", measured.case_name(case)),
+        format!("above {floor}"),
+        theory::show(&ratio, 1.0, 3),
+        measured.unless_late(&senders, cases[0], || {
+            measured.unless_late(&senders, cases[1], || {
+                theory::above(&ratio, floor, || super::UNKNOWN.to_owned())
+            })
+        }),
+    );
+}
+
+/// Of all flows, in bit/s.
+fn goodput(done: &Done) -> f64 {
+    done.flows.iter().map(|flow| flow.goodput).sum()
+}
+
+/// Over the flows.
+fn mean(done: &Done, of: impl Fn(&FlowDone) -> f64) -> f64 {
+    done.flows.iter().map(of).sum::<f64>() / done.flows.len().max(1) as f64
+}
+
+fn index(done: &Done) -> f64 {
+    jain(&done.flows.iter().map(|flow| flow.goodput).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_goes_down_and_up_again_within_a_run() {
+        let end = Duration::from_secs(60);
+        let forth = feed::spec(&format!("rate 100mbit delay 10ms {}", changes(end))).unwrap();
+        let times: Vec<_> = forth.changes.iter().map(|change| change.at.as_secs()).collect();
+        assert_eq!(times, (1..=10).map(|number| 5 * number).collect::<Vec<_>>());
+        assert!(changes(end).ends_with("at 45000000us rate 10mbit at 50000000us rate 100mbit"));
+    }
+
+    #[test]
+    fn a_run_of_a_second_has_all_changes() {
+        let forth = format!("rate 100mbit delay 10ms {}", changes(Duration::from_secs(1)));
+        assert_eq!(feed::spec(&forth).unwrap().changes.len(), 10);
+    }
+}
