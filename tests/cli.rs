@@ -78,7 +78,7 @@ fn the_demo_arrives_intact_with_the_kernel_as_its_peer() -> Outcome {
         assert_eq!(transfer["bytes"], 300_000, "{transfer}");
         assert_eq!(transfer["sha256"], report["sha256"], "{transfer}");
     }
-    let ours = transfers.iter().filter(|transfer| transfer["strategy"] == "newreno/cubic");
+    let ours = transfers.iter().filter(|transfer| transfer["strategy"] == "newreno/bbr3/spike");
     assert_eq!(ours.count(), 4);
     Ok(())
 }

@@ -66,18 +66,18 @@ fn json_is_the_same_on_one_thread_and_two_and_the_best_is_first() -> Outcome {
         assert!((0.01..0.03).contains(&lost), "{row}");
         let behind = row["behind_best_bits_per_second"]["mean"].as_f64().expect("a number");
         assert!((behind - (goodput(&rows[0]) - goodput(row))).abs() < 1.0, "{row}");
-        let share = &row["share_beside_default"];
+        let share = &row["share_beside_cubic"];
         assert!(share["n"] == 3 && (0.2..0.9).contains(&share["mean"].as_f64().unwrap()), "{row}");
         assert!(row["rtt_inflation"]["mean"].as_f64() >= Some(1.0), "{row}");
         // 10 ms each way, and a little for the bits.
         assert!(row["rtt_seconds"]["mean"].as_f64() > Some(0.020), "{row}");
     }
-    // The recommendation is one of the rows, and what a default flow keeps beside it is in place.
+    // The recommendation is one of the rows, and what a flow of cubic keeps beside it is in place.
     let recommended = &report["recommendation"];
     let row = rows.iter().find(|row| row["combination"] == recommended["combination"]);
     let row = row.expect("one of the rows");
     assert_eq!(recommended["goodput_bits_per_second"], row["goodput_bits_per_second"]["mean"]);
-    let kept = recommended["default_keeps_share"].as_f64().expect("a number");
+    let kept = recommended["cubic_keeps_share"].as_f64().expect("a number");
     assert!((0.4..3.0).contains(&kept), "{recommended}");
     let base = report["base_rtt_seconds"].as_f64().expect("a number");
     // There and back, the bits of 1500 bytes, and those of an ACK of 52.
@@ -104,10 +104,10 @@ fn the_recommendation_does_not_depend_on_a_row_of_the_default() -> Outcome {
         Ok(json(&compare(&["--json", "--with", with])?)?["recommendation"].clone())
     };
     let alone = recommended("le/westwood")?;
-    assert!(alone["default_keeps_share"].is_number(), "{alone}");
+    assert!(alone["cubic_keeps_share"].is_number(), "{alone}");
     assert_eq!(alone, recommended("le/westwood,rack/cubic")?);
     // Beside itself, the default keeps all.
-    assert_eq!(recommended("rack/cubic")?["default_keeps_share"], 1.0);
+    assert_eq!(recommended("rack/cubic")?["cubic_keeps_share"], 1.0);
     Ok(())
 }
 
@@ -165,7 +165,8 @@ fn the_way_of_the_acks_may_be_another_and_changes_are_seen_before_and_after() ->
     assert_eq!(report["seconds"], 30.0, "20 s, a second before them, and rounded up");
     let directory = TempDir::new()?;
     let path = directory.path().join("same.toml");
-    let wire = format!("[[wire]]\nforth = \"{forth}\"\nback = \"{back}\"\n[[flow]]\n");
+    let flow = "[[flow]]\nstrategies = \"rack/cubic\"\n";
+    let wire = format!("[[wire]]\nforth = \"{forth}\"\nback = \"{back}\"\n{flow}");
     fs::write(&path, format!("duration = \"30s\"\nwarm_up = \"6s\"\n{wire}"))?;
     let path = path.to_str().expect("it is text");
     let same = json(&airtcp(&["sim", "run", path, "--json"])?)?;
@@ -247,7 +248,7 @@ fn who_carried_nothing_has_no_rank() -> Outcome {
         ["compare", "rate 1mbit loss 100%", "--seconds", "2", "--with", "rack/cubic,sack/reno"];
     let report = json(&airtcp(&[&dead[..], &["--json"]].concat())?)?;
     let row = &report["combinations"][0];
-    for field in ["as_good", "behind_best_bits_per_second", "rtt_seconds", "share_beside_default"] {
+    for field in ["as_good", "behind_best_bits_per_second", "rtt_seconds", "share_beside_cubic"] {
         assert!(row[field].is_null(), "{field}: {row}");
     }
     let table = String::from_utf8(airtcp(&dead)?.stdout)?;
@@ -363,8 +364,8 @@ fn each_flow_of_a_scenario_has_its_own_judges() -> Outcome {
     let set = ["sim", "run", path, "--json", "--set", "flow.0.judge=dcr:count"];
     let report = json(&airtcp(&set)?)?;
     let flows = &report["runs"][0]["flows"];
-    assert_eq!(flows[0]["combination"], "rack/cubic/dcr:count");
-    assert_eq!(flows[1]["combination"], "sack/cubic/hack+dcr:timer");
+    assert_eq!(flows[0]["combination"], "rack/bbr3/dcr:count");
+    assert_eq!(flows[1]["combination"], "sack/bbr3/hack+dcr:timer");
     Ok(())
 }
 
@@ -384,7 +385,7 @@ fn rrtp_is_compared_with_tcp_alone_and_beside_it() -> Outcome {
         );
         assert!((0.005..0.08).contains(&number("sent_again_share")), "{row}");
         assert!(number("rtt_inflation") >= 1.0, "{row}");
-        assert_eq!(row["share_beside_default"]["n"], 3);
+        assert_eq!(row["share_beside_cubic"]["n"], 3);
         assert_eq!(row["broken_connections"], 0);
         assert!(row["timeouts"].is_null(), "{row}");
     }

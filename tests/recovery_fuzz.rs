@@ -532,7 +532,8 @@ fn watch(entry: &'static Entry<dyn CongestionControl>) -> Combination {
     INNER.set(Some(Choice::plain(entry).expect("a listed control")));
     let watches = WATCHES.iter().find(|watches| watches.takes_over == entry.takes_over);
     let watched = Choice::new(watches.expect("one for each set"), None);
-    Combination::default().with_congestion(watched.expect("it is laid down"))
+    let plain: Combination = "rack/reno".parse().expect("a combination");
+    plain.with_congestion(watched.expect("it is laid down"))
 }
 
 fn operations() -> impl Strategy<Value = Vec<Operation>> {

@@ -110,7 +110,7 @@ fn a_queue_that_marks_loses_nothing() {
 #[test]
 fn the_counters_are_in_json_where_accecn_is_in_use() {
     let link = "rate 20mbit delay 20ms mark 66 limit 2000";
-    let combination = Combination::default();
+    let combination: Combination = "rack/cubic".parse().unwrap();
     let json = |ecn| {
         let ([info, _], ..) = flow(link, &combination, [ecn; 2], false);
         (serde_json::to_value(&info).unwrap(), info.accecn)

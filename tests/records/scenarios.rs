@@ -46,6 +46,7 @@ pub(crate) const NETWORKS: &[Network] = &[
             bottleneck = "rate 6mbit delay 15ms limit 50 loss 2%"
             [[flow]]
             [[flow]]
+            strategies = "rack/cubic"
             start = "300ms"
             sack = false
             timestamps = false
@@ -63,6 +64,7 @@ pub(crate) const NETWORKS: &[Network] = &[
             timestamps = false
             bulk = { size = "1MB" }
             [[flow]]
+            strategies = "rack/cubic"
             pacing = true
             receive_buffer = "32KiB"
             mtu = 576
@@ -91,6 +93,7 @@ pub(crate) const NETWORKS: &[Network] = &[
             back = "rate 1mbit delay 15ms burst 1% 3 down 1500ms 400ms"
             [[flow]]
             [[flow]]
+            strategies = "rack/cubic"
             way = "back"
             ping_pong = { size = "200B" }
         "#,
@@ -131,6 +134,7 @@ pub(crate) const NETWORKS: &[Network] = &[
             [[flow]]
             short_flows = { smallest = "300B", largest = "60kB", gap = "50ms", pareto = true, users = 8 }
             [[flow]]
+            strategies = "rack/cubic"
             request_response = { request = "300B", response = "20kB", think = "30ms" }
         "#,
     },
@@ -145,6 +149,7 @@ pub(crate) const NETWORKS: &[Network] = &[
             arq = "mac"
             [[flow]]
             [[flow]]
+            strategies = "rack/cubic"
             way = "back"
         "#,
     },

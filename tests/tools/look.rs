@@ -64,14 +64,14 @@ fn connections_are_listed_and_counted_while_they_last() {
     // What came back may not be acknowledged yet.
     assert_eq!(columns[..2], ["ESTAB", "0"], "{text}");
     assert_eq!(columns[3..], ["10.0.0.2:7", &local], "{text}");
-    assert!(lines[3].contains(" rack/cubic wscale:") && lines[3].contains(" held:"), "{text}");
+    assert!(lines[3].contains(" rack/bbr3/spike wscale:") && lines[3].contains(" held:"), "{text}");
 
     let json: Value =
         serde_json::from_str(&output(airtcp(&["ss", "--json", "--control", &socket])).unwrap())
             .unwrap();
     let connection = &json[0]["connections"][0];
     assert_eq!((&json[0]["device"], &connection["peer"]), (&"tun0".into(), &local.clone().into()));
-    assert_eq!(connection["info"]["combination"], "rack/cubic");
+    assert_eq!(connection["info"]["combination"], "rack/bbr3/spike");
     let mut fields = BTreeSet::new();
     for object in [&json[0], connection, &connection["info"]] {
         fields.extend(object.as_object().unwrap().keys().cloned());

@@ -129,6 +129,6 @@ mod tests {
         for link in LINKS {
             assert!(text.lines().any(|line| line.trim_start().starts_with(link.name)), "{text}");
         }
-        assert!(text.ends_with("default: rack/cubic\n"));
+        assert!(text.ends_with("default: rack/bbr3/spike\n"));
     }
 }

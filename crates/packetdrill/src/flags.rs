@@ -9,6 +9,8 @@ use airtcp_stack::tcp::{EcnMode, Offer, TcpConfig};
 /// The addresses that packetdrill gives the machine that it tests, by default and in Google's scripts.
 const ADDRESSES: [&str; 2] = ["192.168.0.1/16", "fd3d:a0b:17d6::1/48"];
 
+const LINUX: &str = "rack/cubic";
+
 /// What the stack of a script is to be.
 #[derive(Clone, Debug)]
 pub(crate) struct Flags {
@@ -27,6 +29,8 @@ impl FromStr for Flags {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (mut addresses, mut tcp, mut sysctls) = (Vec::new(), TcpConfig::default(), true);
+        // As Linux, for which scripts are written.
+        tcp.sender.combination = LINUX.parse().map_err(text_of)?;
         let mut ecn = None;
         for flag in text.split(',').map(str::trim).filter(|flag| !flag.is_empty()) {
             let (key, value) = flag.split_once('=').ok_or(format!("`{flag}` is not key=value"))?;
@@ -91,7 +95,7 @@ mod tests {
     fn strategies_are_named_one_by_one() {
         let chosen = combination("recovery=rack,congestion=reno,judge=hack+dcr:timer");
         assert_eq!(chosen.to_string(), "rack/reno/hack+dcr:timer");
-        assert_eq!(combination(""), Combination::default());
+        assert_eq!(combination("").to_string(), LINUX);
     }
 
     #[test]

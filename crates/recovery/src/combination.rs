@@ -138,14 +138,17 @@ impl<T: ?Sized> fmt::Debug for Choice<T> {
 /// Which strategies a sender is made of.
 ///
 /// It is written `detection/control`, with judges after a second slash, and parameters after a
-/// colon. A control or judges that are left out are the default's.
+/// colon. Parts that are left out are the default's, but for its judge, which goes with its control:
+/// where a control is named, there are no judges but those named.
 ///
 /// ```
 /// use airtcp_recovery::Combination;
 ///
 /// let combination: Combination = "newreno/fixed:32".parse()?;
 /// assert_eq!(combination.to_string(), "newreno/fixed:32");
-/// assert_eq!(Combination::default().to_string(), "rack/cubic");
+/// assert_eq!(Combination::default().to_string(), "rack/bbr3/spike");
+/// assert_eq!("le".parse::<Combination>()?.to_string(), "le/bbr3/spike");
+/// assert_eq!("le/cubic".parse::<Combination>()?.to_string(), "le/cubic");
 /// assert!("newreno/vega".parse::<Combination>().is_err());
 /// # Ok::<(), airtcp_recovery::CombinationError>(())
 /// ```
@@ -160,7 +163,8 @@ static RENO: Entry<dyn CongestionControl> = crate::control::RENO;
 
 impl Combination {
     /// From its three parts as the flags `--recovery`, `--congestion` and `--judge` take them;
-    /// `None` leaves the default.
+    /// `None` leaves the default, and an empty `judge` leaves no judge. The default's judge goes with
+    /// its control: with a `congestion`, a `judge` of `None` leaves no judge, too.
     ///
     /// # Errors
     /// A name that is unknown, or a parameter that its strategy does not take.
@@ -173,9 +177,14 @@ impl Combination {
             part.map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned)
         };
         let recovery = named(recovery).unwrap_or_else(|| DEFAULT_RECOVERY.to_owned());
-        let congestion = named(congestion).unwrap_or_else(|| DEFAULT_CONGESTION.to_owned());
+        let congestion = named(congestion);
+        let judge = match (judge, &congestion) {
+            (None, None) => Some(DEFAULT_JUDGE.to_owned()),
+            (judge, _) => named(judge),
+        };
+        let congestion = congestion.unwrap_or_else(|| DEFAULT_CONGESTION.to_owned());
         let mut judges = Vec::new();
-        for judge in named(judge).iter().flat_map(|judges| judges.split('+')) {
+        for judge in judge.iter().flat_map(|judges| judges.split('+')) {
             judges.push(Choice::find("judge", JUDGES, judge)?);
         }
         let rank = |choice: &Choice<dyn LossJudge>| {
@@ -193,7 +202,8 @@ impl Combination {
     }
 
     /// The same with other parts, as [`from_parts`](Self::from_parts) takes them; `None` leaves the
-    /// part that is there, and an empty `judge` leaves no judge.
+    /// part that is there, and an empty `judge` leaves no judge. Of the default this is `from_parts`:
+    /// another control takes the default's judge with it.
     ///
     /// # Errors
     /// As [`from_parts`](Self::from_parts).
@@ -204,6 +214,9 @@ impl Combination {
         judge: Option<&str>,
     ) -> Result<Self, CombinationError> {
         let mut next = Self::from_parts(recovery, congestion, judge)?;
+        if *self == Self::default() {
+            return Ok(next);
+        }
         if recovery.is_none() {
             next.recovery = self.recovery.clone();
         }
@@ -351,7 +364,8 @@ pub(crate) struct Parts {
 }
 
 const DEFAULT_RECOVERY: &str = "rack";
-const DEFAULT_CONGESTION: &str = "cubic";
+const DEFAULT_CONGESTION: &str = "bbr3";
+const DEFAULT_JUDGE: &str = "spike";
 
 impl Default for Combination {
     fn default() -> Self {
@@ -469,11 +483,27 @@ mod tests {
     }
 
     #[test]
+    fn the_judge_of_the_default_goes_with_its_control() {
+        let default = Combination::default();
+        let parts = |recovery, congestion, judge| {
+            let from = Combination::from_parts(recovery, congestion, judge).unwrap();
+            assert_eq!(default.with_parts(recovery, congestion, judge).unwrap(), from);
+            from.to_string()
+        };
+        assert_eq!(parts(None, None, None), "rack/bbr3/spike");
+        assert_eq!(parts(Some("le"), None, None), "le/bbr3/spike");
+        assert_eq!(parts(None, Some("cubic"), None), "rack/cubic");
+        assert_eq!(parts(None, Some("bbr3"), None), "rack/bbr3");
+        assert_eq!(parts(None, None, Some("hack")), "rack/bbr3/hack");
+        assert_eq!(parts(None, None, Some("")), "rack/bbr3");
+    }
+
+    #[test]
     fn what_is_written_is_what_is_shown() {
         for text in ["sack/cubic", "newreno:slow/fixed:7", "reno/reno"] {
             assert_eq!(text.parse::<Combination>().unwrap().to_string(), text);
         }
-        assert_eq!("reno".parse::<Combination>().unwrap().to_string(), "reno/cubic");
+        assert_eq!("reno".parse::<Combination>().unwrap().to_string(), "reno/bbr3/spike");
     }
 
     #[test]

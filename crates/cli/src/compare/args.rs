@@ -9,13 +9,14 @@ use airtcp_recovery::{Choice, Combination};
 use airtcp_sim::Sender;
 use clap::Args;
 
+use super::cubic;
 use crate::value::{self, LinkPair, Several};
 
 /// `airtcp compare`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
---with usual: every detection with cubic, every control with rack and with le,
-  every judge with rack/cubic
+--with usual: the default, every detection with cubic, every control with rack
+  and with le, every judge with rack/cubic
 rrtp is RRTP in the place of TCP, and takes what it is told of the network:
   rrtp:wireless-last-hop+rate=144kbit+rtt=150ms+loss=1%
 --with all: these, every detection with every control, and every detection with
@@ -97,20 +98,19 @@ fn picture(text: &str) -> Result<PathBuf, String> {
 /// What is compared if nothing is asked for. A control that needs a parameter, or a judge that has one, is for
 /// those who know which.
 pub(super) fn usual() -> Vec<Sender> {
-    let base = Combination::default;
-    let mut list = Vec::new();
+    let mut list = vec![Combination::default()];
     for detection in DETECTIONS.iter().filter_map(|detection| Choice::plain(detection).ok()) {
         // The two that find lost repairs at any receiver show what a control can do.
         let is_able = ["rack", "le"].contains(&detection.entry().name);
         for control in CONTROLS.iter().filter(|control| is_able || control.name == "cubic") {
             if let Ok(control) = Choice::new(control, None) {
-                list.push(base().with_recovery(detection.clone()).with_congestion(control));
+                list.push(cubic().with_recovery(detection.clone()).with_congestion(control));
             }
         }
     }
     for judge in JUDGES.iter().filter(|judge| judge.parameter.is_empty()) {
         if let Ok(judge) = Choice::plain(judge) {
-            list.push(base().with_judges(vec![judge]));
+            list.push(cubic().with_judges(vec![judge]));
         }
     }
     list.into_iter().map(Sender::from).collect()
@@ -127,6 +127,7 @@ mod tests {
     #[test]
     fn the_usual_has_every_detection_and_nothing_that_takes_a_number() {
         let usual = names("usual");
+        assert_eq!(usual.first(), Some(&Combination::default().to_string()));
         for detection in DETECTIONS {
             assert!(usual.contains(&format!("{}/cubic", detection.name)), "{usual:?}");
         }

@@ -78,13 +78,13 @@ impl Plan {
         let scenario = scenario(args, link)?;
         let is_random = scenario.is_random();
         let seeds = if is_random { u64::from(args.seeds) } else { 1 };
-        let beside = (args.flows == 1).then(usual_sender);
+        let beside = (args.flows == 1).then(|| cubic().into());
         // Sharing takes longest, and is not what is ranked: half the seeds do, but a few.
         let shared_seeds = if beside.is_some() { seeds.div_ceil(2).max(seeds.min(5)) } else { 0 };
         Ok(Self { scenario, is_random, round_trip, seeds, beside, shared_seeds })
     }
 
-    /// The rows, and the goodput of a default flow beside another one in bit/s.
+    /// The rows, and the goodput of a flow of cubic beside another one in bit/s.
     fn run(&self, args: &CompareArgs) -> anyhow::Result<(Vec<Row>, Option<f64>)> {
         let senders = &args.with.0;
         let is_listed = self.beside.as_ref().is_some_and(|beside| senders.contains(beside));
@@ -128,8 +128,9 @@ fn goodput_beside(runs: &[RunResult]) -> Interval {
     Interval::of(&second.collect::<Vec<_>>())
 }
 
-fn usual_sender() -> Sender {
-    Combination::default().into()
+/// What every combination is put beside: what most flows of the Internet are.
+fn cubic() -> Combination {
+    "rack/cubic".parse().expect("both are in the registry")
 }
 
 fn scenario(args: &CompareArgs, link: LinkPair) -> anyhow::Result<Scenario> {
@@ -149,7 +150,7 @@ fn scenario(args: &CompareArgs, link: LinkPair) -> anyhow::Result<Scenario> {
         // All have begun when bytes begin to count, and not at the same moment.
         stagger: warm_up / args.flows,
         pacing: args.pacing,
-        ..FlowSpec::new(usual_sender())
+        ..FlowSpec::new(cubic().into())
     };
     Ok(Scenario {
         duration,

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::report::Row;
 
-/// The least that a combination must leave to a flow of the default combination, as a share of what
+/// The least that a combination must leave to a flow of `rack/cubic`, as a share of what
 /// that flow gets beside another one of its own kind. What leaves less is not recommended.
 const LEAST_LEFT: f64 = 0.4;
 
@@ -31,8 +31,8 @@ struct Chosen {
     #[serde(rename = "goodput_bits_per_second")]
     goodput: f64,
     rtt_inflation: Option<f64>,
-    /// The goodput of a default flow beside it, over that beside another default flow.
-    default_keeps_share: Option<f64>,
+    /// The goodput of a flow of cubic beside it, over that beside another flow of cubic.
+    cubic_keeps_share: Option<f64>,
 }
 
 #[derive(Serialize, Debug)]
@@ -46,18 +46,18 @@ struct Rejection {
 enum Reason {
     FloodsTheQueue,
     BreaksConnections,
-    StarvesTheDefault,
+    StarvesCubic,
 }
 
 impl Recommendation {
     /// Chooses among `rows`, the best goodput first: of those that neither flood the queue, nor break
-    /// connections, nor starve a default flow, the best one and those that may be as good; of these,
-    /// the one with the shortest mean round-trip time. `usual` is the goodput of a default flow beside
+    /// connections, nor starve a flow of cubic, the best one and those that may be as good; of these,
+    /// the one with the shortest mean round-trip time. `usual` is the goodput of a flow of cubic beside
     /// another one in bit/s, where that was measured. Gives nothing if no row carried anything.
     pub(super) fn of(rows: &[Row], usual: Option<f64>) -> Option<Self> {
         let kept = |row: &Row| {
             let usual = usual.filter(|usual| *usual > 0.0)?;
-            (row.default_beside.n > 0).then(|| row.default_beside.mean / usual)
+            (row.cubic_beside.n > 0).then(|| row.cubic_beside.mean / usual)
         };
         let reason = |row: &Row| {
             if row.broken_connections > 0 {
@@ -65,7 +65,7 @@ impl Recommendation {
             } else if row.floods() {
                 Some(Reason::FloodsTheQueue)
             } else if kept(row).is_some_and(|kept| kept < LEAST_LEFT) {
-                Some(Reason::StarvesTheDefault)
+                Some(Reason::StarvesCubic)
             } else {
                 None
             }
@@ -94,13 +94,13 @@ impl Recommendation {
                 combination: row.combination.clone(),
                 goodput: row.goodput.mean,
                 rtt_inflation: delay(row),
-                default_keeps_share: kept(row),
+                cubic_keeps_share: kept(row),
             }),
             rejected: rejected.collect(),
         })
     }
 
-    /// What it says to a person. `factor` and `unit` are those of rates; `beside` names the default.
+    /// What it says to a person. `factor` and `unit` are those of rates; `beside` names it.
     pub(super) fn text(&self, factor: f64, unit: &str, beside: Option<&str>) -> String {
         let mut text = match &self.chosen {
             Some(chosen) => chosen.text(factor, unit, beside),
@@ -117,13 +117,13 @@ impl Recommendation {
 impl Chosen {
     fn text(&self, factor: f64, unit: &str, beside: Option<&str>) -> String {
         let rtt = self.rtt_inflation.map(|rtt| format!(" at {rtt:.2} times the round-trip time"));
-        let cost = match (self.default_keeps_share, beside) {
+        let cost = match (self.cubic_keeps_share, beside) {
             (Some(share), Some(beside)) => format!(
                 ", and a flow of {beside} beside it gets {:.0} % of what it gets beside another \
                  flow of its kind.",
                 share * 100.0
             ),
-            (None, Some(_)) => ". Two default flows carried nothing beside each other.".to_owned(),
+            (None, Some(_)) => ". Two flows of cubic carried nothing beside each other.".to_owned(),
             (_, None) => ". What it costs other flows was not measured.".to_owned(),
         };
         let goodput = self.goodput * factor;
@@ -140,11 +140,11 @@ impl fmt::Display for Reason {
         match self {
             Self::FloodsTheQueue => f.write_str("floods the queue"),
             Self::BreaksConnections => f.write_str("breaks connections"),
-            Self::StarvesTheDefault => {
+            Self::StarvesCubic => {
                 let least = LEAST_LEFT * 100.0;
                 write!(
                     f,
-                    "leaves a default flow less than {least:.0} % of what it gets beside its own kind"
+                    "leaves a flow of cubic less than {least:.0} % of what it gets beside its own kind"
                 )
             }
         }
@@ -159,11 +159,11 @@ mod tests {
     use super::super::report::tests::row;
     use super::*;
 
-    /// Goodputs of two seeds, the mean round-trip time, and what a default flow gets beside it.
+    /// Goodputs of two seeds, the mean round-trip time, and what a flow of cubic gets beside it.
     fn measured(name: &str, goodput: [f64; 2], rtt: f64, beside: f64) -> Row {
         let mut row = row(name, &goodput);
         row.rtt_inflation = Interval::of(&[rtt, rtt]);
-        row.default_beside = Interval::of(&[beside, beside]);
+        row.cubic_beside = Interval::of(&[beside, beside]);
         row
     }
 
@@ -176,7 +176,7 @@ mod tests {
         ];
         let recommended = Recommendation::of(&rows, Some(5.0)).unwrap();
         let chosen = recommended.chosen.as_ref().unwrap();
-        assert_eq!((&*chosen.combination, chosen.default_keeps_share), ("level", Some(0.8)));
+        assert_eq!((&*chosen.combination, chosen.cubic_keeps_share), ("level", Some(0.8)));
         assert!(recommended.rejected.is_empty());
         let text = recommended.text(1.0, "bit/s", Some("default"));
         assert!(
@@ -201,8 +201,7 @@ mod tests {
         let recommended = Recommendation::of(&rows, Some(5.0)).unwrap();
         assert_eq!(recommended.chosen.unwrap().combination, "fair");
         let reasons: Vec<_> = recommended.rejected.iter().map(|one| one.because).collect();
-        let expected =
-            [Reason::FloodsTheQueue, Reason::StarvesTheDefault, Reason::BreaksConnections];
+        let expected = [Reason::FloodsTheQueue, Reason::StarvesCubic, Reason::BreaksConnections];
         assert_eq!(reasons, expected);
         let none = Recommendation::of(&rows[..3], Some(5.0)).unwrap();
         assert_eq!(none.chosen, None);
@@ -226,7 +225,7 @@ mod tests {
     #[test]
     fn without_a_flow_beside_it_the_cost_is_not_known() {
         let recommended = Recommendation::of(&[row("alone", &[1.0, 1.0])], None).unwrap();
-        assert_eq!(recommended.chosen.as_ref().unwrap().default_keeps_share, None);
+        assert_eq!(recommended.chosen.as_ref().unwrap().cubic_keeps_share, None);
         assert!(recommended.text(1.0, "bit/s", None).contains("was not measured"));
     }
 }

@@ -58,12 +58,12 @@ pub(super) struct Row {
     behind_best: Option<Interval>,
     /// Whether the interval of that holds zero. Nothing if nothing arrived, or if one seed has to do for many.
     pub(super) as_good: Option<bool>,
-    /// What a flow gets of what it and one of the default combination get together.
-    #[serde(rename = "share_beside_default", serialize_with = "or_null")]
+    /// What a flow gets of what it and one of `rack/cubic` get together.
+    #[serde(rename = "share_beside_cubic", serialize_with = "or_null")]
     pub(super) share: Interval,
-    /// What the flow of the default combination gets then.
-    #[serde(rename = "default_beside_bits_per_second", serialize_with = "or_null")]
-    pub(super) default_beside: Interval,
+    /// What the flow of `rack/cubic` gets then.
+    #[serde(rename = "cubic_beside_bits_per_second", serialize_with = "or_null")]
+    pub(super) cubic_beside: Interval,
     /// Of the data segments sent, the share that was sent again.
     #[serde(rename = "sent_again_share", serialize_with = "or_null")]
     retransmitted: Interval,
@@ -107,7 +107,7 @@ fn or_null<S: Serializer>(interval: &Interval, serializer: S) -> Result<S::Ok, S
 pub(super) const FLOOD: f64 = 0.2;
 
 impl Row {
-    /// `beside`: runs in which a flow of the combination comes first, and one of the default second. `base_rtt` is in
+    /// `beside`: runs in which a flow of the combination comes first, and one of `rack/cubic` second. `base_rtt` is in
     /// seconds.
     pub(super) fn new(
         combination: String,
@@ -153,7 +153,7 @@ impl Row {
             behind_best: None,
             as_good: None,
             share: interval(beside, &share),
-            default_beside: goodput_beside(beside),
+            cubic_beside: goodput_beside(beside),
             retransmitted: of_segments(|flow| flow.retransmissions),
             spurious: of_segments(|flow| flow.spurious),
             policed: of_packets(|link| link.policed),
@@ -199,7 +199,7 @@ impl Row {
 }
 
 impl Report {
-    /// `usual` is the goodput of a default flow beside another one in bit/s, if it was measured.
+    /// `usual` is the goodput of a flow of cubic beside another one in bit/s, if it was measured.
     pub(super) fn new(args: &CompareArgs, plan: &Plan, rows: Vec<Row>, usual: Option<f64>) -> Self {
         let RoundTrip { idle, full } = plan.round_trip;
         let rows = ranked(rows, plan.is_random);
@@ -289,8 +289,7 @@ pub(super) mod tests {
         assert_eq!(marked(&rows, true), expected(&[("some", Some(true)), ("none", None)]));
         let json = serde_json::to_value(&marked_rows(&rows)[1]).unwrap();
         assert_eq!(json["goodput_bits_per_second"]["mean"], 0.0);
-        for field in
-            ["behind_best_bits_per_second", "as_good", "rtt_seconds", "share_beside_default"]
+        for field in ["behind_best_bits_per_second", "as_good", "rtt_seconds", "share_beside_cubic"]
         {
             assert!(json[field].is_null(), "{field}: {json}");
         }

@@ -92,7 +92,7 @@ impl Report {
             Beside::Share | Beside::Both => cells.push(mean(&row.share, 100.0, 0)),
         }
         if beside.has_other() {
-            cells.push(mean(&row.default_beside, factor, 2));
+            cells.push(mean(&row.cubic_beside, factor, 2));
         }
         cells.extend(self.polices().then(|| mean(&row.policed, 100.0, 2)));
         cells.extend([
@@ -219,7 +219,7 @@ impl Report {
 
     fn about_beside(&self, columns: Beside) -> String {
         let Some(beside) = &self.beside else {
-            return "Without the share beside a default flow, which one flow has: leave --flows out"
+            return "Without the share beside a flow of cubic, which one flow has: leave --flows out"
                 .to_owned();
         };
         let seeds = match self.shared_seeds {

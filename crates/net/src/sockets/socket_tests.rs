@@ -86,7 +86,7 @@ async fn what_was_set_holds_for_those_that_come_out_of_a_listener() {
         let stream = client.connect(addr("10.0.0.1:80")).await.unwrap();
         let (accepted, _) = listener.accept().await.unwrap();
         assert_eq!(accepted.info().unwrap().combination, "le/westwood");
-        assert_eq!(stream.info().unwrap().combination, "rack/cubic");
+        assert_eq!(stream.info().unwrap().combination, "rack/bbr3/spike");
     })
     .await;
 }

@@ -289,7 +289,8 @@ fn a_window_that_is_not_used_does_not_grow() {
 
 #[test]
 fn a_paced_flow_with_little_to_send_does_not_grow() {
-    let config = SenderConfig { pacing: true, ..SenderConfig::default() };
+    let combination = "rack/cubic".parse().unwrap();
+    let config = SenderConfig { combination, pacing: true, ..SenderConfig::default() };
     let start = Start {
         now: Instant::ZERO,
         first: seq(0),

@@ -21,6 +21,8 @@ impl Flows {
         let listener = pair.server.tcp_listen(address(to), 8).unwrap();
         let mut config = TcpConfig::default();
         config.sender.profile.initial_window = 64;
+        // A flight leaves at once.
+        config.sender.combination = "rack/cubic".parse().unwrap();
         let (mut streams, mut accepted) = (Vec::new(), Vec::new());
         for _ in 0..2 {
             let config = Some(config.clone());

@@ -281,6 +281,8 @@ fn what_replaces_time_wait_starts_above_all_its_numbers() {
     let listener = pair.server.tcp_listen(address("10.0.0.1:80"), 8).unwrap();
     let (stream, accepted) = pair.connect(listener, "10.0.0.1:80");
     let flow = pair.client.tcp_flow(stream).unwrap();
+    let unpaced = "rack/cubic".parse().unwrap();
+    pair.server.tcp_set_combination(pair.now, accepted, &unpaced).unwrap();
     // In no time at all more bytes than the clock of the ISNs has ticks.
     for _ in 0..100 {
         pair.server.tcp_send(pair.now, accepted, &[0; 10_000]).unwrap();
@@ -417,6 +419,9 @@ fn who_was_told_to_wait_hears_of_room_that_came_before_anything_was_settled() {
     let mut pair = Pair::new();
     let listener = pair.server.tcp_listen(address("10.0.0.1:80"), 8).unwrap();
     let (stream, accepted) = pair.connect(listener, "10.0.0.1:80");
+    // Time stands still here, in which nothing that is paced leaves.
+    let unpaced = "rack/cubic".parse().unwrap();
+    pair.client.tcp_set_combination(pair.now, stream, &unpaced).unwrap();
     let fill = |pair: &mut Pair| {
         while pair.client.tcp_send(pair.now, stream, &[7; 9_000]).is_ok() {}
     };
