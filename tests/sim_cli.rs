@@ -145,7 +145,9 @@ fn the_table_of_many_seeds_fits_a_terminal_and_says_what_it_leaves_out() -> Outc
     let example = String::from_utf8(airtcp(&["sim", "init"]).output()?.stdout)?;
     let run = |strategies: &str| {
         let set = format!("flow.1.strategies={strategies}");
+        let web = "flow.2.strategies=rack/cubic";
         let run = ["sim", "run", "-", "--seeds", "3", "--set", "duration=6s", "--set", &set];
+        let run = [&run[..], &["--set", web]].concat();
         Ok::<_, Box<dyn Error>>(String::from_utf8(fed(&run, &example)?.stdout)?)
     };
     assert!(!run("sack/cubic")?.contains("--json has all intervals"));
