@@ -99,14 +99,14 @@ fn what_a_combination_comes_to_does_not_depend_on_the_others() -> Outcome {
 }
 
 #[test]
-fn the_recommendation_does_not_depend_on_a_row_of_the_default() -> Outcome {
+fn the_recommendation_does_not_depend_on_a_row_of_cubic() -> Outcome {
     let recommended = |with| -> Result<Value, Box<dyn Error>> {
         Ok(json(&compare(&["--json", "--with", with])?)?["recommendation"].clone())
     };
     let alone = recommended("le/westwood")?;
     assert!(alone["cubic_keeps_share"].is_number(), "{alone}");
     assert_eq!(alone, recommended("le/westwood,rack/cubic")?);
-    // Beside itself, the default keeps all.
+    // Beside itself, cubic keeps all.
     assert_eq!(recommended("rack/cubic")?["cubic_keeps_share"], 1.0);
     Ok(())
 }

@@ -29,6 +29,8 @@ impl Pair {
             let address = IpAddr::V4(Ipv4Addr::new(10, 0, 0, last));
             let mut config = HostConfig::new([Cidr::new(address, 24).expect("a prefix of 24")]);
             config.events = events;
+            // Time goes by in microseconds here, in which a paced sender would mostly wait.
+            config.tcp.sender.combination = "rack/cubic".parse().expect("a combination");
             world.add(Host::new(config))
         });
         world.connect((client, PortId(0)), (server, PortId(0)));

@@ -43,7 +43,7 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
         what if what.starts_with("Profiles `") => {
             row.names.iter().all(|name| name.parse::<Profile>().is_ok())
         }
-        "Judges: the seam, and the default ruling (a loss is congestion)" => {
+        "Judges: the seam, and the ruling without one (a loss is congestion)" => {
             (Ruling::CONGESTION.repair, Ruling::CONGESTION.reduce) == (When::Now, When::Now)
         }
         "Limited transmit, undo of a spurious reduction (Eifel, DSACK, F-RTO), tail loss probes, PRR" =>

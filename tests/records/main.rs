@@ -56,6 +56,7 @@ impl Case {
 /// Every detection with every control, and every detection with every judge, in every network.
 fn cases() -> Vec<Case> {
     let combinations = Combination::all().into_iter().chain(Combination::all_judged());
+    let combinations = combinations.chain([Combination::default()]);
     let tcp: Vec<_> = combinations.map(|combination| combination.to_string()).collect();
     let mut cases = Vec::new();
     let mut add = |world, strategies: &mut dyn Iterator<Item = String>| {

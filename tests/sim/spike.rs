@@ -171,11 +171,11 @@ fn a_queue_that_acks_wait_in_does_not_make_drops_of_a_policer_random() {
 }
 
 /// The queue of the link shows at nine tenths of its rate, too, so a policer of nearly this rate
-/// can be taken for a lossy link. It drops little then.
+/// can be taken for a lossy link. Then it drops less than the twentieth that lies above its rate.
 #[test]
 fn a_policer_of_nearly_the_rate_of_the_link_drops_little() {
     for combination in COMBINATIONS {
-        for (rate, burst) in [(95, "1mb"), (98, "1mb"), (98, "16kb")] {
+        for (rate, burst) in [(95, "1mb"), (95, "16kb")] {
             let link = format!("limit 167 police rate {rate}mbit burst {burst}");
             let (ruled, _) = rulings(&link, combination, 1, 20);
             assert!(ruled.congestion.all * 50 < ruled.sent, "{combination}, {link}: {ruled}");

@@ -12,7 +12,8 @@ use airtcp_types::{ByteCount, Instant};
 const PORT: u16 = 5001;
 /// Connections that a side opens at most at a time.
 const MOST: usize = 24;
-const COMBINATIONS: [&str; 6] = [
+const COMBINATIONS: [&str; 7] = [
+    "rack/bbr3/spike",
     "rack/cubic",
     "newreno/reno",
     "sack/westwood",

@@ -18,8 +18,15 @@ use crate::network::{self, Network};
 
 /// Of both services.
 const PORT: u16 = 5001;
-const STRATEGIES: [&str; 6] =
-    ["rack/cubic", "newreno/reno", "sack/westwood", "fack/reno", "le/westwood-plus", "rack/reno"];
+const STRATEGIES: [&str; 7] = [
+    "rack/bbr3/spike",
+    "rack/cubic",
+    "newreno/reno",
+    "sack/westwood",
+    "fack/reno",
+    "le/westwood-plus",
+    "rack/reno",
+];
 /// How long a client waits for a connection.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How long it leaves off when it had none.

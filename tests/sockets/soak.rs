@@ -22,7 +22,8 @@ use crate::impaired::{Harm, Impaired, Impairment};
 const CONNECTIONS: u64 = 48;
 /// The most bytes that one end sends.
 const MOST: u64 = 200_000;
-const STRATEGIES: [&str; 4] = ["rack/cubic", "le/westwood", "sack/reno", "newreno/cubic"];
+const STRATEGIES: [&str; 5] =
+    ["rack/bbr3/spike", "rack/cubic", "le/westwood", "sack/reno", "newreno/cubic"];
 
 /// What the two ends of a connection are to do. Both derive it from the number of the connection.
 struct Plan {

@@ -229,7 +229,7 @@ pub(crate) struct DemoArgs {
     seconds: Option<Duration>,
     /// What else of ours sends in --lossy: combinations with commas between them
     #[arg(long, value_name = "A,B,C", requires = "lossy", value_parser = value::several::<Combination>,
-          default_value = "sack/cubic,rack/westwood-plus,le/westwood,rack/cubic/dcr:timer")]
+          default_value = "rack/cubic,sack/cubic,rack/westwood-plus,le/westwood,rack/cubic/dcr:timer")]
     pub(crate) with: Several<Combination>,
     /// Write a capture, an event log and pictures of what this stack does into this directory
     #[arg(long, value_name = "DIR")]

@@ -202,8 +202,8 @@ impl Combination {
     }
 
     /// The same with other parts, as [`from_parts`](Self::from_parts) takes them; `None` leaves the
-    /// part that is there, and an empty `judge` leaves no judge. Of the default this is `from_parts`:
-    /// another control takes the default's judge with it.
+    /// part that is there, and an empty `judge` leaves no judge. Where control and judge are the default's,
+    /// another control takes the judge with it.
     ///
     /// # Errors
     /// As [`from_parts`](Self::from_parts).
@@ -214,16 +214,13 @@ impl Combination {
         judge: Option<&str>,
     ) -> Result<Self, CombinationError> {
         let mut next = Self::from_parts(recovery, congestion, judge)?;
-        if *self == Self::default() {
-            return Ok(next);
-        }
         if recovery.is_none() {
             next.recovery = self.recovery.clone();
         }
         if congestion.is_none() {
             next.congestion = self.congestion.clone();
         }
-        if judge.is_none() {
+        if judge.is_none() && !self.loses_judge_by(&next.congestion) {
             next.judges.clone_from(&self.judges);
         }
         Ok(next)
@@ -289,9 +286,21 @@ impl Combination {
         self
     }
 
-    /// The same with another control, which need not be in the registry.
+    /// Whether another control takes the judge with it: both are the default's.
+    fn loses_judge_by(&self, congestion: &Choice<dyn CongestionControl>) -> bool {
+        let default = Self::default();
+        self.congestion == default.congestion
+            && self.judges == default.judges
+            && *congestion != default.congestion
+    }
+
+    /// The same with another control, which need not be in the registry. The default's judge goes
+    /// with the default's control.
     #[must_use]
     pub fn with_congestion(mut self, choice: Choice<dyn CongestionControl>) -> Self {
+        if self.loses_judge_by(&choice) {
+            self.judges.clear();
+        }
         self.congestion = choice;
         self
     }
@@ -484,11 +493,8 @@ mod tests {
 
     #[test]
     fn the_judge_of_the_default_goes_with_its_control() {
-        let default = Combination::default();
         let parts = |recovery, congestion, judge| {
-            let from = Combination::from_parts(recovery, congestion, judge).unwrap();
-            assert_eq!(default.with_parts(recovery, congestion, judge).unwrap(), from);
-            from.to_string()
+            Combination::from_parts(recovery, congestion, judge).unwrap().to_string()
         };
         assert_eq!(parts(None, None, None), "rack/bbr3/spike");
         assert_eq!(parts(Some("le"), None, None), "le/bbr3/spike");
@@ -496,6 +502,21 @@ mod tests {
         assert_eq!(parts(None, Some("bbr3"), None), "rack/bbr3");
         assert_eq!(parts(None, None, Some("hack")), "rack/bbr3/hack");
         assert_eq!(parts(None, None, Some("")), "rack/bbr3");
+        let cubic = Choice::plain(&crate::control::CUBIC).unwrap();
+        let with_cubic = |text: &str| {
+            text.parse::<Combination>().unwrap().with_congestion(cubic.clone()).to_string()
+        };
+        assert_eq!(with_cubic("le/bbr3/spike"), "le/cubic");
+        assert_eq!(with_cubic("le/reno/spike"), "le/cubic/spike");
+        let mut combination = Combination::default();
+        let mut exchange = |recovery, congestion| {
+            combination = combination.with_parts(recovery, congestion, None).unwrap();
+            combination.to_string()
+        };
+        assert_eq!(exchange(Some("le"), None), "le/bbr3/spike");
+        assert_eq!(exchange(None, Some("bbr3")), "le/bbr3/spike");
+        assert_eq!(exchange(None, Some("cubic")), "le/cubic");
+        assert_eq!(exchange(None, Some("bbr3")), "le/bbr3");
     }
 
     #[test]

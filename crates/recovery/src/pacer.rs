@@ -15,8 +15,8 @@ const CREDIT: Duration = Duration::from_millis(2);
 /// Time whose data is a quantum where the control names none.
 const QUANTUM: Duration = Duration::from_millis(1);
 const LARGEST_QUANTUM: ByteCount = ByteCount(64 * 1024);
-/// Quanta are no closer to each other than this, which makes them larger above 5 Gbit/s: a timer for
-/// every 64 KiB costs a sender on a TUN device a third of its throughput there.
+/// Quanta of 64 KiB are no closer to each other than this, which makes them larger above 5 Gbit/s: a
+/// timer for each of them costs a sender on a TUN device a third of its throughput there.
 const SHORTEST_GAP: Duration = Duration::from_micros(100);
 
 /// Lets bytes leave at a rate, a quantum at a time.
@@ -46,8 +46,11 @@ impl Pacer {
     ) {
         let new = rate.unwrap_or(Rate::ZERO);
         let default = || new.bytes_in(QUANTUM).min(LARGEST_QUANTUM).max(smss * 2);
-        let least = new.bytes_in(SHORTEST_GAP).max(smss);
-        self.quantum = quantum.unwrap_or_else(default).max(least);
+        let quantum = quantum.unwrap_or_else(default).max(smss);
+        let is_largest = quantum >= LARGEST_QUANTUM;
+        self.quantum = if is_largest { quantum.max(new.bytes_in(SHORTEST_GAP)) } else { quantum };
+        // What was to leave at once at a higher rate may be too much now.
+        self.left = self.left.min(self.quantum + new.bytes_in(CREDIT));
         if self.next > now && self.rate < new {
             let ratio = self.rate.bytes_per_sec() as f64 / new.bytes_per_sec() as f64;
             self.next = now + self.next.since(now).mul_f64(ratio);
@@ -144,16 +147,32 @@ mod tests {
     #[test]
     fn quanta_are_no_closer_than_the_shortest_gap() {
         let mut pacer = Pacer::default();
-        for (gigabits, gap) in [(1, 400), (4, 100), (40, 100)] {
+        for (gigabits, gap) in [(1, 528), (4, 132), (40, 100)] {
             let rate = Some(Rate::from_bits_per_sec(gigabits * 1_000_000_000));
-            pacer.set_rate(Instant::ZERO, rate, Some(SMSS * 50), SMSS);
+            pacer.set_rate(Instant::ZERO, rate, None, SMSS);
             while pacer.blocked_until(Instant::ZERO).is_none() {
                 pacer.on_sent(Instant::ZERO, SMSS);
             }
-            let next = pacer.blocked_until(Instant::ZERO);
-            assert_eq!(next, Some(Instant::ZERO + Duration::from_micros(gap)), "{gigabits} Gbit/s");
+            let next =
+                pacer.blocked_until(Instant::ZERO).map(|at| at.since(Instant::ZERO).as_micros());
+            assert_eq!(next, Some(gap), "{gigabits} Gbit/s");
             pacer = Pacer::default();
         }
+    }
+
+    #[test]
+    fn a_lower_rate_ends_a_large_quantum() {
+        let mut pacer = pacer(40_000_000_000);
+        pacer.on_sent(Instant::ZERO, SMSS);
+        let slow = Some(Rate::from_bits_per_sec(8_000_000));
+        pacer.set_rate(Instant::ZERO, slow, None, SMSS);
+        let mut sent = 0;
+        while pacer.blocked_until(Instant::ZERO).is_none() {
+            pacer.on_sent(Instant::ZERO, SMSS);
+            sent += 1;
+        }
+        // A quantum of two segments, and what the rate carries in 2 ms.
+        assert_eq!(sent, 4);
     }
 
     #[test]

@@ -128,7 +128,7 @@ fn goodput_beside(runs: &[RunResult]) -> Interval {
     Interval::of(&second.collect::<Vec<_>>())
 }
 
-/// What every combination is put beside: what most flows of the Internet are.
+/// What every combination is put beside: Linux's default.
 fn cubic() -> Combination {
     "rack/cubic".parse().expect("both are in the registry")
 }

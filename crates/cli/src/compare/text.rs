@@ -219,7 +219,7 @@ impl Report {
 
     fn about_beside(&self, columns: Beside) -> String {
         let Some(beside) = &self.beside else {
-            return "Without the share beside a flow of cubic, which one flow has: leave --flows out"
+            return "The share beside rack/cubic is measured with one flow only: leave --flows out"
                 .to_owned();
         };
         let seeds = match self.shared_seeds {

@@ -74,6 +74,7 @@ impl Row {
 /// Everything that is itself when the receiver is Linux.
 fn rows(run: &Run) -> Vec<Row> {
     let all = Combination::all().into_iter().chain(Combination::all_judged());
+    let all = std::iter::once(Combination::default()).chain(all);
     let ours = all.filter(|combination| combination.granted(LINUX) == *combination);
     let ours = ours.map(|c| Row::new(c.to_string(), Tcp::Ours(c, Profile::modern())));
     let kernel = KERNEL.map(|name| Row::new(format!("Linux {name}"), Tcp::Kernel(Some(name))));

@@ -192,7 +192,7 @@ impl TcpStream {
     }
 
     /// Gives the connection another congestion control, by its name, such as `cubic`; as
-    /// [`set_recovery`](Self::set_recovery).
+    /// [`set_recovery`](Self::set_recovery). The judge of the default goes with the default's control.
     ///
     /// # Errors
     /// As [`set_recovery`](Self::set_recovery).

@@ -197,7 +197,8 @@ impl TcpSocket {
         self.choose(|combination| combination.with_parts(Some(name), None, None))
     }
 
-    /// The congestion control by its name, such as `cubic`; the other strategies stay.
+    /// The congestion control by its name, such as `cubic`; the other strategies stay, but for the
+    /// judge of the default, which goes with the default's control.
     ///
     /// # Errors
     /// As [`set_recovery`](Self::set_recovery).

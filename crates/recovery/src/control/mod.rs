@@ -247,7 +247,8 @@ pub trait CongestionControl: Debug + Send {
     }
 
     /// The most bytes that may leave at once when paced (C.send_quantum of draft-ietf-ccwg-bbr);
-    /// `None` for a millisecond at the pacing rate, two segments at least and 64 KiB at most.
+    /// `None` for a millisecond at the pacing rate, two segments at least and 64 KiB at most. The
+    /// pacer makes quanta of 64 KiB and more last 100 µs at least: they grow above 5 Gbit/s.
     fn send_quantum(&self) -> Option<ByteCount> {
         None
     }

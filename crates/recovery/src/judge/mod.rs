@@ -170,4 +170,7 @@ pub trait LossJudge: Debug + Send {
     fn on_timeout(&mut self, view: &View<'_>) {
         let _ = view;
     }
+
+    /// Gives memory back: nothing has been sent or received for long.
+    fn shrink(&mut self) {}
 }

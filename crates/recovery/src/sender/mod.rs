@@ -456,6 +456,7 @@ impl Sender {
     pub fn shrink(&mut self) {
         self.core.board.shrink();
         self.core.put_off.shrink();
+        self.judges.iter_mut().for_each(|judge| judge.shrink());
         self.scratch = None;
         self.probe = self.probe.take().filter(|probe| probe.is_in_use());
     }

@@ -39,6 +39,8 @@ pub(super) struct Handshake {
     sent: u32,
     /// The SYN left more than once before this end entered SYN-RECEIVED.
     syn_retransmitted: bool,
+    /// Both ends opened: an ACK may answer the SYN or the SYN-ACK, which have the same number.
+    has_two: bool,
     timeout: Duration,
     /// How often the timer ran out in this state.
     retries: u8,
@@ -74,6 +76,7 @@ impl Handshake {
             timer_from: now,
             sent: 0,
             syn_retransmitted: false,
+            has_two: false,
             timeout: FIRST_TIMEOUT,
             retries: 0,
             max_retries: config.syn_retries,
@@ -107,6 +110,7 @@ impl Handshake {
     fn begin_answer(&mut self, now: Instant) {
         self.timer_from = now;
         self.syn_retransmitted = self.sent > 1;
+        self.has_two = true;
         self.sent = 0;
         self.max_retries = self.max_retries.saturating_sub(self.retries);
         self.retries = 0;
@@ -138,9 +142,10 @@ impl Handshake {
     pub(super) fn show(&self, now: Instant, echoed: Option<Instant>) -> Shown {
         let retransmitted = self.syn_retransmitted || self.sent > 1;
         // Karn: a SYN sent twice is measured by its time stamp or not at all.
-        let rtt = match echoed.filter(|_| retransmitted) {
+        let is_ambiguous = retransmitted || self.has_two;
+        let rtt = match echoed.filter(|_| is_ambiguous) {
             Some(made) => Some(now.since(made)),
-            None => (!retransmitted && !self.by_cookie).then(|| now.since(self.sent_at)),
+            None => (!is_ambiguous && !self.by_cookie).then(|| now.since(self.sent_at)),
         };
         Shown { rtt, retransmitted }
     }

@@ -47,7 +47,7 @@ const SEEN: Duration = Duration::from_secs(5);
 /// It vouches only if queues were seen at least this far apart. Behind a policer the first burst
 /// alone makes one.
 const APART: Duration = Duration::from_secs(1);
-/// It vouches for delivery rates from this share of the capacity on. A policer of less than that of
+/// It vouches for delivery rates from this share of the capacity on. A policer below that share of
 /// the link's rate delivers less.
 const SAME: f64 = 0.9;
 /// No larger share is ruled random: Linux's bbr takes 20 % for the sign of a policer.
@@ -71,7 +71,7 @@ const EVIDENCE: f64 = 12.0;
 ///    any load. A cumulative sum notices a share twice as large.
 /// 2. **Spike** (Tobe et al. 2000; Cen, Cosman, Voelker 2003). A loss comes with a queue if the
 ///    round-trip times of transmissions that left around it are more than a quarter above the
-///    smallest of the connection. The papers test one-way delays at the receiver; this test serves
+///    smallest of the connection, and 1 ms at least. The papers test one-way delays at the receiver; this test serves
 ///    any receiver. Transmissions and losses with a queue have a cumulative sum of their own:
 ///    losses beyond it are congestion, and leave the gate open.
 ///
@@ -196,7 +196,7 @@ impl Spike {
     }
 }
 
-/// A longer queueing delay than this is that of a queue.
+/// The queueing delay above which there is a queue.
 fn queue(base: Duration) -> Duration {
     (base / QUEUE).max(NOISE)
 }
@@ -258,6 +258,10 @@ impl LossJudge for Spike {
     fn on_timeout(&mut self, _: &View<'_>) {
         self.departures.clear();
         self.close();
+    }
+
+    fn shrink(&mut self) {
+        self.departures = Departures::default();
     }
 }
 

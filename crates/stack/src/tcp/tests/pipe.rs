@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use airtcp_recovery::ControlParams;
-use airtcp_recovery::registry::{CONTROLS, DETECTIONS};
+use airtcp_recovery::registry::{CONTROLS, DETECTIONS, JUDGES};
 use airtcp_types::rng::Stream;
 
 use super::*;
@@ -218,8 +218,13 @@ fn an_idle_connection_is_small() {
         .iter()
         .filter_map(|entry| (entry.make)(None, &params).ok())
         .map(|made| size_of_val(&*made));
-    let sizes = [connection, sender, detections.max().unwrap(), controls.max().unwrap()];
-    assert!(sizes.iter().sum::<usize>() < 2304, "{sizes:?}");
+    let judges = JUDGES
+        .iter()
+        .filter_map(|entry| (entry.make)(None, &params).ok())
+        .map(|made| size_of_val(&*made));
+    let strategies = [detections.max(), controls.max(), judges.max()].map(Option::unwrap);
+    let total = connection + sender + strategies.iter().sum::<usize>();
+    assert!(total < 2560, "{connection}, {sender}, {strategies:?}");
 }
 
 #[test]
