@@ -49,8 +49,6 @@ impl Pacer {
         let quantum = quantum.unwrap_or_else(default).max(smss);
         let is_largest = quantum >= LARGEST_QUANTUM;
         self.quantum = if is_largest { quantum.max(new.bytes_in(SHORTEST_GAP)) } else { quantum };
-        // What was to leave at once at a higher rate may be too much now.
-        self.left = self.left.min(self.quantum + new.bytes_in(CREDIT));
         if self.next > now && self.rate < new {
             let ratio = self.rate.bytes_per_sec() as f64 / new.bytes_per_sec() as f64;
             self.next = now + self.next.since(now).mul_f64(ratio);
@@ -158,21 +156,6 @@ mod tests {
             assert_eq!(next, Some(gap), "{gigabits} Gbit/s");
             pacer = Pacer::default();
         }
-    }
-
-    #[test]
-    fn a_lower_rate_ends_a_large_quantum() {
-        let mut pacer = pacer(40_000_000_000);
-        pacer.on_sent(Instant::ZERO, SMSS);
-        let slow = Some(Rate::from_bits_per_sec(8_000_000));
-        pacer.set_rate(Instant::ZERO, slow, None, SMSS);
-        let mut sent = 0;
-        while pacer.blocked_until(Instant::ZERO).is_none() {
-            pacer.on_sent(Instant::ZERO, SMSS);
-            sent += 1;
-        }
-        // A quantum of two segments, and what the rate carries in 2 ms.
-        assert_eq!(sent, 4);
     }
 
     #[test]
