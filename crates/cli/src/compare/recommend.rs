@@ -100,7 +100,8 @@ impl Recommendation {
         })
     }
 
-    /// What it says to a person. `factor` and `unit` are those of rates; `beside` names it.
+    /// What it says to a person. `factor` and `unit` are those of rates; `beside` is
+    /// the name of the combination beside it, if there was one.
     pub(super) fn text(&self, factor: f64, unit: &str, beside: Option<&str>) -> String {
         let mut text = match &self.chosen {
             Some(chosen) => chosen.text(factor, unit, beside),

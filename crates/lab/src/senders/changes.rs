@@ -34,7 +34,7 @@ pub(crate) const SIMULATED: Experiment = Experiment {
     ..EXPERIMENT
 };
 
-/// What the candidate is beside.
+/// The senders that the candidate is compared with.
 const BESIDE: [&str; 2] = ["rack/bbr3", "rack/cubic"];
 /// Of the better of them.
 const FLOOR: f64 = 0.95;
@@ -149,7 +149,7 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
         Findings::new(["case", "sender", "Mbit/s", "RTT, ms", "RTT p95, ms", "dropped, %", "Jain"]);
     let times = window(run, 10);
     let situations = match ground {
-        // A real host cannot be told to wake late.
+        // The kernel has no setting that makes a host wake late.
         Ground::Real => &SITUATIONS[..SITUATIONS.len() - 1],
         Ground::Simulated => &SITUATIONS[..],
     };

@@ -39,7 +39,7 @@ const LOSSES: [(f64, Floor); 6] = [
 /// The payload that the link carries, in bit/s: segments of 1448 bytes in packets of 1500.
 const LIMIT: f64 = 100e6 * 1448.0 / 1500.0;
 /// Where logarithmic axes have no zero, it is drawn here.
-const ZERO: f64 = 0.05;
+pub(super) const ZERO: f64 = 0.05;
 
 #[derive(Clone, Copy)]
 enum Floor {

@@ -4,6 +4,7 @@ use airtcp_recovery::Profile;
 use airtcp_sim::Interval;
 use airtcp_trace::figure::{Figure, Style};
 
+use super::goodput::ZERO;
 use super::{Case, Measured, Sender, candidate, course, note, window, words};
 use crate::real::{Done, Flow, Tcp};
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Table, draw, theory};
@@ -24,8 +25,6 @@ const SENDERS: [&str; 2] = ["bbr", "cubic"];
 const LOSSES: [f64; 6] = [0.0, 0.1, 1.0, 2.0, 5.0, 10.0];
 /// Of the goodput into Linux.
 const FLOOR: f64 = 0.95;
-/// Where logarithmic axes have no zero, it is drawn here.
-const ZERO: f64 = 0.05;
 
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings = Findings::new(["sender"]);

@@ -67,7 +67,7 @@ pub(crate) struct Station {
     /// How late it wakes.
     wake_up_delay: Duration,
     /// Packets that came while it was asleep, and when it wakes for the first of them.
-    inbox: Vec<Packet>,
+    inbox: Vec<(PortId, Packet)>,
     wake_at: Option<Instant>,
     /// When it was awake last.
     awake_at: Instant,
@@ -89,7 +89,7 @@ impl Station {
         }
     }
 
-    /// Has it wake so late, or later if it was told so before.
+    /// Sets how late it wakes; the longest delay that was set counts.
     pub(crate) fn delay_wake_ups(&mut self, delay: Duration) {
         self.wake_up_delay = self.wake_up_delay.max(delay);
     }
@@ -198,7 +198,7 @@ impl Application {
 impl Node for Station {
     fn handle_packet(&mut self, now: Instant, port: PortId, packet: Packet) {
         if !self.wake_up_delay.is_zero() {
-            self.inbox.push(packet);
+            self.inbox.push((port, packet));
             self.wake_at.get_or_insert(now + self.wake_up_delay);
             return;
         }
@@ -210,8 +210,8 @@ impl Node for Station {
 
     fn handle_timeout(&mut self, now: Instant) {
         (self.wake_at, self.awake_at) = (None, now);
-        for packet in self.inbox.drain(..) {
-            self.host.handle_packet(now, PortId(0), packet);
+        for (port, packet) in self.inbox.drain(..) {
+            self.host.handle_packet(now, port, packet);
         }
         if self.host.poll_timeout().is_some_and(|at| at <= now) {
             self.host.handle_timeout(now);

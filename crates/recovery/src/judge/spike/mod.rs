@@ -216,7 +216,7 @@ impl LossJudge for Spike {
             if !earlier_arrived(told, ack, view) {
                 let rtt = (told.resent == 0).then(|| ack.now.since(told.sent_at));
                 self.departures.on_delivered(told, rtt, ack.srtt);
-                // As a loss of which this is not known uses up nothing.
+                // Where it is not known whether a transmission waited, its loss uses up nothing, either.
                 if let Some(with_queue) = self.waited(told.sent_at, base) {
                     let segments = told.transmissions().count().try_into().unwrap_or(u32::MAX);
                     self.earn(segments, with_queue);
