@@ -13,7 +13,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     source: "bounds of our own: 1.5 times the base RTT; 2 % lost at 1 BDP; by a policer 5 %, and no more than Linux' bbr",
     kind: Kind::Candidate,
     ground: Ground::Real,
-    seconds: 11_000,
+    seconds: 6_100,
     seeds: super::SEEDS[0],
     body: |run| body(run, Ground::Real),
 };
@@ -22,7 +22,7 @@ pub(crate) const SIMULATED: Experiment = Experiment {
     name: "senders/delay-sim",
     what: "senders/delay in virtual time",
     ground: Ground::Simulated,
-    seconds: 120,
+    seconds: 67,
     seeds: super::SEEDS[1],
     body: |run| body(run, Ground::Simulated),
     ..EXPERIMENT

@@ -14,7 +14,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     source: "a floor of our own: Jain's index above 0.95",
     kind: Kind::Candidate,
     ground: Ground::Real,
-    seconds: 8_500,
+    seconds: 4_700,
     seeds: super::SEEDS[0],
     body: |run| body(run, Ground::Real),
 };
@@ -23,7 +23,7 @@ pub(crate) const SIMULATED: Experiment = Experiment {
     name: "senders/fairness-sim",
     what: "senders/fairness in virtual time",
     ground: Ground::Simulated,
-    seconds: 90,
+    seconds: 50,
     seeds: super::SEEDS[1],
     body: |run| body(run, Ground::Simulated),
     ..EXPERIMENT

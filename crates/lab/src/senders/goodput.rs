@@ -12,7 +12,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     source: "floors of our own: the goodput of Linux' bbr up to 2 %, the payload that arrives beyond",
     kind: Kind::Candidate,
     ground: Ground::Real,
-    seconds: 16_500,
+    seconds: 9_200,
     seeds: super::SEEDS[0],
     body: |run| body(run, Ground::Real),
 };
@@ -21,7 +21,7 @@ pub(crate) const SIMULATED: Experiment = Experiment {
     name: "senders/goodput-sim",
     what: "senders/goodput in virtual time",
     ground: Ground::Simulated,
-    seconds: 175,
+    seconds: 100,
     seeds: super::SEEDS[1],
     body: |run| body(run, Ground::Simulated),
     ..EXPERIMENT

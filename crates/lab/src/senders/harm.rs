@@ -12,7 +12,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     source: "floors of our own: 0.4 of what a flow gets beside its own kind; at 0.5 BDP no less than beside Linux' bbr",
     kind: Kind::Candidate,
     ground: Ground::Real,
-    seconds: 33_000,
+    seconds: 18_400,
     seeds: super::SEEDS[0],
     body: |run| body(run, Ground::Real),
 };
@@ -21,7 +21,7 @@ pub(crate) const SIMULATED: Experiment = Experiment {
     name: "senders/harm-sim",
     what: "senders/harm in virtual time",
     ground: Ground::Simulated,
-    seconds: 350,
+    seconds: 195,
     seeds: super::SEEDS[1],
     body: |run| body(run, Ground::Simulated),
     ..EXPERIMENT

@@ -6,7 +6,7 @@ use airtcp_link::named;
 use airtcp_sim::Interval;
 use airtcp_types::Instant;
 
-use super::{BEST_BEFORE, Case, Measured, Shown, back, note, packets, senders, window, words};
+use super::{BEST_BEFORE, Case, Measured, Shown, all_senders, back, note, packets, window, words};
 use crate::real::{Course, Done, Flow, Tcp};
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, theory};
 
@@ -132,7 +132,7 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
         })
     });
     let cases = cases.collect();
-    let measured = Measured::new(&mut findings, run, ground, senders(run, ground)?, cases)?;
+    let measured = Measured::new(&mut findings, run, ground, all_senders(run, ground)?, cases)?;
     let shown = Shown {
         name: "links",
         title: "Goodput over links of many kinds",

@@ -26,7 +26,8 @@ use measured::{Case, Measured, Shown};
 
 /// The candidate, unless the plan names another.
 const CANDIDATE: &str = "rack/bbr3/spike";
-/// Ours beside the candidate: BBRv3 and BBR without a judge, the best before them, the default.
+/// Ours beside the candidate, BBRv3 without a judge first: experiments that look for the best sender
+/// run them all, the others the first.
 const OURS: [&str; 5] = ["rack/bbr3", "rack/bbr", BEST_BEFORE[0], BEST_BEFORE[1], "rack/cubic"];
 /// Our best on lossy links before BBRv3.
 const BEST_BEFORE: [&str; 2] = ["rack/westwood", "le/westwood"];
@@ -64,11 +65,22 @@ fn modern(combination: Combination, ground: Ground) -> Sender {
     Sender::new(Tcp::Ours(combination, Profile::modern()), ground)
 }
 
-/// Every sender once, the candidate first. A small form has the candidate, bbr and cubic.
+/// The candidate, BBRv3 without a judge and the kernel's. A small form has the candidate, bbr and
+/// cubic.
 fn senders(run: &Run, ground: Ground) -> Result<Vec<Sender>, LabError> {
+    list(run, ground, &OURS[..1])
+}
+
+/// Those of [`senders`], and all others of ours.
+fn all_senders(run: &Run, ground: Ground) -> Result<Vec<Sender>, LabError> {
+    list(run, ground, &OURS)
+}
+
+/// Every sender once, the candidate first.
+fn list(run: &Run, ground: Ground, beside: &[&str]) -> Result<Vec<Sender>, LabError> {
     let mut ours = vec![candidate(run)?];
     if !run.is_small {
-        for text in OURS {
+        for text in beside {
             ours.push(text.parse()?);
         }
     }
@@ -158,19 +170,21 @@ mod tests {
         Run { seeds: 1, threads: None, is_small: false, candidate: None, length: None }
     }
 
-    fn names(run: &Run, ground: Ground) -> Vec<String> {
-        senders(run, ground).unwrap().into_iter().map(|sender| sender.name).collect()
+    fn names(senders: Result<Vec<Sender>, LabError>) -> Vec<String> {
+        senders.unwrap().into_iter().map(|sender| sender.name).collect()
     }
 
     #[test]
     fn the_candidate_stands_first_and_every_sender_once() {
+        let few = names(senders(&run(), Ground::Real));
+        assert_eq!(few, [CANDIDATE, "rack/bbr3", "Linux bbr", "Linux cubic", "Linux reno"]);
         let others = ["rack/bbr3", "rack/bbr", "rack/westwood", "le/westwood", "rack/cubic"];
-        let real = names(&run(), Ground::Real);
+        let real = names(all_senders(&run(), Ground::Real));
         assert_eq!((real[0].as_str(), &real[1..6]), (CANDIDATE, &others.map(str::to_owned)[..]));
         assert_eq!(&real[6..], ["Linux bbr", "Linux cubic", "Linux reno"]);
         let named = Run { candidate: "le/westwood".parse().ok(), ..run() };
         assert_eq!(
-            names(&named, Ground::Simulated),
+            names(all_senders(&named, Ground::Simulated)),
             ["le/westwood", "rack/bbr3", "rack/bbr", "rack/westwood", "rack/cubic", "rack/reno"]
         );
     }

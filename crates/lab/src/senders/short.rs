@@ -7,7 +7,7 @@ use airtcp_sim::Interval;
 use airtcp_types::ByteCount;
 
 use super::measured::first;
-use super::{Case, Measured, Shown, note, senders};
+use super::{Case, Measured, Shown, all_senders, note};
 use crate::real::{Course, Done, Flow, Tcp};
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, theory};
 
@@ -58,7 +58,7 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
         }))
     });
     let cases = cases.collect();
-    let senders = senders(run, ground)?;
+    let senders = all_senders(run, ground)?;
     let count = senders.len();
     let measured = Measured::new(&mut findings, run, ground, senders, cases)?;
     let figure = |sender, case| Interval::of(&measured.values(sender, case, time));
