@@ -22,7 +22,8 @@ const CONNECTIONS: usize = 12;
 const RARE: u8 = 252;
 /// Flows that the network keeps in mind.
 const FLOWS: usize = 6;
-const COMBINATIONS: [&str; 6] = [
+const COMBINATIONS: [&str; 7] = [
+    "rack/bbr3/spike",
     "rack/cubic",
     "reno/reno",
     "newreno/westwood",

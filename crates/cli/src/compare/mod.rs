@@ -39,8 +39,8 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<()> {
         file.with_context(|| picture(path))?;
     }
     let plan = Plan::new(args)?;
-    let (rows, usual) = plan.run(args)?;
-    let report = Report::new(args, &plan, rows, usual);
+    let (rows, beside_itself) = plan.run(args)?;
+    let report = Report::new(args, &plan, rows, beside_itself);
     if args.json {
         output::print_json(&report)?;
     } else {
@@ -103,7 +103,7 @@ impl Plan {
         let idle = self.round_trip.idle;
         let base_rtt = (!idle.is_zero()).then_some(idle.as_secs_f64());
         let mut rows = Vec::new();
-        let mut usual = None;
+        let mut beside_itself = None;
         for sender in senders {
             let alone = run(&[sender], self.seeds)?;
             let shared = match &self.beside {
@@ -111,14 +111,14 @@ impl Plan {
                 None => Vec::new(),
             };
             if self.beside.as_ref() == Some(sender) {
-                usual = Some(goodput_beside(&shared));
+                beside_itself = Some(goodput_beside(&shared));
             }
             rows.push(Row::new(sender.to_string(), &alone, &shared, base_rtt));
         }
         if let (Some(beside), false) = (&self.beside, is_listed) {
-            usual = Some(goodput_beside(&run(&[beside, beside], self.shared_seeds)?));
+            beside_itself = Some(goodput_beside(&run(&[beside, beside], self.shared_seeds)?));
         }
-        Ok((rows, usual.map(|usual| usual.mean)))
+        Ok((rows, beside_itself.map(|goodput| goodput.mean)))
     }
 }
 

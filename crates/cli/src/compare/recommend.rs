@@ -52,12 +52,12 @@ enum Reason {
 impl Recommendation {
     /// Chooses among `rows`, the best goodput first: of those that neither flood the queue, nor break
     /// connections, nor starve a flow of cubic, the best one and those that may be as good; of these,
-    /// the one with the shortest mean round-trip time. `usual` is the goodput of a flow of cubic beside
-    /// another one in bit/s, where that was measured. Gives nothing if no row carried anything.
-    pub(super) fn of(rows: &[Row], usual: Option<f64>) -> Option<Self> {
+    /// the one with the shortest mean round-trip time. `beside_itself` is the goodput of a flow of cubic
+    /// beside another one in bit/s, where that was measured. Gives nothing if no row carried anything.
+    pub(super) fn of(rows: &[Row], beside_itself: Option<f64>) -> Option<Self> {
         let kept = |row: &Row| {
-            let usual = usual.filter(|usual| *usual > 0.0)?;
-            (row.cubic_beside.n > 0).then(|| row.cubic_beside.mean / usual)
+            let whole = beside_itself.filter(|goodput| *goodput > 0.0)?;
+            (row.cubic_beside.n > 0).then(|| row.cubic_beside.mean / whole)
         };
         let reason = |row: &Row| {
             if row.broken_connections > 0 {

@@ -199,8 +199,14 @@ impl Row {
 }
 
 impl Report {
-    /// `usual` is the goodput of a flow of cubic beside another one in bit/s, if it was measured.
-    pub(super) fn new(args: &CompareArgs, plan: &Plan, rows: Vec<Row>, usual: Option<f64>) -> Self {
+    /// `beside_itself` is the goodput of a flow of cubic beside another one in bit/s, if it was
+    /// measured.
+    pub(super) fn new(
+        args: &CompareArgs,
+        plan: &Plan,
+        rows: Vec<Row>,
+        beside_itself: Option<f64>,
+    ) -> Self {
         let RoundTrip { idle, full } = plan.round_trip;
         let rows = ranked(rows, plan.is_random);
         let link = args.link();
@@ -217,7 +223,7 @@ impl Report {
             last_change_seconds: last_change(&link).as_secs_f64(),
             beside: plan.beside.as_ref().map(ToString::to_string),
             shared_seeds: plan.shared_seeds,
-            recommendation: Recommendation::of(&rows, usual),
+            recommendation: Recommendation::of(&rows, beside_itself),
             rows,
             all: (args.with.0 == args::usual()).then(|| args::all().len()),
         }

@@ -154,6 +154,11 @@ impl Measured {
         &self.senders[sender].name
     }
 
+    /// The index of a case.
+    pub(super) fn case(&self, name: &str) -> Option<usize> {
+        self.cases.iter().position(|(case, _)| case == name)
+    }
+
     pub(super) fn case_name(&self, case: usize) -> &str {
         &self.cases[case].0
     }
