@@ -31,6 +31,9 @@ pub(crate) struct Pacer {
     next: Instant,
     /// Whether data has waited for `next`.
     waited: bool,
+    /// When data that waits is to be asked for again; [`Instant::ZERO`] if none does. Every
+    /// connection has it, and is to be small.
+    wakes: Instant,
 }
 
 impl Pacer {
@@ -67,6 +70,25 @@ impl Pacer {
         let blocked = self.left == ByteCount::ZERO && self.next > now;
         self.waited |= blocked;
         blocked.then_some(self.next)
+    }
+
+    /// Whether the data that is there to be sent has to wait; [`wakes_at`](Self::wakes_at) says how long.
+    pub(crate) fn holds_back(&mut self, now: Instant) -> bool {
+        let until = self.blocked_until(now);
+        self.wakes = until.unwrap_or(self.wakes);
+        until.is_some()
+    }
+
+    /// When data may leave that was held back.
+    pub(crate) fn wakes_at(&self) -> Option<Instant> {
+        Some(self.wakes).filter(|at| *at > Instant::ZERO)
+    }
+
+    /// Works that deadline, if it is due.
+    pub(crate) fn on_timeout(&mut self, now: Instant) {
+        if self.wakes <= now {
+            self.wakes = Instant::ZERO;
+        }
     }
 
     /// No data waits for the pacer any longer: what leaves next is not late.

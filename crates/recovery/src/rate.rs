@@ -78,6 +78,8 @@ pub(crate) struct RateSampler {
     /// Until so much is delivered, samples are limited by the application.
     app_limited_until: ByteCount,
     round_ends_at: ByteCount,
+    /// The last rate, and whether the application limited it.
+    last: Option<(Rate, bool)>,
 }
 
 impl RateSampler {
@@ -90,6 +92,7 @@ impl RateSampler {
             first_sent_at: now,
             app_limited_until: ByteCount::ZERO,
             round_ends_at: ByteCount::ZERO,
+            last: None,
         }
     }
 
@@ -163,6 +166,7 @@ impl RateSampler {
             lost: self.lost - snapshot.lost,
             prior_lost: snapshot.lost,
         };
+        self.last = sample.rate().map(|rate| (rate, sample.app_limited)).or(self.last);
         (Some(sample), round_start)
     }
 
@@ -179,6 +183,11 @@ impl RateSampler {
     /// Bytes delivered since the connection began.
     pub(crate) const fn delivered(&self) -> ByteCount {
         self.delivered
+    }
+
+    /// The last delivery rate, and whether the application limited it.
+    pub(crate) const fn last(&self) -> Option<(Rate, bool)> {
+        self.last
     }
 
     /// Whether what is sent now is limited by the application.

@@ -1,6 +1,6 @@
 //! One ACK, worked in the order written at `LossDetection`.
 
-use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant};
+use airtcp_types::{ByteCount, EventKind, Instant};
 
 use super::prr::Progress;
 use super::{Ack, Scratch, Sender};
@@ -11,7 +11,8 @@ impl Sender {
     /// Whether slow start is to go on though the window was not full: as in Linux it becomes twice what it was used for, so
     /// that what is written in pieces does not stay behind what is written at once.
     fn doubles(&self) -> bool {
-        self.control.window().0 < u64::from(self.most_out) * 2 && self.control.in_slow_start()
+        let control = self.strategies.control();
+        control.window() < self.cwnd_use.most_out() * 2 && control.in_slow_start()
     }
 
     /// Works an acceptable ACK. An `ack` above SND.NXT is the caller's to refuse, and is ignored;
@@ -35,10 +36,8 @@ impl Sender {
         let outstanding = !self.core.board.is_empty();
         let (lost_before, lost_so_far) = (self.stats.segments_lost, self.lost);
 
-        let out = u32::try_from(self.core.board.flight_size().0).unwrap_or(u32::MAX);
-        if una >= self.round_end || out > self.most_out {
-            (self.most_out, self.round_end) = (out, self.snd_nxt());
-        }
+        let board = &self.core.board;
+        self.cwnd_use.on_ack(una, board.snd_nxt(), board.flight_size());
 
         // 1. The board.
         let mut scratch = self.scratch.take().unwrap_or_default();
@@ -47,7 +46,7 @@ impl Sender {
         let fack = self.core.board.sacked_ranges().last().map(|range| range.end);
         self.core.board.acknowledge(ack.ack, ack.sack, newly);
         if let Some(fack) = fack {
-            self.note_reordering(fack, newly);
+            self.reordering.on_ack(fack, newly, self.core.smss);
         }
         let delivered: ByteCount = newly.iter().map(|delivered| delivered.range.len()).sum();
 
@@ -57,8 +56,6 @@ impl Sender {
         // 2. RTT, rate and round.
         let rtt = self.measure_rtt(now, ack, acked, newly);
         let (rate, round_start) = self.rate.on_ack(now, newly, self.core.rtt.min());
-        let measured = rate.and_then(|sample| Some((sample.rate()?, sample.app_limited)));
-        self.last_rate = measured.or(self.last_rate);
         // RFC 5681 section 2: the definition of a duplicate acknowledgment.
         let duplicate = outstanding
             && !late
@@ -93,8 +90,8 @@ impl Sender {
             random_share: 0.0,
             round_start,
             prior_pipe,
-            cwnd_limited: una < self.cwnd_limited_to || self.doubles(),
-            max_flight: ByteCount(self.most_out.into()),
+            cwnd_limited: self.cwnd_use.was_limited(una) || self.doubles(),
+            max_flight: self.cwnd_use.most_out(),
             put_off: false,
             phase,
         };
@@ -106,9 +103,7 @@ impl Sender {
         self.undo_if_spurious(now, &view);
 
         // 4. The judges hear it.
-        for judge in &mut self.judges {
-            judge.on_ack(&view, &self.core.view(now, &*self.control), raised);
-        }
+        self.strategies.judge_ack(&self.core, &view, raised);
         self.work_raised(now, raised);
 
         // 5. Marks.
@@ -117,7 +112,7 @@ impl Sender {
         }
 
         // 6 to 8. Detection, rulings, notices.
-        self.detection.on_ack(&view, &self.core.view(now, &*self.control), findings);
+        self.strategies.detect(&self.core, &view, findings);
         self.work_findings(now, findings);
 
         // 9 and 10. The probe's verdict, the end of the episode.
@@ -129,7 +124,7 @@ impl Sender {
             self.forget_delivered(newly);
         }
         let view = self.after_detection(view, lost_so_far);
-        self.control.on_ack(&view);
+        self.strategies.control_ack(&view);
 
         // 12 and 13. Window validation, PRR.
         self.validate_window(&view);
@@ -139,13 +134,13 @@ impl Sender {
         if acked > ByteCount::ZERO {
             self.renew_waits();
             self.core.timeouts_in_row = 0;
-            self.idle_since = self.core.board.is_empty().then_some(now);
-            if self.core.board.is_empty() || self.detection.restarts_rto() {
+            self.idle.on_advance(now, self.core.board.is_empty());
+            if self.core.board.is_empty() || self.strategies.detection().restarts_rto() {
                 self.restart_rto(now);
             }
         }
         self.newly_delivered = ByteCount::ZERO;
-        self.schedule_probe(now, delivered > ByteCount::ZERO);
+        self.probes.schedule(&self.core, now, delivered > ByteCount::ZERO);
         self.update_pacing(now);
         self.scratch = Some(scratch);
         self.tell_window();
@@ -158,26 +153,15 @@ impl Sender {
             started @ (Phase::Recovery | Phase::Cwr) => started,
             Phase::Open | Phase::Loss => ack.phase,
         };
-        let shares = self.judges.iter().map(|judge| judge.random_share());
         AckView {
             put_off: self.waits(),
             lost: self.lost - lost_before,
             pipe: self.pipe(),
             phase,
-            random_share: shares.fold(0.0, f64::max),
+            random_share: self.strategies.random_share(),
             rate: ack.rate.map(|rate| self.rate.with_losses(rate)),
             ..ack
         }
-    }
-
-    /// What was sent once and fills a hole below `fack`, the end of what was known to have arrived, was overtaken (RFC 8985
-    /// section 6.2, step 3).
-    fn note_reordering(&mut self, fack: ExtSeq, newly: &[Delivered]) {
-        let late = newly.iter().filter(|told| told.resent == 0 && told.first_end() < fack);
-        let Some(first) = late.map(|told| told.range.start).min() else { return };
-        self.core.reord_seen = self.core.reord_seen.saturating_add(1);
-        let extent = fack.since(first).0.div_ceil(self.core.smss.0);
-        self.reordering = self.reordering.max(u16::try_from(extent).unwrap_or(u16::MAX));
     }
 
     /// Computes what this ACK releases in a reduction (RFC 9937 section 6.2). The ACK that ends the
@@ -191,7 +175,7 @@ impl Sender {
         prr.on_ack(&Progress {
             delivered: ack.delivered,
             pipe,
-            ssthresh: self.control.window(),
+            ssthresh: self.strategies.control().window(),
             safe: ack.acked > ByteCount::ZERO && self.stats.segments_lost == lost_before,
             smss,
         });
@@ -226,9 +210,9 @@ impl Sender {
         };
         if let Some(sample) = oldest.map(|sent_at| now.since(sent_at)) {
             self.core.rtt.on_sample(sample);
-            self.unmeasured_probe = false;
+            self.probes.on_rtt_sample();
             let srtt = self.core.rtt.srtt().unwrap_or(sample);
-            self.tell(|| EventKind::Rtt { sample, srtt });
+            self.events.add(|| EventKind::Rtt { sample, srtt });
         }
         newest.map(|sent_at| now.since(sent_at))
     }

@@ -4,7 +4,6 @@
 
 use airtcp_types::{ByteCount, ExtSeq, SeqRange};
 
-use super::Sender;
 use crate::view::AckView;
 
 /// How far it has got. `recover` is SND.NXT at the time-out.
@@ -32,8 +31,12 @@ impl FRto {
         Self::Resent { recover, resent: una }
     }
 
-    pub(super) const fn is_probing(self) -> bool {
-        matches!(self, Self::Probing { .. })
+    /// Where it waits for the second ACK: SND.NXT at the time-out.
+    pub(super) const fn probes_beyond(self) -> Option<ExtSeq> {
+        match self {
+            Self::Probing { recover } => Some(recover),
+            Self::Resent { .. } => None,
+        }
     }
 
     pub(super) fn on_retransmission(&mut self, range: SeqRange) {
@@ -61,19 +64,5 @@ impl FRto {
                 if ack.newly.iter().any(original) { Outcome::Spurious } else { Outcome::Ends }
             }
         }
-    }
-}
-
-impl Sender {
-    /// Whether repairs wait for the second ACK. Without new data there is nothing to wait for, and they leave (step 2 b).
-    pub(super) fn withholds_repairs(&mut self, has_new_data: bool) -> bool {
-        let next = self.core.board.snd_nxt();
-        let Some(undo) = &mut self.undo else { return false };
-        let Some(FRto::Probing { recover }) = undo.f_rto else { return false };
-        let probing = has_new_data || next > recover;
-        if !probing {
-            undo.f_rto = None;
-        }
-        probing
     }
 }

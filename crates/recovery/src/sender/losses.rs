@@ -133,7 +133,7 @@ impl Sender {
     /// A hole was filled in time: what else is put off waits with the window of now. Where late
     /// data never ends, the growth of every wait would be held back by the first one for ever.
     pub(super) fn renew_waits(&mut self) {
-        let window = self.control.window();
+        let window = self.strategies.control().window();
         self.core.put_off.renew(window);
     }
 
@@ -143,24 +143,12 @@ impl Sender {
             return false;
         }
         let Some(lost) = self.core.board.get(finding.tx) else { return false };
-        let ruling = self.ask_judges(now, finding, &lost, again);
+        let ruling = self.strategies.rule(&self.core, now, (finding, &lost), again);
         match (finding.certainty, ruling) {
             (_, Some(ruling)) => self.carry_out(now, finding, ruling),
             (Certainty::Lost, None) => self.carry_out(now, finding, Ruling::CONGESTION),
             (Certainty::Suspect, None) => false,
         }
-    }
-
-    /// Gives the ruling of the first judge that has an opinion.
-    pub(super) fn ask_judges(
-        &mut self,
-        now: Instant,
-        finding: &Finding,
-        lost: &Transmission,
-        again: bool,
-    ) -> Option<Ruling> {
-        let view = self.core.view(now, &*self.control);
-        self.judges.iter_mut().find_map(|judge| judge.rule(finding, lost, &view, again))
     }
 
     fn carry_out(&mut self, now: Instant, finding: &Finding, ruling: Ruling) -> bool {
@@ -180,7 +168,7 @@ impl Sender {
             When::Now | When::Never => None,
         });
         if let Some(at) = later.min() {
-            self.core.put_off.add(at, *finding, self.control.window());
+            self.core.put_off.add(at, *finding, self.strategies.control().window());
         }
         begins
     }
@@ -194,7 +182,7 @@ impl Sender {
         self.stats.segments_lost_at_random += u64::from(cause == Cause::Random);
         self.end_expired_episode(now);
         let range = lost.range;
-        self.tell(|| EventKind::Lost { tx: finding.tx, range, cause: cause.name() });
+        self.events.add(|| EventKind::Lost { tx: finding.tx, range, cause: cause.name() });
         self.notify_lost(now, &lost, cause);
         let waits = self.core.board.get(finding.tx).is_some_and(|t| t.state == TxState::Lost);
         if finding.immediate && waits {
@@ -241,7 +229,7 @@ impl Sender {
 
     /// The episode that a loss found now begins.
     pub(super) fn episode_of_loss(&self, now: Instant) -> Episode {
-        let end = self.detection.episode_end(&self.core.view(now, &*self.control));
+        let end = self.strategies.episode_end(&self.core, now);
         let (until, phase) = match end {
             EpisodeEnd::After(time) => (Some(now + time), Phase::Open),
             EpisodeEnd::RecoveryPoint | EpisodeEnd::FirstAdvance => (None, Phase::Recovery),
@@ -255,15 +243,15 @@ impl Sender {
         if self.core.episode.replace(episode).is_some() {
             self.notify(now, NoticeKind::EpisodeOver);
         }
-        let flight_size = self.loss_flight_size();
+        let flight_size = self.validation.loss_flight_size(self.core.board.flight_size());
         self.stats.reductions += 1;
-        self.tell(|| EventKind::Reduced { cause: cause.name() });
-        let before = self.control.window();
+        self.events.add(|| EventKind::Reduced { cause: cause.name() });
+        let before = self.strategies.control().window();
         self.notify(now, NoticeKind::Reduce { flight_size, cause });
         let proportional = self.profile.proportional_rate_reduction
-            && !self.taken_over().recovery
+            && !self.strategies.taken_over().recovery
             && self.core.sack
-            && self.control.window() < before;
+            && self.strategies.control().window() < before;
         // RFC 9937 section 6.1: RecoverFS.
         let recover_fs =
             self.core.board.flight_size() - self.core.board.sacked() + self.newly_delivered;
@@ -280,7 +268,7 @@ impl Sender {
 
     fn finish_episode(&mut self, now: Instant) {
         self.core.episode = None;
-        self.end_watch_later();
+        self.undo.end_later(self.core.board.snd_nxt());
         self.notify(now, NoticeKind::EpisodeOver);
     }
 
@@ -306,31 +294,28 @@ impl Sender {
             return;
         }
         self.end_expired_episode(now);
-        let flight_size = self.loss_flight_size();
+        let flight_size = self.validation.loss_flight_size(self.core.board.flight_size());
         let first = self.core.timeouts_in_row == 0;
         let point = self.core.board.snd_nxt();
         self.core.rtt.back_off();
         self.core.timeouts_in_row = self.core.timeouts_in_row.saturating_add(1);
         self.stats.timeouts += 1;
         let backoff = self.core.timeouts_in_row;
-        self.tell(|| EventKind::Timeout { backoff });
+        self.events.add(|| EventKind::Timeout { backoff });
         if first {
             self.watch_for_spurious_timeout();
-        } else if let Some(undo) = &mut self.undo {
-            undo.f_rto = None;
+        } else {
+            self.undo.stop_f_rto();
         }
         let lost_before = self.core.board.lost();
-        let detection = &*self.detection;
+        let detection = self.strategies.detection();
         let lost = self.core.board.mark_all_lost(|sent| detection.survives_timeout(now, sent));
         self.core.put_off.take();
-        (self.prr, self.probe) = (None, None);
+        self.prr = None;
+        self.probes.cancel();
         let bytes = self.core.board.lost() - lost_before;
         self.stats.segments_lost += bytes.0.div_ceil(self.core.smss.0.max(1));
-        let view = self.core.view(now, &*self.control);
-        self.detection.on_timeout(&view);
-        for judge in &mut self.judges {
-            judge.on_timeout(&view);
-        }
+        self.strategies.on_timeout(&self.core, now);
         self.core.episode = Some(Episode::of_repeating(point));
         for lost in &lost {
             self.notify_lost(now, lost, Cause::Timeout);

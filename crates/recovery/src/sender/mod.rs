@@ -1,35 +1,39 @@
 //! The engine: it owns all state, asks the strategies, and alone changes anything.
 
 mod ack;
+mod cwnd_use;
 mod cwr;
+mod events;
 mod f_rto;
+mod idle;
 mod losses;
 mod probe;
 mod prr;
 mod put_off;
+mod reordering;
 mod resize;
 mod send;
 mod special_ack;
+mod strategies;
 mod take_over;
 mod undo;
 mod validation;
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
-use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, Rate, SeqNumber, SeqRange, TxNo};
+use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, Rate, SendRule, SeqRange, TxNo};
 
 use crate::board::Board;
-use crate::combination::{Combination, Parts};
+use crate::combination::Combination;
 use crate::control::{
     CongestionControl, ControlParams, ControlState, Notice, NoticeKind, PathModel,
 };
-use crate::detection::{Findings, LossDetection};
-use crate::judge::{LossJudge, Raised};
+use crate::detection::Findings;
+use crate::judge::Raised;
 use crate::pacer::Pacer;
 use crate::profile::Profile;
 use crate::rate::RateSampler;
-use crate::registry::{TakesOver, WireNeeds};
+use crate::registry::WireNeeds;
 use crate::rtt::RttEstimator;
 use crate::stats::Stats;
 use crate::transmission::Delivered;
@@ -38,12 +42,18 @@ use crate::view::{Phase, View};
 pub use send::{Decision, Limit, Supply, Transmit};
 pub use undo::UndoSign;
 
+use cwnd_use::CwndUse;
+use cwr::MarkAnswers;
+use events::Events;
+use idle::Idle;
 use losses::Episode;
-use probe::Probe;
+use probe::TailProbes;
 use prr::Prr;
 pub(crate) use put_off::PutOff;
-use undo::Undo;
-use validation::Validation;
+use reordering::Reordering;
+use strategies::Strategies;
+use undo::{Refill, Undo};
+use validation::WindowValidation;
 
 /// What a sender is to be.
 #[derive(Clone, Debug, Default)]
@@ -113,8 +123,6 @@ struct Core {
     /// Whether the detection goes by SACK.
     sack: bool,
     dup_thresh: u8,
-    /// How often something came late. It stands here, and not among what is counted, for size.
-    reord_seen: u16,
     rto_at: Option<Instant>,
     /// How often the retransmission timer ran out since SND.UNA last advanced. The back-off of the
     /// timer lasts longer: until there is a sample (RFC 6298 section 5).
@@ -122,6 +130,21 @@ struct Core {
 }
 
 impl Core {
+    /// Nothing is sent.
+    fn new(first: ExtSeq, smss: ByteCount, rtt: RttEstimator, sack: bool, dup_thresh: u8) -> Self {
+        Self {
+            board: Board::new(first),
+            rtt,
+            smss,
+            episode: None,
+            put_off: PutOff::default(),
+            sack,
+            dup_thresh: dup_thresh.max(1),
+            rto_at: None,
+            timeouts_in_row: 0,
+        }
+    }
+
     fn phase(&self) -> Phase {
         self.episode.as_ref().map_or(Phase::Open, Episode::phase)
     }
@@ -152,59 +175,33 @@ impl Core {
 /// [`send`](Self::send) for the rules by which a transmission may leave.
 #[derive(Debug)]
 pub struct Sender {
-    combination: Combination,
-    granted: WireNeeds,
+    strategies: Strategies,
     profile: Profile,
     pacing: bool,
     core: Core,
     rate: RateSampler,
-    /// The last delivery rate, and whether the application limited it.
-    last_rate: Option<(Rate, bool)>,
     pacer: Pacer,
-    detection: Box<dyn LossDetection>,
-    judges: Vec<Box<dyn LossJudge>>,
-    control: Box<dyn CongestionControl>,
-    undo: Option<Box<Undo>>,
-    last_undo: Option<UndoSign>,
+    undo: Undo,
+    refill: Refill,
     prr: Option<Box<Prr>>,
-    validation: Option<Box<Validation>>,
+    validation: WindowValidation,
+    probes: TailProbes,
+    cwnd_use: CwndUse,
+    idle: Idle,
+    reordering: Reordering,
+    mark_answers: MarkAnswers,
+    /// A transmission whose repair leaves whatever the windows say, and the rule for it.
+    immediate: Option<(TxNo, SendRule)>,
     /// Bytes judged lost since the connection began, whatever the cause.
     lost: ByteCount,
     /// Bytes that the ACK being worked newly told to have arrived.
     newly_delivered: ByteCount,
     /// A full segment has arrived since their size last changed.
     full_arrived: bool,
-    /// Whether tails are probed.
-    probes: bool,
-    /// No RTT was measured since the last probe left, or ever: there may not be another.
-    unmeasured_probe: bool,
-    probe: Option<Box<Probe>>,
-    /// A transmission whose repair leaves whatever the windows say, and the rule for it.
-    immediate: Option<(TxNo, airtcp_types::SendRule)>,
-    /// When the pacer lets data leave that waits for it; [`Instant::MAX`] if none does. Every
-    /// connection has it, and is to be small.
-    pacing_until: Instant,
-    /// Data up to here was sent while cwnd, or the pacer, was the limit.
-    cwnd_limited_to: ExtSeq,
-    /// Where this round ends, and the most that was outstanding in it (bytes).
-    round_end: ExtSeq,
-    most_out: u32,
-    /// After an undo, what may be in flight until ACKs have filled the restored window again (bytes); [`u32::MAX`] at
-    /// any other time.
-    refill: u32,
-    /// The farthest that something came late (segments).
-    reordering: u16,
+    /// The peer's largest window.
     max_window: ByteCount,
-    /// SND.NXT when the control last answered a mark itself, and how often it has; small, as every
-    /// connection has both.
-    mark_point: SeqNumber,
-    mark_answers: u16,
-    last_sent: Instant,
-    /// Since when nothing is outstanding, until the control was told.
-    idle_since: Option<Instant>,
     stats: Stats,
-    #[expect(clippy::box_collection, reason = "most senders have none, and are to be small")]
-    events: Option<Box<VecDeque<EventKind>>>,
+    events: Events,
     /// Kept from ACK to ACK, so that working one allocates nothing.
     scratch: Option<Box<Scratch>>,
 }
@@ -223,68 +220,43 @@ impl Sender {
     pub fn new(config: &SenderConfig, start: &Start) -> Self {
         let profile = config.profile.clone();
         let smss = start.smss.max(ByteCount(1));
-        let combination = config.combination.granted(start.granted);
         // RFC 5681 section 3.1: a lost SYN leaves one segment.
         let segments = if start.syn_retransmitted { 1 } else { profile.initial_window };
-        let sack = combination.recovery().entry().needs.sack;
         let params = ControlParams {
             now: start.now,
-            sack,
             rtt: start.handshake_rtt,
             seed: start.seed,
             ..control_params(&profile, config.pacing, smss, segments)
         };
-        let Parts { detection, control, judges } = combination.make(&params);
+        let strategies = Strategies::new(&config.combination, start.granted, params);
         let mut rtt = RttEstimator::new(profile.rto, start.syn_retransmitted);
-        rtt.set_variances(judges.iter().find_map(|judge| judge.rto_variances()));
+        rtt.set_variances(strategies.rto_variances());
         start.handshake_rtt.into_iter().for_each(|sample| rtt.on_sample(sample));
+        let sack = strategies.uses_sack();
+        let probes = profile.tail_loss_probe && sack && strategies.detection().wants_probes();
         let mut sender = Self {
-            probes: profile.tail_loss_probe && sack && detection.wants_probes(),
-            unmeasured_probe: start.handshake_rtt.is_none(),
-            combination,
-            granted: start.granted,
-            profile,
             pacing: config.pacing,
-            core: Core {
-                smss,
-                board: Board::new(start.first),
-                rtt,
-                episode: None,
-                put_off: PutOff::default(),
-                sack,
-                dup_thresh: config.profile.dup_thresh.max(1),
-                reord_seen: 0,
-                rto_at: None,
-                timeouts_in_row: 0,
-            },
+            core: Core::new(start.first, smss, rtt, sack, profile.dup_thresh),
+            strategies,
+            profile,
             rate: RateSampler::new(start.now),
-            last_rate: None,
             pacer: Pacer::default(),
-            detection,
-            judges,
-            control,
-            undo: None,
-            last_undo: None,
+            undo: Undo::default(),
+            refill: Refill::OFF,
             prr: None,
-            validation: None,
+            validation: WindowValidation::default(),
+            probes: TailProbes::new(probes, start.handshake_rtt.is_none()),
+            cwnd_use: CwndUse::new(start.first),
+            idle: Idle::new(start.now),
+            reordering: Reordering::default(),
+            mark_answers: MarkAnswers::new(start.first),
+            immediate: None,
             lost: ByteCount::ZERO,
             newly_delivered: ByteCount::ZERO,
             full_arrived: false,
-            probe: None,
-            immediate: None,
-            pacing_until: Instant::MAX,
-            cwnd_limited_to: start.first,
-            round_end: start.first,
-            most_out: 0,
-            refill: u32::MAX,
-            reordering: 0,
             max_window: ByteCount::ZERO,
-            mark_point: start.first.wire(),
-            mark_answers: 0,
-            last_sent: start.now,
-            idle_since: None,
             stats: Stats::default(),
-            events: config.events.then(Box::default),
+            events: Events::new(config.events),
             scratch: None,
         };
         // The first segment is paced, too.
@@ -294,7 +266,7 @@ impl Sender {
 
     /// The strategies in use.
     pub const fn combination(&self) -> &Combination {
-        &self.combination
+        self.strategies.combination()
     }
 
     /// What was sent and what became of it.
@@ -320,8 +292,8 @@ impl Sender {
         let waits = self.core.put_off.window().filter(|_| self.waits());
         let window = match (&self.prr, waits) {
             (Some(prr), _) => self.pipe() + prr.quota(),
-            (None, Some(window)) => self.control.window().min(window),
-            (None, None) => self.control.window().min(self.refill_limit()),
+            (None, Some(window)) => self.strategies.control().window().min(window),
+            (None, None) => self.strategies.control().window().min(self.refill.limit()),
         };
         window.max(self.core.smss)
     }
@@ -333,17 +305,17 @@ impl Sender {
 
     /// What the control tells of itself.
     pub fn control_state(&self) -> ControlState {
-        self.control.state()
+        self.strategies.control().state()
     }
 
     /// The control's model of the path, if it has one.
     pub fn path_model(&self) -> Option<PathModel> {
-        self.control.path_model()
+        self.strategies.control().path_model()
     }
 
     /// Bytes the detection holds to be in the network.
     pub fn pipe(&self) -> ByteCount {
-        self.detection.pipe(&self.core.board)
+        self.strategies.detection().pipe(&self.core.board)
     }
 
     /// What it is doing about losses.
@@ -368,7 +340,7 @@ impl Sender {
 
     /// The last delivery rate, and whether the application limited it.
     pub const fn delivery_rate(&self) -> Option<(Rate, bool)> {
-        self.last_rate
+        self.rate.last()
     }
 
     /// Whether the application is what limits the rate now.
@@ -389,12 +361,12 @@ impl Sender {
     /// By how many segments something that was sent once was overtaken, at most, as sequence numbers tell; zero where that
     /// was never seen. Linux's `tcpi_reordering` is the same, and no less than DupThresh.
     pub const fn reordering(&self) -> u32 {
-        self.reordering as u32
+        self.reordering.extent()
     }
 
     /// On how many ACKs that was seen, 65,535 at most (`tcpi_reord_seen`).
     pub const fn reord_seen(&self) -> u32 {
-        self.core.reord_seen as u32
+        self.reordering.seen()
     }
 
     /// DupThresh.
@@ -405,7 +377,7 @@ impl Sender {
     /// A number that changes with each round trip in which a control that answers congestion marks
     /// itself heard of one. Zero until then.
     pub const fn mark_answers(&self) -> u16 {
-        self.mark_answers
+        self.mark_answers.count()
     }
 
     /// What it has counted.
@@ -416,10 +388,9 @@ impl Sender {
     /// Its next deadline: the retransmission timer, the pacer, the probe, the detection, a deferred
     /// ruling.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let probe = self.probe.as_ref().and_then(|probe| probe.at);
+        let detection = self.strategies.detection().next_timer();
         let put_off = self.core.put_off.next_at();
-        let pacing = Some(self.pacing_until).filter(|at| *at < Instant::MAX);
-        [self.core.rto_at, pacing, probe, self.detection.next_timer(), put_off]
+        [self.core.rto_at, self.pacer.wakes_at(), self.probes.next_at(), detection, put_off]
             .into_iter()
             .flatten()
             .min()
@@ -427,14 +398,11 @@ impl Sender {
 
     /// Works every deadline that is due.
     pub fn on_timeout(&mut self, now: Instant) {
-        if self.pacing_until <= now {
-            self.pacing_until = Instant::MAX;
-        }
+        self.pacer.on_timeout(now);
         self.rule_what_is_due(now);
-        if self.detection.next_timer().is_some_and(|at| at <= now) {
+        if self.strategies.detection().next_timer().is_some_and(|at| at <= now) {
             let mut scratch = self.scratch.take().unwrap_or_default();
-            let view = self.core.view(now, &*self.control);
-            self.detection.on_timer(&view, &mut scratch.findings);
+            self.strategies.detect_by_time(&self.core, now, &mut scratch.findings);
             self.work_findings(now, &mut scratch.findings);
             self.scratch = Some(scratch);
         }
@@ -456,49 +424,38 @@ impl Sender {
     pub fn shrink(&mut self) {
         self.core.board.shrink();
         self.core.put_off.shrink();
-        self.judges.iter_mut().for_each(|judge| judge.shrink());
+        self.strategies.shrink();
+        self.probes.shrink();
         self.scratch = None;
-        self.probe = self.probe.take().filter(|probe| probe.is_in_use());
     }
 
     /// The next event, if events are on.
     pub fn poll_event(&mut self) -> Option<EventKind> {
-        self.events.as_mut()?.pop_front()
+        self.events.next()
     }
 
     #[cfg(test)]
     pub(crate) fn control_window(&self) -> ByteCount {
-        self.control.window()
+        self.strategies.control().window()
     }
 
     #[cfg(test)]
     pub(crate) fn tell_control(&mut self, now: Instant, kind: NoticeKind) {
-        self.control.on_notice(&Notice::new(now, ByteCount::ZERO, kind));
+        self.strategies.notify(&Notice::new(now, ByteCount::ZERO, kind));
     }
 
     /// Gives the control a notice.
     fn notify(&mut self, now: Instant, kind: NoticeKind) {
         let delivered = self.rate.delivered();
         let notice = Notice { delivered, ..Notice::new(now, self.pipe(), kind) };
-        self.control.on_notice(&notice);
-    }
-
-    /// The tasks of the sender that the control has taken over.
-    fn taken_over(&self) -> TakesOver {
-        self.combination.congestion().entry().takes_over
-    }
-
-    fn tell(&mut self, event: impl FnOnce() -> EventKind) {
-        if let Some(events) = &mut self.events {
-            events.push_back(event());
-        }
+        self.strategies.notify(&notice);
     }
 
     fn tell_window(&mut self) {
-        if self.events.is_some() {
+        if self.events.are_on() {
             let (cwnd, pipe) = (self.cwnd(), self.pipe());
-            let ssthresh = self.control.state().ssthresh;
-            self.tell(|| EventKind::Window { cwnd, ssthresh, pipe });
+            let ssthresh = self.strategies.control().state().ssthresh;
+            self.events.add(|| EventKind::Window { cwnd, ssthresh, pipe });
         }
     }
 
@@ -507,16 +464,21 @@ impl Sender {
     }
 
     fn update_pacing(&mut self, now: Instant) {
-        let asked = self.control.pacing_rate();
+        let control = self.strategies.control();
+        let asked = control.pacing_rate();
         let rate = asked.or_else(|| if self.pacing { self.window_rate() } else { None });
-        self.pacer.set_rate(now, rate, self.control.send_quantum(), self.core.smss);
+        self.pacer.set_rate(now, rate, control.send_quantum(), self.core.smss);
     }
 
     /// Linux's sk_pacing_rate: the window per round trip, and some more so that it can grow.
     fn window_rate(&self) -> Option<Rate> {
         let srtt = self.core.rtt.srtt()?;
-        let slow_start =
-            self.control.state().ssthresh.is_none_or(|ssthresh| self.cwnd() < ssthresh.half());
+        let slow_start = self
+            .strategies
+            .control()
+            .state()
+            .ssthresh
+            .is_none_or(|ssthresh| self.cwnd() < ssthresh.half());
         let gain = if slow_start { 2.0 } else { 1.2 };
         Some(Rate::from_bytes_over(self.cwnd(), srtt).scale(gain))
     }

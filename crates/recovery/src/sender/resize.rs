@@ -27,7 +27,7 @@ impl Sender {
             for &Transmission { tx, range, .. } in &lost {
                 self.core.put_off.remove(tx);
                 self.stats.segments_lost += 1;
-                self.tell(|| EventKind::Lost { tx, range, cause: Cause::TooBig.name() });
+                self.events.add(|| EventKind::Lost { tx, range, cause: Cause::TooBig.name() });
             }
             self.begin_to_repeat(now, &lost);
         }
@@ -39,7 +39,7 @@ impl Sender {
     pub fn grow_segments(&mut self, now: Instant, smss: ByteCount) {
         if smss > self.core.smss {
             // The windows before a reduction are below the floors of now.
-            self.undo = None;
+            self.undo.stop();
             self.resize(now, smss);
             self.update_pacing(now);
             self.tell_window();
@@ -57,9 +57,10 @@ impl Sender {
     }
 
     fn begin_to_repeat(&mut self, now: Instant, lost: &[Transmission]) {
-        (self.prr, self.probe, self.undo) = (None, None, None);
-        let view = self.core.view(now, &*self.control);
-        self.detection.on_timeout(&view);
+        self.prr = None;
+        self.probes.cancel();
+        self.undo.stop();
+        self.strategies.on_repeat(&self.core, now);
         if self.core.phase() != Phase::Loss {
             self.core.episode = Some(Episode::of_repeating(self.core.board.snd_nxt()));
         }

@@ -101,20 +101,19 @@ impl Sender {
         }
         self.end_idle(now, supply);
         let room = self.cwnd() - self.pipe();
-        if let Some(until) = self.pacer.blocked_until(now) {
-            self.pacing_until = until;
+        if self.pacer.holds_back(now) {
             let sendable = supply.end.min(supply.window_edge).since(self.snd_nxt());
-            if sendable >= room && self.control.pacing_rate().is_none() {
+            if sendable >= room && self.strategies.control().pacing_rate().is_none() {
                 // In time cwnd would be the limit: pacing by the window must not keep it from
                 // growing. A control with a rate of its own knows what limits it.
-                self.cwnd_limited_to = self.snd_nxt();
+                self.cwnd_use.on_limited(self.snd_nxt());
             }
             return Decision::Blocked(Limit::Pacing);
         }
         let new_data = self.new_data(supply);
-        let withheld = self.withholds_repairs(new_data.is_ok());
-        let view = self.core.view(now, &*self.control);
-        if let Some(repair) = self.detection.pick(&view, new_data.is_ok()).filter(|_| !withheld) {
+        let withheld = self.undo.withholds_repairs(new_data.is_ok(), self.core.board.snd_nxt());
+        let repair = self.strategies.pick(&self.core, now, new_data.is_ok());
+        if let Some(repair) = repair.filter(|_| !withheld) {
             let range = self.core.board.get(repair.tx).map(|t| self.repair(t.range, supply));
             if range.is_some_and(|range| self.is_beyond(range, supply)) {
                 return Decision::Blocked(Limit::Rwnd);
@@ -122,7 +121,7 @@ impl Sender {
             if range.is_some_and(|range| data(range, supply) <= room) {
                 return self.retransmit(now, repair.tx, repair.rule, supply);
             }
-            self.cwnd_limited_to = self.snd_nxt();
+            self.cwnd_use.on_limited(self.snd_nxt());
             return Decision::Blocked(Limit::Cwnd);
         }
         match new_data {
@@ -130,7 +129,7 @@ impl Sender {
             Err(limit) => {
                 if room < self.core.smss {
                     // The last of the data has filled the window just so.
-                    self.cwnd_limited_to = self.snd_nxt();
+                    self.cwnd_use.on_limited(self.snd_nxt());
                 }
                 if limit != Limit::Rwnd && room > ByteCount::ZERO {
                     self.rate.on_app_limited(self.core.board.in_flight());
@@ -163,12 +162,12 @@ impl Sender {
         }
         let snapshot = self.rate.on_send(now, false, self.core.board.in_flight() + smss);
         let run = self.core.board.new_run(now, range, smss, SendRule::NewData, snapshot);
-        self.detection.on_sent_together(&run);
+        self.strategies.on_sent_together(&run);
         self.core.board.send_together(run);
         self.stats.segments_sent += range.len().0 / smss.0;
         self.stats.bytes_sent += range.len();
-        self.last_sent = now;
-        self.schedule_probe(now, true);
+        self.idle.on_sent(now);
+        self.probes.schedule(&self.core, now, true);
         self.snd_nxt()
     }
 
@@ -180,9 +179,9 @@ impl Sender {
             && self.core.rto_at.is_some()
             && self.prr.is_none()
             && self.immediate.is_none()
-            && self.idle_since.is_none()
-            && self.events.is_none()
-            && !self.is_probe_due()
+            && !self.idle.is_on()
+            && !self.events.are_on()
+            && !self.probes.is_due()
             && board.lost() == ByteCount::ZERO
             && board.sacked() == ByteCount::ZERO
             && board.last().is_some_and(|last| last.rule == SendRule::NewData)
@@ -190,20 +189,17 @@ impl Sender {
 
     /// RFC 5681 section 4.1: after a time-out's worth of silence no ACK clocks the window out.
     fn end_idle(&mut self, now: Instant, supply: &Supply) {
-        let Some(idle_since) = self.idle_since else { return };
-        if self.new_data(supply).is_err() {
+        if !self.idle.is_on() || self.new_data(supply).is_err() {
             return;
         }
-        self.idle_since = None;
-        let time = now.since(idle_since);
-        let silence = now.since(self.last_sent);
-        let restart = self.profile.idle_restart && silence > self.core.rtt.rto();
+        let Some(silence) = self.idle.end(now) else { return };
+        let restart = self.profile.idle_restart && silence.unsent > self.core.rtt.rto();
         if restart {
             // What happened before the silence is not to bring the old window back.
-            self.undo = None;
+            self.undo.stop();
         }
         let app_limited = self.rate.is_app_limited();
-        self.notify(now, NoticeKind::Idle { time, restart, app_limited });
+        self.notify(now, NoticeKind::Idle { time: silence.unacked, restart, app_limited });
         self.update_pacing(now);
     }
 
@@ -218,7 +214,7 @@ impl Sender {
         let beyond = self.core.board.flight_size() + data > self.cwnd();
         let limited_transmit = beyond && self.core.episode.is_none();
         if data > room || (limited_transmit && !self.profile.limited_transmit) {
-            self.cwnd_limited_to = self.snd_nxt();
+            self.cwnd_use.on_limited(self.snd_nxt());
             return Decision::Blocked(Limit::Cwnd);
         }
         let rule = if limited_transmit { SendRule::LimitedTransmit } else { SendRule::NewData };
@@ -254,7 +250,7 @@ impl Sender {
         let Some(tx) = board.send_again(now, range.start, range.len(), rule, snapshot) else {
             return Decision::Blocked(Limit::App);
         };
-        self.on_retransmission(now, range);
+        self.undo.on_retransmission(now, range);
         self.stats.segments_retransmitted += 1;
         self.stats.bytes_retransmitted += range.len();
         self.stats.fast_retransmits += u64::from(rule == SendRule::FastRetransmit);
@@ -269,7 +265,7 @@ impl Sender {
         (pipe, cwnd): (ByteCount, ByteCount),
         supply: &Supply,
     ) -> Decision {
-        self.last_sent = now;
+        self.idle.on_sent(now);
         self.stats.segments_sent += 1;
         self.stats.bytes_sent += transmit.range.len();
         self.pacer.on_sent(now, transmit.range.len());
@@ -279,22 +275,22 @@ impl Sender {
         let again = transmit.rule.is_retransmission();
         let board = &self.core.board;
         if let Some(transmission) = if again { board.get(transmit.tx) } else { board.last() } {
-            self.detection.on_sent(&transmission);
+            self.strategies.on_sent(&transmission);
         }
         // RFC 6298 section 5 (5.1). The first repair has a whole time-out of its own: on a steady
         // path the one that runs since the last advance is over before its ACK can be here. Those
         // of NewReno's later partial ACKs have not, or the impatient variant would be patient.
         let first_repair =
-            transmit.rule == SendRule::FastRetransmit && self.detection.restarts_rto();
+            transmit.rule == SendRule::FastRetransmit && self.strategies.detection().restarts_rto();
         if self.core.rto_at.is_none() || first_repair {
             self.restart_rto(now);
         }
         let Transmit { tx, range, rule } = transmit;
         if !again {
-            self.schedule_probe(now, true);
+            self.probes.schedule(&self.core, now, true);
         }
         let rwnd = supply.window_edge.since(self.snd_una());
-        self.tell(|| EventKind::Sent { tx, range, rule, pipe, cwnd, rwnd });
+        self.events.add(|| EventKind::Sent { tx, range, rule, pipe, cwnd, rwnd });
         Decision::Send(transmit)
     }
 

@@ -11,9 +11,7 @@ impl Sender {
     /// believed it.
     pub fn on_special_ack(&mut self, now: Instant, seq: ExtSeq) -> bool {
         let mut raised = Raised::default();
-        for judge in &mut self.judges {
-            judge.on_special_ack(seq, &self.core.view(now, &*self.control), &mut raised);
-        }
+        self.strategies.judge_special_ack(&self.core, now, seq, &mut raised);
         let lost = self.stats.segments_lost;
         self.work_raised(now, &mut raised);
         let believed = self.stats.segments_lost > lost;

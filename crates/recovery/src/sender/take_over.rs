@@ -3,7 +3,7 @@
 use airtcp_types::Instant;
 
 use super::{Sender, control_params};
-use crate::combination::{Combination, CombinationError, Parts};
+use crate::combination::{Combination, CombinationError};
 use crate::control::{ControlParams, NoticeKind};
 
 impl Sender {
@@ -19,37 +19,30 @@ impl Sender {
         now: Instant,
         combination: &Combination,
     ) -> Result<(), CombinationError> {
-        if let Some(missing) = combination.needs().missing(self.granted) {
-            let combination = combination.to_string();
-            return Err(CombinationError::NotGranted { combination, missing });
-        }
-        let (cwnd, ssthresh) = (self.control.window(), self.control.state().ssthresh);
+        let control = self.strategies.control();
+        let (cwnd, ssthresh) = (control.window(), control.state().ssthresh);
         let smss = self.core.smss;
         let params = ControlParams {
             now,
-            sack: combination.recovery().entry().needs.sack,
             rtt: self.core.rtt.srtt(),
             seed: self.snd_nxt().0,
             ..control_params(&self.profile, self.pacing, smss, self.profile.initial_window)
         };
-        let Parts { detection, control, judges } = combination.make(&params);
-        (self.detection, self.control, self.judges) = (detection, control, judges);
-        self.combination = combination.clone();
-        self.core.sack = combination.recovery().entry().needs.sack;
+        self.strategies.replace(combination, params)?;
+        self.core.sack = self.strategies.uses_sack();
         let put_off = self.core.put_off.take();
-        (self.undo, self.prr, self.probe) = (None, None, None);
-        self.probes =
-            self.profile.tail_loss_probe && self.core.sack && self.detection.wants_probes();
-        let variances = self.judges.iter().find_map(|judge| judge.rto_variances());
+        self.prr = None;
+        self.undo.stop();
+        let wants_probes = self.strategies.detection().wants_probes();
+        self.probes.restart(self.profile.tail_loss_probe && self.core.sack && wants_probes);
         // A timer that began anew could be kept from running out for ever.
         let began = self.core.rto_at.map(|at| at - self.core.rtt.rto());
-        self.core.rtt.set_variances(variances);
+        self.core.rtt.set_variances(self.strategies.rto_variances());
         self.core.rto_at = began.map(|began| began + self.core.rtt.rto());
         self.notify(now, NoticeKind::TakeOver { cwnd, ssthresh });
-        let view = self.core.view(now, &*self.control);
-        self.detection.on_undo(&view);
+        self.strategies.on_undo(&self.core, now);
         self.judge_anew(now, &put_off);
-        self.schedule_probe(now, true);
+        self.probes.schedule(&self.core, now, true);
         self.update_pacing(now);
         self.tell_window();
         Ok(())

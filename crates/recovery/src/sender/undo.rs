@@ -30,9 +30,16 @@ pub enum UndoSign {
     NewData,
 }
 
+/// Watches for the signs, from a reduction on until it can no longer be taken back.
+#[derive(Debug, Default)]
+pub(super) struct Undo {
+    watch: Option<Box<Watch>>,
+    last: Option<UndoSign>,
+}
+
 /// What would show the last reduction to be spurious.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Undo {
+struct Watch {
     /// When the first retransmission since left, until the ACK that decides by time stamp.
     first_retransmission: Option<Instant>,
     /// What was sent again since; its size is bounded by the windows.
@@ -44,139 +51,302 @@ pub(super) struct Undo {
     ends_at: Option<ExtSeq>,
     /// The recovery that a time-out broke into: its own reduction was not spurious.
     interrupted: Option<Episode>,
-    pub(super) f_rto: Option<FRto>,
+    f_rto: Option<FRto>,
 }
 
-impl Sender {
+/// What an ACK shows of the last reduction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Shown {
+    Nothing,
+    /// It was spurious.
+    Spurious,
+    /// The time-out was needed: repairs leave that F-RTO had withheld.
+    Needed,
+}
+
+impl Undo {
     /// What showed the last reduction that was taken back to be spurious.
-    pub const fn last_undo(&self) -> Option<UndoSign> {
-        self.last_undo
+    pub(super) const fn last(&self) -> Option<UndoSign> {
+        self.last
     }
 
-    pub(super) fn watch_for_spurious(&mut self) {
-        self.refill = u32::MAX;
-        self.undo = self.profile.undo.then(Box::<Undo>::default);
+    /// A reduction begins; `is_on` as the profile has it.
+    fn begin(&mut self, is_on: bool) {
+        self.watch = is_on.then(Box::default);
     }
 
-    /// A time-out is about to take the place of the episode that is on, if one is.
-    pub(super) fn watch_for_spurious_timeout(&mut self) {
-        self.watch_for_spurious();
-        let (una, recover) = (self.core.board.snd_una(), self.core.board.snd_nxt());
-        // RFC 5682 section 2.1 step 1: not while an earlier time-out is being recovered from.
-        let finds = self.profile.f_rto && self.core.phase() != Phase::Loss;
-        if let Some(undo) = &mut self.undo {
-            undo.interrupted = self.core.episode.filter(|episode| episode.phase() != Phase::Loss);
-            undo.f_rto = finds.then(|| FRto::new(una, recover));
+    /// A time-out begins: `f_rto`, if its two ACKs are to show something, in the place of the episode
+    /// `interrupted`, if one was on.
+    fn begin_timeout(&mut self, is_on: bool, f_rto: Option<FRto>, interrupted: Option<Episode>) {
+        let watch = Watch { interrupted, f_rto, ..Watch::default() };
+        self.watch = is_on.then(|| Box::new(watch));
+    }
+
+    /// The reduction is not to be taken back, or says nothing of what comes.
+    pub(super) fn stop(&mut self) {
+        self.watch = None;
+    }
+
+    /// Nothing more is to be learnt of the time-out by F-RTO.
+    pub(super) fn stop_f_rto(&mut self) {
+        if let Some(watch) = &mut self.watch {
+            watch.f_rto = None;
         }
     }
 
     /// The episode is over, but reports of its duplicates may still be on their way.
-    pub(super) fn end_watch_later(&mut self) {
-        if let Some(undo) = &mut self.undo {
-            undo.ends_at = Some(self.core.board.snd_nxt());
+    pub(super) fn end_later(&mut self, snd_nxt: ExtSeq) {
+        if let Some(watch) = &mut self.watch {
+            watch.ends_at = Some(snd_nxt);
         }
     }
 
     pub(super) fn on_retransmission(&mut self, now: Instant, range: SeqRange) {
-        if let Some(undo) = self.undo.as_mut().filter(|undo| undo.ends_at.is_none()) {
-            if undo.retransmissions == 0 {
-                undo.first_retransmission = Some(now);
+        if let Some(watch) = self.watch.as_mut().filter(|watch| watch.ends_at.is_none()) {
+            if watch.retransmissions == 0 {
+                watch.first_retransmission = Some(now);
             }
-            undo.retransmissions += 1;
-            undo.sent_again.insert(range);
-            undo.f_rto.iter_mut().for_each(|f_rto| f_rto.on_retransmission(range));
+            watch.retransmissions += 1;
+            watch.sent_again.insert(range);
+            watch.f_rto.iter_mut().for_each(|f_rto| f_rto.on_retransmission(range));
         }
     }
 
-    pub(super) fn undo_if_spurious(&mut self, now: Instant, ack: &AckView<'_>) {
-        // Acknowledged before its repair has left: a host that is late sees to its timers before
-        // the ACKs that wait for it.
-        let overtaken = self.immediate.is_some_and(|(tx, _)| self.core.board.get(tx).is_none());
-        let Some(undo) = &mut self.undo else { return };
+    /// Whether repairs wait for the second ACK of F-RTO. Without new data there is nothing to wait for,
+    /// and they leave (RFC 5682 section 2.1 step 2 b).
+    pub(super) fn withholds_repairs(&mut self, has_new_data: bool, snd_nxt: ExtSeq) -> bool {
+        let Some(watch) = &mut self.watch else { return false };
+        let Some(recover) = watch.f_rto.and_then(FRto::probes_beyond) else { return false };
+        let waits = has_new_data || snd_nxt > recover;
+        if !waits {
+            watch.f_rto = None;
+        }
+        waits
+    }
+
+    /// `overtaken`: what is to be sent again is acknowledged before it was.
+    fn on_ack(&mut self, ack: &AckView<'_>, overtaken: bool) -> Shown {
+        let Some(watch) = &mut self.watch else { return Shown::Nothing };
         // A duplicate of what was sent once is the network's own.
         let reported =
-            ack.dsack.is_some_and(|dsack| !dsack.is_empty() && undo.sent_again.covers(dsack));
-        undo.duplicates += u64::from(reported);
-        let mut sign = (reported && undo.duplicates >= undo.retransmissions)
+            ack.dsack.is_some_and(|dsack| !dsack.is_empty() && watch.sent_again.covers(dsack));
+        watch.duplicates += u64::from(reported);
+        let mut sign = (reported && watch.duplicates >= watch.retransmissions)
             .then_some(UndoSign::Duplicates)
-            .or((overtaken && undo.retransmissions == 0).then_some(UndoSign::Overtaken));
-        let mut repairs = false;
+            .or((overtaken && watch.retransmissions == 0).then_some(UndoSign::Overtaken));
+        let mut is_needed = false;
         // RFC 7323 section 4.3: an ACK that advances echoes the time stamp of what arrived at SND.UNA. Where that was
         // not sent again since the reduction, it says nothing of those that were.
         let una = ack.ack - ack.acked.0;
         if ack.acked > ByteCount::ZERO
             && let Some(echo) = ack.echo
-            && undo.sent_again.range_at(una).is_some()
-            && let Some(first) = undo.first_retransmission.take()
+            && watch.sent_again.range_at(una).is_some()
+            && let Some(first) = watch.first_retransmission.take()
         {
             // RFC 3522 section 3.2 step 5. Time stamps tick in milliseconds: within the same one
             // nothing can be told.
             let earlier = echo < Instant::from_millis(first.as_millis());
             sign = sign.or(earlier.then_some(UndoSign::TimeStamp));
         }
-        if let Some(f_rto) = undo.f_rto.take() {
+        if let Some(f_rto) = watch.f_rto.take() {
             match f_rto.on_ack(ack) {
-                Outcome::Goes(on) => undo.f_rto = Some(on),
-                Outcome::Ends if f_rto.is_probing() => repairs = true,
-                Outcome::Ends => {}
+                Outcome::Goes(on) => watch.f_rto = Some(on),
+                Outcome::Ends => is_needed = f_rto.probes_beyond().is_some(),
                 Outcome::Spurious => sign = sign.or(Some(UndoSign::NewData)),
             }
         }
         if sign.is_some() {
-            self.last_undo = sign;
-            let before = self.cwnd();
-            self.take_back(now);
-            // RFC 4015 section 3.4: the restored window is no leave to send a burst. A pacer spreads it.
-            if self.pacer.rate().is_none() {
-                self.refill_to(before);
-            }
-        } else if undo.ends_at.is_some_and(|end| ack.ack > end) {
-            self.undo = None;
+            self.last = sign;
+            return Shown::Spurious;
         }
-        if repairs && sign.is_none() {
-            // RFC 5682 section 2.1 step 3 a: the new data has filled the window, which may be three segments now.
-            let lost = self.core.board.first_lost().map(|lost| lost.tx);
-            self.immediate = lost.map(|tx| (tx, SendRule::Timeout));
+        if watch.ends_at.is_some_and(|end| ack.ack > end) {
+            self.watch = None;
+        }
+        if is_needed { Shown::Needed } else { Shown::Nothing }
+    }
+
+    /// Ends the watch; gives the episode that the time-out broke into.
+    fn take_interrupted(&mut self) -> Option<Episode> {
+        self.watch.take()?.interrupted
+    }
+}
+
+/// After an undo, what may be in flight until ACKs have filled the restored window again (bytes);
+/// [`u32::MAX`] at any other time. Every connection has it, and is to be small.
+#[derive(Debug)]
+pub(super) struct Refill(u32);
+
+impl Refill {
+    pub(super) const OFF: Self = Self(u32::MAX);
+
+    /// Whether cwnd is still below the window that an undo restored.
+    pub(super) const fn is_on(&self) -> bool {
+        self.0 < u32::MAX
+    }
+
+    pub(super) fn limit(&self) -> ByteCount {
+        if self.is_on() { ByteCount(self.0.into()) } else { ByteCount::MAX }
+    }
+
+    fn set(&mut self, limit: ByteCount, window: ByteCount) {
+        let is_full = limit >= window;
+        self.0 = if is_full { u32::MAX } else { u32::try_from(limit.0).unwrap_or(u32::MAX) };
+    }
+}
+
+impl Sender {
+    /// What showed the last reduction that was taken back to be spurious.
+    pub const fn last_undo(&self) -> Option<UndoSign> {
+        self.undo.last()
+    }
+
+    pub(super) fn watch_for_spurious(&mut self) {
+        self.refill = Refill::OFF;
+        self.undo.begin(self.profile.undo);
+    }
+
+    /// A time-out is about to take the place of the episode that is on, if one is.
+    pub(super) fn watch_for_spurious_timeout(&mut self) {
+        self.refill = Refill::OFF;
+        // RFC 5682 section 2.1 step 1: not while an earlier time-out is being recovered from.
+        let finds = self.profile.f_rto && self.core.phase() != Phase::Loss;
+        let (una, recover) = (self.snd_una(), self.snd_nxt());
+        let interrupted = self.core.episode.filter(|episode| episode.phase() != Phase::Loss);
+        let f_rto = finds.then(|| FRto::new(una, recover));
+        self.undo.begin_timeout(self.profile.undo, f_rto, interrupted);
+    }
+
+    pub(super) fn undo_if_spurious(&mut self, now: Instant, ack: &AckView<'_>) {
+        // Acknowledged before its repair has left: a host that is late sees to its timers before
+        // the ACKs that wait for it.
+        let overtaken = self.immediate.is_some_and(|(tx, _)| self.core.board.get(tx).is_none());
+        match self.undo.on_ack(ack, overtaken) {
+            Shown::Nothing => {}
+            Shown::Spurious => {
+                let before = self.cwnd();
+                self.take_back(now);
+                // RFC 4015 section 3.4: the restored window is no leave to send a burst. A pacer spreads it.
+                if self.pacer.rate().is_none() {
+                    self.refill_to(before);
+                }
+            }
+            Shown::Needed => {
+                // RFC 5682 section 2.1 step 3 a: the new data has filled the window, which may be three segments now.
+                let lost = self.core.board.first_lost().map(|lost| lost.tx);
+                self.immediate = lost.map(|tx| (tx, SendRule::Timeout));
+            }
         }
     }
 
     fn take_back(&mut self, now: Instant) {
         let una = self.core.board.snd_una();
-        let interrupted = self.undo.take().and_then(|undo| undo.interrupted);
+        let interrupted = self.undo.take_interrupted();
         self.core.episode = interrupted.filter(|episode| episode.lasts(now, una));
-        (self.prr, self.probe) = (None, None);
+        self.prr = None;
+        self.probes.cancel();
         self.immediate = None;
         self.core.board.revive_lost();
         self.core.rtt.end_backoff();
         self.stats.undos += 1;
-        let view = self.core.view(now, &*self.control);
-        self.detection.on_undo(&view);
+        self.strategies.on_undo(&self.core, now);
         let resumes = self.core.episode.is_some();
         self.notify(now, NoticeKind::Undo { resumes });
         self.restart_rto(now);
-        self.tell(|| EventKind::Undo);
-    }
-
-    /// Whether cwnd is still below the window that an undo restored.
-    pub(super) const fn is_refilling(&self) -> bool {
-        self.refill < u32::MAX
-    }
-
-    pub(super) fn refill_limit(&self) -> ByteCount {
-        if self.is_refilling() { ByteCount(self.refill.into()) } else { ByteCount::MAX }
+        self.events.add(|| EventKind::Undo);
     }
 
     /// Lets at most an initial window leave on each ACK until the window that an undo restored is full.
     pub(super) fn refill(&mut self) {
-        if self.is_refilling() {
-            self.refill_to(self.refill_limit());
+        if self.refill.is_on() {
+            self.refill_to(self.refill.limit());
         }
     }
 
     fn refill_to(&mut self, least: ByteCount) {
         let burst = self.core.smss * u64::from(self.profile.initial_window);
         let limit = least.max(self.pipe() + burst);
-        let is_full = limit >= self.control.window();
-        self.refill = if is_full { u32::MAX } else { u32::try_from(limit.0).unwrap_or(u32::MAX) };
+        self.refill.set(limit, self.strategies.control().window());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testkit::{SMSS, ack_view, ms, segments, seq};
+
+    /// A watch that has seen segments 0 and 1 sent again, at 100 and 101 ms.
+    fn watch() -> Undo {
+        let mut undo = Undo::default();
+        undo.begin(true);
+        undo.on_retransmission(ms(100), segments(0, 1));
+        undo.on_retransmission(ms(101), segments(1, 2));
+        undo
+    }
+
+    /// An ACK of `count` segments below `end`.
+    fn ack(count: u64, end: u64) -> AckView<'static> {
+        AckView { ack: seq(end), ..ack_view(ms(200), ByteCount(count * SMSS)) }
+    }
+
+    #[test]
+    fn an_echo_from_before_the_first_retransmission_is_a_sign_and_one_of_its_millisecond_is_none() {
+        for (echo, shown) in [(99, Shown::Spurious), (100, Shown::Nothing)] {
+            let mut undo = watch();
+            assert_eq!(undo.on_ack(&AckView { echo: Some(ms(echo)), ..ack(1, 1) }, false), shown);
+            // The first ACK decides.
+            let later = AckView { echo: Some(ms(1)), ..ack(1, 2) };
+            if shown == Shown::Nothing {
+                assert_eq!(undo.on_ack(&later, false), Shown::Nothing);
+            }
+        }
+    }
+
+    #[test]
+    fn as_many_duplicates_as_retransmissions_are_a_sign_until_the_watch_is_over() {
+        let report = |of| AckView { dsack: Some(segments(of, of + 1)), ..ack(0, 2) };
+        let mut undo = watch();
+        assert_eq!(undo.on_ack(&report(0), false), Shown::Nothing);
+        // Sent once: the network's own duplicate.
+        assert_eq!(undo.on_ack(&report(7), false), Shown::Nothing);
+        assert_eq!(undo.on_ack(&report(1), false), Shown::Spurious);
+        assert_eq!(undo.last(), Some(UndoSign::Duplicates));
+        let mut late = watch();
+        late.end_later(seq(4));
+        assert_eq!(late.on_ack(&ack(3, 5), false), Shown::Nothing);
+        assert_eq!(late.on_ack(&report(0), false), Shown::Nothing);
+        assert_eq!((late.on_ack(&report(1), false), late.last()), (Shown::Nothing, None));
+    }
+
+    #[test]
+    fn what_is_acknowledged_before_its_repair_is_a_sign_only_without_a_retransmission() {
+        assert_eq!(watch().on_ack(&ack(1, 1), true), Shown::Nothing);
+        let mut undo = Undo::default();
+        undo.begin(true);
+        assert_eq!(undo.on_ack(&ack(1, 1), true), Shown::Spurious);
+        undo.begin(false);
+        assert_eq!(undo.on_ack(&ack(1, 1), true), Shown::Nothing);
+    }
+
+    #[test]
+    fn repairs_wait_for_the_second_ack_after_a_time_out_and_leave_if_it_shows_nothing() {
+        let mut undo = Undo::default();
+        undo.begin_timeout(true, Some(FRto::new(seq(0), seq(9))), None);
+        undo.on_retransmission(ms(100), segments(0, 1));
+        assert!(!undo.withholds_repairs(true, seq(9)));
+        assert_eq!(undo.on_ack(&ack(1, 1), false), Shown::Nothing);
+        assert!(undo.withholds_repairs(true, seq(9)) && undo.withholds_repairs(false, seq(10)));
+        let duplicate = AckView { duplicate: true, ..ack(0, 1) };
+        assert_eq!(undo.on_ack(&duplicate, false), Shown::Needed);
+        assert!(!undo.withholds_repairs(true, seq(10)));
+    }
+
+    #[test]
+    fn a_refill_is_over_when_its_limit_has_reached_the_window() {
+        let mut refill = Refill::OFF;
+        assert_eq!((refill.is_on(), refill.limit()), (false, ByteCount::MAX));
+        refill.set(ByteCount(4_000), ByteCount(5_000));
+        assert_eq!((refill.is_on(), refill.limit()), (true, ByteCount(4_000)));
+        refill.set(ByteCount(5_000), ByteCount(5_000));
+        assert!(!refill.is_on());
     }
 }

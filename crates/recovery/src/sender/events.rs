@@ -1,0 +1,30 @@
+//! What happened, for traces.
+
+use std::collections::VecDeque;
+
+use airtcp_types::EventKind;
+
+/// The events that nobody has taken yet, if they are on.
+#[derive(Debug)]
+#[expect(clippy::box_collection, reason = "most senders have none, and are to be small")]
+pub(super) struct Events(Option<Box<VecDeque<EventKind>>>);
+
+impl Events {
+    pub(super) fn new(are_on: bool) -> Self {
+        Self(are_on.then(Box::default))
+    }
+
+    pub(super) const fn are_on(&self) -> bool {
+        self.0.is_some()
+    }
+
+    pub(super) fn add(&mut self, event: impl FnOnce() -> EventKind) {
+        if let Some(events) = &mut self.0 {
+            events.push_back(event());
+        }
+    }
+
+    pub(super) fn next(&mut self) -> Option<EventKind> {
+        self.0.as_mut()?.pop_front()
+    }
+}

@@ -1,0 +1,64 @@
+//! How far, and how often, packets overtake each other (RFC 8985 section 6.2, step 3).
+
+use airtcp_types::{ByteCount, ExtSeq};
+
+use crate::transmission::Delivered;
+
+/// What was seen of reordering.
+#[derive(Debug, Default)]
+pub(super) struct Reordering {
+    /// By how many segments something was overtaken, at most.
+    extent: u16,
+    /// On how many ACKs that was seen.
+    seen: u16,
+}
+
+impl Reordering {
+    /// What was sent once and fills a hole below `fack`, the end of what was known to have arrived, was
+    /// overtaken.
+    pub(super) fn on_ack(&mut self, fack: ExtSeq, newly: &[Delivered], smss: ByteCount) {
+        let late = newly.iter().filter(|told| told.resent == 0 && told.first_end() < fack);
+        let Some(first) = late.map(|told| told.range.start).min() else { return };
+        self.seen = self.seen.saturating_add(1);
+        let extent = fack.since(first).0.div_ceil(smss.0);
+        self.extent = self.extent.max(u16::try_from(extent).unwrap_or(u16::MAX));
+    }
+
+    pub(super) const fn extent(&self) -> u32 {
+        self.extent as u32
+    }
+
+    pub(super) const fn seen(&self) -> u32 {
+        self.seen as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use airtcp_types::SendRule;
+
+    use super::*;
+    use crate::board::Board;
+    use crate::rate::Snapshot;
+    use crate::testkit::{FIRST, SMSS, ms, segments, seq};
+
+    #[test]
+    fn what_fills_a_hole_was_overtaken_by_what_lies_behind_it() {
+        let mut board = Board::new(FIRST);
+        for index in 0..5 {
+            let range = segments(index, index + 1);
+            board.send_new(ms(0), range, SendRule::NewData, Snapshot::default());
+        }
+        let (mut newly, mut reordering) = (Vec::new(), Reordering::default());
+        board.acknowledge(FIRST, &[segments(2, 4)], &mut newly);
+        newly.clear();
+        board.acknowledge(seq(1), &[], &mut newly);
+        reordering.on_ack(seq(4), &newly, ByteCount(SMSS));
+        assert_eq!((reordering.extent(), reordering.seen()), (4, 1));
+        newly.clear();
+        // Behind all that had arrived: in order.
+        board.acknowledge(seq(1), &[segments(4, 5)], &mut newly);
+        reordering.on_ack(seq(4), &newly, ByteCount(SMSS));
+        assert_eq!((reordering.extent(), reordering.seen()), (4, 1));
+    }
+}
