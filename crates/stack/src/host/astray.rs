@@ -5,13 +5,16 @@
 //! has been silent. So what is nobody's here is handed to the next host, and from there on, until one knows it. The last
 //! one answers for all: with a RST, or as it would if it were alone.
 
+use std::collections::VecDeque;
+
 use airtcp_types::{FlowId, Instant, Packet};
 use airtcp_wire::icmp::{self, Message};
 use airtcp_wire::ip;
 use airtcp_wire::tcp::Segment;
 use tracing::debug;
 
-use super::{Host, MAX_WAITING, SocketId, bound, is_v6};
+use super::outbox::MAX_WAITING;
+use super::{Host, SocketId, is_v6};
 
 /// Which one a host is of several with the same addresses and the same secret.
 ///
@@ -58,10 +61,36 @@ impl Astray {
     }
 }
 
+/// The other hosts with the same addresses.
+#[derive(Debug)]
+pub(super) struct Siblings {
+    share: Share,
+    /// Packets for the next one.
+    astray: VecDeque<Astray>,
+    /// How many have not seen the packet that is being worked.
+    unasked: u16,
+}
+
+impl Siblings {
+    pub(super) const fn new(share: Share) -> Self {
+        Self { share, astray: VecDeque::new(), unasked: share.siblings() }
+    }
+
+    /// Hands a packet to the next one; `None` if all of them have seen it, else whether there was room.
+    fn pass_on(&mut self, packet: &Packet) -> Option<bool> {
+        let left = self.unasked.checked_sub(1)?;
+        let has_room = self.astray.len() < MAX_WAITING;
+        if has_room {
+            self.astray.push_back(Astray { packet: packet.clone(), left });
+        }
+        Some(has_room)
+    }
+}
+
 impl Host {
     /// The next packet for the sibling after this one, if there is one.
     pub fn poll_astray(&mut self) -> Option<Astray> {
-        self.astray.pop_front()
+        self.siblings.astray.pop_front()
     }
 
     /// Takes a packet that was nobody's at the sibling before this one.
@@ -69,9 +98,9 @@ impl Host {
         let tail = packet.len() - packet.data.len();
         // It was read before.
         let Ok(datagram) = ip::parse_head(&packet.data, tail) else { return };
-        self.unasked = left;
+        self.siblings.unasked = left;
         self.on_datagram(now, &datagram, &packet);
-        self.unasked = self.config.share.siblings();
+        self.siblings.unasked = self.siblings.share.siblings();
     }
 
     /// Counts packets that could not be handed over.
@@ -82,17 +111,15 @@ impl Host {
 
     /// Hands a packet that was delivered to the next sibling; false if all of them have seen it.
     pub(super) fn pass_on(&mut self, packet: &Packet) -> bool {
-        let Some(left) = self.unasked.checked_sub(1) else { return false };
+        let Some(has_room) = self.siblings.pass_on(packet) else { return false };
         // Whoever takes it counts it.
         match is_v6(packet) {
             true => self.counters.ip6_in_delivers -= 1,
             false => self.counters.ip_in_delivers -= 1,
         }
-        if self.astray.len() < MAX_WAITING {
-            self.counters.ip_ext_handed_over += 1;
-            self.astray.push_back(Astray { packet: packet.clone(), left });
-        } else {
-            self.on_astray_lost(1);
+        match has_room {
+            true => self.counters.ip_ext_handed_over += 1,
+            false => self.on_astray_lost(1),
         }
         true
     }
@@ -107,7 +134,7 @@ impl Host {
     ) -> bool {
         let flags = segment.flags;
         match listener {
-            _ if self.unasked == 0 => false,
+            _ if self.siblings.unasked == 0 => false,
             None => true,
             Some(_) if flags.syn && !flags.ack && !flags.rst => false,
             Some(id) if flags.ack && !flags.syn && !flags.rst && self.sends_cookies(now, id) => {
@@ -123,7 +150,7 @@ impl Host {
     pub(super) fn is_about_nobody(&self, message: Message<'_>) -> bool {
         let Message::Error { quoted, .. } = message else { return false };
         icmp::parse_quote(quoted).is_some_and(|quote| match quote.protocol {
-            ip::UDP => bound(&self.udp, quote.flow.local).is_none(),
+            ip::UDP => self.bindings.udp(quote.flow.local).is_none(),
             _ => !self.flows.contains_key(&quote.flow),
         })
     }

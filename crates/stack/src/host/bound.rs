@@ -29,7 +29,7 @@ impl Host {
     pub fn tcp_bind(&mut self, local: SocketAddr) -> Result<SocketId, HostError> {
         let chosen = local.port() == 0;
         let local = self.free_address(local)?;
-        self.reserved.insert(local);
+        self.bindings.reserve(local);
         Ok(self.sockets.insert(Socket::new(Kind::Bound(Bound { local, chosen }))))
     }
 
@@ -82,9 +82,7 @@ impl Host {
 
     /// Checks that `local` is the host's and that nobody has it, and chooses its port if that is zero.
     pub(super) fn free_address(&mut self, local: SocketAddr) -> Result<SocketAddr, HostError> {
-        let Self { ports, config, secret, listeners, reserved, .. } = self;
-        let taken = |at| listeners.contains_key(&at) || reserved.contains(&at);
-        let bound = ports.bind(config, secret, local, taken);
+        let bound = self.bindings.free_for_tcp(&self.config, &self.secret, local);
         if bound == Err(HostError::NoPorts) {
             debug!(%local, "nothing bound: every port is taken");
             self.counters.tcp_ext_no_ports += 1;
@@ -94,7 +92,7 @@ impl Host {
 
     pub(super) fn unbind(&mut self, id: SocketId) {
         if let Some(Socket { kind: Kind::Bound(bound), .. }) = self.sockets.remove(id) {
-            self.reserved.remove(&bound.local);
+            self.bindings.release(bound.local);
         }
     }
 

@@ -13,7 +13,7 @@ use tracing::debug;
 
 use crate::tcp::{Connection, State};
 
-use super::{Host, Kind, Owner, Socket, SocketId, TcpSocket, bound};
+use super::{Host, Kind, Owner, Socket, SocketId, TcpSocket};
 
 /// Whose a segment is.
 enum Found {
@@ -92,7 +92,7 @@ impl Host {
                 return;
             }
         };
-        let listener = bound(&self.listeners, flow.local);
+        let listener = self.bindings.listener(flow.local);
         let may_be_a_siblings = after.is_none() && self.is_astray(now, listener, &flow, &segment);
         if may_be_a_siblings && self.pass_on(packet) {
             // Whoever takes it counts it.
@@ -208,7 +208,7 @@ impl Host {
             _ => return Found::Nobody { after: None },
         };
         if waits {
-            let Some(listener) = bound(&self.listeners, flow.local) else {
+            let Some(listener) = self.bindings.listener(flow.local) else {
                 let is_held = self.tcp_socket(id).is_some();
                 return if is_held { Found::Connection(id) } else { Found::TimeWait(id) };
             };

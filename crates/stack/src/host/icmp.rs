@@ -11,7 +11,8 @@ use tracing::debug;
 use crate::counters::Counters;
 use crate::tcp::Unreachable;
 
-use super::{Host, MAX_WAITING, SocketId, path_mtu};
+use super::outbox::MAX_WAITING;
+use super::{Host, SocketId, path_mtu};
 
 /// How many more messages of a kind may be sent.
 #[derive(Debug)]
@@ -88,7 +89,7 @@ impl Host {
                     }
                     return false;
                 }
-                if !self.has_room(v4) {
+                if !self.outbox.has_room(v4, &mut self.counters) {
                     return false;
                 }
                 if !self.echoes.take(now) {
@@ -210,7 +211,7 @@ impl Host {
         original: &[u8],
     ) {
         let v4 = local.is_ipv4();
-        if !self.has_room(v4) {
+        if !self.outbox.has_room(v4, &mut self.counters) {
             return;
         }
         if !self.icmp_errors.take(now) {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use airtcp_types::Instant;
 
-use crate::tcp::{Readiness, TcpConfig};
+use crate::tcp::TcpConfig;
 
 use super::{Host, HostError, Kind, Owner, Socket, SocketId};
 
@@ -89,7 +89,7 @@ impl Host {
             cookies_until: None,
         };
         let id = self.sockets.insert(Socket::new(Kind::Listener(listener)));
-        self.listeners.insert(local, id);
+        self.bindings.add_listener(local, id);
         id
     }
 
@@ -134,7 +134,7 @@ impl Host {
         tcp.owner = Owner::Application;
         let remote = tcp.connection.flow().remote;
         if let Some(socket) = self.sockets.get_mut(id) {
-            socket.told = Readiness::default();
+            socket.known.forget();
         }
         self.look_at(now, id);
         Ok(Some((id, remote)))
@@ -146,7 +146,7 @@ impl Host {
         let Some(Socket { kind: Kind::Listener(listener), .. }) = self.sockets.remove(id) else {
             return;
         };
-        self.listeners.remove(&listener.local);
+        self.bindings.remove_listener(listener.local);
         for child in listener.half_open.into_iter().chain(listener.waiting) {
             self.hand_over(child, Owner::Nobody);
             if let Some(tcp) = self.tcp_socket(child) {

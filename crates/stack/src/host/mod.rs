@@ -8,7 +8,8 @@
 //!                  astray.rs  but of several hosts with the same addresses, the others are asked before
 //!                  passive.rs what a listener makes of it; cookie.rs where its backlog is full
 //! tcp_*, udp_*   streams.rs, bound.rs, listener.rs, udp.rs: what applications call
-//! limits         peers.rs, challenges.rs, ports.rs: what strangers may use up, and must not guess
+//! addresses      bindings.rs, ports.rs: which are taken, and the ports that the host chooses
+//! limits         peers.rs, challenges.rs, secret.rs: what strangers may use up, and must not guess
 //! settle         settle.rs    after every touch what others must know, memory and state; once nothing is left to send
 //!                             timers, readiness, the end of a connection
 //!                time_wait.rs what is left of one in TIME-WAIT that nobody holds
@@ -21,6 +22,7 @@
 //! Not here, because nothing needs it yet: fragments of its own, a route to itself, multicast.
 
 mod astray;
+mod bindings;
 mod bound;
 mod challenges;
 mod config;
@@ -31,10 +33,12 @@ mod icmp;
 mod input;
 mod listener;
 mod listing;
+mod outbox;
 mod passive;
 mod path_mtu;
 mod peers;
 mod ports;
+mod readiness;
 mod reassembly;
 mod secret;
 mod sending;
@@ -48,12 +52,11 @@ mod udp;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use airtcp_types::{ByteCount, Event, FlowId, Instant, Node, Packet, PortId};
-use tracing::debug;
 
 use crate::counters::Counters;
 use crate::tcp::{Connection, Outlet, Readiness, State};
@@ -65,12 +68,15 @@ pub use listing::Listed;
 pub use peers::Quota;
 pub use slab::SocketId;
 
+use astray::Siblings;
+use bindings::Bindings;
 use bound::Bound;
 use challenges::Challenges;
 use listener::Listener;
+use outbox::Outbox;
 use path_mtu::PathMtus;
 use peers::{PeerId, Peers};
-use ports::Ports;
+use readiness::{Known, ReadyQueue};
 use reassembly::Reassembly;
 use secret::{Keyed, Secret};
 use sending::Sending;
@@ -79,8 +85,6 @@ use time_wait::TimeWaitSocket;
 use timers::Timers;
 use udp::UdpSocket;
 
-/// Packets of the host's own (RST, ICMP, UDP) that may wait to leave.
-const MAX_WAITING: usize = 256;
 /// Events kept for an observer that does not come.
 const MAX_EVENTS: usize = 1 << 16;
 
@@ -119,10 +123,7 @@ pub struct Host {
     counters: Counters,
     sockets: Slab<Socket>,
     flows: HashMap<FlowId, SocketId, Keyed>,
-    listeners: HashMap<SocketAddr, SocketId, Keyed>,
-    /// What is bound, and neither connects nor listens yet.
-    reserved: BTreeSet<SocketAddr>,
-    udp: HashMap<SocketAddr, SocketId, Keyed>,
+    bindings: Bindings,
     timers: Timers,
     /// Room for those that are due.
     due: Vec<SocketId>,
@@ -130,18 +131,11 @@ pub struct Host {
     sending: Sending,
     /// Connections that something was done to, until their timers and their holders know.
     touched: Vec<SocketId>,
-    /// Sockets whose readiness changed, each once, by when they came in.
-    ready: BTreeMap<u64, SocketId>,
-    /// How many times a socket was put there.
-    told: u64,
+    ready: ReadyQueue,
     outlet: Outlet,
-    /// The host's own packets.
-    waiting: VecDeque<Packet>,
-    /// One of them left last: a connection's turn is next.
-    sent_own: bool,
+    outbox: Outbox,
     events: VecDeque<Event>,
     held: ByteCount,
-    ports: Ports,
     peers: Peers,
     /// How many connections are in TIME-WAIT and nobody's.
     time_waits: usize,
@@ -150,20 +144,14 @@ pub struct Host {
     echoes: icmp::Allowance,
     reassembly: Reassembly,
     path_mtus: PathMtus,
-    /// Packets for the next sibling.
-    astray: VecDeque<Astray>,
-    /// How many siblings have not seen the packet that is being worked.
-    unasked: u16,
+    siblings: Siblings,
 }
 
 /// A socket, and what its holder knows of it.
 #[derive(Debug)]
 struct Socket {
     kind: Kind,
-    /// The readiness that was last queued to be told.
-    told: Readiness,
-    /// Its place in the queue of those to tell, if it stands there.
-    queued: Option<u64>,
+    known: Known,
 }
 
 #[derive(Debug)]
@@ -230,14 +218,11 @@ impl Host {
         let outlet = Outlet::new(at_once);
         Self {
             flows: HashMap::with_hasher(secret.keyed()),
-            listeners: HashMap::with_hasher(secret.keyed()),
-            reserved: BTreeSet::new(),
-            udp: HashMap::with_hasher(secret.keyed()),
+            bindings: Bindings::new(config.share, &secret),
             peers: Peers::new(secret.keyed()),
             reassembly: Reassembly::new(secret.keyed()),
             path_mtus: PathMtus::new(secret.keyed()),
-            astray: VecDeque::new(),
-            unasked: config.share.siblings(),
+            siblings: Siblings::new(config.share),
             secret,
             counters: Counters::default(),
             sockets: Slab::new(),
@@ -245,15 +230,12 @@ impl Host {
             due: Vec::new(),
             sending: Sending::default(),
             touched: Vec::new(),
-            ready: BTreeMap::new(),
-            told: 0,
+            ready: ReadyQueue::default(),
             outlet,
-            waiting: VecDeque::new(),
-            sent_own: false,
+            outbox: Outbox::default(),
             time_waits: 0,
             events: VecDeque::new(),
             held: ByteCount::ZERO,
-            ports: Ports::new(config.share),
             challenges: Challenges::default(),
             icmp_errors: icmp::Allowance::ERRORS,
             echoes: icmp::Allowance::ECHOES,
@@ -283,21 +265,21 @@ impl Host {
 
     /// Whether [`poll_transmit`](Node::poll_transmit) may have a packet.
     pub fn has_to_send(&self) -> bool {
-        !self.waiting.is_empty() || self.sending.first().is_some()
+        !self.outbox.is_empty() || self.sending.first().is_some()
     }
 
     /// Whether all that [`poll_transmit`](Node::poll_transmit) may have is of connections with little to send: what
     /// their applications say next may leave with it.
     pub fn has_little_to_send(&self) -> bool {
-        self.waiting.is_empty() && !self.sending.has_much()
+        self.outbox.is_empty() && !self.sending.has_much()
     }
 
     /// The next socket whose readiness changed since it was last given, and how it stands now. Each
     /// is given once, in the order in which they changed.
     pub fn poll_ready(&mut self) -> Option<(SocketId, Readiness)> {
-        let (_, id) = self.ready.pop_first()?;
+        let id = self.ready.pop()?;
         let socket = self.sockets.get_mut(id)?;
-        socket.queued = None;
+        socket.known.on_taken();
         Some((id, socket.readiness()))
     }
 
@@ -326,24 +308,7 @@ impl Host {
 
     /// Queues a packet of the host's own; false if too many wait, and it is dropped.
     fn queue(&mut self, packet: Packet) -> bool {
-        let room = self.has_room(!is_v6(&packet));
-        if room {
-            self.waiting.push_back(packet);
-        }
-        room
-    }
-
-    /// Whether one more may wait; counts that it cannot.
-    fn has_room(&mut self, v4: bool) -> bool {
-        let room = self.waiting.len() < MAX_WAITING;
-        if !room {
-            debug!("a packet of the host's own is not sent: too many wait to leave");
-            match v4 {
-                true => self.counters.ip_out_discards += 1,
-                false => self.counters.ip6_out_discards += 1,
-            }
-        }
-        room
+        self.outbox.push(packet, &mut self.counters)
     }
 }
 
@@ -365,15 +330,10 @@ impl Node for Host {
     }
 
     fn poll_transmit(&mut self, now: Instant) -> Option<(PortId, Packet)> {
-        // In turns: answers to a flood must not keep connections from sending.
-        let own = if self.sent_own { None } else { self.waiting.pop_front() };
-        self.sent_own = own.is_some();
+        let own = self.outbox.pop_in_turn();
         let packet = match own.or_else(|| self.transmit(now)) {
             Some(packet) => packet,
-            None => {
-                self.sent_own = true;
-                self.waiting.pop_front()?
-            }
+            None => self.outbox.pop()?,
         };
         if is_v6(&packet) {
             self.counters.ip6_out_requests += 1;
@@ -394,7 +354,7 @@ impl Node for Host {
 
 impl Socket {
     fn new(kind: Kind) -> Self {
-        Self { kind, told: Readiness::default(), queued: None }
+        Self { kind, known: Known::default() }
     }
 
     fn readiness(&self) -> Readiness {
@@ -422,18 +382,4 @@ impl Socket {
 
 fn is_v6(packet: &Packet) -> bool {
     packet.data.first().is_some_and(|first| first >> 4 == 6)
-}
-
-/// The address that stands for all of `like`'s version.
-fn unspecified(like: IpAddr) -> IpAddr {
-    match like {
-        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-    }
-}
-
-/// Finds who has bound `local`: its very address, or all addresses.
-fn bound(table: &HashMap<SocketAddr, SocketId, Keyed>, local: SocketAddr) -> Option<SocketId> {
-    let any = SocketAddr::new(unspecified(local.ip()), local.port());
-    table.get(&local).or_else(|| table.get(&any)).copied()
 }

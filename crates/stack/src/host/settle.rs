@@ -201,21 +201,15 @@ impl Host {
     pub(super) fn tell(&mut self, id: SocketId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         let readiness = socket.readiness();
-        if !socket.has_holder() || readiness == socket.told {
-            return;
-        }
-        socket.told = readiness;
-        if socket.queued.is_none() {
-            self.told += 1;
-            socket.queued = Some(self.told);
-            self.ready.insert(self.told, id);
+        if socket.has_holder() {
+            self.ready.update(id, &mut socket.known, readiness);
         }
     }
 
     /// Takes a socket that its holder lets go of out of the queue of those to tell.
     pub(super) fn untell(&mut self, id: SocketId) {
-        if let Some(place) = self.sockets.get_mut(id).and_then(|socket| socket.queued.take()) {
-            self.ready.remove(&place);
+        if let Some(socket) = self.sockets.get_mut(id) {
+            self.ready.remove(&mut socket.known);
         }
     }
 }

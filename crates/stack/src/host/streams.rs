@@ -12,7 +12,7 @@ use crate::tcp::{
     Chunk, Connection, Info, KeepAlive, LEAST, Offer, Outlet, State, TcpConfig, TcpError,
 };
 
-use super::{Host, HostError, Kind, Owner, Socket, SocketId, TcpSocket, unspecified};
+use super::{Host, HostError, Kind, Owner, Socket, SocketId, TcpSocket};
 
 impl Host {
     /// Opens a connection to `remote`, with the host's settings or with `config`.
@@ -72,14 +72,8 @@ impl Host {
         source: IpAddr,
         remote: SocketAddr,
     ) -> Result<SocketAddr, HostError> {
-        let Self { ports, secret, flows, listeners, reserved, .. } = self;
-        let chosen =
-            ports.choose(SocketAddr::new(source, 0), secret.port(source, remote), |local| {
-                flows.contains_key(&FlowId { local, remote })
-                    || super::bound(listeners, local).is_some()
-                    || reserved.contains(&local)
-                    || reserved.contains(&SocketAddr::new(unspecified(source), local.port()))
-            });
+        let in_use = |local| self.flows.contains_key(&FlowId { local, remote });
+        let chosen = self.bindings.port_towards(&self.secret, source, remote, in_use);
         if chosen.is_err() {
             debug!(%remote, "no connection: every port is taken");
             self.counters.tcp_ext_no_ports += 1;
@@ -144,14 +138,14 @@ impl Host {
         send: impl FnOnce(&mut Connection, &mut Outlet, usize) -> Result<usize, TcpError>,
     ) -> Result<usize, HostError> {
         let left = self.memory_left(socket)?;
-        let Some(Socket { kind: Kind::Tcp(tcp), told, .. }) = self.sockets.get_mut(socket) else {
+        let Some(Socket { kind: Kind::Tcp(tcp), known }) = self.sockets.get_mut(socket) else {
             return Err(HostError::WrongKind);
         };
         tcp.connection.set_memory_pressure(left == ByteCount::ZERO);
         let most = left.max(LEAST).as_usize();
         let sent = send(&mut tcp.connection, &mut self.outlet, most);
         // Its holder knows: room that comes before anything is settled is news.
-        told.writable &= tcp.connection.readiness().writable;
+        known.on_write(tcp.connection.readiness().writable);
         match sent {
             Ok(_) => self.touch(now, socket),
             Err(_) => self.look_at(now, socket),
@@ -195,14 +189,14 @@ impl Host {
         recv: impl FnOnce(&mut Connection) -> Result<usize, TcpError>,
     ) -> Result<usize, HostError> {
         let left = self.memory_left(socket)?;
-        let Some(Socket { kind: Kind::Tcp(tcp), told, .. }) = self.sockets.get_mut(socket) else {
+        let Some(Socket { kind: Kind::Tcp(tcp), known }) = self.sockets.get_mut(socket) else {
             return Err(HostError::WrongKind);
         };
         let connection = &mut tcp.connection;
         connection.set_memory_pressure(left == ByteCount::ZERO);
         let result = recv(connection);
         // Its holder knows: what comes before anything is settled is news.
-        told.readable &= connection.is_readable();
+        known.on_read(connection.is_readable());
         // Reading has nothing to send but a window update.
         match result {
             _ if connection.has_ack_due() => self.touch(now, socket),

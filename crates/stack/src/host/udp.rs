@@ -11,7 +11,7 @@ use tracing::debug;
 
 use crate::tcp::Unreachable;
 
-use super::{Host, HostError, Kind, MAX_WAITING, Socket, SocketId, bound};
+use super::{Host, HostError, Kind, Socket, SocketId};
 
 /// What a queued datagram takes beside its data.
 const OVERHEAD: u64 = 64;
@@ -76,7 +76,7 @@ impl Host {
             return;
         }
         let from = SocketAddr::new(src, arrived.src_port);
-        let bound = bound(&self.udp, SocketAddr::new(dst, arrived.dst_port));
+        let bound = self.bindings.udp(SocketAddr::new(dst, arrived.dst_port));
         let Some(id) = bound.filter(|id| self.udp_hears(*id, from)) else {
             if self.pass_on(packet) {
                 return;
@@ -105,7 +105,7 @@ impl Host {
     /// with that very peer hears of it, and only of what waiting does not help, as in Linux. Gives whether
     /// there is a socket that may have sent it.
     pub(super) fn on_udp_unreachable(&mut self, flow: &FlowId, error: Unreachable) -> bool {
-        let Some(id) = bound(&self.udp, flow.local) else { return false };
+        let Some(id) = self.bindings.udp(flow.local) else { return false };
         let Some(Socket { kind: Kind::Udp(socket), .. }) = self.sockets.get_mut(id) else {
             return false;
         };
@@ -137,8 +137,7 @@ impl Host {
     /// Takes datagrams to `local`. Unspecified addresses and port zero are as with
     /// [`tcp_listen`](Self::tcp_listen).
     pub fn udp_bind(&mut self, local: SocketAddr) -> Result<SocketId, HostError> {
-        let Self { ports, config, secret, udp, .. } = self;
-        let bound = ports.bind(config, secret, local, |at| udp.contains_key(&at));
+        let bound = self.bindings.free_for_udp(&self.config, &self.secret, local);
         if bound == Err(HostError::NoPorts) {
             debug!(%local, "no UDP socket bound: every port is taken");
             self.counters.udp_ports_taken += 1;
@@ -147,13 +146,13 @@ impl Host {
         let socket = UdpSocket {
             local,
             peer: None,
-            hop_limit: config.hop_limit,
+            hop_limit: self.config.hop_limit,
             error: None,
             queue: VecDeque::new(),
             held: ByteCount::ZERO,
         };
         let id = self.sockets.insert(Socket::new(Kind::Udp(socket)));
-        self.udp.insert(local, id);
+        self.bindings.add_udp(local, id);
         self.tell(id);
         Ok(id)
     }
@@ -210,7 +209,7 @@ impl Host {
 
     /// Whether a datagram may be sent now, as far as room goes.
     pub fn udp_has_room(&self) -> bool {
-        self.waiting.len() < MAX_WAITING
+        !self.outbox.is_full()
     }
 
     /// Sends one datagram, whole or not at all.
@@ -292,7 +291,7 @@ impl Host {
             (udp.local, udp.held)
         };
         self.untell(socket);
-        self.udp.remove(&local);
+        self.bindings.remove_udp(local);
         self.held -= held;
         self.sockets.remove(socket);
         Ok(())

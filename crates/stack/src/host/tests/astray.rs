@@ -7,7 +7,8 @@ use super::fragments::cut;
 use super::*;
 use crate::tcp::State;
 
-use super::super::{MAX_WAITING, Share};
+use super::super::Share;
+use super::super::outbox::MAX_WAITING;
 
 const TO: &str = "10.0.0.1:80";
 const SIBLINGS: u16 = 3;

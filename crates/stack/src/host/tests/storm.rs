@@ -251,7 +251,7 @@ impl Storm {
         assert!(self.host.held() <= MEMORY + reserve, "{:?}", self.host.held());
         assert_eq!(self.host.held(), held_by_connections(&self.host));
         assert!(self.host.timers.len() as u64 <= sockets);
-        assert!(self.host.sending.first().is_none() && self.host.waiting.is_empty());
+        assert!(self.host.sending.first().is_none() && self.host.outbox.is_empty());
         self.check_quotas();
     }
 

@@ -166,7 +166,7 @@ impl Victim {
         );
         assert!(self.host.flows.len() <= MOST);
         assert!(self.host.timers.len() <= MOST);
-        assert!(self.host.sending.first().is_none() && self.host.waiting.is_empty());
+        assert!(self.host.sending.first().is_none() && self.host.outbox.is_empty());
         assert_eq!(self.host.held(), held_by_connections(&self.host));
         let window = self.host.config.tcp.receive_buffer;
         assert!(self.host.held() <= (window + ByteCount(8_192)) * MOST as u64);
