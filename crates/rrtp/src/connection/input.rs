@@ -9,9 +9,7 @@ use crate::error::ConnectionError;
 use crate::rate::EpochView;
 use crate::receive::Taken;
 use crate::send::Untrue;
-use crate::wire::{
-    Body, Cookie, Data, Feedback, Packet, Params, Report, expand,
-};
+use crate::wire::{Body, Cookie, Data, Feedback, Packet, Params, Report, expand};
 
 impl Connection {
     /// Takes a packet of this connection that came from its peer.

@@ -20,9 +20,7 @@ impl Connection {
                 State::Closed(_) => None,
                 State::Established | State::Lingering(_) => {
                     let start_echo = std::mem::take(&mut self.owe_start_echo);
-                    start_echo
-                        .then_some(Body::StartEcho { params })
-                        .or_else(|| self.poll_ping(now))
+                    start_echo.then_some(Body::StartEcho { params }).or_else(|| self.poll_ping(now))
                 }
             }
         };
