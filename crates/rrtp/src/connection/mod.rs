@@ -1,21 +1,33 @@
-//! One connection: both halves, its rate, its clocks.
+//! One connection: routes calls, packets and the time to its parts, and what they answer to each other.
 //!
 //! ```text
-//! handshake.rs  SYN, SYN-ECHO, START, START-ECHO
-//! input.rs      what a packet changes
-//! output.rs     what leaves, and when
-//! timers.rs     what happens when nothing does
+//! handshake.rs  SYN, SYN-ECHO, START, START-ECHO: a client's, while it is under way
+//! rtt.rs        round-trip times: measured, seeded, the peer's
+//! probing.rs    trains that measure what the path carries
+//! pacing.rs     when the next data packet may leave
+//! epochs.rs     which transmissions a FEEDBACK is of, and what is new of it
+//! losses.rs     which losses are a reason to reduce the rate
+//! liveness.rs   keep-alive, stalls, idle and progress time-outs
+//! notices.rs    what the application is told
 //! ```
+//!
+//! Each part has the only code that reads and writes its fields. [`SendHalf`], [`ReceiveHalf`] and [`RateControl`] are
+//! parts, too. `input.rs`, `output.rs` and `timers.rs` are the routing of packets that come, packets that leave, and deadlines.
 
+mod epochs;
 mod handshake;
 mod input;
+mod liveness;
+mod losses;
+mod notices;
 mod output;
+mod pacing;
+mod probing;
+mod rtt;
 mod timers;
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
-use airtcp_recovery::{RtoForm, RttEstimator};
 use airtcp_types::{ByteCount, Instant, Rate};
 
 use crate::config::{Config, NetworkKind, NetworkProfile};
@@ -27,70 +39,32 @@ use crate::pool::{FLOOR, Pool};
 use crate::rate::RateControl;
 use crate::receive::ReceiveHalf;
 use crate::send::SendHalf;
-use crate::wire::{Cookie, Counts, DATA_HEADER};
+use crate::wire::{Cookie, DATA_HEADER, Params};
+
+use epochs::Epochs;
+use handshake::Handshake;
+use liveness::Liveness;
+use losses::Losses;
+use notices::{News, Notices};
+use pacing::Pacing;
+use probing::Probing;
+use rtt::RoundTrip;
 
 /// Codes of a CLOSE.
 pub(crate) const CLOSE_ABORTED: u8 = 0;
 pub(crate) const CLOSE_UNKNOWN: u8 = 1;
 pub(crate) const CLOSE_REFUSED: u8 = 2;
 
-/// The least that is added to the round-trip time for a time-out.
-const RTO_FLOOR: Duration = Duration::from_millis(50);
-/// Before anything is known, and without a seed.
-const FIRST_RTT: Duration = Duration::from_millis(250);
-/// No path is longer; a seed beyond it is this.
-const LONGEST_SEED: Duration = Duration::from_secs(60);
 /// Without a seed and until a train is measured: packets in a round-trip time.
 const FIRST_RATE: f64 = 4.0;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
-    SynSent,
-    /// The cookie, and when it came.
-    StartSent(Cookie, Instant),
+    Connecting(Handshake),
     Established,
     /// Everything has come both ways; the peer may not know it yet.
     Lingering(Instant),
     Closed(Option<ConnectionError>),
-}
-
-/// The measurement of what the path carries, before there is a rate.
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Probe {
-    /// A pair is to be sent, after so many that told nothing.
-    Wanted(u32),
-    /// The pair came so fast, as a rate, that only a longer train can tell.
-    Longer(f64),
-    /// A train is under way; the time to wait for what it tells, and the failures before it.
-    Sent {
-        until: Instant,
-        failures: u32,
-        longer: bool,
-    },
-    Done,
-}
-
-/// When the next data packet may leave.
-#[derive(Clone, Copy, Debug)]
-struct Pacing {
-    next: Instant,
-    /// The last of these that there was a packet for before it came.
-    awaited: Instant,
-    /// There was nothing to send, or it might not be.
-    idle: bool,
-    /// Packets of a train that are still to leave, of so many.
-    train: (u64, u64),
-    since_train: u64,
-}
-
-/// News for the application.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct News {
-    pub(crate) connected: bool,
-    pub(crate) readable: bool,
-    pub(crate) writable: bool,
-    /// It has ended, and why if not gracefully.
-    pub(crate) closed: Option<Option<ConnectionError>>,
 }
 
 /// What a connection is called with.
@@ -101,66 +75,59 @@ pub(crate) struct Around<'a> {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Connection {
-    pub(crate) id: u64,
-    pub(crate) remote: SocketAddr,
+    id: u64,
+    remote: SocketAddr,
     config: Config,
-    /// When the cookie that it was accepted with was made; `None` for one that was opened from here.
-    pub(crate) accepted_by: Option<u64>,
+    accepted_by: Option<u64>,
     state: State,
-    began: Instant,
-    attempts: u8,
-    retry_at: Instant,
     owe_start_echo: bool,
     owe_close: Option<u8>,
-    owe_ping: bool,
-    rtt: RttEstimator,
-    /// The peer's round-trip time, as it says.
-    peer_rtt: Option<Duration>,
+    rtt: RoundTrip,
     packet_size: usize,
     send: SendHalf,
     receive: ReceiveHalf,
     rate: RateControl,
-    probe: Probe,
+    probing: Probing,
     pacing: Pacing,
-    /// The first transmission at the present rate.
-    changed: u64,
-    /// What data packets tell of it.
-    rate_bit: bool,
-    /// Losses of transmissions before this one are what the last cut was for.
-    cut: u64,
-    /// What data packets tell of it.
-    cut_bit: bool,
-    /// When anything, and when a report, last came.
-    heard: Instant,
-    reported: Instant,
-    spoke: Instant,
-    /// Since when packets are under way, and when one was last known to have come.
-    busy: Instant,
-    progress: Instant,
-    pinged: Instant,
-    /// PINGs that nothing answered.
-    pings: u32,
-    stalled: bool,
-    /// Losses since the last epoch were judged congestive.
-    accused: bool,
-    /// The share of packets that is lost where nothing is congested.
-    link_loss: f64,
-    /// The share of packets that is lost.
-    loss_rate: f64,
-    /// What the last FEEDBACK counted, from which transmission on, and how many it knew of: one that comes again tells nothing.
-    counts: Counts,
-    begun: u64,
-    judged: u64,
-    sent_packets: u64,
-    orphaned: Option<Instant>,
-    write_refused: bool,
-    news: News,
-    readable_told: bool,
+    epochs: Epochs,
+    losses: Losses,
+    liveness: Liveness,
+    notices: Notices,
     /// Bytes that the endpoint has counted for it.
     counted: u64,
 }
 
 impl Connection {
+    /// One opened from here.
+    pub(crate) fn open(
+        now: Instant,
+        id: (u64, Nonces),
+        remote: SocketAddr,
+        config: Config,
+    ) -> Self {
+        let handshake = Handshake::new(now, config.handshake_timeout);
+        Self::new(now, id, remote, config, State::Connecting(handshake))
+    }
+
+    /// One that a START with a good cookie makes.
+    pub(crate) fn accept(
+        now: Instant,
+        id: (u64, Nonces),
+        remote: SocketAddr,
+        config: Config,
+        (cookie, attempt, params): (Cookie, u8, Params),
+    ) -> Self {
+        let mut connection = Self::new(now, id, remote, config, State::Established);
+        connection.accepted_by = Some(cookie.made);
+        connection.owe_start_echo = true;
+        if attempt == 0 {
+            // The cookie is also the time at which it was sent.
+            connection.rtt.on_handshake(now.since(Instant::from_nanos(cookie.made)));
+        }
+        connection.establish(now, params);
+        connection
+    }
+
     fn new(
         now: Instant,
         (id, nonces): (u64, Nonces),
@@ -168,10 +135,6 @@ impl Connection {
         config: Config,
         state: State,
     ) -> Self {
-        let mut rtt = RttEstimator::new(RtoForm::Linux { floor: RTO_FLOOR }, false);
-        if let Some(seed) = config.profile.round_trip_time {
-            rtt.on_sample(seed.min(LONGEST_SEED));
-        }
         let packet_size = usize::from(config.packet_size());
         let payload = packet_size - DATA_HEADER;
         let window = config.window(config.packet_size());
@@ -180,57 +143,69 @@ impl Connection {
             remote,
             accepted_by: None,
             state,
-            began: now,
-            attempts: 0,
-            retry_at: now,
             owe_start_echo: false,
             owe_close: None,
-            owe_ping: false,
-            rtt,
-            peer_rtt: None,
+            rtt: RoundTrip::new(config.profile.round_trip_time),
             packet_size,
             send: SendHalf::new(payload, nonces),
             receive: ReceiveHalf::new(&config, payload, window),
             rate: RateControl::new(config.kind, 1.0, None, 1.0),
-            probe: Probe::Wanted(0),
-            pacing: Pacing {
-                next: now,
-                awaited: Instant::ZERO,
-                idle: true,
-                train: (0, 0),
-                since_train: 0,
-            },
-            changed: 0,
-            rate_bit: false,
-            cut: 0,
-            cut_bit: false,
-            heard: now,
-            reported: now,
-            spoke: now,
-            busy: now,
-            progress: now,
-            pinged: now,
-            pings: 0,
-            stalled: false,
-            accused: false,
-            link_loss: config.profile.loss_rate.unwrap_or(0.0),
-            loss_rate: config.profile.loss_rate.unwrap_or(0.0),
-            counts: Counts::default(),
-            begun: 0,
-            judged: 0,
-            sent_packets: 0,
-            orphaned: None,
-            write_refused: false,
-            news: News::default(),
-            readable_told: false,
+            probing: Probing::new(),
+            pacing: Pacing::new(now),
+            epochs: Epochs::default(),
+            losses: Losses::new(config.profile.loss_rate),
+            liveness: Liveness::new(now, &config),
+            notices: Notices::default(),
             counted: 0,
             config,
         }
     }
 
+    fn establish(&mut self, now: Instant, params: Params) {
+        self.packet_size = self.packet_size.min(usize::from(params.packet_size));
+        let payload = self.packet_size - DATA_HEADER;
+        self.send.set_payload(payload);
+        self.send.open(params.window.into());
+        self.receive = ReceiveHalf::new(&self.config, payload, self.window());
+        let cap = self.config.rate_cap.bits_per_sec() as f64;
+        let seed = self.config.profile.send_rate.map(|rate| rate.bits_per_sec() as f64);
+        let guess = FIRST_RATE * self.packet_bits() / self.rtt.of_sender().as_secs_f64().max(1e-3);
+        self.rate = RateControl::new(self.config.kind, cap, seed, guess);
+        self.rate.limit(self.packet_bits());
+        if !self.rate.is_guessed() {
+            self.probing.end();
+        }
+        self.state = State::Established;
+        self.liveness.on_established(now);
+    }
+
+    /// What the peer was told at first; it does not depend on what the peer said.
+    fn window(&self) -> u64 {
+        self.config.window(self.config.packet_size())
+    }
+
+    fn params(&self) -> Params {
+        Params { packet_size: self.packet_size as u16, window: self.window() as u32 }
+    }
+
+    /// The START came again: its answer was lost.
+    pub(crate) fn on_repeated_start(&mut self) {
+        self.owe_start_echo = true;
+    }
+
     /// The bytes that an IP packet has beside the datagram's payload.
     const fn overhead(&self) -> usize {
         if self.remote.is_ipv4() { 28 } else { 48 }
+    }
+
+    /// What tells its packets from those of others: the peer's address, and the id.
+    pub(crate) const fn key(&self) -> (SocketAddr, u64) {
+        (self.remote, self.id)
+    }
+
+    /// When the cookie that it was accepted with was made; `None` for one that was opened from here.
+    pub(crate) const fn accepted_by(&self) -> Option<u64> {
+        self.accepted_by
     }
 
     /// What of the peer's profile holds: a send rate up to the cap.
@@ -244,23 +219,19 @@ impl Connection {
         ((self.packet_size + self.overhead()) * 8) as f64
     }
 
-    fn srtt(&self) -> Duration {
-        self.rtt.srtt().or(self.peer_rtt).unwrap_or(FIRST_RTT)
-    }
-
     pub(crate) fn is_established(&self) -> bool {
         matches!(self.state, State::Established | State::Lingering(_))
     }
 
     /// The application has let go of it.
     pub(crate) const fn is_orphaned(&self) -> bool {
-        self.orphaned.is_some()
+        self.liveness.is_orphaned()
     }
 
     /// Nobody holds it and nothing is left to do.
     pub(crate) fn is_over(&self) -> bool {
         let closed = matches!(self.state, State::Closed(_));
-        closed && self.orphaned.is_some() && self.owe_close.is_none()
+        closed && self.is_orphaned() && self.owe_close.is_none()
     }
 
     /// The bytes it holds, as they were counted before and as they are.
@@ -270,32 +241,19 @@ impl Connection {
     }
 
     pub(crate) fn take_news(&mut self, pool: &Pool) -> News {
-        if !self.readable_told && self.receive.is_readable() {
-            (self.readable_told, self.news.readable) = (true, true);
-        }
-        if self.write_refused && self.write_room(pool) >= self.write_mark() {
-            (self.write_refused, self.news.writable) = (false, true);
-        }
-        std::mem::take(&mut self.news)
+        let (capacity, send) = (self.send_capacity(), &self.send);
+        // So much room is worth waking a writer for.
+        let mark = (capacity / 4).clamp(1, FLOOR as usize / 4);
+        let is_writable = || send.room(capacity, pool) >= mark;
+        self.notices.take(self.receive.is_readable(), is_writable)
     }
 
     /// What may be written ahead: some round trips' worth, so that a slow peer's connection holds little.
     fn send_capacity(&self) -> usize {
-        let trip = self.rate.rate() / 8.0 * self.srtt().as_secs_f64();
+        let trip = self.rate.rate() / 8.0 * self.rtt.of_sender().as_secs_f64();
         let most = self.config.send_buffer.as_usize();
         // A packet at least, whatever the buffer.
         (trip as usize).saturating_mul(4).max(4 * FLOOR as usize).min(most).max(self.packet_size)
-    }
-
-    fn write_room(&self, pool: &Pool) -> usize {
-        let own = self.send_capacity().saturating_sub(self.send.held());
-        let room = ByteCount(pool.room(self.send.cost() as u64)).as_usize();
-        own.min(self.send.affords(room))
-    }
-
-    /// So much room is worth waking a writer for.
-    fn write_mark(&self) -> usize {
-        (self.send_capacity() / 4).clamp(1, FLOOR as usize / 4)
     }
 
     fn error(&self) -> Result<(), CallError> {
@@ -310,8 +268,10 @@ impl Connection {
         if self.send.is_finished() {
             return Err(CallError::Finished);
         }
-        let taken = self.send.write(data, self.write_room(pool));
-        self.write_refused |= taken < data.len();
+        let taken = self.send.write(data, self.send.room(self.send_capacity(), pool));
+        if taken < data.len() {
+            self.notices.on_write_refused();
+        }
         Ok(taken)
     }
 
@@ -331,7 +291,7 @@ impl Connection {
         if count > 0 || self.receive.is_at_end() {
             return Ok(Some(count));
         }
-        self.readable_told = false;
+        self.notices.on_nothing_to_read();
         self.error()?;
         Ok(None)
     }
@@ -339,14 +299,14 @@ impl Connection {
     /// The application lets go of it. What was written is still sent; what it has not read is lost, and the peer
     /// hears of that.
     pub(crate) fn release(&mut self, now: Instant, pool: &mut Pool) {
-        self.orphaned = Some(now);
+        self.liveness.on_release(now);
         let unread = self.receive.is_readable() && !self.receive.is_at_end();
         match self.state {
-            State::SynSent | State::StartSent(..) if self.send.held() == 0 => {
+            State::Connecting(_) if self.send.held() == 0 => {
                 self.close(Some(ConnectionError::AbortedHere));
             }
             State::Established if unread => self.abort(),
-            State::SynSent | State::StartSent(..) | State::Established => self.send.finish(),
+            State::Connecting(_) | State::Established => self.send.finish(),
             State::Lingering(_) | State::Closed(_) => {}
         }
         self.receive.discard(pool);
@@ -370,47 +330,41 @@ impl Connection {
 
     fn close(&mut self, error: Option<ConnectionError>) {
         self.state = State::Closed(error);
-        self.news.closed = Some(error);
+        self.notices.on_closed(error);
         if error.is_some() {
-            // Nothing of it will be sent any more.
-            self.send = SendHalf::new(self.packet_size - DATA_HEADER, Nonces::default());
-            self.send.finish();
+            self.send.discard();
         }
     }
 
     pub(crate) fn reconfigure(&mut self, kind: NetworkKind, profile: NetworkProfile) {
         self.config.kind = kind;
-        self.receive.arrivals().set_kind(kind);
-        if let Some(rtt) = profile.round_trip_time {
-            self.rtt = RttEstimator::new(RtoForm::Linux { floor: RTO_FLOOR }, false);
-            self.rtt.on_sample(rtt.min(LONGEST_SEED));
-        }
-        if let Some(loss_rate) = profile.loss_rate {
-            (self.loss_rate, self.link_loss) =
-                (loss_rate.clamp(0.0, 1.0), loss_rate.clamp(0.0, 1.0));
-        }
+        self.receive.reconfigure(kind);
+        self.rtt.reconfigure(profile.round_trip_time);
+        self.losses.reconfigure(profile.loss_rate);
         let seed = profile.send_rate.map(|rate| rate.bits_per_sec() as f64);
         self.rate.reconfigure(kind, seed);
         self.rate.limit(self.packet_bits());
         if seed.is_some() {
-            self.probe = Probe::Done;
-            self.changed = self.send.next_transmission();
-            self.acquit();
+            self.probing.end();
+            self.on_rate();
         }
         self.config.profile = profile;
     }
 
-    /// Losses of what has been sent so far are no reason for a cut any more.
-    fn acquit(&mut self) {
-        (self.accused, self.cut) = (false, self.send.next_transmission());
+    /// The rate was set anew: nothing that has been sent so far tells of it.
+    fn on_rate(&mut self) {
+        let next = self.send.next_transmission();
+        self.epochs.on_rate(next);
+        self.losses.start_recovery(next);
     }
 
     pub(crate) fn info(&self) -> Info {
         let rate = |bits: f64| Rate::from_bits_per_sec(bits as u64);
         let (least, most) = self.rate.bounds();
+        let [received, congestive, wireless] = self.receive.totals();
         Info {
             phase: match self.state {
-                State::SynSent | State::StartSent(..) => Phase::Connecting,
+                State::Connecting(_) => Phase::Connecting,
                 State::Established => Phase::Established,
                 State::Lingering(_) => Phase::Lingering,
                 State::Closed(_) => Phase::Closed,
@@ -418,22 +372,22 @@ impl Connection {
             remote: self.remote,
             kind: self.config.kind,
             packet_size: self.packet_size,
-            round_trip_time: self.rtt.srtt(),
-            round_trip_variation: self.rtt.rttvar(),
-            least_round_trip_time: self.rtt.min(),
+            round_trip_time: self.rtt.measured().srtt(),
+            round_trip_variation: self.rtt.measured().rttvar(),
+            least_round_trip_time: self.rtt.measured().min(),
             rate: rate(self.rate.rate()),
             rate_min: rate(least),
             rate_max: rate(most),
             characteristic_rate: self.rate.characteristic().map(rate),
-            loss_rate: self.loss_rate,
-            packets_sent: self.sent_packets,
+            loss_rate: self.losses.loss_rate(),
+            packets_sent: self.send.next_transmission() - 1,
             retransmissions: self.send.retransmissions(),
-            packets_received: self.receive.received,
-            congestive_losses: self.receive.congestive,
-            wireless_losses: self.receive.wireless,
+            packets_received: received,
+            congestive_losses: congestive,
+            wireless_losses: wireless,
             unacknowledged: ByteCount::from(self.send.bytes()),
             unread: ByteCount(self.receive.unread()),
-            is_stalled: self.stalled,
+            is_stalled: self.liveness.is_stalled(),
         }
     }
 }
