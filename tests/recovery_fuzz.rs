@@ -11,7 +11,7 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
-use airtcp_recovery::registry::{CONTROLS, DETECTIONS, Entry, JUDGES, Make};
+use airtcp_recovery::registry::{Entry, Make, controls, detections, judges};
 use airtcp_recovery::{
     Ack, AckView, Cause, Choice, Combination, CongestionControl, ControlParams, ControlState,
     Decision, Finding, LossJudge, Notice, NoticeKind, Phase, Profile, Raised, Ruling, Sender,
@@ -550,10 +550,10 @@ proptest! {
         granted in granted(),
         pacing in any::<bool>(),
     ) {
-        for entry in DETECTIONS {
+        for entry in detections() {
             for parameter in [None, entry.example] {
                 let Ok(choice) = Choice::new(entry, parameter) else { continue };
-                let combination = watch(&CONTROLS[0]).with_recovery(choice);
+                let combination = watch(controls()[0]).with_recovery(choice);
                 run(World::new(combination, profile.clone(), granted, pacing), &operations)?;
             }
         }
@@ -604,14 +604,14 @@ proptest! {
         profile in profile(),
         granted in granted(),
         rulings in rulings(),
-        detection in 0..DETECTIONS.len(),
+        detection in 0..detections().len(),
     ) {
-        for entry in JUDGES.iter().chain(std::iter::once(&WHIM)) {
+        for entry in judges().iter().copied().chain(std::iter::once(&WHIM)) {
             RULINGS.set(rulings.clone());
             let judge = Choice::plain(entry).expect("a listed judge");
-            let recovery = Choice::plain(&DETECTIONS[detection]).expect("a listed name");
+            let recovery = Choice::plain(detections()[detection]).expect("a listed name");
             let combination =
-                watch(&CONTROLS[1]).with_recovery(recovery).with_judges(vec![judge]);
+                watch(controls()[1]).with_recovery(recovery).with_judges(vec![judge]);
             run(World::new(combination, profile.clone(), granted, false), &operations)?;
         }
     }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::control::{CongestionControl, ControlParams};
 use crate::detection::LossDetection;
 use crate::judge::LossJudge;
-use crate::registry::{CONTROLS, DETECTIONS, Entry, JUDGES, WireNeeds};
+use crate::registry::{self, Entry, WireNeeds};
 use airtcp_types::ByteCount;
 
 /// A strategy chosen by name, with its parameter.
@@ -46,15 +46,16 @@ impl<T: ?Sized> Choice<T> {
         self.entry
     }
 
-    fn find(
+    /// The one of `entries` that `text` names, with its parameter.
+    pub(crate) fn find(
         kind: &'static str,
-        entries: &'static [Entry<T>],
+        entries: &[&'static Entry<T>],
         text: &str,
     ) -> Result<Self, CombinationError> {
         // `westwood+` is how its authors write `westwood-plus`.
         let plus = text.strip_suffix('+').map(|name| format!("{name}-plus"));
         let text = plus.as_deref().unwrap_or(text);
-        let named = |name| entries.iter().find(|entry: &&Entry<T>| entry.name == name);
+        let named = |name| entries.iter().copied().find(|entry| entry.name == name);
         // A variant has its colon in its name.
         let (found, parameter) = match (named(text), text.split_once(':')) {
             (None, Some((name, parameter))) => (named(name), Some(parameter)),
@@ -81,7 +82,7 @@ impl<T: ?Sized> Choice<T> {
     fn granted(
         &self,
         kind: &'static str,
-        entries: &'static [Entry<T>],
+        entries: &[&'static Entry<T>],
         granted: WireNeeds,
     ) -> Self {
         let mut choice = self.clone();
@@ -185,18 +186,18 @@ impl Combination {
         let congestion = congestion.unwrap_or_else(|| DEFAULT_CONGESTION.to_owned());
         let mut judges = Vec::new();
         for judge in judge.iter().flat_map(|judges| judges.split('+')) {
-            judges.push(Choice::find("judge", JUDGES, judge)?);
+            judges.push(Choice::find("judge", registry::judges(), judge)?);
         }
         let rank = |choice: &Choice<dyn LossJudge>| {
-            JUDGES.iter().position(|entry| entry.name == choice.entry.name)
+            registry::judges().iter().position(|entry| entry.name == choice.entry.name)
         };
         judges.sort_by_key(rank);
         if let Some(first) = twice(&judges) {
             return Err(CombinationError::Twice { first: first.to_string() });
         }
         Ok(Self {
-            recovery: Choice::find("recovery", DETECTIONS, &recovery)?,
-            congestion: Choice::find("congestion", CONTROLS, &congestion)?,
+            recovery: Choice::find("recovery", registry::detections(), &recovery)?,
+            congestion: Choice::find("congestion", registry::controls(), &congestion)?,
             judges,
         })
     }
@@ -238,8 +239,8 @@ impl Combination {
     /// where one has to be given.
     pub fn all() -> Vec<Self> {
         let mut all = Vec::new();
-        for detection in DETECTIONS {
-            for control in CONTROLS {
+        for detection in registry::detections() {
+            for control in registry::controls() {
                 let (Ok(recovery), Ok(congestion)) =
                     (Choice::plain(detection), Choice::plain(control))
                 else {
@@ -255,8 +256,8 @@ impl Combination {
     pub fn all_judged() -> Vec<Self> {
         let reno = Self::default().with_congestion(Choice { entry: &RENO, parameter: None });
         let mut all = Vec::new();
-        for detection in DETECTIONS {
-            for judge in JUDGES {
+        for detection in registry::detections() {
+            for judge in registry::judges() {
                 let (Ok(recovery), Ok(judge)) = (Choice::plain(detection), Choice::plain(judge))
                 else {
                     continue;
@@ -269,7 +270,8 @@ impl Combination {
 
     /// Every set of at most two judges of the registry, one of a kind: what may stand in one combination.
     pub fn judge_sets() -> Vec<Vec<Choice<dyn LossJudge>>> {
-        let all: Vec<_> = JUDGES.iter().filter_map(|judge| Choice::plain(judge).ok()).collect();
+        let all: Vec<_> =
+            registry::judges().iter().filter_map(|judge| Choice::plain(judge).ok()).collect();
         let mut sets = vec![Vec::new()];
         for (index, judge) in all.iter().enumerate() {
             sets.push(vec![judge.clone()]);
@@ -333,8 +335,8 @@ impl Combination {
     #[must_use]
     pub fn granted(&self, granted: WireNeeds) -> Self {
         Self {
-            recovery: self.recovery.granted("recovery", DETECTIONS, granted),
-            congestion: self.congestion.granted("congestion", CONTROLS, granted),
+            recovery: self.recovery.granted("recovery", registry::detections(), granted),
+            congestion: self.congestion.granted("congestion", registry::controls(), granted),
             judges: (self.judges.iter())
                 .filter(|judge| judge.entry.needs.missing(granted).is_none())
                 .cloned()
@@ -402,8 +404,8 @@ impl FromStr for Combination {
         if parts.len() > 3 || parts.contains(&"") {
             return Err(CombinationError::Shape { text: text.to_owned() });
         }
-        let is_control = |name| CONTROLS.iter().any(|entry| entry.name == name);
-        let is_detection = |name| DETECTIONS.iter().any(|entry| entry.name == name);
+        let is_control = |name| registry::controls().iter().any(|entry| entry.name == name);
+        let is_detection = |name| registry::detections().iter().any(|entry| entry.name == name);
         if let [only] = parts[..]
             && is_control(only)
             && !is_detection(only)
@@ -477,6 +479,7 @@ pub enum CombinationError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::registry::{controls, detections};
 
     #[test]
     fn one_part_is_exchanged_and_the_others_stay() {
@@ -603,7 +606,7 @@ mod tests {
     #[test]
     fn all_combinations_parse_back() {
         let all = Combination::all();
-        assert_eq!(all.len(), DETECTIONS.len() * CONTROLS.len());
+        assert_eq!(all.len(), detections().len() * controls().len());
         for combination in all {
             assert_eq!(combination.to_string().parse::<Combination>().unwrap(), combination);
         }

@@ -398,7 +398,7 @@ fn a_wrong_value_is_named_with_what_is_allowed() {
 }
 
 fn names() -> String {
-    let entries = airtcp_recovery::registry::CONTROLS.iter();
+    let entries = airtcp_recovery::registry::controls().iter();
     entries.map(|entry| format!("{}{}", entry.name, entry.parameter)).collect::<Vec<_>>().join(", ")
 }
 
