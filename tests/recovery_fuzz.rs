@@ -410,14 +410,10 @@ const WATCH: Make<dyn CongestionControl> = |_, params: &ControlParams| {
 
 const WATCHED: Entry<dyn CongestionControl> = Entry {
     name: "watched",
-    parameter: "",
-    example: None,
     summary: "looks over another control's shoulder",
     source: "this file",
-    needs: WireNeeds::NONE,
-    fallback: None,
-    takes_over: TakesOver::NONE,
     make: WATCH,
+    ..Entry::BLANK
 };
 
 /// One for each set of tasks that a control takes over.
@@ -453,14 +449,10 @@ impl LossJudge for Whim {
 
 static WHIM: Entry<dyn LossJudge> = Entry {
     name: "whim",
-    parameter: "",
-    example: None,
     summary: "rules as the fuzzer says",
     source: "this file",
-    needs: WireNeeds::NONE,
-    fallback: None,
-    takes_over: TakesOver::NONE,
     make: |_, _| Ok(Box::new(Whim)),
+    ..Entry::BLANK
 };
 
 fn when() -> impl Strategy<Value = When> {

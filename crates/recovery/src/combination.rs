@@ -330,6 +330,13 @@ impl Combination {
         judges.fold(self.recovery.entry.needs.union(self.congestion.entry.needs), WireNeeds::union)
     }
 
+    /// Whether any of its parts draws random numbers from the seed.
+    pub fn uses_seed(&self) -> bool {
+        self.recovery.entry.uses_seed
+            || self.congestion.entry.uses_seed
+            || self.judges.iter().any(|judge| judge.entry.uses_seed)
+    }
+
     /// The combination for a connection that was `granted` so much on the wire: a detection or
     /// control that needs more is replaced by its fallback, and a judge that does is left out.
     #[must_use]

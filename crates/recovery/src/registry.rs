@@ -102,8 +102,40 @@ pub struct Entry<T: ?Sized> {
     pub fallback: Option<&'static str>,
     /// Which tasks of the sender it takes over; only a congestion control takes over any.
     pub takes_over: TakesOver,
+    /// Whether it draws random numbers from [`ControlParams::seed`]: then runs with different seeds
+    /// differ, even over a link that draws none.
+    pub uses_seed: bool,
     /// Makes one.
     pub make: Make<T>,
+}
+
+impl<T: ?Sized> Entry<T> {
+    /// Fields for a plain strategy: no parameter, no needs, no tasks taken over, no random numbers.
+    /// The registry refuses it as it is; name, summary, source and `make` have to be given:
+    ///
+    /// ```
+    /// use airtcp_recovery::{CongestionControl, Entry, control::Reno};
+    ///
+    /// static MINE: Entry<dyn CongestionControl> = Entry {
+    ///     name: "mine",
+    ///     summary: "as reno",
+    ///     source: "RFC 5681",
+    ///     make: |_, params| Ok(Box::new(Reno::new(params))),
+    ///     ..Entry::BLANK
+    /// };
+    /// ```
+    pub const BLANK: Self = Self {
+        name: "",
+        parameter: "",
+        example: None,
+        summary: "",
+        source: "",
+        needs: WireNeeds::NONE,
+        fallback: None,
+        takes_over: TakesOver::NONE,
+        uses_seed: false,
+        make: |_, _| Err("its entry does not say how it is made".to_owned()),
+    };
 }
 
 impl<T: ?Sized> Debug for Entry<T> {
@@ -153,7 +185,7 @@ static INSTALLED: OnceLock<Registry> = OnceLock::new();
 /// ```
 /// use airtcp_recovery::registry::{Entry, Registry, RegistryError};
 /// use airtcp_recovery::{Combination, CongestionControl};
-/// # use airtcp_recovery::{AckView, ControlState, Notice, TakesOver, WireNeeds};
+/// # use airtcp_recovery::{AckView, ControlState, Notice};
 /// # use airtcp_types::ByteCount;
 /// # #[derive(Debug)]
 /// # struct Constant(ByteCount);
@@ -169,8 +201,7 @@ static INSTALLED: OnceLock<Registry> = OnceLock::new();
 ///     summary: "the initial window, always",
 ///     source: "this example",
 ///     make: |_, params| Ok(Box::new(Constant(params.initial_window))),
-/// #     parameter: "", example: None, needs: WireNeeds::NONE, fallback: None,
-/// #     takes_over: TakesOver::NONE,
+///     ..Entry::BLANK
 /// };
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -4,7 +4,6 @@
 use airtcp_recovery::registry::{self, Entry};
 use airtcp_recovery::{
     AckView, Choice, Combination, CongestionControl, ControlState, Notice, Registry, RegistryError,
-    TakesOver, WireNeeds,
 };
 use airtcp_types::ByteCount;
 
@@ -27,17 +26,13 @@ impl CongestionControl for Constant {
 
 static CONSTANT: Entry<dyn CongestionControl> = Entry {
     name: "constant",
-    parameter: "",
-    example: None,
     summary: "the initial window, always",
     source: "this test",
-    needs: WireNeeds::NONE,
-    fallback: None,
-    takes_over: TakesOver::NONE,
     make: |parameter, params| match parameter {
         None => Ok(Box::new(Constant(params.initial_window))),
         Some(_) => Err("it takes no parameter".to_owned()),
     },
+    ..Entry::BLANK
 };
 
 #[test]

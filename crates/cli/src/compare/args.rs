@@ -32,7 +32,7 @@ pub(crate) struct CompareArgs {
     /// Combinations with commas between them; `usual` and `all` stand for lists
     #[arg(long, value_name = "A,B,C", value_parser = choice, default_value = USUAL)]
     pub(super) with: Several<Sender>,
-    /// How many seeds, counted from 1, each combination runs with; a link without randomness needs one
+    /// How many seeds, counted from 1, each combination runs with; where nothing is random, one does
     #[arg(long, value_name = "N", default_value = "10", allow_negative_numbers = true, value_parser = value::seeds)]
     pub(super) seeds: u32,
     /// How long each run is, in virtual time; a fifth of it passes before bytes count [default: 20, or more for

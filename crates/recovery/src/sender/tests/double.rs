@@ -189,6 +189,7 @@ static DETECTION: Entry<dyn LossDetection> = Entry {
     needs: WireNeeds::NONE,
     fallback: None,
     takes_over: TakesOver::NONE,
+    uses_seed: false,
     make: |_, _| Ok(Box::new(Detection)),
 };
 
@@ -201,6 +202,7 @@ static JUDGE: Entry<dyn LossJudge> = Entry {
     needs: WireNeeds::NONE,
     fallback: None,
     takes_over: TakesOver::NONE,
+    uses_seed: false,
     make: |_, _| Ok(Box::new(Judge)),
 };
 
@@ -213,6 +215,7 @@ static CONTROL: Entry<dyn CongestionControl> = Entry {
     needs: WireNeeds::NONE,
     fallback: None,
     takes_over: TakesOver::NONE,
+    uses_seed: false,
     make: |_, params: &ControlParams| Ok(Box::new(Control { window: params.smss * 10 })),
 };
 
