@@ -97,7 +97,7 @@ pub mod recovery {
         Finding, Findings, Limit, Loss, LossDetection, LossJudge, Notice, NoticeKind, Phase,
         Profile, Raised, RateSample, Registry, RegistryError, Repair, RtoForm, RttEstimator,
         Ruling, Run, Sender, SenderConfig, Start, Stats, Supply, TakesOver, Transmission, Transmit,
-        TxState, UndoSign, UnknownProfile, View, When, WireNeeds, registry,
+        TxState, UndoSign, UnknownProfile, View, When, WireNeeds, registry, testkit,
     };
 }
 

@@ -51,8 +51,7 @@ mod rtt;
 mod run;
 mod sender;
 mod stats;
-#[cfg(test)]
-mod testkit;
+pub mod testkit;
 mod transmission;
 mod view;
 
