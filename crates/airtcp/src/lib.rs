@@ -153,12 +153,9 @@ pub mod sim {
     };
 }
 
-/// The examples of the README and of the pages are compiled, and run where they can be.
+/// The examples of the README are compiled, and run where they can be.
 #[cfg(doctest)]
 mod pages {
     #[doc = include_str!("../../../README.md")]
     struct Readme;
-
-    #[doc = include_str!("../../../docs/write-your-own-strategy.md")]
-    struct WriteYourOwnStrategy;
 }
