@@ -139,7 +139,7 @@ fn the_page_on_strategies_shows_the_files_of_its_example() {
     for file in &files {
         let language = if file.ends_with(".rs") { "rust" } else { "toml" };
         let content = page(&format!("examples/outside/{file}"));
-        let block = format!("`{file}`:\n\n```{language}\n{content}```\n");
+        let block = format!("`examples/outside/{file}`:\n\n```{language}\n{content}```\n");
         assert!(text.contains(&block), "{file} is not on the page as it is");
     }
     let blocks = text.matches("```rust\n").count() + text.matches("```toml\n").count();
