@@ -138,7 +138,7 @@ fn a_run_is_what_sim_run_makes_of_the_same_scenario() -> Outcome {
     let report = json(&compare(&["--json", "--with", "sack/cubic"])?)?;
     let directory = TempDir::new()?;
     let path = directory.path().join("same.toml");
-    let flow = "[[flow]]\nrecovery = \"sack\"\ncongestion = \"cubic\"\n";
+    let flow = "[[flow]]\ndetection = \"sack\"\ncongestion = \"cubic\"\n";
     let wire = format!("[[wire]]\nforth = \"{LINK}\"\nback = \"{LINK}\"\n");
     fs::write(&path, format!("duration = \"2s\"\nwarm_up = \"400ms\"\n{wire}{flow}"))?;
     let path = path.to_str().expect("it is text");
@@ -375,7 +375,7 @@ fn each_flow_of_a_scenario_has_its_own_judges() -> Outcome {
     let directory = TempDir::new()?;
     let path = directory.path().join("judges.toml");
     let wire = "duration = \"2s\"\n[bottleneck]\nforth = \"rate 5mbit delay 10ms limit 30\"\n";
-    let flows = "[[flow]]\n[[flow]]\nrecovery = \"sack\"\njudge = \"hack+dcr:timer\"\n";
+    let flows = "[[flow]]\n[[flow]]\ndetection = \"sack\"\njudge = \"hack+dcr:timer\"\n";
     fs::write(&path, format!("{wire}{flows}"))?;
     let path = path.to_str().expect("it is text");
     let set = ["sim", "run", path, "--json", "--set", "flow.0.judge=dcr:count"];

@@ -203,7 +203,7 @@ impl World {
                 let next = &all[number % all.len()];
                 // Under the eyes of the control that is being watched.
                 let combination = self.sender.combination().clone();
-                let next = combination.with_recovery(next.recovery().clone());
+                let next = combination.with_detection(next.detection().clone());
                 let granted = self.sender.set_combination(self.now, &next).is_ok();
                 prop_assert!(!granted || *self.sender.combination() == next);
             }
@@ -545,7 +545,7 @@ proptest! {
         for entry in detections() {
             for parameter in [None, entry.example] {
                 let Ok(choice) = Choice::new(entry, parameter) else { continue };
-                let combination = watch(controls()[0]).with_recovery(choice);
+                let combination = watch(controls()[0]).with_detection(choice);
                 run(World::new(combination, profile.clone(), granted, pacing), &operations)?;
             }
         }
@@ -563,7 +563,7 @@ proptest! {
         for combination in Combination::all() {
             for judges in if full { Combination::judge_sets() } else { vec![drawn.clone()] } {
                 let combination = watch(combination.congestion().entry())
-                    .with_recovery(combination.recovery().clone())
+                    .with_detection(combination.detection().clone())
                     .with_judges(judges);
                 let world = World::new(combination, profile.clone(), granted, pacing);
                 run(world, &operations)?;
@@ -603,7 +603,7 @@ proptest! {
             let judge = Choice::plain(entry).expect("a listed judge");
             let recovery = Choice::plain(detections()[detection]).expect("a listed name");
             let combination =
-                watch(controls()[1]).with_recovery(recovery).with_judges(vec![judge]);
+                watch(controls()[1]).with_detection(recovery).with_judges(vec![judge]);
             run(World::new(combination, profile.clone(), granted, false), &operations)?;
         }
     }

@@ -65,7 +65,7 @@
 //! use airtcp::recovery::{Combination, registry};
 //!
 //! let combination: Combination = "newreno/fixed:32".parse()?;
-//! assert_eq!(combination.recovery().entry().source, "RFC 6582");
+//! assert_eq!(combination.detection().entry().source, "RFC 6582");
 //! assert!(registry::controls().iter().any(|control| control.name == "cubic"));
 //! # Ok::<(), airtcp::recovery::CombinationError>(())
 //! ```

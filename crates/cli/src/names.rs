@@ -29,7 +29,7 @@ pub(crate) fn run(args: &NamesArgs) -> anyhow::Result<()> {
 #[derive(Serialize)]
 struct Names {
     default: String,
-    recovery: Vec<Name>,
+    detection: Vec<Name>,
     congestion: Vec<Name>,
     judge: Vec<Name>,
     links: Vec<Link>,
@@ -57,7 +57,7 @@ impl Names {
     fn new() -> Self {
         Self {
             default: Combination::default().to_string(),
-            recovery: list(detections()),
+            detection: list(detections()),
             congestion: list(controls()),
             judge: list(judges()),
             links: LINKS
@@ -69,7 +69,7 @@ impl Names {
 
     fn to_text(&self) -> String {
         let kinds = [
-            ("recovery", &self.recovery),
+            ("detection", &self.detection),
             ("congestion", &self.congestion),
             ("judge", &self.judge),
         ];

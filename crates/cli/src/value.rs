@@ -36,12 +36,12 @@ fn refuse_whole(text: &str) -> Result<(), String> {
     }
 }
 
-/// `--recovery`.
-pub(crate) fn recovery(text: &str) -> Result<String, String> {
+/// `--detection`.
+pub(crate) fn detection(text: &str) -> Result<String, String> {
     refuse_whole(text)?;
     match Combination::from_parts(Some(text), None, None) {
         Ok(_) => Ok(text.to_owned()),
-        Err(error) => Err(format!("{error}; for example --recovery sack")),
+        Err(error) => Err(format!("{error}; for example --detection sack")),
     }
 }
 

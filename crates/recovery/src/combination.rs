@@ -155,7 +155,7 @@ impl<T: ?Sized> fmt::Debug for Choice<T> {
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Combination {
-    recovery: Choice<dyn LossDetection>,
+    detection: Choice<dyn LossDetection>,
     congestion: Choice<dyn CongestionControl>,
     judges: Vec<Choice<dyn LossJudge>>,
 }
@@ -163,21 +163,21 @@ pub struct Combination {
 static RENO: Entry<dyn CongestionControl> = crate::control::RENO;
 
 impl Combination {
-    /// From its three parts as the flags `--recovery`, `--congestion` and `--judge` take them;
+    /// From its three parts as the flags `--detection`, `--congestion` and `--judge` take them;
     /// `None` leaves the default, and an empty `judge` leaves no judge. The default's judge goes with
     /// its control: with a `congestion`, a `judge` of `None` leaves no judge, too.
     ///
     /// # Errors
     /// A name that is unknown, or a parameter that its strategy does not take.
     pub fn from_parts(
-        recovery: Option<&str>,
+        detection: Option<&str>,
         congestion: Option<&str>,
         judge: Option<&str>,
     ) -> Result<Self, CombinationError> {
         let named = |part: Option<&str>| {
             part.map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned)
         };
-        let recovery = named(recovery).unwrap_or_else(|| DEFAULT_RECOVERY.to_owned());
+        let detection = named(detection).unwrap_or_else(|| DEFAULT_DETECTION.to_owned());
         let congestion = named(congestion);
         let judge = match (judge, &congestion) {
             (None, None) => Some(DEFAULT_JUDGE.to_owned()),
@@ -196,7 +196,7 @@ impl Combination {
             return Err(CombinationError::Twice { first: first.to_string() });
         }
         Ok(Self {
-            recovery: Choice::find("recovery", registry::detections(), &recovery)?,
+            detection: Choice::find("detection", registry::detections(), &detection)?,
             congestion: Choice::find("congestion", registry::controls(), &congestion)?,
             judges,
         })
@@ -210,13 +210,13 @@ impl Combination {
     /// As [`from_parts`](Self::from_parts).
     pub fn with_parts(
         &self,
-        recovery: Option<&str>,
+        detection: Option<&str>,
         congestion: Option<&str>,
         judge: Option<&str>,
     ) -> Result<Self, CombinationError> {
-        let mut next = Self::from_parts(recovery, congestion, judge)?;
-        if recovery.is_none() {
-            next.recovery = self.recovery.clone();
+        let mut next = Self::from_parts(detection, congestion, judge)?;
+        if detection.is_none() {
+            next.detection = self.detection.clone();
         }
         if congestion.is_none() {
             next.congestion = self.congestion.clone();
@@ -241,12 +241,12 @@ impl Combination {
         let mut all = Vec::new();
         for detection in registry::detections() {
             for control in registry::controls() {
-                let (Ok(recovery), Ok(congestion)) =
+                let (Ok(detection), Ok(congestion)) =
                     (Choice::plain(detection), Choice::plain(control))
                 else {
                     continue;
                 };
-                all.push(Self { recovery, congestion, judges: Vec::new() });
+                all.push(Self { detection, congestion, judges: Vec::new() });
             }
         }
         all
@@ -258,11 +258,11 @@ impl Combination {
         let mut all = Vec::new();
         for detection in registry::detections() {
             for judge in registry::judges() {
-                let (Ok(recovery), Ok(judge)) = (Choice::plain(detection), Choice::plain(judge))
+                let (Ok(detection), Ok(judge)) = (Choice::plain(detection), Choice::plain(judge))
                 else {
                     continue;
                 };
-                all.push(reno.clone().with_recovery(recovery).with_judges(vec![judge]));
+                all.push(reno.clone().with_detection(detection).with_judges(vec![judge]));
             }
         }
         all
@@ -283,8 +283,8 @@ impl Combination {
 
     /// The same with another detection, which need not be in the registry.
     #[must_use]
-    pub fn with_recovery(mut self, choice: Choice<dyn LossDetection>) -> Self {
-        self.recovery = choice;
+    pub fn with_detection(mut self, choice: Choice<dyn LossDetection>) -> Self {
+        self.detection = choice;
         self
     }
 
@@ -315,8 +315,8 @@ impl Combination {
     }
 
     /// The loss detection.
-    pub const fn recovery(&self) -> &Choice<dyn LossDetection> {
-        &self.recovery
+    pub const fn detection(&self) -> &Choice<dyn LossDetection> {
+        &self.detection
     }
 
     /// The congestion control.
@@ -327,12 +327,12 @@ impl Combination {
     /// What its parts together need on the wire.
     pub fn needs(&self) -> WireNeeds {
         let judges = self.judges.iter().map(|judge| judge.entry.needs);
-        judges.fold(self.recovery.entry.needs.union(self.congestion.entry.needs), WireNeeds::union)
+        judges.fold(self.detection.entry.needs.union(self.congestion.entry.needs), WireNeeds::union)
     }
 
     /// Whether any of its parts draws random numbers from the seed.
     pub fn uses_seed(&self) -> bool {
-        self.recovery.entry.uses_seed
+        self.detection.entry.uses_seed
             || self.congestion.entry.uses_seed
             || self.judges.iter().any(|judge| judge.entry.uses_seed)
     }
@@ -342,7 +342,7 @@ impl Combination {
     #[must_use]
     pub fn granted(&self, granted: WireNeeds) -> Self {
         Self {
-            recovery: self.recovery.granted("recovery", registry::detections(), granted),
+            detection: self.detection.granted("detection", registry::detections(), granted),
             congestion: self.congestion.granted("congestion", registry::controls(), granted),
             judges: (self.judges.iter())
                 .filter(|judge| judge.entry.needs.missing(granted).is_none())
@@ -354,7 +354,7 @@ impl Combination {
     pub(crate) fn make(&self, params: &ControlParams) -> Parts {
         Parts {
             detection: self
-                .recovery
+                .detection
                 .make(params)
                 .unwrap_or_else(|| Box::<crate::detection::NewReno>::default()),
             control: self
@@ -381,7 +381,7 @@ pub(crate) struct Parts {
     pub(crate) judges: Vec<Box<dyn LossJudge>>,
 }
 
-const DEFAULT_RECOVERY: &str = "rack";
+const DEFAULT_DETECTION: &str = "rack";
 const DEFAULT_CONGESTION: &str = "bbr3";
 const DEFAULT_JUDGE: &str = "spike";
 
@@ -393,7 +393,7 @@ impl Default for Combination {
 
 impl fmt::Display for Combination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.recovery, self.congestion)?;
+        write!(f, "{}/{}", self.detection, self.congestion)?;
         for (judge, separator) in
             self.judges.iter().zip(std::iter::once('/').chain(std::iter::repeat('+')))
         {
@@ -418,7 +418,7 @@ impl FromStr for Combination {
             && !is_detection(only)
         {
             return Err(CombinationError::Unknown {
-                kind: "recovery",
+                kind: "detection",
                 name: only.to_owned(),
                 allowed: format!("it is a congestion control: write rack/{only}"),
             });
@@ -440,7 +440,7 @@ pub enum CombinationError {
     /// There is no strategy of that name.
     #[error("no {kind} `{name}`: {allowed}")]
     Unknown {
-        /// `recovery`, `congestion` or `judge`.
+        /// `detection`, `congestion` or `judge`.
         kind: &'static str,
         /// The name.
         name: String,
@@ -491,8 +491,8 @@ mod tests {
     #[test]
     fn one_part_is_exchanged_and_the_others_stay() {
         let combination: Combination = "le/westwood/dcr:timer".parse().unwrap();
-        let with = |recovery, congestion, judge| {
-            combination.with_parts(recovery, congestion, judge).unwrap().to_string()
+        let with = |detection, congestion, judge| {
+            combination.with_parts(detection, congestion, judge).unwrap().to_string()
         };
         assert_eq!(with(Some("sack"), None, None), "sack/westwood/dcr:timer");
         assert_eq!(with(None, Some("fixed:4"), None), "le/fixed:4/dcr:timer");
@@ -503,8 +503,8 @@ mod tests {
 
     #[test]
     fn the_judge_of_the_default_goes_with_its_control() {
-        let parts = |recovery, congestion, judge| {
-            Combination::from_parts(recovery, congestion, judge).unwrap().to_string()
+        let parts = |detection, congestion, judge| {
+            Combination::from_parts(detection, congestion, judge).unwrap().to_string()
         };
         assert_eq!(parts(None, None, None), "rack/bbr3/spike");
         assert_eq!(parts(Some("le"), None, None), "le/bbr3/spike");
@@ -519,8 +519,8 @@ mod tests {
         assert_eq!(with_cubic("le/bbr3/spike"), "le/cubic");
         assert_eq!(with_cubic("le/reno/spike"), "le/cubic/spike");
         let mut combination = Combination::default();
-        let mut exchange = |recovery, congestion| {
-            combination = combination.with_parts(recovery, congestion, None).unwrap();
+        let mut exchange = |detection, congestion| {
+            combination = combination.with_parts(detection, congestion, None).unwrap();
             combination.to_string()
         };
         assert_eq!(exchange(Some("le"), None), "le/bbr3/spike");
@@ -552,9 +552,9 @@ mod tests {
         }
         assert_eq!(
             error("cubic"),
-            "no recovery `cubic`: it is a congestion control: write rack/cubic"
+            "no detection `cubic`: it is a congestion control: write rack/cubic"
         );
-        assert!(error("cubic/reno").starts_with("no recovery `cubic`: use one of reno, "));
+        assert!(error("cubic/reno").starts_with("no detection `cubic`: use one of reno, "));
         assert!(error("sack/fixed").contains("as in `fixed:32`"));
         assert!(error("sack/fixed:0").contains("1 to 65535"));
         assert!(error("sack:3/reno").contains("no parameter"));

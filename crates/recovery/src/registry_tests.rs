@@ -35,9 +35,9 @@ fn what_is_listed_can_be_typed_and_nothing_else() {
 #[test]
 fn what_needs_something_falls_back_on_what_needs_less() {
     for detection in detections() {
-        let combination = Combination::default().with_recovery(Choice::plain(detection).unwrap());
+        let combination = Combination::default().with_detection(Choice::plain(detection).unwrap());
         let granted = combination.granted(WireNeeds::NONE);
-        assert_eq!(granted.recovery().entry().needs, WireNeeds::NONE, "{detection:?}");
+        assert_eq!(granted.detection().entry().needs, WireNeeds::NONE, "{detection:?}");
         assert_eq!(combination.granted(WireNeeds::ALL), combination, "{detection:?}");
     }
 }

@@ -226,7 +226,7 @@ impl Sender {
         let combination = config.combination.granted(start.granted);
         // RFC 5681 section 3.1: a lost SYN leaves one segment.
         let segments = if start.syn_retransmitted { 1 } else { profile.initial_window };
-        let sack = combination.recovery().entry().needs.sack;
+        let sack = combination.detection().entry().needs.sack;
         let params = ControlParams {
             now: start.now,
             sack,

@@ -27,7 +27,7 @@ impl Sender {
         let smss = self.core.smss;
         let params = ControlParams {
             now,
-            sack: combination.recovery().entry().needs.sack,
+            sack: combination.detection().entry().needs.sack,
             rtt: self.core.rtt.srtt(),
             seed: self.snd_nxt().0,
             ..control_params(&self.profile, self.pacing, smss, self.profile.initial_window)
@@ -35,7 +35,7 @@ impl Sender {
         let Parts { detection, control, judges } = combination.make(&params);
         (self.detection, self.control, self.judges) = (detection, control, judges);
         self.combination = combination.clone();
-        self.core.sack = combination.recovery().entry().needs.sack;
+        self.core.sack = combination.detection().entry().needs.sack;
         let put_off = self.core.put_off.take();
         (self.undo, self.prr, self.probe) = (None, None, None);
         self.probes =

@@ -224,7 +224,7 @@ pub(super) fn sender(judges: usize) -> Sender {
     EPISODE_END.set(EpisodeEnd::RecoveryPoint);
     let judge = || Choice::new(&JUDGE, None).unwrap();
     let combination = Combination::default()
-        .with_recovery(Choice::new(&DETECTION, None).unwrap())
+        .with_detection(Choice::new(&DETECTION, None).unwrap())
         .with_congestion(Choice::new(&CONTROL, None).unwrap())
         .with_judges((0..judges).map(|_| judge()).collect());
     crate::testkit::sender_of(combination, Profile::modern())
