@@ -23,7 +23,7 @@ use crate::{
 /// scene.send(10);
 /// scene.pass(RTT);
 /// let mut rack = Rack::default();
-/// assert_eq!(scene.detect(&mut rack, 0, &[segments(1, 3)]), []);
+/// assert_eq!(scene.detect(&mut rack, 0, &[segments(1, 3)]), [(0, Certainty::Suspect)]);
 /// assert_eq!(scene.detect(&mut rack, 0, &[segments(3, 4)]), [(0, Certainty::Lost)]);
 /// ```
 #[derive(Debug)]
