@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use airtcp_recovery::{
     Ack, Choice, Combination, Decision, Phase, Profile, Sender, SenderConfig, Start, Supply,
-    WireNeeds, registry::CONTROLS,
+    WireNeeds, registry::controls,
 };
 use airtcp_types::{ByteCount, ExtSeq, Instant, SeqRange, TxNo};
 
@@ -216,7 +216,7 @@ fn nanos(combination: &Combination, work: Work, segments: u32) -> f64 {
 /// A control that brings its own window gets the one that the others are left with.
 fn with_window(combination: &Combination, segments: u32) -> Combination {
     let name = combination.congestion().entry().name;
-    let entry = CONTROLS.iter().find(|entry| entry.name == name).expect("it is in the registry");
+    let entry = controls().iter().find(|entry| entry.name == name).expect("it is in the registry");
     let window = (2 * segments).to_string();
     match Choice::new(entry, Some(&window)) {
         Ok(choice) => combination.clone().with_congestion(choice),

@@ -32,14 +32,10 @@ impl CongestionControl for Gentle {
 
 static GENTLE: Entry<dyn CongestionControl> = Entry {
     name: "gentle",
-    parameter: "",
-    example: None,
     summary: "a segment more per round trip, a quarter less on a loss",
     source: "this example",
-    needs: WireNeeds::NONE,
-    fallback: None,
-    takes_over: TakesOver::NONE,
     make: |_, params| Ok(Box::new(Gentle { smss: params.smss, cwnd: params.initial_window })),
+    ..Entry::BLANK
 };
 
 #[tokio::main(flavor = "current_thread")]

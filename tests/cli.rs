@@ -30,7 +30,7 @@ fn names_lists_every_kind() -> Outcome {
         assert!(list.iter().all(|entry| entry["source"].is_string()), "{list:?}");
         list.iter().filter_map(|entry| entry["name"].as_str()).collect()
     };
-    assert!(["reno", "newreno", "sack"].iter().all(|name| of("recovery").contains(name)));
+    assert!(["reno", "newreno", "sack"].iter().all(|name| of("detection").contains(name)));
     assert!(["reno", "cubic", "fixed"].iter().all(|name| of("congestion").contains(name)));
     of("judge");
     Ok(())
@@ -67,7 +67,7 @@ fn a_mistake_is_one_line_and_exit_code_two() -> Outcome {
 fn the_demo_arrives_intact_with_the_kernel_as_its_peer() -> Outcome {
     let Some(()) = or_skip(requirements()) else { return Ok(()) };
     let output =
-        airtcp(&["demo", "--json", "--size", "300kB", "--recovery", "newreno"]).output()?;
+        airtcp(&["demo", "--json", "--size", "300kB", "--detection", "newreno"]).output()?;
     assert!(output.status.success(), "{}", stderr(&output));
     let report: Value = serde_json::from_slice(&output.stdout)?;
     assert_eq!(report["device"], "tun");

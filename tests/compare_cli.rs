@@ -138,7 +138,7 @@ fn a_run_is_what_sim_run_makes_of_the_same_scenario() -> Outcome {
     let report = json(&compare(&["--json", "--with", "sack/cubic"])?)?;
     let directory = TempDir::new()?;
     let path = directory.path().join("same.toml");
-    let flow = "[[flow]]\nrecovery = \"sack\"\ncongestion = \"cubic\"\n";
+    let flow = "[[flow]]\ndetection = \"sack\"\ncongestion = \"cubic\"\n";
     let wire = format!("[[wire]]\nforth = \"{LINK}\"\nback = \"{LINK}\"\n");
     fs::write(&path, format!("duration = \"2s\"\nwarm_up = \"400ms\"\n{wire}{flow}"))?;
     let path = path.to_str().expect("it is text");
@@ -275,8 +275,24 @@ fn a_link_without_randomness_has_one_run() -> Outcome {
         assert!(row["goodput_bits_per_second"]["half_width"].is_null(), "{row}");
     }
     let table = String::from_utf8(airtcp(&link)?.stdout)?;
-    assert!(table.contains("one run: this link has no randomness"), "{table}");
+    assert!(table.contains("one run: nothing here is random"), "{table}");
     assert!(!table.contains("±") && !table.contains("*"), "{table}");
+    Ok(())
+}
+
+#[test]
+fn a_strategy_that_draws_runs_with_all_seeds_on_a_link_without_randomness() -> Outcome {
+    let with = ["--seconds", "12", "--seeds", "3", "--with", "rack/bbr3,rack/cubic", "--json"];
+    let report =
+        json(&airtcp(&[&["compare", "rate 4mbit delay 10ms limit 20"], &with[..]].concat())?)?;
+    assert_eq!((&report["is_random"], &report["seeds"]), (&true.into(), &3.into()));
+    for row in report["combinations"].as_array().expect("a list") {
+        let goodput = &row["goodput_bits_per_second"];
+        assert_eq!(goodput["n"], 3, "{row}");
+        // The other one draws nothing, and has the same result with each: a bit is for rounding.
+        let differs = goodput["half_width"].as_f64().expect("an interval") > 1.0;
+        assert_eq!(differs, row["combination"] == "rack/bbr3", "{row}");
+    }
     Ok(())
 }
 
@@ -359,7 +375,7 @@ fn each_flow_of_a_scenario_has_its_own_judges() -> Outcome {
     let directory = TempDir::new()?;
     let path = directory.path().join("judges.toml");
     let wire = "duration = \"2s\"\n[bottleneck]\nforth = \"rate 5mbit delay 10ms limit 30\"\n";
-    let flows = "[[flow]]\n[[flow]]\nrecovery = \"sack\"\njudge = \"hack+dcr:timer\"\n";
+    let flows = "[[flow]]\n[[flow]]\ndetection = \"sack\"\njudge = \"hack+dcr:timer\"\n";
     fs::write(&path, format!("{wire}{flows}"))?;
     let path = path.to_str().expect("it is text");
     let set = ["sim", "run", path, "--json", "--set", "flow.0.judge=dcr:count"];

@@ -11,7 +11,7 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
-use airtcp_recovery::registry::{CONTROLS, DETECTIONS, Entry, JUDGES, Make};
+use airtcp_recovery::registry::{Entry, Make, controls, detections, judges};
 use airtcp_recovery::{
     Ack, AckView, Cause, Choice, Combination, CongestionControl, ControlParams, ControlState,
     Decision, Finding, LossJudge, Notice, NoticeKind, Phase, Profile, Raised, Ruling, Sender,
@@ -203,7 +203,7 @@ impl World {
                 let next = &all[number % all.len()];
                 // Under the eyes of the control that is being watched.
                 let combination = self.sender.combination().clone();
-                let next = combination.with_recovery(next.recovery().clone());
+                let next = combination.with_detection(next.detection().clone());
                 let granted = self.sender.set_combination(self.now, &next).is_ok();
                 prop_assert!(!granted || *self.sender.combination() == next);
             }
@@ -410,14 +410,10 @@ const WATCH: Make<dyn CongestionControl> = |_, params: &ControlParams| {
 
 const WATCHED: Entry<dyn CongestionControl> = Entry {
     name: "watched",
-    parameter: "",
-    example: None,
     summary: "looks over another control's shoulder",
     source: "this file",
-    needs: WireNeeds::NONE,
-    fallback: None,
-    takes_over: TakesOver::NONE,
     make: WATCH,
+    ..Entry::BLANK
 };
 
 /// One for each set of tasks that a control takes over.
@@ -453,14 +449,10 @@ impl LossJudge for Whim {
 
 static WHIM: Entry<dyn LossJudge> = Entry {
     name: "whim",
-    parameter: "",
-    example: None,
     summary: "rules as the fuzzer says",
     source: "this file",
-    needs: WireNeeds::NONE,
-    fallback: None,
-    takes_over: TakesOver::NONE,
     make: |_, _| Ok(Box::new(Whim)),
+    ..Entry::BLANK
 };
 
 fn when() -> impl Strategy<Value = When> {
@@ -550,10 +542,10 @@ proptest! {
         granted in granted(),
         pacing in any::<bool>(),
     ) {
-        for entry in DETECTIONS {
+        for entry in detections() {
             for parameter in [None, entry.example] {
                 let Ok(choice) = Choice::new(entry, parameter) else { continue };
-                let combination = watch(&CONTROLS[0]).with_recovery(choice);
+                let combination = watch(controls()[0]).with_detection(choice);
                 run(World::new(combination, profile.clone(), granted, pacing), &operations)?;
             }
         }
@@ -571,7 +563,7 @@ proptest! {
         for combination in Combination::all() {
             for judges in if full { Combination::judge_sets() } else { vec![drawn.clone()] } {
                 let combination = watch(combination.congestion().entry())
-                    .with_recovery(combination.recovery().clone())
+                    .with_detection(combination.detection().clone())
                     .with_judges(judges);
                 let world = World::new(combination, profile.clone(), granted, pacing);
                 run(world, &operations)?;
@@ -604,14 +596,14 @@ proptest! {
         profile in profile(),
         granted in granted(),
         rulings in rulings(),
-        detection in 0..DETECTIONS.len(),
+        detection in 0..detections().len(),
     ) {
-        for entry in JUDGES.iter().chain(std::iter::once(&WHIM)) {
+        for entry in judges().iter().copied().chain(std::iter::once(&WHIM)) {
             RULINGS.set(rulings.clone());
             let judge = Choice::plain(entry).expect("a listed judge");
-            let recovery = Choice::plain(&DETECTIONS[detection]).expect("a listed name");
+            let recovery = Choice::plain(detections()[detection]).expect("a listed name");
             let combination =
-                watch(&CONTROLS[1]).with_recovery(recovery).with_judges(vec![judge]);
+                watch(controls()[1]).with_detection(recovery).with_judges(vec![judge]);
             run(World::new(combination, profile.clone(), granted, false), &operations)?;
         }
     }

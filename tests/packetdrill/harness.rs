@@ -104,7 +104,7 @@ fn a_connection_is_opened_used_and_closed() {
 
 #[test]
 fn what_is_lost_is_sent_again_and_no_time_is_spent_on_it() {
-    let (world, fd) = World::connected("recovery=sack");
+    let (world, fd) = World::connected("detection=sack");
     world.target.write(fd, &[7; 100]).unwrap();
     let (first, data) = world.hear();
     let mut times = vec![first];

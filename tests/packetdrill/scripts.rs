@@ -15,7 +15,7 @@ const GROUPS: &str = include_str!("groups.txt");
 /// Real time that a script may take; its own time costs none (s).
 const LIMIT: &str = "60";
 /// The stack without the limit to which one ACK counts in slow start (RFC 9406 section 4.3): Linux has none.
-const FLAGS: &str = "--so_flags=recovery=rack,congestion=cubic,byte_counting_limit=65536";
+const FLAGS: &str = "--so_flags=detection=rack,congestion=cubic,byte_counting_limit=65536";
 const ARGUMENTS: [&str; 10] = [
     "--send_omit_free",
     "--ip_version=ipv4",

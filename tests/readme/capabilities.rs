@@ -8,7 +8,7 @@ use std::process::Command;
 use airtcp_basestation::{Bridge, Side};
 use airtcp_device::{Clock, Device, Memory, Tun, TunOptions, memory};
 use airtcp_net::{Sibling, TcpStream, UdpSocket};
-use airtcp_recovery::registry::{CONTROLS, Entry, JUDGES};
+use airtcp_recovery::registry::{Entry, controls, judges};
 use airtcp_recovery::{Profile, Ruling, When};
 use airtcp_stack::Counters;
 use airtcp_stack::tcp::{EcnMode, TcpConfig};
@@ -33,8 +33,8 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
         there > 0
     };
     match row.what {
-        what if what.starts_with("Congestion control `") => among(&names(CONTROLS)),
-        what if what.starts_with("Judges `") => among(&names(JUDGES)),
+        what if what.starts_with("Congestion control `") => among(&names(controls())),
+        what if what.starts_with("Judges `") => among(&names(judges())),
         what if what.starts_with("Commands `") => {
             let commands = commands();
             assert_eq!(row.names, commands);
@@ -189,7 +189,7 @@ pub(crate) fn is_there(row: &Row<'_>) -> bool {
     }
 }
 
-fn names<T: ?Sized>(entries: &[Entry<T>]) -> Vec<&'static str> {
+fn names<T: ?Sized>(entries: &[&Entry<T>]) -> Vec<&'static str> {
     entries.iter().map(|entry| entry.name).collect()
 }
 

@@ -130,10 +130,23 @@ fn the_crates_of_the_architecture_page_are_the_crates() {
 }
 
 #[test]
-fn the_worked_example_is_the_one_that_is_compiled_and_is_short() {
+fn the_page_on_strategies_shows_the_files_of_its_example() {
     let text = page("docs/write-your-own-strategy.md");
-    let (_, rest) = text.split_once("```rust\n").unwrap();
-    let (example, _) = rest.split_once("```\n").unwrap();
-    assert_eq!(example, page("examples/own_strategy.rs"));
-    assert!(example.lines().count() < 60);
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/outside");
+    let sources = fs::read_dir(example.join("src")).unwrap();
+    let sources = sources.map(|file| format!("src/{}", file.unwrap().file_name().display()));
+    let files: Vec<_> = sources.chain(["Cargo.toml".to_owned()]).collect();
+    for file in &files {
+        let language = if file.ends_with(".rs") { "rust" } else { "toml" };
+        let content = page(&format!("examples/outside/{file}"));
+        let block = format!("`examples/outside/{file}`:\n\n```{language}\n{content}```\n");
+        assert!(text.contains(&block), "{file} is not on the page as it is");
+    }
+    let blocks = text.matches("```rust\n").count() + text.matches("```toml\n").count();
+    assert_eq!(blocks, files.len(), "a block that no file has");
+}
+
+#[test]
+fn an_own_strategy_on_a_connection_is_short() {
+    assert!(page("examples/own_strategy.rs").lines().count() < 60);
 }

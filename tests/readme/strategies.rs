@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use airtcp_recovery::registry::{CONTROLS, DETECTIONS, Entry, JUDGES};
+use airtcp_recovery::registry::{Entry, controls, detections, judges};
 
 use crate::{page, quoted};
 
@@ -29,8 +29,8 @@ struct Strategy {
     source: &'static str,
 }
 
-fn strategies<T: ?Sized>(entries: &[Entry<T>]) -> Vec<Strategy> {
-    let strategy = |entry: &Entry<T>| Strategy {
+fn strategies<T: ?Sized>(entries: &[&Entry<T>]) -> Vec<Strategy> {
+    let strategy = |entry: &&Entry<T>| Strategy {
         name: entry.name,
         parameter: entry.parameter,
         summary: entry.summary,
@@ -42,9 +42,9 @@ fn strategies<T: ?Sized>(entries: &[Entry<T>]) -> Vec<Strategy> {
 fn kinds() -> [Kind; 3] {
     let kind = |directory, question, strategies| Kind { directory, question, strategies };
     [
-        kind("detection", "What is lost?", strategies(DETECTIONS)),
-        kind("control", "How much is sent?", strategies(CONTROLS)),
-        kind("judge", "What does a loss mean?", strategies(JUDGES)),
+        kind("detection", "What is lost?", strategies(detections())),
+        kind("control", "How much is sent?", strategies(controls())),
+        kind("judge", "What does a loss mean?", strategies(judges())),
     ]
 }
 

@@ -65,8 +65,8 @@
 //! use airtcp::recovery::{Combination, registry};
 //!
 //! let combination: Combination = "newreno/fixed:32".parse()?;
-//! assert_eq!(combination.recovery().entry().source, "RFC 6582");
-//! assert!(registry::CONTROLS.iter().any(|control| control.name == "cubic"));
+//! assert_eq!(combination.detection().entry().source, "RFC 6582");
+//! assert!(registry::controls().iter().any(|control| control.name == "cubic"));
 //! # Ok::<(), airtcp::recovery::CombinationError>(())
 //! ```
 #![forbid(unsafe_code)]
@@ -95,9 +95,9 @@ pub mod recovery {
         Ack, AckView, Board, Cause, Certainty, Choice, Combination, CombinationError,
         CongestionControl, ControlParams, ControlState, Decision, Delivered, Entry, EpisodeEnd,
         Finding, Findings, Limit, Loss, LossDetection, LossJudge, Notice, NoticeKind, Phase,
-        Profile, Raised, RateSample, Repair, RtoForm, RttEstimator, Ruling, Run, Sender,
-        SenderConfig, Start, Stats, Supply, TakesOver, Transmission, Transmit, TxState, UndoSign,
-        UnknownProfile, View, When, WireNeeds, registry,
+        Profile, Raised, RateSample, Registry, RegistryError, Repair, RtoForm, RttEstimator,
+        Ruling, Run, Sender, SenderConfig, Start, Stats, Supply, TakesOver, Transmission, Transmit,
+        TxState, UndoSign, UnknownProfile, View, When, WireNeeds, registry, testkit,
     };
 }
 
@@ -153,12 +153,9 @@ pub mod sim {
     };
 }
 
-/// The examples of the README and of the pages are compiled, and run where they can be.
+/// The examples of the README are compiled, and run where they can be.
 #[cfg(doctest)]
 mod pages {
     #[doc = include_str!("../../../README.md")]
     struct Readme;
-
-    #[doc = include_str!("../../../docs/write-your-own-strategy.md")]
-    struct WriteYourOwnStrategy;
 }

@@ -85,11 +85,11 @@ pub(crate) enum Command {
 pub(crate) struct SenderArgs {
     /// All three of the next at once, as tables show them: rack/cubic or le/westwood/hack+dcr:timer
     #[arg(long, value_name = "A/B[/C]", value_parser = value::strategies,
-          conflicts_with_all = ["recovery", "congestion", "judge"])]
+          conflicts_with_all = ["detection", "congestion", "judge"])]
     strategies: Option<Combination>,
     /// How losses are found: a name of `airtcp names`
-    #[arg(long, value_name = "NAME", value_parser = value::recovery)]
-    recovery: Option<String>,
+    #[arg(long, alias = "recovery", value_name = "NAME", value_parser = value::detection)]
+    detection: Option<String>,
     /// How much is sent: a name of `airtcp names`
     #[arg(long, value_name = "NAME", value_parser = value::congestion)]
     congestion: Option<String>,
@@ -110,10 +110,10 @@ pub(crate) struct SenderArgs {
 impl SenderArgs {
     /// These strategies, and what is the default otherwise.
     pub(crate) fn of(strategies: Option<Combination>) -> Self {
-        let (recovery, congestion, judge) = (None, None, None);
+        let (detection, congestion, judge) = (None, None, None);
         Self {
             strategies,
-            recovery,
+            detection,
             congestion,
             judge,
             profile: Profile::modern(),
@@ -127,7 +127,7 @@ impl SenderArgs {
         if let Some(whole) = &self.strategies {
             return Ok(whole.clone());
         }
-        let parts = (self.recovery.as_deref(), self.congestion.as_deref(), self.judge.as_deref());
+        let parts = (self.detection.as_deref(), self.congestion.as_deref(), self.judge.as_deref());
         Ok(Combination::from_parts(parts.0, parts.1, parts.2)?)
     }
 }
@@ -392,8 +392,8 @@ mod tests {
              example --congestion cubic"
         );
         assert_eq!(
-            error("airtcp demo --recovery rack/cubic/hack"),
-            "error: invalid value 'rack/cubic/hack' for '--recovery <NAME>': that is more than one \
+            error("airtcp demo --detection rack/cubic/hack"),
+            "error: invalid value 'rack/cubic/hack' for '--detection <NAME>': that is more than one \
              part: write --strategies rack/cubic/hack"
         );
         assert!(error("airtcp demo --strategies rack//hack").contains("`rack//hack` is not a"));
@@ -506,8 +506,19 @@ mod tests {
     }
 
     #[test]
+    fn the_old_name_of_the_detection_is_understood() {
+        let Command::Demo(demo) =
+            parse("airtcp demo --recovery newreno".split(' ')).unwrap().command
+        else {
+            panic!("that is demo");
+        };
+        assert_eq!(demo.sender.combination().unwrap().to_string(), "newreno/bbr3/spike");
+        assert!(error("airtcp demo --recovery sakc").contains("'--detection <NAME>'"));
+    }
+
+    #[test]
     fn a_whole_line_is_understood() {
-        let line = "airtcp serve --tun t --address 10.0.0.2/24 --address fd00::2/64 --recovery \
+        let line = "airtcp serve --tun t --address 10.0.0.2/24 --address fd00::2/64 --detection \
                     newreno --congestion fixed:32 --profile paper --mtu 1400 --json echo:7 \
                     http:80:/tmp";
         let Command::Serve(serve) = parse(line.split_whitespace()).unwrap().command else {

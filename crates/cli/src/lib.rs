@@ -13,6 +13,25 @@
 //!     airtcp_cli::main()
 //! }
 //! ```
+//!
+//! A program with strategies of its own registers them before it calls [`main`]. Then `names` lists
+//! them, and `compare`, `sim`, `lab` and `serve` take them by name:
+//!
+//! ```no_run
+//! # use std::process::ExitCode;
+//! # use airtcp_recovery::{CongestionControl, Entry, Registry, RegistryError, control::Reno};
+//! # static GENTLE: Entry<dyn CongestionControl> = Entry {
+//! #     name: "gentle",
+//! #     summary: "as reno",
+//! #     source: "RFC 5681",
+//! #     make: |_, params| Ok(Box::new(Reno::new(params))),
+//! #     ..Entry::BLANK
+//! # };
+//! fn main() -> Result<ExitCode, RegistryError> {
+//!     Registry::new().with_control(&GENTLE)?.install()?;
+//!     Ok(airtcp_cli::main())
+//! }
+//! ```
 #![forbid(unsafe_code)]
 
 mod args;
@@ -57,8 +76,9 @@ pub use station::basestation;
 
 /// Reads the command line, runs the command, and gives the exit code of the process.
 ///
-/// Call it first thing in `main`, before any thread is started: `demo` may have to enter a user
-/// namespace.
+/// Call it in `main` before any thread is started: `demo` may have to enter a user namespace.
+/// Strategies of the caller's own are registered before: see
+/// [`Registry::install`](airtcp_recovery::Registry::install).
 pub fn main() -> ExitCode {
     let cli = match args::parse(std::env::args_os()) {
         Ok(cli) => cli,

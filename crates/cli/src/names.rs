@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use airtcp_link::named::{LINKS, NamedLink};
 use airtcp_recovery::Combination;
-use airtcp_recovery::registry::{CONTROLS, DETECTIONS, Entry, JUDGES};
+use airtcp_recovery::registry::{Entry, controls, detections, judges};
 use serde::Serialize;
 
 use crate::args::NamesArgs;
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &NamesArgs) -> anyhow::Result<()> {
 #[derive(Serialize)]
 struct Names {
     default: String,
-    recovery: Vec<Name>,
+    detection: Vec<Name>,
     congestion: Vec<Name>,
     judge: Vec<Name>,
     links: Vec<Link>,
@@ -57,9 +57,9 @@ impl Names {
     fn new() -> Self {
         Self {
             default: Combination::default().to_string(),
-            recovery: list(DETECTIONS),
-            congestion: list(CONTROLS),
-            judge: list(JUDGES),
+            detection: list(detections()),
+            congestion: list(controls()),
+            judge: list(judges()),
             links: LINKS
                 .iter()
                 .map(|&NamedLink { name, down, up, source }| Link { name, down, up, source })
@@ -69,7 +69,7 @@ impl Names {
 
     fn to_text(&self) -> String {
         let kinds = [
-            ("recovery", &self.recovery),
+            ("detection", &self.detection),
             ("congestion", &self.congestion),
             ("judge", &self.judge),
         ];
@@ -101,8 +101,8 @@ impl Names {
     }
 }
 
-fn list<T: ?Sized>(entries: &[Entry<T>]) -> Vec<Name> {
-    let name = |entry: &Entry<T>| Name {
+fn list<T: ?Sized>(entries: &[&Entry<T>]) -> Vec<Name> {
+    let name = |entry: &&Entry<T>| Name {
         name: entry.name,
         parameter: entry.parameter,
         summary: entry.summary,
@@ -122,7 +122,7 @@ mod tests {
         // Without the ends of its lines.
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for Name { name, parameter, summary, source } in
-            [list(DETECTIONS), list(CONTROLS), list(JUDGES)].concat()
+            [list(detections()), list(controls()), list(judges())].concat()
         {
             assert!(words.contains(&format!("{name}{parameter} {summary} ({source})")), "{text}");
         }

@@ -36,12 +36,12 @@ fn refuse_whole(text: &str) -> Result<(), String> {
     }
 }
 
-/// `--recovery`.
-pub(crate) fn recovery(text: &str) -> Result<String, String> {
+/// `--detection`.
+pub(crate) fn detection(text: &str) -> Result<String, String> {
     refuse_whole(text)?;
     match Combination::from_parts(Some(text), None, None) {
         Ok(_) => Ok(text.to_owned()),
-        Err(error) => Err(format!("{error}; for example --recovery sack")),
+        Err(error) => Err(format!("{error}; for example --detection sack")),
     }
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn judge(text: &str) -> Result<String, String> {
     refuse_whole(text)?;
     match Combination::from_parts(None, None, Some(text)) {
         Ok(_) => Ok(text.to_owned()),
-        Err(error) => Err(match airtcp_recovery::registry::JUDGES.first() {
+        Err(error) => Err(match airtcp_recovery::registry::judges().first() {
             Some(first) => format!("{error}; for example --judge {}", first.name),
             None => format!("{error}; leave --judge out"),
         }),

@@ -16,7 +16,7 @@ const LINUX: &str = "rack/cubic";
 pub(crate) struct Flags {
     /// `address=192.168.0.1/16`, for each version once or more.
     pub(crate) addresses: Vec<Cidr>,
-    /// `profile=`, `byte_counting_limit=`, `recovery=`, `congestion=`, `judge=`, `hack=`, `tx_numbers=`, `mtu=`.
+    /// `profile=`, `byte_counting_limit=`, `detection=`, `congestion=`, `judge=`, `hack=`, `tx_numbers=`, `mtu=`.
     pub(crate) tcp: TcpConfig,
     /// `ecn=`, whatever the namespace's settings say.
     pub(crate) ecn: Option<EcnMode>,
@@ -34,12 +34,14 @@ impl FromStr for Flags {
         let mut ecn = None;
         for flag in text.split(',').map(str::trim).filter(|flag| !flag.is_empty()) {
             let (key, value) = flag.split_once('=').ok_or(format!("`{flag}` is not key=value"))?;
-            let parts = |recovery, congestion, judge| {
-                tcp.sender.combination.with_parts(recovery, congestion, judge).map_err(text_of)
+            let parts = |detection, congestion, judge| {
+                tcp.sender.combination.with_parts(detection, congestion, judge).map_err(text_of)
             };
             match key {
                 "address" => addresses.push(value.parse::<Cidr>().map_err(text_of)?),
-                "recovery" => tcp.sender.combination = parts(Some(value), None, None)?,
+                "detection" | "recovery" => {
+                    tcp.sender.combination = parts(Some(value), None, None)?
+                }
                 "congestion" => tcp.sender.combination = parts(None, Some(value), None)?,
                 "judge" => tcp.sender.combination = parts(None, None, Some(value))?,
                 "profile" => tcp.sender.profile = value.parse::<Profile>().map_err(text_of)?,
@@ -55,7 +57,7 @@ impl FromStr for Flags {
                 "sysctl" if value == "on" => sysctls = true,
                 _ => {
                     return Err(format!(
-                        "no flag `{flag}`: use address, recovery, congestion, judge, profile, byte_counting_limit, ecn, hack, tx_numbers, mtu, sysctl=off"
+                        "no flag `{flag}`: use address, detection, congestion, judge, profile, byte_counting_limit, ecn, hack, tx_numbers, mtu, sysctl=off"
                     ));
                 }
             }
@@ -93,9 +95,11 @@ mod tests {
 
     #[test]
     fn strategies_are_named_one_by_one() {
-        let chosen = combination("recovery=rack,congestion=reno,judge=hack+dcr:timer");
+        let chosen = combination("detection=rack,congestion=reno,judge=hack+dcr:timer");
         assert_eq!(chosen.to_string(), "rack/reno/hack+dcr:timer");
         assert_eq!(combination("").to_string(), LINUX);
+        // The old name.
+        assert_eq!(combination("recovery=le").to_string(), "le/cubic");
     }
 
     #[test]
@@ -115,7 +119,7 @@ mod tests {
     fn what_is_no_flag_is_named() {
         for (flags, named) in [
             ("rack", "rack"),
-            ("recovery=x", "x"),
+            ("detection=x", "x"),
             ("speed=1", "speed=1"),
             ("hack=x", "x"),
             ("ecn=x", "x"),

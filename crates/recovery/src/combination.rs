@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::control::{CongestionControl, ControlParams};
 use crate::detection::LossDetection;
 use crate::judge::LossJudge;
-use crate::registry::{CONTROLS, DETECTIONS, Entry, JUDGES, WireNeeds};
+use crate::registry::{self, Entry, WireNeeds};
 use airtcp_types::ByteCount;
 
 /// A strategy chosen by name, with its parameter.
@@ -46,15 +46,16 @@ impl<T: ?Sized> Choice<T> {
         self.entry
     }
 
-    fn find(
+    /// The one of `entries` that `text` names, with its parameter.
+    pub(crate) fn find(
         kind: &'static str,
-        entries: &'static [Entry<T>],
+        entries: &[&'static Entry<T>],
         text: &str,
     ) -> Result<Self, CombinationError> {
         // `westwood+` is how its authors write `westwood-plus`.
         let plus = text.strip_suffix('+').map(|name| format!("{name}-plus"));
         let text = plus.as_deref().unwrap_or(text);
-        let named = |name| entries.iter().find(|entry: &&Entry<T>| entry.name == name);
+        let named = |name| entries.iter().copied().find(|entry| entry.name == name);
         // A variant has its colon in its name.
         let (found, parameter) = match (named(text), text.split_once(':')) {
             (None, Some((name, parameter))) => (named(name), Some(parameter)),
@@ -81,7 +82,7 @@ impl<T: ?Sized> Choice<T> {
     fn granted(
         &self,
         kind: &'static str,
-        entries: &'static [Entry<T>],
+        entries: &[&'static Entry<T>],
         granted: WireNeeds,
     ) -> Self {
         let mut choice = self.clone();
@@ -154,7 +155,7 @@ impl<T: ?Sized> fmt::Debug for Choice<T> {
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Combination {
-    recovery: Choice<dyn LossDetection>,
+    detection: Choice<dyn LossDetection>,
     congestion: Choice<dyn CongestionControl>,
     judges: Vec<Choice<dyn LossJudge>>,
 }
@@ -162,21 +163,21 @@ pub struct Combination {
 static RENO: Entry<dyn CongestionControl> = crate::control::RENO;
 
 impl Combination {
-    /// From its three parts as the flags `--recovery`, `--congestion` and `--judge` take them;
+    /// From its three parts as the flags `--detection`, `--congestion` and `--judge` take them;
     /// `None` leaves the default, and an empty `judge` leaves no judge. The default's judge goes with
     /// its control: with a `congestion`, a `judge` of `None` leaves no judge, too.
     ///
     /// # Errors
     /// A name that is unknown, or a parameter that its strategy does not take.
     pub fn from_parts(
-        recovery: Option<&str>,
+        detection: Option<&str>,
         congestion: Option<&str>,
         judge: Option<&str>,
     ) -> Result<Self, CombinationError> {
         let named = |part: Option<&str>| {
             part.map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned)
         };
-        let recovery = named(recovery).unwrap_or_else(|| DEFAULT_RECOVERY.to_owned());
+        let detection = named(detection).unwrap_or_else(|| DEFAULT_DETECTION.to_owned());
         let congestion = named(congestion);
         let judge = match (judge, &congestion) {
             (None, None) => Some(DEFAULT_JUDGE.to_owned()),
@@ -185,18 +186,18 @@ impl Combination {
         let congestion = congestion.unwrap_or_else(|| DEFAULT_CONGESTION.to_owned());
         let mut judges = Vec::new();
         for judge in judge.iter().flat_map(|judges| judges.split('+')) {
-            judges.push(Choice::find("judge", JUDGES, judge)?);
+            judges.push(Choice::find("judge", registry::judges(), judge)?);
         }
         let rank = |choice: &Choice<dyn LossJudge>| {
-            JUDGES.iter().position(|entry| entry.name == choice.entry.name)
+            registry::judges().iter().position(|entry| entry.name == choice.entry.name)
         };
         judges.sort_by_key(rank);
         if let Some(first) = twice(&judges) {
             return Err(CombinationError::Twice { first: first.to_string() });
         }
         Ok(Self {
-            recovery: Choice::find("recovery", DETECTIONS, &recovery)?,
-            congestion: Choice::find("congestion", CONTROLS, &congestion)?,
+            detection: Choice::find("detection", registry::detections(), &detection)?,
+            congestion: Choice::find("congestion", registry::controls(), &congestion)?,
             judges,
         })
     }
@@ -209,13 +210,13 @@ impl Combination {
     /// As [`from_parts`](Self::from_parts).
     pub fn with_parts(
         &self,
-        recovery: Option<&str>,
+        detection: Option<&str>,
         congestion: Option<&str>,
         judge: Option<&str>,
     ) -> Result<Self, CombinationError> {
-        let mut next = Self::from_parts(recovery, congestion, judge)?;
-        if recovery.is_none() {
-            next.recovery = self.recovery.clone();
+        let mut next = Self::from_parts(detection, congestion, judge)?;
+        if detection.is_none() {
+            next.detection = self.detection.clone();
         }
         if congestion.is_none() {
             next.congestion = self.congestion.clone();
@@ -238,14 +239,14 @@ impl Combination {
     /// where one has to be given.
     pub fn all() -> Vec<Self> {
         let mut all = Vec::new();
-        for detection in DETECTIONS {
-            for control in CONTROLS {
-                let (Ok(recovery), Ok(congestion)) =
+        for detection in registry::detections() {
+            for control in registry::controls() {
+                let (Ok(detection), Ok(congestion)) =
                     (Choice::plain(detection), Choice::plain(control))
                 else {
                     continue;
                 };
-                all.push(Self { recovery, congestion, judges: Vec::new() });
+                all.push(Self { detection, congestion, judges: Vec::new() });
             }
         }
         all
@@ -255,13 +256,13 @@ impl Combination {
     pub fn all_judged() -> Vec<Self> {
         let reno = Self::default().with_congestion(Choice { entry: &RENO, parameter: None });
         let mut all = Vec::new();
-        for detection in DETECTIONS {
-            for judge in JUDGES {
-                let (Ok(recovery), Ok(judge)) = (Choice::plain(detection), Choice::plain(judge))
+        for detection in registry::detections() {
+            for judge in registry::judges() {
+                let (Ok(detection), Ok(judge)) = (Choice::plain(detection), Choice::plain(judge))
                 else {
                     continue;
                 };
-                all.push(reno.clone().with_recovery(recovery).with_judges(vec![judge]));
+                all.push(reno.clone().with_detection(detection).with_judges(vec![judge]));
             }
         }
         all
@@ -269,7 +270,8 @@ impl Combination {
 
     /// Every set of at most two judges of the registry, one of a kind: what may stand in one combination.
     pub fn judge_sets() -> Vec<Vec<Choice<dyn LossJudge>>> {
-        let all: Vec<_> = JUDGES.iter().filter_map(|judge| Choice::plain(judge).ok()).collect();
+        let all: Vec<_> =
+            registry::judges().iter().filter_map(|judge| Choice::plain(judge).ok()).collect();
         let mut sets = vec![Vec::new()];
         for (index, judge) in all.iter().enumerate() {
             sets.push(vec![judge.clone()]);
@@ -281,8 +283,8 @@ impl Combination {
 
     /// The same with another detection, which need not be in the registry.
     #[must_use]
-    pub fn with_recovery(mut self, choice: Choice<dyn LossDetection>) -> Self {
-        self.recovery = choice;
+    pub fn with_detection(mut self, choice: Choice<dyn LossDetection>) -> Self {
+        self.detection = choice;
         self
     }
 
@@ -313,8 +315,8 @@ impl Combination {
     }
 
     /// The loss detection.
-    pub const fn recovery(&self) -> &Choice<dyn LossDetection> {
-        &self.recovery
+    pub const fn detection(&self) -> &Choice<dyn LossDetection> {
+        &self.detection
     }
 
     /// The congestion control.
@@ -325,7 +327,14 @@ impl Combination {
     /// What its parts together need on the wire.
     pub fn needs(&self) -> WireNeeds {
         let judges = self.judges.iter().map(|judge| judge.entry.needs);
-        judges.fold(self.recovery.entry.needs.union(self.congestion.entry.needs), WireNeeds::union)
+        judges.fold(self.detection.entry.needs.union(self.congestion.entry.needs), WireNeeds::union)
+    }
+
+    /// Whether any of its parts draws random numbers from the seed.
+    pub fn uses_seed(&self) -> bool {
+        self.detection.entry.uses_seed
+            || self.congestion.entry.uses_seed
+            || self.judges.iter().any(|judge| judge.entry.uses_seed)
     }
 
     /// The combination for a connection that was `granted` so much on the wire: a detection or
@@ -333,8 +342,8 @@ impl Combination {
     #[must_use]
     pub fn granted(&self, granted: WireNeeds) -> Self {
         Self {
-            recovery: self.recovery.granted("recovery", DETECTIONS, granted),
-            congestion: self.congestion.granted("congestion", CONTROLS, granted),
+            detection: self.detection.granted("detection", registry::detections(), granted),
+            congestion: self.congestion.granted("congestion", registry::controls(), granted),
             judges: (self.judges.iter())
                 .filter(|judge| judge.entry.needs.missing(granted).is_none())
                 .cloned()
@@ -345,7 +354,7 @@ impl Combination {
     pub(crate) fn make(&self, params: &ControlParams) -> Parts {
         Parts {
             detection: self
-                .recovery
+                .detection
                 .make(params)
                 .unwrap_or_else(|| Box::<crate::detection::NewReno>::default()),
             control: self
@@ -372,7 +381,7 @@ pub(crate) struct Parts {
     pub(crate) judges: Vec<Box<dyn LossJudge>>,
 }
 
-const DEFAULT_RECOVERY: &str = "rack";
+const DEFAULT_DETECTION: &str = "rack";
 const DEFAULT_CONGESTION: &str = "bbr3";
 const DEFAULT_JUDGE: &str = "spike";
 
@@ -384,7 +393,7 @@ impl Default for Combination {
 
 impl fmt::Display for Combination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.recovery, self.congestion)?;
+        write!(f, "{}/{}", self.detection, self.congestion)?;
         for (judge, separator) in
             self.judges.iter().zip(std::iter::once('/').chain(std::iter::repeat('+')))
         {
@@ -402,14 +411,14 @@ impl FromStr for Combination {
         if parts.len() > 3 || parts.contains(&"") {
             return Err(CombinationError::Shape { text: text.to_owned() });
         }
-        let is_control = |name| CONTROLS.iter().any(|entry| entry.name == name);
-        let is_detection = |name| DETECTIONS.iter().any(|entry| entry.name == name);
+        let is_control = |name| registry::controls().iter().any(|entry| entry.name == name);
+        let is_detection = |name| registry::detections().iter().any(|entry| entry.name == name);
         if let [only] = parts[..]
             && is_control(only)
             && !is_detection(only)
         {
             return Err(CombinationError::Unknown {
-                kind: "recovery",
+                kind: "detection",
                 name: only.to_owned(),
                 allowed: format!("it is a congestion control: write rack/{only}"),
             });
@@ -431,7 +440,7 @@ pub enum CombinationError {
     /// There is no strategy of that name.
     #[error("no {kind} `{name}`: {allowed}")]
     Unknown {
-        /// `recovery`, `congestion` or `judge`.
+        /// `detection`, `congestion` or `judge`.
         kind: &'static str,
         /// The name.
         name: String,
@@ -477,12 +486,13 @@ pub enum CombinationError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::registry::{controls, detections};
 
     #[test]
     fn one_part_is_exchanged_and_the_others_stay() {
         let combination: Combination = "le/westwood/dcr:timer".parse().unwrap();
-        let with = |recovery, congestion, judge| {
-            combination.with_parts(recovery, congestion, judge).unwrap().to_string()
+        let with = |detection, congestion, judge| {
+            combination.with_parts(detection, congestion, judge).unwrap().to_string()
         };
         assert_eq!(with(Some("sack"), None, None), "sack/westwood/dcr:timer");
         assert_eq!(with(None, Some("fixed:4"), None), "le/fixed:4/dcr:timer");
@@ -493,8 +503,8 @@ mod tests {
 
     #[test]
     fn the_judge_of_the_default_goes_with_its_control() {
-        let parts = |recovery, congestion, judge| {
-            Combination::from_parts(recovery, congestion, judge).unwrap().to_string()
+        let parts = |detection, congestion, judge| {
+            Combination::from_parts(detection, congestion, judge).unwrap().to_string()
         };
         assert_eq!(parts(None, None, None), "rack/bbr3/spike");
         assert_eq!(parts(Some("le"), None, None), "le/bbr3/spike");
@@ -509,8 +519,8 @@ mod tests {
         assert_eq!(with_cubic("le/bbr3/spike"), "le/cubic");
         assert_eq!(with_cubic("le/reno/spike"), "le/cubic/spike");
         let mut combination = Combination::default();
-        let mut exchange = |recovery, congestion| {
-            combination = combination.with_parts(recovery, congestion, None).unwrap();
+        let mut exchange = |detection, congestion| {
+            combination = combination.with_parts(detection, congestion, None).unwrap();
             combination.to_string()
         };
         assert_eq!(exchange(Some("le"), None), "le/bbr3/spike");
@@ -542,9 +552,9 @@ mod tests {
         }
         assert_eq!(
             error("cubic"),
-            "no recovery `cubic`: it is a congestion control: write rack/cubic"
+            "no detection `cubic`: it is a congestion control: write rack/cubic"
         );
-        assert!(error("cubic/reno").starts_with("no recovery `cubic`: use one of reno, "));
+        assert!(error("cubic/reno").starts_with("no detection `cubic`: use one of reno, "));
         assert!(error("sack/fixed").contains("as in `fixed:32`"));
         assert!(error("sack/fixed:0").contains("1 to 65535"));
         assert!(error("sack:3/reno").contains("no parameter"));
@@ -603,7 +613,7 @@ mod tests {
     #[test]
     fn all_combinations_parse_back() {
         let all = Combination::all();
-        assert_eq!(all.len(), DETECTIONS.len() * CONTROLS.len());
+        assert_eq!(all.len(), detections().len() * controls().len());
         for combination in all {
             assert_eq!(combination.to_string().parse::<Combination>().unwrap(), combination);
         }

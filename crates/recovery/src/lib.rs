@@ -51,8 +51,7 @@ mod rtt;
 mod run;
 mod sender;
 mod stats;
-#[cfg(test)]
-mod testkit;
+pub mod testkit;
 mod transmission;
 mod view;
 
@@ -65,7 +64,7 @@ pub use detection::{Certainty, EpisodeEnd, Finding, Findings, LossDetection, Rep
 pub use judge::{Cause, LossJudge, Raised, Ruling, When};
 pub use profile::{Profile, UnknownProfile};
 pub use rate::RateSample;
-pub use registry::{Entry, TakesOver, WireNeeds};
+pub use registry::{Entry, Registry, RegistryError, TakesOver, WireNeeds};
 pub use rtt::{RtoForm, RttEstimator};
 pub use run::Run;
 pub use sender::{Ack, Decision, Limit, Sender, SenderConfig, Start, Supply, Transmit, UndoSign};

@@ -45,7 +45,6 @@ pub struct RateSample {
 
 impl RateSample {
     /// Of a sender with nothing lost, whose application does not limit it.
-    #[cfg(test)]
     pub(crate) const fn new(
         delivered: ByteCount,
         interval: Option<Duration>,

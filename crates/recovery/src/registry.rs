@@ -1,10 +1,13 @@
 //! Every strategy by name.
 //!
 //! A new strategy is one file that implements one trait and describes itself in an [`Entry`], and one
-//! line here: then the command line, the property tests and the benches have it too.
+//! line here: then the command line, the property tests and the benches have it too. A strategy of
+//! another crate joins them at run time: see [`Registry`].
 
 use std::fmt::{self, Debug};
+use std::sync::OnceLock;
 
+use crate::combination::Choice;
 use crate::control::{self, CongestionControl, ControlParams};
 use crate::detection::{self, LossDetection};
 use crate::judge::{self, LossJudge};
@@ -99,8 +102,40 @@ pub struct Entry<T: ?Sized> {
     pub fallback: Option<&'static str>,
     /// Which tasks of the sender it takes over; only a congestion control takes over any.
     pub takes_over: TakesOver,
+    /// Whether it draws random numbers from [`ControlParams::seed`]: then runs with different seeds
+    /// differ, even over a link that draws none.
+    pub uses_seed: bool,
     /// Makes one.
     pub make: Make<T>,
+}
+
+impl<T: ?Sized> Entry<T> {
+    /// Fields for a plain strategy: no parameter, no needs, no tasks taken over, no random numbers.
+    /// The registry refuses it as it is; name, summary, source and `make` have to be given:
+    ///
+    /// ```
+    /// use airtcp_recovery::{CongestionControl, Entry, control::Reno};
+    ///
+    /// static MINE: Entry<dyn CongestionControl> = Entry {
+    ///     name: "mine",
+    ///     summary: "as reno",
+    ///     source: "RFC 5681",
+    ///     make: |_, params| Ok(Box::new(Reno::new(params))),
+    ///     ..Entry::BLANK
+    /// };
+    /// ```
+    pub const BLANK: Self = Self {
+        name: "",
+        parameter: "",
+        example: None,
+        summary: "",
+        source: "",
+        needs: WireNeeds::NONE,
+        fallback: None,
+        takes_over: TakesOver::NONE,
+        uses_seed: false,
+        make: |_, _| Err("its entry does not say how it is made".to_owned()),
+    };
 }
 
 impl<T: ?Sized> Debug for Entry<T> {
@@ -109,8 +144,8 @@ impl<T: ?Sized> Debug for Entry<T> {
     }
 }
 
-/// The loss detectors.
-pub static DETECTIONS: &[Entry<dyn LossDetection>] = &[
+/// The built-in loss detectors.
+static DETECTIONS: &[Entry<dyn LossDetection>] = &[
     detection::RENO,
     detection::NEWRENO,
     detection::SACK,
@@ -120,8 +155,8 @@ pub static DETECTIONS: &[Entry<dyn LossDetection>] = &[
     detection::LE_ECHO,
 ];
 
-/// The congestion controls.
-pub static CONTROLS: &[Entry<dyn CongestionControl>] = &[
+/// The built-in congestion controls.
+static CONTROLS: &[Entry<dyn CongestionControl>] = &[
     control::RENO,
     control::CUBIC,
     control::FIXED,
@@ -133,66 +168,251 @@ pub static CONTROLS: &[Entry<dyn CongestionControl>] = &[
     control::BBR3,
 ];
 
-/// The judges, in the order in which they are asked: one that knows the cause speaks before one
-/// that only waits.
-pub static JUDGES: &[Entry<dyn LossJudge>] =
+/// The built-in judges, in the order in which they are asked: one that knows the cause speaks before
+/// one that only waits.
+static JUDGES: &[Entry<dyn LossJudge>] =
     &[judge::HACK, judge::RR, judge::SPIKE, judge::DCR_TIMER, judge::DCR_COUNT];
+
+/// The one registry of this process, set once.
+static INSTALLED: OnceLock<Registry> = OnceLock::new();
+
+/// All strategies that a [`Combination`](crate::Combination) can name.
+///
+/// A process has one registry, and it never changes once it was read: the same text always gives the
+/// same combination. It holds the built-in strategies, and those that the program adds before it
+/// parses the first name:
+///
+/// ```
+/// use airtcp_recovery::registry::{Entry, Registry, RegistryError};
+/// use airtcp_recovery::{Combination, CongestionControl};
+/// # use airtcp_recovery::{AckView, ControlState, Notice};
+/// # use airtcp_types::ByteCount;
+/// # #[derive(Debug)]
+/// # struct Constant(ByteCount);
+/// # impl CongestionControl for Constant {
+/// #     fn on_ack(&mut self, _: &AckView<'_>) {}
+/// #     fn on_notice(&mut self, _: &Notice) {}
+/// #     fn window(&self) -> ByteCount { self.0 }
+/// #     fn state(&self) -> ControlState { ControlState { ssthresh: None, mode: "constant" } }
+/// # }
+///
+/// static CONSTANT: Entry<dyn CongestionControl> = Entry {
+///     name: "constant",
+///     summary: "the initial window, always",
+///     source: "this example",
+///     make: |_, params| Ok(Box::new(Constant(params.initial_window))),
+///     ..Entry::BLANK
+/// };
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// Registry::new().with_control(&CONSTANT)?.install()?;
+/// assert_eq!("sack/constant".parse::<Combination>()?.to_string(), "sack/constant");
+/// // It has been read.
+/// assert_eq!(Registry::new().install(), Err(RegistryError::InUse));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Registry {
+    detections: Vec<&'static Entry<dyn LossDetection>>,
+    controls: Vec<&'static Entry<dyn CongestionControl>>,
+    judges: Vec<&'static Entry<dyn LossJudge>>,
+}
+
+impl Registry {
+    /// The built-in strategies.
+    #[expect(clippy::new_without_default, reason = "a default that is not empty would surprise")]
+    pub fn new() -> Self {
+        Self {
+            detections: DETECTIONS.iter().collect(),
+            controls: CONTROLS.iter().collect(),
+            judges: JUDGES.iter().collect(),
+        }
+    }
+
+    /// The same with another loss detector, the last of the list.
+    ///
+    /// # Errors
+    /// The entry has no proper name, one that is taken, or does not describe itself.
+    pub fn with_detection(
+        mut self,
+        entry: &'static Entry<dyn LossDetection>,
+    ) -> Result<Self, RegistryError> {
+        check("detection", &self.detections, entry, true)?;
+        self.detections.push(entry);
+        Ok(self)
+    }
+
+    /// The same with another congestion control, the last of the list.
+    ///
+    /// # Errors
+    /// As [`with_detection`](Self::with_detection).
+    pub fn with_control(
+        mut self,
+        entry: &'static Entry<dyn CongestionControl>,
+    ) -> Result<Self, RegistryError> {
+        check("control", &self.controls, entry, true)?;
+        self.controls.push(entry);
+        Ok(self)
+    }
+
+    /// The same with another judge, which is asked after all others.
+    ///
+    /// # Errors
+    /// As [`with_detection`](Self::with_detection).
+    pub fn with_judge(
+        mut self,
+        entry: &'static Entry<dyn LossJudge>,
+    ) -> Result<Self, RegistryError> {
+        check("judge", &self.judges, entry, false)?;
+        self.judges.push(entry);
+        Ok(self)
+    }
+
+    /// Makes this the registry of the process. Call it first thing in `main`.
+    ///
+    /// # Errors
+    /// A registry is in use: one was installed, or a combination was parsed or made before.
+    pub fn install(self) -> Result<(), RegistryError> {
+        INSTALLED.set(self).map_err(|_| RegistryError::InUse)
+    }
+
+    /// The registry of the process: the one that was [installed](Self::install), else the built-in
+    /// strategies. It stays what it is at the first call.
+    pub fn installed() -> &'static Self {
+        INSTALLED.get_or_init(Self::new)
+    }
+
+    /// The loss detectors.
+    pub fn detections(&self) -> &[&'static Entry<dyn LossDetection>] {
+        &self.detections
+    }
+
+    /// The congestion controls.
+    pub fn controls(&self) -> &[&'static Entry<dyn CongestionControl>] {
+        &self.controls
+    }
+
+    /// The judges, in the order in which they are asked.
+    pub fn judges(&self) -> &[&'static Entry<dyn LossJudge>] {
+        &self.judges
+    }
+}
+
+/// The loss detectors of the [registry of the process](Registry::installed).
+pub fn detections() -> &'static [&'static Entry<dyn LossDetection>] {
+    Registry::installed().detections()
+}
+
+/// The congestion controls of the [registry of the process](Registry::installed).
+pub fn controls() -> &'static [&'static Entry<dyn CongestionControl>] {
+    Registry::installed().controls()
+}
+
+/// The judges of the [registry of the process](Registry::installed), in the order in which they are
+/// asked.
+pub fn judges() -> &'static [&'static Entry<dyn LossJudge>] {
+    Registry::installed().judges()
+}
+
+/// A strategy that the registry does not take.
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RegistryError {
+    /// The name could not be typed, or not be told from something else.
+    #[error(
+        "`{name}` cannot be the name of a {kind}: use lower-case letters, digits and `-`, a colon before a variant, \
+         as in `le:echo`, and none of {}", RESERVED.join(", ")
+    )]
+    Name {
+        /// `detection`, `control` or `judge`.
+        kind: &'static str,
+        /// The name.
+        name: &'static str,
+    },
+    /// The name, or the name with a parameter, means a strategy that is there.
+    #[error("there is a {kind} `{name}` already: use another name")]
+    Taken {
+        /// `detection`, `control` or `judge`.
+        kind: &'static str,
+        /// The name.
+        name: &'static str,
+    },
+    /// The entry does not describe its strategy.
+    #[error("the {kind} `{name}` cannot be registered: {why}")]
+    Entry {
+        /// `detection`, `control` or `judge`.
+        kind: &'static str,
+        /// The name.
+        name: &'static str,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A registry was installed, or names were looked up, before.
+    #[error(
+        "a registry is in use already: install yours once, before anything parses a combination"
+    )]
+    InUse,
+}
+
+/// The sentence, because that is what a `main` that fails prints.
+impl Debug for RegistryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// Words that stand in the place of a combination on the command line and in scenarios.
+const RESERVED: [&str; 3] = ["all", "usual", "rrtp"];
+
+/// Whether `entry` can stand after `entries`. A strategy that is not left out where the peer does not
+/// grant what it `needs` has a fallback.
+fn check<T: ?Sized>(
+    kind: &'static str,
+    entries: &[&'static Entry<T>],
+    entry: &'static Entry<T>,
+    needs_fallback: bool,
+) -> Result<(), RegistryError> {
+    let name = entry.name;
+    let is_plain = |part: &str| {
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        part.starts_with(|c: char| c.is_ascii_alphanumeric()) && part.chars().all(plain)
+    };
+    let first = name.split(':').next().unwrap_or_default();
+    if !name.split(':').all(is_plain) || RESERVED.contains(&first) {
+        return Err(RegistryError::Name { kind, name });
+    }
+    // As a user would type it: `cubic:rfc` is cubic with a parameter.
+    if Choice::find(kind, entries, name).is_ok() || entries.iter().any(|e| e.name == name) {
+        return Err(RegistryError::Taken { kind, name });
+    }
+    let refuse = |why: String| Err(RegistryError::Entry { kind, name, why });
+    let is_line = |text: &str| !text.trim().is_empty() && !text.contains('\n');
+    if !is_line(entry.summary) || !is_line(entry.source) {
+        return refuse("summary and source are one line each, and not empty".to_owned());
+    }
+    if entry.parameter.is_empty() != entry.example.is_none() {
+        return refuse("`parameter` and `example` are both given, or neither is".to_owned());
+    }
+    match entry.fallback {
+        Some(fallback) if Choice::find(kind, entries, fallback).is_err() => {
+            return refuse(format!("its fallback `{fallback}` is not in the registry"));
+        }
+        None if needs_fallback && entry.needs != WireNeeds::NONE => {
+            return refuse("it needs something on the wire, and has no fallback".to_owned());
+        }
+        _ => {}
+    }
+    if let Err(error) = Choice::new(entry, entry.example).and(Choice::plain(entry)) {
+        return refuse(error.to_string());
+    }
+    Ok(())
+}
 
 pub(crate) fn no_parameter(parameter: Option<&str>) -> Result<(), String> {
     parameter.map_or(Ok(()), |_| Err("it takes no parameter".to_owned()))
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-    use crate::{Choice, Combination};
-
-    /// What a user would type for each entry, after a look at what a listing shows of it.
-    fn listed<T: ?Sized>(entries: &'static [Entry<T>]) -> Vec<String> {
-        let names: BTreeSet<_> = entries.iter().map(|entry| entry.name).collect();
-        assert_eq!(names.len(), entries.len(), "no name twice");
-        for entry in entries {
-            let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-:".contains(c);
-            assert!(!entry.name.is_empty() && entry.name.chars().all(plain), "{entry:?}");
-            assert!(!entry.summary.is_empty() && !entry.summary.contains('\n'), "{entry:?}");
-            assert!(!entry.source.is_empty(), "{entry:?}");
-            let fallback = entry.fallback.is_none_or(|name| names.contains(name));
-            assert!(fallback, "{entry:?} falls back on nothing");
-            assert_eq!(entry.parameter.is_empty(), entry.example.is_none(), "{entry:?}");
-            assert!(Choice::new(entry, entry.example).is_ok(), "{entry:?}");
-            assert!(Choice::new(entry, Some("nonsense")).is_err(), "{entry:?}");
-        }
-        entries.iter().map(|entry| Choice::plain(entry).unwrap().to_string()).collect()
-    }
-
-    #[test]
-    fn what_is_listed_can_be_typed_and_nothing_else() {
-        for detection in listed(DETECTIONS) {
-            for control in listed(CONTROLS) {
-                let text = format!("{detection}/{control}");
-                assert_eq!(text.parse::<Combination>().unwrap().to_string(), text);
-            }
-        }
-        for judge in listed(JUDGES) {
-            assert!(format!("sack/cubic/{judge}").parse::<Combination>().is_ok(), "{judge}");
-        }
-        let Err(error) = "sack/nothing".parse::<Combination>() else { panic!("it parses") };
-        for control in CONTROLS {
-            let shown = format!("{}{}", control.name, control.parameter);
-            assert!(error.to_string().contains(&shown), "{error}");
-        }
-    }
-
-    #[test]
-    fn what_needs_something_falls_back_on_what_needs_less() {
-        for detection in DETECTIONS {
-            let combination =
-                Combination::default().with_recovery(Choice::plain(detection).unwrap());
-            let granted = combination.granted(WireNeeds::NONE);
-            assert_eq!(granted.recovery().entry().needs, WireNeeds::NONE, "{detection:?}");
-            assert_eq!(combination.granted(WireNeeds::ALL), combination, "{detection:?}");
-        }
-    }
-}
+#[path = "registry_tests.rs"]
+mod tests;

@@ -59,8 +59,8 @@ impl Scenario {
         }
     }
 
-    /// Whether anything is drawn at random that shows: by a link, or by an application. If nothing is, all seeds have
-    /// the same result.
+    /// Whether anything is drawn at random that shows: by a link, by an application, or by a sender's strategy. If
+    /// nothing is, all seeds have the same result.
     pub fn is_random(&self) -> bool {
         let of_flows = self.flows.iter().filter_map(|flow| flow.access.as_ref());
         let (shared, in_a_row): (Vec<_>, &[Wire]) = match &self.topology {
@@ -70,7 +70,7 @@ impl Scenario {
             Topology::Wireless { .. } => return true,
         };
         shared.into_iter().chain(in_a_row).chain(of_flows).any(Wire::is_random)
-            || self.flows.iter().any(|flow| flow.app.is_random())
+            || self.flows.iter().any(|flow| flow.app.is_random() || flow.sender.uses_seed())
     }
 }
 

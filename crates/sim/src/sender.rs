@@ -50,6 +50,17 @@ pub enum SenderError {
     Rrtp(String),
 }
 
+impl Sender {
+    /// Whether its strategies draw random numbers from the seed: see
+    /// [`Scenario::is_random`](crate::Scenario::is_random).
+    pub fn uses_seed(&self) -> bool {
+        match self {
+            Self::Tcp(combination) => combination.uses_seed(),
+            Self::Rrtp(_) => false,
+        }
+    }
+}
+
 const NAME: &str = "rrtp";
 const KINDS: [(&str, NetworkKind); 2] =
     [("general", NetworkKind::General), ("wireless-last-hop", NetworkKind::WirelessLastHop)];

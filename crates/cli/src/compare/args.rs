@@ -4,7 +4,7 @@ use std::num::NonZero;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use airtcp_recovery::registry::{CONTROLS, DETECTIONS, JUDGES};
+use airtcp_recovery::registry::{controls, detections, judges};
 use airtcp_recovery::{Choice, Combination};
 use airtcp_sim::Sender;
 use clap::Args;
@@ -32,7 +32,7 @@ pub(crate) struct CompareArgs {
     /// Combinations with commas between them; `usual` and `all` stand for lists
     #[arg(long, value_name = "A,B,C", value_parser = choice, default_value = USUAL)]
     pub(super) with: Several<Sender>,
-    /// How many seeds, counted from 1, each combination runs with; a link without randomness needs one
+    /// How many seeds, counted from 1, each combination runs with; where nothing is random, one does
     #[arg(long, value_name = "N", default_value = "10", allow_negative_numbers = true, value_parser = value::seeds)]
     pub(super) seeds: u32,
     /// How long each run is, in virtual time; a fifth of it passes before bytes count [default: 20, or more for
@@ -99,16 +99,16 @@ fn picture(text: &str) -> Result<PathBuf, String> {
 /// those who know which.
 pub(super) fn usual() -> Vec<Sender> {
     let mut list = vec![Combination::default()];
-    for detection in DETECTIONS.iter().filter_map(|detection| Choice::plain(detection).ok()) {
+    for detection in detections().iter().filter_map(|detection| Choice::plain(detection).ok()) {
         // The two that find lost repairs at any receiver show what a control can do.
         let is_able = ["rack", "le"].contains(&detection.entry().name);
-        for control in CONTROLS.iter().filter(|control| is_able || control.name == "cubic") {
+        for control in controls().iter().filter(|control| is_able || control.name == "cubic") {
             if let Ok(control) = Choice::new(control, None) {
-                list.push(cubic().with_recovery(detection.clone()).with_congestion(control));
+                list.push(cubic().with_detection(detection.clone()).with_congestion(control));
             }
         }
     }
-    for judge in JUDGES.iter().filter(|judge| judge.parameter.is_empty()) {
+    for judge in judges().iter().filter(|judge| judge.parameter.is_empty()) {
         if let Ok(judge) = Choice::plain(judge) {
             list.push(cubic().with_judges(vec![judge]));
         }
@@ -128,13 +128,13 @@ mod tests {
     fn the_usual_has_every_detection_and_nothing_that_takes_a_number() {
         let usual = names("usual");
         assert_eq!(usual.first(), Some(&Combination::default().to_string()));
-        for detection in DETECTIONS {
+        for detection in detections() {
             assert!(usual.contains(&format!("{}/cubic", detection.name)), "{usual:?}");
         }
         for control in ["reno", "cubic", "westwood", "westwood-plus"] {
             assert!(usual.contains(&format!("le/{control}")), "{usual:?}");
         }
-        for judge in JUDGES.iter().filter(|judge| judge.name != "rr") {
+        for judge in judges().iter().filter(|judge| judge.name != "rr") {
             assert!(usual.contains(&format!("rack/cubic/{}", judge.name)), "{usual:?}");
         }
         assert!(usual.contains(&"rack/westwood".to_owned()), "{usual:?}");

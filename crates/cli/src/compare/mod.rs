@@ -76,7 +76,7 @@ impl Plan {
         }
         let round_trip = RoundTrip::of(&link);
         let scenario = scenario(args, link)?;
-        let is_random = scenario.is_random();
+        let is_random = scenario.is_random() || args.with.0.iter().any(Sender::uses_seed);
         let seeds = if is_random { u64::from(args.seeds) } else { 1 };
         let beside = (args.flows == 1).then(|| cubic().into());
         // Sharing takes longest, and is not what is ranked: half the seeds do, but a few.
@@ -97,8 +97,15 @@ impl Plan {
             };
             let flows = senders.iter().map(flow).collect();
             let scenario = Scenario { flows, ..self.scenario.clone() };
+            // All seeds have the same result where nothing is drawn.
+            let drawn = if scenario.is_random() { seeds } else { seeds.min(1) };
             let done = |_: &RunResult| progress.advance();
-            airtcp_sim::run_seeds(&scenario, 1..1 + seeds, args.threads, done)
+            let mut runs = airtcp_sim::run_seeds(&scenario, 1..1 + drawn, args.threads, done)?;
+            if let Some(only) = runs.first().filter(|_| drawn < seeds).cloned() {
+                progress.advance_by(seeds - drawn);
+                runs.resize(seeds as usize, only);
+            }
+            anyhow::Ok(runs)
         };
         let idle = self.round_trip.idle;
         let base_rtt = (!idle.is_zero()).then_some(idle.as_secs_f64());

@@ -19,6 +19,7 @@ static ENTRY: Entry<dyn CongestionControl> = Entry {
     needs: WireNeeds::NONE,
     fallback: None,
     takes_over: TakesOver::NONE,
+    uses_seed: false,
     make: |parameter, params| match parameter {
         None => Ok(Box::new(Clamped::new(params))),
         Some(_) => Err("it takes no parameter".to_owned()),

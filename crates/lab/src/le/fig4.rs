@@ -163,7 +163,7 @@ fn wire_of(link: &str, seed: u64, lost: u64) -> Result<Wire, LabError> {
 
 fn combination(sender: &str) -> Combination {
     let combination = match sender {
-        SACK1 => combine("sack/reno").with_recovery(sack1::detection()),
+        SACK1 => combine("sack/reno").with_detection(sack1::detection()),
         named => combine(named),
     };
     combination.with_congestion(clamped::control())

@@ -58,7 +58,7 @@ pub(super) fn combine(name: &str) -> Combination {
     for (variant, detection) in [(ONE_CUT, variants::one_cut()), (OWN_TIMER, variants::own_timer())]
     {
         if let Some(rest) = name.strip_prefix(variant) {
-            return parse(&format!("le{rest}")).with_recovery(detection);
+            return parse(&format!("le{rest}")).with_detection(detection);
         }
     }
     parse(name)

@@ -20,6 +20,7 @@ static ENTRY: Entry<dyn LossDetection> = Entry {
     needs: WireNeeds { sack: true, ..WireNeeds::NONE },
     fallback: None,
     takes_over: TakesOver::NONE,
+    uses_seed: false,
     make: |parameter, _| match parameter {
         None => Ok(Box::new(Sack1::default())),
         Some(_) => Err("it takes no parameter".to_owned()),

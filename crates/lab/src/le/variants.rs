@@ -39,6 +39,7 @@ const ENTRY: Entry<dyn LossDetection> = Entry {
     needs: WireNeeds { sack: true, ..WireNeeds::NONE },
     fallback: None,
     takes_over: TakesOver::NONE,
+    uses_seed: false,
     make: |parameter, _| make(parameter, Variant::default()),
 };
 

@@ -187,24 +187,24 @@ impl TcpStream {
     /// # Errors
     /// `InvalidInput`: there is none of that name; the message has those that are. Otherwise as
     /// [`set_combination`](Self::set_combination).
-    pub fn set_recovery(&self, name: &str) -> io::Result<()> {
+    pub fn set_detection(&self, name: &str) -> io::Result<()> {
         self.choose(|combination| combination.with_parts(Some(name), None, None))
     }
 
     /// Gives the connection another congestion control, by its name, such as `cubic`; as
-    /// [`set_recovery`](Self::set_recovery). The judge of the default goes with the default's control.
+    /// [`set_detection`](Self::set_detection). The judge of the default goes with the default's control.
     ///
     /// # Errors
-    /// As [`set_recovery`](Self::set_recovery).
+    /// As [`set_detection`](Self::set_detection).
     pub fn set_congestion(&self, name: &str) -> io::Result<()> {
         self.choose(|combination| combination.with_parts(None, Some(name), None))
     }
 
     /// Gives the connection other judges, by their names, such as `hack+dcr:timer`, or none by an empty
-    /// name; as [`set_recovery`](Self::set_recovery).
+    /// name; as [`set_detection`](Self::set_detection).
     ///
     /// # Errors
-    /// As [`set_recovery`](Self::set_recovery).
+    /// As [`set_detection`](Self::set_detection).
     pub fn set_judge(&self, names: &str) -> io::Result<()> {
         self.choose(|combination| combination.with_parts(None, None, Some(names)))
     }

@@ -329,7 +329,7 @@ async fn one_strategy_is_exchanged_on_a_live_connection() {
         let told = || other.combination().unwrap().to_string();
         other.set_congestion("westwood").unwrap();
         assert_eq!(told(), "rack/westwood");
-        other.set_recovery("le").unwrap();
+        other.set_detection("le").unwrap();
         other.set_judge("dcr:timer").unwrap();
         assert_eq!((told(), other.info().unwrap().combination), {
             let now = "le/westwood/dcr:timer".to_owned();
@@ -337,7 +337,7 @@ async fn one_strategy_is_exchanged_on_a_live_connection() {
         });
         other.set_judge("").unwrap();
         for (refused, kind) in [
-            (other.set_recovery("vega"), ErrorKind::InvalidInput),
+            (other.set_detection("vega"), ErrorKind::InvalidInput),
             (other.set_congestion("fixed"), ErrorKind::InvalidInput),
             (other.set_judge("hack"), ErrorKind::Unsupported),
         ] {

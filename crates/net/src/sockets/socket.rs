@@ -193,7 +193,7 @@ impl TcpSocket {
     ///
     /// # Errors
     /// `InvalidInput`: there is none of that name; the message has those that are.
-    pub fn set_recovery(&self, name: &str) -> io::Result<()> {
+    pub fn set_detection(&self, name: &str) -> io::Result<()> {
         self.choose(|combination| combination.with_parts(Some(name), None, None))
     }
 
@@ -201,7 +201,7 @@ impl TcpSocket {
     /// judge of the default, which goes with the default's control.
     ///
     /// # Errors
-    /// As [`set_recovery`](Self::set_recovery).
+    /// As [`set_detection`](Self::set_detection).
     pub fn set_congestion(&self, name: &str) -> io::Result<()> {
         self.choose(|combination| combination.with_parts(None, Some(name), None))
     }
@@ -210,7 +210,7 @@ impl TcpSocket {
     /// strategies stay.
     ///
     /// # Errors
-    /// As [`set_recovery`](Self::set_recovery).
+    /// As [`set_detection`](Self::set_detection).
     pub fn set_judge(&self, names: &str) -> io::Result<()> {
         self.choose(|combination| combination.with_parts(None, None, Some(names)))
     }

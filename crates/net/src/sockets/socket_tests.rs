@@ -66,7 +66,7 @@ async fn what_was_set_holds_for_those_that_come_out_of_a_listener() {
         let (server, client) = stacks();
         let socket = server.tcp_socket();
         socket.set_combination(&"sack/reno".parse().unwrap()).unwrap();
-        socket.set_recovery("le").unwrap();
+        socket.set_detection("le").unwrap();
         socket.set_congestion("westwood").unwrap();
         socket.set_judge("dcr:timer").unwrap();
         assert_eq!(socket.combination().to_string(), "le/westwood/dcr:timer");

@@ -18,6 +18,7 @@ pub(crate) const CUBIC: Entry<dyn CongestionControl> = Entry {
     needs: WireNeeds::NONE,
     fallback: None,
     takes_over: TakesOver::NONE,
+    uses_seed: false,
     make: |parameter, params| match parameter {
         None => Ok(Box::new(Cubic::new(params, false))),
         Some("rfc") => Ok(Box::new(Cubic::new(params, true))),

@@ -15,6 +15,7 @@ pub(crate) const FIXED: Entry<dyn CongestionControl> = Entry {
     needs: WireNeeds::NONE,
     fallback: None,
     takes_over: TakesOver::NONE,
+    uses_seed: false,
     make: |parameter, params| {
         let segments = parameter.and_then(|n| n.parse().ok()).filter(|n| (1..=65_535).contains(n));
         match segments {

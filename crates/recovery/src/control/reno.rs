@@ -16,6 +16,7 @@ pub(crate) const RENO: Entry<dyn CongestionControl> = Entry {
     needs: WireNeeds::NONE,
     fallback: None,
     takes_over: TakesOver::NONE,
+    uses_seed: false,
     make: |parameter, params| no_parameter(parameter).map(|()| Box::new(Reno::new(params)) as _),
 };
 

@@ -18,6 +18,7 @@ pub(crate) const VEGAS: Entry<dyn CongestionControl> = Entry {
     needs: WireNeeds::NONE,
     fallback: None,
     takes_over: TakesOver::NONE,
+    uses_seed: false,
     make: |parameter, params| no_parameter(parameter).map(|()| Box::new(Vegas::new(params)) as _),
 };
 

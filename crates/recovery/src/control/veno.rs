@@ -19,6 +19,7 @@ pub(crate) const VENO: Entry<dyn CongestionControl> = Entry {
     needs: WireNeeds::NONE,
     fallback: None,
     takes_over: TakesOver::NONE,
+    uses_seed: false,
     make: |parameter, params| no_parameter(parameter).map(|()| Box::new(Veno::new(params)) as _),
 };
 

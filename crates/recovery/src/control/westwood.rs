@@ -19,6 +19,7 @@ pub(crate) const WESTWOOD: Entry<dyn CongestionControl> = Entry {
     needs: WireNeeds::NONE,
     fallback: None,
     takes_over: TakesOver::NONE,
+    uses_seed: false,
     make: |parameter, params| {
         let estimate = Estimate::PerAck(PerAck::default());
         no_parameter(parameter).map(|()| Box::new(Westwood::new(params, estimate)) as _)

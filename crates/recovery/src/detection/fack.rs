@@ -18,6 +18,7 @@ pub(crate) const FACK: Entry<dyn LossDetection> = Entry {
     needs: WireNeeds { sack: true, ..WireNeeds::NONE },
     fallback: Some("newreno"),
     takes_over: TakesOver::NONE,
+    uses_seed: false,
     make: |parameter, _| no_parameter(parameter).map(|()| Box::new(Fack::default()) as _),
 };
 

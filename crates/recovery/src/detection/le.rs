@@ -20,6 +20,7 @@ pub(crate) const LE: Entry<dyn LossDetection> = Entry {
     needs: WireNeeds { sack: true, ..WireNeeds::NONE },
     fallback: Some("newreno"),
     takes_over: TakesOver::NONE,
+    uses_seed: false,
     make: |parameter, _| no_parameter(parameter).map(|()| Box::new(Le::default()) as _),
 };
 
@@ -29,6 +30,7 @@ pub(crate) const LE_ECHO: Entry<dyn LossDetection> = Entry {
     needs: WireNeeds { sack: true, txno_echo: true, ..WireNeeds::NONE },
     fallback: Some("le"),
     takes_over: TakesOver::NONE,
+    uses_seed: false,
     ..LE
 };
 

@@ -17,6 +17,7 @@ pub(crate) const NEWRENO: Entry<dyn LossDetection> = Entry {
     needs: WireNeeds::NONE,
     fallback: None,
     takes_over: TakesOver::NONE,
+    uses_seed: false,
     make: |parameter, _| match parameter {
         None => Ok(Box::new(NewReno::new(false))),
         Some("slow") => Ok(Box::new(NewReno::new(true))),

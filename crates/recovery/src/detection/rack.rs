@@ -19,6 +19,7 @@ pub(crate) const RACK: Entry<dyn LossDetection> = Entry {
     needs: WireNeeds { sack: true, ..WireNeeds::NONE },
     fallback: Some("newreno"),
     takes_over: TakesOver::NONE,
+    uses_seed: false,
     make: |parameter, _| no_parameter(parameter).map(|()| Box::new(Rack::default()) as _),
 };
 

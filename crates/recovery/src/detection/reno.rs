@@ -17,6 +17,7 @@ pub(crate) const RENO: Entry<dyn LossDetection> = Entry {
     needs: WireNeeds::NONE,
     fallback: None,
     takes_over: TakesOver::NONE,
+    uses_seed: false,
     make: |parameter, _| no_parameter(parameter).map(|()| Box::new(Reno::default()) as _),
 };
 

@@ -19,6 +19,7 @@ pub(crate) const DCR_TIMER: Entry<dyn LossJudge> = Entry {
     needs: WireNeeds::NONE,
     fallback: None,
     takes_over: TakesOver::NONE,
+    uses_seed: false,
     make: |parameter, _| no_parameter(parameter).map(|()| Box::new(Dcr::new(false)) as _),
 };
 

@@ -21,6 +21,7 @@ pub(crate) const HACK: Entry<dyn LossJudge> = Entry {
     needs: WireNeeds { hack: true, ..WireNeeds::NONE },
     fallback: None,
     takes_over: TakesOver::NONE,
+    uses_seed: false,
     make: |parameter, _| no_parameter(parameter).map(|()| Box::new(Hack::default()) as _),
 };
 

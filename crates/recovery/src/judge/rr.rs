@@ -15,6 +15,7 @@ pub(crate) const RR: Entry<dyn LossJudge> = Entry {
     needs: WireNeeds::NONE,
     fallback: None,
     takes_over: TakesOver::NONE,
+    uses_seed: false,
     make: |parameter, _| {
         let variances = parameter.map_or(Some(2), |k| k.parse().ok());
         match variances.filter(|k| (1..=16).contains(k)) {

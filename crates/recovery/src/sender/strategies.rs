@@ -184,7 +184,7 @@ impl Strategies {
 }
 
 fn uses_sack(combination: &Combination) -> bool {
-    combination.recovery().entry().needs.sack
+    combination.detection().entry().needs.sack
 }
 
 fn make(combination: &Combination, params: ControlParams) -> Parts {

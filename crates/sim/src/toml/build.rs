@@ -198,13 +198,13 @@ impl Builder<'_> {
             None => None,
         };
         let parts = (
-            file.recovery.as_ref().map(|name| name.0.as_str()),
+            file.detection.as_ref().map(|name| name.0.as_str()),
             file.congestion.as_ref().map(|name| name.0.as_str()),
             file.judge.as_ref().map(|name| name.0.as_str()),
         );
         let sender = match &file.strategies {
             Some(whole) if parts != (None, None, None) => {
-                let what = "`strategies` has all of `recovery`, `congestion` and `judge`: leave them out, or set \
+                let what = "`strategies` has all of `detection`, `congestion` and `judge`: leave them out, or set \
                             `strategies` anew, as in --set flow.0.strategies=rack/reno";
                 return Err(self.source.refuse(whole.span().start, what));
             }

@@ -16,7 +16,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::quantity::{
-    Congestion, Judge, Recovery, Strategies, some_whole, some_word, whole, word,
+    Congestion, Detection, Judge, Strategies, some_whole, some_word, whole, word,
 };
 use crate::Way;
 
@@ -119,8 +119,8 @@ pub(super) struct FlowFile {
     #[serde(default = "one", deserialize_with = "whole::<_, 1, MANY>")]
     pub(super) count: u64,
     pub(super) strategies: Option<Spanned<Whole>>,
-    #[serde(default, deserialize_with = "some_word")]
-    pub(super) recovery: Option<Recovery>,
+    #[serde(default, alias = "recovery", deserialize_with = "some_word")]
+    pub(super) detection: Option<Detection>,
     #[serde(default, deserialize_with = "some_word")]
     pub(super) congestion: Option<Congestion>,
     #[serde(default, deserialize_with = "some_word")]

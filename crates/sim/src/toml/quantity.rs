@@ -160,9 +160,9 @@ impl Word for Profile {
 
 /// The name of a loss detection.
 #[derive(Debug)]
-pub(super) struct Recovery(pub(super) String);
+pub(super) struct Detection(pub(super) String);
 
-impl Word for Recovery {
+impl Word for Detection {
     const EXPECTED: &'static str = "a name of `airtcp names`, such as \"sack\"";
 
     fn read(text: &str) -> Option<Self> {

@@ -20,7 +20,9 @@ pub struct Setting {
 
 /// What takes the place of several keys, and these.
 const WHOLE: &str = "strategies";
-const PARTS: [&str; 3] = ["recovery", "congestion", "judge"];
+const PARTS: [&str; 4] = ["detection", OLD, "congestion", "judge"];
+/// Another name of `detection`, of before.
+const OLD: &str = "recovery";
 
 /// A setting that is not `path=value`.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -83,6 +85,11 @@ impl Setting {
                     for part in PARTS {
                         inner.remove(part);
                     }
+                }
+                // A key and its old name are one.
+                if ["detection", OLD].contains(last) {
+                    inner.remove("detection");
+                    inner.remove(OLD);
                 }
                 inner.insert(key(last), value);
             }

@@ -123,7 +123,7 @@ back = "delay 2ms"
 [[flow]]
 name = "one"
 count = 3
-recovery = "newreno"
+detection = "newreno"
 congestion = "fixed:32"
 profile = "paper"
 prr = true
@@ -359,13 +359,15 @@ fn a_wrong_value_is_named_with_what_is_allowed() {
         "s.toml:6:14: no congestion `illinois`: use one of reno, cubic, fixed:N"
             .replace("reno, cubic, fixed:N", &names())
     );
-    let near = flow("recovery = \"sakc\"");
+    let near = flow("detection = \"sakc\"");
     assert!(
-        near.starts_with("s.toml:8:12: no recovery `sakc`")
+        near.starts_with("s.toml:8:13: no detection `sakc`")
             && near.ends_with("did you mean `sack`?"),
         "{near}"
     );
-    assert!(flow("recovery = \"x\"").starts_with("s.toml:8:12: no recovery `x`: use one of reno"));
+    assert!(
+        flow("detection = \"x\"").starts_with("s.toml:8:13: no detection `x`: use one of reno")
+    );
     assert!(flow("judge = \"x\"").starts_with("s.toml:8:9: no judge `x`"));
     let whole = |text: &str| error(&SMALL.replace("congestion = \"reno\"", text));
     assert!(
@@ -374,7 +376,7 @@ fn a_wrong_value_is_named_with_what_is_allowed() {
     assert!(whole("strategies = \"rack//hack\"").starts_with("s.toml:6:14: `rack//hack` is not a"));
     assert_eq!(
         flow("strategies = \"rack/cubic\""),
-        "s.toml:8:14: `strategies` has all of `recovery`, `congestion` and `judge`: leave them out, or \
+        "s.toml:8:14: `strategies` has all of `detection`, `congestion` and `judge`: leave them out, or \
          set `strategies` anew, as in --set flow.0.strategies=rack/reno"
     );
     assert_eq!(flow("profile = \"old\""), "s.toml:8:11: `old`: expected \"modern\" or \"paper\"");
@@ -398,7 +400,7 @@ fn a_wrong_value_is_named_with_what_is_allowed() {
 }
 
 fn names() -> String {
-    let entries = airtcp_recovery::registry::CONTROLS.iter();
+    let entries = airtcp_recovery::registry::controls().iter();
     entries.map(|entry| format!("{}{}", entry.name, entry.parameter)).collect::<Vec<_>>().join(", ")
 }
 

@@ -42,6 +42,7 @@ pub(crate) const BBR: Entry<dyn CongestionControl> = Entry {
     needs: WireNeeds::NONE,
     fallback: None,
     takes_over: TakesOver { recovery: true, marks: true },
+    uses_seed: true,
     make: |parameter, params| no_parameter(parameter).map(|()| Box::new(Bbr::new(params)) as _),
 };
 

@@ -86,6 +86,7 @@ pub(crate) const BBR3: Entry<dyn CongestionControl> = Entry {
     needs: WireNeeds::NONE,
     fallback: None,
     takes_over: TakesOver { recovery: true, marks: true },
+    uses_seed: true,
     make: |parameter, params| no_parameter(parameter).map(|()| Box::new(Bbr3::new(params)) as _),
 };
 

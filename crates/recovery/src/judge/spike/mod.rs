@@ -27,6 +27,7 @@ pub(crate) const SPIKE: Entry<dyn LossJudge> = Entry {
     needs: WireNeeds::NONE,
     fallback: None,
     takes_over: TakesOver::NONE,
+    uses_seed: false,
     make: |parameter, _| no_parameter(parameter).map(|()| Box::new(Spike::default()) as _),
 };
 

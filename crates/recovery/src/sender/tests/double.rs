@@ -189,6 +189,7 @@ static DETECTION: Entry<dyn LossDetection> = Entry {
     needs: WireNeeds::NONE,
     fallback: None,
     takes_over: TakesOver::NONE,
+    uses_seed: false,
     make: |_, _| Ok(Box::new(Detection)),
 };
 
@@ -201,6 +202,7 @@ static JUDGE: Entry<dyn LossJudge> = Entry {
     needs: WireNeeds::NONE,
     fallback: None,
     takes_over: TakesOver::NONE,
+    uses_seed: false,
     make: |_, _| Ok(Box::new(Judge)),
 };
 
@@ -213,6 +215,7 @@ static CONTROL: Entry<dyn CongestionControl> = Entry {
     needs: WireNeeds::NONE,
     fallback: None,
     takes_over: TakesOver::NONE,
+    uses_seed: false,
     make: |_, params: &ControlParams| Ok(Box::new(Control { window: params.smss * 10 })),
 };
 
@@ -221,7 +224,7 @@ pub(super) fn sender(judges: usize) -> Sender {
     EPISODE_END.set(EpisodeEnd::RecoveryPoint);
     let judge = || Choice::new(&JUDGE, None).unwrap();
     let combination = Combination::default()
-        .with_recovery(Choice::new(&DETECTION, None).unwrap())
+        .with_detection(Choice::new(&DETECTION, None).unwrap())
         .with_congestion(Choice::new(&CONTROL, None).unwrap())
         .with_judges((0..judges).map(|_| judge()).collect());
     crate::testkit::sender_of(combination, Profile::modern())

@@ -66,7 +66,7 @@ fn where_the_rest_is_lost_repairs_follow_the_second_ack() {
         assert_eq!(named(&sent), new, "{combination}");
         // The new data makes a duplicate, with its block where there is SACK.
         let now = now + RTT;
-        let has_sack = sender.combination().recovery().entry().needs.sack;
+        let has_sack = sender.combination().detection().entry().needs.sack;
         let block = [segments(10, 11)];
         sender.on_ack(now, &ack(1, if has_sack { &block } else { &[] }));
         let (sent, _) = pump(&mut sender, now, &supply(100));

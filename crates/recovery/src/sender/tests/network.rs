@@ -1,8 +1,8 @@
 //! Whole transfers, for every combination that the registry knows.
 
-use airtcp_types::{ByteCount, SendRule, rng::Stream};
+use airtcp_types::{ByteCount, SendRule};
 
-use crate::testkit::{Net, RTT, SMSS, sender, sender_of};
+use crate::testkit::{Net, RTT, SMSS, laws, sender, sender_of};
 use crate::{Combination, Profile};
 
 fn every() -> impl Iterator<Item = (Combination, Profile)> {
@@ -16,21 +16,7 @@ fn every() -> impl Iterator<Item = (Combination, Profile)> {
 #[test]
 fn a_bulk_flow_fills_the_smaller_window_and_no_more() {
     for (combination, profile) in every() {
-        for rwnd in [20, 64] {
-            let mut net = Net::new(sender_of(combination.clone(), profile.clone()), 3_000, rwnd);
-            net.run();
-            // The net itself asserts that no more was in flight at any time.
-            let limit = net.most_allowed;
-            assert!(
-                net.most_in_flight <= limit && net.most_in_flight + ByteCount(SMSS) > limit,
-                "{combination} {profile}: {} of {limit}",
-                net.most_in_flight
-            );
-            assert!(limit <= ByteCount(rwnd * SMSS));
-            let stats = net.sender.stats();
-            assert_eq!((stats.segments_sent, stats.segments_retransmitted), (3_000, 0));
-            assert_eq!((stats.reductions, stats.timeouts), (0, 0), "{combination} {profile}");
-        }
+        laws::fills_the_window(&combination, &profile);
     }
 }
 
@@ -38,18 +24,7 @@ fn a_bulk_flow_fills_the_smaller_window_and_no_more() {
 #[test]
 fn one_loss_costs_one_repair_and_one_reduction() {
     for (combination, profile) in every() {
-        let mut net = Net::new(sender_of(combination.clone(), profile), 1_000, 64);
-        net.losses.insert((200, 0));
-        net.run();
-        let stats = net.sender.stats();
-        // Where only the peer's window stops new data, RFC 6675's rule 4 rescues the last segment.
-        let rescues = net.sent.iter().filter(|(_, t)| t.rule == SendRule::Rescue).count() as u64;
-        assert!(rescues <= 1, "{combination}");
-        assert_eq!(
-            (stats.segments_retransmitted - rescues, stats.reductions, stats.timeouts, stats.undos),
-            (1, 1, 0, 0),
-            "{combination}"
-        );
+        laws::repairs_one_loss(&combination, &profile);
     }
 }
 
@@ -59,21 +34,7 @@ fn whatever_is_lost_the_stream_arrives() {
     let judged = Combination::all_judged().into_iter().map(|judged| (judged, Profile::modern()));
     for (number, (combination, profile)) in every().chain(judged).enumerate() {
         for round in 0..20 {
-            let mut stream = Stream::new(7, (number * 100 + round) as u64);
-            let mut net = Net::new(sender_of(combination.clone(), profile.clone()), 300, 40);
-            net.options = stream.chance(0.8);
-            for segment in 0..300 {
-                for sending in 0..3 {
-                    if stream.chance(0.1) {
-                        net.losses.insert((segment, sending));
-                    }
-                }
-                if stream.chance(0.1) {
-                    net.delays.insert(segment, std::time::Duration::from_millis(stream.below(90)));
-                }
-            }
-            net.run();
-            assert!(net.sender.board().is_empty());
+            laws::delivers_everything(&combination, &profile, (number * 100 + round) as u64);
         }
     }
 }

@@ -128,6 +128,20 @@ fn strategies_that_are_set_take_the_place_of_all_parts() {
 }
 
 #[test]
+fn the_detection_has_an_old_name_too() {
+    let old = EXAMPLE.replace("detection = ", "recovery = ");
+    assert!(old != EXAMPLE);
+    let of =
+        |text: &str, settings: &[&str]| read_with(text, settings).unwrap().flows[0].clone().sender;
+    assert_eq!(of(&old, &[]), of(EXAMPLE, &[]));
+    for setting in ["flow.0.detection=le", "flow.0.recovery=le"] {
+        assert_eq!(of(&old, &[setting]), of(EXAMPLE, &["flow.0.detection=le"]), "{setting}");
+        assert_eq!(of(EXAMPLE, &[setting]), of(&old, &[setting]), "{setting}");
+        assert!(of(EXAMPLE, &[setting]).to_string().starts_with("le/"), "{setting}");
+    }
+}
+
+#[test]
 fn a_setting_is_a_path_and_a_value() {
     for bad in ["duration", "=5", "a..b=1", ".a=1", ""] {
         let error = bad.parse::<Setting>().unwrap_err().to_string();

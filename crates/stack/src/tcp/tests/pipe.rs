@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use airtcp_recovery::ControlParams;
-use airtcp_recovery::registry::{CONTROLS, DETECTIONS, JUDGES};
+use airtcp_recovery::registry::{controls, detections, judges};
 use airtcp_types::rng::Stream;
 
 use super::*;
@@ -210,15 +210,15 @@ fn an_idle_connection_is_small() {
     // largest control is bbr3: its model of the path has 300 bytes.
     let (connection, sender) = (size_of::<Connection>(), size_of::<Sender>());
     let params = ControlParams::new(ByteCount(1000), ByteCount(10_000));
-    let detections = DETECTIONS
+    let detections = detections()
         .iter()
         .filter_map(|entry| (entry.make)(None, &params).ok())
         .map(|made| size_of_val(&*made));
-    let controls = CONTROLS
+    let controls = controls()
         .iter()
         .filter_map(|entry| (entry.make)(None, &params).ok())
         .map(|made| size_of_val(&*made));
-    let judges = JUDGES
+    let judges = judges()
         .iter()
         .filter_map(|entry| (entry.make)(None, &params).ok())
         .map(|made| size_of_val(&*made));

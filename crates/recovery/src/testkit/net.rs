@@ -1,97 +1,12 @@
-//! For tests: a sender with short calls, and a network of one pipe with an ideal receiver.
+//! A whole sender, and a pipe to an ideal receiver.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use airtcp_types::{ByteCount, ExtSeq, Instant, RangeSet, Rate, SendRule, SeqRange};
+use airtcp_types::{ByteCount, ExtSeq, Instant, RangeSet, Rate, SeqRange};
 
-use crate::{
-    Ack, AckView, Combination, Decision, Limit, Phase, Profile, RateSample, Sender, SenderConfig,
-    Start, Supply, Transmit, WireNeeds,
-};
-
-/// Bytes of a full segment in all tests.
-pub(crate) const SMSS: u64 = 1000;
-/// The first sequence number in all tests.
-pub(crate) const FIRST: ExtSeq = ExtSeq(1);
-/// The round-trip time in all tests.
-pub(crate) const RTT: Duration = Duration::from_millis(100);
-
-pub(crate) const fn ms(millis: u64) -> Instant {
-    Instant::from_millis(millis)
-}
-
-/// Where segment `index` starts.
-pub(crate) fn seq(index: u64) -> ExtSeq {
-    FIRST + index * SMSS
-}
-
-/// Segments `from..to`.
-pub(crate) fn segments(from: u64, to: u64) -> SeqRange {
-    SeqRange::new(seq(from), seq(to))
-}
-
-/// The number of the segment that starts at `seq`.
-pub(crate) fn index(seq: ExtSeq) -> u64 {
-    seq.since(FIRST).0 / SMSS
-}
-
-/// A sender of `combination` at a peer that grants everything.
-pub(crate) fn sender_of(combination: Combination, profile: Profile) -> Sender {
-    let config = SenderConfig { combination, profile, ..SenderConfig::default() };
-    let start = Start {
-        now: Instant::ZERO,
-        first: FIRST,
-        smss: ByteCount(SMSS),
-        granted: WireNeeds::ALL,
-        handshake_rtt: Some(RTT),
-        syn_retransmitted: false,
-        seed: 0,
-    };
-    Sender::new(&config, &start)
-}
-
-/// As [`sender_of`], by name, in the modern profile.
-pub(crate) fn sender(combination: &str) -> Sender {
-    sender_of(combination.parse().expect("a known combination"), Profile::modern())
-}
-
-/// Everything to `index` is there to be sent, and the peer's window takes it.
-pub(crate) fn supply(index: u64) -> Supply {
-    Supply { end: seq(index), fin: false, window_edge: seq(index), nodelay: false }
-}
-
-/// A pure ACK of everything below segment `index`, with SACK blocks.
-pub(crate) fn ack(index: u64, sack: &[SeqRange]) -> Ack<'_> {
-    Ack {
-        ack: seq(index),
-        window_changed: false,
-        has_payload: false,
-        sack,
-        dsack: None,
-        echo: None,
-        ece: false,
-        ce: ByteCount::ZERO,
-        echoed: None,
-    }
-}
-
-/// Sends all that may leave.
-pub(crate) fn pump(sender: &mut Sender, now: Instant, supply: &Supply) -> (Vec<Transmit>, Limit) {
-    let mut sent = Vec::new();
-    loop {
-        match sender.send(now, supply) {
-            Decision::Send(transmit) => sent.push(transmit),
-            Decision::Blocked(limit) => return (sent, limit),
-        }
-        assert!(sent.len() < 100_000, "the sender does not stop");
-    }
-}
-
-/// What left, as segment number and rule.
-pub(crate) fn named(sent: &[Transmit]) -> Vec<(u64, SendRule)> {
-    sent.iter().map(|transmit| (index(transmit.range.start), transmit.rule)).collect()
-}
+use super::{FIRST, RTT, SMSS, index, seq};
+use crate::{Ack, Decision, Limit, Sender, Supply, Transmit};
 
 #[derive(Debug)]
 enum Event {
@@ -101,16 +16,18 @@ enum Event {
 
 /// The slowest part of a path, with a drop-tail queue before it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bottleneck {
-    pub(crate) rate: Rate,
-    /// Of the queue.
-    pub(crate) limit: ByteCount,
+pub struct Bottleneck {
+    /// How fast bytes leave.
+    pub rate: Rate,
+    /// The most bytes that the queue holds.
+    pub limit: ByteCount,
     /// When what it holds has left.
     free_at: Instant,
 }
 
 impl Bottleneck {
-    pub(crate) const fn new(rate: Rate, limit: ByteCount) -> Self {
+    /// With an empty queue.
+    pub const fn new(rate: Rate, limit: ByteCount) -> Self {
         Self { rate, limit, free_at: Instant::ZERO }
     }
 
@@ -125,29 +42,32 @@ impl Bottleneck {
     }
 }
 
-/// A sender, a pipe of fixed delay that loses what it is told to, and a receiver that acknowledges
+/// A network of a sender, a pipe of fixed delay that loses what it is told to, and a receiver that acknowledges
 /// every segment at once. After each step it checks what holds for every combination.
 #[derive(Debug)]
-pub(crate) struct Net {
-    pub(crate) now: Instant,
-    pub(crate) sender: Sender,
-    pub(crate) supply: Supply,
+pub struct Net {
+    /// The time.
+    pub now: Instant,
+    /// What is tested.
+    pub sender: Sender,
+    /// What there is to be sent, and the edge of the peer's window.
+    pub supply: Supply,
     /// The peer's window.
-    pub(crate) rwnd: ByteCount,
+    pub rwnd: ByteCount,
     /// Which sending of which segment is lost: (segment, sendings before).
-    pub(crate) losses: BTreeSet<(u64, u32)>,
+    pub losses: BTreeSet<(u64, u32)>,
     /// How much longer the first sending of a segment takes.
-    pub(crate) delays: BTreeMap<u64, Duration>,
+    pub delays: BTreeMap<u64, Duration>,
     /// What limits the pipe's rate, if anything does.
-    pub(crate) bottleneck: Option<Bottleneck>,
+    pub bottleneck: Option<Bottleneck>,
     /// Whether the receiver takes part in SACK and time stamps.
-    pub(crate) options: bool,
+    pub options: bool,
     /// What left, and when.
-    pub(crate) sent: Vec<(Instant, Transmit)>,
+    pub sent: Vec<(Instant, Transmit)>,
     /// The largest pipe just after something left by leave of the windows.
-    pub(crate) most_in_flight: ByteCount,
+    pub most_in_flight: ByteCount,
     /// The largest of min(cwnd, the peer's window).
-    pub(crate) most_allowed: ByteCount,
+    pub most_allowed: ByteCount,
     events: BTreeMap<(Instant, u64), Event>,
     count: u64,
     received: RangeSet,
@@ -157,7 +77,8 @@ pub(crate) struct Net {
 }
 
 impl Net {
-    pub(crate) fn new(sender: Sender, segments: u64, rwnd_segments: u64) -> Self {
+    /// A network over which `sender` sends so many `segments` to a peer with a window of so many.
+    pub fn new(sender: Sender, segments: u64, rwnd_segments: u64) -> Self {
         let rwnd = ByteCount(rwnd_segments * SMSS);
         let supply =
             Supply { end: seq(segments), fin: false, window_edge: FIRST + rwnd, nodelay: false };
@@ -184,7 +105,7 @@ impl Net {
 
     /// Runs until everything is acknowledged; gives the time that took.
     #[track_caller]
-    pub(crate) fn run(&mut self) -> Duration {
+    pub fn run(&mut self) -> Duration {
         let start = self.now;
         self.pump();
         let mut steps = 0;
@@ -197,7 +118,7 @@ impl Net {
     }
 
     /// Works the next event or deadline; `false` if there is none.
-    pub(crate) fn step(&mut self) -> bool {
+    pub fn step(&mut self) -> bool {
         let event = self.events.first_key_value().map(|(&(at, _), _)| at);
         let Some(at) = event.into_iter().chain(self.sender.poll_timeout()).min() else {
             return false;
@@ -211,7 +132,7 @@ impl Net {
                     let (sack, dsack) =
                         if self.options { (&sack[..], dsack) } else { (&[][..], None) };
                     let echo = Some(echo).filter(|_| self.options);
-                    let heard = Ack { ack, sack, dsack, echo, ..self::ack(0, &[]) };
+                    let heard = Ack { ack, sack, dsack, echo, ..super::ack(0, &[]) };
                     self.sender.on_ack(self.now, &heard);
                 }
                 None => {}
@@ -226,7 +147,7 @@ impl Net {
 
     /// Sends all that may leave.
     #[track_caller]
-    pub(crate) fn pump(&mut self) {
+    pub fn pump(&mut self) {
         loop {
             let pipe = self.sender.pipe();
             let sacked = self.sender.board().sacked_ranges().clone();
@@ -276,7 +197,7 @@ impl Net {
     }
 
     /// How often a segment has left.
-    pub(crate) fn sendings(&self, segment: u64) -> u32 {
+    pub fn sendings(&self, segment: u64) -> u32 {
         let same = |sent: &&(Instant, Transmit)| index(sent.1.range.start) == segment;
         self.sent.iter().filter(same).count() as u32
     }
@@ -303,41 +224,5 @@ impl Net {
     fn post(&mut self, at: Instant, event: Event) {
         self.events.insert((at, self.count), event);
         self.count += 1;
-    }
-}
-
-/// A valid sample of `delivered` bytes over [`RTT`].
-pub(crate) fn rate_sample(delivered: ByteCount, prior_delivered: ByteCount) -> RateSample {
-    RateSample::new(delivered, Some(RTT), prior_delivered)
-}
-
-/// An ACK that acknowledges `bytes` of a flow whose window is its limit.
-pub(crate) fn ack_view(now: Instant, bytes: ByteCount) -> AckView<'static> {
-    AckView {
-        now,
-        ack: FIRST,
-        acked: bytes,
-        delivered: bytes,
-        newly: &[],
-        sack: &[],
-        dsack: None,
-        duplicate: false,
-        echo: None,
-        ece: false,
-        marked: ByteCount::ZERO,
-        echoed_tx: None,
-        rtt: Some(RTT),
-        srtt: RTT,
-        rate: None,
-        delivered_total: bytes,
-        lost: ByteCount::ZERO,
-        pipe: ByteCount::ZERO,
-        random_share: 0.0,
-        round_start: false,
-        prior_pipe: ByteCount::ZERO,
-        cwnd_limited: true,
-        max_flight: ByteCount::MAX,
-        put_off: false,
-        phase: Phase::Open,
     }
 }

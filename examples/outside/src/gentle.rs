@@ -1,0 +1,87 @@
+//! A control: slow start, then a segment more per round trip, and a quarter less on a loss.
+
+use airtcp::recovery::{AckView, CongestionControl, ControlParams, ControlState, Entry};
+use airtcp::recovery::{Notice, NoticeKind, Phase};
+use airtcp::types::ByteCount;
+
+pub static ENTRY: Entry<dyn CongestionControl> = Entry {
+    name: "gentle",
+    summary: "a segment more per round trip, a quarter less on a loss",
+    source: "docs/write-your-own-strategy.md",
+    make: |parameter, params| match parameter {
+        None => Ok(Box::new(Gentle::new(params))),
+        Some(_) => Err("it takes no parameter".to_owned()),
+    },
+    ..Entry::BLANK
+};
+
+#[derive(Debug)]
+pub struct Gentle {
+    smss: ByteCount,
+    cwnd: ByteCount,
+    ssthresh: Option<ByteCount>,
+    /// Both before the last reduction.
+    prior: (ByteCount, Option<ByteCount>),
+}
+
+impl Gentle {
+    pub fn new(params: &ControlParams) -> Self {
+        let cwnd = params.initial_window;
+        Self { smss: params.smss, cwnd, ssthresh: None, prior: (cwnd, None) }
+    }
+
+    fn reduce(&mut self) {
+        self.prior = (self.cwnd, self.ssthresh);
+        let reduced = self.cwnd.scale(0.75).max(self.smss * 2);
+        (self.cwnd, self.ssthresh) = (self.cwnd.min(reduced), Some(reduced));
+    }
+}
+
+impl CongestionControl for Gentle {
+    fn on_ack(&mut self, ack: &AckView<'_>) {
+        // A window that nobody fills says nothing about the path, and in recovery it stays.
+        if !ack.cwnd_limited || ack.ece || matches!(ack.phase, Phase::Recovery | Phase::Cwr) {
+            return;
+        }
+        if self.in_slow_start() {
+            self.cwnd += ack.acked;
+        } else if ack.round_start {
+            self.cwnd += self.smss;
+        }
+    }
+
+    fn on_notice(&mut self, notice: &Notice) {
+        match notice.kind {
+            NoticeKind::Reduce { .. } => self.reduce(),
+            NoticeKind::Timeout { first, .. } => {
+                if first {
+                    self.reduce();
+                }
+                self.cwnd = self.smss;
+            }
+            NoticeKind::Undo { .. } => {
+                self.cwnd = self.cwnd.max(self.prior.0);
+                self.ssthresh = self.prior.1;
+            }
+            NoticeKind::Unused => self.cwnd = self.cwnd.scale(0.5).max(self.smss),
+            NoticeKind::SegmentSize(smss) => {
+                self.smss = smss;
+                self.cwnd = self.cwnd.max(smss);
+                self.ssthresh = self.ssthresh.map(|ssthresh| ssthresh.max(smss * 2));
+            }
+            NoticeKind::TakeOver { cwnd, ssthresh } => {
+                (self.cwnd, self.ssthresh) = (cwnd, ssthresh)
+            }
+            _ => {}
+        }
+    }
+
+    fn window(&self) -> ByteCount {
+        self.cwnd
+    }
+
+    fn state(&self) -> ControlState {
+        let mode = if self.in_slow_start() { "slow-start" } else { "gentle" };
+        ControlState { ssthresh: self.ssthresh, mode }
+    }
+}

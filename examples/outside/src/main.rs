@@ -1,0 +1,15 @@
+//! The program `airtcp`, with a detector, a control and a judge of one's own.
+
+mod calm;
+mod gentle;
+#[cfg(test)]
+mod tests;
+mod tolerant;
+
+use airtcp::recovery::{Registry, RegistryError};
+
+fn main() -> Result<std::process::ExitCode, RegistryError> {
+    let registry = Registry::new().with_detection(&tolerant::ENTRY)?;
+    registry.with_control(&gentle::ENTRY)?.with_judge(&calm::ENTRY)?.install()?;
+    Ok(airtcp_cli::main())
+}

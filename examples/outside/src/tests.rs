@@ -1,0 +1,60 @@
+//! Each strategy by itself, and what has to hold for all.
+
+use airtcp::recovery::testkit::{RTT, SMSS, Scene, ack_view, laws, ms, segments};
+use airtcp::recovery::{Cause, Certainty, Choice, Combination, CongestionControl};
+use airtcp::recovery::{ControlParams, Notice, NoticeKind, Profile};
+use airtcp::types::ByteCount;
+
+use crate::{calm, gentle, tolerant};
+
+#[test]
+fn tolerant_waits_for_its_distance() {
+    let mut scene = Scene::new();
+    scene.send(12);
+    scene.pass(RTT);
+    let mut tolerant = tolerant::Tolerant { segments: 10 };
+    assert_eq!(scene.detect(&mut tolerant, 0, &[segments(1, 10)]), []);
+    assert_eq!(scene.detect(&mut tolerant, 0, &[segments(10, 11)]), [(0, Certainty::Lost)]);
+}
+
+#[test]
+fn gentle_takes_a_quarter() {
+    let window = ByteCount(20 * SMSS);
+    let mut gentle = gentle::Gentle::new(&ControlParams::new(ByteCount(SMSS), window));
+    gentle.on_ack(&ack_view(ms(100), ByteCount(SMSS)));
+    assert_eq!(gentle.window(), ByteCount(21 * SMSS));
+    let reduce = NoticeKind::Reduce { flight_size: window, cause: Cause::Congestion };
+    gentle.on_notice(&Notice::new(ms(100), window, reduce));
+    assert_eq!(gentle.window(), ByteCount(15_750));
+    let mut ack = ack_view(ms(200), ByteCount(SMSS));
+    ack.round_start = true;
+    gentle.on_ack(&ack);
+    assert_eq!(gentle.window(), ByteCount(16_750));
+}
+
+#[test]
+fn calm_asks_the_round_trip() {
+    let mut scene = Scene::new();
+    scene.send(5);
+    let rule = |scene: &Scene| scene.rule(&mut calm::Calm, 0, Certainty::Lost);
+    assert_eq!(rule(&scene).unwrap().cause, Cause::Random);
+    scene.rtt.on_sample(RTT * 2);
+    assert_eq!(rule(&scene), None);
+}
+
+#[test]
+fn the_laws_hold() {
+    let combine = |text: &str| text.parse::<Combination>().unwrap();
+    let tolerant = combine("rack/reno").with_detection(Choice::plain(&tolerant::ENTRY).unwrap());
+    let gentle = combine("sack/reno").with_congestion(Choice::plain(&gentle::ENTRY).unwrap());
+    let calm = combine("rack/cubic").with_judges(vec![Choice::plain(&calm::ENTRY).unwrap()]);
+    for profile in [Profile::modern(), Profile::paper()] {
+        for combination in [&tolerant, &gentle] {
+            laws::fills_the_window(combination, &profile);
+            laws::repairs_one_loss(combination, &profile);
+        }
+        for combination in [&tolerant, &gentle, &calm] {
+            (0..20).for_each(|seed| laws::delivers_everything(combination, &profile, seed));
+        }
+    }
+}
