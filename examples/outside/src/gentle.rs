@@ -81,7 +81,6 @@ impl CongestionControl for Gentle {
     }
 
     fn state(&self) -> ControlState {
-        let mode = if self.in_slow_start() { "slow-start" } else { "gentle" };
-        ControlState { ssthresh: self.ssthresh, mode }
+        ControlState { ssthresh: self.ssthresh, mode: "gentle" }
     }
 }

@@ -235,7 +235,8 @@ pub trait CongestionControl: Debug + Send {
     /// The congestion window.
     fn window(&self) -> ByteCount;
 
-    /// Whether it is in slow start.
+    /// Whether it is in slow start. The default compares the window with the threshold of
+    /// [`state`](Self::state), which must not call it in turn.
     fn in_slow_start(&self) -> bool {
         self.state().ssthresh.is_none_or(|ssthresh| self.window() < ssthresh)
     }

@@ -95,7 +95,7 @@ impl Scene {
 
     /// Time passes.
     pub fn pass(&mut self, time: Duration) {
-        self.now = self.now + time;
+        self.now += time;
     }
 
     /// The next `count` new segments leave. A detector that goes by
