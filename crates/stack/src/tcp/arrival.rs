@@ -7,8 +7,8 @@ use tracing::debug;
 
 use crate::counters::Counters;
 
-use super::ack_policy::DueAck;
 use super::ecn::{Ecn, News};
+use super::receive::DueAck;
 use super::refused::{
     refuse_old_stamp, refuse_rst, refuse_without_ack, refuse_without_stamp, skip_answer,
 };

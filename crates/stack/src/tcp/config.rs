@@ -9,7 +9,7 @@ use airtcp_wire::options::HackForm;
 use super::ecn::{EcnMode, Negotiation};
 use super::extensions::Offer;
 use super::keepalive::KeepAlive;
-use super::withhold::MarkAware;
+use super::receive::MarkAware;
 
 /// The settings of a connection. The default is a modern Linux host's.
 #[derive(Clone, Debug)]

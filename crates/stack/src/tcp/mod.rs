@@ -6,56 +6,44 @@
 //!
 //! ```text
 //! on_segment     arrival.rs        RFC 9293 section 3.10.7, in its order: PAWS, sequence, RST ... FIN
-//!                handshake.rs      the three-way handshake and what it negotiates; cookie.rs, without state;
+//!                handshake/        the three-way handshake and what it negotiates; cookie.rs, without state;
 //!                                  deferral.rs, until there is data
-//!                receive.rs        windows and order; reassembly.rs, receive_buffer.rs, growth.rs
-//!                ack_policy.rs     when to acknowledge; ecn/ and accurate.rs, that packets were marked
-//!                withhold.rs       when not to, behind a base station
-//!                extensions.rs     header checksums (HACK) and transmission numbers, where agreed on
+//!                receive/          windows and order; reassembly.rs, buffer.rs, growth.rs; ack_policy.rs, when to
+//!                                  acknowledge; withhold.rs, when not to, behind a base station
+//!                ecn/              that packets were marked
+//!                extensions/       header checksums (HACK) and transmission numbers, where agreed on
 //!                refused.rs        what is counted and told of segments that are refused
-//!                acknowledgement.rs, send.rs, airtcp_recovery::Sender; hold.rs, what the application holds back
-//! on_corrupted   hack.rs           a segment of which only the header is good
+//!                acknowledgement.rs, send/, airtcp_recovery::Sender; hold.rs, what the application holds back
+//! on_corrupted   extensions/       hack.rs: a segment of which only the header is good
 //! poll_transmit  transmit.rs       RST, SYN, special ACKs, ACKs, data, probes: in that order
 //! on_timeout     keepalive.rs      whether a silent peer is still there
-//! on_path_mtu    path_mtu.rs       segments that are too large for the path
+//! on_path_mtu    path/             segments that are too large for the path
 //! set_combination switch.rs        other strategies for the sender, at any time
-//! close, ...     close.rs          FIN, RST, TIME-WAIT; time_wait.rs, what is left when nobody holds it
+//! close, ...     close/            FIN, RST, TIME-WAIT; time_wait.rs, what is left when nobody holds it
 //! ```
 //!
 //! Not here, because nothing needs it yet: the urgent pointer (urgent data is data, RFC 6093), Fast Open.
 
-mod accurate;
-mod ack_policy;
 mod acknowledgement;
 mod arrival;
 mod challenge;
 mod close;
 mod config;
-pub(crate) mod cookie;
-mod deferral;
 mod ecn;
 mod error;
 mod extensions;
-mod growth;
-mod hack;
 mod handshake;
-mod hold;
 mod info;
 mod keepalive;
 mod outlet;
-mod path_mtu;
-mod reassembly;
+mod path;
 mod receive;
-mod receive_buffer;
 pub(crate) mod refused;
 mod send;
-mod send_buffer;
 mod state;
 mod switch;
-pub(crate) mod time_wait;
 mod timestamps;
 mod transmit;
-mod withhold;
 
 #[cfg(test)]
 mod tests;
@@ -69,28 +57,27 @@ use tracing::debug;
 
 use crate::counters::Counters;
 
+pub(crate) use close::time_wait;
 pub use config::TcpConfig;
 pub use ecn::{EcnMode, EcnModeError};
 pub use error::{TcpError, Unreachable};
 pub use extensions::Offer;
+pub(crate) use handshake::cookie;
 pub use info::{AccEcnInfo, Info};
 pub use keepalive::KeepAlive;
 pub use outlet::Outlet;
-pub use receive_buffer::Chunk;
+pub use receive::{Chunk, MarkAware};
 pub use state::State;
 pub use switch::SwitchError;
-pub use withhold::MarkAware;
 
-use ack_policy::AckPolicy;
 use challenge::Challenge;
 use extensions::Extensions;
 use handshake::Handshake;
 use info::Tally;
-use receive::Receiver;
+use receive::{AckPolicy, Receiver, Withholding};
 pub(crate) use send::LEAST;
 use send::SendHalf;
 use timestamps::Timestamps;
-use withhold::Withholding;
 
 /// Time-outs or unanswered probes in a row after which the peer counts as gone (Linux's
 /// `tcp_retries2`), and the same when nobody holds the connection any more (`tcp_orphan_retries`).

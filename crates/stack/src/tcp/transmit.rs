@@ -9,8 +9,8 @@ use airtcp_wire::tcp::{Flags, Header, emit_into, emit_super};
 
 use crate::counters::Counters;
 
-use super::ack_policy::DueAck;
 use super::config::fixed_headers;
+use super::receive::DueAck;
 use super::{Connection, Outlet, State};
 
 /// A RST that is to leave.

@@ -8,6 +8,7 @@
 //! delivered.rs    RFC 9768: the counters of what was sent, from what the peer tells
 //! ```
 
+mod accurate;
 mod classic;
 mod delivered;
 mod mode;

@@ -8,12 +8,11 @@ use airtcp_wire::options::TcpOptions;
 use airtcp_wire::tcp::{Flags, Header, Segment, emit};
 
 use crate::counters::Counters;
-
-use super::ecn::Ecn;
-use super::refused::{
+use crate::tcp::ecn::Ecn;
+use crate::tcp::refused::{
     refuse_old_stamp, refuse_rst, refuse_without_ack, refuse_without_stamp, skip_answer,
 };
-use super::{Challenge, Connection, State, Timestamps};
+use crate::tcp::{Challenge, Connection, State, Timestamps};
 
 /// What is left of a connection in TIME-WAIT.
 #[derive(Debug)]
@@ -44,7 +43,11 @@ pub(crate) enum Outcome {
 
 /// Whether a SYN is provably newer than a connection in TIME-WAIT: by its time stamp, and where that tells nothing by
 /// its number (RFC 6191, RFC 9293 section 3.6.1). One that is also a FIN begins nothing.
-pub(super) fn is_newer(rcv_nxt: ExtSeq, clock: Option<&Timestamps>, syn: &Segment<'_>) -> bool {
+pub(in crate::tcp) fn is_newer(
+    rcv_nxt: ExtSeq,
+    clock: Option<&Timestamps>,
+    syn: &Segment<'_>,
+) -> bool {
     if !syn.flags.syn || syn.flags.ack || syn.flags.rst || syn.flags.fin {
         return false;
     }

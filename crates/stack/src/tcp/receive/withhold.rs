@@ -15,9 +15,9 @@ use airtcp_types::{ByteCount, ExtSeq, Instant};
 use airtcp_wire::tcp::Segment;
 
 use crate::counters::Counters;
+use crate::tcp::Connection;
 
-use super::Connection;
-use super::receive::Arrival;
+use super::Arrival;
 
 /// How a receiver behind a base station knows the mark, and how long it waits for the radio.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,7 +37,7 @@ impl Default for MarkAware {
 
 /// What is withheld on one connection.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Withholding {
+pub(in crate::tcp) struct Withholding {
     aware: MarkAware,
     /// When patience ends, if a duplicate ACK is withheld.
     until: Option<Instant>,
@@ -46,11 +46,11 @@ pub(super) struct Withholding {
 }
 
 impl Withholding {
-    pub(super) const fn new(aware: MarkAware) -> Self {
+    pub(in crate::tcp) const fn new(aware: MarkAware) -> Self {
         Self { aware, until: None, told: None }
     }
 
-    pub(super) const fn deadline(&self) -> Option<Instant> {
+    pub(in crate::tcp) const fn deadline(&self) -> Option<Instant> {
         self.until
     }
 
@@ -72,7 +72,7 @@ impl Withholding {
 
 impl Connection {
     /// A segment with data or a FIN was taken in; RCV.NXT was `before`. Gives whether its ACK is withheld.
-    pub(super) fn withhold(
+    pub(in crate::tcp) fn withhold(
         &mut self,
         now: Instant,
         segment: &Segment<'_>,
@@ -104,7 +104,7 @@ impl Connection {
         false
     }
 
-    pub(super) fn on_withholding_timeout(&mut self, now: Instant, counters: &mut Counters) {
+    pub(in crate::tcp) fn on_withholding_timeout(&mut self, now: Instant, counters: &mut Counters) {
         let nxt = self.receive.nxt();
         let Some(withholding) = &mut self.withholding else { return };
         if withholding.until.is_some_and(|until| until <= now) && withholding.end(nxt) {

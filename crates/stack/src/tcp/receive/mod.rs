@@ -1,14 +1,26 @@
 //! The receive half: which segments are acceptable, what is in order, which window to offer.
 
+mod ack_policy;
+mod buffer;
+mod growth;
+mod reassembly;
+mod withhold;
+
 use std::time::Duration;
 
 use airtcp_types::{ByteCount, ExtSeq, Instant, SeqRange};
 use airtcp_wire::payload::Payload;
 
 use super::ecn::Ecn;
-use super::growth::Growth;
-use super::reassembly::{Inserted, Reassembly};
-use super::receive_buffer::{Chunk, ReceiveBuffer};
+
+pub(super) use ack_policy::{AckPolicy, DueAck};
+pub use buffer::Chunk;
+pub use withhold::MarkAware;
+pub(super) use withhold::Withholding;
+
+use buffer::ReceiveBuffer;
+use growth::Growth;
+use reassembly::{Inserted, Reassembly};
 
 /// RCV.NXT, RCV.WND and everything that waits to be read.
 #[derive(Debug)]

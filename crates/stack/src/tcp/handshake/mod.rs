@@ -1,5 +1,8 @@
 //! The three-way handshake (RFC 9293 section 3.5): SYN-SENT, SYN-RECEIVED, and what they negotiate.
 
+pub(crate) mod cookie;
+mod deferral;
+
 use std::time::Duration;
 
 use airtcp_recovery::{Sender, SenderConfig, Start, WireNeeds};
@@ -11,13 +14,14 @@ use tracing::debug;
 use crate::counters::Counters;
 
 use super::config::{MIN_MSS, default_mss, fixed_headers};
-use super::deferral::{Deferral, Shown};
 use super::ecn::{Negotiation, Repeat};
 use super::refused::{note_data_in_syn, refuse_no_syn, refuse_rst, skip_answer};
 use super::{
     AckPolicy, Challenge, Connection, Extensions, Receiver, SendHalf, Settings, State, Tally,
     TcpConfig, TcpError, Timestamps, Withholding, keepalive,
 };
+
+use deferral::{Deferral, Shown};
 
 /// RFC 6298 section 2.1; it doubles with every retransmission, up to Linux's `TCP_RTO_MAX`.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(1);

@@ -11,8 +11,9 @@ use airtcp_wire::ip::CE;
 use airtcp_wire::options::{AccEcn, SackBlocks, TcpOptions};
 use airtcp_wire::tcp::{Flags, Segment};
 
-use super::Connection;
-use super::ecn::{Accurate, Classic, Ecn, Feedback, Form, ReportedCounters, echo_of, is_unchanged};
+use crate::tcp::Connection;
+
+use super::{Accurate, Classic, Ecn, Feedback, Form, ReportedCounters, echo_of, is_unchanged};
 
 /// The length of an option with all counters (bytes).
 const WHOLE: usize = AccEcn::len_of(3);
@@ -30,7 +31,7 @@ impl Connection {
     }
 
     /// The handshake has agreed on `form` with the peer's SYN or SYN-ACK.
-    pub(super) fn begin_ecn(&mut self, form: Form, syn: &Segment<'_>) {
+    pub(in crate::tcp) fn begin_ecn(&mut self, form: Form, syn: &Segment<'_>) {
         self.receive.ecn = match form {
             Form::Nothing => None,
             Form::Classic => Some(Ecn::Classic(Classic::new())),
@@ -51,20 +52,24 @@ impl Connection {
     }
 
     /// Whether this end's SYN or SYN-ACK arrived with CE.
-    pub(super) fn was_syn_marked(&self) -> bool {
+    pub(in crate::tcp) fn was_syn_marked(&self) -> bool {
         let accurate = self.receive.ecn.as_ref().and_then(|ecn| ecn.accurate());
         accurate.is_some_and(|accurate| accurate.marked_syn)
     }
 
     /// The code for the ECN field of the peer's latest SYN-ACK, which the ACK of it has in place of ACE (RFC 9768 section
     /// 3.2.2.1).
-    pub(super) fn handshake_code(&self) -> Option<u8> {
+    pub(in crate::tcp) fn handshake_code(&self) -> Option<u8> {
         let handshake = self.handshake.as_ref()?;
         (handshake.ecn.agreed() == Form::Accurate).then(|| echo_of(handshake.ecn.heard()))
     }
 
     /// As [`handshake_code`](Self::handshake_code), of the SYN-ACK that opened the connection if `segment` is that once more.
-    pub(super) fn repeated_code(&mut self, segment: &Segment<'_>, seq: ExtSeq) -> Option<u8> {
+    pub(in crate::tcp) fn repeated_code(
+        &mut self,
+        segment: &Segment<'_>,
+        seq: ExtSeq,
+    ) -> Option<u8> {
         let is_ours = segment.flags.ack && segment.ack == self.send.first().wire();
         let accurate = self.accurate().filter(|accurate| accurate.syn_ack == Some(seq))?;
         is_ours.then(|| {
@@ -75,7 +80,7 @@ impl Connection {
 
     /// Takes ACE from a segment in SYN-RECEIVED, if it is one that tells of the SYN-ACK (RFC 9768 section 3.2.2.1); gives
     /// whether it was.
-    pub(super) fn reads_handshake_code(&mut self, segment: &Segment<'_>) -> bool {
+    pub(in crate::tcp) fn reads_handshake_code(&mut self, segment: &Segment<'_>) -> bool {
         let is_pure = segment.len() == 0 && segment.options.sack.is_empty();
         let Some(accurate) = self.accurate().filter(|_| is_pure) else { return false };
         if std::mem::replace(&mut accurate.handshake_read, true) {
@@ -90,7 +95,7 @@ impl Connection {
 
     /// Takes the SYN-ACK of a peer whose SYN this end has answered with one of its own; its flags are then read. Gives whether
     /// it contradicts that SYN.
-    pub(super) fn on_crossing_syn_ack(&mut self, segment: &mut Segment<'_>) -> bool {
+    pub(in crate::tcp) fn on_crossing_syn_ack(&mut self, segment: &mut Segment<'_>) -> bool {
         let Some(handshake) = &mut self.handshake else { return false };
         if handshake.ecn.on_crossing_syn_ack(segment) {
             return true;
@@ -108,7 +113,7 @@ impl Connection {
     }
 
     /// Counts the mark of a segment that is acceptable.
-    pub(super) fn note_marks(&mut self, segment: &Segment<'_>) {
+    pub(in crate::tcp) fn note_marks(&mut self, segment: &Segment<'_>) {
         let is_all_acknowledged = self.receive.nxt() == self.receive.last_ack_sent;
         let Some(accurate) = self.accurate() else { return };
         let (packets, bytes) = (segment.count(), segment.payload.len());
@@ -116,20 +121,20 @@ impl Connection {
     }
 
     /// Whether the marks want an ACK to leave now.
-    pub(super) fn marks_want_ack(&mut self) -> bool {
+    pub(in crate::tcp) fn marks_want_ack(&mut self) -> bool {
         self.accurate().is_some_and(|accurate| accurate.received.take_wish())
     }
 
     /// Has an ACK leave that marks of segments without data want: without SACK blocks, so that it is no duplicate (RFC 9768
     /// section 3.2.2.5.1).
-    pub(super) fn acknowledge_marks(&mut self) {
+    pub(in crate::tcp) fn acknowledge_marks(&mut self) {
         if self.marks_want_ack() {
             self.schedule(SackBlocks::EMPTY, None);
         }
     }
 
     /// The counters that a segment which leaves now reports.
-    pub(super) fn report_marks(&mut self) -> ReportedCounters {
+    pub(in crate::tcp) fn report_marks(&mut self) -> ReportedCounters {
         self.accurate().map_or_else(ReportedCounters::default, |accurate| {
             accurate.received.on_ack_due();
             accurate.received.now()
@@ -137,7 +142,7 @@ impl Connection {
     }
 
     /// The flags of an ACK that reports `reported`: with AccECN the field ACE.
-    pub(super) fn flags_reporting(&self, reported: &ReportedCounters) -> Flags {
+    pub(in crate::tcp) fn flags_reporting(&self, reported: &ReportedCounters) -> Flags {
         match &self.receive.ecn {
             None => Flags::ACK,
             Some(Ecn::Classic(classic)) => Flags { ece: classic.echoes, ..Flags::ACK },
@@ -146,7 +151,7 @@ impl Connection {
     }
 
     /// Those of everything that acknowledges now.
-    pub(super) fn ack_flags(&self) -> Flags {
+    pub(in crate::tcp) fn ack_flags(&self) -> Flags {
         let accurate = self.receive.ecn.as_ref().and_then(|ecn| ecn.accurate());
         let reported =
             accurate.map_or_else(ReportedCounters::default, |accurate| accurate.received.now());
@@ -154,7 +159,7 @@ impl Connection {
     }
 
     /// The AccECN option of an ACK with `blocks` SACK blocks beside `options`, if it is to have one and there is room.
-    pub(super) fn option_on_ack(
+    pub(in crate::tcp) fn option_on_ack(
         &mut self,
         reported: &ReportedCounters,
         options: &TcpOptions,
@@ -173,7 +178,7 @@ impl Connection {
     }
 
     /// The AccECN option of a segment with `len` bytes of data beside `options`, if it is to have one and there is room.
-    pub(super) fn option_on_data(
+    pub(in crate::tcp) fn option_on_data(
         &mut self,
         reported: &ReportedCounters,
         options: &TcpOptions,
@@ -191,7 +196,7 @@ impl Connection {
 
     /// Whether the ACK that a transmission would carry leaves before it, alone: it has an option, for which there is no room
     /// beside so much data.
-    pub(super) fn ack_goes_before(&self, transmit: &Transmit) -> bool {
+    pub(in crate::tcp) fn ack_goes_before(&self, transmit: &Transmit) -> bool {
         let accurate = self.receive.ecn.as_ref().and_then(|ecn| ecn.accurate());
         let Some(Accurate { received, .. }) = accurate else { return false };
         let is_full = transmit.rule.is_retransmission()
@@ -200,7 +205,7 @@ impl Connection {
     }
 
     /// Data came in: all of it acknowledged before, or something new.
-    pub(super) fn note_progress(&mut self, is_new: bool) {
+    pub(in crate::tcp) fn note_progress(&mut self, is_new: bool) {
         if let Some(accurate) = self.accurate() {
             match is_new {
                 true => accurate.received.on_new_data(),
@@ -210,7 +215,7 @@ impl Connection {
     }
 
     /// Takes what an ACK tells of marks; gives how many bytes are newly known to have arrived with CE.
-    pub(super) fn newly_marked(
+    pub(in crate::tcp) fn newly_marked(
         &mut self,
         segment: &Segment<'_>,
         ack: ExtSeq,

@@ -1,5 +1,7 @@
 //! The ends of a connection: FIN from either side, RST, TIME-WAIT (RFC 9293 sections 3.6, 3.10.4).
 
+pub(crate) mod time_wait;
+
 use std::time::Duration;
 
 use airtcp_types::{ByteCount, Instant};
@@ -8,9 +10,10 @@ use tracing::debug;
 
 use crate::counters::Counters;
 
-use super::time_wait::is_newer;
 use super::transmit::Reset;
 use super::{Connection, State, TcpError};
+
+use time_wait::is_newer;
 
 impl Connection {
     /// Ends the sending direction: a FIN follows the data already written. The peer may go on

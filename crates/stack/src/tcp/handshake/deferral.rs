@@ -10,12 +10,11 @@ use airtcp_wire::tcp::Segment;
 use tracing::debug;
 
 use crate::counters::Counters;
-
-use super::Connection;
+use crate::tcp::Connection;
 
 /// The wait of one half-open connection.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Deferral {
+pub(in crate::tcp) struct Deferral {
     until: Instant,
     is_over: bool,
     /// What the first ACK of the SYN-ACK showed.
@@ -24,37 +23,37 @@ pub(super) struct Deferral {
 
 /// What an ACK of a SYN, or of a SYN-ACK, shows of the path.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shown {
+pub(in crate::tcp) struct Shown {
     /// The round-trip time, where it was measured.
-    pub(super) rtt: Option<Duration>,
+    pub(in crate::tcp) rtt: Option<Duration>,
     /// It had to be sent more than once.
-    pub(super) retransmitted: bool,
+    pub(in crate::tcp) retransmitted: bool,
 }
 
 impl Deferral {
-    pub(super) const fn new(until: Instant) -> Self {
+    pub(in crate::tcp) const fn new(until: Instant) -> Self {
         Self { until, is_over: false, shown: None }
     }
 
     /// Works a time-out of the SYN-ACK, and gives whether that is to leave again.
-    pub(super) fn on_timeout(&mut self, now: Instant) -> bool {
+    pub(in crate::tcp) fn on_timeout(&mut self, now: Instant) -> bool {
         self.is_over |= self.until <= now;
         self.is_over || self.shown.is_none()
     }
 
     /// Whether data alone is missing, and there is time left.
-    pub(super) const fn waits(&self) -> bool {
+    pub(in crate::tcp) const fn waits(&self) -> bool {
         self.shown.is_some() && !self.is_over
     }
 
-    pub(super) const fn shown(&self) -> Option<Shown> {
+    pub(in crate::tcp) const fn shown(&self) -> Option<Shown> {
         self.shown
     }
 }
 
 impl Connection {
     /// Whether a segment that acknowledges the SYN-ACK leaves the connection half-open.
-    pub(super) fn defers(
+    pub(in crate::tcp) fn defers(
         &mut self,
         now: Instant,
         segment: &Segment<'_>,

@@ -6,8 +6,7 @@ use airtcp_wire::options::{HackAck, HackForm, TcpOptions};
 use airtcp_wire::tcp::{Header, Segment};
 
 use crate::counters::Counters;
-
-use super::{Connection, Outlet, State};
+use crate::tcp::{Connection, Outlet, State};
 
 impl Connection {
     /// Takes a segment whose TCP checksum is wrong and whose header checksum is right. Gives whether
@@ -31,7 +30,7 @@ impl Connection {
     }
 
     /// The special ACK for the segment at `seq`: an ordinary one that offers and reports nothing new.
-    pub(super) fn emit_special_ack(
+    pub(in crate::tcp) fn emit_special_ack(
         &self,
         now: Instant,
         seq: ExtSeq,
@@ -57,7 +56,7 @@ impl Connection {
     }
 
     /// Takes a special ACK, of which nothing else counts; gives whether it was one.
-    pub(super) fn on_special_ack(
+    pub(in crate::tcp) fn on_special_ack(
         &mut self,
         now: Instant,
         segment: &Segment<'_>,

@@ -1,13 +1,17 @@
 //! The send half: what waits to be sent, what the peer's window allows, and who decides.
 
+mod buffer;
+mod hold;
+
 use std::time::Duration;
 
 use airtcp_recovery::{Ack, Decision, Limit, Sender, Supply, Transmit};
 use airtcp_types::{ByteCount, ExtSeq, Instant, SeqRange};
 
 use super::config::TcpConfig;
-use super::hold::Hold;
-use super::send_buffer::SendBuffer;
+
+use buffer::SendBuffer;
+use hold::Hold;
 
 /// The longest pause between window probes.
 const MAX_PROBE: Duration = Duration::from_secs(120);

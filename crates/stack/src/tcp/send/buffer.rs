@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use airtcp_types::{ByteCount, ExtSeq, SeqRange, SharedBytes};
 
-use super::outlet::Outlet;
+use crate::tcp::Outlet;
 
 /// So many ends of writes are remembered; more only cost a PSH.
 const WRITES: usize = 64;
@@ -17,7 +17,7 @@ const SHARED: usize = 4096;
 /// They lie in chunks that packets to an offloading device may share: one that is shared is not added to. Bytes are
 /// copied in once, or left where their owner has them, and never moved.
 #[derive(Debug)]
-pub(super) struct SendBuffer {
+pub(in crate::tcp) struct SendBuffer {
     /// The sequence number of the first byte held.
     start: ExtSeq,
     /// Until there have been none for long: an idle connection is to be small.
@@ -58,27 +58,27 @@ impl Chunk {
 
 impl SendBuffer {
     /// An empty buffer whose first byte will have the number `start`.
-    pub(super) const fn new(start: ExtSeq) -> Self {
+    pub(in crate::tcp) const fn new(start: ExtSeq) -> Self {
         Self { start, held: None }
     }
 
-    pub(super) fn len(&self) -> ByteCount {
+    pub(in crate::tcp) fn len(&self) -> ByteCount {
         self.end().since(self.start)
     }
 
     /// The number of the first byte that is not acknowledged, or of the next one written.
-    pub(super) const fn start(&self) -> ExtSeq {
+    pub(in crate::tcp) const fn start(&self) -> ExtSeq {
         self.start
     }
 
     /// One past the last byte's number.
-    pub(super) fn end(&self) -> ExtSeq {
+    pub(in crate::tcp) fn end(&self) -> ExtSeq {
         let last = self.held.as_ref().and_then(|held| held.chunks.back());
         last.map_or(self.start, Chunk::end)
     }
 
     /// Copies one write in.
-    pub(super) fn push(&mut self, mut data: &[u8], outlet: &mut Outlet) {
+    pub(in crate::tcp) fn push(&mut self, mut data: &[u8], outlet: &mut Outlet) {
         let mut end = self.end();
         let chunks = &mut self.begin_write().chunks;
         while !data.is_empty() {
@@ -96,7 +96,7 @@ impl SendBuffer {
 
     /// Takes one write in without a copy, unless it is short. It holds the memory until the last byte
     /// is acknowledged.
-    pub(super) fn push_shared(&mut self, bytes: SharedBytes, outlet: &mut Outlet) {
+    pub(in crate::tcp) fn push_shared(&mut self, bytes: SharedBytes, outlet: &mut Outlet) {
         if bytes.len() < SHARED {
             return self.push(&bytes, outlet);
         }
@@ -119,19 +119,19 @@ impl SendBuffer {
     }
 
     /// More is to follow the last write as if it were one.
-    pub(super) fn leave_open(&mut self) {
+    pub(in crate::tcp) fn leave_open(&mut self) {
         self.held.get_or_insert_default().open = true;
     }
 
     /// Nothing is to follow the last write.
-    pub(super) fn end_write(&mut self) {
+    pub(in crate::tcp) fn end_write(&mut self) {
         if let Some(held) = &mut self.held {
             held.open = false;
         }
     }
 
     /// Forgets everything below `una`.
-    pub(super) fn free_to(&mut self, una: ExtSeq) {
+    pub(in crate::tcp) fn free_to(&mut self, una: ExtSeq) {
         let una = una.min(self.end());
         self.start = self.start.max(una);
         let Some(held) = &mut self.held else { return };
@@ -144,35 +144,35 @@ impl SendBuffer {
     }
 
     /// Gives the memory of what is acknowledged back.
-    pub(super) fn give_back(&mut self, outlet: &mut Outlet) {
+    pub(in crate::tcp) fn give_back(&mut self, outlet: &mut Outlet) {
         let Some(held) = &mut self.held else { return };
         held.done.drain(..).for_each(|chunk| outlet.take_chunk(chunk));
     }
 
     /// Whether there is something that [`shrink`](Self::shrink) gives back.
-    pub(super) fn can_shrink(&self) -> bool {
+    pub(in crate::tcp) fn can_shrink(&self) -> bool {
         self.held.as_ref().is_some_and(|held| held.chunks.is_empty() && held.done.is_empty())
     }
 
     /// Gives back what it keeps so as not to allocate with every write.
-    pub(super) fn shrink(&mut self) {
+    pub(in crate::tcp) fn shrink(&mut self) {
         if self.can_shrink() {
             self.held = None;
         }
     }
 
     /// Forgets everything.
-    pub(super) fn clear(&mut self) {
+    pub(in crate::tcp) fn clear(&mut self) {
         *self = Self::new(self.end());
     }
 
     /// The bytes of `range`, in order; what is not held is left out.
-    pub(super) fn slices(&self, range: SeqRange) -> impl Iterator<Item = &[u8]> + Clone {
+    pub(in crate::tcp) fn slices(&self, range: SeqRange) -> impl Iterator<Item = &[u8]> + Clone {
         self.parts(range).map(|(bytes, place)| &bytes[place])
     }
 
     /// As [`slices`](Self::slices), to be held.
-    pub(super) fn shared(&self, range: SeqRange) -> impl Iterator<Item = SharedBytes> {
+    pub(in crate::tcp) fn shared(&self, range: SeqRange) -> impl Iterator<Item = SharedBytes> {
         self.parts(range).map(|(bytes, place)| bytes.part(place))
     }
 
@@ -191,7 +191,7 @@ impl SendBuffer {
     }
 
     /// Whether `range` holds the end of a write, so that the receiver should pass it on (PSH).
-    pub(super) fn ends_write(&self, range: SeqRange) -> bool {
+    pub(in crate::tcp) fn ends_write(&self, range: SeqRange) -> bool {
         let ends_one = |held: &Held| {
             let after = held.writes.partition_point(|end| *end <= range.start);
             held.writes.get(after).is_some_and(|end| *end <= range.end)

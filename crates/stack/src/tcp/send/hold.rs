@@ -3,12 +3,13 @@
 
 use airtcp_types::{ByteCount, ExtSeq, Instant};
 
-use super::send::SendHalf;
-use super::{Connection, Outlet, TcpError};
+use crate::tcp::{Connection, Outlet, TcpError};
+
+use super::SendHalf;
 
 /// What is left behind the last full segment waits.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Hold {
+pub(in crate::tcp) struct Hold {
     /// Until the application says otherwise; else until the next write or the next ACK.
     corked: bool,
     /// When it leaves all the same: a time-out after nothing else was on its way, as in Linux.
@@ -84,14 +85,14 @@ impl SendHalf {
     }
 
     /// One past the last byte that may leave, of those up to `end`.
-    pub(super) fn held_to(&self, hold: &Hold, end: ExtSeq) -> ExtSeq {
+    pub(in crate::tcp) fn held_to(&self, hold: &Hold, end: ExtSeq) -> ExtSeq {
         let size = self.sender.as_ref().map_or(1, |sender| sender.smss().0);
         let whole = self.nxt() + end.since(self.nxt()).0 / size * size;
         whole.max(hold.released.min(end))
     }
 
     /// What is held back now leaves.
-    pub(super) fn release(&mut self) {
+    pub(in crate::tcp) fn release(&mut self) {
         let end = self.buffer.end();
         match &mut self.hold {
             Some(hold) if hold.corked => (hold.released, hold.until) = (end, None),
@@ -100,14 +101,14 @@ impl SendHalf {
     }
 
     /// An ACK, or a write that nothing is to follow.
-    pub(super) fn end_more(&mut self) {
+    pub(in crate::tcp) fn end_more(&mut self) {
         if self.hold.as_ref().is_some_and(|hold| !hold.corked) {
             self.hold = None;
         }
     }
 
     /// Nothing leaves now: what is held back does after a time-out, if nothing is on its way whose ACK could tell when.
-    pub(super) fn watch_hold(&mut self, now: Instant) {
+    pub(in crate::tcp) fn watch_hold(&mut self, now: Instant) {
         let (idle, rto, end) = (!self.is_outstanding(), self.rto(), self.buffer.end());
         let held = self.nxt() < end;
         let Some(hold) = &mut self.hold else { return };
@@ -115,12 +116,12 @@ impl SendHalf {
     }
 
     /// When what is held back leaves.
-    pub(super) fn held_until(&self) -> Option<Instant> {
+    pub(in crate::tcp) fn held_until(&self) -> Option<Instant> {
         self.hold.as_ref().and_then(|hold| hold.until)
     }
 
     /// What is held back leaves if it is time.
-    pub(super) fn on_hold_timeout(&mut self, now: Instant) {
+    pub(in crate::tcp) fn on_hold_timeout(&mut self, now: Instant) {
         if self.held_until().is_some_and(|at| at <= now) {
             self.buffer.end_write();
             self.release();
@@ -128,7 +129,7 @@ impl SendHalf {
     }
 
     /// What was written and not sent.
-    pub(super) fn not_sent(&self) -> ByteCount {
+    pub(in crate::tcp) fn not_sent(&self) -> ByteCount {
         self.buffer.end().since(self.nxt())
     }
 }
