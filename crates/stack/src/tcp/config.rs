@@ -139,7 +139,12 @@ pub(super) const MIN_MSS: u16 = 48;
 
 /// The headers of IP and TCP without options (bytes).
 pub(super) const fn fixed_headers(flow: &FlowId) -> u16 {
-    if flow.remote.is_ipv4() { 40 } else { 60 }
+    headers(flow.remote.is_ipv4())
+}
+
+/// The same by the version of IP.
+pub(super) const fn headers(is_ipv4: bool) -> u16 {
+    if is_ipv4 { 40 } else { 60 }
 }
 
 /// What a peer that names no MSS can take (RFC 9293 section 3.7.1).

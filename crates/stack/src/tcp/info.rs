@@ -314,7 +314,7 @@ impl Connection {
             rttvar: None,
             ato: self.acks.ato(),
             mss: ByteCount::ZERO,
-            pmtu: ByteCount(u64::from(self.send.path_mtu)),
+            pmtu: ByteCount(u64::from(self.path_mtu())),
             rcvmss: self.acks.segment(),
             cwnd: ByteCount::ZERO,
             ssthresh: None,

@@ -74,6 +74,7 @@ use challenge::Challenge;
 use extensions::Extensions;
 use handshake::Handshake;
 use info::Tally;
+use path::PathMtu;
 use receive::{AckPolicy, Receiver, Withholding};
 pub(crate) use send::LEAST;
 use send::SendHalf;
@@ -104,8 +105,7 @@ pub struct Connection {
     settings: Settings,
     /// TTL or hop limit. It stands here, and not among the settings, for size.
     hop_limit: u8,
-    /// Whether time-outs may make packets smaller; here for the same reason.
-    black_holes: bool,
+    path: PathMtu,
     /// Only until ESTABLISHED.
     handshake: Option<Box<Handshake>>,
     timestamps: Option<Timestamps>,

@@ -13,12 +13,12 @@ use tracing::debug;
 
 use crate::counters::Counters;
 
-use super::config::{MIN_MSS, default_mss, fixed_headers};
+use super::config::{MIN_MSS, default_mss};
 use super::ecn::{Negotiation, Repeat};
 use super::refused::{note_data_in_syn, refuse_no_syn, refuse_rst, skip_answer};
 use super::{
-    AckPolicy, Challenge, Connection, Extensions, Receiver, SendHalf, Settings, State, Tally,
-    TcpConfig, TcpError, Timestamps, Withholding, keepalive,
+    AckPolicy, Challenge, Connection, Extensions, PathMtu, Receiver, SendHalf, Settings, State,
+    Tally, TcpConfig, TcpError, Timestamps, Withholding, keepalive,
 };
 
 use deferral::{Deferral, Shown};
@@ -175,7 +175,7 @@ impl Connection {
             flow,
             state: State::SynSent,
             hop_limit: config.hop_limit,
-            black_holes: config.black_holes,
+            path: PathMtu::new(config.mtu, flow.remote.is_ipv4(), config.black_holes),
             settings: Settings {
                 user_timeout: config.user_timeout,
                 time_wait: config.time_wait,
@@ -335,8 +335,7 @@ impl Connection {
     /// Our SYN was acknowledged, and the peer's is known: ESTABLISHED.
     pub(super) fn establish(&mut self, now: Instant, echo: Option<u32>) {
         let Some(handshake) = self.handshake.take() else { return };
-        let longest = handshake.peer_mss.saturating_add(fixed_headers(&self.flow));
-        self.send.path_mtu = self.send.path_mtu.min(longest);
+        self.path.on_peer_mss(handshake.peer_mss);
         let echoed = echo.and_then(|ecr| self.timestamps?.echo(now, ecr));
         // What came after a wait for data would show how long that was.
         let before = handshake.deferral.and_then(|wait| wait.shown());

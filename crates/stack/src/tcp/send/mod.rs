@@ -60,10 +60,6 @@ pub(super) struct SendHalf {
     persist: Option<Box<Persist>>,
     /// A window too small to be worth it is used all the same.
     override_silly: bool,
-    /// The longest packet that leaves (bytes), and what that was before a black hole that may have been
-    /// an outage; else zero.
-    pub(super) path_mtu: u16,
-    pub(super) former_mtu: u16,
     /// Time-outs that the peer answered with a window of zero: they count as probes.
     forgiven: u32,
     /// When the peer last acknowledged something new, or nothing waited for it: neither data that was sent nor data that
@@ -108,8 +104,6 @@ impl SendHalf {
             edge: first,
             persist: None,
             override_silly: false,
-            path_mtu: config.mtu,
-            former_mtu: 0,
             forgiven: 0,
             progress_at: now,
             limit: None,
