@@ -1,15 +1,17 @@
 //! ACKs on their way to the sender: those that cannot be true are challenged, and SACK blocks that
 //! lie are sorted out.
 
-use airtcp_recovery::{Ack, UndoSign};
-use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, SeqRange, TxNo};
+use std::cmp::Ordering;
+
+use airtcp_recovery::{Ack, Board, UndoSign};
+use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, RangeSet, SeqRange, TxNo};
 use airtcp_wire::options::{MAX_SACK_BLOCKS, SackBlocks};
 use airtcp_wire::tcp::Segment;
 use tracing::debug;
 
 use crate::counters::Counters;
 
-use super::ecn::Ecn;
+use super::ecn::Feedback;
 use super::transmit::Reset;
 use super::{Connection, State};
 
@@ -37,11 +39,13 @@ impl Connection {
             self.send_challenge_ack(now, counters);
             return false;
         }
-        let tells_of_handshake = in_handshake && (is_syn_ack || self.reads_handshake_code(segment));
+        let tells_of_handshake =
+            in_handshake && (is_syn_ack || self.ecn.reads_handshake_code(segment));
         if in_handshake && self.defers(now, segment, counters) {
             return false;
         }
-        self.note_marks(segment);
+        let is_all_acknowledged = self.receive.nxt() == self.receive.last_ack_sent;
+        self.ecn.on_segment(segment, is_all_acknowledged);
         let range = SeqRange::new(seq, seq + u64::from(segment.len()));
         let window = ByteCount(u64::from(segment.window) << self.send.scale);
         self.tell(|| EventKind::Received { range, ack, window });
@@ -119,11 +123,11 @@ impl Connection {
             self.receive.on_rtt(now.since(made));
         }
         let echoed = self.echoed(segment);
-        let ce = match tells_of_marks {
-            true => self.newly_marked(segment, ack, reports.blocks()),
-            false => ByteCount::ZERO,
+        let feedback = match tells_of_marks && self.ecn.is_accurate() {
+            true => self.feedback(segment, ack, reports.blocks()),
+            false => None,
         };
-        let is_classic = matches!(self.receive.ecn, Some(Ecn::Classic(_)));
+        let ce = feedback.map_or(ByteCount::ZERO, |feedback| self.ecn.on_ack(&feedback));
         let undos = self.send.undos();
         counters.tcp_ext_pure_acks += u64::from(segment.len() == 0);
         self.send.on_ack(
@@ -135,7 +139,7 @@ impl Connection {
                 sack: reports.blocks(),
                 dsack: reports.dsack,
                 echo,
-                ece: segment.flags.ece && is_classic,
+                ece: segment.flags.ece && self.ecn.is_classic(),
                 ce,
                 echoed,
             },
@@ -166,11 +170,53 @@ impl Connection {
         self.reset = Some(Reset { seq: segment.ack, ack: None });
     }
 
+    /// What an ACK tells of marks, and which data it is the first to report.
+    fn feedback(
+        &self,
+        segment: &Segment<'_>,
+        ack: ExtSeq,
+        blocks: &[SeqRange],
+    ) -> Option<Feedback> {
+        let sender = self.send.sender.as_ref()?;
+        let board = sender.board();
+        let outstanding = board.snd_nxt().since(board.snd_una());
+        let (bytes, packets) = newly_reported(board, ack, blocks);
+        let clocks = self.timestamps.zip(segment.options.timestamps);
+        Some(Feedback {
+            ace: segment.flags.ace(),
+            option: segment.options.accecn,
+            advances: ack > board.snd_una(),
+            is_later: clocks
+                .is_some_and(|(clock, theirs)| clock.order(theirs.val) == Ordering::Greater),
+            is_idle: outstanding == ByteCount::ZERO,
+            bytes,
+            packets,
+            unreported: outstanding - board.sacked() - bytes,
+            smss: sender.smss(),
+        })
+    }
+
     /// The transmission that a segment echoes.
     fn echoed(&self, segment: &Segment<'_>) -> Option<TxNo> {
         let next = self.send.sender.as_ref()?.board().next_tx();
         self.extensions.as_ref()?.echoed(&segment.options, next)
     }
+}
+
+/// Bytes of which an ACK is the first to report that they arrived, and the packets that begin among them.
+fn newly_reported(board: &Board, ack: ExtSeq, blocks: &[SeqRange]) -> (ByteCount, u64) {
+    let (mut bytes, mut packets) = (ByteCount::ZERO, 0);
+    let mut reported = RangeSet::new();
+    let cumulative = SeqRange::new(board.snd_una(), ack.max(board.snd_una()));
+    for range in std::iter::once(cumulative).chain(blocks.iter().copied()) {
+        reported.insert_with(range, |part| {
+            for gap in board.sacked_ranges().gaps(part) {
+                bytes += gap.len();
+                packets += (board.starting_in(gap).count() as u64).max(1);
+            }
+        });
+    }
+    (bytes, packets)
 }
 
 /// The SACK option of one ACK, checked.

@@ -7,7 +7,7 @@ use tracing::debug;
 
 use crate::counters::Counters;
 
-use super::ecn::{Ecn, News};
+use super::ecn::News;
 use super::receive::DueAck;
 use super::refused::{
     refuse_old_stamp, refuse_rst, refuse_without_ack, refuse_without_stamp, skip_answer,
@@ -42,8 +42,7 @@ impl Connection {
             (None, _) => false,
         };
         // With ECN as RFC 3168 has it CWR and ECE are news of their own.
-        let has_news = (segment.flags.ece || segment.flags.cwr)
-            && !matches!(self.receive.ecn, Some(Ecn::Accurate(_)));
+        let has_news = (segment.flags.ece || segment.flags.cwr) && !self.ecn.is_accurate();
         let is_plain = self.state.takes_data()
             && !has_news
             && !self.receive.has_holes()
@@ -104,7 +103,8 @@ impl Connection {
             return;
         }
         // RFC 9768 section 3.2.2.1: the ACK of a SYN-ACK tells how that arrived.
-        let code = self.handshake_code().filter(|_| is_crossing_syn_ack);
+        let handshake = self.handshake.as_ref().filter(|_| is_crossing_syn_ack);
+        let code = handshake.and_then(|handshake| handshake.ecn.code());
         if !self.on_ack(now, &segment, seq, is_crossing_syn_ack, counters) {
             return;
         }
@@ -118,7 +118,10 @@ impl Connection {
         }
         let due = self.acks.len();
         self.on_text(now, &segment, seq, counters);
-        self.acknowledge_marks();
+        // RFC 9768 section 3.2.2.5.1: marks of segments without data want an ACK without SACK blocks, so that it is no duplicate.
+        if self.ecn.take_wish() {
+            self.schedule(SackBlocks::EMPTY, None);
+        }
         if is_crossing_syn_ack {
             // RFC 9293 section 3.10.7.4, first: the SYN is old, and an ACK answers it. It opens the connection for a peer that
             // has not received the SYN-ACK of this end. It acknowledges the data and the FIN of the SYN-ACK, too.
@@ -216,7 +219,7 @@ impl Connection {
             return None;
         }
         counters.tcp_ext_delayed_ack_lost += 1;
-        self.note_progress(false);
+        self.ecn.on_old_data();
         self.acks.enter_quick();
         counters.tcp_ext_dsack_old_sent += u64::from(self.sack);
         Some(SeqRange::new(seq, end))
@@ -298,15 +301,13 @@ impl Connection {
                 counters.tcp_ext_dsack_ofo_sent += 1;
             }
         }
-        let is_new = arrival.new_bytes > ByteCount::ZERO;
-        if is_new || arrival.duplicate.is_some() {
-            self.note_progress(is_new);
+        let mut marks = News::Nothing;
+        if arrival.new_bytes > ByteCount::ZERO {
+            marks = self.ecn.on_new_data(segment);
+        } else if arrival.duplicate.is_some() {
+            self.ecn.on_old_data();
         }
-        let marks = match self.receive.ecn.as_mut().and_then(|ecn| ecn.classic()) {
-            Some(classic) if is_new => classic.on_data(segment),
-            _ => News::Nothing,
-        };
-        let wanted = self.marks_want_ack();
+        let wanted = self.ecn.take_wish();
         if marks == News::Marked {
             self.acks.enter_quick();
         }
@@ -386,7 +387,7 @@ impl Connection {
     ) {
         counters.tcp_ext_syn_challenge += 1;
         // RFC 9768 section 3.2.2.1: of the SYN-ACK that opened the connection the peer has not heard yet how it arrived.
-        let code = self.repeated_code(segment, seq);
+        let code = self.ecn.repeated_code(segment, seq, self.send.first().wire());
         if !self.challenge.send(now, self.flow.remote, self.may_challenge, counters) {
             return;
         }
@@ -410,7 +411,7 @@ impl Connection {
     /// Has an ACK leave at once, with these SACK blocks; `handshake` is what it has in place of ACE, if it answers a SYN-ACK.
     pub(super) fn schedule(&mut self, sack: SackBlocks, handshake: Option<u8>) {
         let echo = self.extensions.as_ref().and_then(|extensions| extensions.heard());
-        let reported = self.report_marks();
+        let reported = self.ecn.report();
         self.acks.schedule(DueAck { ack: self.receive.nxt(), sack, echo, reported, handshake });
     }
 

@@ -7,7 +7,6 @@ use airtcp_recovery::{Limit, PathModel, Transmission, TxState};
 use airtcp_types::{ByteCount, Instant, Rate};
 use serde::Serializer;
 
-use super::ecn::Accurate;
 use super::send::SendHalf;
 use super::{Connection, State, Unreachable};
 
@@ -173,23 +172,6 @@ pub struct AccEcnInfo {
 }
 
 impl AccEcnInfo {
-    fn of(accurate: &Accurate) -> Self {
-        let [delivered_e0_bytes, delivered_ce_bytes, delivered_e1_bytes] =
-            accurate.delivered.bytes().map(ByteCount);
-        let [received_e0_bytes, received_ce_bytes, received_e1_bytes] =
-            accurate.received.bytes().map(ByteCount);
-        Self {
-            delivered_ce: accurate.delivered.packets(),
-            delivered_ce_bytes,
-            delivered_e0_bytes,
-            delivered_e1_bytes,
-            received_ce: accurate.received.packets(),
-            received_ce_bytes,
-            received_e0_bytes,
-            received_e1_bytes,
-        }
-    }
-
     /// The tokens of `ss`.
     fn counts(&self) -> [(&'static str, u64); 8] {
         [
@@ -302,8 +284,8 @@ impl Connection {
             state: self.state,
             ts: self.timestamps.is_some(),
             sack: self.sack,
-            ecn: self.receive.ecn.is_some(),
-            accecn: self.receive.ecn.as_ref().and_then(|ecn| ecn.accurate()).map(AccEcnInfo::of),
+            ecn: self.ecn.is_on(),
+            accecn: self.ecn.counts(),
             hack: self.granted().hack,
             tx_numbers: self.granted().txno_echo,
             combination: String::new(),

@@ -71,6 +71,7 @@ pub use state::State;
 pub use switch::SwitchError;
 
 use challenge::Challenge;
+use ecn::Ecn;
 use extensions::Extensions;
 use handshake::Handshake;
 use info::Tally;
@@ -112,6 +113,7 @@ pub struct Connection {
     sack: bool,
     /// Only where something was agreed on.
     extensions: Option<Box<Extensions>>,
+    ecn: Ecn,
     receive: Receiver,
     /// Only where asked for.
     withholding: Option<Box<Withholding>>,
@@ -573,7 +575,7 @@ impl Connection {
         extensions.union(WireNeeds {
             sack: self.sack,
             timestamps: self.timestamps.is_some(),
-            ecn: self.receive.ecn.is_some(),
+            ecn: self.ecn.is_on(),
             ..WireNeeds::NONE
         })
     }

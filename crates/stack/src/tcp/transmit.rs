@@ -1,7 +1,7 @@
 //! What leaves, in this order: a RST, a SYN, special ACKs, ACKs that cannot wait, data, a window
 //! probe or a keep-alive, the last ACK.
 
-use airtcp_recovery::{Decision, Transmit};
+use airtcp_recovery::{Decision, Sender, Transmit};
 use airtcp_types::{ByteCount, ExtSeq, Instant, Packet, SendRule, SeqNumber, SeqRange};
 use airtcp_wire::ip;
 use airtcp_wire::options::{SackBlocks, TcpOptions, TxNumbers};
@@ -103,7 +103,7 @@ impl Connection {
     fn emit_probe(&mut self, now: Instant, counters: &mut Counters, outlet: &mut Outlet) -> Packet {
         counters.tcp_out_segs += 1;
         let seq = self.send.una() - 1;
-        let reported = self.report_marks();
+        let reported = self.ecn.report();
         let (ack, sack) = (self.receive.nxt(), SackBlocks::EMPTY);
         let due = DueAck { ack, sack, echo: None, reported, handshake: None };
         self.emit_ack(now, seq, &due, counters, outlet)
@@ -132,11 +132,11 @@ impl Connection {
         let DueAck { ack, sack, echo, reported, handshake } = *due;
         let tx_numbers = echo.map(|_| TxNumbers { number: None, echo });
         let mut options = TcpOptions { tx_numbers, ..self.options(now) };
-        options.accecn = self.option_on_ack(&reported, &options, sack.len());
+        options.accecn = self.ecn.option_on_ack(&reported, &options, sack.len());
         options.sack = sack;
         let flags = match handshake {
             Some(code) => Flags::ACK.with_ace(code),
-            None => self.flags_reporting(&reported),
+            None => self.ecn.flags(&reported),
         };
         let header = Header {
             seq: seq.wire(),
@@ -159,8 +159,8 @@ impl Connection {
     ) -> Packet {
         self.count_data(now, first, 1, counters);
         let is_new = !first.rule.is_retransmission() && first.range.start < self.send.buffer.end();
-        let reported = self.report_marks();
-        let mut flags = self.flags_reporting(&reported);
+        let reported = self.ecn.report();
+        let mut flags = self.ecn.flags(&reported);
         // With AccECN it is a bit of a number.
         flags.cwr |= is_new && self.take_cwr();
         let range = match outlet.at_once > 1 && !flags.cwr && self.may_aggregate(first) {
@@ -179,7 +179,8 @@ impl Connection {
             extensions.mark_data(first.tx, !data.is_empty(), &mut options);
         }
         if !first.rule.is_retransmission() {
-            options.accecn = self.option_on_data(&reported, &options, data.len());
+            let room = self.room_beside(data.len());
+            options.accecn = self.ecn.option_on_data(&reported, &options, room);
         }
         let header = Header {
             seq: range.start.wire(),
@@ -201,7 +202,7 @@ impl Connection {
             emit_into(outlet.packet(), flow, hop_limit, &header, buffer.slices(data))
         };
         // RFC 3168 sections 6.1.4 to 6.1.6: new data alone may be marked, neither ACKs nor what is sent again nor probes.
-        if is_new && self.receive.ecn.as_ref().is_some_and(|ecn| ecn.marks()) {
+        if is_new && self.ecn.marks() {
             ip::set_ecn(&mut packet.data, ip::ECT_0);
         }
         packet
@@ -211,13 +212,23 @@ impl Connection {
     /// its own: not every device that cuts packets knows that CWR is the first segment's. With AccECN nothing says so (RFC
     /// 9768 section 3.1.5), and CWR is every segment's.
     fn take_cwr(&mut self) -> bool {
-        let classic = self.receive.ecn.as_mut().and_then(|ecn| ecn.classic());
-        let (Some(classic), Some(sender)) = (classic, &self.send.sender) else { return false };
-        let owes = classic.owes_cwr(sender);
-        if owes {
-            classic.on_cwr_sent(sender);
-        }
-        owes
+        let Some(sender) = &self.send.sender else { return false };
+        self.ecn.take_cwr(|| reductions(sender))
+    }
+
+    /// Whether the ACK that a transmission would carry leaves before it, alone: it has an AccECN option, for which there is no
+    /// room beside so much data.
+    fn ack_goes_before(&self, transmit: &Transmit) -> bool {
+        let room = match transmit.rule.is_retransmission() {
+            true => 0,
+            false => self.room_beside(transmit.range.len()),
+        };
+        self.acks.is_pending() && self.ecn.lacks_room(room)
+    }
+
+    /// How many bytes of options more have room beside `len` bytes of data.
+    fn room_beside(&self, len: ByteCount) -> usize {
+        usize::from(self.segment_size()).saturating_sub(len.as_usize())
     }
 
     /// Whether more may follow a transmission in one packet: it is full, and no option is its own.
@@ -301,19 +312,17 @@ impl Connection {
         let mut flags = Flags { syn: true, ..Flags::default() };
         if let Some(handshake) = &mut self.handshake {
             flags = handshake.flags(sent, answer);
-            if handshake.ecn.is_plain()
-                && let Some(ecn) = &mut self.receive.ecn
-            {
+            if handshake.ecn.is_plain() {
                 // RFC 9768 section 3.1.5: the peer may be without ECN.
-                ecn.stop_marking();
+                self.ecn.stop_marking();
             }
         }
         let timestamps = self.timestamps.map(|clock| clock.option(now));
         let mut options = TcpOptions { timestamps, ..options };
         // RFC 9768 section 3.2.3.2: on the first SYN-ACK, and never on a SYN.
         if answer && sent == 1 {
-            let reported = self.report_marks();
-            options.accecn = self.option_on_ack(&reported, &options, 0);
+            let reported = self.ecn.report();
+            options.accecn = self.ecn.option_on_ack(&reported, &options, 0);
         }
         let header = Header {
             seq: (self.send.first() - 1).wire(),
@@ -362,4 +371,10 @@ impl Connection {
     fn note_ack_sent(&mut self, ack: ExtSeq) {
         self.receive.last_ack_sent = self.receive.last_ack_sent.max(ack);
     }
+}
+
+/// How often the window was reduced, or the control has answered a mark itself, modulo 2^16.
+fn reductions(sender: &Sender) -> u16 {
+    let stats = sender.stats();
+    ((stats.reductions + stats.timeouts) as u16).wrapping_add(sender.mark_answers())
 }

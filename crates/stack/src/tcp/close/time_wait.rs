@@ -8,7 +8,6 @@ use airtcp_wire::options::TcpOptions;
 use airtcp_wire::tcp::{Flags, Header, Segment, emit};
 
 use crate::counters::Counters;
-use crate::tcp::ecn::Ecn;
 use crate::tcp::refused::{
     refuse_old_stamp, refuse_rst, refuse_without_ack, refuse_without_stamp, skip_answer,
 };
@@ -76,10 +75,7 @@ impl Connection {
             length: self.settings.time_wait,
             window: self.receive.offered(),
             hop_limit: self.hop_limit,
-            ace: match self.receive.ecn {
-                Some(Ecn::Accurate(_)) => self.ack_flags().ace(),
-                _ => 0,
-            },
+            ace: self.ecn.ace(),
         })
     }
 }

@@ -48,7 +48,7 @@ impl Connection {
         let header = Header {
             seq: self.send.nxt().wire(),
             ack: Some(self.receive.nxt().wire()),
-            flags: self.ack_flags(),
+            flags: self.ecn.flags_now(),
             window: self.receive.offered(),
             options,
         };

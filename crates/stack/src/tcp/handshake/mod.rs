@@ -14,7 +14,7 @@ use tracing::debug;
 use crate::counters::Counters;
 
 use super::config::{MIN_MSS, default_mss};
-use super::ecn::{Negotiation, Repeat};
+use super::ecn::{Ecn, Negotiation, Repeat};
 use super::refused::{note_data_in_syn, refuse_no_syn, refuse_rst, skip_answer};
 use super::{
     AckPolicy, Challenge, Connection, Extensions, PathMtu, Receiver, SendHalf, Settings, State,
@@ -185,6 +185,7 @@ impl Connection {
             timestamps: config.timestamps.then(|| Timestamps::new(ts_offset)),
             sack: config.sack,
             extensions: None,
+            ecn: Ecn::Off,
             receive,
             withholding: config.mark_aware.map(|aware| Box::new(Withholding::new(aware))),
             acks: AckPolicy::new(config.sender.profile.delayed_acks),
@@ -257,7 +258,7 @@ impl Connection {
         if let Some(mss) = theirs.mss {
             handshake.peer_mss = mss.max(MIN_MSS);
         }
-        self.begin_ecn(form, syn);
+        self.ecn = Ecn::new(form, syn);
         let irs = ExtSeq::starting_at(syn.seq);
         let offered = ByteCount(u64::from(self.receive.syn_window()));
         self.receive.start(irs, offered);
@@ -289,7 +290,7 @@ impl Connection {
         self.negotiate(now, segment);
         if segment.flags.ack {
             let echo = segment.options.timestamps.map(|timestamps| timestamps.ecr);
-            let code = self.handshake_code();
+            let code = self.handshake.as_ref().and_then(|handshake| handshake.ecn.code());
             self.establish(now, echo);
             // Our ACK is the third part of the handshake: it is not delayed.
             self.schedule(SackBlocks::EMPTY, code);
@@ -314,11 +315,9 @@ impl Connection {
             && !segment.flags.rst
             && irs.nearest(segment.seq) == irs;
         let says = if repeated { handshake.ecn.on_repeated_syn(segment) } else { Repeat::Same };
-        if says == Repeat::Plain
-            && let Some(ecn) = &mut self.receive.ecn
-        {
+        if says == Repeat::Plain {
             // RFC 3168 section 6.1.1, RFC 9768 section 3.1.5: the peer may be without ECN.
-            ecn.stop_marking();
+            self.ecn.stop_marking();
         }
         if says == Repeat::Contradiction {
             debug!(remote = %self.flow.remote, "SYNs that ask for different forms of ECN: RST");
@@ -330,6 +329,18 @@ impl Connection {
             skip_answer(&self.flow, &mut counters.tcp_ext_ack_skipped_syn_recv);
         }
         repeated
+    }
+
+    /// Takes the SYN-ACK of a peer whose SYN this end has answered with one of its own; its flags are then read. Gives whether
+    /// it contradicts that SYN.
+    pub(super) fn on_crossing_syn_ack(&mut self, segment: &mut Segment<'_>) -> bool {
+        let Some(handshake) = &mut self.handshake else { return false };
+        if handshake.ecn.on_crossing_syn_ack(segment) {
+            return true;
+        }
+        self.ecn.on_crossing_syn_ack(segment);
+        segment.flags = segment.flags.with_ace(0);
+        false
     }
 
     /// Our SYN was acknowledged, and the peer's is known: ESTABLISHED.
@@ -348,7 +359,7 @@ impl Connection {
             granted: self.granted(),
             handshake_rtt: rtt,
             // RFC 3168 section 6.1.2: a mark is answered as a loss is.
-            syn_retransmitted: retransmitted || self.was_syn_marked(),
+            syn_retransmitted: retransmitted || self.ecn.was_syn_marked(),
             // Initial sequence numbers are derived from the host's secret.
             seed: self.send.first().0,
         };

@@ -11,8 +11,6 @@ use std::time::Duration;
 use airtcp_types::{ByteCount, ExtSeq, Instant, SeqRange};
 use airtcp_wire::payload::Payload;
 
-use super::ecn::Ecn;
-
 pub(super) use ack_policy::{AckPolicy, DueAck};
 pub use buffer::Chunk;
 pub use withhold::MarkAware;
@@ -33,8 +31,6 @@ pub(super) struct Receiver {
     pub(super) last_ack_sent: ExtSeq,
     /// By how many bits the windows we send are shifted.
     pub(super) scale: u8,
-    /// Only where it was agreed on. The sender's part is here as well, to avoid padding.
-    pub(super) ecn: Option<Ecn>,
     /// Our own MSS, for silly-window avoidance.
     mss: ByteCount,
     buffer: ReceiveBuffer,
@@ -74,7 +70,6 @@ impl Receiver {
             edge: ExtSeq::default(),
             last_ack_sent: ExtSeq::default(),
             scale: 0,
-            ecn: None,
             mss,
             buffer: ReceiveBuffer::default(),
             room: ByteCount::MAX,
