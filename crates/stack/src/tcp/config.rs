@@ -8,8 +8,8 @@ use airtcp_wire::options::HackForm;
 
 use super::ecn::{EcnMode, Negotiation};
 use super::extensions::Offer;
-use super::keepalive::KeepAlive;
 use super::receive::MarkAware;
+use super::timers::KeepAlive;
 
 /// The settings of a connection. The default is a modern Linux host's.
 #[derive(Clone, Debug)]

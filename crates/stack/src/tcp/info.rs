@@ -280,6 +280,7 @@ impl Connection {
     /// [`close`](Self::close).
     pub fn info(&self, now: Instant) -> Info {
         let tally = &self.tally;
+        let keep_alives = self.keep_alive.as_ref().map_or(0, |watch| watch.unanswered());
         let mut info = Info {
             state: self.state,
             ts: self.timestamps.is_some(),
@@ -328,7 +329,7 @@ impl Connection {
             dsack_dups: 0,
             reordering: 0,
             reord_seen: 0,
-            probes: self.send.probes_unanswered().max(self.keep_alives_unanswered()),
+            probes: self.send.probes_unanswered().max(keep_alives.into()),
             rcv_rtt: self.receive.rtt(),
             rcv_space: self.receive.limit(),
             rcv_wnd: self.receive.window(),

@@ -16,7 +16,7 @@
 //!                acknowledgement.rs, send/, airtcp_recovery::Sender; hold.rs, what the application holds back
 //! on_corrupted   extensions/       hack.rs: a segment of which only the header is good
 //! poll_transmit  transmit.rs       RST, SYN, special ACKs, ACKs, data, probes: in that order
-//! on_timeout     keepalive.rs      whether a silent peer is still there
+//! on_timeout     timers/           every deadline; keep_alive.rs, whether a silent peer is still there
 //! on_path_mtu    path/             segments that are too large for the path
 //! set_combination switch.rs        other strategies for the sender, at any time
 //! close, ...     close/            FIN, RST, TIME-WAIT; time_wait.rs, what is left when nobody holds it
@@ -34,7 +34,6 @@ mod error;
 mod extensions;
 mod handshake;
 mod info;
-mod keepalive;
 mod outlet;
 mod path;
 mod receive;
@@ -42,6 +41,7 @@ pub(crate) mod refused;
 mod send;
 mod state;
 mod switch;
+mod timers;
 mod timestamps;
 mod transmit;
 
@@ -53,9 +53,6 @@ use std::time::Duration;
 
 use airtcp_recovery::{Limit, Sender, WireNeeds};
 use airtcp_types::{ByteCount, EventKind, FlowId, Instant, SeqNumber, SharedBytes};
-use tracing::debug;
-
-use crate::counters::Counters;
 
 pub(crate) use close::time_wait;
 pub use config::TcpConfig;
@@ -64,11 +61,11 @@ pub use error::{TcpError, Unreachable};
 pub use extensions::Offer;
 pub(crate) use handshake::cookie;
 pub use info::{AccEcnInfo, Info};
-pub use keepalive::KeepAlive;
 pub use outlet::Outlet;
 pub use receive::{Chunk, MarkAware};
 pub use state::State;
 pub use switch::SwitchError;
+pub use timers::KeepAlive;
 
 use challenge::Challenge;
 use ecn::Ecn;
@@ -79,16 +76,11 @@ use path::PathMtu;
 use receive::{AckPolicy, Receiver, Withholding};
 pub(crate) use send::LEAST;
 use send::SendHalf;
+use timers::Watch;
 use timestamps::Timestamps;
 
-/// Time-outs or unanswered probes in a row after which the peer counts as gone (Linux's
-/// `tcp_retries2`), and the same when nobody holds the connection any more (`tcp_orphan_retries`).
-const MAX_SILENCE: u32 = 15;
-const MAX_ORPHAN_SILENCE: u32 = 8;
 /// The timestamps option with its padding takes so many bytes from every segment (RFC 7323).
 const TIMESTAMPS_LEN: u16 = 12;
-/// Memory that a connection keeps so as not to allocate is given back when nothing was sent and nothing came for so long.
-const REST: Duration = Duration::from_secs(1);
 /// What an answer has that is not part of a long transfer.
 const LITTLE: ByteCount = ByteCount::from_kib(3);
 /// Events kept for an observer that does not come.
@@ -120,7 +112,7 @@ pub struct Connection {
     acks: AckPolicy,
     send: SendHalf,
     /// Only where asked for.
-    keep_alive: Option<Box<keepalive::Watch>>,
+    keep_alive: Option<Box<Watch>>,
     challenge: Challenge,
     /// All connections of the host together may send one more challenge ACK.
     may_challenge: bool,
@@ -165,122 +157,6 @@ pub struct Readiness {
 }
 
 impl Connection {
-    /// Works everything due at `now`.
-    pub fn on_timeout(&mut self, now: Instant, counters: &mut Counters) {
-        if self.state == State::Closed {
-            return;
-        }
-        if self.linger.is_some_and(|at| at <= now) {
-            match self.state {
-                State::TimeWait => counters.tcp_ext_tw += 1,
-                State::FinWait2 => {}
-                _ => {
-                    debug!(remote = %self.flow.remote, "closing takes too long: RST");
-                    counters.tcp_ext_abort_on_linger += 1;
-                    self.abort(now);
-                    return;
-                }
-            }
-            self.retire(now);
-            self.set_state(State::Closed);
-            return;
-        }
-        self.on_handshake_timeout(now, counters);
-        if self.acks.on_timeout(now) {
-            counters.tcp_ext_delayed_acks += 1;
-            self.schedule_ack(None);
-        }
-        self.on_withholding_timeout(now, counters);
-        self.on_sender_timeout(now, counters);
-        self.send.on_hold_timeout(now);
-        if self.send.on_timeout(now) {
-            self.probe = true;
-        }
-        self.check_patience(now, counters);
-        self.on_keep_alive_timeout(now, counters);
-        if self.rest_at().is_some_and(|at| at <= now) {
-            self.shrink();
-        }
-    }
-
-    /// When a connection that has nothing outstanding gives the memory back that it keeps so as not to allocate with every segment.
-    fn rest_at(&self) -> Option<Instant> {
-        let sender_can = self.send.sender.as_ref().is_some_and(|sender| sender.can_shrink());
-        let send_can = sender_can || self.send.buffer.can_shrink();
-        let can = send_can || self.receive.can_shrink() || self.acks.can_shrink();
-        (can && !self.send.is_outstanding()).then(|| self.send.progress_at + REST)
-    }
-
-    fn shrink(&mut self) {
-        if let Some(sender) = &mut self.send.sender {
-            sender.shrink();
-        }
-        self.send.buffer.shrink();
-        self.receive.shrink();
-        self.acks.shrink();
-    }
-
-    fn on_sender_timeout(&mut self, now: Instant, counters: &mut Counters) {
-        if let Some(sender) = &mut self.send.sender
-            && sender.poll_timeout().is_some_and(|at| at <= now)
-        {
-            let before = sender.stats().timeouts;
-            sender.on_timeout(now);
-            let timeouts = sender.stats().timeouts - before;
-            counters.tcp_ext_timeouts += timeouts;
-            self.collect_events();
-            if timeouts > 0 {
-                self.check_black_hole(now, counters);
-            }
-        }
-    }
-
-    /// RFC 9293 section 3.8.3: R2, or the user time-out in its place.
-    fn check_patience(&mut self, now: Instant, counters: &mut Counters) {
-        let limit = if self.orphan { MAX_ORPHAN_SILENCE } else { MAX_SILENCE };
-        let gone = match self.user_timeout_at() {
-            Some(at) => at <= now,
-            None => self.send.silence() > limit,
-        };
-        if gone {
-            self.give_up(now, counters);
-        } else if self.orphan && self.send.is_shut(limit) {
-            // RFC 6429 section 4: nobody here would end it, and what it holds must not depend on the peer alone.
-            debug!(remote = %self.flow.remote, "nobody's connection, and the window stays closed");
-            counters.tcp_ext_abort_on_timeout += 1;
-            self.reset_peer(now);
-            self.set_error(TcpError::TimedOut);
-        }
-    }
-
-    fn user_timeout_at(&self) -> Option<Instant> {
-        let waiting = self.handshake.is_some() || self.send.is_waiting();
-        let limit = self.settings.user_timeout.filter(|_| waiting)?;
-        Some(self.send.progress_at + limit)
-    }
-
-    /// When [`on_timeout`](Self::on_timeout) is next needed.
-    pub fn poll_timeout(&self) -> Option<Instant> {
-        if self.state == State::Closed {
-            return None;
-        }
-        [
-            self.linger,
-            self.handshake.as_ref().map(|handshake| handshake.deadline()),
-            self.acks.timer(),
-            self.withholding.as_ref().and_then(|withholding| withholding.deadline()),
-            self.send.sender.as_ref().and_then(|sender| sender.poll_timeout()),
-            self.send.probe_at(),
-            self.send.held_until(),
-            self.user_timeout_at(),
-            self.keep_alive_at(),
-            self.rest_at(),
-        ]
-        .into_iter()
-        .flatten()
-        .min()
-    }
-
     /// The next event, if [`TcpConfig::events`] is on.
     pub fn poll_event(&mut self) -> Option<EventKind> {
         self.events.as_mut()?.pop_front()

@@ -18,7 +18,7 @@ use super::ecn::{Ecn, Negotiation, Repeat};
 use super::refused::{note_data_in_syn, refuse_no_syn, refuse_rst, skip_answer};
 use super::{
     AckPolicy, Challenge, Connection, Extensions, PathMtu, Receiver, SendHalf, Settings, State,
-    Tally, TcpConfig, TcpError, Timestamps, Withholding, keepalive,
+    Tally, TcpConfig, TcpError, Timestamps, Watch, Withholding,
 };
 
 use deferral::{Deferral, Shown};
@@ -190,9 +190,7 @@ impl Connection {
             withholding: config.mark_aware.map(|aware| Box::new(Withholding::new(aware))),
             acks: AckPolicy::new(config.sender.profile.delayed_acks),
             send: SendHalf::new(now, first, config),
-            keep_alive: config
-                .keep_alive
-                .map(|settings| Box::new(keepalive::Watch::new(now, settings))),
+            keep_alive: config.keep_alive.map(|settings| Box::new(Watch::new(now, settings))),
             challenge: Challenge::default(),
             may_challenge: true,
             reset: None,

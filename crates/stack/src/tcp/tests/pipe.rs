@@ -7,6 +7,7 @@ use airtcp_recovery::registry::{CONTROLS, DETECTIONS, JUDGES};
 use airtcp_types::rng::Stream;
 
 use super::*;
+use crate::tcp::timers::REST;
 
 /// A path between two connections, the same in both directions.
 #[derive(Clone, Copy)]
