@@ -44,8 +44,7 @@ impl Connection {
         if in_handshake && self.defers(now, segment, counters) {
             return false;
         }
-        let is_all_acknowledged = self.receive.nxt() == self.receive.last_ack_sent;
-        self.ecn.on_segment(segment, is_all_acknowledged);
+        self.ecn.on_segment(segment, self.receive.is_all_acknowledged());
         let range = SeqRange::new(seq, seq + u64::from(segment.len()));
         let window = ByteCount(u64::from(segment.window) << self.send.scale);
         self.tell(|| EventKind::Received { range, ack, window });

@@ -8,7 +8,7 @@ use tracing::debug;
 use crate::counters::Counters;
 
 use super::ecn::News;
-use super::receive::DueAck;
+use super::receive::{DueAck, Fate, Taken};
 use super::refused::{
     refuse_old_stamp, refuse_rst, refuse_without_ack, refuse_without_stamp, skip_answer,
 };
@@ -111,7 +111,7 @@ impl Connection {
         // Only now is it the peer's for certain: a forged time stamp would refuse all that follows.
         self.on_heard(now);
         if let (Some(clock), Some(theirs)) = (&mut self.timestamps, segment.options.timestamps) {
-            clock.on_segment(now, theirs.val, seq, self.receive.last_ack_sent);
+            clock.on_segment(now, theirs.val, seq, self.receive.last_ack_sent());
         }
         if let Some(extensions) = &mut self.extensions {
             extensions.hear(&segment.options);
@@ -214,15 +214,12 @@ impl Connection {
         segment: &Segment<'_>,
         counters: &mut Counters,
     ) -> Option<SeqRange> {
-        let end = (seq + segment.payload.len() as u64).min(self.receive.nxt());
-        if seq >= end {
-            return None;
-        }
+        let old = self.receive.old_part(seq, segment.payload.len())?;
         counters.tcp_ext_delayed_ack_lost += 1;
         self.ecn.on_old_data();
         self.acks.enter_quick();
         counters.tcp_ext_dsack_old_sent += u64::from(self.sack);
-        Some(SeqRange::new(seq, end))
+        Some(old)
     }
 
     /// RFC 9293 section 3.10.7.4, second, with RFC 5961 section 3.2.
@@ -339,6 +336,44 @@ impl Connection {
         }
     }
 
+    /// Works the withholding of ACKs, where it was asked for; gives whether that of this segment waits. RCV.NXT was `before`.
+    fn withhold(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+        before: ExtSeq,
+        arrival: &receive::Arrival,
+        counters: &mut Counters,
+    ) -> bool {
+        let Some(withholding) = &mut self.withholding else { return false };
+        let nxt = self.receive.nxt();
+        let (reserved, fin) = (segment.reserved, segment.flags.fin);
+        let fate = withholding.on_data(now, &Taken { before, nxt, arrival, reserved, fin });
+        if fate == Fate::Told {
+            // One more follows, for the segment itself.
+            self.tell_of_hole(2, counters);
+        }
+        counters.tcp_ext_dup_acks_withheld += u64::from(fate == Fate::Withheld);
+        fate == Fate::Withheld
+    }
+
+    pub(super) fn on_withholding_timeout(&mut self, now: Instant, counters: &mut Counters) {
+        let nxt = self.receive.nxt();
+        if self.withholding.as_mut().is_some_and(|withholding| withholding.on_timeout(now, nxt)) {
+            self.schedule_ack(None);
+            self.tell_of_hole(2, counters);
+        }
+    }
+
+    /// One ACK says it all with SACK; without, it takes three duplicates (RFC 5681 section 3.2), of which these are
+    /// `more`.
+    fn tell_of_hole(&mut self, more: usize, counters: &mut Counters) {
+        counters.tcp_ext_withholding_ended += 1;
+        if !self.sack {
+            (0..more).for_each(|_| self.schedule_ack(None));
+        }
+    }
+
     fn count_arrival(
         &mut self,
         now: Instant,
@@ -415,21 +450,8 @@ impl Connection {
         self.acks.schedule(DueAck { ack: self.receive.nxt(), sack, echo, reported, handshake });
     }
 
-    /// The SACK blocks for an ACK: the DSACK first and, if it lies above the cumulative
-    /// acknowledgement, the block around it second (RFC 2883 section 4), then the rest.
+    /// The SACK blocks for an ACK; none if the ends have not agreed on SACK.
     pub(super) fn reports(&self, dsack: Option<SeqRange>) -> SackBlocks {
-        let mut blocks = SackBlocks::EMPTY;
-        if !self.sack {
-            return blocks;
-        }
-        let mut push = |range: SeqRange| blocks.push(range.start.wire(), range.end.wire());
-        let around = dsack.and_then(|range| self.receive.block_around(range));
-        dsack.into_iter().chain(around).for_each(|range| {
-            push(range);
-        });
-        for range in self.receive.blocks().filter(|range| Some(*range) != around) {
-            push(range);
-        }
-        blocks
+        if self.sack { self.receive.blocks(dsack) } else { SackBlocks::EMPTY }
     }
 }

@@ -203,8 +203,6 @@ pub(super) struct Tally {
     pub(super) last_snd: Instant,
     pub(super) last_rcv: Instant,
     pub(super) last_ack: Instant,
-    /// The window last offered was zero.
-    pub(super) closed_window: bool,
     watches: Stopwatches,
 }
 
@@ -255,7 +253,6 @@ impl Tally {
             last_snd: now,
             last_rcv: now,
             last_ack: now,
-            closed_window: false,
             watches: Stopwatches::default(),
         }
     }
@@ -290,7 +287,7 @@ impl Connection {
             hack: self.granted().hack,
             tx_numbers: self.granted().txno_echo,
             combination: String::new(),
-            wscale: (self.send.scale, self.receive.scale),
+            wscale: (self.send.scale, self.receive.scale()),
             rto: self.send.rto(),
             backoff: 0,
             rtt: None,

@@ -373,7 +373,7 @@ impl Connection {
 
     /// Tells how much more out-of-order data the host can take.
     pub fn set_out_of_order_room(&mut self, room: ByteCount) {
-        self.receive.room = room;
+        self.receive.set_out_of_order_room(room);
     }
 
     /// What it holds out of order: the bytes, and what it takes to keep them.

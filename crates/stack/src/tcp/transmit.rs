@@ -145,7 +145,6 @@ impl Connection {
             window: self.offer(ack, counters),
             options,
         };
-        self.note_ack_sent(ack);
         self.emit(&header, outlet)
     }
 
@@ -189,7 +188,6 @@ impl Connection {
             window: self.offer(ack, counters),
             options,
         };
-        self.note_ack_sent(ack);
         self.acks.on_carried(ack);
         if !data.is_empty() {
             self.acks.on_data_sent(now);
@@ -359,17 +357,10 @@ impl Connection {
     }
 
     fn offer(&mut self, ack: ExtSeq, counters: &mut Counters) -> u16 {
-        let field = self.receive.offer(ack);
-        match (std::mem::replace(&mut self.tally.closed_window, field == 0), field == 0) {
-            (false, true) => counters.tcp_ext_to_zero_window_adv += 1,
-            (true, false) => counters.tcp_ext_from_zero_window_adv += 1,
-            _ => {}
-        }
-        field
-    }
-
-    fn note_ack_sent(&mut self, ack: ExtSeq) {
-        self.receive.last_ack_sent = self.receive.last_ack_sent.max(ack);
+        let offered = self.receive.offer(ack);
+        counters.tcp_ext_to_zero_window_adv += u64::from(offered.closes);
+        counters.tcp_ext_from_zero_window_adv += u64::from(offered.opens);
+        offered.field
     }
 }
 

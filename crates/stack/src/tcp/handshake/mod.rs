@@ -238,10 +238,10 @@ impl Connection {
                 debug!(remote = %self.flow.remote, shift, "a window scale above 14");
             }
             self.send.scale = shift.min(14);
-            self.receive.scale = ours.window_scale.unwrap_or(0);
         } else {
             ours.window_scale = None;
         }
+        let scale = ours.window_scale.unwrap_or(0);
         ours.sack_permitted &= theirs.sack_permitted;
         self.sack = ours.sack_permitted;
         let form = match syn.flags.ack {
@@ -258,8 +258,7 @@ impl Connection {
         }
         self.ecn = Ecn::new(form, syn);
         let irs = ExtSeq::starting_at(syn.seq);
-        let offered = ByteCount(u64::from(self.receive.syn_window()));
-        self.receive.start(irs, offered);
+        self.receive.start(irs, scale);
         self.acks.start(self.receive.nxt());
         // RFC 7323 section 2.2: the window on a SYN is not scaled.
         self.send.on_window(irs, self.send.first(), ByteCount(u64::from(syn.window)));
