@@ -104,7 +104,7 @@ impl Connection {
         }
         // RFC 9768 section 3.2.2.1: the ACK of a SYN-ACK tells how that arrived.
         let handshake = self.handshake.as_ref().filter(|_| is_crossing_syn_ack);
-        let code = handshake.and_then(|handshake| handshake.ecn.code());
+        let code = handshake.and_then(|handshake| handshake.code());
         if !self.on_ack(now, &segment, seq, is_crossing_syn_ack, counters) {
             return;
         }

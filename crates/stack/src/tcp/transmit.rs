@@ -10,6 +10,7 @@ use airtcp_wire::tcp::{Flags, Header, emit_into, emit_super};
 use crate::counters::Counters;
 
 use super::config::fixed_headers;
+use super::handshake::Syn;
 use super::receive::DueAck;
 use super::{Connection, Outlet, State};
 
@@ -48,15 +49,16 @@ impl Connection {
         if self.state == State::Closed {
             return None;
         }
-        if let Some((options, sent)) = self.handshake.as_mut().and_then(|h| h.take_due()) {
-            if sent > 1 {
+        let is_answer = self.state == State::SynReceived;
+        if let Some(syn) = self.handshake.as_mut().and_then(|h| h.poll_syn(is_answer)) {
+            if syn.sent > 1 {
                 counters.tcp_ext_syn_retrans += 1;
                 counters.tcp_retrans_segs += 1;
                 self.tally.syn_retrans += 1;
             } else {
                 counters.tcp_out_segs += 1;
             }
-            return Some(self.emit_syn(now, options, sent, outlet));
+            return Some(self.emit_syn(now, syn, is_answer, outlet));
         }
         if let Some((seq, form)) = self.extensions.as_mut().and_then(|e| e.pop_corrupted()) {
             return Some(self.emit_special_ack(now, seq, form, counters, outlet));
@@ -302,29 +304,24 @@ impl Connection {
     fn emit_syn(
         &mut self,
         now: Instant,
-        options: TcpOptions,
-        sent: u32,
+        Syn { options, flags, sent, is_plain }: Syn,
+        is_answer: bool,
         outlet: &mut Outlet,
     ) -> Packet {
-        let answer = self.state == State::SynReceived;
-        let mut flags = Flags { syn: true, ..Flags::default() };
-        if let Some(handshake) = &mut self.handshake {
-            flags = handshake.flags(sent, answer);
-            if handshake.ecn.is_plain() {
-                // RFC 9768 section 3.1.5: the peer may be without ECN.
-                self.ecn.stop_marking();
-            }
+        if is_plain {
+            // RFC 9768 section 3.1.5: the peer may be without ECN.
+            self.ecn.stop_marking();
         }
         let timestamps = self.timestamps.map(|clock| clock.option(now));
         let mut options = TcpOptions { timestamps, ..options };
         // RFC 9768 section 3.2.3.2: on the first SYN-ACK, and never on a SYN.
-        if answer && sent == 1 {
+        if is_answer && sent == 1 {
             let reported = self.ecn.report();
             options.accecn = self.ecn.option_on_ack(&reported, &options, 0);
         }
         let header = Header {
             seq: (self.send.first() - 1).wire(),
-            ack: answer.then(|| self.receive.nxt().wire()),
+            ack: is_answer.then(|| self.receive.nxt().wire()),
             flags,
             window: self.receive.syn_window(),
             options,

@@ -1,159 +1,27 @@
 //! The three-way handshake (RFC 9293 section 3.5): SYN-SENT, SYN-RECEIVED, and what they negotiate.
 
+mod attempt;
 pub(crate) mod cookie;
 mod deferral;
 
-use std::time::Duration;
-
-use airtcp_recovery::{Sender, SenderConfig, Start, WireNeeds};
+use airtcp_recovery::{Sender, Start};
 use airtcp_types::{ByteCount, ExtSeq, FlowId, Instant, SeqNumber};
-use airtcp_wire::options::{SackBlocks, TcpOptions};
-use airtcp_wire::tcp::{Flags, Segment};
+use airtcp_wire::options::SackBlocks;
+use airtcp_wire::tcp::Segment;
 use tracing::debug;
 
 use crate::counters::Counters;
 
-use super::config::{MIN_MSS, default_mss};
-use super::ecn::{Ecn, Negotiation, Repeat};
+use super::ecn::{Ecn, Repeat};
 use super::refused::{note_data_in_syn, refuse_no_syn, refuse_rst, skip_answer};
 use super::{
-    AckPolicy, Challenge, Connection, Extensions, PathMtu, Receiver, SendHalf, Settings, State,
-    Tally, TcpConfig, TcpError, Timestamps, Watch, Withholding,
+    AckPolicy, Challenge, Connection, PathMtu, Receiver, SendHalf, Settings, State, Tally,
+    TcpConfig, TcpError, Timestamps, Watch, Withholding,
 };
 
-use deferral::{Deferral, Shown};
+pub(super) use attempt::{Handshake, Syn};
 
-/// RFC 6298 section 2.1; it doubles with every retransmission, up to Linux's `TCP_RTO_MAX`.
-const FIRST_TIMEOUT: Duration = Duration::from_secs(1);
-const LONGEST_TIMEOUT: Duration = Duration::from_secs(120);
-
-/// What is known before the connection is established.
-#[derive(Debug)]
-pub(super) struct Handshake {
-    pub(super) sender: SenderConfig,
-    /// This end's options: those offered, then, once the peer's SYN was heard, those agreed.
-    options: TcpOptions,
-    /// The MSS the peer named.
-    peer_mss: u16,
-    /// When the first SYN of this end left or, if the peer opened, the first SYN-ACK.
-    sent_at: Instant,
-    /// When the timer was started.
-    timer_from: Instant,
-    /// How often the SYN has left or, in SYN-RECEIVED, the SYN-ACK.
-    sent: u32,
-    /// The SYN left more than once before this end entered SYN-RECEIVED.
-    syn_retransmitted: bool,
-    /// Both ends opened: an ACK may answer the SYN or the SYN-ACK, which have the same number.
-    has_two: bool,
-    timeout: Duration,
-    /// How often the timer ran out in this state.
-    retries: u8,
-    /// How often it may run out in this state before the attempt ends.
-    max_retries: u8,
-    /// A SYN or SYN-ACK is to leave.
-    due: bool,
-    /// What is offered and agreed on of ECN.
-    pub(super) ecn: Negotiation,
-    /// It was opened by the peer's SYN.
-    passive: bool,
-    /// The SYN-ACK was a cookie: when it left is not known.
-    by_cookie: bool,
-    /// Data is waited for.
-    pub(super) deferral: Option<Deferral>,
-}
-
-impl Handshake {
-    fn new(now: Instant, flow: &FlowId, config: &TcpConfig) -> Self {
-        let options = TcpOptions {
-            mss: Some(config.mss(flow)),
-            window_scale: config.window_scaling.then(|| config.window_scale()),
-            sack_permitted: config.sack,
-            ..Extensions::offered(config)
-        };
-        let mut sender = config.sender.clone();
-        sender.events |= config.events;
-        Self {
-            sender,
-            options,
-            peer_mss: default_mss(flow),
-            sent_at: now,
-            timer_from: now,
-            sent: 0,
-            syn_retransmitted: false,
-            has_two: false,
-            timeout: FIRST_TIMEOUT,
-            retries: 0,
-            max_retries: config.syn_retries,
-            due: true,
-            ecn: config.ecn(),
-            passive: false,
-            by_cookie: false,
-            deferral: None,
-        }
-    }
-
-    /// What the SYN offers, or both ends agreed on.
-    pub(super) fn offered(&self, timestamps: bool) -> WireNeeds {
-        WireNeeds {
-            sack: self.options.sack_permitted,
-            timestamps,
-            hack: self.options.hack.is_some(),
-            txno_echo: self.options.tx_numbers.is_some(),
-            ecn: self.ecn.offers(),
-        }
-    }
-
-    pub(super) fn deadline(&self) -> Instant {
-        self.timer_from + self.timeout
-    }
-
-    /// Enters SYN-RECEIVED from SYN-SENT: a SYN-ACK is to leave, which counts apart from the SYN and starts the timer anew.
-    ///
-    /// RFC 6298 section 5.5: a time-out that was doubled stays so, for nothing has been measured. Together the time-outs of SYN
-    /// and SYN-ACK last no shorter than those of a SYN alone (RFC 9293 MUST-23).
-    fn begin_answer(&mut self, now: Instant) {
-        self.timer_from = now;
-        self.syn_retransmitted = self.sent > 1;
-        self.has_two = true;
-        self.sent = 0;
-        self.max_retries = self.max_retries.saturating_sub(self.retries);
-        self.retries = 0;
-        self.due = true;
-    }
-
-    /// The SYN-ACK has left, at some time, as a cookie.
-    pub(super) fn on_cookie_sent(&mut self) {
-        (self.due, self.sent, self.by_cookie) = (false, 1, true);
-        // As Linux: nothing of it was kept, and no timer would send it again.
-        self.deferral = None;
-    }
-
-    /// The options of the SYN or SYN-ACK, if one is to leave, and for which time it does.
-    pub(super) fn take_due(&mut self) -> Option<(TcpOptions, u32)> {
-        if !std::mem::take(&mut self.due) {
-            return None;
-        }
-        self.sent += 1;
-        Some((self.options, self.sent))
-    }
-
-    /// The ECN flags of a SYN that leaves for the `sent`th time, or of a SYN-ACK.
-    pub(super) fn flags(&mut self, sent: u32, is_answer: bool) -> Flags {
-        if is_answer { self.ecn.syn_ack(self.retries) } else { self.ecn.syn(sent) }
-    }
-
-    /// What an ACK that comes now shows; the SYN whose time stamp it echoes was made at `echoed`.
-    pub(super) fn show(&self, now: Instant, echoed: Option<Instant>) -> Shown {
-        let retransmitted = self.syn_retransmitted || self.sent > 1;
-        // Karn: a SYN sent twice is measured by its time stamp or not at all.
-        let is_ambiguous = retransmitted || self.has_two;
-        let rtt = match echoed.filter(|_| is_ambiguous) {
-            Some(made) => Some(now.since(made)),
-            None => (!is_ambiguous && !self.by_cookie).then(|| now.since(self.sent_at)),
-        };
-        Shown { rtt, retransmitted }
-    }
-}
+use attempt::{Expired, Opening};
 
 impl Connection {
     /// Opens a connection: SYN-SENT, with the SYN to be taken by
@@ -219,9 +87,7 @@ impl Connection {
         connection.state = State::SynReceived;
         connection.tally.segs_in += 1;
         if let Some(handshake) = &mut connection.handshake {
-            handshake.passive = true;
-            let wait = config.defer_accept.filter(|wait| !wait.is_zero());
-            handshake.deferral = wait.map(|wait| Deferral::new(now + wait));
+            handshake.accept(now, config.defer_accept.filter(|wait| !wait.is_zero()));
         }
         connection.negotiate(now, syn);
         connection
@@ -231,34 +97,23 @@ impl Connection {
     fn negotiate(&mut self, now: Instant, syn: &Segment<'_>) {
         let Some(handshake) = &mut self.handshake else { return };
         let theirs = &syn.options;
-        let ours = &mut handshake.options;
-        if let (Some(shift), Some(_)) = (theirs.window_scale, ours.window_scale) {
-            // RFC 7323 section 2.3: above 14 it counts as 14, and is told of.
-            if shift > 14 {
-                debug!(remote = %self.flow.remote, shift, "a window scale above 14");
-            }
-            self.send.scale = shift.min(14);
-        } else {
-            ours.window_scale = None;
+        let agreed = handshake.negotiate(syn);
+        let told = theirs.window_scale.filter(|_| agreed.scales.is_some());
+        if let Some(shift) = told.filter(|shift| *shift > 14) {
+            // RFC 7323 section 2.3.
+            debug!(remote = %self.flow.remote, shift, "a window scale above 14");
         }
-        let scale = ours.window_scale.unwrap_or(0);
-        ours.sack_permitted &= theirs.sack_permitted;
-        self.sack = ours.sack_permitted;
-        let form = match syn.flags.ack {
-            true => handshake.ecn.on_syn_ack(syn),
-            false => handshake.ecn.on_syn(syn, !handshake.passive),
-        };
-        self.extensions = Extensions::agree(ours, theirs, handshake.passive).map(Box::new);
         match (&mut self.timestamps, theirs.timestamps) {
             (Some(timestamps), Some(theirs)) => timestamps.start(now, theirs.val),
             _ => self.timestamps = None,
         }
-        if let Some(mss) = theirs.mss {
-            handshake.peer_mss = mss.max(MIN_MSS);
-        }
-        self.ecn = Ecn::new(form, syn);
+        self.sack = agreed.sack;
+        self.extensions = agreed.extensions.map(Box::new);
+        self.ecn = Ecn::new(agreed.ecn, syn);
         let irs = ExtSeq::starting_at(syn.seq);
-        self.receive.start(irs, scale);
+        let (theirs, ours) = agreed.scales.unwrap_or_default();
+        self.send.scale = theirs;
+        self.receive.start(irs, ours);
         self.acks.start(self.receive.nxt());
         // RFC 7323 section 2.2: the window on a SYN is not scaled.
         self.send.on_window(irs, self.send.first(), ByteCount(u64::from(syn.window)));
@@ -287,7 +142,7 @@ impl Connection {
         self.negotiate(now, segment);
         if segment.flags.ack {
             let echo = segment.options.timestamps.map(|timestamps| timestamps.ecr);
-            let code = self.handshake.as_ref().and_then(|handshake| handshake.ecn.code());
+            let code = self.handshake.as_ref().and_then(|handshake| handshake.code());
             self.establish(now, echo);
             // Our ACK is the third part of the handshake: it is not delayed.
             self.schedule(SackBlocks::EMPTY, code);
@@ -311,7 +166,7 @@ impl Connection {
             && !segment.flags.ack
             && !segment.flags.rst
             && irs.nearest(segment.seq) == irs;
-        let says = if repeated { handshake.ecn.on_repeated_syn(segment) } else { Repeat::Same };
+        let says = if repeated { handshake.on_repeated_syn(segment) } else { Repeat::Same };
         if says == Repeat::Plain {
             // RFC 3168 section 6.1.1, RFC 9768 section 3.1.5: the peer may be without ECN.
             self.ecn.stop_marking();
@@ -321,7 +176,7 @@ impl Connection {
             self.reset_peer(now);
             self.set_error(TcpError::Reset);
         } else if repeated && self.challenge.admit(now) {
-            handshake.due = true;
+            handshake.answer_again();
         } else if repeated {
             skip_answer(&self.flow, &mut counters.tcp_ext_ack_skipped_syn_recv);
         }
@@ -332,7 +187,7 @@ impl Connection {
     /// it contradicts that SYN.
     pub(super) fn on_crossing_syn_ack(&mut self, segment: &mut Segment<'_>) -> bool {
         let Some(handshake) = &mut self.handshake else { return false };
-        if handshake.ecn.on_crossing_syn_ack(segment) {
+        if handshake.on_crossing_syn_ack(segment) {
             return true;
         }
         self.ecn.on_crossing_syn_ack(segment);
@@ -343,11 +198,10 @@ impl Connection {
     /// Our SYN was acknowledged, and the peer's is known: ESTABLISHED.
     pub(super) fn establish(&mut self, now: Instant, echo: Option<u32>) {
         let Some(handshake) = self.handshake.take() else { return };
-        self.path.on_peer_mss(handshake.peer_mss);
         let echoed = echo.and_then(|ecr| self.timestamps?.echo(now, ecr));
-        // What came after a wait for data would show how long that was.
-        let before = handshake.deferral.and_then(|wait| wait.shown());
-        let Shown { rtt, retransmitted } = before.unwrap_or_else(|| handshake.show(now, echoed));
+        let Opening { sender, peer_mss, shown } = handshake.finish(now, echoed);
+        self.path.on_peer_mss(peer_mss);
+        let rtt = shown.rtt;
         rtt.into_iter().for_each(|rtt| self.receive.on_rtt(rtt));
         let start = Start {
             now,
@@ -356,11 +210,11 @@ impl Connection {
             granted: self.granted(),
             handshake_rtt: rtt,
             // RFC 3168 section 6.1.2: a mark is answered as a loss is.
-            syn_retransmitted: retransmitted || self.ecn.was_syn_marked(),
+            syn_retransmitted: shown.retransmitted || self.ecn.was_syn_marked(),
             // Initial sequence numbers are derived from the host's secret.
             seed: self.send.first().0,
         };
-        self.send.sender = Some(Box::new(Sender::new(&handshake.sender, &start)));
+        self.send.sender = Some(Box::new(Sender::new(&sender, &start)));
         self.tally.established = true;
         self.tally.last_rcv = now;
         self.soft_error = None;
@@ -371,22 +225,32 @@ impl Connection {
 
     pub(super) fn on_handshake_timeout(&mut self, now: Instant, counters: &mut Counters) {
         let Some(handshake) = &mut self.handshake else { return };
-        if handshake.deadline() > now {
-            return;
-        }
-        let waits = handshake.deferral.is_some_and(|wait| wait.waits());
-        if handshake.retries >= handshake.max_retries && !waits {
+        if handshake.on_timeout(now) == Expired::TimedOut {
             self.give_up(now, counters);
-            return;
         }
-        handshake.retries = handshake.retries.saturating_add(1);
-        handshake.timeout = (handshake.timeout * 2).min(LONGEST_TIMEOUT);
-        handshake.timer_from = now;
-        handshake.due = handshake.deferral.as_mut().is_none_or(|wait| wait.on_timeout(now));
+    }
+
+    /// Whether a segment that acknowledges the SYN-ACK leaves the connection half-open.
+    pub(super) fn defers(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+        counters: &mut Counters,
+    ) -> bool {
+        let echoed = segment.options.timestamps.zip(self.timestamps);
+        let echoed = echoed.and_then(|(theirs, clock)| clock.echo(now, theirs.ecr));
+        let has_text = segment.len() > 0;
+        let handshake = self.handshake.as_mut();
+        let defers = handshake.is_some_and(|handshake| handshake.defers(now, has_text, echoed));
+        if defers {
+            debug!(remote = %self.flow.remote, "an ACK without data: it is waited for");
+            counters.tcp_ext_defer_accept_drop += 1;
+        }
+        defers
     }
 
     /// Whether the peer opened it.
     pub(super) fn is_passive(&self) -> bool {
-        self.handshake.as_ref().is_some_and(|handshake| handshake.passive)
+        self.handshake.as_ref().is_some_and(|handshake| handshake.is_passive())
     }
 }
