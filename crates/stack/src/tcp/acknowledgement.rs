@@ -59,7 +59,7 @@ impl Connection {
             return true;
         }
         self.tally.last_ack = now;
-        self.soft_error = None;
+        self.closing.on_ack();
         if self.send.sender.is_some() {
             let closed = self.send.window() == ByteCount::ZERO;
             let edge = self.send.edge();

@@ -73,7 +73,7 @@ impl Connection {
             if self.on_crossing_syn_ack(&mut segment) {
                 debug!(remote = %self.flow.remote, "a SYN and a SYN-ACK for different forms of ECN: RST");
                 self.reset_peer(now);
-                self.set_error(TcpError::Reset);
+                self.closing.on_error(TcpError::Reset);
                 return;
             }
             // What its flags say is read, or was heard with the first one.
@@ -270,7 +270,7 @@ impl Connection {
             // After the peer's FIN only what it sends again can come: a repeated FIN restarts
             // TIME-WAIT.
             if self.state == State::TimeWait && segment.flags.fin {
-                self.linger = Some(now + self.settings.time_wait);
+                self.closing.begin_time_wait(now);
             }
             let duplicate = self.find_duplicate(seq, segment, counters);
             self.schedule_ack(duplicate);
@@ -278,14 +278,14 @@ impl Connection {
         }
         let before = self.receive.nxt();
         let arrival = self.receive.on_data(seq, segment.payload, segment.flags.fin);
-        if self.orphan && arrival.new_bytes > ByteCount::ZERO {
+        if self.closing.is_orphan() && arrival.new_bytes > ByteCount::ZERO {
             // RFC 9293 section 3.6.1: nobody will read it, and the peer should know.
             counters.tcp_ext_abort_on_data += 1;
             self.reset_peer(now);
             // As of a connection that is gone (RFC 9293 section 3.10.7.1): a peer that has not got our FIN yet takes
             // no other number (RFC 5961 section 3.2).
             self.reset = Some(Reset { seq: segment.ack, ack: None });
-            self.set_error(TcpError::Aborted);
+            self.closing.on_error(TcpError::Aborted);
             return;
         }
         self.count_arrival(now, segment.count(), &arrival, counters);

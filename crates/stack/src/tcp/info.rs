@@ -334,7 +334,7 @@ impl Connection {
             snd_wnd: self.send.window(),
             recv_q: self.receive.readable(),
             send_q: self.send.buffer.len(),
-            soft_error: self.soft_error,
+            soft_error: self.closing.soft_error(),
         };
         self.add_sender(&mut info);
         info

@@ -68,6 +68,7 @@ pub use switch::SwitchError;
 pub use timers::KeepAlive;
 
 use challenge::Challenge;
+use close::Closing;
 use ecn::Ecn;
 use extensions::Extensions;
 use handshake::Handshake;
@@ -95,8 +96,9 @@ const MAX_EVENTS: usize = 4096;
 pub struct Connection {
     flow: FlowId,
     state: State,
-    settings: Settings,
-    /// TTL or hop limit. It stands here, and not among the settings, for size.
+    /// How long sent data may go unacknowledged, or data wait for a closed window.
+    user_timeout: Option<Duration>,
+    /// TTL or hop limit.
     hop_limit: u8,
     path: PathMtu,
     /// Only until ESTABLISHED.
@@ -120,27 +122,13 @@ pub struct Connection {
     reset: Option<transmit::Reset>,
     /// A window probe is to leave.
     probe: bool,
-    /// The application let go.
-    orphan: bool,
-    /// When TIME-WAIT or an orphan's FIN-WAIT-2 ends, or what [`close_within`](Self::close_within) waits for.
-    linger: Option<Instant>,
-    error: Option<TcpError>,
-    /// What the network said, should it prove true (RFC 1122 section 4.2.3.9).
-    soft_error: Option<Unreachable>,
+    closing: Closing,
     /// For an observer, if one is wanted.
     #[expect(clippy::box_collection, reason = "an idle connection has none, and is to be small")]
     events: Option<Box<VecDeque<EventKind>>>,
     tally: Tally,
     /// How it stood when there was nothing left to send.
     last_info: Option<Box<Info>>,
-}
-
-/// The settings that outlive the handshake.
-#[derive(Clone, Copy, Debug)]
-struct Settings {
-    user_timeout: Option<Duration>,
-    time_wait: Duration,
-    fin_wait_2: Duration,
 }
 
 /// What an application can do with a connection now.
@@ -207,7 +195,7 @@ impl Connection {
 
     /// How much of a write of `len` bytes there is room for.
     fn admit(&mut self, now: Instant, len: usize) -> Result<usize, TcpError> {
-        if let Some(error) = self.error {
+        if let Some(error) = self.closing.error() {
             return Err(error);
         }
         if self.send.fin || self.state == State::Closed {
@@ -278,7 +266,7 @@ impl Connection {
     }
 
     fn nothing_to_read(&self) -> Result<usize, TcpError> {
-        match self.error {
+        match self.closing.error() {
             Some(error) => Err(error),
             None if self.receive.is_finished() || self.state == State::Closed => Ok(0),
             None => Err(TcpError::WouldBlock),
@@ -309,7 +297,7 @@ impl Connection {
                 },
             );
         } else {
-            self.soft_error = Some(error);
+            self.closing.on_soft_error(error);
         }
     }
 
@@ -346,7 +334,7 @@ impl Connection {
     /// Sets how long sent data may go unacknowledged, or data wait for a closed window; `None` for the usual number of
     /// time-outs.
     pub fn set_user_timeout(&mut self, limit: Option<Duration>) {
-        self.settings.user_timeout = limit;
+        self.user_timeout = limit;
     }
 
     /// Sets TTL or hop limit.
@@ -398,7 +386,7 @@ impl Connection {
 
     /// What the application can do now.
     pub fn readiness(&self) -> Readiness {
-        let over = self.error.is_some() || self.state == State::Closed;
+        let over = self.closing.error().is_some() || self.state == State::Closed;
         let connected = self.handshake.is_none() && self.tally.established;
         let room = self.send.is_writable() || self.send.fin;
         Readiness {
@@ -413,13 +401,13 @@ impl Connection {
     pub(crate) fn is_readable(&self) -> bool {
         self.receive.readable() > ByteCount::ZERO
             || self.receive.is_finished()
-            || self.error.is_some()
+            || self.closing.error().is_some()
             || self.state == State::Closed
     }
 
     /// Why it ended, if not by both FINs.
     pub const fn error(&self) -> Option<TcpError> {
-        self.error
+        self.closing.error()
     }
 
     /// Where it stands.

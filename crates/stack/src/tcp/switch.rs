@@ -39,7 +39,7 @@ impl Connection {
         now: Instant,
         combination: &Combination,
     ) -> Result<(), SwitchError> {
-        if let Some(error) = self.error {
+        if let Some(error) = self.closing.error() {
             return Err(error.into());
         }
         if let Some(handshake) = &mut self.handshake {

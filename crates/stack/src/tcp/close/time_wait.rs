@@ -64,7 +64,7 @@ pub(in crate::tcp) fn is_newer(
 impl Connection {
     /// What has to be kept of it, if it is in TIME-WAIT.
     pub(crate) fn time_wait(&self) -> Option<TimeWait> {
-        let until = self.linger.filter(|_| self.state == State::TimeWait)?;
+        let until = self.closing.deadline().filter(|_| self.state == State::TimeWait)?;
         Some(TimeWait {
             flow: self.flow,
             snd_nxt: self.send.nxt(),
@@ -72,7 +72,7 @@ impl Connection {
             timestamps: self.timestamps,
             challenge: self.challenge,
             until,
-            length: self.settings.time_wait,
+            length: self.closing.time_wait(),
             window: self.receive.offered(),
             hop_limit: self.hop_limit,
             ace: self.ecn.ace(),

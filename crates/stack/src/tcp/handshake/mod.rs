@@ -15,7 +15,7 @@ use crate::counters::Counters;
 use super::ecn::{Ecn, Repeat};
 use super::refused::{note_data_in_syn, refuse_no_syn, refuse_rst, skip_answer};
 use super::{
-    AckPolicy, Challenge, Connection, PathMtu, Receiver, SendHalf, Settings, State, Tally,
+    AckPolicy, Challenge, Closing, Connection, PathMtu, Receiver, SendHalf, State, Tally,
     TcpConfig, TcpError, Timestamps, Watch, Withholding,
 };
 
@@ -44,11 +44,7 @@ impl Connection {
             state: State::SynSent,
             hop_limit: config.hop_limit,
             path: PathMtu::new(config.mtu, flow.remote.is_ipv4(), config.black_holes),
-            settings: Settings {
-                user_timeout: config.user_timeout,
-                time_wait: config.time_wait,
-                fin_wait_2: config.fin_wait_2,
-            },
+            user_timeout: config.user_timeout,
             handshake: Some(Box::new(Handshake::new(now, &flow, config))),
             timestamps: config.timestamps.then(|| Timestamps::new(ts_offset)),
             sack: config.sack,
@@ -63,10 +59,7 @@ impl Connection {
             may_challenge: true,
             reset: None,
             probe: false,
-            orphan: false,
-            linger: None,
-            error: None,
-            soft_error: None,
+            closing: Closing::new(config),
             events: config.events.then(Box::default),
             tally: Tally::new(now),
             last_info: None,
@@ -174,7 +167,7 @@ impl Connection {
         if says == Repeat::Contradiction {
             debug!(remote = %self.flow.remote, "SYNs that ask for different forms of ECN: RST");
             self.reset_peer(now);
-            self.set_error(TcpError::Reset);
+            self.closing.on_error(TcpError::Reset);
         } else if repeated && self.challenge.admit(now) {
             handshake.answer_again();
         } else if repeated {
@@ -217,7 +210,7 @@ impl Connection {
         self.send.sender = Some(Box::new(Sender::new(&sender, &start)));
         self.tally.established = true;
         self.tally.last_rcv = now;
-        self.soft_error = None;
+        self.closing.on_ack();
         self.on_heard(now);
         let state = if self.send.fin { State::FinWait1 } else { State::Established };
         self.set_state(state);

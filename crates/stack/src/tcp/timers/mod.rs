@@ -9,6 +9,7 @@ use tracing::debug;
 
 use crate::counters::Counters;
 
+use super::close::Wait;
 use super::transmit::Reset;
 use super::{Connection, State, TcpError};
 
@@ -28,11 +29,11 @@ impl Connection {
         if self.state == State::Closed {
             return;
         }
-        if self.linger.is_some_and(|at| at <= now) {
-            match self.state {
-                State::TimeWait => counters.tcp_ext_tw += 1,
-                State::FinWait2 => {}
-                _ => {
+        if let Some(wait) = self.closing.on_timeout(now, self.state) {
+            match wait {
+                Wait::TimeWait => counters.tcp_ext_tw += 1,
+                Wait::FinWait2 => {}
+                Wait::Overdue => {
                     debug!(remote = %self.flow.remote, "closing takes too long: RST");
                     counters.tcp_ext_abort_on_linger += 1;
                     self.abort(now);
@@ -95,25 +96,25 @@ impl Connection {
 
     /// RFC 9293 section 3.8.3: R2, or the user time-out in its place.
     fn check_patience(&mut self, now: Instant, counters: &mut Counters) {
-        let limit = if self.orphan { MAX_ORPHAN_SILENCE } else { MAX_SILENCE };
+        let limit = if self.closing.is_orphan() { MAX_ORPHAN_SILENCE } else { MAX_SILENCE };
         let gone = match self.user_timeout_at() {
             Some(at) => at <= now,
             None => self.send.silence() > limit,
         };
         if gone {
             self.give_up(now, counters);
-        } else if self.orphan && self.send.is_shut(limit) {
+        } else if self.closing.is_orphan() && self.send.is_shut(limit) {
             // RFC 6429 section 4: nobody here would end it, and what it holds must not depend on the peer alone.
             debug!(remote = %self.flow.remote, "nobody's connection, and the window stays closed");
             counters.tcp_ext_abort_on_timeout += 1;
             self.reset_peer(now);
-            self.set_error(TcpError::TimedOut);
+            self.closing.on_error(TcpError::TimedOut);
         }
     }
 
     fn user_timeout_at(&self) -> Option<Instant> {
         let waiting = self.handshake.is_some() || self.send.is_waiting();
-        let limit = self.settings.user_timeout.filter(|_| waiting)?;
+        let limit = self.user_timeout.filter(|_| waiting)?;
         Some(self.send.progress_at + limit)
     }
 
@@ -123,7 +124,7 @@ impl Connection {
             return None;
         }
         [
-            self.linger,
+            self.closing.deadline(),
             self.handshake.as_ref().map(|handshake| handshake.deadline()),
             self.acks.timer(),
             self.withholding.as_ref().and_then(|withholding| withholding.deadline()),
@@ -168,7 +169,7 @@ impl Connection {
     }
 
     fn on_keep_alive_timeout(&mut self, now: Instant, counters: &mut Counters) {
-        let (idle, limit) = (self.is_idle(), self.settings.user_timeout);
+        let (idle, limit) = (self.is_idle(), self.user_timeout);
         let watch = self.keep_alive.as_mut().filter(|_| idle);
         if watch.is_some_and(|watch| watch.on_timeout(now, limit)) {
             let reset = Reset { seq: self.send.nxt().wire(), ack: Some(self.receive.nxt().wire()) };
