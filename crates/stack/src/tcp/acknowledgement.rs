@@ -46,7 +46,7 @@ impl Connection {
         }
         self.ecn.on_segment(segment, self.receive.is_all_acknowledged());
         let range = SeqRange::new(seq, seq + u64::from(segment.len()));
-        let window = ByteCount(u64::from(segment.window) << self.send.scale);
+        let window = ByteCount(u64::from(segment.window) << self.send.scale());
         self.tell(|| EventKind::Received { range, ack, window });
         if in_handshake {
             let echo = segment.options.timestamps.map(|timestamps| timestamps.ecr);
@@ -60,12 +60,12 @@ impl Connection {
         }
         self.tally.last_ack = now;
         self.closing.on_ack();
-        if self.send.sender.is_some() {
+        if self.send.sender().is_some() {
             let closed = self.send.window() == ByteCount::ZERO;
             let edge = self.send.edge();
             let window_changed = self.send.on_window(seq, ack, window);
             // What rounding to the scale takes back is nothing.
-            if self.send.edge() + (1u64 << self.send.scale) <= edge {
+            if self.send.edge() + (1u64 << self.send.scale()) <= edge {
                 debug!(remote = %self.flow.remote, "the peer shrinks its window");
                 counters.tcp_ext_window_shrunk += 1;
             }
@@ -152,7 +152,7 @@ impl Connection {
     }
 
     fn count_undo(&self, counters: &mut Counters) {
-        let sign = self.send.sender.as_ref().and_then(|sender| sender.last_undo());
+        let sign = self.send.sender().and_then(|sender| sender.last_undo());
         debug!(remote = %self.flow.remote, ?sign, "a reduction is taken back");
         match sign {
             Some(UndoSign::NewData) => counters.tcp_ext_spurious_rtos += 1,
@@ -176,7 +176,7 @@ impl Connection {
         ack: ExtSeq,
         blocks: &[SeqRange],
     ) -> Option<Feedback> {
-        let sender = self.send.sender.as_ref()?;
+        let sender = self.send.sender()?;
         let board = sender.board();
         let outstanding = board.snd_nxt().since(board.snd_una());
         let (bytes, packets) = newly_reported(board, ack, blocks);
@@ -197,7 +197,7 @@ impl Connection {
 
     /// The transmission that a segment echoes.
     fn echoed(&self, segment: &Segment<'_>) -> Option<TxNo> {
-        let next = self.send.sender.as_ref()?.board().next_tx();
+        let next = self.send.sender()?.board().next_tx();
         self.extensions.as_ref()?.echoed(&segment.options, next)
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use airtcp_recovery::{Limit, PathModel, Transmission, TxState};
+use airtcp_recovery::{PathModel, Transmission, TxState};
 use airtcp_types::{ByteCount, Instant, Rate};
 use serde::Serializer;
 
@@ -266,9 +266,8 @@ impl Tally {
     pub(super) fn settle(&mut self, now: Instant, send: &SendHalf) {
         let busy = send.una() < send.end();
         self.watches.run(now, Time::Busy, busy);
-        self.watches.run(now, Time::RwndLimited, busy && send.limit == Some(Limit::Rwnd));
-        let starved = send.refused && send.limit == Some(Limit::App);
-        self.watches.run(now, Time::SndbufLimited, busy && starved);
+        self.watches.run(now, Time::RwndLimited, busy && send.is_window_limited());
+        self.watches.run(now, Time::SndbufLimited, busy && send.is_buffer_limited());
     }
 }
 
@@ -287,7 +286,7 @@ impl Connection {
             hack: self.granted().hack,
             tx_numbers: self.granted().txno_echo,
             combination: String::new(),
-            wscale: (self.send.scale, self.receive.scale()),
+            wscale: (self.send.scale(), self.receive.scale()),
             rto: self.send.rto(),
             backoff: 0,
             rtt: None,
@@ -333,7 +332,7 @@ impl Connection {
             minrtt: None,
             snd_wnd: self.send.window(),
             recv_q: self.receive.readable(),
-            send_q: self.send.buffer.len(),
+            send_q: self.send.buffer().len(),
             soft_error: self.closing.soft_error(),
         };
         self.add_sender(&mut info);
@@ -341,7 +340,7 @@ impl Connection {
     }
 
     fn add_sender(&self, info: &mut Info) {
-        let Some(sender) = &self.send.sender else {
+        let Some(sender) = self.send.sender() else {
             if let Some(last) = &self.last_info {
                 info.combination.clone_from(&last.combination);
                 info.rto = last.rto;
@@ -372,7 +371,7 @@ impl Connection {
         info.delivery_rate = measured.map(|(rate, _)| rate);
         info.app_limited = measured.is_some_and(|(_, app_limited)| app_limited);
         info.delivered = sender.delivered();
-        info.bytes_acked = self.send.buffer.start().since(self.send.first());
+        info.bytes_acked = self.send.buffer().start().since(self.send.first());
         info.unacked = sender.snd_nxt().since(sender.snd_una());
         let again = |t: &Transmission| t.resent > 0 && t.state == TxState::InFlight;
         info.retrans_out = board.in_order_sent().filter(again).count() as u64;

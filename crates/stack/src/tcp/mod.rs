@@ -18,6 +18,7 @@
 //! poll_transmit  transmit.rs       RST, SYN, special ACKs, ACKs, data, probes: in that order
 //! on_timeout     timers/           every deadline; keep_alive.rs, whether a silent peer is still there
 //! on_path_mtu    path/             segments that are too large for the path
+//! send, ...      write.rs          what the application writes, and when that leaves
 //! set_combination switch.rs        other strategies for the sender, at any time
 //! close, ...     close/            FIN, RST, TIME-WAIT; time_wait.rs, what is left when nobody holds it
 //! ```
@@ -44,6 +45,7 @@ mod switch;
 mod timers;
 mod timestamps;
 mod transmit;
+mod write;
 
 #[cfg(test)]
 mod tests;
@@ -51,8 +53,8 @@ mod tests;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use airtcp_recovery::{Limit, Sender, WireNeeds};
-use airtcp_types::{ByteCount, EventKind, FlowId, Instant, SeqNumber, SharedBytes};
+use airtcp_recovery::{Sender, WireNeeds};
+use airtcp_types::{ByteCount, EventKind, FlowId, Instant, SeqNumber};
 
 pub(crate) use close::time_wait;
 pub use config::TcpConfig;
@@ -120,8 +122,6 @@ pub struct Connection {
     may_challenge: bool,
     /// A RST is to leave.
     reset: Option<transmit::Reset>,
-    /// A window probe is to leave.
-    probe: bool,
     closing: Closing,
     /// For an observer, if one is wanted.
     #[expect(clippy::box_collection, reason = "an idle connection has none, and is to be small")]
@@ -148,68 +148,6 @@ impl Connection {
     /// The next event, if [`TcpConfig::events`] is on.
     pub fn poll_event(&mut self) -> Option<EventKind> {
         self.events.as_mut()?.pop_front()
-    }
-
-    /// Copies as much of `data` as there is room for into the send buffer, whose memory is the outlet's, and gives how
-    /// much.
-    ///
-    /// # Errors
-    ///
-    /// [`TcpError::WouldBlock`] without room; [`TcpError::Shutdown`] after
-    /// [`shutdown`](Self::shutdown) or [`close`](Self::close); else why the connection ended.
-    pub fn send(
-        &mut self,
-        now: Instant,
-        data: &[u8],
-        outlet: &mut Outlet,
-    ) -> Result<usize, TcpError> {
-        let n = self.admit(now, data.len())?;
-        if n > 0 {
-            self.send.buffer.push(&data[..n], outlet);
-            self.send.end_more();
-        }
-        Ok(n)
-    }
-
-    /// As [`send`](Self::send), but `data` is not copied into the send buffer unless it is short (below
-    /// 4 KiB): the buffer holds the memory that `data` is a part of until all that was taken is
-    /// acknowledged. Limits of memory count the bytes taken, and not the rest of that memory.
-    ///
-    /// # Errors
-    ///
-    /// As [`send`](Self::send).
-    pub fn send_shared(
-        &mut self,
-        now: Instant,
-        mut data: SharedBytes,
-        outlet: &mut Outlet,
-    ) -> Result<usize, TcpError> {
-        let n = self.admit(now, data.len())?;
-        if n > 0 {
-            data.truncate(n);
-            self.send.buffer.push_shared(data, outlet);
-            self.send.end_more();
-        }
-        Ok(n)
-    }
-
-    /// How much of a write of `len` bytes there is room for.
-    fn admit(&mut self, now: Instant, len: usize) -> Result<usize, TcpError> {
-        if let Some(error) = self.closing.error() {
-            return Err(error);
-        }
-        if self.send.fin || self.state == State::Closed {
-            return Err(TcpError::Shutdown);
-        }
-        let n = len.min(self.send.room().as_usize());
-        self.send.refused = n < len;
-        if n == 0 && len > 0 {
-            return Err(TcpError::WouldBlock);
-        }
-        if n > 0 {
-            self.tally.busy_from(now);
-        }
-        Ok(n)
     }
 
     /// Copies what arrived into `buf`, and gives how much; 0 means that the peer's FIN came.
@@ -301,17 +239,6 @@ impl Connection {
         }
     }
 
-    /// Turns Nagle's algorithm off or on. Off, what is [held back](Self::set_cork) at the moment leaves, too. Gives whether
-    /// something that was held back may leave now.
-    pub fn set_nodelay(&mut self, nodelay: bool) -> bool {
-        self.send.nodelay = nodelay;
-        let held = self.send.hold.is_some();
-        if nodelay {
-            self.send.release();
-        }
-        nodelay && (held || matches!(self.send.limit, Some(Limit::Nagle | Limit::Rwnd)))
-    }
-
     /// Acknowledges at once for a while, and what waits to be acknowledged now; or lets ACKs wait for data that they can
     /// ride on (`TCP_QUICKACK`). As in Linux neither is for good: the usual rules go on from there.
     pub fn set_quick_ack(&mut self, on: bool) {
@@ -324,11 +251,6 @@ impl Connection {
     /// Whether ACKs do not wait for data that they can ride on.
     pub const fn quick_ack(&self) -> bool {
         self.acks.is_set_quick()
-    }
-
-    /// Whether Nagle's algorithm is off.
-    pub const fn nodelay(&self) -> bool {
-        self.send.nodelay
     }
 
     /// Sets how long sent data may go unacknowledged, or data wait for a closed window; `None` for the usual number of
@@ -351,7 +273,7 @@ impl Connection {
     /// segments. A window already offered stays offered, but data in it beyond them is dropped.
     pub fn set_memory_pressure(&mut self, pressure: bool) {
         self.receive.hold_back(pressure);
-        self.send.held_back = pressure;
+        self.send.hold_back(pressure);
     }
 
     /// Tells whether the host may send one more challenge ACK now (RFC 5961 section 7).
@@ -376,7 +298,7 @@ impl Connection {
 
     /// Bytes buffered, both ways.
     pub fn held(&self) -> ByteCount {
-        self.receive.held() + self.send.buffer.len()
+        self.receive.held() + self.send.buffer().len()
     }
 
     /// Bytes that have arrived and were not read, in order or not.
@@ -388,7 +310,7 @@ impl Connection {
     pub fn readiness(&self) -> Readiness {
         let over = self.closing.error().is_some() || self.state == State::Closed;
         let connected = self.handshake.is_none() && self.tally.established;
-        let room = self.send.is_writable() || self.send.fin;
+        let room = self.send.is_writable() || self.send.is_shut_down();
         Readiness {
             readable: self.is_readable(),
             writable: over || (connected && room),
@@ -427,7 +349,7 @@ impl Connection {
 
     /// The sender, to look at; `None` before the connection is established.
     pub fn sender(&self) -> Option<&Sender> {
-        self.send.sender.as_deref()
+        self.send.sender()
     }
 
     /// What of the wire both ends have agreed on; before that, what this end knows of it.
@@ -453,10 +375,8 @@ impl Connection {
 
     /// Queues what the sender has to tell behind what happened before it.
     fn collect_events(&mut self) {
-        let (Some(events), Some(sender)) = (&mut self.events, &mut self.send.sender) else {
-            return;
-        };
-        while let Some(event) = sender.poll_event() {
+        let Some(events) = &mut self.events else { return };
+        while let Some(event) = self.send.poll_event() {
             if events.len() < MAX_EVENTS {
                 events.push_back(event);
             }

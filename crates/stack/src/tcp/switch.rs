@@ -22,7 +22,7 @@ pub enum SwitchError {
 impl Connection {
     /// The strategies that the sender has, or will begin with; `None` when nothing will be sent any more.
     pub fn combination(&self) -> Option<&Combination> {
-        let sender = self.send.sender.as_ref().map(|sender| sender.combination());
+        let sender = self.send.sender().map(|sender| sender.combination());
         sender.or_else(|| self.handshake.as_ref().map(|handshake| handshake.combination()))
     }
 
@@ -46,10 +46,8 @@ impl Connection {
             let set = handshake.set_combination(combination, self.timestamps.is_some());
             return set.map_err(SwitchError::NotNegotiated);
         }
-        let sender = self.send.sender.as_mut().ok_or(TcpError::Shutdown)?;
-        if let Err(CombinationError::NotGranted { missing, .. }) =
-            sender.set_combination(now, combination)
-        {
+        let set = self.send.set_combination(now, combination).ok_or(TcpError::Shutdown)?;
+        if let Err(CombinationError::NotGranted { missing, .. }) = set {
             return Err(SwitchError::NotNegotiated(missing));
         }
         self.collect_events();

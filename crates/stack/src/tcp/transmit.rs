@@ -30,7 +30,7 @@ impl Connection {
         outlet: &mut Outlet,
     ) -> Option<Packet> {
         let packet = self.next_packet(now, counters, outlet);
-        self.send.buffer.give_back(outlet);
+        self.send.give_back(outlet);
         self.tally.segs_out += u64::from(packet.is_some());
         packet
     }
@@ -83,14 +83,14 @@ impl Connection {
                 true => self.send.nxt(),
                 false => transmit.range.start,
             };
-            self.send.decided = Some(Box::new(transmit));
+            self.send.put_back(transmit);
             if self.acks.peek().is_none() {
                 self.schedule_ack(None);
             }
             return self.emit_due_ack(now, seq, counters, outlet);
         }
         self.tally.settle(now, &self.send);
-        if std::mem::take(&mut self.probe) && self.send.probe_at().is_some() {
+        if self.send.take_probe() {
             counters.tcp_ext_win_probe += 1;
             return Some(self.emit_probe(now, counters, outlet));
         }
@@ -159,7 +159,8 @@ impl Connection {
         outlet: &mut Outlet,
     ) -> Packet {
         self.count_data(now, first, 1, counters);
-        let is_new = !first.rule.is_retransmission() && first.range.start < self.send.buffer.end();
+        let is_new =
+            !first.rule.is_retransmission() && first.range.start < self.send.buffer().end();
         let reported = self.ecn.report();
         let mut flags = self.ecn.flags(&reported);
         // With AccECN it is a bit of a number.
@@ -168,13 +169,13 @@ impl Connection {
             true => self.aggregate(now, first, outlet.at_once, counters),
             false => first.range,
         };
-        let data_end = range.end.min(self.send.buffer.end());
+        let data_end = range.end.min(self.send.buffer().end());
         let ack = self.receive.nxt();
-        let fin = self.send.fin && range.end > self.send.buffer.end();
+        let fin = self.send.is_shut_down() && range.end > self.send.buffer().end();
         let data = SeqRange::new(range.start, data_end);
         // As Linux: where new data that left together ends, a receiver may pass it on.
         let several = range.len() > first.range.len() && !first.rule.is_retransmission();
-        let psh = !data.is_empty() && (several || self.send.buffer.ends_write(data));
+        let psh = !data.is_empty() && (several || self.send.buffer().ends_write(data));
         let mut options = self.options(now);
         if let Some(extensions) = &self.extensions {
             extensions.mark_data(first.tx, !data.is_empty(), &mut options);
@@ -194,7 +195,7 @@ impl Connection {
         if !data.is_empty() {
             self.acks.on_data_sent(now);
         }
-        let (flow, hop_limit, buffer) = (&self.flow, self.hop_limit, &self.send.buffer);
+        let (flow, hop_limit, buffer) = (&self.flow, self.hop_limit, self.send.buffer());
         let mut packet = if outlet.at_once > 0 {
             let size = self.segment_size();
             emit_super(outlet.packet(), flow, hop_limit, &header, buffer.shared(data), size)
@@ -212,7 +213,7 @@ impl Connection {
     /// its own: not every device that cuts packets knows that CWR is the first segment's. With AccECN nothing says so (RFC
     /// 9768 section 3.1.5), and CWR is every segment's.
     fn take_cwr(&mut self) -> bool {
-        let Some(sender) = &self.send.sender else { return false };
+        let Some(sender) = self.send.sender() else { return false };
         self.ecn.take_cwr(|| reductions(sender))
     }
 
@@ -262,10 +263,10 @@ impl Connection {
             let decision = self.send.decide(now);
             self.collect_events();
             let Some(Decision::Send(next)) = decision else { break };
-            let data = next.range.end.min(self.send.buffer.end()).since(next.range.start).0;
+            let data = next.range.end.min(self.send.buffer().end()).since(next.range.start).0;
             let follows = next.range.start == range.end && next.rule == first.rule && data > 0;
             if !follows || data > size {
-                self.send.decided = Some(Box::new(next));
+                self.send.put_back(next);
                 break;
             }
             self.count_data(now, &next, 1, counters);
@@ -283,7 +284,7 @@ impl Connection {
         segments: u64,
         counters: &mut Counters,
     ) {
-        let len = range.end.min(self.send.buffer.end()).since(range.start);
+        let len = range.end.min(self.send.buffer().end()).since(range.start);
         // TcpOutSegs is without segments that only repeat (RFC 4022).
         if rule.is_retransmission() {
             counters.tcp_retrans_segs += segments;

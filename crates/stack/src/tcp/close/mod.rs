@@ -22,10 +22,10 @@ impl Connection {
     /// Ends the sending direction: a FIN follows the data already written. The peer may go on
     /// sending.
     pub fn shutdown(&mut self, now: Instant) {
-        if self.send.fin || self.state == State::Closed {
+        if self.send.is_shut_down() || self.state == State::Closed {
             return;
         }
-        self.send.fin = true;
+        self.send.shut_down();
         self.tally.busy_from(now);
         self.set_state(self.state.after_shutdown());
     }
@@ -149,7 +149,6 @@ impl Connection {
         self.handshake = None;
         self.acks.clear();
         self.closing.stop_waiting();
-        self.probe = false;
         // What is above a hole can no longer be read.
         self.receive.discard_out_of_order();
         self.receive.shrink();
@@ -158,7 +157,7 @@ impl Connection {
     /// Lets the sender go; its figures are still wanted.
     fn retire_sender(&mut self, now: Instant) {
         // Of one that nobody holds nobody asks.
-        if self.send.sender.is_some() && !self.closing.is_orphan() {
+        if self.send.sender().is_some() && !self.closing.is_orphan() {
             self.last_info = Some(Box::new(self.info(now)));
         }
         self.collect_events();

@@ -69,8 +69,7 @@ impl Connection {
         counters.tcp_ext_hack_acks_recv += 1;
         let outstanding = SeqRange::new(self.send.una(), self.send.nxt());
         let seq = outstanding.start.nearest(corrupted);
-        let believed = outstanding.contains(seq)
-            && self.send.sender.as_mut().is_some_and(|sender| sender.on_special_ack(now, seq));
+        let believed = outstanding.contains(seq) && self.send.on_special_ack(now, seq);
         counters.tcp_ext_hack_acks_ignored += u64::from(!believed);
         self.collect_events();
         self.tally.settle(now, &self.send);

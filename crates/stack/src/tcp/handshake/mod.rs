@@ -58,7 +58,6 @@ impl Connection {
             challenge: Challenge::default(),
             may_challenge: true,
             reset: None,
-            probe: false,
             closing: Closing::new(config),
             events: config.events.then(Box::default),
             tally: Tally::new(now),
@@ -105,7 +104,7 @@ impl Connection {
         self.ecn = Ecn::new(agreed.ecn, syn);
         let irs = ExtSeq::starting_at(syn.seq);
         let (theirs, ours) = agreed.scales.unwrap_or_default();
-        self.send.scale = theirs;
+        self.send.set_scale(theirs);
         self.receive.start(irs, ours);
         self.acks.start(self.receive.nxt());
         // RFC 7323 section 2.2: the window on a SYN is not scaled.
@@ -207,12 +206,12 @@ impl Connection {
             // Initial sequence numbers are derived from the host's secret.
             seed: self.send.first().0,
         };
-        self.send.sender = Some(Box::new(Sender::new(&sender, &start)));
+        self.send.start(Sender::new(&sender, &start));
         self.tally.established = true;
         self.tally.last_rcv = now;
         self.closing.on_ack();
         self.on_heard(now);
-        let state = if self.send.fin { State::FinWait1 } else { State::Established };
+        let state = if self.send.is_shut_down() { State::FinWait1 } else { State::Established };
         self.set_state(state);
     }
 

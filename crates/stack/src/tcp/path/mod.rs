@@ -45,15 +45,13 @@ impl Connection {
 
     fn shrink_segments(&mut self, now: Instant) {
         let size = ByteCount(u64::from(self.segment_size()));
-        if let Some(sender) = &mut self.send.sender {
-            sender.shrink_segments(now, size);
-            self.collect_events();
-        }
+        self.send.shrink_segments(now, size);
+        self.collect_events();
     }
 
     /// After a time-out: a router may drop what is too large and say nothing.
     pub(super) fn check_black_hole(&mut self, now: Instant, counters: &mut Counters) {
-        let Some(sender) = &self.send.sender else { return };
+        let Some(sender) = self.send.sender() else { return };
         let stall = Stall {
             silence: self.send.silence(),
             first: sender.board().first().map_or(ByteCount::ZERO, |first| first.range.len()),
@@ -74,7 +72,7 @@ impl Connection {
             return;
         }
         let option_bytes = self.option_bytes();
-        if let Some(sender) = &mut self.send.sender
+        if let Some(sender) = self.send.sender()
             && sender.backoff() == 0
             && sender.phase() == Phase::Open
             && self.path.on_recovered()
@@ -82,7 +80,7 @@ impl Connection {
             let mtu = self.path.get();
             debug!(remote = %self.flow.remote, mtu, "packets are what they were: it was an outage");
             counters.tcp_ext_pmtu_restored += 1;
-            sender.grow_segments(now, ByteCount(u64::from(self.path.payload(option_bytes))));
+            self.send.grow_segments(now, ByteCount(u64::from(self.path.payload(option_bytes))));
         }
     }
 }

@@ -58,7 +58,7 @@ impl Chunk {
 
 impl SendBuffer {
     /// An empty buffer whose first byte will have the number `start`.
-    pub(in crate::tcp) const fn new(start: ExtSeq) -> Self {
+    pub(super) const fn new(start: ExtSeq) -> Self {
         Self { start, held: None }
     }
 
@@ -78,7 +78,7 @@ impl SendBuffer {
     }
 
     /// Copies one write in.
-    pub(in crate::tcp) fn push(&mut self, mut data: &[u8], outlet: &mut Outlet) {
+    pub(super) fn push(&mut self, mut data: &[u8], outlet: &mut Outlet) {
         let mut end = self.end();
         let chunks = &mut self.begin_write().chunks;
         while !data.is_empty() {
@@ -96,7 +96,7 @@ impl SendBuffer {
 
     /// Takes one write in without a copy, unless it is short. It holds the memory until the last byte
     /// is acknowledged.
-    pub(in crate::tcp) fn push_shared(&mut self, bytes: SharedBytes, outlet: &mut Outlet) {
+    pub(super) fn push_shared(&mut self, bytes: SharedBytes, outlet: &mut Outlet) {
         if bytes.len() < SHARED {
             return self.push(&bytes, outlet);
         }
@@ -119,19 +119,19 @@ impl SendBuffer {
     }
 
     /// More is to follow the last write as if it were one.
-    pub(in crate::tcp) fn leave_open(&mut self) {
+    pub(super) fn leave_open(&mut self) {
         self.held.get_or_insert_default().open = true;
     }
 
     /// Nothing is to follow the last write.
-    pub(in crate::tcp) fn end_write(&mut self) {
+    pub(super) fn end_write(&mut self) {
         if let Some(held) = &mut self.held {
             held.open = false;
         }
     }
 
     /// Forgets everything below `una`.
-    pub(in crate::tcp) fn free_to(&mut self, una: ExtSeq) {
+    pub(super) fn free_to(&mut self, una: ExtSeq) {
         let una = una.min(self.end());
         self.start = self.start.max(una);
         let Some(held) = &mut self.held else { return };
@@ -144,25 +144,25 @@ impl SendBuffer {
     }
 
     /// Gives the memory of what is acknowledged back.
-    pub(in crate::tcp) fn give_back(&mut self, outlet: &mut Outlet) {
+    pub(super) fn give_back(&mut self, outlet: &mut Outlet) {
         let Some(held) = &mut self.held else { return };
         held.done.drain(..).for_each(|chunk| outlet.take_chunk(chunk));
     }
 
     /// Whether there is something that [`shrink`](Self::shrink) gives back.
-    pub(in crate::tcp) fn can_shrink(&self) -> bool {
+    pub(super) fn can_shrink(&self) -> bool {
         self.held.as_ref().is_some_and(|held| held.chunks.is_empty() && held.done.is_empty())
     }
 
     /// Gives back what it keeps so as not to allocate with every write.
-    pub(in crate::tcp) fn shrink(&mut self) {
+    pub(super) fn shrink(&mut self) {
         if self.can_shrink() {
             self.held = None;
         }
     }
 
     /// Forgets everything.
-    pub(in crate::tcp) fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         *self = Self::new(self.end());
     }
 

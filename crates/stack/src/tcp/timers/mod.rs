@@ -52,9 +52,7 @@ impl Connection {
         self.on_withholding_timeout(now, counters);
         self.on_sender_timeout(now, counters);
         self.send.on_hold_timeout(now);
-        if self.send.on_timeout(now) {
-            self.probe = true;
-        }
+        self.send.on_persist_timeout(now);
         self.check_patience(now, counters);
         self.on_keep_alive_timeout(now, counters);
         if self.rest_at().is_some_and(|at| at <= now) {
@@ -64,33 +62,22 @@ impl Connection {
 
     /// When a connection that has nothing outstanding gives the memory back that it keeps so as not to allocate with every segment.
     pub(super) fn rest_at(&self) -> Option<Instant> {
-        let sender_can = self.send.sender.as_ref().is_some_and(|sender| sender.can_shrink());
-        let send_can = sender_can || self.send.buffer.can_shrink();
-        let can = send_can || self.receive.can_shrink() || self.acks.can_shrink();
-        (can && !self.send.is_outstanding()).then(|| self.send.progress_at + REST)
+        let can = self.send.can_shrink() || self.receive.can_shrink() || self.acks.can_shrink();
+        (can && !self.send.is_outstanding()).then(|| self.send.progress_at() + REST)
     }
 
     fn shrink(&mut self) {
-        if let Some(sender) = &mut self.send.sender {
-            sender.shrink();
-        }
-        self.send.buffer.shrink();
+        self.send.shrink();
         self.receive.shrink();
         self.acks.shrink();
     }
 
     fn on_sender_timeout(&mut self, now: Instant, counters: &mut Counters) {
-        if let Some(sender) = &mut self.send.sender
-            && sender.poll_timeout().is_some_and(|at| at <= now)
-        {
-            let before = sender.stats().timeouts;
-            sender.on_timeout(now);
-            let timeouts = sender.stats().timeouts - before;
-            counters.tcp_ext_timeouts += timeouts;
-            self.collect_events();
-            if timeouts > 0 {
-                self.check_black_hole(now, counters);
-            }
+        let Some(timeouts) = self.send.on_sender_timeout(now) else { return };
+        counters.tcp_ext_timeouts += timeouts;
+        self.collect_events();
+        if timeouts > 0 {
+            self.check_black_hole(now, counters);
         }
     }
 
@@ -115,7 +102,7 @@ impl Connection {
     fn user_timeout_at(&self) -> Option<Instant> {
         let waiting = self.handshake.is_some() || self.send.is_waiting();
         let limit = self.user_timeout.filter(|_| waiting)?;
-        Some(self.send.progress_at + limit)
+        Some(self.send.progress_at() + limit)
     }
 
     /// When [`on_timeout`](Self::on_timeout) is next needed.
@@ -128,9 +115,7 @@ impl Connection {
             self.handshake.as_ref().map(|handshake| handshake.deadline()),
             self.acks.timer(),
             self.withholding.as_ref().and_then(|withholding| withholding.deadline()),
-            self.send.sender.as_ref().and_then(|sender| sender.poll_timeout()),
-            self.send.probe_at(),
-            self.send.held_until(),
+            self.send.deadline(),
             self.user_timeout_at(),
             self.keep_alive_at(),
             self.rest_at(),
