@@ -2,7 +2,7 @@
 //! have to remember, and nothing is kept until an ACK brings it back.
 //!
 //! A cookie is a keyed hash of the 4-tuple, the peer's initial number and the time, plus the class of the peer's
-//! MSS. Window scale and SACK are in the low bits of the time stamp (`tcp/cookie.rs`). Nothing else can be
+//! MSS. Window scale and SACK are in the low bits of the time stamp (`tcp/handshake/cookie.rs`). Nothing else can be
 //! negotiated by cookie.
 
 use std::time::Duration;

@@ -1,15 +1,17 @@
 //! ACKs on their way to the sender: those that cannot be true are challenged, and SACK blocks that
 //! lie are sorted out.
 
-use airtcp_recovery::{Ack, UndoSign};
-use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, SeqRange, TxNo};
+use std::cmp::Ordering;
+
+use airtcp_recovery::{Ack, Board, UndoSign};
+use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, RangeSet, SeqRange, TxNo};
 use airtcp_wire::options::{MAX_SACK_BLOCKS, SackBlocks};
 use airtcp_wire::tcp::Segment;
 use tracing::debug;
 
 use crate::counters::Counters;
 
-use super::ecn::Ecn;
+use super::ecn::Feedback;
 use super::transmit::Reset;
 use super::{Connection, State};
 
@@ -37,13 +39,14 @@ impl Connection {
             self.send_challenge_ack(now, counters);
             return false;
         }
-        let tells_of_handshake = in_handshake && (is_syn_ack || self.reads_handshake_code(segment));
+        let tells_of_handshake =
+            in_handshake && (is_syn_ack || self.ecn.reads_handshake_code(segment));
         if in_handshake && self.defers(now, segment, counters) {
             return false;
         }
-        self.note_marks(segment);
+        self.ecn.on_segment(segment, self.receive.is_all_acknowledged());
         let range = SeqRange::new(seq, seq + u64::from(segment.len()));
-        let window = ByteCount(u64::from(segment.window) << self.send.scale);
+        let window = ByteCount(u64::from(segment.window) << self.send.scale());
         self.tell(|| EventKind::Received { range, ack, window });
         if in_handshake {
             let echo = segment.options.timestamps.map(|timestamps| timestamps.ecr);
@@ -56,13 +59,13 @@ impl Connection {
             return true;
         }
         self.tally.last_ack = now;
-        self.soft_error = None;
-        if self.send.sender.is_some() {
+        self.closing.on_ack();
+        if self.send.sender().is_some() {
             let closed = self.send.window() == ByteCount::ZERO;
             let edge = self.send.edge();
             let window_changed = self.send.on_window(seq, ack, window);
             // What rounding to the scale takes back is nothing.
-            if self.send.edge() + (1u64 << self.send.scale) <= edge {
+            if self.send.edge() + (1u64 << self.send.scale()) <= edge {
                 debug!(remote = %self.flow.remote, "the peer shrinks its window");
                 counters.tcp_ext_window_shrunk += 1;
             }
@@ -119,11 +122,11 @@ impl Connection {
             self.receive.on_rtt(now.since(made));
         }
         let echoed = self.echoed(segment);
-        let ce = match tells_of_marks {
-            true => self.newly_marked(segment, ack, reports.blocks()),
-            false => ByteCount::ZERO,
+        let feedback = match tells_of_marks && self.ecn.is_accurate() {
+            true => self.feedback(segment, ack, reports.blocks()),
+            false => None,
         };
-        let is_classic = matches!(self.receive.ecn, Some(Ecn::Classic(_)));
+        let ce = feedback.map_or(ByteCount::ZERO, |feedback| self.ecn.on_ack(&feedback));
         let undos = self.send.undos();
         counters.tcp_ext_pure_acks += u64::from(segment.len() == 0);
         self.send.on_ack(
@@ -135,7 +138,7 @@ impl Connection {
                 sack: reports.blocks(),
                 dsack: reports.dsack,
                 echo,
-                ece: segment.flags.ece && is_classic,
+                ece: segment.flags.ece && self.ecn.is_classic(),
                 ce,
                 echoed,
             },
@@ -149,7 +152,7 @@ impl Connection {
     }
 
     fn count_undo(&self, counters: &mut Counters) {
-        let sign = self.send.sender.as_ref().and_then(|sender| sender.last_undo());
+        let sign = self.send.sender().and_then(|sender| sender.last_undo());
         debug!(remote = %self.flow.remote, ?sign, "a reduction is taken back");
         match sign {
             Some(UndoSign::NewData) => counters.tcp_ext_spurious_rtos += 1,
@@ -166,11 +169,53 @@ impl Connection {
         self.reset = Some(Reset { seq: segment.ack, ack: None });
     }
 
+    /// What an ACK tells of marks, and which data it is the first to report.
+    fn feedback(
+        &self,
+        segment: &Segment<'_>,
+        ack: ExtSeq,
+        blocks: &[SeqRange],
+    ) -> Option<Feedback> {
+        let sender = self.send.sender()?;
+        let board = sender.board();
+        let outstanding = board.snd_nxt().since(board.snd_una());
+        let (bytes, packets) = newly_reported(board, ack, blocks);
+        let clocks = self.timestamps.zip(segment.options.timestamps);
+        Some(Feedback {
+            ace: segment.flags.ace(),
+            option: segment.options.accecn,
+            advances: ack > board.snd_una(),
+            is_later: clocks
+                .is_some_and(|(clock, theirs)| clock.order(theirs.val) == Ordering::Greater),
+            is_idle: outstanding == ByteCount::ZERO,
+            bytes,
+            packets,
+            unreported: outstanding - board.sacked() - bytes,
+            smss: sender.smss(),
+        })
+    }
+
     /// The transmission that a segment echoes.
     fn echoed(&self, segment: &Segment<'_>) -> Option<TxNo> {
-        let next = self.send.sender.as_ref()?.board().next_tx();
+        let next = self.send.sender()?.board().next_tx();
         self.extensions.as_ref()?.echoed(&segment.options, next)
     }
+}
+
+/// Bytes of which an ACK is the first to report that they arrived, and the packets that begin among them.
+fn newly_reported(board: &Board, ack: ExtSeq, blocks: &[SeqRange]) -> (ByteCount, u64) {
+    let (mut bytes, mut packets) = (ByteCount::ZERO, 0);
+    let mut reported = RangeSet::new();
+    let cumulative = SeqRange::new(board.snd_una(), ack.max(board.snd_una()));
+    for range in std::iter::once(cumulative).chain(blocks.iter().copied()) {
+        reported.insert_with(range, |part| {
+            for gap in board.sacked_ranges().gaps(part) {
+                bytes += gap.len();
+                packets += (board.starting_in(gap).count() as u64).max(1);
+            }
+        });
+    }
+    (bytes, packets)
 }
 
 /// The SACK option of one ACK, checked.

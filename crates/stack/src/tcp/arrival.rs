@@ -7,8 +7,8 @@ use tracing::debug;
 
 use crate::counters::Counters;
 
-use super::ack_policy::DueAck;
-use super::ecn::{Ecn, News};
+use super::ecn::News;
+use super::receive::{DueAck, Fate, Taken};
 use super::refused::{
     refuse_old_stamp, refuse_rst, refuse_without_ack, refuse_without_stamp, skip_answer,
 };
@@ -42,8 +42,7 @@ impl Connection {
             (None, _) => false,
         };
         // With ECN as RFC 3168 has it CWR and ECE are news of their own.
-        let has_news = (segment.flags.ece || segment.flags.cwr)
-            && !matches!(self.receive.ecn, Some(Ecn::Accurate(_)));
+        let has_news = (segment.flags.ece || segment.flags.cwr) && !self.ecn.is_accurate();
         let is_plain = self.state.takes_data()
             && !has_news
             && !self.receive.has_holes()
@@ -74,7 +73,7 @@ impl Connection {
             if self.on_crossing_syn_ack(&mut segment) {
                 debug!(remote = %self.flow.remote, "a SYN and a SYN-ACK for different forms of ECN: RST");
                 self.reset_peer(now);
-                self.set_error(TcpError::Reset);
+                self.closing.on_error(TcpError::Reset);
                 return;
             }
             // What its flags say is read, or was heard with the first one.
@@ -104,21 +103,25 @@ impl Connection {
             return;
         }
         // RFC 9768 section 3.2.2.1: the ACK of a SYN-ACK tells how that arrived.
-        let code = self.handshake_code().filter(|_| is_crossing_syn_ack);
+        let handshake = self.handshake.as_ref().filter(|_| is_crossing_syn_ack);
+        let code = handshake.and_then(|handshake| handshake.code());
         if !self.on_ack(now, &segment, seq, is_crossing_syn_ack, counters) {
             return;
         }
         // Only now is it the peer's for certain: a forged time stamp would refuse all that follows.
         self.on_heard(now);
         if let (Some(clock), Some(theirs)) = (&mut self.timestamps, segment.options.timestamps) {
-            clock.on_segment(now, theirs.val, seq, self.receive.last_ack_sent);
+            clock.on_segment(now, theirs.val, seq, self.receive.last_ack_sent());
         }
         if let Some(extensions) = &mut self.extensions {
             extensions.hear(&segment.options);
         }
         let due = self.acks.len();
         self.on_text(now, &segment, seq, counters);
-        self.acknowledge_marks();
+        // RFC 9768 section 3.2.2.5.1: marks of segments without data want an ACK without SACK blocks, so that it is no duplicate.
+        if self.ecn.take_wish() {
+            self.schedule(SackBlocks::EMPTY, None);
+        }
         if is_crossing_syn_ack {
             // RFC 9293 section 3.10.7.4, first: the SYN is old, and an ACK answers it. It opens the connection for a peer that
             // has not received the SYN-ACK of this end. It acknowledges the data and the FIN of the SYN-ACK, too.
@@ -211,15 +214,12 @@ impl Connection {
         segment: &Segment<'_>,
         counters: &mut Counters,
     ) -> Option<SeqRange> {
-        let end = (seq + segment.payload.len() as u64).min(self.receive.nxt());
-        if seq >= end {
-            return None;
-        }
+        let old = self.receive.old_part(seq, segment.payload.len())?;
         counters.tcp_ext_delayed_ack_lost += 1;
-        self.note_progress(false);
+        self.ecn.on_old_data();
         self.acks.enter_quick();
         counters.tcp_ext_dsack_old_sent += u64::from(self.sack);
-        Some(SeqRange::new(seq, end))
+        Some(old)
     }
 
     /// RFC 9293 section 3.10.7.4, second, with RFC 5961 section 3.2.
@@ -270,7 +270,7 @@ impl Connection {
             // After the peer's FIN only what it sends again can come: a repeated FIN restarts
             // TIME-WAIT.
             if self.state == State::TimeWait && segment.flags.fin {
-                self.linger = Some(now + self.settings.time_wait);
+                self.closing.begin_time_wait(now);
             }
             let duplicate = self.find_duplicate(seq, segment, counters);
             self.schedule_ack(duplicate);
@@ -278,14 +278,14 @@ impl Connection {
         }
         let before = self.receive.nxt();
         let arrival = self.receive.on_data(seq, segment.payload, segment.flags.fin);
-        if self.orphan && arrival.new_bytes > ByteCount::ZERO {
+        if self.closing.is_orphan() && arrival.new_bytes > ByteCount::ZERO {
             // RFC 9293 section 3.6.1: nobody will read it, and the peer should know.
             counters.tcp_ext_abort_on_data += 1;
             self.reset_peer(now);
             // As of a connection that is gone (RFC 9293 section 3.10.7.1): a peer that has not got our FIN yet takes
             // no other number (RFC 5961 section 3.2).
             self.reset = Some(Reset { seq: segment.ack, ack: None });
-            self.set_error(TcpError::Aborted);
+            self.closing.on_error(TcpError::Aborted);
             return;
         }
         self.count_arrival(now, segment.count(), &arrival, counters);
@@ -298,15 +298,13 @@ impl Connection {
                 counters.tcp_ext_dsack_ofo_sent += 1;
             }
         }
-        let is_new = arrival.new_bytes > ByteCount::ZERO;
-        if is_new || arrival.duplicate.is_some() {
-            self.note_progress(is_new);
+        let mut marks = News::Nothing;
+        if arrival.new_bytes > ByteCount::ZERO {
+            marks = self.ecn.on_new_data(segment);
+        } else if arrival.duplicate.is_some() {
+            self.ecn.on_old_data();
         }
-        let marks = match self.receive.ecn.as_mut().and_then(|ecn| ecn.classic()) {
-            Some(classic) if is_new => classic.on_data(segment),
-            _ => News::Nothing,
-        };
-        let wanted = self.marks_want_ack();
+        let wanted = self.ecn.take_wish();
         if marks == News::Marked {
             self.acks.enter_quick();
         }
@@ -335,6 +333,44 @@ impl Connection {
         }
         if arrival.fin {
             self.on_peer_fin(now);
+        }
+    }
+
+    /// Works the withholding of ACKs, where it was asked for; gives whether that of this segment waits. RCV.NXT was `before`.
+    fn withhold(
+        &mut self,
+        now: Instant,
+        segment: &Segment<'_>,
+        before: ExtSeq,
+        arrival: &receive::Arrival,
+        counters: &mut Counters,
+    ) -> bool {
+        let Some(withholding) = &mut self.withholding else { return false };
+        let nxt = self.receive.nxt();
+        let (reserved, fin) = (segment.reserved, segment.flags.fin);
+        let fate = withholding.on_data(now, &Taken { before, nxt, arrival, reserved, fin });
+        if fate == Fate::Told {
+            // One more follows, for the segment itself.
+            self.tell_of_hole(2, counters);
+        }
+        counters.tcp_ext_dup_acks_withheld += u64::from(fate == Fate::Withheld);
+        fate == Fate::Withheld
+    }
+
+    pub(super) fn on_withholding_timeout(&mut self, now: Instant, counters: &mut Counters) {
+        let nxt = self.receive.nxt();
+        if self.withholding.as_mut().is_some_and(|withholding| withholding.on_timeout(now, nxt)) {
+            self.schedule_ack(None);
+            self.tell_of_hole(2, counters);
+        }
+    }
+
+    /// One ACK says it all with SACK; without, it takes three duplicates (RFC 5681 section 3.2), of which these are
+    /// `more`.
+    fn tell_of_hole(&mut self, more: usize, counters: &mut Counters) {
+        counters.tcp_ext_withholding_ended += 1;
+        if !self.sack {
+            (0..more).for_each(|_| self.schedule_ack(None));
         }
     }
 
@@ -386,7 +422,7 @@ impl Connection {
     ) {
         counters.tcp_ext_syn_challenge += 1;
         // RFC 9768 section 3.2.2.1: of the SYN-ACK that opened the connection the peer has not heard yet how it arrived.
-        let code = self.repeated_code(segment, seq);
+        let code = self.ecn.repeated_code(segment, seq, self.send.first().wire());
         if !self.challenge.send(now, self.flow.remote, self.may_challenge, counters) {
             return;
         }
@@ -410,25 +446,12 @@ impl Connection {
     /// Has an ACK leave at once, with these SACK blocks; `handshake` is what it has in place of ACE, if it answers a SYN-ACK.
     pub(super) fn schedule(&mut self, sack: SackBlocks, handshake: Option<u8>) {
         let echo = self.extensions.as_ref().and_then(|extensions| extensions.heard());
-        let reported = self.report_marks();
+        let reported = self.ecn.report();
         self.acks.schedule(DueAck { ack: self.receive.nxt(), sack, echo, reported, handshake });
     }
 
-    /// The SACK blocks for an ACK: the DSACK first and, if it lies above the cumulative
-    /// acknowledgement, the block around it second (RFC 2883 section 4), then the rest.
+    /// The SACK blocks for an ACK; none if the ends have not agreed on SACK.
     pub(super) fn reports(&self, dsack: Option<SeqRange>) -> SackBlocks {
-        let mut blocks = SackBlocks::EMPTY;
-        if !self.sack {
-            return blocks;
-        }
-        let mut push = |range: SeqRange| blocks.push(range.start.wire(), range.end.wire());
-        let around = dsack.and_then(|range| self.receive.block_around(range));
-        dsack.into_iter().chain(around).for_each(|range| {
-            push(range);
-        });
-        for range in self.receive.blocks().filter(|range| Some(*range) != around) {
-            push(range);
-        }
-        blocks
+        if self.sack { self.receive.blocks(dsack) } else { SackBlocks::EMPTY }
     }
 }

@@ -8,8 +8,8 @@ use airtcp_wire::options::HackForm;
 
 use super::ecn::{EcnMode, Negotiation};
 use super::extensions::Offer;
-use super::keepalive::KeepAlive;
-use super::withhold::MarkAware;
+use super::receive::MarkAware;
+use super::timers::KeepAlive;
 
 /// The settings of a connection. The default is a modern Linux host's.
 #[derive(Clone, Debug)]
@@ -139,7 +139,12 @@ pub(super) const MIN_MSS: u16 = 48;
 
 /// The headers of IP and TCP without options (bytes).
 pub(super) const fn fixed_headers(flow: &FlowId) -> u16 {
-    if flow.remote.is_ipv4() { 40 } else { 60 }
+    headers(flow.remote.is_ipv4())
+}
+
+/// The same by the version of IP.
+pub(super) const fn headers(is_ipv4: bool) -> u16 {
+    if is_ipv4 { 40 } else { 60 }
 }
 
 /// What a peer that names no MSS can take (RFC 9293 section 3.7.1).

@@ -3,11 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use airtcp_recovery::{Limit, PathModel, Transmission, TxState};
+use airtcp_recovery::{PathModel, Transmission, TxState};
 use airtcp_types::{ByteCount, Instant, Rate};
 use serde::Serializer;
 
-use super::ecn::Accurate;
 use super::send::SendHalf;
 use super::{Connection, State, Unreachable};
 
@@ -173,23 +172,6 @@ pub struct AccEcnInfo {
 }
 
 impl AccEcnInfo {
-    fn of(accurate: &Accurate) -> Self {
-        let [delivered_e0_bytes, delivered_ce_bytes, delivered_e1_bytes] =
-            accurate.delivered.bytes().map(ByteCount);
-        let [received_e0_bytes, received_ce_bytes, received_e1_bytes] =
-            accurate.received.bytes().map(ByteCount);
-        Self {
-            delivered_ce: accurate.delivered.packets(),
-            delivered_ce_bytes,
-            delivered_e0_bytes,
-            delivered_e1_bytes,
-            received_ce: accurate.received.packets(),
-            received_ce_bytes,
-            received_e0_bytes,
-            received_e1_bytes,
-        }
-    }
-
     /// The tokens of `ss`.
     fn counts(&self) -> [(&'static str, u64); 8] {
         [
@@ -221,8 +203,6 @@ pub(super) struct Tally {
     pub(super) last_snd: Instant,
     pub(super) last_rcv: Instant,
     pub(super) last_ack: Instant,
-    /// The window last offered was zero.
-    pub(super) closed_window: bool,
     watches: Stopwatches,
 }
 
@@ -273,7 +253,6 @@ impl Tally {
             last_snd: now,
             last_rcv: now,
             last_ack: now,
-            closed_window: false,
             watches: Stopwatches::default(),
         }
     }
@@ -287,9 +266,8 @@ impl Tally {
     pub(super) fn settle(&mut self, now: Instant, send: &SendHalf) {
         let busy = send.una() < send.end();
         self.watches.run(now, Time::Busy, busy);
-        self.watches.run(now, Time::RwndLimited, busy && send.limit == Some(Limit::Rwnd));
-        let starved = send.refused && send.limit == Some(Limit::App);
-        self.watches.run(now, Time::SndbufLimited, busy && starved);
+        self.watches.run(now, Time::RwndLimited, busy && send.is_window_limited());
+        self.watches.run(now, Time::SndbufLimited, busy && send.is_buffer_limited());
     }
 }
 
@@ -298,23 +276,24 @@ impl Connection {
     /// [`close`](Self::close).
     pub fn info(&self, now: Instant) -> Info {
         let tally = &self.tally;
+        let keep_alives = self.keep_alive.as_ref().map_or(0, |watch| watch.unanswered());
         let mut info = Info {
             state: self.state,
             ts: self.timestamps.is_some(),
             sack: self.sack,
-            ecn: self.receive.ecn.is_some(),
-            accecn: self.receive.ecn.as_ref().and_then(|ecn| ecn.accurate()).map(AccEcnInfo::of),
+            ecn: self.ecn.is_on(),
+            accecn: self.ecn.counts(),
             hack: self.granted().hack,
             tx_numbers: self.granted().txno_echo,
             combination: String::new(),
-            wscale: (self.send.scale, self.receive.scale),
+            wscale: (self.send.scale(), self.receive.scale()),
             rto: self.send.rto(),
             backoff: 0,
             rtt: None,
             rttvar: None,
             ato: self.acks.ato(),
             mss: ByteCount::ZERO,
-            pmtu: ByteCount(u64::from(self.send.path_mtu)),
+            pmtu: ByteCount(u64::from(self.path_mtu())),
             rcvmss: self.acks.segment(),
             cwnd: ByteCount::ZERO,
             ssthresh: None,
@@ -346,22 +325,22 @@ impl Connection {
             dsack_dups: 0,
             reordering: 0,
             reord_seen: 0,
-            probes: self.send.probes_unanswered().max(self.keep_alives_unanswered()),
+            probes: self.send.probes_unanswered().max(keep_alives.into()),
             rcv_rtt: self.receive.rtt(),
             rcv_space: self.receive.limit(),
             rcv_wnd: self.receive.window(),
             minrtt: None,
             snd_wnd: self.send.window(),
             recv_q: self.receive.readable(),
-            send_q: self.send.buffer.len(),
-            soft_error: self.soft_error,
+            send_q: self.send.buffer().len(),
+            soft_error: self.closing.soft_error(),
         };
         self.add_sender(&mut info);
         info
     }
 
     fn add_sender(&self, info: &mut Info) {
-        let Some(sender) = &self.send.sender else {
+        let Some(sender) = self.send.sender() else {
             if let Some(last) = &self.last_info {
                 info.combination.clone_from(&last.combination);
                 info.rto = last.rto;
@@ -392,7 +371,7 @@ impl Connection {
         info.delivery_rate = measured.map(|(rate, _)| rate);
         info.app_limited = measured.is_some_and(|(_, app_limited)| app_limited);
         info.delivered = sender.delivered();
-        info.bytes_acked = self.send.buffer.start().since(self.send.first());
+        info.bytes_acked = self.send.buffer().start().since(self.send.first());
         info.unacked = sender.snd_nxt().since(sender.snd_una());
         let again = |t: &Transmission| t.resent > 0 && t.state == TxState::InFlight;
         info.retrans_out = board.in_order_sent().filter(again).count() as u64;

@@ -6,56 +6,46 @@
 //!
 //! ```text
 //! on_segment     arrival.rs        RFC 9293 section 3.10.7, in its order: PAWS, sequence, RST ... FIN
-//!                handshake.rs      the three-way handshake and what it negotiates; cookie.rs, without state;
+//!                handshake/        the three-way handshake and what it negotiates; cookie.rs, without state;
 //!                                  deferral.rs, until there is data
-//!                receive.rs        windows and order; reassembly.rs, receive_buffer.rs, growth.rs
-//!                ack_policy.rs     when to acknowledge; ecn/ and accurate.rs, that packets were marked
-//!                withhold.rs       when not to, behind a base station
-//!                extensions.rs     header checksums (HACK) and transmission numbers, where agreed on
+//!                receive/          windows and order; reassembly.rs, buffer.rs, growth.rs; ack_policy.rs, when to
+//!                                  acknowledge; withhold.rs, when not to, behind a base station
+//!                ecn/              that packets were marked
+//!                extensions/       header checksums (HACK) and transmission numbers, where agreed on
 //!                refused.rs        what is counted and told of segments that are refused
-//!                acknowledgement.rs, send.rs, airtcp_recovery::Sender; hold.rs, what the application holds back
-//! on_corrupted   hack.rs           a segment of which only the header is good
+//!                acknowledgement.rs, send/, airtcp_recovery::Sender; hold.rs, what the application holds back
+//! on_corrupted   extensions/       hack.rs: a segment of which only the header is good
 //! poll_transmit  transmit.rs       RST, SYN, special ACKs, ACKs, data, probes: in that order
-//! on_timeout     keepalive.rs      whether a silent peer is still there
-//! on_path_mtu    path_mtu.rs       segments that are too large for the path
+//! on_timeout     timers/           every deadline; keep_alive.rs, whether a silent peer is still there
+//! on_path_mtu    path/             segments that are too large for the path
+//! send, ...      write.rs          what the application writes, and when that leaves
 //! set_combination switch.rs        other strategies for the sender, at any time
-//! close, ...     close.rs          FIN, RST, TIME-WAIT; time_wait.rs, what is left when nobody holds it
+//! close, ...     close/            FIN, RST, TIME-WAIT; time_wait.rs, what is left when nobody holds it
 //! ```
 //!
 //! Not here, because nothing needs it yet: the urgent pointer (urgent data is data, RFC 6093), Fast Open.
 
-mod accurate;
-mod ack_policy;
 mod acknowledgement;
 mod arrival;
 mod challenge;
 mod close;
 mod config;
-pub(crate) mod cookie;
-mod deferral;
 mod ecn;
 mod error;
 mod extensions;
-mod growth;
-mod hack;
 mod handshake;
-mod hold;
 mod info;
-mod keepalive;
 mod outlet;
-mod path_mtu;
-mod reassembly;
+mod path;
 mod receive;
-mod receive_buffer;
 pub(crate) mod refused;
 mod send;
-mod send_buffer;
 mod state;
 mod switch;
-pub(crate) mod time_wait;
+mod timers;
 mod timestamps;
 mod transmit;
-mod withhold;
+mod write;
 
 #[cfg(test)]
 mod tests;
@@ -63,43 +53,37 @@ mod tests;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use airtcp_recovery::{Limit, Sender, WireNeeds};
-use airtcp_types::{ByteCount, EventKind, FlowId, Instant, SeqNumber, SharedBytes};
-use tracing::debug;
+use airtcp_recovery::{Sender, WireNeeds};
+use airtcp_types::{ByteCount, EventKind, FlowId, Instant, SeqNumber};
 
-use crate::counters::Counters;
-
+pub(crate) use close::time_wait;
 pub use config::TcpConfig;
 pub use ecn::{EcnMode, EcnModeError};
 pub use error::{TcpError, Unreachable};
 pub use extensions::Offer;
+pub(crate) use handshake::cookie;
 pub use info::{AccEcnInfo, Info};
-pub use keepalive::KeepAlive;
 pub use outlet::Outlet;
-pub use receive_buffer::Chunk;
+pub use receive::{Chunk, MarkAware};
 pub use state::State;
 pub use switch::SwitchError;
-pub use withhold::MarkAware;
+pub use timers::KeepAlive;
 
-use ack_policy::AckPolicy;
 use challenge::Challenge;
+use close::Closing;
+use ecn::Ecn;
 use extensions::Extensions;
 use handshake::Handshake;
 use info::Tally;
-use receive::Receiver;
+use path::PathMtu;
+use receive::{AckPolicy, Receiver, Withholding};
 pub(crate) use send::LEAST;
 use send::SendHalf;
+use timers::Watch;
 use timestamps::Timestamps;
-use withhold::Withholding;
 
-/// Time-outs or unanswered probes in a row after which the peer counts as gone (Linux's
-/// `tcp_retries2`), and the same when nobody holds the connection any more (`tcp_orphan_retries`).
-const MAX_SILENCE: u32 = 15;
-const MAX_ORPHAN_SILENCE: u32 = 8;
 /// The timestamps option with its padding takes so many bytes from every segment (RFC 7323).
 const TIMESTAMPS_LEN: u16 = 12;
-/// Memory that a connection keeps so as not to allocate is given back when nothing was sent and nothing came for so long.
-const REST: Duration = Duration::from_secs(1);
 /// What an answer has that is not part of a long transfer.
 const LITTLE: ByteCount = ByteCount::from_kib(3);
 /// Events kept for an observer that does not come.
@@ -114,52 +98,37 @@ const MAX_EVENTS: usize = 4096;
 pub struct Connection {
     flow: FlowId,
     state: State,
-    settings: Settings,
-    /// TTL or hop limit. It stands here, and not among the settings, for size.
+    /// How long sent data may go unacknowledged, or data wait for a closed window.
+    user_timeout: Option<Duration>,
+    /// TTL or hop limit.
     hop_limit: u8,
-    /// Whether time-outs may make packets smaller; here for the same reason.
-    black_holes: bool,
+    path: PathMtu,
     /// Only until ESTABLISHED.
     handshake: Option<Box<Handshake>>,
     timestamps: Option<Timestamps>,
     sack: bool,
     /// Only where something was agreed on.
     extensions: Option<Box<Extensions>>,
+    ecn: Ecn,
     receive: Receiver,
     /// Only where asked for.
     withholding: Option<Box<Withholding>>,
     acks: AckPolicy,
     send: SendHalf,
     /// Only where asked for.
-    keep_alive: Option<Box<keepalive::Watch>>,
+    keep_alive: Option<Box<Watch>>,
     challenge: Challenge,
     /// All connections of the host together may send one more challenge ACK.
     may_challenge: bool,
     /// A RST is to leave.
     reset: Option<transmit::Reset>,
-    /// A window probe is to leave.
-    probe: bool,
-    /// The application let go.
-    orphan: bool,
-    /// When TIME-WAIT or an orphan's FIN-WAIT-2 ends, or what [`close_within`](Self::close_within) waits for.
-    linger: Option<Instant>,
-    error: Option<TcpError>,
-    /// What the network said, should it prove true (RFC 1122 section 4.2.3.9).
-    soft_error: Option<Unreachable>,
+    closing: Closing,
     /// For an observer, if one is wanted.
     #[expect(clippy::box_collection, reason = "an idle connection has none, and is to be small")]
     events: Option<Box<VecDeque<EventKind>>>,
     tally: Tally,
     /// How it stood when there was nothing left to send.
     last_info: Option<Box<Info>>,
-}
-
-/// The settings that outlive the handshake.
-#[derive(Clone, Copy, Debug)]
-struct Settings {
-    user_timeout: Option<Duration>,
-    time_wait: Duration,
-    fin_wait_2: Duration,
 }
 
 /// What an application can do with a connection now.
@@ -176,187 +145,9 @@ pub struct Readiness {
 }
 
 impl Connection {
-    /// Works everything due at `now`.
-    pub fn on_timeout(&mut self, now: Instant, counters: &mut Counters) {
-        if self.state == State::Closed {
-            return;
-        }
-        if self.linger.is_some_and(|at| at <= now) {
-            match self.state {
-                State::TimeWait => counters.tcp_ext_tw += 1,
-                State::FinWait2 => {}
-                _ => {
-                    debug!(remote = %self.flow.remote, "closing takes too long: RST");
-                    counters.tcp_ext_abort_on_linger += 1;
-                    self.abort(now);
-                    return;
-                }
-            }
-            self.retire(now);
-            self.set_state(State::Closed);
-            return;
-        }
-        self.on_handshake_timeout(now, counters);
-        if self.acks.on_timeout(now) {
-            counters.tcp_ext_delayed_acks += 1;
-            self.schedule_ack(None);
-        }
-        self.on_withholding_timeout(now, counters);
-        self.on_sender_timeout(now, counters);
-        self.send.on_hold_timeout(now);
-        if self.send.on_timeout(now) {
-            self.probe = true;
-        }
-        self.check_patience(now, counters);
-        self.on_keep_alive_timeout(now, counters);
-        if self.rest_at().is_some_and(|at| at <= now) {
-            self.shrink();
-        }
-    }
-
-    /// When a connection that has nothing outstanding gives the memory back that it keeps so as not to allocate with every segment.
-    fn rest_at(&self) -> Option<Instant> {
-        let sender_can = self.send.sender.as_ref().is_some_and(|sender| sender.can_shrink());
-        let send_can = sender_can || self.send.buffer.can_shrink();
-        let can = send_can || self.receive.can_shrink() || self.acks.can_shrink();
-        (can && !self.send.is_outstanding()).then(|| self.send.progress_at + REST)
-    }
-
-    fn shrink(&mut self) {
-        if let Some(sender) = &mut self.send.sender {
-            sender.shrink();
-        }
-        self.send.buffer.shrink();
-        self.receive.shrink();
-        self.acks.shrink();
-    }
-
-    fn on_sender_timeout(&mut self, now: Instant, counters: &mut Counters) {
-        if let Some(sender) = &mut self.send.sender
-            && sender.poll_timeout().is_some_and(|at| at <= now)
-        {
-            let before = sender.stats().timeouts;
-            sender.on_timeout(now);
-            let timeouts = sender.stats().timeouts - before;
-            counters.tcp_ext_timeouts += timeouts;
-            self.collect_events();
-            if timeouts > 0 {
-                self.check_black_hole(now, counters);
-            }
-        }
-    }
-
-    /// RFC 9293 section 3.8.3: R2, or the user time-out in its place.
-    fn check_patience(&mut self, now: Instant, counters: &mut Counters) {
-        let limit = if self.orphan { MAX_ORPHAN_SILENCE } else { MAX_SILENCE };
-        let gone = match self.user_timeout_at() {
-            Some(at) => at <= now,
-            None => self.send.silence() > limit,
-        };
-        if gone {
-            self.give_up(now, counters);
-        } else if self.orphan && self.send.is_shut(limit) {
-            // RFC 6429 section 4: nobody here would end it, and what it holds must not depend on the peer alone.
-            debug!(remote = %self.flow.remote, "nobody's connection, and the window stays closed");
-            counters.tcp_ext_abort_on_timeout += 1;
-            self.reset_peer(now);
-            self.set_error(TcpError::TimedOut);
-        }
-    }
-
-    fn user_timeout_at(&self) -> Option<Instant> {
-        let waiting = self.handshake.is_some() || self.send.is_waiting();
-        let limit = self.settings.user_timeout.filter(|_| waiting)?;
-        Some(self.send.progress_at + limit)
-    }
-
-    /// When [`on_timeout`](Self::on_timeout) is next needed.
-    pub fn poll_timeout(&self) -> Option<Instant> {
-        if self.state == State::Closed {
-            return None;
-        }
-        [
-            self.linger,
-            self.handshake.as_ref().map(|handshake| handshake.deadline()),
-            self.acks.timer(),
-            self.withholding.as_ref().and_then(|withholding| withholding.deadline()),
-            self.send.sender.as_ref().and_then(|sender| sender.poll_timeout()),
-            self.send.probe_at(),
-            self.send.held_until(),
-            self.user_timeout_at(),
-            self.keep_alive_at(),
-            self.rest_at(),
-        ]
-        .into_iter()
-        .flatten()
-        .min()
-    }
-
     /// The next event, if [`TcpConfig::events`] is on.
     pub fn poll_event(&mut self) -> Option<EventKind> {
         self.events.as_mut()?.pop_front()
-    }
-
-    /// Copies as much of `data` as there is room for into the send buffer, whose memory is the outlet's, and gives how
-    /// much.
-    ///
-    /// # Errors
-    ///
-    /// [`TcpError::WouldBlock`] without room; [`TcpError::Shutdown`] after
-    /// [`shutdown`](Self::shutdown) or [`close`](Self::close); else why the connection ended.
-    pub fn send(
-        &mut self,
-        now: Instant,
-        data: &[u8],
-        outlet: &mut Outlet,
-    ) -> Result<usize, TcpError> {
-        let n = self.admit(now, data.len())?;
-        if n > 0 {
-            self.send.buffer.push(&data[..n], outlet);
-            self.send.end_more();
-        }
-        Ok(n)
-    }
-
-    /// As [`send`](Self::send), but `data` is not copied into the send buffer unless it is short (below
-    /// 4 KiB): the buffer holds the memory that `data` is a part of until all that was taken is
-    /// acknowledged. Limits of memory count the bytes taken, and not the rest of that memory.
-    ///
-    /// # Errors
-    ///
-    /// As [`send`](Self::send).
-    pub fn send_shared(
-        &mut self,
-        now: Instant,
-        mut data: SharedBytes,
-        outlet: &mut Outlet,
-    ) -> Result<usize, TcpError> {
-        let n = self.admit(now, data.len())?;
-        if n > 0 {
-            data.truncate(n);
-            self.send.buffer.push_shared(data, outlet);
-            self.send.end_more();
-        }
-        Ok(n)
-    }
-
-    /// How much of a write of `len` bytes there is room for.
-    fn admit(&mut self, now: Instant, len: usize) -> Result<usize, TcpError> {
-        if let Some(error) = self.error {
-            return Err(error);
-        }
-        if self.send.fin || self.state == State::Closed {
-            return Err(TcpError::Shutdown);
-        }
-        let n = len.min(self.send.room().as_usize());
-        self.send.refused = n < len;
-        if n == 0 && len > 0 {
-            return Err(TcpError::WouldBlock);
-        }
-        if n > 0 {
-            self.tally.busy_from(now);
-        }
-        Ok(n)
     }
 
     /// Copies what arrived into `buf`, and gives how much; 0 means that the peer's FIN came.
@@ -413,7 +204,7 @@ impl Connection {
     }
 
     fn nothing_to_read(&self) -> Result<usize, TcpError> {
-        match self.error {
+        match self.closing.error() {
             Some(error) => Err(error),
             None if self.receive.is_finished() || self.state == State::Closed => Ok(0),
             None => Err(TcpError::WouldBlock),
@@ -444,19 +235,8 @@ impl Connection {
                 },
             );
         } else {
-            self.soft_error = Some(error);
+            self.closing.on_soft_error(error);
         }
-    }
-
-    /// Turns Nagle's algorithm off or on. Off, what is [held back](Self::set_cork) at the moment leaves, too. Gives whether
-    /// something that was held back may leave now.
-    pub fn set_nodelay(&mut self, nodelay: bool) -> bool {
-        self.send.nodelay = nodelay;
-        let held = self.send.hold.is_some();
-        if nodelay {
-            self.send.release();
-        }
-        nodelay && (held || matches!(self.send.limit, Some(Limit::Nagle | Limit::Rwnd)))
     }
 
     /// Acknowledges at once for a while, and what waits to be acknowledged now; or lets ACKs wait for data that they can
@@ -473,15 +253,10 @@ impl Connection {
         self.acks.is_set_quick()
     }
 
-    /// Whether Nagle's algorithm is off.
-    pub const fn nodelay(&self) -> bool {
-        self.send.nodelay
-    }
-
     /// Sets how long sent data may go unacknowledged, or data wait for a closed window; `None` for the usual number of
     /// time-outs.
     pub fn set_user_timeout(&mut self, limit: Option<Duration>) {
-        self.settings.user_timeout = limit;
+        self.user_timeout = limit;
     }
 
     /// Sets TTL or hop limit.
@@ -498,7 +273,7 @@ impl Connection {
     /// segments. A window already offered stays offered, but data in it beyond them is dropped.
     pub fn set_memory_pressure(&mut self, pressure: bool) {
         self.receive.hold_back(pressure);
-        self.send.held_back = pressure;
+        self.send.hold_back(pressure);
     }
 
     /// Tells whether the host may send one more challenge ACK now (RFC 5961 section 7).
@@ -508,7 +283,7 @@ impl Connection {
 
     /// Tells how much more out-of-order data the host can take.
     pub fn set_out_of_order_room(&mut self, room: ByteCount) {
-        self.receive.room = room;
+        self.receive.set_out_of_order_room(room);
     }
 
     /// What it holds out of order: the bytes, and what it takes to keep them.
@@ -523,7 +298,7 @@ impl Connection {
 
     /// Bytes buffered, both ways.
     pub fn held(&self) -> ByteCount {
-        self.receive.held() + self.send.buffer.len()
+        self.receive.held() + self.send.buffer().len()
     }
 
     /// Bytes that have arrived and were not read, in order or not.
@@ -533,9 +308,9 @@ impl Connection {
 
     /// What the application can do now.
     pub fn readiness(&self) -> Readiness {
-        let over = self.error.is_some() || self.state == State::Closed;
+        let over = self.closing.error().is_some() || self.state == State::Closed;
         let connected = self.handshake.is_none() && self.tally.established;
-        let room = self.send.is_writable() || self.send.fin;
+        let room = self.send.is_writable() || self.send.is_shut_down();
         Readiness {
             readable: self.is_readable(),
             writable: over || (connected && room),
@@ -548,13 +323,13 @@ impl Connection {
     pub(crate) fn is_readable(&self) -> bool {
         self.receive.readable() > ByteCount::ZERO
             || self.receive.is_finished()
-            || self.error.is_some()
+            || self.closing.error().is_some()
             || self.state == State::Closed
     }
 
     /// Why it ended, if not by both FINs.
     pub const fn error(&self) -> Option<TcpError> {
-        self.error
+        self.closing.error()
     }
 
     /// Where it stands.
@@ -574,7 +349,7 @@ impl Connection {
 
     /// The sender, to look at; `None` before the connection is established.
     pub fn sender(&self) -> Option<&Sender> {
-        self.send.sender.as_deref()
+        self.send.sender()
     }
 
     /// What of the wire both ends have agreed on; before that, what this end knows of it.
@@ -586,7 +361,7 @@ impl Connection {
         extensions.union(WireNeeds {
             sack: self.sack,
             timestamps: self.timestamps.is_some(),
-            ecn: self.receive.ecn.is_some(),
+            ecn: self.ecn.is_on(),
             ..WireNeeds::NONE
         })
     }
@@ -600,10 +375,8 @@ impl Connection {
 
     /// Queues what the sender has to tell behind what happened before it.
     fn collect_events(&mut self) {
-        let (Some(events), Some(sender)) = (&mut self.events, &mut self.send.sender) else {
-            return;
-        };
-        while let Some(event) = sender.poll_event() {
+        let Some(events) = &mut self.events else { return };
+        while let Some(event) = self.send.poll_event() {
             if events.len() < MAX_EVENTS {
                 events.push_back(event);
             }

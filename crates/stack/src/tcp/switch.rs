@@ -22,8 +22,8 @@ pub enum SwitchError {
 impl Connection {
     /// The strategies that the sender has, or will begin with; `None` when nothing will be sent any more.
     pub fn combination(&self) -> Option<&Combination> {
-        let sender = self.send.sender.as_ref().map(|sender| sender.combination());
-        sender.or_else(|| Some(&self.handshake.as_ref()?.sender.combination))
+        let sender = self.send.sender().map(|sender| sender.combination());
+        sender.or_else(|| self.handshake.as_ref().map(|handshake| handshake.combination()))
     }
 
     /// Gives the sender other strategies. What was sent and the round-trip times it knows survive;
@@ -39,21 +39,15 @@ impl Connection {
         now: Instant,
         combination: &Combination,
     ) -> Result<(), SwitchError> {
-        if let Some(error) = self.error {
+        if let Some(error) = self.closing.error() {
             return Err(error.into());
         }
         if let Some(handshake) = &mut self.handshake {
-            let offered = handshake.offered(self.timestamps.is_some());
-            if let Some(missing) = combination.needs().missing(offered) {
-                return Err(SwitchError::NotNegotiated(missing));
-            }
-            handshake.sender.combination = combination.clone();
-            return Ok(());
+            let set = handshake.set_combination(combination, self.timestamps.is_some());
+            return set.map_err(SwitchError::NotNegotiated);
         }
-        let sender = self.send.sender.as_mut().ok_or(TcpError::Shutdown)?;
-        if let Err(CombinationError::NotGranted { missing, .. }) =
-            sender.set_combination(now, combination)
-        {
+        let set = self.send.set_combination(now, combination).ok_or(TcpError::Shutdown)?;
+        if let Err(CombinationError::NotGranted { missing, .. }) = set {
             return Err(SwitchError::NotNegotiated(missing));
         }
         self.collect_events();

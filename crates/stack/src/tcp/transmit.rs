@@ -1,7 +1,7 @@
 //! What leaves, in this order: a RST, a SYN, special ACKs, ACKs that cannot wait, data, a window
 //! probe or a keep-alive, the last ACK.
 
-use airtcp_recovery::{Decision, Transmit};
+use airtcp_recovery::{Decision, Sender, Transmit};
 use airtcp_types::{ByteCount, ExtSeq, Instant, Packet, SendRule, SeqNumber, SeqRange};
 use airtcp_wire::ip;
 use airtcp_wire::options::{SackBlocks, TcpOptions, TxNumbers};
@@ -9,8 +9,9 @@ use airtcp_wire::tcp::{Flags, Header, emit_into, emit_super};
 
 use crate::counters::Counters;
 
-use super::ack_policy::DueAck;
 use super::config::fixed_headers;
+use super::handshake::Syn;
+use super::receive::DueAck;
 use super::{Connection, Outlet, State};
 
 /// A RST that is to leave.
@@ -29,7 +30,7 @@ impl Connection {
         outlet: &mut Outlet,
     ) -> Option<Packet> {
         let packet = self.next_packet(now, counters, outlet);
-        self.send.buffer.give_back(outlet);
+        self.send.give_back(outlet);
         self.tally.segs_out += u64::from(packet.is_some());
         packet
     }
@@ -48,15 +49,16 @@ impl Connection {
         if self.state == State::Closed {
             return None;
         }
-        if let Some((options, sent)) = self.handshake.as_mut().and_then(|h| h.take_due()) {
-            if sent > 1 {
+        let is_answer = self.state == State::SynReceived;
+        if let Some(syn) = self.handshake.as_mut().and_then(|h| h.poll_syn(is_answer)) {
+            if syn.sent > 1 {
                 counters.tcp_ext_syn_retrans += 1;
                 counters.tcp_retrans_segs += 1;
                 self.tally.syn_retrans += 1;
             } else {
                 counters.tcp_out_segs += 1;
             }
-            return Some(self.emit_syn(now, options, sent, outlet));
+            return Some(self.emit_syn(now, syn, is_answer, outlet));
         }
         if let Some((seq, form)) = self.extensions.as_mut().and_then(|e| e.pop_corrupted()) {
             return Some(self.emit_special_ack(now, seq, form, counters, outlet));
@@ -81,14 +83,14 @@ impl Connection {
                 true => self.send.nxt(),
                 false => transmit.range.start,
             };
-            self.send.decided = Some(Box::new(transmit));
+            self.send.put_back(transmit);
             if self.acks.peek().is_none() {
                 self.schedule_ack(None);
             }
             return self.emit_due_ack(now, seq, counters, outlet);
         }
         self.tally.settle(now, &self.send);
-        if std::mem::take(&mut self.probe) && self.send.probe_at().is_some() {
+        if self.send.take_probe() {
             counters.tcp_ext_win_probe += 1;
             return Some(self.emit_probe(now, counters, outlet));
         }
@@ -103,7 +105,7 @@ impl Connection {
     fn emit_probe(&mut self, now: Instant, counters: &mut Counters, outlet: &mut Outlet) -> Packet {
         counters.tcp_out_segs += 1;
         let seq = self.send.una() - 1;
-        let reported = self.report_marks();
+        let reported = self.ecn.report();
         let (ack, sack) = (self.receive.nxt(), SackBlocks::EMPTY);
         let due = DueAck { ack, sack, echo: None, reported, handshake: None };
         self.emit_ack(now, seq, &due, counters, outlet)
@@ -132,11 +134,11 @@ impl Connection {
         let DueAck { ack, sack, echo, reported, handshake } = *due;
         let tx_numbers = echo.map(|_| TxNumbers { number: None, echo });
         let mut options = TcpOptions { tx_numbers, ..self.options(now) };
-        options.accecn = self.option_on_ack(&reported, &options, sack.len());
+        options.accecn = self.ecn.option_on_ack(&reported, &options, sack.len());
         options.sack = sack;
         let flags = match handshake {
             Some(code) => Flags::ACK.with_ace(code),
-            None => self.flags_reporting(&reported),
+            None => self.ecn.flags(&reported),
         };
         let header = Header {
             seq: seq.wire(),
@@ -145,7 +147,6 @@ impl Connection {
             window: self.offer(ack, counters),
             options,
         };
-        self.note_ack_sent(ack);
         self.emit(&header, outlet)
     }
 
@@ -158,28 +159,30 @@ impl Connection {
         outlet: &mut Outlet,
     ) -> Packet {
         self.count_data(now, first, 1, counters);
-        let is_new = !first.rule.is_retransmission() && first.range.start < self.send.buffer.end();
-        let reported = self.report_marks();
-        let mut flags = self.flags_reporting(&reported);
+        let is_new =
+            !first.rule.is_retransmission() && first.range.start < self.send.buffer().end();
+        let reported = self.ecn.report();
+        let mut flags = self.ecn.flags(&reported);
         // With AccECN it is a bit of a number.
         flags.cwr |= is_new && self.take_cwr();
         let range = match outlet.at_once > 1 && !flags.cwr && self.may_aggregate(first) {
             true => self.aggregate(now, first, outlet.at_once, counters),
             false => first.range,
         };
-        let data_end = range.end.min(self.send.buffer.end());
+        let data_end = range.end.min(self.send.buffer().end());
         let ack = self.receive.nxt();
-        let fin = self.send.fin && range.end > self.send.buffer.end();
+        let fin = self.send.is_shut_down() && range.end > self.send.buffer().end();
         let data = SeqRange::new(range.start, data_end);
         // As Linux: where new data that left together ends, a receiver may pass it on.
         let several = range.len() > first.range.len() && !first.rule.is_retransmission();
-        let psh = !data.is_empty() && (several || self.send.buffer.ends_write(data));
+        let psh = !data.is_empty() && (several || self.send.buffer().ends_write(data));
         let mut options = self.options(now);
         if let Some(extensions) = &self.extensions {
             extensions.mark_data(first.tx, !data.is_empty(), &mut options);
         }
         if !first.rule.is_retransmission() {
-            options.accecn = self.option_on_data(&reported, &options, data.len());
+            let room = self.room_beside(data.len());
+            options.accecn = self.ecn.option_on_data(&reported, &options, room);
         }
         let header = Header {
             seq: range.start.wire(),
@@ -188,12 +191,11 @@ impl Connection {
             window: self.offer(ack, counters),
             options,
         };
-        self.note_ack_sent(ack);
         self.acks.on_carried(ack);
         if !data.is_empty() {
             self.acks.on_data_sent(now);
         }
-        let (flow, hop_limit, buffer) = (&self.flow, self.hop_limit, &self.send.buffer);
+        let (flow, hop_limit, buffer) = (&self.flow, self.hop_limit, self.send.buffer());
         let mut packet = if outlet.at_once > 0 {
             let size = self.segment_size();
             emit_super(outlet.packet(), flow, hop_limit, &header, buffer.shared(data), size)
@@ -201,7 +203,7 @@ impl Connection {
             emit_into(outlet.packet(), flow, hop_limit, &header, buffer.slices(data))
         };
         // RFC 3168 sections 6.1.4 to 6.1.6: new data alone may be marked, neither ACKs nor what is sent again nor probes.
-        if is_new && self.receive.ecn.as_ref().is_some_and(|ecn| ecn.marks()) {
+        if is_new && self.ecn.marks() {
             ip::set_ecn(&mut packet.data, ip::ECT_0);
         }
         packet
@@ -211,13 +213,23 @@ impl Connection {
     /// its own: not every device that cuts packets knows that CWR is the first segment's. With AccECN nothing says so (RFC
     /// 9768 section 3.1.5), and CWR is every segment's.
     fn take_cwr(&mut self) -> bool {
-        let classic = self.receive.ecn.as_mut().and_then(|ecn| ecn.classic());
-        let (Some(classic), Some(sender)) = (classic, &self.send.sender) else { return false };
-        let owes = classic.owes_cwr(sender);
-        if owes {
-            classic.on_cwr_sent(sender);
-        }
-        owes
+        let Some(sender) = self.send.sender() else { return false };
+        self.ecn.take_cwr(|| reductions(sender))
+    }
+
+    /// Whether the ACK that a transmission would carry leaves before it, alone: it has an AccECN option, for which there is no
+    /// room beside so much data.
+    fn ack_goes_before(&self, transmit: &Transmit) -> bool {
+        let room = match transmit.rule.is_retransmission() {
+            true => 0,
+            false => self.room_beside(transmit.range.len()),
+        };
+        self.acks.is_pending() && self.ecn.lacks_room(room)
+    }
+
+    /// How many bytes of options more have room beside `len` bytes of data.
+    fn room_beside(&self, len: ByteCount) -> usize {
+        usize::from(self.segment_size()).saturating_sub(len.as_usize())
     }
 
     /// Whether more may follow a transmission in one packet: it is full, and no option is its own.
@@ -251,10 +263,10 @@ impl Connection {
             let decision = self.send.decide(now);
             self.collect_events();
             let Some(Decision::Send(next)) = decision else { break };
-            let data = next.range.end.min(self.send.buffer.end()).since(next.range.start).0;
+            let data = next.range.end.min(self.send.buffer().end()).since(next.range.start).0;
             let follows = next.range.start == range.end && next.rule == first.rule && data > 0;
             if !follows || data > size {
-                self.send.decided = Some(Box::new(next));
+                self.send.put_back(next);
                 break;
             }
             self.count_data(now, &next, 1, counters);
@@ -272,7 +284,7 @@ impl Connection {
         segments: u64,
         counters: &mut Counters,
     ) {
-        let len = range.end.min(self.send.buffer.end()).since(range.start);
+        let len = range.end.min(self.send.buffer().end()).since(range.start);
         // TcpOutSegs is without segments that only repeat (RFC 4022).
         if rule.is_retransmission() {
             counters.tcp_retrans_segs += segments;
@@ -293,31 +305,24 @@ impl Connection {
     fn emit_syn(
         &mut self,
         now: Instant,
-        options: TcpOptions,
-        sent: u32,
+        Syn { options, flags, sent, is_plain }: Syn,
+        is_answer: bool,
         outlet: &mut Outlet,
     ) -> Packet {
-        let answer = self.state == State::SynReceived;
-        let mut flags = Flags { syn: true, ..Flags::default() };
-        if let Some(handshake) = &mut self.handshake {
-            flags = handshake.flags(sent, answer);
-            if handshake.ecn.is_plain()
-                && let Some(ecn) = &mut self.receive.ecn
-            {
-                // RFC 9768 section 3.1.5: the peer may be without ECN.
-                ecn.stop_marking();
-            }
+        if is_plain {
+            // RFC 9768 section 3.1.5: the peer may be without ECN.
+            self.ecn.stop_marking();
         }
         let timestamps = self.timestamps.map(|clock| clock.option(now));
         let mut options = TcpOptions { timestamps, ..options };
         // RFC 9768 section 3.2.3.2: on the first SYN-ACK, and never on a SYN.
-        if answer && sent == 1 {
-            let reported = self.report_marks();
-            options.accecn = self.option_on_ack(&reported, &options, 0);
+        if is_answer && sent == 1 {
+            let reported = self.ecn.report();
+            options.accecn = self.ecn.option_on_ack(&reported, &options, 0);
         }
         let header = Header {
             seq: (self.send.first() - 1).wire(),
-            ack: answer.then(|| self.receive.nxt().wire()),
+            ack: is_answer.then(|| self.receive.nxt().wire()),
             flags,
             window: self.receive.syn_window(),
             options,
@@ -350,16 +355,15 @@ impl Connection {
     }
 
     fn offer(&mut self, ack: ExtSeq, counters: &mut Counters) -> u16 {
-        let field = self.receive.offer(ack);
-        match (std::mem::replace(&mut self.tally.closed_window, field == 0), field == 0) {
-            (false, true) => counters.tcp_ext_to_zero_window_adv += 1,
-            (true, false) => counters.tcp_ext_from_zero_window_adv += 1,
-            _ => {}
-        }
-        field
+        let offered = self.receive.offer(ack);
+        counters.tcp_ext_to_zero_window_adv += u64::from(offered.closes);
+        counters.tcp_ext_from_zero_window_adv += u64::from(offered.opens);
+        offered.field
     }
+}
 
-    fn note_ack_sent(&mut self, ack: ExtSeq) {
-        self.receive.last_ack_sent = self.receive.last_ack_sent.max(ack);
-    }
+/// How often the window was reduced, or the control has answered a mark itself, modulo 2^16.
+fn reductions(sender: &Sender) -> u16 {
+    let stats = sender.stats();
+    ((stats.reductions + stats.timeouts) as u16).wrapping_add(sender.mark_answers())
 }

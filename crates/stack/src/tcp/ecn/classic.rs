@@ -6,7 +6,6 @@
 //! receiver: data with CWR       -> ... until then
 //! ```
 
-use airtcp_recovery::Sender;
 use airtcp_wire::ip::CE;
 use airtcp_wire::tcp::Segment;
 
@@ -14,10 +13,10 @@ use airtcp_wire::tcp::Segment;
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp) struct Classic {
     /// A packet was marked, and the sender has not said since that it slows down.
-    pub(in crate::tcp) echoes: bool,
+    echoes: bool,
     /// Whether new data leaves as ECT(0).
     pub(super) marks: bool,
-    /// How often the window had been reduced, or the control had answered a mark itself, when CWR was last sent, modulo 2^16.
+    /// How often the window had been reduced when CWR was last sent, modulo 2^16.
     signalled: u16,
 }
 
@@ -32,12 +31,12 @@ pub(in crate::tcp) enum News {
 }
 
 impl Classic {
-    pub(in crate::tcp) const fn new() -> Self {
+    pub(super) const fn new() -> Self {
         Self { echoes: false, marks: true, signalled: 0 }
     }
 
     /// Takes the marks of data that is new.
-    pub(in crate::tcp) fn on_data(&mut self, segment: &Segment<'_>) -> News {
+    pub(super) fn on_data(&mut self, segment: &Segment<'_>) -> News {
         let before = self.echoes;
         self.echoes = segment.ecn == CE || (self.echoes && !segment.flags.cwr);
         match (segment.flags.cwr, before, self.echoes) {
@@ -47,17 +46,14 @@ impl Classic {
         }
     }
 
-    /// Whether the next new data is to say that the window was reduced, for whatever reason (RFC 3168 section 6.1.2).
-    pub(in crate::tcp) fn owes_cwr(&self, sender: &Sender) -> bool {
-        reductions(sender) != self.signalled
+    /// Whether ACKs tell of a mark.
+    pub(super) const fn echoes(&self) -> bool {
+        self.echoes
     }
 
-    pub(in crate::tcp) fn on_cwr_sent(&mut self, sender: &Sender) {
-        self.signalled = reductions(sender);
+    /// Whether new data that leaves now is to say that the window was reduced, for whatever reason (RFC 3168 section 6.1.2); it
+    /// does then.
+    pub(super) fn take_cwr(&mut self, reductions: u16) -> bool {
+        std::mem::replace(&mut self.signalled, reductions) != reductions
     }
-}
-
-fn reductions(sender: &Sender) -> u16 {
-    let stats = sender.stats();
-    ((stats.reductions + stats.timeouts) as u16).wrapping_add(sender.mark_answers())
 }

@@ -32,6 +32,10 @@ pub(in crate::tcp) struct Feedback {
     pub(in crate::tcp) option: Option<AccEcn>,
     /// Whether it advances SND.UNA: then no ACK that came before is newer.
     pub(in crate::tcp) advances: bool,
+    /// Its time stamp shows that it is later than any before.
+    pub(in crate::tcp) is_later: bool,
+    /// Nothing was outstanding when it came.
+    pub(in crate::tcp) is_idle: bool,
     /// Bytes that it is the first to report, and the packets that they left in.
     pub(in crate::tcp) bytes: ByteCount,
     pub(in crate::tcp) packets: u64,
@@ -52,7 +56,7 @@ enum Options {
 
 /// The counters of what was sent: s.cep, s.e0b, s.ceb and s.e1b of RFC 9768.
 #[derive(Debug)]
-pub(in crate::tcp) struct DeliveredMarks {
+pub(super) struct DeliveredMarks {
     cep: u64,
     e0b: u64,
     /// Estimated since the last option with ECEB, by ACE.
@@ -93,7 +97,7 @@ impl DeliveredMarks {
     }
 
     /// Takes ACE from the ACK of a SYN-ACK (RFC 9768 table 4).
-    pub(in crate::tcp) fn on_handshake(&mut self, code: u8) {
+    pub(super) fn on_handshake(&mut self, code: u8) {
         match code {
             0b000 => self.responds = false,
             0b110 => self.cep = FIRST_CEP + 1,
@@ -103,7 +107,7 @@ impl DeliveredMarks {
     }
 
     /// Takes an option for what it shows of the path; its counters count with the ACK they came on.
-    pub(in crate::tcp) fn on_option(&mut self, option: &AccEcn) {
+    pub(super) fn on_option(&mut self, option: &AccEcn) {
         // RFC 9768 section 3.2.3.2.4.
         if self.options == Options::Unseen && !option.counters().is_empty() {
             let is_zeroed = option.e0b() == Some(0) || option.e1b() == Some(0);
@@ -113,15 +117,26 @@ impl DeliveredMarks {
 
     /// Checks the first ACE after the handshake, on an ACK of `packets` packets (RFC 9768 section 3.2.2.4). If it is zero and
     /// cannot be a count, the path clears the field, and feedback no longer has an effect.
-    pub(in crate::tcp) fn check_first_ace(&mut self, ace: u8, packets: u64) {
+    fn check_first_ace(&mut self, ace: u8, packets: u64) {
         if std::mem::take(&mut self.is_first) && ace == 0 && packets <= BEFORE_ZERO {
             self.responds = false;
         }
     }
 
     /// Takes what an ACK tells that no other has overtaken; gives how many more bytes arrived with CE.
-    pub(in crate::tcp) fn on_ack(&mut self, feedback: &Feedback) -> ByteCount {
-        let &Feedback { ace, option, advances, bytes, packets, unreported, smss } = feedback;
+    pub(super) fn on_ack(&mut self, feedback: &Feedback) -> ByteCount {
+        let &Feedback { ace, option, advances, bytes, packets, unreported, smss, .. } = feedback;
+        if let Some(option) = &option {
+            self.on_option(option);
+        }
+        // RFC 9768 appendix A.1: an ACK that tells of nothing new may be an old one, unless its clock says otherwise.
+        if packets == 0 && !feedback.is_later {
+            // Nothing that this end has sent can have changed the count.
+            if feedback.is_idle {
+                self.check_first_ace(ace, packets);
+            }
+            return ByteCount::ZERO;
+        }
         self.check_first_ace(ace, packets);
         if !self.responds {
             return ByteCount::ZERO;
@@ -183,22 +198,22 @@ impl DeliveredMarks {
     }
 
     /// Whether the congestion window answers what the peer tells.
-    pub(in crate::tcp) const fn responds(&self) -> bool {
+    pub(super) const fn responds(&self) -> bool {
         self.responds
     }
 
     /// Whether what the peer tells is to be trusted: if not, nothing more may be marked (RFC 9768 section 3.2.3.2.5).
-    pub(in crate::tcp) const fn is_sound(&self) -> bool {
+    pub(super) const fn is_sound(&self) -> bool {
         self.responds && !self.contradicts
     }
 
     /// Packets that arrived with CE, as far as is known.
-    pub(in crate::tcp) const fn packets(&self) -> u64 {
+    pub(super) const fn packets(&self) -> u64 {
         self.cep - FIRST_CEP
     }
 
     /// Bytes that arrived with ECT(0), CE and ECT(1), as far as is known.
-    pub(in crate::tcp) const fn bytes(&self) -> [u64; 3] {
+    pub(super) const fn bytes(&self) -> [u64; 3] {
         let [e0b, e1b] = [self.e0b, self.e1b];
         [e0b.saturating_sub(FIRST_BYTES), self.ceb, e1b.saturating_sub(FIRST_BYTES)]
     }

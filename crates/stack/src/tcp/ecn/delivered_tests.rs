@@ -8,7 +8,8 @@ const SMSS: u64 = 1460;
 fn of_packets(ace: u8, packets: u64) -> Feedback {
     let bytes = ByteCount(packets * SMSS);
     let (advances, unreported, smss) = (true, ByteCount::ZERO, ByteCount(SMSS));
-    Feedback { ace, option: None, advances, bytes, packets, unreported, smss }
+    let (is_later, is_idle) = (true, false);
+    Feedback { ace, option: None, advances, is_later, is_idle, bytes, packets, unreported, smss }
 }
 
 fn with(feedback: Feedback, e0b: u64, ceb: u64) -> Feedback {

@@ -4,69 +4,74 @@
 //! mode.rs         the setting: what is asked for, and what is granted
 //! negotiation.rs  the flags of SYN and SYN-ACK (RFC 9768 section 3.1, RFC 3168 section 6.1.1)
 //! classic.rs      RFC 3168: ECE and CWR, one mark a round trip
+//! accurate.rs     RFC 9768: AccECN on a connection
 //! received.rs     RFC 9768: the counters of what arrived, and how they are reported
 //! delivered.rs    RFC 9768: the counters of what was sent, from what the peer tells
 //! ```
 
+mod accurate;
 mod classic;
 mod delivered;
 mod mode;
 mod negotiation;
 mod received;
 
-use airtcp_types::ExtSeq;
+#[cfg(test)]
+mod tests;
 
-pub(super) use classic::{Classic, News};
-pub(super) use delivered::{DeliveredMarks, Feedback};
+use airtcp_wire::tcp::{Flags, Segment};
+
+pub(super) use classic::News;
+pub(super) use delivered::Feedback;
 pub use mode::{EcnMode, EcnModeError};
-pub(super) use negotiation::{ACCURATE_SYN, Form, Negotiation, Repeat, echo_of, is_unchanged};
+pub(super) use negotiation::{ACCURATE_SYN, Form, Negotiation, Repeat};
 pub(super) use received::{ReceivedMarks, ReportedCounters};
 
+use accurate::Accurate;
+use classic::Classic;
+
 /// How the two ends of a connection tell each other of marks.
+///
+/// It holds both directions: the marks that arrived and are to be reported, and those that the peer reports.
 #[derive(Debug)]
 pub(super) enum Ecn {
+    /// Not at all.
+    Off,
     /// RFC 3168.
     Classic(Classic),
     /// RFC 9768.
     Accurate(Box<Accurate>),
 }
 
-/// The state of AccECN.
-#[derive(Debug)]
-pub(super) struct Accurate {
-    pub(super) received: ReceivedMarks,
-    pub(super) delivered: DeliveredMarks,
-    /// Whether new data leaves as ECT(0).
-    pub(super) marks: bool,
-    /// The number of the SYN-ACK that opened the connection, on the side that asked.
-    pub(super) syn_ack: Option<ExtSeq>,
-    /// What the peer's SYN-ACK tells was read.
-    pub(super) handshake_read: bool,
-    /// A CE mark of a SYN-ACK was counted.
-    pub(super) syn_ack_ce: bool,
-    /// The SYN or SYN-ACK of this end arrived with CE.
-    pub(super) marked_syn: bool,
-}
-
-impl Accurate {
-    /// The peer's SYN or SYN-ACK came with the ECN field `heard`.
-    pub(super) fn new(heard: u8) -> Self {
-        Self {
-            received: ReceivedMarks::new(heard),
-            delivered: DeliveredMarks::new(),
-            marks: true,
-            syn_ack: None,
-            handshake_read: false,
-            syn_ack_ce: false,
-            marked_syn: false,
+impl Ecn {
+    /// The handshake has agreed on `form` with this SYN or SYN-ACK of the peer.
+    pub(super) fn new(form: Form, syn: &Segment<'_>) -> Self {
+        match form {
+            Form::Nothing => Self::Off,
+            Form::Classic => Self::Classic(Classic::new()),
+            Form::Accurate => Self::Accurate(Box::new(Accurate::new(syn))),
         }
     }
-}
 
-impl Ecn {
+    /// Whether ECN is in use.
+    pub(super) const fn is_on(&self) -> bool {
+        !matches!(self, Self::Off)
+    }
+
+    /// Whether it is as RFC 3168 has it.
+    pub(super) const fn is_classic(&self) -> bool {
+        matches!(self, Self::Classic(_))
+    }
+
+    /// Whether it is AccECN.
+    pub(super) const fn is_accurate(&self) -> bool {
+        matches!(self, Self::Accurate(_))
+    }
+
     /// Whether new data leaves as ECT(0).
     pub(super) fn marks(&self) -> bool {
         match self {
+            Self::Off => false,
             Self::Classic(classic) => classic.marks,
             Self::Accurate(accurate) => accurate.marks,
         }
@@ -75,29 +80,35 @@ impl Ecn {
     /// Nothing leaves as ECT any more. Marks that arrive are reported all the same.
     pub(super) fn stop_marking(&mut self) {
         match self {
+            Self::Off => {}
             Self::Classic(classic) => classic.marks = false,
             Self::Accurate(accurate) => accurate.marks = false,
         }
     }
 
-    pub(super) fn classic(&mut self) -> Option<&mut Classic> {
+    /// The flags of a segment that acknowledges and reports `reported`: with AccECN the field ACE.
+    pub(super) fn flags(&self, reported: &ReportedCounters) -> Flags {
         match self {
-            Self::Classic(classic) => Some(classic),
-            Self::Accurate(_) => None,
+            Self::Off => Flags::ACK,
+            Self::Classic(classic) => Flags { ece: classic.echoes(), ..Flags::ACK },
+            Self::Accurate(_) => Flags::ACK.with_ace(reported.ace),
         }
     }
 
-    pub(super) fn accurate(&self) -> Option<&Accurate> {
+    /// The same of a segment that reports nothing new.
+    pub(super) fn flags_now(&self) -> Flags {
         match self {
-            Self::Classic(_) => None,
-            Self::Accurate(accurate) => Some(accurate),
+            Self::Accurate(_) => Flags::ACK.with_ace(self.ace()),
+            _ => self.flags(&ReportedCounters::default()),
         }
     }
 
-    pub(super) fn accurate_mut(&mut self) -> Option<&mut Accurate> {
+    /// Whether new data that leaves now is the first since the window was reduced, and has to say so; it does then. The window
+    /// was reduced `reductions` times, modulo 2^16. With AccECN nothing says so (RFC 9768 section 3.1.5).
+    pub(super) fn take_cwr(&mut self, reductions: impl FnOnce() -> u16) -> bool {
         match self {
-            Self::Classic(_) => None,
-            Self::Accurate(accurate) => Some(accurate),
+            Self::Classic(classic) => classic.take_cwr(reductions()),
+            Self::Off | Self::Accurate(_) => false,
         }
     }
 }

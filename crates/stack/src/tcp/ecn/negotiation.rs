@@ -56,7 +56,7 @@ pub(in crate::tcp) struct Negotiation {
 }
 
 /// The code that tells the peer which ECN field its SYN or SYN-ACK arrived with (RFC 9768 tables 2 and 3).
-pub(in crate::tcp) const fn echo_of(ecn: u8) -> u8 {
+pub(super) const fn echo_of(ecn: u8) -> u8 {
     match ecn {
         CE => 0b110,
         ECT_0 => 0b100,
@@ -95,13 +95,14 @@ impl Negotiation {
     }
 
     /// What was agreed on; nothing before the peer's first SYN or SYN-ACK.
-    pub(in crate::tcp) fn agreed(&self) -> Form {
+    fn agreed(&self) -> Form {
         self.agreed.unwrap_or_default()
     }
 
-    /// The ECN field of the peer's latest SYN or SYN-ACK.
-    pub(in crate::tcp) const fn heard(&self) -> u8 {
-        self.heard
+    /// The code for the ECN field of the peer's latest SYN-ACK, which the ACK of it has in place of ACE (RFC 9768 section
+    /// 3.2.2.1).
+    pub(in crate::tcp) fn code(&self) -> Option<u8> {
+        (self.agreed() == Form::Accurate).then(|| echo_of(self.heard))
     }
 
     /// The flags of a SYN that leaves for the `sent`th time.
@@ -214,7 +215,7 @@ const fn is_classic(syn: &Segment<'_>) -> bool {
 
 /// Whether a SYN-ACK, or the ACK of one, leaves it possible that the SYN or SYN-ACK of this end arrived as it left, with
 /// Not-ECT. Codes that tell of no field do (RFC 9768 section 3.1.3, table 4).
-pub(in crate::tcp) const fn is_unchanged(code: u8) -> bool {
+pub(super) const fn is_unchanged(code: u8) -> bool {
     matches!(echoed(code), None | Some(NOT_ECT))
 }
 

@@ -19,7 +19,7 @@ const FRESH: u8 = 16;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(in crate::tcp) struct ReportedCounters {
     /// The field ACE.
-    pub(in crate::tcp) ace: u8,
+    pub(super) ace: u8,
     e0b: u32,
     ceb: u32,
     e1b: u32,
@@ -82,7 +82,7 @@ impl ReceivedMarks {
 
     /// Takes the mark of acceptable segments: `packets` on the wire, with `bytes` of data in all. `is_all_acknowledged`: there
     /// is no other data to acknowledge.
-    pub(in crate::tcp) fn on_packets(
+    pub(super) fn on_packets(
         &mut self,
         ecn: u8,
         packets: u32,
@@ -107,23 +107,23 @@ impl ReceivedMarks {
     }
 
     /// A SYN-ACK came with CE, of those of a connection the first.
-    pub(in crate::tcp) fn on_marked_syn_ack(&mut self) {
+    pub(super) fn on_marked_syn_ack(&mut self) {
         self.cep += 1;
     }
 
     /// Whether an ACK is to leave for the sake of the marks; it is then.
-    pub(in crate::tcp) fn take_wish(&mut self) -> bool {
+    pub(super) fn take_wish(&mut self) -> bool {
         std::mem::take(&mut self.wants_ack)
     }
 
     /// An ACK is to leave, or data that acknowledges as well.
-    pub(in crate::tcp) fn on_ack_due(&mut self) {
+    pub(super) fn on_ack_due(&mut self) {
         self.pending = 0;
         self.wants_ack = false;
     }
 
     /// The counters now.
-    pub(in crate::tcp) const fn now(&self) -> ReportedCounters {
+    pub(super) const fn now(&self) -> ReportedCounters {
         ReportedCounters {
             ace: self.cep as u8 & 0b111,
             e0b: self.e0b as u32 & 0xff_ffff,
@@ -133,31 +133,31 @@ impl ReceivedMarks {
     }
 
     /// The first data of this end is to have an option.
-    pub(in crate::tcp) fn owe_first_data(&mut self) {
+    pub(super) fn owe_first_data(&mut self) {
         self.owes_first_data = true;
     }
 
     /// Whether an option is to leave: none has, or it would tell something new.
-    pub(in crate::tcp) fn owes_option(&self, current: &ReportedCounters) -> bool {
+    pub(super) fn owes_option(&self, current: &ReportedCounters) -> bool {
         let bytes = |counters: &ReportedCounters| (counters.e0b, counters.ceb, counters.e1b);
         self.options
             && self.last_option.as_ref().is_none_or(|counters| bytes(counters) != bytes(current))
     }
 
     /// Whether data that leaves now is to have an option.
-    pub(in crate::tcp) fn owes_option_on_data(&self, current: &ReportedCounters) -> bool {
+    pub(super) fn owes_option_on_data(&self, current: &ReportedCounters) -> bool {
         self.options && (self.owes_first_data || self.owes_option(current))
     }
 
     /// An ACK leaves, or data, with an option or without.
-    pub(in crate::tcp) fn on_sent(&mut self, has_option: bool, has_data: bool) {
+    pub(super) fn on_sent(&mut self, has_option: bool, has_data: bool) {
         self.had_option = has_option;
         self.owes_first_data &= !has_data;
     }
 
     /// The option that reports `current` in `room` bytes: all three counters as Linux orders them, or two with those that have
     /// changed since the last option; `None` where that is too little (RFC 9768 section 3.2.3.3). It leaves.
-    pub(in crate::tcp) fn take_option(
+    pub(super) fn take_option(
         &mut self,
         current: &ReportedCounters,
         room: usize,
@@ -178,13 +178,13 @@ impl ReceivedMarks {
 
     /// Data came in of which all was acknowledged before. Where that happens again and again, ACKs with an option are lost,
     /// and none has one any more (RFC 9768 section 3.2.3.2.2).
-    pub(in crate::tcp) fn on_old_data(&mut self) {
+    pub(super) fn on_old_data(&mut self) {
         self.repeats = self.repeats.saturating_add(self.had_option.into());
         self.fresh = 0;
         self.options &= self.repeats < REPEATS;
     }
 
-    pub(in crate::tcp) fn on_new_data(&mut self) {
+    pub(super) fn on_new_data(&mut self) {
         self.fresh = self.fresh.saturating_add(1);
         if self.fresh >= FRESH {
             self.repeats = 0;
@@ -192,12 +192,12 @@ impl ReceivedMarks {
     }
 
     /// Packets that arrived with CE.
-    pub(in crate::tcp) const fn packets(&self) -> u64 {
+    pub(super) const fn packets(&self) -> u64 {
         self.cep - FIRST_CEP
     }
 
     /// Bytes that arrived with ECT(0), CE and ECT(1).
-    pub(in crate::tcp) const fn bytes(&self) -> [u64; 3] {
+    pub(super) const fn bytes(&self) -> [u64; 3] {
         [self.e0b - FIRST_BYTES, self.ceb, self.e1b - FIRST_BYTES]
     }
 }

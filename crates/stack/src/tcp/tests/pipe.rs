@@ -7,6 +7,7 @@ use airtcp_recovery::registry::{controls, detections, judges};
 use airtcp_types::rng::Stream;
 
 use super::*;
+use crate::tcp::timers::REST;
 
 /// A path between two connections, the same in both directions.
 #[derive(Clone, Copy)]
@@ -239,12 +240,12 @@ fn a_connection_that_rests_keeps_no_memory_and_has_no_deadline() {
         send!(s, ms + 1, "A", 1 + ms as u32, ack = end, len = 400);
         recv!(s, ms + 1, "A", end, ack = 401 + ms as u32);
         s.read();
-        assert!(s.conn.send.buffer.can_shrink() && s.conn.receive.can_shrink());
+        assert!(s.conn.send.can_shrink() && s.conn.receive.can_shrink());
         assert!(s.conn.acks.can_shrink() && s.conn.sender().unwrap().can_shrink());
     }
     assert_eq!(s.conn.poll_timeout(), Some(Instant::from_millis(401) + REST));
     recv_nothing!(s, 401 + REST.as_millis() as u64);
-    assert!(!s.conn.send.buffer.can_shrink() && !s.conn.receive.can_shrink());
+    assert!(!s.conn.send.can_shrink() && !s.conn.receive.can_shrink());
     assert!(!s.conn.acks.can_shrink() && !s.conn.sender().unwrap().can_shrink());
     assert_eq!(s.conn.poll_timeout(), None);
 }

@@ -8,12 +8,10 @@ use airtcp_wire::options::TcpOptions;
 use airtcp_wire::tcp::{Flags, Header, Segment, emit};
 
 use crate::counters::Counters;
-
-use super::ecn::Ecn;
-use super::refused::{
+use crate::tcp::refused::{
     refuse_old_stamp, refuse_rst, refuse_without_ack, refuse_without_stamp, skip_answer,
 };
-use super::{Challenge, Connection, State, Timestamps};
+use crate::tcp::{Challenge, Connection, State, Timestamps};
 
 /// What is left of a connection in TIME-WAIT.
 #[derive(Debug)]
@@ -44,7 +42,11 @@ pub(crate) enum Outcome {
 
 /// Whether a SYN is provably newer than a connection in TIME-WAIT: by its time stamp, and where that tells nothing by
 /// its number (RFC 6191, RFC 9293 section 3.6.1). One that is also a FIN begins nothing.
-pub(super) fn is_newer(rcv_nxt: ExtSeq, clock: Option<&Timestamps>, syn: &Segment<'_>) -> bool {
+pub(in crate::tcp) fn is_newer(
+    rcv_nxt: ExtSeq,
+    clock: Option<&Timestamps>,
+    syn: &Segment<'_>,
+) -> bool {
     if !syn.flags.syn || syn.flags.ack || syn.flags.rst || syn.flags.fin {
         return false;
     }
@@ -62,7 +64,7 @@ pub(super) fn is_newer(rcv_nxt: ExtSeq, clock: Option<&Timestamps>, syn: &Segmen
 impl Connection {
     /// What has to be kept of it, if it is in TIME-WAIT.
     pub(crate) fn time_wait(&self) -> Option<TimeWait> {
-        let until = self.linger.filter(|_| self.state == State::TimeWait)?;
+        let until = self.closing.deadline().filter(|_| self.state == State::TimeWait)?;
         Some(TimeWait {
             flow: self.flow,
             snd_nxt: self.send.nxt(),
@@ -70,13 +72,10 @@ impl Connection {
             timestamps: self.timestamps,
             challenge: self.challenge,
             until,
-            length: self.settings.time_wait,
+            length: self.closing.time_wait(),
             window: self.receive.offered(),
             hop_limit: self.hop_limit,
-            ace: match self.receive.ecn {
-                Some(Ecn::Accurate(_)) => self.ack_flags().ace(),
-                _ => 0,
-            },
+            ace: self.ecn.ace(),
         })
     }
 }

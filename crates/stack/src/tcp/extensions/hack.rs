@@ -6,8 +6,7 @@ use airtcp_wire::options::{HackAck, HackForm, TcpOptions};
 use airtcp_wire::tcp::{Header, Segment};
 
 use crate::counters::Counters;
-
-use super::{Connection, Outlet, State};
+use crate::tcp::{Connection, Outlet, State};
 
 impl Connection {
     /// Takes a segment whose TCP checksum is wrong and whose header checksum is right. Gives whether
@@ -31,7 +30,7 @@ impl Connection {
     }
 
     /// The special ACK for the segment at `seq`: an ordinary one that offers and reports nothing new.
-    pub(super) fn emit_special_ack(
+    pub(in crate::tcp) fn emit_special_ack(
         &self,
         now: Instant,
         seq: ExtSeq,
@@ -49,7 +48,7 @@ impl Connection {
         let header = Header {
             seq: self.send.nxt().wire(),
             ack: Some(self.receive.nxt().wire()),
-            flags: self.ack_flags(),
+            flags: self.ecn.flags_now(),
             window: self.receive.offered(),
             options,
         };
@@ -57,7 +56,7 @@ impl Connection {
     }
 
     /// Takes a special ACK, of which nothing else counts; gives whether it was one.
-    pub(super) fn on_special_ack(
+    pub(in crate::tcp) fn on_special_ack(
         &mut self,
         now: Instant,
         segment: &Segment<'_>,
@@ -70,8 +69,7 @@ impl Connection {
         counters.tcp_ext_hack_acks_recv += 1;
         let outstanding = SeqRange::new(self.send.una(), self.send.nxt());
         let seq = outstanding.start.nearest(corrupted);
-        let believed = outstanding.contains(seq)
-            && self.send.sender.as_mut().is_some_and(|sender| sender.on_special_ack(now, seq));
+        let believed = outstanding.contains(seq) && self.send.on_special_ack(now, seq);
         counters.tcp_ext_hack_acks_ignored += u64::from(!believed);
         self.collect_events();
         self.tally.settle(now, &self.send);

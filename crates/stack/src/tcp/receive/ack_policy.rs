@@ -7,7 +7,7 @@ use std::time::Duration;
 use airtcp_types::{ByteCount, ExtSeq, Instant};
 use airtcp_wire::options::SackBlocks;
 
-use super::ecn::ReportedCounters;
+use crate::tcp::ecn::ReportedCounters;
 
 /// The bounds of a delayed ACK's delay (Linux's `TCP_ATO_MIN`, `TCP_DELACK_MAX`).
 const ATO: (Duration, Duration) = (Duration::from_millis(40), Duration::from_millis(200));
@@ -27,17 +27,17 @@ const STRETCH_PART: u64 = 16;
 
 /// An ACK that is to leave.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct DueAck {
+pub(in crate::tcp) struct DueAck {
     /// What it acknowledges.
-    pub(super) ack: ExtSeq,
+    pub(in crate::tcp) ack: ExtSeq,
     /// Its SACK blocks.
-    pub(super) sack: SackBlocks,
+    pub(in crate::tcp) sack: SackBlocks,
     /// The number of the transmission that made it due, where they are numbered.
-    pub(super) echo: Option<NonZeroU32>,
+    pub(in crate::tcp) echo: Option<NonZeroU32>,
     /// The AccECN counters that it reports: those of the moment when it became due.
-    pub(super) reported: ReportedCounters,
+    pub(in crate::tcp) reported: ReportedCounters,
     /// The code that it has in place of ACE: it answers a SYN-ACK.
-    pub(super) handshake: Option<u8>,
+    pub(in crate::tcp) handshake: Option<u8>,
 }
 
 /// Decides when an ACK leaves, and holds those that are due.
@@ -47,7 +47,7 @@ pub(super) struct DueAck {
 /// as RFC 9293 section 3.8.6.3 allows for aggregated segments, once no quick ACKs are due: each costs
 /// both ends about as much as a full segment.
 #[derive(Debug)]
-pub(super) struct AckPolicy {
+pub(in crate::tcp) struct AckPolicy {
     delayed: bool,
     quick: u8,
     ato: Duration,
@@ -68,7 +68,7 @@ pub(super) struct AckPolicy {
 
 impl AckPolicy {
     /// `delayed`: ACKs may wait at all.
-    pub(super) const fn new(delayed: bool) -> Self {
+    pub(in crate::tcp) const fn new(delayed: bool) -> Self {
         Self {
             delayed,
             quick: QUICK,
@@ -85,13 +85,13 @@ impl AckPolicy {
     }
 
     /// The receive buffer may have this size, as far as it was ever needed.
-    pub(super) fn set_buffer(&mut self, limit: ByteCount) {
+    pub(in crate::tcp) fn set_buffer(&mut self, limit: ByteCount) {
         self.reach = ByteCount(limit.0 / STRETCH_PART).clamp(STRETCH.0, STRETCH.1);
     }
 
     /// Whether in-order data that brought RCV.NXT to `nxt` is to be acknowledged at once. If not,
     /// the timer runs.
-    pub(super) fn on_data(
+    pub(in crate::tcp) fn on_data(
         &mut self,
         now: Instant,
         len: ByteCount,
@@ -112,14 +112,14 @@ impl AckPolicy {
     }
 
     /// Whether segments in order that arrive together now are acknowledged together.
-    pub(super) fn merges(&self, now: Instant, rto: impl Fn() -> Duration) -> bool {
+    pub(in crate::tcp) fn merges(&self, now: Instant, rto: impl Fn() -> Duration) -> bool {
         let is_pause = self.last_data.is_none_or(|last| now.since(last) > rto());
         self.delayed && !self.is_quick() && !is_pause
     }
 
     /// How much data from `nxt` on one ACK may acknowledge: the rest of what the last ACK that is due may, or that of the
     /// next one.
-    pub(super) fn room_from(&self, nxt: ExtSeq) -> ByteCount {
+    pub(in crate::tcp) fn room_from(&self, nxt: ExtSeq) -> ByteCount {
         let from = self.stretch.filter(|_| self.may_stretch(nxt + self.segment.0));
         self.reach - nxt.since(from.unwrap_or(self.acknowledged))
     }
@@ -145,13 +145,13 @@ impl AckPolicy {
     }
 
     /// The sender repairs something: it lives on ACKs for a while.
-    pub(super) fn enter_quick(&mut self) {
+    pub(in crate::tcp) fn enter_quick(&mut self) {
         self.quick = QUICK;
         self.interactive = false;
     }
 
     /// As [`enter_quick`](Self::enter_quick) for the application, or the opposite: ACKs wait for data that they can ride on.
-    pub(super) fn set_quick(&mut self, on: bool) {
+    pub(in crate::tcp) fn set_quick(&mut self, on: bool) {
         match on {
             true => self.enter_quick(),
             false => self.interactive = true,
@@ -159,7 +159,7 @@ impl AckPolicy {
     }
 
     /// Whether ACKs do not wait for data that they can ride on.
-    pub(super) const fn is_set_quick(&self) -> bool {
+    pub(in crate::tcp) const fn is_set_quick(&self) -> bool {
         !self.interactive
     }
 
@@ -169,7 +169,7 @@ impl AckPolicy {
     }
 
     /// An ACK is to leave.
-    pub(super) fn schedule(&mut self, due: DueAck) {
+    pub(in crate::tcp) fn schedule(&mut self, due: DueAck) {
         self.timer = None;
         let from = std::mem::replace(&mut self.acknowledged, due.ack);
         // One that acknowledges nothing new, or reports something, is a message of its own.
@@ -189,33 +189,33 @@ impl AckPolicy {
     }
 
     /// The last ACK that is due acknowledges nothing more: what follows has one of its own.
-    pub(super) fn end_stretch(&mut self) {
+    pub(in crate::tcp) fn end_stretch(&mut self) {
         self.stretch = None;
     }
 
     /// Whether an ACK is due, or will be.
-    pub(super) fn is_pending(&self) -> bool {
+    pub(in crate::tcp) fn is_pending(&self) -> bool {
         !self.due.is_empty() || self.timer.is_some()
     }
 
     /// The oldest ACK due.
-    pub(super) fn peek(&self) -> Option<&DueAck> {
+    pub(in crate::tcp) fn peek(&self) -> Option<&DueAck> {
         self.due.front()
     }
 
     /// How many are due.
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::tcp) fn len(&self) -> usize {
         self.due.len()
     }
 
     /// Of those that are due the first `len` stay. What the others acknowledge, the next one will.
-    pub(super) fn truncate(&mut self, len: usize) {
+    pub(in crate::tcp) fn truncate(&mut self, len: usize) {
         self.due.truncate(len);
         self.stretch = None;
     }
 
     /// The oldest ACK due, which leaves now.
-    pub(super) fn pop(&mut self) -> Option<DueAck> {
+    pub(in crate::tcp) fn pop(&mut self) -> Option<DueAck> {
         let due = self.due.pop_front()?;
         self.quick = self.quick.saturating_sub(1);
         if self.due.is_empty() {
@@ -225,17 +225,17 @@ impl AckPolicy {
     }
 
     /// Whether there is something that [`shrink`](Self::shrink) gives back.
-    pub(super) fn can_shrink(&self) -> bool {
+    pub(in crate::tcp) fn can_shrink(&self) -> bool {
         self.due.is_empty() && self.due.capacity() > 0
     }
 
     /// Gives back what it keeps so as not to allocate with every ACK.
-    pub(super) fn shrink(&mut self) {
+    pub(in crate::tcp) fn shrink(&mut self) {
         self.due.shrink_to(0);
     }
 
     /// A segment left that acknowledges everything up to `ack`: nothing older is due any more.
-    pub(super) fn on_carried(&mut self, ack: ExtSeq) {
+    pub(in crate::tcp) fn on_carried(&mut self, ack: ExtSeq) {
         if !self.due.is_empty() || self.timer.is_some() || ack > self.acknowledged {
             self.quick = self.quick.saturating_sub(1);
         }
@@ -246,17 +246,17 @@ impl AckPolicy {
     }
 
     /// Data left. So soon after data arrived it is an answer.
-    pub(super) fn on_data_sent(&mut self, now: Instant) {
+    pub(in crate::tcp) fn on_data_sent(&mut self, now: Instant) {
         self.interactive |= self.last_data.is_some_and(|last| now.since(last) < self.ato);
     }
 
     /// When the delayed ACK is due.
-    pub(super) const fn timer(&self) -> Option<Instant> {
+    pub(in crate::tcp) const fn timer(&self) -> Option<Instant> {
         self.timer
     }
 
     /// Whether the delayed ACK is due now. It is then no conversation.
-    pub(super) fn on_timeout(&mut self, now: Instant) -> bool {
+    pub(in crate::tcp) fn on_timeout(&mut self, now: Instant) -> bool {
         if self.timer.is_none_or(|at| at > now) {
             return false;
         }
@@ -271,24 +271,24 @@ impl AckPolicy {
     }
 
     /// The present delay.
-    pub(super) const fn ato(&self) -> Duration {
+    pub(in crate::tcp) const fn ato(&self) -> Duration {
         self.ato
     }
 
     /// The size of the peer's full segments, as far as seen.
-    pub(super) const fn segment(&self) -> ByteCount {
+    pub(in crate::tcp) const fn segment(&self) -> ByteCount {
         self.segment
     }
 
     /// Nothing is due any more.
-    pub(super) fn clear(&mut self) {
+    pub(in crate::tcp) fn clear(&mut self) {
         self.due = VecDeque::new();
         self.stretch = None;
         self.timer = None;
     }
 
     /// The peer's first byte has the number `nxt`.
-    pub(super) fn start(&mut self, nxt: ExtSeq) {
+    pub(in crate::tcp) fn start(&mut self, nxt: ExtSeq) {
         self.acknowledged = nxt;
     }
 }

@@ -1,14 +1,25 @@
 //! The receive half: which segments are acceptable, what is in order, which window to offer.
 
+mod ack_policy;
+mod buffer;
+mod growth;
+mod reassembly;
+mod withhold;
+
 use std::time::Duration;
 
 use airtcp_types::{ByteCount, ExtSeq, Instant, SeqRange};
+use airtcp_wire::options::SackBlocks;
 use airtcp_wire::payload::Payload;
 
-use super::ecn::Ecn;
-use super::growth::Growth;
-use super::reassembly::{Inserted, Reassembly};
-use super::receive_buffer::{Chunk, ReceiveBuffer};
+pub(super) use ack_policy::{AckPolicy, DueAck};
+pub use buffer::Chunk;
+pub use withhold::MarkAware;
+pub(super) use withhold::{Fate, Taken, Withholding};
+
+use buffer::ReceiveBuffer;
+use growth::Growth;
+use reassembly::{Inserted, Reassembly};
 
 /// RCV.NXT, RCV.WND and everything that waits to be read.
 #[derive(Debug)]
@@ -18,21 +29,32 @@ pub(super) struct Receiver {
     /// One past the last number ever offered; it never moves left.
     edge: ExtSeq,
     /// The acknowledgement number sent last (RFC 7323's Last.ACK.sent).
-    pub(super) last_ack_sent: ExtSeq,
+    last_ack_sent: ExtSeq,
     /// By how many bits the windows we send are shifted.
-    pub(super) scale: u8,
-    /// Only where it was agreed on. The sender's part is here as well, to avoid padding.
-    pub(super) ecn: Option<Ecn>,
+    scale: u8,
+    /// The window offered last was zero.
+    is_closed: bool,
     /// Our own MSS, for silly-window avoidance.
     mss: ByteCount,
     buffer: ReceiveBuffer,
     /// How much more the host can take out of order.
-    pub(super) room: ByteCount,
+    room: ByteCount,
     /// Only while there are holes: most connections have none most of the time.
     reassembly: Option<Box<Reassembly>>,
     /// The number of the peer's FIN, once one came.
     fin: Option<ExtSeq>,
     growth: Growth,
+}
+
+/// The window of a segment that leaves now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Offered {
+    /// The field of the header.
+    pub(super) field: u16,
+    /// It is zero, and the one before was not.
+    pub(super) closes: bool,
+    /// It is not zero, and the one before was.
+    pub(super) opens: bool,
 }
 
 /// What a segment's data or FIN did.
@@ -62,7 +84,7 @@ impl Receiver {
             edge: ExtSeq::default(),
             last_ack_sent: ExtSeq::default(),
             scale: 0,
-            ecn: None,
+            is_closed: false,
             mss,
             buffer: ReceiveBuffer::default(),
             room: ByteCount::MAX,
@@ -72,10 +94,12 @@ impl Receiver {
         }
     }
 
-    /// The peer's SYN had the number `irs`, and the window on ours was `offered`. The scale is agreed
-    /// on: a buffer larger than can be offered would only promise updates that say nothing new.
-    pub(super) fn start(&mut self, irs: ExtSeq, offered: ByteCount) {
-        self.growth.keep_below(ByteCount(u64::from(u16::MAX) << self.scale));
+    /// The peer's SYN had the number `irs`, and the windows we send are shifted by `scale` bits from now on. A buffer larger
+    /// than can be offered would only promise updates that say nothing new.
+    pub(super) fn start(&mut self, irs: ExtSeq, scale: u8) {
+        let offered = u64::from(self.syn_window());
+        self.scale = scale;
+        self.growth.keep_below(ByteCount(u64::from(u16::MAX) << scale));
         self.nxt = irs + 1;
         self.last_ack_sent = self.nxt;
         self.edge = self.nxt + offered;
@@ -84,6 +108,21 @@ impl Receiver {
     /// RCV.NXT.
     pub(super) const fn nxt(&self) -> ExtSeq {
         self.nxt
+    }
+
+    /// The acknowledgement number sent last.
+    pub(super) const fn last_ack_sent(&self) -> ExtSeq {
+        self.last_ack_sent
+    }
+
+    /// Whether everything in order was acknowledged.
+    pub(super) fn is_all_acknowledged(&self) -> bool {
+        self.nxt == self.last_ack_sent
+    }
+
+    /// By how many bits the windows we send are shifted.
+    pub(super) const fn scale(&self) -> u8 {
+        self.scale
     }
 
     /// RCV.WND: what may still arrive of what was offered.
@@ -132,6 +171,11 @@ impl Receiver {
     /// Whether the peer's FIN and everything before it arrived.
     pub(super) fn is_finished(&self) -> bool {
         self.fin.is_some_and(|fin| self.nxt > fin)
+    }
+
+    /// The host can take `room` more out of order.
+    pub(super) fn set_out_of_order_room(&mut self, room: ByteCount) {
+        self.room = room;
     }
 
     /// The receive buffer may grow to `max`.
@@ -264,15 +308,31 @@ impl Receiver {
         (payload, fin && credible)
     }
 
-    /// SACK blocks, the range with the latest segment first.
-    pub(super) fn blocks(&self) -> impl Iterator<Item = SeqRange> {
-        self.reassembly.iter().flat_map(|held| held.blocks())
+    /// The SACK blocks for an ACK: the DSACK first and, if it lies above the cumulative acknowledgement, the block around it
+    /// second (RFC 2883 section 4), then the rest, the range with the latest segment first.
+    pub(super) fn blocks(&self, dsack: Option<SeqRange>) -> SackBlocks {
+        let mut blocks = SackBlocks::EMPTY;
+        let mut push = |range: SeqRange| blocks.push(range.start.wire(), range.end.wire());
+        let around = dsack.and_then(|range| self.block_around(range));
+        dsack.into_iter().chain(around).for_each(|range| {
+            push(range);
+        });
+        let held = self.reassembly.iter().flat_map(|held| held.blocks());
+        for range in held.filter(|range| Some(*range) != around) {
+            push(range);
+        }
+        blocks
     }
 
-    /// The range above RCV.NXT that holds all of `range` (RFC 2883 section 4: reported after a
-    /// DSACK).
-    pub(super) fn block_around(&self, range: SeqRange) -> Option<SeqRange> {
+    /// The range above RCV.NXT that holds all of `range`.
+    fn block_around(&self, range: SeqRange) -> Option<SeqRange> {
         self.reassembly.as_ref()?.range_of(range.start).filter(|block| block.covers(range))
+    }
+
+    /// The part of a segment with `len` bytes of data that has arrived before.
+    pub(super) fn old_part(&self, seq: ExtSeq, len: usize) -> Option<SeqRange> {
+        let old = SeqRange::new(seq, (seq + len as u64).min(self.nxt).max(seq));
+        (!old.is_empty()).then_some(old)
     }
 
     /// Takes bytes out for the application.
@@ -329,8 +389,8 @@ impl Receiver {
         if edge.since(self.edge) >= step { edge } else { self.edge }
     }
 
-    /// The window field for a segment that acknowledges `ack` now; offers what it says.
-    pub(super) fn offer(&mut self, ack: ExtSeq) -> u16 {
+    /// The window of a segment that leaves now and acknowledges `ack`; offers what it says.
+    pub(super) fn offer(&mut self, ack: ExtSeq) -> Offered {
         let unit = 1u64 << self.scale;
         let edge = self.next_edge();
         let window = edge.since(ack).0;
@@ -343,7 +403,9 @@ impl Receiver {
         }
         let field = u16::try_from(field).unwrap_or(u16::MAX);
         self.edge = self.edge.max(ack + u64::from(field) * unit);
-        field
+        self.last_ack_sent = self.last_ack_sent.max(ack);
+        let was_closed = std::mem::replace(&mut self.is_closed, field == 0);
+        Offered { field, closes: field == 0 && !was_closed, opens: field != 0 && was_closed }
     }
 
     /// The window field that says no more than was offered already.
@@ -373,7 +435,7 @@ mod tests {
 
     fn receiver(limit: u64, scale: u8) -> Receiver {
         let mut r = Receiver::new(Instant::ZERO, MSS, ByteCount(limit), ByteCount(limit * 8));
-        r.start(ExtSeq(99), ByteCount(limit));
+        r.start(ExtSeq(99), 0);
         r.scale = scale;
         r
     }
@@ -383,14 +445,58 @@ mod tests {
         let mut r = receiver(4000, 0);
         for n in 0..4 {
             r.on_data(ExtSeq(100 + n * 1000), &[0; 1000], false);
-            assert_eq!(r.offer(r.nxt()), 3000 - 1000 * n as u16);
+            let field = 3000 - 1000 * n as u16;
+            let offered = Offered { field, closes: field == 0, opens: false };
+            assert_eq!(r.offer(r.nxt()), offered);
         }
         r.read(Instant::ZERO, &mut [0; 999]);
         assert!(!r.wants_update());
-        assert_eq!(r.offer(r.nxt()), 0);
+        assert_eq!(r.offer(r.nxt()), Offered { field: 0, closes: false, opens: false });
         r.read(Instant::ZERO, &mut [0; 1]);
         assert!(r.wants_update());
-        assert_eq!(r.offer(r.nxt()), 1000);
+        assert_eq!(r.offer(r.nxt()), Offered { field: 1000, closes: false, opens: true });
+        assert_eq!(r.offer(r.nxt()), Offered { field: 1000, closes: false, opens: false });
+    }
+
+    #[test]
+    fn what_an_older_ack_says_is_not_what_was_acknowledged_last() {
+        let mut r = receiver(4000, 0);
+        assert!(r.is_all_acknowledged());
+        r.on_data(ExtSeq(100), &[0; 1000], false);
+        assert!(!r.is_all_acknowledged());
+        for ack in [1100, 100] {
+            r.offer(ExtSeq(ack));
+            assert!(r.is_all_acknowledged());
+            assert_eq!(r.last_ack_sent(), ExtSeq(1100));
+        }
+    }
+
+    #[test]
+    fn a_duplicate_is_reported_first_and_the_range_around_it_second() {
+        let mut r = receiver(4000, 0);
+        for start in [200, 400, 600] {
+            r.on_data(ExtSeq(start), &[0; 100], false);
+        }
+        let blocks = |r: &Receiver, dsack: Option<(u64, u64)>| {
+            let range = dsack.map(|(start, end)| SeqRange::new(ExtSeq(start), ExtSeq(end)));
+            let blocks = r.blocks(range);
+            let blocks = blocks.as_slice().iter().map(|(start, end)| (start.0, end.0));
+            blocks.collect::<Vec<_>>()
+        };
+        assert_eq!(blocks(&r, None), [(600, 700), (400, 500), (200, 300)]);
+        let around = blocks(&r, Some((420, 450)));
+        assert_eq!(around, [(420, 450), (400, 500), (600, 700), (200, 300)]);
+        let below = blocks(&r, Some((50, 100)));
+        assert_eq!(below, [(50, 100), (600, 700), (400, 500), (200, 300)]);
+    }
+
+    #[test]
+    fn what_lies_below_the_next_number_is_old() {
+        let r = receiver(4000, 0);
+        let range = |start, end| Some(SeqRange::new(ExtSeq(start), ExtSeq(end)));
+        assert_eq!(r.old_part(ExtSeq(90), 5), range(90, 95));
+        assert_eq!(r.old_part(ExtSeq(90), 50), range(90, 100));
+        assert_eq!((r.old_part(ExtSeq(90), 0), r.old_part(ExtSeq(120), 9)), (None, None));
     }
 
     // Shows: RFC9293-SHLD-14
@@ -401,13 +507,13 @@ mod tests {
         for n in 0..70_000 {
             r.on_data(ExtSeq(100 + n), b"x", false);
             let ack = r.nxt();
-            let offered = ack + (u64::from(r.offer(ack)) << 7);
+            let offered = ack + (u64::from(r.offer(ack).field) << 7);
             // Below one unit of the scale is rounding.
             assert!(offered + 128 > edge);
             edge = edge.max(offered);
         }
         assert!(r.held() <= ByteCount(65_535 + 128), "{:?}", r.held());
-        assert_eq!(r.offer(r.nxt()), 0);
+        assert_eq!(r.offer(r.nxt()).field, 0);
     }
 
     #[test]

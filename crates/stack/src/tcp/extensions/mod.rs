@@ -1,5 +1,7 @@
 //! What both ends may agree on beyond the RFCs: HACK's header checksums and transmission numbers.
 
+mod hack;
+
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
 

@@ -1,5 +1,8 @@
 //! The ends of a connection: FIN from either side, RST, TIME-WAIT (RFC 9293 sections 3.6, 3.10.4).
 
+mod closing;
+pub(crate) mod time_wait;
+
 use std::time::Duration;
 
 use airtcp_types::{ByteCount, Instant};
@@ -8,32 +11,30 @@ use tracing::debug;
 
 use crate::counters::Counters;
 
-use super::time_wait::is_newer;
 use super::transmit::Reset;
 use super::{Connection, State, TcpError};
+
+pub(super) use closing::{Closing, Wait};
+
+use time_wait::is_newer;
 
 impl Connection {
     /// Ends the sending direction: a FIN follows the data already written. The peer may go on
     /// sending.
     pub fn shutdown(&mut self, now: Instant) {
-        if self.send.fin || self.state == State::Closed {
+        if self.send.is_shut_down() || self.state == State::Closed {
             return;
         }
-        self.send.fin = true;
+        self.send.shut_down();
         self.tally.busy_from(now);
-        match self.state {
-            State::Established => self.set_state(State::FinWait1),
-            State::CloseWait => self.set_state(State::LastAck),
-            // The handshake first.
-            _ => {}
-        }
+        self.set_state(self.state.after_shutdown());
     }
 
     /// The application lets go. What was written is still delivered, then a FIN; but if something
     /// unread is thrown away, now or later, the peer gets a RST (RFC 2525 section 2.17). Gives
     /// whether it was now.
     pub fn close(&mut self, now: Instant) -> bool {
-        self.orphan = true;
+        self.closing.let_go();
         let unread = self.receive.readable() > ByteCount::ZERO || self.receive.has_holes();
         let lost = unread && !matches!(self.state, State::Closed | State::TimeWait);
         match self.state {
@@ -44,9 +45,9 @@ impl Connection {
             }
             _ if lost => {
                 self.reset_peer(now);
-                self.set_error(TcpError::Aborted);
+                self.closing.on_error(TcpError::Aborted);
             }
-            State::FinWait2 => self.linger = Some(now + self.settings.fin_wait_2),
+            State::FinWait2 => self.closing.begin_fin_wait_2(now),
             _ => self.shutdown(now),
         }
         self.receive.discard();
@@ -57,13 +58,13 @@ impl Connection {
     /// a RST; with a limit of zero that is at once (`SO_LINGER`).
     pub fn close_within(&mut self, now: Instant, limit: Duration) -> bool {
         if limit.is_zero() {
-            self.orphan = true;
+            self.closing.let_go();
             self.abort(now);
             return false;
         }
         let lost = self.close(now);
         if !matches!(self.state, State::Closed | State::TimeWait | State::FinWait2) {
-            self.linger = Some(now + limit);
+            self.closing.wait_at_most(now, limit);
         }
         lost
     }
@@ -78,7 +79,7 @@ impl Connection {
             }
             _ => self.reset_peer(now),
         }
-        self.set_error(TcpError::Aborted);
+        self.closing.on_error(TcpError::Aborted);
     }
 
     /// Whether a SYN may take the place of this connection in TIME-WAIT: it is provably newer (RFC
@@ -89,12 +90,7 @@ impl Connection {
 
     /// The peer's FIN is in order.
     pub(super) fn on_peer_fin(&mut self, now: Instant) {
-        match self.state {
-            State::Established => self.set_state(State::CloseWait),
-            State::FinWait1 => self.set_state(State::Closing),
-            State::FinWait2 => self.enter_time_wait(now),
-            _ => {}
-        }
+        self.move_on(now, self.state.after_peer_fin());
     }
 
     /// After an ACK: the peer may now have our FIN.
@@ -102,26 +98,24 @@ impl Connection {
         if !self.send.is_fin_acked() {
             return;
         }
-        match self.state {
-            State::FinWait1 => {
-                self.set_state(State::FinWait2);
-                if self.orphan {
-                    self.linger = Some(now + self.settings.fin_wait_2);
-                }
-            }
-            State::Closing => self.enter_time_wait(now),
-            State::LastAck => {
-                self.retire(now);
-                self.set_state(State::Closed);
-            }
-            _ => {}
-        }
+        self.move_on(now, self.state.after_fin_acked());
     }
 
-    fn enter_time_wait(&mut self, now: Instant) {
-        self.linger = Some(now + self.settings.time_wait);
-        self.retire_sender(now);
-        self.set_state(State::TimeWait);
+    /// Moves on towards the end of the connection.
+    fn move_on(&mut self, now: Instant, to: State) {
+        if to == self.state {
+            return;
+        }
+        match to {
+            State::FinWait2 => self.closing.begin_fin_wait_2(now),
+            State::TimeWait => {
+                self.closing.begin_time_wait(now);
+                self.retire_sender(now);
+            }
+            State::Closed => self.retire(now),
+            _ => {}
+        }
+        self.set_state(to);
     }
 
     /// Sends a RST and is done.
@@ -136,7 +130,7 @@ impl Connection {
 
     /// The peer has not answered for too long.
     pub(super) fn give_up(&mut self, now: Instant, counters: &mut Counters) {
-        let error = self.soft_error.map_or(TcpError::TimedOut, TcpError::Unreachable);
+        let error = self.closing.reason_of_silence();
         debug!(remote = %self.flow.remote, state = %self.state, %error, "given up");
         counters.tcp_ext_abort_on_timeout += 1;
         self.fail(now, error);
@@ -145,12 +139,8 @@ impl Connection {
     /// It is over, and the application should know why.
     pub(super) fn fail(&mut self, now: Instant, error: TcpError) {
         self.retire(now);
-        self.set_error(error);
+        self.closing.on_error(error);
         self.set_state(State::Closed);
-    }
-
-    pub(super) fn set_error(&mut self, error: TcpError) {
-        self.error.get_or_insert(error);
     }
 
     /// Gives back everything but what the application has not read.
@@ -158,8 +148,7 @@ impl Connection {
         self.retire_sender(now);
         self.handshake = None;
         self.acks.clear();
-        self.linger = None;
-        self.probe = false;
+        self.closing.stop_waiting();
         // What is above a hole can no longer be read.
         self.receive.discard_out_of_order();
         self.receive.shrink();
@@ -168,7 +157,7 @@ impl Connection {
     /// Lets the sender go; its figures are still wanted.
     fn retire_sender(&mut self, now: Instant) {
         // Of one that nobody holds nobody asks.
-        if self.send.sender.is_some() && !self.orphan {
+        if self.send.sender().is_some() && !self.closing.is_orphan() {
             self.last_info = Some(Box::new(self.info(now)));
         }
         self.collect_events();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use airtcp_types::{ByteCount, ExtSeq, SeqRange, SharedBytes};
 
-use super::outlet::Outlet;
+use crate::tcp::Outlet;
 
 /// So many ends of writes are remembered; more only cost a PSH.
 const WRITES: usize = 64;
@@ -17,7 +17,7 @@ const SHARED: usize = 4096;
 /// They lie in chunks that packets to an offloading device may share: one that is shared is not added to. Bytes are
 /// copied in once, or left where their owner has them, and never moved.
 #[derive(Debug)]
-pub(super) struct SendBuffer {
+pub(in crate::tcp) struct SendBuffer {
     /// The sequence number of the first byte held.
     start: ExtSeq,
     /// Until there have been none for long: an idle connection is to be small.
@@ -62,17 +62,17 @@ impl SendBuffer {
         Self { start, held: None }
     }
 
-    pub(super) fn len(&self) -> ByteCount {
+    pub(in crate::tcp) fn len(&self) -> ByteCount {
         self.end().since(self.start)
     }
 
     /// The number of the first byte that is not acknowledged, or of the next one written.
-    pub(super) const fn start(&self) -> ExtSeq {
+    pub(in crate::tcp) const fn start(&self) -> ExtSeq {
         self.start
     }
 
     /// One past the last byte's number.
-    pub(super) fn end(&self) -> ExtSeq {
+    pub(in crate::tcp) fn end(&self) -> ExtSeq {
         let last = self.held.as_ref().and_then(|held| held.chunks.back());
         last.map_or(self.start, Chunk::end)
     }
@@ -167,12 +167,12 @@ impl SendBuffer {
     }
 
     /// The bytes of `range`, in order; what is not held is left out.
-    pub(super) fn slices(&self, range: SeqRange) -> impl Iterator<Item = &[u8]> + Clone {
+    pub(in crate::tcp) fn slices(&self, range: SeqRange) -> impl Iterator<Item = &[u8]> + Clone {
         self.parts(range).map(|(bytes, place)| &bytes[place])
     }
 
     /// As [`slices`](Self::slices), to be held.
-    pub(super) fn shared(&self, range: SeqRange) -> impl Iterator<Item = SharedBytes> {
+    pub(in crate::tcp) fn shared(&self, range: SeqRange) -> impl Iterator<Item = SharedBytes> {
         self.parts(range).map(|(bytes, place)| bytes.part(place))
     }
 
@@ -191,7 +191,7 @@ impl SendBuffer {
     }
 
     /// Whether `range` holds the end of a write, so that the receiver should pass it on (PSH).
-    pub(super) fn ends_write(&self, range: SeqRange) -> bool {
+    pub(in crate::tcp) fn ends_write(&self, range: SeqRange) -> bool {
         let ends_one = |held: &Held| {
             let after = held.writes.partition_point(|end| *end <= range.start);
             held.writes.get(after).is_some_and(|end| *end <= range.end)

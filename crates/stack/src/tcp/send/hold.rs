@@ -3,8 +3,7 @@
 
 use airtcp_types::{ByteCount, ExtSeq, Instant};
 
-use super::send::SendHalf;
-use super::{Connection, Outlet, TcpError};
+use super::SendHalf;
 
 /// What is left behind the last full segment waits.
 #[derive(Clone, Copy, Debug)]
@@ -17,67 +16,37 @@ pub(super) struct Hold {
     released: ExtSeq,
 }
 
-impl Connection {
-    /// As [`send`](Self::send), but more follows soon: what does not fill a segment waits for it, for an ACK, or for a
-    /// time-out, whatever [`nodelay`](Self::nodelay) says (`MSG_MORE`).
-    ///
-    /// # Errors
-    ///
-    /// As [`send`](Self::send).
-    pub fn send_more(
-        &mut self,
-        now: Instant,
-        data: &[u8],
-        outlet: &mut Outlet,
-    ) -> Result<usize, TcpError> {
-        let n = self.send(now, data, outlet)?;
-        self.send.buffer.leave_open();
-        self.send.hold(false);
-        Ok(n)
+impl SendHalf {
+    /// More follows the last write soon: what does not fill a segment waits for it.
+    pub(in crate::tcp) fn leave_open(&mut self) {
+        self.buffer.leave_open();
+        self.hold(false);
     }
 
-    /// Lets only full segments leave from now on (`TCP_CORK`), or lets what was held back leave. A FIN ends it, and a
-    /// time-out without anything on its way lets what is there leave.
-    pub fn set_cork(&mut self, cork: bool) {
+    /// Lets only full segments leave from now on, or lets what was held back leave.
+    pub(in crate::tcp) fn set_cork(&mut self, cork: bool) {
         match cork {
-            true => self.send.hold(true),
-            false => self.send.hold = None,
+            true => self.hold(true),
+            false => self.hold = None,
         }
     }
 
     /// Whether only full segments leave.
-    pub fn cork(&self) -> bool {
-        self.send.hold.as_ref().is_some_and(|hold| hold.corked)
+    pub(in crate::tcp) fn is_corked(&self) -> bool {
+        self.hold.as_ref().is_some_and(|hold| hold.corked)
     }
 
-    /// Has [`send`](Self::send) take no more, and [`readiness`](Self::readiness) tell of no room, while so much was
-    /// written and not sent yet (`TCP_NOTSENT_LOWAT`); `None`, the default, leaves that to the send buffer. The peer's
-    /// ACKs then find what is there to be sent no older than it has to be.
-    pub fn set_not_sent_low_water(&mut self, mark: Option<ByteCount>) {
+    /// No more is taken while so much was written and not sent; `None` leaves that to the size of the buffer.
+    pub(in crate::tcp) fn set_low_water(&mut self, mark: Option<ByteCount>) {
         let bytes = mark.map_or(u32::MAX, |mark| u32::try_from(mark.0).unwrap_or(u32::MAX));
-        self.send.low_water = bytes.max(1);
+        self.low_water = bytes.max(1);
     }
 
     /// How much may be written and not sent.
-    pub fn not_sent_low_water(&self) -> Option<ByteCount> {
-        Some(self.send.low_water)
-            .filter(|mark| *mark != u32::MAX)
-            .map(|mark| ByteCount(mark.into()))
+    pub(in crate::tcp) fn low_water(&self) -> Option<ByteCount> {
+        Some(self.low_water).filter(|mark| *mark != u32::MAX).map(|mark| ByteCount(mark.into()))
     }
 
-    /// Sets the size of the send buffer, which then no longer follows the congestion window.
-    pub fn set_send_buffer(&mut self, size: ByteCount) {
-        (self.send.max, self.send.fixed) = (size, true);
-    }
-
-    /// Sets the most the receive buffer grows to. The window scale was agreed on when the connection was opened: the
-    /// window that is offered is at most what it can tell.
-    pub fn set_receive_buffer(&mut self, most: ByteCount) {
-        self.receive.set_max(most);
-    }
-}
-
-impl SendHalf {
     fn hold(&mut self, corked: bool) {
         let (corked, end) = (corked || self.hold.as_ref().is_some_and(|h| h.corked), self.nxt());
         self.hold = Some(Box::new(Hold { corked, until: None, released: end }));
@@ -120,7 +89,7 @@ impl SendHalf {
     }
 
     /// What is held back leaves if it is time.
-    pub(super) fn on_hold_timeout(&mut self, now: Instant) {
+    pub(in crate::tcp) fn on_hold_timeout(&mut self, now: Instant) {
         if self.held_until().is_some_and(|at| at <= now) {
             self.buffer.end_write();
             self.release();

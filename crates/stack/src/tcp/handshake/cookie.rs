@@ -11,9 +11,9 @@ use airtcp_wire::options::{TcpOptions, Timestamps as Wire};
 use airtcp_wire::payload::Payload;
 use airtcp_wire::tcp::{Flags, Header, Segment, emit};
 
-use super::config::default_mss;
-use super::ecn::{ACCURATE_SYN, Form, ReceivedMarks};
-use super::{Connection, TcpConfig};
+use crate::tcp::config::default_mss;
+use crate::tcp::ecn::{ACCURATE_SYN, Form, ReceivedMarks};
+use crate::tcp::{Connection, TcpConfig};
 
 /// The bits of TSval that tell the peer's options: four of its window scale, one of SACK.
 const BITS: u32 = 5;

@@ -6,12 +6,6 @@
 use std::time::Duration;
 
 use airtcp_types::Instant;
-use airtcp_wire::tcp::Segment;
-use tracing::debug;
-
-use crate::counters::Counters;
-
-use super::Connection;
 
 /// The wait of one half-open connection.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +36,15 @@ impl Deferral {
         self.is_over || self.shown.is_none()
     }
 
+    /// Takes an ACK of the SYN-ACK, which shows something of the path; gives whether data is waited for all the same.
+    pub(super) fn on_ack(&mut self, has_text: bool, shown: Shown) -> bool {
+        let waits = !self.is_over && !has_text;
+        if waits {
+            self.shown.get_or_insert(shown);
+        }
+        waits
+    }
+
     /// Whether data alone is missing, and there is time left.
     pub(super) const fn waits(&self) -> bool {
         self.shown.is_some() && !self.is_over
@@ -49,26 +52,5 @@ impl Deferral {
 
     pub(super) const fn shown(&self) -> Option<Shown> {
         self.shown
-    }
-}
-
-impl Connection {
-    /// Whether a segment that acknowledges the SYN-ACK leaves the connection half-open.
-    pub(super) fn defers(
-        &mut self,
-        now: Instant,
-        segment: &Segment<'_>,
-        counters: &mut Counters,
-    ) -> bool {
-        let Some(handshake) = &mut self.handshake else { return false };
-        let wait = handshake.deferral.as_ref().filter(|wait| !wait.is_over && segment.len() == 0);
-        let Some(mut wait) = wait.copied() else { return false };
-        debug!(remote = %self.flow.remote, "an ACK without data: it is waited for");
-        counters.tcp_ext_defer_accept_drop += 1;
-        let echoed = segment.options.timestamps.zip(self.timestamps);
-        let echoed = echoed.and_then(|(theirs, clock)| clock.echo(now, theirs.ecr));
-        wait.shown = wait.shown.or_else(|| Some(handshake.show(now, echoed)));
-        handshake.deferral = Some(wait);
-        true
     }
 }

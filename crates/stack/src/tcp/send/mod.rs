@@ -1,13 +1,23 @@
 //! The send half: what waits to be sent, what the peer's window allows, and who decides.
 
+mod buffer;
+mod hold;
+
+#[cfg(test)]
+mod tests;
+
 use std::time::Duration;
 
-use airtcp_recovery::{Ack, Decision, Limit, Sender, Supply, Transmit};
-use airtcp_types::{ByteCount, ExtSeq, Instant, SeqRange};
+use airtcp_recovery::{
+    Ack, Combination, CombinationError, Decision, Limit, Sender, Supply, Transmit,
+};
+use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, SeqRange, SharedBytes};
 
 use super::config::TcpConfig;
-use super::hold::Hold;
-use super::send_buffer::SendBuffer;
+use super::outlet::Outlet;
+
+use buffer::SendBuffer;
+use hold::Hold;
 
 /// The longest pause between window probes.
 const MAX_PROBE: Duration = Duration::from_secs(120);
@@ -25,25 +35,25 @@ pub(super) struct SendHalf {
     /// SND.NXT while there is no sender.
     done: ExtSeq,
     /// There is one from ESTABLISHED until nothing is left to send or to acknowledge.
-    pub(super) sender: Option<Box<Sender>>,
-    pub(super) buffer: SendBuffer,
-    pub(super) max: ByteCount,
-    pub(super) held_back: bool,
+    sender: Option<Box<Sender>>,
+    buffer: SendBuffer,
+    max: ByteCount,
+    held_back: bool,
     /// The buffer is as large as it may be, whatever the window.
-    pub(super) fixed: bool,
+    fixed: bool,
     /// What does not fill a segment waits.
-    pub(super) hold: Option<Box<Hold>>,
+    hold: Option<Box<Hold>>,
     /// No more is taken while so much was not sent (bytes).
-    pub(super) low_water: u32,
+    low_water: u32,
     /// What was decided on after something that leaves in a packet of its own.
-    pub(super) decided: Option<Box<Transmit>>,
+    decided: Option<Box<Transmit>>,
     /// A FIN follows the last byte.
-    pub(super) fin: bool,
-    pub(super) nodelay: bool,
+    fin: bool,
+    nodelay: bool,
     /// The application had more than there was room for, and there is still none.
-    pub(super) refused: bool,
+    refused: bool,
     /// By how many bits the windows we are sent are shifted.
-    pub(super) scale: u8,
+    scale: u8,
     /// SND.WND.
     wnd: ByteCount,
     /// MAX.SND.WND of RFC 5961.
@@ -54,19 +64,17 @@ pub(super) struct SendHalf {
     edge: ExtSeq,
     /// Seldom there: most connections never meet a closed window.
     persist: Option<Box<Persist>>,
+    /// A window probe is to leave.
+    probe: bool,
     /// A window too small to be worth it is used all the same.
     override_silly: bool,
-    /// The longest packet that leaves (bytes), and what that was before a black hole that may have been
-    /// an outage; else zero.
-    pub(super) path_mtu: u16,
-    pub(super) former_mtu: u16,
     /// Time-outs that the peer answered with a window of zero: they count as probes.
     forgiven: u32,
     /// When the peer last acknowledged something new, or nothing waited for it: neither data that was sent nor data that
     /// its window keeps back.
-    pub(super) progress_at: Instant,
+    progress_at: Instant,
     /// What kept the last byte from being sent.
-    pub(super) limit: Option<Limit>,
+    limit: Option<Limit>,
 }
 
 /// The persist timer (RFC 9293 section 3.8.6.1).
@@ -103,13 +111,37 @@ impl SendHalf {
             wl: (ExtSeq(0), ExtSeq(0)),
             edge: first,
             persist: None,
+            probe: false,
             override_silly: false,
-            path_mtu: config.mtu,
-            former_mtu: 0,
             forgiven: 0,
             progress_at: now,
             limit: None,
         }
+    }
+
+    /// The handshake is done: `sender` decides from now on.
+    pub(super) fn start(&mut self, sender: Sender) {
+        self.sender = Some(Box::new(sender));
+    }
+
+    /// The sender, from ESTABLISHED on until nothing is left to send or to acknowledge.
+    pub(super) fn sender(&self) -> Option<&Sender> {
+        self.sender.as_deref()
+    }
+
+    /// What was written and is not acknowledged.
+    pub(super) const fn buffer(&self) -> &SendBuffer {
+        &self.buffer
+    }
+
+    /// The windows we are sent are shifted by so many bits.
+    pub(super) fn set_scale(&mut self, scale: u8) {
+        self.scale = scale;
+    }
+
+    /// By how many bits the windows we are sent are shifted.
+    pub(super) const fn scale(&self) -> u8 {
+        self.scale
     }
 
     /// The number of the first byte: ISS + 1.
@@ -137,6 +169,11 @@ impl SendHalf {
         self.sender.as_ref().map_or(Duration::from_secs(1), |sender| sender.rtt().rto())
     }
 
+    /// When the peer last acknowledged something new, or nothing waited for it.
+    pub(super) const fn progress_at(&self) -> Instant {
+        self.progress_at
+    }
+
     /// Whether something sent is not acknowledged.
     pub(super) fn is_outstanding(&self) -> bool {
         self.una() < self.nxt()
@@ -145,6 +182,16 @@ impl SendHalf {
     /// Whether something that was written is not acknowledged, sent or not.
     pub(super) fn has_unacknowledged_data(&self) -> bool {
         self.una() < self.buffer.end()
+    }
+
+    /// A FIN follows the last byte: nothing more is written.
+    pub(super) fn shut_down(&mut self) {
+        self.fin = true;
+    }
+
+    /// Whether a FIN follows the last byte.
+    pub(super) const fn is_shut_down(&self) -> bool {
+        self.fin
     }
 
     /// Whether the FIN was sent and acknowledged.
@@ -168,8 +215,67 @@ impl SendHalf {
         (self.first - 1).max(self.una() - self.max_wnd.0)
     }
 
+    /// How much of a write of `len` bytes there is room for. What there is none for the application is known to have.
+    pub(super) fn admit(&mut self, len: usize) -> usize {
+        let n = len.min(self.room().as_usize());
+        self.refused = n < len;
+        n
+    }
+
+    /// Takes one write, which there is room for.
+    pub(super) fn write(&mut self, data: &[u8], outlet: &mut Outlet) {
+        self.buffer.push(data, outlet);
+        self.end_more();
+    }
+
+    /// As [`write`](Self::write), without a copy unless it is short.
+    pub(super) fn write_shared(&mut self, data: SharedBytes, outlet: &mut Outlet) {
+        self.buffer.push_shared(data, outlet);
+        self.end_more();
+    }
+
+    /// Gives the memory of what is acknowledged back.
+    pub(super) fn give_back(&mut self, outlet: &mut Outlet) {
+        self.buffer.give_back(outlet);
+    }
+
+    /// Sets the size of the buffer, which then no longer follows the congestion window.
+    pub(super) fn set_size(&mut self, size: ByteCount) {
+        (self.max, self.fixed) = (size, true);
+    }
+
+    /// Makes the buffer small while the host is short of memory, or lets it be as large as it may again.
+    pub(super) fn hold_back(&mut self, held_back: bool) {
+        self.held_back = held_back;
+    }
+
+    /// Turns Nagle's algorithm off or on. Off, what is held back leaves, too. Gives whether something that waited may leave now.
+    pub(super) fn set_nodelay(&mut self, nodelay: bool) -> bool {
+        self.nodelay = nodelay;
+        let held = self.hold.is_some();
+        if nodelay {
+            self.release();
+        }
+        nodelay && (held || matches!(self.limit, Some(Limit::Nagle | Limit::Rwnd)))
+    }
+
+    /// Whether Nagle's algorithm is off.
+    pub(super) const fn nodelay(&self) -> bool {
+        self.nodelay
+    }
+
+    /// Whether the peer's window keeps the next byte from leaving.
+    pub(super) fn is_window_limited(&self) -> bool {
+        self.limit == Some(Limit::Rwnd)
+    }
+
+    /// Whether all in the buffer was sent, and the application had more.
+    pub(super) fn is_buffer_limited(&self) -> bool {
+        self.refused && self.limit == Some(Limit::App)
+    }
+
     /// How many bytes the application may write now.
-    pub(super) fn room(&self) -> ByteCount {
+    fn room(&self) -> ByteCount {
         match self.low_water {
             u32::MAX => self.buffer_room(),
             mark => self.buffer_room().min(ByteCount(mark.into()) - self.not_sent()),
@@ -244,6 +350,39 @@ impl SendHalf {
         self.refused = self.refused && !self.is_writable();
     }
 
+    /// Takes a special ACK for the segment at `seq` (HACK); gives whether the sender believes it.
+    pub(super) fn on_special_ack(&mut self, now: Instant, seq: ExtSeq) -> bool {
+        self.sender.as_mut().is_some_and(|sender| sender.on_special_ack(now, seq))
+    }
+
+    /// Segments are no longer than `size` from now on; what is outstanding and longer is sent again.
+    pub(super) fn shrink_segments(&mut self, now: Instant, size: ByteCount) {
+        if let Some(sender) = &mut self.sender {
+            sender.shrink_segments(now, size);
+        }
+    }
+
+    /// Segments may have `size` bytes from now on.
+    pub(super) fn grow_segments(&mut self, now: Instant, size: ByteCount) {
+        if let Some(sender) = &mut self.sender {
+            sender.grow_segments(now, size);
+        }
+    }
+
+    /// Gives the sender other strategies; `None` if there is no sender.
+    pub(super) fn set_combination(
+        &mut self,
+        now: Instant,
+        combination: &Combination,
+    ) -> Option<Result<(), CombinationError>> {
+        Some(self.sender.as_mut()?.set_combination(now, combination))
+    }
+
+    /// What the sender has to tell next.
+    pub(super) fn poll_event(&mut self) -> Option<EventKind> {
+        self.sender.as_mut()?.poll_event()
+    }
+
     /// The window that was closed has opened: what time-outs sent into it was thrown away.
     pub(super) fn on_window_opened(&mut self, now: Instant) {
         if let Some(sender) = self.sender.as_mut().filter(|_| self.forgiven > 0) {
@@ -289,6 +428,11 @@ impl SendHalf {
         Some(decision)
     }
 
+    /// What was decided on waits for what leaves before it.
+    pub(super) fn put_back(&mut self, transmit: Transmit) {
+        self.decided = Some(Box::new(transmit));
+    }
+
     /// Decides on full segments of new data that follow what was just decided on, up to `until`; gives where they end.
     pub(super) fn decide_more(&mut self, now: Instant, until: ExtSeq) -> ExtSeq {
         let supply = self.supply();
@@ -306,22 +450,52 @@ impl SendHalf {
         Supply { end, fin: self.fin, window_edge: self.edge, nodelay: self.nodelay }
     }
 
-    /// Whether a window probe is due; the next one waits twice as long.
-    pub(super) fn on_timeout(&mut self, now: Instant) -> bool {
+    /// Works the sender's deadline, if it has come; gives how many time-outs there were.
+    pub(super) fn on_sender_timeout(&mut self, now: Instant) -> Option<u64> {
+        let sender = self.sender.as_mut()?;
+        sender.poll_timeout().filter(|at| *at <= now)?;
+        let before = sender.stats().timeouts;
+        sender.on_timeout(now);
+        Some(sender.stats().timeouts - before)
+    }
+
+    /// Works the persist timer: a window probe is to leave, if it is time, and the next one waits twice as long.
+    pub(super) fn on_persist_timeout(&mut self, now: Instant) {
         let Some(persist) = self.persist.as_mut().filter(|persist| persist.at <= now) else {
-            return false;
+            return;
         };
         persist.pause = (persist.pause * 2).min(MAX_PROBE);
         persist.at = now + persist.pause;
         persist.unanswered += 1;
         // RFC 9293 section 3.8.6.2.1: a small window that does not grow is used after a while.
         self.override_silly = self.edge > self.nxt();
-        !self.override_silly
+        self.probe |= !self.override_silly;
     }
 
-    /// When the next window probe is due.
-    pub(super) fn probe_at(&self) -> Option<Instant> {
-        self.persist.as_ref().map(|persist| persist.at)
+    /// When the sender, the persist timer or what is held back next needs the time.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let sender = self.sender.as_ref().and_then(|sender| sender.poll_timeout());
+        let probe = self.persist.as_ref().map(|persist| persist.at);
+        [sender, probe, self.held_until()].into_iter().flatten().min()
+    }
+
+    /// Whether a window probe is to leave, which it is once.
+    pub(super) fn take_probe(&mut self) -> bool {
+        std::mem::take(&mut self.probe) && self.persist.is_some()
+    }
+
+    /// Whether there is something that [`shrink`](Self::shrink) gives back.
+    pub(super) fn can_shrink(&self) -> bool {
+        let sender_can = self.sender.as_ref().is_some_and(|sender| sender.can_shrink());
+        sender_can || self.buffer.can_shrink()
+    }
+
+    /// Gives back what it keeps so as not to allocate with every segment.
+    pub(super) fn shrink(&mut self) {
+        if let Some(sender) = &mut self.sender {
+            sender.shrink();
+        }
+        self.buffer.shrink();
     }
 
     /// Signs in a row that the peer is gone: time-outs, or probes without an answer.
@@ -358,6 +532,7 @@ impl SendHalf {
         self.buffer.clear();
         self.sender = None;
         self.persist = None;
+        self.probe = false;
         self.decided = None;
     }
 }

@@ -1,0 +1,182 @@
+//! The longest packet that the path takes, as far as is known.
+
+use airtcp_types::ByteCount;
+
+use crate::tcp::config::{MIN_MSS, headers};
+
+/// With IPv4 no message makes packets smaller than this (Linux's `min_pmtu`).
+const LEAST_V4: u16 = 552;
+/// With IPv6 every link takes this (RFC 8200 section 5).
+const LEAST_V6: u16 = 1280;
+/// What is tried first with IPv4 where nothing gets through: an MSS of 1024 (Linux's `tcp_base_mss`).
+const BASE_V4: u16 = 1064;
+/// Time-outs in a row of segments that may be too large, after which smaller ones are tried (Linux's
+/// `tcp_retries1`), and after which the smallest are.
+const RETRIES: u32 = 3;
+const MORE_RETRIES: u32 = 7;
+
+/// The path MTU of one connection: what the path, the device and the peer take.
+///
+/// `former` is zero or at least `mtu`: it is the size to return to if a suspected black hole was an outage.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::tcp) struct PathMtu {
+    /// The longest packet that leaves (bytes).
+    mtu: u16,
+    /// What that was before a black hole that may have been an outage; else zero.
+    former: u16,
+    is_ipv4: bool,
+    /// Whether time-outs may make packets smaller.
+    finds_black_holes: bool,
+}
+
+/// What a time-out shows of the path.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::tcp) struct Stall {
+    /// Time-outs in a row.
+    pub(in crate::tcp) silence: u32,
+    /// Payload bytes of the first segment that is outstanding.
+    pub(in crate::tcp) first: ByteCount,
+    /// What options take from every segment with data (bytes).
+    pub(in crate::tcp) option_bytes: u16,
+    /// A full segment was acknowledged before.
+    pub(in crate::tcp) full_segment_arrived: bool,
+}
+
+impl PathMtu {
+    /// Before anything is known of the path: the device takes packets of `mtu` bytes.
+    pub(in crate::tcp) const fn new(mtu: u16, is_ipv4: bool, finds_black_holes: bool) -> Self {
+        Self { mtu, former: 0, is_ipv4, finds_black_holes }
+    }
+
+    /// The longest packet that leaves (bytes).
+    pub(in crate::tcp) const fn get(&self) -> u16 {
+        self.mtu
+    }
+
+    /// Payload bytes of the longest packet, of which options take `option_bytes`.
+    pub(in crate::tcp) fn payload(&self, option_bytes: u16) -> u16 {
+        let mss = self.mtu.saturating_sub(headers(self.is_ipv4)).max(MIN_MSS);
+        mss.saturating_sub(option_bytes).max(1)
+    }
+
+    /// Takes the MSS of the peer.
+    pub(in crate::tcp) fn on_peer_mss(&mut self, mss: u16) {
+        self.mtu = self.mtu.min(mss.saturating_add(headers(self.is_ipv4)));
+    }
+
+    /// Takes the news that the path takes packets of no more than `mtu` bytes; gives whether they become smaller.
+    ///
+    /// Packets never grow by it, and no message makes them smaller than 552 bytes with IPv4 and 1280 with IPv6.
+    pub(in crate::tcp) fn on_limit(&mut self, mtu: u16) -> bool {
+        let mtu = mtu.max(if self.is_ipv4 { LEAST_V4 } else { LEAST_V6 });
+        self.former = self.former.min(mtu);
+        let is_smaller = mtu < self.mtu;
+        self.mtu = self.mtu.min(mtu);
+        is_smaller
+    }
+
+    /// After a time-out: a router may drop what is too large and say nothing. Gives whether packets become smaller.
+    pub(in crate::tcp) fn on_timeout(&mut self, stall: &Stall) -> bool {
+        if !self.finds_black_holes {
+            return false;
+        }
+        let small = match (self.is_ipv4, stall.silence) {
+            (_, ..=RETRIES) => return false,
+            (true, ..=MORE_RETRIES) => BASE_V4,
+            (true, _) => LEAST_V4,
+            (false, _) => LEAST_V6,
+        };
+        // Where they got through before, nothing may get through now.
+        let former = if stall.full_segment_arrived { self.mtu } else { self.former };
+        let others = u64::from(headers(self.is_ipv4) + stall.option_bytes);
+        let shrinks = stall.first.0 + others > u64::from(small) && self.on_limit(small);
+        if shrinks {
+            self.former = former;
+        }
+        shrinks
+    }
+
+    /// After an ACK that leaves nothing to repair: packets are what they were before an outage. Should they vanish once
+    /// more before one has got through, it was no outage. Gives whether they grow.
+    pub(in crate::tcp) fn on_recovered(&mut self) -> bool {
+        let is_shrunk = self.is_shrunk();
+        self.mtu = self.mtu.max(std::mem::take(&mut self.former));
+        is_shrunk
+    }
+
+    /// Whether an outage may have made packets smaller.
+    pub(in crate::tcp) const fn is_shrunk(&self) -> bool {
+        self.former != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stall(silence: u32, payload: u16) -> Stall {
+        let first = ByteCount(payload.into());
+        Stall { silence, first, option_bytes: 12, full_segment_arrived: true }
+    }
+
+    #[test]
+    fn a_message_only_makes_packets_smaller_and_not_too_small() {
+        for (is_ipv4, least) in [(true, LEAST_V4), (false, LEAST_V6)] {
+            let mut path = PathMtu::new(1500, is_ipv4, true);
+            assert!(!path.on_limit(1500) && !path.on_limit(9000));
+            assert!(path.on_limit(1400) && !path.on_limit(1400));
+            assert_eq!(path.get(), 1400);
+            assert!(path.on_limit(68));
+            assert_eq!(path.get(), least);
+        }
+    }
+
+    #[test]
+    fn a_segment_holds_what_headers_and_options_leave_and_one_byte_at_least() {
+        let mut path = PathMtu::new(1500, true, true);
+        assert_eq!((path.payload(0), path.payload(12)), (1460, 1448));
+        path.on_peer_mss(u16::MAX);
+        assert_eq!(path.get(), 1500);
+        path.on_peer_mss(536);
+        assert_eq!((path.get(), path.payload(12)), (576, 524));
+        path.on_peer_mss(1);
+        assert_eq!((path.payload(0), path.payload(MIN_MSS + 7)), (MIN_MSS, 1));
+        assert_eq!(PathMtu::new(1500, false, true).payload(12), 1428);
+    }
+
+    #[test]
+    fn smaller_packets_are_tried_after_a_few_time_outs_and_the_smallest_after_more() {
+        let mut path = PathMtu::new(1500, true, true);
+        assert!(!path.on_timeout(&stall(RETRIES, 1448)));
+        assert!(path.on_timeout(&stall(RETRIES + 1, 1448)));
+        assert_eq!(path.get(), BASE_V4);
+        assert!(!path.on_timeout(&stall(MORE_RETRIES, 1012)), "it is small enough");
+        assert!(path.on_timeout(&stall(MORE_RETRIES + 1, 1012)));
+        assert_eq!(path.get(), LEAST_V4);
+        assert!(!PathMtu::new(1500, true, false).on_timeout(&stall(9, 1448)), "it is turned off");
+        let mut six = PathMtu::new(1500, false, true);
+        assert!(!six.on_timeout(&stall(9, 1208)), "1280 bytes in all");
+        assert!(six.on_timeout(&stall(9, 1209)));
+        assert_eq!(six.get(), LEAST_V6);
+    }
+
+    #[test]
+    fn after_an_outage_packets_are_what_they_were_unless_a_router_says_otherwise() {
+        let mut path = PathMtu::new(1500, true, true);
+        assert!(!path.on_recovered());
+        assert!(path.on_timeout(&stall(4, 1448)) && path.is_shrunk());
+        assert!(path.on_recovered());
+        assert_eq!((path.get(), path.is_shrunk()), (1500, false));
+        assert!(path.on_timeout(&stall(4, 1448)) && !path.on_limit(1300));
+        assert!(path.on_recovered());
+        assert_eq!(path.get(), 1300);
+    }
+
+    #[test]
+    fn where_no_full_segment_ever_got_through_packets_stay_small() {
+        let mut path = PathMtu::new(1500, true, true);
+        assert!(path.on_timeout(&Stall { full_segment_arrived: false, ..stall(4, 1448) }));
+        assert!(!path.on_recovered());
+        assert_eq!(path.get(), BASE_V4);
+    }
+}

@@ -1,0 +1,169 @@
+//! Keep-alive (RFC 9293 section 3.8.4, RFC 1122 section 4.2.3.6): whether a silent peer is still there.
+
+use std::time::Duration;
+
+use airtcp_types::Instant;
+
+/// Neither pause is shorter, as in Linux.
+const LEAST: Duration = Duration::from_secs(1);
+
+/// When a silent peer is asked whether it is still there, and when it counts as gone. The default is Linux's.
+///
+/// Every segment of its that is acceptable (RFC 9293 section 3.10.7.4) is a sign of life; what a stranger can guess is not.
+/// It is asked only while nothing sent is unacknowledged and no window probed: otherwise the time-outs tell. With a
+/// [`user_timeout`](crate::tcp::TcpConfig::user_timeout) the peer is gone when it has said nothing for that long, whatever
+/// `probes` says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KeepAlive {
+    /// How long it is silent before the first probe; less than a second counts as one.
+    pub idle: Duration,
+    /// The pause between probes; less than a second counts as one.
+    pub interval: Duration,
+    /// How many may go unanswered; zero counts as one.
+    pub probes: u8,
+}
+
+impl Default for KeepAlive {
+    fn default() -> Self {
+        Self {
+            idle: Duration::from_secs(2 * 60 * 60),
+            interval: Duration::from_secs(75),
+            probes: 9,
+        }
+    }
+}
+
+/// What is known of the peer's life. The deadline counts only while a probe alone would tell that the peer is gone.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::tcp) struct Watch {
+    settings: KeepAlive,
+    heard_at: Instant,
+    /// When to probe, or to give up.
+    at: Instant,
+    unanswered: u8,
+    /// A probe is to leave.
+    due: bool,
+}
+
+impl Watch {
+    /// As if the peer had just been heard.
+    pub(in crate::tcp) fn new(now: Instant, settings: KeepAlive) -> Self {
+        let settings = KeepAlive {
+            idle: settings.idle.max(LEAST),
+            interval: settings.interval.max(LEAST),
+            probes: settings.probes.max(1),
+        };
+        Self { settings, heard_at: now, at: now + settings.idle, unanswered: 0, due: false }
+    }
+
+    /// Its settings, within their bounds.
+    pub(in crate::tcp) const fn settings(&self) -> KeepAlive {
+        self.settings
+    }
+
+    /// A segment was the peer's.
+    pub(in crate::tcp) fn on_heard(&mut self, now: Instant) {
+        *self = Self::new(now, self.settings);
+    }
+
+    /// When to probe, or to give up.
+    pub(in crate::tcp) const fn deadline(&self) -> Instant {
+        self.at
+    }
+
+    /// Works the deadline, if it has come: a probe is to leave, or the peer is gone. Gives whether it is, by `user_timeout`
+    /// if there is one.
+    pub(in crate::tcp) fn on_timeout(
+        &mut self,
+        now: Instant,
+        user_timeout: Option<Duration>,
+    ) -> bool {
+        if self.at > now {
+            return false;
+        }
+        // Linux's rule.
+        let gone = self.unanswered > 0
+            && match user_timeout {
+                Some(limit) => self.heard_at + limit <= now,
+                None => self.unanswered >= self.settings.probes,
+            };
+        if !gone {
+            self.unanswered = self.unanswered.saturating_add(1);
+            self.at = now + self.settings.interval;
+            self.due = true;
+        }
+        gone
+    }
+
+    /// How many probes in a row the peer has not answered.
+    pub(in crate::tcp) const fn unanswered(&self) -> u8 {
+        self.unanswered
+    }
+
+    /// Whether a probe is to leave, which it is once.
+    pub(in crate::tcp) fn take_probe(&mut self) -> bool {
+        std::mem::take(&mut self.due)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn watch(probes: u8) -> Watch {
+        let settings = KeepAlive { idle: SECOND * 10, interval: SECOND * 3, probes };
+        Watch::new(Instant::ZERO, settings)
+    }
+
+    /// Works deadlines until the peer is gone; gives when each came.
+    fn until_gone(watch: &mut Watch, user_timeout: Option<Duration>) -> Vec<u64> {
+        let mut times = Vec::new();
+        loop {
+            let at = watch.deadline();
+            times.push(at.as_millis() / 1000);
+            if watch.on_timeout(at, user_timeout) {
+                return times;
+            }
+            assert!(watch.take_probe() && !watch.take_probe());
+        }
+    }
+
+    #[test]
+    fn the_peer_is_gone_an_interval_after_the_last_probe() {
+        let mut watch = watch(2);
+        assert_eq!(until_gone(&mut watch, None), [10, 13, 16]);
+        assert_eq!(watch.unanswered(), 2);
+    }
+
+    #[test]
+    fn a_user_timeout_takes_the_place_of_the_number_but_one_probe_leaves() {
+        assert_eq!(until_gone(&mut watch(1), Some(SECOND * 18)), [10, 13, 16, 19]);
+        assert_eq!(until_gone(&mut watch(9), Some(SECOND)), [10, 13]);
+    }
+
+    #[test]
+    fn a_word_of_the_peer_begins_it_anew_and_no_probe_leaves() {
+        let mut watch = watch(2);
+        assert!(!watch.on_timeout(watch.deadline(), None));
+        watch.on_heard(Instant::ZERO + SECOND * 11);
+        assert!(!watch.take_probe());
+        assert_eq!((watch.unanswered(), watch.deadline()), (0, Instant::ZERO + SECOND * 21));
+    }
+
+    #[test]
+    fn nothing_happens_before_the_deadline() {
+        let mut watch = watch(1);
+        assert!(!watch.on_timeout(Instant::ZERO + SECOND * 9, Some(SECOND)));
+        assert!(!watch.take_probe());
+        assert_eq!((watch.unanswered(), watch.deadline()), (0, Instant::ZERO + SECOND * 10));
+    }
+
+    #[test]
+    fn no_pause_is_shorter_than_a_second_and_one_probe_leaves_at_least() {
+        let none = KeepAlive { idle: Duration::ZERO, interval: Duration::ZERO, probes: 0 };
+        let least = KeepAlive { idle: SECOND, interval: SECOND, probes: 1 };
+        assert_eq!(Watch::new(Instant::ZERO, none).settings(), least);
+    }
+}

@@ -1,0 +1,172 @@
+//! What time does to a connection: every deadline, and whether a silent peer is still there.
+
+mod keep_alive;
+
+use std::time::Duration;
+
+use airtcp_types::Instant;
+use tracing::debug;
+
+use crate::counters::Counters;
+
+use super::close::Wait;
+use super::transmit::Reset;
+use super::{Connection, State, TcpError};
+
+pub use keep_alive::KeepAlive;
+pub(super) use keep_alive::Watch;
+
+/// Time-outs or unanswered probes in a row after which the peer counts as gone (Linux's
+/// `tcp_retries2`), and the same when nobody holds the connection any more (`tcp_orphan_retries`).
+const MAX_SILENCE: u32 = 15;
+const MAX_ORPHAN_SILENCE: u32 = 8;
+/// Memory that a connection keeps so as not to allocate is given back when nothing was sent and nothing came for so long.
+pub(super) const REST: Duration = Duration::from_secs(1);
+
+impl Connection {
+    /// Works everything due at `now`.
+    pub fn on_timeout(&mut self, now: Instant, counters: &mut Counters) {
+        if self.state == State::Closed {
+            return;
+        }
+        if let Some(wait) = self.closing.on_timeout(now, self.state) {
+            match wait {
+                Wait::TimeWait => counters.tcp_ext_tw += 1,
+                Wait::FinWait2 => {}
+                Wait::Overdue => {
+                    debug!(remote = %self.flow.remote, "closing takes too long: RST");
+                    counters.tcp_ext_abort_on_linger += 1;
+                    self.abort(now);
+                    return;
+                }
+            }
+            self.retire(now);
+            self.set_state(State::Closed);
+            return;
+        }
+        self.on_handshake_timeout(now, counters);
+        if self.acks.on_timeout(now) {
+            counters.tcp_ext_delayed_acks += 1;
+            self.schedule_ack(None);
+        }
+        self.on_withholding_timeout(now, counters);
+        self.on_sender_timeout(now, counters);
+        self.send.on_hold_timeout(now);
+        self.send.on_persist_timeout(now);
+        self.check_patience(now, counters);
+        self.on_keep_alive_timeout(now, counters);
+        if self.rest_at().is_some_and(|at| at <= now) {
+            self.shrink();
+        }
+    }
+
+    /// When a connection that has nothing outstanding gives the memory back that it keeps so as not to allocate with every segment.
+    pub(super) fn rest_at(&self) -> Option<Instant> {
+        let can = self.send.can_shrink() || self.receive.can_shrink() || self.acks.can_shrink();
+        (can && !self.send.is_outstanding()).then(|| self.send.progress_at() + REST)
+    }
+
+    fn shrink(&mut self) {
+        self.send.shrink();
+        self.receive.shrink();
+        self.acks.shrink();
+    }
+
+    fn on_sender_timeout(&mut self, now: Instant, counters: &mut Counters) {
+        let Some(timeouts) = self.send.on_sender_timeout(now) else { return };
+        counters.tcp_ext_timeouts += timeouts;
+        self.collect_events();
+        if timeouts > 0 {
+            self.check_black_hole(now, counters);
+        }
+    }
+
+    /// RFC 9293 section 3.8.3: R2, or the user time-out in its place.
+    fn check_patience(&mut self, now: Instant, counters: &mut Counters) {
+        let limit = if self.closing.is_orphan() { MAX_ORPHAN_SILENCE } else { MAX_SILENCE };
+        let gone = match self.user_timeout_at() {
+            Some(at) => at <= now,
+            None => self.send.silence() > limit,
+        };
+        if gone {
+            self.give_up(now, counters);
+        } else if self.closing.is_orphan() && self.send.is_shut(limit) {
+            // RFC 6429 section 4: nobody here would end it, and what it holds must not depend on the peer alone.
+            debug!(remote = %self.flow.remote, "nobody's connection, and the window stays closed");
+            counters.tcp_ext_abort_on_timeout += 1;
+            self.reset_peer(now);
+            self.closing.on_error(TcpError::TimedOut);
+        }
+    }
+
+    fn user_timeout_at(&self) -> Option<Instant> {
+        let waiting = self.handshake.is_some() || self.send.is_waiting();
+        let limit = self.user_timeout.filter(|_| waiting)?;
+        Some(self.send.progress_at() + limit)
+    }
+
+    /// When [`on_timeout`](Self::on_timeout) is next needed.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        if self.state == State::Closed {
+            return None;
+        }
+        [
+            self.closing.deadline(),
+            self.handshake.as_ref().map(|handshake| handshake.deadline()),
+            self.acks.timer(),
+            self.withholding.as_ref().and_then(|withholding| withholding.deadline()),
+            self.send.deadline(),
+            self.user_timeout_at(),
+            self.keep_alive_at(),
+            self.rest_at(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// Asks a silent peer whether it is still there, from now on; `None`, the default, never does.
+    pub fn set_keep_alive(&mut self, now: Instant, settings: Option<KeepAlive>) {
+        self.keep_alive = settings.map(|settings| Box::new(Watch::new(now, settings)));
+    }
+
+    /// How a silent peer is asked whether it is still there.
+    pub fn keep_alive(&self) -> Option<KeepAlive> {
+        self.keep_alive.as_ref().map(|watch| watch.settings())
+    }
+
+    /// A segment was the peer's.
+    pub(super) fn on_heard(&mut self, now: Instant) {
+        if let Some(watch) = &mut self.keep_alive {
+            watch.on_heard(now);
+        }
+    }
+
+    /// When the peer has been silent for long enough that something is to be done.
+    fn keep_alive_at(&self) -> Option<Instant> {
+        self.keep_alive.as_ref().filter(|_| self.is_idle()).map(|watch| watch.deadline())
+    }
+
+    /// Whether nothing but a probe would tell that the peer is gone.
+    fn is_idle(&self) -> bool {
+        let open = matches!(self.state, State::Established | State::CloseWait | State::FinWait2);
+        open && !self.send.is_waiting()
+    }
+
+    fn on_keep_alive_timeout(&mut self, now: Instant, counters: &mut Counters) {
+        let (idle, limit) = (self.is_idle(), self.user_timeout);
+        let watch = self.keep_alive.as_mut().filter(|_| idle);
+        if watch.is_some_and(|watch| watch.on_timeout(now, limit)) {
+            let reset = Reset { seq: self.send.nxt().wire(), ack: Some(self.receive.nxt().wire()) };
+            self.give_up(now, counters);
+            // As Linux: should the peer be there after all, it is told.
+            self.reset = Some(reset);
+        }
+    }
+
+    /// Whether a keep-alive is to leave, which it is once.
+    pub(super) fn take_keep_alive(&mut self) -> bool {
+        let idle = self.is_idle();
+        self.keep_alive.as_mut().is_some_and(|watch| watch.take_probe()) && idle
+    }
+}
