@@ -137,3 +137,9 @@ fn the_worked_example_is_the_one_that_is_compiled_and_is_short() {
     assert_eq!(example, page("examples/own_strategy.rs"));
     assert!(example.lines().count() < 60);
 }
+
+#[test]
+fn the_page_of_the_lab_has_the_example_as_it_is() {
+    let example = page("examples/lab.toml");
+    assert!(page("docs/lab.md").contains(&format!("```toml\n{example}```\n")));
+}
