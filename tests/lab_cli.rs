@@ -1,7 +1,8 @@
 //! `airtcp lab` as a user types it: what it prints, and the exit code.
 
-use std::io;
+use std::path::Path;
 use std::process::{Command, Output};
+use std::{fs, io};
 
 use airtcp_testbed::{TestbedError, or_skip};
 
@@ -61,4 +62,38 @@ fn what_cannot_run_here_is_said_and_keeps_nothing_else_from_running() {
     assert!(said.lines().any(|line| line.starts_with(reason)), "{said}");
     assert_eq!(said.lines().last(), Some("error: not run: self/packets: the reason is above"));
     assert!(table.starts_with("self/half-duplex: ") && !table.contains("self/packets"), "{table}");
+}
+
+#[test]
+fn an_experiment_in_a_file_is_run_and_its_mistakes_are_told_with_their_place() -> io::Result<()> {
+    let root = env!("CARGO_MANIFEST_DIR");
+    let dir = tempfile::tempdir()?;
+    let run = |file: &str| {
+        let run = Command::new(AIRTCP)
+            .current_dir(root)
+            .args(["lab", "run", file, "--seeds", "2", "--out"])
+            .arg(dir.path())
+            .output();
+        run.map(|output| (output.status.code(), text(&output.stdout), text(&output.stderr)))
+    };
+    let (code, table, said) = run("examples/lab.toml")?;
+    assert_eq!(code, Some(0), "{said}");
+    assert!(table.starts_with("mine/loss: Reno and CUBIC"), "{table}");
+    assert!(table.contains("random loss, %"), "{table}");
+    for file in ["records.jsonl", "table.md", "loss.svg"] {
+        assert!(dir.path().join("mine/loss").join(file).exists(), "{file}");
+    }
+
+    let example = fs::read_to_string(Path::new(root).join("examples/lab.toml"))?;
+    let path = dir.path().join("wrong.toml");
+    fs::write(&path, example.replace("\"timeouts\"", "\"timeout\""))?;
+    let path = path.display().to_string();
+    let (code, table, said) = run(&path)?;
+    assert_eq!((code, table.as_str()), (Some(1), ""));
+    assert!(said.contains(&format!("{path}:8:")), "{said}");
+    assert!(
+        said.contains("unknown measure `timeout`") && said.contains("mean `timeouts`?"),
+        "{said}"
+    );
+    Ok(())
 }

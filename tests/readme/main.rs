@@ -150,3 +150,9 @@ fn the_page_on_strategies_shows_the_files_of_its_example() {
 fn an_own_strategy_on_a_connection_is_short() {
     assert!(page("examples/own_strategy.rs").lines().count() < 60);
 }
+
+#[test]
+fn the_page_of_the_lab_has_the_example_as_it_is() {
+    let example = page("examples/lab.toml");
+    assert!(page("docs/lab.md").contains(&format!("```toml\n{example}```\n")));
+}

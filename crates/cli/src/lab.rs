@@ -6,7 +6,7 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use airtcp_lab::{EXPERIMENTS, Experiment, Ground, Kind, LabError, Plan, Report};
+use airtcp_lab::{EXPERIMENTS, Experiment, Ground, Kind, LabError, Plan, Report, Study};
 use airtcp_recovery::Combination;
 use airtcp_testbed::TestbedError;
 use anyhow::{Context, anyhow, bail};
@@ -14,7 +14,10 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use crate::output::{self, Mistake};
-use crate::value;
+use crate::{file, value};
+
+/// No experiment's file is longer.
+const LONGEST_FILE: u64 = 1 << 20;
 
 /// `airtcp lab`.
 #[derive(Args, Debug)]
@@ -44,7 +47,7 @@ struct ListArgs {
 /// `airtcp lab run`.
 #[derive(Args, Debug)]
 struct RunArgs {
-    /// Names of `airtcp lab list`, or patterns as 'self/*'
+    /// Names of `airtcp lab list`, patterns as 'self/*', or files of your own, FILE.toml
     #[arg(value_name = "NAME", required = true, value_parser = name)]
     names: Vec<String>,
     /// How often each case is run [default: the experiment's]
@@ -73,8 +76,10 @@ impl LabArgs {
     fn is_real(&self) -> bool {
         match &self.command {
             LabCommand::List(_) => false,
-            LabCommand::Run(args) => airtcp_lab::select(&args.names)
-                .is_ok_and(|selected| selected.iter().any(|e| e.ground == Ground::Real)),
+            LabCommand::Run(args) => args.names.iter().filter(|name| !is_file(name)).any(|name| {
+                airtcp_lab::select(&[name])
+                    .is_ok_and(|selected| selected.iter().any(|e| e.ground == Ground::Real))
+            }),
         }
     }
 }
@@ -96,7 +101,15 @@ pub(crate) fn run(args: &LabArgs) -> anyhow::Result<()> {
     }
 }
 
+/// Whether it is a file with an experiment of a user's own.
+fn is_file(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|extension| extension == "toml")
+}
+
 fn name(text: &str) -> Result<String, String> {
+    if is_file(text) {
+        return Ok(text.to_owned());
+    }
     match airtcp_lab::select(&[text]) {
         Ok(_) => Ok(text.to_owned()),
         Err(error) => Err(error.to_string()),
@@ -138,9 +151,68 @@ fn list(args: &ListArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What one run of the command runs.
+enum Job {
+    /// One of the list.
+    Listed(&'static Experiment),
+    /// A user's own.
+    Own(Box<Study>),
+}
+
+impl Job {
+    fn name(&self) -> &str {
+        match self {
+            Self::Listed(experiment) => experiment.name,
+            Self::Own(study) => study.name(),
+        }
+    }
+
+    /// Seconds, if that is known.
+    fn about(&self, plan: &Plan) -> Option<u64> {
+        match self {
+            Self::Listed(experiment) => Some(about(experiment, plan)),
+            Self::Own(_) => None,
+        }
+    }
+
+    fn run(&self, plan: &Plan) -> Result<Report, LabError> {
+        match self {
+            Self::Listed(experiment) => experiment.run(plan),
+            Self::Own(study) => study.run(plan),
+        }
+    }
+}
+
+/// Those of the list that are asked for, in its order, and then the files.
+fn jobs(names: &[String]) -> anyhow::Result<Vec<Job>> {
+    let (files, listed): (Vec<_>, Vec<_>) = names.iter().partition(|name| is_file(name));
+    let selected =
+        airtcp_lab::select(&listed).map_err(|error| anyhow!(Mistake::new(error.to_string())))?;
+    let mut jobs: Vec<Job> = selected.into_iter().map(Job::Listed).collect();
+    for name in files {
+        let study = Job::Own(Box::new(own(Path::new(name))?));
+        if let Some(same) = jobs.iter().find(|job| job.name() == study.name()) {
+            let what = format!(
+                "{name}: there are two experiments `{}`: give it another `name`",
+                same.name()
+            );
+            return Err(anyhow!(Mistake::new(what)));
+        }
+        jobs.push(study);
+    }
+    Ok(jobs)
+}
+
+/// Reads an experiment of a user's own.
+fn own(path: &Path) -> anyhow::Result<Study> {
+    let name = path.display().to_string();
+    let text = file::read(path, LONGEST_FILE).with_context(|| format!("reading {name}"))?;
+    // A trace is looked for beside the file that names it.
+    let directory = path.parent().unwrap_or(Path::new(""));
+    Ok(Study::read(&name, &text, |trace| file::link_trace(&directory.join(trace)))?)
+}
+
 fn run_experiments(args: &RunArgs) -> anyhow::Result<()> {
-    let selected = airtcp_lab::select(&args.names)
-        .map_err(|error| anyhow!(Mistake::new(error.to_string())))?;
     let plan = Plan {
         seeds: args.seeds.map(u64::from),
         threads: args.threads,
@@ -148,9 +220,10 @@ fn run_experiments(args: &RunArgs) -> anyhow::Result<()> {
         candidate: args.candidate.clone(),
         length: args.seconds,
     };
-    refuse_unused(&plan, &selected)?;
+    let jobs = jobs(&args.names)?;
+    refuse_unused(&plan, &jobs)?;
     if let Some(dir) = &args.out {
-        prepare(dir, &selected)?;
+        prepare(dir, &jobs)?;
     }
     if plan.seeds == Some(1) {
         output::note(
@@ -158,25 +231,25 @@ fn run_experiments(args: &RunArgs) -> anyhow::Result<()> {
         );
     }
     let (mut reports, mut unfit, mut failed) = (Vec::new(), Vec::new(), Vec::new());
-    for (number, experiment) in selected.iter().enumerate() {
-        let Experiment { name, .. } = experiment;
-        let seconds = about(experiment, &plan);
-        if seconds >= 10 || selected.len() > 1 {
-            let of = selected.len();
-            output::note(format_args!("{name} ({} of {of}, about {seconds} s)", number + 1));
+    for (number, job) in jobs.iter().enumerate() {
+        let name = job.name();
+        let (seconds, of) = (job.about(&plan), jobs.len());
+        if seconds.is_some_and(|seconds| seconds >= 10) || of > 1 {
+            let seconds = seconds.map_or(String::new(), |seconds| format!(", about {seconds} s"));
+            output::note(format_args!("{name} ({} of {of}{seconds})", number + 1));
         }
         // One that this machine cannot run keeps no other from running.
-        let report = match experiment.run(&plan) {
+        let report = match job.run(&plan) {
             Ok(report) => report,
             Err(error @ LabError::Testbed(TestbedError::Unavailable { .. })) => {
                 output::note(format_args!("NOT RUN: {name}: {error}"));
-                unfit.push(*name);
+                unfit.push(name);
                 continue;
             }
-            Err(error) => return Err(anyhow!(error).context(*name)),
+            Err(error) => return Err(anyhow!(error).context(name.to_owned())),
         };
         if report.is_failed_check() {
-            failed.push(*name);
+            failed.push(name);
         }
         if !args.json {
             output::print(&report.to_text())?;
@@ -199,13 +272,16 @@ fn run_experiments(args: &RunArgs) -> anyhow::Result<()> {
 }
 
 /// Refuses settings that an experiment does not have.
-fn refuse_unused(plan: &Plan, selected: &[&Experiment]) -> Result<(), Mistake> {
+fn refuse_unused(plan: &Plan, jobs: &[Job]) -> Result<(), Mistake> {
     let set = [("--candidate", plan.candidate.is_some()), ("--seconds", plan.length.is_some())];
     let set = set.into_iter().find(|(_, is_set)| *is_set);
-    let other = selected.iter().find(|e| e.kind != Kind::Candidate);
+    let other = jobs.iter().find(|job| match job {
+        Job::Listed(experiment) => experiment.kind != Kind::Candidate,
+        Job::Own(_) => true,
+    });
     match set.zip(other) {
         Some(((option, _), other)) => {
-            let name = other.name;
+            let name = other.name();
             let text =
                 format!("{option} is for experiments that judge a candidate: {name} has none");
             Err(Mistake::new(text))
@@ -224,9 +300,9 @@ fn about(experiment: &Experiment, plan: &Plan) -> u64 {
 }
 
 /// Makes the folders of results, so that a long experiment does not find only at its end that it cannot write.
-fn prepare(dir: &Path, selected: &[&Experiment]) -> anyhow::Result<()> {
-    for experiment in selected {
-        fs::create_dir_all(dir.join(experiment.name))
+fn prepare(dir: &Path, jobs: &[Job]) -> anyhow::Result<()> {
+    for job in jobs {
+        fs::create_dir_all(dir.join(job.name()))
             .with_context(|| format!("--out {}", dir.display()))?;
     }
     Ok(())
@@ -234,7 +310,7 @@ fn prepare(dir: &Path, selected: &[&Experiment]) -> anyhow::Result<()> {
 
 fn write(report: &Report, dir: &Path) -> anyhow::Result<()> {
     let files = report.write(dir)?;
-    let folder = dir.join(report.experiment.name);
+    let folder = dir.join(&report.experiment.name);
     output::note(format_args!("{} files in {}", files.len(), folder.display()));
     Ok(())
 }
@@ -273,7 +349,7 @@ mod tests {
 
     #[test]
     fn a_place_that_cannot_be_written_is_found_before_anything_runs() {
-        let selected = airtcp_lab::select(&["self/packets"]).unwrap();
+        let selected = jobs(&["self/packets".to_owned()]).unwrap();
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
         let error = format!("{:#}", prepare(&file, &selected).unwrap_err());
         assert!(error.starts_with(&format!("--out {}: ", file.display())), "{error}");
@@ -301,7 +377,10 @@ mod tests {
         assert_eq!(args.seconds, Some(Duration::from_secs(20)));
         assert!(parse("lab run senders/goodput --candidate rack/bbr4").is_err());
         let plan = Plan { candidate: args.candidate, ..Plan::default() };
-        let refuse = |names: &[&str]| refuse_unused(&plan, &airtcp_lab::select(names).unwrap());
+        let refuse = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            refuse_unused(&plan, &jobs(&names).unwrap())
+        };
         assert!(refuse(&["senders/*"]).is_ok());
         let error = refuse(&["senders/harm", "self/loss"]).unwrap_err().to_string();
         assert_eq!(

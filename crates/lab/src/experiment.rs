@@ -115,6 +115,6 @@ impl Experiment {
         let seeds = plan.seeds.unwrap_or(own).max(1);
         let Plan { threads, is_small, candidate, length, .. } = plan.clone();
         let run = Run { seeds, threads, is_small, candidate, length };
-        Ok(Report { experiment: *self, seeds, findings: (self.body)(&run)? })
+        Ok(Report { experiment: self.into(), seeds, findings: (self.body)(&run)? })
     }
 }

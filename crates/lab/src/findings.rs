@@ -1,5 +1,6 @@
 //! What an experiment found: records, a table, pictures, and its claims with their verdicts.
 
+use std::borrow::Cow;
 use std::ops::Not;
 
 use airtcp_trace::figure::Figure;
@@ -27,7 +28,7 @@ pub struct Findings {
 #[derive(Clone, Debug)]
 pub struct Picture {
     /// The file's name without `.svg`.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// What is drawn.
     pub figure: Figure,
 }
@@ -141,8 +142,8 @@ impl Findings {
     }
 
     /// Adds a picture.
-    pub fn picture(&mut self, name: &'static str, figure: Figure) {
-        self.pictures.push(Picture { name, figure });
+    pub fn picture(&mut self, name: impl Into<Cow<'static, str>>, figure: Figure) {
+        self.pictures.push(Picture { name: name.into(), figure });
     }
 
     /// Claims that do not hold.

@@ -6,6 +6,8 @@
 //! figure: a claim that does not hold is a result. That does not go for the experiments called `self/...`, which
 //! check our own tools: where one of theirs does not hold, no result counts.
 //!
+//! A [`Study`] is an experiment that a user describes in a file: axes, a scenario, measures, claims and pictures.
+//!
 //! A [`Plan`] flows in, reports flow out; simulated ones are the same bytes for the same plan, on any number
 //! of threads.
 //!
@@ -42,6 +44,7 @@ mod report;
 mod rrtp;
 mod senders;
 mod simulate;
+mod study;
 mod table;
 mod tcp_ecn;
 mod theory;
@@ -52,6 +55,7 @@ pub use error::LabError;
 pub use experiment::{Experiment, Ground, Kind, Plan, Run};
 pub use findings::{Claim, Findings, Picture, Verdict};
 pub use registry::{EXPERIMENTS, select};
-pub use report::Report;
+pub use report::{Heading, Report};
 pub use senders::LENGTH;
+pub use study::Study;
 pub use table::Table;

@@ -8,11 +8,34 @@ use serde_json::value::RawValue;
 
 use crate::{Claim, Experiment, Findings, Ground, Kind, LabError, Table};
 
+/// What an experiment is called, does, and where that is from.
+#[derive(Clone, Debug)]
+pub struct Heading {
+    /// `paper/figure`, or the name of a user's own.
+    pub name: String,
+    /// What is done, in one line.
+    pub what: String,
+    /// Where it is described.
+    pub source: String,
+    /// What its claims are about.
+    pub kind: Kind,
+    /// Where it runs.
+    pub ground: Ground,
+}
+
+impl From<&Experiment> for Heading {
+    fn from(experiment: &Experiment) -> Self {
+        let &Experiment { name, what, source, kind, ground, .. } = experiment;
+        let [name, what, source] = [name, what, source].map(str::to_owned);
+        Self { name, what, source, kind, ground }
+    }
+}
+
 /// An experiment that ran.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// Which.
-    pub experiment: Experiment,
+    pub experiment: Heading,
     /// Repetitions.
     pub seeds: u64,
     /// What was found.
@@ -22,9 +45,9 @@ pub struct Report {
 /// A report as it is serialised.
 #[derive(Serialize)]
 struct Document<'a> {
-    experiment: &'static str,
-    what: &'static str,
-    source: &'static str,
+    experiment: &'a str,
+    what: &'a str,
+    source: &'a str,
     kind: Kind,
     ground: Ground,
     seeds: u64,
@@ -37,9 +60,9 @@ impl Serialize for Report {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { experiment, seeds, findings } = self;
         let document = Document {
-            experiment: experiment.name,
-            what: experiment.what,
-            source: experiment.source,
+            experiment: &experiment.name,
+            what: &experiment.what,
+            source: &experiment.source,
             kind: experiment.kind,
             ground: experiment.ground,
             seeds: *seeds,
@@ -95,7 +118,7 @@ impl Report {
     ///
     /// The first file that could not be written.
     pub fn write(&self, dir: &Path) -> Result<Vec<PathBuf>, LabError> {
-        let dir = dir.join(self.experiment.name);
+        let dir = dir.join(&self.experiment.name);
         std::fs::create_dir_all(&dir)
             .map_err(|source| LabError::Write { path: dir.clone(), source })?;
         let mut records = String::new();

@@ -19,7 +19,7 @@ pub(crate) fn seeds(
     run: &Run,
     scenario: impl Fn(u64) -> Scenario + Sync,
 ) -> Result<Vec<RunResult>, LabError> {
-    spread(run, |seed| airtcp_sim::run(&Scenario { seed, ..scenario(seed) }, None))
+    spread(run, run.seeds as usize, |job| once(scenario(job as u64 + 1), job as u64 + 1))
 }
 
 /// The same, with an observer for each run.
@@ -32,24 +32,51 @@ pub(crate) fn watched<O: Observer + Send>(
     scenario: impl Fn(u64) -> Scenario + Sync,
     observer: impl Fn() -> O + Sync,
 ) -> Result<Vec<(RunResult, O)>, LabError> {
-    spread(run, |seed| {
-        let mut observer = observer();
-        let result = airtcp_sim::run(&Scenario { seed, ..scenario(seed) }, Some(&mut observer))?;
-        Ok((result, observer))
+    spread(run, run.seeds as usize, |job| {
+        once_watched(scenario(job as u64 + 1), job as u64 + 1, observer())
     })
 }
 
-fn spread<T: Send>(
+/// Does jobs, numbered from 0, on all cores. Results are in the order of the jobs.
+///
+/// # Errors
+///
+/// That of the first job that failed.
+pub(crate) fn spread<T: Send>(
     run: &Run,
-    one: impl Fn(u64) -> Result<T, SimError> + Sync,
+    jobs: usize,
+    one: impl Fn(usize) -> Result<T, LabError> + Sync,
 ) -> Result<Vec<T>, LabError> {
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(run.threads.map_or(0, NonZero::get))
         .build()
         .map_err(|error| SimError::Threads(error.to_string()))?;
-    // Gathered before they are looked through, so that the error is that of the first seed on any machine.
-    let results: Vec<_> = pool.install(|| (1..run.seeds + 1).into_par_iter().map(&one).collect());
-    results.into_iter().map(|result| result.map_err(LabError::from)).collect()
+    // Gathered before they are looked through, so that the error is that of the first job on any machine.
+    let results: Vec<_> = pool.install(|| (0..jobs).into_par_iter().map(&one).collect());
+    results.into_iter().collect()
+}
+
+/// Runs `scenario` once, with this seed.
+///
+/// # Errors
+///
+/// What is senseless about the scenario.
+pub(crate) fn once(scenario: Scenario, seed: u64) -> Result<RunResult, LabError> {
+    Ok(airtcp_sim::run(&Scenario { seed, ..scenario }, None)?)
+}
+
+/// The same, with an observer.
+///
+/// # Errors
+///
+/// What is senseless about the scenario.
+pub(crate) fn once_watched<O: Observer>(
+    scenario: Scenario,
+    seed: u64,
+    mut observer: O,
+) -> Result<(RunResult, O), LabError> {
+    let result = airtcp_sim::run(&Scenario { seed, ..scenario }, Some(&mut observer))?;
+    Ok((result, observer))
 }
 
 /// Has every flow of a scenario start at a time of its own within the first second.

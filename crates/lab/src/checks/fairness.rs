@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
-use airtcp_sim::{FlowSpec, Interval, Scenario, Topology, Wire};
-use airtcp_trace::figure::{Figure, Style};
-use serde::Serialize;
+use airtcp_sim::{FlowSpec, Scenario, Topology, Wire};
+use airtcp_trace::figure::Figure;
 
-use crate::{
-    Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, feed, simulate, theory,
-};
+use crate::study::{Axis, Fields, Grid};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, feed, simulate};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/fairness",
@@ -27,59 +25,40 @@ const COUNTS: [u32; 4] = [2, 4, 8, 16];
 const BOTTLENECK: &str = "rate 20mbit delay 18ms limit 67";
 const AT_LEAST: f64 = 0.95;
 
-#[derive(Serialize)]
-struct Record<'a> {
-    seed: u64,
-    combination: &'a str,
-    flows: u32,
-    jain: f64,
-    goodputs: Vec<f64>,
-}
-
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings = Findings::new(["sender", "flows", "Jain's index", "sum, Mbit/s"]);
-    let mut series = Vec::new();
-    for combination in COMBINATIONS {
-        let mut points = Vec::new();
-        for count in COUNTS {
-            let scenario = scenario(combination, count, run.is_small)?;
-            let (mut indices, mut sums) = (Vec::new(), Vec::new());
-            for result in simulate::seeds(run, |seed| simulate::staggered(&scenario, seed))? {
-                let goodputs: Vec<f64> = result.flows.iter().map(|flow| flow.goodput).collect();
-                indices.push(result.jain);
-                sums.push(goodputs.iter().sum());
-                let (seed, jain) = (result.seed, result.jain);
-                findings.record(&Record { seed, combination, flows: count, jain, goodputs })?;
-            }
-            let index = Interval::of(&indices);
-            let shown = theory::show(&index, 1.0, 4);
-            findings.table.row([
-                combination.to_owned(),
-                count.to_string(),
-                shown.clone(),
-                theory::show(&Interval::of(&sums), 1e-6, 3),
-            ]);
-            let verdict = Verdict::of(index.mean >= AT_LEAST, || {
-                let least = indices.iter().copied().fold(1.0, f64::min);
-                format!("the least of the runs is {least:.4}")
-            });
-            findings.claim(
-                format!("{count} flows of {combination}"),
-                "0.95 or more",
-                shown,
-                verdict,
-            );
-            points.push(draw::interval(f64::from(count), &index, 1.0));
-        }
-        series.push(draw::series(combination, Style::LineAndMarks, points));
+    let axes = vec![Axis::new("combination", COMBINATIONS), Axis::new("flows", COUNTS)];
+    let grid = Grid::run(run, axes, |point, seed| {
+        let count = point.number("flows") as u32;
+        let scenario = scenario(&point.text("combination"), count, run.is_small)?;
+        let result = simulate::once(simulate::staggered(&scenario, seed), seed)?;
+        let goodputs: Vec<f64> = result.flows.iter().map(|flow| flow.goodput).collect();
+        Ok(Fields::default().with("jain", result.jain).with("goodputs", goodputs))
+    })?;
+    grid.record(&mut findings, &["combination", "flows"])?;
+    for row in grid.all().rows(&["combination", "flows"]) {
+        let (combination, count) = (row.text("combination"), row.text("flows"));
+        let indices = row.values("jain");
+        let shown = row.show("jain", 1.0, 4);
+        let verdict = Verdict::of(row.mean("jain").mean >= AT_LEAST, || {
+            let least = indices.iter().copied().fold(1.0, f64::min);
+            format!("the least of the runs is {least:.4}")
+        });
+        let what = format!("{count} flows of {combination}");
+        findings.claim(what, "0.95 or more", shown.clone(), verdict);
+        findings.table.row([combination, count, shown, row.show("goodputs", 1e-6, 3)]);
     }
+    let lines = grid
+        .all()
+        .each("combination")
+        .map(|part| part.line(part.text("combination"), "flows", 1.0, |cell| cell.mean("jain")));
     findings.picture(
         "fairness",
         Figure {
             title: "Fairness between flows that are alike".to_owned(),
             x: draw::linear("flows"),
             y: draw::linear("Jain's index"),
-            series,
+            series: lines.collect(),
         },
     );
     Ok(findings)

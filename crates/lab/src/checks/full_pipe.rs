@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use airtcp_sim::{FlowSpec, Interval, Scenario, Topology, Wire};
-use serde::Serialize;
+use airtcp_sim::{FlowSpec, Scenario, Topology, Wire};
 
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, feed, simulate, theory};
+use crate::study::{Axis, Fields, Grid};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, feed, simulate};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/full-pipe",
@@ -29,57 +29,39 @@ const MSS: u64 = 1_448;
 /// Of the payload limit.
 const AT_LEAST: f64 = 0.98;
 
-#[derive(Serialize)]
-struct Record<'a> {
-    seed: u64,
-    combination: &'a str,
-    rate: u64,
-    queue_packets: u64,
-    goodput: f64,
-    limit: f64,
-    dropped: u64,
-    timeouts: u64,
-}
-
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings =
         Findings::new(["sender", "link, Mbit/s", "goodput, Mbit/s", "limit", "share, %"]);
-    for combination in COMBINATIONS {
-        for rate in RATES {
-            let bits = (rate * 1_000_000) as f64;
-            let queue = (bits * RTT / 8.0 / MTU as f64).ceil() as u64;
-            let limit = bits * MSS as f64 / MTU as f64;
-            let scenario = scenario(combination, rate, queue, run.is_small)?;
-            let mut goodputs = Vec::new();
-            for result in simulate::seeds(run, |_| scenario.clone())? {
-                let flow = &result.flows[0];
-                findings.record(&Record {
-                    seed: result.seed,
-                    combination,
-                    rate: rate * 1_000_000,
-                    queue_packets: queue,
-                    goodput: flow.goodput,
-                    limit,
-                    dropped: result.links.iter().map(|link| link.counters.queue_dropped).sum(),
-                    timeouts: flow.timeouts.unwrap_or(0),
-                })?;
-                goodputs.push(flow.goodput);
-            }
-            let goodput = Interval::of(&goodputs);
-            let share = goodput.mean / limit;
-            findings.table.row([
-                combination.to_owned(),
-                rate.to_string(),
-                theory::show(&goodput, 1e-6, 3),
-                format!("{:.3}", limit / 1e6),
-                format!("{:.2}", share * 100.0),
-            ]);
-            let verdict = Verdict::of(share >= AT_LEAST, || {
-                format!("{:.2} % of the limit is not used", (1.0 - share) * 100.0)
-            });
-            let what = format!("{combination} on {rate} Mbit/s, share of the payload limit");
-            findings.claim(what, "98 % or more", format!("{:.2} %", share * 100.0), verdict);
-        }
+    let axes = vec![Axis::new("combination", COMBINATIONS), Axis::new("mbit", RATES)];
+    let grid = Grid::run(run, axes, |point, seed| {
+        let rate = point.number("mbit") as u64;
+        let bits = (rate * 1_000_000) as f64;
+        let queue = (bits * RTT / 8.0 / MTU as f64).ceil() as u64;
+        let scenario = scenario(&point.text("combination"), rate, queue, run.is_small)?;
+        let result = simulate::once(scenario, seed)?;
+        let dropped = result.links.iter().map(|link| link.counters.queue_dropped).sum::<u64>();
+        let flow = &result.flows[0];
+        Ok(Fields::default()
+            .with("rate", rate * 1_000_000)
+            .with("queue_packets", queue)
+            .with("goodput", flow.goodput)
+            .with("limit", bits * MSS as f64 / MTU as f64)
+            .with("dropped", dropped)
+            .with("timeouts", flow.timeouts.unwrap_or(0)))
+    })?;
+    grid.record(&mut findings, &["combination"])?;
+    for row in grid.all().rows(&["combination", "mbit"]) {
+        let (combination, rate) = (row.text("combination"), row.text("mbit"));
+        let limit = row.mean("limit").mean;
+        let share = row.mean("goodput").mean / limit;
+        let shown = format!("{:.2}", share * 100.0);
+        let verdict = Verdict::of(share >= AT_LEAST, || {
+            format!("{:.2} % of the limit is not used", (1.0 - share) * 100.0)
+        });
+        let what = format!("{combination} on {rate} Mbit/s, share of the payload limit");
+        findings.claim(what, "98 % or more", format!("{shown} %"), verdict);
+        let (goodput, limit) = (row.show("goodput", 1e-6, 3), format!("{:.3}", limit / 1e6));
+        findings.table.row([combination, rate, goodput, limit, shown]);
     }
     Ok(findings)
 }

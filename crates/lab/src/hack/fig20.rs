@@ -170,7 +170,7 @@ fn pictures(findings: &mut Findings, hit: &[Row; 3], read: &[Row; 3]) {
     let mut throughputs = Vec::new();
     for ((sender, name), row) in SENDERS.iter().zip(hit) {
         let title = format!("{}: bursts of five at 5 %, header hit 95 %", sender.name);
-        findings.picture(name, row.trail.graph(title));
+        findings.picture(*name, row.trail.graph(title));
         let points = row.trail.throughput(BIN);
         throughputs.push(draw::series(sender.name, Style::Steps, points));
     }

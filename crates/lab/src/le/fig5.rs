@@ -1,11 +1,10 @@
 //! Figure 5: SACK flows beside others.
 
-use airtcp_recovery::Profile;
 use airtcp_sim::Interval;
-use airtcp_trace::figure::{Figure, Style};
-use serde::Serialize;
+use airtcp_trace::figure::Figure;
 
 use super::network;
+use crate::study::{Axis, Fields, Grid, Slice, Value};
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, simulate, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -26,27 +25,6 @@ const SACK: &str = "sack/reno";
 /// The paper's two, and LE with its time stamp echoed.
 const OTHERS: [&str; 3] = ["fack/reno", "le/reno", "le:echo/reno"];
 
-#[derive(Serialize)]
-struct Record<'a> {
-    seed: u64,
-    profile: &'a str,
-    other: &'a str,
-    sack_flows: usize,
-    /// bit/s of each flow, SACK's first.
-    goodputs: Vec<f64>,
-    jain: f64,
-}
-
-/// What both kinds got in one mix: the means of each seed, bit/s.
-struct Mix {
-    sack_flows: usize,
-    sack: Interval,
-    other: Interval,
-    jain: Interval,
-    /// Of each seed, the other's over SACK's.
-    ratios: Vec<f64>,
-}
-
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings = Findings::new([
         "profile",
@@ -58,103 +36,99 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         "Jain's index",
     ]);
     let shares = if run.is_small { &SHARES[2..3] } else { &SHARES[..] };
-    for profile in [Profile::paper(), Profile::modern()] {
-        let mut all = Vec::new();
-        for other in OTHERS {
-            let mixes: Vec<Mix> = shares
-                .iter()
-                .map(|&sack_flows| mix(run, &mut findings, &profile, other, sack_flows))
-                .collect::<Result<_, _>>()?;
-            for mix in &mixes {
-                findings.table.row([
-                    profile.name.to_owned(),
-                    other.to_owned(),
-                    mix.sack_flows.to_string(),
-                    theory::show(&mix.sack, 1e-3, 0),
-                    theory::show(&mix.other, 1e-3, 0),
-                    theory::show(&Interval::of(&mix.ratios), 1.0, 3),
-                    theory::show(&mix.jain, 1.0, 3),
-                ]);
-            }
-            all.push((other, mixes));
+    let axes = vec![
+        Axis::new("profile", ["paper", "modern"]),
+        Axis::new("other", OTHERS),
+        Axis::new("sack_flows", shares.iter().copied()),
+    ];
+    let grid = Grid::run(run, axes, |point, seed| {
+        let (profile, other) = (point.text("profile"), point.text("other"));
+        let mut combinations = vec![SACK; point.number("sack_flows") as usize];
+        combinations.resize(FLOWS, other.as_str());
+        let profile = profile.parse().expect("a profile");
+        let scenario = network::scenario(run, &combinations, &profile, 0.0)?;
+        let result = simulate::once(simulate::staggered(&scenario, seed), seed)?;
+        let goodputs: Vec<f64> = result.flows.iter().map(|flow| flow.goodput).collect();
+        Ok(Fields::default().with("goodputs", goodputs).with("jain", result.jain))
+    })?;
+    grid.record(&mut findings, &["profile", "other", "sack_flows"])?;
+    for mix in grid.all().rows(&["profile", "other", "sack_flows"]) {
+        findings.table.row([
+            mix.text("profile"),
+            mix.text("other"),
+            mix.text("sack_flows"),
+            theory::show(&Interval::of(&sack(&mix)), 1e-3, 0),
+            theory::show(&Interval::of(&other(&mix)), 1e-3, 0),
+            theory::show(&Interval::of(&ratios(&mix)), 1.0, 3),
+            mix.show("jain", 1.0, 3),
+        ]);
+    }
+    for part in grid.all().each("profile") {
+        for beside in part.each("other") {
+            judge(&mut findings, &beside);
         }
-        judge(&mut findings, profile.name, &all);
-        let is_paper = profile.name == Profile::paper().name;
-        let name = if is_paper { "fig5" } else { "fig5-modern" };
-        findings.picture(name, figure(profile.name, &all));
+        let suffix = if part.text("profile") == "paper" { "" } else { "-modern" };
+        findings.picture(format!("fig5{suffix}"), figure(&part));
     }
     findings.notes.push(network::NOTE.to_owned());
     Ok(findings)
 }
 
-fn mix(
-    run: &Run,
-    findings: &mut Findings,
-    profile: &Profile,
-    other: &str,
-    sack_flows: usize,
-) -> Result<Mix, LabError> {
-    let mut combinations = vec![SACK; sack_flows];
-    combinations.resize(FLOWS, other);
-    let scenario = network::scenario(run, &combinations, profile, 0.0)?;
-    let (mut sack, mut others, mut jain) = (Vec::new(), Vec::new(), Vec::new());
-    for result in simulate::seeds(run, |seed| simulate::staggered(&scenario, seed))? {
-        let goodputs: Vec<f64> = result.flows.iter().map(|flow| flow.goodput).collect();
-        let mean = |of: &[f64]| of.iter().sum::<f64>() / of.len() as f64;
-        let (of_sack, of_other) = goodputs.split_at(sack_flows);
-        sack.push(mean(of_sack));
-        others.push(mean(of_other));
-        jain.push(result.jain);
-        findings.record(&Record {
-            seed: result.seed,
-            profile: profile.name,
-            other,
-            sack_flows,
-            goodputs,
-            jain: result.jain,
-        })?;
-    }
-    Ok(Mix {
-        sack_flows,
-        ratios: others.iter().zip(&sack).map(|(other, sack)| other / sack).collect(),
-        sack: Interval::of(&sack),
-        other: Interval::of(&others),
-        jain: Interval::of(&jain),
-    })
+/// The mean goodput of a SACK flow in each run of one mix, bit/s; they come first.
+fn sack(mix: &Slice<'_>) -> Vec<f64> {
+    let sack_flows = mix.number("sack_flows") as usize;
+    mix.of(|run| Some(mean(&goodputs(run)[..sack_flows])))
+}
+
+/// That of another.
+fn other(mix: &Slice<'_>) -> Vec<f64> {
+    let sack_flows = mix.number("sack_flows") as usize;
+    mix.of(|run| Some(mean(&goodputs(run)[sack_flows..])))
+}
+
+/// Of each run the other's over SACK's.
+fn ratios(mix: &Slice<'_>) -> Vec<f64> {
+    other(mix).iter().zip(sack(mix)).map(|(other, sack)| other / sack).collect()
+}
+
+fn goodputs(run: &Fields) -> &[f64] {
+    let Value::List(goodputs) = run.value("goodputs") else { return &[] };
+    goodputs
+}
+
+fn mean(of: &[f64]) -> f64 {
+    of.iter().sum::<f64>() / of.len() as f64
 }
 
 /// LE 3.2.1: LE's share beside SACK is as fair as FACK's.
-fn judge(findings: &mut Findings, profile: &str, all: &[(&str, Vec<Mix>)]) {
-    for (other, mixes) in all {
-        let ratios: Vec<f64> = mixes.iter().flat_map(|mix| mix.ratios.iter().copied()).collect();
-        let ratio = Interval::of(&ratios);
-        findings.claim(
-            format!("a flow of {other} over one of {SACK}, all mixes, {profile}"),
-            "1, within a tenth",
-            theory::show(&ratio, 1.0, 3),
-            Verdict::of((ratio.mean - 1.0).abs() <= 0.1, || {
-                let each = mixes.iter().map(|mix| format!("{:.2}", Interval::of(&mix.ratios).mean));
-                let each: Vec<String> = each.collect();
-                format!("by number of SACK flows: {}; no reason is isolated", each.join(", "))
-            }),
-        );
-    }
+fn judge(findings: &mut Findings, beside: &Slice<'_>) {
+    let mixes: Vec<Vec<f64>> = beside.each("sack_flows").map(|mix| ratios(&mix)).collect();
+    let ratio = Interval::of(&mixes.concat());
+    let (other, profile) = (beside.text("other"), beside.text("profile"));
+    findings.claim(
+        format!("a flow of {other} over one of {SACK}, all mixes, {profile}"),
+        "1, within a tenth",
+        theory::show(&ratio, 1.0, 3),
+        Verdict::of((ratio.mean - 1.0).abs() <= 0.1, || {
+            let each = mixes.iter().map(|mix| format!("{:.2}", Interval::of(mix).mean));
+            let each: Vec<String> = each.collect();
+            format!("by number of SACK flows: {}; no reason is isolated", each.join(", "))
+        }),
+    );
 }
 
-fn figure(profile: &str, all: &[(&str, Vec<Mix>)]) -> Figure {
-    let mut series = Vec::new();
-    for (other, mixes) in all {
-        let points = |of: fn(&Mix) -> &Interval| {
-            mixes.iter().map(|mix| draw::interval(mix.sack_flows as f64, of(mix), 1e-3)).collect()
+fn figure(part: &Slice<'_>) -> Figure {
+    let lines = part.each("other").flat_map(|beside| {
+        let name = beside.text("other");
+        let line = |name: String, of: fn(&Slice<'_>) -> Vec<f64>| {
+            beside.line(name, "sack_flows", 1e-3, |mix| Interval::of(&of(mix)))
         };
-        let marks = Style::LineAndMarks;
-        series.push(draw::series(format!("{SACK} beside {other}"), marks, points(|mix| &mix.sack)));
-        series.push(draw::series(*other, marks, points(|mix| &mix.other)));
-    }
+        [line(format!("{SACK} beside {name}"), sack), line(name, other)]
+    });
     Figure {
-        title: format!("Ten flows on 5 Mbit/s, {profile} profile"),
+        title: format!("Ten flows on 5 Mbit/s, {} profile", part.text("profile")),
         x: draw::linear("SACK flows of ten"),
         y: draw::linear("goodput of a flow, kbit/s"),
-        series,
+        series: lines.collect(),
     }
 }

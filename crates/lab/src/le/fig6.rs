@@ -1,12 +1,10 @@
 //! Figure 6: five detections under random loss, each with three controls.
 
-use airtcp_recovery::Profile;
-use airtcp_sim::Interval;
-use airtcp_trace::figure::{Figure, Style};
-use serde::Serialize;
+use airtcp_sim::{Interval, Scenario};
+use airtcp_trace::figure::Figure;
 
-use super::network;
-use super::point::Point;
+use super::{network, together};
+use crate::study::{Axis, Fields, Grid, Point, Slice};
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, simulate, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -23,55 +21,25 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 /// The paper's five; RACK; LE with its time stamp echoed, and with one cut for one loss.
 const DETECTIONS: [&str; 8] =
     ["reno", "newreno", "sack", "fack", "le", "rack", "le:echo", network::ONE_CUT];
-const LE: usize = 4;
-const ONE_CUT: usize = 7;
+const PAPERS: [&str; 5] = ["reno", "newreno", "sack", "fack", "le"];
+/// What the paper's LE is held against.
+const OTHERS: [&str; 4] = ["reno", "newreno", "sack", "fack"];
 /// Per cent of data packets.
 const LOSSES: [f64; 6] = [0.0, 1.0, 2.0, 4.0, 7.0, 10.0];
 
-/// One of the paper's four pictures.
-#[derive(Clone, Copy)]
-struct Panel {
-    name: &'static str,
-    modern: &'static str,
-    title: &'static str,
-    control: &'static str,
-    flows: usize,
-}
-
-const PANELS: [Panel; 4] = [
-    Panel { name: "fig6a", modern: "fig6a-modern", title: "AIMD", control: "reno", flows: 1 },
-    Panel {
-        name: "fig6b",
-        modern: "fig6b-modern",
-        title: "fixed window of 32",
-        control: "fixed:32",
-        flows: 1,
-    },
-    Panel {
-        name: "fig6c",
-        modern: "fig6c-modern",
-        title: "Westwood",
-        control: "westwood",
-        flows: 1,
-    },
-    Panel {
-        name: "fig6d",
-        modern: "fig6d-modern",
-        title: "ten flows with Westwood",
-        control: "westwood",
-        flows: 10,
-    },
+/// The paper's four pictures: the control, and how many flows.
+const PANELS: [(&str, &str, &str, usize); 4] = [
+    ("fig6a", "AIMD", "reno", 1),
+    ("fig6b", "fixed window of 32", "fixed:32", 1),
+    ("fig6c", "Westwood", "westwood", 1),
+    ("fig6d", "ten flows with Westwood", "westwood", 10),
 ];
 
-/// What the runs of a point have in common.
-#[derive(Serialize)]
-struct Case<'a> {
-    panel: &'a str,
-    profile: &'a str,
-    combination: &'a str,
-    flows: usize,
-    /// Per cent.
-    loss: f64,
+/// The title of a panel, its control and its flows.
+fn panel(name: &str) -> (&'static str, &'static str, usize) {
+    let found = PANELS.iter().find(|panel| panel.0 == name);
+    let (_, title, control, flows) = found.expect("one of the panels");
+    (title, control, *flows)
 }
 
 fn body(run: &Run) -> Result<Findings, LabError> {
@@ -89,69 +57,46 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         "le, one cut",
         "time-outs of each",
     ]);
-    for profile in [Profile::paper(), Profile::modern()] {
-        for panel in PANELS {
-            let losses = if run.is_small { &LOSSES[3..4] } else { &LOSSES[..] };
-            let mut curves: Vec<Vec<Point>> = Vec::new();
-            for detection in DETECTIONS {
-                let combination = format!("{detection}/{}", panel.control);
-                let points = losses
-                    .iter()
-                    .map(|loss| point(run, &mut findings, &panel, &combination, &profile, *loss));
-                curves.push(points.collect::<Result<_, _>>()?);
-            }
-            rows(&mut findings, &profile, &panel, losses, &curves);
-            judge(&mut findings, &profile, &panel, losses, &curves);
-            let is_paper = profile.name == Profile::paper().name;
-            let name = if is_paper { panel.name } else { panel.modern };
-            findings.picture(name, figure(&profile, &panel, losses, &curves));
-        }
+    let losses = if run.is_small { &LOSSES[3..4] } else { &LOSSES[..] };
+    let axes = vec![
+        Axis::new("profile", ["paper", "modern"]),
+        Axis::new("panel", PANELS.map(|panel| panel.0)),
+        Axis::new("detection", DETECTIONS),
+        Axis::new("loss", losses.iter().copied()),
+    ];
+    let grid = Grid::run(run, axes, |point, seed| {
+        let (_, control, flows) = panel(&point.text("panel"));
+        let combination = format!("{}/{control}", point.text("detection"));
+        let scenario = scenario(run, point, &combination, flows)?;
+        let result = simulate::once(simulate::staggered(&scenario, seed), seed)?;
+        let case = Fields::default().with("combination", combination).with("flows", flows);
+        Ok(together::with(case.with("loss", point.number("loss")), &result))
+    })?;
+    grid.record(&mut findings, &["panel", "profile"])?;
+    for row in grid.all().rows(&["profile", "panel", "loss"]) {
+        let (title, ..) = panel(&row.text("panel"));
+        let each = row.each("detection").map(|cell| cell.show("goodput", 1e-3, 0));
+        let timeouts = together::counts(&row, "detection", &DETECTIONS, "timeouts");
+        let place = [row.text("profile"), title.to_owned(), row.text("loss")];
+        findings.table.add(place.into_iter().chain(each).chain([timeouts.join(" / ")]).collect());
+    }
+    for part in grid.all().rows(&["profile", "panel"]) {
+        judge(&mut findings, &part);
+        let suffix = if part.text("profile") == "paper" { "" } else { "-modern" };
+        findings.picture(format!("{}{suffix}", part.text("panel")), figure(&part));
     }
     findings.notes.push(network::NOTE.to_owned());
     Ok(findings)
 }
 
-fn point(
+fn scenario(
     run: &Run,
-    findings: &mut Findings,
-    panel: &Panel,
+    point: &Point,
     combination: &str,
-    profile: &Profile,
-    loss: f64,
-) -> Result<Point, LabError> {
-    let combinations = vec![combination; panel.flows];
-    let scenario = network::scenario(run, &combinations, profile, loss)?;
-    let (panel, profile, flows) = (panel.name, profile.name, panel.flows);
-    let results = simulate::seeds(run, |seed| simulate::staggered(&scenario, seed))?;
-    Point::of(findings, &Case { panel, profile, combination, flows, loss }, &results)
-}
-
-fn rows(
-    findings: &mut Findings,
-    profile: &Profile,
-    panel: &Panel,
-    losses: &[f64],
-    curves: &[Vec<Point>],
-) {
-    for (index, loss) in losses.iter().enumerate() {
-        let at = |detection: usize| theory::show(&curves[detection][index].goodput, 1e-3, 0);
-        let timeouts = curves.iter().map(|curve| format!("{:.0}", curve[index].timeouts));
-        let timeouts: Vec<String> = timeouts.collect();
-        findings.table.row([
-            profile.name.to_owned(),
-            panel.title.to_owned(),
-            loss.to_string(),
-            at(0),
-            at(1),
-            at(2),
-            at(3),
-            at(4),
-            at(5),
-            at(6),
-            at(7),
-            timeouts.join(" / "),
-        ]);
-    }
+    flows: usize,
+) -> Result<Scenario, LabError> {
+    let profile = point.text("profile").parse().expect("a profile");
+    network::scenario(run, &vec![combination; flows], &profile, point.number("loss"))
 }
 
 /// One detection's goodput over another's at one loss rate.
@@ -172,74 +117,62 @@ impl Over {
     }
 }
 
-/// All curves of a panel where packets are lost.
-struct Lossy<'a> {
-    losses: &'a [f64],
-    curves: &'a [Vec<Point>],
+/// A panel where packets are lost.
+struct Lossy<'a>(&'a Slice<'a>);
+
+/// Which of the paper's others, by goodput.
+#[derive(Clone, Copy)]
+enum Other {
+    Best,
+    Slowest,
 }
 
 impl Lossy<'_> {
-    fn indices(&self) -> impl Iterator<Item = usize> {
-        (0..self.losses.len()).filter(|index| self.losses[*index] > 0.0)
+    fn each(&self) -> impl Iterator<Item = Slice<'_>> {
+        self.0.each("loss").filter(|at| at.number("loss") > 0.0)
     }
 
-    fn rate(&self, detection: usize, index: usize) -> f64 {
-        self.curves[detection][index].goodput.mean
-    }
-
-    /// The paper's others, the slowest first.
-    fn others(&self, index: usize) -> [usize; LE] {
-        let mut others: [usize; LE] = std::array::from_fn(|other| other);
-        others.sort_by(|a, b| self.rate(*a, index).total_cmp(&self.rate(*b, index)));
-        others
-    }
-
-    /// `detection` over the other that `pick` takes of them.
-    fn over(&self, detection: usize, pick: fn([usize; LE]) -> usize) -> Vec<Over> {
-        let over = |index: usize| {
-            let [own, other] =
-                [detection, pick(self.others(index))].map(|d| &self.curves[d][index].goodput);
-            Over { loss: self.losses[index], ratio: theory::ratio(own, other) }
+    /// `detection` over one of the others, at each loss.
+    fn over(&self, detection: &str, other: Other) -> Vec<Over> {
+        let goodput = |at: &Slice<'_>, name: &str| at.at("detection", name).mean("goodput");
+        let over = |at: Slice<'_>| {
+            let mut others = OTHERS.map(|name| goodput(&at, name));
+            others.sort_by(|a, b| a.mean.total_cmp(&b.mean));
+            let [slowest, .., best] = others;
+            let other = match other {
+                Other::Best => best,
+                Other::Slowest => slowest,
+            };
+            let ratio = theory::ratio(&goodput(&at, detection), &other);
+            Over { loss: at.number("loss"), ratio }
         };
-        self.indices().map(over).collect()
+        self.each().map(over).collect()
     }
 
     /// What is known of why a claim does not hold.
     fn why(&self) -> String {
-        let Some(last) = self.losses.len().checked_sub(1) else { return String::new() };
-        let of = |value: fn(&Point) -> f64| {
-            let cells =
-                self.curves[..=LE].iter().map(|curve| format!("{:.0}", value(&curve[last])));
-            cells.collect::<Vec<_>>().join(", ")
-        };
+        let Some(last) = self.0.each("loss").last() else { return String::new() };
+        let of = |field| together::counts(&last, "detection", &PAPERS, field).join(", ");
         format!(
             "with one cut for one loss LE is over the best {}; at {} % {} have {} time-outs and {} cuts of the window; no other reason \
              is isolated",
-            Over::show(&self.over(ONE_CUT, BEST)),
-            self.losses[last],
-            DETECTIONS[..=LE].join(", "),
-            of(|point| point.timeouts),
-            of(|point| point.reductions)
+            Over::show(&self.over(network::ONE_CUT, Other::Best)),
+            last.text("loss"),
+            PAPERS.join(", "),
+            of("timeouts"),
+            of("reductions")
         )
     }
 }
 
-const BEST: fn([usize; LE]) -> usize = |others| others[LE - 1];
-const SLOWEST: fn([usize; LE]) -> usize = |others| others[0];
-
 /// LE 3.3.1 to 3.3.3.
-fn judge(
-    findings: &mut Findings,
-    profile: &Profile,
-    panel: &Panel,
-    losses: &[f64],
-    curves: &[Vec<Point>],
-) {
-    let lossy = Lossy { losses, curves };
-    let place = format!("{}, {} profile", panel.title, profile.name);
-    let best = lossy.over(LE, BEST);
-    if panel.control == "reno" {
-        let slowest = lossy.over(LE, SLOWEST);
+fn judge(findings: &mut Findings, part: &Slice<'_>) {
+    let (title, control, flows) = panel(&part.text("panel"));
+    let lossy = Lossy(part);
+    let place = format!("{title}, {} profile", part.text("profile"));
+    let best = lossy.over("le", Other::Best);
+    if control == "reno" {
+        let slowest = lossy.over("le", Other::Slowest);
         let nearly = |of: &[Over]| {
             Over::verdict(of, |ratio| theory::within(ratio, (0.9, 1.2), || lossy.why()))
         };
@@ -252,41 +185,39 @@ fn judge(
     }
     findings.claim(
         format!("goodput of LE over the best of Reno, NewReno, SACK and FACK, {place}"),
-        if panel.control == "reno" { "1 or a little more (1 to 1.2)" } else { "over 1" },
+        if control == "reno" { "1 or a little more (1 to 1.2)" } else { "over 1" },
         Over::show(&best),
-        Over::verdict(&best, |ratio| match panel.control {
+        Over::verdict(&best, |ratio| match control {
             "reno" => theory::within(ratio, (1.0, 1.2), || lossy.why()),
             _ => theory::above(ratio, 1.0, || lossy.why()),
         }),
     );
-    if panel.flows > 1 {
-        let share = |index: usize| {
-            let carried = network::CAPACITY * (1.0 - losses[index] / 100.0);
-            theory::scaled(&curves[LE][index].goodput, 1.0 / carried)
+    if flows > 1 {
+        let share = |at: Slice<'_>| {
+            let loss = at.number("loss");
+            let carried = network::CAPACITY * (1.0 - loss / 100.0);
+            let goodput = at.at("detection", "le").mean("goodput");
+            Over { loss, ratio: theory::scaled(&goodput, 1.0 / carried) }
         };
-        let shown: Vec<String> = lossy
-            .indices()
-            .map(|index| format!("{} at {} %", theory::show(&share(index), 1.0, 2), losses[index]))
-            .collect();
+        let shares: Vec<Over> = lossy.each().map(share).collect();
         findings.claim(
             format!("goodput of LE over what the loss leaves of the link, {place}"),
             "almost full: 0.9 or more",
-            shown.join(", "),
-            Verdict::all(lossy.indices().map(|i| theory::above(&share(i), 0.9, || lossy.why()))),
+            Over::show(&shares),
+            Over::verdict(&shares, |share| theory::above(share, 0.9, || lossy.why())),
         );
     }
 }
 
-fn figure(profile: &Profile, panel: &Panel, losses: &[f64], curves: &[Vec<Point>]) -> Figure {
-    let series = DETECTIONS.iter().zip(curves).map(|(detection, points)| {
-        let points = losses.iter().zip(points);
-        let points = points.map(|(loss, point)| draw::interval(*loss, &point.goodput, 1e-3));
-        draw::series(*detection, Style::LineAndMarks, points.collect())
-    });
+fn figure(part: &Slice<'_>) -> Figure {
+    let (title, ..) = panel(&part.text("panel"));
+    let lines = part
+        .each("detection")
+        .map(|of| of.line(of.text("detection"), "loss", 1e-3, |cell| cell.mean("goodput")));
     Figure {
-        title: format!("{}, {} profile", panel.title, profile.name),
+        title: format!("{title}, {} profile", part.text("profile")),
         x: draw::linear("lost packets, %"),
         y: draw::linear("goodput, kbit/s"),
-        series: series.collect(),
+        series: lines.collect(),
     }
 }

@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use airtcp_recovery::Profile;
 use airtcp_sim::{FlowSpec, Interval, Scenario, Topology, Wire};
-use airtcp_trace::figure::{Figure, Style};
-use serde::Serialize;
+use airtcp_trace::figure::Figure;
 
-use super::point::Point;
+use super::together;
+use crate::study::{Axis, Fields, Grid, Point, Slice};
 use crate::{
     Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, feed, simulate, theory,
 };
@@ -28,26 +27,9 @@ const LINK: &str = "rate 10mbit delay 10ms limit 100";
 /// Per cent of data packets.
 const LOSSES: [f64; 5] = [0.0, 1.0, 2.0, 5.0, 10.0];
 
-const SACK: usize = 0;
-const FACK: usize = 1;
-const LE: usize = 2;
-const BOUND: usize = 3;
-const FACK_RR: usize = 4;
-const LE_RR: usize = 5;
+const BOUND: &str = "le/fixed:10";
 const COMBINATIONS: [&str; 6] =
-    ["sack/westwood", "fack/westwood", "le/westwood", "le/fixed:10", "fack/reno/rr", "le/reno/rr"];
-/// The paper's two pictures.
-const LEFT: [usize; 4] = [SACK, FACK, LE, BOUND];
-const RIGHT: [usize; 2] = [FACK_RR, LE_RR];
-
-/// What the runs of a point have in common.
-#[derive(Serialize)]
-struct Case<'a> {
-    profile: &'a str,
-    combination: &'a str,
-    /// Per cent.
-    loss: f64,
-}
+    ["sack/westwood", "fack/westwood", "le/westwood", BOUND, "fack/reno/rr", "le/reno/rr"];
 
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings = Findings::new([
@@ -62,30 +44,29 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         "time-outs of each",
     ]);
     let losses = if run.is_small { &LOSSES[4..] } else { &LOSSES[..] };
-    for profile in [Profile::paper(), Profile::modern()] {
-        let mut curves: Vec<Vec<Point>> = Vec::new();
-        for combination in COMBINATIONS {
-            let points =
-                losses.iter().map(|loss| point(run, &mut findings, combination, &profile, *loss));
-            curves.push(points.collect::<Result<_, _>>()?);
-        }
-        for (index, loss) in losses.iter().enumerate() {
-            let at = |curve: usize| theory::show(&curves[curve][index].goodput, 1e-6, 2);
-            let timeouts: Vec<String> =
-                curves.iter().map(|curve| format!("{:.0}", curve[index].timeouts)).collect();
-            let profile = profile.name.to_owned();
-            let [a, b, c, d, e, f] = [0, 1, 2, 3, 4, 5].map(at);
-            findings.table.row([profile, loss.to_string(), a, b, c, d, e, f, timeouts.join(" / ")]);
-        }
-        judge(&mut findings, profile.name, &curves);
-        let is_paper = profile.name == Profile::paper().name;
-        let [left, right] = if is_paper {
-            ["fig9-westwood", "fig9-rr"]
-        } else {
-            ["fig9-westwood-modern", "fig9-rr-modern"]
-        };
-        findings.picture(left, figure("Westwood", &profile, losses, &curves, &LEFT));
-        findings.picture(right, figure("RR", &profile, losses, &curves, &RIGHT));
+    let axes = vec![
+        Axis::new("profile", ["paper", "modern"]),
+        Axis::new("combination", COMBINATIONS),
+        Axis::new("loss", losses.iter().copied()),
+    ];
+    let grid = Grid::run(run, axes, |point, seed| {
+        let result = simulate::once(scenario(point, run.is_small)?, seed)?;
+        Ok(together::with(Fields::default(), &result))
+    })?;
+    grid.record(&mut findings, &["profile", "combination", "loss"])?;
+    for row in grid.all().rows(&["profile", "loss"]) {
+        let each = row.each("combination").map(|cell| cell.show("goodput", 1e-6, 2));
+        let timeouts = together::counts(&row, "combination", &COMBINATIONS, "timeouts");
+        let place = [row.text("profile"), row.text("loss")];
+        findings.table.add(place.into_iter().chain(each).chain([timeouts.join(" / ")]).collect());
+    }
+    for part in grid.all().each("profile") {
+        judge(&mut findings, &part);
+        // The paper's two pictures.
+        let suffix = if part.text("profile") == "paper" { "" } else { "-modern" };
+        let (left, right) = COMBINATIONS.split_at(4);
+        findings.picture(format!("fig9-westwood{suffix}"), figure("Westwood", &part, left));
+        findings.picture(format!("fig9-rr{suffix}"), figure("RR", &part, right));
     }
     findings.notes.push(
         "The paper's are real packets between Linux 2.6.17 hosts, over a path of 20 ms; it has no rate, and here it is \
@@ -95,38 +76,27 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-fn point(
-    run: &Run,
-    findings: &mut Findings,
-    combination: &str,
-    profile: &Profile,
-    loss: f64,
-) -> Result<Point, LabError> {
-    let lossy = format!("{LINK} loss {loss}% only payload");
-    let forth = feed::spec(if loss > 0.0 { &lossy } else { LINK })?;
+fn scenario(point: &Point, is_small: bool) -> Result<Scenario, LabError> {
+    let lossy = format!("{LINK} loss {}% only payload", point.text("loss"));
+    let forth = feed::spec(if point.number("loss") > 0.0 { &lossy } else { LINK })?;
     let wire = Wire { forth, back: feed::spec(LINK)? };
     let flow = FlowSpec {
-        profile: profile.clone(),
-        ..FlowSpec::new(combination.parse().expect("a name of the registry"))
+        profile: point.text("profile").parse().expect("a profile"),
+        ..FlowSpec::new(point.text("combination").parse().expect("a name of the registry"))
     };
-    let scenario = Scenario {
-        duration: Duration::from_secs(if run.is_small { 2 } else { 20 }),
+    Ok(Scenario {
+        duration: Duration::from_secs(if is_small { 2 } else { 20 }),
         flows: vec![flow],
         ..Scenario::new("fig9", Topology::Chain { wires: vec![wire] })
-    };
-    let case = Case { profile: profile.name, combination, loss };
-    Point::of(findings, &case, &simulate::seeds(run, |_| scenario.clone())?)
+    })
 }
 
 /// LE 5.2.1 and 5.2.2: what they say of 10 %.
-fn judge(findings: &mut Findings, profile: &str, curves: &[Vec<Point>]) {
-    let at_ten = |curve: usize| curves[curve].last().map(|point| &point.goodput);
-    let (Some(fack), Some(le), Some(bound), Some(fack_rr), Some(le_rr)) =
-        (at_ten(FACK), at_ten(LE), at_ten(BOUND), at_ten(FACK_RR), at_ten(LE_RR))
-    else {
-        return;
-    };
-    let place = format!("10 % lost, {profile}");
+fn judge(findings: &mut Findings, part: &Slice<'_>) {
+    let of = |combination: &str| part.at("combination", combination);
+    let at_ten = |combination: &str| of(combination).at("loss", 10.0).mean("goodput");
+    let [_, fack, le, bound, fack_rr, le_rr] = &COMBINATIONS.map(at_ten);
+    let place = format!("10 % lost, {}", part.text("profile"));
     let not_isolated =
         "what the testbed's rate and window were is not in the paper, and no reason is isolated";
     let show = |of: &Interval| theory::show(of, 1e-6, 2);
@@ -151,13 +121,15 @@ fn judge(findings: &mut Findings, profile: &str, curves: &[Vec<Point>]) {
         theory::above(&over, 1.0, || not_isolated.to_owned()),
     );
     let share = theory::ratio(le, bound);
-    let without_loss = |curve: usize| curves[curve].first().map_or(0.0, |p| p.goodput.mean / 1e6);
+    let without_loss = |combination: &str| {
+        of(combination).each("loss").next().map_or(0.0, |first| first.mean("goodput").mean / 1e6)
+    };
     let no_bound = || {
         format!(
             "a fixed window of 10 is no bound here: where least is lost it gives {:.2} Mbit/s, LE with Westwood {:.2}; \
              whether the testbed was slower is not in the paper",
             without_loss(BOUND),
-            without_loss(LE)
+            without_loss("le/westwood")
         )
     };
     findings.claim(
@@ -189,22 +161,15 @@ fn mbit(of: &Interval) -> Interval {
     theory::scaled(of, 1e-6)
 }
 
-fn figure(
-    what: &str,
-    profile: &Profile,
-    losses: &[f64],
-    curves: &[Vec<Point>],
-    shown: &[usize],
-) -> Figure {
-    let series = shown.iter().map(|curve| {
-        let points = losses.iter().zip(&curves[*curve]);
-        let points = points.map(|(loss, point)| draw::interval(*loss, &point.goodput, 1e-6));
-        draw::series(COMBINATIONS[*curve], Style::LineAndMarks, points.collect())
+fn figure(what: &str, part: &Slice<'_>, shown: &[&str]) -> Figure {
+    let lines = shown.iter().map(|combination| {
+        let of = part.at("combination", *combination);
+        of.line(*combination, "loss", 1e-6, |cell| cell.mean("goodput"))
     });
     Figure {
-        title: format!("{what}, round trip of 20 ms, {} profile", profile.name),
+        title: format!("{what}, round trip of 20 ms, {} profile", part.text("profile")),
         x: draw::linear("lost packets, %"),
         y: draw::linear("goodput, Mbit/s"),
-        series: series.collect(),
+        series: lines.collect(),
     }
 }

@@ -1,9 +1,9 @@
 //! The estimate under random loss, and where ACKs come in bunches.
 
-use airtcp_recovery::Profile;
-use airtcp_trace::figure::{Figure, Style};
+use airtcp_trace::figure::Figure;
 
-use super::course::Course;
+use super::course::{self, Path};
+use crate::study::{Axis, Slice};
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -24,33 +24,18 @@ const LOSSES: [f64; 5] = [0.01, 0.1, 1.0, 2.0, 5.0];
 const COMPARED: f64 = 1.0;
 const FORTH: &str = "rate 10mbit delay 25ms limit 50";
 
-/// What ACKs meet on their way.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Back {
-    /// Nothing.
-    Clean,
-    /// Delays that vary; in order, so that a late ACK holds up those behind it.
-    Jitter,
-    /// The data of a flow the other way, in one queue with it.
-    SlowQueue,
-}
+/// What ACKs meet on their way: nothing; delays that vary, in order, so that a late ACK holds up those behind it; the data of a
+/// flow the other way, in one queue with it.
+const WAYS: [&str; 3] = [CLEAN, "jitter", "flow the other way"];
+const CLEAN: &str = "clean";
 
-impl Back {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Clean => "clean",
-            Self::Jitter => "jitter",
-            Self::SlowQueue => "flow the other way",
-        }
-    }
-
-    const fn link(self) -> &'static str {
-        match self {
-            Self::Clean => "rate 10mbit delay 25ms limit 50",
-            Self::Jitter => "rate 10mbit delay 25ms 20ms inorder limit 50",
-            Self::SlowQueue => "rate 2mbit delay 25ms limit 50",
-        }
-    }
+fn path(way: &str) -> Path {
+    let back = match way {
+        CLEAN => "rate 10mbit delay 25ms limit 50",
+        "jitter" => "rate 10mbit delay 25ms 20ms inorder limit 50",
+        _ => "rate 2mbit delay 25ms limit 50",
+    };
+    Path { forth: FORTH, back, is_shared: way == WAYS[2] }
 }
 
 fn body(run: &Run) -> Result<Findings, LabError> {
@@ -64,82 +49,62 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         "over goodput",
     ]);
     let losses = if run.is_small { &[COMPARED][..] } else { &LOSSES[..] };
-    let mut series = Vec::new();
-    for profile in [Profile::paper(), Profile::modern()] {
-        for back in [Back::Clean, Back::Jitter, Back::SlowQueue] {
-            let mut excess = Vec::new();
-            for control in CONTROLS {
-                let mut points = Vec::new();
-                for loss in losses.iter().copied() {
-                    let course = Course {
-                        control,
-                        profile: &profile,
-                        way: back.name(),
-                        loss,
-                        forth: FORTH,
-                        back: back.link(),
-                        is_shared: back == Back::SlowQueue,
-                    };
-                    let outcome = course.run(run, &mut findings)?;
-                    findings.table.row([
-                        control.to_owned(),
-                        profile.name.to_owned(),
-                        back.name().to_owned(),
-                        loss.to_string(),
-                        theory::show(&outcome.goodput, 1e-6, 3),
-                        theory::show(&outcome.estimate, 1e-6, 3),
-                        theory::show(&outcome.ratio, 1.0, 2),
-                    ]);
-                    points.push(draw::interval(loss, &outcome.ratio, 1.0));
-                    if loss == COMPARED {
-                        excess.push(outcome.ratio);
-                    }
-                }
-                // All of them would be too many to see.
-                if control != "reno" && profile.name == Profile::paper().name {
-                    let name = format!("{control}, {}", back.name());
-                    series.push(draw::series(name, Style::LineAndMarks, points));
-                }
-            }
-            let [per_ack, per_round] = [&excess[0], &excess[1]];
-            let shown =
-                format!("{}; {}", theory::show(per_ack, 1.0, 2), theory::show(per_round, 1.0, 2));
-            let over = theory::ratio(per_ack, per_round);
-            let (claimed, verdict) = match back {
-                Back::Clean => (
-                    "alike (within a tenth)",
-                    theory::within(&over, (0.9, 1.1), || "not isolated".to_owned()),
-                ),
-                _ => (
-                    "more per ACK than per round trip",
-                    theory::above(&over, 1.0, || "not isolated".to_owned()),
-                ),
-            };
-            findings.claim(
-                format!(
-                    "estimate over goodput at 1 %, per ACK and per round trip, {}, {}",
-                    profile.name,
-                    back.name()
-                ),
-                claimed,
-                shown,
-                verdict,
-            );
-        }
+    let axes = vec![
+        Axis::new("profile", ["paper", "modern"]),
+        Axis::new("way", WAYS),
+        Axis::new("control", CONTROLS),
+        Axis::new("loss", losses.iter().copied()),
+    ];
+    let grid = course::measure(run, &mut findings, axes, path)?;
+    for row in grid.all().rows(&["profile", "way", "control", "loss"]) {
+        let [control, profile, way, loss] =
+            ["control", "profile", "way", "loss"].map(|axis| row.text(axis));
+        let estimate = theory::show(&course::estimate(&row), 1e-6, 3);
+        let ratio = theory::show(&course::ratio(&row), 1.0, 2);
+        let goodput = row.show("goodput", 1e-6, 3);
+        findings.table.row([control, profile, way, loss, goodput, estimate, ratio]);
+    }
+    for part in grid.all().rows(&["profile", "way"]) {
+        claim(&mut findings, &part);
     }
     findings.notes.push(
         "the estimate is ssthresh after a reduction over the smallest round trip; reno has none: its figure is what \
          halving leaves"
             .to_owned(),
     );
+    // All of them would be too many to see.
+    let shown = grid.all().at("profile", "paper").rows(&["way", "control"]);
+    let shown = shown.into_iter().filter(|part| part.text("control") != "reno");
+    let lines = shown.map(|part| {
+        let name = format!("{}, {}", part.text("control"), part.text("way"));
+        part.line(name, "loss", 1.0, course::ratio)
+    });
     findings.picture(
         "compression",
         Figure {
             title: "Westwood's estimate over its goodput, paper's profile".to_owned(),
             x: draw::log("random loss, %"),
             y: draw::linear("estimate over goodput"),
-            series,
+            series: lines.collect(),
         },
     );
     Ok(findings)
+}
+
+fn claim(findings: &mut Findings, part: &Slice<'_>) {
+    let [per_ack, per_round] = ["westwood", "westwood-plus"]
+        .map(|control| course::ratio(&part.at("control", control).at("loss", COMPARED)));
+    let [profile, way] = ["profile", "way"].map(|axis| part.text(axis));
+    let over = theory::ratio(&per_ack, &per_round);
+    let why = || "not isolated".to_owned();
+    let (claimed, verdict) = match way.as_str() {
+        CLEAN => ("alike (within a tenth)", theory::within(&over, (0.9, 1.1), why)),
+        _ => ("more per ACK than per round trip", theory::above(&over, 1.0, why)),
+    };
+    findings.claim(
+        format!("estimate over goodput at 1 %, per ACK and per round trip, {profile}, {way}"),
+        claimed,
+        format!("{}; {}", theory::show(&per_ack, 1.0, 2), theory::show(&per_round, 1.0, 2)),
+        verdict,
+    );
 }

@@ -2,36 +2,18 @@
 
 use std::time::Duration;
 
-use airtcp_recovery::Profile;
 use airtcp_sim::{FlowSpec, Interval, Scenario, Topology, Way, Wire};
 use airtcp_types::{Event, EventKind, Instant, NodeId, Observer};
-use serde::Serialize;
 
+use crate::study::{Axis, Fields, Grid, Point, Slice};
 use crate::{Findings, LabError, Run, feed, simulate};
 
-pub(super) struct Course<'a> {
-    pub(super) control: &'a str,
-    pub(super) profile: &'a Profile,
-    /// What ACKs meet on their way, as it is called.
-    pub(super) way: &'a str,
-    /// Of data, per cent.
-    pub(super) loss: f64,
-    /// The link's ways, without loss.
-    pub(super) forth: &'a str,
-    pub(super) back: &'a str,
+/// The link's ways, without loss.
+pub(super) struct Path {
+    pub(super) forth: &'static str,
+    pub(super) back: &'static str,
     /// Whether a `reno` flow goes the other way.
     pub(super) is_shared: bool,
-}
-
-/// Over the seeds.
-pub(super) struct Outcome {
-    /// bit/s.
-    pub(super) goodput: Interval,
-    /// The mean over reductions, bit/s.
-    pub(super) estimate: Interval,
-    /// Of a run's estimate over its goodput.
-    pub(super) ratio: Interval,
-    pub(super) timeouts: Interval,
 }
 
 /// ssthresh of every reduction, which is the estimate times the smallest round trip.
@@ -41,12 +23,6 @@ struct Reductions {
     from: Instant,
     is_due: bool,
     ssthresh: Vec<f64>,
-}
-
-impl Reductions {
-    fn new(from: Duration) -> Self {
-        Self { from: Instant::ZERO + from, is_due: false, ssthresh: Vec::new() }
-    }
 }
 
 impl Observer for Reductions {
@@ -66,76 +42,62 @@ impl Observer for Reductions {
     }
 }
 
-#[derive(Serialize)]
-struct Record<'a> {
-    seed: u64,
-    control: &'a str,
-    profile: &'a str,
-    way: &'a str,
-    /// Per cent.
-    loss: f64,
-    /// bit/s.
-    goodput: f64,
-    /// bit/s, the mean over reductions.
-    estimate: f64,
-    reductions: usize,
-    timeouts: u64,
+/// Runs every control of the axes `profile`, `way`, `control` and `loss`, the last of data in per cent.
+pub(super) fn measure(
+    run: &Run,
+    findings: &mut Findings,
+    axes: Vec<Axis>,
+    path: fn(&str) -> Path,
+) -> Result<Grid, LabError> {
+    let grid = Grid::run(run, axes, |point, seed| {
+        let scenario = scenario(point, &path(&point.text("way")), run.is_small)?;
+        let from = Instant::ZERO + scenario.warm_up;
+        let seen = Reductions { from, is_due: false, ssthresh: Vec::new() };
+        let (result, seen) = simulate::once_watched(scenario, seed, seen)?;
+        let (flow, count) = (&result.flows[0], seen.ssthresh.len());
+        let mean = seen.ssthresh.iter().sum::<f64>() / count.max(1) as f64;
+        let estimate = if flow.rtt.count == 0 { 0.0 } else { mean * 8.0 / flow.rtt.min };
+        Ok(Fields::default()
+            .with("goodput", flow.goodput)
+            .with("estimate", estimate)
+            .with("reductions", count)
+            .with("timeouts", flow.timeouts.unwrap_or(0)))
+    })?;
+    grid.record(findings, &["control", "profile", "way", "loss"])?;
+    Ok(grid)
 }
 
-impl Course<'_> {
-    pub(super) fn run(&self, run: &Run, findings: &mut Findings) -> Result<Outcome, LabError> {
-        let scenario = self.scenario(run)?;
-        let results =
-            simulate::watched(run, |_| scenario.clone(), || Reductions::new(scenario.warm_up))?;
-        let mut records = Vec::new();
-        for (result, seen) in &results {
-            let flow = &result.flows[0];
-            let count = seen.ssthresh.len();
-            let mean = seen.ssthresh.iter().sum::<f64>() / count.max(1) as f64;
-            let record = Record {
-                seed: result.seed,
-                control: self.control,
-                profile: self.profile.name,
-                way: self.way,
-                loss: self.loss,
-                goodput: flow.goodput,
-                estimate: if flow.rtt.count == 0 { 0.0 } else { mean * 8.0 / flow.rtt.min },
-                reductions: count,
-                timeouts: flow.timeouts.unwrap_or(0),
-            };
-            findings.record(&record)?;
-            records.push(record);
-        }
-        // A run without a reduction tells nothing of the estimate.
-        let told = || records.iter().filter(|r| r.reductions > 0);
-        Ok(Outcome {
-            goodput: Interval::of(&records.iter().map(|r| r.goodput).collect::<Vec<_>>()),
-            estimate: Interval::of(&told().map(|r| r.estimate).collect::<Vec<_>>()),
-            ratio: Interval::of(
-                &told().map(|r| r.estimate / r.goodput.max(1.0)).collect::<Vec<_>>(),
-            ),
-            timeouts: Interval::of(&records.iter().map(|r| r.timeouts as f64).collect::<Vec<_>>()),
-        })
-    }
+/// The estimate, bit/s. A run without a reduction tells nothing of it.
+pub(super) fn estimate(part: &Slice<'_>) -> Interval {
+    Interval::of(&part.of(told))
+}
 
-    fn scenario(&self, run: &Run) -> Result<Scenario, LabError> {
-        let forth = format!("{} loss {}% only payload", self.forth, self.loss);
-        let wire = Wire { forth: feed::spec(&forth)?, back: feed::spec(self.back)? };
-        let flow = |control: &str, way| FlowSpec {
-            way,
-            profile: self.profile.clone(),
-            ..FlowSpec::new(format!("sack/{control}").parse().expect("a name of the registry"))
-        };
-        let mut flows = vec![flow(self.control, Way::Forth)];
-        if self.is_shared {
-            flows.push(flow("reno", Way::Back));
-        }
-        let (warm_up, duration) = if run.is_small { (1, 2) } else { (10, 60) };
-        Ok(Scenario {
-            warm_up: Duration::from_secs(warm_up),
-            duration: Duration::from_secs(duration),
-            flows,
-            ..Scenario::new("westwood", Topology::Chain { wires: vec![wire] })
-        })
+/// Of a run's estimate over its goodput.
+pub(super) fn ratio(part: &Slice<'_>) -> Interval {
+    Interval::of(&part.of(|run| Some(told(run)? / run.number("goodput")?.max(1.0))))
+}
+
+fn told(run: &Fields) -> Option<f64> {
+    run.number("estimate").filter(|_| run.number("reductions") > Some(0.0))
+}
+
+fn scenario(point: &Point, path: &Path, is_small: bool) -> Result<Scenario, LabError> {
+    let forth = format!("{} loss {}% only payload", path.forth, point.text("loss"));
+    let wire = Wire { forth: feed::spec(&forth)?, back: feed::spec(path.back)? };
+    let flow = |control: &str, way| FlowSpec {
+        way,
+        profile: point.text("profile").parse().expect("a profile"),
+        ..FlowSpec::new(format!("sack/{control}").parse().expect("a name of the registry"))
+    };
+    let mut flows = vec![flow(&point.text("control"), Way::Forth)];
+    if path.is_shared {
+        flows.push(flow("reno", Way::Back));
     }
+    let (warm_up, duration) = if is_small { (1, 2) } else { (10, 60) };
+    Ok(Scenario {
+        warm_up: Duration::from_secs(warm_up),
+        duration: Duration::from_secs(duration),
+        flows,
+        ..Scenario::new("westwood", Topology::Chain { wires: vec![wire] })
+    })
 }

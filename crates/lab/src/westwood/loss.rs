@@ -1,10 +1,10 @@
 //! Westwood where packets are lost at random.
 
-use airtcp_recovery::Profile;
 use airtcp_sim::Interval;
-use airtcp_trace::figure::{Figure, Style};
+use airtcp_trace::figure::Figure;
 
-use super::course::{Course, Outcome};
+use super::course::{self, Path};
+use crate::study::{Axis, Slice};
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -35,78 +35,54 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         "time-outs",
     ]);
     let losses = if run.is_small { &LOSSES[3..5] } else { &LOSSES[..] };
-    let mut series = Vec::new();
-    for profile in [Profile::paper(), Profile::modern()] {
-        let mut reno = Vec::new();
-        for control in CONTROLS {
-            let mut outcomes = Vec::new();
-            for loss in losses {
-                let course = Course {
-                    control,
-                    profile: &profile,
-                    way: "clean",
-                    loss: *loss,
-                    forth: LINK,
-                    back: LINK,
-                    is_shared: false,
-                };
-                let outcome = course.run(run, &mut findings)?;
-                let estimates = control.starts_with("westwood");
-                findings.table.row([
-                    control.to_owned(),
-                    profile.name.to_owned(),
-                    loss.to_string(),
-                    theory::show(&outcome.goodput, 1e-6, 3),
-                    if estimates {
-                        theory::show(&outcome.estimate, 1e-6, 3)
-                    } else {
-                        "-".to_owned()
-                    },
-                    theory::show(&outcome.timeouts, 1.0, 1),
-                ]);
-                outcomes.push(outcome);
-            }
-            let points = losses.iter().zip(&outcomes);
-            let points = points.map(|(loss, o)| draw::interval(*loss, &o.goodput, 1e-6)).collect();
-            let name = format!("{control}, {}", profile.name);
-            series.push(draw::series(name.clone(), Style::LineAndMarks, points));
-            match control {
-                "reno" => reno = outcomes,
-                "westwood" | "westwood-plus" => {
-                    claims(&mut findings, &name, losses, &outcomes, &reno);
-                }
-                _ => {}
-            }
+    let axes = vec![
+        Axis::new("profile", ["paper", "modern"]),
+        Axis::new("control", CONTROLS),
+        Axis::new("loss", losses.iter().copied()),
+        Axis::new("way", ["clean"]),
+    ];
+    let path = |_: &str| Path { forth: LINK, back: LINK, is_shared: false };
+    let grid = course::measure(run, &mut findings, axes, path)?;
+    for row in grid.all().rows(&["profile", "control", "loss"]) {
+        let control = row.text("control");
+        let estimate = match control.starts_with("westwood") {
+            true => theory::show(&course::estimate(&row), 1e-6, 3),
+            false => "-".to_owned(),
+        };
+        let (goodput, timeouts) = (row.show("goodput", 1e-6, 3), row.show("timeouts", 1.0, 1));
+        let (profile, loss) = (row.text("profile"), row.text("loss"));
+        findings.table.row([control, profile, loss, goodput, estimate, timeouts]);
+    }
+    for profile in grid.all().each("profile") {
+        for control in ["westwood", "westwood-plus"] {
+            claims(&mut findings, &profile, control);
         }
     }
     findings.notes.push(
         "the estimate is ssthresh after a reduction over the smallest round trip, the mean over reductions".to_owned(),
     );
+    let lines = grid.all().rows(&["profile", "control"]).into_iter().map(|part| {
+        let name = format!("{}, {}", part.text("control"), part.text("profile"));
+        part.line(name, "loss", 1e-6, |cell| cell.mean("goodput"))
+    });
     findings.picture(
         "loss",
         Figure {
             title: "Goodput over random loss, 10 Mbit/s, 20 ms".to_owned(),
             x: draw::log("random loss, %"),
             y: draw::linear("goodput, Mbit/s"),
-            series,
+            series: lines.collect(),
         },
     );
     Ok(findings)
 }
 
-fn claims(
-    findings: &mut Findings,
-    name: &str,
-    losses: &[f64],
-    outcomes: &[Outcome],
-    reno: &[Outcome],
-) {
-    let at = |share: f64, of: fn(&Outcome) -> Interval, outcomes: &[Outcome]| {
-        losses.iter().zip(outcomes).find(|(loss, _)| **loss == share).map(|(_, o)| of(o))
-    };
+fn claims(findings: &mut Findings, profile: &Slice<'_>, control: &str) {
+    let name = format!("{control}, {}", profile.text("profile"));
+    let at = |control: &str, loss: f64| profile.at("control", control).get("loss", loss);
     for loss in [0.1, 1.0, 5.0] {
-        let ours = at(loss, |o| o.goodput, outcomes);
-        let Some((ours, reno)) = ours.zip(at(loss, |o| o.goodput, reno)) else { continue };
+        let Some((ours, reno)) = at(control, loss).zip(at("reno", loss)) else { continue };
+        let [ours, reno] = [ours, reno].map(|part| part.mean("goodput"));
         let ratio = theory::ratio(&ours, &reno);
         findings.claim(
             format!("{name}: goodput over reno's at {loss} % loss"),
@@ -122,17 +98,13 @@ fn claims(
         (0.05, "right (within 0.5)", (-0.5, 0.5)),
         (2.0, "about 1 too small (0.5 to 1.5)", (-1.5, -0.5)),
     ] {
-        let Some(estimate) = at(loss, |o| o.estimate, outcomes) else { continue };
+        let Some(part) = at(control, loss) else { continue };
+        let estimate = course::estimate(&part);
         if estimate.n == 0 {
             continue;
         }
-        let off = Interval {
-            mean: (estimate.mean - CAPACITY) / 1e6,
-            half_width: estimate.half_width.map(|half| half / 1e6),
-            sd: estimate.sd / 1e6,
-            n: estimate.n,
-        };
-        let ratio = at(loss, |o| o.ratio, outcomes).unwrap_or_default();
+        let off = Interval { mean: estimate.mean - CAPACITY, ..estimate };
+        let off = theory::scaled(&off, 1e-6);
         findings.claim(
             format!("{name}: estimate less what the link carries at {loss} % loss, Mbit/s"),
             claimed,
@@ -141,7 +113,7 @@ fn claims(
                 format!(
                     "the estimate is {} of the goodput. Hypothesis: it tells what was delivered, and as the window falls \
                      to it with each loss, the next is lower, the more so the more often that happens",
-                    theory::show(&ratio, 1.0, 2)
+                    theory::show(&course::ratio(&part), 1.0, 2)
                 )
             }),
         );

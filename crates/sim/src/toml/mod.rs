@@ -21,6 +21,7 @@
 
 mod build;
 mod file;
+mod fill;
 mod place;
 mod quantity;
 mod setting;

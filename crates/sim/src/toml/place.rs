@@ -22,8 +22,9 @@ impl Source<'_> {
         self.settings.get(at.checked_sub(self.text.len() + 1)?)
     }
 
-    /// The error that says `what` is wrong at the byte `at`.
-    pub(super) fn refuse(&self, at: usize, what: &str) -> SimError {
+    /// The error that says `what` is wrong at the byte `at` of the text. Of an "unknown" name and those "expected", each in
+    /// backquotes, it adds the one that was probably meant.
+    pub fn refuse(&self, at: usize, what: &str) -> SimError {
         let what = in_one_line(what) + &hint(what);
         match self.setting_at(at) {
             Some(setting) => SimError::Setting { setting: setting.to_string(), what },

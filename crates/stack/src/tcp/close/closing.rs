@@ -23,7 +23,7 @@ pub(in crate::tcp) struct Closing {
 
 /// What the end of a wait means.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::tcp) enum Wait {
+pub(in crate::tcp) enum Ended {
     /// TIME-WAIT is over.
     TimeWait,
     /// Nobody waits for the peer's FIN any longer.
@@ -87,11 +87,11 @@ impl Closing {
     }
 
     /// What the end of a wait means in `state`, if one ends now.
-    pub(in crate::tcp) fn on_timeout(&self, now: Instant, state: State) -> Option<Wait> {
+    pub(in crate::tcp) fn on_timeout(&self, now: Instant, state: State) -> Option<Ended> {
         self.until.filter(|at| *at <= now).map(|_| match state {
-            State::TimeWait => Wait::TimeWait,
-            State::FinWait2 => Wait::FinWait2,
-            _ => Wait::Overdue,
+            State::TimeWait => Ended::TimeWait,
+            State::FinWait2 => Ended::FinWait2,
+            _ => Ended::Overdue,
         })
     }
 
@@ -206,10 +206,10 @@ mod tests {
         closing.begin_time_wait(NOW);
         assert_eq!(closing.on_timeout(NOW + SECOND * 59, State::TimeWait), None);
         for (state, wait) in [
-            (State::TimeWait, Wait::TimeWait),
-            (State::FinWait2, Wait::FinWait2),
-            (State::LastAck, Wait::Overdue),
-            (State::Established, Wait::Overdue),
+            (State::TimeWait, Ended::TimeWait),
+            (State::FinWait2, Ended::FinWait2),
+            (State::LastAck, Ended::Overdue),
+            (State::Established, Ended::Overdue),
         ] {
             assert_eq!(closing.on_timeout(NOW + SECOND * 60, state), Some(wait));
         }

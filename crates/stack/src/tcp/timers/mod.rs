@@ -31,9 +31,9 @@ impl Connection {
         }
         if let Some(wait) = self.closing.on_timeout(now, self.state) {
             match wait {
-                Wait::TimeWait => counters.tcp_ext_tw += 1,
-                Wait::FinWait2 => {}
-                Wait::Overdue => {
+                Ended::TimeWait => counters.tcp_ext_tw += 1,
+                Ended::FinWait2 => {}
+                Ended::Overdue => {
                     debug!(remote = %self.flow.remote, "closing takes too long: RST");
                     counters.tcp_ext_abort_on_linger += 1;
                     self.abort(now);

@@ -1,0 +1,22 @@
+//! What all flows of a run did together.
+
+use airtcp_sim::{FlowResult, RunResult};
+
+use crate::study::{Fields, Slice};
+
+/// Adds it to a record: bit/s, and counts.
+pub(super) fn with(fields: Fields, result: &RunResult) -> Fields {
+    let sum = |of: fn(&FlowResult) -> u64| -> u64 { result.flows.iter().map(of).sum() };
+    fields
+        .with("goodput", result.flows.iter().map(|flow| flow.goodput).sum::<f64>())
+        .with("timeouts", sum(|flow| flow.timeouts.unwrap_or(0)))
+        .with("segments", sum(|flow| flow.segments_sent))
+        .with("retransmissions", sum(|flow| flow.retransmissions))
+        .with("reductions", sum(|flow| flow.reductions.unwrap_or(0)))
+}
+
+/// The means of a count at several values of an axis.
+pub(super) fn counts(part: &Slice<'_>, axis: &str, values: &[&str], field: &str) -> Vec<String> {
+    let mean = |value: &&str| format!("{:.0}", part.at(axis, *value).mean(field).mean);
+    values.iter().map(mean).collect()
+}

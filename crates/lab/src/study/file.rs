@@ -1,0 +1,333 @@
+//! An experiment's file, as it is written.
+
+use std::collections::BTreeMap;
+
+use airtcp_sim::toml::Source;
+use airtcp_trace::figure::Scale;
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::measure::Asked;
+use super::work::{Claimed, Drawn, Relation, Study, Where};
+use super::{Axis, Value, grid};
+use crate::registry::EXPERIMENTS;
+use crate::report::Heading;
+use crate::{Ground, Kind, LabError};
+
+/// The whole file.
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+struct StudyFile {
+    name: Option<Spanned<String>>,
+    what: Option<String>,
+    source: Option<String>,
+    #[serde(default = "ten")]
+    seeds: Spanned<u64>,
+    #[serde(default)]
+    axis: Vec<AxisFile>,
+    scenario: Spanned<toml::Table>,
+    measures: Spanned<Vec<Spanned<String>>>,
+    #[serde(default)]
+    claim: Vec<Spanned<ClaimFile>>,
+    #[serde(default)]
+    picture: Vec<PictureFile>,
+}
+
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields, expecting = "a table: `[[axis]]`")]
+struct AxisFile {
+    name: Spanned<String>,
+    values: Spanned<Vec<Value>>,
+    /// In the table and at the axis of a picture.
+    label: Option<String>,
+}
+
+type Values = BTreeMap<String, Spanned<Value>>;
+
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields, expecting = "a table: `[[claim]]`")]
+struct ClaimFile {
+    what: Option<String>,
+    measure: Spanned<String>,
+    #[serde(default)]
+    of: Values,
+    over: Option<Values>,
+    above: Option<f64>,
+    below: Option<f64>,
+    within: Option<[f64; 2]>,
+    why: Option<String>,
+}
+
+#[derive(Deserialize, Debug)]
+#[serde(deny_unknown_fields, expecting = "a table: `[[picture]]`")]
+struct PictureFile {
+    name: Spanned<String>,
+    title: Option<String>,
+    x: Spanned<String>,
+    y: Spanned<String>,
+    series: Option<Spanned<String>>,
+    #[serde(default)]
+    at: Values,
+    x_scale: Option<Spanned<ScaleFile>>,
+    y_scale: Option<Spanned<ScaleFile>>,
+}
+
+#[derive(Deserialize, Clone, Copy, Debug)]
+#[serde(rename_all = "lowercase")]
+enum ScaleFile {
+    Linear,
+    Log,
+}
+
+fn ten() -> Spanned<u64> {
+    Spanned::new(0..0, 10)
+}
+
+/// More repetitions than this are a slip of the finger.
+const MOST_SEEDS: u64 = 10_000;
+
+/// Reads an experiment; see [`Study::read`].
+pub(super) fn read(
+    source: &Source<'_>,
+    mut load: impl FnMut(&str) -> Result<airtcp_link::Trace, String>,
+) -> Result<Study, LabError> {
+    let file: StudyFile = toml::from_str(source.text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        source.refuse(at, error.message())
+    })?;
+    let reader = Reader { source, axes: axes(source, &file)? };
+    let heading = reader.heading(&file)?;
+    let seeds = *file.seeds.get_ref();
+    if !(1..=MOST_SEEDS).contains(&seeds) {
+        let what = format!("`{seeds}`: expected a whole number from 1 to {MOST_SEEDS}");
+        return Err(reader.refuse(&file.seeds, &what));
+    }
+    if file.measures.get_ref().is_empty() {
+        let what = "nothing is measured: name a measure, such as \"goodput\"";
+        return Err(reader.refuse(&file.measures, what));
+    }
+    let measures: Vec<Asked> =
+        file.measures.get_ref().iter().map(|m| reader.measure(m)).collect::<Result<_, _>>()?;
+    let claims =
+        file.claim.iter().map(|claim| reader.claim(claim)).collect::<Result<Vec<_>, _>>()?;
+    let pictures = file
+        .picture
+        .iter()
+        .map(|picture| reader.picture(picture))
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut scenarios = Vec::new();
+    for point in grid::points(&reader.axes) {
+        let values: Vec<(String, String)> =
+            point.iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect();
+        scenarios.push(source.read_filled("scenario", &values, &mut load)?);
+    }
+    let of_claims = file.claim.iter().map(|claim| &claim.get_ref().measure);
+    let of_pictures = file.picture.iter().map(|picture| &picture.y);
+    let names = |flow: &String| scenarios.iter().all(|s| s.flows.iter().any(|f| f.name == *flow));
+    for spanned in file.measures.get_ref().iter().chain(of_claims).chain(of_pictures) {
+        if let Some(flow) = reader.measure(spanned)?.flow.filter(|flow| !names(flow)) {
+            let what =
+                format!("not every scenario has a flow `{flow}`: give one `name = \"{flow}\"`");
+            return Err(reader.refuse(spanned, &what));
+        }
+    }
+    let labels = file
+        .axis
+        .iter()
+        .map(|axis| axis.label.clone().unwrap_or_else(|| axis.name.get_ref().clone()));
+    let labels = labels.collect();
+    Ok(Study { heading, seeds, labels, axes: reader.axes, scenarios, measures, claims, pictures })
+}
+
+/// The axes, each of which fills in something.
+fn axes(source: &Source<'_>, file: &StudyFile) -> Result<Vec<Axis>, LabError> {
+    let mut axes: Vec<Axis> = Vec::new();
+    for AxisFile { name: spanned, values, .. } in &file.axis {
+        let name = spanned.get_ref();
+        let refuse = |what: &str| Err(source.refuse(spanned.span().start, what).into());
+        let is_word = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+        if name.is_empty() || !name.chars().all(is_word) {
+            return refuse(&format!("`{name}`: expected letters, digits, `-` and `_`"));
+        }
+        if name == "seed" || super::measure::names().any(|measure| measure == name) {
+            return refuse(&format!("`{name}` is a name that records have already: use another"));
+        }
+        if axes.iter().any(|axis| axis.name == *name) {
+            return refuse(&format!("there are two axes `{name}`: use another name"));
+        }
+        let is_used = file.scenario.get_ref().values().any(|value| has(value, name));
+        if !is_used {
+            return refuse(&format!(
+                "axis `{name}` fills in nothing: write `{{{name}}}` in a text of [scenario]"
+            ));
+        }
+        let all = values.get_ref();
+        if all.is_empty() {
+            let what = format!("axis `{name}` has no values: name one at least");
+            return Err(source.refuse(values.span().start, &what).into());
+        }
+        if let Some(twice) =
+            all.iter().enumerate().find(|(index, value)| all[..*index].contains(value))
+        {
+            let what = format!("axis `{name}` has the value {} twice", twice.1);
+            return Err(source.refuse(values.span().start, &what).into());
+        }
+        axes.push(Axis { name: name.clone(), values: all.clone() });
+    }
+    Ok(axes)
+}
+
+/// Whether a placeholder is in any text.
+fn has(value: &toml::Value, name: &str) -> bool {
+    match value {
+        toml::Value::String(text) => text.contains(&format!("{{{name}}}")),
+        toml::Value::Array(list) => list.iter().any(|inner| has(inner, name)),
+        toml::Value::Table(table) => table.values().any(|inner| has(inner, name)),
+        _ => false,
+    }
+}
+
+struct Reader<'a> {
+    source: &'a Source<'a>,
+    axes: Vec<Axis>,
+}
+
+impl Reader<'_> {
+    fn refuse<T>(&self, at: &Spanned<T>, what: &str) -> LabError {
+        self.source.refuse(at.span().start, what).into()
+    }
+
+    fn heading(&self, file: &StudyFile) -> Result<Heading, LabError> {
+        let path = std::path::Path::new(self.source.name);
+        let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        let name = file.name.as_ref().map_or(stem, |name| name.get_ref());
+        let at = file.name.as_ref().map_or(0, |name| name.span().start);
+        if !is_name(name) {
+            let what = format!(
+                "`{name}` is no name for a folder of results: use letters, digits, `-`, `_`, `.` and `/`, \
+                 such as name = \"mine/loss\""
+            );
+            return Err(self.source.refuse(at, &what).into());
+        }
+        if EXPERIMENTS.iter().any(|experiment| experiment.name == name) {
+            let what = format!("the lab has an experiment `{name}`: use another name");
+            return Err(self.source.refuse(at, &what).into());
+        }
+        Ok(Heading {
+            name: name.to_owned(),
+            what: file.what.clone().unwrap_or_else(|| self.source.name.to_owned()),
+            source: file.source.clone().unwrap_or_else(|| self.source.name.to_owned()),
+            kind: Kind::Study,
+            ground: Ground::Simulated,
+        })
+    }
+
+    fn measure(&self, text: &Spanned<String>) -> Result<Asked, LabError> {
+        Asked::read(text.get_ref()).map_err(|what| self.refuse(text, &what))
+    }
+
+    /// Checks the name of an axis that stands at the byte `at`.
+    fn axis(&self, at: usize, name: &str) -> Result<&Axis, LabError> {
+        self.axes.iter().find(|axis| axis.name == name).ok_or_else(|| {
+            let known: Vec<_> = self.axes.iter().map(|a| format!("`{}`", a.name)).collect();
+            let what = match known.len() {
+                0 => format!("unknown axis `{name}`: there is no [[axis]]"),
+                _ => format!("unknown axis `{name}`, expected one of {}", known.join(", ")),
+            };
+            self.source.refuse(at, &what).into()
+        })
+    }
+
+    fn values(&self, values: &Values) -> Result<Where, LabError> {
+        let mut checked = Where::default();
+        for (name, value) in values {
+            let at = value.span().start;
+            let axis = self.axis(at, name)?;
+            if !axis.values.contains(value.get_ref()) {
+                let known: Vec<_> = axis.values.iter().map(|value| format!("`{value}`")).collect();
+                let what = format!(
+                    "unknown value `{}` of the axis `{name}`, expected one of {}",
+                    value.get_ref(),
+                    known.join(", ")
+                );
+                return Err(self.source.refuse(at, &what).into());
+            }
+            checked.0.push((name.clone(), value.get_ref().clone()));
+        }
+        Ok(checked)
+    }
+
+    fn claim(&self, spanned: &Spanned<ClaimFile>) -> Result<Claimed, LabError> {
+        let file = spanned.get_ref();
+        let relation = match (file.above, file.below, file.within) {
+            (Some(least), None, None) => Relation::Above(least),
+            (None, Some(most), None) => Relation::Below(most),
+            (None, None, Some([low, high])) if low <= high => Relation::Within(low, high),
+            (None, None, Some(_)) => {
+                return Err(self.refuse(spanned, "`within` is the lower end and the higher one"));
+            }
+            _ => {
+                let what = "a claim has one of `above = 1.0`, `below = 1.0`, `within = [0.9, 1.1]`";
+                return Err(self.refuse(spanned, what));
+            }
+        };
+        Ok(Claimed {
+            what: file.what.clone(),
+            asked: self.measure(&file.measure)?,
+            of: self.values(&file.of)?,
+            over: file.over.as_ref().map(|over| self.values(over)).transpose()?,
+            relation,
+            why: file.why.clone().unwrap_or_else(|| "why is not isolated".to_owned()),
+        })
+    }
+
+    fn picture(&self, file: &PictureFile) -> Result<Drawn, LabError> {
+        let name = file.name.get_ref();
+        if !is_name(name) || name.contains('/') {
+            let what =
+                format!("`{name}` is no name for a file: use letters, digits, `-`, `_` and `.`");
+            return Err(self.refuse(&file.name, &what));
+        }
+        let at = self.values(&file.at)?;
+        let x = self.axis(file.x.span().start, file.x.get_ref())?;
+        if x.values.iter().any(|value| value.number().is_none()) {
+            let what =
+                format!("axis `{}` has values that are no numbers: use it as `series`", x.name);
+            return Err(self.refuse(&file.x, &what));
+        }
+        let series = match &file.series {
+            Some(series) => Some(self.axis(series.span().start, series.get_ref())?.name.clone()),
+            None => None,
+        };
+        let is_free = |axis: &&Axis| {
+            axis.name != x.name && Some(&axis.name) != series.as_ref() && !at.has(&axis.name)
+        };
+        if let Some(Axis { name, values }) = self.axes.iter().find(is_free) {
+            let what = format!(
+                "the picture leaves axis `{name}` open: use it as `series`, or pick a value, such as at = {{ {name} = {:?} }}",
+                values[0].to_string()
+            );
+            return Err(self.refuse(&file.name, &what));
+        }
+        let scale = |of: &Option<Spanned<ScaleFile>>| match of.as_ref().map(Spanned::get_ref) {
+            Some(ScaleFile::Log) => Scale::Log,
+            Some(ScaleFile::Linear) | None => Scale::Linear,
+        };
+        Ok(Drawn {
+            name: name.clone(),
+            title: file.title.clone(),
+            x: x.name.clone(),
+            y: self.measure(&file.y)?,
+            series,
+            at,
+            scales: [scale(&file.x_scale), scale(&file.y_scale)],
+        })
+    }
+}
+
+/// Whether it names a file below a folder, and nothing beside it.
+fn is_name(name: &str) -> bool {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    name.split('/')
+        .all(|part| !part.is_empty() && !part.starts_with('.') && part.chars().all(is_word))
+}

@@ -1,0 +1,298 @@
+//! Every combination of the values of some axes, run with every seed.
+
+use std::borrow::Cow;
+
+use airtcp_sim::Interval;
+use airtcp_trace::figure::{self, Series, Style};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use super::Value;
+use crate::{Findings, LabError, Run, draw, simulate, theory};
+
+/// A name and its values.
+#[derive(Clone, Debug)]
+pub(crate) struct Axis {
+    pub(crate) name: String,
+    pub(crate) values: Vec<Value>,
+}
+
+impl Axis {
+    pub(crate) fn new<V: Into<Value>>(name: &str, values: impl IntoIterator<Item = V>) -> Self {
+        Self { name: name.to_owned(), values: values.into_iter().map(Into::into).collect() }
+    }
+}
+
+/// A value of each axis: what the runs of a cell have in common.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Point {
+    values: Vec<(String, Value)>,
+    /// Which of the grid's it is.
+    pub(super) index: usize,
+}
+
+impl Point {
+    /// The value of an axis.
+    ///
+    /// # Panics
+    ///
+    /// There is no such axis.
+    pub(crate) fn value(&self, axis: &str) -> &Value {
+        let found = self.values.iter().find(|(name, _)| name == axis);
+        let Some((_, value)) = found else { panic!("no axis `{axis}` in {self:?}") };
+        value
+    }
+
+    /// As shown.
+    pub(crate) fn text(&self, axis: &str) -> String {
+        self.value(axis).to_string()
+    }
+
+    /// # Panics
+    ///
+    /// The axis has no numbers, or there is none.
+    pub(crate) fn number(&self, axis: &str) -> f64 {
+        let value = self.value(axis);
+        value.number().unwrap_or_else(|| panic!("`{axis}` is no number: {value:?}"))
+    }
+
+    /// Names and values in the order of the axes.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.values.iter().map(|(name, value)| (name.as_str(), value))
+    }
+}
+
+/// What one run measured: names and values, in the order of its record.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Fields(Vec<(Cow<'static, str>, Value)>);
+
+impl Fields {
+    /// Adds a field.
+    #[must_use]
+    pub(crate) fn with(
+        mut self,
+        name: impl Into<Cow<'static, str>>,
+        value: impl Into<Value>,
+    ) -> Self {
+        self.0.push((name.into(), value.into()));
+        self
+    }
+
+    pub(crate) fn value(&self, name: &str) -> &Value {
+        let found = self.0.iter().find(|(known, _)| known == name);
+        let Some((_, value)) = found else { panic!("no field `{name}` in {self:?}") };
+        value
+    }
+
+    /// A number, if it was measured.
+    pub(crate) fn number(&self, name: &str) -> Option<f64> {
+        self.value(name).number()
+    }
+}
+
+/// All runs of one point, in the order of the seeds.
+#[derive(Clone, Debug)]
+struct Cell {
+    point: Point,
+    runs: Vec<Fields>,
+}
+
+/// Every point with its runs; the first axis changes last.
+#[derive(Clone, Debug)]
+pub(crate) struct Grid {
+    axes: Vec<Axis>,
+    cells: Vec<Cell>,
+}
+
+impl Grid {
+    /// Runs `one` of every point and seed, on all cores. The result depends neither on their number nor on their order.
+    ///
+    /// # Errors
+    ///
+    /// That of the first run that failed, in the order of the points.
+    pub(crate) fn run(
+        run: &Run,
+        axes: Vec<Axis>,
+        one: impl Fn(&Point, u64) -> Result<Fields, LabError> + Sync,
+    ) -> Result<Self, LabError> {
+        let points = points(&axes);
+        let seeds = run.seeds as usize;
+        let done = simulate::spread(run, points.len() * seeds, |job| {
+            one(&points[job / seeds], (job % seeds) as u64 + 1)
+        })?;
+        let mut done = done.into_iter();
+        let cell = |point| Cell { point, runs: done.by_ref().take(seeds).collect() };
+        Ok(Self { axes, cells: points.into_iter().map(cell).collect() })
+    }
+
+    /// Keeps a record of every run: the seed, the values of `axes`, and what was measured.
+    ///
+    /// # Errors
+    ///
+    /// None, as every value has a form in JSON.
+    pub(crate) fn record(&self, findings: &mut Findings, axes: &[&str]) -> Result<(), LabError> {
+        for Cell { point, runs } in &self.cells {
+            for (index, fields) in runs.iter().enumerate() {
+                findings.record(&Record { seed: index as u64 + 1, point, axes, fields })?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn axis(&self, name: &str) -> Option<&Axis> {
+        self.axes.iter().find(|axis| axis.name == name)
+    }
+
+    /// All of it.
+    pub(crate) fn all(&self) -> Slice<'_> {
+        Slice { grid: self, at: Point::default(), cells: self.cells.iter().collect() }
+    }
+}
+
+/// Every combination of the axes' values.
+pub(super) fn points(axes: &[Axis]) -> Vec<Point> {
+    let mut points = vec![Point::default()];
+    for axis in axes {
+        let mut all = Vec::new();
+        for point in &points {
+            for value in &axis.values {
+                let mut point = point.clone();
+                point.values.push((axis.name.clone(), value.clone()));
+                all.push(point);
+            }
+        }
+        points = all;
+    }
+    for (index, point) in points.iter_mut().enumerate() {
+        point.index = index;
+    }
+    points
+}
+
+/// A part of a grid: the cells where some axes have one value.
+#[derive(Clone, Debug)]
+pub(crate) struct Slice<'a> {
+    grid: &'a Grid,
+    /// The values that all its cells have in common.
+    at: Point,
+    cells: Vec<&'a Cell>,
+}
+
+impl<'a> Slice<'a> {
+    /// The part where `axis` is `value`; `None` if that was not run.
+    ///
+    /// # Panics
+    ///
+    /// There is no such axis.
+    pub(crate) fn get(&self, axis: &str, value: impl Into<Value>) -> Option<Self> {
+        let value = value.into();
+        let cells = self.cells.iter().copied();
+        let cells: Vec<_> = cells.filter(|cell| *cell.point.value(axis) == value).collect();
+        let mut at = self.at.clone();
+        at.values.push((axis.to_owned(), value));
+        (!cells.is_empty()).then_some(Self { grid: self.grid, at, cells })
+    }
+
+    /// As [`get`](Self::get), of what every form of the experiment runs.
+    ///
+    /// # Panics
+    ///
+    /// It was not run.
+    pub(crate) fn at(&self, axis: &str, value: impl Into<Value>) -> Self {
+        let value = value.into();
+        self.get(axis, value.clone()).unwrap_or_else(|| panic!("no {axis} {value} was run"))
+    }
+
+    /// A part for each value of an axis, in the axis' order.
+    pub(crate) fn each(&self, axis: &str) -> impl Iterator<Item = Self> + use<'a> {
+        let values = self.grid.axis(axis).map(|axis| axis.values.clone());
+        let values = values.unwrap_or_else(|| panic!("no axis `{axis}`"));
+        let (part, axis) = (self.clone(), axis.to_owned());
+        values.into_iter().filter_map(move |value| part.get(&axis, value))
+    }
+
+    /// A part for each combination of the values of some axes: the rows of a table.
+    pub(crate) fn rows(&self, axes: &[&str]) -> Vec<Self> {
+        axes.iter().fold(vec![self.clone()], |rows, axis| {
+            rows.iter().flat_map(|row| row.each(axis).collect::<Vec<_>>()).collect()
+        })
+    }
+
+    /// The value of an axis that all its cells have in common.
+    pub(crate) fn value(&self, axis: &str) -> &Value {
+        self.at.value(axis)
+    }
+
+    /// The same as shown.
+    pub(crate) fn text(&self, axis: &str) -> String {
+        self.at.text(axis)
+    }
+
+    /// The same as a number.
+    pub(crate) fn number(&self, axis: &str) -> f64 {
+        self.at.number(axis)
+    }
+
+    /// Every run, seed by seed.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = &'a Fields> {
+        self.cells.iter().flat_map(|cell| &cell.runs)
+    }
+
+    /// What `value` is of every run for which there is one, seed by seed.
+    pub(crate) fn of(&self, value: impl Fn(&Fields) -> Option<f64>) -> Vec<f64> {
+        self.runs().filter_map(value).collect()
+    }
+
+    /// A field of every run that measured it.
+    pub(crate) fn values(&self, field: &str) -> Vec<f64> {
+        self.of(|fields| fields.number(field))
+    }
+
+    /// The mean of a field over the runs that measured it.
+    pub(crate) fn mean(&self, field: &str) -> Interval {
+        Interval::of(&self.values(field))
+    }
+
+    /// The same as text, multiplied by `unit`.
+    pub(crate) fn show(&self, field: &str, unit: f64, decimals: usize) -> String {
+        theory::show(&self.mean(field), unit, decimals)
+    }
+
+    /// A line of a picture: a figure at each value of the axis `x`, multiplied by `unit`.
+    pub(crate) fn line(
+        &self,
+        name: impl Into<String>,
+        x: &str,
+        unit: f64,
+        figure: impl Fn(&Self) -> Interval,
+    ) -> Series {
+        let points: Vec<figure::Point> = self
+            .each(x)
+            .map(|part| (part.number(x), figure(&part)))
+            // A mean of nothing is no point.
+            .filter(|(_, figure)| figure.n > 0)
+            .map(|(x, figure)| draw::interval(x, &figure, unit))
+            .collect();
+        draw::series(name, Style::LineAndMarks, points)
+    }
+}
+
+struct Record<'a> {
+    seed: u64,
+    point: &'a Point,
+    axes: &'a [&'a str],
+    fields: &'a Fields,
+}
+
+impl Serialize for Record<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("seed", &self.seed)?;
+        for axis in self.axes {
+            map.serialize_entry(axis, self.point.value(axis))?;
+        }
+        for (name, value) in &self.fields.0 {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}

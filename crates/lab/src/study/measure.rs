@@ -1,0 +1,160 @@
+//! What can be measured of a run, by name.
+
+use airtcp_sim::{FlowResult, RunResult};
+
+/// Something measured, with the unit that tables and claims have it in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Measure {
+    pub(super) name: &'static str,
+    /// Behind the name in tables.
+    pub(super) unit: &'static str,
+    /// Records have seconds and bit/s: what they are multiplied by.
+    pub(super) scale: f64,
+    pub(super) decimals: usize,
+    /// Whether it can be asked of the flows of one name.
+    pub(super) is_of_flows: bool,
+    /// Whether it needs every sample of the run.
+    pub(super) needs_samples: bool,
+    of: fn(&Run<'_>) -> Option<f64>,
+}
+
+/// A run as measures see it.
+struct Run<'a> {
+    result: &'a RunResult,
+    /// The flows that are asked for.
+    flows: Vec<&'a FlowResult>,
+    /// Seconds; what comes before does not count.
+    warm_up: f64,
+}
+
+const fn count(name: &'static str, of: fn(&Run<'_>) -> Option<f64>) -> Measure {
+    Measure { name, unit: "", scale: 1.0, decimals: 1, is_of_flows: true, needs_samples: false, of }
+}
+
+/// All of them.
+const MEASURES: &[Measure] = &[
+    Measure {
+        unit: "Mbit/s",
+        scale: 1e-6,
+        decimals: 3,
+        ..count("goodput", |run| Some(run.flows.iter().map(|flow| flow.goodput).sum()))
+    },
+    Measure { unit: "s", decimals: 3, ..count("time", |run| run.time()) },
+    count("segments", |run| run.sum(|flow| Some(flow.segments_sent))),
+    count("retransmissions", |run| run.sum(|flow| Some(flow.retransmissions))),
+    count("spurious", |run| run.sum(|flow| Some(flow.spurious))),
+    count("timeouts", |run| run.sum(|flow| flow.timeouts)),
+    count("reductions", |run| run.sum(|flow| flow.reductions)),
+    Measure { unit: "ms", scale: 1e3, ..count("rtt", |run| run.rtt()) },
+    Measure {
+        unit: "ms",
+        scale: 1e3,
+        needs_samples: true,
+        ..count("rtt-p95", |run| run.percentile(0.95))
+    },
+    Measure { decimals: 4, is_of_flows: false, ..count("jain", |run| Some(run.result.jain)) },
+    Measure {
+        is_of_flows: false,
+        ..count("queue-drops", |run| {
+            let links = run.result.links.iter();
+            Some(links.map(|link| link.counters.queue_dropped).sum::<u64>() as f64)
+        })
+    },
+    Measure {
+        unit: "%",
+        scale: 100.0,
+        is_of_flows: false,
+        ..count("utilisation", |run| {
+            let used = run.result.links.iter().filter_map(|link| link.utilisation);
+            used.max_by(f64::total_cmp)
+        })
+    },
+];
+
+impl Run<'_> {
+    /// Of RRTP some are not known.
+    fn sum(&self, of: fn(&FlowResult) -> Option<u64>) -> Option<f64> {
+        let all: Option<u64> = self.flows.iter().map(|flow| of(flow)).sum();
+        all.map(|all| all as f64)
+    }
+
+    /// When the last had finished, if all did.
+    fn time(&self) -> Option<f64> {
+        let all: Option<Vec<f64>> = self.flows.iter().map(|flow| flow.finished).collect();
+        all?.into_iter().max_by(f64::total_cmp)
+    }
+
+    /// The mean of all samples.
+    fn rtt(&self) -> Option<f64> {
+        let samples: u64 = self.flows.iter().map(|flow| flow.rtt.count).sum();
+        let sum: f64 = self.flows.iter().map(|flow| flow.rtt.mean * flow.rtt.count as f64).sum();
+        (samples > 0).then(|| sum / samples as f64)
+    }
+
+    /// The RTT that a share of the samples after the warm-up is not above.
+    fn percentile(&self, share: f64) -> Option<f64> {
+        let samples = self.flows.iter().filter_map(|flow| flow.samples.as_ref());
+        let samples = samples.flat_map(|samples| &samples.rtt);
+        let counted = samples.filter(|(at, _)| *at >= self.warm_up).map(|(_, rtt)| *rtt);
+        let mut counted: Vec<f64> = counted.collect();
+        counted.sort_by(f64::total_cmp);
+        let rank = (counted.len() as f64 * share).ceil() as usize;
+        counted.get(rank.checked_sub(1)?).copied()
+    }
+}
+
+/// A measure of all flows, or of those of one name: `goodput`, `goodput:web`.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    pub(super) measure: Measure,
+    pub(super) flow: Option<String>,
+}
+
+impl Asked {
+    /// Reads it.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, and what would be right.
+    pub(super) fn read(text: &str) -> Result<Self, String> {
+        let (name, flow) = match text.split_once(':') {
+            Some((name, flow)) => (name, Some(flow.to_owned())),
+            None => (text, None),
+        };
+        let Some(measure) = MEASURES.iter().find(|measure| measure.name == name).copied() else {
+            let known: Vec<_> = names().map(|name| format!("`{name}`")).collect();
+            return Err(format!("unknown measure `{name}`, expected one of {}", known.join(", ")));
+        };
+        if flow.is_some() && !measure.is_of_flows {
+            return Err(format!("`{name}` is of all flows together: write \"{name}\""));
+        }
+        Ok(Self { measure, flow })
+    }
+
+    /// As it is written.
+    pub(super) fn name(&self) -> String {
+        match &self.flow {
+            Some(flow) => format!("{}:{flow}", self.measure.name),
+            None => self.measure.name.to_owned(),
+        }
+    }
+
+    /// With its unit.
+    pub(super) fn label(&self) -> String {
+        let (name, unit) = (self.name(), self.measure.unit);
+        if unit.is_empty() { name } else { format!("{name}, {unit}") }
+    }
+
+    /// What it is of a run, in seconds and bit/s; `None` where there is nothing to measure.
+    pub(super) fn of(&self, result: &RunResult, warm_up: f64) -> Option<f64> {
+        let is_asked =
+            |flow: &&FlowResult| self.flow.as_ref().is_none_or(|name| *name == flow.name);
+        let flows = result.flows.iter().filter(is_asked).collect();
+        (self.measure.of)(&Run { result, flows, warm_up })
+    }
+}
+
+/// Every measure's name.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    MEASURES.iter().map(|measure| measure.name)
+}

@@ -1,0 +1,148 @@
+//! Values of axes and of records.
+
+use std::fmt;
+
+use serde::de::{Deserializer, Error, Visitor};
+use serde::{Deserialize, Serialize};
+
+/// A value of an axis, or of a field in a record.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Value {
+    /// A whole number.
+    Whole(u64),
+    /// Any other number.
+    Real(f64),
+    /// A truth value.
+    Flag(bool),
+    /// A text.
+    Text(String),
+    /// Numbers, such as one for each flow.
+    List(Vec<f64>),
+    /// Nothing was measured.
+    Missing,
+}
+
+impl Value {
+    /// It as a number, if it is one; of a list its sum.
+    pub(crate) fn number(&self) -> Option<f64> {
+        match self {
+            Self::Whole(whole) => Some(*whole as f64),
+            Self::Real(real) => Some(*real),
+            Self::List(list) => Some(list.iter().sum()),
+            _ => None,
+        }
+    }
+}
+
+/// Numbers are the same if their values are: `1` is `1.0`.
+impl PartialEq for Value {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Flag(one), Self::Flag(other)) => one == other,
+            (Self::Text(one), Self::Text(other)) => one == other,
+            (Self::List(one), Self::List(other)) => one == other,
+            (Self::Missing, Self::Missing) => true,
+            _ => self.number().is_some() && self.number() == other.number(),
+        }
+    }
+}
+
+/// As tables show it and placeholders are filled in.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Whole(whole) => whole.fmt(f),
+            Self::Real(real) => real.fmt(f),
+            Self::Flag(flag) => flag.fmt(f),
+            Self::Text(text) => text.fmt(f),
+            Self::List(list) => write!(f, "{list:?}"),
+            Self::Missing => f.write_str("-"),
+        }
+    }
+}
+
+impl From<u64> for Value {
+    fn from(whole: u64) -> Self {
+        Self::Whole(whole)
+    }
+}
+
+impl From<u32> for Value {
+    fn from(whole: u32) -> Self {
+        Self::Whole(whole.into())
+    }
+}
+
+impl From<usize> for Value {
+    fn from(whole: usize) -> Self {
+        Self::Whole(whole as u64)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(real: f64) -> Self {
+        Self::Real(real)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<Vec<f64>> for Value {
+    fn from(list: Vec<f64>) -> Self {
+        Self::List(list)
+    }
+}
+
+impl From<Option<f64>> for Value {
+    fn from(real: Option<f64>) -> Self {
+        real.map_or(Self::Missing, Self::Real)
+    }
+}
+
+/// By hand, as an untagged choice would say nothing of what is expected.
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Scalar;
+
+        impl Visitor<'_> for Scalar {
+            type Value = Value;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a text, a number, true or false")
+            }
+
+            fn visit_bool<E: Error>(self, flag: bool) -> Result<Value, E> {
+                Ok(Value::Flag(flag))
+            }
+
+            fn visit_u64<E: Error>(self, whole: u64) -> Result<Value, E> {
+                Ok(Value::Whole(whole))
+            }
+
+            fn visit_i64<E: Error>(self, whole: i64) -> Result<Value, E> {
+                Ok(u64::try_from(whole).map_or(Value::Real(whole as f64), Value::Whole))
+            }
+
+            fn visit_f64<E: Error>(self, real: f64) -> Result<Value, E> {
+                Ok(Value::Real(real))
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Value, E> {
+                Ok(text.into())
+            }
+        }
+
+        deserializer.deserialize_any(Scalar)
+    }
+}

@@ -1,0 +1,301 @@
+//! An experiment of a user's own, run.
+
+use airtcp_link::Trace;
+use airtcp_sim::toml::Source;
+use airtcp_sim::{Interval, Scenario};
+use airtcp_trace::figure::{Axis as PictureAxis, Figure, Scale};
+
+use super::measure::Asked;
+use super::{Axis, Fields, Grid, Point, Slice, Value, file};
+use crate::report::Heading;
+use crate::{Findings, LabError, Plan, Report, Run, Table, Verdict, simulate, theory};
+
+/// An experiment that is data: axes, a scenario, measures, claims and pictures.
+///
+/// ```
+/// use airtcp_lab::{Plan, Study};
+///
+/// let text = r#"
+///     measures = ["goodput", "timeouts"]
+///     [[axis]]
+///     name = "loss"
+///     values = [0.1, 5]
+///     [scenario]
+///     duration = "2s"
+///     wire = ["rate 10mbit delay 10ms loss {loss}% limit 50"]
+///     flow = [{ strategies = "sack/reno" }]
+///     [[claim]]
+///     measure = "goodput"
+///     of = { loss = 0.1 }
+///     over = { loss = 5 }
+///     above = 1
+/// "#;
+/// let study = Study::read("mine.toml", text, |_| Err("no traces here".into()))?;
+/// let report = study.run(&Plan { seeds: Some(2), ..Plan::default() })?;
+/// assert_eq!(report.findings.records.len(), 4);
+/// assert_eq!(report.findings.claims.len(), 1);
+/// # Ok::<(), airtcp_lab::LabError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Study {
+    pub(super) heading: Heading,
+    pub(super) seeds: u64,
+    pub(super) axes: Vec<Axis>,
+    /// Of each axis.
+    pub(super) labels: Vec<String>,
+    /// Of each point.
+    pub(super) scenarios: Vec<Scenario>,
+    /// The table's.
+    pub(super) measures: Vec<Asked>,
+    pub(super) claims: Vec<Claimed>,
+    pub(super) pictures: Vec<Drawn>,
+}
+
+/// Values of some axes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Where(pub(super) Vec<(String, Value)>);
+
+impl Where {
+    pub(super) fn has(&self, axis: &str) -> bool {
+        self.0.iter().any(|(name, _)| name == axis)
+    }
+}
+
+/// What a claim says of a figure.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Relation {
+    Above(f64),
+    Below(f64),
+    Within(f64, f64),
+}
+
+/// A measure, or the ratio of two cells', and what is claimed of it.
+#[derive(Clone, Debug)]
+pub(super) struct Claimed {
+    pub(super) what: Option<String>,
+    pub(super) asked: Asked,
+    pub(super) of: Where,
+    /// What differs in the cell that it is divided by.
+    pub(super) over: Option<Where>,
+    pub(super) relation: Relation,
+    /// The reason, where it does not hold.
+    pub(super) why: String,
+}
+
+/// A picture.
+#[derive(Clone, Debug)]
+pub(super) struct Drawn {
+    pub(super) name: String,
+    pub(super) title: Option<String>,
+    pub(super) x: String,
+    pub(super) y: Asked,
+    pub(super) series: Option<String>,
+    pub(super) at: Where,
+    pub(super) scales: [Scale; 2],
+}
+
+impl Study {
+    /// Reads an experiment that `text` describes. Errors call it `name`, and so does the report unless it has a name of its own.
+    /// `load` gives the packet-delivery traces that links name.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that is not understood, with its line and column.
+    pub fn read(
+        name: &str,
+        text: &str,
+        load: impl FnMut(&str) -> Result<Trace, String>,
+    ) -> Result<Self, LabError> {
+        file::read(&Source { name, text, settings: &[] }, load)
+    }
+
+    /// Its name, below which results are written.
+    pub fn name(&self) -> &str {
+        &self.heading.name
+    }
+
+    /// Runs every point with every seed, and judges the claims.
+    ///
+    /// # Errors
+    ///
+    /// What is senseless about a scenario.
+    pub fn run(&self, plan: &Plan) -> Result<Report, LabError> {
+        let seeds = plan.seeds.unwrap_or(self.seeds).max(1);
+        let Plan { threads, is_small, candidate, length, .. } = plan.clone();
+        let run = Run { seeds, threads, is_small, candidate, length };
+        let asked = self.asked();
+        let grid = Grid::run(&run, self.axes.clone(), |point, seed| self.one(point, seed, &asked))?;
+        let mut findings = self.table(&grid);
+        let names: Vec<&str> = self.axes.iter().map(|axis| axis.name.as_str()).collect();
+        grid.record(&mut findings, &names)?;
+        for claim in &self.claims {
+            claim.judge(&mut findings, &self.axes, &grid.all());
+        }
+        for picture in &self.pictures {
+            findings.picture(picture.name.clone(), self.figure(picture, &grid));
+        }
+        if !self.scenarios.iter().any(Scenario::is_random) {
+            let note = "Nothing in the scenario is random: every seed gives the same, and intervals say nothing. Random loss, \
+                        jitter or pauses make it so.";
+            findings.notes.push(note.to_owned());
+        }
+        Ok(Report { experiment: self.heading.clone(), seeds, findings })
+    }
+
+    /// Everything that is measured, once.
+    fn asked(&self) -> Vec<Asked> {
+        let claims = self.claims.iter().map(|claim| &claim.asked);
+        let pictures = self.pictures.iter().map(|picture| &picture.y);
+        let mut all: Vec<Asked> = Vec::new();
+        for asked in self.measures.iter().chain(claims).chain(pictures) {
+            if all.iter().all(|known| known.name() != asked.name()) {
+                all.push(asked.clone());
+            }
+        }
+        all
+    }
+
+    fn one(&self, point: &Point, seed: u64, asked: &[Asked]) -> Result<Fields, LabError> {
+        let mut scenario = self.scenarios[point.index].clone();
+        scenario.samples |= asked.iter().any(|asked| asked.measure.needs_samples);
+        let warm_up = scenario.warm_up.as_secs_f64();
+        let result = simulate::once(scenario, seed)?;
+        let add =
+            |fields: Fields, asked: &Asked| fields.with(asked.name(), asked.of(&result, warm_up));
+        Ok(asked.iter().fold(Fields::default(), add))
+    }
+
+    fn table(&self, grid: &Grid) -> Findings {
+        let mut findings = Findings::new([]);
+        let measures = self.measures.iter().map(Asked::label);
+        findings.table = Table::of(self.labels.iter().cloned().chain(measures).collect());
+        let names: Vec<&str> = self.axes.iter().map(|axis| axis.name.as_str()).collect();
+        for row in grid.all().rows(&names) {
+            let values = names.iter().map(|axis| row.text(axis));
+            let measured = self.measures.iter().map(|asked| {
+                let interval = row.mean(&asked.name());
+                match interval.n {
+                    0 => "-".to_owned(),
+                    _ => theory::show(&interval, asked.measure.scale, asked.measure.decimals),
+                }
+            });
+            findings.table.add(values.chain(measured).collect());
+        }
+        findings
+    }
+
+    fn figure(&self, picture: &Drawn, grid: &Grid) -> Figure {
+        let Drawn { title, x, y, series, at, scales, .. } = picture;
+        let part = at.0.iter().fold(grid.all(), |part, (axis, value)| part.at(axis, value.clone()));
+        let line = |name: String, part: &Slice<'_>| {
+            part.line(name, x, y.measure.scale, |cell| cell.mean(&y.name()))
+        };
+        let series = match series {
+            Some(axis) => part.each(axis).map(|part| line(part.text(axis), &part)).collect(),
+            None => vec![line(y.name(), &part)],
+        };
+        let label = self.axes.iter().position(|axis| axis.name == *x).map(|at| &self.labels[at]);
+        let axis = |label: String, scale| PictureAxis { label, scale, range: None };
+        Figure {
+            title: title.clone().unwrap_or_else(|| self.heading.what.clone()),
+            x: axis(label.unwrap_or(x).clone(), scales[0]),
+            y: axis(y.label(), scales[1]),
+            series,
+        }
+    }
+}
+
+impl Claimed {
+    /// One claim for each combination of the axes that it leaves open.
+    fn judge(&self, findings: &mut Findings, axes: &[Axis], all: &Slice<'_>) {
+        let open: Vec<&str> = axes.iter().map(|axis| axis.name.as_str()).collect();
+        let open: Vec<&str> = open.into_iter().filter(|axis| !self.of.has(axis)).collect();
+        let field = self.asked.name();
+        let pick = |place: &[(String, Value)]| {
+            place.iter().fold(all.clone(), |part, (axis, value)| part.at(axis, value.clone()))
+        };
+        for row in pick(&self.of.0).rows(&open) {
+            let here = axes.iter().map(|axis| (axis.name.clone(), row.value(&axis.name).clone()));
+            let here: Vec<(String, Value)> = here.collect();
+            let (measured, unit) = match &self.over {
+                None => (
+                    theory::scaled(&row.mean(&field), self.asked.measure.scale),
+                    self.asked.measure.unit,
+                ),
+                Some(over) => {
+                    let mut there = here.clone();
+                    for (axis, value) in &mut there {
+                        if let Some((_, other)) = over.0.iter().find(|(name, _)| name == axis) {
+                            *value = other.clone();
+                        }
+                    }
+                    (ratio(&row, &pick(&there), &field), "")
+                }
+            };
+            let decimals = if self.over.is_some() { 3 } else { self.asked.measure.decimals };
+            let shown = theory::show(&measured, 1.0, decimals);
+            let with_unit =
+                |figure: String| if unit.is_empty() { figure } else { format!("{figure} {unit}") };
+            findings.claim(
+                self.what(&here, &open),
+                with_unit(self.relation.claimed()),
+                if measured.n == 0 { "0 runs".to_owned() } else { with_unit(shown) },
+                self.verdict(&measured),
+            );
+        }
+    }
+
+    fn what(&self, here: &[(String, Value)], open: &[&str]) -> String {
+        let places = |of: &mut dyn Iterator<Item = &(String, Value)>| {
+            of.map(|(axis, value)| format!("{axis} {value}")).collect::<Vec<_>>().join(", ")
+        };
+        if let Some(what) = &self.what {
+            let open = places(&mut here.iter().filter(|(axis, _)| open.contains(&axis.as_str())));
+            return if open.is_empty() { what.clone() } else { format!("{what}, {open}") };
+        }
+        let here = places(&mut here.iter());
+        let mut what = self.asked.name();
+        if !here.is_empty() {
+            what = format!("{what} at {here}");
+        }
+        match &self.over {
+            Some(over) => format!("{what}, over {}", places(&mut over.0.iter())),
+            None => what,
+        }
+    }
+
+    fn verdict(&self, measured: &Interval) -> Verdict {
+        if measured.n == 0 {
+            let what = self.asked.name();
+            return Verdict::NotComparable(format!("no run has a figure for {what}"));
+        }
+        let why = || self.why.split_whitespace().collect::<Vec<_>>().join(" ");
+        match self.relation {
+            Relation::Above(least) => theory::above(measured, least, why),
+            Relation::Below(most) => theory::below(measured, most, why),
+            Relation::Within(low, high) => theory::within(measured, (low, high), why),
+        }
+    }
+}
+
+impl Relation {
+    fn claimed(self) -> String {
+        match self {
+            Self::Above(least) => format!("above {least}"),
+            Self::Below(most) => format!("below {most}"),
+            Self::Within(low, high) => format!("{low} to {high}"),
+        }
+    }
+}
+
+/// One cell's over another's, by the seeds that measured both.
+fn ratio(own: &Slice<'_>, other: &Slice<'_>, field: &str) -> Interval {
+    let pairs = own.runs().zip(other.runs());
+    let pairs = pairs.filter_map(|(own, other)| own.number(field).zip(other.number(field)));
+    let (own, other): (Vec<f64>, Vec<f64>) = pairs.unzip();
+    if other.iter().sum::<f64>() == 0.0 {
+        Interval::default()
+    } else {
+        theory::paired(&own, &other)
+    }
+}
