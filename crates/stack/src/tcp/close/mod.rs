@@ -14,7 +14,7 @@ use crate::counters::Counters;
 use super::transmit::Reset;
 use super::{Connection, State, TcpError};
 
-pub(super) use closing::{Closing, Wait};
+pub(super) use closing::{Closing, Ended};
 
 use time_wait::is_newer;
 

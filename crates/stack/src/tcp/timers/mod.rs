@@ -9,7 +9,7 @@ use tracing::debug;
 
 use crate::counters::Counters;
 
-use super::close::Wait;
+use super::close::Ended;
 use super::transmit::Reset;
 use super::{Connection, State, TcpError};
 
