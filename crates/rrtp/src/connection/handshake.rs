@@ -41,17 +41,10 @@ impl Connection {
         connection.owe_start_echo = true;
         if attempt == 0 {
             // The cookie is also the time at which it was sent.
-            connection.on_handshake_sample(now.since(Instant::from_nanos(cookie.made)));
+            connection.rtt.on_handshake(now.since(Instant::from_nanos(cookie.made)));
         }
         connection.establish(now, params);
         connection
-    }
-
-    /// A seed stands until there is data to measure.
-    fn on_handshake_sample(&mut self, sample: Duration) {
-        if self.config.profile.round_trip_time.is_none() {
-            self.rtt.on_sample(sample);
-        }
     }
 
     fn establish(&mut self, now: Instant, params: Params) {
@@ -62,7 +55,7 @@ impl Connection {
         self.receive = ReceiveHalf::new(&self.config, payload, self.window());
         let cap = self.config.rate_cap.bits_per_sec() as f64;
         let seed = self.config.profile.send_rate.map(|rate| rate.bits_per_sec() as f64);
-        let guess = FIRST_RATE * self.packet_bits() / self.srtt().as_secs_f64().max(1e-3);
+        let guess = FIRST_RATE * self.packet_bits() / self.rtt.of_sender().as_secs_f64().max(1e-3);
         self.rate = RateControl::new(self.config.kind, cap, seed, guess);
         self.rate.limit(self.packet_bits());
         if !self.rate.is_guessed() {
@@ -86,7 +79,7 @@ impl Connection {
             return false;
         }
         let trip = ((now.as_nanos() / 1_000) as u32).wrapping_sub(echo);
-        self.on_handshake_sample(Duration::from_micros(trip.into()));
+        self.rtt.on_handshake(Duration::from_micros(trip.into()));
         self.state = State::StartSent(cookie, now);
         (self.attempts, self.retry_at) = (0, now);
         true
@@ -118,7 +111,8 @@ impl Connection {
             }
         }
         let attempt = self.attempts;
-        let first = self.rtt.srtt().map_or(FIRST_RETRY, |_| self.rtt.rto().max(LEAST_RETRY));
+        let rtt = self.rtt.measured();
+        let first = rtt.srtt().map_or(FIRST_RETRY, |_| rtt.rto().max(LEAST_RETRY));
         self.retry_at = now + (first * (1 << attempt.min(6))).min(MOST_RETRY.max(first));
         self.attempts = attempt.saturating_add(1);
         match self.state {

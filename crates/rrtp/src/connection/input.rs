@@ -32,9 +32,7 @@ impl Connection {
         packet: &Packet<'_>,
         around: &mut Around<'_>,
     ) {
-        if packet.rtt > 0 {
-            self.peer_rtt = Some(Duration::from_micros(packet.rtt));
-        }
+        self.rtt.on_packet(packet.rtt);
         let expected = match packet.body {
             Body::SynEcho { cookie, echo } => self.on_syn_echo(now, cookie, echo),
             Body::StartEcho { params } => self.on_start_echo(now, params),
@@ -51,8 +49,8 @@ impl Connection {
             }
             Body::Ping { next, sent } if self.is_established() => {
                 self.heard = now;
-                let repeat = self.repeat_base();
-                if !self.receive.on_ping(now, next, sent, repeat, around.pool) {
+                let rtt = self.rtt.of_receiver();
+                if !self.receive.on_ping(now, next, sent, rtt, around.pool) {
                     around.counters.implausible += 1;
                 }
                 true
@@ -68,11 +66,6 @@ impl Connection {
             }
         }
         self.linger_if_done(now);
-    }
-
-    /// The round-trip time that the receive half goes by: the sender's own measure where it has one.
-    fn repeat_base(&self) -> Duration {
-        self.peer_rtt.unwrap_or_else(|| self.srtt())
     }
 
     fn on_close(&mut self, code: u8) -> bool {
@@ -96,7 +89,7 @@ impl Connection {
     }
 
     fn on_data(&mut self, now: Instant, data: &Data<'_>, around: &mut Around<'_>) {
-        let rtt = self.repeat_base();
+        let rtt = self.rtt.of_receiver();
         match self.receive.on_data(now, data, rtt, around.pool) {
             Taken::New => {
                 if self.orphaned.is_some() {
@@ -114,7 +107,7 @@ impl Connection {
     }
 
     fn on_report(&mut self, now: Instant, report: &Report<'_>, around: &mut Around<'_>) {
-        let told = match self.send.on_report(now, report, self.rtt.rto()) {
+        let told = match self.send.on_report(now, report, self.rtt.measured().rto()) {
             Ok(told) => told,
             Err(Untrue::Implausible) => {
                 around.counters.implausible += 1;
@@ -130,7 +123,7 @@ impl Connection {
             self.progress = now;
         }
         if let Some((echo, held)) = report.echo {
-            self.on_echo(now, echo, held);
+            self.rtt.on_echo(now, echo, held);
         }
         self.pings = 0;
         if std::mem::take(&mut self.stalled) {
@@ -147,14 +140,6 @@ impl Connection {
                     around.counters.implausible += 1;
                 }
             }
-        }
-    }
-
-    fn on_echo(&mut self, now: Instant, echo: u32, held: u32) {
-        let since = ((now.as_nanos() / 1_000) as u32).wrapping_sub(echo);
-        // The clock turns every 71 minutes; what seems older than half of that is no echo of ours.
-        if let Some(trip) = since.checked_sub(held).filter(|_| since < 1 << 31) {
-            self.rtt.on_sample(Duration::from_micros(trip.into()));
         }
     }
 
@@ -191,7 +176,7 @@ impl Connection {
             congested: feedback.congested,
             congestive,
             fresh: since >= self.changed,
-            rtt: self.srtt(),
+            rtt: self.rtt.of_sender(),
             packet: bits,
         });
         true

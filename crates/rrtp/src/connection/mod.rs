@@ -10,12 +10,11 @@
 mod handshake;
 mod input;
 mod output;
+mod rtt;
 mod timers;
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
-use airtcp_recovery::{RtoForm, RttEstimator};
 use airtcp_types::{ByteCount, Instant, Rate};
 
 use crate::config::{Config, NetworkKind, NetworkProfile};
@@ -29,17 +28,13 @@ use crate::receive::ReceiveHalf;
 use crate::send::SendHalf;
 use crate::wire::{Cookie, Counts, DATA_HEADER};
 
+use rtt::RoundTrip;
+
 /// Codes of a CLOSE.
 pub(crate) const CLOSE_ABORTED: u8 = 0;
 pub(crate) const CLOSE_UNKNOWN: u8 = 1;
 pub(crate) const CLOSE_REFUSED: u8 = 2;
 
-/// The least that is added to the round-trip time for a time-out.
-const RTO_FLOOR: Duration = Duration::from_millis(50);
-/// Before anything is known, and without a seed.
-const FIRST_RTT: Duration = Duration::from_millis(250);
-/// No path is longer; a seed beyond it is this.
-const LONGEST_SEED: Duration = Duration::from_secs(60);
 /// Without a seed and until a train is measured: packets in a round-trip time.
 const FIRST_RATE: f64 = 4.0;
 
@@ -113,9 +108,7 @@ pub(crate) struct Connection {
     owe_start_echo: bool,
     owe_close: Option<u8>,
     owe_ping: bool,
-    rtt: RttEstimator,
-    /// The peer's round-trip time, as it says.
-    peer_rtt: Option<Duration>,
+    rtt: RoundTrip,
     packet_size: usize,
     send: SendHalf,
     receive: ReceiveHalf,
@@ -168,10 +161,6 @@ impl Connection {
         config: Config,
         state: State,
     ) -> Self {
-        let mut rtt = RttEstimator::new(RtoForm::Linux { floor: RTO_FLOOR }, false);
-        if let Some(seed) = config.profile.round_trip_time {
-            rtt.on_sample(seed.min(LONGEST_SEED));
-        }
         let packet_size = usize::from(config.packet_size());
         let payload = packet_size - DATA_HEADER;
         let window = config.window(config.packet_size());
@@ -186,8 +175,7 @@ impl Connection {
             owe_start_echo: false,
             owe_close: None,
             owe_ping: false,
-            rtt,
-            peer_rtt: None,
+            rtt: RoundTrip::new(config.profile.round_trip_time),
             packet_size,
             send: SendHalf::new(payload, nonces),
             receive: ReceiveHalf::new(&config, payload, window),
@@ -244,10 +232,6 @@ impl Connection {
         ((self.packet_size + self.overhead()) * 8) as f64
     }
 
-    fn srtt(&self) -> Duration {
-        self.rtt.srtt().or(self.peer_rtt).unwrap_or(FIRST_RTT)
-    }
-
     pub(crate) fn is_established(&self) -> bool {
         matches!(self.state, State::Established | State::Lingering(_))
     }
@@ -281,7 +265,7 @@ impl Connection {
 
     /// What may be written ahead: some round trips' worth, so that a slow peer's connection holds little.
     fn send_capacity(&self) -> usize {
-        let trip = self.rate.rate() / 8.0 * self.srtt().as_secs_f64();
+        let trip = self.rate.rate() / 8.0 * self.rtt.of_sender().as_secs_f64();
         let most = self.config.send_buffer.as_usize();
         // A packet at least, whatever the buffer.
         (trip as usize).saturating_mul(4).max(4 * FLOOR as usize).min(most).max(self.packet_size)
@@ -381,10 +365,7 @@ impl Connection {
     pub(crate) fn reconfigure(&mut self, kind: NetworkKind, profile: NetworkProfile) {
         self.config.kind = kind;
         self.receive.arrivals().set_kind(kind);
-        if let Some(rtt) = profile.round_trip_time {
-            self.rtt = RttEstimator::new(RtoForm::Linux { floor: RTO_FLOOR }, false);
-            self.rtt.on_sample(rtt.min(LONGEST_SEED));
-        }
+        self.rtt.reconfigure(profile.round_trip_time);
         if let Some(loss_rate) = profile.loss_rate {
             (self.loss_rate, self.link_loss) =
                 (loss_rate.clamp(0.0, 1.0), loss_rate.clamp(0.0, 1.0));
@@ -418,9 +399,9 @@ impl Connection {
             remote: self.remote,
             kind: self.config.kind,
             packet_size: self.packet_size,
-            round_trip_time: self.rtt.srtt(),
-            round_trip_variation: self.rtt.rttvar(),
-            least_round_trip_time: self.rtt.min(),
+            round_trip_time: self.rtt.measured().srtt(),
+            round_trip_variation: self.rtt.measured().rttvar(),
+            least_round_trip_time: self.rtt.measured().min(),
             rate: rate(self.rate.rate()),
             rate_min: rate(least),
             rate_max: rate(most),

@@ -22,7 +22,7 @@ const FAILURES: u32 = 3;
 impl Connection {
     /// Writes the next datagram to `out`, if one may leave.
     pub(crate) fn poll_transmit(&mut self, now: Instant, out: &mut Vec<u8>, pool: &Pool) -> bool {
-        let (connection, rtt) = (self.id, self.own_rtt());
+        let (connection, rtt) = (self.id, self.rtt.to_send());
         let body = if let Some(code) = self.owe_close.take() {
             Some(Body::Close { code })
         } else {
@@ -51,14 +51,9 @@ impl Connection {
         self.poll_data(now, out)
     }
 
-    /// What every packet tells of the round-trip time, in microseconds.
-    fn own_rtt(&self) -> u64 {
-        self.rtt.srtt().map_or(0, |srtt| u64::try_from(srtt.as_micros()).unwrap_or(u64::MAX))
-    }
-
     /// A packet that was asked for is asked for again after this.
     fn repeat(&mut self) -> Duration {
-        let trip = self.peer_rtt.unwrap_or_else(|| self.srtt());
+        let trip = self.rtt.of_receiver();
         let gap = self.receive.arrivals().shortest_gap().unwrap_or(Duration::ZERO);
         trip * 5 / 4 + gap * 2 + Duration::from_millis(10)
     }
@@ -125,7 +120,7 @@ impl Connection {
             nonce: packet.nonce,
             payload: &packet.payload,
         };
-        let rtt = self.own_rtt();
+        let rtt = self.rtt.to_send();
         let length = Packet { connection: self.id, rtt, body: Body::Data(data) }.encode(out);
         self.on_sent(now, length, pause);
         true
@@ -175,7 +170,7 @@ impl Connection {
             }
         };
         let enough = self.send.has_train(count);
-        let until = now + self.patience();
+        let until = now + self.rtt.patience();
         match self.probe {
             Probe::Longer(pair) if !enough => {
                 // The pair has to do.

@@ -7,8 +7,6 @@ use airtcp_types::Instant;
 use super::{Connection, State};
 use crate::error::ConnectionError;
 
-/// The receiver tells what has come within this.
-const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
 /// The longest time between two PINGs of a sender that waits.
 const MOST_PATIENCE: Duration = Duration::from_secs(2);
 /// A peer with a closed window is asked this often.
@@ -22,11 +20,6 @@ const ORPHAN_LIMIT: u32 = 10;
 const CERTAINTY: f64 = 1e-3;
 
 impl Connection {
-    /// A sender that hears nothing for so long asks.
-    pub(super) fn patience(&self) -> Duration {
-        self.rtt.rto() + MAX_ACK_DELAY
-    }
-
     /// So many unanswered PINGs are a dead path: more where much is lost anyway.
     fn stall_after(&self) -> u32 {
         let answered = (1.0 - self.loss_rate.clamp(0.0, 0.9)).powi(2);
@@ -35,19 +28,19 @@ impl Connection {
     }
 
     pub(super) fn linger(&self) -> Duration {
-        (self.patience() * 3).clamp(LEAST_LINGER, LEAST_LINGER * 10)
+        (self.rtt.patience() * 3).clamp(LEAST_LINGER, LEAST_LINGER * 10)
     }
 
     /// When the peer is asked what it has, or whether it is there.
     fn ping_at(&self) -> Instant {
         if self.send.outstanding() > 0 {
-            let patience = self.patience() * (1 << self.pings.min(6));
-            let longest = MOST_PATIENCE.max(self.patience());
+            let patience = self.rtt.patience() * (1 << self.pings.min(6));
+            let longest = MOST_PATIENCE.max(self.rtt.patience());
             return self.reported.max(self.busy).max(self.pinged) + patience.min(longest);
         }
         let last = self.heard.max(self.spoke);
         if self.send.is_blocked() {
-            last + PERSIST.max(self.patience())
+            last + PERSIST.max(self.rtt.patience())
         } else {
             last + self.config.keepalive
         }

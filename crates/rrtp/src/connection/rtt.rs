@@ -1,0 +1,89 @@
+//! The round-trip time: what this end measures, and what the peer says of its own.
+
+use std::time::Duration;
+
+use airtcp_recovery::{RtoForm, RttEstimator};
+use airtcp_types::Instant;
+
+/// The least that is added to the round-trip time for a time-out.
+const RTO_FLOOR: Duration = Duration::from_millis(50);
+/// Before anything is known, and without a seed.
+const FIRST_RTT: Duration = Duration::from_millis(250);
+/// No path is longer; a seed beyond it is this.
+const LONGEST_SEED: Duration = Duration::from_secs(60);
+/// The receiver tells what has come within this.
+const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
+
+#[derive(Clone, Debug)]
+pub(super) struct RoundTrip {
+    measured: RttEstimator,
+    is_seeded: bool,
+    /// The peer's round-trip time, as it says.
+    peer: Option<Duration>,
+}
+
+impl RoundTrip {
+    pub(super) fn new(seed: Option<Duration>) -> Self {
+        let mut measured = RttEstimator::new(RtoForm::Linux { floor: RTO_FLOOR }, false);
+        if let Some(seed) = seed {
+            measured.on_sample(seed.min(LONGEST_SEED));
+        }
+        Self { measured, is_seeded: seed.is_some(), peer: None }
+    }
+
+    /// A new seed takes the place of what was measured.
+    pub(super) fn reconfigure(&mut self, seed: Option<Duration>) {
+        if seed.is_some() {
+            self.measured = Self::new(seed).measured;
+        }
+        self.is_seeded = seed.is_some();
+    }
+
+    /// A seed stands until there is data to measure.
+    pub(super) fn on_handshake(&mut self, sample: Duration) {
+        if !self.is_seeded {
+            self.measured.on_sample(sample);
+        }
+    }
+
+    /// A report echoes the sending time of a packet that was held for so many microseconds.
+    pub(super) fn on_echo(&mut self, now: Instant, echo: u32, held: u32) {
+        let since = ((now.as_nanos() / 1_000) as u32).wrapping_sub(echo);
+        // The clock turns every 71 minutes; what seems older than half of that is no echo of ours.
+        if let Some(trip) = since.checked_sub(held).filter(|_| since < 1 << 31) {
+            self.measured.on_sample(Duration::from_micros(trip.into()));
+        }
+    }
+
+    /// What a packet of the peer tells, in microseconds; zero where it knows none.
+    pub(super) fn on_packet(&mut self, micros: u64) {
+        if micros > 0 {
+            self.peer = Some(Duration::from_micros(micros));
+        }
+    }
+
+    /// What every packet tells the peer, in microseconds.
+    pub(super) fn to_send(&self) -> u64 {
+        let srtt = self.measured.srtt();
+        srtt.map_or(0, |srtt| u64::try_from(srtt.as_micros()).unwrap_or(u64::MAX))
+    }
+
+    pub(super) const fn measured(&self) -> &RttEstimator {
+        &self.measured
+    }
+
+    /// The round-trip time that the send half goes by.
+    pub(super) fn of_sender(&self) -> Duration {
+        self.measured.srtt().or(self.peer).unwrap_or(FIRST_RTT)
+    }
+
+    /// The round-trip time that the receive half goes by: the sender's own measure where it has one.
+    pub(super) fn of_receiver(&self) -> Duration {
+        self.peer.unwrap_or_else(|| self.of_sender())
+    }
+
+    /// A sender that hears nothing for so long asks.
+    pub(super) fn patience(&self) -> Duration {
+        self.measured.rto() + MAX_ACK_DELAY
+    }
+}
