@@ -11,7 +11,7 @@ use crate::gaps::EPOCH;
 use crate::rate::{EpochView, SEVERE};
 use crate::receive::Taken;
 use crate::send::Untrue;
-use crate::wire::{Body, Counts, Data, Feedback, Packet, Report, Train, expand};
+use crate::wire::{Body, Cookie, Counts, Data, Feedback, Packet, Params, Report, Train, expand};
 
 /// The share that an epoch has in the measured loss rate.
 const LOSS_WEIGHT: f64 = 0.05;
@@ -68,6 +68,22 @@ impl Connection {
         self.linger_if_done(now);
     }
 
+    fn on_syn_echo(&mut self, now: Instant, cookie: Cookie, echo: u32) -> bool {
+        let State::Connecting(handshake) = &mut self.state else { return false };
+        let sample = handshake.on_syn_echo(now, cookie, echo);
+        sample.inspect(|sample| self.rtt.on_handshake(*sample)).is_some()
+    }
+
+    fn on_start_echo(&mut self, now: Instant, params: Params) -> bool {
+        let expected =
+            matches!(self.state, State::Connecting(handshake) if handshake.is_start_sent());
+        if expected {
+            self.establish(now, params);
+            self.news.connected = true;
+        }
+        expected
+    }
+
     fn on_close(&mut self, code: u8) -> bool {
         let error = match (self.state, code) {
             // Whoever lingers has everything, and so has the peer.
@@ -83,7 +99,7 @@ impl Connection {
 
     /// The peer's answer is in another version.
     pub(crate) fn on_version(&mut self, theirs: u8) {
-        if matches!(self.state, State::SynSent | State::StartSent(..)) {
+        if matches!(self.state, State::Connecting(_)) {
             self.close(Some(ConnectionError::Version { theirs }));
         }
     }

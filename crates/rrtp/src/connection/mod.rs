@@ -26,8 +26,9 @@ use crate::pool::{FLOOR, Pool};
 use crate::rate::RateControl;
 use crate::receive::ReceiveHalf;
 use crate::send::SendHalf;
-use crate::wire::{Cookie, Counts, DATA_HEADER};
+use crate::wire::{Cookie, Counts, DATA_HEADER, Params};
 
+use handshake::Handshake;
 use rtt::RoundTrip;
 
 /// Codes of a CLOSE.
@@ -40,9 +41,7 @@ const FIRST_RATE: f64 = 4.0;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
-    SynSent,
-    /// The cookie, and when it came.
-    StartSent(Cookie, Instant),
+    Connecting(Handshake),
     Established,
     /// Everything has come both ways; the peer may not know it yet.
     Lingering(Instant),
@@ -102,9 +101,6 @@ pub(crate) struct Connection {
     /// When the cookie that it was accepted with was made; `None` for one that was opened from here.
     pub(crate) accepted_by: Option<u64>,
     state: State,
-    began: Instant,
-    attempts: u8,
-    retry_at: Instant,
     owe_start_echo: bool,
     owe_close: Option<u8>,
     owe_ping: bool,
@@ -154,6 +150,36 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
+    /// One opened from here.
+    pub(crate) fn open(
+        now: Instant,
+        id: (u64, Nonces),
+        remote: SocketAddr,
+        config: Config,
+    ) -> Self {
+        let handshake = Handshake::new(now, config.handshake_timeout);
+        Self::new(now, id, remote, config, State::Connecting(handshake))
+    }
+
+    /// One that a START with a good cookie makes.
+    pub(crate) fn accept(
+        now: Instant,
+        id: (u64, Nonces),
+        remote: SocketAddr,
+        config: Config,
+        (cookie, attempt, params): (Cookie, u8, Params),
+    ) -> Self {
+        let mut connection = Self::new(now, id, remote, config, State::Established);
+        connection.accepted_by = Some(cookie.made);
+        connection.owe_start_echo = true;
+        if attempt == 0 {
+            // The cookie is also the time at which it was sent.
+            connection.rtt.on_handshake(now.since(Instant::from_nanos(cookie.made)));
+        }
+        connection.establish(now, params);
+        connection
+    }
+
     fn new(
         now: Instant,
         (id, nonces): (u64, Nonces),
@@ -169,9 +195,6 @@ impl Connection {
             remote,
             accepted_by: None,
             state,
-            began: now,
-            attempts: 0,
-            retry_at: now,
             owe_start_echo: false,
             owe_close: None,
             owe_ping: false,
@@ -214,6 +237,38 @@ impl Connection {
             counted: 0,
             config,
         }
+    }
+
+    fn establish(&mut self, now: Instant, params: Params) {
+        self.packet_size = self.packet_size.min(usize::from(params.packet_size));
+        let payload = self.packet_size - DATA_HEADER;
+        self.send.set_payload(payload);
+        self.send.open(params.window.into());
+        self.receive = ReceiveHalf::new(&self.config, payload, self.window());
+        let cap = self.config.rate_cap.bits_per_sec() as f64;
+        let seed = self.config.profile.send_rate.map(|rate| rate.bits_per_sec() as f64);
+        let guess = FIRST_RATE * self.packet_bits() / self.rtt.of_sender().as_secs_f64().max(1e-3);
+        self.rate = RateControl::new(self.config.kind, cap, seed, guess);
+        self.rate.limit(self.packet_bits());
+        if !self.rate.is_guessed() {
+            self.probe = Probe::Done;
+        }
+        self.state = State::Established;
+        (self.heard, self.reported, self.spoke) = (now, now, now);
+    }
+
+    /// What the peer was told at first; it does not depend on what the peer said.
+    fn window(&self) -> u64 {
+        self.config.window(self.config.packet_size())
+    }
+
+    fn params(&self) -> Params {
+        Params { packet_size: self.packet_size as u16, window: self.window() as u32 }
+    }
+
+    /// The START came again: its answer was lost.
+    pub(crate) fn on_repeated_start(&mut self) {
+        self.owe_start_echo = true;
     }
 
     /// The bytes that an IP packet has beside the datagram's payload.
@@ -326,11 +381,11 @@ impl Connection {
         self.orphaned = Some(now);
         let unread = self.receive.is_readable() && !self.receive.is_at_end();
         match self.state {
-            State::SynSent | State::StartSent(..) if self.send.held() == 0 => {
+            State::Connecting(_) if self.send.held() == 0 => {
                 self.close(Some(ConnectionError::AbortedHere));
             }
             State::Established if unread => self.abort(),
-            State::SynSent | State::StartSent(..) | State::Established => self.send.finish(),
+            State::Connecting(_) | State::Established => self.send.finish(),
             State::Lingering(_) | State::Closed(_) => {}
         }
         self.receive.discard(pool);
@@ -391,7 +446,7 @@ impl Connection {
         let (least, most) = self.rate.bounds();
         Info {
             phase: match self.state {
-                State::SynSent | State::StartSent(..) => Phase::Connecting,
+                State::Connecting(_) => Phase::Connecting,
                 State::Established => Phase::Established,
                 State::Lingering(_) => Phase::Lingering,
                 State::Closed(_) => Phase::Closed,

@@ -26,11 +26,13 @@ impl Connection {
         let body = if let Some(code) = self.owe_close.take() {
             Some(Body::Close { code })
         } else {
-            match self.state {
-                State::SynSent | State::StartSent(..) => self.poll_handshake(now),
+            let params = self.params();
+            match &mut self.state {
+                State::Connecting(handshake) => handshake.poll(now, self.rtt.measured(), params),
                 State::Closed(_) => None,
                 State::Established | State::Lingering(_) => {
-                    self.poll_start_echo().or_else(|| self.poll_ping(now))
+                    let start_echo = std::mem::take(&mut self.owe_start_echo);
+                    start_echo.then_some(Body::StartEcho { params }).or_else(|| self.poll_ping(now))
                 }
             }
         };

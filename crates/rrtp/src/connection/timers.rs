@@ -65,9 +65,7 @@ impl Connection {
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
         match self.state {
-            State::SynSent | State::StartSent(..)
-                if now >= self.began + self.config.handshake_timeout =>
-            {
+            State::Connecting(handshake) if handshake.is_timed_out(now) => {
                 self.close(Some(ConnectionError::HandshakeTimeout));
             }
             State::Lingering(until) if now >= until => self.close(None),
@@ -93,9 +91,7 @@ impl Connection {
             return Some(Instant::ZERO);
         }
         match self.state {
-            State::SynSent | State::StartSent(..) => {
-                Some(self.retry_at.min(self.began + self.config.handshake_timeout))
-            }
+            State::Connecting(handshake) => Some(handshake.poll_timeout()),
             State::Closed(_) => None,
             State::Established | State::Lingering(_) if self.owe_start_echo || self.owe_ping => {
                 Some(Instant::ZERO)
