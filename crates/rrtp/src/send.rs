@@ -26,6 +26,19 @@ struct Outstanding {
 /// What a packet costs beside its payload.
 const PACKET: usize = size_of::<Outstanding>();
 
+/// What the send half waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Awaits {
+    /// Reports: packets are under way or lost.
+    Reports,
+    /// The peer's window, which holds back what there is to send.
+    Room,
+    /// More to send, or the time to send it.
+    Data,
+    /// Nothing: everything and the end of it have come.
+    Nothing,
+}
+
 /// A packet to send now.
 #[derive(Clone, Debug)]
 pub(crate) struct Outgoing {
@@ -191,8 +204,17 @@ impl SendHalf {
         self.written_bytes > 0 || (self.finished && !self.fin_sent)
     }
 
+    pub(crate) fn awaits(&self) -> Awaits {
+        match self.outstanding.is_empty() {
+            false => Awaits::Reports,
+            true if self.is_blocked() => Awaits::Room,
+            true if self.is_done() => Awaits::Nothing,
+            true => Awaits::Data,
+        }
+    }
+
     /// The peer's window holds back what there is to send.
-    pub(crate) fn is_blocked(&self) -> bool {
+    fn is_blocked(&self) -> bool {
         self.resend.is_empty() && self.has_new() && self.next_number() >= self.limit
     }
 

@@ -38,17 +38,17 @@ impl Connection {
             Body::StartEcho { params } => self.on_start_echo(now, params),
             Body::Close { code } => self.on_close(code),
             Body::Data(data) if self.is_established() => {
-                self.heard = now;
+                self.liveness.on_packet(now);
                 self.on_data(now, &data, around);
                 true
             }
             Body::Report(report) if self.is_established() => {
-                self.heard = now;
+                self.liveness.on_packet(now);
                 self.on_report(now, &report, around);
                 true
             }
             Body::Ping { next, sent } if self.is_established() => {
-                self.heard = now;
+                self.liveness.on_packet(now);
                 let rtt = self.rtt.of_receiver();
                 if !self.receive.on_ping(now, next, sent, rtt, around.pool) {
                     around.counters.implausible += 1;
@@ -108,7 +108,7 @@ impl Connection {
         let rtt = self.rtt.of_receiver();
         match self.receive.on_data(now, data, rtt, around.pool) {
             Taken::New => {
-                if self.orphaned.is_some() {
+                if self.is_orphaned() {
                     if data.payload.is_empty() {
                         self.receive.discard(around.pool);
                     } else if matches!(self.state, State::Established) {
@@ -134,15 +134,10 @@ impl Connection {
                 return self.give_up(ConnectionError::FalseAck);
             }
         };
-        self.reported = now;
-        if told.acknowledged > 0 {
-            self.progress = now;
-        }
         if let Some((echo, held)) = report.echo {
             self.rtt.on_echo(now, echo, held);
         }
-        self.pings = 0;
-        if std::mem::take(&mut self.stalled) {
+        if self.liveness.on_report(now, told.acknowledged > 0) {
             self.rate.on_stall_over(self.packet_bits());
             self.changed = self.send.next_transmission();
             self.acquit();

@@ -9,6 +9,7 @@
 
 mod handshake;
 mod input;
+mod liveness;
 mod output;
 mod rtt;
 mod timers;
@@ -29,6 +30,7 @@ use crate::send::SendHalf;
 use crate::wire::{Cookie, Counts, DATA_HEADER, Params};
 
 use handshake::Handshake;
+use liveness::Liveness;
 use rtt::RoundTrip;
 
 /// Codes of a CLOSE.
@@ -103,7 +105,6 @@ pub(crate) struct Connection {
     state: State,
     owe_start_echo: bool,
     owe_close: Option<u8>,
-    owe_ping: bool,
     rtt: RoundTrip,
     packet_size: usize,
     send: SendHalf,
@@ -119,17 +120,7 @@ pub(crate) struct Connection {
     cut: u64,
     /// What data packets tell of it.
     cut_bit: bool,
-    /// When anything, and when a report, last came.
-    heard: Instant,
-    reported: Instant,
-    spoke: Instant,
-    /// Since when packets are under way, and when one was last known to have come.
-    busy: Instant,
-    progress: Instant,
-    pinged: Instant,
-    /// PINGs that nothing answered.
-    pings: u32,
-    stalled: bool,
+    liveness: Liveness,
     /// Losses since the last epoch were judged congestive.
     accused: bool,
     /// The share of packets that is lost where nothing is congested.
@@ -141,7 +132,6 @@ pub(crate) struct Connection {
     begun: u64,
     judged: u64,
     sent_packets: u64,
-    orphaned: Option<Instant>,
     write_refused: bool,
     news: News,
     readable_told: bool,
@@ -197,7 +187,6 @@ impl Connection {
             state,
             owe_start_echo: false,
             owe_close: None,
-            owe_ping: false,
             rtt: RoundTrip::new(config.profile.round_trip_time),
             packet_size,
             send: SendHalf::new(payload, nonces),
@@ -215,14 +204,7 @@ impl Connection {
             rate_bit: false,
             cut: 0,
             cut_bit: false,
-            heard: now,
-            reported: now,
-            spoke: now,
-            busy: now,
-            progress: now,
-            pinged: now,
-            pings: 0,
-            stalled: false,
+            liveness: Liveness::new(now, &config),
             accused: false,
             link_loss: config.profile.loss_rate.unwrap_or(0.0),
             loss_rate: config.profile.loss_rate.unwrap_or(0.0),
@@ -230,7 +212,6 @@ impl Connection {
             begun: 0,
             judged: 0,
             sent_packets: 0,
-            orphaned: None,
             write_refused: false,
             news: News::default(),
             readable_told: false,
@@ -254,7 +235,7 @@ impl Connection {
             self.probe = Probe::Done;
         }
         self.state = State::Established;
-        (self.heard, self.reported, self.spoke) = (now, now, now);
+        self.liveness.on_established(now);
     }
 
     /// What the peer was told at first; it does not depend on what the peer said.
@@ -293,13 +274,13 @@ impl Connection {
 
     /// The application has let go of it.
     pub(crate) const fn is_orphaned(&self) -> bool {
-        self.orphaned.is_some()
+        self.liveness.is_orphaned()
     }
 
     /// Nobody holds it and nothing is left to do.
     pub(crate) fn is_over(&self) -> bool {
         let closed = matches!(self.state, State::Closed(_));
-        closed && self.orphaned.is_some() && self.owe_close.is_none()
+        closed && self.is_orphaned() && self.owe_close.is_none()
     }
 
     /// The bytes it holds, as they were counted before and as they are.
@@ -378,7 +359,7 @@ impl Connection {
     /// The application lets go of it. What was written is still sent; what it has not read is lost, and the peer
     /// hears of that.
     pub(crate) fn release(&mut self, now: Instant, pool: &mut Pool) {
-        self.orphaned = Some(now);
+        self.liveness.on_release(now);
         let unread = self.receive.is_readable() && !self.receive.is_at_end();
         match self.state {
             State::Connecting(_) if self.send.held() == 0 => {
@@ -469,7 +450,7 @@ impl Connection {
             wireless_losses: self.receive.wireless,
             unacknowledged: ByteCount::from(self.send.bytes()),
             unread: ByteCount(self.receive.unread()),
-            is_stalled: self.stalled,
+            is_stalled: self.liveness.is_stalled(),
         }
     }
 }

@@ -37,7 +37,7 @@ impl Connection {
             }
         };
         if let Some(body) = body {
-            self.spoke = now;
+            self.liveness.on_sent(now);
             Packet { connection, rtt, body }.encode(out);
             return true;
         }
@@ -46,7 +46,7 @@ impl Connection {
         }
         let (size, repeat) = (self.packet_size, self.repeat());
         if let Some(report) = self.receive.poll_report(now, size, repeat, pool) {
-            self.spoke = now;
+            self.liveness.on_sent(now);
             Packet { connection, rtt, body: Body::Report(report) }.encode(out);
             return true;
         }
@@ -61,17 +61,16 @@ impl Connection {
     }
 
     fn poll_ping(&mut self, now: Instant) -> Option<Body<'static>> {
-        if !std::mem::take(&mut self.owe_ping) {
+        if !self.liveness.poll_ping(now) {
             return None;
         }
-        self.pinged = now;
         let (next, sent) = (self.send.next_number() as u32, (now.as_nanos() / 1_000) as u32);
         Some(Body::Ping { next, sent })
     }
 
     /// When a data packet may leave; `None` while there is none, or none may.
     pub(super) fn data_at(&self) -> Option<Instant> {
-        if !self.is_established() || self.stalled || !self.send.has_packet() {
+        if !self.is_established() || self.liveness.is_stalled() || !self.send.has_packet() {
             return None;
         }
         match self.probe {
@@ -129,11 +128,8 @@ impl Connection {
     }
 
     fn on_sent(&mut self, now: Instant, length: usize, pause: bool) {
-        if self.send.outstanding() == 1 {
-            self.busy = now;
-        }
+        self.liveness.on_data_sent(now, self.send.outstanding() == 1);
         self.sent_packets += 1;
-        self.spoke = now;
         let bits = ((length + self.overhead()) * 8) as f64;
         let base = if pause { now.max(self.pacing.next) } else { self.pacing.next };
         self.pacing.next = base + self.gap(bits);

@@ -1,0 +1,188 @@
+//! What happens when nothing does: nobody waits for ever.
+
+use std::time::Duration;
+
+use airtcp_types::Instant;
+
+use crate::config::Config;
+use crate::error::ConnectionError;
+use crate::send::Awaits;
+
+/// The longest time between two PINGs of a sender that waits.
+const MOST_PATIENCE: Duration = Duration::from_secs(2);
+/// A peer with a closed window is asked this often.
+const PERSIST: Duration = Duration::from_secs(1);
+/// So many progress time-outs a connection that nobody holds has in all: what was left of it when it was let go of is some
+/// round trips' worth.
+const ORPHAN_LIMIT: u32 = 10;
+/// PINGs that a dead path alone leaves unanswered, with a probability of 999 in 1000.
+const CERTAINTY: f64 = 1e-3;
+
+/// What the times to wait depend on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct View {
+    pub(super) awaits: Awaits,
+    /// A sender that hears nothing for so long asks.
+    pub(super) patience: Duration,
+    /// The share of packets that is lost.
+    pub(super) loss_rate: f64,
+}
+
+/// Whether the peer is there, and the path.
+#[derive(Clone, Debug)]
+pub(super) struct Liveness {
+    keepalive: Duration,
+    idle_timeout: Duration,
+    progress_timeout: Duration,
+    /// When anything, and when a report, last came.
+    heard: Instant,
+    reported: Instant,
+    spoke: Instant,
+    /// Since when packets are under way, and when one was last known to have come.
+    busy: Instant,
+    progress: Instant,
+    pinged: Instant,
+    /// PINGs that nothing answered.
+    pings: u32,
+    owe_ping: bool,
+    stalled: bool,
+    /// Since when nobody holds the connection.
+    orphaned: Option<Instant>,
+}
+
+impl Liveness {
+    pub(super) const fn new(now: Instant, config: &Config) -> Self {
+        Self {
+            keepalive: config.keepalive,
+            idle_timeout: config.idle_timeout,
+            progress_timeout: config.progress_timeout,
+            heard: now,
+            reported: now,
+            spoke: now,
+            busy: now,
+            progress: now,
+            pinged: now,
+            pings: 0,
+            owe_ping: false,
+            stalled: false,
+            orphaned: None,
+        }
+    }
+
+    pub(super) const fn on_established(&mut self, now: Instant) {
+        (self.heard, self.reported, self.spoke) = (now, now, now);
+    }
+
+    /// A packet of an established connection came.
+    pub(super) const fn on_packet(&mut self, now: Instant) {
+        self.heard = now;
+    }
+
+    /// A report came; whether it ends a stall. `progress`: packets that were not known to have come have.
+    pub(super) const fn on_report(&mut self, now: Instant, progress: bool) -> bool {
+        self.reported = now;
+        if progress {
+            self.progress = now;
+        }
+        self.pings = 0;
+        std::mem::replace(&mut self.stalled, false)
+    }
+
+    /// A packet left.
+    pub(super) const fn on_sent(&mut self, now: Instant) {
+        self.spoke = now;
+    }
+
+    /// A data packet left; `alone` if no other one is under way or lost.
+    pub(super) const fn on_data_sent(&mut self, now: Instant, alone: bool) {
+        self.spoke = now;
+        if alone {
+            self.busy = now;
+        }
+    }
+
+    /// The application lets go of the connection.
+    pub(super) const fn on_release(&mut self, now: Instant) {
+        self.orphaned = Some(now);
+    }
+
+    pub(super) const fn is_orphaned(&self) -> bool {
+        self.orphaned.is_some()
+    }
+
+    /// The path seems dead: data waits until a PING is answered.
+    pub(super) const fn is_stalled(&self) -> bool {
+        self.stalled
+    }
+
+    /// Whether a PING is to leave now.
+    pub(super) const fn poll_ping(&mut self, now: Instant) -> bool {
+        if self.owe_ping {
+            (self.owe_ping, self.pinged) = (false, now);
+            return true;
+        }
+        false
+    }
+
+    pub(super) const fn owes_ping(&self) -> bool {
+        self.owe_ping
+    }
+
+    /// Gives why the connection has to be given up, if it has to be.
+    pub(super) fn handle_timeout(&mut self, now: Instant, view: View) -> Option<ConnectionError> {
+        if now >= self.heard + self.idle_timeout {
+            return Some(ConnectionError::TimedOut);
+        }
+        if self.given_up_at(view).is_some_and(|at| now >= at) {
+            return Some(ConnectionError::Stalled);
+        }
+        if !self.owe_ping && now >= self.ping_at(view) {
+            self.owe_ping = true;
+            if view.awaits == Awaits::Reports {
+                self.stalled |= self.pings >= stall_after(view.loss_rate);
+                self.pings += 1;
+            }
+        }
+        None
+    }
+
+    pub(super) fn poll_timeout(&self, view: View) -> Instant {
+        let ends = (self.heard + self.idle_timeout).min(self.ping_at(view));
+        self.given_up_at(view).map_or(ends, |at| at.min(ends))
+    }
+
+    /// When the peer is asked what it has, or whether it is there.
+    fn ping_at(&self, view: View) -> Instant {
+        let last = self.heard.max(self.spoke);
+        match view.awaits {
+            Awaits::Reports => {
+                let patience = view.patience * (1 << self.pings.min(6));
+                let longest = MOST_PATIENCE.max(view.patience);
+                self.reported.max(self.busy).max(self.pinged) + patience.min(longest)
+            }
+            Awaits::Room => last + PERSIST.max(view.patience),
+            Awaits::Data | Awaits::Nothing => last + self.keepalive,
+        }
+    }
+
+    /// When packets that do not get through, or a connection that nobody holds, are given up.
+    fn given_up_at(&self, view: View) -> Option<Instant> {
+        let progress = self.progress.max(self.busy);
+        let stuck = (view.awaits == Awaits::Reports).then(|| progress + self.progress_timeout);
+        let orphan = self.orphaned.map(|since| {
+            let done = view.awaits == Awaits::Nothing;
+            let wait = if done { self.idle_timeout } else { self.progress_timeout };
+            // A peer that takes a packet now and then would hold it for hours.
+            let last = since + self.progress_timeout.saturating_mul(ORPHAN_LIMIT);
+            last.min(since.max(self.progress) + wait)
+        });
+        stuck.into_iter().chain(orphan).min()
+    }
+}
+
+/// So many unanswered PINGs are a dead path: more where much is lost anyway.
+fn stall_after(loss_rate: f64) -> u32 {
+    let answered = (1.0 - loss_rate.clamp(0.0, 0.9)).powi(2);
+    let unanswered = (1.0 - answered).max(1e-6);
+    (CERTAINTY.ln() / unanswered.ln()).ceil().clamp(2.0, 12.0) as u32
+}
