@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use airtcp_types::Instant;
 
-use super::{Around, CLOSE_REFUSED, CLOSE_UNKNOWN, Connection, Probe, State};
+use super::{Around, CLOSE_REFUSED, CLOSE_UNKNOWN, Connection, State};
 use crate::config::NetworkKind;
 use crate::error::ConnectionError;
 use crate::gaps::EPOCH;
 use crate::rate::{EpochView, SEVERE};
 use crate::receive::Taken;
 use crate::send::Untrue;
-use crate::wire::{Body, Cookie, Counts, Data, Feedback, Packet, Params, Report, Train, expand};
+use crate::wire::{Body, Cookie, Counts, Data, Feedback, Packet, Params, Report, expand};
 
 /// The share that an epoch has in the measured loss rate.
 const LOSS_WEIGHT: f64 = 0.05;
@@ -21,8 +21,6 @@ const DEVIATIONS: f64 = 2.0;
 /// What a link can lose by itself, as far as that goes: a flow that met a full queue from its first packet on takes all
 /// losses for the link's.
 const LINK_LOSS: f64 = 0.05;
-/// A train whose packets come closer than this is too short to tell (11 Mbit/s).
-const COARSE: Duration = Duration::from_millis(1);
 
 impl Connection {
     /// Takes a packet of this connection that came from its peer.
@@ -158,7 +156,10 @@ impl Connection {
     fn on_feedback(&mut self, now: Instant, feedback: &Feedback) -> bool {
         let bits = self.packet_bits();
         if let Some(gap) = feedback.train_gap {
-            self.on_train(bits / (f64::from(gap.max(1)) * 1e-9), Duration::from_nanos(gap.into()));
+            let rate = bits / (f64::from(gap.max(1)) * 1e-9);
+            if self.probing.on_train(rate, Duration::from_nanos(gap.into())) {
+                self.rate.on_train(rate, bits);
+            }
         }
         // Without an epoch its losses are still to come.
         if feedback.send_gap == 0 || feedback.receive_gap == 0 {
@@ -217,18 +218,6 @@ impl Connection {
         share(congestive)
     }
 
-    fn on_train(&mut self, rate: f64, gap: Duration) {
-        match self.probe {
-            Probe::Sent { longer: false, .. } if gap < COARSE => {
-                self.probe = Probe::Longer(rate);
-                return;
-            }
-            Probe::Sent { .. } => self.probe = Probe::Done,
-            _ => {}
-        }
-        self.rate.on_train(rate, self.packet_bits());
-    }
-
     fn linger_if_done(&mut self, now: Instant) {
         if self.state == State::Established && self.send.is_done() && self.receive.is_complete() {
             self.state = State::Lingering(now + self.linger());
@@ -260,18 +249,6 @@ impl Counts {
             wireless: grown(self.wireless, before.wireless)?,
             received: grown(self.received, before.received)?,
         })
-    }
-}
-
-impl Train {
-    /// The place in a train of `count` packets, of which `left` are still to leave.
-    pub(super) const fn place(left: u64, count: u64) -> Self {
-        match left {
-            0 => Self::No,
-            1 => Self::Last,
-            _ if left == count => Self::First,
-            _ => Self::Middle,
-        }
     }
 }
 

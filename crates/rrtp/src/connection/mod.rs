@@ -11,6 +11,8 @@ mod handshake;
 mod input;
 mod liveness;
 mod output;
+mod pacing;
+mod probing;
 mod rtt;
 mod timers;
 
@@ -31,6 +33,8 @@ use crate::wire::{Cookie, Counts, DATA_HEADER, Params};
 
 use handshake::Handshake;
 use liveness::Liveness;
+use pacing::Pacing;
+use probing::Probing;
 use rtt::RoundTrip;
 
 /// Codes of a CLOSE.
@@ -48,35 +52,6 @@ enum State {
     /// Everything has come both ways; the peer may not know it yet.
     Lingering(Instant),
     Closed(Option<ConnectionError>),
-}
-
-/// The measurement of what the path carries, before there is a rate.
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Probe {
-    /// A pair is to be sent, after so many that told nothing.
-    Wanted(u32),
-    /// The pair came so fast, as a rate, that only a longer train can tell.
-    Longer(f64),
-    /// A train is under way; the time to wait for what it tells, and the failures before it.
-    Sent {
-        until: Instant,
-        failures: u32,
-        longer: bool,
-    },
-    Done,
-}
-
-/// When the next data packet may leave.
-#[derive(Clone, Copy, Debug)]
-struct Pacing {
-    next: Instant,
-    /// The last of these that there was a packet for before it came.
-    awaited: Instant,
-    /// There was nothing to send, or it might not be.
-    idle: bool,
-    /// Packets of a train that are still to leave, of so many.
-    train: (u64, u64),
-    since_train: u64,
 }
 
 /// News for the application.
@@ -110,7 +85,7 @@ pub(crate) struct Connection {
     send: SendHalf,
     receive: ReceiveHalf,
     rate: RateControl,
-    probe: Probe,
+    probing: Probing,
     pacing: Pacing,
     /// The first transmission at the present rate.
     changed: u64,
@@ -192,14 +167,8 @@ impl Connection {
             send: SendHalf::new(payload, nonces),
             receive: ReceiveHalf::new(&config, payload, window),
             rate: RateControl::new(config.kind, 1.0, None, 1.0),
-            probe: Probe::Wanted(0),
-            pacing: Pacing {
-                next: now,
-                awaited: Instant::ZERO,
-                idle: true,
-                train: (0, 0),
-                since_train: 0,
-            },
+            probing: Probing::new(),
+            pacing: Pacing::new(now),
             changed: 0,
             rate_bit: false,
             cut: 0,
@@ -232,7 +201,7 @@ impl Connection {
         self.rate = RateControl::new(self.config.kind, cap, seed, guess);
         self.rate.limit(self.packet_bits());
         if !self.rate.is_guessed() {
-            self.probe = Probe::Done;
+            self.probing.end();
         }
         self.state = State::Established;
         self.liveness.on_established(now);
@@ -410,7 +379,7 @@ impl Connection {
         self.rate.reconfigure(kind, seed);
         self.rate.limit(self.packet_bits());
         if seed.is_some() {
-            self.probe = Probe::Done;
+            self.probing.end();
             self.changed = self.send.next_transmission();
             self.acquit();
         }

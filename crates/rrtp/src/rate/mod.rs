@@ -120,6 +120,11 @@ impl RateControl {
         self.rate
     }
 
+    /// How long so many bits take.
+    pub(crate) fn gap(&self, bits: f64) -> Duration {
+        Duration::from_secs_f64(bits / self.rate)
+    }
+
     /// Whether the rate is still neither seeded nor measured.
     pub(crate) const fn is_guessed(&self) -> bool {
         self.guessed

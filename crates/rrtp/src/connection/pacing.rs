@@ -1,0 +1,49 @@
+//! When the next data packet may leave.
+
+use std::time::Duration;
+
+use airtcp_types::Instant;
+
+/// A sender may make up for so much time at once; one that slept and wakes late, for so many packets.
+const SLACK: Duration = Duration::from_millis(2);
+const OWED: u32 = 4;
+
+#[derive(Clone, Debug)]
+pub(super) struct Pacing {
+    next: Instant,
+    /// The last of these that there was a packet for before it came.
+    awaited: Instant,
+    /// There was nothing to send, or it might not be.
+    idle: bool,
+}
+
+impl Pacing {
+    pub(super) const fn new(now: Instant) -> Self {
+        Self { next: now, awaited: Instant::ZERO, idle: true }
+    }
+
+    pub(super) const fn next(&self) -> Instant {
+        self.next
+    }
+
+    /// Nothing may leave before `at`, if at all.
+    pub(super) fn on_wait(&mut self, now: Instant, at: Option<Instant>) {
+        if at == Some(self.next) {
+            self.awaited = self.next;
+        }
+        self.idle |= self.next <= now;
+    }
+
+    /// Whether a packet that leaves now leaves after a pause, `gap` being the time that a full one takes.
+    pub(super) fn is_pause(&self, now: Instant, gap: Duration) -> bool {
+        let slept = self.awaited == self.next;
+        let slack = if slept { SLACK.max(gap * OWED) } else { SLACK };
+        self.idle || now.since(self.next) > slack
+    }
+
+    /// A packet left that takes `gap` at the present rate.
+    pub(super) fn on_data_sent(&mut self, now: Instant, gap: Duration, pause: bool) {
+        let base = if pause { now.max(self.next) } else { self.next };
+        (self.next, self.idle) = (base + gap, false);
+    }
+}

@@ -1,0 +1,147 @@
+//! Trains, from which the receiver measures what the path carries: before there is a rate, and now and then after that.
+
+use std::time::Duration;
+
+use airtcp_types::Instant;
+
+use crate::wire::Train;
+
+/// After so many packets, some leave as a train.
+const TRAIN_EVERY: u64 = 32;
+/// A train takes this long at the present rate, and has 2 to 16 packets.
+const TRAIN_TIME: f64 = 1e-3;
+const LONGEST_TRAIN: u64 = 16;
+/// Trains that told nothing, until there is no further one.
+const FAILURES: u32 = 3;
+/// A train whose packets come closer than this is too short to tell (11 Mbit/s).
+const COARSE: Duration = Duration::from_millis(1);
+
+/// The measurement of what the path carries, before there is a rate.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Probe {
+    /// A pair is to be sent, after so many that told nothing.
+    Wanted(u32),
+    /// The pair came so fast, as a rate, that only a longer train can tell.
+    Longer(f64),
+    /// A train is under way; the time to wait for what it tells, and the failures before it.
+    Sent {
+        until: Instant,
+        failures: u32,
+        longer: bool,
+    },
+    Done,
+}
+
+/// How a probe ended without a train that could be measured.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Outcome {
+    /// None was measured.
+    GivenUp,
+    /// The pair was, and has to do: its rate.
+    Pair(f64),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Probing {
+    probe: Probe,
+    /// Packets of a train that are still to leave, of so many.
+    train: (u64, u64),
+    since_train: u64,
+}
+
+impl Probing {
+    pub(super) const fn new() -> Self {
+        Self { probe: Probe::Wanted(0), train: (0, 0), since_train: 0 }
+    }
+
+    /// The rate is known without a probe.
+    pub(super) const fn end(&mut self) {
+        self.probe = Probe::Done;
+    }
+
+    /// When a data packet may leave that is due at `paced`.
+    pub(super) const fn data_at(&self, paced: Instant) -> Instant {
+        match self.probe {
+            _ if self.train.0 > 0 => Instant::ZERO,
+            Probe::Sent { until, .. } => until,
+            _ => paced,
+        }
+    }
+
+    /// There is no packet for the rest of a train.
+    pub(super) const fn end_train(&mut self) {
+        self.train.0 = 0;
+    }
+
+    /// A data packet may leave: begins a train where one is due and there is enough to send. One that the receiver tells
+    /// nothing of `until` then has failed. The rate and a full packet are in bits.
+    pub(super) fn begin_train(
+        &mut self,
+        until: Instant,
+        (rate, packet): (f64, f64),
+        has_train: impl Fn(u64) -> bool,
+    ) -> Option<Outcome> {
+        if self.train.0 > 0 {
+            return None;
+        }
+        let mut outcome = None;
+        if let Probe::Sent { failures, .. } = self.probe {
+            self.probe = if failures + 1 >= FAILURES {
+                outcome = Some(Outcome::GivenUp);
+                Probe::Done
+            } else {
+                Probe::Wanted(failures + 1)
+            };
+        }
+        let count = match self.probe {
+            Probe::Wanted(_) => 2,
+            Probe::Longer(_) => LONGEST_TRAIN,
+            Probe::Done if self.since_train >= TRAIN_EVERY => {
+                let packets = TRAIN_TIME * rate / packet;
+                (packets.ceil() as u64 + 1).clamp(2, LONGEST_TRAIN)
+            }
+            Probe::Done | Probe::Sent { .. } => return outcome,
+        };
+        let enough = has_train(count);
+        match self.probe {
+            Probe::Longer(pair) if !enough => {
+                (self.probe, outcome) = (Probe::Done, Some(Outcome::Pair(pair)));
+            }
+            Probe::Wanted(failures) if enough => {
+                self.probe = Probe::Sent { until, failures, longer: false };
+            }
+            Probe::Longer(_) => self.probe = Probe::Sent { until, failures: 0, longer: true },
+            _ => {}
+        }
+        if enough {
+            (self.train, self.since_train) = ((count, count), 0);
+        }
+        outcome
+    }
+
+    /// A data packet leaves; its place in a train.
+    pub(super) const fn on_data_sent(&mut self) -> Train {
+        let (left, count) = self.train;
+        self.train.0 = left.saturating_sub(1);
+        self.since_train += 1;
+        match left {
+            0 => Train::No,
+            1 => Train::Last,
+            _ if left == count => Train::First,
+            _ => Train::Middle,
+        }
+    }
+
+    /// A train came at a rate, with such a gap between its packets; whether the rate counts.
+    pub(super) fn on_train(&mut self, rate: f64, gap: Duration) -> bool {
+        match self.probe {
+            Probe::Sent { longer: false, .. } if gap < COARSE => {
+                self.probe = Probe::Longer(rate);
+                return false;
+            }
+            Probe::Sent { .. } => self.probe = Probe::Done,
+            _ => {}
+        }
+        true
+    }
+}
