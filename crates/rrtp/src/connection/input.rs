@@ -5,22 +5,11 @@ use std::time::Duration;
 use airtcp_types::Instant;
 
 use super::{Around, CLOSE_REFUSED, CLOSE_UNKNOWN, Connection, State};
-use crate::config::NetworkKind;
 use crate::error::ConnectionError;
-use crate::gaps::EPOCH;
-use crate::rate::{EpochView, SEVERE};
+use crate::rate::EpochView;
 use crate::receive::Taken;
 use crate::send::Untrue;
-use crate::wire::{Body, Cookie, Counts, Data, Feedback, Packet, Params, Report, expand};
-
-/// The share that an epoch has in the measured loss rate.
-const LOSS_WEIGHT: f64 = 0.05;
-/// Where no more of an epoch was lost than twice what the link loses anyway, or than so many standard deviations above
-/// it, that was no congestion.
-const DEVIATIONS: f64 = 2.0;
-/// What a link can lose by itself, as far as that goes: a flow that met a full queue from its first packet on takes all
-/// losses for the link's.
-const LINK_LOSS: f64 = 0.05;
+use crate::wire::{Body, Cookie, Data, Feedback, Packet, Params, Report, expand};
 
 impl Connection {
     /// Takes a packet of this connection that came from its peer.
@@ -137,17 +126,13 @@ impl Connection {
         }
         if self.liveness.on_report(now, told.acknowledged > 0) {
             self.rate.on_stall_over(self.packet_bits());
-            self.changed = self.send.next_transmission();
-            self.acquit();
+            self.on_rate();
         }
-        self.accused |= told.congestive.is_some_and(|transmission| transmission >= self.cut);
+        self.losses.on_report(told.congestive);
         if let Some(feedback) = &report.feedback {
-            let known = expand(self.send.next_transmission(), report.newest) + 1;
-            if known > self.judged {
-                self.judged = known;
-                if !self.on_feedback(now, feedback) {
-                    around.counters.implausible += 1;
-                }
+            let newest = expand(self.send.next_transmission(), report.newest);
+            if self.epochs.on_report(newest) && !self.on_feedback(now, feedback) {
+                around.counters.implausible += 1;
             }
         }
     }
@@ -166,131 +151,28 @@ impl Connection {
             return true;
         }
         let next = self.send.next_transmission();
-        let since = expand(next, feedback.since);
-        let begun = feedback.counts.begun_in_full(next, (self.counts.begun, self.begun));
-        let Some(epoch) = feedback.counts.since(&self.counts) else { return false };
-        if since >= self.judged || begun >= self.judged {
-            return false;
+        let Some(epoch) = self.epochs.on_feedback(next, feedback) else { return false };
+        let verdict = self.losses.on_epoch(&epoch, self.config.kind, next);
+        if verdict.is_cut {
+            self.rate.on_congestive_losses(bits);
         }
-        (self.counts, self.begun) = (feedback.counts, begun);
-        let congestive = if since >= self.cut && begun < self.cut {
-            // Of two turns of the bit it has seen none, and counts from before a cut: it is to turn again.
-            self.acquit();
-            0.0
-        } else {
-            self.on_losses(&epoch, since)
-        };
         let rate = |gap: u32| bits / (f64::from(gap) * 1e-9);
         self.rate.on_epoch(&EpochView {
             at: now,
             send_rate: rate(feedback.send_gap),
             receive_rate: rate(feedback.receive_gap),
             congested: feedback.congested,
-            congestive,
-            fresh: since >= self.changed,
+            congestive: verdict.congestive,
+            fresh: epoch.fresh,
             rtt: self.rtt.of_sender(),
             packet: bits,
         });
         true
     }
 
-    /// Gives the share of an epoch that was lost to congestion.
-    fn on_losses(&mut self, epoch: &Counts, since: u64) -> f64 {
-        let mut congestive = epoch.congestive;
-        let lost = congestive.saturating_add(epoch.wireless);
-        let count = epoch.received.saturating_add(lost);
-        let share = |part: u32| (f64::from(part) / f64::from(count.max(1))).min(1.0);
-        self.loss_rate += (share(lost) - self.loss_rate) * LOSS_WEIGHT;
-        let drowned =
-            self.config.kind == NetworkKind::General && count >= EPOCH && share(lost) > SEVERE;
-        if drowned && since >= self.cut {
-            // Congestion, whatever the verdicts: a flow that met a full queue from its first packet on knows no shorter trip
-            // and takes all losses for the link's.
-            (congestive, self.accused) = (lost, true);
-        }
-        if congestive == 0 && !drowned {
-            self.link_loss += (share(lost) - self.link_loss) * LOSS_WEIGHT;
-        }
-        if std::mem::take(&mut self.accused) && is_congestion(congestive, count, self.link_loss) {
-            self.rate.on_congestive_losses(self.packet_bits());
-            self.acquit();
-        }
-        share(congestive)
-    }
-
     fn linger_if_done(&mut self, now: Instant) {
         if self.state == State::Established && self.send.is_done() && self.receive.is_complete() {
             self.state = State::Lingering(now + self.linger());
         }
-    }
-}
-
-/// Whether so many of `count` packets are more than a link that loses such a share, and chance, make of it.
-fn is_congestion(lost: u32, count: u32, link_loss: f64) -> bool {
-    let usual = f64::from(count) * link_loss.min(LINK_LOSS);
-    f64::from(lost) > usual + usual.max(DEVIATIONS * usual.sqrt())
-}
-
-impl Counts {
-    /// The first one's number, `next` being the next transmission's. The `last` one heard of, and in full, may be longer ago
-    /// than 32 bits tell.
-    fn begun_in_full(&self, next: u64, last: (u32, u64)) -> u64 {
-        if self.begun == last.0 { last.1 } else { expand(next, self.begun) }
-    }
-
-    /// What has come to it since `before`; `None` if something was taken back.
-    fn since(&self, before: &Self) -> Option<Self> {
-        let before = if self.begun == before.begun { *before } else { Self::default() };
-        let grown =
-            |now: u32, before: u32| Some(now.wrapping_sub(before)).filter(|by| by >> 31 == 0);
-        Some(Self {
-            begun: self.begun,
-            congestive: grown(self.congestive, before.congestive)?,
-            wireless: grown(self.wireless, before.wireless)?,
-            received: grown(self.received, before.received)?,
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_chance_makes_of_a_link_that_loses_is_no_congestion() {
-        for (lost, count, link_loss, expected) in [
-            (0, 32, 0.0, false),
-            // A link that never lost anything.
-            (1, 32, 0.0, true),
-            // One or two of 32 come by chance where one of 50 is lost, and three hardly.
-            (2, 32, 0.02, false),
-            (3, 32, 0.02, true),
-            // Twice the usual, where chance makes less.
-            (40, 1_000, 0.02, false),
-            (41, 1_000, 0.02, true),
-            // No link is believed to lose half.
-            (16, 32, 0.5, true),
-        ] {
-            assert_eq!(is_congestion(lost, count, link_loss), expected, "{lost} {count}");
-        }
-    }
-
-    #[test]
-    fn counts_are_sums_until_a_cut_and_are_never_taken_back() {
-        let counts = |begun, congestive, wireless, received| Counts {
-            begun,
-            congestive,
-            wireless,
-            received,
-        };
-        let before = counts(7, 2, u32::MAX, 10);
-        assert_eq!(counts(7, 5, 1, 30).since(&before), Some(counts(7, 3, 2, 20)));
-        assert_eq!(counts(9, 5, 1, 30).since(&before), Some(counts(9, 5, 1, 30)));
-        assert_eq!(counts(7, 2, u32::MAX, 9).since(&before), None);
-        // 0 is where it all began, whatever has left since; 7 is of this turn of the numbers.
-        let next = 3 << 30;
-        assert_eq!(counts(0, 0, 0, 1).begun_in_full(next, (0, 0)), 0);
-        assert_eq!(counts(next as u32 - 7, 0, 0, 1).begun_in_full(next, (0, 0)), next - 7);
-        assert_eq!(counts(7, 0, 0, 1).begun_in_full(1 << 32, (9, 9)), (1 << 32) + 7);
     }
 }

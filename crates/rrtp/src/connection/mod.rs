@@ -7,9 +7,11 @@
 //! timers.rs     what happens when nothing does
 //! ```
 
+mod epochs;
 mod handshake;
 mod input;
 mod liveness;
+mod losses;
 mod output;
 mod pacing;
 mod probing;
@@ -29,10 +31,12 @@ use crate::pool::{FLOOR, Pool};
 use crate::rate::RateControl;
 use crate::receive::ReceiveHalf;
 use crate::send::SendHalf;
-use crate::wire::{Cookie, Counts, DATA_HEADER, Params};
+use crate::wire::{Cookie, DATA_HEADER, Params};
 
+use epochs::Epochs;
 use handshake::Handshake;
 use liveness::Liveness;
+use losses::Losses;
 use pacing::Pacing;
 use probing::Probing;
 use rtt::RoundTrip;
@@ -87,25 +91,9 @@ pub(crate) struct Connection {
     rate: RateControl,
     probing: Probing,
     pacing: Pacing,
-    /// The first transmission at the present rate.
-    changed: u64,
-    /// What data packets tell of it.
-    rate_bit: bool,
-    /// Losses of transmissions before this one are what the last cut was for.
-    cut: u64,
-    /// What data packets tell of it.
-    cut_bit: bool,
+    epochs: Epochs,
+    losses: Losses,
     liveness: Liveness,
-    /// Losses since the last epoch were judged congestive.
-    accused: bool,
-    /// The share of packets that is lost where nothing is congested.
-    link_loss: f64,
-    /// The share of packets that is lost.
-    loss_rate: f64,
-    /// What the last FEEDBACK counted, from which transmission on, and how many it knew of: one that comes again tells nothing.
-    counts: Counts,
-    begun: u64,
-    judged: u64,
     sent_packets: u64,
     write_refused: bool,
     news: News,
@@ -169,17 +157,9 @@ impl Connection {
             rate: RateControl::new(config.kind, 1.0, None, 1.0),
             probing: Probing::new(),
             pacing: Pacing::new(now),
-            changed: 0,
-            rate_bit: false,
-            cut: 0,
-            cut_bit: false,
+            epochs: Epochs::default(),
+            losses: Losses::new(config.profile.loss_rate),
             liveness: Liveness::new(now, &config),
-            accused: false,
-            link_loss: config.profile.loss_rate.unwrap_or(0.0),
-            loss_rate: config.profile.loss_rate.unwrap_or(0.0),
-            counts: Counts::default(),
-            begun: 0,
-            judged: 0,
             sent_packets: 0,
             write_refused: false,
             news: News::default(),
@@ -371,24 +351,22 @@ impl Connection {
         self.config.kind = kind;
         self.receive.arrivals().set_kind(kind);
         self.rtt.reconfigure(profile.round_trip_time);
-        if let Some(loss_rate) = profile.loss_rate {
-            (self.loss_rate, self.link_loss) =
-                (loss_rate.clamp(0.0, 1.0), loss_rate.clamp(0.0, 1.0));
-        }
+        self.losses.reconfigure(profile.loss_rate);
         let seed = profile.send_rate.map(|rate| rate.bits_per_sec() as f64);
         self.rate.reconfigure(kind, seed);
         self.rate.limit(self.packet_bits());
         if seed.is_some() {
             self.probing.end();
-            self.changed = self.send.next_transmission();
-            self.acquit();
+            self.on_rate();
         }
         self.config.profile = profile;
     }
 
-    /// Losses of what has been sent so far are no reason for a cut any more.
-    fn acquit(&mut self) {
-        (self.accused, self.cut) = (false, self.send.next_transmission());
+    /// The rate was set anew: nothing that has been sent so far tells of it.
+    fn on_rate(&mut self) {
+        let next = self.send.next_transmission();
+        self.epochs.on_rate(next);
+        self.losses.acquit(next);
     }
 
     pub(crate) fn info(&self) -> Info {
@@ -411,7 +389,7 @@ impl Connection {
             rate_min: rate(least),
             rate_max: rate(most),
             characteristic_rate: self.rate.characteristic().map(rate),
-            loss_rate: self.loss_rate,
+            loss_rate: self.losses.loss_rate(),
             packets_sent: self.sent_packets,
             retransmissions: self.send.retransmissions(),
             packets_received: self.receive.received,

@@ -86,19 +86,14 @@ impl Connection {
         let train = self.probing.on_data_sent();
         let pause = matches!(train, Train::No | Train::First)
             && self.pacing.is_pause(now, self.rate.gap(full));
-        if self.rate.take_restart() {
-            (self.changed, self.rate_bit) = (packet.transmission, !self.rate_bit);
-        }
-        // It turns once, however many cuts there were since the last packet left.
-        self.cut_bit ^= packet.transmission == self.cut;
         let data = Data {
             number: packet.number as u32,
             transmission: packet.transmission as u32,
             sent: (now.as_nanos() / 1_000) as u32,
             fin: packet.fin,
             pause,
-            rate_bit: self.rate_bit,
-            cut_bit: self.cut_bit,
+            rate_bit: self.epochs.on_data_sent(packet.transmission, self.rate.take_restart()),
+            cut_bit: self.losses.on_data_sent(packet.transmission),
             train,
             nonce: packet.nonce,
             payload: &packet.payload,

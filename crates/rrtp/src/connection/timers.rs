@@ -18,7 +18,7 @@ impl Connection {
 
     fn view(&self) -> View {
         let (awaits, patience) = (self.send.awaits(), self.rtt.patience());
-        View { awaits, patience, loss_rate: self.loss_rate }
+        View { awaits, patience, loss_rate: self.losses.loss_rate() }
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {

@@ -1,0 +1,135 @@
+//! Which losses are a reason for a cut of the rate.
+
+use crate::config::NetworkKind;
+use crate::gaps::EPOCH;
+use crate::rate::SEVERE;
+
+use super::epochs::Epoch;
+
+/// The share that an epoch has in the measured loss rate.
+const LOSS_WEIGHT: f64 = 0.05;
+/// Where no more of an epoch was lost than twice what the link loses anyway, or than so many standard deviations above
+/// it, that was no congestion.
+const DEVIATIONS: f64 = 2.0;
+/// What a link can lose by itself, as far as that goes: a flow that met a full queue from its first packet on takes all
+/// losses for the link's.
+const LINK_LOSS: f64 = 0.05;
+
+/// What an epoch's losses mean.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Verdict {
+    /// The share of it that was lost to congestion.
+    pub(super) congestive: f64,
+    /// The rate is to be cut.
+    pub(super) is_cut: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Losses {
+    /// Losses of transmissions before this one are what the last cut was for.
+    cut: u64,
+    /// What data packets tell of it.
+    cut_bit: bool,
+    /// Losses since the last epoch were judged congestive.
+    accused: bool,
+    /// The share of packets that is lost where nothing is congested.
+    link_loss: f64,
+    /// The share of packets that is lost.
+    loss_rate: f64,
+}
+
+impl Losses {
+    /// `seed`: the share of packets that is lost, as far as the user knows.
+    pub(super) fn new(seed: Option<f64>) -> Self {
+        let loss_rate = seed.unwrap_or(0.0);
+        Self { cut: 0, cut_bit: false, accused: false, link_loss: loss_rate, loss_rate }
+    }
+
+    /// A new seed takes the place of what was measured.
+    pub(super) const fn reconfigure(&mut self, seed: Option<f64>) {
+        if let Some(loss_rate) = seed {
+            let loss_rate = loss_rate.clamp(0.0, 1.0);
+            (self.loss_rate, self.link_loss) = (loss_rate, loss_rate);
+        }
+    }
+
+    pub(super) const fn loss_rate(&self) -> f64 {
+        self.loss_rate
+    }
+
+    /// A data packet leaves; what it tells of cuts.
+    pub(super) const fn on_data_sent(&mut self, transmission: u64) -> bool {
+        // It turns once, however many cuts there were since the last packet left.
+        self.cut_bit ^= transmission == self.cut;
+        self.cut_bit
+    }
+
+    /// The newest transmission that a report tells lost to congestion, if any.
+    pub(super) fn on_report(&mut self, congestive: Option<u64>) {
+        self.accused |= congestive.is_some_and(|transmission| transmission >= self.cut);
+    }
+
+    /// Losses of what was sent before the `next` transmission are no reason for a cut any more.
+    pub(super) const fn acquit(&mut self, next: u64) {
+        (self.accused, self.cut) = (false, next);
+    }
+
+    /// Works an epoch, `next` being the next transmission.
+    pub(super) fn on_epoch(&mut self, epoch: &Epoch, kind: NetworkKind, next: u64) -> Verdict {
+        if epoch.since >= self.cut && epoch.begun < self.cut {
+            // Of two turns of the bit it has seen none, and counts from before a cut: it is to turn again.
+            self.acquit(next);
+            return Verdict { congestive: 0.0, is_cut: false };
+        }
+        let mut congestive = epoch.counts.congestive;
+        let lost = congestive.saturating_add(epoch.counts.wireless);
+        let count = epoch.counts.received.saturating_add(lost);
+        let share = |part: u32| (f64::from(part) / f64::from(count.max(1))).min(1.0);
+        self.loss_rate += (share(lost) - self.loss_rate) * LOSS_WEIGHT;
+        let drowned = kind == NetworkKind::General && count >= EPOCH && share(lost) > SEVERE;
+        if drowned && epoch.since >= self.cut {
+            // Congestion, whatever the verdicts: a flow that met a full queue from its first packet on knows no shorter trip
+            // and takes all losses for the link's.
+            (congestive, self.accused) = (lost, true);
+        }
+        if congestive == 0 && !drowned {
+            self.link_loss += (share(lost) - self.link_loss) * LOSS_WEIGHT;
+        }
+        let is_cut =
+            std::mem::take(&mut self.accused) && is_congestion(congestive, count, self.link_loss);
+        if is_cut {
+            self.acquit(next);
+        }
+        Verdict { congestive: share(congestive), is_cut }
+    }
+}
+
+/// Whether so many of `count` packets are more than a link that loses such a share, and chance, make of it.
+fn is_congestion(lost: u32, count: u32, link_loss: f64) -> bool {
+    let usual = f64::from(count) * link_loss.min(LINK_LOSS);
+    f64::from(lost) > usual + usual.max(DEVIATIONS * usual.sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_chance_makes_of_a_link_that_loses_is_no_congestion() {
+        for (lost, count, link_loss, expected) in [
+            (0, 32, 0.0, false),
+            // A link that never lost anything.
+            (1, 32, 0.0, true),
+            // One or two of 32 come by chance where one of 50 is lost, and three hardly.
+            (2, 32, 0.02, false),
+            (3, 32, 0.02, true),
+            // Twice the usual, where chance makes less.
+            (40, 1_000, 0.02, false),
+            (41, 1_000, 0.02, true),
+            // No link is believed to lose half.
+            (16, 32, 0.5, true),
+        ] {
+            assert_eq!(is_congestion(lost, count, link_loss), expected, "{lost} {count}");
+        }
+    }
+}
