@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use airtcp_types::Instant;
 
-use crate::config::Config;
+use crate::config::{Config, NetworkKind};
 use crate::differentiation::{Arrival, Arrivals, Loss};
 use crate::gaps::{Gaps, Trains};
 use crate::pool::Pool;
@@ -99,9 +99,9 @@ pub(crate) struct ReceiveHalf {
     begun: u64,
     /// Of the newest packet.
     cut_bit: bool,
-    pub(crate) congestive: u64,
-    pub(crate) wireless: u64,
-    pub(crate) received: u64,
+    congestive: u64,
+    wireless: u64,
+    received: u64,
     /// `next` of the last CACK.
     cack: u64,
     ack_now: bool,
@@ -154,8 +154,20 @@ impl ReceiveHalf {
         }
     }
 
-    pub(crate) const fn arrivals(&mut self) -> &mut Arrivals {
-        &mut self.arrivals
+    /// From now on the network is of another kind.
+    pub(crate) const fn reconfigure(&mut self, kind: NetworkKind) {
+        self.arrivals.set_kind(kind);
+    }
+
+    /// Packets that came, and losses judged to be of congestion and of the link.
+    pub(crate) const fn totals(&self) -> [u64; 3] {
+        [self.received, self.congestive, self.wireless]
+    }
+
+    /// A packet that was asked for is asked for again after this.
+    pub(crate) fn repeat(&self, rtt: Duration) -> Duration {
+        let gap = self.arrivals.shortest_gap().unwrap_or(Duration::ZERO);
+        rtt * 5 / 4 + gap * 2 + Duration::from_millis(10)
     }
 
     /// Bytes that it takes from the endpoint's memory. A hole has what its packet will need: that is taken whenever it comes.

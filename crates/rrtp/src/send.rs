@@ -3,10 +3,11 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
-use airtcp_types::Instant;
+use airtcp_types::{ByteCount, Instant};
 use bytes::{Bytes, BytesMut};
 
 use crate::cookie::Nonces;
+use crate::pool::Pool;
 use crate::wire::{DATA_HEADER, LostRange, Report, expand, most_lost};
 
 /// Packets whose payload shares a piece of memory.
@@ -150,6 +151,13 @@ impl SendHalf {
         self.finished = true;
     }
 
+    /// Nothing of it will be sent any more.
+    pub(crate) fn discard(&mut self) {
+        let next_transmission = self.next_transmission;
+        let empty = Self::new(self.payload, Nonces::default());
+        *self = Self { next_transmission, finished: true, ..empty };
+    }
+
     pub(crate) const fn is_finished(&self) -> bool {
         self.finished
     }
@@ -174,8 +182,14 @@ impl SendHalf {
         self.held() + self.written_bytes.div_ceil(self.payload) * PACKET
     }
 
+    /// How much may be written ahead, of so much in all.
+    pub(crate) fn room(&self, capacity: usize, pool: &Pool) -> usize {
+        let memory = ByteCount(pool.room(self.cost() as u64)).as_usize();
+        capacity.saturating_sub(self.held()).min(self.affords(memory))
+    }
+
     /// How much may be written into so much memory.
-    pub(crate) const fn affords(&self, room: usize) -> usize {
+    const fn affords(&self, room: usize) -> usize {
         let (packet, room) = (self.payload + PACKET, room.saturating_sub(PACKET));
         room / packet * self.payload + room % packet * self.payload / packet
     }

@@ -66,7 +66,7 @@ impl Connection {
             matches!(self.state, State::Connecting(handshake) if handshake.is_start_sent());
         if expected {
             self.establish(now, params);
-            self.news.connected = true;
+            self.notices.on_connected();
         }
         expected
     }

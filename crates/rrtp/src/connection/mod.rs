@@ -12,6 +12,7 @@ mod handshake;
 mod input;
 mod liveness;
 mod losses;
+mod notices;
 mod output;
 mod pacing;
 mod probing;
@@ -37,6 +38,8 @@ use epochs::Epochs;
 use handshake::Handshake;
 use liveness::Liveness;
 use losses::Losses;
+pub(crate) use notices::News;
+use notices::Notices;
 use pacing::Pacing;
 use probing::Probing;
 use rtt::RoundTrip;
@@ -58,16 +61,6 @@ enum State {
     Closed(Option<ConnectionError>),
 }
 
-/// News for the application.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct News {
-    pub(crate) connected: bool,
-    pub(crate) readable: bool,
-    pub(crate) writable: bool,
-    /// It has ended, and why if not gracefully.
-    pub(crate) closed: Option<Option<ConnectionError>>,
-}
-
 /// What a connection is called with.
 pub(crate) struct Around<'a> {
     pub(crate) counters: &'a mut Counters,
@@ -76,11 +69,10 @@ pub(crate) struct Around<'a> {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Connection {
-    pub(crate) id: u64,
-    pub(crate) remote: SocketAddr,
+    id: u64,
+    remote: SocketAddr,
     config: Config,
-    /// When the cookie that it was accepted with was made; `None` for one that was opened from here.
-    pub(crate) accepted_by: Option<u64>,
+    accepted_by: Option<u64>,
     state: State,
     owe_start_echo: bool,
     owe_close: Option<u8>,
@@ -94,10 +86,7 @@ pub(crate) struct Connection {
     epochs: Epochs,
     losses: Losses,
     liveness: Liveness,
-    sent_packets: u64,
-    write_refused: bool,
-    news: News,
-    readable_told: bool,
+    notices: Notices,
     /// Bytes that the endpoint has counted for it.
     counted: u64,
 }
@@ -160,10 +149,7 @@ impl Connection {
             epochs: Epochs::default(),
             losses: Losses::new(config.profile.loss_rate),
             liveness: Liveness::new(now, &config),
-            sent_packets: 0,
-            write_refused: false,
-            news: News::default(),
-            readable_told: false,
+            notices: Notices::default(),
             counted: 0,
             config,
         }
@@ -206,6 +192,16 @@ impl Connection {
         if self.remote.is_ipv4() { 28 } else { 48 }
     }
 
+    /// What tells its packets from those of others: the peer's address, and the id.
+    pub(crate) const fn key(&self) -> (SocketAddr, u64) {
+        (self.remote, self.id)
+    }
+
+    /// When the cookie that it was accepted with was made; `None` for one that was opened from here.
+    pub(crate) const fn accepted_by(&self) -> Option<u64> {
+        self.accepted_by
+    }
+
     /// What of the peer's profile holds: a send rate up to the cap.
     pub(crate) fn cap(&self, asked: NetworkProfile) -> NetworkProfile {
         let send_rate = asked.send_rate.map(|rate| rate.min(self.config.asked_rate_cap));
@@ -239,13 +235,11 @@ impl Connection {
     }
 
     pub(crate) fn take_news(&mut self, pool: &Pool) -> News {
-        if !self.readable_told && self.receive.is_readable() {
-            (self.readable_told, self.news.readable) = (true, true);
-        }
-        if self.write_refused && self.write_room(pool) >= self.write_mark() {
-            (self.write_refused, self.news.writable) = (false, true);
-        }
-        std::mem::take(&mut self.news)
+        let (capacity, send) = (self.send_capacity(), &self.send);
+        // So much room is worth waking a writer for.
+        let mark = (capacity / 4).clamp(1, FLOOR as usize / 4);
+        let is_writable = || send.room(capacity, pool) >= mark;
+        self.notices.take(self.receive.is_readable(), is_writable)
     }
 
     /// What may be written ahead: some round trips' worth, so that a slow peer's connection holds little.
@@ -254,17 +248,6 @@ impl Connection {
         let most = self.config.send_buffer.as_usize();
         // A packet at least, whatever the buffer.
         (trip as usize).saturating_mul(4).max(4 * FLOOR as usize).min(most).max(self.packet_size)
-    }
-
-    fn write_room(&self, pool: &Pool) -> usize {
-        let own = self.send_capacity().saturating_sub(self.send.held());
-        let room = ByteCount(pool.room(self.send.cost() as u64)).as_usize();
-        own.min(self.send.affords(room))
-    }
-
-    /// So much room is worth waking a writer for.
-    fn write_mark(&self) -> usize {
-        (self.send_capacity() / 4).clamp(1, FLOOR as usize / 4)
     }
 
     fn error(&self) -> Result<(), CallError> {
@@ -279,8 +262,10 @@ impl Connection {
         if self.send.is_finished() {
             return Err(CallError::Finished);
         }
-        let taken = self.send.write(data, self.write_room(pool));
-        self.write_refused |= taken < data.len();
+        let taken = self.send.write(data, self.send.room(self.send_capacity(), pool));
+        if taken < data.len() {
+            self.notices.on_write_refused();
+        }
         Ok(taken)
     }
 
@@ -300,7 +285,7 @@ impl Connection {
         if count > 0 || self.receive.is_at_end() {
             return Ok(Some(count));
         }
-        self.readable_told = false;
+        self.notices.on_nothing_to_read();
         self.error()?;
         Ok(None)
     }
@@ -339,17 +324,15 @@ impl Connection {
 
     fn close(&mut self, error: Option<ConnectionError>) {
         self.state = State::Closed(error);
-        self.news.closed = Some(error);
+        self.notices.on_closed(error);
         if error.is_some() {
-            // Nothing of it will be sent any more.
-            self.send = SendHalf::new(self.packet_size - DATA_HEADER, Nonces::default());
-            self.send.finish();
+            self.send.discard();
         }
     }
 
     pub(crate) fn reconfigure(&mut self, kind: NetworkKind, profile: NetworkProfile) {
         self.config.kind = kind;
-        self.receive.arrivals().set_kind(kind);
+        self.receive.reconfigure(kind);
         self.rtt.reconfigure(profile.round_trip_time);
         self.losses.reconfigure(profile.loss_rate);
         let seed = profile.send_rate.map(|rate| rate.bits_per_sec() as f64);
@@ -372,6 +355,7 @@ impl Connection {
     pub(crate) fn info(&self) -> Info {
         let rate = |bits: f64| Rate::from_bits_per_sec(bits as u64);
         let (least, most) = self.rate.bounds();
+        let [received, congestive, wireless] = self.receive.totals();
         Info {
             phase: match self.state {
                 State::Connecting(_) => Phase::Connecting,
@@ -390,11 +374,11 @@ impl Connection {
             rate_max: rate(most),
             characteristic_rate: self.rate.characteristic().map(rate),
             loss_rate: self.losses.loss_rate(),
-            packets_sent: self.sent_packets,
+            packets_sent: self.send.next_transmission() - 1,
             retransmissions: self.send.retransmissions(),
-            packets_received: self.receive.received,
-            congestive_losses: self.receive.congestive,
-            wireless_losses: self.receive.wireless,
+            packets_received: received,
+            congestive_losses: congestive,
+            wireless_losses: wireless,
             unacknowledged: ByteCount::from(self.send.bytes()),
             unread: ByteCount(self.receive.unread()),
             is_stalled: self.liveness.is_stalled(),

@@ -1,7 +1,5 @@
 //! What leaves, and when.
 
-use std::time::Duration;
-
 use airtcp_types::Instant;
 
 use super::probing::Outcome;
@@ -34,20 +32,13 @@ impl Connection {
         if !self.is_established() {
             return false;
         }
-        let (size, repeat) = (self.packet_size, self.repeat());
+        let (size, repeat) = (self.packet_size, self.receive.repeat(self.rtt.of_receiver()));
         if let Some(report) = self.receive.poll_report(now, size, repeat, pool) {
             self.liveness.on_sent(now);
             Packet { connection, rtt, body: Body::Report(report) }.encode(out);
             return true;
         }
         self.poll_data(now, out)
-    }
-
-    /// A packet that was asked for is asked for again after this.
-    fn repeat(&mut self) -> Duration {
-        let trip = self.rtt.of_receiver();
-        let gap = self.receive.arrivals().shortest_gap().unwrap_or(Duration::ZERO);
-        trip * 5 / 4 + gap * 2 + Duration::from_millis(10)
     }
 
     fn poll_ping(&mut self, now: Instant) -> Option<Body<'static>> {
@@ -103,7 +94,6 @@ impl Connection {
         let gap = self.rate.gap(((length + self.overhead()) * 8) as f64);
         self.pacing.on_data_sent(now, gap, pause);
         self.liveness.on_data_sent(now, self.send.outstanding() == 1);
-        self.sent_packets += 1;
         true
     }
 }

@@ -339,10 +339,11 @@ impl Endpoint {
     fn add(&mut self, connection: Connection) -> ConnectionId {
         let id = ConnectionId(self.next);
         self.next += 1;
-        self.by_peer.insert((connection.remote, connection.id), id);
-        *self.ids.entry(connection.id).or_default() += 1;
-        if connection.accepted_by.is_some() {
-            *self.accepted.entry(connection.remote.ip()).or_default() += 1;
+        let (remote, wire_id) = connection.key();
+        self.by_peer.insert((remote, wire_id), id);
+        *self.ids.entry(wire_id).or_default() += 1;
+        if connection.accepted_by().is_some() {
+            *self.accepted.entry(remote.ip()).or_default() += 1;
         }
         self.schedule.add(id);
         self.connections.insert(id, connection);
@@ -353,20 +354,21 @@ impl Endpoint {
         let Some(mut connection) = self.connections.remove(&id) else { return };
         let (counted, _) = connection.recount();
         self.pool.recount(counted, 0);
-        self.by_peer.remove(&(connection.remote, connection.id));
-        if let Some(count) = self.ids.get_mut(&connection.id) {
+        let (remote, wire_id) = connection.key();
+        self.by_peer.remove(&(remote, wire_id));
+        if let Some(count) = self.ids.get_mut(&wire_id) {
             *count -= 1;
             if *count == 0 {
-                self.ids.remove(&connection.id);
+                self.ids.remove(&wire_id);
             }
         }
         self.schedule.remove(id);
-        if let Some(made) = connection.accepted_by {
-            self.spent.add(made, connection.remote, connection.id);
-            if let Some(count) = self.accepted.get_mut(&connection.remote.ip()) {
+        if let Some(made) = connection.accepted_by() {
+            self.spent.add(made, remote, wire_id);
+            if let Some(count) = self.accepted.get_mut(&remote.ip()) {
                 *count -= 1;
                 if *count == 0 {
-                    self.accepted.remove(&connection.remote.ip());
+                    self.accepted.remove(&remote.ip());
                 }
             }
         }
@@ -403,6 +405,6 @@ impl Endpoint {
     }
 
     pub(crate) fn wire_id(&self, id: ConnectionId) -> Option<u64> {
-        self.connections.get(&id).map(|connection| connection.id)
+        self.connections.get(&id).map(|connection| connection.key().1)
     }
 }

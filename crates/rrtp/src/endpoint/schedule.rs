@@ -99,8 +99,8 @@ impl Endpoint {
         }
         while let Some(id) = self.schedule.turn() {
             let Some(connection) = self.connections.get_mut(&id) else { continue };
-            let (remote, sent) =
-                (connection.remote, connection.poll_transmit(now, out, &self.pool));
+            let (remote, _) = connection.key();
+            let sent = connection.poll_transmit(now, out, &self.pool);
             if !sent {
                 // Before its turn ends: what has come due since waits for `handle_timeout`, and is no turn to send.
                 self.settle(now, id);

@@ -1,0 +1,51 @@
+//! What the application is told, and what it waits for.
+
+use crate::error::ConnectionError;
+
+/// News for the application.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct News {
+    pub(crate) connected: bool,
+    pub(crate) readable: bool,
+    pub(crate) writable: bool,
+    /// It has ended, and why if not gracefully.
+    pub(crate) closed: Option<Option<ConnectionError>>,
+}
+
+/// News that are not taken yet, and which are wanted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Notices {
+    news: News,
+    write_refused: bool,
+    readable_told: bool,
+}
+
+impl Notices {
+    pub(super) const fn on_connected(&mut self) {
+        self.news.connected = true;
+    }
+
+    pub(super) const fn on_closed(&mut self, error: Option<ConnectionError>) {
+        self.news.closed = Some(error);
+    }
+
+    /// Not all was taken of what the application wrote: it waits for room.
+    pub(super) const fn on_write_refused(&mut self) {
+        self.write_refused = true;
+    }
+
+    /// There was nothing to read: the application waits for that.
+    pub(super) const fn on_nothing_to_read(&mut self) {
+        self.readable_told = false;
+    }
+
+    pub(super) fn take(&mut self, is_readable: bool, is_writable: impl FnOnce() -> bool) -> News {
+        if !self.readable_told && is_readable {
+            (self.readable_told, self.news.readable) = (true, true);
+        }
+        if self.write_refused && is_writable() {
+            (self.write_refused, self.news.writable) = (false, true);
+        }
+        std::mem::take(&mut self.news)
+    }
+}
