@@ -502,6 +502,26 @@ mod tests {
     }
 
     #[test]
+    fn it_waits_for_data_then_reports_then_room_and_in_the_end_for_nothing() {
+        let mut half = SendHalf::new(100, Nonces::default());
+        let now = Instant::ZERO;
+        assert_eq!(half.awaits(), Awaits::Data);
+        half.write(&[0; 200], usize::MAX);
+        half.finish();
+        assert_eq!(half.awaits(), Awaits::Room);
+        half.open(1);
+        assert_eq!(half.awaits(), Awaits::Data);
+        numbers(&mut half, now);
+        assert_eq!(half.awaits(), Awaits::Reports);
+        half.on_report(now, &report(1, 1, Lost::default()), PATIENCE).unwrap();
+        numbers(&mut half, now);
+        half.on_report(now, &report(2, 2, Lost::default()), PATIENCE).unwrap();
+        assert_eq!(half.awaits(), Awaits::Nothing);
+        half.discard();
+        assert_eq!((half.next_transmission(), half.held(), half.has_packet()), (3, 0, false));
+    }
+
+    #[test]
     fn the_end_is_a_packet_like_others() {
         let mut half = half(0);
         assert!(!half.has_packet());

@@ -107,4 +107,38 @@ mod tests {
         assert_eq!(counts(next as u32 - 7, 0, 0, 1).begun_in_full(next, (0, 0)), next - 7);
         assert_eq!(counts(7, 0, 0, 1).begun_in_full(1 << 32, (9, 9)), (1 << 32) + 7);
     }
+
+    fn feedback(since: u32, begun: u32, received: u32) -> Feedback {
+        let counts = Counts { begun, received, ..Counts::default() };
+        Feedback { since, counts, ..Feedback::default() }
+    }
+
+    #[test]
+    fn an_epoch_is_fresh_from_the_first_transmission_at_the_rate_on() {
+        let mut epochs = Epochs::default();
+        let bits = [(1, false), (5, true), (6, false)];
+        let bits = bits.map(|(sent, restart)| epochs.on_data_sent(sent, restart));
+        assert_eq!(bits, [false, true, true]);
+        assert!(epochs.on_report(9));
+        let mut fresh = |since| {
+            let epoch = epochs.on_feedback(10, &feedback(since, 1, since)).unwrap();
+            assert_eq!((epoch.since, epoch.begun), (since.into(), 1));
+            epoch.fresh
+        };
+        assert!(!fresh(4) && fresh(5));
+        epochs.on_rate(10);
+        assert!(!epochs.on_feedback(10, &feedback(9, 1, 9)).unwrap().fresh);
+    }
+
+    #[test]
+    fn a_report_tells_once_and_of_nothing_that_it_cannot_know() {
+        let mut epochs = Epochs::default();
+        assert!(epochs.on_report(9) && !epochs.on_report(9) && !epochs.on_report(8));
+        let received = |epoch: Option<Epoch>| epoch.map(|epoch| epoch.counts.received);
+        assert_eq!(received(epochs.on_feedback(20, &feedback(1, 1, 4))), Some(4));
+        for wrong in [feedback(10, 1, 9), feedback(1, 10, 9), feedback(1, 1, 3)] {
+            assert_eq!(epochs.on_feedback(20, &wrong), None, "{wrong:?}");
+        }
+        assert_eq!(received(epochs.on_feedback(20, &feedback(9, 1, 9))), Some(5));
+    }
 }

@@ -80,3 +80,41 @@ impl Handshake {
         now >= self.deadline
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use airtcp_recovery::RtoForm;
+
+    use super::*;
+
+    #[test]
+    fn a_syn_is_repeated_until_a_cookie_comes_and_a_start_until_the_cookie_is_old() {
+        let at = Instant::from_millis;
+        let rtt = RttEstimator::new(RtoForm::Linux { floor: Duration::ZERO }, false);
+        let params = Params { packet_size: 1_400, window: 100 };
+        let cookie = Cookie { made: 7, mac: 8 };
+        let mut handshake = Handshake::new(at(0), Duration::from_secs(60));
+        let syn = |millis: u32| Some(Body::Syn { sent: millis * 1_000 });
+        assert_eq!(handshake.poll(at(0), &rtt, params), syn(0));
+        assert_eq!(handshake.poll(at(999), &rtt, params), None);
+        assert_eq!(handshake.poll_timeout(), at(1_000));
+        assert_eq!(handshake.poll(at(1_000), &rtt, params), syn(1_000));
+        assert_eq!(handshake.poll_timeout(), at(3_000), "twice as long");
+        assert!(!handshake.is_start_sent());
+
+        let trip = handshake.on_syn_echo(at(1_070), cookie, 1_000_000);
+        assert_eq!(trip, Some(Duration::from_millis(70)));
+        assert_eq!(handshake.on_syn_echo(at(1_080), cookie, 1_000_000), None, "it came again");
+        for attempt in [0, 1] {
+            let now = handshake.poll_timeout();
+            let start = Body::Start { cookie, attempt, params };
+            assert_eq!(handshake.poll(now, &rtt, params), Some(start));
+        }
+        assert!(handshake.is_start_sent());
+
+        let late = at(1_071) + cookie::LIFETIME / 2;
+        assert!(matches!(handshake.poll(late, &rtt, params), Some(Body::Syn { .. })));
+        assert!(!handshake.is_start_sent());
+        assert!(!handshake.is_timed_out(at(59_999)) && handshake.is_timed_out(at(60_000)));
+    }
+}

@@ -186,3 +186,99 @@ fn stall_after(loss_rate: f64) -> u32 {
     let unanswered = (1.0 - answered).max(1e-6);
     (CERTAINTY.ln() / unanswered.ln()).ceil().clamp(2.0, 12.0) as u32
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(millis: u64) -> Instant {
+        Instant::from_millis(millis)
+    }
+
+    const fn view(awaits: Awaits) -> View {
+        View { awaits, patience: Duration::from_millis(300), loss_rate: 0.0 }
+    }
+
+    fn liveness() -> Liveness {
+        Liveness::new(at(0), &Config::default())
+    }
+
+    /// Works the next deadline, and sends the PING that it is for.
+    fn ping(liveness: &mut Liveness, view: View) -> Instant {
+        let now = liveness.poll_timeout(view);
+        assert_eq!(liveness.handle_timeout(now, view), None);
+        assert!(liveness.owes_ping() && liveness.poll_ping(now) && !liveness.owes_ping());
+        now
+    }
+
+    #[test]
+    fn unanswered_pings_are_further_and_further_apart_and_then_a_stall() {
+        let mut live = liveness();
+        live.on_data_sent(at(0), true);
+        live.on_data_sent(at(100), false);
+        let view = view(Awaits::Reports);
+        assert_eq!(live.handle_timeout(at(299), view), None);
+        assert!(!live.owes_ping());
+        let pings: Vec<_> = (0..3).map(|_| ping(&mut live, view)).collect();
+        assert_eq!(pings, [at(300), at(900), at(2_100)]);
+        assert!(live.is_stalled());
+        assert!(live.on_report(at(2_200), false), "the stall is over");
+        assert!(!live.is_stalled() && !live.on_report(at(2_300), false));
+        assert_eq!(live.poll_timeout(view), at(2_600));
+    }
+
+    #[test]
+    fn where_much_is_lost_more_pings_are_a_stall() {
+        let pings = |loss_rate| {
+            let mut live = liveness();
+            let view = View { loss_rate, ..view(Awaits::Reports) };
+            let count = |live: &mut Liveness| {
+                let now = ping(live, view);
+                live.on_packet(now);
+                live.is_stalled()
+            };
+            (1..).find(|_| count(&mut live)).unwrap()
+        };
+        assert!(pings(0.0) < pings(0.1) && pings(0.1) < pings(0.5));
+    }
+
+    #[test]
+    fn an_idle_peer_is_asked_and_a_silent_one_is_gone() {
+        let mut live = liveness();
+        live.on_sent(at(5_000));
+        assert_eq!(live.poll_timeout(view(Awaits::Room)), at(5_000) + PERSIST);
+        let idle = view(Awaits::Data);
+        assert_eq!(ping(&mut live, idle), at(15_000));
+        assert_eq!(live.handle_timeout(at(29_999), idle), None);
+        assert_eq!(live.handle_timeout(at(30_000), idle), Some(ConnectionError::TimedOut));
+        live.on_packet(at(29_000));
+        assert_eq!(live.handle_timeout(at(30_000), idle), None);
+    }
+
+    #[test]
+    fn data_that_does_not_get_through_is_given_up() {
+        let mut live = liveness();
+        let view = view(Awaits::Reports);
+        live.on_packet(at(119_000));
+        live.on_report(at(119_000), false);
+        assert_eq!(live.handle_timeout(at(119_999), view), None);
+        assert_eq!(live.handle_timeout(at(120_000), view), Some(ConnectionError::Stalled));
+        live.on_report(at(119_999), true);
+        assert_eq!(live.handle_timeout(at(120_000), view), None);
+    }
+
+    #[test]
+    fn a_connection_that_nobody_holds_ends_soon_when_all_has_come_and_in_any_case() {
+        let mut live = liveness();
+        live.on_release(at(0));
+        live.on_packet(at(29_000));
+        assert!(live.is_orphaned());
+        let ended = Some(ConnectionError::Stalled);
+        assert_eq!(live.handle_timeout(at(30_000), view(Awaits::Data)), None);
+        assert_eq!(live.handle_timeout(at(30_000), view(Awaits::Nothing)), ended);
+        live.on_packet(at(1_199_000));
+        live.on_report(at(1_199_000), true);
+        assert_eq!(live.handle_timeout(at(1_199_999), view(Awaits::Reports)), None);
+        assert_eq!(live.handle_timeout(at(1_200_000), view(Awaits::Reports)), ended);
+    }
+}

@@ -132,4 +132,70 @@ mod tests {
             assert_eq!(is_congestion(lost, count, link_loss), expected, "{lost} {count}");
         }
     }
+
+    /// An epoch of 32 transmissions from `since` on, counted from `begun` on.
+    fn epoch(since: u64, begun: u64, congestive: u32, wireless: u32) -> Epoch {
+        let counts = crate::wire::Counts {
+            begun: begun as u32,
+            congestive,
+            wireless,
+            received: 32 - congestive - wireless,
+        };
+        Epoch { since, begun, counts, fresh: true }
+    }
+
+    #[test]
+    fn only_losses_of_what_left_after_a_cut_are_a_reason_for_the_next_one() {
+        let mut losses = Losses::new(None);
+        let kind = NetworkKind::General;
+        let is_cut = |losses: &mut Losses, since, lost, next| {
+            losses.on_report(lost);
+            losses.on_epoch(&epoch(since, since, 4, 0), kind, next).is_cut
+        };
+        assert!(!is_cut(&mut losses, 1, None, 40));
+        assert!(is_cut(&mut losses, 1, Some(3), 40));
+        assert!(!is_cut(&mut losses, 20, Some(39), 80));
+        assert!(is_cut(&mut losses, 40, Some(40), 80));
+        losses.on_report(Some(80));
+        losses.acquit(81);
+        assert!(!is_cut(&mut losses, 81, None, 120));
+    }
+
+    #[test]
+    fn the_bit_turns_with_the_first_packet_after_a_cut_however_many_there_were() {
+        let mut losses = Losses::new(None);
+        losses.acquit(5);
+        assert_eq!([4, 5, 6].map(|sent| losses.on_data_sent(sent)), [false, true, true]);
+        losses.acquit(7);
+        losses.acquit(7);
+        assert_eq!([7, 8].map(|sent| losses.on_data_sent(sent)), [false, false]);
+        // The receiver has not seen it turn: its counts are from before.
+        losses.on_report(Some(9));
+        let verdict = losses.on_epoch(&epoch(9, 5, 16, 0), NetworkKind::General, 30);
+        assert_eq!(verdict, Verdict { congestive: 0.0, is_cut: false });
+        assert!(losses.on_data_sent(30), "it turns again");
+    }
+
+    #[test]
+    fn a_flow_that_drowns_is_congested_whatever_its_losses_were_judged_to_be() {
+        for (kind, expected) in
+            [(NetworkKind::General, true), (NetworkKind::WirelessLastHop, false)]
+        {
+            let mut losses = Losses::new(None);
+            let verdict = losses.on_epoch(&epoch(1, 1, 0, 16), kind, 40);
+            assert_eq!(verdict.is_cut, expected);
+            assert_eq!(verdict.congestive, if expected { 0.5 } else { 0.0 });
+        }
+    }
+
+    #[test]
+    fn the_loss_rate_is_the_seed_refined() {
+        let mut losses = Losses::new(Some(0.1));
+        losses.on_epoch(&epoch(1, 1, 0, 0), NetworkKind::General, 40);
+        assert!(losses.loss_rate() < 0.1);
+        losses.reconfigure(None);
+        assert!(losses.loss_rate() < 0.1);
+        losses.reconfigure(Some(2.0));
+        assert_eq!(losses.loss_rate(), 1.0);
+    }
 }

@@ -1,11 +1,18 @@
-//! One connection: both halves, its rate, its clocks.
+//! One connection: routes calls, packets and the time to its parts, and what they answer to each other.
 //!
 //! ```text
-//! handshake.rs  SYN, SYN-ECHO, START, START-ECHO
-//! input.rs      what a packet changes
-//! output.rs     what leaves, and when
-//! timers.rs     what happens when nothing does
+//! handshake.rs  SYN, SYN-ECHO, START, START-ECHO: a client's, while it is under way
+//! rtt.rs        round-trip times: measured, seeded, the peer's
+//! probing.rs    trains that measure what the path carries
+//! pacing.rs     when the next data packet may leave
+//! epochs.rs     which transmissions a FEEDBACK is of, and what is new of it
+//! losses.rs     which losses are a reason for a cut
+//! liveness.rs   keep-alive, stalls, idle and progress time-outs
+//! notices.rs    what the application is told
 //! ```
+//!
+//! Each part has the only code that reads and writes its fields. [`SendHalf`], [`ReceiveHalf`] and [`RateControl`] are
+//! parts, too. `input.rs`, `output.rs` and `timers.rs` are the routing of packets that come, packets that leave, and deadlines.
 
 mod epochs;
 mod handshake;
@@ -38,8 +45,7 @@ use epochs::Epochs;
 use handshake::Handshake;
 use liveness::Liveness;
 use losses::Losses;
-pub(crate) use notices::News;
-use notices::Notices;
+use notices::{News, Notices};
 use pacing::Pacing;
 use probing::Probing;
 use rtt::RoundTrip;

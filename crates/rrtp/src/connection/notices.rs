@@ -49,3 +49,28 @@ impl Notices {
         std::mem::take(&mut self.news)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_application_is_told_once_of_what_it_waits_for() {
+        let mut notices = Notices::default();
+        let readable = News { readable: true, ..News::default() };
+        let writable = News { writable: true, ..News::default() };
+        assert_eq!(notices.take(true, || true), readable, "it has not been refused any room");
+        assert_eq!(notices.take(true, || true), News::default());
+        notices.on_nothing_to_read();
+        assert_eq!(notices.take(false, || true), News::default());
+        assert_eq!(notices.take(true, || true), readable);
+        notices.on_write_refused();
+        assert_eq!(notices.take(true, || false), News::default());
+        assert_eq!(notices.take(true, || true), writable);
+        assert_eq!(notices.take(true, || true), News::default());
+        notices.on_connected();
+        notices.on_closed(None);
+        let both = News { connected: true, closed: Some(None), ..News::default() };
+        assert_eq!(notices.take(true, || true), both);
+    }
+}

@@ -47,3 +47,30 @@ impl Pacing {
         (self.next, self.idle) = (base + gap, false);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_late_is_made_up_for_and_what_is_too_late_was_a_pause() {
+        let at = Instant::from_millis;
+        let gap = Duration::from_millis(10);
+        let mut pacing = Pacing::new(at(0));
+        assert!(pacing.is_pause(at(0), gap), "nothing has left yet");
+        pacing.on_data_sent(at(0), gap, true);
+        assert_eq!(pacing.next(), at(10));
+        assert!(!pacing.is_pause(at(12), gap) && pacing.is_pause(at(13), gap));
+        // There was a packet, which waited for its time: the sender slept.
+        pacing.on_wait(at(1), Some(at(10)));
+        assert!(!pacing.is_pause(at(50), gap) && pacing.is_pause(at(51), gap));
+        pacing.on_data_sent(at(13), gap, false);
+        assert_eq!(pacing.next(), at(20));
+        pacing.on_wait(at(19), None);
+        assert!(!pacing.is_pause(at(20), gap));
+        pacing.on_wait(at(20), None);
+        assert!(pacing.is_pause(at(20), gap), "there was nothing to send");
+        pacing.on_data_sent(at(70), gap, true);
+        assert_eq!(pacing.next(), at(80));
+    }
+}

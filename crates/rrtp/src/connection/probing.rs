@@ -145,3 +145,86 @@ impl Probing {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UNTIL: Instant = Instant::from_millis(9);
+    const PACED: Instant = Instant::from_millis(5);
+
+    fn begin(probing: &mut Probing, written: u64) -> Option<Outcome> {
+        // 20 Mbit/s: a packet takes 0.56 ms.
+        probing.begin_train(UNTIL, (2e7, 11_200.0), |count| count <= written)
+    }
+
+    /// Sends the rest of a train; how many packets it had.
+    fn send(probing: &mut Probing) -> usize {
+        let mut places = Vec::new();
+        while probing.data_at(PACED) == Instant::ZERO {
+            places.push(probing.on_data_sent());
+        }
+        if let [first, middle @ .., last] = &*places {
+            assert_eq!((*first, *last), (Train::First, Train::Last));
+            assert!(middle.iter().all(|place| *place == Train::Middle));
+        }
+        places.len()
+    }
+
+    #[test]
+    fn a_pair_that_came_too_fast_is_followed_by_a_longer_train() {
+        let mut probing = Probing::new();
+        assert_eq!(begin(&mut probing, 1), None);
+        assert_eq!(probing.data_at(PACED), PACED, "one packet is no pair");
+        assert_eq!(begin(&mut probing, 2), None);
+        assert_eq!(probing.data_at(PACED), Instant::ZERO);
+        assert_eq!(send(&mut probing), 2);
+        assert_eq!(probing.data_at(PACED), UNTIL);
+        assert!(!probing.on_train(5e7, COARSE / 2));
+        assert_eq!(begin(&mut probing, 100), None);
+        assert_eq!(send(&mut probing), 16);
+        assert!(probing.on_train(4e7, COARSE / 2));
+        assert_eq!(probing.data_at(PACED), PACED);
+    }
+
+    #[test]
+    fn a_pair_has_to_do_where_there_is_no_more_to_send() {
+        let mut probing = Probing::new();
+        begin(&mut probing, 2);
+        send(&mut probing);
+        assert!(!probing.on_train(5e7, COARSE / 2));
+        assert_eq!(begin(&mut probing, 15), Some(Outcome::Pair(5e7)));
+        assert_eq!(probing.data_at(PACED), PACED);
+    }
+
+    #[test]
+    fn three_pairs_that_tell_nothing_are_the_last() {
+        let mut probing = Probing::new();
+        for expected in [None, None, Some(Outcome::GivenUp)] {
+            begin(&mut probing, 2);
+            assert_eq!(send(&mut probing), 2);
+            assert_eq!(begin(&mut probing, 0), expected);
+        }
+        assert_eq!(probing.data_at(PACED), PACED);
+    }
+
+    #[test]
+    fn a_train_of_a_millisecond_leaves_now_and_then() {
+        let mut probing = Probing::new();
+        probing.end();
+        for between in [TRAIN_EVERY, TRAIN_EVERY - 3] {
+            for _ in 0..between {
+                assert_eq!(begin(&mut probing, 100), None);
+                assert_eq!(probing.on_data_sent(), Train::No);
+            }
+            assert_eq!(begin(&mut probing, 100), None);
+            assert_eq!(send(&mut probing), 3);
+        }
+        for _ in 3..TRAIN_EVERY {
+            probing.on_data_sent();
+        }
+        begin(&mut probing, 100);
+        probing.end_train();
+        assert_eq!(probing.data_at(PACED), PACED, "there was nothing to send");
+    }
+}

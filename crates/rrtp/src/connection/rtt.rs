@@ -87,3 +87,42 @@ impl RoundTrip {
         self.measured.rto() + MAX_ACK_DELAY
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MILLIS: fn(u64) -> Duration = Duration::from_millis;
+
+    #[test]
+    fn a_seed_stands_until_data_is_echoed() {
+        let mut rtt = RoundTrip::new(Some(MILLIS(300)));
+        rtt.on_handshake(MILLIS(900));
+        assert_eq!((rtt.of_sender(), rtt.to_send()), (MILLIS(300), 300_000));
+        // Sent at 1 s, held for 5 ms, back at 1.105 s.
+        rtt.on_echo(Instant::from_millis(1_105), 1_000_000, 5_000);
+        assert_eq!(rtt.measured().min(), Some(MILLIS(100)));
+        let measured = rtt.of_sender();
+        assert!(measured < MILLIS(300));
+        // It says that it was held for longer than it was away, and that it will be sent.
+        rtt.on_echo(Instant::from_millis(1_105), 1_000_000, 106_000);
+        rtt.on_echo(Instant::from_millis(1_105), 1_106_000, 0);
+        assert_eq!(rtt.of_sender(), measured);
+        rtt.reconfigure(None);
+        assert_eq!(rtt.of_sender(), measured);
+        rtt.reconfigure(Some(MILLIS(20)));
+        assert_eq!(rtt.of_sender(), MILLIS(20));
+    }
+
+    #[test]
+    fn the_receive_half_goes_by_the_peers_measure() {
+        let mut rtt = RoundTrip::new(None);
+        assert_eq!((rtt.of_sender(), rtt.to_send()), (FIRST_RTT, 0));
+        rtt.on_packet(40_000);
+        rtt.on_packet(0);
+        assert_eq!((rtt.of_sender(), rtt.of_receiver()), (MILLIS(40), MILLIS(40)));
+        rtt.on_handshake(MILLIS(60));
+        assert_eq!((rtt.of_sender(), rtt.of_receiver()), (MILLIS(60), MILLIS(40)));
+        assert!(rtt.patience() > rtt.of_sender() + MAX_ACK_DELAY);
+    }
+}
