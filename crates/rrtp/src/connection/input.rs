@@ -20,22 +20,24 @@ impl Connection {
         around: &mut Around<'_>,
     ) {
         self.rtt.on_packet(packet.rtt);
+        let talks = matches!(packet.body, Body::Data(_) | Body::Report(_) | Body::Ping { .. });
+        let is_established = self.is_established();
+        if talks && is_established {
+            self.liveness.on_packet(now);
+        }
         let expected = match packet.body {
             Body::SynEcho { cookie, echo } => self.on_syn_echo(now, cookie, echo),
             Body::StartEcho { params } => self.on_start_echo(now, params),
             Body::Close { code } => self.on_close(code),
-            Body::Data(data) if self.is_established() => {
-                self.liveness.on_packet(now);
+            Body::Data(data) if is_established => {
                 self.on_data(now, &data, around);
                 true
             }
-            Body::Report(report) if self.is_established() => {
-                self.liveness.on_packet(now);
+            Body::Report(report) if is_established => {
                 self.on_report(now, &report, around);
                 true
             }
-            Body::Ping { next, sent } if self.is_established() => {
-                self.liveness.on_packet(now);
+            Body::Ping { next, sent } if is_established => {
                 let rtt = self.rtt.of_receiver();
                 if !self.receive.on_ping(now, next, sent, rtt, around.pool) {
                     around.counters.implausible += 1;
@@ -46,7 +48,6 @@ impl Connection {
         };
         if !expected {
             around.counters.unexpected += 1;
-            let talks = matches!(packet.body, Body::Data(_) | Body::Report(_) | Body::Ping { .. });
             if talks && matches!(self.state, State::Closed(Some(_))) {
                 // It has not heard yet.
                 self.owe_close = Some(super::CLOSE_ABORTED);

@@ -88,13 +88,8 @@ impl Liveness {
         std::mem::replace(&mut self.stalled, false)
     }
 
-    /// A packet left.
-    pub(super) const fn on_sent(&mut self, now: Instant) {
-        self.spoke = now;
-    }
-
-    /// A data packet left; `alone` if no other one is under way or lost.
-    pub(super) const fn on_data_sent(&mut self, now: Instant, alone: bool) {
+    /// A packet left; `alone` if it is a data packet and no other one is under way or lost.
+    pub(super) const fn on_sent(&mut self, now: Instant, alone: bool) {
         self.spoke = now;
         if alone {
             self.busy = now;
@@ -214,8 +209,8 @@ mod tests {
     #[test]
     fn unanswered_pings_are_further_and_further_apart_and_then_a_stall() {
         let mut live = liveness();
-        live.on_data_sent(at(0), true);
-        live.on_data_sent(at(100), false);
+        live.on_sent(at(0), true);
+        live.on_sent(at(100), false);
         let view = view(Awaits::Reports);
         assert_eq!(live.handle_timeout(at(299), view), None);
         assert!(!live.owes_ping());
@@ -245,7 +240,7 @@ mod tests {
     #[test]
     fn an_idle_peer_is_asked_and_a_silent_one_is_gone() {
         let mut live = liveness();
-        live.on_sent(at(5_000));
+        live.on_sent(at(5_000), false);
         assert_eq!(live.poll_timeout(view(Awaits::Room)), at(5_000) + PERSIST);
         let idle = view(Awaits::Data);
         assert_eq!(ping(&mut live, idle), at(15_000));

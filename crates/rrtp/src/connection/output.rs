@@ -25,7 +25,7 @@ impl Connection {
             }
         };
         if let Some(body) = body {
-            self.liveness.on_sent(now);
+            self.liveness.on_sent(now, false);
             Packet { connection, rtt, body }.encode(out);
             return true;
         }
@@ -34,7 +34,7 @@ impl Connection {
         }
         let (size, repeat) = (self.packet_size, self.receive.repeat(self.rtt.of_receiver()));
         if let Some(report) = self.receive.poll_report(now, size, repeat, pool) {
-            self.liveness.on_sent(now);
+            self.liveness.on_sent(now, false);
             Packet { connection, rtt, body: Body::Report(report) }.encode(out);
             return true;
         }
@@ -93,7 +93,7 @@ impl Connection {
         let length = Packet { connection, rtt, body: Body::Data(data) }.encode(out);
         let gap = self.rate.gap(((length + self.overhead()) * 8) as f64);
         self.pacing.on_data_sent(now, gap, pause);
-        self.liveness.on_data_sent(now, self.send.outstanding() == 1);
+        self.liveness.on_sent(now, self.send.outstanding() == 1);
         true
     }
 }
