@@ -193,7 +193,7 @@ mod tests {
             fin: false,
             pause: false,
             rate_bit: false,
-            cut_bit: false,
+            recovery_bit: false,
             train: Train::No,
             nonce: false,
             payload: &[],

@@ -93,12 +93,12 @@ pub(crate) struct ReceiveHalf {
     feedback: Option<Feedback>,
     /// The transmission that last moved `end`.
     ended_by: u64,
-    /// What came of what left after the sender's last cut, and the first transmission of that: in full, as that may be longer
+    /// What became of what left after the sender's last reduction, and the first transmission of that: in full, as that may be longer
     /// ago than 32 bits tell.
     counts: Counts,
-    begun: u64,
+    first_counted: u64,
     /// Of the newest packet.
-    cut_bit: bool,
+    recovery_bit: bool,
     congestive: u64,
     wireless: u64,
     received: u64,
@@ -140,8 +140,8 @@ impl ReceiveHalf {
             feedback: None,
             ended_by: 0,
             counts: Counts::default(),
-            begun: 0,
-            cut_bit: false,
+            first_counted: 0,
+            recovery_bit: false,
             congestive: 0,
             wireless: 0,
             received: 0,
@@ -239,9 +239,9 @@ impl ReceiveHalf {
         self.measure(now, transmission, data);
         self.echo = Some((data.sent, now));
         self.untold.get_or_insert(now);
-        if data.cut_bit != self.cut_bit && transmission > self.newest {
-            (self.cut_bit, self.begun) = (data.cut_bit, transmission);
-            self.counts = Counts { begun: transmission as u32, ..Counts::default() };
+        if data.recovery_bit != self.recovery_bit && transmission > self.newest {
+            (self.recovery_bit, self.first_counted) = (data.recovery_bit, transmission);
+            self.counts = Counts { first_counted: transmission as u32, ..Counts::default() };
         }
         self.newest = self.newest.max(transmission);
         if number < self.next || self.arrived(number).is_some() {
@@ -250,8 +250,8 @@ impl ReceiveHalf {
             return Taken::Duplicate;
         }
         self.received += 1;
-        let since_cut = transmission >= self.begun;
-        self.counts.received = self.counts.received.wrapping_add(since_cut.into());
+        let since_recovery = transmission >= self.first_counted;
+        self.counts.received = self.counts.received.wrapping_add(since_recovery.into());
         let patience = self.patience.unwrap_or(rtt / 4).max(Duration::from_millis(1));
         for hole in self.end..number {
             self.add_hole(hole, transmission, verdict.loss, now + patience);
@@ -466,7 +466,7 @@ impl ReceiveHalf {
             self.tell_holes(now, size, repeat)
         } else if let Some(told) = self.feedback.take() {
             // What was told missing meanwhile is of the epoch, too.
-            let same = told.counts.begun == self.counts.begun;
+            let same = told.counts.first_counted == self.counts.first_counted;
             feedback =
                 Some(Feedback { counts: if same { self.counts } else { told.counts }, ..told });
             ReportKind::Feedback
@@ -516,10 +516,11 @@ impl ReceiveHalf {
                     Loss::Wireless => Some((&mut self.wireless, &mut counts.wireless)),
                     Loss::Stalled => None,
                 };
-                if let Some((all, since_cut)) = counted {
+                if let Some((all, since_recovery)) = counted {
                     *all += 1;
-                    // What may have left before the cut is no evidence.
-                    *since_cut = since_cut.wrapping_add((hole.after >= self.begun).into());
+                    // What may have left before the reduction is no evidence.
+                    *since_recovery =
+                        since_recovery.wrapping_add((hole.after >= self.first_counted).into());
                 }
             }
             hole.due = now + repeat * (1 << hole.told.min(MOST_REPEATS));

@@ -54,7 +54,7 @@ const VERSIONS: u8 = 12;
 const FIN: u8 = 1;
 const PAUSE: u8 = 2;
 const RATE_BIT: u8 = 4;
-const CUT_BIT: u8 = 32;
+const RECOVERY_BIT: u8 = 32;
 const NONCE: u8 = 64;
 const TRAIN_SHIFT: u8 = 3;
 const HAS_ECHO: u8 = 1;
@@ -102,8 +102,8 @@ pub(crate) struct Data<'a> {
     pub(crate) pause: bool,
     /// It turns with each new rate, and averages begin anew.
     pub(crate) rate_bit: bool,
-    /// Turns with each cut: what left before it is no evidence against the rate after it.
-    pub(crate) cut_bit: bool,
+    /// Turns with each reduction of the rate for losses: what left before it is no evidence against the rate after it.
+    pub(crate) recovery_bit: bool,
     pub(crate) train: Train,
     /// A bit of the packet's number that only its receiver learns, the same in all its transmissions.
     pub(crate) nonce: bool,
@@ -160,11 +160,11 @@ pub(crate) struct Feedback {
     pub(crate) counts: Counts,
 }
 
-/// What came of the packets that left after a cut, counted from the first of them that came.
+/// What became of the packets that left after a reduction of the rate, counted from the first of them that came.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Counts {
     /// The transmission of that one.
-    pub(crate) begun: u32,
+    pub(crate) first_counted: u32,
     /// Losses, and what they were judged to be.
     pub(crate) congestive: u32,
     pub(crate) wireless: u32,
@@ -308,7 +308,7 @@ impl<'a> Packet<'a> {
                 fin: flags & FIN != 0,
                 pause: flags & PAUSE != 0,
                 rate_bit: flags & RATE_BIT != 0,
-                cut_bit: flags & CUT_BIT != 0,
+                recovery_bit: flags & RECOVERY_BIT != 0,
                 train: match flags >> TRAIN_SHIFT & 3 {
                     0 => Train::No,
                     1 => Train::First,
@@ -362,7 +362,7 @@ impl<'a> Packet<'a> {
                 let flags = flag(data.fin, FIN)
                     | flag(data.pause, PAUSE)
                     | flag(data.rate_bit, RATE_BIT)
-                    | flag(data.cut_bit, CUT_BIT)
+                    | flag(data.recovery_bit, RECOVERY_BIT)
                     | flag(data.nonce, NONCE)
                     | (data.train as u8) << TRAIN_SHIFT;
                 (DATA, flags)
@@ -420,7 +420,7 @@ impl<'a> Packet<'a> {
                     words(&[fed.since, fed.send_gap, fed.receive_gap]);
                     words(&[
                         fed.train_gap.unwrap_or(0),
-                        fed.counts.begun,
+                        fed.counts.first_counted,
                         fed.counts.congestive,
                         fed.counts.wireless,
                         fed.counts.received,
@@ -464,7 +464,7 @@ impl<'a> Reader<'a> {
                     train_gap: Some(train).filter(|_| flags & HAS_TRAIN != 0),
                     congested: flags & CONGESTED != 0,
                     counts: Counts {
-                        begun: self.u32()?,
+                        first_counted: self.u32()?,
                         congestive: self.u32()?,
                         wireless: self.u32()?,
                         received: self.u32()?,

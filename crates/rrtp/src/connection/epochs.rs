@@ -8,7 +8,7 @@ pub(super) struct Epoch {
     /// The first transmission of it.
     pub(super) since: u64,
     /// The first transmission that is counted.
-    pub(super) begun: u64,
+    pub(super) first_counted: u64,
     /// What has been counted since the epoch before.
     pub(super) counts: Counts,
     /// All of it was sent at the present rate.
@@ -18,34 +18,34 @@ pub(super) struct Epoch {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Epochs {
     /// The first transmission at the present rate.
-    changed: u64,
+    rate_start: u64,
     /// What data packets tell of it.
     rate_bit: bool,
     /// What the last FEEDBACK counted, from which transmission on, and how many it knew of: one that comes again tells nothing.
     counts: Counts,
-    begun: u64,
-    judged: u64,
+    first_counted: u64,
+    reported_end: u64,
 }
 
 impl Epochs {
     /// A data packet leaves; what it tells of the rate. `restart`: it is the first at a new one.
     pub(super) const fn on_data_sent(&mut self, transmission: u64, restart: bool) -> bool {
         if restart {
-            (self.changed, self.rate_bit) = (transmission, !self.rate_bit);
+            (self.rate_start, self.rate_bit) = (transmission, !self.rate_bit);
         }
         self.rate_bit
     }
 
     /// The rate has changed, and `next` will be the next transmission.
     pub(super) const fn on_rate(&mut self, next: u64) {
-        self.changed = next;
+        self.rate_start = next;
     }
 
     /// A FEEDBACK came from a receiver that knew of the `newest` transmission; whether that is news.
     pub(super) const fn on_report(&mut self, newest: u64) -> bool {
         let known = newest + 1;
-        if known > self.judged {
-            self.judged = known;
+        if known > self.reported_end {
+            self.reported_end = known;
             return true;
         }
         false
@@ -54,30 +54,32 @@ impl Epochs {
     /// Takes what is new of an epoch; `None` if it cannot be.
     pub(super) fn on_feedback(&mut self, next: u64, feedback: &Feedback) -> Option<Epoch> {
         let since = expand(next, feedback.since);
-        let begun = feedback.counts.begun_in_full(next, (self.counts.begun, self.begun));
+        let first_counted =
+            feedback.counts.first_in_full(next, (self.counts.first_counted, self.first_counted));
         let counts = feedback.counts.since(&self.counts)?;
-        if since >= self.judged || begun >= self.judged {
+        if since >= self.reported_end || first_counted >= self.reported_end {
             return None;
         }
-        (self.counts, self.begun) = (feedback.counts, begun);
-        Some(Epoch { since, begun, counts, fresh: since >= self.changed })
+        (self.counts, self.first_counted) = (feedback.counts, first_counted);
+        Some(Epoch { since, first_counted, counts, fresh: since >= self.rate_start })
     }
 }
 
 impl Counts {
     /// The first one's number, `next` being the next transmission's. The `last` one heard of, and in full, may be longer ago
     /// than 32 bits tell.
-    fn begun_in_full(&self, next: u64, last: (u32, u64)) -> u64 {
-        if self.begun == last.0 { last.1 } else { expand(next, self.begun) }
+    fn first_in_full(&self, next: u64, last: (u32, u64)) -> u64 {
+        if self.first_counted == last.0 { last.1 } else { expand(next, self.first_counted) }
     }
 
     /// What has come to it since `before`; `None` if something was taken back.
     fn since(&self, before: &Self) -> Option<Self> {
-        let before = if self.begun == before.begun { *before } else { Self::default() };
+        let before =
+            if self.first_counted == before.first_counted { *before } else { Self::default() };
         let grown =
             |now: u32, before: u32| Some(now.wrapping_sub(before)).filter(|by| by >> 31 == 0);
         Some(Self {
-            begun: self.begun,
+            first_counted: self.first_counted,
             congestive: grown(self.congestive, before.congestive)?,
             wireless: grown(self.wireless, before.wireless)?,
             received: grown(self.received, before.received)?,
@@ -91,8 +93,8 @@ mod tests {
 
     #[test]
     fn counts_are_sums_until_a_cut_and_are_never_taken_back() {
-        let counts = |begun, congestive, wireless, received| Counts {
-            begun,
+        let counts = |first_counted, congestive, wireless, received| Counts {
+            first_counted,
             congestive,
             wireless,
             received,
@@ -103,13 +105,13 @@ mod tests {
         assert_eq!(counts(7, 2, u32::MAX, 9).since(&before), None);
         // 0 is where it all began, whatever has left since; 7 is of this turn of the numbers.
         let next = 3 << 30;
-        assert_eq!(counts(0, 0, 0, 1).begun_in_full(next, (0, 0)), 0);
-        assert_eq!(counts(next as u32 - 7, 0, 0, 1).begun_in_full(next, (0, 0)), next - 7);
-        assert_eq!(counts(7, 0, 0, 1).begun_in_full(1 << 32, (9, 9)), (1 << 32) + 7);
+        assert_eq!(counts(0, 0, 0, 1).first_in_full(next, (0, 0)), 0);
+        assert_eq!(counts(next as u32 - 7, 0, 0, 1).first_in_full(next, (0, 0)), next - 7);
+        assert_eq!(counts(7, 0, 0, 1).first_in_full(1 << 32, (9, 9)), (1 << 32) + 7);
     }
 
-    fn feedback(since: u32, begun: u32, received: u32) -> Feedback {
-        let counts = Counts { begun, received, ..Counts::default() };
+    fn feedback(since: u32, first_counted: u32, received: u32) -> Feedback {
+        let counts = Counts { first_counted, received, ..Counts::default() };
         Feedback { since, counts, ..Feedback::default() }
     }
 
@@ -122,7 +124,7 @@ mod tests {
         assert!(epochs.on_report(9));
         let mut fresh = |since| {
             let epoch = epochs.on_feedback(10, &feedback(since, 1, since)).unwrap();
-            assert_eq!((epoch.since, epoch.begun), (since.into(), 1));
+            assert_eq!((epoch.since, epoch.first_counted), (since.into(), 1));
             epoch.fresh
         };
         assert!(!fresh(4) && fresh(5));

@@ -154,7 +154,7 @@ impl Connection {
         let next = self.send.next_transmission();
         let Some(epoch) = self.epochs.on_feedback(next, feedback) else { return false };
         let verdict = self.losses.on_epoch(&epoch, self.config.kind, next);
-        if verdict.is_cut {
+        if verdict.reduces {
             self.rate.on_congestive_losses(bits);
         }
         let rate = |gap: u32| bits / (f64::from(gap) * 1e-9);

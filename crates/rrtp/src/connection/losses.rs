@@ -1,4 +1,4 @@
-//! Which losses are a reason for a cut of the rate.
+//! Which losses are a reason to reduce the rate.
 
 use crate::config::NetworkKind;
 use crate::gaps::EPOCH;
@@ -20,18 +20,18 @@ const LINK_LOSS: f64 = 0.05;
 pub(super) struct Verdict {
     /// The share of it that was lost to congestion.
     pub(super) congestive: f64,
-    /// The rate is to be cut.
-    pub(super) is_cut: bool,
+    /// The rate is to be reduced.
+    pub(super) reduces: bool,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Losses {
-    /// Losses of transmissions before this one are what the last cut was for.
-    cut: u64,
+    /// Losses of transmissions before this one are what the last reduction of the rate was for.
+    recovery_start: u64,
     /// What data packets tell of it.
-    cut_bit: bool,
+    recovery_bit: bool,
     /// Losses since the last epoch were judged congestive.
-    accused: bool,
+    congestion_reported: bool,
     /// The share of packets that is lost where nothing is congested.
     link_loss: f64,
     /// The share of packets that is lost.
@@ -42,7 +42,13 @@ impl Losses {
     /// `seed`: the share of packets that is lost, as far as the user knows.
     pub(super) fn new(seed: Option<f64>) -> Self {
         let loss_rate = seed.unwrap_or(0.0);
-        Self { cut: 0, cut_bit: false, accused: false, link_loss: loss_rate, loss_rate }
+        Self {
+            recovery_start: 0,
+            recovery_bit: false,
+            congestion_reported: false,
+            link_loss: loss_rate,
+            loss_rate,
+        }
     }
 
     /// A new seed takes the place of what was measured.
@@ -57,50 +63,51 @@ impl Losses {
         self.loss_rate
     }
 
-    /// A data packet leaves; what it tells of cuts.
+    /// A data packet leaves; what it tells of reductions.
     pub(super) const fn on_data_sent(&mut self, transmission: u64) -> bool {
-        // It turns once, however many cuts there were since the last packet left.
-        self.cut_bit ^= transmission == self.cut;
-        self.cut_bit
+        // It turns once, however many reductions there were since the last packet left.
+        self.recovery_bit ^= transmission == self.recovery_start;
+        self.recovery_bit
     }
 
     /// The newest transmission that a report tells lost to congestion, if any.
     pub(super) fn on_report(&mut self, congestive: Option<u64>) {
-        self.accused |= congestive.is_some_and(|transmission| transmission >= self.cut);
+        self.congestion_reported |=
+            congestive.is_some_and(|transmission| transmission >= self.recovery_start);
     }
 
-    /// Losses of what was sent before the `next` transmission are no reason for a cut any more.
-    pub(super) const fn acquit(&mut self, next: u64) {
-        (self.accused, self.cut) = (false, next);
+    /// Losses of what was sent before the `next` transmission are no reason to reduce the rate any more.
+    pub(super) const fn start_recovery(&mut self, next: u64) {
+        (self.congestion_reported, self.recovery_start) = (false, next);
     }
 
     /// Works an epoch, `next` being the next transmission.
     pub(super) fn on_epoch(&mut self, epoch: &Epoch, kind: NetworkKind, next: u64) -> Verdict {
-        if epoch.since >= self.cut && epoch.begun < self.cut {
-            // Of two turns of the bit it has seen none, and counts from before a cut: it is to turn again.
-            self.acquit(next);
-            return Verdict { congestive: 0.0, is_cut: false };
+        if epoch.since >= self.recovery_start && epoch.first_counted < self.recovery_start {
+            // Of two turns of the bit it has seen none, and counts from before a reduction: it is to turn again.
+            self.start_recovery(next);
+            return Verdict { congestive: 0.0, reduces: false };
         }
         let mut congestive = epoch.counts.congestive;
         let lost = congestive.saturating_add(epoch.counts.wireless);
         let count = epoch.counts.received.saturating_add(lost);
         let share = |part: u32| (f64::from(part) / f64::from(count.max(1))).min(1.0);
         self.loss_rate += (share(lost) - self.loss_rate) * LOSS_WEIGHT;
-        let drowned = kind == NetworkKind::General && count >= EPOCH && share(lost) > SEVERE;
-        if drowned && epoch.since >= self.cut {
+        let is_severe = kind == NetworkKind::General && count >= EPOCH && share(lost) > SEVERE;
+        if is_severe && epoch.since >= self.recovery_start {
             // Congestion, whatever the verdicts: a flow that met a full queue from its first packet on knows no shorter trip
             // and takes all losses for the link's.
-            (congestive, self.accused) = (lost, true);
+            (congestive, self.congestion_reported) = (lost, true);
         }
-        if congestive == 0 && !drowned {
+        if congestive == 0 && !is_severe {
             self.link_loss += (share(lost) - self.link_loss) * LOSS_WEIGHT;
         }
-        let is_cut =
-            std::mem::take(&mut self.accused) && is_congestion(congestive, count, self.link_loss);
-        if is_cut {
-            self.acquit(next);
+        let reduces = std::mem::take(&mut self.congestion_reported)
+            && is_congestion(congestive, count, self.link_loss);
+        if reduces {
+            self.start_recovery(next);
         }
-        Verdict { congestive: share(congestive), is_cut }
+        Verdict { congestive: share(congestive), reduces }
     }
 }
 
@@ -133,46 +140,46 @@ mod tests {
         }
     }
 
-    /// An epoch of 32 transmissions from `since` on, counted from `begun` on.
-    fn epoch(since: u64, begun: u64, congestive: u32, wireless: u32) -> Epoch {
+    /// An epoch of 32 transmissions from `since` on, counted from `first_counted` on.
+    fn epoch(since: u64, first_counted: u64, congestive: u32, wireless: u32) -> Epoch {
         let counts = crate::wire::Counts {
-            begun: begun as u32,
+            first_counted: first_counted as u32,
             congestive,
             wireless,
             received: 32 - congestive - wireless,
         };
-        Epoch { since, begun, counts, fresh: true }
+        Epoch { since, first_counted, counts, fresh: true }
     }
 
     #[test]
     fn only_losses_of_what_left_after_a_cut_are_a_reason_for_the_next_one() {
         let mut losses = Losses::new(None);
         let kind = NetworkKind::General;
-        let is_cut = |losses: &mut Losses, since, lost, next| {
+        let reduces = |losses: &mut Losses, since, lost, next| {
             losses.on_report(lost);
-            losses.on_epoch(&epoch(since, since, 4, 0), kind, next).is_cut
+            losses.on_epoch(&epoch(since, since, 4, 0), kind, next).reduces
         };
-        assert!(!is_cut(&mut losses, 1, None, 40));
-        assert!(is_cut(&mut losses, 1, Some(3), 40));
-        assert!(!is_cut(&mut losses, 20, Some(39), 80));
-        assert!(is_cut(&mut losses, 40, Some(40), 80));
+        assert!(!reduces(&mut losses, 1, None, 40));
+        assert!(reduces(&mut losses, 1, Some(3), 40));
+        assert!(!reduces(&mut losses, 20, Some(39), 80));
+        assert!(reduces(&mut losses, 40, Some(40), 80));
         losses.on_report(Some(80));
-        losses.acquit(81);
-        assert!(!is_cut(&mut losses, 81, None, 120));
+        losses.start_recovery(81);
+        assert!(!reduces(&mut losses, 81, None, 120));
     }
 
     #[test]
     fn the_bit_turns_with_the_first_packet_after_a_cut_however_many_there_were() {
         let mut losses = Losses::new(None);
-        losses.acquit(5);
+        losses.start_recovery(5);
         assert_eq!([4, 5, 6].map(|sent| losses.on_data_sent(sent)), [false, true, true]);
-        losses.acquit(7);
-        losses.acquit(7);
+        losses.start_recovery(7);
+        losses.start_recovery(7);
         assert_eq!([7, 8].map(|sent| losses.on_data_sent(sent)), [false, false]);
         // The receiver has not seen it turn: its counts are from before.
         losses.on_report(Some(9));
         let verdict = losses.on_epoch(&epoch(9, 5, 16, 0), NetworkKind::General, 30);
-        assert_eq!(verdict, Verdict { congestive: 0.0, is_cut: false });
+        assert_eq!(verdict, Verdict { congestive: 0.0, reduces: false });
         assert!(losses.on_data_sent(30), "it turns again");
     }
 
@@ -183,7 +190,7 @@ mod tests {
         {
             let mut losses = Losses::new(None);
             let verdict = losses.on_epoch(&epoch(1, 1, 0, 16), kind, 40);
-            assert_eq!(verdict.is_cut, expected);
+            assert_eq!(verdict.reduces, expected);
             assert_eq!(verdict.congestive, if expected { 0.5 } else { 0.0 });
         }
     }

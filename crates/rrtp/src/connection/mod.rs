@@ -6,7 +6,7 @@
 //! probing.rs    trains that measure what the path carries
 //! pacing.rs     when the next data packet may leave
 //! epochs.rs     which transmissions a FEEDBACK is of, and what is new of it
-//! losses.rs     which losses are a reason for a cut
+//! losses.rs     which losses are a reason to reduce the rate
 //! liveness.rs   keep-alive, stalls, idle and progress time-outs
 //! notices.rs    what the application is told
 //! ```
@@ -355,7 +355,7 @@ impl Connection {
     fn on_rate(&mut self) {
         let next = self.send.next_transmission();
         self.epochs.on_rate(next);
-        self.losses.acquit(next);
+        self.losses.start_recovery(next);
     }
 
     pub(crate) fn info(&self) -> Info {

@@ -84,7 +84,7 @@ impl Connection {
             fin: packet.fin,
             pause,
             rate_bit: self.epochs.on_data_sent(packet.transmission, self.rate.take_restart()),
-            cut_bit: self.losses.on_data_sent(packet.transmission),
+            recovery_bit: self.losses.on_data_sent(packet.transmission),
             train,
             nonce: packet.nonce,
             payload: &packet.payload,

@@ -26,7 +26,7 @@ fn data(millis: u64, number: u32, transmission: u32) -> Data<'static> {
         fin: false,
         pause: false,
         rate_bit: false,
-        cut_bit: false,
+        recovery_bit: false,
         train: Train::No,
         nonce: false,
         payload: b"x",
@@ -221,16 +221,21 @@ fn what_left_before_a_cut_is_not_counted_after_it() {
     for number in (0..60u32).filter(|number| number % 10 != 9) {
         let millis = u64::from(number) * 10;
         // The cut is before 30, which is lost, and so is 29.
-        let cut_bit = number >= 30;
+        let recovery_bit = number >= 30;
         if number != 30 {
-            bench.take(millis, &Data { cut_bit, ..data(millis, number, number) });
+            bench.take(millis, &Data { recovery_bit, ..data(millis, number, number) });
         }
         let now = Instant::from_millis(millis);
         while let Some(report) = bench.half.poll_report(now, 1_400, REPEAT, &bench.pool) {
             told.extend(report.feedback.map(|feedback| feedback.counts));
         }
     }
-    let counts = |begun, received, wireless| Counts { begun, congestive: 0, wireless, received };
+    let counts = |first_counted, received, wireless| Counts {
+        first_counted,
+        congestive: 0,
+        wireless,
+        received,
+    };
     // An epoch is ten gaps, and a loss is told once it is three packets old.
     let after = [counts(31, 4, 0), counts(31, 14, 1), counts(31, 24, 2)];
     assert_eq!(told, [[counts(0, 11, 0), counts(0, 21, 2)].as_slice(), &after].concat());
@@ -248,7 +253,10 @@ fn a_connection_without_a_cut_counts_for_longer_than_numbers_last() {
         bench.data(2, number, (3 << 30) + number);
     }
     bench.report(2);
-    assert_eq!(bench.half.counts, Counts { begun: 0, congestive: 0, wireless: 1, received: 7 });
+    assert_eq!(
+        bench.half.counts,
+        Counts { first_counted: 0, congestive: 0, wireless: 1, received: 7 }
+    );
 }
 
 #[test]
@@ -259,16 +267,22 @@ fn what_a_retransmission_after_a_cut_does_not_show_may_have_left_before_it() {
     }
     // 17, 18 and 19 are lost, and then there is a cut. What was lost first leaves first.
     for (number, transmission) in [(5, 21), (20, 22), (21, 23), (22, 24), (23, 25)] {
-        bench.take(20, &Data { cut_bit: true, ..data(20, number, transmission) });
+        bench.take(20, &Data { recovery_bit: true, ..data(20, number, transmission) });
     }
     assert_eq!(bench.report(20), Some((ReportKind::Sack, 17, vec![17, 18, 19])));
-    assert_eq!(bench.half.counts, Counts { begun: 21, congestive: 0, wireless: 0, received: 5 });
+    assert_eq!(
+        bench.half.counts,
+        Counts { first_counted: 21, congestive: 0, wireless: 0, received: 5 }
+    );
     // One from before the turn is late: it turns nothing back, and counts for nothing.
     bench.data(21, 17, 18);
     assert_eq!(bench.half.counts.received, 5);
     for (number, transmission) in [(25, 27), (26, 28), (27, 29)] {
-        bench.take(22, &Data { cut_bit: true, ..data(22, number, transmission) });
+        bench.take(22, &Data { recovery_bit: true, ..data(22, number, transmission) });
     }
     bench.report(200);
-    assert_eq!(bench.half.counts, Counts { begun: 21, congestive: 0, wireless: 1, received: 8 });
+    assert_eq!(
+        bench.half.counts,
+        Counts { first_counted: 21, congestive: 0, wireless: 1, received: 8 }
+    );
 }

@@ -169,7 +169,7 @@ fn data(number: u32, payload: &[u8]) -> Data<'_> {
         fin: false,
         pause: false,
         rate_bit: false,
-        cut_bit: false,
+        recovery_bit: false,
         train: Train::No,
         nonce: false,
         payload,
@@ -512,10 +512,13 @@ fn a_measurement_of_what_was_never_sent_is_refused() {
     let before = server.info(connection).unwrap();
     let sent = before.packets_sent as u32;
     let mut refused = server.counters().implausible;
-    let counts = Counts { begun: 0, congestive: 0, wireless: 0, received: sent };
+    let counts = Counts { first_counted: 0, congestive: 0, wireless: 0, received: sent };
     let forged = [
         Feedback { since: sent + 1_000, counts, ..Feedback::default() },
-        Feedback { counts: Counts { begun: sent + 1_000, ..counts }, ..Feedback::default() },
+        Feedback {
+            counts: Counts { first_counted: sent + 1_000, ..counts },
+            ..Feedback::default()
+        },
         // Fewer have come than it said before.
         Feedback { counts: Counts { received: 1, ..counts }, ..Feedback::default() },
     ];

@@ -242,20 +242,20 @@ fn two_cuts_before_a_packet_leaves_are_one() {
     let mut world = world("rate 1mbit delay 5ms", "delay 5ms", [u64::MAX, 0], with(|_| {}));
     world.run_for(Duration::from_secs(1));
     let (mut now, id, client) = (world.now, world.ends[0].id.unwrap(), &mut world.ends[0].endpoint);
-    let mut cut_bit = |client: &mut Endpoint| {
+    let mut recovery_bit = |client: &mut Endpoint| {
         let next = |_| {
             let mut out = Vec::new();
             now += Duration::from_millis(1);
             client.handle_timeout(now);
             client.poll_transmit(now, &mut out)?;
             match wire::Packet::decode(&out).unwrap().body {
-                Body::Data(data) => Some(data.cut_bit),
+                Body::Data(data) => Some(data.recovery_bit),
                 _ => None,
             }
         };
         (0..1_000).find_map(next).unwrap()
     };
-    let before = cut_bit(client);
+    let before = recovery_bit(client);
     let profile = NetworkProfile {
         send_rate: Some(Rate::from_bits_per_sec(500_000)),
         ..NetworkProfile::default()
@@ -263,5 +263,5 @@ fn two_cuts_before_a_packet_leaves_are_one() {
     for _ in 0..2 {
         client.reconfigure(world.now, id, NetworkKind::General, profile).unwrap();
     }
-    assert_ne!(cut_bit(client), before);
+    assert_ne!(recovery_bit(client), before);
 }

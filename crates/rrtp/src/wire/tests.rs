@@ -20,7 +20,7 @@ fn packets(lost: &LostWriter) -> Vec<Packet<'_>> {
         fin: true,
         pause: false,
         rate_bit: true,
-        cut_bit: true,
+        recovery_bit: true,
         train: Train::Last,
         nonce: true,
         payload: b"payload",
@@ -41,7 +41,7 @@ fn packets(lost: &LostWriter) -> Vec<Packet<'_>> {
         receive_gap: 3,
         train_gap: Some(5),
         congested: true,
-        counts: Counts { begun: 6, congestive: 7, wireless: 8, received: 9 },
+        counts: Counts { first_counted: 6, congestive: 7, wireless: 8, received: 9 },
     };
     let sack = Report { kind: ReportKind::Sack, lost: lost.lost(), ..report };
     let nack = Report { kind: ReportKind::Nack, ..sack };
