@@ -8,22 +8,22 @@ use crate::config::Config;
 use crate::error::ConnectionError;
 use crate::send::Awaits;
 
-/// The longest time between two PINGs of a sender that waits.
-const MOST_PATIENCE: Duration = Duration::from_secs(2);
+/// The longest time between two PINGs of a sender that waits for reports, unless the probe timeout is longer.
+const MAX_PING_INTERVAL: Duration = Duration::from_secs(2);
 /// A peer with a closed window is asked this often.
 const PERSIST: Duration = Duration::from_secs(1);
 /// So many progress time-outs a connection that nobody holds has in all: what was left of it when it was let go of is some
 /// round trips' worth.
 const ORPHAN_LIMIT: u32 = 10;
 /// PINGs that a dead path alone leaves unanswered, with a probability of 999 in 1000.
-const CERTAINTY: f64 = 1e-3;
+const FALSE_STALL: f64 = 1e-3;
 
 /// What the times to wait depend on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct View {
     pub(super) awaits: Awaits,
-    /// A sender that hears nothing for so long asks.
-    pub(super) patience: Duration,
+    /// The probe timeout (RFC 9002 section 6.2): a sender that hears nothing for so long asks.
+    pub(super) pto: Duration,
     /// The share of packets that is lost.
     pub(super) loss_rate: f64,
 }
@@ -35,16 +35,16 @@ pub(super) struct Liveness {
     idle_timeout: Duration,
     progress_timeout: Duration,
     /// When anything, and when a report, last came.
-    heard: Instant,
-    reported: Instant,
-    spoke: Instant,
+    last_received: Instant,
+    last_report: Instant,
+    last_sent: Instant,
     /// Since when packets are under way, and when one was last known to have come.
-    busy: Instant,
-    progress: Instant,
-    pinged: Instant,
+    in_flight_since: Instant,
+    last_progress: Instant,
+    last_ping: Instant,
     /// PINGs that nothing answered.
-    pings: u32,
-    owe_ping: bool,
+    unanswered_pings: u32,
+    ping_owed: bool,
     stalled: bool,
     /// Since when nobody holds the connection.
     orphaned: Option<Instant>,
@@ -56,43 +56,43 @@ impl Liveness {
             keepalive: config.keepalive,
             idle_timeout: config.idle_timeout,
             progress_timeout: config.progress_timeout,
-            heard: now,
-            reported: now,
-            spoke: now,
-            busy: now,
-            progress: now,
-            pinged: now,
-            pings: 0,
-            owe_ping: false,
+            last_received: now,
+            last_report: now,
+            last_sent: now,
+            in_flight_since: now,
+            last_progress: now,
+            last_ping: now,
+            unanswered_pings: 0,
+            ping_owed: false,
             stalled: false,
             orphaned: None,
         }
     }
 
     pub(super) const fn on_established(&mut self, now: Instant) {
-        (self.heard, self.reported, self.spoke) = (now, now, now);
+        (self.last_received, self.last_report, self.last_sent) = (now, now, now);
     }
 
     /// A packet of an established connection came.
     pub(super) const fn on_packet(&mut self, now: Instant) {
-        self.heard = now;
+        self.last_received = now;
     }
 
     /// A report came; whether it ends a stall. `progress`: packets that were not known to have come have.
     pub(super) const fn on_report(&mut self, now: Instant, progress: bool) -> bool {
-        self.reported = now;
+        self.last_report = now;
         if progress {
-            self.progress = now;
+            self.last_progress = now;
         }
-        self.pings = 0;
+        self.unanswered_pings = 0;
         std::mem::replace(&mut self.stalled, false)
     }
 
     /// A packet left; `alone` if it is a data packet and no other one is under way or lost.
     pub(super) const fn on_sent(&mut self, now: Instant, alone: bool) {
-        self.spoke = now;
+        self.last_sent = now;
         if alone {
-            self.busy = now;
+            self.in_flight_since = now;
         }
     }
 
@@ -112,74 +112,75 @@ impl Liveness {
 
     /// Whether a PING is to leave now.
     pub(super) const fn poll_ping(&mut self, now: Instant) -> bool {
-        if self.owe_ping {
-            (self.owe_ping, self.pinged) = (false, now);
+        if self.ping_owed {
+            (self.ping_owed, self.last_ping) = (false, now);
             return true;
         }
         false
     }
 
-    pub(super) const fn owes_ping(&self) -> bool {
-        self.owe_ping
+    pub(super) const fn is_ping_owed(&self) -> bool {
+        self.ping_owed
     }
 
     /// Gives why the connection has to be given up, if it has to be.
     pub(super) fn handle_timeout(&mut self, now: Instant, view: View) -> Option<ConnectionError> {
-        if now >= self.heard + self.idle_timeout {
+        if now >= self.last_received + self.idle_timeout {
             return Some(ConnectionError::TimedOut);
         }
         if self.given_up_at(view).is_some_and(|at| now >= at) {
             return Some(ConnectionError::Stalled);
         }
-        if !self.owe_ping && now >= self.ping_at(view) {
-            self.owe_ping = true;
+        if !self.ping_owed && now >= self.ping_at(view) {
+            self.ping_owed = true;
             if view.awaits == Awaits::Reports {
-                self.stalled |= self.pings >= stall_after(view.loss_rate);
-                self.pings += 1;
+                self.stalled |= self.unanswered_pings >= pings_until_stall(view.loss_rate);
+                self.unanswered_pings += 1;
             }
         }
         None
     }
 
     pub(super) fn poll_timeout(&self, view: View) -> Instant {
-        let ends = (self.heard + self.idle_timeout).min(self.ping_at(view));
+        let ends = (self.last_received + self.idle_timeout).min(self.ping_at(view));
         self.given_up_at(view).map_or(ends, |at| at.min(ends))
     }
 
     /// When the peer is asked what it has, or whether it is there.
     fn ping_at(&self, view: View) -> Instant {
-        let last = self.heard.max(self.spoke);
+        let last = self.last_received.max(self.last_sent);
         match view.awaits {
             Awaits::Reports => {
-                let patience = view.patience * (1 << self.pings.min(6));
-                let longest = MOST_PATIENCE.max(view.patience);
-                self.reported.max(self.busy).max(self.pinged) + patience.min(longest)
+                let interval = view.pto * (1 << self.unanswered_pings.min(6));
+                let longest = MAX_PING_INTERVAL.max(view.pto);
+                self.last_report.max(self.in_flight_since).max(self.last_ping)
+                    + interval.min(longest)
             }
-            Awaits::Room => last + PERSIST.max(view.patience),
+            Awaits::Room => last + PERSIST.max(view.pto),
             Awaits::Data | Awaits::Nothing => last + self.keepalive,
         }
     }
 
     /// When packets that do not get through, or a connection that nobody holds, are given up.
     fn given_up_at(&self, view: View) -> Option<Instant> {
-        let progress = self.progress.max(self.busy);
+        let progress = self.last_progress.max(self.in_flight_since);
         let stuck = (view.awaits == Awaits::Reports).then(|| progress + self.progress_timeout);
         let orphan = self.orphaned.map(|since| {
             let done = view.awaits == Awaits::Nothing;
             let wait = if done { self.idle_timeout } else { self.progress_timeout };
             // A peer that takes a packet now and then would hold it for hours.
             let last = since + self.progress_timeout.saturating_mul(ORPHAN_LIMIT);
-            last.min(since.max(self.progress) + wait)
+            last.min(since.max(self.last_progress) + wait)
         });
         stuck.into_iter().chain(orphan).min()
     }
 }
 
 /// So many unanswered PINGs are a dead path: more where much is lost anyway.
-fn stall_after(loss_rate: f64) -> u32 {
+fn pings_until_stall(loss_rate: f64) -> u32 {
     let answered = (1.0 - loss_rate.clamp(0.0, 0.9)).powi(2);
     let unanswered = (1.0 - answered).max(1e-6);
-    (CERTAINTY.ln() / unanswered.ln()).ceil().clamp(2.0, 12.0) as u32
+    (FALSE_STALL.ln() / unanswered.ln()).ceil().clamp(2.0, 12.0) as u32
 }
 
 #[cfg(test)]
@@ -191,7 +192,7 @@ mod tests {
     }
 
     const fn view(awaits: Awaits) -> View {
-        View { awaits, patience: Duration::from_millis(300), loss_rate: 0.0 }
+        View { awaits, pto: Duration::from_millis(300), loss_rate: 0.0 }
     }
 
     fn liveness() -> Liveness {
@@ -202,7 +203,7 @@ mod tests {
     fn ping(liveness: &mut Liveness, view: View) -> Instant {
         let now = liveness.poll_timeout(view);
         assert_eq!(liveness.handle_timeout(now, view), None);
-        assert!(liveness.owes_ping() && liveness.poll_ping(now) && !liveness.owes_ping());
+        assert!(liveness.is_ping_owed() && liveness.poll_ping(now) && !liveness.is_ping_owed());
         now
     }
 
@@ -213,7 +214,7 @@ mod tests {
         live.on_sent(at(100), false);
         let view = view(Awaits::Reports);
         assert_eq!(live.handle_timeout(at(299), view), None);
-        assert!(!live.owes_ping());
+        assert!(!live.is_ping_owed());
         let pings: Vec<_> = (0..3).map(|_| ping(&mut live, view)).collect();
         assert_eq!(pings, [at(300), at(900), at(2_100)]);
         assert!(live.is_stalled());

@@ -66,7 +66,7 @@ impl Connection {
             self.pacing.on_wait(now, at);
             return false;
         }
-        let (until, full) = (now + self.rtt.patience(), self.packet_bits());
+        let (until, full) = (now + self.rtt.pto(), self.packet_bits());
         let has_train = |count| self.send.has_train(count);
         match self.probing.begin_train(until, (self.rate.rate(), full), has_train) {
             Some(Outcome::GivenUp) => self.rate.give_up_probing(),

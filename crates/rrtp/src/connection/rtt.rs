@@ -82,8 +82,8 @@ impl RoundTrip {
         self.peer.unwrap_or_else(|| self.of_sender())
     }
 
-    /// A sender that hears nothing for so long asks.
-    pub(super) fn patience(&self) -> Duration {
+    /// The probe timeout (RFC 9002 section 6.2): a sender that hears nothing for so long asks.
+    pub(super) fn pto(&self) -> Duration {
         self.measured.rto() + MAX_ACK_DELAY
     }
 }
@@ -123,6 +123,6 @@ mod tests {
         assert_eq!((rtt.of_sender(), rtt.of_receiver()), (MILLIS(40), MILLIS(40)));
         rtt.on_handshake(MILLIS(60));
         assert_eq!((rtt.of_sender(), rtt.of_receiver()), (MILLIS(60), MILLIS(40)));
-        assert!(rtt.patience() > rtt.of_sender() + MAX_ACK_DELAY);
+        assert!(rtt.pto() > rtt.of_sender() + MAX_ACK_DELAY);
     }
 }

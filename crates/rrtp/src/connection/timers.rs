@@ -13,12 +13,12 @@ const LEAST_LINGER: Duration = Duration::from_secs(1);
 
 impl Connection {
     pub(super) fn linger(&self) -> Duration {
-        (self.rtt.patience() * 3).clamp(LEAST_LINGER, LEAST_LINGER * 10)
+        (self.rtt.pto() * 3).clamp(LEAST_LINGER, LEAST_LINGER * 10)
     }
 
     fn view(&self) -> View {
-        let (awaits, patience) = (self.send.awaits(), self.rtt.patience());
-        View { awaits, patience, loss_rate: self.losses.loss_rate() }
+        let (awaits, pto) = (self.send.awaits(), self.rtt.pto());
+        View { awaits, pto, loss_rate: self.losses.loss_rate() }
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
@@ -43,7 +43,7 @@ impl Connection {
         match self.state {
             State::Connecting(handshake) => Some(handshake.poll_timeout()),
             State::Closed(_) => None,
-            _ if self.owe_start_echo || self.liveness.owes_ping() => Some(Instant::ZERO),
+            _ if self.owe_start_echo || self.liveness.is_ping_owed() => Some(Instant::ZERO),
             State::Lingering(until) => {
                 Some(self.receive.poll_timeout().map_or(until, |report| report.min(until)))
             }
