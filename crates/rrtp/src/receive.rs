@@ -19,8 +19,9 @@ const CACK_EVERY: u64 = 32;
 /// What has come is told after a gap without packets, and in any case after this.
 const LATEST_ACK: Duration = Duration::from_millis(200);
 const EARLIEST_ACK: Duration = Duration::from_millis(10);
-/// A packet is missing once so many later transmissions have come, on a path that has not reordered any.
-const LATER: u64 = 3;
+/// A packet is lost once so many later transmissions have come, on a path that has not reordered any (RFC 9002 section
+/// 6.1.1).
+const PACKET_THRESHOLD: u64 = 3;
 /// How many bytes of loss reports a byte that comes pays for.
 const AMPLIFICATION: u64 = 3;
 /// The most that a request for a packet is put off: eight times as long as the first one.
@@ -40,7 +41,8 @@ struct Hole {
     /// It left after this one.
     after: u64,
     loss: Loss,
-    told: u32,
+    /// How often it was asked for.
+    requests: u32,
     due: Instant,
 }
 
@@ -82,9 +84,9 @@ pub(crate) struct ReceiveHalf {
     holes: BTreeMap<u64, Hole>,
     due: BTreeSet<(Instant, u64)>,
     /// Holes that are not told yet, as they were found.
-    fresh: VecDeque<(u64, u64)>,
-    /// How long a packet may be late; grows where some are.
-    patience: Option<Duration>,
+    unreported: VecDeque<(u64, u64)>,
+    /// How long a packet may be late (RFC 8985 section 6.2); grows where some are.
+    reordering_window: Option<Duration>,
     newest: u64,
     echo: Option<(u32, Instant)>,
     gaps: Gaps,
@@ -103,10 +105,10 @@ pub(crate) struct ReceiveHalf {
     wireless: u64,
     received: u64,
     /// `next` of the last CACK.
-    cack: u64,
+    last_cack: u64,
     ack_now: bool,
     /// Since when there is something to tell.
-    untold: Option<Instant>,
+    unreported_since: Option<Instant>,
     /// Bytes of loss reports that what has come pays for.
     credit: u64,
     scratch: Vec<u64>,
@@ -130,8 +132,8 @@ impl ReceiveHalf {
             limit: window,
             holes: BTreeMap::new(),
             due: BTreeSet::new(),
-            fresh: VecDeque::new(),
-            patience: None,
+            unreported: VecDeque::new(),
+            reordering_window: None,
             newest: 0,
             echo: None,
             gaps: Gaps::default(),
@@ -145,9 +147,9 @@ impl ReceiveHalf {
             congestive: 0,
             wireless: 0,
             received: 0,
-            cack: 0,
+            last_cack: 0,
             ack_now: false,
-            untold: None,
+            unreported_since: None,
             credit: 0,
             scratch: Vec::new(),
             lost: LostWriter::default(),
@@ -219,7 +221,7 @@ impl ReceiveHalf {
         if number >= self.limit || data.payload.len() > self.payload || after_end {
             return Taken::OverWindow;
         }
-        self.earn(data.len());
+        self.add_credit(data.len());
         // With it come the places of all that are missing before it.
         let beyond = (number + 1).saturating_sub(self.end);
         if beyond > 0 && pool.room(self.held()) < beyond * self.place() {
@@ -238,7 +240,7 @@ impl ReceiveHalf {
         }
         self.measure(now, transmission, data);
         self.echo = Some((data.sent, now));
-        self.untold.get_or_insert(now);
+        self.unreported_since.get_or_insert(now);
         if data.recovery_bit != self.recovery_bit && transmission > self.newest {
             (self.recovery_bit, self.first_counted) = (data.recovery_bit, transmission);
             self.counts = Counts { first_counted: transmission as u32, ..Counts::default() };
@@ -252,15 +254,15 @@ impl ReceiveHalf {
         self.received += 1;
         let since_recovery = transmission >= self.first_counted;
         self.counts.received = self.counts.received.wrapping_add(since_recovery.into());
-        let patience = self.patience.unwrap_or(rtt / 4).max(Duration::from_millis(1));
+        let window = self.reordering_window.unwrap_or(rtt / 4).max(Duration::from_millis(1));
         for hole in self.end..number {
-            self.add_hole(hole, transmission, verdict.loss, now + patience);
+            self.add_hole(hole, transmission, verdict.loss, now + window);
         }
         if number >= self.end {
             (self.end, self.ended_by) = (number + 1, transmission);
         }
         self.fill(number, transmission, data, rtt, pool);
-        self.hasten(now);
+        self.detect_losses(now);
         Taken::New
     }
 
@@ -286,10 +288,10 @@ impl ReceiveHalf {
     }
 
     fn add_hole(&mut self, number: u64, shown_by: u64, loss: Loss, due: Instant) {
-        self.holes.insert(number, Hole { shown_by, after: self.ended_by, loss, told: 0, due });
+        self.holes.insert(number, Hole { shown_by, after: self.ended_by, loss, requests: 0, due });
         self.due.insert((due, number));
-        if self.patience.is_none() && shown_by < u64::MAX {
-            self.fresh.push_back((shown_by, number));
+        if self.reordering_window.is_none() && shown_by < u64::MAX {
+            self.unreported.push_back((shown_by, number));
         }
     }
 
@@ -308,10 +310,10 @@ impl ReceiveHalf {
     ) {
         if let Some(hole) = self.holes.remove(&number) {
             self.due.remove(&(hole.due, number));
-            if hole.told > 0 && transmission < hole.shown_by {
+            if hole.requests > 0 && transmission < hole.shown_by {
                 // It was late and not lost: from now on packets may be later.
-                let before = self.patience.unwrap_or(rtt / 8);
-                self.patience = Some((before * 2).min(rtt).max(Duration::from_millis(1)));
+                let before = self.reordering_window.unwrap_or(rtt / 8);
+                self.reordering_window = Some((before * 2).min(rtt).max(Duration::from_millis(1)));
             }
         }
         let index = (number - self.read) as usize;
@@ -330,15 +332,15 @@ impl ReceiveHalf {
         self.ack_now |= self.is_complete();
     }
 
-    /// Has holes told that enough later transmissions have passed.
-    fn hasten(&mut self, now: Instant) {
-        if self.patience.is_some() {
-            self.fresh.clear();
+    /// Holes that enough later transmissions have passed are due at once.
+    fn detect_losses(&mut self, now: Instant) {
+        if self.reordering_window.is_some() {
+            self.unreported.clear();
         }
-        while let Some(&(shown_by, number)) = self.fresh.front() {
-            let hole = self.holes.get_mut(&number).filter(|hole| hole.told == 0);
+        while let Some(&(shown_by, number)) = self.unreported.front() {
+            let hole = self.holes.get_mut(&number).filter(|hole| hole.requests == 0);
             if let Some(hole) = hole {
-                if shown_by + LATER > self.newest + 1 {
+                if shown_by + PACKET_THRESHOLD > self.newest + 1 {
                     return;
                 }
                 if hole.due > now {
@@ -347,7 +349,7 @@ impl ReceiveHalf {
                     self.due.insert((now, number));
                 }
             }
-            self.fresh.pop_front();
+            self.unreported.pop_front();
         }
     }
 
@@ -364,11 +366,11 @@ impl ReceiveHalf {
         if next > self.limit || self.fin.is_some_and(|fin| next > fin + 1) {
             return false;
         }
-        self.earn(PING_LEN);
+        self.add_credit(PING_LEN);
         self.echo = Some((sent, now));
         self.ack_now = true;
         let afford = pool.room(self.held()) / self.place();
-        let due = now + self.patience.unwrap_or(rtt / 4);
+        let due = now + self.reordering_window.unwrap_or(rtt / 4);
         let until = next.min(self.end + TAIL.min(afford));
         for number in self.end..until {
             // Nothing that was sent after them has come, so that nothing is known of why.
@@ -405,7 +407,7 @@ impl ReceiveHalf {
         (self.read, self.end) = (self.next, self.next);
         self.holes.clear();
         self.due.clear();
-        self.fresh.clear();
+        self.unreported.clear();
     }
 
     fn pop_front(&mut self, pool: &mut Pool) {
@@ -424,7 +426,7 @@ impl ReceiveHalf {
 
     /// A packet of so many bytes has come: it pays for loss reports, so that one packet cannot ask
     /// for a flood of them (as RFC 9000 section 8.1 bounds what an unknown peer is sent).
-    fn earn(&mut self, len: usize) {
+    fn add_credit(&mut self, len: usize) {
         self.credit += AMPLIFICATION * len as u64;
     }
 
@@ -435,7 +437,7 @@ impl ReceiveHalf {
 
     /// When there is something to tell.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        if self.ack_now || self.feedback.is_some() || self.next - self.cack >= CACK_EVERY {
+        if self.ack_now || self.feedback.is_some() || self.next - self.last_cack >= CACK_EVERY {
             return Some(Instant::ZERO);
         }
         let hole = self.due.first().filter(|_| self.affordable() > 0).map(|(due, _)| *due);
@@ -444,7 +446,7 @@ impl ReceiveHalf {
 
     /// Once nothing has come for longer than usual.
     fn ack_at(&self) -> Option<Instant> {
-        let since = self.untold?;
+        let since = self.unreported_since?;
         let (_, last) = self.echo?;
         let usual = self.arrivals.shortest_gap().unwrap_or(Duration::ZERO) * 4;
         Some((last + usual.max(EARLIEST_ACK)).min(since + LATEST_ACK))
@@ -463,22 +465,24 @@ impl ReceiveHalf {
         self.lost.clear();
         let is_due = self.due.first().is_some_and(|(due, _)| *due <= now);
         let kind = if is_due && self.affordable() > 0 {
-            self.tell_holes(now, size, repeat)
-        } else if let Some(told) = self.feedback.take() {
+            self.report_holes(now, size, repeat)
+        } else if let Some(measured) = self.feedback.take() {
             // What was told missing meanwhile is of the epoch, too.
-            let same = told.counts.first_counted == self.counts.first_counted;
-            feedback =
-                Some(Feedback { counts: if same { self.counts } else { told.counts }, ..told });
+            let same = measured.counts.first_counted == self.counts.first_counted;
+            feedback = Some(Feedback {
+                counts: if same { self.counts } else { measured.counts },
+                ..measured
+            });
             ReportKind::Feedback
-        } else if self.next - self.cack >= CACK_EVERY {
-            self.cack = self.next;
+        } else if self.next - self.last_cack >= CACK_EVERY {
+            self.last_cack = self.next;
             ReportKind::Cack
         } else if self.ack_now || self.ack_at().is_some_and(|at| at <= now) {
             ReportKind::Ack
         } else {
             return None;
         };
-        (self.ack_now, self.untold) = (false, None);
+        (self.ack_now, self.unreported_since) = (false, None);
         let held = |at: Instant| u32::try_from(now.since(at).as_micros()).unwrap_or(u32::MAX);
         let lost = match kind {
             ReportKind::Nack | ReportKind::Sack => self.lost.lost(),
@@ -497,7 +501,7 @@ impl ReceiveHalf {
     }
 
     /// Writes the holes that are due, as many as fit, and puts them off.
-    fn tell_holes(&mut self, now: Instant, size: usize, repeat: Duration) -> ReportKind {
+    fn report_holes(&mut self, now: Instant, size: usize, repeat: Duration) -> ReportKind {
         let mut numbers = std::mem::take(&mut self.scratch);
         numbers.clear();
         let due = self.due.iter().take_while(|(due, _)| *due <= now);
@@ -509,7 +513,7 @@ impl ReceiveHalf {
         for &number in &numbers {
             let Some(hole) = self.holes.get_mut(&number) else { continue };
             self.due.remove(&(hole.due, number));
-            if hole.told == 0 {
+            if hole.requests == 0 {
                 let counts = &mut self.counts;
                 let counted = match hole.loss {
                     Loss::Congestive => Some((&mut self.congestive, &mut counts.congestive)),
@@ -523,8 +527,8 @@ impl ReceiveHalf {
                         since_recovery.wrapping_add((hole.after >= self.first_counted).into());
                 }
             }
-            hole.due = now + repeat * (1 << hole.told.min(MOST_REPEATS));
-            hole.told += 1;
+            hole.due = now + repeat * (1 << hole.requests.min(MOST_REPEATS));
+            hole.requests += 1;
             self.due.insert((hole.due, number));
             let congestive = hole.loss == Loss::Congestive;
             range = match range {

@@ -50,9 +50,9 @@ pub(crate) struct Outgoing {
     pub(crate) nonce: bool,
 }
 
-/// What a report told.
+/// What a report acknowledged, and what it told lost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct Acked {
     /// Packets that were not known to have come.
     pub(crate) acknowledged: u64,
     /// The newest transmission found lost to congestion.
@@ -61,7 +61,7 @@ pub(crate) struct Told {
 
 /// A report that is not believed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Untrue {
+pub(crate) enum BadReport {
     /// It tells of things that never were.
     Implausible,
     /// It acknowledges packets that have not come.
@@ -260,7 +260,7 @@ impl SendHalf {
             return None;
         }
         let number = self.next_number();
-        let payload = self.cut();
+        let payload = self.split_payload();
         let fin = self.finished && self.written_bytes == 0;
         self.fin_sent |= fin;
         self.outstanding_bytes += payload.len();
@@ -280,8 +280,8 @@ impl SendHalf {
         Outgoing { number, transmission, payload, fin, nonce }
     }
 
-    /// Cuts the payload of the next packet off what was written.
-    fn cut(&mut self) -> Bytes {
+    /// Splits the payload of the next packet off what was written.
+    fn split_payload(&mut self) -> Bytes {
         let Some(front) = self.written.front_mut() else { return Bytes::new() };
         let payload = front.split_to(front.len().min(self.payload)).freeze();
         // What is left of its memory would hold less than a packet.
@@ -294,13 +294,13 @@ impl SendHalf {
     }
 
     /// Works a report. A packet that it tells lost is sent again if a later transmission has come or the last one
-    /// is older than `patience`; otherwise that one is still under way.
+    /// is older than `rto`; otherwise that one is still under way.
     pub(crate) fn on_report(
         &mut self,
         now: Instant,
         report: &Report<'_>,
-        patience: Duration,
-    ) -> Result<Told, Untrue> {
+        rto: Duration,
+    ) -> Result<Acked, BadReport> {
         let next = expand(self.base, report.next);
         let newest = expand(self.next_transmission, report.newest);
         let end = self.next_number();
@@ -314,23 +314,23 @@ impl SendHalf {
             rises && from <= end && named <= most
         };
         if next > end || newest >= self.next_transmission || !report.lost.ranges().all(sound) {
-            return Err(Untrue::Implausible);
+            return Err(BadReport::Implausible);
         }
         // A report that was overtaken can tell less, but nothing that is wrong.
         let limit = expand(self.limit, report.limit);
         if limit < next {
-            return Err(Untrue::Implausible);
+            return Err(BadReport::Implausible);
         }
-        let mut told = Told { acknowledged: next.saturating_sub(self.base), ..Told::default() };
-        let acknowledged = self.outstanding.iter().take(told.acknowledged as usize);
+        let mut acked = Acked { acknowledged: next.saturating_sub(self.base), ..Acked::default() };
+        let acknowledged = self.outstanding.iter().take(acked.acknowledged as usize);
         let nonce_sum = acknowledged.fold(self.nonce_sum, |sum, packet| sum ^ packet.nonce);
         // RFC 9000 section 21.4, by RFC 3540's means: who does not have a packet has to guess its nonce.
         if next >= self.base && report.nonce_sum != nonce_sum {
-            return Err(Untrue::Unreceived);
+            return Err(BadReport::Unreceived);
         }
         self.nonce_sum = nonce_sum;
         self.limit = self.limit.max(limit);
-        for _ in 0..told.acknowledged {
+        for _ in 0..acked.acknowledged {
             if let Some(packet) = self.outstanding.pop_front() {
                 self.outstanding_bytes -= packet.payload.len();
             }
@@ -346,13 +346,13 @@ impl SendHalf {
                     continue;
                 };
                 let overtaken = packet.transmission < newest;
-                let late = now.since(packet.at) >= patience;
+                let late = now.since(packet.at) >= rto;
                 if (overtaken || late) && self.resend.insert(number) && range.congestive {
-                    told.congestive = told.congestive.max(Some(packet.transmission));
+                    acked.congestive = acked.congestive.max(Some(packet.transmission));
                 }
             }
         }
-        Ok(told)
+        Ok(acked)
     }
 }
 
@@ -361,7 +361,7 @@ mod tests {
     use super::*;
     use crate::wire::{Lost, LostWriter, ReportKind};
 
-    const PATIENCE: Duration = Duration::from_millis(100);
+    const RTO: Duration = Duration::from_millis(100);
 
     fn half(bytes: usize) -> SendHalf {
         let mut half = SendHalf::new(100, Nonces::default());
@@ -398,13 +398,13 @@ mod tests {
         assert_eq!(numbers(&mut half, now), [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]);
         let mut lost = LostWriter::default();
         lost.push(1, 1, true);
-        let told = half.on_report(now, &report(1, 5, lost.lost()), PATIENCE);
-        assert_eq!(told, Ok(Told { acknowledged: 1, congestive: Some(2) }));
+        let told = half.on_report(now, &report(1, 5, lost.lost()), RTO);
+        assert_eq!(told, Ok(Acked { acknowledged: 1, congestive: Some(2) }));
         assert_eq!(numbers(&mut half, now), [(1, 6)]);
         // The same report again: transmission 6 is under way.
-        half.on_report(now, &report(1, 5, lost.lost()), PATIENCE).unwrap();
+        half.on_report(now, &report(1, 5, lost.lost()), RTO).unwrap();
         assert_eq!(numbers(&mut half, now), []);
-        half.on_report(now + PATIENCE, &report(1, 5, lost.lost()), PATIENCE).unwrap();
+        half.on_report(now + RTO, &report(1, 5, lost.lost()), RTO).unwrap();
         assert_eq!(numbers(&mut half, now), [(1, 7)]);
         assert_eq!(half.retransmissions(), 2);
     }
@@ -423,14 +423,10 @@ mod tests {
             report(0, 2, lost.lost()),
             Report { limit: 0, ..report(1, 2, Lost::default()) },
         ] {
-            assert_eq!(
-                half.on_report(now, &wrong, PATIENCE),
-                Err(Untrue::Implausible),
-                "{wrong:?}"
-            );
+            assert_eq!(half.on_report(now, &wrong, RTO), Err(BadReport::Implausible), "{wrong:?}");
         }
         assert_eq!(
-            half.on_report(now, &report(2, 2, Lost::default()), PATIENCE).unwrap().acknowledged,
+            half.on_report(now, &report(2, 2, Lost::default()), RTO).unwrap().acknowledged,
             2
         );
         assert!(half.is_done() && half.held() == 0);
@@ -449,12 +445,12 @@ mod tests {
             let told = report(next, next, Lost::default());
             assert_eq!(told.nonce_sum, sum);
             let lie = Report { nonce_sum: !sum, ..told };
-            assert_eq!(half.on_report(now, &lie, PATIENCE), Err(Untrue::Unreceived));
-            assert_eq!(half.on_report(now, &told, PATIENCE).unwrap().acknowledged, 1);
+            assert_eq!(half.on_report(now, &lie, RTO), Err(BadReport::Unreceived));
+            assert_eq!(half.on_report(now, &told, RTO).unwrap().acknowledged, 1);
             // It comes again, late, and one from before it, whose sum nobody knows any more.
-            half.on_report(now, &told, PATIENCE).unwrap();
+            half.on_report(now, &told, RTO).unwrap();
             let old = Report { nonce_sum: !sum, ..report(next - 1, next, Lost::default()) };
-            half.on_report(now, &old, PATIENCE).unwrap();
+            half.on_report(now, &old, RTO).unwrap();
         }
         assert!((70..130).contains(&odd), "{odd} of 200");
     }
@@ -467,7 +463,7 @@ mod tests {
             numbers(&mut half, now);
             let mut lost = LostWriter::default();
             ranges.iter().for_each(|(first, count)| lost.push(*first, *count, false));
-            let told = half.on_report(now, &report(0, 20, lost.lost()), PATIENCE);
+            let told = half.on_report(now, &report(0, 20, lost.lost()), RTO);
             told.map(|_| half.resend.len())
         };
         assert_eq!(told(&[(5, 1), (6, 2), (9, 1)]), Ok(4));
@@ -480,7 +476,7 @@ mod tests {
             // A packet of 128 bytes has room for 15 ranges.
             &[(0, 16)],
         ] {
-            assert_eq!(told(wrong), Err(Untrue::Implausible), "{wrong:?}");
+            assert_eq!(told(wrong), Err(BadReport::Implausible), "{wrong:?}");
         }
         assert_eq!(told(&[(0, 15)]), Ok(15));
     }
@@ -496,7 +492,7 @@ mod tests {
         let mut lost = LostWriter::default();
         lost.push(0, 1, false);
         let closed = Report { limit: 2, ..report(0, 2, lost.lost()) };
-        half.on_report(now, &closed, PATIENCE).unwrap();
+        half.on_report(now, &closed, RTO).unwrap();
         assert!(half.has_packet());
         assert_eq!(numbers(&mut half, now), [(0, 3)]);
     }
@@ -513,9 +509,9 @@ mod tests {
         assert_eq!(half.awaits(), Awaits::Data);
         numbers(&mut half, now);
         assert_eq!(half.awaits(), Awaits::Reports);
-        half.on_report(now, &report(1, 1, Lost::default()), PATIENCE).unwrap();
+        half.on_report(now, &report(1, 1, Lost::default()), RTO).unwrap();
         numbers(&mut half, now);
-        half.on_report(now, &report(2, 2, Lost::default()), PATIENCE).unwrap();
+        half.on_report(now, &report(2, 2, Lost::default()), RTO).unwrap();
         assert_eq!(half.awaits(), Awaits::Nothing);
         half.discard();
         assert_eq!((half.next_transmission(), half.held(), half.has_packet()), (3, 0, false));
@@ -528,7 +524,7 @@ mod tests {
         half.finish();
         let last = half.take(Instant::ZERO).unwrap();
         assert!(last.fin && last.payload.is_empty() && !half.is_done());
-        half.on_report(Instant::ZERO, &report(1, 1, Lost::default()), PATIENCE).unwrap();
+        half.on_report(Instant::ZERO, &report(1, 1, Lost::default()), RTO).unwrap();
         assert!(half.is_done());
     }
 }

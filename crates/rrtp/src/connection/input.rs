@@ -8,7 +8,7 @@ use super::{Around, CLOSE_REFUSED, CLOSE_UNKNOWN, Connection, State};
 use crate::error::ConnectionError;
 use crate::rate::EpochView;
 use crate::receive::Taken;
-use crate::send::Untrue;
+use crate::send::BadReport;
 use crate::wire::{Body, Cookie, Data, Feedback, Packet, Params, Report, expand};
 
 impl Connection {
@@ -111,13 +111,13 @@ impl Connection {
     }
 
     fn on_report(&mut self, now: Instant, report: &Report<'_>, around: &mut Around<'_>) {
-        let told = match self.send.on_report(now, report, self.rtt.measured().rto()) {
-            Ok(told) => told,
-            Err(Untrue::Implausible) => {
+        let acked = match self.send.on_report(now, report, self.rtt.measured().rto()) {
+            Ok(acked) => acked,
+            Err(BadReport::Implausible) => {
                 around.counters.implausible += 1;
                 return;
             }
-            Err(Untrue::Unreceived) => {
+            Err(BadReport::Unreceived) => {
                 around.counters.optimistic_acks += 1;
                 return self.give_up(ConnectionError::FalseAck);
             }
@@ -125,11 +125,11 @@ impl Connection {
         if let Some((echo, held)) = report.echo {
             self.rtt.on_echo(now, echo, held);
         }
-        if self.liveness.on_report(now, told.acknowledged > 0) {
+        if self.liveness.on_report(now, acked.acknowledged > 0) {
             self.rate.on_stall_over(self.packet_bits());
             self.on_rate();
         }
-        self.losses.on_report(told.congestive);
+        self.losses.on_report(acked.congestive);
         if let Some(feedback) = &report.feedback {
             let newest = expand(self.send.next_transmission(), report.newest);
             if self.epochs.on_report(newest) && !self.on_feedback(now, feedback) {
