@@ -117,6 +117,18 @@ fn one_loss_is_a_nack_and_several_are_a_sack() {
 }
 
 #[test]
+fn a_packet_is_asked_for_again_after_a_round_trip_and_two_gaps() {
+    let mut bench = bench(100);
+    let before = bench.half.repeat(RTT);
+    assert!(before > RTT);
+    for number in 0..10 {
+        bench.data(5 * u64::from(number), number, number + 1);
+    }
+    assert_eq!(bench.half.repeat(RTT), before + 2 * Duration::from_millis(5));
+    assert_eq!(bench.half.totals(), [10, 0, 0]);
+}
+
+#[test]
 fn a_packet_that_was_only_late_makes_the_receiver_patient() {
     let mut bench = bench(100);
     for (number, transmission) in [(0, 1), (2, 3), (3, 4), (4, 5)] {
