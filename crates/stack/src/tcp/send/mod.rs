@@ -64,8 +64,6 @@ pub(super) struct SendHalf {
     edge: ExtSeq,
     /// Seldom there: most connections never meet a closed window.
     persist: Option<Box<Persist>>,
-    /// A window probe is to leave.
-    probe: bool,
     /// A window too small to be worth it is used all the same.
     override_silly: bool,
     /// Time-outs that the peer answered with a window of zero: they count as probes.
@@ -83,6 +81,8 @@ struct Persist {
     at: Instant,
     pause: Duration,
     unanswered: u32,
+    /// A window probe is to leave.
+    due: bool,
 }
 
 impl SendHalf {
@@ -111,7 +111,6 @@ impl SendHalf {
             wl: (ExtSeq(0), ExtSeq(0)),
             edge: first,
             persist: None,
-            probe: false,
             override_silly: false,
             forgiven: 0,
             progress_at: now,
@@ -423,7 +422,8 @@ impl SendHalf {
             self.persist = None;
         } else if self.persist.is_none() {
             let pause = sender.rtt().rto().min(MAX_PROBE);
-            self.persist = Some(Box::new(Persist { at: now + pause, pause, unanswered: 0 }));
+            self.persist =
+                Some(Box::new(Persist { at: now + pause, pause, unanswered: 0, due: false }));
         }
         Some(decision)
     }
@@ -461,15 +461,16 @@ impl SendHalf {
 
     /// Works the persist timer: a window probe is to leave, if it is time, and the next one waits twice as long.
     pub(super) fn on_persist_timeout(&mut self, now: Instant) {
+        // RFC 9293 section 3.8.6.2.1: a small window that does not grow is used after a while.
+        let is_silly = self.edge > self.nxt();
         let Some(persist) = self.persist.as_mut().filter(|persist| persist.at <= now) else {
             return;
         };
         persist.pause = (persist.pause * 2).min(MAX_PROBE);
         persist.at = now + persist.pause;
         persist.unanswered += 1;
-        // RFC 9293 section 3.8.6.2.1: a small window that does not grow is used after a while.
-        self.override_silly = self.edge > self.nxt();
-        self.probe |= !self.override_silly;
+        persist.due |= !is_silly;
+        self.override_silly = is_silly;
     }
 
     /// When the sender, the persist timer or what is held back next needs the time.
@@ -481,7 +482,7 @@ impl SendHalf {
 
     /// Whether a window probe is to leave, which it is once.
     pub(super) fn take_probe(&mut self) -> bool {
-        std::mem::take(&mut self.probe) && self.persist.is_some()
+        self.persist.as_mut().is_some_and(|persist| std::mem::take(&mut persist.due))
     }
 
     /// Whether there is something that [`shrink`](Self::shrink) gives back.
@@ -532,7 +533,6 @@ impl SendHalf {
         self.buffer.clear();
         self.sender = None;
         self.persist = None;
-        self.probe = false;
         self.decided = None;
     }
 }
