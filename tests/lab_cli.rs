@@ -13,13 +13,19 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn the_list_names_every_experiment_with_its_source_and_its_time() -> io::Result<()> {
-    let output = Command::new(AIRTCP).args(["lab", "list"]).output()?;
-    assert!(output.status.success() && output.stderr.is_empty());
-    let listed = text(&output.stdout);
+fn the_list_names_every_experiment_and_fits_a_terminal() -> io::Result<()> {
+    let list = |columns| {
+        let output = Command::new(AIRTCP).args(["lab", "list"]).env("COLUMNS", columns).output()?;
+        assert!(output.status.success() && output.stderr.is_empty());
+        Ok::<_, io::Error>(text(&output.stdout))
+    };
+    let (wide, narrow) = (list("300")?, list("80")?);
     for experiment in airtcp_lab::EXPERIMENTS {
-        assert!(listed.contains(experiment.name) && listed.contains(experiment.source));
+        assert!(wide.contains(experiment.name) && wide.contains(experiment.what));
+        assert!(narrow.contains(experiment.name), "{}", experiment.name);
     }
+    let long = narrow.lines().find(|line| line.chars().count() > 80);
+    assert_eq!(long, None);
     Ok(())
 }
 
@@ -65,6 +71,41 @@ fn what_cannot_run_here_is_said_and_keeps_nothing_else_from_running() {
 }
 
 #[test]
+fn a_stopped_run_is_resumed_and_its_results_become_pages() -> io::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let lab = |arguments: &[&str]| {
+        let run = Command::new(AIRTCP).current_dir(dir.path()).arg("lab").args(arguments).output();
+        run.map(|output| (output.status.code(), text(&output.stdout), text(&output.stderr)))
+    };
+    let (code, _, said) = lab(&["run", "self/half-duplex", "--seeds", "2", "--out", "results"])?;
+    assert_eq!(code, Some(0), "{said}");
+    let both = ["run", "self/half-duplex", "self/bit-errors", "--seeds", "2", "--out", "results"];
+    let (code, table, said) = lab(&[&both[..], &["--resume"]].concat())?;
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("self/half-duplex: done, in results/self/half-duplex"), "{said}");
+    assert!(table.starts_with("self/bit-errors: ") && !table.contains("self/half-duplex:"));
+    // Other settings are another run.
+    let other = ["run", "self/half-duplex", "--seeds", "3", "--out", "results", "--resume"];
+    let (_, table, _) = lab(&other)?;
+    assert!(table.starts_with("self/half-duplex: "), "{table}");
+
+    let (code, table, said) = lab(&["results", "results", "--out", "pages"])?;
+    assert_eq!(code, Some(0), "{said}");
+    assert!(table.contains("The tools"), "{table}");
+    let page = fs::read_to_string(dir.path().join("pages/self.md"))?;
+    assert!(page.contains("`airtcp lab run self/half-duplex --seeds 3`"), "{page}");
+    assert!(page.contains("`airtcp lab run self/bit-errors --seeds 2`"), "{page}");
+
+    let (code, _, said) = lab(&["results", "nothing"])?;
+    assert_eq!(code, Some(1));
+    assert!(said.contains("nothing: No such file"), "{said}");
+    let (code, _, said) = lab(&["run", "self/half-duplex", "--resume"])?;
+    assert_eq!(code, Some(2));
+    assert!(said.contains("--out"), "{said}");
+    Ok(())
+}
+
+#[test]
 fn an_experiment_in_a_file_is_run_and_its_mistakes_are_told_with_their_place() -> io::Result<()> {
     let root = env!("CARGO_MANIFEST_DIR");
     let dir = tempfile::tempdir()?;
@@ -80,7 +121,7 @@ fn an_experiment_in_a_file_is_run_and_its_mistakes_are_told_with_their_place() -
     assert_eq!(code, Some(0), "{said}");
     assert!(table.starts_with("mine/loss: Reno and CUBIC"), "{table}");
     assert!(table.contains("random loss, %"), "{table}");
-    for file in ["records.jsonl", "table.md", "loss.svg"] {
+    for file in ["records.jsonl", "table.md", "loss.svg", "summary.json"] {
         assert!(dir.path().join("mine/loss").join(file).exists(), "{file}");
     }
 

@@ -1,4 +1,4 @@
-//! The README's table, row by row, asked of the code.
+//! The table of capabilities, row by row, asked of the code.
 
 use std::collections::BTreeSet;
 use std::fs;

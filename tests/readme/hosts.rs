@@ -1,4 +1,4 @@
-//! Hosts asked for what the README says they do.
+//! Hosts asked for what docs/capabilities.md says they do.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;

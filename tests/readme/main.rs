@@ -1,5 +1,6 @@
 //! What the README and the pages say is what the code does.
 
+mod book;
 mod capabilities;
 mod hosts;
 mod link_page;
@@ -27,8 +28,8 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.lines().flat_map(|line| line.split('`').skip(1).step_by(2))
 }
 
-fn table(readme: &str) -> Vec<Row<'_>> {
-    let lines = readme.lines().skip_while(|line| *line != "| What | There |").skip(2);
+fn table(page: &str) -> Vec<Row<'_>> {
+    let lines = page.lines().skip_while(|line| *line != "| What | There |").skip(2);
     lines
         .take_while(|line| line.starts_with('|'))
         .map(|line| {
@@ -46,13 +47,19 @@ fn table(readme: &str) -> Vec<Row<'_>> {
 
 #[test]
 fn every_row_of_the_table_is_what_the_code_says() {
-    let readme = page("README.md");
-    let rows = table(&readme);
+    let capabilities = page("docs/capabilities.md");
+    let rows = table(&capabilities);
     assert!(rows.len() > 20, "the table is gone");
     for row in &rows {
         assert_eq!(is_there(row), row.there, "{}", row.what);
     }
+}
+
+#[test]
+fn the_readme_is_short_and_names_the_default() {
+    let readme = page("README.md");
     assert!(readme.contains(&format!("`{}`", Combination::default())));
+    assert!(readme.lines().count() <= 150, "{} lines", readme.lines().count());
 }
 
 #[test]
@@ -155,4 +162,18 @@ fn an_own_strategy_on_a_connection_is_short() {
 fn the_page_of_the_lab_has_the_example_as_it_is() {
     let example = page("examples/lab.toml");
     assert!(page("docs/lab.md").contains(&format!("```toml\n{example}```\n")));
+}
+
+#[test]
+fn the_pages_of_results_are_those_of_their_data() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/results");
+    let results = airtcp_lab::Results::read(&[&dir]).unwrap();
+    for (name, text) in results.pages() {
+        assert_eq!(page(&format!("docs/results/{name}")), text, "{name}");
+    }
+    for summary in results.summaries() {
+        let name = &summary.experiment;
+        assert!(airtcp_lab::select(&[name]).is_ok(), "{name}: no experiment");
+        assert!(summary.command.starts_with(&format!("airtcp lab run {name}")), "{name}");
+    }
 }

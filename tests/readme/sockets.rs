@@ -1,4 +1,4 @@
-//! Sockets asked for what the README says they have.
+//! Sockets asked for what docs/capabilities.md says they have.
 
 use std::io::ErrorKind;
 use std::time::Duration;

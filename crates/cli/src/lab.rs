@@ -1,12 +1,13 @@
 //! `airtcp lab`: experiments by name.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use airtcp_lab::{EXPERIMENTS, Experiment, Ground, Kind, LabError, Plan, Report, Study};
+use airtcp_lab::{
+    EXPERIMENTS, Experiment, Ground, Kind, LabError, Plan, Report, Results, Study, Table,
+};
 use airtcp_recovery::Combination;
 use airtcp_testbed::TestbedError;
 use anyhow::{Context, anyhow, bail};
@@ -14,7 +15,7 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use crate::output::{self, Mistake};
-use crate::{file, value};
+use crate::{file, table, value};
 
 /// No experiment's file is longer.
 const LONGEST_FILE: u64 = 1 << 20;
@@ -34,6 +35,8 @@ enum LabCommand {
     List(ListArgs),
     /// Run experiments: what their sources say beside what is measured
     Run(RunArgs),
+    /// Count the verdicts in folders of results, and write pages of them
+    Results(ResultsArgs),
 }
 
 /// `airtcp lab list`.
@@ -47,7 +50,7 @@ struct ListArgs {
 /// `airtcp lab run`.
 #[derive(Args, Debug)]
 struct RunArgs {
-    /// Names of `airtcp lab list`, patterns as 'self/*', or files of your own, FILE.toml
+    /// Names of `airtcp lab list`, patterns as 'self/*', `all`, or files of your own, FILE.toml
     #[arg(value_name = "NAME", required = true, value_parser = name)]
     names: Vec<String>,
     /// How often each case is run [default: the experiment's]
@@ -59,6 +62,9 @@ struct RunArgs {
     /// Write records, tables and pictures below this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Skip listed experiments that have results of the same command in --out
+    #[arg(long, requires = "out")]
+    resume: bool,
     /// Combination to judge; for experiments that judge a candidate [default: rack/bbr3/spike]
     #[arg(long, value_name = "COMBINATION", value_parser = value::parsed::<Combination>)]
     candidate: Option<Combination>,
@@ -71,11 +77,22 @@ struct RunArgs {
     threads: Option<NonZero<usize>>,
 }
 
+/// `airtcp lab results`.
+#[derive(Args, Debug)]
+struct ResultsArgs {
+    /// Folders that `airtcp lab run --out` or this command wrote; later ones replace the results of earlier ones
+    #[arg(value_name = "DIR", required = true)]
+    dirs: Vec<PathBuf>,
+    /// Write Markdown pages and their data to this directory: claims, figures, verdicts, reasons, commands
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
 impl LabArgs {
     /// Whether it moves real packets, and wants namespaces.
     fn is_real(&self) -> bool {
         match &self.command {
-            LabCommand::List(_) => false,
+            LabCommand::List(_) | LabCommand::Results(_) => false,
             LabCommand::Run(args) => args.names.iter().filter(|name| !is_file(name)).any(|name| {
                 airtcp_lab::select(&[name])
                     .is_ok_and(|selected| selected.iter().any(|e| e.ground == Ground::Real))
@@ -98,7 +115,18 @@ pub(crate) fn run(args: &LabArgs) -> anyhow::Result<()> {
     match &args.command {
         LabCommand::List(args) => list(args),
         LabCommand::Run(args) => run_experiments(args),
+        LabCommand::Results(args) => results(args),
     }
+}
+
+fn results(args: &ResultsArgs) -> anyhow::Result<()> {
+    let results = Results::read(&args.dirs)?;
+    output::print(&results.table().to_text(table::width()))?;
+    if let Some(dir) = &args.out {
+        let files = results.write(dir)?;
+        output::note(format_args!("{} files in {}", files.len(), dir.display()));
+    }
+    Ok(())
 }
 
 /// Whether it is a file with an experiment of a user's own.
@@ -139,16 +167,22 @@ fn list(args: &ListArgs) -> anyhow::Result<()> {
         output::print_json(&EXPERIMENTS.iter().map(listed).collect::<Vec<_>>())?;
         return Ok(());
     }
-    let width = EXPERIMENTS.iter().map(|e| e.name.len()).max().unwrap_or(0);
-    let mut text = String::new();
-    for experiment in EXPERIMENTS {
-        let Experiment { name, what, source, ground, seconds, .. } = experiment;
-        let _ = writeln!(text, "{name:width$}  {what}");
-        let _ =
-            writeln!(text, "{:width$}  {}, about {seconds} s; source: {source}", "", ground.name());
+    let mut table = Table::new(["name", "where", "takes", "what"]);
+    for Experiment { name, what, ground, seconds, .. } in EXPERIMENTS {
+        let about = duration(u64::from(*seconds));
+        table.row([(*name).to_owned(), ground.name().to_owned(), about, (*what).to_owned()]);
     }
-    output::print(text.trim_end())?;
+    output::print(&table.to_text(table::width()))?;
     Ok(())
+}
+
+/// About how long: `40 s`, `12 min`, `2.5 h`.
+fn duration(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds.div_ceil(60)),
+        _ => format!("{:.1} h", seconds as f64 / 3600.0),
+    }
 }
 
 /// What one run of the command runs.
@@ -173,6 +207,16 @@ impl Job {
             Self::Listed(experiment) => Some(about(experiment, plan)),
             Self::Own(_) => None,
         }
+    }
+
+    /// Whether `dir` has its results of this plan. A file of a user's own may have changed since.
+    fn is_done(&self, plan: &Plan, dir: &Path) -> bool {
+        let Self::Listed(experiment) = self else { return false };
+        let results = Results::read(&[dir.join(experiment.name)]).unwrap_or_default();
+        let summary = results.get(experiment.name);
+        summary.is_some_and(|summary| {
+            summary.command == plan.command(experiment.name) && !summary.is_failed_check()
+        })
     }
 
     fn run(&self, plan: &Plan) -> Result<Report, LabError> {
@@ -230,12 +274,23 @@ fn run_experiments(args: &RunArgs) -> anyhow::Result<()> {
             "note: one run does not say how far chance carries it: claims of what is random want --seeds 2 or more",
         );
     }
+    let mut todo = Vec::new();
+    for job in &jobs {
+        match args.out.as_ref().filter(|dir| args.resume && job.is_done(&plan, dir)) {
+            Some(dir) => {
+                let folder = dir.join(job.name());
+                output::note(format_args!("{}: done, in {}", job.name(), folder.display()));
+            }
+            None => todo.push(job),
+        }
+    }
     let (mut reports, mut unfit, mut failed) = (Vec::new(), Vec::new(), Vec::new());
-    for (number, job) in jobs.iter().enumerate() {
+    for (number, job) in todo.iter().enumerate() {
         let name = job.name();
-        let (seconds, of) = (job.about(&plan), jobs.len());
+        let (seconds, of) = (job.about(&plan), todo.len());
         if seconds.is_some_and(|seconds| seconds >= 10) || of > 1 {
-            let seconds = seconds.map_or(String::new(), |seconds| format!(", about {seconds} s"));
+            let seconds =
+                seconds.map_or(String::new(), |seconds| format!(", about {}", duration(seconds)));
             output::note(format_args!("{name} ({} of {of}{seconds})", number + 1));
         }
         // One that this machine cannot run keeps no other from running.
@@ -252,7 +307,7 @@ fn run_experiments(args: &RunArgs) -> anyhow::Result<()> {
             failed.push(name);
         }
         if !args.json {
-            output::print(&report.to_text())?;
+            output::print(&report.to_text(table::width()))?;
         }
         if let Some(dir) = &args.out {
             write(&report, dir)?;

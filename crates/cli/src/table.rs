@@ -7,6 +7,13 @@ use comfy_table::{CellAlignment, LineStyle, Row, Table, TableStyle};
 /// As wide as a terminal is at least.
 const WIDTH: usize = 80;
 
+/// The columns of the terminal that stdout is, or what COLUMNS says; `None` where lines may be of any length, as in a file.
+pub(crate) fn width() -> Option<u16> {
+    let said = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    said.or_else(|| terminal_size::terminal_size_of(std::io::stdout()).map(|(width, _)| width.0))
+        .map(|width: u16| width.max(40))
+}
+
 /// A table whose columns from `numbers` on stand right. It has no lines between its columns, which take room.
 pub(crate) fn table(
     header: impl Into<Row>,

@@ -47,6 +47,30 @@ pub enum LabError {
     /// A record has no form in JSON.
     #[error("a record: {0}")]
     Record(#[from] serde_json::Error),
+    /// A file or folder with results could not be read.
+    #[error("{}: {source}", path.display())]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A line of a file is no summary of an experiment.
+    #[error("{}:{line}: not a summary of an experiment: {source}", path.display())]
+    Summary {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
+    /// A folder has no results in it.
+    #[error("{}: no results of `airtcp lab run --out` in it", path.display())]
+    NoResults {
+        /// The folder.
+        path: PathBuf,
+    },
     /// A file could not be written.
     #[error("{}: {source}", path.display())]
     Write {

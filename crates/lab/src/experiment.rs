@@ -1,10 +1,11 @@
 //! What an experiment is, and how it is run.
 
+use std::fmt::Write as _;
 use std::num::NonZero;
 use std::time::Duration;
 
 use airtcp_recovery::Combination;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{Findings, LabError, Report};
 
@@ -30,7 +31,7 @@ pub struct Experiment {
 }
 
 /// What the claims of an experiment are about.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// The tools. Where a claim does not hold, nothing measured with them counts.
@@ -43,7 +44,7 @@ pub enum Kind {
 }
 
 /// Where an experiment runs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ground {
     /// In virtual time: a seed gives the same bytes always.
@@ -77,6 +78,24 @@ pub struct Plan {
     /// How long a run of [`Kind::Candidate`] lasts, its warm-up included; [`LENGTH`](crate::LENGTH)
     /// if `None`.
     pub length: Option<Duration>,
+}
+
+impl Plan {
+    /// The command line that runs experiment `name` by this plan. Threads are left out: results do not depend on them.
+    pub fn command(&self, name: &str) -> String {
+        let mut command = format!("airtcp lab run {name}");
+        let options = [
+            ("--seeds", self.seeds.map(|seeds| seeds.to_string())),
+            ("--candidate", self.candidate.as_ref().map(ToString::to_string)),
+            ("--seconds", self.length.map(|length| length.as_secs_f64().to_string())),
+        ];
+        for (option, value) in options {
+            if let Some(value) = value {
+                let _ = write!(command, " {option} {value}");
+            }
+        }
+        command
+    }
 }
 
 /// What one experiment is to do.
@@ -115,6 +134,28 @@ impl Experiment {
         let seeds = plan.seeds.unwrap_or(own).max(1);
         let Plan { threads, is_small, candidate, length, .. } = plan.clone();
         let run = Run { seeds, threads, is_small, candidate, length };
-        Ok(Report { experiment: self.into(), seeds, findings: (self.body)(&run)? })
+        let command = plan.command(self.name);
+        Ok(Report { experiment: self.into(), command, seeds, findings: (self.body)(&run)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_has_the_settings_that_are_not_the_defaults() {
+        let plan = Plan { threads: NonZero::new(2), ..Plan::default() };
+        assert_eq!(plan.command("le/fig4"), "airtcp lab run le/fig4");
+        let plan = Plan {
+            seeds: Some(5),
+            candidate: Some("le/bbr3/rr".parse().unwrap()),
+            length: Some(Duration::from_millis(12_500)),
+            ..Plan::default()
+        };
+        assert_eq!(
+            plan.command("senders/goodput"),
+            "airtcp lab run senders/goodput --seeds 5 --candidate le/bbr3/rr --seconds 12.5"
+        );
     }
 }

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::ops::Not;
 
 use airtcp_trace::figure::Figure;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::{LabError, Table};
+use crate::{Drawing, LabError, Table};
 
 /// What an experiment found.
 #[derive(Clone, Debug)]
@@ -33,8 +33,15 @@ pub struct Picture {
     pub figure: Figure,
 }
 
+impl Picture {
+    /// Its file and its title.
+    pub(crate) fn drawing(&self) -> Drawing {
+        Drawing { file: format!("{}.svg", self.name), title: self.figure.title.clone() }
+    }
+}
+
 /// Something the source says that can be measured.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Claim {
     /// Of what.
     pub what: String,
@@ -43,7 +50,7 @@ pub struct Claim {
     /// Ours.
     pub measured: String,
     /// In a self-check: it is a result beside, and fails nothing.
-    #[serde(skip_serializing_if = "Not::not")]
+    #[serde(default, skip_serializing_if = "Not::not")]
     pub is_beside: bool,
     /// Whether it is so.
     #[serde(flatten)]
@@ -51,7 +58,7 @@ pub struct Claim {
 }
 
 /// Whether a claim is so.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "verdict", content = "reason", rename_all = "kebab-case")]
 pub enum Verdict {
     /// It is.

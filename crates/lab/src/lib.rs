@@ -18,7 +18,7 @@
 //! for experiment in airtcp_lab::select(&["self/half*"])? {
 //!     let report = experiment.run(&plan)?;
 //!     assert!(report.findings.claims.iter().all(|claim| claim.verdict == Verdict::Holds));
-//!     println!("{}", report.to_text());
+//!     println!("{}", report.to_text(None));
 //! }
 //! # Ok::<(), airtcp_lab::LabError>(())
 //! ```
@@ -41,6 +41,7 @@ mod progress;
 mod real;
 mod registry;
 mod report;
+mod results;
 mod rrtp;
 mod senders;
 mod simulate;
@@ -56,6 +57,7 @@ pub use experiment::{Experiment, Ground, Kind, Plan, Run};
 pub use findings::{Claim, Findings, Picture, Verdict};
 pub use registry::{EXPERIMENTS, select};
 pub use report::{Heading, Report};
+pub use results::{Drawing, Results, SUMMARY_FILE, Summary};
 pub use senders::LENGTH;
 pub use study::Study;
 pub use table::Table;

@@ -81,14 +81,15 @@ pub const EXPERIMENTS: &[Experiment] = &[
 ];
 
 /// The experiments that any of `patterns` names, each once and in the registry's order. In a pattern `*` stands
-/// for any characters and `?` for one.
+/// for any characters and `?` for one; `all` is every experiment.
 ///
 /// # Errors
 ///
 /// [`LabError::Unknown`] with the first pattern that names none.
 pub fn select<S: AsRef<str>>(patterns: &[S]) -> Result<Vec<&'static Experiment>, LabError> {
-    let names =
-        |pattern: &S, experiment: &Experiment| glob::matches(pattern.as_ref(), experiment.name);
+    let names = |pattern: &S, experiment: &Experiment| {
+        pattern.as_ref() == "all" || glob::matches(pattern.as_ref(), experiment.name)
+    };
     if let Some(unknown) =
         patterns.iter().find(|pattern| !EXPERIMENTS.iter().any(|e| names(pattern, e)))
     {
@@ -125,6 +126,7 @@ mod tests {
         };
         assert_eq!(names(&["self/rate", "self/los*", "self/loss"]), ["self/loss", "self/rate"]);
         assert_eq!(names(&["*"]).len(), EXPERIMENTS.len());
+        assert_eq!(names(&["all"]).len(), EXPERIMENTS.len());
         let error = select(&["self/loss", "self/los"]).unwrap_err();
         assert_eq!(
             error.to_string(),

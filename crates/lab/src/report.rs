@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::{Claim, Experiment, Findings, Ground, Kind, LabError, Table};
+use crate::results::{Drawing, SUMMARY_FILE, Summary};
+use crate::{Claim, Experiment, Findings, Ground, Kind, LabError, Picture, Table};
 
 /// What an experiment is called, does, and where that is from.
 #[derive(Clone, Debug)]
@@ -36,6 +37,8 @@ impl From<&Experiment> for Heading {
 pub struct Report {
     /// Which.
     pub experiment: Heading,
+    /// The command line that repeats it.
+    pub command: String,
     /// Repetitions.
     pub seeds: u64,
     /// What was found.
@@ -45,31 +48,14 @@ pub struct Report {
 /// A report as it is serialised.
 #[derive(Serialize)]
 struct Document<'a> {
-    experiment: &'a str,
-    what: &'a str,
-    source: &'a str,
-    kind: Kind,
-    ground: Ground,
-    seeds: u64,
-    claims: &'a [Claim],
-    notes: &'a [String],
+    #[serde(flatten)]
+    summary: Summary,
     records: &'a [Box<RawValue>],
 }
 
 impl Serialize for Report {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { experiment, seeds, findings } = self;
-        let document = Document {
-            experiment: &experiment.name,
-            what: &experiment.what,
-            source: &experiment.source,
-            kind: experiment.kind,
-            ground: experiment.ground,
-            seeds: *seeds,
-            claims: &findings.claims,
-            notes: &findings.notes,
-            records: &findings.records,
-        };
+        let document = Document { summary: self.summary(), records: &self.findings.records };
         document.serialize(serializer)
     }
 }
@@ -77,17 +63,34 @@ impl Serialize for Report {
 impl Report {
     /// Whether it is a self-check one of whose claims does not hold: then our tools are wrong.
     pub fn is_failed_check(&self) -> bool {
-        let mut refuted = self.findings.refuted();
-        self.experiment.kind == Kind::SelfCheck && refuted.any(|claim| !claim.is_beside)
+        self.summary().is_failed_check()
     }
 
-    /// For a terminal: the table, and every claim with its verdict.
-    pub fn to_text(&self) -> String {
+    /// What is kept of it beside its records: its claims and their verdicts.
+    pub fn summary(&self) -> Summary {
+        let Heading { name, what, source, kind, ground } = self.experiment.clone();
+        Summary {
+            experiment: name,
+            what,
+            source,
+            kind,
+            ground,
+            command: self.command.clone(),
+            seeds: self.seeds,
+            table: self.findings.table.clone(),
+            claims: self.findings.claims.clone(),
+            notes: self.findings.notes.clone(),
+            pictures: self.findings.pictures.iter().map(Picture::drawing).collect(),
+        }
+    }
+
+    /// For a terminal of so many columns, or one without end: the table, and every claim with its verdict.
+    pub fn to_text(&self, width: Option<u16>) -> String {
         let mut text = format!("{}: {}\n", self.experiment.name, self.experiment.what);
         let _ = writeln!(text, "{}\n", self.background());
-        let _ = writeln!(text, "{}", self.findings.table.to_text());
+        let _ = writeln!(text, "{}", self.findings.table.to_text(width));
         if !self.findings.claims.is_empty() {
-            let _ = writeln!(text, "\n{}", self.claims().to_text());
+            let _ = writeln!(text, "\n{}", self.claims().to_text(width));
         }
         for line in self.reasons().chain(self.findings.notes.iter().cloned()) {
             let _ = writeln!(text, "\n{line}");
@@ -106,13 +109,14 @@ impl Report {
         for line in self.reasons().chain(self.findings.notes.iter().cloned()) {
             let _ = writeln!(text, "\n{line}");
         }
-        for picture in &self.findings.pictures {
-            let _ = writeln!(text, "\n![{}]({}.svg)", picture.figure.title, picture.name);
+        for Drawing { file, title } in self.findings.pictures.iter().map(Picture::drawing) {
+            let _ = writeln!(text, "\n![{title}]({file})");
         }
         text
     }
 
-    /// Writes `records.jsonl`, `table.md` and the pictures below `dir`, in a folder of the experiment's name.
+    /// Writes `records.jsonl`, `table.md`, the pictures and [`SUMMARY_FILE`] below `dir`, in a folder of the experiment's
+    /// name. The summary comes last: where there is one, everything is.
     ///
     /// # Errors
     ///
@@ -130,13 +134,23 @@ impl Report {
             ("table.md".to_owned(), self.to_markdown()),
         ];
         for picture in &self.findings.pictures {
-            files.push((format!("{}.svg", picture.name), picture.figure.to_svg()));
+            files.push((picture.drawing().file, picture.figure.to_svg()));
         }
+        let summary = serde_json::to_string(&self.summary())? + "\n";
+        files.push((format!("{SUMMARY_FILE}.part"), summary));
         let mut written = Vec::new();
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            |source| LabError::Write { path, source }
+        };
         for (name, text) in files {
             let path = dir.join(name);
-            std::fs::write(&path, text)
-                .map_err(|source| LabError::Write { path: path.clone(), source })?;
+            std::fs::write(&path, text).map_err(failed(&path))?;
+            written.push(path);
+        }
+        if let Some(part) = written.pop() {
+            let path = dir.join(SUMMARY_FILE);
+            std::fs::rename(&part, &path).map_err(failed(&path))?;
             written.push(path);
         }
         Ok(written)

@@ -1,10 +1,10 @@
 //! A table, as text and as Markdown.
 
-use comfy_table::{CellAlignment, ContentArrangement, TableStyle, presets};
-use serde::Serialize;
+use comfy_table::{CellAlignment, ContentArrangement, LineStyle, TableStyle, presets};
+use serde::{Deserialize, Serialize};
 
 /// Columns with their names, and rows of as many cells.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Table {
     columns: Vec<String>,
     rows: Vec<Vec<String>>,
@@ -37,33 +37,46 @@ impl Table {
         &self.rows
     }
 
-    /// For a terminal.
-    pub fn to_text(&self) -> String {
-        self.draw(presets::UTF8_FULL_CONDENSED, str::to_owned)
+    /// For a terminal of so many columns: longer texts are wrapped. As wide as it needs to be without.
+    pub fn to_text(&self, width: Option<u16>) -> String {
+        let line = LineStyle::none().fill('─');
+        let mut table = self.draw(TableStyle::new().header_separator(line), str::to_owned);
+        if let Some(width) = width {
+            table.set_width(width).set_content_arrangement(ContentArrangement::Dynamic);
+        }
+        if let Some(first) = table.column_mut(0) {
+            first.set_padding((0, 1));
+        }
+        lines(&table)
     }
 
     /// For a Markdown file.
     pub fn to_markdown(&self) -> String {
-        self.draw(presets::ASCII_MARKDOWN, |text| text.replace('|', "\\|"))
+        lines(&self.draw(presets::ASCII_MARKDOWN, |text| text.replace('|', "\\|")))
     }
 
-    fn draw(&self, style: TableStyle, escape: fn(&str) -> String) -> String {
+    /// As wide as it needs to be: a result in a file must not depend on someone's terminal.
+    fn draw(&self, style: TableStyle, escape: fn(&str) -> String) -> comfy_table::Table {
         let cell = |text: &String| escape(text);
         let mut table = comfy_table::Table::new();
-        // As wide as it needs to be: a result must not depend on someone's terminal.
         table.load_style(style).set_content_arrangement(ContentArrangement::Disabled);
         table.set_header(self.columns.iter().map(cell));
         for row in &self.rows {
             table.add_row(row.iter().map(cell));
         }
         for (index, column) in table.column_iter_mut().enumerate() {
-            if self.rows.iter().all(|row| is_figure(&row[index])) {
+            if self.rows.iter().all(|row| row.get(index).is_some_and(|cell| is_figure(cell))) {
                 column.set_cell_alignment(CellAlignment::Right);
             }
         }
-        let lines: Vec<_> = table.to_string().lines().map(|l| l.trim_end().to_owned()).collect();
-        lines.join("\n")
+        table
     }
+}
+
+/// Its lines, without blanks at their ends.
+fn lines(table: &comfy_table::Table) -> String {
+    let lines: Vec<_> = table.to_string().lines().map(|l| l.trim_end().to_owned()).collect();
+    lines.join("\n")
 }
 
 fn is_figure(cell: &str) -> bool {
@@ -82,6 +95,16 @@ mod tests {
             table.to_markdown(),
             "| what | how much |\n|------|----------|\n| a\\|b |        1 |"
         );
-        assert!(table.to_text().lines().any(|line| line.contains(" a|b ")));
+        assert!(table.to_text(None).lines().any(|line| line.starts_with("a|b ")));
+    }
+
+    #[test]
+    fn a_table_fits_the_terminal() {
+        let mut table = Table::new(["claim", "figure"]);
+        table.row(["goodput over that of another sender ".repeat(4), "1.00 ± 0.01".to_owned()]);
+        let width = |text: &str| text.lines().map(|line| line.chars().count()).max();
+        let text = table.to_text(Some(80));
+        assert!(width(&text) <= Some(80) && text.contains("1.00 ± 0.01"), "{text}");
+        assert!(width(&table.to_text(None)) > Some(100));
     }
 }

@@ -27,6 +27,6 @@ fn every_real_experiment_moves_bytes_and_leaves_records_and_a_table() {
         let of = findings.records.len();
         assert!(moved as usize > of / 2, "{}: {moved} of {of}", experiment.name);
         assert!(!findings.table.rows().is_empty() && !findings.pictures.is_empty());
-        assert!(report.to_text().contains("1 run of each case, real."));
+        assert!(report.to_text(None).contains("1 run of each case, real."));
     }
 }

@@ -65,7 +65,7 @@ fn the_same_plan_gives_the_same_bytes_on_any_number_of_threads() {
             let report = small(experiment, threads);
             let json = serde_json::to_string(&report).unwrap();
             let svgs: Vec<_> = report.findings.pictures.iter().map(|p| p.figure.to_svg()).collect();
-            (report.to_text(), report.to_markdown(), json, svgs)
+            (report.to_text(None), report.to_markdown(), json, svgs)
         };
         assert_eq!(texts(1), texts(2), "{}", experiment.name);
     }
@@ -77,7 +77,7 @@ fn seeds_are_as_many_as_asked_for() {
     let plan = Plan { seeds: Some(3), is_small: true, ..Plan::default() };
     let report = experiment.run(&plan).unwrap();
     assert_eq!((report.seeds, report.findings.records.len()), (3, 3));
-    assert!(report.to_text().contains("3 runs of each case, simulated."));
+    assert!(report.to_text(None).contains("3 runs of each case, simulated."));
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn only_a_self_check_fails_by_a_claim_of_its_own_that_does_not_hold() {
     assert!(!report.is_failed_check() && report.findings.refuted().count() == 1);
     report.findings.claim("of a sun", "hot", "cold 1", Verdict::DoesNotHold("night".into()));
     assert!(report.is_failed_check());
-    assert!(report.to_text().ends_with("of a sun: does not hold: night\n"));
+    assert!(report.to_text(None).ends_with("of a sun: does not hold: night\n"));
     report.experiment.kind = Kind::Study;
     assert!(!report.is_failed_check());
 }

@@ -136,7 +136,18 @@ pub(super) fn read(
         .iter()
         .map(|axis| axis.label.clone().unwrap_or_else(|| axis.name.get_ref().clone()));
     let labels = labels.collect();
-    Ok(Study { heading, seeds, labels, axes: reader.axes, scenarios, measures, claims, pictures })
+    let file = source.name.to_owned();
+    Ok(Study {
+        file,
+        heading,
+        seeds,
+        labels,
+        axes: reader.axes,
+        scenarios,
+        measures,
+        claims,
+        pictures,
+    })
 }
 
 /// The axes, each of which fills in something.

@@ -38,6 +38,8 @@ use crate::{Findings, LabError, Plan, Report, Run, Table, Verdict, simulate, the
 /// ```
 #[derive(Clone, Debug)]
 pub struct Study {
+    /// What it was read from.
+    pub(super) file: String,
     pub(super) heading: Heading,
     pub(super) seeds: u64,
     pub(super) axes: Vec<Axis>,
@@ -139,7 +141,8 @@ impl Study {
                         jitter or pauses make it so.";
             findings.notes.push(note.to_owned());
         }
-        Ok(Report { experiment: self.heading.clone(), seeds, findings })
+        let command = plan.command(&self.file);
+        Ok(Report { experiment: self.heading.clone(), command, seeds, findings })
     }
 
     /// Everything that is measured, once.
