@@ -346,7 +346,7 @@ fn mistakes_are_one_line_that_names_what_there_is() -> Outcome {
     let none = refused(&compare(&["--with", "rack/fixed"])?, 2);
     assert!(none.contains("`fixed` needs a parameter: it takes 1 to 65535 segments"), "{none}");
     let link = refused(&airtcp(&["compare", "geo-satelite"])?, 2);
-    assert!(link.contains("such as `geo-satellite`"), "{link}");
+    assert!(link.contains("did you mean `geo-satellite`?"), "{link}");
     assert!(refused(&airtcp(&["compare", LINK, "--seeds", "0"])?, 2).contains("1 to 100000"));
     let trace = refused(&airtcp(&["compare", "trace /no/such/file"])?, 1);
     assert!(trace.contains("/no/such/file"), "{trace}");

@@ -148,7 +148,7 @@ fn shells_and_man_get_what_they_read() {
         assert!(run(&["completions", "fish"]).contains(&format!("complete -c {name} ")));
         assert!(run(&["man"]).contains(&format!(".TH {} 1", name.to_uppercase())));
         let directory = tempfile::tempdir().unwrap();
-        run(&["man", directory.path().to_str().unwrap()]);
+        run(&["man", "--out", directory.path().to_str().unwrap()]);
         let pages = std::fs::read_dir(directory.path()).unwrap().count();
         assert!(pages > 3, "{pages}");
     }

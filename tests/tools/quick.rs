@@ -95,7 +95,9 @@ impl World {
 
 fn refusal(output: &Output) -> String {
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
-    let line = text(&output.stderr).trim_end().to_owned();
+    let said = text(&output.stderr);
+    let waits = |line: &&str| line.starts_with("waiting for an answer from ");
+    let line = said.lines().filter(|line| !waits(line)).collect::<Vec<_>>().join("\n");
     assert!(line.starts_with("error: ") && line.lines().count() == 1, "{line}");
     line
 }

@@ -35,7 +35,8 @@ const RADIO: &str = "error 40% tries 4 seed 1";
     version,
     max_term_width = 80,
     about = "A user-space TCP/IP stack on TUN devices whose sender is made of interchangeable parts",
-    after_help = "RUST_LOG sets what is logged on stderr, for example RUST_LOG=airtcp=debug."
+    after_help = "The base station is a program of its own: basestation --help.\n\
+                  RUST_LOG sets what is logged on stderr, for example RUST_LOG=airtcp=debug."
 )]
 pub(crate) struct Cli {
     /// What to do.
@@ -76,7 +77,7 @@ pub(crate) enum Command {
     Plot(PlotArgs),
     /// Print what a shell completes this command's lines with
     Completions(CompletionsArgs),
-    /// Print a page of the manual, or write one for each command
+    /// Print the manual page of a command, or write those of all
     Man(ManArgs),
 }
 
@@ -267,6 +268,9 @@ pub(crate) fn parse(
 ) -> Result<Cli, Refusal> {
     let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
     let command = arguments.get(1).and_then(|word| word.to_str()).unwrap_or_default().to_owned();
+    if command == "basestation" {
+        return Err(Refusal { text: base_station(), is_mistake: true });
+    }
     let cli =
         Cli::try_parse_from(arguments).map_err(|error| Refusal::new(&error, example(&command)))?;
     let checked = match &cli.command {
@@ -283,6 +287,16 @@ pub(crate) fn parse(
         Ok(()) => Ok(cli),
         Err(text) => Err(Refusal { text: format!("error: {text}"), is_mistake: true }),
     }
+}
+
+/// Where the base station's program is.
+fn base_station() -> String {
+    let beside = std::env::current_exe().map(|own| own.with_file_name("basestation"));
+    let program = match beside {
+        Ok(path) if path.exists() => path.display().to_string(),
+        _ => "basestation".to_owned(),
+    };
+    format!("error: the base station is a program of its own: type {program} --help")
 }
 
 impl ServeArgs {
@@ -366,7 +380,7 @@ fn example(command: &str) -> &'static str {
         "compare" => "airtcp compare \"rate 10mbit delay 20ms limit 50 loss 1%\"",
         "lab" => "airtcp lab run self/loss",
         "completions" => "airtcp completions bash",
-        "man" => "airtcp man /usr/local/share/man/man1",
+        "man" => "airtcp man sim | man -l -",
         "plot" => "airtcp plot capture.pcapng -o flow.svg",
         _ => "airtcp serve --tun tun0 --address 10.0.0.2/24 echo:7, or: airtcp demo --size 64MiB",
     }
@@ -375,6 +389,12 @@ fn example(command: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_other_program_is_named_where_it_is_taken_for_a_command() {
+        assert!(error("airtcp basestation --wired tun0").contains("type "));
+        assert!(parse(["airtcp", "help"]).unwrap_err().text.contains("basestation --help"));
+    }
 
     fn error(arguments: &str) -> String {
         let refusal = parse(arguments.split(' ')).unwrap_err();

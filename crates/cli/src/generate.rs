@@ -8,7 +8,7 @@ use clap::{Args, Command, ValueEnum};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-use crate::output;
+use crate::output::{self, Mistake};
 
 /// `completions`.
 #[derive(Args, Debug)]
@@ -32,9 +32,12 @@ enum Kind {
 /// `man`.
 #[derive(Args, Debug)]
 pub(crate) struct ManArgs {
-    /// Write a page for each command into this directory, in place of one on stdout
-    #[arg(value_name = "DIR")]
-    directory: Option<PathBuf>,
+    /// The command whose page is printed, such as `sim run`; the program's own page without one
+    #[arg(value_name = "COMMAND")]
+    command: Vec<String>,
+    /// Write the page of every command into this directory
+    #[arg(long, value_name = "DIR", conflicts_with = "command")]
+    out: Option<PathBuf>,
 }
 
 /// Prints a shell's completions of `command`.
@@ -53,20 +56,47 @@ pub(crate) fn completions(args: &CompletionsArgs, mut command: Command) -> anyho
     Ok(output::print(String::from_utf8(script)?.trim_end())?)
 }
 
-/// Prints the page of `command`, or writes that and its commands' into a directory.
+/// Prints the page of `command` or of a command below it, or writes all of them into a directory.
 ///
 /// # Errors
-/// Those of writing; the directory cannot be made.
+/// There is no such command; those of writing; the directory cannot be made.
 pub(crate) fn man(args: &ManArgs, mut command: Command) -> anyhow::Result<()> {
     // So that each command knows its whole name.
     command.build();
-    match &args.directory {
-        None => Ok(output::print(String::from_utf8(page(command)?)?.trim_end())?),
+    match &args.out {
+        None => {
+            let command = below(command, &args.command)?;
+            Ok(output::print(String::from_utf8(page(command)?)?.trim_end())?)
+        }
         Some(directory) => {
             std::fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
             write(directory, command)
         }
     }
+}
+
+/// The command that `names` lead to.
+fn below(mut command: Command, names: &[String]) -> Result<Command, Mistake> {
+    for name in names {
+        let Some(next) = command.find_subcommand(name) else {
+            let known: Vec<_> = command
+                .get_subcommands()
+                .map(Command::get_name)
+                .filter(|name| *name != "help")
+                .collect();
+            let program = command.get_name();
+            let hint = if name.contains('/') {
+                "; to write pages into a directory, add --out".to_owned()
+            } else if known.is_empty() {
+                format!("; `{program}` has none")
+            } else {
+                format!("; `{program}` has {}", known.join(", "))
+            };
+            return Err(Mistake::new(format!("there is no command `{name}`{hint}")));
+        };
+        command = next.clone();
+    }
+    Ok(command)
 }
 
 fn write(directory: &Path, command: Command) -> anyhow::Result<()> {
@@ -97,7 +127,7 @@ mod tests {
     #[test]
     fn every_command_has_a_page() {
         let directory = tempfile::tempdir().unwrap();
-        let args = ManArgs { directory: Some(directory.path().join("man1")) };
+        let args = ManArgs { command: Vec::new(), out: Some(directory.path().join("man1")) };
         man(&args, Cli::command()).unwrap();
         let mut expected: Vec<_> = Cli::command()
             .get_subcommands()
@@ -108,5 +138,20 @@ mod tests {
             let text = std::fs::read_to_string(directory.path().join("man1").join(&name)).unwrap();
             assert!(text.contains(".TH ") && text.contains(".SH SYNOPSIS"), "{name}: {text}");
         }
+    }
+
+    #[test]
+    fn the_page_of_a_command_is_found_by_its_name() {
+        let find = |names: &[&str]| {
+            let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+            let found = below(Cli::command(), &names).map(|found| found.get_name().to_owned());
+            found.map_err(|error| error.to_string())
+        };
+        assert_eq!(find(&["sim", "run"]), Ok("run".to_owned()));
+        assert_eq!(find(&[]), Ok("airtcp".to_owned()));
+        let error = find(&["sim", "walk"]).unwrap_err();
+        assert!(error.starts_with("there is no command `walk`; `sim` has "), "{error}");
+        assert!(find(&["/usr/share/man"]).unwrap_err().contains("--out"));
+        assert!(find(&["names", "x"]).unwrap_err().ends_with("`names` has none"));
     }
 }

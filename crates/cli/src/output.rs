@@ -35,7 +35,17 @@ pub(crate) fn print_json(value: &impl Serialize) -> io::Result<()> {
 /// The text in one line. What may come from a peer tells the terminal nothing.
 fn one_line(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    line.replace(char::is_control, "\u{FFFD}")
+    without_numbers(&line).replace(char::is_control, "\u{FFFD}")
+}
+
+/// The text without the numbers of the system's errors, as in ` (os error 2)`: their names stand before them.
+pub(crate) fn without_numbers(text: &str) -> String {
+    let mut parts = text.split(" (os error ");
+    let mut line = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        line.push_str(part.split_once(')').map_or("", |(_, rest)| rest));
+    }
+    line
 }
 
 /// An error with its causes, in one line. A cause that is in the text already is not repeated.
@@ -125,6 +135,9 @@ mod tests {
         assert_eq!(explain(&error), "serving: tun0: no device");
         let error = anyhow::anyhow!("404:\t\u{1b}[2J\u{9b}1mgone");
         assert_eq!(explain(&error), "404: \u{FFFD}[2J\u{FFFD}1mgone");
+        let error = anyhow::Error::from(io::Error::from_raw_os_error(2)).context("reading a.toml");
+        assert_eq!(explain(&error), "reading a.toml: No such file or directory");
+        assert_eq!(without_numbers("a: gone (os error 2): b (os error 13)"), "a: gone: b");
     }
 
     #[test]

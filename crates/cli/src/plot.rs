@@ -9,10 +9,10 @@ use airtcp_trace::TraceError;
 use airtcp_trace::plot::{self, Flow, Trace, Window};
 use anyhow::Context;
 use clap::Args;
-use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 
 use crate::output::{self, Mistake};
+use crate::table::table;
 use crate::value;
 
 /// `airtcp plot`.
@@ -137,25 +137,13 @@ fn list(trace: &Trace, json: bool) -> anyhow::Result<()> {
     if json {
         return Ok(output::print_json(&lines)?);
     }
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_FULL_CONDENSED);
-    table.set_header(["flow", "sender", "receiver", "bytes", "packets", "begin s", "end s"]);
-    for line in lines {
-        table.add_row([
-            line.number.to_string(),
-            line.sender,
-            line.receiver,
-            line.bytes.to_string(),
-            line.packets.to_string(),
-            format!("{:.3}", line.begin),
-            format!("{:.3}", line.end),
-        ]);
-    }
-    for column in [0, 3, 4, 5, 6] {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
+    let row = |line: Line| {
+        let (begin, end) = (format!("{:.3}", line.begin), format!("{:.3}", line.end));
+        let (number, bytes) = (line.number.to_string(), line.bytes.to_string());
+        [number, line.sender, line.receiver, bytes, line.packets.to_string(), begin, end]
+    };
+    let header = ["flow", "sender", "receiver", "bytes", "packets", "begin s", "end s"];
+    let table = table(header, 3, lines.into_iter().map(row));
     Ok(output::print(&table.to_string())?)
 }
 

@@ -29,8 +29,9 @@ pub enum DeviceError {
     },
     /// `/dev/net/tun` is there, but not for this user.
     #[error(
-        "/dev/net/tun may not be opened by this user ({source}); run as root, or type \
-         `sudo chmod 666 /dev/net/tun` (an interface still needs its owner's leave)"
+        "/dev/net/tun may not be opened by this user ({source}); run as root, or let your user \
+         open it: `sudo setfacl -m u:$USER:rw /dev/net/tun`, and make the device once: \
+         `sudo ip tuntap add dev tun0 mode tun user $USER`"
     )]
     NodeForbidden {
         /// What the kernel said.

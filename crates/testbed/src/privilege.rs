@@ -29,7 +29,7 @@ pub fn requirements() -> Result<(), TestbedError> {
     namespace.run(open_tun_node).map_err(|error| TestbedError::Unavailable {
         reason: format!(
             "{TUN_NODE} cannot be opened ({error}); type `sudo modprobe tun` if it is missing, \
-             `sudo chmod 666 {TUN_NODE}` or run as root if it is forbidden"
+             `sudo setfacl -m u:$USER:rw {TUN_NODE}` or run as root if it is forbidden"
         ),
     })?;
     Ok(())

@@ -45,6 +45,9 @@ impl Asker {
             ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
                 anyhow::Error::new(NobodyThere(name.clone()))
             }
+            ErrorKind::PermissionDenied => {
+                anyhow!("{name} belongs to another user: ask as that user, or with sudo")
+            }
             _ => anyhow!("{name}: {error}"),
         })?;
         stream.set_read_timeout(Some(PATIENCE))?;

@@ -119,7 +119,9 @@ fn text(answer: &Value) -> String {
         other => other.to_string(),
     };
     let count = |value: &Value| value.as_u64().unwrap_or(0);
-    let all = answer["connections"].as_array().map_or(&[][..], Vec::as_slice);
+    let mut all: Vec<_> = answer["connections"].as_array().into_iter().flatten().collect();
+    // Those that are over come last: a server may have thousands of them.
+    all.sort_by_key(|connection| connection["state"] == "TIME-WAIT");
     let total = count(&answer["connections_total"]);
     let mut text = format!(
         "{}: {}, pid {}, {} held, connections: {total}",
@@ -135,7 +137,7 @@ fn text(answer: &Value) -> String {
     text.push('\n');
     let header = ["State", "Recv-Q", "Send-Q", "Local Address:Port", "Peer Address:Port"];
     let mut rows = vec![(header.map(str::to_owned), String::new())];
-    for connection in all {
+    for connection in &all {
         let info = &connection["info"];
         let columns = [
             word(&connection["state"]),
@@ -205,10 +207,10 @@ mod tests {
         json!({
             "command": "serve", "device": "tun0", "pid": 7, "held": 2048, "connections_total": 3,
             "connections": [
-                {"local": "10.0.0.2:80", "peer": "10.0.0.1:40000", "state": "ESTAB", "held": 1500, "queue": 1,
-                 "info": {"recv_q": 0, "send_q": 1448}, "tokens": "ts sack cwnd:10"},
                 {"local": "10.0.0.2:80", "peer": "10.0.0.1:4", "state": "TIME-WAIT", "held": 0,
                  "info": null, "tokens": ""},
+                {"local": "10.0.0.2:80", "peer": "10.0.0.1:40000", "state": "ESTAB", "held": 1500, "queue": 1,
+                 "info": {"recv_q": 0, "send_q": 1448}, "tokens": "ts sack cwnd:10"},
             ],
         })
     }
@@ -230,7 +232,7 @@ TIME-WAIT 0      0      10.0.0.2:80        10.0.0.1:4
     fn json_says_everything_once() {
         let mut answer = answer();
         without_tokens(&mut answer);
-        assert!(answer["connections"][0].get("tokens").is_none());
-        assert_eq!(answer["connections"][0]["info"]["send_q"], 1448);
+        assert!(answer["connections"][1].get("tokens").is_none());
+        assert_eq!(answer["connections"][1]["info"]["send_q"], 1448);
     }
 }

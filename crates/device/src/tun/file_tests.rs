@@ -32,6 +32,6 @@ fn what_the_kernel_says_is_explained_with_what_to_type() {
     // A node that does not.
     let forbidden = explained(Errno::EACCES, "/dev/null/tun");
     assert!(matches!(forbidden, DeviceError::NodeForbidden { .. }), "{forbidden}");
-    says(&forbidden, &["/dev/net/tun", "sudo chmod 666"]);
+    says(&forbidden, &["/dev/net/tun", "sudo setfacl"]);
     says(&explained(Errno::ENOMEM, NODE), &["tun7", "could not be opened"]);
 }

@@ -35,9 +35,12 @@ impl SpecError {
     pub fn what(&self) -> String {
         let word =
             if self.word.is_empty() { "the end".to_owned() } else { format!("`{}`", self.word) };
-        match self.example {
-            "" => format!("{word}: expected {}", self.expected),
-            example => format!("{word}: expected {}, such as `{example}`", self.expected),
+        let expected = self.expected;
+        let name = self.example.split(' ').next().unwrap_or_default();
+        match (self.example, airtcp_types::nearest(&self.word, [name])) {
+            ("", _) => format!("{word}: expected {expected}"),
+            (_, Some(meant)) => format!("{word}: expected {expected}; did you mean `{meant}`?"),
+            (example, None) => format!("{word}: expected {expected}, such as `{example}`"),
         }
     }
 }

@@ -16,6 +16,10 @@ use super::{
 /// What may stand behind `at`.
 const CHANGEABLE: &str = "rate, delay or loss, the parts that can change";
 
+/// Said of a value where a part should begin, as of netem's correlations.
+const NO_MORE_VALUES: &str =
+    "a part: the one before takes no more values (losses in bursts are `loss gemodel P R`)";
+
 /// No IP packet has more bits in a row than this.
 const MAX_BITS: u64 = 65_535 * 8;
 
@@ -117,6 +121,9 @@ impl LinkSpec {
                 let expected = "rate, trace, half, police, limit, codel, red, mark, delay, \
                                 delayed, paths, aggregate, loss, burst, drop, duty, duplicate, \
                                 biterror, corrupt, down (up to 1000 times), only, seed or at";
+                if other.starts_with(|c: char| c.is_ascii_digit()) {
+                    return Err(SpecError::new(at, other, NO_MORE_VALUES, "loss gemodel 1% 10%"));
+                }
                 let example = nearest_of(names_of(PARTS), other);
                 return Err(SpecError::new(at, other, expected, example));
             }

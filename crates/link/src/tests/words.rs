@@ -17,7 +17,7 @@ fn what_is_wrong_is_pointed_at() {
         ("red min 5 max 5", "at byte 14, `5`: expected a count above min, such as `15`"),
         (
             "delay 5ms 1ms distribution norml",
-            "at byte 27, `norml`: expected uniform, normal or pareto, such as `normal`",
+            "at byte 27, `norml`: expected uniform, normal or pareto; did you mean `normal`?",
         ),
         (
             "only forth only back",

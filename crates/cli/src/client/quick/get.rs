@@ -1,6 +1,7 @@
 //! `airtcp quickget`: a file, over what its URL says.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::pin::pin;
 use std::time::Duration;
 
 use airtcp_net::RuntimeThread;
@@ -17,10 +18,14 @@ use crate::client::place::Place;
 use crate::client::session::{self, PATIENCE};
 use crate::client::sink::{Resume, Sink};
 use crate::client::url::Scheme;
+use crate::output;
 use crate::signals::Signals;
 
 /// How long a server may take to answer a call of the kernel's TCP, as RRTP has it.
 const ANSWER: Duration = Duration::from_secs(10);
+
+/// How long a user is told nothing while a server does not answer.
+const SILENCE: Duration = Duration::from_secs(1);
 
 /// How long the request may go unacknowledged.
 const GONE: Duration = Duration::from_secs(30);
@@ -130,5 +135,13 @@ async fn dial(
         SocketAddr::V4(_) => &sockets.ipv4,
         SocketAddr::V6(_) => sockets.ipv6.as_ref().context("there is no IPv6 here")?,
     };
-    Ok(Line::Rrtp(socket.connect(address, config.clone()).await?))
+    let mut call = pin!(socket.connect(address, config.clone()));
+    let stream = match timeout(SILENCE, &mut call).await {
+        Ok(stream) => stream?,
+        Err(_) => {
+            output::note(format_args!("waiting for an answer from {address}"));
+            call.await?
+        }
+    };
+    Ok(Line::Rrtp(stream))
 }

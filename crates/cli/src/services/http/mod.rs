@@ -38,6 +38,7 @@ use tokio::time::timeout;
 
 use super::Stop;
 use crate::client::quick::Network;
+use crate::output::without_numbers;
 use crate::upload;
 pub(crate) use body::Body;
 use digests::Digests;
@@ -257,7 +258,7 @@ impl From<io::Error> for Refusal {
         if status == StatusCode::INTERNAL_SERVER_ERROR {
             tracing::warn!(%error, "http");
         }
-        Self::new(status, error.to_string())
+        Self::new(status, without_numbers(&error.to_string()))
     }
 }
 
