@@ -311,7 +311,7 @@ impl Connection {
     /// What the application can do now.
     pub fn readiness(&self) -> Readiness {
         let over = self.closing.error().is_some() || self.state == State::Closed;
-        let connected = self.handshake.is_none() && self.tally.established;
+        let connected = self.handshake.is_none() && self.tally.is_established();
         let room = self.send.is_writable() || self.send.is_shut_down();
         Readiness {
             readable: self.is_readable(),
