@@ -4,6 +4,9 @@ mod attempt;
 pub(crate) mod cookie;
 mod deferral;
 
+#[cfg(test)]
+mod tests;
+
 use airtcp_recovery::{Sender, Start};
 use airtcp_types::{ByteCount, ExtSeq, FlowId, Instant, SeqNumber};
 use airtcp_wire::options::SackBlocks;
