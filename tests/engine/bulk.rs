@@ -79,6 +79,6 @@ impl Bulk {
 
     /// SND.WND, as its sender has it.
     pub(crate) fn window(&self, now: Instant) -> ByteCount {
-        self.world.hosts[CLIENT_HOST].tcp_info(now, self.sender).unwrap().snd_wnd
+        self.world.hosts[CLIENT_HOST].tcp(self.sender).unwrap().info(now).snd_wnd
     }
 }

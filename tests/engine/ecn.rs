@@ -55,8 +55,8 @@ fn flow(
     }
     let (reader, _) = reader.expect("a connection");
     let info = [
-        hosts[CLIENT_HOST].tcp_info(now, sender).unwrap(),
-        hosts[SERVER_HOST].tcp_info(now, reader).unwrap(),
+        hosts[CLIENT_HOST].tcp(sender).unwrap().info(now),
+        hosts[SERVER_HOST].tcp(reader).unwrap().info(now),
     ];
     let rate = Rate::from_bytes_over(ByteCount(received), TIME);
     (info, *link.counters(Way::Forth), rate)

@@ -239,7 +239,7 @@ fn run(case: &Case, combination: &Combination) {
         let alive = world.step();
         for (end, host) in transfer.ends.iter().zip(&world.hosts) {
             if let Some(socket) = end.socket
-                && let Ok(Some(sender)) = host.tcp_sender(socket)
+                && let Some(sender) = host.tcp(socket).ok().and_then(|tcp| tcp.sender())
             {
                 sender.board().audit().unwrap();
                 check_limits(case, sender, host.held());
@@ -325,7 +325,8 @@ fn a_bulk_flow_fills_its_window() {
                 transfer.work(&mut world);
                 world.pump();
                 let socket = transfer.ends[CLIENT_HOST].socket.unwrap();
-                if let Ok(Some(sender)) = world.hosts[CLIENT_HOST].tcp_sender(socket)
+                if let Ok(tcp) = world.hosts[CLIENT_HOST].tcp(socket)
+                    && let Some(sender) = tcp.sender()
                     && let Some(rwnd) = world.observer.0
                     && transfer.ends[CLIENT_HOST].sent < case.up
                 {
@@ -335,7 +336,7 @@ fn a_bulk_flow_fills_its_window() {
                         let wait = rate.time_for(sender.smss() * 2).max(Duration::from_millis(3));
                         sender.poll_timeout().is_some_and(|at| at <= world.now + wait)
                     });
-                    let info = world.hosts[CLIENT_HOST].tcp_info(world.now, socket).unwrap();
+                    let info = world.hosts[CLIENT_HOST].tcp(socket).unwrap().info(world.now);
                     let limit = sender.cwnd().min(rwnd).min(info.snd_wnd);
                     let held = sender.board().flight_size() + sender.smss();
                     // What the peer's window let in since the last transmission is not known here:
@@ -366,7 +367,7 @@ fn a_bulk_flow_is_never_short_of_data() {
         while transfer.ends[CLIENT_HOST].sent < case.up {
             transfer.work(&mut world);
             let socket = transfer.ends[CLIENT_HOST].socket.unwrap();
-            let info = world.hosts[CLIENT_HOST].tcp_info(world.now, socket).unwrap();
+            let info = world.hosts[CLIENT_HOST].tcp(socket).unwrap().info(world.now);
             if transfer.ends[SERVER_HOST].socket.is_some()
                 && transfer.ends[CLIENT_HOST].sent < case.up
             {

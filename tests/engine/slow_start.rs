@@ -24,7 +24,7 @@ fn overshoot(control: &str, profile: Profile) -> (ByteCount, Rate) {
     let mut bulk = Bulk::new(hosts, path);
     bulk.run(Duration::from_secs(5), 1 << 20);
     let rate = bulk.run(Duration::from_secs(5), 1 << 20);
-    let info = bulk.world.hosts[0].tcp_info(bulk.world.now, bulk.sender).unwrap();
+    let info = bulk.world.hosts[0].tcp(bulk.sender).unwrap().info(bulk.world.now);
     (info.bytes_retrans, rate)
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use airtcp_stack::host::{Host, HostConfig, Quota, SocketId};
-use airtcp_stack::tcp::{EcnMode, KeepAlive, State};
+use airtcp_stack::tcp::{EcnMode, KeepAlive, SocketOption, State};
 use airtcp_types::{ByteCount, FlowId, Instant, Node, Packet, PortId, SeqNumber, SharedBytes};
 use airtcp_wire::checksum::verify_transport;
 use airtcp_wire::options::{AccEcn, Order, SackBlocks, TcpOptions, Timestamps};
@@ -304,16 +304,16 @@ impl World {
                 let _ = host.tcp_close(now, id);
             }
             (11, Some(id)) => {
-                let _ = host.tcp_set_nodelay(now, id, feed.byte() & 1 == 1);
+                let _ = host.tcp_set(now, id, SocketOption::NoDelay(feed.byte() & 1 == 1));
             }
             (12, Some(id)) => {
                 let settings = (feed.byte() & 1 == 1).then(KeepAlive::default);
-                let _ = host.tcp_set_keep_alive(now, id, settings);
+                let _ = host.tcp_set(now, id, SocketOption::KeepAlive(settings));
             }
             (13, Some(id)) => {
                 let combination = COMBINATIONS[feed.choice(COMBINATIONS.len())];
                 let combination = combination.parse().expect("a combination");
-                let _ = host.tcp_set_combination(now, id, &combination);
+                let _ = host.tcp_set(now, id, SocketOption::Combination(combination));
             }
             _ => {
                 let _ = host.udp_recv_from(self.datagrams, &mut [0; 100]);
@@ -330,14 +330,16 @@ impl World {
         match (feed.choice(6), stream) {
             (0, Some(id)) => {
                 let limit = Duration::from_millis(u64::from(feed.word()));
-                let _ = host.tcp_set_user_timeout(now, id, (!limit.is_zero()).then_some(limit));
+                let limit = (!limit.is_zero()).then_some(limit);
+                let _ = host.tcp_set(now, id, SocketOption::UserTimeout(limit));
             }
             (1, Some(id)) => {
                 let limit = Duration::from_millis(u64::from(feed.word()));
-                let _ = host.tcp_set_linger(id, Some(limit));
+                let _ = host.tcp_set(now, id, SocketOption::Linger(Some(limit)));
             }
             (2, Some(id)) => {
-                let _ = host.tcp_peek(id, &mut vec![0; usize::from(feed.word())]);
+                let mut buf = vec![0; usize::from(feed.word())];
+                let _ = host.tcp(id).map(|tcp| tcp.peek(&mut buf));
             }
             (3, Some(id)) => {
                 if let Ok(connecting) = host.tcp_connect_from(now, id, peer(443), None) {

@@ -160,7 +160,7 @@ impl Pair {
             }
         }
         let infos = [0, 1].map(|index| {
-            let info = ends[index].socket.map(|socket| hosts[index].tcp_info(now, socket).unwrap());
+            let info = ends[index].socket.map(|socket| hosts[index].tcp(socket).unwrap().info(now));
             json!(info)
         });
         packets.record(&json!({

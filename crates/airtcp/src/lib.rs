@@ -105,7 +105,7 @@ pub mod recovery {
 /// out.
 pub mod host {
     pub use airtcp_stack::host::{Host, SocketId};
-    pub use airtcp_stack::tcp::{Readiness, SwitchError};
+    pub use airtcp_stack::tcp::{Connection, Readiness, SocketOption, SwitchError};
 }
 
 /// What all parts share.

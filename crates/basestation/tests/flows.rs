@@ -172,7 +172,7 @@ impl Path {
     }
 
     fn info(&self) -> Info {
-        self.fixed.tcp_info(self.now, self.sender).unwrap()
+        self.fixed.tcp(self.sender).unwrap().info(self.now)
     }
 
     fn status(&self) -> Status {

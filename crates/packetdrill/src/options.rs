@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use airtcp_recovery::Combination;
 use airtcp_stack::SocketId;
+use airtcp_stack::tcp::SocketOption;
 use airtcp_types::ByteCount;
 use nix::errno::Errno;
 use nix::libc;
@@ -40,7 +40,6 @@ impl World {
     }
 
     fn set_one(&mut self, fd: i32, level: i32, name: i32, bytes: &[u8]) -> Result<(), Errno> {
-        let now = self.now;
         let socket = self.socket(fd)?;
         let id = socket.stream().ok();
         match (level, name) {
@@ -56,10 +55,10 @@ impl World {
                 let config = &mut socket.options.config;
                 if name == libc::SO_SNDBUF {
                     config.send_buffer = bytes;
-                    self.live(id, |world, id| world.host.tcp_set_send_buffer(now, id, bytes))
+                    self.live(id, SocketOption::SendBuffer(bytes))
                 } else {
                     config.receive_buffer = bytes;
-                    self.live(id, |world, id| world.host.tcp_set_receive_buffer(now, id, bytes))
+                    self.live(id, SocketOption::ReceiveBuffer(bytes))
                 }
             }
             (libc::SOL_SOCKET, libc::SO_LINGER) => {
@@ -67,7 +66,7 @@ impl World {
                 let seconds = Duration::from_secs(seconds.max(0) as u64);
                 socket.options.linger = (on != 0).then_some(seconds);
                 let linger = socket.options.linger;
-                self.live(id, |world, id| world.host.tcp_set_linger(id, linger))
+                self.live(id, SocketOption::Linger(linger))
             }
             (libc::SOL_SOCKET, libc::SO_RCVTIMEO) => {
                 socket.options.receive_timeout = timeval(bytes)?;
@@ -85,7 +84,7 @@ impl World {
             (libc::IPPROTO_IP, libc::IP_TTL) | (libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS) => {
                 let hops = u8::try_from(int(bytes)?).map_err(|_| Errno::EINVAL)?;
                 socket.options.config.hop_limit = hops;
-                self.live(id, |world, id| world.host.tcp_set_hop_limit(id, hops))
+                self.live(id, SocketOption::HopLimit(hops))
             }
             (libc::IPPROTO_TCP, _) => self.set_tcp_option(fd, name, bytes),
             _ => Err(Errno::ENOPROTOOPT),
@@ -93,7 +92,6 @@ impl World {
     }
 
     fn set_tcp_option(&mut self, fd: i32, name: i32, bytes: &[u8]) -> Result<(), Errno> {
-        let now = self.now;
         let socket = self.socket(fd)?;
         let id = socket.stream().ok();
         let headers = socket.headers();
@@ -102,8 +100,8 @@ impl World {
             let control = str::from_utf8(bytes).map_err(|_| Errno::ENOENT)?.trim_end_matches('\0');
             let named = config.sender.combination.with_parts(None, Some(control), None);
             config.sender.combination = named.map_err(|_| Errno::ENOENT)?;
-            let chosen: Combination = config.sender.combination.clone();
-            return self.live(id, |world, id| world.host.tcp_set_combination(now, id, &chosen));
+            let chosen = config.sender.combination.clone();
+            return self.live(id, SocketOption::Combination(chosen));
         }
         let value = int(bytes)?;
         let positive = u32::try_from(value).ok().filter(|value| *value > 0).ok_or(Errno::EINVAL);
@@ -111,25 +109,23 @@ impl World {
         match name {
             libc::TCP_NODELAY => {
                 config.nodelay = value != 0;
-                self.live(id, |world, id| world.host.tcp_set_nodelay(now, id, value != 0))
+                self.live(id, SocketOption::NoDelay(value != 0))
             }
-            libc::TCP_QUICKACK => {
-                self.live(id, |world, id| world.host.tcp_set_quick_ack(now, id, value != 0))
-            }
+            libc::TCP_QUICKACK => self.live(id, SocketOption::QuickAck(value != 0)),
             libc::TCP_INQ => {
                 socket.options.tells_unread = value != 0;
                 Ok(())
             }
             libc::TCP_CORK => {
                 socket.options.cork = value != 0;
-                self.live(id, |world, id| world.host.tcp_set_cork(now, id, value != 0))
+                self.live(id, SocketOption::Cork(value != 0))
             }
             libc::TCP_NOTSENT_LOWAT => {
                 // Zero is the default, and as an unsigned number -1 is no limit at all.
                 let mark = u32::try_from(value).ok().filter(|mark| *mark > 0);
                 let mark = mark.map(|mark| ByteCount(mark.into()));
                 (config.not_sent_low_water, socket.options.low_water) = (mark, value);
-                self.live(id, |world, id| world.host.tcp_set_not_sent_low_water(now, id, mark))
+                self.live(id, SocketOption::NotSentLowWater(mark))
             }
             libc::TCP_MAXSEG => {
                 let mss = u16::try_from(value).ok().filter(|mss| MSS.contains(mss));
@@ -140,7 +136,7 @@ impl World {
                 let millis = u64::try_from(value).map_err(|_| Errno::EINVAL)?;
                 let limit = Some(Duration::from_millis(millis)).filter(|limit| !limit.is_zero());
                 config.user_timeout = limit;
-                self.live(id, |world, id| world.host.tcp_set_user_timeout(now, id, limit))
+                self.live(id, SocketOption::UserTimeout(limit))
             }
             libc::TCP_KEEPIDLE | libc::TCP_KEEPINTVL | libc::TCP_KEEPCNT => {
                 match name {
@@ -207,7 +203,7 @@ impl World {
             }
             (libc::IPPROTO_TCP, libc::TCP_NODELAY) => i32::from(config.nodelay),
             (libc::IPPROTO_TCP, libc::TCP_QUICKACK) => match socket.stream() {
-                Ok(id) => self.host.tcp_quick_ack(id).map_err(errno)?.into(),
+                Ok(id) => self.host.tcp(id).map_err(errno)?.quick_ack().into(),
                 Err(_) => 1,
             },
             (libc::IPPROTO_TCP, libc::TCP_INQ) => i32::from(socket.options.tells_unread),
@@ -217,7 +213,7 @@ impl World {
                 let announced = i32::from(config.mtu - socket.headers());
                 match socket.stream() {
                     Ok(id) => {
-                        let mss = self.host.tcp_info(self.now, id).map_err(errno)?.mss.0 as i32;
+                        let mss = self.host.tcp(id).map_err(errno)?.info(self.now).mss.0 as i32;
                         if mss == 0 { announced } else { mss }
                     }
                     Err(_) => announced,
@@ -243,26 +239,21 @@ impl World {
         let config = &socket.options.config;
         let Ok(id) = socket.stream() else { return Ok(vec![0; tcp_info::LEN]) };
         let advertised = config.mtu - socket.headers();
-        let info = self.host.tcp_info(self.now, id).map_err(errno)?;
+        let tcp = self.host.tcp(id).map_err(errno)?;
+        let info = tcp.info(self.now);
         let advertised = if info.ts { advertised - 12 } else { advertised };
-        let sender = self.host.tcp_sender(id).map_err(errno)?;
-        Ok(tcp_info::encode(&info, sender, advertised).to_vec())
+        Ok(tcp_info::encode(&info, tcp.sender(), advertised).to_vec())
     }
 
     fn set_keep_alive(&mut self, fd: i32) -> Result<(), Errno> {
-        let now = self.now;
         let socket = self.socket(fd)?;
         let (id, settings) = (socket.stream().ok(), socket.options.config.keep_alive);
-        self.live(id, |world, id| world.host.tcp_set_keep_alive(now, id, settings))
+        self.live(id, SocketOption::KeepAlive(settings))
     }
 
     /// Does to a connection that is there already what was set.
-    fn live(
-        &mut self,
-        id: Option<SocketId>,
-        set: impl FnOnce(&mut Self, SocketId) -> Result<(), airtcp_stack::HostError>,
-    ) -> Result<(), Errno> {
-        id.map_or(Ok(()), |id| set(self, id).map_err(errno))
+    fn live(&mut self, id: Option<SocketId>, option: SocketOption) -> Result<(), Errno> {
+        id.map_or(Ok(()), |id| self.host.tcp_set(self.now, id, option).map_err(errno))
     }
 
     pub(crate) fn fcntl(&mut self, fd: i32, command: i32, argument: i32) -> Result<i32, Errno> {
@@ -289,7 +280,7 @@ impl World {
             return Ok(0);
         }
         let id = socket.stream().map_err(|_| Errno::EINVAL)?;
-        let info = self.host.tcp_info(now, id).map_err(errno)?;
+        let info = self.host.tcp(id).map_err(errno)?.info(now);
         let bytes = match request {
             libc::FIONREAD => info.recv_q,
             libc::TIOCOUTQ => info.send_q,

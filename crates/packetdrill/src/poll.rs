@@ -239,7 +239,7 @@ impl World {
     fn seen(&mut self, fd: i32) -> Result<Seen, Errno> {
         let ready = self.events(fd)?;
         let arrived = match self.socket(fd)?.stream() {
-            Ok(id) => self.host.tcp_info(self.now, id).map_or(0, |info| info.bytes_received.0),
+            Ok(id) => self.host.tcp(id).map_or(0, |tcp| tcp.info(self.now).bytes_received.0),
             Err(_) => 0,
         };
         Ok(Seen { ready, arrived })

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use airtcp_stack::SocketId;
-use airtcp_stack::tcp::{KeepAlive, Readiness, State, TcpConfig};
+use airtcp_stack::tcp::{KeepAlive, Readiness, SocketOption, State, TcpConfig};
 use nix::errno::Errno;
 use nix::libc;
 
@@ -161,7 +161,8 @@ impl World {
         let Some((id, remote)) = self.host.tcp_accept(self.now, listener).map_err(errno)? else {
             return Ok(None);
         };
-        self.host.tcp_set_linger(id, options.linger).map_err(errno)?;
+        let linger = SocketOption::Linger(options.linger);
+        self.host.tcp_set(self.now, id, linger).map_err(errno)?;
         let mut socket = Socket::new(domain, Kind::Stream(id), options)?;
         socket.told_open = true;
         Ok(Some((self.keep(socket), remote)))
@@ -185,7 +186,7 @@ impl World {
             Kind::Listener(_) | Kind::Epoll(_) => return Err(Errno::EINVAL),
         };
         let id = id.map_err(errno)?;
-        self.host.tcp_set_linger(id, linger).map_err(errno)?;
+        self.host.tcp_set(now, id, SocketOption::Linger(linger)).map_err(errno)?;
         self.socket(fd)?.kind = Kind::Stream(id);
         Ok(())
     }
@@ -204,7 +205,7 @@ impl World {
     pub(crate) fn error(&mut self, fd: i32) -> Result<Option<Errno>, Errno> {
         let socket = self.socket(fd)?;
         let (Ok(id), false) = (socket.stream(), socket.told_error) else { return Ok(None) };
-        Ok(self.host.tcp_error(id).map_err(errno)?.map(tcp_errno))
+        Ok(self.host.tcp(id).map_err(errno)?.error().map(tcp_errno))
     }
 
     /// As [`error`](Self::error), and it is told now.
@@ -249,7 +250,7 @@ impl World {
     /// The state of a connection, if it is one.
     pub(crate) fn state(&mut self, fd: i32) -> Result<Option<State>, Errno> {
         match self.socket(fd)?.stream() {
-            Ok(id) => self.host.tcp_state(id).map(Some).map_err(errno),
+            Ok(id) => self.host.tcp(id).map(|tcp| Some(tcp.state())).map_err(errno),
             Err(_) => Ok(None),
         }
     }

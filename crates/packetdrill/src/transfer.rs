@@ -168,9 +168,9 @@ impl World {
         let Some(id) = socket.stream().ok().filter(|_| socket.options.tells_unread) else {
             return Ok(None);
         };
-        let info = self.host.tcp_info(self.now, id).map_err(errno)?;
-        let unread = i32::try_from(info.recv_q.0).unwrap_or(i32::MAX);
-        let ended = unread == 0 && self.host.tcp_peek(id, &mut [0]).is_ok();
+        let tcp = self.host.tcp(id).map_err(errno)?;
+        let unread = i32::try_from(tcp.info(self.now).recv_q.0).unwrap_or(i32::MAX);
+        let ended = unread == 0 && tcp.peek(&mut [0]).is_ok();
         Ok(Some(unread.max(ended.into())))
     }
 
@@ -185,7 +185,7 @@ impl World {
         let socket = self.socket(fd)?;
         let (id, read_shut) = (socket.stream()?, socket.read_shut);
         let offset = pieces.len() - buffer.len();
-        let n = match self.host.tcp_peek(id, buffer) {
+        let n = match self.host.tcp(id).and_then(|tcp| Ok(tcp.peek(buffer)?)) {
             Ok(n) => n,
             Err(HostError::Tcp(TcpError::WouldBlock)) if read_shut => return Ok(Some(0)),
             Err(HostError::Tcp(TcpError::WouldBlock)) => return Ok(None),

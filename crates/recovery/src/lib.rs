@@ -45,6 +45,7 @@ pub mod detection;
 pub mod judge;
 mod pacer;
 mod profile;
+mod put_off;
 mod rate;
 pub mod registry;
 mod rtt;

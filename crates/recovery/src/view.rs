@@ -5,9 +5,9 @@ use std::time::Duration;
 use airtcp_types::{ByteCount, ExtSeq, Instant, SeqRange, TxNo};
 
 use crate::board::Board;
+use crate::put_off::PutOff;
 use crate::rate::RateSample;
 use crate::rtt::RttEstimator;
-use crate::sender::PutOff;
 use crate::transmission::Delivered;
 
 /// What the sender is doing about congestion.

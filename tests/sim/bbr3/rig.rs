@@ -199,7 +199,8 @@ impl Rig {
     pub(crate) fn unsent(&self) -> u64 {
         let end = self.end();
         let owed = if let Load::Bytes(bytes) = end.load { bytes } else { 0 };
-        let info = end.socket.and_then(|socket| end.host.tcp_info(self.now(), socket).ok());
+        let tcp = end.socket.and_then(|socket| end.host.tcp(socket).ok());
+        let info = tcp.map(|tcp| tcp.info(self.now()));
         owed + info.map_or(0, |info| (info.send_q - info.unacked).0)
     }
 
@@ -304,7 +305,7 @@ impl End {
     }
 
     fn sender(&self) -> Option<&Sender> {
-        self.host.tcp_sender(self.socket?).ok()?
+        self.host.tcp(self.socket?).ok()?.sender()
     }
 
     /// Looks at the sender, if it has heard something since the last look.
@@ -316,7 +317,8 @@ impl End {
     /// Writes what the application has.
     fn write(&mut self, now: Instant) {
         let Some(socket) = self.socket else { return };
-        let Ok(info) = self.host.tcp_info(now, socket) else { return };
+        let Ok(tcp) = self.host.tcp(socket) else { return };
+        let info = tcp.info(now);
         // Little is buffered, so that a change of the load acts soon.
         let room = BUFFERED.saturating_sub((info.send_q - info.unacked).0);
         let wanted = match &mut self.load {

@@ -5,8 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use airtcp_recovery::{Combination, CombinationError};
-use airtcp_stack::host::{Host, HostError};
-use airtcp_stack::tcp::KeepAlive;
+use airtcp_stack::tcp::{Connection, KeepAlive, SocketOption};
 use airtcp_types::ByteCount;
 
 use super::socket::{hop_limit, invalid};
@@ -18,10 +17,7 @@ impl TcpStream {
     /// # Errors
     /// `NotConnected`: the stack has ended.
     pub fn set_nodelay(&self, on: bool) -> io::Result<()> {
-        self.0
-            .shared()
-            .with(|core, now| core.host.tcp_set_nodelay(now, self.0.id, on))
-            .map_err(io::Error::from)
+        self.set(SocketOption::NoDelay(on))
     }
 
     /// Whether small segments leave at once.
@@ -29,7 +25,7 @@ impl TcpStream {
     /// # Errors
     /// `NotConnected`: the stack has ended.
     pub fn nodelay(&self) -> io::Result<bool> {
-        self.ask(|host| host.tcp_nodelay(self.0.id))
+        self.ask(Connection::nodelay)
     }
 
     /// Lets only full segments leave from now on (`TCP_CORK`), or lets what was held back leave. Shutting the stream down
@@ -38,10 +34,7 @@ impl TcpStream {
     /// # Errors
     /// `NotConnected`: the stack has ended.
     pub fn set_cork(&self, on: bool) -> io::Result<()> {
-        self.0
-            .shared()
-            .with(|core, now| core.host.tcp_set_cork(now, self.0.id, on))
-            .map_err(io::Error::from)
+        self.set(SocketOption::Cork(on))
     }
 
     /// Whether only full segments leave.
@@ -49,7 +42,7 @@ impl TcpStream {
     /// # Errors
     /// `NotConnected`: the stack has ended.
     pub fn cork(&self) -> io::Result<bool> {
-        self.ask(|host| host.tcp_cork(self.0.id))
+        self.ask(Connection::cork)
     }
 
     /// Acknowledges at once from now on, and what waits to be acknowledged, too (`TCP_QUICKACK`); or lets ACKs wait for data
@@ -59,10 +52,7 @@ impl TcpStream {
     /// # Errors
     /// `NotConnected`: the stack has ended.
     pub fn set_quick_ack(&self, on: bool) -> io::Result<()> {
-        self.0
-            .shared()
-            .with(|core, now| core.host.tcp_set_quick_ack(now, self.0.id, on))
-            .map_err(io::Error::from)
+        self.set(SocketOption::QuickAck(on))
     }
 
     /// Whether ACKs do not wait for data that they can ride on, at the moment.
@@ -70,7 +60,7 @@ impl TcpStream {
     /// # Errors
     /// `NotConnected`: the stack has ended.
     pub fn quick_ack(&self) -> io::Result<bool> {
-        self.ask(|host| host.tcp_quick_ack(self.0.id))
+        self.ask(Connection::quick_ack)
     }
 
     /// Keeps a writer waiting while so many bytes were written and not sent yet (`TCP_NOTSENT_LOWAT`); `None`, the
@@ -80,10 +70,7 @@ impl TcpStream {
     /// `NotConnected`: the stack has ended.
     pub fn set_not_sent_low_water(&self, mark: Option<u32>) -> io::Result<()> {
         let mark = mark.map(|mark| ByteCount(mark.into()));
-        self.0
-            .shared()
-            .with(|core, now| core.host.tcp_set_not_sent_low_water(now, self.0.id, mark))
-            .map_err(io::Error::from)
+        self.set(SocketOption::NotSentLowWater(mark))
     }
 
     /// The TTL or hop limit of what is sent from now on, 1 to 255.
@@ -92,10 +79,7 @@ impl TcpStream {
     /// `InvalidInput`: another number; `NotConnected`: the stack has ended.
     pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
         let hop_limit = hop_limit(ttl)?;
-        self.0
-            .shared()
-            .with(|core, _| core.host.tcp_set_hop_limit(self.0.id, hop_limit))
-            .map_err(io::Error::from)
+        self.set(SocketOption::HopLimit(hop_limit))
     }
 
     /// The TTL or hop limit of what is sent.
@@ -103,7 +87,7 @@ impl TcpStream {
     /// # Errors
     /// `NotConnected`: the stack has ended.
     pub fn ttl(&self) -> io::Result<u32> {
-        self.ask(|host| host.tcp_hop_limit(self.0.id)).map(u32::from)
+        self.ask(Connection::hop_limit).map(u32::from)
     }
 
     /// Asks a silent peer whether it is still there, from now on; `None`, the default, never does. When it
@@ -112,10 +96,7 @@ impl TcpStream {
     /// # Errors
     /// `NotConnected`: the stack has ended.
     pub fn set_keep_alive(&self, settings: Option<KeepAlive>) -> io::Result<()> {
-        self.0
-            .shared()
-            .with(|core, now| core.host.tcp_set_keep_alive(now, self.0.id, settings))
-            .map_err(io::Error::from)
+        self.set(SocketOption::KeepAlive(settings))
     }
 
     /// Sets how long closing may take once the stream has been dropped: what the peer has not acknowledged by
@@ -125,10 +106,7 @@ impl TcpStream {
     /// # Errors
     /// `NotConnected`: the stack has ended.
     pub fn set_linger(&self, limit: Option<Duration>) -> io::Result<()> {
-        self.0
-            .shared()
-            .with(|core, _| core.host.tcp_set_linger(self.0.id, limit))
-            .map_err(io::Error::from)
+        self.set(SocketOption::Linger(limit))
     }
 
     /// Has the drop of the stream reset the connection, as [`abort`](Self::abort) does.
@@ -144,7 +122,7 @@ impl TcpStream {
     /// # Errors
     /// `NotConnected`: the stack has ended.
     pub fn linger(&self) -> io::Result<Option<Duration>> {
-        self.ask(|host| host.tcp_linger(self.0.id))
+        self.ask(Connection::linger)
     }
 
     /// Sets how long sent data, or a peer that answers no keep-alive, may go unanswered, and how long data may wait for a
@@ -153,10 +131,7 @@ impl TcpStream {
     /// # Errors
     /// `NotConnected`: the stack has ended.
     pub fn set_user_timeout(&self, limit: Option<Duration>) -> io::Result<()> {
-        self.0
-            .shared()
-            .with(|core, now| core.host.tcp_set_user_timeout(now, self.0.id, limit))
-            .map_err(io::Error::from)
+        self.set(SocketOption::UserTimeout(limit))
     }
 
     /// Gives the connection other strategies, at any time: what was sent and what is known of the
@@ -167,9 +142,7 @@ impl TcpStream {
     /// `BrokenPipe`: nothing will be sent any more; `NotConnected`: the stack has ended; otherwise
     /// why the connection ended.
     pub fn set_combination(&self, combination: &Combination) -> io::Result<()> {
-        self.0.shared().with(|core, now| {
-            core.host.tcp_set_combination(now, self.0.id, combination).map_err(io::Error::from)
-        })
+        self.set(SocketOption::Combination(combination.clone()))
     }
 
     /// The strategies in use.
@@ -178,7 +151,7 @@ impl TcpStream {
     /// `BrokenPipe`: nothing will be sent any more; `NotConnected`: the stack has ended; otherwise
     /// why the connection ended.
     pub fn combination(&self) -> io::Result<Combination> {
-        self.ask(|host| host.tcp_combination(self.0.id).cloned())
+        self.ask(|tcp| tcp.combination().cloned())?.map_err(io::Error::from)
     }
 
     /// Gives the connection another loss detection, by its name, such as `rack`; the other strategies
@@ -215,7 +188,7 @@ impl TcpStream {
     /// # Errors
     /// `NotConnected`: the stack has ended.
     pub fn take_error(&self) -> io::Result<Option<io::Error>> {
-        let error = self.ask(|host| host.tcp_error(self.0.id))?;
+        let error = self.ask(Connection::error)?;
         let fresh = error.filter(|_| !self.0.told_error.swap(true, Ordering::Relaxed));
         Ok(fresh.map(io::Error::from))
     }
@@ -225,13 +198,24 @@ impl TcpStream {
         choice: impl FnOnce(&Combination) -> Result<Combination, CombinationError>,
     ) -> io::Result<()> {
         self.0.shared().with(|core, now| {
-            let present = core.host.tcp_combination(self.0.id).map_err(io::Error::from)?;
-            let next = choice(present).map_err(invalid)?;
-            core.host.tcp_set_combination(now, self.0.id, &next).map_err(io::Error::from)
+            let tcp = core.host.tcp(self.0.id).map_err(io::Error::from)?;
+            let next = choice(tcp.combination().map_err(io::Error::from)?).map_err(invalid)?;
+            let next = SocketOption::Combination(next);
+            core.host.tcp_set(now, self.0.id, next).map_err(io::Error::from)
         })
     }
 
-    fn ask<T>(&self, question: impl FnOnce(&Host) -> Result<T, HostError>) -> io::Result<T> {
-        self.0.shared().look(|core, _| question(&core.host).map_err(io::Error::from))
+    fn set(&self, option: SocketOption) -> io::Result<()> {
+        self.0
+            .shared()
+            .with(|core, now| core.host.tcp_set(now, self.0.id, option))
+            .map_err(io::Error::from)
+    }
+
+    fn ask<T>(&self, question: impl FnOnce(&Connection) -> T) -> io::Result<T> {
+        self.0
+            .shared()
+            .look(|core, _| core.host.tcp(self.0.id).map(question))
+            .map_err(io::Error::from)
     }
 }

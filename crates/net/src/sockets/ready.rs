@@ -120,7 +120,7 @@ impl Inner {
 
     /// Copies what could be read, `None` if there is nothing.
     fn look_at(&self, core: &Core, buf: &mut [u8]) -> io::Result<Option<usize>> {
-        found(core, core.host.tcp_peek(self.id, buf))
+        found(core, core.host.tcp(self.id).and_then(|tcp| Ok(tcp.peek(buf)?)))
     }
 }
 
@@ -162,8 +162,8 @@ pub(super) fn in_turn<T>(
 fn readiness(core: &Core, id: SocketId) -> io::Result<Ready> {
     let gone = |error: HostError| core.alive().err().unwrap_or_else(|| error.into());
     let known = core.host.readiness(id).map_err(gone)?;
-    let state = core.host.tcp_state(id).map_err(gone)?;
-    let (heard_fin, sent_fin) = match state {
+    let tcp = core.host.tcp(id).map_err(gone)?;
+    let (heard_fin, sent_fin) = match tcp.state() {
         State::CloseWait => (true, false),
         State::Closing | State::LastAck | State::TimeWait | State::Closed => (true, true),
         _ => (false, false),
@@ -174,7 +174,7 @@ fn readiness(core: &Core, id: SocketId) -> io::Result<Ready> {
         (known.writable, Ready::WRITABLE),
         (heard_fin, Ready::READ_CLOSED),
         (heard_fin && sent_fin, Ready::WRITE_CLOSED),
-        (core.host.tcp_error(id).map_err(gone)?.is_some(), Ready::ERROR),
+        (tcp.error().is_some(), Ready::ERROR),
     ] {
         if is_so {
             ready |= what;

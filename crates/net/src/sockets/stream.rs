@@ -98,7 +98,7 @@ impl Inner {
             if readiness.connected {
                 return Poll::Ready(Ok(()));
             }
-            if let Some(error) = core.host.tcp_error(self.id).map_err(io::Error::from)? {
+            if let Some(error) = core.host.tcp(self.id).map_err(io::Error::from)?.error() {
                 return Poll::Ready(Err(error.into()));
             }
             if readiness.closed {
@@ -227,12 +227,14 @@ impl Inner {
 
     pub(super) fn peer_addr(&self) -> io::Result<SocketAddr> {
         self.shared().look(|core, _| {
-            core.host.tcp_flow(self.id).map(|flow| flow.remote).map_err(io::Error::from)
+            core.host.tcp(self.id).map(|tcp| tcp.flow().remote).map_err(io::Error::from)
         })
     }
 
     pub(super) fn info(&self) -> io::Result<Info> {
-        self.shared().look(|core, now| core.host.tcp_info(now, self.id).map_err(io::Error::from))
+        self.shared().look(|core, now| {
+            core.host.tcp(self.id).map(|tcp| tcp.info(now)).map_err(io::Error::from)
+        })
     }
 }
 

@@ -6,8 +6,8 @@ use airtcp_types::{ByteCount, Instant, SendRule, SeqRange};
 
 use super::{FIRST, RTT, SMSS, ack_view, index, segments, seq};
 use crate::board::Board;
+use crate::put_off::PutOff;
 use crate::rate::Snapshot;
-use crate::sender::PutOff;
 use crate::{
     AckView, Certainty, Finding, Findings, LossDetection, LossJudge, Phase, RtoForm, RttEstimator,
     Ruling, View,

@@ -16,7 +16,7 @@ use crate::config::NetworkKind;
 /// Between these the path takes what is sent.
 const RATIO_HIGH: f64 = 1.05;
 const RATIO_LOW: f64 = 0.95;
-/// A queue that drains at least this fast needs no further cut.
+/// A queue that drains at least this fast needs no further reduction.
 const DRAINING: f64 = 0.98;
 /// After congestion the rate goes back at once to this share of what the path carried.
 const RECOVERY: f64 = 0.85;
@@ -74,7 +74,7 @@ pub(crate) struct RateControl {
     rate_min: f64,
     /// Doubling, up to this.
     slow_start: Option<f64>,
-    /// Where a cut ends, after one epoch.
+    /// Where a reduction ends, after one epoch.
     resume: Option<f64>,
     /// The last three trains.
     trains: [f64; 3],

@@ -2,8 +2,9 @@
 
 use airtcp_types::ByteCount;
 
+use super::stream::HOLE_COST;
 use super::*;
-use crate::wire::Train;
+use crate::wire::{Counts, Train};
 
 const RTT: Duration = Duration::from_millis(100);
 const REPEAT: Duration = Duration::from_millis(150);
@@ -108,10 +109,10 @@ fn one_loss_is_a_nack_and_several_are_a_sack() {
         bench.data(2, number, transmission);
     }
     assert_eq!(bench.report(2), Some((ReportKind::Sack, 1, vec![5, 6, 8])));
-    assert_eq!(bench.half.wireless, 4);
+    assert_eq!(bench.half.totals()[2], 4);
     // Until they come they are asked for again, less and less often.
     assert_eq!(bench.report(151), Some((ReportKind::Nack, 1, vec![1])));
-    assert_eq!(bench.half.wireless, 4, "counted once");
+    assert_eq!(bench.half.totals()[2], 4, "counted once");
     assert_eq!(bench.data(160, 1, 13), Taken::New);
     assert_eq!(bench.report(200), Some((ReportKind::Sack, 5, vec![5, 6, 8])));
 }
@@ -227,12 +228,12 @@ fn what_comes_twice_is_told_again() {
 }
 
 #[test]
-fn what_left_before_a_cut_is_not_counted_after_it() {
+fn what_left_before_a_reduction_is_not_counted_after_it() {
     let mut bench = bench(1_000);
     let mut told = Vec::new();
     for number in (0..60u32).filter(|number| number % 10 != 9) {
         let millis = u64::from(number) * 10;
-        // The cut is before 30, which is lost, and so is 29.
+        // The reduction is before 30, which is lost, and so is 29.
         let recovery_bit = number >= 30;
         if number != 30 {
             bench.take(millis, &Data { recovery_bit, ..data(millis, number, number) });
@@ -251,11 +252,11 @@ fn what_left_before_a_cut_is_not_counted_after_it() {
     // An epoch is ten gaps, and a loss is told once it is three packets old.
     let after = [counts(31, 4, 0), counts(31, 14, 1), counts(31, 24, 2)];
     assert_eq!(told, [[counts(0, 11, 0), counts(0, 21, 2)].as_slice(), &after].concat());
-    assert_eq!(bench.half.wireless, 6);
+    assert_eq!(bench.half.totals()[2], 6);
 }
 
 #[test]
-fn a_connection_without_a_cut_counts_for_longer_than_numbers_last() {
+fn a_connection_without_a_reduction_counts_for_longer_than_numbers_last() {
     let mut bench = bench(1_000);
     // Transmissions have 32 bits on the wire; half of those have passed since the first, and more.
     for (number, transmission) in [(0, 1), (1, 1 << 30), (2, 1 << 31), (3, 3 << 30)] {
@@ -266,35 +267,35 @@ fn a_connection_without_a_cut_counts_for_longer_than_numbers_last() {
     }
     bench.report(2);
     assert_eq!(
-        bench.half.counts,
+        bench.half.evidence.counts(),
         Counts { first_counted: 0, congestive: 0, wireless: 1, received: 7 }
     );
 }
 
 #[test]
-fn what_a_retransmission_after_a_cut_does_not_show_may_have_left_before_it() {
+fn what_a_retransmission_after_a_reduction_does_not_show_may_have_left_before_it() {
     let mut bench = bench(1_000);
     for number in (0..17).filter(|number| *number != 5) {
         bench.data(10, number, number + 1);
     }
-    // 17, 18 and 19 are lost, and then there is a cut. What was lost first leaves first.
+    // 17, 18 and 19 are lost, and then there is a reduction. What was lost first leaves first.
     for (number, transmission) in [(5, 21), (20, 22), (21, 23), (22, 24), (23, 25)] {
         bench.take(20, &Data { recovery_bit: true, ..data(20, number, transmission) });
     }
     assert_eq!(bench.report(20), Some((ReportKind::Sack, 17, vec![17, 18, 19])));
     assert_eq!(
-        bench.half.counts,
+        bench.half.evidence.counts(),
         Counts { first_counted: 21, congestive: 0, wireless: 0, received: 5 }
     );
     // One from before the turn is late: it turns nothing back, and counts for nothing.
     bench.data(21, 17, 18);
-    assert_eq!(bench.half.counts.received, 5);
+    assert_eq!(bench.half.evidence.counts().received, 5);
     for (number, transmission) in [(25, 27), (26, 28), (27, 29)] {
         bench.take(22, &Data { recovery_bit: true, ..data(22, number, transmission) });
     }
     bench.report(200);
     assert_eq!(
-        bench.half.counts,
+        bench.half.evidence.counts(),
         Counts { first_counted: 21, congestive: 0, wireless: 1, received: 8 }
     );
 }

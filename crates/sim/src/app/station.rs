@@ -125,7 +125,7 @@ impl Station {
             return end.info().map_or(0, |info| info.unread.0);
         }
         let mine = self.holders.iter().filter(|(_, holder)| **holder as usize == application);
-        mine.filter_map(|(socket, _)| self.host.tcp_unread(*socket).ok()).map(|bytes| bytes.0).sum()
+        mine.filter_map(|(socket, _)| self.host.tcp(*socket).ok()).map(|tcp| tcp.unread().0).sum()
     }
 
     /// Tells applications of their sockets; whether there was something to tell.

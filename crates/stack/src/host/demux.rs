@@ -261,7 +261,6 @@ impl Host {
             held: ByteCount::ZERO,
             out_of_order: ByteCount::ZERO,
             state,
-            linger: None,
         };
         let id = self.sockets.insert(Socket::new(Kind::Tcp(Box::new(tcp))));
         self.flows.insert(flow, id);

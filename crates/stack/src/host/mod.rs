@@ -54,7 +54,6 @@ mod tests;
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use airtcp_types::{ByteCount, Event, FlowId, Instant, Node, Packet, PortId};
 
@@ -181,8 +180,6 @@ struct TcpSocket {
     out_of_order: ByteCount,
     /// The state it was in when last looked at.
     state: State,
-    /// How long closing it may take.
-    linger: Option<Duration>,
 }
 
 impl TcpSocket {

@@ -58,7 +58,7 @@ impl Connection {
             self.on_late_ack(now, segment, ack, counters);
             return true;
         }
-        self.tally.last_ack = now;
+        self.tally.on_ack(now);
         self.closing.on_ack();
         if self.send.sender().is_some() {
             let closed = self.send.window() == ByteCount::ZERO;

@@ -19,7 +19,7 @@ impl Connection {
     /// Takes a segment of this connection. What is not acceptable is counted, and answered or
     /// dropped as RFC 9293 and RFC 5961 say.
     pub fn on_segment(&mut self, now: Instant, segment: &Segment<'_>, counters: &mut Counters) {
-        self.tally.segs_in += u64::from(segment.count());
+        self.tally.on_segments(segment.count());
         match self.state {
             State::Closed => {}
             State::SynSent => self.on_segment_in_syn_sent(now, segment, counters),
@@ -324,7 +324,7 @@ impl Connection {
         let nxt = self.receive.nxt();
         let size = segment.size.map_or(usize::MAX, usize::from).min(segment.payload.len());
         let Self { acks, send, receive, tally, .. } = self;
-        acks.set_buffer(receive.limit().min(tally.bytes_received));
+        acks.set_buffer(receive.limit().min(tally.bytes_received()));
         if acks.on_data(now, size.into(), nxt, || send.rto()) || at_once {
             self.schedule_ack(arrival.duplicate);
         }
@@ -382,9 +382,7 @@ impl Connection {
         counters: &mut Counters,
     ) {
         if arrival.new_bytes > ByteCount::ZERO {
-            self.tally.data_segs_in += u64::from(segments);
-            self.tally.bytes_received += arrival.new_bytes;
-            self.tally.last_rcv = now;
+            self.tally.on_data(now, segments, arrival.new_bytes);
         }
         counters.tcp_ext_ofo_queue += u64::from(arrival.out_of_order && self.receive.has_holes());
         if arrival.out_of_order && arrival.dropped {

@@ -190,19 +190,19 @@ impl AccEcnInfo {
 /// What a connection counts.
 #[derive(Debug)]
 pub(super) struct Tally {
-    pub(super) established: bool,
-    pub(super) segs_out: u64,
-    pub(super) segs_in: u64,
-    pub(super) data_segs_out: u64,
-    pub(super) data_segs_in: u64,
-    pub(super) bytes_sent: ByteCount,
-    pub(super) bytes_retrans: ByteCount,
-    pub(super) bytes_received: ByteCount,
-    pub(super) retrans_segs: u64,
-    pub(super) syn_retrans: u64,
-    pub(super) last_snd: Instant,
-    pub(super) last_rcv: Instant,
-    pub(super) last_ack: Instant,
+    established: bool,
+    segs_out: u64,
+    segs_in: u64,
+    data_segs_out: u64,
+    data_segs_in: u64,
+    bytes_sent: ByteCount,
+    bytes_retrans: ByteCount,
+    bytes_received: ByteCount,
+    retrans_segs: u64,
+    syn_retrans: u64,
+    last_snd: Instant,
+    last_rcv: Instant,
+    last_ack: Instant,
     watches: Stopwatches,
 }
 
@@ -254,6 +254,68 @@ impl Tally {
             last_rcv: now,
             last_ack: now,
             watches: Stopwatches::default(),
+        }
+    }
+
+    /// The handshake is complete.
+    pub(super) fn on_established(&mut self, now: Instant) {
+        self.established = true;
+        self.last_rcv = now;
+    }
+
+    /// Whether the handshake was completed.
+    pub(super) const fn is_established(&self) -> bool {
+        self.established
+    }
+
+    /// Segments arrived.
+    pub(super) fn on_segments(&mut self, segments: u32) {
+        self.segs_in += u64::from(segments);
+    }
+
+    /// Segments brought `new` bytes that were not there.
+    pub(super) fn on_data(&mut self, now: Instant, segments: u32, new: ByteCount) {
+        self.data_segs_in += u64::from(segments);
+        self.bytes_received += new;
+        self.last_rcv = now;
+    }
+
+    /// Bytes that arrived, each counted once.
+    pub(super) const fn bytes_received(&self) -> ByteCount {
+        self.bytes_received
+    }
+
+    /// An ACK arrived.
+    pub(super) fn on_ack(&mut self, now: Instant) {
+        self.last_ack = now;
+    }
+
+    /// Segments left.
+    pub(super) fn on_sent(&mut self, segments: u64) {
+        self.segs_out += segments;
+    }
+
+    /// A SYN or SYN-ACK left once more.
+    pub(super) fn on_syn_sent_again(&mut self) {
+        self.syn_retrans += 1;
+    }
+
+    /// Segments with `len` bytes in all left, `again` if they had left before.
+    pub(super) fn on_data_sent(
+        &mut self,
+        now: Instant,
+        segments: u64,
+        len: ByteCount,
+        again: bool,
+    ) {
+        if again {
+            self.retrans_segs += segments;
+            self.bytes_retrans += len;
+        }
+        if len > ByteCount::ZERO {
+            self.data_segs_out += segments;
+            self.bytes_sent += len;
+            self.last_snd = now;
         }
     }
 

@@ -19,7 +19,7 @@
 //! on_timeout     timers/           every deadline; keep_alive.rs, whether a silent peer is still there
 //! on_path_mtu    path/             segments that are too large for the path
 //! send, ...      write.rs          what the application writes, and when that leaves
-//! set_combination switch.rs        other strategies for the sender, at any time
+//! set_*          option.rs         what an application may set; switch.rs, other strategies for the sender
 //! close, ...     close/            FIN, RST, TIME-WAIT; time_wait.rs, what is left when nobody holds it
 //! ```
 //!
@@ -35,6 +35,7 @@ mod error;
 mod extensions;
 mod handshake;
 mod info;
+mod option;
 mod outlet;
 mod path;
 mod receive;
@@ -63,6 +64,7 @@ pub use error::{TcpError, Unreachable};
 pub use extensions::Offer;
 pub(crate) use handshake::cookie;
 pub use info::{AccEcnInfo, Info};
+pub use option::SocketOption;
 pub use outlet::Outlet;
 pub use receive::{Chunk, MarkAware};
 pub use state::State;
@@ -309,7 +311,7 @@ impl Connection {
     /// What the application can do now.
     pub fn readiness(&self) -> Readiness {
         let over = self.closing.error().is_some() || self.state == State::Closed;
-        let connected = self.handshake.is_none() && self.tally.established;
+        let connected = self.handshake.is_none() && self.tally.is_established();
         let room = self.send.is_writable() || self.send.is_shut_down();
         Readiness {
             readable: self.is_readable(),

@@ -20,10 +20,16 @@ pub enum SwitchError {
 }
 
 impl Connection {
-    /// The strategies that the sender has, or will begin with; `None` when nothing will be sent any more.
-    pub fn combination(&self) -> Option<&Combination> {
+    /// The strategies that the sender has, or will begin with.
+    ///
+    /// # Errors
+    ///
+    /// [`TcpError::Shutdown`], or why the connection ended, once nothing can be sent any more.
+    pub fn combination(&self) -> Result<&Combination, TcpError> {
         let sender = self.send.sender().map(|sender| sender.combination());
-        sender.or_else(|| self.handshake.as_ref().map(|handshake| handshake.combination()))
+        sender
+            .or_else(|| self.handshake.as_ref().map(|handshake| handshake.combination()))
+            .ok_or_else(|| self.error().unwrap_or(TcpError::Shutdown))
     }
 
     /// Gives the sender other strategies. What was sent and the round-trip times it knows survive;

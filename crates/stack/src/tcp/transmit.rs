@@ -31,7 +31,7 @@ impl Connection {
     ) -> Option<Packet> {
         let packet = self.next_packet(now, counters, outlet);
         self.send.give_back(outlet);
-        self.tally.segs_out += u64::from(packet.is_some());
+        self.tally.on_sent(packet.is_some().into());
         packet
     }
 
@@ -54,7 +54,7 @@ impl Connection {
             if syn.sent > 1 {
                 counters.tcp_ext_syn_retrans += 1;
                 counters.tcp_retrans_segs += 1;
-                self.tally.syn_retrans += 1;
+                self.tally.on_syn_sent_again();
             } else {
                 counters.tcp_out_segs += 1;
             }
@@ -255,7 +255,7 @@ impl Connection {
             let more = SeqRange::new(range.end, self.send.decide_more(now, until));
             let segments = more.len().0 / size;
             self.count_data(now, &Transmit { range: more, ..*first }, segments, counters);
-            self.tally.segs_out += segments;
+            self.tally.on_sent(segments);
             range.end = more.end;
         }
         // Only the last may be shorter.
@@ -270,7 +270,7 @@ impl Connection {
                 break;
             }
             self.count_data(now, &next, 1, counters);
-            self.tally.segs_out += 1;
+            self.tally.on_sent(1);
             range.end = next.range.end;
         }
         range
@@ -286,19 +286,13 @@ impl Connection {
     ) {
         let len = range.end.min(self.send.buffer().end()).since(range.start);
         // TcpOutSegs is without segments that only repeat (RFC 4022).
-        if rule.is_retransmission() {
-            counters.tcp_retrans_segs += segments;
-            self.tally.retrans_segs += segments;
-            self.tally.bytes_retrans += len;
-        } else {
-            counters.tcp_out_segs += segments;
+        let again = rule.is_retransmission();
+        match again {
+            true => counters.tcp_retrans_segs += segments,
+            false => counters.tcp_out_segs += segments,
         }
         counters.tcp_ext_fast_retrans += u64::from(rule == SendRule::FastRetransmit);
-        if len > ByteCount::ZERO {
-            self.tally.data_segs_out += segments;
-            self.tally.bytes_sent += len;
-            self.tally.last_snd = now;
-        }
+        self.tally.on_data_sent(now, segments, len, again);
         self.tally.settle(now, &self.send);
     }
 

@@ -216,7 +216,7 @@ fn what_routers_say_gets_to_the_connection() {
     for (at, mtu) in [(1, 1_300), (2, 1_200), (0, 1_100)] {
         family.deliver(at, too_big(&sent.data, mtu));
         assert_eq!(
-            family.hosts[1].tcp_info(family.now, accepted).unwrap().pmtu,
+            family.hosts[1].tcp(accepted).unwrap().info(family.now).pmtu,
             ByteCount(mtu.into())
         );
     }

@@ -41,7 +41,7 @@ fn an_active_open_has_the_address_that_was_bound() {
     assert!(pair.client.readiness(stream).unwrap().connected);
     assert_eq!(pair.client.local_addr(bound), Err(HostError::Stale));
     let flow = FlowId { local: address("10.0.0.2:5000"), remote: to };
-    assert_eq!(pair.client.tcp_flow(stream), Ok(flow));
+    assert_eq!(pair.client.tcp(stream).unwrap().flow(), flow);
     let (accepted, peer) = pair.server.tcp_accept(pair.now, listener).unwrap().unwrap();
     assert_eq!(peer, flow.local);
 
@@ -125,7 +125,7 @@ fn a_listener_takes_other_settings_for_connections_to_come() {
         pair.server.tcp_set_listener_config(listener, config).unwrap();
         let stream = pair.client.tcp_connect(pair.now, address("10.0.0.1:80"), None).unwrap();
         pair.exchange();
-        let info = pair.client.tcp_info(pair.now, stream).unwrap();
+        let info = pair.client.tcp(stream).unwrap().info(pair.now);
         assert_eq!(info.mss, ByteCount(u64::from(mtu) - 40));
         let config = TcpConfig::default();
         assert_eq!(pair.client.tcp_set_listener_config(stream, config), Err(HostError::WrongKind));

@@ -103,7 +103,7 @@ fn with_time_stamps_a_cookie_carries_scale_and_sack() {
     for ms in [0, 17, 1_000] {
         pair.now = Instant::from_millis(ms);
         let (stream, accepted) = pair.connect(listener, TO);
-        let info = |host: &Host, socket| host.tcp_info(pair.now, socket).unwrap();
+        let info = |host: &Host, socket| host.tcp(socket).unwrap().info(pair.now);
         let (client, server) = (info(&pair.client, stream), info(&pair.server, accepted));
         for info in [&client, &server] {
             assert!(info.ts && info.sack);
@@ -137,7 +137,7 @@ fn cookies_are_sent_over_ipv6_too() {
     pair.answer(Packet::new(segment(to, &syn())));
     let (stream, accepted) = pair.connect(listener, to);
     assert_eq!(pair.server.counters().tcp_ext_syncookies_recv, 1);
-    let info = pair.server.tcp_info(pair.now, accepted).unwrap();
+    let info = pair.server.tcp(accepted).unwrap().info(pair.now);
     assert_eq!((info.sack, info.mss), (true, ByteCount(1_440 - 12)));
     pair.client.tcp_send(pair.now, stream, &[7; 5_000]).unwrap();
     pair.pass(Duration::from_secs(1));
@@ -150,10 +150,10 @@ fn without_time_stamps_a_cookie_grants_no_option() {
         Pair::flooded(TcpConfig { timestamps: false, mtu: 1_300, ..TcpConfig::default() });
     let (stream, accepted) = pair.connect(listener, TO);
     for (host, socket) in [(&pair.client, stream), (&pair.server, accepted)] {
-        let info = host.tcp_info(pair.now, socket).unwrap();
+        let info = host.tcp(socket).unwrap().info(pair.now);
         assert_eq!((info.ts, info.sack, info.wscale), (false, false, (0, 0)));
     }
-    let mss = pair.server.tcp_info(pair.now, accepted).unwrap().mss;
+    let mss = pair.server.tcp(accepted).unwrap().info(pair.now).mss;
     assert_eq!(mss, ByteCount(1_220), "the class below 1260");
     pair.server.tcp_send(pair.now, accepted, &[7; 5_000]).unwrap();
     pair.pass(Duration::from_secs(1));
@@ -168,7 +168,7 @@ fn what_a_cookie_cannot_carry_is_off() {
     pair.server.config.tcp = willing;
     let (stream, accepted) = pair.connect(listener, TO);
     for (host, socket) in [(&pair.client, stream), (&pair.server, accepted)] {
-        let info = host.tcp_info(pair.now, socket).unwrap();
+        let info = host.tcp(socket).unwrap().info(pair.now);
         assert_eq!((info.hack, info.tx_numbers, info.sack), (false, false, true));
     }
 }
@@ -261,7 +261,7 @@ fn a_time_wait_is_kept_where_what_replaces_it_would_begin_with_a_cookie() {
     let mut pair = Pair::new();
     let listener = pair.server.tcp_listen(address(TO), 2).unwrap();
     let (stream, accepted) = pair.connect(listener, TO);
-    let flow = pair.client.tcp_flow(stream).unwrap();
+    let flow = pair.client.tcp(stream).unwrap().flow();
     pair.server.tcp_close(pair.now, accepted).unwrap();
     pair.exchange();
     pair.client.tcp_close(pair.now, stream).unwrap();
@@ -299,11 +299,11 @@ fn a_flood_takes_no_memory_and_a_flow_goes_on_beneath_it() {
     }
     assert_eq!(got, sent);
     assert_eq!(pair.server.tcp_connections().count(), 1 + 64);
-    let info = pair.server.tcp_info(pair.now, accepted).unwrap();
+    let info = pair.server.tcp(accepted).unwrap().info(pair.now);
     assert_eq!((info.retrans, pair.server.counters().tcp_ext_timeouts), (0, 0));
     // And a newcomer is let in.
     let (_, newcomer) = pair.connect(listener, TO);
-    assert!(pair.server.tcp_info(pair.now, newcomer).unwrap().sack);
+    assert!(pair.server.tcp(newcomer).unwrap().info(pair.now).sack);
 }
 
 #[test]
@@ -345,7 +345,7 @@ fn options_of_a_syn_come_back_whatever_they_are() {
             let header = Header { flags: Flags::ACK, options, ..header };
             pair.answer(tcp::emit(&stranger(7), 64, &header, &[]));
             let (accepted, _) = pair.server.tcp_accept(pair.now, listener).unwrap().unwrap();
-            let info = pair.server.tcp_info(pair.now, accepted).unwrap();
+            let info = pair.server.tcp(accepted).unwrap().info(pair.now);
             let scales = scale.map_or((0, 0), |scale: u8| (scale.min(14), 7));
             assert_eq!((info.ts, info.sack, info.wscale), (true, sack_permitted, scales));
         }

@@ -7,7 +7,7 @@ use airtcp_wire::options::HackForm;
 use proptest::prelude::*;
 
 use super::*;
-use crate::tcp::{Offer, TcpConfig};
+use crate::tcp::{Offer, SocketOption, TcpConfig};
 
 fn willing(addresses: [&str; 2]) -> Host {
     let mut host = host(addresses);
@@ -113,7 +113,7 @@ fn where_a_device_vouches_for_checksums_it_is_not_negotiated() {
             }
         }
         let (accepted, _) = pair.server.tcp_accept(pair.now, listener).unwrap().unwrap();
-        let hack = |host: &Host, socket| host.tcp_info(pair.now, socket).unwrap().hack;
+        let hack = |host: &Host, socket| host.tcp(socket).unwrap().info(pair.now).hack;
         let offloaded = [&pair.client, &pair.server].map(|h| h.counters().tcp_ext_hack_offloaded);
         ([hack(&pair.client, stream), hack(&pair.server, accepted)], offloaded)
     };
@@ -139,11 +139,11 @@ fn a_live_connection_takes_other_strategies_and_says_what_it_lacks() {
     pair.server.tcp_accept(pair.now, listener).unwrap().unwrap();
     let mut set = |text: &str| {
         let combination = text.parse().unwrap();
-        pair.client.tcp_set_combination(pair.now, stream, &combination)
+        pair.client.tcp_set(pair.now, stream, SocketOption::Combination(combination))
     };
     assert_eq!(set("newreno/fixed:5"), Ok(()));
     assert_eq!(set("sack/reno"), Err(HostError::NotNegotiated("SACK")));
-    let info = pair.client.tcp_info(pair.now, stream).unwrap();
+    let info = pair.client.tcp(stream).unwrap().info(pair.now);
     assert_eq!(info.combination, "newreno/fixed:5");
 }
 

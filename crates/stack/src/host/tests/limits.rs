@@ -12,7 +12,7 @@ const TO: &str = "10.0.0.1:80";
 
 /// The number that the server expects next from a client that has sent nothing.
 fn expected(pair: &Pair, stream: SocketId) -> (FlowId, SeqNumber) {
-    let flow = pair.client.tcp_flow(stream).unwrap();
+    let flow = pair.client.tcp(stream).unwrap().flow();
     (flow, pair.client.secret.isn(Instant::ZERO, &flow) + 1)
 }
 
@@ -107,7 +107,7 @@ fn too_big_that_cannot_be_true_shrinks_nothing() {
     let counters = pair.client.counters();
     assert_eq!((counters.icmp_in_dest_unreachs, counters.tcp_ext_out_of_window_icmps), (2, 1));
     assert_eq!((counters.tcp_ext_pmtu_refused, counters.tcp_ext_pmtu_lowered), (1, 0));
-    assert_eq!(pair.client.tcp_info(pair.now, stream).unwrap().mss, ByteCount(1_448));
+    assert_eq!(pair.client.tcp(stream).unwrap().info(pair.now).mss, ByteCount(1_448));
     pair.server.handle_packet(pair.now, PORT, sent);
     pair.pass(Duration::from_secs(1));
     assert_eq!(read_all(&mut pair.server, pair.now, accepted).0, [7; 20_000]);

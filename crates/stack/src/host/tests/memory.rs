@@ -92,7 +92,7 @@ fn a_peer_that_reads_nothing_uses_up_its_own_share_alone() {
             let got = read_all(&mut pair.client, pair.now, stream).0;
             assert!(got.iter().all(|byte| *byte == 7));
         }
-        let left = pair.server.tcp_info(pair.now, accepted).unwrap().send_q;
+        let left = pair.server.tcp(accepted).unwrap().info(pair.now).send_q;
         assert_eq!(left, ByteCount::ZERO);
     }
     let newcomer = pair.server.tcp_accept(pair.now, *listener).unwrap();

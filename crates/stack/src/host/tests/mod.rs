@@ -107,7 +107,7 @@ impl Pair {
         let stream = self.client.tcp_connect(self.now, address(to), None).unwrap();
         self.exchange();
         let (accepted, peer) = self.server.tcp_accept(self.now, listener).unwrap().unwrap();
-        assert_eq!(peer, self.client.tcp_flow(stream).unwrap().local);
+        assert_eq!(peer, self.client.tcp(stream).unwrap().flow().local);
         (stream, accepted)
     }
 }

@@ -122,9 +122,9 @@ fn what_a_router_says_makes_packets_smaller_at_once_and_nothing_else() {
         let counters = world.counters();
         assert_eq!((counters.tcp_ext_pmtu_lowered, counters.tcp_ext_pmtu_refused), (1, 0));
         assert_eq!((counters.tcp_ext_timeouts, counters.tcp_ext_pmtu_black_holes), (0, 0));
-        let sender = world.pair.client.tcp_sender(stream).unwrap().unwrap();
+        let sender = world.pair.client.tcp(stream).unwrap().sender().unwrap();
         assert_eq!((sender.stats().reductions, sender.smss()), (0, ByteCount(1280 - fixed)));
-        let info = world.pair.client.tcp_info(world.pair.now, stream).unwrap();
+        let info = world.pair.client.tcp(stream).unwrap().info(world.pair.now);
         assert_eq!((info.pmtu, info.mss), (ByteCount(1280), ByteCount(1280 - fixed)));
         assert!(info.to_string().contains(" pmtu:1280 "), "{info}");
     }
@@ -200,7 +200,7 @@ fn suffer_an_outage(world: &mut World, ends: (SocketId, SocketId)) {
     world.links.clear();
     loop {
         world.exchange();
-        let info = world.pair.client.tcp_info(world.pair.now, ends.0).unwrap();
+        let info = world.pair.client.tcp(ends.0).unwrap().info(world.pair.now);
         if info.send_q == ByteCount::ZERO {
             break;
         }
@@ -225,7 +225,7 @@ fn after_an_outage_packets_are_what_they_were() {
             assert_eq!(counters.tcp_ext_pmtu_restored, outages);
             world.longest = 0;
             world.carry(ends, 100_000);
-            let info = world.pair.client.tcp_info(world.pair.now, ends.0).unwrap();
+            let info = world.pair.client.tcp(ends.0).unwrap().info(world.pair.now);
             assert_eq!((world.longest, info.pmtu), (1500, ByteCount(1500)));
             assert_eq!(info.mss, ByteCount(if to == V4 { 1448 } else { 1428 }));
         }
@@ -289,7 +289,7 @@ fn there_is_a_least_size_and_no_message_makes_packets_larger() {
         let at = if to == V4 { 2 } else { 4 };
         quoted[at..at + 2].copy_from_slice(&1500u16.to_be_bytes());
         world.pair.client.handle_packet(now, PORT, too_big_quoting(&packet.data, &quoted, said));
-        let info = world.pair.client.tcp_info(now, stream).unwrap();
+        let info = world.pair.client.tcp(stream).unwrap().info(now);
         assert_eq!(info.pmtu, ByteCount(expected), "{said}");
         assert_eq!(world.counters().tcp_ext_pmtu_refused, refused, "{said}");
         // All the same it gets through.
@@ -314,7 +314,7 @@ fn a_message_about_nothing_outstanding_changes_nothing() {
         world.pair.client.handle_packet(now, PORT, too_big(&packet.data, 1300));
         assert_eq!(world.counters().tcp_ext_out_of_window_icmps, 1);
         assert_eq!(world.counters().tcp_ext_pmtu_lowered, 0);
-        let info = world.pair.client.tcp_info(now, ends.0).unwrap();
+        let info = world.pair.client.tcp(ends.0).unwrap().info(now);
         assert_eq!(info.pmtu, ByteCount(1500));
     }
 }
@@ -347,22 +347,22 @@ proptest! {
             }
             let lie = too_big_quoting(about, &quoted, mtu.into());
             world.pair.client.handle_packet(now, PORT, lie);
-            let info = world.pair.client.tcp_info(now, ends.0).unwrap();
+            let info = world.pair.client.tcp(ends.0).unwrap().info(now);
             let least = if v6 { 1280 } else { 552 };
             prop_assert!(info.pmtu >= ByteCount(least) && info.pmtu <= ByteCount(1500));
-            prop_assert!(world.pair.client.tcp_sender(ends.0).unwrap().unwrap().board().audit().is_ok());
+            prop_assert!(world.pair.client.tcp(ends.0).unwrap().sender().unwrap().board().audit().is_ok());
         }
         for _ in 0..1_000 {
             world.exchange();
             let now = world.pair.now;
             read_all(&mut world.pair.server, now, ends.1);
-            let info = world.pair.client.tcp_info(now, ends.0).unwrap();
+            let info = world.pair.client.tcp(ends.0).unwrap().info(now);
             if info.send_q == ByteCount::ZERO {
                 break;
             }
             world.pass_to_next();
         }
-        let info = world.pair.client.tcp_info(world.pair.now, ends.0).unwrap();
+        let info = world.pair.client.tcp(ends.0).unwrap().info(world.pair.now);
         prop_assert_eq!(info.send_q, ByteCount::ZERO);
         prop_assert_eq!(world.counters().tcp_ext_timeouts, 0);
         // What is sent from here on arrives in order as ever.

@@ -26,7 +26,7 @@ fn one_can_listen_on_the_port_of_a_connection_that_is_not_open_yet() {
     // SYN-SENT at the client, and nobody answers.
     let stream = pair.client.tcp_connect(pair.now, address("10.0.0.3:80"), None).unwrap();
     let local = pair.client.local_addr(stream).unwrap();
-    assert_eq!(pair.client.tcp_state(stream), Ok(State::SynSent));
+    assert_eq!(pair.client.tcp(stream).unwrap().state(), State::SynSent);
     pair.client.tcp_listen(local, 4).unwrap();
     // SYN-RECEIVED at the server, whose first listener is gone.
     let listener = pair.server.tcp_listen(address(TO), 4).unwrap();
@@ -114,12 +114,12 @@ fn a_source_quench_is_dropped_in_silence() {
     let (_, sent) = pair.client.poll_transmit(pair.now).unwrap();
     let quench = icmp_error(&sent.data, [4, 0], 0, &sent.data);
     while pair.client.poll_transmit(pair.now).is_some() {}
-    let cwnd = |pair: &Pair| pair.client.tcp_info(pair.now, stream).unwrap().cwnd;
+    let cwnd = |pair: &Pair| pair.client.tcp(stream).unwrap().info(pair.now).cwnd;
     let before = cwnd(&pair);
     pair.client.handle_packet(pair.now, PORT, quench);
     assert_eq!(pair.client.poll_transmit(pair.now), None);
     assert_eq!(cwnd(&pair), before);
-    assert_eq!(pair.client.tcp_error(stream), Ok(None));
+    assert_eq!(pair.client.tcp(stream).unwrap().error(), None);
     pair.pass(Duration::from_secs(5));
     assert_eq!(read_all(&mut pair.server, pair.now, accepted).0, [7; 20_000]);
 }

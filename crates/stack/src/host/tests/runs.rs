@@ -58,7 +58,7 @@ impl Flows {
         let mut got = Vec::new();
         for &id in &self.accepted {
             let (data, _) = read_all(server, *now, id);
-            let info = server.tcp_info(*now, id).unwrap();
+            let info = server.tcp(id).unwrap().info(*now);
             got.push((data, [info.segs_in, info.data_segs_in, info.bytes_received.0]));
         }
         got

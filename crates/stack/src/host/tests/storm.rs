@@ -207,7 +207,7 @@ impl Storm {
             0..40 => self.host.tcp_send(self.now, socket, &[7; 20_000]).map(drop),
             40..100 => self.host.tcp_recv(self.now, socket, &mut [0; 50_000]).map(drop),
             100..102 => self.host.tcp_shutdown(self.now, socket),
-            102..110 => self.host.tcp_info(self.now, socket).map(|info| drop(info.to_string())),
+            102..110 => self.host.tcp(socket).map(|tcp| drop(tcp.info(self.now).to_string())),
             110 => self.host.tcp_abort(self.now, self.held.swap_remove(at)),
             111..114 => self.host.tcp_close(self.now, self.held.swap_remove(at)),
             _ => Ok(()),

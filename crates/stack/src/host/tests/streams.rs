@@ -2,7 +2,7 @@
 
 use airtcp_types::EventKind;
 
-use crate::tcp::{KeepAlive, State, TcpConfig};
+use crate::tcp::{KeepAlive, SocketOption, State, TcpConfig};
 
 use super::*;
 
@@ -12,7 +12,8 @@ fn closing_takes_no_longer_than_it_may() {
         let mut pair = Pair::new();
         let listener = pair.server.tcp_listen(address("10.0.0.1:80"), 4).unwrap();
         let (stream, accepted) = pair.connect(listener, "10.0.0.1:80");
-        pair.client.tcp_set_linger(stream, Some(Duration::from_millis(limit))).unwrap();
+        let linger = SocketOption::Linger(Some(Duration::from_millis(limit)));
+        pair.client.tcp_set(pair.now, stream, linger).unwrap();
         pair.client.tcp_send(pair.now, stream, b"lost on the way").unwrap();
         while pair.client.poll_transmit(pair.now).is_some() {}
         pair.client.tcp_close(pair.now, stream).unwrap();
@@ -27,10 +28,11 @@ fn closing_takes_no_longer_than_it_may() {
         pair.client.handle_timeout(pair.now);
         pair.exchange();
         assert_eq!(pair.client.tcp_connections().count(), 0, "{limit}");
-        assert_eq!(pair.server.tcp_error(accepted).unwrap(), Some(TcpError::Reset));
+        assert_eq!(pair.server.tcp(accepted).unwrap().error(), Some(TcpError::Reset));
         let aborts = pair.client.counters().tcp_ext_abort_on_linger;
         assert_eq!(aborts, u64::from(limit > 0));
-        assert_eq!(pair.client.tcp_set_linger(stream, None), Err(HostError::Stale));
+        let late = pair.client.tcp_set(pair.now, stream, SocketOption::Linger(None));
+        assert_eq!(late, Err(HostError::Stale));
     }
 }
 
@@ -41,15 +43,15 @@ fn a_user_time_out_ends_what_nobody_answers() {
     let listener = pair.server.tcp_listen(address("10.0.0.1:80"), 4).unwrap();
     let (stream, _) = pair.connect(listener, "10.0.0.1:80");
     let limit = Duration::from_secs(3);
-    pair.client.tcp_set_user_timeout(pair.now, stream, Some(limit)).unwrap();
+    pair.client.tcp_set(pair.now, stream, SocketOption::UserTimeout(Some(limit))).unwrap();
     let begin = pair.now;
     pair.client.tcp_send(begin, stream, b"lost on the way").unwrap();
-    while pair.client.tcp_error(stream).unwrap().is_none() {
+    while pair.client.tcp(stream).unwrap().error().is_none() {
         while pair.client.poll_transmit(pair.now).is_some() {}
         pair.now = pair.client.poll_timeout().unwrap();
         pair.client.handle_timeout(pair.now);
     }
-    assert_eq!(pair.client.tcp_error(stream).unwrap(), Some(TcpError::TimedOut));
+    assert_eq!(pair.client.tcp(stream).unwrap().error(), Some(TcpError::TimedOut));
     assert_eq!(pair.now, begin + limit);
 }
 
@@ -68,7 +70,7 @@ fn bytes_go_both_ways_and_everything_is_let_go() {
         pair.exchange();
         assert_eq!(read_all(&mut pair.client, pair.now, stream), (b"thanks".to_vec(), true));
         pair.client.tcp_close(pair.now, stream).unwrap();
-        assert_eq!(pair.client.tcp_state(stream), Err(HostError::Stale));
+        assert_eq!(pair.client.tcp(stream).err(), Some(HostError::Stale));
         pair.exchange();
         assert_eq!(pair.client.tcp_connections().count(), 1, "TIME-WAIT goes on without a handle");
         assert_eq!(pair.server.counters().tcp_curr_estab, 0);
@@ -115,7 +117,7 @@ fn a_refused_connection_says_so() {
     let mut pair = Pair::new();
     let stream = pair.client.tcp_connect(pair.now, address("10.0.0.1:80"), None).unwrap();
     pair.exchange();
-    assert_eq!(pair.client.tcp_error(stream), Ok(Some(TcpError::Refused)));
+    assert_eq!(pair.client.tcp(stream).unwrap().error(), Some(TcpError::Refused));
     assert!(pair.client.readiness(stream).unwrap().closed);
     assert_eq!(pair.client.flows.len(), 0, "its ports are free");
     pair.client.tcp_close(pair.now, stream).unwrap();
@@ -247,7 +249,7 @@ fn unreachable_reaches_the_connection_it_is_about() {
         pair.client.handle_packet(pair.now, PORT, error);
         assert_eq!(pair.client.readiness(stream).unwrap().closed, closed);
     }
-    assert_eq!(pair.client.tcp_error(stream), Ok(Some(TcpError::Refused)));
+    assert_eq!(pair.client.tcp(stream).unwrap().error(), Some(TcpError::Refused));
     let counters = pair.client.counters();
     assert_eq!((counters.icmp_in_dest_unreachs, counters.tcp_attempt_fails), (2, 1));
     assert_eq!(counters.tcp_ext_out_of_window_icmps, 1, "the forged one quotes another number");
@@ -258,7 +260,7 @@ fn a_new_syn_replaces_time_wait() {
     let mut pair = Pair::new();
     let listener = pair.server.tcp_listen(address("10.0.0.1:80"), 8).unwrap();
     let (stream, accepted) = pair.connect(listener, "10.0.0.1:80");
-    let flow = pair.client.tcp_flow(stream).unwrap();
+    let flow = pair.client.tcp(stream).unwrap().flow();
     pair.server.tcp_close(pair.now, accepted).unwrap();
     pair.exchange();
     pair.client.tcp_close(pair.now, stream).unwrap();
@@ -280,9 +282,9 @@ fn what_replaces_time_wait_starts_above_all_its_numbers() {
     let mut pair = Pair::new();
     let listener = pair.server.tcp_listen(address("10.0.0.1:80"), 8).unwrap();
     let (stream, accepted) = pair.connect(listener, "10.0.0.1:80");
-    let flow = pair.client.tcp_flow(stream).unwrap();
+    let flow = pair.client.tcp(stream).unwrap().flow();
     let unpaced = "rack/cubic".parse().unwrap();
-    pair.server.tcp_set_combination(pair.now, accepted, &unpaced).unwrap();
+    pair.server.tcp_set(pair.now, accepted, SocketOption::Combination(unpaced)).unwrap();
     // In no time at all more bytes than the clock of the ISNs has ticks.
     for _ in 0..100 {
         pair.server.tcp_send(pair.now, accepted, &[0; 10_000]).unwrap();
@@ -314,7 +316,7 @@ fn a_peer_that_is_gone_is_found_out() {
     let (stream, _) = pair.connect(listener, "10.0.0.1:80");
     let settings =
         KeepAlive { idle: Duration::from_secs(10), interval: Duration::from_secs(2), probes: 2 };
-    pair.client.tcp_set_keep_alive(pair.now, stream, Some(settings)).unwrap();
+    pair.client.tcp_set(pair.now, stream, SocketOption::KeepAlive(Some(settings))).unwrap();
     pair.pass(Duration::from_secs(100));
     // One probe in ten seconds, and each is answered.
     let counters = pair.client.counters();
@@ -326,7 +328,7 @@ fn a_peer_that_is_gone_is_found_out() {
         pair.client.handle_timeout(next);
         while pair.client.poll_transmit(next).is_some() {}
     }
-    assert_eq!(pair.client.tcp_error(stream), Ok(Some(TcpError::TimedOut)));
+    assert_eq!(pair.client.tcp(stream).unwrap().error(), Some(TcpError::TimedOut));
     assert_eq!(pair.client.counters().tcp_ext_keep_alive, 12);
     assert!(pair.client.readiness(stream).unwrap().readable);
 }
@@ -366,7 +368,7 @@ fn aborting_all_leaves_nobody_out() {
     let resets: Vec<_> = std::iter::from_fn(|| pair.server.poll_transmit(pair.now)).collect();
     assert_eq!(resets.len(), 4);
     assert!(resets.iter().all(|(_, packet)| read_segment(packet).flags.rst));
-    assert_eq!(pair.server.tcp_error(held), Ok(Some(TcpError::Aborted)));
+    assert_eq!(pair.server.tcp(held).unwrap().error(), Some(TcpError::Aborted));
     let counters = pair.server.counters();
     assert_eq!((counters.tcp_curr_estab, counters.tcp_estab_resets), (0, 2));
     assert_eq!(counters.tcp_attempt_fails, 1);
@@ -384,7 +386,7 @@ fn closing_with_data_unread_is_counted() {
     pair.server.tcp_close(pair.now, accepted).unwrap();
     pair.exchange();
     assert_eq!(pair.server.counters().tcp_ext_abort_on_close, 1);
-    assert_eq!(pair.client.tcp_error(stream), Ok(Some(TcpError::Reset)));
+    assert_eq!(pair.client.tcp(stream).unwrap().error(), Some(TcpError::Reset));
     assert_eq!(pair.client.counters().tcp_estab_resets, 1);
 }
 
@@ -393,7 +395,7 @@ fn events_carry_their_flow() {
     let mut pair = Pair::new();
     let listener = pair.server.tcp_listen(address("10.0.0.1:80"), 8).unwrap();
     let (stream, _) = pair.connect(listener, "10.0.0.1:80");
-    let flow = pair.client.tcp_flow(stream).unwrap();
+    let flow = pair.client.tcp(stream).unwrap().flow();
     let events: Vec<_> = std::iter::from_fn(|| pair.client.poll_event()).collect();
     assert!(events.iter().all(|event| event.flow == Some(flow)));
     let established = |kind: &EventKind| matches!(kind, EventKind::State { to: "ESTABLISHED", .. });
@@ -421,7 +423,7 @@ fn who_was_told_to_wait_hears_of_room_that_came_before_anything_was_settled() {
     let (stream, accepted) = pair.connect(listener, "10.0.0.1:80");
     // Time stands still here, in which nothing that is paced leaves.
     let unpaced = "rack/cubic".parse().unwrap();
-    pair.client.tcp_set_combination(pair.now, stream, &unpaced).unwrap();
+    pair.client.tcp_set(pair.now, stream, SocketOption::Combination(unpaced)).unwrap();
     let fill = |pair: &mut Pair| {
         while pair.client.tcp_send(pair.now, stream, &[7; 9_000]).is_ok() {}
     };
@@ -454,7 +456,7 @@ fn what_changes_while_a_connection_waits_for_its_turn_to_send_is_told() {
     let mut pair = Pair::new();
     let listener = pair.server.tcp_listen(address("10.0.0.1:80"), 8).unwrap();
     let (stream, accepted) = pair.connect(listener, "10.0.0.1:80");
-    pair.client.tcp_set_nodelay(pair.now, stream, true).unwrap();
+    pair.client.tcp_set(pair.now, stream, SocketOption::NoDelay(true)).unwrap();
     while pair.server.poll_ready().is_some() {}
     let told = |pair: &mut Pair| {
         pair.client.tcp_send(pair.now, stream, b"x").unwrap();

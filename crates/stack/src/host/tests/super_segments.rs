@@ -4,7 +4,7 @@ use airtcp_types::Checksum;
 use airtcp_wire::each_segment;
 
 use super::*;
-use crate::tcp::{EcnMode, TcpConfig};
+use crate::tcp::{EcnMode, SocketOption, TcpConfig};
 
 const MSS: usize = 1448;
 
@@ -60,16 +60,16 @@ fn data_leaves_in_one_packet_that_shares_it_and_counts_by_segments() {
         assert_eq!(sent[0].segment_size, Some(mss as u16));
         assert_eq!(sent[0].checksum, Checksum::Partial);
         assert!(sent[0].data.len() < 100 && !sent[0].tail.is_empty(), "no byte is copied");
-        let sender = pair.client.tcp_sender(stream).unwrap().unwrap();
+        let sender = pair.client.tcp(stream).unwrap().sender().unwrap();
         assert_eq!(sender.board().in_order_sent().count(), 20);
         assert_eq!(pair.client.counters().tcp_out_segs - before, 20);
-        let info = pair.client.tcp_info(pair.now, stream).unwrap();
+        let info = pair.client.tcp(stream).unwrap().info(pair.now);
         assert_eq!((info.data_segs_out, info.segs_out), (20, 22), "and SYN and ACK");
 
         for packet in sent {
             pair.server.handle_packet(pair.now, PORT, packet);
         }
-        let info = pair.server.tcp_info(pair.now, accepted).unwrap();
+        let info = pair.server.tcp(accepted).unwrap().info(pair.now);
         assert_eq!(info.data_segs_in, 20);
         pair.exchange();
         assert_eq!(read_all(&mut pair.server, pair.now, accepted).0, data);
@@ -147,7 +147,7 @@ fn a_repair_that_was_kept_begins_where_the_peer_has_got_to() {
     let begin = read_segment(&first).seq;
     assert_eq!(segments(&first), [MSS]);
     // The peer has the first of the two, and 700 bytes of the other.
-    let flow = pair.client.tcp_flow(stream).unwrap();
+    let flow = pair.client.tcp(stream).unwrap().flow();
     let flow = FlowId { local: flow.remote, remote: flow.local };
     let ack = begin + 17 * MSS as u32 + 700;
     let heard = read_segment(&last);
@@ -292,7 +292,7 @@ fn every_segment_has_the_whole_ace_field() {
             }
             pair.exchange();
         }
-        let feedback = pair.client.tcp_info(pair.now, stream).unwrap().accecn.unwrap();
+        let feedback = pair.client.tcp(stream).unwrap().info(pair.now).accecn.unwrap();
         assert_eq!(feedback.received_ce, marks);
         pair.client.tcp_send(pair.now, stream, &bytes(20 * MSS)).unwrap();
         let sent = packets(&mut pair.client, pair.now);
@@ -370,7 +370,7 @@ fn no_more_segments_than_may_leave_as_one_and_a_push_where_they_end() {
         pair.client = Host::new(config);
         let (mut pair, stream, _) = connected(pair, "10.0.0.1:80");
         // The last byte of the last of them is not the last that was written.
-        pair.client.tcp_set_cork(pair.now, stream, true).unwrap();
+        pair.client.tcp_set(pair.now, stream, SocketOption::Cork(true)).unwrap();
         pair.client.tcp_send(pair.now, stream, &bytes(5 * MSS + 1)).unwrap();
         let sent = packets(&mut pair.client, pair.now);
         let segments: Vec<usize> = sent.iter().map(|packet| segments(packet).len()).collect();

@@ -23,7 +23,7 @@ impl Pair {
     /// A connection at the server, in TIME-WAIT.
     fn time_wait(&mut self, listener: SocketId) -> Ended {
         let (stream, accepted) = self.connect(listener, TO);
-        let flow = self.client.tcp_flow(stream).unwrap();
+        let flow = self.client.tcp(stream).unwrap().flow();
         self.server.tcp_close(self.now, accepted).unwrap();
         self.exchange();
         self.client.tcp_close(self.now, stream).unwrap();

@@ -214,7 +214,7 @@ fn check(ends: Ends, path: Path, seed: u64, writes: &[Write]) -> Run {
     let expected: Vec<u8> = (0..writes.iter().map(|write| write.len).sum()).map(byte).collect();
     assert_eq!((got.len(), run.written), (expected.len(), expected.len()));
     assert!(got == expected);
-    while run.pair.client.tcp_state(run.client) != Ok(State::FinWait2) {
+    while run.pair.client.tcp(run.client).unwrap().state() != State::FinWait2 {
         assert!(run.pair.now < END, "the FIN is never acknowledged");
         run.pass(run.pair.now + PAUSE);
     }

@@ -15,6 +15,8 @@ pub(in crate::tcp) struct Closing {
     error: Option<TcpError>,
     /// What the network said, should it prove true (RFC 1122 section 4.2.3.9).
     soft_error: Option<Unreachable>,
+    /// How long closing may take.
+    linger: Option<Duration>,
     /// When TIME-WAIT or an orphan's FIN-WAIT-2 ends, or the wait for the peer's last ACK.
     until: Option<Instant>,
     time_wait: Duration,
@@ -38,6 +40,7 @@ impl Closing {
             is_orphan: false,
             error: None,
             soft_error: None,
+            linger: None,
             until: None,
             time_wait: config.time_wait,
             fin_wait_2: config.fin_wait_2,
@@ -52,6 +55,16 @@ impl Closing {
     /// Whether the application let go.
     pub(in crate::tcp) const fn is_orphan(&self) -> bool {
         self.is_orphan
+    }
+
+    /// Sets how long closing may take.
+    pub(super) fn set_linger(&mut self, limit: Option<Duration>) {
+        self.linger = limit;
+    }
+
+    /// How long closing may take.
+    pub(super) const fn linger(&self) -> Option<Duration> {
+        self.linger
     }
 
     /// TIME-WAIT begins, or begins anew.

@@ -30,11 +30,39 @@ impl Connection {
         self.set_state(self.state.after_shutdown());
     }
 
+    /// Sets how long [`close`](Self::close) may take: what the peer has not acknowledged by then, the FIN included, is
+    /// thrown away with a RST, at once with a limit of zero (`SO_LINGER`). `None`, the default, is no limit but that of
+    /// time-outs.
+    pub fn set_linger(&mut self, limit: Option<Duration>) {
+        self.closing.set_linger(limit);
+    }
+
+    /// How long [`close`](Self::close) may take.
+    pub const fn linger(&self) -> Option<Duration> {
+        self.closing.linger()
+    }
+
     /// The application lets go. What was written is still delivered, then a FIN; but if something
     /// unread is thrown away, now or later, the peer gets a RST (RFC 2525 section 2.17). Gives
-    /// whether it was now.
+    /// whether it was now. [`set_linger`](Self::set_linger) limits how long that may take.
     pub fn close(&mut self, now: Instant) -> bool {
         self.closing.let_go();
+        let linger = self.linger();
+        if linger.is_some_and(|limit| limit.is_zero()) {
+            self.abort(now);
+            return false;
+        }
+        let lost = self.finish(now);
+        if let Some(limit) = linger
+            && !matches!(self.state, State::Closed | State::TimeWait | State::FinWait2)
+        {
+            self.closing.wait_at_most(now, limit);
+        }
+        lost
+    }
+
+    /// Ends both directions; gives whether something unread was thrown away.
+    fn finish(&mut self, now: Instant) -> bool {
         let unread = self.receive.readable() > ByteCount::ZERO || self.receive.has_holes();
         let lost = unread && !matches!(self.state, State::Closed | State::TimeWait);
         match self.state {
@@ -51,21 +79,6 @@ impl Connection {
             _ => self.shutdown(now),
         }
         self.receive.discard();
-        lost
-    }
-
-    /// As [`close`](Self::close), but what the peer has not acknowledged by then, the FIN included, is thrown away with
-    /// a RST; with a limit of zero that is at once (`SO_LINGER`).
-    pub fn close_within(&mut self, now: Instant, limit: Duration) -> bool {
-        if limit.is_zero() {
-            self.closing.let_go();
-            self.abort(now);
-            return false;
-        }
-        let lost = self.close(now);
-        if !matches!(self.state, State::Closed | State::TimeWait | State::FinWait2) {
-            self.closing.wait_at_most(now, limit);
-        }
         lost
     }
 

@@ -42,11 +42,11 @@ impl Offer {
 #[derive(Debug, Default)]
 pub(super) struct Extensions {
     /// HACK is spoken, in this form.
-    pub(super) hack: Option<HackForm>,
+    hack: Option<HackForm>,
     /// Segments that arrived with a good header and bad data, whose special ACKs are to leave.
     corrupted: VecDeque<ExtSeq>,
     /// Transmissions are numbered.
-    pub(super) numbered: bool,
+    numbered: bool,
     /// The last number heard.
     heard: Option<NonZeroU32>,
 }

@@ -4,6 +4,9 @@ mod attempt;
 pub(crate) mod cookie;
 mod deferral;
 
+#[cfg(test)]
+mod tests;
+
 use airtcp_recovery::{Sender, Start};
 use airtcp_types::{ByteCount, ExtSeq, FlowId, Instant, SeqNumber};
 use airtcp_wire::options::SackBlocks;
@@ -77,7 +80,7 @@ impl Connection {
     ) -> Self {
         let mut connection = Self::connect(now, flow, isn, ts_offset, config);
         connection.state = State::SynReceived;
-        connection.tally.segs_in += 1;
+        connection.tally.on_segments(1);
         if let Some(handshake) = &mut connection.handshake {
             handshake.accept(now, config.defer_accept.filter(|wait| !wait.is_zero()));
         }
@@ -207,8 +210,7 @@ impl Connection {
             seed: self.send.first().0,
         };
         self.send.start(Sender::new(&sender, &start));
-        self.tally.established = true;
-        self.tally.last_rcv = now;
+        self.tally.on_established(now);
         self.closing.on_ack();
         self.on_heard(now);
         let state = if self.send.is_shut_down() { State::FinWait1 } else { State::Established };

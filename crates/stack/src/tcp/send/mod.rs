@@ -2,6 +2,8 @@
 
 mod buffer;
 mod hold;
+mod persist;
+mod window;
 
 #[cfg(test)]
 mod tests;
@@ -18,9 +20,9 @@ use super::outlet::Outlet;
 
 use buffer::SendBuffer;
 use hold::Hold;
+use persist::Persist;
+use window::SendWindow;
 
-/// The longest pause between window probes.
-const MAX_PROBE: Duration = Duration::from_secs(120);
 /// The send buffer takes at least so much, and otherwise what is in flight and as much again as may
 /// be.
 const SMALL: ByteCount = ByteCount::from_kib(128);
@@ -52,37 +54,13 @@ pub(super) struct SendHalf {
     nodelay: bool,
     /// The application had more than there was room for, and there is still none.
     refused: bool,
-    /// By how many bits the windows we are sent are shifted.
-    scale: u8,
-    /// SND.WND.
-    wnd: ByteCount,
-    /// MAX.SND.WND of RFC 5961.
-    max_wnd: ByteCount,
-    /// SND.WL1 and SND.WL2.
-    wl: (ExtSeq, ExtSeq),
-    /// One past the last number the peer allows.
-    edge: ExtSeq,
-    /// Seldom there: most connections never meet a closed window.
-    persist: Option<Box<Persist>>,
-    /// A window too small to be worth it is used all the same.
-    override_silly: bool,
-    /// Time-outs that the peer answered with a window of zero: they count as probes.
-    forgiven: u32,
+    window: SendWindow,
+    persist: Persist,
     /// When the peer last acknowledged something new, or nothing waited for it: neither data that was sent nor data that
     /// its window keeps back.
     progress_at: Instant,
     /// What kept the last byte from being sent.
     limit: Option<Limit>,
-}
-
-/// The persist timer (RFC 9293 section 3.8.6.1).
-#[derive(Clone, Copy, Debug)]
-struct Persist {
-    at: Instant,
-    pause: Duration,
-    unanswered: u32,
-    /// A window probe is to leave.
-    due: bool,
 }
 
 impl SendHalf {
@@ -105,14 +83,8 @@ impl SendHalf {
             fin: false,
             nodelay: config.nodelay,
             refused: false,
-            scale: 0,
-            wnd: ByteCount::ZERO,
-            max_wnd: ByteCount::ZERO,
-            wl: (ExtSeq(0), ExtSeq(0)),
-            edge: first,
-            persist: None,
-            override_silly: false,
-            forgiven: 0,
+            window: SendWindow::new(first),
+            persist: Persist::OFF,
             progress_at: now,
             limit: None,
         }
@@ -135,12 +107,12 @@ impl SendHalf {
 
     /// The windows we are sent are shifted by so many bits.
     pub(super) fn set_scale(&mut self, scale: u8) {
-        self.scale = scale;
+        self.window.set_scale(scale);
     }
 
     /// By how many bits the windows we are sent are shifted.
     pub(super) const fn scale(&self) -> u8 {
-        self.scale
+        self.window.scale()
     }
 
     /// The number of the first byte: ISS + 1.
@@ -200,18 +172,18 @@ impl SendHalf {
 
     /// One past the last number the peer allows.
     pub(super) const fn edge(&self) -> ExtSeq {
-        self.edge
+        self.window.edge()
     }
 
     /// SND.WND.
     pub(super) const fn window(&self) -> ByteCount {
-        self.wnd
+        self.window.size()
     }
 
     /// The oldest acknowledgement number that a peer can still send (RFC 5961 section 5.2): none is from before the
     /// connection, whose SYN has the number ISS.
     pub(super) fn oldest_ack(&self) -> ExtSeq {
-        (self.first - 1).max(self.una() - self.max_wnd.0)
+        (self.first - 1).max(self.una() - self.window.max().0)
     }
 
     /// How much of a write of `len` bytes there is room for. What there is none for the application is known to have.
@@ -308,43 +280,26 @@ impl SendHalf {
                 || self.not_sent() * 2 < ByteCount(self.low_water.into()))
     }
 
-    /// Takes the window of an acceptable segment, if it is newer than the last one (RFC 9293
-    /// section 3.10.7.4, fifth); gives whether it changed. A window that shrinks is believed:
-    /// nothing new leaves beyond it (RFC 9293 section 3.8.6, SHLD-15).
-    ///
-    /// As in Linux, an ACK that advances is newer whatever its number: it may ride on data that
-    /// the peer sends again.
+    /// Takes the window of an acceptable segment, if it is newer than the last one; gives whether it changed.
     pub(super) fn on_window(&mut self, seq: ExtSeq, ack: ExtSeq, window: ByteCount) -> bool {
-        let (wl1, wl2) = self.wl;
-        if ack <= self.una() && (wl1 > seq || (wl1 == seq && wl2 > ack)) {
-            return false;
-        }
-        let changed = self.wnd != window;
-        self.wl = (seq, ack);
-        self.wnd = window;
-        self.max_wnd = self.max_wnd.max(window);
-        self.edge = ack + window;
+        let changed = self.window.update(self.una(), (seq, ack), window);
         if changed {
-            self.persist = None;
+            self.persist.stop();
         }
         changed
     }
 
     /// Hands an acceptable ACK to the sender.
     pub(super) fn on_ack(&mut self, now: Instant, ack: &Ack<'_>) {
-        if let Some(persist) = &mut self.persist {
-            persist.unanswered = 0;
-        }
+        self.persist.on_ack();
         self.end_more();
         let Some(sender) = &mut self.sender else { return };
-        let nothing_waits = sender.snd_una() == sender.snd_nxt() && self.persist.is_none();
+        let nothing_waits = sender.snd_una() == sender.snd_nxt() && !self.persist.is_running();
         if ack.ack > sender.snd_una() || nothing_waits {
             self.progress_at = now;
         }
         sender.on_ack(now, ack);
-        let (closed, backoff) = (self.wnd == ByteCount::ZERO, sender.backoff());
-        // A window that opens again does not make them count.
-        self.forgiven = if closed { backoff } else { self.forgiven.min(backoff) };
+        self.persist.forgive(self.window.size() == ByteCount::ZERO, sender.backoff());
         self.buffer.free_to(sender.snd_una());
         self.refused = self.refused && !self.is_writable();
     }
@@ -384,7 +339,7 @@ impl SendHalf {
 
     /// The window that was closed has opened: what time-outs sent into it was thrown away.
     pub(super) fn on_window_opened(&mut self, now: Instant) {
-        if let Some(sender) = self.sender.as_mut().filter(|_| self.forgiven > 0) {
+        if let Some(sender) = self.sender.as_mut().filter(|_| self.persist.forgiven() > 0) {
             sender.on_window_opened(now);
         }
     }
@@ -399,12 +354,13 @@ impl SendHalf {
             }
         }
         let mut supply = self.supply();
-        if std::mem::take(&mut self.override_silly) && self.edge < supply.end {
+        let edge = self.window.edge();
+        if self.persist.take_override() && edge < supply.end {
             // All there is, as far as the sender can see, fits the window.
-            supply = Supply { end: self.edge, fin: false, nodelay: true, ..supply };
+            supply = Supply { end: edge, fin: false, nodelay: true, ..supply };
         }
         let sender = self.sender.as_mut()?;
-        if sender.snd_una() == sender.snd_nxt() && self.persist.is_none() {
+        if sender.snd_una() == sender.snd_nxt() && !self.persist.is_running() {
             self.progress_at = now;
         }
         let decision = sender.send(now, &supply);
@@ -418,12 +374,9 @@ impl SendHalf {
         }
         let Some(sender) = &mut self.sender else { return Some(decision) };
         let starved = limit == Some(Limit::Rwnd) && sender.snd_una() == sender.snd_nxt();
-        if !starved {
-            self.persist = None;
-        } else if self.persist.is_none() {
-            let pause = sender.rtt().rto().min(MAX_PROBE);
-            self.persist =
-                Some(Box::new(Persist { at: now + pause, pause, unanswered: 0, due: false }));
+        match starved {
+            true => self.persist.start(now, sender.rtt().rto()),
+            false => self.persist.stop(),
         }
         Some(decision)
     }
@@ -437,7 +390,7 @@ impl SendHalf {
     pub(super) fn decide_more(&mut self, now: Instant, until: ExtSeq) -> ExtSeq {
         let supply = self.supply();
         match &mut self.sender {
-            Some(sender) if !self.override_silly => sender.send_more(now, &supply, until),
+            Some(sender) if !self.persist.overrides() => sender.send_more(now, &supply, until),
             _ => self.nxt(),
         }
     }
@@ -447,7 +400,7 @@ impl SendHalf {
             Some(hold) if !self.fin => self.held_to(hold, self.end()),
             _ => self.end(),
         };
-        Supply { end, fin: self.fin, window_edge: self.edge, nodelay: self.nodelay }
+        Supply { end, fin: self.fin, window_edge: self.window.edge(), nodelay: self.nodelay }
     }
 
     /// Works the sender's deadline, if it has come; gives how many time-outs there were.
@@ -459,30 +412,20 @@ impl SendHalf {
         Some(sender.stats().timeouts - before)
     }
 
-    /// Works the persist timer: a window probe is to leave, if it is time, and the next one waits twice as long.
+    /// Works the persist timer: a window probe is to leave, if it is time.
     pub(super) fn on_persist_timeout(&mut self, now: Instant) {
-        // RFC 9293 section 3.8.6.2.1: a small window that does not grow is used after a while.
-        let is_silly = self.edge > self.nxt();
-        let Some(persist) = self.persist.as_mut().filter(|persist| persist.at <= now) else {
-            return;
-        };
-        persist.pause = (persist.pause * 2).min(MAX_PROBE);
-        persist.at = now + persist.pause;
-        persist.unanswered += 1;
-        persist.due |= !is_silly;
-        self.override_silly = is_silly;
+        self.persist.on_timeout(now, self.window.edge() > self.nxt());
     }
 
     /// When the sender, the persist timer or what is held back next needs the time.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let sender = self.sender.as_ref().and_then(|sender| sender.poll_timeout());
-        let probe = self.persist.as_ref().map(|persist| persist.at);
-        [sender, probe, self.held_until()].into_iter().flatten().min()
+        [sender, self.persist.deadline(), self.held_until()].into_iter().flatten().min()
     }
 
     /// Whether a window probe is to leave, which it is once.
     pub(super) fn take_probe(&mut self) -> bool {
-        self.persist.as_mut().is_some_and(|persist| std::mem::take(&mut persist.due))
+        self.persist.take_probe()
     }
 
     /// Whether there is something that [`shrink`](Self::shrink) gives back.
@@ -502,19 +445,19 @@ impl SendHalf {
     /// Signs in a row that the peer is gone: time-outs, or probes without an answer.
     pub(super) fn silence(&self) -> u32 {
         let backoff = self.sender.as_ref().map_or(0, |sender| sender.backoff());
-        backoff.saturating_sub(self.forgiven).max(self.probes_unanswered())
+        backoff.saturating_sub(self.persist.forgiven()).max(self.probes_unanswered())
     }
 
     /// How many window probes in a row the peer has not answered.
     pub(super) fn probes_unanswered(&self) -> u32 {
-        self.persist.as_ref().map_or(0, |persist| persist.unanswered)
+        self.persist.unanswered()
     }
 
     /// Whether the peer's window has been closed for so long that probes leave as seldom as they ever do, or data was
     /// sent again into it as often as `limit`.
     pub(super) fn is_shut(&self, limit: u32) -> bool {
-        self.persist.as_ref().is_some_and(|persist| persist.pause >= MAX_PROBE)
-            || (self.wnd == ByteCount::ZERO && self.forgiven > limit)
+        self.persist.is_slowest()
+            || (self.window.size() == ByteCount::ZERO && self.persist.forgiven() > limit)
     }
 
     /// Reductions taken back so far.
@@ -524,7 +467,7 @@ impl SendHalf {
 
     /// Whether the peer owes an answer.
     pub(super) fn is_waiting(&self) -> bool {
-        self.is_outstanding() || self.persist.is_some()
+        self.is_outstanding() || self.persist.is_running()
     }
 
     /// Nothing will be sent any more.
@@ -532,7 +475,7 @@ impl SendHalf {
         self.done = self.nxt();
         self.buffer.clear();
         self.sender = None;
-        self.persist = None;
+        self.persist.stop();
         self.decided = None;
     }
 }

@@ -310,7 +310,7 @@ fn who_gives_up_says_so() {
         }),
         ("TcpExtTCPAbortOnLinger", "closing takes too long", || {
             let mut s = sent();
-            s.conn.close_within(s.now, Duration::from_secs(1));
+            s.close_within(Duration::from_secs(1));
             s
         }),
     ];

@@ -17,7 +17,7 @@ fn with_no_time_at_all_a_close_is_a_rst() {
     for state in [Script::established, Script::close_wait] {
         let mut s = state(&plain());
         let ack = s.conn.receive.nxt().since(airtcp_types::ExtSeq::starting_at(IRS)).0 as u32;
-        assert!(!s.conn.close_within(s.now, Duration::ZERO));
+        assert!(!s.close_within(Duration::ZERO));
         recv!(s, 0, "RA", 1, ack = ack);
         recv_nothing!(s, 0);
         assert_eq!((s.conn.state(), s.conn.poll_timeout()), (State::Closed, None));
@@ -26,12 +26,12 @@ fn with_no_time_at_all_a_close_is_a_rst() {
     // Nobody is there to be told.
     let mut s = Script::connecting(&plain());
     assert_eq!(s.take(0).unwrap().flags, "S");
-    s.conn.close_within(s.now, Duration::ZERO);
+    s.close_within(Duration::ZERO);
     recv_nothing!(s, 0);
     assert_eq!(s.conn.state(), State::Closed);
     // TIME-WAIT has nothing more to throw away, and ends.
     let mut s = Script::time_wait(&plain());
-    s.conn.close_within(s.now, Duration::ZERO);
+    s.close_within(Duration::ZERO);
     recv_nothing!(s, 0);
     assert_eq!(s.conn.state(), State::Closed);
 }
@@ -39,7 +39,7 @@ fn with_no_time_at_all_a_close_is_a_rst() {
 #[test]
 fn what_is_acknowledged_in_time_ends_as_ever() {
     let mut s = waiting();
-    s.conn.close_within(s.now, LIMIT);
+    s.close_within(LIMIT);
     recv!(s, 0, "FA", 11, ack = 1);
     send!(s, 149, "A", 1, ack = 12);
     assert_eq!(s.conn.state(), State::FinWait2);
@@ -56,7 +56,7 @@ fn what_is_not_ends_with_a_rst() {
     // Nothing was; the data was, and not the FIN; the peer's FIN came, and no ACK of ours.
     for told in [None, Some(seg!("A", 1, ack = 11)), Some(seg!("FA", 1, ack = 11))] {
         let mut s = waiting();
-        s.conn.close_within(s.now, LIMIT);
+        s.close_within(LIMIT);
         recv!(s, 0, "FA", 11, ack = 1);
         let fin = told.as_ref().is_some_and(|told| told.flags == "FA");
         if let Some(told) = told {
@@ -77,7 +77,7 @@ fn what_is_not_ends_with_a_rst() {
 fn a_handshake_that_is_not_over_in_time_is_thrown_away_too() {
     let mut s = Script::syn_received(&plain());
     assert_eq!(s.take(0).unwrap().flags, "SA");
-    s.conn.close_within(s.now, LIMIT);
+    s.close_within(LIMIT);
     recv!(s, 150, "RA", 1, ack = 1);
     assert_eq!((s.conn.state(), s.counters.tcp_ext_abort_on_linger), (State::Closed, 1));
 }

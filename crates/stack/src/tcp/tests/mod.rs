@@ -177,6 +177,12 @@ impl Script {
         Self { conn, counters, outlet, now, timestamps: false, written: 1 }
     }
 
+    /// Lets go of it, with this long to close.
+    fn close_within(&mut self, limit: Duration) -> bool {
+        self.conn.set_linger(Some(limit));
+        self.conn.close(self.now)
+    }
+
     fn connecting(config: &TcpConfig) -> Self {
         let now = Instant::from_millis(0);
         let conn = Connection::connect(now, flow(), ISS, TS_OFFSET, config);

@@ -49,7 +49,7 @@ impl PutOff {
 
     /// Adds a finding until `at`, in the place of one of the same transmission; the wait begins with
     /// `window` if none is on.
-    pub(super) fn add(&mut self, at: Instant, finding: Finding, window: ByteCount) {
+    pub(crate) fn add(&mut self, at: Instant, finding: Finding, window: ByteCount) {
         let waiting = self.0.get_or_insert_default();
         if waiting.findings.is_empty() {
             waiting.window = window;
@@ -60,19 +60,19 @@ impl PutOff {
     }
 
     /// The wait goes on with the window of now.
-    pub(super) fn renew(&mut self, window: ByteCount) {
+    pub(crate) fn renew(&mut self, window: ByteCount) {
         if let Some(waiting) = &mut self.0 {
             waiting.window = window;
         }
     }
 
-    pub(super) fn remove(&mut self, tx: TxNo) {
+    pub(crate) fn remove(&mut self, tx: TxNo) {
         if let Some(waiting) = &mut self.0 {
             waiting.remove(tx);
         }
     }
 
-    pub(super) fn remove_below(&mut self, tx: TxNo) {
+    pub(crate) fn remove_below(&mut self, tx: TxNo) {
         let Some(waiting) = &mut self.0 else { return };
         while let Some((&first, _)) =
             waiting.findings.first_key_value().filter(|(first, _)| **first < tx)
@@ -82,7 +82,7 @@ impl PutOff {
     }
 
     /// Takes out what is due, in the order sent.
-    pub(super) fn take_due(&mut self, now: Instant) -> Vec<Finding> {
+    pub(crate) fn take_due(&mut self, now: Instant) -> Vec<Finding> {
         let mut due = Vec::new();
         let Some(waiting) = &mut self.0 else { return due };
         while let Some(&(at, tx)) = waiting.due.first().filter(|(at, _)| *at <= now) {
@@ -94,13 +94,13 @@ impl PutOff {
     }
 
     /// Takes out everything, in the order sent.
-    pub(super) fn take(&mut self) -> Vec<Finding> {
+    pub(crate) fn take(&mut self) -> Vec<Finding> {
         let waiting = self.0.take().into_iter();
         waiting.flat_map(|waiting| waiting.findings.into_values().map(|(_, f)| f)).collect()
     }
 
     /// Gives memory back that is not in use.
-    pub(super) fn shrink(&mut self) {
+    pub(crate) fn shrink(&mut self) {
         if self.is_empty() {
             self.0 = None;
         }

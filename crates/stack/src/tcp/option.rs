@@ -1,0 +1,67 @@
+//! What an application sets on a connection that is open, as with setsockopt(2).
+
+use std::time::Duration;
+
+use airtcp_recovery::Combination;
+use airtcp_types::{ByteCount, Instant};
+
+use super::{Connection, KeepAlive, SwitchError};
+
+/// A setting of a connection, for [`Host::tcp_set`](crate::Host::tcp_set).
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum SocketOption {
+    /// Turns Nagle's algorithm off (`TCP_NODELAY`); see [`Connection::set_nodelay`].
+    NoDelay(bool),
+    /// Lets only full segments leave, or what was held back (`TCP_CORK`); see [`Connection::set_cork`].
+    Cork(bool),
+    /// Acknowledges at once for a while, or lets ACKs wait (`TCP_QUICKACK`); see [`Connection::set_quick_ack`].
+    QuickAck(bool),
+    /// How much may be written and not sent yet (`TCP_NOTSENT_LOWAT`); see [`Connection::set_not_sent_low_water`].
+    NotSentLowWater(Option<ByteCount>),
+    /// The size of the send buffer (`SO_SNDBUF`); see [`Connection::set_send_buffer`].
+    SendBuffer(ByteCount),
+    /// The most that the receive buffer grows to (`SO_RCVBUF`); see [`Connection::set_receive_buffer`].
+    ReceiveBuffer(ByteCount),
+    /// TTL or hop limit of what is sent from now on (`IP_TTL`, `IPV6_UNICAST_HOPS`).
+    HopLimit(u8),
+    /// How a silent peer is asked whether it is still there (`SO_KEEPALIVE`); `None` does not ask it.
+    KeepAlive(Option<KeepAlive>),
+    /// How long sent data, or a keep-alive, may go unanswered, and how long data may wait for a closed window to open
+    /// (`TCP_USER_TIMEOUT`, RFC 5482); `None`, the default, for the usual number of time-outs.
+    UserTimeout(Option<Duration>),
+    /// How long closing may take (`SO_LINGER`); see [`Connection::set_linger`].
+    Linger(Option<Duration>),
+    /// Other strategies for the sender; see [`Connection::set_combination`].
+    Combination(Combination),
+}
+
+impl SocketOption {
+    /// Sets it, and gives whether something may leave because of it.
+    pub(crate) fn apply(
+        self,
+        now: Instant,
+        connection: &mut Connection,
+    ) -> Result<bool, SwitchError> {
+        match self {
+            Self::NoDelay(on) => return Ok(connection.set_nodelay(on)),
+            Self::Cork(on) => connection.set_cork(on),
+            Self::QuickAck(on) => connection.set_quick_ack(on),
+            Self::NotSentLowWater(mark) => connection.set_not_sent_low_water(mark),
+            Self::SendBuffer(size) => connection.set_send_buffer(size),
+            Self::ReceiveBuffer(most) => connection.set_receive_buffer(most),
+            Self::HopLimit(hop_limit) => {
+                connection.set_hop_limit(hop_limit);
+                return Ok(false);
+            }
+            Self::KeepAlive(settings) => connection.set_keep_alive(now, settings),
+            Self::UserTimeout(limit) => connection.set_user_timeout(limit),
+            Self::Linger(limit) => {
+                connection.set_linger(limit);
+                return Ok(false);
+            }
+            Self::Combination(combination) => connection.set_combination(now, &combination)?,
+        }
+        Ok(true)
+    }
+}
