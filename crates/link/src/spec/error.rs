@@ -37,7 +37,10 @@ impl SpecError {
             if self.word.is_empty() { "the end".to_owned() } else { format!("`{}`", self.word) };
         let expected = self.expected;
         let name = self.example.split(' ').next().unwrap_or_default();
-        match (self.example, airtcp_types::nearest(&self.word, [name])) {
+        // A value is not a misspelt word.
+        let is_word = self.word.starts_with(|c: char| c.is_ascii_alphabetic());
+        let meant = airtcp_types::nearest(&self.word, [name]).filter(|_| is_word);
+        match (self.example, meant) {
             ("", _) => format!("{word}: expected {expected}"),
             (_, Some(meant)) => format!("{word}: expected {expected}; did you mean `{meant}`?"),
             (example, None) => format!("{word}: expected {expected}, such as `{example}`"),
