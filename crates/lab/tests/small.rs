@@ -90,7 +90,8 @@ fn a_report_is_written_below_its_name() {
         .iter()
         .map(|path| path.strip_prefix(dir.path()).unwrap().to_str().unwrap())
         .collect();
-    assert_eq!(names, ["self/loss/records.jsonl", "self/loss/table.md", "self/loss/loss.svg"]);
+    let files = ["records.jsonl", "table.md", "loss.svg", "summary.json"];
+    assert_eq!(names, files.map(|file| format!("self/loss/{file}")));
     let records = std::fs::read_to_string(&written[0]).unwrap();
     assert_eq!(records.lines().count(), report.findings.records.len());
     let page = std::fs::read_to_string(&written[1]).unwrap();
