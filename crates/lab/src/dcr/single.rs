@@ -6,7 +6,7 @@ use airtcp_trace::figure::{Figure, Style};
 use serde::Serialize;
 
 use super::room::Room;
-use super::{ACCESS, COMBINATIONS, MTU, flow, points, timed};
+use super::{ACCESS, COMBINATIONS, MTU, flow, timed};
 use crate::{Findings, LabError, Run, draw, feed, simulate, theory};
 
 /// What is run in the modern profile once more, without timestamps: what PAWS (RFC 7323 section 5) does to late packets.
@@ -145,7 +145,7 @@ impl Sweep {
         findings: &mut Findings,
     ) -> Result<Curve, LabError> {
         let [mut goodputs, mut shares, mut reductions, mut held] = [const { Vec::new() }; 4];
-        let points = points(self.points, run.is_small);
+        let points = run.points(self.points);
         for x in &points {
             let bottleneck =
                 Wire { forth: feed::spec(&(self.forth)(*x))?, back: feed::spec(BACK)? };

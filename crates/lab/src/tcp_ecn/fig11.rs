@@ -3,7 +3,6 @@
 use airtcp_basestation::Policy;
 
 use super::course::Course;
-use super::points;
 use super::policies::{Bench, LOSING, NOTES, Order, PAPER, REORDERING, columns, picture};
 use super::senders::SENDERS;
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run};
@@ -36,7 +35,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     let mut all = Vec::new();
     for sender in &SENDERS {
         for (pairs, tries, errors) in SWEEPS {
-            for error in points(errors, run.is_small) {
+            for error in run.points(errors) {
                 let course = Course { pairs, error, ..Course::PAPER.with_tries(tries) };
                 let point = bench.point(sender, &course)?;
                 let place = format!("{error} % hit");

@@ -5,7 +5,6 @@ use airtcp_sim::Interval;
 use airtcp_trace::figure::{Figure, Style};
 
 use super::course::{Course, Outcome};
-use super::points;
 use super::policies::{NOTES, PAPER, REORDERING};
 use super::senders::SENDERS;
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
@@ -43,7 +42,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     for sender in &SENDERS {
         let mut curves = POLICIES.map(|_| Vec::new());
         for (tries, errors) in SWEEPS {
-            for error in points(errors, run.is_small) {
+            for error in run.points(errors) {
                 let course = Course { error, ..Course::PAPER.with_tries(tries) };
                 let mut all = Vec::new();
                 for (policy, curve) in POLICIES.iter().zip(&mut curves) {

@@ -16,11 +16,3 @@ mod progress;
 pub(crate) mod real;
 mod real_path;
 mod senders;
-
-/// Of a sweep's points all, or the first and the last where it is small.
-fn points<T: Copy>(of: &[T], is_small: bool) -> Vec<T> {
-    match of {
-        [first, .., last] if is_small => vec![*first, *last],
-        all => all.to_vec(),
-    }
-}
