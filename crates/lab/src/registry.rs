@@ -46,6 +46,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     rrtp::table32::EXPERIMENT,
     rrtp::fig41::EXPERIMENT,
     rrtp::table42::EXPERIMENT,
+    rrtp::table46::EXPERIMENT,
     rrtp::fig46::EXPERIMENT,
     rrtp::table51::EXPERIMENT,
     rrtp::table52::EXPERIMENT,
