@@ -75,6 +75,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     tcp_ecn::fig11::EXPERIMENT,
     tcp_ecn::fig12::EXPERIMENT,
     tcp_ecn::fig13::EXPERIMENT,
+    tcp_ecn::fig17::EXPERIMENT,
     tcp_ecn::fig20::EXPERIMENT,
     tcp_ecn::fig22::EXPERIMENT,
     tcp_ecn::fig24::EXPERIMENT,

@@ -6,6 +6,7 @@ pub(crate) mod fig10;
 pub(crate) mod fig11;
 pub(crate) mod fig12;
 pub(crate) mod fig13;
+pub(crate) mod fig17;
 pub(crate) mod fig20;
 pub(crate) mod fig22;
 pub(crate) mod fig24;
