@@ -41,6 +41,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     hack::fig12::EXPERIMENT,
     hack::fig20::EXPERIMENT,
     hack::fig26::EXPERIMENT,
+    hack::section7::EXPERIMENT,
     hack::table1::EXPERIMENT,
     hack::wire::EXPERIMENT,
     rrtp::table32::EXPERIMENT,
