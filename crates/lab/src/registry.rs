@@ -71,6 +71,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     le::fig4::EXPERIMENT,
     le::fig5::EXPERIMENT,
     le::fig6::EXPERIMENT,
+    le::fig6::WIDE,
     le::fig9::EXPERIMENT,
     tcp_ecn::fig10::EXPERIMENT,
     tcp_ecn::fig11::EXPERIMENT,
