@@ -118,6 +118,14 @@ impl Run {
     pub(crate) const fn scaled(&self, full: u64) -> u64 {
         if self.is_small { full.div_ceil(100) } else { full }
     }
+
+    /// All values of a sweep, or the first and the last when the experiment is small.
+    pub(crate) fn points<T: Copy>(&self, of: &[T]) -> Vec<T> {
+        match of {
+            [first, .., last] if self.is_small => vec![*first, *last],
+            all => all.to_vec(),
+        }
+    }
 }
 
 impl Experiment {

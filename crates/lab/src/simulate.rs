@@ -79,14 +79,40 @@ pub(crate) fn once_watched<O: Observer>(
     Ok((result, observer))
 }
 
-/// Has every flow of a scenario start at a time of its own within the first second.
+/// Starts every flow of a scenario at a time of its own, up to a second later than the scenario says.
 ///
 /// Where queues alone drop packets nothing else is random, and flows that start together stay in step.
 pub(crate) fn staggered(scenario: &Scenario, seed: u64) -> Scenario {
     let mut random = Stream::new(seed, 0);
     let mut scenario = scenario.clone();
     for flow in &mut scenario.flows {
-        flow.start = Duration::from_nanos(random.below(1_000_000_000));
+        flow.start += Duration::from_nanos(random.below(1_000_000_000));
     }
     scenario
+}
+
+#[cfg(test)]
+mod tests {
+    use airtcp_sim::{FlowSpec, Topology, Wire};
+
+    use super::*;
+
+    #[test]
+    fn flows_start_up_to_a_second_after_their_own_time() {
+        let flow = |start| FlowSpec {
+            start: Duration::from_secs(start),
+            ..FlowSpec::new("sack/reno".parse().expect("a name of the registry"))
+        };
+        let topology = Topology::Chain { wires: vec![Wire::default()] };
+        let flows = [0, 50, 50].map(flow).to_vec();
+        let scenario = Scenario { flows, ..Scenario::new("late", topology) };
+        let starts = |seed| {
+            let flows = staggered(&scenario, seed).flows;
+            flows.iter().map(|flow| flow.start.as_secs_f64()).collect::<Vec<_>>()
+        };
+        let [first, second, third] = starts(1)[..] else { panic!("three flows") };
+        assert!((0.0..1.0).contains(&first), "{first}");
+        assert!((50.0..51.0).contains(&second) && (50.0..51.0).contains(&third));
+        assert!(second != third && starts(1) != starts(2));
+    }
 }

@@ -2,16 +2,13 @@
 
 use std::time::Duration;
 
-use airtcp_recovery::Profile;
-use airtcp_sim::{FlowSpec, Interval, RunResult, Scenario, Topology, Wire};
-use airtcp_trace::figure::{Figure, Style};
+use airtcp_sim::{FlowSpec, Scenario, Topology, Wire};
+use airtcp_trace::figure::{Figure, Series, Style};
 use airtcp_types::NodeId;
-use serde::Serialize;
 
 use crate::progress::Progress;
-use crate::{
-    Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, feed, simulate, theory,
-};
+use crate::study::{Axis, Fields, Grid, Point, Slice};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, feed, simulate};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/mathis",
@@ -41,26 +38,6 @@ const NOTE: &str = "The cycle is the law's with a round without growth after eac
      the law, the cycle and a flow differ in besides: windows are whole segments, and losses come at random, not at the end \
      of equal cycles.";
 
-#[derive(Serialize)]
-struct Record<'a> {
-    seed: u64,
-    profile: &'a str,
-    loss: f64,
-    goodput: f64,
-    rtt: f64,
-    /// The law's, and the goodput over it.
-    law: f64,
-    ratio: f64,
-    reductions: u64,
-    timeouts: u64,
-    /// The share of the time that time-outs held the sender up.
-    held: f64,
-    /// In the rest of it: the goodput, the cycle's, and their ratio.
-    free: f64,
-    cycle: f64,
-    free_ratio: f64,
-}
-
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings = Findings::new([
         "profile",
@@ -75,28 +52,61 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         "cycle",
         "ratio of the rest",
     ]);
-    let mut series = Vec::new();
-    let (mut laws, mut cycles) = (Vec::new(), Vec::new());
-    for profile in [Profile::modern(), Profile::paper()] {
-        let mut points = Vec::new();
-        (laws, cycles) = (Vec::new(), Vec::new());
-        for loss in LOSSES {
-            let records = measure(run, loss, &profile)?;
-            for record in &records {
-                findings.record(record)?;
-            }
-            let case = Case::of(&records);
-            findings.table.row(case.row(profile.name, loss));
-            case.judge(&mut findings, &format!("{loss} % loss, {} profile", profile.name));
-            points.push(draw::interval(loss, &case.goodput, 1e-6));
-            laws.push(draw::point(loss, case.law / 1e6));
-            cycles.push(draw::point(loss, case.cycle / 1e6));
-        }
-        series.push(draw::series(format!("measured, {}", profile.name), Style::Marks, points));
+    let axes = vec![Axis::new("profile", ["modern", "paper"]), Axis::new("loss", LOSSES)];
+    let grid = Grid::run(run, axes, |point, seed| {
+        let scenario = scenario(point, run.is_small)?;
+        let counted = (scenario.duration - scenario.warm_up).as_secs_f64();
+        let progress = Progress::new(SENDER, scenario.warm_up);
+        let (result, progress) = simulate::once_watched(scenario, seed, progress)?;
+        let flow = &result.flows[0];
+        let (rtt, share) = (flow.rtt.mean, point.number("loss") / 100.0);
+        let (law, cycle, free) = (mathis(rtt, share), cycle(rtt, share), progress.goodput());
+        // `held` is the share of the time that time-outs held the sender up; `free` and `cycle` are of the rest of it.
+        Ok(Fields::default()
+            .with("goodput", flow.goodput)
+            .with("rtt", rtt)
+            .with("law", law)
+            .with("ratio", flow.goodput / law)
+            .with("reductions", flow.reductions.unwrap_or(0))
+            .with("timeouts", flow.timeouts.unwrap_or(0))
+            .with("held", 1.0 - progress.time.as_secs_f64() / counted)
+            .with("free", free)
+            .with("cycle", cycle)
+            .with("free_ratio", free / cycle))
+    })?;
+    grid.record(&mut findings, &["profile", "loss"])?;
+    for row in grid.all().rows(&["profile", "loss"]) {
+        let plain = |field, unit: f64, decimals: usize| {
+            format!("{:.decimals$}", row.mean(field).mean * unit)
+        };
+        findings.table.row([
+            row.text("profile"),
+            row.text("loss"),
+            row.show("goodput", 1e-6, 3),
+            plain("law", 1e-6, 3),
+            row.show("ratio", 1.0, 3),
+            plain("reductions", 1.0, 1),
+            plain("timeouts", 1.0, 1),
+            plain("held", 100.0, 2),
+            row.show("free", 1e-6, 3),
+            plain("cycle", 1e-6, 3),
+            row.show("free_ratio", 1.0, 3),
+        ]);
+        judge(&mut findings, &row);
     }
-    // Of the last profile: the laws differ by the round-trip time, which delayed ACKs make a few per cent longer.
-    series.push(draw::series("Mathis' law", Style::Line, laws));
-    series.push(draw::series("with a round of recovery", Style::Line, cycles));
+    let measured = |part: Slice<'_>| Series {
+        style: Style::Marks,
+        ..part.line(format!("measured, {}", part.text("profile")), "loss", 1e-6, |cell| {
+            cell.mean("goodput")
+        })
+    };
+    let mut series: Vec<_> = grid.all().each("profile").map(measured).collect();
+    // Of the paper's profile: the laws differ by the round-trip time, which delayed ACKs make a few per cent longer.
+    let paper = grid.all().at("profile", "paper");
+    for (name, field) in [("Mathis' law", "law"), ("with a round of recovery", "cycle")] {
+        let at = |cell: Slice<'_>| draw::point(cell.number("loss"), cell.mean(field).mean / 1e6);
+        series.push(draw::series(name, Style::Line, paper.each("loss").map(at).collect()));
+    }
     findings.notes.push(NOTE.to_owned());
     findings.picture(
         "mathis",
@@ -110,111 +120,29 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// What all runs of a case say together.
-struct Case {
-    goodput: Interval,
-    law: f64,
-    ratio: Interval,
-    reductions: f64,
-    timeouts: f64,
-    held: f64,
-    free: Interval,
-    cycle: f64,
-    free_ratio: Interval,
-}
-
-impl Case {
-    fn of(records: &[Record<'_>]) -> Self {
-        let of = |value: fn(&Record<'_>) -> f64| {
-            Interval::of(&records.iter().map(value).collect::<Vec<_>>())
-        };
-        Self {
-            goodput: of(|r| r.goodput),
-            law: of(|r| r.law).mean,
-            ratio: of(|r| r.ratio),
-            reductions: of(|r| r.reductions as f64).mean,
-            timeouts: of(|r| r.timeouts as f64).mean,
-            held: of(|r| r.held).mean,
-            free: of(|r| r.free),
-            cycle: of(|r| r.cycle).mean,
-            free_ratio: of(|r| r.free_ratio),
-        }
-    }
-
-    fn row(&self, profile: &str, loss: f64) -> [String; 11] {
-        [
-            profile.to_owned(),
-            loss.to_string(),
-            theory::show(&self.goodput, 1e-6, 3),
-            format!("{:.3}", self.law / 1e6),
-            theory::show(&self.ratio, 1.0, 3),
-            format!("{:.1}", self.reductions),
-            format!("{:.1}", self.timeouts),
-            format!("{:.2}", self.held * 100.0),
-            theory::show(&self.free, 1e-6, 3),
-            format!("{:.3}", self.cycle / 1e6),
-            theory::show(&self.free_ratio, 1.0, 3),
-        ]
-    }
-
-    fn judge(&self, findings: &mut Findings, case: &str) {
-        let off = |ratio: f64| (ratio - 1.0) * 100.0;
-        let law = Verdict::of(is_near(&self.ratio), || {
-            format!(
-                "{:+.1} %, of which the round without growth after each loss is {:+.1} %, time-outs of lost \
-                 repairs {:+.1} %, and the rest {:+.1} %",
-                off(self.ratio.mean),
-                off(self.cycle / self.law),
-                off(self.goodput.mean / self.free.mean),
-                off(self.free_ratio.mean),
-            )
-        });
-        let show = |ratio| theory::show(ratio, 1.0, 3);
-        let range = "0.9 to 1.1";
-        findings.claim_beside(
-            format!("goodput over the law's, {case}"),
-            range,
-            show(&self.ratio),
-            law,
-        );
-        let cycle = Verdict::of(is_near(&self.free_ratio), || {
-            format!("{:+.1} % while no time-out holds the sender up", off(self.free_ratio.mean))
-        });
-        let what = format!("without time-outs, over the cycle's, {case}");
-        findings.claim(what, range, show(&self.free_ratio), cycle);
-    }
-}
-
-fn is_near(ratio: &Interval) -> bool {
-    (ratio.mean - 1.0).abs() <= WITHIN
-}
-
-fn measure<'a>(run: &Run, loss: f64, profile: &'a Profile) -> Result<Vec<Record<'a>>, LabError> {
-    let scenario = scenario(loss, profile, run.is_small)?;
-    let progress = || Progress::new(SENDER, scenario.warm_up);
-    let runs = simulate::watched(run, |_| scenario.clone(), progress)?;
-    let counted = (scenario.duration - scenario.warm_up).as_secs_f64();
-    let record = |(result, progress): &(RunResult, Progress)| {
-        let flow = &result.flows[0];
-        let (rtt, share) = (flow.rtt.mean, loss / 100.0);
-        let (law, cycle, free) = (mathis(rtt, share), cycle(rtt, share), progress.goodput());
-        Record {
-            seed: result.seed,
-            profile: profile.name,
-            loss,
-            goodput: flow.goodput,
-            rtt,
-            law,
-            ratio: flow.goodput / law,
-            reductions: flow.reductions.unwrap_or(0),
-            timeouts: flow.timeouts.unwrap_or(0),
-            held: 1.0 - progress.time.as_secs_f64() / counted,
-            free,
-            cycle,
-            free_ratio: free / cycle,
-        }
-    };
-    Ok(runs.iter().map(record).collect())
+fn judge(findings: &mut Findings, row: &Slice<'_>) {
+    let case = format!("{} % loss, {} profile", row.text("loss"), row.text("profile"));
+    let off = |ratio: f64| (ratio - 1.0) * 100.0;
+    let mean = |field| row.mean(field).mean;
+    let is_near = |field| (mean(field) - 1.0).abs() <= WITHIN;
+    let law = Verdict::of(is_near("ratio"), || {
+        format!(
+            "{:+.1} %, of which the round without growth after each loss is {:+.1} %, time-outs of lost \
+             repairs {:+.1} %, and the rest {:+.1} %",
+            off(mean("ratio")),
+            off(mean("cycle") / mean("law")),
+            off(mean("goodput") / mean("free")),
+            off(mean("free_ratio")),
+        )
+    });
+    let range = "0.9 to 1.1";
+    let what = format!("goodput over the law's, {case}");
+    findings.claim_beside(what, range, row.show("ratio", 1.0, 3), law);
+    let cycle = Verdict::of(is_near("free_ratio"), || {
+        format!("{:+.1} % while no time-out holds the sender up", off(mean("free_ratio")))
+    });
+    let what = format!("without time-outs, over the cycle's, {case}");
+    findings.claim(what, range, row.show("free_ratio", 1.0, 3), cycle);
 }
 
 /// Payload in bit/s. The RTT is the measured one, so that serialisation and queues are in it.
@@ -231,16 +159,16 @@ fn cycle(rtt: f64, loss: f64) -> f64 {
     MSS * 8.0 / rtt / (loss * (window + 1.0))
 }
 
-fn scenario(loss: f64, profile: &Profile, is_small: bool) -> Result<Scenario, LabError> {
+fn scenario(point: &Point, is_small: bool) -> Result<Scenario, LabError> {
     let (warm_up, end) = if is_small { (2, 12) } else { (WARM_UP, WARM_UP + SECONDS) };
-    let wire =
-        Wire { forth: feed::spec(&format!("{LINK} loss {loss}%"))?, back: feed::spec(LINK)? };
+    let lossy = format!("{LINK} loss {}%", point.text("loss"));
+    let wire = Wire { forth: feed::spec(&lossy)?, back: feed::spec(LINK)? };
+    let profile = point.text("profile").parse().expect("a profile");
     let combination = "sack/reno".parse().expect("a name of the registry");
-    let flow = FlowSpec { profile: profile.clone(), ..FlowSpec::new(combination) };
     Ok(Scenario {
         warm_up: Duration::from_secs(warm_up),
         duration: Duration::from_secs(end),
-        flows: vec![flow],
+        flows: vec![FlowSpec { profile, ..FlowSpec::new(combination) }],
         ..Scenario::new("mathis", Topology::Chain { wires: vec![wire] })
     })
 }

@@ -3,8 +3,8 @@
 use airtcp_recovery::Profile;
 use airtcp_sim::Interval;
 
+use super::COMBINATIONS;
 use super::radio::{COLUMNS, Outcome, Place, Sender, claim_over, notes, picture, without};
-use super::{COMBINATIONS, points};
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -30,7 +30,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         for combination in COMBINATIONS {
             let sender = Sender::new(combination, profile.clone());
             let mut outcomes = Vec::new();
-            for delay in points(&DELAYS, run.is_small) {
+            for delay in run.points(&DELAYS) {
                 outcomes.push(sender.run(run, Place::plain(ERROR, delay), &mut findings)?);
             }
             curves.push((sender, outcomes));

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::mixed::{dropped, pairs, sides};
 use super::radio::towards;
-use super::{ACCESS, ACCESS_AT_RANDOM, flow, points, timed};
+use super::{ACCESS, ACCESS_AT_RANDOM, flow, timed};
 use crate::{
     Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, feed, simulate, theory,
 };
@@ -111,9 +111,9 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     for (names, profile) in pairs().into_iter().take(small) {
         let pair = Pair { names, profile };
         let mut levels = Vec::new();
-        for level in points(&LEVELS, run.is_small) {
+        for level in run.points(&LEVELS) {
             let (mut outcomes, mut drawn) = (Vec::new(), [Vec::new(), Vec::new()]);
-            for error in points(&ERRORS, run.is_small) {
+            for error in run.points(&ERRORS) {
                 let (outcome, means) = pair.outcome(run, &level, error, &mut findings)?;
                 for (drawn, mean) in drawn.iter_mut().zip(&means) {
                     drawn.push(draw::interval(error.into(), mean, 1e-6));
@@ -229,7 +229,7 @@ impl Pair {
 
     /// That whose share of drops is nearest to what is sought, in one run: the longer a queue, the less it drops.
     fn queue(&self, run: &Run, level: &Level, error: u32) -> Result<u32, LabError> {
-        let queues = points(&QUEUES, run.is_small);
+        let queues = run.points(&QUEUES);
         let mut nearest = (f64::INFINITY, queues[0]);
         let (mut from, mut to) = (0, queues.len());
         while from < to {

@@ -2,7 +2,6 @@
 
 use airtcp_recovery::Profile;
 
-use super::points;
 use super::radio::{COLUMNS, Outcome, Place, Sender, notes, picture};
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
 
@@ -45,8 +44,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     let mut curves = Vec::new();
     for sender in senders() {
         let mut outcomes = Vec::new();
-        for error in points(&ERRORS, run.is_small) {
-            for delay in points(&DELAYS, run.is_small) {
+        for error in run.points(&ERRORS) {
+            for delay in run.points(&DELAYS) {
                 outcomes.push(sender.run(run, Place::plain(error, delay), &mut findings)?);
             }
         }
@@ -60,7 +59,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             claim(&mut findings, sender, own, theirs);
         }
     }
-    let errors = points(&ERRORS, run.is_small);
+    let errors = run.points(&ERRORS);
     for (name, error) in PICTURES.into_iter().zip(ERRORS).filter(|(_, e)| errors.contains(e)) {
         let drawn: Vec<_> = curves
             .iter()

@@ -2,10 +2,10 @@
 
 use airtcp_recovery::Profile;
 
+use super::COMBINATIONS;
 use super::radio::{
     Air, COLUMNS, Curve, Outcome, Place, Sender, claim_over, notes, picture, without,
 };
-use super::{COMBINATIONS, points};
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -66,7 +66,7 @@ fn sweep<'a>(
     let mut curves = Vec::new();
     for sender in senders {
         let mut outcomes = Vec::new();
-        for error in points(&ERRORS, run.is_small) {
+        for error in run.points(&ERRORS) {
             let place = Place { radio, error, delay: DELAY };
             outcomes.push(sender.run(run, place, findings)?);
         }

@@ -7,7 +7,7 @@ use airtcp_sim::{FlowSpec, Interval, RunResult, Scenario, Topology, Wire};
 use airtcp_trace::figure::{Figure, Style};
 use serde::Serialize;
 
-use super::{ACCESS, ACCESS_AT_RANDOM, flow, points, timed};
+use super::{ACCESS, ACCESS_AT_RANDOM, flow, timed};
 use crate::{Findings, LabError, Run, draw, feed, simulate, theory};
 
 const BACK: &str = "rate 10mbit delay 10ms limit 50";
@@ -119,7 +119,7 @@ impl Sweep {
             "ratio",
         ]);
         let (mut curves, mut series) = (Vec::new(), Vec::new());
-        let cases = points(&self.cases, run.is_small);
+        let cases = run.points(&self.cases);
         for ([waits, beside], profile, cases) in self.courses(&cases) {
             let mut outcomes = Vec::new();
             let mut points = [Vec::new(), Vec::new()];
@@ -224,7 +224,7 @@ impl Sweep {
     ) -> Result<u32, LabError> {
         let once = Run { seeds: 1, ..run.clone() };
         let mut nearest = (f64::INFINITY, QUEUES[0]);
-        for queue in points(&QUEUES, run.is_small) {
+        for queue in run.points(&QUEUES) {
             let scenario = self.scenario(case, queue, pair, profile, run)?;
             let duration = scenario.duration.min(Duration::from_secs(60));
             let warm_up = scenario.warm_up.min(duration);

@@ -1,9 +1,14 @@
 //! TCP-DCR: Bhandarkar and Reddy, "TCP-DCR: Making TCP robust to non-congestion events".
 
+mod delivery;
+pub(crate) mod eq6;
 pub(crate) mod fig10;
 pub(crate) mod fig11;
 pub(crate) mod fig12;
 pub(crate) mod fig13;
+pub(crate) mod fig14;
+pub(crate) mod fig17;
+pub(crate) mod fig18;
 pub(crate) mod fig4;
 pub(crate) mod fig5;
 pub(crate) mod fig6;
@@ -53,14 +58,6 @@ fn flow(combination: &str, profile: &Profile) -> FlowSpec {
         receive_buffer: Some(RECEIVE_BUFFER),
         profile: profile.clone(),
         ..FlowSpec::new(combination.parse().expect("a name of the registry"))
-    }
-}
-
-/// Of a sweep's points all, or the first and the last where it is small.
-fn points<T: Copy>(of: &[T], is_small: bool) -> Vec<T> {
-    match of {
-        [first, .., last] if is_small => vec![*first, *last],
-        all => all.to_vec(),
     }
 }
 

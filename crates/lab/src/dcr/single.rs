@@ -3,10 +3,10 @@
 use airtcp_recovery::Profile;
 use airtcp_sim::{FlowSpec, Interval, Scenario, Topology, Wire};
 use airtcp_trace::figure::{Figure, Style};
-use serde::Serialize;
 
 use super::room::Room;
-use super::{ACCESS, COMBINATIONS, MTU, flow, points, timed};
+use super::{ACCESS, COMBINATIONS, MTU, flow, timed};
+use crate::study::{Axis, Fields, Grid};
 use crate::{Findings, LabError, Run, draw, feed, simulate, theory};
 
 /// What is run in the modern profile once more, without timestamps: what PAWS (RFC 7323 section 5) does to late packets.
@@ -82,24 +82,6 @@ impl Curve {
     }
 }
 
-#[derive(Serialize)]
-struct Record<'a> {
-    seed: u64,
-    combination: &'a str,
-    profile: &'a str,
-    x: u32,
-    /// bit/s.
-    goodput: f64,
-    retransmissions: u64,
-    spurious: u64,
-    reductions: u64,
-    timeouts: u64,
-    /// Dropped by any queue.
-    dropped: u64,
-    /// The share of its time in which the receiver's window held it up, %.
-    held: f64,
-}
-
 impl Sweep {
     pub(super) fn run(&self, run: &Run) -> Result<(Findings, Vec<Curve>), LabError> {
         let mut findings = Findings::new([
@@ -144,62 +126,59 @@ impl Sweep {
         flow: &FlowSpec,
         findings: &mut Findings,
     ) -> Result<Curve, LabError> {
-        let [mut goodputs, mut shares, mut reductions, mut held] = [const { Vec::new() }; 4];
-        let points = points(self.points, run.is_small);
-        for x in &points {
-            let bottleneck =
-                Wire { forth: feed::spec(&(self.forth)(*x))?, back: feed::spec(BACK)? };
+        let grid = Grid::run(run, vec![Axis::new("x", run.points(self.points))], |point, seed| {
+            let forth = (self.forth)(point.number("x") as u32);
+            let bottleneck = Wire { forth: feed::spec(&forth)?, back: feed::spec(BACK)? };
             let access = Wire::both(feed::spec(ACCESS)?);
             let scenario = Scenario {
                 flows: vec![flow.clone()],
                 ..Scenario::new(self.name, Topology::Dumbbell { access, bottleneck })
             };
-            let scenario = timed(scenario, run.is_small);
-            let staggered = |seed| simulate::staggered(&scenario, seed);
-            let records: Vec<_> =
-                simulate::watched(run, staggered, || Room::new(scenario.warm_up))?
-                    .iter()
-                    .map(|(result, room)| {
-                        let flow = &result.flows[0];
-                        Record {
-                            seed: result.seed,
-                            combination,
-                            profile,
-                            x: *x,
-                            goodput: flow.goodput,
-                            retransmissions: flow.retransmissions,
-                            spurious: flow.spurious,
-                            reductions: flow.reductions.unwrap_or(0),
-                            timeouts: flow.timeouts.unwrap_or(0),
-                            dropped: result.links.iter().map(|l| l.counters.queue_dropped).sum(),
-                            held: room.share() * 100.0,
-                        }
-                    })
-                    .collect();
-            for record in &records {
-                findings.record(record)?;
-            }
-            let of = |value: fn(&Record<'_>) -> f64| {
-                Interval::of(&records.iter().map(value).collect::<Vec<_>>())
-            };
-            let goodput = of(|r| r.goodput);
-            goodputs.push(goodput);
-            let share = theory::ratio(&goodput, &goodputs[0]);
-            shares.push(share);
-            reductions.push(of(|r| r.reductions as f64));
-            held.push(of(|r| r.held));
+            let scenario = simulate::staggered(&timed(scenario, run.is_small), seed);
+            let room = Room::new(scenario.warm_up);
+            let (result, room) = simulate::once_watched(scenario, seed, room)?;
+            let flow = &result.flows[0];
+            let dropped: u64 = result.links.iter().map(|link| link.counters.queue_dropped).sum();
+            Ok(Fields::default()
+                .with("combination", combination)
+                .with("profile", profile)
+                .with("x", point.value("x").clone())
+                .with("goodput", flow.goodput)
+                .with("retransmissions", flow.retransmissions)
+                .with("spurious", flow.spurious)
+                .with("reductions", flow.reductions.unwrap_or(0))
+                .with("timeouts", flow.timeouts.unwrap_or(0))
+                .with("dropped", dropped)
+                // The share of its time in which the receiver's window held it up, %.
+                .with("held", room.share() * 100.0))
+        })?;
+        grid.record(findings, &[])?;
+        let cells: Vec<_> = grid.all().each("x").collect();
+        let means = |field: &str| cells.iter().map(|cell| cell.mean(field)).collect::<Vec<_>>();
+        let goodputs = means("goodput");
+        let share = |goodput: &Interval| theory::ratio(goodput, &goodputs[0]);
+        let shares: Vec<_> = goodputs.iter().map(share).collect();
+        for (cell, share) in cells.iter().zip(&shares) {
             findings.table.row([
                 combination.to_owned(),
                 profile.to_owned(),
-                x.to_string(),
-                theory::show(&goodput, 1e-6, 3),
-                theory::show(&share, 1.0, 2),
-                theory::show(&of(|r| r.reductions as f64), 1.0, 1),
-                theory::show(&of(|r| r.timeouts as f64), 1.0, 1),
-                theory::show(&of(|r| r.dropped as f64), 1.0, 0),
-                theory::show(&of(|r| r.held), 1.0, 1),
+                cell.text("x"),
+                cell.show("goodput", 1e-6, 3),
+                theory::show(share, 1.0, 2),
+                cell.show("reductions", 1.0, 1),
+                cell.show("timeouts", 1.0, 1),
+                cell.show("dropped", 1.0, 0),
+                cell.show("held", 1.0, 1),
             ]);
         }
-        Ok(Curve { combination, profile, points, goodputs, shares, reductions, held })
+        Ok(Curve {
+            combination,
+            profile,
+            points: cells.iter().map(|cell| cell.number("x") as u32).collect(),
+            shares,
+            reductions: means("reductions"),
+            held: means("held"),
+            goodputs,
+        })
     }
 }

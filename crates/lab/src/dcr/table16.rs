@@ -49,7 +49,7 @@ const RTO_OF_NS2: RtoForm = RtoForm::Rfc { floor: Duration::from_secs(1) };
 /// What is between and within the hosts beside what the paper says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-enum Setup {
+pub(super) enum Setup {
     /// Nothing.
     AsDescribed,
     /// Packets wait at random on their way to the bottleneck.
@@ -178,7 +178,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     let mut rows = Vec::new();
     let cases = cases();
     for case in &cases {
-        let scenario = scenario(case, run.is_small)?;
+        let scenario = network(case.kinds, &case.profile, case.setup)?;
+        let scenario = timed(scenario, run.is_small);
         // DCR 3.1: sources start at time 0 and are staggered to avoid synchronisation. It does not say how.
         let results = simulate::seeds(run, |seed| simulate::staggered(&scenario, seed))?;
         for combination in case.kinds {
@@ -342,23 +343,27 @@ fn record<'a>(combination: &'a str, case: &'a Case, result: &RunResult) -> Recor
     }
 }
 
-fn scenario(case: &Case, is_small: bool) -> Result<Scenario, LabError> {
-    let (access, bottleneck) = match case.setup {
+/// Twelve flows of these kinds, as many of each, in their order.
+pub(super) fn network(
+    kinds: &[&str],
+    profile: &Profile,
+    setup: Setup,
+) -> Result<Scenario, LabError> {
+    let (access, bottleneck) = match setup {
         Setup::AsDescribed => (ACCESS, BOTTLENECK),
         Setup::RandomWait => (ACCESS_AT_RANDOM, BOTTLENECK),
         Setup::Ns2 => (ACCESS_AT_RANDOM, BOTTLENECK_OF_NS2),
     };
     let access = Wire { forth: feed::spec(access)?, back: feed::spec(ACCESS)? };
     let bottleneck = Wire::both(feed::spec(bottleneck)?);
-    let each = FLOWS / case.kinds.len() as u32;
+    let each = FLOWS / kinds.len() as u32;
     let flow = |(combination, number): (&str, u32)| FlowSpec {
         name: format!("{combination} {number}"),
-        ..flow(combination, &case.profile)
+        ..flow(combination, profile)
     };
-    let flows = case.kinds.iter().flat_map(|kind| (1..=each).map(move |number| (*kind, number)));
-    let scenario = Scenario {
+    let flows = kinds.iter().flat_map(|kind| (1..=each).map(move |number| (*kind, number)));
+    Ok(Scenario {
         flows: flows.map(flow).collect(),
         ..Scenario::new("table16", Topology::Dumbbell { access, bottleneck })
-    };
-    Ok(timed(scenario, is_small))
+    })
 }

@@ -39,7 +39,7 @@ pub(super) const HEADERS: [u32; 2] = [0, 95];
 /// A small form sends so much.
 const SMALL: ByteCount = ByteCount(50_000);
 /// The run ends when all has arrived, however many time-outs that takes; this is when it is given up.
-const PATIENCE: Duration = Duration::from_secs(900_000);
+pub(super) const PATIENCE: Duration = Duration::from_secs(900_000);
 
 /// One transfer's set-up.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
@@ -220,8 +220,18 @@ impl Course {
         sender: &Sender,
         profile: &Profile,
     ) -> Result<Scenario, LabError> {
-        let [forth, back] = self.links();
-        let wire = Wire { forth: feed::spec(&forth)?, back: feed::spec(&back)? };
+        self.over(&self.links(), run, sender, profile)
+    }
+
+    /// The same file over other links, forth and back.
+    pub(super) fn over(
+        &self,
+        [forth, back]: &[String; 2],
+        run: &Run,
+        sender: &Sender,
+        profile: &Profile,
+    ) -> Result<Scenario, LabError> {
+        let wire = Wire { forth: feed::spec(forth)?, back: feed::spec(back)? };
         let flow = FlowSpec {
             profile: profile.clone(),
             sack: sender.sack,

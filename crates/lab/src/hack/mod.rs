@@ -8,6 +8,7 @@ pub(crate) mod fig26;
 pub(crate) mod fig7;
 mod figure;
 mod notified;
+pub(crate) mod section7;
 pub(crate) mod table1;
 mod trail;
 mod unread;

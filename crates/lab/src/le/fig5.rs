@@ -46,7 +46,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let mut combinations = vec![SACK; point.number("sack_flows") as usize];
         combinations.resize(FLOWS, other.as_str());
         let profile = profile.parse().expect("a profile");
-        let scenario = network::scenario(run, &combinations, &profile, 0.0)?;
+        let scenario = network::scenario(run, &combinations, &profile, network::RATE, 0.0)?;
         let result = simulate::once(simulate::staggered(&scenario, seed), seed)?;
         let goodputs: Vec<f64> = result.flows.iter().map(|flow| flow.goodput).collect();
         Ok(Fields::default().with("goodputs", goodputs).with("jain", result.jain))
@@ -70,7 +70,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let suffix = if part.text("profile") == "paper" { "" } else { "-modern" };
         findings.picture(format!("fig5{suffix}"), figure(&part));
     }
-    findings.notes.push(network::NOTE.to_owned());
+    findings.notes.push(network::note(network::RATE));
     Ok(findings)
 }
 

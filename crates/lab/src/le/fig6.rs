@@ -1,10 +1,10 @@
 //! Figure 6: five detections under random loss, each with three controls.
 
-use airtcp_sim::{Interval, Scenario};
+use airtcp_sim::Interval;
 use airtcp_trace::figure::Figure;
 
 use super::{network, together};
-use crate::study::{Axis, Fields, Grid, Point, Slice};
+use crate::study::{Axis, Fields, Grid, Slice};
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, simulate, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -15,7 +15,19 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     ground: Ground::Simulated,
     seconds: 900,
     seeds: 10,
-    body,
+    body: |run| panels(run, &PANELS[..4]),
+};
+
+/// At 5 Mbit/s ten flows lose packets to the queue too.
+pub(crate) const WIDE: Experiment = Experiment {
+    name: "le/fig6d",
+    what: "The ten flows with Westwood of le/fig6 on 30 Mbit/s, which random loss leaves room on",
+    source: "LE 3.3.3, Fig. 6d",
+    kind: Kind::Study,
+    ground: Ground::Simulated,
+    seconds: 2500,
+    seeds: 10,
+    body: |run| panels(run, &PANELS[4..]),
 };
 
 /// The paper's five; RACK; LE with its time stamp echoed, and with one cut for one loss.
@@ -27,22 +39,26 @@ const OTHERS: [&str; 4] = ["reno", "newreno", "sack", "fack"];
 /// Per cent of data packets.
 const LOSSES: [f64; 6] = [0.0, 1.0, 2.0, 4.0, 7.0, 10.0];
 
-/// The paper's four pictures: the control, and how many flows.
-const PANELS: [(&str, &str, &str, usize); 4] = [
-    ("fig6a", "AIMD", "reno", 1),
-    ("fig6b", "fixed window of 32", "fixed:32", 1),
-    ("fig6c", "Westwood", "westwood", 1),
-    ("fig6d", "ten flows with Westwood", "westwood", 10),
+/// A picture: its control, how many flows, and Mbit/s of the bottleneck.
+type Panel = (&'static str, &'static str, &'static str, usize, u32);
+
+/// The paper's four, and the last once more over a wider bottleneck.
+const PANELS: [Panel; 5] = [
+    ("fig6a", "AIMD", "reno", 1, network::RATE),
+    ("fig6b", "fixed window of 32", "fixed:32", 1, network::RATE),
+    ("fig6c", "Westwood", "westwood", 1, network::RATE),
+    ("fig6d", "ten flows with Westwood", "westwood", 10, network::RATE),
+    ("fig6d-wide", "ten flows with Westwood on 30 Mbit/s", "westwood", 10, network::WIDE),
 ];
 
-/// The title of a panel, its control and its flows.
-fn panel(name: &str) -> (&'static str, &'static str, usize) {
+/// The title of a panel, its control, its flows and its rate.
+fn panel(name: &str) -> (&'static str, &'static str, usize, u32) {
     let found = PANELS.iter().find(|panel| panel.0 == name);
-    let (_, title, control, flows) = found.expect("one of the panels");
-    (title, control, *flows)
+    let (_, title, control, flows, rate) = found.expect("one of the panels");
+    (title, control, *flows, *rate)
 }
 
-fn body(run: &Run) -> Result<Findings, LabError> {
+fn panels(run: &Run, panels: &[Panel]) -> Result<Findings, LabError> {
     let mut findings = Findings::new([
         "profile",
         "panel",
@@ -60,14 +76,16 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     let losses = if run.is_small { &LOSSES[3..4] } else { &LOSSES[..] };
     let axes = vec![
         Axis::new("profile", ["paper", "modern"]),
-        Axis::new("panel", PANELS.map(|panel| panel.0)),
+        Axis::new("panel", panels.iter().map(|panel| panel.0)),
         Axis::new("detection", DETECTIONS),
         Axis::new("loss", losses.iter().copied()),
     ];
     let grid = Grid::run(run, axes, |point, seed| {
-        let (_, control, flows) = panel(&point.text("panel"));
+        let (_, control, flows, rate) = panel(&point.text("panel"));
         let combination = format!("{}/{control}", point.text("detection"));
-        let scenario = scenario(run, point, &combination, flows)?;
+        let profile = point.text("profile").parse().expect("a profile");
+        let combinations = vec![combination.as_str(); flows];
+        let scenario = network::scenario(run, &combinations, &profile, rate, point.number("loss"))?;
         let result = simulate::once(simulate::staggered(&scenario, seed), seed)?;
         let case = Fields::default().with("combination", combination).with("flows", flows);
         Ok(together::with(case.with("loss", point.number("loss")), &result))
@@ -85,18 +103,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let suffix = if part.text("profile") == "paper" { "" } else { "-modern" };
         findings.picture(format!("{}{suffix}", part.text("panel")), figure(&part));
     }
-    findings.notes.push(network::NOTE.to_owned());
+    findings.notes.extend(panels.last().map(|panel| network::note(panel.4)));
     Ok(findings)
-}
-
-fn scenario(
-    run: &Run,
-    point: &Point,
-    combination: &str,
-    flows: usize,
-) -> Result<Scenario, LabError> {
-    let profile = point.text("profile").parse().expect("a profile");
-    network::scenario(run, &vec![combination; flows], &profile, point.number("loss"))
 }
 
 /// One detection's goodput over another's at one loss rate.
@@ -167,7 +175,7 @@ impl Lossy<'_> {
 
 /// LE 3.3.1 to 3.3.3.
 fn judge(findings: &mut Findings, part: &Slice<'_>) {
-    let (title, control, flows) = panel(&part.text("panel"));
+    let (title, control, flows, rate) = panel(&part.text("panel"));
     let lossy = Lossy(part);
     let place = format!("{title}, {} profile", part.text("profile"));
     let best = lossy.over("le", Other::Best);
@@ -195,7 +203,7 @@ fn judge(findings: &mut Findings, part: &Slice<'_>) {
     if flows > 1 {
         let share = |at: Slice<'_>| {
             let loss = at.number("loss");
-            let carried = network::CAPACITY * (1.0 - loss / 100.0);
+            let carried = network::capacity(rate) * (1.0 - loss / 100.0);
             let goodput = at.at("detection", "le").mean("goodput");
             Over { loss, ratio: theory::scaled(&goodput, 1.0 / carried) }
         };

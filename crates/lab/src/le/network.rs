@@ -8,31 +8,48 @@ use airtcp_sim::{FlowSpec, Scenario, Topology, Wire};
 use super::variants;
 use crate::{LabError, Run, feed};
 
+/// Mbit/s of the bottleneck, and in a wide network.
+pub(super) const RATE: u32 = 5;
+pub(super) const WIDE: u32 = 30;
+
 /// A round trip of 80 ms, and a queue of its bandwidth-delay product.
-const BOTTLENECK: &str = "rate 5mbit delay 38ms limit 50";
+fn bottleneck(rate: u32) -> String {
+    format!("rate {rate}mbit delay 38ms limit {}", rate * 10)
+}
+
 /// Payload of full segments on it, bit/s.
-pub(super) const CAPACITY: f64 = 5e6 * 1_000.0 / 1_040.0;
-/// Packets wait at random before they leave, up to half of the bottleneck's time for one of them, so that flows do not
-/// keep in step with its queue (Floyd and Jacobson 1992).
-const ACCESS_AT_RANDOM: &str = "rate 100mbit delay 1ms 832us inorder limit 1000";
+pub(super) fn capacity(rate: u32) -> f64 {
+    f64::from(rate) * 1e6 * 1_000.0 / 1_040.0
+}
+
 const ACCESS: &str = "rate 100mbit delay 1ms limit 1000";
 /// 1000 bytes of payload and a header of 40: ns-2's flows have no timestamps.
 const MTU: u16 = 1_040;
 
-pub(super) const NOTE: &str = "The paper has no rate, delay, queue or time-out: here it is 5 Mbit/s, a round trip of 80 ms, \
-                               50 packets, and at least 200 ms. Flows start within the first second.";
+pub(super) fn note(rate: u32) -> String {
+    format!(
+        "The paper has no rate, delay, queue or time-out: here it is {rate} Mbit/s, a round trip of 80 ms, {} packets, and at least \
+         200 ms. Flows start within the first second.",
+        rate * 10
+    )
+}
 
 /// Flows of these combinations, one each, with `loss` per cent of data packets lost at the bottleneck.
 pub(super) fn scenario(
     run: &Run,
     combinations: &[&str],
     profile: &Profile,
+    rate: u32,
     loss: f64,
 ) -> Result<Scenario, LabError> {
-    let access = Wire { forth: feed::spec(ACCESS_AT_RANDOM)?, back: feed::spec(ACCESS)? };
-    let lossy = format!("{BOTTLENECK} loss {loss}% only payload");
-    let forth = feed::spec(if loss > 0.0 { &lossy } else { BOTTLENECK })?;
-    let bottleneck = Wire { forth, back: feed::spec(BOTTLENECK)? };
+    // Packets wait at random before they leave, up to half of the bottleneck's time for one of them, so that flows do
+    // not keep in step with its queue (Floyd and Jacobson 1992).
+    let at_random = ACCESS.replace("1ms", &format!("1ms {}us inorder", 4_160 / rate));
+    let access = Wire { forth: feed::spec(&at_random)?, back: feed::spec(ACCESS)? };
+    let back = bottleneck(rate);
+    let lossy = format!("{back} loss {loss}% only payload");
+    let forth = feed::spec(if loss > 0.0 { &lossy } else { &back })?;
+    let bottleneck = Wire { forth, back: feed::spec(&back)? };
     let flow = |(number, combination): (usize, &&str)| FlowSpec {
         name: format!("flow {number}"),
         profile: profile.clone(),

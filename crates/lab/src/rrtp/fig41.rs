@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use airtcp_sim::Interval;
-use airtcp_trace::figure::{Figure, Style};
-use serde::Serialize;
+use airtcp_trace::figure::Figure;
 
 use super::network::{
     CDMA, Environment, PAYLOAD, QUEUES, RENO, SATELLITE, SETUP, VEGAS, WESTWOOD, delivered, header,
     named,
 };
+use crate::study::{Axis, Fields, Grid, Slice};
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, simulate, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -27,24 +26,11 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 const LOSSES: [f64; 7] = [0.0, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0];
 const TCP: [&str; 3] = [RENO, VEGAS, WESTWOOD];
 
-#[derive(Serialize)]
-struct Record<'a> {
-    seed: u64,
-    environment: &'a str,
-    sender: &'a str,
-    /// Per cent.
-    loss: f64,
-    /// bit/s of payload.
-    throughput: f64,
-    delivered: f64,
-    timeouts: Option<u64>,
-}
-
-/// A sender over the loss rates: each run's throughput, bit/s.
-struct Curve {
-    sender: String,
-    points: Vec<Vec<f64>>,
-}
+/// Stands for [`Environment::seeded`] of each loss rate.
+const SEEDED: &str = "rrtp+";
+const ENVIRONMENTS: [(Environment, &str); 2] = [(CDMA, "fig4.1"), (SATELLITE, "fig4.2")];
+/// Both links are the thesis' last hops.
+const RRTP: [&str; 2] = ["rrtp:wireless-last-hop", SEEDED];
 
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings = Findings::new([
@@ -56,18 +42,40 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     ]);
     let losses = if run.is_small { &LOSSES[3..=4] } else { &LOSSES[..] };
     let time = Duration::from_secs(60);
-    for (environment, picture) in [(CDMA, "fig4.1"), (SATELLITE, "fig4.2")] {
-        let mut curves = Vec::new();
-        let rrtp = [environment.native(), SEEDED];
-        for sender in TCP.into_iter().chain(rrtp) {
-            curves.push(curve(run, &environment, sender, losses, time, &mut findings)?);
-        }
-        claims(&mut findings, &environment, losses, &curves);
-        let series = curves.iter().map(|curve| {
-            let points = losses.iter().zip(&curve.points);
-            let points =
-                points.map(|(loss, runs)| draw::interval(*loss, &Interval::of(runs), 1e-3));
-            draw::series(named(&curve.sender), Style::LineAndMarks, points.collect())
+    let axes = vec![
+        Axis::new("environment", ENVIRONMENTS.map(|(environment, _)| environment.name)),
+        Axis::new("sender", TCP.into_iter().chain(RRTP)),
+        Axis::new("loss", losses.iter().copied()),
+    ];
+    let grid = Grid::run(run, axes, |point, seed| {
+        let environment = environment(&point.text("environment"), point.number("loss"));
+        let sender = point.text("sender");
+        let sender = if sender == SEEDED { environment.seeded() } else { sender };
+        let result = simulate::once(environment.scenario("fig4.1", &sender, time)?, seed)?;
+        let flow = &result.flows[0];
+        Ok(Fields::default()
+            .with("environment", environment.name)
+            .with("sender", sender)
+            .with("loss", environment.loss)
+            .with("throughput", flow.goodput)
+            .with("delivered", delivered(flow, time))
+            .with("timeouts", flow.timeouts))
+    })?;
+    grid.record(&mut findings, &[])?;
+    for row in grid.all().rows(&["environment", "sender", "loss"]) {
+        let [name, loss, sender] = ["environment", "loss", "sender"].map(|axis| row.text(axis));
+        let Environment { rate, loss: lost, .. } = environment(&name, row.number("loss"));
+        let most =
+            rate as f64 * PAYLOAD / (PAYLOAD + f64::from(header(&sender))) * (1.0 - lost / 100.0);
+        let share = format!("{:.3}", row.mean("throughput").mean / most);
+        let throughput = row.show("throughput", 1e-3, 2);
+        findings.table.row([name, loss, named(&sender).to_owned(), throughput, share]);
+    }
+    for (part, (environment, picture)) in grid.all().each("environment").zip(ENVIRONMENTS) {
+        claims(&mut findings, &part, losses);
+        let series = part.each("sender").map(|of| {
+            let name = named(&of.text("sender"));
+            of.line(name, "loss", 1e-3, |cell| cell.mean("throughput"))
         });
         findings.picture(
             picture,
@@ -83,90 +91,42 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// Stands for [`Environment::seeded`] of each loss rate.
-const SEEDED: &str = "rrtp+";
-
-fn curve(
-    run: &Run,
-    environment: &Environment,
-    sender: &str,
-    losses: &[f64],
-    time: Duration,
-    findings: &mut Findings,
-) -> Result<Curve, LabError> {
-    let mut points = Vec::new();
-    for loss in losses {
-        let environment = Environment { loss: *loss, ..*environment };
-        let told = if sender == SEEDED { environment.seeded() } else { sender.to_owned() };
-        let scenario = environment.scenario("fig4.1", &told, time)?;
-        let mut throughputs = Vec::new();
-        for result in simulate::seeds(run, |_| scenario.clone())? {
-            let flow = &result.flows[0];
-            throughputs.push(flow.goodput);
-            findings.record(&Record {
-                seed: result.seed,
-                environment: environment.name,
-                sender: &told,
-                loss: *loss,
-                throughput: flow.goodput,
-                delivered: delivered(flow, time),
-                timeouts: flow.timeouts,
-            })?;
-        }
-        let most = environment.rate as f64 * PAYLOAD / (PAYLOAD + f64::from(header(sender)))
-            * (1.0 - loss / 100.0);
-        let throughput = Interval::of(&throughputs);
-        findings.table.row([
-            environment.name.to_owned(),
-            loss.to_string(),
-            named(sender).to_owned(),
-            theory::show(&throughput, 1e-3, 2),
-            format!("{:.3}", throughput.mean / most),
-        ]);
-        points.push(throughputs);
-    }
-    Ok(Curve { sender: sender.to_owned(), points })
+fn environment(name: &str, loss: f64) -> Environment {
+    let found = ENVIRONMENTS.into_iter().find(|(environment, _)| environment.name == name);
+    let (environment, _) = found.expect("one of the environments");
+    Environment { loss, ..environment }
 }
 
 /// RRTP has more than each TCP, without losses too, and the more so the more is lost.
-fn claims(findings: &mut Findings, environment: &Environment, losses: &[f64], curves: &[Curve]) {
-    let place = environment.name;
-    let (tcp, rrtp): (Vec<_>, Vec<_>) =
-        curves.iter().partition(|curve| !curve.sender.starts_with("rrtp"));
-    for own in rrtp {
-        for other in &tcp {
-            let ratios: Vec<_> = own
-                .points
-                .iter()
-                .zip(&other.points)
-                .map(|(own, other)| theory::paired(own, other))
-                .collect();
-            let [Some(first), Some(last)] = [ratios.first(), ratios.last()] else { continue };
-            let [least, most] = [losses[0], losses[losses.len() - 1]];
-            let (own, other) = (named(&own.sender), named(&other.sender));
-            findings.claim(
-                format!("{place}: {own} over {other} at {least} % loss"),
-                "above 1",
-                theory::show(first, 1.0, 3),
-                theory::above(first, 1.0, || {
-                    "it has 16 bytes more of headers, which is 1 % of the link, and begins after two round trips; \
-                     the queue of 50 packets keeps TCP's link busy"
-                        .to_owned()
-                }),
-            );
-            let growth = theory::difference(last, first);
-            findings.claim(
-                format!("{place}: {own} over {other}, what it gains from {least} to {most} %"),
-                "above 0",
-                theory::show(&growth, 1.0, 3),
-                theory::above(&growth, 0.0, || {
-                    format!(
-                        "the advantage goes from {} to {}",
-                        theory::show(first, 1.0, 3),
-                        theory::show(last, 1.0, 3)
-                    )
-                }),
-            );
-        }
+fn claims(findings: &mut Findings, part: &Slice<'_>, losses: &[f64]) {
+    let place = part.text("environment");
+    let [least, most] = [losses[0], losses[losses.len() - 1]];
+    for (own, other) in RRTP.into_iter().flat_map(|own| TCP.map(|other| (own, other))) {
+        let [first, last] = [least, most].map(|loss| {
+            let [own, other] =
+                [own, other].map(|of| part.at("sender", of).at("loss", loss).values("throughput"));
+            theory::paired(&own, &other)
+        });
+        let [own, other] = [own, other].map(named);
+        findings.claim(
+            format!("{place}: {own} over {other} at {least} % loss"),
+            "above 1",
+            theory::show(&first, 1.0, 3),
+            theory::above(&first, 1.0, || {
+                "it has 16 bytes more of headers, which is 1 % of the link, and begins after two round trips; \
+                 the queue of 50 packets keeps TCP's link busy"
+                    .to_owned()
+            }),
+        );
+        let growth = theory::difference(&last, &first);
+        findings.claim(
+            format!("{place}: {own} over {other}, what it gains from {least} to {most} %"),
+            "above 0",
+            theory::show(&growth, 1.0, 3),
+            theory::above(&growth, 0.0, || {
+                let [first, last] = [first, last].map(|ratio| theory::show(&ratio, 1.0, 3));
+                format!("the advantage goes from {first} to {last}")
+            }),
+        );
     }
 }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use airtcp_sim::{App, FlowSpec, Interval, Scenario};
-use airtcp_trace::figure::{Figure, Style};
+use airtcp_trace::figure::Figure;
 use airtcp_types::ByteCount;
-use serde::Serialize;
 
 use super::network::{CDMA, PAYLOAD, QUEUES, RRTP_HEADER, SETUP};
+use crate::study::{Axis, Fields, Grid, Slice};
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, simulate, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -28,17 +28,6 @@ const SIZES: [u64; 3] = [100, 1_000, 10_000];
 const SEEDS: [&str; 3] = ["rate", "rtt", "loss"];
 const TOLD: [(&str, f64); 2] = [("right", 1.0), ("20 % low", 0.8)];
 
-#[derive(Serialize)]
-struct Record<'a> {
-    seed: u64,
-    sender: &'a str,
-    kilobytes: u64,
-    /// Of the whole file, handshake included; nothing if it did not finish.
-    finished: Option<f64>,
-    /// bit/s.
-    throughput: f64,
-}
-
 /// What is true of [`CDMA`]: the round trip is that of a full packet and no queue.
 fn told(what: &str, share: f64) -> String {
     match what {
@@ -52,40 +41,53 @@ fn told(what: &str, share: f64) -> String {
     }
 }
 
+/// Nothing, and each of these both ways: as the table has it, and what it adds to a sender's name.
+fn all_told() -> Vec<(String, String)> {
+    let each = SEEDS.into_iter().flat_map(|what| TOLD.map(|(how, share)| (what, how, share)));
+    let each = each.map(|(what, how, share)| (format!("{what}, {how}"), told(what, share)));
+    [("nothing".to_owned(), String::new())].into_iter().chain(each).collect()
+}
+
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings =
         Findings::new(["kind", "file, kB", "told", "throughput, kbit/s", "over told nothing"]);
     let sizes = if run.is_small { &SIZES[..1] } else { &SIZES[..] };
-    for kind in KINDS {
-        let mut lines = vec![Vec::new(); 1 + SEEDS.len() * TOLD.len()];
-        for size in sizes {
-            let native = measure(run, kind, *size, &mut findings)?;
-            let mut all = vec![("nothing".to_owned(), native.clone())];
-            for what in SEEDS {
-                for (how, share) in TOLD {
-                    let sender = format!("{kind}{}", told(what, share));
-                    let runs = measure(run, &sender, *size, &mut findings)?;
-                    all.push((format!("{what}, {how}"), runs));
-                }
-            }
-            for (told, runs) in &all {
-                findings.table.row([
-                    kind.to_owned(),
-                    size.to_string(),
-                    told.clone(),
-                    theory::show(&Interval::of(runs), 1e-3, 2),
-                    theory::show(&theory::paired(runs, &native), 1.0, 4),
-                ]);
-            }
-            for (line, (_, runs)) in lines.iter_mut().zip(&all) {
-                line.push(draw::interval(*size as f64, &Interval::of(runs), 1e-3));
-            }
-            claims(&mut findings, kind, *size, &all);
+    let all_told = all_told();
+    let axes = vec![
+        Axis::new("kind", KINDS),
+        Axis::new("kilobytes", sizes.iter().copied()),
+        Axis::new("told", all_told.iter().map(|(name, _)| name.as_str())),
+    ];
+    let grid = Grid::run(run, axes, |point, seed| {
+        let told = all_told.iter().find(|(name, _)| *name == point.text("told"));
+        let sender = format!("{}{}", point.text("kind"), told.map_or("", |(_, told)| told));
+        let kilobytes = point.number("kilobytes") as u64;
+        let result = simulate::once(scenario(&sender, kilobytes)?, seed)?;
+        let finished = result.flows[0].finished;
+        Ok(Fields::default()
+            .with("sender", sender)
+            .with("kilobytes", kilobytes)
+            // Of the whole file, handshake included; nothing if it did not finish.
+            .with("finished", finished)
+            .with("throughput", finished.map_or(0.0, |finished| kilobytes as f64 * 8e3 / finished)))
+    })?;
+    grid.record(&mut findings, &[])?;
+    for row in grid.all().rows(&["kind", "kilobytes"]) {
+        for cell in row.each("told") {
+            let over = theory::show(&over(&row, &cell.text("told"), "nothing"), 1.0, 4);
+            let place = ["kind", "kilobytes", "told"].map(|axis| cell.text(axis));
+            let [kind, size, told] = place;
+            findings.table.row([kind, size, told, cell.show("throughput", 1e-3, 2), over]);
         }
-        let names = std::iter::once("told nothing".to_owned())
-            .chain(SEEDS.iter().flat_map(|what| TOLD.map(|(how, _)| format!("{what}, {how}"))));
-        let series =
-            names.zip(lines).map(|(name, line)| draw::series(name, Style::LineAndMarks, line));
+        claims(&mut findings, &row);
+    }
+    for part in grid.all().each("kind") {
+        let kind = part.text("kind");
+        let series = part.each("told").map(|of| {
+            let told = of.text("told");
+            let name = if told == "nothing" { "told nothing".to_owned() } else { told };
+            of.line(name, "kilobytes", 1e-3, |cell| cell.mean("throughput"))
+        });
         findings.picture(
             if kind == KINDS[0] { "wireless-last-hop" } else { "general" },
             Figure {
@@ -101,52 +103,39 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-/// Every run's throughput, bit/s; of nothing where the file did not arrive.
-fn measure(
-    run: &Run,
-    sender: &str,
-    kilobytes: u64,
-    findings: &mut Findings,
-) -> Result<Vec<f64>, LabError> {
-    let bits = kilobytes as f64 * 8e3;
-    let flow = FlowSpec {
-        app: App::Bulk { size: Some(ByteCount(kilobytes * 1_000)) },
-        ..CDMA.flow(sender)
-    };
+fn scenario(sender: &str, kilobytes: u64) -> Result<Scenario, LabError> {
+    let bytes = ByteCount(kilobytes * 1_000);
+    let flow = FlowSpec { app: App::Bulk { size: Some(bytes) }, ..CDMA.flow(sender) };
     // Three times as long as the link needs.
-    let time = Duration::from_secs_f64(20.0 + 3.0 * bits / CDMA.rate as f64);
-    let scenario = Scenario { flows: vec![flow], ..CDMA.scenario("fig4.6", sender, time)? };
-    let mut runs = Vec::new();
-    for result in simulate::seeds(run, |_| scenario.clone())? {
-        let finished = result.flows[0].finished;
-        let throughput = finished.map_or(0.0, |finished| bits / finished);
-        runs.push(throughput);
-        findings.record(&Record { seed: result.seed, sender, kilobytes, finished, throughput })?;
-    }
-    Ok(runs)
+    let time = Duration::from_secs_f64(20.0 + 3.0 * (kilobytes as f64 * 8e3) / CDMA.rate as f64);
+    Ok(Scenario { flows: vec![flow], ..CDMA.scenario("fig4.6", sender, time)? })
+}
+
+/// The throughput where one thing is told, over that where another is.
+fn over(row: &Slice<'_>, own: &str, other: &str) -> Interval {
+    let [own, other] = [own, other].map(|told| row.at("told", told).values("throughput"));
+    theory::paired(&own, &other)
 }
 
 /// Right is best, 20 % low is better than nothing.
-fn claims(findings: &mut Findings, kind: &str, size: u64, all: &[(String, Vec<f64>)]) {
-    let Some(((_, native), seeded)) = all.split_first() else { return };
-    for pair in seeded.chunks_exact(2) {
-        let [(name, right), (_, low)] = pair else { continue };
-        let what = name.split(',').next().unwrap_or_default();
-        for (over, own, other, than) in [
-            ("right over nothing", right, native, "told nothing"),
-            ("20 % low over nothing", low, native, "told nothing"),
-            ("right over 20 % low", right, low, "20 % low"),
+fn claims(findings: &mut Findings, row: &Slice<'_>) {
+    let (kind, size) = (row.text("kind"), row.text("kilobytes"));
+    for what in SEEDS {
+        let [right, low] = TOLD.map(|(how, _)| format!("{what}, {how}"));
+        for (claimed, own, other, than) in [
+            ("right over nothing", &right, "nothing", "told nothing"),
+            ("20 % low over nothing", &low, "nothing", "told nothing"),
+            ("right over 20 % low", &right, &low, "20 % low"),
         ] {
-            let ratio = theory::paired(own, other);
-            let reason = reason(what);
+            let ratio = over(row, own, other);
             findings.claim(
-                format!("{kind}, {size} kB, {what}: {over}"),
+                format!("{kind}, {size} kB, {what}: {claimed}"),
                 "above 1",
                 theory::show(&ratio, 1.0, 4),
                 theory::above(&ratio, 1.0, || {
-                    let [own, other] =
-                        [own, other].map(|of| theory::show(&Interval::of(of), 1e-3, 2));
-                    format!("{own} kbit/s, and {other} {than}: {reason}")
+                    let [own, other] = [own.as_str(), other]
+                        .map(|told| row.at("told", told).show("throughput", 1e-3, 2));
+                    format!("{own} kbit/s, and {other} {than}: {}", reason(what))
                 }),
             );
         }

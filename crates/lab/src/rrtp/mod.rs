@@ -5,5 +5,6 @@ pub(crate) mod fig46;
 mod network;
 pub(crate) mod table32;
 pub(crate) mod table42;
+pub(crate) mod table46;
 pub(crate) mod table51;
 pub(crate) mod table52;

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use airtcp_sim::{FlowSpec, Interval, Scenario, Topology, Wire};
-use airtcp_trace::figure::{Figure, Style};
-use serde::Serialize;
+use airtcp_sim::{FlowSpec, Scenario, Topology, Wire};
+use airtcp_trace::figure::Figure;
 
 use super::network::{NEW_RENO, RENO, SETUP, flow, named};
+use crate::study::{Axis, Fields, Grid, Point, Slice};
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, simulate, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -30,72 +30,48 @@ const LINK: &str = "rate 11mbit delay 5ms limit 50";
 const SECONDS: [u64; 2] = [60, 240];
 const LEAST: f64 = 0.97;
 
-#[derive(Serialize)]
-struct Record<'a> {
-    seed: u64,
-    sender: &'a str,
-    /// Per cent.
-    error: f64,
-    seconds: u64,
-    jain: f64,
-    goodputs: Vec<f64>,
-}
-
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings =
         Findings::new(["sender", "error, %", "seconds", "Jain's index", "thesis", "sum, Mbit/s"]);
     let table = if run.is_small { &TABLE[..1] } else { &TABLE[..] };
-    let mut series = Vec::new();
-    for sender in SENDERS {
-        for seconds in if run.is_small { &[6][..] } else { &SECONDS[..] } {
-            let mut points = Vec::new();
-            for (error, rrtp, reno) in table {
-                let scenario = scenario(sender, *error, *seconds)?;
-                let (mut indices, mut sums) = (Vec::new(), Vec::new());
-                for result in simulate::seeds(run, |seed| simulate::staggered(&scenario, seed))? {
-                    let goodputs: Vec<f64> = result.flows.iter().map(|flow| flow.goodput).collect();
-                    indices.push(result.jain);
-                    sums.push(goodputs.iter().sum());
-                    findings.record(&Record {
-                        seed: result.seed,
-                        sender,
-                        error: *error,
-                        seconds: *seconds,
-                        jain: result.jain,
-                        goodputs,
-                    })?;
-                }
-                let index = Interval::of(&indices);
-                let printed = match sender {
-                    RENO => Some(*reno),
-                    NEW_RENO => None,
-                    _ => Some(*rrtp),
-                };
-                let name = if sender == "rrtp" { "RRTP" } else { named(sender) };
-                findings.table.row([
-                    name.to_owned(),
-                    error.to_string(),
-                    seconds.to_string(),
-                    theory::show(&index, 1.0, 4),
-                    printed.map_or("-".to_owned(), |figure| figure.to_string()),
-                    theory::show(&Interval::of(&sums), 1e-6, 3),
-                ]);
-                if let Some(figure) = printed {
-                    let least = indices.iter().copied().fold(1.0, f64::min);
-                    findings.claim(
-                        format!("{COUNT} flows of {name}, error {error} %, the second half of {seconds} s"),
-                        format!("0.97 or more ({figure} in the thesis)"),
-                        theory::show(&index, 1.0, 4),
-                        theory::above(&index, LEAST, || reason(sender, least)),
-                    );
-                }
-                points.push(draw::interval(*error, &index, 1.0));
-            }
-            let name =
-                format!("{}, {seconds} s", if sender == "rrtp" { "RRTP" } else { named(sender) });
-            series.push(draw::series(name, Style::LineAndMarks, points));
+    let seconds = if run.is_small { &[6][..] } else { &SECONDS[..] };
+    let axes = vec![
+        Axis::new("sender", SENDERS),
+        Axis::new("seconds", seconds.iter().copied()),
+        Axis::new("error", table.iter().map(|(error, ..)| *error)),
+    ];
+    let grid = Grid::run(run, axes, |point, seed| {
+        let result = simulate::once(simulate::staggered(&scenario(point)?, seed), seed)?;
+        let goodputs: Vec<f64> = result.flows.iter().map(|flow| flow.goodput).collect();
+        Ok(Fields::default().with("jain", result.jain).with("goodputs", goodputs))
+    })?;
+    grid.record(&mut findings, &["sender", "error", "seconds"])?;
+    for row in grid.all().rows(&["sender", "seconds", "error"]) {
+        let (name, index) = (short(&row), row.show("jain", 1.0, 4));
+        let printed = TABLE.iter().find(|(error, ..)| *error == row.number("error"));
+        let printed = printed.and_then(|(_, rrtp, reno)| match row.text("sender").as_str() {
+            RENO => Some(*reno),
+            NEW_RENO => None,
+            _ => Some(*rrtp),
+        });
+        let [error, seconds] = ["error", "seconds"].map(|axis| row.text(axis));
+        if let Some(figure) = printed {
+            let least = row.values("jain").into_iter().fold(1.0, f64::min);
+            findings.claim(
+                format!("{COUNT} flows of {name}, error {error} %, the second half of {seconds} s"),
+                format!("0.97 or more ({figure} in the thesis)"),
+                index.clone(),
+                theory::above(&row.mean("jain"), LEAST, || reason(&row.text("sender"), least)),
+            );
         }
+        let printed = printed.map_or("-".to_owned(), |figure| figure.to_string());
+        let sum = row.show("goodputs", 1e-6, 3);
+        findings.table.row([name.to_owned(), error, seconds, index, printed, sum]);
     }
+    let lines = grid.all().rows(&["sender", "seconds"]).into_iter().map(|part| {
+        let name = format!("{}, {} s", short(&part), part.text("seconds"));
+        part.line(name, "error", 1.0, |cell| cell.mean("jain"))
+    });
     findings.notes.push(SETUP.to_owned());
     findings.notes.push(format!(
         "the link is \"{LINK}\", Table 4.3's wireless LAN; each flow begins at a time of its own in the first second"
@@ -106,10 +82,17 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             title: "Thirty flows on 11 Mbit/s".to_owned(),
             x: draw::linear("error, %"),
             y: draw::linear("Jain's index"),
-            series,
+            series: lines.collect(),
         },
     );
     Ok(findings)
+}
+
+fn short(part: &Slice<'_>) -> &'static str {
+    match part.text("sender").as_str() {
+        "rrtp" => "RRTP",
+        sender => named(sender),
+    }
 }
 
 fn reason(sender: &str, least: f64) -> String {
@@ -122,18 +105,15 @@ fn reason(sender: &str, least: f64) -> String {
     }
 }
 
-fn scenario(sender: &str, error: f64, seconds: u64) -> Result<Scenario, LabError> {
-    let wire =
-        Wire { forth: feed::spec(&format!("{LINK} loss {error}%"))?, back: feed::spec(LINK)? };
-    let flows =
-        (1..=COUNT).map(|number| FlowSpec { name: format!("flow {number}"), ..flow(sender) });
+fn scenario(point: &Point) -> Result<Scenario, LabError> {
+    let lossy = format!("{LINK} loss {}%", point.text("error"));
+    let bottleneck = Wire { forth: feed::spec(&lossy)?, back: feed::spec(LINK)? };
+    let flow = |number| FlowSpec { name: format!("flow {number}"), ..flow(&point.text("sender")) };
+    let seconds = point.number("seconds");
     Ok(Scenario {
-        warm_up: Duration::from_secs(seconds / 2),
-        duration: Duration::from_secs(seconds),
-        flows: flows.collect(),
-        ..Scenario::new(
-            "table5.1",
-            Topology::Dumbbell { access: Wire::default(), bottleneck: wire },
-        )
+        warm_up: Duration::from_secs_f64(seconds / 2.0),
+        duration: Duration::from_secs_f64(seconds),
+        flows: (1..=COUNT).map(flow).collect(),
+        ..Scenario::new("table5.1", Topology::Dumbbell { access: Wire::default(), bottleneck })
     })
 }

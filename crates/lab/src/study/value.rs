@@ -110,6 +110,12 @@ impl From<Option<f64>> for Value {
     }
 }
 
+impl From<Option<u64>> for Value {
+    fn from(whole: Option<u64>) -> Self {
+        whole.map_or(Self::Missing, Self::Whole)
+    }
+}
+
 /// By hand, as an untagged choice would say nothing of what is expected.
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

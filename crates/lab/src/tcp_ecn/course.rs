@@ -223,7 +223,12 @@ impl Course {
         )
     }
 
-    fn scenario(&self, run: &Run, sender: &Sender, policy: Policy) -> Result<Scenario, LabError> {
+    pub(super) fn scenario(
+        &self,
+        run: &Run,
+        sender: &Sender,
+        policy: Policy,
+    ) -> Result<Scenario, LabError> {
         let Self { pairs, tries, passes, error, delay, loss, .. } = self;
         let wired = format!("{WIRED} delay {delay}ms");
         let bottleneck = Wire {

@@ -1,32 +1,26 @@
-//! Fig. 11, 17 and 18: goodput over the radio's error rate, with one pair and with two.
+//! Fig. 11: goodput over the radio's error rate.
 
 use airtcp_basestation::Policy;
 
 use super::course::Course;
-use super::points;
 use super::policies::{Bench, LOSING, NOTES, Order, PAPER, REORDERING, columns, picture};
 use super::senders::SENDERS;
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/fig11",
-    what: "One pair and two over the share of the radio's frames that are hit, 500 ms: plain, snoop, tcp-ecn",
-    source: "TCP-ECN 7.2, Fig. 11, 17 and 18",
+    what: "One pair over the share of the radio's frames that are hit, 500 ms: plain, snoop, tcp-ecn",
+    source: "TCP-ECN 7.2, Fig. 11",
     kind: Kind::Study,
     ground: Ground::Simulated,
-    seconds: 250,
+    seconds: 170,
     seeds: 10,
     body,
 };
 
-/// Pairs, tries, and frames hit, %.
-const SWEEPS: [(u32, (u32, u32), &[u32]); 5] = [
-    (1, PAPER, &[0, 10, 20, 30]),
-    (1, REORDERING, &[20, 30]),
-    (1, LOSING, &[20]),
-    (2, PAPER, &[30]),
-    (2, REORDERING, &[30]),
-];
+/// Tries, and frames hit, %.
+const SWEEPS: [((u32, u32), &[u32]); 3] =
+    [(PAPER, &[0, 10, 20, 30]), (REORDERING, &[20, 30]), (LOSING, &[20])];
 /// From here on the paper calls an error rate high.
 const HIGH: u32 = 30;
 
@@ -35,9 +29,9 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     let mut bench = Bench { run, findings: &mut findings, x: |course| course.error.to_string() };
     let mut all = Vec::new();
     for sender in &SENDERS {
-        for (pairs, tries, errors) in SWEEPS {
-            for error in points(errors, run.is_small) {
-                let course = Course { pairs, error, ..Course::PAPER.with_tries(tries) };
+        for (tries, errors) in SWEEPS {
+            for error in run.points(errors) {
+                let course = Course { error, ..Course::PAPER.with_tries(tries) };
                 let point = bench.point(sender, &course)?;
                 let place = format!("{error} % hit");
                 // TCP-ECN 7.2.1.2: both above Reno at all error rates, and Snoop falls off at high ones.
@@ -57,18 +51,13 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             }
         }
     }
-    for (name, pairs, tries) in
-        [("fig11", 1, PAPER), ("fig17", 2, PAPER), ("fig11-fewer-tries", 1, REORDERING)]
-    {
-        let of = Course { pairs, ..Course::PAPER.with_tries(tries) };
+    for (name, tries) in [("fig11", PAPER), ("fig11-fewer-tries", REORDERING)] {
+        let of = Course::PAPER.with_tries(tries);
         let is_of = |course: &Course| Course { error: of.error, ..*course } == of;
-        let title = format!("Goodput of a pair, {} tries, {pairs} in all", of.radio());
+        let title = format!("Goodput, {} tries", of.radio());
         let drawn = picture(title, "frames hit, %", &all, is_of, |course| course.error.into());
         findings.picture(name, drawn);
     }
     findings.notes.extend(NOTES.map(str::to_owned));
-    findings
-        .notes
-        .push("Fig. 17 and 18 are the two mobiles of two pairs; ours is their mean".to_owned());
     Ok(findings)
 }

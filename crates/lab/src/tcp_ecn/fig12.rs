@@ -3,7 +3,6 @@
 use airtcp_basestation::Policy;
 
 use super::course::Course;
-use super::points;
 use super::policies::{Bench, NOTES, Order, PAPER, Point, REORDERING, columns, picture};
 use super::senders::SENDERS;
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
@@ -29,7 +28,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     for sender in &SENDERS {
         for (tries, delays) in SWEEPS {
             let mut own = Vec::new();
-            for delay in points(delays, run.is_small) {
+            for delay in run.points(delays) {
                 let course = Course { delay, ..Course::PAPER.with_tries(tries) };
                 let point = bench.point(sender, &course)?;
                 let place = format!("{delay} ms");

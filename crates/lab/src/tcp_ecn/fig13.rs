@@ -3,7 +3,6 @@
 use airtcp_basestation::Policy;
 
 use super::course::Course;
-use super::points;
 use super::policies::{Bench, NOTES, Order, PAPER, REORDERING, columns, picture};
 use super::senders::SENDERS;
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run};
@@ -30,7 +29,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     let mut all = Vec::new();
     for sender in &SENDERS {
         for tries in [PAPER, REORDERING] {
-            for loss in points(&LOSSES, run.is_small) {
+            for loss in run.points(&LOSSES) {
                 let course = Course { loss, ..Course::PAPER.with_tries(tries) };
                 let point = bench.point(sender, &course)?;
                 let (findings, place) = (&mut *bench.findings, format!("{loss} % lost"));

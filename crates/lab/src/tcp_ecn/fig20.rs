@@ -5,7 +5,6 @@ use airtcp_sim::Interval;
 
 use super::course::Course;
 use super::fig10;
-use super::points;
 use super::policies::{Bench, FREEZE_BIT, NOTES, Order, Point, columns, picture};
 use super::progress::Progress;
 use super::senders::SENDERS;
@@ -35,7 +34,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     let mut all = Vec::new();
     let mut drawn = None;
     for (number, sender) in SENDERS.iter().enumerate() {
-        for away in points(&GONE, run.is_small) {
+        for away in run.points(&GONE) {
             let course = Course { error: 0, gone: Some(away), seconds: 150, ..Course::PAPER };
             let (point, progress) = bench.watched(sender, &course)?;
             let place = format!("gone for {away} s");

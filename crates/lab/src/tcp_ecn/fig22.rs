@@ -5,7 +5,6 @@ use airtcp_basestation::Policy;
 use super::course::Course;
 use super::fig10;
 use super::fig20::AWAY;
-use super::points;
 use super::policies::{Bench, NOTES, Order, PAPER, Point, REORDERING, columns, picture};
 use super::senders::SENDERS;
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
@@ -40,7 +39,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         }
         for (tries, errors) in SWEEPS {
             let mut own = Vec::new();
-            for error in points(errors, run.is_small) {
+            for error in run.points(errors) {
                 let point = bench.point(sender, &Course { error, ..usual.with_tries(tries) })?;
                 claims(bench.findings, &point);
                 own.push(point);

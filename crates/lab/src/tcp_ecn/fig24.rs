@@ -1,22 +1,23 @@
 //! Fig. 24: the most memory that a base station takes.
 
 use airtcp_basestation::Policy;
-use airtcp_sim::Interval;
+use airtcp_sim::{Interval, Topology};
 use airtcp_trace::figure::{Figure, Style};
+use airtcp_types::ByteCount;
 
 use super::course::{Course, Outcome};
-use super::points;
 use super::policies::{NOTES, PAPER, REORDERING};
-use super::senders::SENDERS;
-use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
+use super::senders::{self, SENDERS};
+use crate::study::{Axis, Fields, Grid};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, simulate, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/fig24",
-    what: "The most memory of a base station over the share of frames hit, radio queue counted: snoop, tcp-ecn",
+    what: "The most memory of a base station over the share of frames hit, radio queue counted: snoop, tcp-ecn; snoop's cache swept",
     source: "TCP-ECN 7.5, Fig. 24",
     kind: Kind::Study,
     ground: Ground::Simulated,
-    seconds: 100,
+    seconds: 200,
     seeds: 10,
     body,
 };
@@ -24,6 +25,10 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 const POLICIES: [Policy; 2] = [Policy::Snoop, Policy::TcpEcn];
 /// Tries, and frames hit, %.
 const SWEEPS: [((u32, u32), &[u32]); 2] = [(PAPER, &[0, 10, 20, 30]), (REORDERING, &[30])];
+/// Of Snoop's cache, KiB; the last is never full.
+const CACHES: [u64; 5] = [4, 16, 64, 256, 4_096];
+/// Per cent of frames that are hit then: the paper blames the cache where they are many.
+const MANY: u32 = 30;
 /// KiB of bytes.
 const KIB: f64 = 1.0 / 1024.0;
 
@@ -43,7 +48,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     for sender in &SENDERS {
         let mut curves = POLICIES.map(|_| Vec::new());
         for (tries, errors) in SWEEPS {
-            for error in points(errors, run.is_small) {
+            for error in run.points(errors) {
                 let course = Course { error, ..Course::PAPER.with_tries(tries) };
                 let mut all = Vec::new();
                 for (policy, curve) in POLICIES.iter().zip(&mut curves) {
@@ -84,6 +89,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             series,
         },
     );
+    caches(run, &mut findings)?;
     findings.notes.extend(NOTES.map(str::to_owned));
     findings.notes.push(
         "A base station holds at most what its sender has in flight, so goodput stands beside: one that is told of a loss \
@@ -91,6 +97,59 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             .to_owned(),
     );
     Ok(findings)
+}
+
+/// TCP-ECN 7.2.1.2: at high error rates "base station's buffering capacity becomes a bottleneck for Snoop".
+fn caches(run: &Run, findings: &mut Findings) -> Result<(), LabError> {
+    let courses =
+        SWEEPS.map(|(tries, _)| Course { error: MANY, ..Course::PAPER.with_tries(tries) });
+    let caches = run.points(&CACHES);
+    let [least, most] = [caches[0], caches[caches.len() - 1]];
+    let axes = vec![
+        Axis::new("sender", SENDERS.map(|sender| sender.name)),
+        Axis::new("radio", courses.map(|course| course.radio())),
+        Axis::new("cache", caches),
+    ];
+    let grid = Grid::run(run, axes, |point, seed| {
+        let course = courses.iter().find(|course| course.radio() == point.text("radio"));
+        let sender = senders::named(&point.text("sender"));
+        let course = course.expect("one of the courses");
+        let mut scenario = course.scenario(run, sender, Policy::Snoop)?;
+        if let Topology::Wireless { station, .. } = &mut scenario.topology {
+            station.cache = ByteCount::from_kib(point.number("cache") as u64);
+        }
+        let result = simulate::once(scenario, seed)?;
+        let station = result.station.as_ref();
+        Ok(Fields::default()
+            .with("goodput", result.flows[0].goodput)
+            .with("cached", station.map_or(0, |station| station.memory.cached))
+            .with("sent_again", station.map_or(0, |station| station.counters.sent_again)))
+    })?;
+    grid.record(findings, &["sender", "radio", "cache"])?;
+    let mut series = Vec::new();
+    for part in grid.all().rows(&["sender", "radio"]) {
+        let place = format!("{MANY} % hit, {} tries, {}", part.text("radio"), part.text("sender"));
+        let [small, large] = [least, most].map(|cache| part.at("cache", cache));
+        let ratio = theory::paired(&small.values("goodput"), &large.values("goodput"));
+        findings.claim(
+            format!("snoop with a cache of {least} KiB over one of {most} KiB, {place}"),
+            "less (below 1)",
+            theory::show(&ratio, 1.0, 2),
+            theory::below(&ratio, 1.0, || {
+                let [small, large] = [small, large].map(|part| part.show("sent_again", 1.0, 0));
+                format!(
+                    "{small} and {large} segments are sent again from it: what the link gives up, or what overtakes it, is all that \
+                     a cache is for"
+                )
+            }),
+        );
+        let name = format!("{} tries, {}", part.text("radio"), part.text("sender"));
+        series.push(part.line(name, "cache", 1e-6, |cell| cell.mean("goodput")));
+    }
+    let title = format!("Snoop over the size of its cache, {MANY} % of frames hit");
+    let (x, y) = (draw::log("cache, KiB"), draw::linear("goodput, Mbit/s"));
+    findings.picture("cache", Figure { title, x, y, series });
+    Ok(())
 }
 
 /// TCP-ECN 7.5: Snoop's is large, TCP-ECN's very small.

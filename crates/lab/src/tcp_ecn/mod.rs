@@ -6,6 +6,7 @@ pub(crate) mod fig10;
 pub(crate) mod fig11;
 pub(crate) mod fig12;
 pub(crate) mod fig13;
+pub(crate) mod fig17;
 pub(crate) mod fig20;
 pub(crate) mod fig22;
 pub(crate) mod fig24;
@@ -16,11 +17,3 @@ mod progress;
 pub(crate) mod real;
 mod real_path;
 mod senders;
-
-/// Of a sweep's points all, or the first and the last where it is small.
-fn points<T: Copy>(of: &[T], is_small: bool) -> Vec<T> {
-    match of {
-        [first, .., last] if is_small => vec![*first, *last],
-        all => all.to_vec(),
-    }
-}

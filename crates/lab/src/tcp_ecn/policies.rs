@@ -10,7 +10,7 @@ use super::senders::{SENDERS, Sender};
 use crate::{Findings, LabError, Run, draw, theory};
 
 /// In the order of the table.
-const POLICIES: [Policy; 3] = [Policy::Plain, Policy::Snoop, Policy::TcpEcn];
+pub(super) const POLICIES: [Policy; 3] = [Policy::Plain, Policy::Snoop, Policy::TcpEcn];
 /// The paper's tries and passes, and fewer, which is ours: frames that overtake one another, and frames that are lost.
 pub(super) const PAPER: (u32, u32) = (7, 3);
 pub(super) const REORDERING: (u32, u32) = (2, 3);
@@ -22,6 +22,15 @@ const NOTHING: f64 = 0.01;
 const ALIKE: f64 = 0.05;
 /// A law explains a goodput that is so near.
 const NEAR: f64 = 0.25;
+
+/// The policy of that name.
+///
+/// # Panics
+///
+/// There is none.
+pub(super) fn named(name: &str) -> Policy {
+    POLICIES.into_iter().find(|policy| policy.name() == name).expect("one of the policies")
+}
 
 /// What each policy made of a course.
 pub(super) struct Point {

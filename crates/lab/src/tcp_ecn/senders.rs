@@ -23,7 +23,7 @@ pub(super) struct Sender {
 }
 
 /// The paper's sender is ns-2's Reno. It does not say how large the window is, and what it shows may depend on that.
-pub(super) const SENDERS: [Sender; 3] = [
+pub(super) static SENDERS: [Sender; 3] = [
     Sender {
         name: "reno/reno, paper, window 20",
         combination: "reno/reno",
@@ -43,6 +43,15 @@ pub(super) const SENDERS: [Sender; 3] = [
         window: LARGE,
     },
 ];
+
+/// The sender of that name.
+///
+/// # Panics
+///
+/// There is none.
+pub(super) fn named(name: &str) -> &'static Sender {
+    SENDERS.iter().find(|sender| sender.name == name).expect("one of the senders")
+}
 
 impl Sender {
     /// What Mathis' law allows it at a share of lost packets, in bit/s, where that law is its own; `rtt` in seconds.

@@ -1,0 +1,177 @@
+//! When data reaches the receivers of a dumbbell.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use airtcp_sim::Scenario;
+use airtcp_types::{Crossing, Event, EventKind, ExtSeq, Instant, NodeId, Observer, Packet};
+use airtcp_wire::tcp::View;
+
+use crate::LabError;
+
+/// The hosts of one side of a dumbbell, and the place of each one's flow in the results.
+fn hosts(scenario: &Scenario, side: &str) -> Result<BTreeMap<NodeId, usize>, LabError> {
+    let nodes = airtcp_sim::nodes(scenario)?;
+    let number = |name: &str| name.strip_prefix(side)?.parse::<usize>().ok()?.checked_sub(1);
+    let host = |(id, (name, _)): (u32, &(String, _))| Some((NodeId(id), number(name)?));
+    Ok((0..).zip(&nodes).filter_map(host).collect())
+}
+
+/// How long every segment takes from its first transmission until it arrives.
+#[derive(Clone, Debug)]
+pub(super) struct Delivery {
+    senders: BTreeMap<NodeId, usize>,
+    receivers: BTreeMap<NodeId, usize>,
+    /// In the order of the results.
+    pub(super) flows: Vec<Segments>,
+}
+
+/// The segments of one flow.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Segments {
+    highest: ExtSeq,
+    /// When each first left, and whether it left again.
+    under_way: BTreeMap<ExtSeq, (Instant, bool)>,
+    /// In the order of their arrival.
+    pub(super) delivered: Vec<Delivered>,
+}
+
+/// A segment that arrived.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Delivered {
+    /// Seconds.
+    pub(super) at: f64,
+    pub(super) took: f64,
+    /// Whether it was sent again before it arrived.
+    pub(super) is_again: bool,
+}
+
+impl Delivery {
+    pub(super) fn new(scenario: &Scenario) -> Result<Self, LabError> {
+        let (senders, receivers) = (hosts(scenario, "left-")?, hosts(scenario, "right-")?);
+        let flows = vec![Segments::default(); senders.len()];
+        Ok(Self { senders, receivers, flows })
+    }
+}
+
+impl Observer for Delivery {
+    fn on_event(&mut self, node: NodeId, event: &Event) {
+        match event.kind {
+            EventKind::Sent { range, .. } => {
+                let Some(flow) = self.senders.get(&node) else { return };
+                let flow = &mut self.flows[*flow];
+                if range.end > flow.highest {
+                    flow.highest = range.end;
+                    flow.under_way.insert(range.start, (event.at, false));
+                } else if let Some((_, is_again)) = flow.under_way.get_mut(&range.start) {
+                    *is_again = true;
+                }
+            }
+            EventKind::Received { range, .. } if !range.is_empty() => {
+                let Some(flow) = self.receivers.get(&node) else { return };
+                let flow = &mut self.flows[*flow];
+                while let Some((start, _)) = flow.under_way.range(range.start..range.end).next() {
+                    let start = *start;
+                    let Some((left, is_again)) = flow.under_way.remove(&start) else { return };
+                    let took = event.at.since(left).as_secs_f64();
+                    let at = event.at.since(Instant::ZERO).as_secs_f64();
+                    flow.delivered.push(Delivered { at, took, is_again });
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Payload that arrives in each stretch of time: that of the first flows, and that of all others.
+#[derive(Clone, Debug)]
+pub(super) struct Arrivals {
+    receivers: BTreeMap<NodeId, usize>,
+    first: usize,
+    stretch: Duration,
+    /// Bytes, of the first flows and of the others.
+    stretches: Vec<[u64; 2]>,
+}
+
+impl Arrivals {
+    pub(super) fn new(
+        scenario: &Scenario,
+        first: usize,
+        stretch: Duration,
+    ) -> Result<Self, LabError> {
+        let receivers = hosts(scenario, "right-")?;
+        Ok(Self { receivers, first, stretch, stretches: Vec::new() })
+    }
+
+    /// The end of each stretch in seconds, and the mean rates in bit/s over the `count` stretches before it.
+    pub(super) fn rates(&self, count: usize) -> impl Iterator<Item = (f64, [f64; 2])> {
+        let stretch = self.stretch.as_secs_f64();
+        self.stretches.windows(count).zip(count..).map(move |(of, end)| {
+            let sum = |side: usize| of.iter().map(|bytes| bytes[side]).sum::<u64>() as f64;
+            let rate = |side| sum(side) * 8.0 / (stretch * count as f64);
+            (end as f64 * stretch, [rate(0), rate(1)])
+        })
+    }
+}
+
+impl Observer for Arrivals {
+    fn on_packet(&mut self, now: Instant, node: NodeId, crossing: Crossing, packet: &Packet) {
+        let Some(flow) = self.receivers.get(&node) else { return };
+        if crossing == Crossing::In {
+            let index = (now.since(Instant::ZERO).as_nanos() / self.stretch.as_nanos()) as usize;
+            self.stretches.resize(self.stretches.len().max(index + 1), [0; 2]);
+            let payload = View::of(&packet.data).map_or(0, |segment| segment.data_len());
+            self.stretches[index][usize::from(*flow >= self.first)] += payload as u64;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use airtcp_recovery::Profile;
+
+    use super::super::table16::{Setup, network};
+    use super::*;
+    use crate::simulate;
+
+    /// The last two seconds of five, of two flows at the same time.
+    fn scenario() -> Scenario {
+        let scenario = network(&["sack/reno"], &Profile::paper(), Setup::RandomWait).unwrap();
+        let flows = scenario.flows[..2].to_vec();
+        Scenario { duration: Duration::from_secs(5), flows, ..scenario }
+    }
+
+    #[test]
+    fn a_segment_takes_the_path_and_the_queue_and_one_sent_again_longer() {
+        let scenario = scenario();
+        let delivery = Delivery::new(&scenario).unwrap();
+        let (result, delivery) = simulate::once_watched(scenario, 1, delivery).unwrap();
+        for (flow, segments) in result.flows.iter().zip(&delivery.flows) {
+            let again = segments.delivered.iter().filter(|segment| segment.is_again);
+            let missing = flow.retransmissions - flow.spurious;
+            assert!(missing > 0 && again.clone().count() as u64 <= missing);
+            // 12 ms of delay of which 0.8 ms may be less, and three links at which 1040 bytes take 0.8 ms.
+            let least = segments.delivered.iter().map(|s| s.took).fold(1.0, f64::min);
+            assert!((0.0136..0.016).contains(&least), "{least}");
+            // One that was lost waits for a round trip at least.
+            assert!(again.clone().all(|segment| segment.took > 3.0 * 0.0136));
+            assert_eq!(segments.delivered.len() as u64 * 1_000, flow.bytes / 1_000 * 1_000);
+        }
+    }
+
+    #[test]
+    fn what_arrives_is_counted_by_side_and_time() {
+        let scenario = scenario();
+        let arrivals = Arrivals::new(&scenario, 1, Duration::from_millis(500)).unwrap();
+        let (result, arrivals) = simulate::once_watched(scenario, 1, arrivals).unwrap();
+        let rates: Vec<_> = arrivals.rates(10).collect();
+        let [(end, whole)] = rates[..] else { panic!("{rates:?}") };
+        assert_eq!(end, 5.0);
+        for (flow, rate) in result.flows.iter().zip(whole) {
+            // What arrived twice is counted twice, and nothing is counted that did not arrive.
+            let least = flow.goodput;
+            let most = least + (flow.spurious * 1_000 * 8) as f64 / 5.0;
+            assert!((least..=most).contains(&rate), "{least} {rate} {most}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Equation (6): the throughput that the paper's analysis gives.
+
+use airtcp_sim::{Scenario, Topology, Wire};
+use airtcp_trace::figure::{Figure, Style};
+
+use super::{flow, timed};
+use crate::study::{Axis, Fields, Grid, Point, Slice};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, simulate, theory};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "dcr/eq6",
+    what: "One flow with DCR or without over random loss, on a link it does not fill, against DCR's equation (6)",
+    source: "DCR 2.4, equation (6) with alpha 1 and gamma 1/2: sqrt(1.5) / (RTT sqrt(p)) packets a second",
+    kind: Kind::Study,
+    ground: Ground::Simulated,
+    seconds: 60,
+    seeds: 30,
+    body,
+};
+
+const SACK: &str = "sack/reno";
+const SENDERS: [&str; 3] = ["sack/reno/dcr:timer", "sack/reno/dcr:count", SACK];
+/// Per cent of data packets.
+const LOSSES: [f64; 5] = [0.1, 0.25, 0.5, 1.0, 2.0];
+const LINK: &str = "rate 100mbit delay 25ms limit 1000";
+/// Of a packet's payload.
+const BITS: f64 = 8_000.0;
+
+fn body(run: &Run) -> Result<Findings, LabError> {
+    let columns =
+        ["sender", "lost, %", "goodput, Mbit/s", "equation", "ratio", "cuts", "time-outs"];
+    let mut findings = Findings::new(columns);
+    let losses = run.points(&LOSSES);
+    let axes = vec![Axis::new("sender", SENDERS), Axis::new("loss", losses)];
+    let grid = Grid::run(run, axes, |point, seed| {
+        let result = simulate::once(scenario(point, run.is_small)?, seed)?;
+        let flow = &result.flows[0];
+        let share = point.number("loss") / 100.0;
+        // The RTT is the measured one: DCR waits for one more than SRTT before it cuts.
+        let law = BITS * (1.5 / share).sqrt() / flow.rtt.mean;
+        Ok(Fields::default()
+            .with("goodput", flow.goodput)
+            .with("law", law)
+            .with("ratio", flow.goodput / law)
+            .with("cuts", flow.reductions.unwrap_or(0))
+            .with("repairs", flow.retransmissions)
+            .with("timeouts", flow.timeouts.unwrap_or(0)))
+    })?;
+    grid.record(&mut findings, &["sender", "loss"])?;
+    for row in grid.all().rows(&["sender", "loss"]) {
+        let [goodput, law] = ["goodput", "law"].map(|field| row.show(field, 1e-6, 3));
+        let [cuts, timeouts] = ["cuts", "timeouts"].map(|field| row.show(field, 1.0, 1));
+        let (sender, loss, ratio) =
+            (row.text("sender"), row.text("loss"), row.show("ratio", 1.0, 3));
+        findings.table.row([sender, loss, goodput, law, ratio, cuts, timeouts]);
+    }
+    for row in grid.all().rows(&["sender", "loss"]) {
+        let place = format!("{}, {} % lost", row.text("sender"), row.text("loss"));
+        let why = || why(&row);
+        findings.claim(
+            format!("goodput over the equation's, {place}"),
+            "1 (0.9 to 1.1)",
+            row.show("ratio", 1.0, 3),
+            theory::within(&row.mean("ratio"), (0.9, 1.1), why),
+        );
+        if row.text("sender") != SACK {
+            let sack = grid.all().at("sender", SACK).at("loss", row.number("loss"));
+            let over = theory::paired(&row.values("goodput"), &sack.values("goodput"));
+            findings.claim(
+                format!("goodput over that of {SACK}, {place}"),
+                "similar (0.9 to 1.1)",
+                theory::show(&over, 1.0, 3),
+                theory::within(&over, (0.9, 1.1), why),
+            );
+        }
+    }
+    let line =
+        |part: Slice<'_>| part.line(part.text("sender"), "loss", 1e-6, |cell| cell.mean("goodput"));
+    let mut series: Vec<_> = grid.all().each("sender").map(line).collect();
+    let laws =
+        grid.all().at("sender", SACK).line("equation (6)", "loss", 1e-6, |cell| cell.mean("law"));
+    series.push(draw::series("equation (6)", Style::Line, laws.points));
+    let title = "One flow over random loss, RTT 50 ms, paper profile".to_owned();
+    let (x, y) = (draw::log("lost packets, %"), draw::log("goodput, Mbit/s"));
+    findings.picture("eq6", Figure { title, x, y, series });
+    Ok(findings)
+}
+
+fn why(row: &Slice<'_>) -> String {
+    let [cuts, repairs] = ["cuts", "repairs"].map(|field| row.mean(field).mean);
+    format!(
+        "the equation has a cut for each loss and no time without growth; here are {:.2} cuts for each segment sent again, and {} \
+         time-outs",
+        cuts / repairs.max(1.0),
+        row.show("timeouts", 1.0, 1)
+    )
+}
+
+fn scenario(point: &Point, is_small: bool) -> Result<Scenario, LabError> {
+    let lossy = format!("{LINK} loss {}% only payload", point.text("loss"));
+    let wire = Wire { forth: feed::spec(&lossy)?, back: feed::spec(LINK)? };
+    let flows = vec![flow(&point.text("sender"), &airtcp_recovery::Profile::paper())];
+    let topology = Topology::Chain { wires: vec![wire] };
+    Ok(timed(Scenario { flows, ..Scenario::new("eq6", topology) }, is_small))
+}

@@ -1,0 +1,121 @@
+//! Fig. 18: long transfers beside 500 users of the web.
+
+use std::time::Duration;
+
+use airtcp_sim::{App, FlowSpec, Scenario, Topology, Wire};
+use airtcp_trace::figure::{Figure, Style};
+use airtcp_types::ByteCount;
+
+use super::delivery::Arrivals;
+use super::{ACCESS, ACCESS_AT_RANDOM, SHORTER, flow, mixed, timed};
+use crate::paper::Printed;
+use crate::study::{Axis, Fields, Grid, Slice};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, simulate, theory};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "dcr/fig18",
+    what: "Eight long transfers, with DCR or without, beside 500 users of the web without: what each side gets",
+    source: "DCR 5.5, Fig. 18",
+    kind: Kind::Study,
+    ground: Ground::Simulated,
+    seconds: 40,
+    seeds: 10,
+    body,
+};
+
+const SACK: &str = "sack/reno";
+const DCR: &str = "sack/reno/dcr:count";
+/// The long transfers, and what the paper prints of them and of the web beside them, Mbit/s.
+const PRINTED: [(&str, [f64; 2]); 2] = [(SACK, [4.76, 4.84]), (DCR, [4.73, 4.82])];
+const SIDES: [&str; 2] = ["ftp", "web"];
+const BOTTLENECK: &str = "rate 10mbit delay 10ms limit 50";
+const LONG: u32 = 8;
+const USERS: u32 = 500;
+/// Packets of a transfer, of 1000 bytes, and the mean pause.
+const PACKETS: (u64, u64) = (10, 20);
+const PAUSE: Duration = Duration::from_secs(15);
+
+fn body(run: &Run) -> Result<Findings, LabError> {
+    let columns = ["profile", "long transfers", "ftp, Mbit/s", "web, Mbit/s", "dropped, %"];
+    let mut findings = Findings::new(columns);
+    let senders = [SACK, DCR, "sack/reno/dcr:timer"];
+    let axes = vec![Axis::new("profile", ["paper", "modern"]), Axis::new("sender", senders)];
+    let grid = Grid::run(run, axes, |point, seed| {
+        let scenario = scenario(run, &point.text("profile"), &point.text("sender"))?;
+        let result = simulate::once(scenario, seed)?;
+        let (long, web) = result.flows.split_at(LONG as usize);
+        let [ftp, web] = [long, web].map(|of| of.iter().map(|flow| flow.goodput).sum::<f64>());
+        let dropped = mixed::dropped(&result);
+        Ok(Fields::default().with("ftp", ftp).with("web", web).with("dropped", dropped))
+    })?;
+    grid.record(&mut findings, &["profile", "sender"])?;
+    for row in grid.all().rows(&["profile", "sender"]) {
+        let [ftp, web] = SIDES.map(|side| row.show(side, 1e-6, 2));
+        let dropped = row.show("dropped", 1.0, 2);
+        findings.table.row([row.text("profile"), row.text("sender"), ftp, web, dropped]);
+    }
+    judge(&mut findings, &grid.all().at("profile", "paper"));
+    let mut series = Vec::new();
+    for sender in [SACK, DCR] {
+        let scenario = scenario(run, "paper", sender)?;
+        let arrivals = Arrivals::new(&scenario, LONG as usize, Duration::from_secs(1))?;
+        let (_, arrivals) = simulate::once_watched(scenario, 1, arrivals)?;
+        for (side, name) in SIDES.iter().enumerate() {
+            let points = arrivals.rates(1).map(|(end, rates)| draw::point(end, rates[side] * 1e-6));
+            let name = format!("{name}, ftp with {sender}");
+            series.push(draw::series(name, Style::Line, points.collect()));
+        }
+    }
+    let title = "Eight long transfers and 500 users on 10 Mbit/s, paper profile".to_owned();
+    let (x, y) = (draw::linear("s"), draw::linear("Mbit/s"));
+    findings.picture("fig18", Figure { title, x, y, series });
+    findings.notes.push(SHORTER.to_owned());
+    let note = "A user's pause counts from the end of a transfer, the paper's from its start; pauses have the shape 1.5, \
+                which the paper does not say, and users begin within the first 15 s.";
+    findings.notes.push(note.to_owned());
+    Ok(findings)
+}
+
+fn scenario(run: &Run, profile: &str, sender: &str) -> Result<Scenario, LabError> {
+    let profile = profile.parse().expect("a profile");
+    let access = Wire { forth: feed::spec(ACCESS_AT_RANDOM)?, back: feed::spec(ACCESS)? };
+    let topology = Topology::Dumbbell { access, bottleneck: Wire::both(feed::spec(BOTTLENECK)?) };
+    let stagger = Duration::from_millis(1);
+    let size = (ByteCount(PACKETS.0 * 1_000), ByteCount(PACKETS.1 * 1_000));
+    let users = if run.is_small { 20 } else { USERS };
+    let web = App::ShortFlows { size, gap: PAUSE, pareto: true, users: 1 };
+    let flows = vec![
+        FlowSpec { count: LONG, stagger, ..flow(sender, &profile) },
+        FlowSpec { count: users, stagger, app: web, ..flow(SACK, &profile) },
+    ];
+    Ok(timed(Scenario { flows, ..Scenario::new("fig18", topology) }, run.is_small))
+}
+
+fn judge(findings: &mut Findings, paper: &Slice<'_>) {
+    let packets = (PACKETS.0 + PACKETS.1) as f64 / 2.0;
+    let offered = f64::from(USERS) * packets * 8e3 / PAUSE.as_secs_f64() / 1e6;
+    let of = |sender: &str, side| theory::scaled(&paper.at("sender", sender).mean(side), 1e-6);
+    for (sender, figures) in PRINTED {
+        for (side, figure) in SIDES.into_iter().zip(figures) {
+            let what = if side == "ftp" { "ftp, Mbit/s" } else { "web, Mbit/s" };
+            let printed = Printed { what, figure, decimals: 2 };
+            let dropped = paper.at("sender", sender).show("dropped", 1.0, 2);
+            let why = format!(
+                "{USERS} users of {packets} packets every {} s ask for {offered:.2} Mbit/s, and the paper's got {:.2}; {dropped} % are \
+                 dropped here, 3 % there",
+                PAUSE.as_secs(),
+                figures[1]
+            );
+            findings.printed(&printed, sender, &of(sender, side), &why);
+        }
+    }
+    for side in SIDES {
+        let ratio = theory::ratio(&of(DCR, side), &of(SACK, side));
+        findings.claim(
+            format!("{side} where the long transfers have DCR, over where they have not"),
+            "similar (0.9 to 1.1)",
+            theory::show(&ratio, 1.0, 2),
+            theory::within(&ratio, (0.9, 1.1), || "why is not isolated".to_owned()),
+        );
+    }
+}

@@ -1,0 +1,209 @@
+//! RRTP, Tables 4.6 to 4.8 and Figs. 4.4 and 4.5: files to a mobile that moves, over three cellular networks.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use airtcp_sim::{App, FlowSpec, Interval, Scenario, Topology, Wire};
+use airtcp_trace::figure::Figure;
+use airtcp_types::ByteCount;
+
+use super::network::{NEW_RENO, SETUP, flow};
+use crate::paper::Printed;
+use crate::study::{Axis, Fields, Grid, Point, Slice};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, simulate, theory};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "rrtp/table4.6",
+    what: "Files over CDMA 1X, EVDO and EDGE to a mobile at 0 to 100 km/h: RRTP over TCP (Tables 4.6 to 4.8, Figs. 4.4, 4.5)",
+    source: "RRTP (Wang 2009) 4.4, Tables 4.6 to 4.8 and Figs. 4.4 and 4.5, on real networks",
+    kind: Kind::Study,
+    ground: Ground::Simulated,
+    seconds: 60,
+    seeds: 10,
+    body,
+};
+
+/// The thesis' peak rates down and up, bit/s, and the packets that retransmission on the link leaves lost, %: Table
+/// 4.3's, and what 2.4.2 says of such a protocol.
+const NETWORKS: [(&str, [u64; 2], f64); 3] = [
+    ("CDMA 1X", [144_000, 144_000], 1.0),
+    ("EVDO", [3_100_000, 1_800_000], 0.1),
+    ("EDGE", [3_600_000, 384_000], 0.1),
+];
+/// One way, ms: Table 4.3's of CDMA 1X, for the others too.
+const DELAY: u64 = 75;
+const SENDERS: [&str; 3] = [NEW_RENO, "RRTP", "RRTP, seeded"];
+/// km/h, and kB.
+const SPEEDS: [u32; 4] = [0, 5, 60, 100];
+const SIZES: [u64; 3] = [100, 1_000, 10_000];
+/// The gains in per cent that are printed, at the speeds without the third if there are three.
+const PRINTED: [(&str, &str, u64, &[f64]); 11] = [
+    ("CDMA 1X", "RRTP", 100, &[29.31, 31.63, 36.59, 38.12]),
+    ("CDMA 1X", "RRTP", 1_000, &[16.24, 17.46, 21.97, 26.97]),
+    ("CDMA 1X", "RRTP", 10_000, &[10.82, 11.34, 14.91, 18.17]),
+    ("EVDO", "RRTP", 1_000, &[6.46, 6.50, 8.98]),
+    ("EVDO", "RRTP", 10_000, &[1.31, 1.43, 1.73]),
+    ("EVDO", "RRTP, seeded", 1_000, &[13.84, 14.28, 17.50]),
+    ("EVDO", "RRTP, seeded", 10_000, &[3.89, 4.34, 6.68]),
+    ("EDGE", "RRTP", 1_000, &[6.93, 8.04, 9.65]),
+    ("EDGE", "RRTP", 10_000, &[1.35, 1.57, 2.15]),
+    ("EDGE", "RRTP, seeded", 1_000, &[13.99, 14.13, 16.02]),
+    ("EDGE", "RRTP, seeded", 10_000, &[4.50, 4.81, 5.58]),
+];
+
+fn body(run: &Run) -> Result<Findings, LabError> {
+    let columns =
+        ["network", "file, kB", "km/h", "sender", "throughput, kbit/s", "its deviation", "gain, %"];
+    let mut findings = Findings::new(columns);
+    let sizes = if run.is_small { &SIZES[..1] } else { &SIZES[..] };
+    let axes = vec![
+        Axis::new("network", NETWORKS.map(|(name, ..)| name)),
+        Axis::new("size", sizes.iter().copied()),
+        Axis::new("speed", SPEEDS),
+        Axis::new("sender", SENDERS),
+    ];
+    let names = ["network", "size", "speed", "sender"];
+    let grid = Grid::run(run, axes, |point, seed| {
+        let result = simulate::once(scenario(point)?, seed)?;
+        let finished = result.flows[0].finished;
+        let rate = finished.map_or(0.0, |seconds| point.number("size") * 8e3 / seconds);
+        Ok(Fields::default().with("finished", finished).with("throughput", rate))
+    })?;
+    grid.record(&mut findings, &names)?;
+    for row in grid.all().rows(&names[..3]) {
+        for cell in row.each("sender") {
+            let [network, size, speed, sender] = names.map(|axis| cell.text(axis));
+            let deviation = format!("{:.2}", cell.mean("throughput").sd * 1e-3);
+            let gain = theory::show(&gain(&row, &sender), 1.0, 2);
+            let rate = cell.show("throughput", 1e-3, 2);
+            findings.table.row([network, size, speed, sender, rate, deviation, gain]);
+        }
+    }
+    for (network, ..) in NETWORKS {
+        let part = grid.all().at("network", network);
+        judge(&mut findings, network, &part);
+        let last = part.at("size", *sizes.last().unwrap_or(&SIZES[0]));
+        let line = |sender: &&str| last.line(*sender, "speed", 1.0, |cell| gain(cell, sender));
+        let series = SENDERS[1..].iter().map(line).collect();
+        let title = format!("{network}: gain over TCP, {} kB", last.text("size"));
+        let (x, y) = (draw::linear("km/h"), draw::linear("gain, %"));
+        findings.picture(network.to_lowercase().replace(' ', "-"), Figure { title, x, y, series });
+        let line = |sender: &&str| {
+            last.at("sender", *sender).line(*sender, "speed", 1e-3, |cell| {
+                let of = cell.mean("throughput");
+                Interval { mean: of.sd, half_width: None, ..of }
+            })
+        };
+        let series = SENDERS.iter().map(line).collect();
+        let title = format!("{network}: deviation of the throughput, {} kB", last.text("size"));
+        let (x, y) = (draw::linear("km/h"), draw::linear("kbit/s"));
+        let name = format!("{}-deviation", network.to_lowercase().replace(' ', "-"));
+        findings.picture(name, Figure { title, x, y, series });
+    }
+    findings.notes.push(SETUP.to_owned());
+    let note = "The thesis has real networks and prints no delay, loss or handoffs. Here a way has 75 ms and 50 packets; a mobile \
+                at v km/h begins a fade at v / 100 % of the packets, of 4 packets on average, half of which are lost; it changes cells \
+                after 250 m and then every 2 km, and nothing passes for 200 ms then.";
+    findings.notes.push(note.to_owned());
+    Ok(findings)
+}
+
+/// By how much a sender is faster than TCP, %.
+fn gain(row: &Slice<'_>, sender: &str) -> Interval {
+    let [own, tcp] = [sender, NEW_RENO].map(|of| row.at("sender", of).values("throughput"));
+    let percent = theory::scaled(&theory::paired(&own, &tcp), 100.0);
+    Interval { mean: percent.mean - 100.0, ..percent }
+}
+
+fn judge(findings: &mut Findings, network: &str, part: &Slice<'_>) {
+    let why = || {
+        "the thesis prints no delay, loss or handoffs of its network; why is not isolated"
+            .to_owned()
+    };
+    for (_, sender, size, gains) in PRINTED.iter().filter(|(name, ..)| *name == network) {
+        let Some(part) = part.get("size", *size) else { continue };
+        let speeds = SPEEDS.iter().filter(|speed| gains.len() == SPEEDS.len() || **speed != 60);
+        for (speed, figure) in speeds.zip(*gains) {
+            let printed = Printed { what: "gain over TCP, %", figure: *figure, decimals: 2 };
+            let place = format!("{network}, {size} kB, {speed} km/h, {sender}");
+            findings.printed(&printed, &place, &gain(&part.at("speed", *speed), sender), &why());
+        }
+    }
+    let sizes: Vec<_> = part.each("size").collect();
+    let (Some(short), Some(long)) = (sizes.first(), sizes.last()) else { return };
+    for sender in &SENDERS[1..] {
+        let at = |part: &Slice<'_>, speed: u32| gain(&part.at("speed", speed), sender);
+        for (what, more, less) in [
+            ("the smallest file less that of the largest, stationary", at(short, 0), at(long, 0)),
+            ("the largest file at 100 km/h less that of it stationary", at(long, 100), at(long, 0)),
+        ] {
+            let difference = theory::difference(&more, &less);
+            findings.claim(
+                format!("{network}, {sender}: gain of {what}"),
+                "above 0",
+                theory::show(&difference, 1.0, 2),
+                theory::above(&difference, 0.0, why),
+            );
+        }
+        let deviations = |sender: &str, left_out: Option<usize>| {
+            let deviation = |cell: Slice<'_>| {
+                let mut values = cell.at("sender", sender).values("throughput");
+                left_out.map(|seed| values.remove(seed));
+                Interval::of(&values).sd
+            };
+            long.each("speed").map(deviation).sum::<f64>()
+        };
+        let seeds = long.at("speed", 0_u32).at("sender", NEW_RENO).values("throughput").len();
+        let over = |left_out| deviations(NEW_RENO, left_out) / deviations(sender, left_out);
+        let ratio = theory::jackknife(seeds, over);
+        let [tcp, own] = [NEW_RENO, sender].map(|of| deviations(of, None) * 1e-3);
+        let shown = format!("{} ({tcp:.2} and {own:.2} kbit/s)", theory::show(&ratio, 1.0, 2));
+        findings.claim(
+            format!("{network}: deviation of TCP's throughput over that of {sender}, largest file"),
+            "above 1",
+            shown,
+            theory::above(&ratio, 1.0, why),
+        );
+    }
+}
+
+fn scenario(point: &Point) -> Result<Scenario, LabError> {
+    let network = point.text("network");
+    let found = NETWORKS.iter().find(|(name, ..)| *name == network);
+    let (_, [down, up], loss) = found.expect("one of the networks");
+    let (speed, bytes) = (point.number("speed"), point.number("size") * 1e3);
+    let duration = 60.0 + 3.0 * bytes * 8.0 / *down as f64;
+    let fades = format!("loss gemodel {}% 25% 50% {loss}%", speed / 100.0);
+    let fades = if speed > 0.0 { fades } else { format!("loss {loss}%") };
+    let wire = Wire {
+        forth: feed::spec(&way(*down, &fades, speed, duration))?,
+        back: feed::spec(&way(*up, "loss 0%", speed, duration))?,
+    };
+    let sender = match point.text("sender").as_str() {
+        "RRTP" => "rrtp:wireless-last-hop".to_owned(),
+        "RRTP, seeded" => {
+            let trip = 2 * DELAY;
+            format!("rrtp:wireless-last-hop+rate={down}bit+rtt={trip}ms+loss={loss}%")
+        }
+        tcp => tcp.to_owned(),
+    };
+    let app = App::Bulk { size: Some(ByteCount(bytes as u64)) };
+    let buffer = Some(ByteCount::from_mib(4));
+    let flow = FlowSpec { app, receive_buffer: buffer, send_buffer: buffer, ..flow(&sender) };
+    Ok(Scenario {
+        duration: Duration::from_secs_f64(duration),
+        flows: vec![flow],
+        ..Scenario::new("table4.6", Topology::Chain { wires: vec![wire] })
+    })
+}
+
+/// One way of a network: a handoff loses all packets for 200 ms.
+fn way(rate: u64, loss: &str, speed: f64, duration: f64) -> String {
+    let mut text = format!("rate {rate}bit delay {DELAY}ms limit 50 {loss}");
+    let after = |metres: f64| metres / (speed / 3.6);
+    let handoffs = (0..).map(|number| after(250.0 + 2e3 * f64::from(number)));
+    for at in handoffs.take_while(|at| at + 0.2 < duration) {
+        let _ = write!(text, " at {at:.3}s loss 100% at {:.3}s {loss}", at + 0.2);
+    }
+    text
+}

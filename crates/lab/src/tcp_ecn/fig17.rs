@@ -1,0 +1,101 @@
+//! Figs. 17 and 18: goodput of the first and of the second of two mobiles, over the radio's error rate.
+
+use airtcp_basestation::Policy;
+use airtcp_trace::figure::Figure;
+
+use super::course::Course;
+use super::policies::{self, NOTES, PAPER, POLICIES, REORDERING};
+use super::senders::{self, SENDERS};
+use crate::study::{Axis, Fields, Grid, Slice};
+use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, simulate, theory};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "tcp-ecn/fig17",
+    what: "Two pairs over the share of the radio's frames that are hit, 500 ms, each mobile by itself (Figs. 17 and 18)",
+    source: "TCP-ECN 7.2, Fig. 17 and 18",
+    kind: Kind::Study,
+    ground: Ground::Simulated,
+    seconds: 250,
+    seeds: 10,
+    body,
+};
+
+const MOBILES: [&str; 2] = ["mobile 1", "mobile 2"];
+/// Of data frames, %; the last is what the paper calls high.
+const ERRORS: [u32; 4] = [0, 10, 20, 30];
+const HIGH: u32 = 30;
+/// The paper's tries, and fewer.
+const TRIES: [(u32, u32); 2] = [PAPER, REORDERING];
+
+fn body(run: &Run) -> Result<Findings, LabError> {
+    let mut findings = Findings::new([
+        "sender",
+        "tries x passes",
+        "frames hit, %",
+        "policy",
+        "mobile 1, Mbit/s",
+        "mobile 2",
+    ]);
+    let axes = vec![
+        Axis::new("sender", SENDERS.map(|sender| sender.name)),
+        Axis::new("radio", TRIES.map(|tries| Course::PAPER.with_tries(tries).radio())),
+        Axis::new("error", run.points(&ERRORS)),
+        Axis::new("policy", POLICIES.map(Policy::name)),
+    ];
+    let names = ["sender", "radio", "error", "policy"];
+    let grid = Grid::run(run, axes, |point, seed| {
+        let error = point.number("error") as u32;
+        let of = TRIES.map(|tries| Course { pairs: 2, error, ..Course::PAPER.with_tries(tries) });
+        let course = of.into_iter().find(|course| course.radio() == point.text("radio"));
+        let course = course.expect("one of the radios");
+        let policy = policies::named(&point.text("policy"));
+        let sender = senders::named(&point.text("sender"));
+        let result = simulate::once(course.scenario(run, sender, policy)?, seed)?;
+        let flows = MOBILES.iter().zip(&result.flows);
+        Ok(flows.fold(Fields::default(), |fields, (name, flow)| fields.with(*name, flow.goodput)))
+    })?;
+    grid.record(&mut findings, &names)?;
+    for row in grid.all().rows(&names) {
+        let place = names.map(|axis| row.text(axis)).into_iter();
+        let goodputs = MOBILES.map(|mobile| row.show(mobile, 1e-6, 3));
+        findings.table.add(place.chain(goodputs).collect());
+    }
+    for row in grid.all().rows(&["sender", "radio", "error"]) {
+        MOBILES.iter().for_each(|mobile| judge(&mut findings, &row, mobile));
+    }
+    for (name, mobile) in ["fig17", "fig18"].into_iter().zip(MOBILES) {
+        let paper = grid.all().at("radio", Course::PAPER.radio());
+        let lines = paper.rows(&["sender", "policy"]).into_iter().map(|part| {
+            let name = format!("{}, {}", part.text("policy"), part.text("sender"));
+            part.line(name, "error", 1e-6, |cell| cell.mean(mobile))
+        });
+        let title = format!("Goodput of {mobile} of two, {} tries", Course::PAPER.radio());
+        let (x, y) = (draw::linear("frames hit, %"), draw::linear("goodput, Mbit/s"));
+        findings.picture(name, Figure { title, x, y, series: lines.collect() });
+    }
+    findings.notes.extend(NOTES.map(str::to_owned));
+    Ok(findings)
+}
+
+/// TCP-ECN 7.2.1.2: both are above Reno at all error rates, and Snoop falls off at high ones.
+fn judge(findings: &mut Findings, row: &Slice<'_>, mobile: &str) {
+    let error = row.number("error") as u32;
+    let [plain, snoop, ecn] = POLICIES;
+    for (above, below) in [(ecn, plain), (snoop, plain), (ecn, snoop)] {
+        if error == 0 || (below == snoop && error < HIGH) {
+            continue;
+        }
+        let of = |policy: Policy| row.at("policy", policy.name());
+        let ratio = theory::paired(&of(above).values(mobile), &of(below).values(mobile));
+        let place = format!("{error} % hit, {} tries, {}", row.text("radio"), row.text("sender"));
+        findings.claim(
+            format!("{} over {}, {mobile}, {place}", above.name(), below.name()),
+            "more (above 1)",
+            theory::show(&ratio, 1.0, 2),
+            theory::above(&ratio, 1.0, || {
+                "see tcp-ecn/fig11, where one pair has the same radio and what is lost is counted"
+                    .to_owned()
+            }),
+        );
+    }
+}
