@@ -107,7 +107,8 @@ impl Summary {
 /// airtcp_lab::select(&["self/half-duplex"])?[0].run(&plan)?.write(dir.path())?;
 ///
 /// let results = Results::read(&[dir.path()])?;
-/// assert!(results.pages()[0].1.contains("airtcp lab run self/half-duplex"));
+/// let (_, page) = &results.pages()[1];
+/// assert!(page.contains("airtcp lab run self/half-duplex"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -273,7 +273,7 @@ fn a_station_is_wrong_at_its_word() {
         "s.toml:6:13: `16`: expected a whole number from 1 to 15"
     );
     assert!(with("policy", "mark_bits = 8\npolicy").ends_with("did you mean `mark-bits`?"));
-    assert!(with("error 20%", "eror 20%").ends_with(", such as `error 20%`"));
+    assert!(with("error 20%", "eror 20%").ends_with("; did you mean `error`?"));
     let chain = MOBILE.replace("[bottleneck]\n", "[[wire]]\n");
     assert!(error(&chain).starts_with("s.toml:4:1: a `[station]` stands behind a `[bottleneck]`"));
     let nobody = format!("{SMALL}mark_aware = true\n");
