@@ -73,7 +73,7 @@ impl Report {
     }
 
     /// The unit of all rates, and the factor from bit/s to it.
-    fn rate_unit(&self) -> (f64, &'static str) {
+    pub(super) fn rate_unit(&self) -> (f64, &'static str) {
         rate_unit(self.rows.first().map_or(0.0, |row| row.goodput.mean))
     }
 

@@ -5,8 +5,6 @@ use super::{Axis, Scale};
 /// Larger numbers are not drawn, nor on a logarithmic axis those below one part of it.
 const MAX: f64 = 1e100;
 
-/// About how many ticks an axis has.
-const TICKS: f64 = 8.0;
 /// A logarithmic axis that shows less than this factor has the ticks of a linear one: 1, 2, 5 are too few.
 const NARROW: f64 = 5.0;
 /// One that shows more decades than this has ticks at powers of ten only.
@@ -60,17 +58,17 @@ impl Axis {
         }
     }
 
-    /// The ticks between two ends, from the lowest.
-    pub(super) fn ticks(&self, (low, high): (f64, f64)) -> Vec<Tick> {
+    /// About `count` ticks between two ends, from the lowest.
+    pub(super) fn ticks(&self, (low, high): (f64, f64), count: f64) -> Vec<Tick> {
         if self.scale == Scale::Linear || high / low < NARROW {
-            let step = nice((high - low) / TICKS);
+            let step = nice((high - low) / count.max(1.0));
             return multiples(step, low, high)
                 .map(|value| Tick { at: self.place(value), words: words(value, step) })
                 .collect();
         }
         let (from, to) = (low.log10(), high.log10());
         let leads: &[f64] = if to - from > WIDE { &[1.0] } else { &[1.0, 2.0, 5.0] };
-        let every = ((to - from) / TICKS).ceil().max(1.0);
+        let every = ((to - from) / count.max(1.0)).ceil().max(1.0);
         multiples(every, from - every, to)
             .flat_map(|power| leads.iter().map(move |lead| lead * 10_f64.powf(power)))
             .filter(|value| (low * (1.0 - 1e-9)..=high * (1.0 + 1e-9)).contains(value))
@@ -115,7 +113,7 @@ mod tests {
 
     fn ticks(scale: Scale, low: f64, high: f64) -> Vec<String> {
         let axis = Axis { label: String::new(), scale, range: None };
-        axis.ticks((low, high)).into_iter().map(|tick| tick.words).collect()
+        axis.ticks((low, high), 8.0).into_iter().map(|tick| tick.words).collect()
     }
 
     #[test]
@@ -140,7 +138,7 @@ mod tests {
             let axis = Axis { label: String::new(), scale, range: None };
             let low = if log { low.abs().max(1e-99) } else { low };
             let ends = axis.ends([low, low + low.abs() * share].into_iter());
-            let mut found: Vec<_> = axis.ticks(ends).into_iter().map(|tick| tick.words).collect();
+            let mut found: Vec<_> = axis.ticks(ends, 8.0).into_iter().map(|tick| tick.words).collect();
             prop_assert!((2..=12).contains(&found.len()), "{ends:?}: {found:?}");
             found.sort_unstable();
             let count = found.len();

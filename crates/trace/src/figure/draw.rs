@@ -21,6 +21,8 @@ const RIGHT: u32 = 24;
 /// Between the picture's edge and the words of the vertical axis.
 const MARGIN: u32 = 12;
 const SMALL: u32 = 12;
+/// About how many ticks an axis has.
+const TICKS: f64 = 8.0;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Ticked, Ticked>>;
@@ -123,7 +125,7 @@ fn axes(figure: &Figure, area: &Area<'_>) {
     let points = || figure.series.iter().flat_map(|series| &series.points).filter(shows);
     let x_ends = figure.x.ends(points().map(|point| point.x));
     let y_ends = figure.y.ends(points().flat_map(|p| [Some(p.y), p.low, p.high]).flatten());
-    let (x_ticks, y_ticks) = (figure.x.ticks(x_ends), figure.y.ticks(y_ends));
+    let (x_ticks, y_ticks) = (figure.x.ticks(x_ends, TICKS), figure.y.ticks(y_ends, TICKS));
     let x_ends = (figure.x.place(x_ends.0), figure.x.place(x_ends.1));
     let y_ends = (figure.y.place(y_ends.0), figure.y.place(y_ends.1));
     let axis = |ends: (f64, f64), ticks| Ticked { inner: (ends.0..ends.1).into(), ticks };

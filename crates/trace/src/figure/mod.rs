@@ -18,7 +18,10 @@
 //! ```
 
 mod axis;
+mod dots;
 mod draw;
+
+pub use dots::{Column, Dot, Dots};
 
 /// A picture of some series over common axes.
 #[derive(Clone, PartialEq, Debug)]
