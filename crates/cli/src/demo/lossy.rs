@@ -1,11 +1,12 @@
 //! `airtcp demo --lossy`: combinations of this stack and the kernel's congestion controls over the
-//! same bad link, with a picture of the first.
+//! same bad link, with a picture of all, and a trace of the first.
 //!
 //! Each sender has the link to itself, for the same time, and the link is made anew for it with the same
 //! seed. Packets are real: host, TUN device, emulated link, TUN device, host, in network namespaces. Where
 //! there are none to be had, this stack's combinations alone send, in the simulator.
 
 use std::fmt;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,8 +16,9 @@ use airtcp_recovery::Combination;
 use airtcp_sim::{FlowSpec, RunResult, Scenario, Topology, Wire};
 use airtcp_testbed::dumbbell::{Dumbbell, Host, Plan};
 use airtcp_testbed::{Bulk, requirements};
+use airtcp_trace::figure::{Axis, Figure, Point, Scale, Series, Style};
 use airtcp_trace::{NodeKind, Recorder, Written};
-use airtcp_types::Observer;
+use airtcp_types::{Instant, Observer};
 use anyhow::Context;
 use comfy_table::ColumnConstraint;
 use serde::Serialize;
@@ -60,6 +62,9 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<()> {
             in_simulator(args, &directory, &mut report)?;
         }
     }
+    let picture = directory.join("senders.svg");
+    fs::write(&picture, report.figure().to_svg()).with_context(|| picture.display().to_string())?;
+    report.files.push(picture);
     if args.json {
         output::print_json(&report)?;
     } else {
@@ -173,6 +178,7 @@ fn send(
         lost: counters.channel_lost,
         policed: counters.policed,
         queue_dropped: counters.queue_dropped,
+        progress: meter.progress().to_vec(),
     })
 }
 
@@ -191,18 +197,22 @@ fn in_simulator(args: &DemoArgs, directory: &Path, report: &mut Report) -> anyho
             flows: vec![flow],
             ..Scenario::new("lossy", Topology::Chain { wires: vec![Wire { forth, back }] })
         };
-        let mut recorder = match index {
+        let recorder = match index {
             0 => {
                 let nodes = record::nodes(&scenario)?;
                 let title = report.title(&scenario.flows[0].name);
-                Some(Recorder::create(directory, &title, &nodes, Duration::ZERO)?)
+                let recorder = Recorder::create(directory, &title, &nodes, Duration::ZERO)?;
+                Some(Arc::new(Mutex::new(recorder)))
             }
             _ => None,
         };
-        let observer = recorder.as_mut().map(|recorder| recorder as &mut dyn Observer);
-        let result = airtcp_sim::run(&scenario, observer)?;
-        report.rows.push(Row::simulated(&result));
-        if let Some(recorder) = recorder {
+        let other = recorder.clone().map(|recorder| recorder as Arc<Mutex<dyn Observer + Send>>);
+        let mut meter = Meter::new(other);
+        let result = airtcp_sim::run(&scenario, Some(&mut meter))?;
+        report.rows.push(Row::simulated(&result, &meter));
+        drop(meter);
+        if let Some(recorder) = recorder.and_then(Arc::into_inner) {
+            let recorder = recorder.into_inner().unwrap_or_else(PoisonError::into_inner);
             report.keep(recorder.finish()?);
         }
     }
@@ -219,7 +229,7 @@ struct Report {
     simulated: Option<String>,
     #[serde(rename = "senders")]
     rows: Vec<Row>,
-    /// Of the first sender.
+    /// The trace of the first sender, and the picture of all.
     files: Vec<PathBuf>,
 }
 
@@ -243,10 +253,13 @@ struct Row {
     policed: u64,
     /// Packets of its direction that its queue dropped.
     queue_dropped: u64,
+    /// When how many bytes had been acknowledged.
+    #[serde(skip)]
+    progress: Vec<(Instant, u64)>,
 }
 
 impl Row {
-    fn simulated(result: &RunResult) -> Self {
+    fn simulated(result: &RunResult, meter: &Meter) -> Self {
         let (flow, link) = (&result.flows[0], &result.links[0]);
         let has_rtt = flow.rtt.count > 0;
         Self {
@@ -260,6 +273,7 @@ impl Row {
             lost: link.counters.channel_lost,
             policed: link.counters.policed,
             queue_dropped: link.counters.queue_dropped,
+            progress: meter.progress().to_vec(),
         }
     }
 
@@ -300,6 +314,32 @@ impl Report {
 
     fn keep(&mut self, written: Written) {
         self.files = written.files;
+    }
+
+    /// What had been acknowledged when, of each sender.
+    fn figure(&self) -> Figure {
+        let axis =
+            |label: &str| Axis { label: label.to_owned(), scale: Scale::Linear, range: None };
+        let series = |row: &Row| {
+            let begin = row.progress.first().map_or(Instant::ZERO, |(begin, _)| *begin);
+            let point = |&(at, bytes): &(Instant, u64)| Point {
+                x: at.since(begin).as_secs_f64(),
+                y: bytes as f64 / 1e6,
+                low: None,
+                high: None,
+            };
+            Series {
+                name: row.sender.clone(),
+                points: row.progress.iter().map(point).collect(),
+                style: Style::Line,
+            }
+        };
+        Figure {
+            title: format!("{} s over {}, each sender alone", self.seconds, self.link[0]),
+            x: axis("seconds since the first ACK"),
+            y: axis("MB acknowledged"),
+            series: self.rows.iter().map(series).collect(),
+        }
     }
 
     /// The pictures among the files.
@@ -370,6 +410,7 @@ mod tests {
             lost: 12,
             policed,
             queue_dropped: 0,
+            progress: Vec::new(),
         };
         let report = |policed| Report {
             link: ["loss 1%".to_owned(), "loss 1%".to_owned()],

@@ -10,6 +10,8 @@ use airtcp_wire::{ip, tcp};
 
 /// Clock values that wait for their echo. At a millisecond each, these are minutes.
 const MOST: usize = 1 << 18;
+/// Between two looks at what was acknowledged.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Watches the left host of a dumbbell, which sends, and shows everything to who else wants to see it.
 #[derive(Default)]
@@ -19,6 +21,9 @@ pub(super) struct Meter {
     /// When each value of the sender's clock first left.
     left: BTreeMap<u32, Instant>,
     acknowledged: Option<SeqNumber>,
+    /// Bytes that were acknowledged since the first ACK, and when, at most every [`LOOK`].
+    progress: Vec<(Instant, u64)>,
+    bytes: u64,
     samples: u32,
     sum: Duration,
     smallest: Option<Duration>,
@@ -42,10 +47,16 @@ impl Meter {
         Some((self.sum.checked_div(self.samples)?, self.smallest?))
     }
 
+    /// When how many bytes had been acknowledged.
+    pub(super) fn progress(&self) -> &[(Instant, u64)] {
+        &self.progress
+    }
+
     fn look(&mut self, now: Instant, crossing: Crossing, packet: &Packet) -> Option<()> {
         let datagram = ip::parse(&packet.data).ok().filter(|d| d.protocol == ip::TCP)?;
         let (_, _, segment) = tcp::parse(datagram.payload).ok()?;
         self.data += u64::from(crossing == Crossing::Out && !segment.payload.is_empty());
+        let is_new = crossing == Crossing::In && segment.flags.ack && self.is_new(now, segment.ack);
         let stamps = segment.options.timestamps?;
         if crossing == Crossing::Out {
             if self.left.len() < MOST {
@@ -53,15 +64,28 @@ impl Meter {
             }
             return Some(());
         }
-        let is_new = self.acknowledged.is_none_or(|before| segment.ack.distance(before) > 0);
-        if segment.flags.ack && is_new {
-            self.acknowledged = Some(segment.ack);
+        if is_new {
             let rtt = now.since(*self.left.get(&stamps.ecr)?);
             self.samples += 1;
             self.sum += rtt;
             self.smallest = Some(self.smallest.map_or(rtt, |smallest| smallest.min(rtt)));
         }
         Some(())
+    }
+
+    /// Counts what an ACK acknowledges, and tells whether that is anything new.
+    fn is_new(&mut self, now: Instant, ack: SeqNumber) -> bool {
+        let news = self.acknowledged.map_or(1, |before| ack.distance(before));
+        if news <= 0 {
+            return false;
+        }
+        // The first one acknowledges the SYN.
+        self.bytes += if self.acknowledged.is_some() { u64::from(news.unsigned_abs()) } else { 0 };
+        self.acknowledged = Some(ack);
+        if self.progress.last().is_none_or(|(last, _)| now.since(*last) >= LOOK) {
+            self.progress.push((now, self.bytes));
+        }
+        true
     }
 }
 
@@ -123,6 +147,11 @@ mod tests {
         see(60, Crossing::In, 200, (9, 501), 0);
         see(80, Crossing::In, 207, (9, 510), 0);
         assert_eq!(meter.data_segments(), 2);
+        // Those within 20 ms of the last look are left out.
+        assert_eq!(
+            meter.progress(),
+            [(Instant::from_millis(50), 0), (Instant::from_millis(80), 107)]
+        );
         let (mean, smallest) = meter.rtt().unwrap();
         assert_eq!((mean, smallest), (Duration::from_millis(50), Duration::from_millis(40)));
         assert_eq!(Meter::default().rtt(), None);

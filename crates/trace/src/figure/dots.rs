@@ -21,7 +21,7 @@ const SMALL: u32 = 12;
 /// The narrowest column in which numbers have room.
 const NARROWEST: i32 = 90;
 /// One number below a column for so many pixels.
-const PIXELS_A_TICK: i32 = 55;
+const PIXELS_A_TICK: i32 = 40;
 
 /// A table of dots: what is compared stands in rows, and each column has an axis of its own.
 ///
