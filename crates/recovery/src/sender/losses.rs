@@ -108,6 +108,10 @@ impl Sender {
         if begins {
             // DCR 2.2: a host that is late must not take the end of the wait for a time-out.
             self.restart_rto(now);
+            // Further losses of the same window wait no longer.
+            for finding in self.core.put_off.take() {
+                self.rule(now, &finding, true);
+            }
         }
     }
 
