@@ -57,7 +57,7 @@ impl<T: ?Sized> Choice<T> {
         let text = plus.as_deref().unwrap_or(text);
         let named = |name| entries.iter().copied().find(|entry| entry.name == name);
         // A variant has its colon in its name.
-        let (found, parameter) = match (named(text), text.split_once(':')) {
+        let (found, parameter) = match (named(text), text.rsplit_once(':')) {
             (None, Some((name, parameter))) => (named(name), Some(parameter)),
             (found, _) => (found, None),
         };

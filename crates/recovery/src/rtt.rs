@@ -81,8 +81,8 @@ impl RttEstimator {
         });
     }
 
-    /// Sets how many RTTVAR the time-out is above SRTT, and with it, in proportion, Linux's floor on
-    /// that term; `None` for RFC 6298's four.
+    /// Sets how many RTTVAR the time-out is above SRTT, and with it, in proportion, the floor; `None`
+    /// for RFC 6298's four.
     pub(crate) fn set_variances(&mut self, variances: Option<u32>) {
         self.variances = variances.unwrap_or(VARIANCES);
     }
@@ -129,9 +129,8 @@ impl RttEstimator {
             (Some((srtt, rttvar)), RtoForm::Linux { floor }) => {
                 srtt + (floor / VARIANCES).max(rttvar) * self.variances
             }
-            (Some((srtt, rttvar)), RtoForm::Rfc { floor }) => {
-                floor.max(srtt + GRANULARITY.max(rttvar * self.variances))
-            }
+            (Some((srtt, rttvar)), RtoForm::Rfc { floor }) => (floor / VARIANCES * self.variances)
+                .max(srtt + GRANULARITY.max(rttvar * self.variances)),
         };
         base.saturating_mul(1 << self.backoff.min(16)).min(MAX_RTO)
     }
@@ -177,6 +176,21 @@ mod tests {
         }
         assert_eq!(linux.rto(), ms(500));
         assert_eq!(rfc.rto(), ms(301));
+    }
+
+    #[test]
+    fn fewer_variances_lower_the_floor_in_proportion() {
+        // LE 5.2.2: on a path of 20 ms the time-out of RR is to be less than the traditional one.
+        for (form, of) in
+            [(RtoForm::LINUX, [220, 120]), (RtoForm::Rfc { floor: ms(200) }, [200, 100])]
+        {
+            let mut rtt = RttEstimator::new(form, false);
+            (0..100).for_each(|_| rtt.on_sample(ms(20)));
+            for (variances, rto) in [None, Some(2)].into_iter().zip(of) {
+                rtt.set_variances(variances);
+                assert_eq!(rtt.rto(), ms(rto), "{form:?}");
+            }
+        }
     }
 
     // Shows: RFC6298-5.5, RFC6298-5.7

@@ -114,9 +114,9 @@ pub struct AckView<'a> {
     /// The most that was outstanding in this round trip (maxFS of draft-ietf-ccwg-ratelimited-increase, which counts from
     /// the last reduction).
     pub max_flight: ByteCount,
-    /// Whether a judge has put something off, and waits. Such an ACK lets the window grow though it
-    /// does not advance (DCR 2.2).
-    pub put_off: bool,
+    /// Whether an ACK that does not advance SND.UNA lets the window grow, too: while a judge waits
+    /// (DCR 2.2), and in congestion avoidance where the detection knows no recovery (LE 2.2.3).
+    pub grows_with_hole: bool,
     /// What the sender was doing about losses when it arrived; after detection, what it does since,
     /// where this ACK started a reduction.
     pub phase: Phase,

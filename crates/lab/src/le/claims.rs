@@ -4,10 +4,9 @@ use airtcp_sim::Interval;
 
 use super::curve::Curve;
 use super::fig4::SACK1;
-use super::network::ONE_CUT;
 use crate::{Findings, Verdict, theory};
 
-pub(super) const NOTES: [&str; 7] = [
+pub(super) const NOTES: [&str; 6] = [
     "cwnd is AIMD with a maximum of 32 segments, as ns-2's maxcwnd_; the receiver's window does not limit, because the proof of LE 2.2 \
      has two new segments leave while the first loss is open. A loss halves 32 to 16. The RTT is 40 ms; the paper has no \
      delay and no time-out, so that both 5 and 25 round trips are tried.",
@@ -15,8 +14,6 @@ pub(super) const NOTES: [&str; 7] = [
     "`sack1 of ns-2` is ours with the pipe of ns-2's tcp-sack1.cc, which lost segments never leave: when all duplicate ACKs \
      are in it holds k to be in flight, against a window of 16. That, not SACK, is the paper's curve. `sack` is RFC 6675, whose pipe has no \
      lost segments in it.",
-    "`le, one cut` is LE with 1.25 SRTT between cuts instead of one: the proof of LE 2.2 has a single cut, and the ACK that decides \
-     comes one SRTT after it to within microseconds.",
     "`le, own timer` is LE whose first repair does not restart the timer, as LE 2.2.4 has it. It makes no difference here, where a \
      time-out is five round trips or more.",
     "Where all that arrives of a window was in its first half, fack and sack have a time-out: they have halved, more than 16 \
@@ -37,18 +34,12 @@ pub(super) fn state(findings: &mut Findings, setup: &str, curves: &[Curve]) {
         return;
     }
     let named = |name: &str| curves.iter().find(|curve| curve.name == name);
-    let (Some(reno), Some(newreno), Some(sack), Some(fack), Some(le), Some(ns2), Some(one_cut)) = (
-        named("reno"),
-        named("newreno"),
-        named("sack"),
-        named("fack"),
-        named("le"),
-        named(SACK1),
-        named(ONE_CUT),
-    ) else {
+    let (Some(reno), Some(newreno), Some(sack), Some(fack), Some(le), Some(ns2)) =
+        (named("reno"), named("newreno"), named("sack"), named("fack"), named("le"), named(SACK1))
+    else {
         return;
     };
-    order(findings, setup, [le, fack, sack, newreno, reno], one_cut);
+    order(findings, setup, [le, fack, sack, newreno, reno]);
     for curve in [sack, ns2] {
         sack_claims(findings, setup, curve, newreno);
     }
@@ -60,9 +51,7 @@ pub(super) fn state(findings: &mut Findings, setup: &str, curves: &[Curve]) {
         fack.single(),
         why,
     );
-    for curve in [le, one_cut] {
-        le_claims(findings, setup, curve, [fack, one_cut]);
-    }
+    le_claims(findings, setup, le, fack);
     before_time_out(findings, setup, newreno);
 }
 
@@ -85,30 +74,24 @@ fn as_drawn(findings: &mut Findings, setup: &str, curves: &[Curve]) {
 const FEW: fn(u64) -> bool = |lost| lost <= 18;
 const MANY: fn(u64) -> bool = |lost| lost > 18;
 
-fn order(findings: &mut Findings, setup: &str, claimed: [&Curve; 5], one_cut: &Curve) {
+fn order(findings: &mut Findings, setup: &str, claimed: [&Curve; 5]) {
     let all = |_: u64| true;
     let mean = |curve: &Curve, counts: fn(u64) -> bool| Interval::of(&curve.times(counts));
-    let [le, fack, sack, newreno, reno] = claimed;
+    let [le, fack, ..] = claimed;
     let why = || {
-        let [le, once, fack] =
-            [le, one_cut, fack].map(|curve| theory::show(&mean(curve, MANY), 1.0, 1));
+        let [le, fack] = [le, fack].map(|curve| theory::show(&mean(curve, MANY), 1.0, 1));
         format!(
-            "le cuts a second time when the first repair's ACK is a hair later than SRTT and tells of the rest ({le} ms from 19 \
-             losses on, {once} with one cut, fack {fack}), and a time-out of five round trips hardly punishes fack"
+            "from 19 losses on le has {le} ms and fack {fack}: a time-out of five round trips hardly punishes fack"
         )
     };
-    let mut state = |what: String, claimed: [&Curve; 5]| {
-        let neighbours = claimed.windows(2);
-        let verdicts = neighbours.map(|of| theory::less(&of[0].times(all), &of[1].times(all), why));
-        let verdict = Verdict::all(verdicts);
-        let mut sorted = claimed.map(|curve| (curve.name, mean(curve, all)));
-        sorted.sort_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean));
-        let shown = sorted.map(|(name, mean)| format!("{name} {}", theory::show(&mean, 1.0, 1)));
-        findings.claim(what, "LE < FACK < SACK < NewReno < Reno", shown.join(" < "), verdict);
-    };
+    let neighbours = claimed.windows(2);
+    let verdicts = neighbours.map(|of| theory::less(&of[0].times(all), &of[1].times(all), why));
+    let verdict = Verdict::all(verdicts);
+    let mut sorted = claimed.map(|curve| (curve.name, mean(curve, all)));
+    sorted.sort_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean));
+    let shown = sorted.map(|(name, mean)| format!("{name} {}", theory::show(&mean, 1.0, 1)));
     let what = format!("mean over all numbers of losses, ms, {setup}");
-    state(what.clone(), claimed);
-    state(format!("{what}, LE with one cut"), [one_cut, fack, sack, newreno, reno]);
+    findings.claim(what, "LE < FACK < SACK < NewReno < Reno", shown.join(" < "), verdict);
 }
 
 fn sack_claims(findings: &mut Findings, setup: &str, sack: &Curve, newreno: &Curve) {
@@ -138,40 +121,31 @@ fn sack_claims(findings: &mut Findings, setup: &str, sack: &Curve, newreno: &Cur
     );
 }
 
-fn le_claims(findings: &mut Findings, setup: &str, le: &Curve, [fack, one_cut]: [&Curve; 2]) {
-    let name = le.name;
+fn le_claims(findings: &mut Findings, setup: &str, le: &Curve, fack: &Curve) {
     let free = le.free();
     findings.claim(
-        format!("{name}: losses up to which no run has an RTO, {setup}"),
+        format!("le: losses up to which no run has an RTO, {setup}"),
         "29",
         free.to_string(),
         Verdict::of(free >= 29, || "more were lost than three duplicate ACKs tell of".to_owned()),
     );
     let line = |of: &dyn Fn(Option<usize>) -> f64| theory::jackknife(le.seeds(), of);
-    let [straight, bent, once] =
-        [le, fack, one_cut].map(|curve| line(&|left_out| curve.linearity(29, left_out)));
+    let [straight, bent] = [le, fack].map(|curve| line(&|left_out| curve.linearity(29, left_out)));
     let over = line(&|left_out| le.linearity(29, left_out) - fack.linearity(29, left_out));
     let show = |of: &Interval| theory::show(of, 1.0, 3);
-    let stairs =
-        || format!("the means rise in steps of a round trip; with one cut it is {}", show(&once));
+    let stairs = || "the means rise in steps of a round trip".to_owned();
     findings.claim(
-        format!("a line through the means of {name} up to 29 losses, R², {setup}"),
+        format!("a line through the means of le up to 29 losses, R², {setup}"),
         "almost linear (0.9), fack not",
         format!("{}, fack {}", show(&straight), show(&bent)),
         Verdict::all([theory::above(&straight, 0.9, stairs), theory::above(&over, 0.0, stairs)]),
     );
-    let [cuts, once] = [le, one_cut].map(|curve| curve.reductions(29));
+    let cuts = le.reductions(29);
     findings.claim(
-        format!("{name}: cuts of the window in a recovery from up to 29 losses, {setup}"),
+        format!("le: cuts of the window in a recovery from up to 29 losses, {setup}"),
         "1",
         theory::show(&cuts, 1.0, 2),
-        theory::within(&cuts, (0.9, 1.1), || {
-            format!(
-                "the first repair's ACK comes a hair later than SRTT and tells of the rest; with a quarter more between cuts they are \
-                 {}",
-                theory::show(&once, 1.0, 2)
-            )
-        }),
+        theory::within(&cuts, (0.9, 1.1), || "a repair was lost, too".to_owned()),
     );
 }
 

@@ -11,7 +11,7 @@ use airtcp_types::{ByteCount, NodeId};
 use super::claims;
 use super::clamped::{self, MAXIMUM};
 use super::curve::{Curve, Point, Record};
-use super::network::{ONE_CUT, OWN_TIMER, combine};
+use super::network::{OWN_TIMER, combine};
 use super::sack1;
 use super::window::{Recovery, draw as draw_losses};
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, simulate, theory};
@@ -27,9 +27,9 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     body,
 };
 
-/// Our detections, and three variants that are in experiments only.
-const SENDERS: [&str; 10] =
-    ["reno", "newreno", "sack", SACK1, "fack", "le", ONE_CUT, OWN_TIMER, "le:echo", "rack"];
+/// Our detections, and two variants that are in experiments only.
+const SENDERS: [&str; 9] =
+    ["reno", "newreno", "sack", SACK1, "fack", "le", OWN_TIMER, "le:echo", "rack"];
 pub(super) const SACK1: &str = "sack1 of ns-2";
 const MOST: u64 = 30;
 const PAYLOAD: u64 = 1_000;
@@ -66,7 +66,7 @@ fn setups() -> [Setup; 3] {
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut columns = vec!["set-up".to_owned(), "lost".to_owned()];
     columns.extend(SENDERS.iter().map(|sender| format!("{sender}, ms")));
-    let columns: [&str; 12] = std::array::from_fn(|column| columns[column].as_str());
+    let columns: [&str; 11] = std::array::from_fn(|column| columns[column].as_str());
     let mut findings = Findings::new(columns);
     for setup in setups() {
         let mut curves = Vec::new();
@@ -130,7 +130,7 @@ fn rows(findings: &mut Findings, setup: &Setup, curves: &[Curve]) {
             }
             row.push(cell);
         }
-        let row: [String; 12] = std::array::from_fn(|column| std::mem::take(&mut row[column]));
+        let row: [String; 11] = std::array::from_fn(|column| std::mem::take(&mut row[column]));
         findings.table.row(row);
     }
 }
@@ -201,7 +201,7 @@ mod tests {
     fn lost_segments_stay_in_the_pipe_of_ns2_and_in_no_other() {
         let paper = Profile::paper();
         for (sender, lost, timeouts) in
-            [(SACK1, 17, 0), (SACK1, 18, 1), ("sack", 18, 0), ("le", 30, 0), (ONE_CUT, 30, 0)]
+            [(SACK1, 17, 0), (SACK1, 18, 1), ("sack", 18, 0), ("le", 30, 0)]
         {
             assert_eq!(recover(sender, &paper, lost).timeouts, timeouts, "{sender}, {lost} lost");
         }
@@ -225,10 +225,10 @@ mod tests {
     }
 
     #[test]
-    fn le_cuts_twice_where_the_variant_cuts_once() {
-        let paper = Profile::paper();
-        let cuts = |sender| recover(sender, &paper, 30).reductions;
-        assert_eq!((cuts("le"), cuts(ONE_CUT)), (2, 1));
+    fn le_cuts_once() {
+        for lost in [8, 16, 24, 30] {
+            assert_eq!(recover("le", &Profile::paper(), lost).reductions, 1, "{lost} lost");
+        }
     }
 
     #[test]

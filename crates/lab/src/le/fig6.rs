@@ -30,9 +30,8 @@ pub(crate) const WIDE: Experiment = Experiment {
     body: |run| panels(run, &PANELS[4..]),
 };
 
-/// The paper's five; RACK; LE with its time stamp echoed, and with one cut for one loss.
-const DETECTIONS: [&str; 8] =
-    ["reno", "newreno", "sack", "fack", "le", "rack", "le:echo", network::ONE_CUT];
+/// The paper's five; RACK; LE with its time stamp echoed.
+const DETECTIONS: [&str; 7] = ["reno", "newreno", "sack", "fack", "le", "rack", "le:echo"];
 const PAPERS: [&str; 5] = ["reno", "newreno", "sack", "fack", "le"];
 /// What the paper's LE is held against.
 const OTHERS: [&str; 4] = ["reno", "newreno", "sack", "fack"];
@@ -70,7 +69,6 @@ fn panels(run: &Run, panels: &[Panel]) -> Result<Findings, LabError> {
         "le",
         "rack",
         "le:echo",
-        "le, one cut",
         "time-outs of each",
     ]);
     let losses = if run.is_small { &LOSSES[3..4] } else { &LOSSES[..] };
@@ -162,9 +160,7 @@ impl Lossy<'_> {
         let Some(last) = self.0.each("loss").last() else { return String::new() };
         let of = |field| together::counts(&last, "detection", &PAPERS, field).join(", ");
         format!(
-            "with one cut for one loss LE is over the best {}; at {} % {} have {} time-outs and {} cuts of the window; no other reason \
-             is isolated",
-            Over::show(&self.over(network::ONE_CUT, Other::Best)),
+            "at {} % {} have {} time-outs and {} cuts of the window; no other reason is isolated",
             last.text("loss"),
             PAPERS.join(", "),
             of("timeouts"),

@@ -64,19 +64,14 @@ pub(super) fn scenario(
     })
 }
 
-/// LE with one cut for one loss, in names of combinations here.
-pub(super) const ONE_CUT: &str = "le, one cut";
-/// LE whose repairs leave the timer alone.
+/// LE whose repairs leave the timer alone, in names of combinations here.
 pub(super) const OWN_TIMER: &str = "le, own timer";
 
-/// What a name means, of which one of these may be the detection.
+/// What a name means, of which that may be the detection.
 pub(super) fn combine(name: &str) -> Combination {
     let parse = |name: &str| -> Combination { name.parse().expect("a name of the registry") };
-    for (variant, detection) in [(ONE_CUT, variants::one_cut()), (OWN_TIMER, variants::own_timer())]
-    {
-        if let Some(rest) = name.strip_prefix(variant) {
-            return parse(&format!("le{rest}")).with_detection(detection);
-        }
+    match name.strip_prefix(OWN_TIMER) {
+        Some(rest) => parse(&format!("le{rest}")).with_detection(variants::own_timer()),
+        None => parse(name),
     }
-    parse(name)
 }

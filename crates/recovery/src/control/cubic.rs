@@ -140,9 +140,9 @@ impl Cubic {
 impl CongestionControl for Cubic {
     fn on_ack(&mut self, ack: &AckView<'_>) {
         self.windows.measure(ack);
-        // While a judge waits, what is SACKed is all there is (DCR 2.2).
-        let waits = ack.put_off && ack.delivered > ByteCount::ZERO;
-        if ack.acked == ByteCount::ZERO && !waits {
+        // While a judge waits, what is SACKed is all there is (DCR 2.2); with LE it counts always.
+        let counts = ack.grows_with_hole && ack.delivered > ByteCount::ZERO;
+        if ack.acked == ByteCount::ZERO && !counts {
             return;
         }
         let idle_since = self.last_ack.replace(ack.now);

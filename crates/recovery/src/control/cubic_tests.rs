@@ -74,12 +74,12 @@ fn on_a_short_path_it_is_as_fast_as_reno() {
 
 #[test]
 fn while_a_judge_waits_what_is_sacked_lets_it_grow() {
-    let grown = |put_off| {
+    let grown = |grows_with_hole| {
         let mut cubic = cubic(100);
         reduce(&mut cubic, at(0.0));
         for ack in 0..200 {
             let view = ack_view(at(0.5 + 0.001 * f64::from(ack)), segments(1));
-            let view = AckView { acked: ByteCount::ZERO, put_off, ..view };
+            let view = AckView { acked: ByteCount::ZERO, grows_with_hole, ..view };
             cubic.on_ack(&view);
         }
         cubic.window() - segments(70)

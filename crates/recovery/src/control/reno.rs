@@ -134,9 +134,9 @@ impl Windows {
     pub(super) fn may_grow(ack: &AckView<'_>) -> bool {
         // RFC 5681 section 3.1 grows on ACKs of new data, and RFC 3042 section 2 leaves cwnd alone on
         // duplicate ACKs: a SACK block alone does not count.
-        // While a judge waits they are all there is, and the window goes on growing (DCR 2.2).
+        // While a judge waits they are all there is, and the window goes on growing (DCR 2.2); LE knows no recovery.
         let counts =
-            ack.acked > ByteCount::ZERO || (ack.put_off && ack.delivered > ByteCount::ZERO);
+            ack.acked > ByteCount::ZERO || (ack.grows_with_hole && ack.delivered > ByteCount::ZERO);
         // RFC 3168 section 6.1.2: not by an ACK that echoes a mark either.
         let stays = ack.ece || matches!(ack.phase, Phase::Recovery | Phase::Cwr);
         ack.cwnd_limited && !stays && counts

@@ -15,7 +15,7 @@ pub(crate) const LE: Entry<dyn LossDetection> = Entry {
     name: "le",
     parameter: "",
     example: None,
-    summary: "by the order sent, at any SACK receiver; lost repairs are found; one cut per round trip",
+    summary: "by the order sent, at any SACK receiver; lost repairs are found; one cut per event of losses",
     source: "Kang, Mo 2012",
     needs: WireNeeds { sack: true, ..WireNeeds::NONE },
     fallback: Some("newreno"),

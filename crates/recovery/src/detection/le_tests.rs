@@ -1,7 +1,13 @@
-use airtcp_types::{Instant, SendRule, TxNo};
+use std::collections::BTreeSet;
+use std::time::Duration;
 
-use crate::testkit::{Net, RTT, ack, ms, named, pump, segments, sender, sender_of, supply};
-use crate::{Ack, Phase, Profile, Sender};
+use airtcp_types::rng::Stream;
+use airtcp_types::{ByteCount, Instant, Rate, SendRule, TxNo};
+
+use crate::testkit::{
+    Bottleneck, Net, RTT, SMSS, ack, ms, named, pump, segments, sender, sender_of, supply,
+};
+use crate::{Ack, NoticeKind, Phase, Profile, RtoForm, Sender};
 
 fn ten_out(combination: &str) -> Sender {
     let mut sender = sender(combination);
@@ -46,6 +52,129 @@ fn up_to_29_of_32_are_recovered_without_a_time_out() {
         let stats = net.sender.stats();
         assert_eq!((stats.timeouts, stats.segments_retransmitted), (0, lost), "{lost} lost");
     }
+}
+
+/// So many segments of a window of so many, drawn at random.
+fn drawn(seed: u64, lost: u64, window: u64) -> BTreeSet<u64> {
+    let mut random = Stream::new(seed, lost);
+    let mut segments = BTreeSet::new();
+    while (segments.len() as u64) < lost {
+        segments.insert(random.below(window));
+    }
+    segments
+}
+
+#[test]
+fn one_event_of_losses_is_one_cut_whatever_limits_the_flight() {
+    // A window of 32 segments that the window of the sender, or of the peer, or the application limits. Where no new data
+    // follows them, the last three have to arrive for all losses to be found.
+    for (limit, initial_window, rwnd, segments, among) in [
+        ("cwnd", 32, 400, 400, 32),
+        ("the peer's window", 64, 32, 400, 32),
+        ("the application", 64, 400, 32, 29),
+    ] {
+        let profile = Profile { initial_window, rto: RtoForm::RFC, ..Profile::paper() };
+        for (lost, seed) in (1..=29).flat_map(|lost| (0..10).map(move |seed| (lost, seed))) {
+            let sender = sender_of("le/reno".parse().unwrap(), profile.clone());
+            let mut net = Net::new(sender, segments, rwnd);
+            net.bottleneck =
+                Some(Bottleneck::new(Rate::from_bits_per_sec(10_000_000), ByteCount(1_000 * SMSS)));
+            net.losses.extend(drawn(seed, lost, among).into_iter().map(|segment| (segment, 0)));
+            net.run();
+            let stats = net.sender.stats();
+            assert_eq!(stats.reductions, 1, "{limit}, {lost} lost, seed {seed}");
+            // The proof of LE 2.2 has two new segments leave on the first two duplicate ACKs: the peer's window may let none.
+            let may_time_out = limit == "the peer's window" && lost > 16;
+            assert!(stats.timeouts == 0 || may_time_out, "{limit}, {lost} lost, seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn thirty_of_32_leave_two_duplicates_and_what_they_let_out_tells_of_the_rest() {
+    let run = |rwnd| {
+        let profile = Profile { initial_window: 32, ..Profile::paper() };
+        let mut net = Net::new(sender_of("le/reno".parse().unwrap(), profile), 400, rwnd);
+        net.losses.extend((0..30).map(|segment| (segment, 0)));
+        net.run();
+        (net.sender.stats().reductions, net.sender.stats().timeouts)
+    };
+    assert_eq!(run(400), (1, 0), "limited transmit");
+    assert_eq!(run(32), (0, 1), "the peer's window lets nothing out");
+}
+
+/// The repair of segment 0 is lost, which left with the reduction, or only originals from before it.
+fn cuts(at: u64, repair_is_lost: bool) -> u64 {
+    let mut sender = ten_out("le/fixed:10");
+    sender.on_ack(ms(100), &ack(0, &[segments(1, 4)]));
+    // Three new ones leave with the repair.
+    pump(&mut sender, ms(100), &supply(20));
+    let arrived = [segments(10, 13), segments(1, 4)];
+    let told = if repair_is_lost { ack(0, &arrived) } else { ack(4, &arrived[..1]) };
+    sender.on_ack(ms(at), &told);
+    assert!(sender.stats().segments_lost > 1);
+    sender.stats().reductions
+}
+
+#[test]
+fn the_next_cut_is_for_what_left_after_the_last_and_more_than_a_round_trip_later() {
+    // LE 2.2.3: "greater than an RTT". SRTT is 100 ms, and the first cut is at 100 ms.
+    assert_eq!(cuts(200, true), 1);
+    assert_eq!(cuts(201, true), 2);
+    assert_eq!(cuts(201, false), 1);
+    assert_eq!(cuts(900, false), 1);
+}
+
+#[test]
+fn after_a_time_out_a_lost_repair_reduces_the_window_too() {
+    let cuts_after = |millis| {
+        let profile = Profile { initial_window: 10, ..Profile::paper() };
+        let mut sender = sender_of("le/fixed:10".parse().unwrap(), profile);
+        pump(&mut sender, Instant::ZERO, &supply(20));
+        let at = sender.poll_timeout().unwrap();
+        sender.on_timeout(at);
+        assert_eq!(pump(&mut sender, at, &supply(20)).0.len(), 10);
+        assert_eq!((sender.stats().timeouts, sender.phase()), (1, Phase::Loss));
+        sender.on_ack(at + Duration::from_millis(millis), &ack(0, &[segments(1, 4)]));
+        sender.stats().reductions
+    };
+    assert_eq!((cuts_after(100), cuts_after(101)), (0, 1));
+}
+
+#[test]
+fn the_window_grows_while_a_hole_is_open() {
+    let window = |combination: &str| {
+        let mut sender = sender(combination);
+        let (cwnd, ssthresh) = (ByteCount(10 * SMSS), Some(ByteCount(10 * SMSS)));
+        sender.tell_control(Instant::ZERO, NoticeKind::TakeOver { cwnd, ssthresh });
+        pump(&mut sender, Instant::ZERO, &supply(100));
+        for upto in [4, 6] {
+            sender.on_ack(ms(100), &ack(0, &[segments(1, upto)]));
+            pump(&mut sender, ms(100), &supply(100));
+        }
+        sender.control_window()
+    };
+    // Five segments were told of, which is the window after the cut.
+    assert_eq!(window("le/reno"), ByteCount(6 * SMSS));
+    assert_eq!(window("sack/reno"), ByteCount(5 * SMSS));
+    // Not in slow start, which a hole is about to end.
+    let mut sender = ten_out("le/reno");
+    sender.on_ack(ms(100), &ack(0, &[segments(1, 3)]));
+    assert_eq!(sender.control_window(), ByteCount(10 * SMSS));
+}
+
+#[test]
+fn the_echo_of_a_repair_is_a_sample_of_its_round_trip() {
+    let latest = |echoed: Option<u64>| {
+        let mut sender = ten_out("le:echo/fixed:10");
+        sender.on_ack(ms(100), &ack(0, &[segments(1, 4)]));
+        pump(&mut sender, ms(100), &supply(20));
+        sender.on_ack(ms(230), &Ack { echoed: echoed.map(TxNo), ..ack(4, &[]) });
+        sender.rtt().latest().unwrap()
+    };
+    assert_eq!(latest(Some(10)), Duration::from_millis(130), "the repair left at 100 ms");
+    assert_eq!(latest(Some(0)), RTT, "a late original");
+    assert_eq!(latest(None), RTT, "Karn");
 }
 
 #[test]

@@ -6,27 +6,27 @@ use airtcp_types::{ByteCount, Instant};
 
 use super::{Cause, LossJudge, Raised, Ruling, When};
 use crate::detection::{Certainty, Finding};
-use crate::registry::{Entry, TakesOver, WireNeeds, no_parameter};
+use crate::registry::{Entry, TakesOver, WireNeeds};
 use crate::transmission::Transmission;
 use crate::view::{AckView, View};
 
 pub(crate) const DCR_TIMER: Entry<dyn LossJudge> = Entry {
     name: "dcr:timer",
-    parameter: "",
-    example: None,
-    summary: "waits a smoothed round trip from the first duplicate ACK; late data is no loss",
+    parameter: "[:K]",
+    example: Some("0.5"),
+    summary: "waits K smoothed round trips (1) from the first duplicate ACK; late data is no loss",
     source: "Bhandarkar, Reddy 2004",
     needs: WireNeeds::NONE,
     fallback: None,
     takes_over: TakesOver::NONE,
     uses_seed: false,
-    make: |parameter, _| no_parameter(parameter).map(|()| Box::new(Dcr::new(false)) as _),
+    make: |parameter, _| Dcr::new(false, parameter).map(|dcr| Box::new(dcr) as _),
 };
 
 pub(crate) const DCR_COUNT: Entry<dyn LossJudge> = Entry {
     name: "dcr:count",
-    summary: "the same in duplicate ACKs: a window of them, and no longer than the timer",
-    make: |parameter, _| no_parameter(parameter).map(|()| Box::new(Dcr::new(true)) as _),
+    summary: "the same in duplicate ACKs: K windows of them, and no longer than the timer",
+    make: |parameter, _| Dcr::new(true, parameter).map(|dcr| Box::new(dcr) as _),
     ..DCR_TIMER
 };
 
@@ -40,6 +40,8 @@ const FEWEST: u64 = 3;
 #[derive(Clone, Debug)]
 pub struct Dcr {
     counts: bool,
+    /// tau in smoothed round trips.
+    round_trips: f64,
     wait: Option<Wait>,
     /// When SND.UNA last moved, which starts the retransmission timer anew once the ACK is worked.
     advanced_at: Option<Instant>,
@@ -54,19 +56,23 @@ struct Wait {
 }
 
 impl Dcr {
-    fn new(counts: bool) -> Self {
-        Self { counts, wait: None, advanced_at: None }
+    fn new(counts: bool, round_trips: Option<&str>) -> Result<Self, String> {
+        let round_trips = round_trips.map_or(Some(1.0), |k| k.parse().ok());
+        match round_trips.filter(|k| (0.1..=10.0).contains(k)) {
+            Some(round_trips) => Ok(Self { counts, round_trips, wait: None, advanced_at: None }),
+            None => Err("it takes 0.1 to 10 round trips, as in `dcr:timer:0.5`".to_owned()),
+        }
     }
 
     /// A wait with `rto` left until the retransmission timer runs out.
-    fn begin(view: &View<'_>, rto: Duration) -> Wait {
+    fn begin(&self, view: &View<'_>, rto: Duration) -> Wait {
         let srtt = view.rtt.srtt().unwrap_or_default();
-        // DCR 2.1: no longer than a round trip, and the timer must not run out.
-        let tau = srtt.min(rto.saturating_sub(BEFORE_RTO));
-        // DCR 2.2: the window in segments, scaled to last for SRTT.
+        // DCR 2.1: the timer must not run out.
+        let tau = srtt.mul_f64(self.round_trips).min(rto.saturating_sub(BEFORE_RTO));
+        // DCR 2.2: the window in segments, scaled to last for tau.
         let latest = view.rtt.latest().unwrap_or(srtt).as_secs_f64();
         let scale = if latest > 0.0 { srtt.as_secs_f64() / latest } else { 1.0 };
-        let window = view.cwnd.scale(scale).0 / view.smss.0.max(1);
+        let window = view.cwnd.scale(scale * self.round_trips).0 / view.smss.0.max(1);
         Wait { until: view.now + tau, left: window.max(FEWEST) }
     }
 }
@@ -83,7 +89,7 @@ impl LossJudge for Dcr {
             return;
         }
         if self.wait.is_none() {
-            self.wait = Some(Self::begin(view, view.rtt.rto()));
+            self.wait = Some(self.begin(view, view.rtt.rto()));
             // The response comes a round trip from here, and the ACK of the repair another one
             // later.
             out.restart_rto();
@@ -100,20 +106,24 @@ impl LossJudge for Dcr {
     fn rule(
         &mut self,
         finding: &Finding,
-        _: &Transmission,
+        lost: &Transmission,
         view: &View<'_>,
-        _: bool,
+        again: bool,
     ) -> Option<Ruling> {
-        // DCR 2.2: slow start, and further losses of the same window, are as without it.
-        if finding.certainty == Certainty::Suspect || view.slow_start || view.episode {
+        // DCR 2.2: slow start, and further losses of the same window, are as without it. Nothing waits twice.
+        if finding.certainty == Certainty::Suspect || view.slow_start || view.episode || again {
             return None;
         }
-        let begun = self.wait.unwrap_or_else(|| {
+        // The duplicates that began the wait are for the hole at SND.UNA; what is found above has a wait of its own.
+        let is_first = lost.range.start == view.board.snd_una();
+        let begun = self.wait.filter(|_| is_first).unwrap_or_else(|| {
             let restarts = self.advanced_at == Some(view.now);
             let left = view.rto_left.filter(|_| !restarts).unwrap_or_else(|| view.rtt.rto());
-            Self::begin(view, left)
+            self.begin(view, left)
         });
-        self.wait = Some(begun);
+        if is_first {
+            self.wait = Some(begun);
+        }
         let left = begun.until.since(view.now);
         if left.is_zero() || (self.counts && begun.left == 0) {
             return None;

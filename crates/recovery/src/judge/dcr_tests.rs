@@ -3,7 +3,7 @@ use std::time::Duration;
 use airtcp_types::{ByteCount, Instant, SendRule};
 
 use crate::testkit::{Net, RTT, SMSS, ack, ms, named, pump, segments, sender, sender_of, supply};
-use crate::{NoticeKind, Phase, Profile, RtoForm, Sender};
+use crate::{Combination, NoticeKind, Phase, Profile, RtoForm, Sender};
 
 /// Ten segments out in congestion avoidance.
 fn ten_out(combination: &str) -> Sender {
@@ -72,6 +72,55 @@ fn a_hole_that_fills_lets_growth_out_though_another_is_open() {
     sender.on_ack(ms(120), &ack(8, &[segments(9, 16)]));
     assert_eq!(sender.cwnd(), ByteCount(11 * SMSS));
     assert_eq!((sender.phase(), sender.stats().segments_lost), (Phase::Open, 0));
+}
+
+#[test]
+fn nothing_waits_twice() {
+    // The holes at 0 and at 2 are found together, and the first fills.
+    let cuts = |until| {
+        let mut sender = ten_out("sack/reno/dcr:timer");
+        sender.on_ack(ms(100), &ack(0, &[segments(1, 2)]));
+        sender.on_ack(ms(150), &ack(0, &[segments(3, 10), segments(1, 2)]));
+        sender.on_ack(ms(160), &ack(2, &[segments(3, 10)]));
+        for now in (160..=until).step_by(10) {
+            sender.on_timeout(ms(now));
+        }
+        sender.stats().reductions
+    };
+    // SRTT is 106 ms by then.
+    assert_eq!((cuts(250), cuts(260)), (0, 1), "a round trip after it was found");
+}
+
+#[test]
+fn what_else_waits_is_repaired_with_the_first() {
+    let mut sender = ten_out("sack/reno/dcr:timer");
+    sender.on_ack(ms(100), &ack(0, &[segments(1, 2)]));
+    sender.on_ack(ms(150), &ack(0, &[segments(3, 10), segments(1, 2)]));
+    sender.on_timeout(ms(200));
+    assert_eq!((sender.stats().reductions, sender.stats().segments_lost), (1, 2));
+}
+
+#[test]
+fn the_wait_is_a_parameter() {
+    for (judge, until) in [("dcr:timer:0.5", 150), ("dcr:timer", 200), ("dcr:timer:1.5", 250)] {
+        let mut sender = ten_out(&format!("sack/reno/{judge}"));
+        assert_eq!(sender.combination().to_string(), format!("sack/reno/{judge}"));
+        sender.on_ack(ms(100), &ack(0, &[segments(1, 8)]));
+        sender.on_timeout(ms(until - 1));
+        assert_eq!(sender.stats().reductions, 0, "{judge}");
+        sender.on_timeout(ms(until));
+        assert_eq!(sender.stats().reductions, 1, "{judge}");
+    }
+    let mut sender = ten_out("sack/reno/dcr:count:0.5");
+    for upto in 2..=6 {
+        assert_eq!(sender.stats().reductions, 0, "{upto}");
+        sender.on_ack(ms(100), &ack(0, &[segments(1, upto)]));
+    }
+    assert_eq!(sender.stats().reductions, 1, "half of the window of ten");
+    for refused in ["0", "11", "x", ""] {
+        let combination = format!("sack/reno/dcr:timer:{refused}");
+        assert!(combination.parse::<Combination>().is_err(), "{combination}");
+    }
 }
 
 #[test]

@@ -100,6 +100,10 @@ impl LossJudge for Hack {
             latest.tx == lost.tx && latest.state == TxState::InFlight && self.newest > latest.tx;
         (!lost_again).then_some(Ruling { repair: When::Never, ..CORRUPTED })
     }
+
+    fn was_told_of(&self, repair: &Transmission) -> bool {
+        repair.previous().is_some_and(|tx| self.told.contains(&tx))
+    }
 }
 
 /// All transmissions of a segment, the latest first.

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use airtcp_types::{ByteCount, Instant, SendRule, SeqRange};
 
-use crate::testkit::{SMSS, ack, ms, named, pump, segments, sender, seq, supply};
+use crate::testkit::{RTT, SMSS, ack, ms, named, pump, segments, sender, seq, supply};
 use crate::{Ack, Phase, Sender};
 
 fn ten_out(combination: &str) -> Sender {
@@ -16,12 +16,14 @@ fn a_corrupted_segment_is_repaired_and_the_window_stays() {
     for combination in ["sack/reno/hack", "newreno/reno/hack", "rack/cubic/hack", "le/cubic/hack"] {
         let mut sender = ten_out(combination);
         let (cwnd, rto) = (sender.cwnd(), sender.poll_timeout());
-        assert!(sender.on_special_ack(ms(100), seq(3)));
+        assert!(sender.on_special_ack(ms(101), seq(3)));
         assert_eq!(sender.pipe(), ByteCount(9 * SMSS), "it is out of the network");
-        let (sent, _) = pump(&mut sender, ms(100), &supply(100));
+        let (sent, _) = pump(&mut sender, ms(101), &supply(100));
         assert_eq!(named(&sent), [(3, SendRule::Repair)], "{combination}");
         assert_eq!((sender.cwnd(), sender.phase()), (cwnd, Phase::Open));
         assert_eq!(sender.poll_timeout(), rto, "{combination}: it does not restart the timer");
+        let samples = (sender.rtt().latest(), sender.rtt().min());
+        assert_eq!(samples, (Some(RTT), Some(RTT)), "{combination}: it is no sample");
         assert_eq!((sender.stats().reductions, sender.stats().corrupted), (0, 1));
         sender.board().audit().unwrap();
     }
@@ -89,6 +91,51 @@ fn a_repair_that_is_corrupted_again_is_repaired_again() {
     assert!(sender.on_special_ack(ms(200), seq(0)));
     let (sent, _) = pump(&mut sender, ms(200), &supply(100));
     assert_eq!(named(&sent), [(0, SendRule::Repair)]);
+}
+
+/// The last instant before the retransmission timer would run out.
+fn just_before_rto(sender: &Sender) -> Instant {
+    let at = sender.poll_timeout().unwrap();
+    assert!(sender.combination().to_string().starts_with("sack"), "no other timer is on");
+    at - Duration::from_millis(1)
+}
+
+#[test]
+fn the_repair_of_the_oldest_segment_starts_the_timer_anew() {
+    let mut sender = ten_out("sack/reno/hack");
+    // Corrupted again and again, and told of each time just before the timer would run out.
+    for _ in 0..5 {
+        let now = just_before_rto(&sender);
+        assert!(sender.on_special_ack(now, seq(0)));
+        assert_eq!(named(&pump(&mut sender, now, &supply(10)).0), [(0, SendRule::Repair)]);
+        assert_eq!(sender.poll_timeout(), Some(now + sender.rtt().rto()));
+    }
+    // The last repair is dropped.
+    let at = sender.poll_timeout().unwrap();
+    sender.on_timeout(at);
+    assert_eq!(sender.stats().timeouts, 1);
+}
+
+#[test]
+fn no_stream_of_repairs_puts_off_the_time_out_of_a_dropped_head() {
+    for head_is_told in [false, true] {
+        let mut sender = ten_out("sack/reno/hack");
+        if head_is_told {
+            // Its repair is dropped.
+            assert!(sender.on_special_ack(ms(100), seq(0)));
+            pump(&mut sender, ms(100), &supply(10));
+        }
+        let at = sender.poll_timeout().unwrap();
+        for (now, corrupted) in (110..at.as_millis()).step_by(20).zip((1..10).cycle()) {
+            if sender.on_special_ack(ms(now), seq(corrupted)) {
+                pump(&mut sender, ms(now), &supply(10));
+            }
+            assert_eq!(sender.poll_timeout(), Some(at), "{now} ms");
+        }
+        assert!(sender.stats().corrupted > 5);
+        sender.on_timeout(at);
+        assert_eq!(sender.stats().timeouts, 1);
+    }
 }
 
 #[test]

@@ -155,6 +155,13 @@ pub trait LossJudge: Debug + Send {
         again: bool,
     ) -> Option<Ruling>;
 
+    /// Whether `repair` sends again what this judge was told of by word of its own, and not by what others tell: at
+    /// SND.UNA it starts the retransmission timer anew.
+    fn was_told_of(&self, repair: &Transmission) -> bool {
+        let _ = repair;
+        false
+    }
+
     /// How many RTTVAR the retransmission time-out is to be above SRTT, in place of RFC 6298's four.
     fn rto_variances(&self) -> Option<u32> {
         None

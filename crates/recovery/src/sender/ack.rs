@@ -4,6 +4,7 @@ use airtcp_types::{ByteCount, EventKind, Instant};
 
 use super::prr::Progress;
 use super::{Ack, Scratch, Sender};
+use crate::detection::EpisodeEnd;
 use crate::transmission::Delivered;
 use crate::view::{AckView, Phase};
 
@@ -92,7 +93,7 @@ impl Sender {
             prior_pipe,
             cwnd_limited: self.cwnd_use.was_limited(una) || self.doubles(),
             max_flight: self.cwnd_use.most_out(),
-            put_off: false,
+            grows_with_hole: false,
             phase,
         };
         self.stats.duplicate_acks += u64::from(duplicate);
@@ -153,8 +154,11 @@ impl Sender {
             started @ (Phase::Recovery | Phase::Cwr) => started,
             Phase::Open | Phase::Loss => ack.phase,
         };
+        let control = self.strategies.control();
+        let end = self.strategies.episode_end(&self.core, ack.now);
+        let increases_always = matches!(end, EpisodeEnd::After(_)) && !control.in_slow_start();
         AckView {
-            put_off: self.waits(),
+            grows_with_hole: self.waits() || increases_always,
             lost: self.lost - lost_before,
             pipe: self.pipe(),
             phase,
@@ -198,7 +202,11 @@ impl Sender {
         // have waited for it long since.
         let clean = newly.iter().all(|delivered| delivered.resent == 0 || !delivered.cumulative);
         let sent_once = || newly.iter().filter(|delivered| delivered.resent == 0);
-        let (oldest, newest) = if clean {
+        // LE 2.2.4: an ACK that echoes the number of what it newly covers is a sample of that, sent again or not.
+        let echoed = newly.iter().find(|told| told.resent > 0 && ack.echoed == Some(told.tx));
+        let (oldest, newest) = if let Some(repair) = echoed {
+            (Some(repair.sent_at), Some(repair.sent_at))
+        } else if clean {
             (
                 sent_once().map(|delivered| delivered.sent_at).min(),
                 sent_once().map(|delivered| delivered.sent_at).max(),

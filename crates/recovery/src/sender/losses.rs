@@ -21,7 +21,7 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 pub(super) struct Episode {
     /// SND.NXT when it began.
     point: ExtSeq,
-    /// Where it ends by the clock instead.
+    /// The last instant at which it is on, where it ends by the clock instead.
     until: Option<Instant>,
     phase: Phase,
     /// Whether the window may grow again from the first ACK that advances.
@@ -29,9 +29,10 @@ pub(super) struct Episode {
 }
 
 impl Episode {
-    /// Everything below `point` is sent again, and it ends when that is acknowledged.
-    pub(super) const fn of_repeating(point: ExtSeq) -> Self {
-        Self { point, until: None, phase: Phase::Loss, opens_early: false }
+    /// Everything below `point` is sent again, and it ends when that is acknowledged. From `until` on, losses may begin
+    /// another.
+    pub(super) const fn of_repeating(point: ExtSeq, until: Option<Instant>) -> Self {
+        Self { point, until, phase: Phase::Loss, opens_early: false }
     }
 
     /// Nothing is missing, and the window was reduced for a mark in what lies below `point`.
@@ -45,7 +46,7 @@ impl Episode {
 
     /// Whether the clock has ended it.
     pub(super) fn is_over(&self, now: Instant) -> bool {
-        self.until.is_some_and(|until| until <= now)
+        self.until.is_some_and(|until| until < now)
     }
 
     /// Whether it is for a mark in what left before `seq` did.
@@ -56,7 +57,8 @@ impl Episode {
     /// Whether it goes on with everything below `una` acknowledged.
     pub(super) fn lasts(&self, now: Instant, una: ExtSeq) -> bool {
         match (self.until, self.phase) {
-            (Some(until), _) => now < until,
+            (_, Phase::Loss) => una < self.point,
+            (Some(until), _) => now <= until,
             // As Linux: until the peer has something from after the reduction, which told it of that. ECE on what came
             // before is an old echo.
             (None, Phase::Cwr) => una <= self.point,
@@ -80,7 +82,7 @@ impl Sender {
             self.carry_out(now, &finding, ruling);
         }
         if let Some(cause) = raised.reduce.take() {
-            self.reduce(now, cause, self.snd_una());
+            self.reduce(now, cause, self.snd_una(), None);
         }
         if std::mem::take(&mut raised.restart_rto) {
             self.restart_rto(now);
@@ -106,6 +108,10 @@ impl Sender {
         if begins {
             // DCR 2.2: a host that is late must not take the end of the wait for a time-out.
             self.restart_rto(now);
+            // Further losses of the same window wait no longer.
+            for finding in self.core.put_off.take() {
+                self.rule(now, &finding, true);
+            }
         }
     }
 
@@ -157,7 +163,8 @@ impl Sender {
         }
         let lost = self.core.board.get(finding.tx).map(|t| (t.range.start, t.state));
         let from = lost.map_or(self.snd_una(), |(start, _)| start);
-        let begins = ruling.reduce == When::Now && self.reduce(now, ruling.cause, from);
+        let begins =
+            ruling.reduce == When::Now && self.reduce(now, ruling.cause, from, Some(finding.tx));
         if begins && lost.is_some_and(|(_, state)| state == TxState::Lost) {
             // RFC 5681 section 3.2, RFC 6675 section 5 (4.3): whatever the smaller window says, the
             // first repair of an episode leaves at once.
@@ -212,7 +219,14 @@ impl Sender {
 
     /// Reduces the window for the loss of what begins at `lost`, unless it was reduced in this episode; gives whether an
     /// episode begins. Where that was for a mark, losses of the same window are repaired, and reduce it no second time.
-    pub(super) fn reduce(&mut self, now: Instant, cause: Cause, lost: ExtSeq) -> bool {
+    /// `tx` is the transmission that was lost, if one was.
+    pub(super) fn reduce(
+        &mut self,
+        now: Instant,
+        cause: Cause,
+        lost: ExtSeq,
+        tx: Option<TxNo>,
+    ) -> bool {
         let episode = self.episode_of_loss(now);
         match &mut self.core.episode {
             Some(before) if before.phase == Phase::Cwr && before.point > lost => {
@@ -220,6 +234,14 @@ impl Sender {
                 return true;
             }
             Some(before) if before.phase != Phase::Cwr && !before.is_over(now) => return false,
+            _ if tx.is_some_and(|tx| tx < self.core.answered) => {
+                // LE 2.2: what left before the reduction belongs to its event of losses, however late it is found. A repair leaves
+                // for the ACK that told of it all the same: where the window is full of what is lost and not found yet, nothing
+                // else would tell of that.
+                let first = self.core.board.first_lost();
+                self.immediate = first.map(|lost| (lost.tx, SendRule::FastRetransmit));
+                return false;
+            }
             _ => {}
         }
         self.begin_reduction(now, cause, episode);
@@ -243,6 +265,7 @@ impl Sender {
         if self.core.episode.replace(episode).is_some() {
             self.notify(now, NoticeKind::EpisodeOver);
         }
+        self.core.answered = self.core.board.next_tx();
         let flight_size = self.validation.loss_flight_size(self.core.board.flight_size());
         self.stats.reductions += 1;
         self.events.add(|| EventKind::Reduced { cause: cause.name() });
@@ -293,7 +316,9 @@ impl Sender {
             self.core.rto_at = None;
             return;
         }
-        self.end_expired_episode(now);
+        if self.core.phase() != Phase::Loss {
+            self.end_expired_episode(now);
+        }
         let flight_size = self.validation.loss_flight_size(self.core.board.flight_size());
         let first = self.core.timeouts_in_row == 0;
         let point = self.core.board.snd_nxt();
@@ -316,7 +341,12 @@ impl Sender {
         let bytes = self.core.board.lost() - lost_before;
         self.stats.segments_lost += bytes.0.div_ceil(self.core.smss.0.max(1));
         self.strategies.on_timeout(&self.core, now);
-        self.core.episode = Some(Episode::of_repeating(point));
+        let until = match self.strategies.episode_end(&self.core, now) {
+            EpisodeEnd::After(time) => Some(now + time),
+            EpisodeEnd::RecoveryPoint | EpisodeEnd::FirstAdvance => None,
+        };
+        self.core.episode = Some(Episode::of_repeating(point, until));
+        self.core.answered = self.core.board.next_tx();
         for lost in &lost {
             self.notify_lost(now, lost, Cause::Timeout);
         }

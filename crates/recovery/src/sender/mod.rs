@@ -118,6 +118,9 @@ struct Core {
     rtt: RttEstimator,
     smss: ByteCount,
     episode: Option<Episode>,
+    /// The first transmission after the last reduction or time-out, which answers losses of all before it. Zero once that is
+    /// taken back.
+    answered: TxNo,
     put_off: PutOff,
     /// Whether the detection goes by SACK.
     sack: bool,
@@ -136,6 +139,7 @@ impl Core {
             rtt,
             smss,
             episode: None,
+            answered: TxNo(0),
             put_off: PutOff::default(),
             sack,
             dup_thresh: dup_thresh.max(1),

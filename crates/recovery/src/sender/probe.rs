@@ -189,7 +189,7 @@ impl Sender {
         // A judge that would wait has had its time: two round trips have passed.
         if ruling.is_none_or(|ruling| ruling.reduce != When::Never) {
             let cause = ruling.map_or(Cause::Congestion, |ruling| ruling.cause);
-            self.reduce(ack.now, cause, end - 1);
+            self.reduce(ack.now, cause, end - 1, None);
         }
     }
 }

@@ -77,6 +77,11 @@ impl Strategies {
         self.combination.congestion().entry().takes_over
     }
 
+    /// Whether a judge was told of what `repair` sends again.
+    pub(super) fn were_told_of(&self, repair: &Transmission) -> bool {
+        self.judges.iter().any(|judge| judge.was_told_of(repair))
+    }
+
     /// What the retransmission time-out is to be above SRTT, where a judge has a say.
     pub(super) fn rto_variances(&self) -> Option<u32> {
         self.judges.iter().find_map(|judge| judge.rto_variances())

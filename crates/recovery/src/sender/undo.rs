@@ -9,7 +9,7 @@
 //!
 //! The response is that of RFC 4015: the windows are restored, and no burst follows.
 
-use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, RangeSet, SendRule, SeqRange};
+use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, RangeSet, SendRule, SeqRange, TxNo};
 
 use super::Sender;
 use super::f_rto::{FRto, Outcome};
@@ -242,6 +242,7 @@ impl Sender {
         let una = self.core.board.snd_una();
         let interrupted = self.undo.take_interrupted();
         self.core.episode = interrupted.filter(|episode| episode.lasts(now, una));
+        self.core.answered = TxNo(0);
         self.prr = None;
         self.probes.cancel();
         self.immediate = None;

@@ -156,7 +156,7 @@ pub fn ack_view(now: Instant, bytes: ByteCount) -> AckView<'static> {
         prior_pipe: ByteCount::ZERO,
         cwnd_limited: true,
         max_flight: ByteCount::MAX,
-        put_off: false,
+        grows_with_hole: false,
         phase: Phase::Open,
     }
 }

@@ -1,6 +1,6 @@
 //! The order in which one ACK is worked, and what becomes of rulings.
 
-use airtcp_types::{ByteCount, Instant, SendRule};
+use airtcp_types::{ByteCount, Instant, SendRule, TxNo};
 
 use super::double::{self, Found, end_episodes, find, millis, noted, raise, rule};
 use crate::detection::EpisodeEnd;
@@ -409,12 +409,14 @@ fn an_episode_whose_time_is_over_ends_before_the_notice_of_the_next_loss() {
     end_episodes(EpisodeEnd::After(millis(100)));
     find(0, Found::Lost);
     sender.on_ack(ms(100), &ack(0, &[]));
+    let (sent, _) = pump(&mut sender, ms(100), &supply(10));
+    assert_eq!((named(&sent), sent[0].tx), (vec![(0, SendRule::FastRetransmit)], TxNo(10)));
     find(1, Found::Lost);
-    sender.on_ack(ms(199), &ack(0, &[]));
+    sender.on_ack(ms(200), &ack(0, &[]));
     assert_eq!(sender.stats().reductions, 1);
     noted();
-    find(2, Found::Lost);
-    sender.on_ack(ms(200), &ack(0, &[]));
+    find(10, Found::Lost);
+    sender.on_ack(ms(201), &ack(0, &[]));
     assert_eq!(
         noted()[1..4],
         [
@@ -424,6 +426,20 @@ fn an_episode_whose_time_is_over_ends_before_the_notice_of_the_next_loss() {
         ]
     );
     assert_eq!(sender.stats().reductions, 2);
+}
+
+#[test]
+fn what_left_before_a_reduction_is_answered_by_it() {
+    let mut sender = ten_out(0);
+    end_episodes(EpisodeEnd::After(millis(100)));
+    find(0, Found::Lost);
+    sender.on_ack(ms(100), &ack(0, &[]));
+    pump(&mut sender, ms(100), &supply(10));
+    find(2, Found::Lost);
+    sender.on_ack(ms(201), &ack(0, &[]));
+    assert_eq!(sender.stats().reductions, 1);
+    let (sent, _) = pump(&mut sender, ms(201), &supply(10));
+    assert_eq!(named(&sent)[0], (2, SendRule::FastRetransmit));
 }
 
 #[test]
