@@ -280,8 +280,7 @@ impl Sender {
         // RFC 6298 section 5 (5.1). The first repair has a whole time-out of its own: on a steady
         // path the one that runs since the last advance is over before its ACK can be here. Those
         // of NewReno's later partial ACKs have not, or the impatient variant would be patient.
-        let first_repair =
-            transmit.rule == SendRule::FastRetransmit && self.strategies.detection().restarts_rto();
+        let first_repair = transmit.rule == SendRule::FastRetransmit && self.restarts_rto();
         if self.core.rto_at.is_none() || first_repair {
             self.restart_rto(now);
         }
