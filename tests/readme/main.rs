@@ -14,7 +14,7 @@ mod worlds;
 use std::fs;
 use std::path::Path;
 
-use airtcp_recovery::Combination;
+use airtcp_recovery::{Combination, Profile, RtoForm};
 use capabilities::{Row, is_there};
 
 fn page(name: &str) -> String {
@@ -87,6 +87,7 @@ fn every_file_that_is_named_is_there() {
         "docs/lab.md",
         "docs/links.md",
         "docs/performance.md",
+        "docs/profiles.md",
         "docs/rfc.md",
         "docs/rrtp.md",
         "docs/scenarios.md",
@@ -117,6 +118,53 @@ fn the_page_of_the_lab_lists_every_experiment() {
     let listed: Vec<_> = list.lines().filter(|line| line.starts_with("| `")).collect();
     let row = |e: &airtcp_lab::Experiment| format!("| `{}` | {} |", e.name, e.what);
     assert_eq!(listed, airtcp_lab::EXPERIMENTS.iter().map(row).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_page_of_profiles_has_their_values() {
+    let text = page("docs/profiles.md");
+    let row = |first: &str, of: fn(&Profile) -> String| {
+        let values: Vec<_> = Profile::all().iter().map(of).collect();
+        format!("| {first} | {} |", values.join(" | "))
+    };
+    fn yes(is_so: bool) -> String {
+        if is_so { "yes" } else { "no" }.to_owned()
+    }
+    let mut rows: Vec<_> =
+        Profile::all().iter().map(|p| format!("| `{}` | {} |", p.name, p.summary)).collect();
+    rows.extend([
+        row("", |p| format!("`{}`", p.name)).replacen("|  |", "| |", 1),
+        row("Initial window (segments)", |p| p.initial_window.to_string()),
+        row("Segments counted for an ACK in slow start", |p| p.byte_counting_limit.to_string()),
+        row("Limited transmit", |p| yes(p.limited_transmit)),
+        row("Reduced windows are whole segments", |p| yes(p.whole_segments)),
+        row("Least RTO", |p| match p.rto {
+            RtoForm::Linux { floor } => format!("RTT + {floor:?}").replace("ms", " ms"),
+            RtoForm::Rfc { floor } | RtoForm::Linux22 { floor } => {
+                format!("{floor:?}").replace("ms", " ms").replace("1s", "1 s")
+            }
+        }),
+        row("Every partial ACK restarts the timer", |p| yes(p.patient)),
+        row("`sack` is", |p| format!("`{}`", p.sack.map_or("sack", |entry| entry.name))),
+        row("Delayed ACKs", |p| yes(p.delayed_acks)),
+    ]);
+    let together = "HyStart++, PRR, undo, F-RTO, tail loss probe, idle restart, window validation";
+    rows.push(row(together, |p| {
+        let all = [
+            p.hystart,
+            p.proportional_rate_reduction,
+            p.undo,
+            p.f_rto,
+            p.tail_loss_probe,
+            p.idle_restart,
+            p.window_validation,
+        ];
+        assert!(all.iter().all(|is_on| *is_on == all[0]), "{p}");
+        yes(all[0])
+    }));
+    for row in rows {
+        assert!(text.lines().any(|line| line == row), "not in docs/profiles.md: {row}");
+    }
 }
 
 #[test]

@@ -97,7 +97,7 @@ pub(crate) struct SenderArgs {
     /// What a loss is taken to mean: names of `airtcp names`, joined by `+`
     #[arg(long, value_name = "NAME[+NAME]", value_parser = value::judge)]
     judge: Option<String>,
-    /// The set of defaults: `modern` or `paper`
+    /// The set of defaults: modern, paper, ns-2.26, ns-2.35 or linux-2.2
     #[arg(long, value_name = "PROFILE", default_value = "modern", value_parser = value::profile)]
     pub(crate) profile: Profile,
     /// Pace segments over the round trip, even if the congestion control sets no pacing rate
@@ -436,8 +436,8 @@ mod tests {
         );
         assert_eq!(
             error("airtcp demo --profile old"),
-            "error: invalid value 'old' for '--profile <PROFILE>': no profile `old`: use `modern` \
-             or `paper`; for example --profile modern"
+            "error: invalid value 'old' for '--profile <PROFILE>': no profile `old`: use one of \
+             modern, paper, ns-2.26, ns-2.35, linux-2.2; for example --profile modern"
         );
         assert_eq!(
             error("airtcp serve --tun t --address 10.0.0.2/24 --ecn on echo:7"),

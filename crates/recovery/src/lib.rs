@@ -61,7 +61,7 @@ pub use combination::{Choice, Combination, CombinationError};
 pub use control::{
     CongestionControl, ControlParams, ControlState, Loss, Notice, NoticeKind, PathModel,
 };
-pub use detection::{Certainty, EpisodeEnd, Finding, Findings, LossDetection, Repair};
+pub use detection::{Certainty, EpisodeEnd, Finding, Findings, LossDetection, Repair, SACK1};
 pub use judge::{Cause, LossJudge, Raised, Ruling, When};
 pub use profile::{Profile, UnknownProfile};
 pub use rate::RateSample;

@@ -1,9 +1,12 @@
-//! Named sets of defaults.
+//! Named sets of defaults: a table, one [`Profile`] each.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::combination::{Choice, Combination};
+use crate::detection::{FACK, LossDetection, SACK, SACK1};
+use crate::registry::Entry;
 use crate::rtt::RtoForm;
 
 /// What a sender does besides its strategies, under a name.
@@ -11,10 +14,14 @@ use crate::rtt::RtoForm;
 /// The fields are public: take a profile and change what you need.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Profile {
-    /// `modern` or `paper`.
+    /// Its name: see [`all`](Self::all).
     pub name: &'static str,
+    /// What it is, in a line.
+    pub summary: &'static str,
     /// The initial window in segments (RFC 6928: 10).
     pub initial_window: u32,
+    /// The most segments that cwnd has (Linux's `snd_cwnd_clamp`, ns-2's `window_`); `None` for no limit.
+    pub cwnd_clamp: Option<u32>,
     /// L of RFC 3465: segments that one ACK may count for in slow start.
     pub byte_counting_limit: u32,
     /// Whether the first slow start ends when round trips grow, too (HyStart++, RFC 9406).
@@ -41,8 +48,15 @@ pub struct Profile {
     /// Whether a window of which less than half was used for five minutes is halved, and a loss meanwhile answered from
     /// what was used (RFC 7661).
     pub window_validation: bool,
+    /// Whether a reduced window is rounded down to whole segments, as where windows are counted in segments.
+    pub whole_segments: bool,
     /// How the retransmission time-out is computed.
     pub rto: RtoForm,
+    /// Whether every partial ACK restarts the retransmission timer ("slow but steady", RFC 6582 section 4), whatever the
+    /// detection says.
+    pub patient: bool,
+    /// The detection that takes the place of `sack` (RFC 6675), where the sender had another.
+    pub sack: Option<&'static Entry<dyn LossDetection>>,
     /// Whether the receiver delays ACKs (RFC 5681 section 4.2); without, every segment is
     /// acknowledged.
     pub delayed_acks: bool,
@@ -51,46 +65,104 @@ pub struct Profile {
 impl Profile {
     /// What a current Linux host does, and the default.
     pub const fn modern() -> Self {
-        Self {
-            name: "modern",
-            initial_window: 10,
-            byte_counting_limit: 8,
-            hystart: true,
-            limited_transmit: true,
-            dup_thresh: 3,
-            proportional_rate_reduction: true,
-            tail_loss_probe: true,
-            undo: true,
-            f_rto: true,
-            idle_restart: true,
-            window_validation: true,
-            rto: RtoForm::LINUX,
-            delayed_acks: true,
-        }
+        MODERN
     }
 
     /// What the simulators of the 2000s did: an initial window of two segments, windows that fall
     /// at once, no probes, no undo, every segment acknowledged, RFC 6298's time-out with a floor
     /// of 200 ms.
     pub const fn paper() -> Self {
-        Self {
-            name: "paper",
-            initial_window: 2,
-            byte_counting_limit: 2,
-            hystart: false,
-            limited_transmit: true,
-            dup_thresh: 3,
-            proportional_rate_reduction: false,
-            tail_loss_probe: false,
-            undo: false,
-            f_rto: false,
-            idle_restart: false,
-            window_validation: false,
-            rto: RtoForm::Rfc { floor: Duration::from_millis(200) },
-            delayed_acks: false,
+        PAPER
+    }
+
+    /// The strategies that a sender of this profile has for `wanted`.
+    pub(crate) fn variant_of(&self, wanted: &Combination) -> Combination {
+        let variant = self.sack.filter(|_| *wanted.detection().entry() == SACK);
+        match variant.map(Choice::plain) {
+            Some(Ok(variant)) => wanted.clone().with_detection(variant),
+            _ => wanted.clone(),
         }
     }
+
+    /// Every profile that has a name.
+    pub const fn all() -> &'static [Self] {
+        PROFILES
+    }
 }
+
+const PROFILES: &[Profile] = &[MODERN, PAPER, NS_2_26, NS_2_35, LINUX_2_2];
+
+const MODERN: Profile = Profile {
+    name: "modern",
+    summary: "a current Linux host",
+    initial_window: 10,
+    cwnd_clamp: None,
+    byte_counting_limit: 8,
+    hystart: true,
+    limited_transmit: true,
+    dup_thresh: 3,
+    proportional_rate_reduction: true,
+    tail_loss_probe: true,
+    undo: true,
+    f_rto: true,
+    idle_restart: true,
+    window_validation: true,
+    whole_segments: false,
+    rto: RtoForm::LINUX,
+    patient: false,
+    sack: None,
+    delayed_acks: true,
+};
+
+const PAPER: Profile = Profile {
+    name: "paper",
+    summary: "the simulators of the 2000s: IW 2, no PRR, no undo, no probes, RTO of at least 200 ms, no delayed ACKs",
+    initial_window: 2,
+    byte_counting_limit: 2,
+    hystart: false,
+    proportional_rate_reduction: false,
+    tail_loss_probe: false,
+    undo: false,
+    f_rto: false,
+    idle_restart: false,
+    window_validation: false,
+    rto: RtoForm::Rfc { floor: Duration::from_millis(200) },
+    delayed_acks: false,
+    ..MODERN
+};
+
+const NS_2_26: Profile = Profile {
+    name: "ns-2.26",
+    summary: "ns-2 of 2003: `paper` with an RTO of at least 1 s, windows of whole segments, Sack1's pipe for `sack`",
+    // minrto_ until 2004.
+    rto: RtoForm::Rfc { floor: Duration::from_secs(1) },
+    // precisionReduce_ false until 2006.
+    whole_segments: true,
+    ..NS_2_35
+};
+
+const NS_2_35: Profile = Profile {
+    name: "ns-2.35",
+    summary: "ns-2 of 2011: `paper` with Sack1's pipe for `sack`",
+    // tcp.cc, opencwnd: one segment for each ACK.
+    byte_counting_limit: 1,
+    sack: Some(&SACK1),
+    ..PAPER
+};
+
+const LINUX_2_2: Profile = Profile {
+    name: "linux-2.2",
+    summary: "Linux of 1999: its RTO, windows of whole segments, patient NewReno, FACK for `sack`",
+    byte_counting_limit: 1,
+    // RFC 3042 is of 2001.
+    limited_transmit: false,
+    whole_segments: true,
+    rto: RtoForm::Linux22 { floor: Duration::from_millis(200) },
+    patient: true,
+    sack: Some(&FACK),
+    delayed_acks: true,
+    ..PAPER
+};
 
 impl Default for Profile {
     fn default() -> Self {
@@ -105,18 +177,27 @@ impl fmt::Display for Profile {
 }
 
 /// There is no profile of that name.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("no profile `{0}`: use `modern` or `paper`")]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnknownProfile(String);
+
+impl std::error::Error for UnknownProfile {}
+
+impl fmt::Display for UnknownProfile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = PROFILES.iter().map(|profile| profile.name).collect();
+        write!(f, "no profile `{}`: use one of {}", self.0, names.join(", "))?;
+        match airtcp_types::nearest(&self.0, names) {
+            Some(name) => write!(f, "; did you mean `{name}`?"),
+            None => Ok(()),
+        }
+    }
+}
 
 impl FromStr for Profile {
     type Err = UnknownProfile;
 
     fn from_str(name: &str) -> Result<Self, UnknownProfile> {
-        match name {
-            "modern" => Ok(Self::modern()),
-            "paper" => Ok(Self::paper()),
-            other => Err(UnknownProfile(other.to_owned())),
-        }
+        let found = PROFILES.iter().find(|profile| profile.name == name);
+        found.cloned().ok_or_else(|| UnknownProfile(name.to_owned()))
     }
 }

@@ -138,6 +138,15 @@ impl<T: ?Sized> Entry<T> {
     };
 }
 
+/// By name.
+impl<T: ?Sized> PartialEq for Entry<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl<T: ?Sized> Eq for Entry<T> {}
+
 impl<T: ?Sized> Debug for Entry<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)

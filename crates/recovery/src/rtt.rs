@@ -16,6 +16,13 @@ pub enum RtoForm {
         /// The least time-out.
         floor: Duration,
     },
+    /// Linux 2.2's (`tcp_set_rto`): t + t / 4 + t / 2^(cwnd - 1) with t = SRTT + 4 RTTVAR and cwnd in segments, at least the
+    /// floor. So it is at least 1.25 SRTT, and 2.25 SRTT at a window of one. A sample does not end the back-off: it is over
+    /// when nothing is outstanding.
+    Linux22 {
+        /// The least time-out.
+        floor: Duration,
+    },
 }
 
 impl RtoForm {
@@ -23,6 +30,21 @@ impl RtoForm {
     pub const LINUX: Self = Self::Linux { floor: Duration::from_millis(200) };
     /// RFC 6298's form with its floor of 1 s.
     pub const RFC: Self = Self::Rfc { floor: Duration::from_secs(1) };
+
+    /// The same form with another floor.
+    #[must_use]
+    pub const fn with_floor(self, floor: Duration) -> Self {
+        match self {
+            Self::Linux { .. } => Self::Linux { floor },
+            Self::Rfc { .. } => Self::Rfc { floor },
+            Self::Linux22 { .. } => Self::Linux22 { floor },
+        }
+    }
+
+    /// Whether the back-off lasts until nothing is outstanding.
+    const fn keeps_backoff(self) -> bool {
+        matches!(self, Self::Linux22 { .. })
+    }
 }
 
 /// RFC 6298 section 2.1: before the first sample.
@@ -46,6 +68,8 @@ pub struct RttEstimator {
     backoff: u32,
     /// How many RTTVAR the time-out is above SRTT: RFC 6298's K.
     variances: u32,
+    /// cwnd at the last sample (segments).
+    window: u32,
 }
 
 /// RFC 6298 section 2: K.
@@ -63,13 +87,16 @@ impl RttEstimator {
             initial,
             backoff: 0,
             variances: VARIANCES,
+            window: 1,
         }
     }
 
-    /// Takes a sample (RFC 6298 sections 2.2 and 2.3), and ends the back-off: the caller hands in
-    /// none that Karn's rule forbids.
+    /// Takes a sample (RFC 6298 sections 2.2 and 2.3), and ends the back-off, but for [`RtoForm::Linux22`]: the caller hands
+    /// in none that Karn's rule forbids.
     pub fn on_sample(&mut self, sample: Duration) {
-        self.backoff = 0;
+        if !self.form.keeps_backoff() {
+            self.backoff = 0;
+        }
         self.latest = Some(sample);
         self.min = Some(self.min.map_or(sample, |min| min.min(sample)));
         self.smoothed = Some(match self.smoothed {
@@ -85,6 +112,18 @@ impl RttEstimator {
     /// for RFC 6298's four.
     pub(crate) fn set_variances(&mut self, variances: Option<u32>) {
         self.variances = variances.unwrap_or(VARIANCES);
+    }
+
+    /// Sets cwnd, in segments, for the samples to come: [`RtoForm::Linux22`] goes by it.
+    pub(crate) fn set_window(&mut self, segments: u32) {
+        self.window = segments.max(1);
+    }
+
+    /// Nothing is outstanding any more.
+    pub(crate) fn on_all_acked(&mut self) {
+        if self.form.keeps_backoff() {
+            self.backoff = 0;
+        }
     }
 
     /// Doubles the time-out (RFC 6298 section 5.5).
@@ -131,6 +170,10 @@ impl RttEstimator {
             }
             (Some((srtt, rttvar)), RtoForm::Rfc { floor }) => (floor / VARIANCES * self.variances)
                 .max(srtt + GRANULARITY.max(rttvar * self.variances)),
+            (Some((srtt, rttvar)), RtoForm::Linux22 { floor }) => {
+                let term = srtt + rttvar * self.variances;
+                floor.max(term + term / 4 + term / (1 << (self.window - 1).min(31)))
+            }
         };
         base.saturating_mul(1 << self.backoff.min(16)).min(MAX_RTO)
     }
@@ -191,6 +234,25 @@ mod tests {
                 assert_eq!(rtt.rto(), ms(rto), "{form:?}");
             }
         }
+    }
+
+    #[test]
+    fn the_time_out_of_linux_2_2_is_over_a_quarter_above_the_round_trip() {
+        let mut rtt = RttEstimator::new(RtoForm::Linux22 { floor: ms(200) }, false);
+        for _ in 0..100 {
+            rtt.on_sample(ms(400));
+        }
+        for (window, rto) in [(1, ms(900)), (2, ms(700)), (3, ms(600)), (100, ms(500))] {
+            rtt.set_window(window);
+            assert_eq!(rtt.rto(), rto, "{window}");
+        }
+        (0..200).for_each(|_| rtt.on_sample(ms(1)));
+        assert_eq!(rtt.rto(), ms(200));
+        rtt.back_off();
+        rtt.on_sample(ms(1));
+        assert_eq!(rtt.rto(), ms(400));
+        rtt.on_all_acked();
+        assert_eq!(rtt.rto(), ms(200));
     }
 
     // Shows: RFC6298-5.5, RFC6298-5.7

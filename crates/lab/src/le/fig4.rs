@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use airtcp_recovery::{Combination, Profile, RtoForm};
+use airtcp_recovery::{Choice, Combination, Profile, RtoForm, SACK1 as SACK1_OF_NS2};
 use airtcp_sim::{App, FlowSpec, RunResult, Scenario, Topology, Wire};
 use airtcp_trace::figure::{Figure, Style};
 use airtcp_types::{ByteCount, NodeId};
@@ -12,7 +12,6 @@ use super::claims;
 use super::clamped::{self, MAXIMUM};
 use super::curve::{Curve, Point, Record};
 use super::network::{OWN_TIMER, combine};
-use super::sack1;
 use super::window::{Recovery, draw as draw_losses};
 use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, simulate, theory};
 
@@ -163,7 +162,8 @@ fn wire_of(link: &str, seed: u64, lost: u64) -> Result<Wire, LabError> {
 
 fn combination(sender: &str) -> Combination {
     let combination = match sender {
-        SACK1 => combine("sack/reno").with_detection(sack1::detection()),
+        SACK1 => combine("sack/reno")
+            .with_detection(Choice::plain(&SACK1_OF_NS2).expect("it takes no parameter")),
         named => combine(named),
     };
     combination.with_congestion(clamped::control())

@@ -8,7 +8,6 @@ pub(crate) mod fig5;
 pub(crate) mod fig6;
 pub(crate) mod fig9;
 mod network;
-mod sack1;
 mod together;
 mod variants;
 mod window;

@@ -49,6 +49,8 @@ pub struct ControlParams {
     pub byte_counting_limit: u32,
     /// Whether the first slow start ends when round trips grow (HyStart++, RFC 9406).
     pub hystart: bool,
+    /// Whether a reduced window is rounded down to whole segments.
+    pub whole_segments: bool,
     /// Whether the peer sends SACK blocks (RFC 2018).
     pub sack: bool,
     /// The round-trip time so far: of the handshake, or the smoothed one where the strategy
@@ -67,6 +69,7 @@ impl ControlParams {
             initial_window,
             byte_counting_limit: 2,
             hystart: false,
+            whole_segments: false,
             sack: true,
             rtt: None,
             seed: 0,

@@ -27,6 +27,7 @@ pub(super) struct Windows {
     initial_window: ByteCount,
     byte_counting_limit: u32,
     hystart_is_on: bool,
+    whole_segments: bool,
     pub(super) cwnd: ByteCount,
     pub(super) ssthresh: Option<ByteCount>,
     hystart: HyStart,
@@ -42,6 +43,7 @@ impl Windows {
             initial_window: params.initial_window,
             byte_counting_limit: params.byte_counting_limit,
             hystart_is_on: params.hystart,
+            whole_segments: params.whole_segments,
             cwnd,
             ssthresh: None,
             hystart: HyStart::default(),
@@ -84,7 +86,9 @@ impl Windows {
     pub(super) fn reduce_to(&mut self, ssthresh: ByteCount) {
         self.prior = Some(Box::new((self.cwnd, self.ssthresh)));
         self.hystart = HyStart::default();
-        let ssthresh = ssthresh.max(self.smss * 2);
+        let rest =
+            if self.whole_segments { ByteCount(ssthresh.0 % self.smss.0) } else { ByteCount::ZERO };
+        let ssthresh = (ssthresh - rest).max(self.smss * 2);
         self.ssthresh = Some(ssthresh);
         self.cwnd = self.cwnd.min(ssthresh);
     }

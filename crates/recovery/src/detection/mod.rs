@@ -10,6 +10,7 @@ mod newreno;
 mod rack;
 mod reno;
 mod sack;
+mod sack1;
 mod sweep;
 
 use std::fmt::Debug;
@@ -34,6 +35,7 @@ pub(crate) use reno::RENO;
 pub use reno::Reno;
 pub(crate) use sack::SACK;
 pub use sack::Sack;
+pub use sack1::SACK1;
 pub(crate) use sweep::earlier_arrived;
 
 /// What a detector found out about a transmission.

@@ -91,7 +91,8 @@ impl Sender {
             random_share: 0.0,
             round_start,
             prior_pipe,
-            cwnd_limited: self.cwnd_use.was_limited(una) || self.doubles(),
+            cwnd_limited: (self.cwnd_use.was_limited(una) || self.doubles())
+                && self.strategies.control().window() < self.clamp(),
             max_flight: self.cwnd_use.most_out(),
             grows_with_hole: false,
             phase,
@@ -136,7 +137,10 @@ impl Sender {
             self.renew_waits();
             self.core.timeouts_in_row = 0;
             self.idle.on_advance(now, self.core.board.is_empty());
-            if self.core.board.is_empty() || self.strategies.detection().restarts_rto() {
+            if self.core.board.is_empty() {
+                self.core.rtt.on_all_acked();
+            }
+            if self.core.board.is_empty() || self.restarts_rto() {
                 self.restart_rto(now);
             }
         }
@@ -217,6 +221,8 @@ impl Sender {
             (echo, None)
         };
         if let Some(sample) = oldest.map(|sent_at| now.since(sent_at)) {
+            let segments = self.cwnd().0 / self.core.smss.0;
+            self.core.rtt.set_window(segments.try_into().unwrap_or(u32::MAX));
             self.core.rtt.on_sample(sample);
             self.probes.on_rtt_sample();
             let srtt = self.core.rtt.srtt().unwrap_or(sample);

@@ -231,8 +231,10 @@ impl Sender {
             seed: start.seed,
             ..control_params(&profile, config.pacing, smss, segments)
         };
-        let strategies = Strategies::new(&config.combination, start.granted, params);
+        let wanted = profile.variant_of(&config.combination);
+        let strategies = Strategies::new(&wanted, start.granted, params);
         let mut rtt = RttEstimator::new(profile.rto, start.syn_retransmitted);
+        rtt.set_window(segments);
         rtt.set_variances(strategies.rto_variances());
         start.handshake_rtt.into_iter().for_each(|sample| rtt.on_sample(sample));
         let sack = strategies.uses_sack();
@@ -298,7 +300,18 @@ impl Sender {
             (None, Some(window)) => self.strategies.control().window().min(window),
             (None, None) => self.strategies.control().window().min(self.refill.limit()),
         };
-        window.max(self.core.smss)
+        window.min(self.clamp()).max(self.core.smss)
+    }
+
+    /// The most that cwnd may be.
+    fn clamp(&self) -> ByteCount {
+        let clamp = self.profile.cwnd_clamp;
+        clamp.map_or(ByteCount::MAX, |segments| self.core.smss * u64::from(segments))
+    }
+
+    /// Whether an ACK that advances SND.UNA restarts the retransmission timer.
+    fn restarts_rto(&self) -> bool {
+        self.profile.patient || self.strategies.detection().restarts_rto()
     }
 
     /// Whether a judge has put something off, and nothing else goes on.
@@ -497,6 +510,7 @@ fn control_params(
         // The pacer spreads what a stretch ACK lets out; without one, L is the limit of a burst.
         byte_counting_limit: if pacing { u32::MAX } else { profile.byte_counting_limit },
         hystart: profile.hystart,
+        whole_segments: profile.whole_segments,
         ..ControlParams::new(smss, smss * u64::from(initial_window))
     }
 }

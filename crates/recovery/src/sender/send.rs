@@ -283,8 +283,7 @@ impl Sender {
         // RFC 6298 section 5 (5.1). The first repair has a whole time-out of its own: on a steady
         // path the one that runs since the last advance is over before its ACK can be here. Those
         // of NewReno's later partial ACKs have not, or the impatient variant would be patient.
-        let first_repair =
-            transmit.rule == SendRule::FastRetransmit && self.strategies.detection().restarts_rto();
+        let first_repair = transmit.rule == SendRule::FastRetransmit && self.restarts_rto();
         // As does that of a segment at SND.UNA that the peer told of (HACK 3.3): of others it may tell for ever.
         if self.core.rto_at.is_none() || first_repair || told_head {
             self.restart_rto(now);

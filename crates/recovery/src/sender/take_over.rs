@@ -28,7 +28,7 @@ impl Sender {
             seed: self.snd_nxt().0,
             ..control_params(&self.profile, self.pacing, smss, self.profile.initial_window)
         };
-        self.strategies.replace(combination, params)?;
+        self.strategies.replace(&self.profile.variant_of(combination), params)?;
         self.core.sack = self.strategies.uses_sack();
         let put_off = self.core.put_off.take();
         self.prr = None;

@@ -151,10 +151,14 @@ impl Word for Way {
 }
 
 impl Word for Profile {
-    const EXPECTED: &'static str = "\"modern\" or \"paper\"";
+    const EXPECTED: &'static str = "the name of a profile, such as \"modern\"";
 
     fn read(text: &str) -> Option<Self> {
         text.parse().ok()
+    }
+
+    fn explain(text: &str) -> String {
+        why(text.parse::<Self>())
     }
 }
 

@@ -379,7 +379,10 @@ fn a_wrong_value_is_named_with_what_is_allowed() {
         "s.toml:8:14: `strategies` has all of `detection`, `congestion` and `judge`: leave them out, or \
          set `strategies` anew, as in --set flow.0.strategies=rack/reno"
     );
-    assert_eq!(flow("profile = \"old\""), "s.toml:8:11: `old`: expected \"modern\" or \"paper\"");
+    assert_eq!(
+        flow("profile = \"old\""),
+        "s.toml:8:11: no profile `old`: use one of modern, paper, ns-2.26, ns-2.35, linux-2.2"
+    );
     assert_eq!(flow("way = \"up\""), "s.toml:8:7: `up`: expected \"forth\" or \"back\"");
     assert_eq!(flow("mtu = 80"), "s.toml:8:7: `80`: expected a whole number from 576 to 65535");
     assert_eq!(flow("mtu = -1"), "s.toml:8:7: `-1`: expected a whole number from 576 to 65535");

@@ -5,6 +5,7 @@ mod double;
 mod f_rto;
 mod network;
 mod order;
+mod profiles;
 mod prr;
 mod requirements;
 mod resize;

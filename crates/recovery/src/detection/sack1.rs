@@ -5,31 +5,27 @@
 //! first repair. Lost segments never leave the count. After a time-out it is as ours: ns-2's forgets all SACKs then, and sends
 //! what arrived again.
 
-use airtcp_recovery::registry::{Entry, TakesOver, WireNeeds};
-use airtcp_recovery::{
-    AckView, Board, Choice, Findings, LossDetection, Phase, Transmission, TxState, View,
-};
 use airtcp_types::{ByteCount, ExtSeq, SendRule, SeqRange};
 
-static ENTRY: Entry<dyn LossDetection> = Entry {
-    name: "sack1-of-ns2",
+use super::{Findings, LossDetection};
+use crate::board::Board;
+use crate::registry::{Entry, TakesOver, WireNeeds, no_parameter};
+use crate::transmission::{Transmission, TxState};
+use crate::view::{AckView, Phase, View};
+
+/// ns-2's SACK sender, which the profiles of ns-2 put in the place of `sack`. It is not in the registry.
+pub const SACK1: Entry<dyn LossDetection> = Entry {
+    name: "sack1",
     parameter: "",
     example: None,
     summary: "SACK with the pipe of ns-2, which lost segments never leave",
     source: "ns-2, tcp-sack1.cc",
     needs: WireNeeds { sack: true, ..WireNeeds::NONE },
-    fallback: None,
+    fallback: Some("newreno"),
     takes_over: TakesOver::NONE,
     uses_seed: false,
-    make: |parameter, _| match parameter {
-        None => Ok(Box::new(Sack1::default())),
-        Some(_) => Err("it takes no parameter".to_owned()),
-    },
+    make: |parameter, _| no_parameter(parameter).map(|()| Box::new(Sack1::default()) as _),
 };
-
-pub(super) fn detection() -> Choice<dyn LossDetection> {
-    Choice::new(&ENTRY, None).expect("it needs no parameter")
-}
 
 const DUP_THRESH: u64 = 3;
 
