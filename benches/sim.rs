@@ -42,7 +42,7 @@ fn timed(scenario: &Scenario) -> (RunResult, Duration) {
     (result, began.elapsed())
 }
 
-fn tell_bulk() {
+fn report_bulk() {
     let (result, took) = timed(&bulk(VIRTUAL));
     let each = |n: u64| took.as_nanos() as f64 / n as f64;
     println!(
@@ -54,7 +54,7 @@ fn tell_bulk() {
 }
 
 /// What events cost once the others are silent.
-fn tell_idle(idle: u32) {
+fn report_idle(idle: u32) {
     let (short, before) = timed(&beside_idle(idle, Duration::from_secs(5)));
     let (long, took) = timed(&beside_idle(idle, Duration::from_secs(15)));
     let nanos = took.saturating_sub(before).as_nanos() as f64;
@@ -65,9 +65,9 @@ fn tell_idle(idle: u32) {
 }
 
 fn speed(c: &mut Criterion) {
-    tell_bulk();
+    report_bulk();
     for idle in [10, 100, 1_000, 10_000] {
-        tell_idle(idle);
+        report_idle(idle);
     }
     let mut group = c.benchmark_group("sim");
     let scenario = bulk(Duration::from_secs(10));

@@ -120,7 +120,7 @@ struct World {
 
 impl World {
     fn new(combination: Combination, profile: Profile, granted: WireNeeds, pacing: bool) -> Self {
-        EPISODE.set(false);
+        RECOVERY.set(false);
         let proportional = profile.proportional_rate_reduction;
         let rules_recovery = combination.congestion().entry().takes_over.recovery;
         let floor = ByteCount(if rules_recovery { 4 * SMSS } else { 0 });
@@ -315,7 +315,7 @@ impl World {
             prop_assert!(sender.poll_timeout().is_some(), "nothing watches what is outstanding");
         }
         prop_assert!(sender.rtt().rto() <= Duration::from_secs(120));
-        prop_assert!(!TWICE.get(), "the window was reduced twice in an episode");
+        prop_assert!(!TWICE.get(), "the window was reduced twice in a recovery");
         Ok(())
     }
 }
@@ -335,7 +335,7 @@ fn plain(ack: ExtSeq) -> Ack<'static> {
 }
 
 thread_local! {
-    static EPISODE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+    static RECOVERY: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
     static TWICE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
     static INNER: RefCell<Option<Choice<dyn CongestionControl>>> = const { RefCell::new(None) };
     static RULINGS: RefCell<Vec<Option<Ruling>>> = const { RefCell::new(Vec::new()) };
@@ -364,15 +364,15 @@ impl CongestionControl for Watched {
     fn on_notice(&mut self, notice: &Notice) {
         match notice.kind {
             NoticeKind::Reduce { .. } => {
-                TWICE.set(TWICE.get() || EPISODE.replace(true));
+                TWICE.set(TWICE.get() || RECOVERY.replace(true));
                 let before = self.control.window();
                 self.control.on_notice(notice);
                 assert!(self.control.window() <= before.max(ByteCount(2 * SMSS)));
                 return;
             }
-            // A time-out begins an episode of its own; the end and the undo end one.
-            NoticeKind::Timeout { .. } => EPISODE.set(true),
-            NoticeKind::EpisodeOver | NoticeKind::Undo { .. } => EPISODE.set(false),
+            // A time-out begins a recovery of its own; the end and the undo end one.
+            NoticeKind::Timeout { .. } => RECOVERY.set(true),
+            NoticeKind::RecoveryOver | NoticeKind::Undo { .. } => RECOVERY.set(false),
             _ => {}
         }
         self.control.on_notice(notice);

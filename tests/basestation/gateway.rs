@@ -72,6 +72,6 @@ fn no_flow_breaks_when_the_station_is_killed_and_started_again() {
         assert!(interfaces.iter().any(|interface| interface.name == name), "{name} is gone");
     }
     let _second = BaseStation::ready(&gateway.router, &ARGUMENTS);
-    transfers.iter().for_each(Transfer::tell_enough);
+    transfers.iter().for_each(Transfer::assert_enough);
     transfers.into_iter().for_each(Transfer::end);
 }

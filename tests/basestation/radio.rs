@@ -116,7 +116,7 @@ fn the_control_socket_shows_flows_and_takes_the_mobile_away_and_back() {
         assert!(scraped.lines().any(|one| one == line), "{line}: {scraped}");
     }
     assert_eq!(world.ctl("reconnect")["station"]["reach"], "there");
-    transfer.tell_enough();
+    transfer.assert_enough();
     transfer.end();
     let report = world.end();
     assert!(report["station"]["counters"]["made"].as_u64().unwrap() > 0, "{report}");
@@ -173,7 +173,7 @@ fn a_trace_has_an_interface_for_each_side_and_says_what_was_done() {
     world.ctl("disconnect");
     world.wait_until("a segment held", |world| world.ctl("status")["station"]["held"] != 0);
     world.ctl("reconnect");
-    transfer.tell_enough();
+    transfer.assert_enough();
     transfer.end();
     world.end();
     let pcap = trace.path().join("packets.pcapng");

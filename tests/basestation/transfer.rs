@@ -43,7 +43,7 @@ impl Transfer {
 
     /// Has it send once more, from now on, and end.
     #[track_caller]
-    pub(crate) fn tell_enough(&self) {
+    pub(crate) fn assert_enough(&self) {
         self.enough.send(true).expect("the transfer broke");
     }
 

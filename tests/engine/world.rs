@@ -194,11 +194,11 @@ impl<O: Observer> World<O> {
     pub(crate) fn pump(&mut self) {
         for from in [CLIENT_HOST, SERVER_HOST] {
             while let Some((_, packet)) = self.hosts[from].poll_transmit(self.now) {
-                self.tell_events(from);
+                self.report_events(from);
                 // Where the host has an offloading device, that cuts here.
                 each_segment(&packet, |segment| self.put_on_wire(from, segment.clone()));
             }
-            self.tell_events(from);
+            self.report_events(from);
         }
     }
 
@@ -233,7 +233,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    fn tell_events(&mut self, host: usize) {
+    fn report_events(&mut self, host: usize) {
         while let Some(event) = self.hosts[host].poll_event() {
             self.observer.on_event(host, &event);
         }
@@ -250,7 +250,7 @@ impl<O: Observer> World<O> {
             let (to, packet) = entry.remove();
             self.observer.on_arrival(to, &packet);
             self.hosts[to].handle_packet(self.now, PortId(0), packet);
-            self.tell_events(to);
+            self.report_events(to);
         }
         for host in &mut self.hosts {
             if host.poll_timeout().is_some_and(|at| at <= self.now) {

@@ -64,7 +64,7 @@ pub(crate) fn records_every_file() -> bool {
         let kind = match kind {
             airtcp_sim::NodeKind::Host => NodeKind::Host,
             airtcp_sim::NodeKind::Link => NodeKind::Link,
-            airtcp_sim::NodeKind::Router | airtcp_sim::NodeKind::Station => NodeKind::Other,
+            airtcp_sim::NodeKind::Router | airtcp_sim::NodeKind::BaseStation => NodeKind::Other,
         };
         NodeInfo { name, kind }
     };

@@ -7,7 +7,7 @@ use std::time::Duration;
 use airtcp_basestation::{Policy, StationConfig};
 use airtcp_link::Arq;
 use airtcp_recovery::{Combination, Profile};
-use airtcp_sim::{App, FlowSpec, Radios, Scenario, Topology, Way, Wire, run_seeds};
+use airtcp_sim::{App, FlowDirection, FlowSpec, Radios, Scenario, Topology, Wire, run_seeds};
 use airtcp_types::ByteCount;
 use airtcp_types::rng::Stream;
 
@@ -112,7 +112,11 @@ fn scenario(seed: u64) -> Scenario {
         FlowSpec {
             count: 1 + random.below(2) as u32,
             profile: if random.chance(0.5) { Profile::modern() } else { Profile::paper() },
-            way: if random.chance(0.5) { Way::Forth } else { Way::Back },
+            way: if random.chance(0.5) {
+                FlowDirection::LeftToRight
+            } else {
+                FlowDirection::RightToLeft
+            },
             app: app(&mut random, packets / 2 + 1),
             start: Duration::from_millis(random.below(3_000)),
             stagger: Duration::from_millis(random.below(500)),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
-use airtcp_sim::{FlowSpec, Scenario, Topology, Way, Wire, run};
+use airtcp_sim::{FlowDirection, FlowSpec, Scenario, Topology, Wire, run};
 use airtcp_types::{Event, EventKind, Fate, NodeId, Observer, TxNo};
 use airtcp_wire::tcp::View;
 
@@ -162,7 +162,10 @@ fn a_queue_that_acks_wait_in_does_not_make_drops_of_a_policer_random() {
         let link = format!("limit 167 police rate {rate}mbit burst {burst}");
         for other in ["rack/bbr3", "rack/cubic"] {
             let back = "rate 20mbit delay 10ms limit 167";
-            let flows = vec![bulk("rack/bbr3/spike"), FlowSpec { way: Way::Back, ..bulk(other) }];
+            let flows = vec![
+                bulk("rack/bbr3/spike"),
+                FlowSpec { way: FlowDirection::RightToLeft, ..bulk(other) },
+            ];
             let (ruled, _) = rulings_of(&link, back, flows, 20);
             assert!(ruled.congestion.all > 100, "{other}, {link}: {ruled}");
             assert!(ruled.congestion.share() < 0.05, "{other}, {link}: {ruled}");

@@ -93,9 +93,9 @@ pub mod device {
 pub mod recovery {
     pub use airtcp_recovery::{
         Ack, AckView, Board, Cause, Certainty, Choice, Combination, CombinationError,
-        CongestionControl, ControlParams, ControlState, Decision, Delivered, Entry, EpisodeEnd,
-        Finding, Findings, Limit, Loss, LossDetection, LossJudge, Notice, NoticeKind, Phase,
-        Profile, Raised, RateSample, Registry, RegistryError, Repair, RtoForm, RttEstimator,
+        CongestionControl, ControlParams, ControlState, Decision, Delivered, Entry, Finding,
+        Findings, Limit, Loss, LossDetection, LossJudge, Notice, NoticeKind, Phase, Profile,
+        Raised, RateSample, RecoveryEnd, Registry, RegistryError, Repair, RtoForm, RttEstimator,
         Ruling, Run, Sender, SenderConfig, Start, Stats, Supply, TakesOver, Transmission, Transmit,
         TxState, UndoSign, UnknownProfile, View, When, WireNeeds, registry, testkit,
     };
@@ -145,11 +145,11 @@ pub mod link {
 #[cfg(feature = "sim")]
 pub mod sim {
     pub use airtcp_sim::{
-        Aggregate, App, FlowAggregate, FlowResult, FlowSpec, Interval, LinkAggregate, LinkResult,
-        NodeKind, RadioAggregate, RadioResult, Radios, Router, RouterCounters, Rrtp, RrtpResult,
-        RunResult, Samples, Scenario, Sender, SenderError, SimError, StationAggregate,
-        StationMemory, StationResult, Stuck, Summary, Topology, Way, Wire, World, jain, nodes, run,
-        run_seeds, toml,
+        Aggregate, App, FlowAggregate, FlowDirection, FlowResult, FlowSpec, Interval,
+        LinkAggregate, LinkResult, NodeKind, RadioAggregate, RadioResult, Radios, Router,
+        RouterCounters, Rrtp, RrtpResult, RunResult, Samples, Scenario, Sender, SenderError,
+        SimError, StationAggregate, StationMemory, StationResult, Stuck, Summary, Topology, Wire,
+        World, jain, nodes, run, run_seeds, toml,
     };
 }
 

@@ -353,7 +353,7 @@ impl Refusal {
     }
 
     /// Prints it, and gives the exit code.
-    pub(crate) fn tell(&self) -> ExitCode {
+    pub(crate) fn report(&self) -> ExitCode {
         if self.is_mistake {
             output::note(&self.text);
             return ExitCode::from(2);

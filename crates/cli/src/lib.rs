@@ -82,7 +82,7 @@ pub use station::basestation;
 pub fn main() -> ExitCode {
     let cli = match args::parse(std::env::args_os()) {
         Ok(cli) => cli,
-        Err(refusal) => return refusal.tell(),
+        Err(refusal) => return refusal.report(),
     };
     start_logging();
     match cli.command {

@@ -50,7 +50,7 @@ impl Progress {
             if std::io::stderr().is_terminal() {
                 draw(&later, &ended);
             } else {
-                tell(&later, &ended, line);
+                print_lines(&later, &ended, line);
             }
         });
         Self { bar, end: Some(end), showing: Some(showing) }
@@ -74,7 +74,7 @@ fn draw(bar: &ProgressBar, ended: &Receiver<()>) {
     }
 }
 
-fn tell(bar: &ProgressBar, ended: &Receiver<()>, line: Line) {
+fn print_lines(bar: &ProgressBar, ended: &Receiver<()>, line: Line) {
     let mut pause = FIRST_LINE;
     while ended.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
         output::note(line(bar.position(), bar.length().unwrap_or_default(), bar.elapsed()));

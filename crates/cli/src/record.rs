@@ -39,7 +39,7 @@ pub(crate) fn nodes(scenario: &Scenario) -> anyhow::Result<Vec<NodeInfo>> {
         let kind = match kind {
             airtcp_sim::NodeKind::Host => NodeKind::Host,
             airtcp_sim::NodeKind::Link => NodeKind::Link,
-            airtcp_sim::NodeKind::Router | airtcp_sim::NodeKind::Station => NodeKind::Other,
+            airtcp_sim::NodeKind::Router | airtcp_sim::NodeKind::BaseStation => NodeKind::Other,
         };
         NodeInfo { name, kind }
     };

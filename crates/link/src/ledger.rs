@@ -116,12 +116,12 @@ impl Ledger {
         };
         *counter += 1;
         self.drops[cause as usize] += 1;
-        self.tell(now, Fate::Dropped { cause: cause.name() }, || packet);
+        self.report(now, Fate::Dropped { cause: cause.name() }, || packet);
     }
 
     pub(crate) fn marked(&mut self, now: Instant, cause: DropCause, packet: &Packet) {
         self.counters.marked += 1;
-        self.tell(now, Fate::Marked { cause: cause.name() }, || packet.clone());
+        self.report(now, Fate::Marked { cause: cause.name() }, || packet.clone());
     }
 
     pub(crate) fn corrupted(&mut self, now: Instant, damage: Damage, packet: &Packet) {
@@ -129,20 +129,20 @@ impl Ledger {
         self.counters.corrupted += 1;
         self.counters.corrupted_header += u64::from(header);
         self.counters.corrupted_unnoticed += u64::from(unnoticed);
-        self.tell(now, Fate::Corrupted { bits, header, unnoticed }, || packet.clone());
+        self.report(now, Fate::Corrupted { bits, header, unnoticed }, || packet.clone());
     }
 
     pub(crate) fn duplicated(&mut self, now: Instant, packet: &Packet) {
         self.counters.duplicated += 1;
-        self.tell(now, Fate::Duplicated, || packet.clone());
+        self.report(now, Fate::Duplicated, || packet.clone());
     }
 
     /// The link layer passes a packet to the MAC for the `pass`-th time.
     pub(crate) fn retried(&mut self, now: Instant, pass: u32, packet: &Packet) {
-        self.tell(now, Fate::Retried { pass }, || packet.clone());
+        self.report(now, Fate::Retried { pass }, || packet.clone());
     }
 
-    fn tell(&mut self, at: Instant, fate: Fate, packet: impl FnOnce() -> Packet) {
+    fn report(&mut self, at: Instant, fate: Fate, packet: impl FnOnce() -> Packet) {
         if let Some(log) = &mut self.log {
             let kind = EventKind::Packet { fate, packet: packet() };
             log.push(Event { at, flow: None, kind });

@@ -251,17 +251,17 @@ impl<N: Node, D: Device> Between<N, D> {
         if self.node.poll_timeout().is_some_and(|due| due <= now) {
             self.node.handle_timeout(now);
         }
-        self.tell();
+        self.report();
         while self.take(now) {
             self.send();
         }
         self.send();
-        self.tell();
+        self.report();
         Ok(more)
     }
 
     /// Passes on what happened at the node.
-    fn tell(&mut self) {
+    fn report(&mut self) {
         while let Some(event) = self.node.poll_event() {
             if let Some(watch) = &self.watch {
                 watch.event(&event);

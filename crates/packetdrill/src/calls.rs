@@ -115,7 +115,7 @@ pub(crate) extern "C" fn recvmsg(
     on(u, |target| {
         let message = Message::fetch(message.into())?;
         let n = bytes(transfer::receive(target, fd, &message.pieces, flags))?;
-        let unread = target.call(|world| world.told_unread(fd))?;
+        let unread = target.call(|world| world.unread_to_report(fd))?;
         message.finish(unread)?;
         Ok(n)
     })

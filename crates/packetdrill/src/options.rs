@@ -113,7 +113,7 @@ impl World {
             }
             libc::TCP_QUICKACK => self.live(id, SocketOption::QuickAck(value != 0)),
             libc::TCP_INQ => {
-                socket.options.tells_unread = value != 0;
+                socket.options.reports_unread = value != 0;
                 Ok(())
             }
             libc::TCP_CORK => {
@@ -206,7 +206,7 @@ impl World {
                 Ok(id) => self.host.tcp(id).map_err(errno)?.quick_ack().into(),
                 Err(_) => 1,
             },
-            (libc::IPPROTO_TCP, libc::TCP_INQ) => i32::from(socket.options.tells_unread),
+            (libc::IPPROTO_TCP, libc::TCP_INQ) => i32::from(socket.options.reports_unread),
             (libc::IPPROTO_TCP, libc::TCP_CORK) => i32::from(socket.options.cork),
             (libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT) => socket.options.low_water,
             (libc::IPPROTO_TCP, libc::TCP_MAXSEG) => {

@@ -26,9 +26,9 @@ pub(crate) struct Socket {
     /// `shutdown(SHUT_WR)`.
     pub(crate) write_shut: bool,
     /// Why the connection ended was told: Linux tells it once.
-    told_error: bool,
+    error_reported: bool,
     /// connect(2) has said that the connection is open.
-    told_open: bool,
+    open_reported: bool,
 }
 
 #[derive(Debug)]
@@ -53,7 +53,7 @@ pub(crate) struct Options {
     /// As it was set.
     pub(crate) low_water: i32,
     /// recvmsg(2) tells how much is left to be read (`TCP_INQ`).
-    pub(crate) tells_unread: bool,
+    pub(crate) reports_unread: bool,
     /// What has no effect here and is only to be read back, by name.
     pub(crate) kept: Vec<(i32, i32)>,
 }
@@ -68,8 +68,8 @@ impl Socket {
             options,
             read_shut: false,
             write_shut: false,
-            told_error: false,
-            told_open: false,
+            error_reported: false,
+            open_reported: false,
         })
     }
 
@@ -111,7 +111,7 @@ impl World {
             send_timeout: None,
             cork: false,
             low_water: 0,
-            tells_unread: false,
+            reports_unread: false,
             kept: Vec::new(),
         };
         let mut socket = Socket::new(domain, Kind::Fresh, options)?;
@@ -164,7 +164,7 @@ impl World {
         let linger = SocketOption::Linger(options.linger);
         self.host.tcp_set(self.now, id, linger).map_err(errno)?;
         let mut socket = Socket::new(domain, Kind::Stream(id), options)?;
-        socket.told_open = true;
+        socket.open_reported = true;
         Ok(Some((self.keep(socket), remote)))
     }
 
@@ -176,7 +176,7 @@ impl World {
         let id = match socket.kind {
             Kind::Fresh => self.host.tcp_connect(now, remote, Some(config)),
             Kind::Bound(bound) => self.host.tcp_connect_from(now, bound, remote, Some(config)),
-            Kind::Stream(_) if socket.told_open => return Err(Errno::EISCONN),
+            Kind::Stream(_) if socket.open_reported => return Err(Errno::EISCONN),
             Kind::Stream(_) => {
                 return match self.connected(fd)? {
                     Some(()) => Ok(()),
@@ -197,21 +197,21 @@ impl World {
             return Err(error);
         }
         let connected = self.host.readiness(id).map_err(errno)?.connected;
-        self.socket(fd)?.told_open |= connected;
+        self.socket(fd)?.open_reported |= connected;
         Ok(connected.then_some(()))
     }
 
     /// Why a connection ended, if it was not told.
     pub(crate) fn error(&mut self, fd: i32) -> Result<Option<Errno>, Errno> {
         let socket = self.socket(fd)?;
-        let (Ok(id), false) = (socket.stream(), socket.told_error) else { return Ok(None) };
+        let (Ok(id), false) = (socket.stream(), socket.error_reported) else { return Ok(None) };
         Ok(self.host.tcp(id).map_err(errno)?.error().map(tcp_errno))
     }
 
     /// As [`error`](Self::error), and it is told now.
     pub(crate) fn take_error(&mut self, fd: i32) -> Result<Option<Errno>, Errno> {
         let error = self.error(fd)?;
-        self.socket(fd)?.told_error |= error.is_some();
+        self.socket(fd)?.error_reported |= error.is_some();
         Ok(error)
     }
 

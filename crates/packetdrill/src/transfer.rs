@@ -163,9 +163,9 @@ fn patience(nonblocking: bool, flags: i32, timeout: Option<Duration>) -> Option<
 
 impl World {
     /// How much is left to be read, if recvmsg(2) is to tell. As in Linux the end of the stream counts as a byte.
-    pub(crate) fn told_unread(&mut self, fd: i32) -> Result<Option<i32>, Errno> {
+    pub(crate) fn unread_to_report(&mut self, fd: i32) -> Result<Option<i32>, Errno> {
         let socket = self.socket(fd)?;
-        let Some(id) = socket.stream().ok().filter(|_| socket.options.tells_unread) else {
+        let Some(id) = socket.stream().ok().filter(|_| socket.options.reports_unread) else {
             return Ok(None);
         };
         let tcp = self.host.tcp(id).map_err(errno)?;

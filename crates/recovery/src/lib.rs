@@ -41,11 +41,11 @@
 mod board;
 mod combination;
 pub mod control;
+mod deferred;
 pub mod detection;
 pub mod judge;
 mod pacer;
 mod profile;
-mod put_off;
 mod rate;
 pub mod registry;
 mod rtt;
@@ -61,7 +61,7 @@ pub use combination::{Choice, Combination, CombinationError};
 pub use control::{
     CongestionControl, ControlParams, ControlState, Loss, Notice, NoticeKind, PathModel,
 };
-pub use detection::{Certainty, EpisodeEnd, Finding, Findings, LossDetection, Repair, SACK1};
+pub use detection::{Certainty, Finding, Findings, LossDetection, RecoveryEnd, Repair, SACK1};
 pub use judge::{Cause, LossJudge, Raised, Ruling, When};
 pub use profile::{Profile, UnknownProfile};
 pub use rate::RateSample;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use airtcp_types::{ByteCount, ExtSeq, Instant, SeqRange, TxNo};
 
 use crate::board::Board;
-use crate::put_off::PutOff;
+use crate::deferred::Deferred;
 use crate::rate::RateSample;
 use crate::rtt::RttEstimator;
 use crate::transmission::Delivered;
@@ -17,7 +17,7 @@ pub enum Phase {
     Open,
     /// The window was reduced because a packet was marked (RFC 3168), and does not grow: nothing is missing.
     Cwr,
-    /// An episode is on: one reduction was made, and the window does not grow.
+    /// A recovery is on: one reduction was made, and the window does not grow.
     Recovery,
     /// The retransmission timer ran out, and what was sent before is being repaired.
     Loss,
@@ -33,7 +33,7 @@ pub struct View<'a> {
     /// What the sender is doing about losses.
     pub phase: Phase,
     /// Whether the window was reduced so lately that another loss does not reduce it again.
-    pub episode: bool,
+    pub in_recovery: bool,
     /// The sender's maximum segment size: payload bytes of a full segment.
     pub smss: ByteCount,
     /// The congestion window.
@@ -50,13 +50,13 @@ pub struct View<'a> {
     pub rtt: &'a RttEstimator,
     /// How long until the retransmission timer runs out, if it runs.
     pub rto_left: Option<Duration>,
-    pub(crate) put_off: &'a PutOff,
+    pub(crate) deferred: &'a Deferred,
 }
 
 impl View<'_> {
     /// Whether a judge has put off what is to be done about the loss of `tx`.
-    pub fn is_put_off(&self, tx: TxNo) -> bool {
-        self.put_off.contains(tx)
+    pub fn is_deferred(&self, tx: TxNo) -> bool {
+        self.deferred.contains(tx)
     }
 }
 

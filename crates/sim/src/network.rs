@@ -13,14 +13,15 @@ use airtcp_types::rng::Stream;
 use airtcp_types::{ByteCount, Event, Instant, Node, NodeId, Packet, PortId, Rate};
 
 use crate::app::{
-    Answerer, Application, Caller, Crowd, Habits, Meter, Role, RrtpEnd, Script, Station,
+    Answerer, Application, Caller, Crowd, EndHost, Habits, Meter, Role, RrtpEnd, Script,
 };
 use crate::base::Base;
 use crate::measure::FIRST_PORT;
 use crate::router::Router;
 use crate::world::World;
 use crate::{
-    App, FlowSpec, NodeKind, Radios, Rrtp, Scenario, Sender, SimError, Topology, Way, Wire,
+    App, FlowDirection, FlowSpec, NodeKind, Radios, Rrtp, Scenario, Sender, SimError, Topology,
+    Wire,
 };
 
 /// What streams are drawn for; the low half of a stream's number says for which of them.
@@ -42,10 +43,10 @@ const RIGHT: Ipv4Addr = Ipv4Addr::new(10, 128, 0, 0);
 /// A node of a scenario.
 #[derive(Debug)]
 pub(crate) enum Element {
-    Station(Box<Station>),
+    Host(Box<EndHost>),
     Link(Box<Link>),
     Router(Router),
-    Base(Box<Base>),
+    BaseStation(Box<Base>),
 }
 
 /// One copy of a flow.
@@ -55,7 +56,7 @@ pub(crate) struct Placed {
     pub(crate) spec: usize,
     pub(crate) copy: u32,
     pub(crate) start: Instant,
-    /// The station of the end that opens connections, and its application there.
+    /// The host of the end that opens connections, and its application there.
     pub(crate) caller: (NodeId, usize),
     /// The same of the other end.
     pub(crate) answerer: (NodeId, usize),
@@ -75,9 +76,9 @@ pub(crate) struct Network {
     pub(crate) first_flows: Vec<Option<u32>>,
 }
 
-/// A station that is not in the world yet.
+/// A host that is not in the world yet.
 struct Bench {
-    station: Station,
+    host: EndHost,
     address: Ipv4Addr,
 }
 
@@ -107,7 +108,7 @@ impl Network {
 
     pub(crate) fn meter(&self, (node, application): (NodeId, usize)) -> Option<&Meter> {
         match self.world.node(node)? {
-            Element::Station(station) => station.meter(application),
+            Element::Host(host) => host.meter(application),
             _ => None,
         }
     }
@@ -115,7 +116,7 @@ impl Network {
     /// An end of an RRTP flow.
     pub(crate) fn rrtp(&self, (node, application): (NodeId, usize)) -> Option<&RrtpEnd> {
         match self.world.node(node)? {
-            Element::Station(station) => station.rrtp(application),
+            Element::Host(host) => host.rrtp(application),
             _ => None,
         }
     }
@@ -124,7 +125,7 @@ impl Network {
     pub(crate) fn unread(&self, flow: &Placed) -> u64 {
         let ends = [flow.caller, flow.answerer].into_iter();
         let of = |(node, application)| match self.world.node(node)? {
-            Element::Station(station) => Some(station.unread(application)),
+            Element::Host(host) => Some(host.unread(application)),
             _ => None,
         };
         ends.filter_map(of).sum()
@@ -132,7 +133,7 @@ impl Network {
 
     pub(crate) fn bases(&self) -> impl Iterator<Item = &Base> {
         self.bases.iter().filter_map(|base| match self.world.node(*base)? {
-            Element::Base(base) => Some(base.as_ref()),
+            Element::BaseStation(base) => Some(base.as_ref()),
             _ => None,
         })
     }
@@ -248,7 +249,7 @@ impl Builder<'_> {
     }
 
     fn host(&mut self, name: String, bench: Bench, first_flow: u32) -> NodeId {
-        let element = Element::Station(Box::new(bench.station));
+        let element = Element::Host(Box::new(bench.host));
         self.add(name, NodeKind::Host, element, Some(first_flow))
     }
 
@@ -266,7 +267,7 @@ impl Builder<'_> {
             events: true,
             ..HostConfig::new([cidr])
         });
-        Bench { station: Station::new(host), address }
+        Bench { host: EndHost::new(host), address }
     }
 
     /// Puts both ends of a flow on the left and the right, and gives their numbers there, the caller's first.
@@ -280,11 +281,11 @@ impl Builder<'_> {
     ) -> [usize; 2] {
         let flow = &self.scenario.flows[spec];
         let [left, right] = sides;
-        left.station.delay_wake_ups(flow.wake_up_delay);
-        right.station.delay_wake_ups(flow.wake_up_delay);
+        left.host.delay_wake_ups(flow.wake_up_delay);
+        right.host.delay_wake_ups(flow.wake_up_delay);
         let (caller, answerer) = match flow.way {
-            Way::Forth => (left, right),
-            Way::Back => (right, left),
+            FlowDirection::LeftToRight => (left, right),
+            FlowDirection::RightToLeft => (right, left),
         };
         let remote = SocketAddr::new(answerer.address.into(), port);
         let meter = Meter::new(Instant::ZERO + self.scenario.warm_up, self.scenario.samples);
@@ -304,8 +305,8 @@ impl Builder<'_> {
                     RrtpEnd::new(role, rrtp_config(flow, rrtp), key, meter.clone())
                 });
                 return [
-                    caller.station.add(Application::Rrtp(Box::new(sends))),
-                    answerer.station.add(Application::Rrtp(Box::new(takes))),
+                    caller.host.add(Application::Rrtp(Box::new(sends))),
+                    answerer.host.add(Application::Rrtp(Box::new(takes))),
                 ];
             }
         };
@@ -314,8 +315,8 @@ impl Builder<'_> {
         let aware = flow.mark_aware.then(MarkAware::default);
         let mobile = TcpConfig { mark_aware: aware, ..plain.clone() };
         let (calls_with, answers_with) = match flow.way {
-            Way::Forth => (plain, mobile),
-            Way::Back => (mobile, plain),
+            FlowDirection::LeftToRight => (plain, mobile),
+            FlowDirection::RightToLeft => (mobile, plain),
         };
         let random = Stream::new(self.scenario.seed, FLOWS | u64::from(index));
         let script = |request, response: ByteCount, think, count| Script {
@@ -345,16 +346,16 @@ impl Builder<'_> {
                     Crowd::new(start, *users, remote, calls_with, habits, random, meter.clone());
                 let answers = Answerer::new(remote, answers_with, None, None, meter);
                 return [
-                    caller.station.add(Application::Crowd(crowd)),
-                    answerer.station.add(Application::Answerer(answers)),
+                    caller.host.add(Application::Crowd(crowd)),
+                    answerer.host.add(Application::Answerer(answers)),
                 ];
             }
         };
         let answers = Answerer::new(remote, answers_with, answers, expected, meter.clone());
         let calls = Caller::new(start, remote, calls_with, script, random, meter);
         [
-            caller.station.add(Application::Caller(calls)),
-            answerer.station.add(Application::Answerer(answers)),
+            caller.host.add(Application::Caller(calls)),
+            answerer.host.add(Application::Answerer(answers)),
         ]
     }
 
@@ -362,8 +363,8 @@ impl Builder<'_> {
         let flow = &self.scenario.flows[spec];
         let [left, right] = hosts;
         let (caller, answerer) = match flow.way {
-            Way::Forth => (left, right),
-            Way::Back => (right, left),
+            FlowDirection::LeftToRight => (left, right),
+            FlowDirection::RightToLeft => (right, left),
         };
         self.network.flows.push(Placed {
             spec,
@@ -402,7 +403,7 @@ impl Builder<'_> {
         let radio = RadioSpec { seed, ..config.radio.clone() };
         let config = StationConfig { radio, ..config.clone() };
         let base = Base::new(&config, self.link_events).map_err(senseless)?;
-        let id = self.add(name, NodeKind::Station, Element::Base(Box::new(base)), None);
+        let id = self.add(name, NodeKind::BaseStation, Element::BaseStation(Box::new(base)), None);
         self.network.bases.push(id);
         Ok(id)
     }
@@ -496,46 +497,46 @@ fn tcp_config(flow: &FlowSpec, combination: &Combination) -> TcpConfig {
 impl Node for Element {
     fn handle_packet(&mut self, now: Instant, port: PortId, packet: Packet) {
         match self {
-            Self::Station(node) => node.handle_packet(now, port, packet),
+            Self::Host(node) => node.handle_packet(now, port, packet),
             Self::Link(node) => node.handle_packet(now, port, packet),
             Self::Router(node) => node.handle_packet(now, port, packet),
-            Self::Base(node) => node.handle_packet(now, port, packet),
+            Self::BaseStation(node) => node.handle_packet(now, port, packet),
         }
     }
 
     fn handle_timeout(&mut self, now: Instant) {
         match self {
-            Self::Station(node) => node.handle_timeout(now),
+            Self::Host(node) => node.handle_timeout(now),
             Self::Link(node) => node.handle_timeout(now),
             Self::Router(node) => node.handle_timeout(now),
-            Self::Base(node) => node.handle_timeout(now),
+            Self::BaseStation(node) => node.handle_timeout(now),
         }
     }
 
     fn poll_transmit(&mut self, now: Instant) -> Option<(PortId, Packet)> {
         match self {
-            Self::Station(node) => node.poll_transmit(now),
+            Self::Host(node) => node.poll_transmit(now),
             Self::Link(node) => node.poll_transmit(now),
             Self::Router(node) => node.poll_transmit(now),
-            Self::Base(node) => node.poll_transmit(now),
+            Self::BaseStation(node) => node.poll_transmit(now),
         }
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
         match self {
-            Self::Station(node) => node.poll_timeout(),
+            Self::Host(node) => node.poll_timeout(),
             Self::Link(node) => node.poll_timeout(),
             Self::Router(node) => node.poll_timeout(),
-            Self::Base(node) => node.poll_timeout(),
+            Self::BaseStation(node) => node.poll_timeout(),
         }
     }
 
     fn poll_event(&mut self) -> Option<Event> {
         match self {
-            Self::Station(node) => node.poll_event(),
+            Self::Host(node) => node.poll_event(),
             Self::Link(node) => node.poll_event(),
             Self::Router(node) => node.poll_event(),
-            Self::Base(node) => node.poll_event(),
+            Self::BaseStation(node) => node.poll_event(),
         }
     }
 }

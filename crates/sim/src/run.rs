@@ -26,7 +26,7 @@ pub enum NodeKind {
     /// It forwards packets.
     Router,
     /// A base station with its radio.
-    Station,
+    BaseStation,
 }
 
 /// Runs a scenario to its end. An observer is shown everything, and changes nothing.

@@ -141,12 +141,12 @@ pub enum Radios {
 
 /// The direction that a flow's data takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Way {
+pub enum FlowDirection {
     /// The left host opens the connection, and sends.
     #[default]
-    Forth,
+    LeftToRight,
     /// The right host does.
-    Back,
+    RightToLeft,
 }
 
 /// A flow, or some that are alike.
@@ -161,7 +161,7 @@ pub struct FlowSpec {
     /// TCP: the profile of both ends.
     pub profile: Profile,
     /// Which way it goes.
-    pub way: Way,
+    pub way: FlowDirection,
     /// What is sent.
     pub app: App,
     /// When the first copy begins.
@@ -201,7 +201,7 @@ impl FlowSpec {
             count: 1,
             sender,
             profile: Profile::default(),
-            way: Way::Forth,
+            way: FlowDirection::LeftToRight,
             app: App::Bulk { size: None },
             start: Duration::ZERO,
             stagger: Duration::ZERO,

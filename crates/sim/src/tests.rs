@@ -86,7 +86,7 @@ fn seeds_matter_and_repeat() {
 
 #[test]
 fn a_transfer_of_a_size_finishes_with_every_byte() {
-    for way in [Way::Forth, Way::Back] {
+    for way in [FlowDirection::LeftToRight, FlowDirection::RightToLeft] {
         let size = ByteCount(1_000_000);
         let wire = Wire::both("rate 8mbit delay 5ms loss 2%".parse().unwrap());
         let spec = FlowSpec {
@@ -101,7 +101,9 @@ fn a_transfer_of_a_size_finishes_with_every_byte() {
         assert!((1.0..8.0).contains(&finished), "a second at least: {finished}");
         assert!(
             flow.retransmissions
-                >= result.links[usize::from(way == Way::Back)].counters.channel_lost
+                >= result.links[usize::from(way == FlowDirection::RightToLeft)]
+                    .counters
+                    .channel_lost
         );
     }
 }
@@ -408,7 +410,7 @@ fn mobiles(radio: &str, policy: Policy) -> Scenario {
 fn a_radio_carries_what_its_air_time_allows() {
     let scenario = Scenario { warm_up: Duration::from_secs(2), ..mobiles("", Policy::Plain) };
     let bound = airtcp_link::RadioSpec::default().bound(1_448, 1_500, 52, 2).bits_per_sec() as f64;
-    for way in [Way::Forth, Way::Back] {
+    for way in [FlowDirection::LeftToRight, FlowDirection::RightToLeft] {
         let mut scenario = scenario.clone();
         scenario.flows[0].way = way;
         let result = run(&scenario, None).unwrap();
@@ -505,7 +507,7 @@ fn who_watches_a_station_sees_what_it_does_and_changes_nothing() {
     }
     let scenario = mobiles("error 40% tries 2", Policy::TcpEcn);
     let names = nodes(&scenario).unwrap();
-    assert_eq!(names[2], ("station".to_owned(), NodeKind::Station));
+    assert_eq!(names[2], ("station".to_owned(), NodeKind::BaseStation));
     assert_eq!((names[4].0.as_str(), names[5].0.as_str()), ("fixed-1", "mobile-1"));
     let mut fates = Fates::default();
     let watched = run(&scenario, Some(&mut fates)).unwrap();

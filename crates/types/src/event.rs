@@ -54,7 +54,7 @@ pub struct Event {
 pub enum SendRule {
     /// Data never sent before, within the windows (RFC 5681 section 3).
     NewData,
-    /// The first repair of an episode, sent whatever the pipe holds (RFC 5681 section 3.2 step 3,
+    /// The first repair of a recovery, sent whatever the pipe holds (RFC 5681 section 3.2 step 3,
     /// RFC 6675 section 5 step 4.3).
     FastRetransmit,
     /// Data judged lost, within the windows.
@@ -62,7 +62,7 @@ pub enum SendRule {
     /// Data below SACKed data, not judged lost, because nothing else may be sent (RFC 6675 NextSeg
     /// rule 3).
     Unsacked,
-    /// The highest data outstanding, once per episode, because nothing else may be sent (RFC 6675
+    /// The highest data outstanding, once per recovery, because nothing else may be sent (RFC 6675
     /// NextSeg rule 4).
     Rescue,
     /// New data on the first two duplicate ACKs, up to two segments above cwnd (RFC 3042).
@@ -147,7 +147,7 @@ pub enum EventKind {
         /// What the loss is taken to mean.
         cause: &'static str,
     },
-    /// The congestion window is reduced: an episode begins. A time-out is none.
+    /// The congestion window is reduced: a recovery begins. A time-out is none.
     Reduced {
         /// What the loss behind it is taken to mean, or that it was a mark.
         cause: &'static str,

@@ -57,7 +57,7 @@ impl Station {
         }
         while let Some(Held { packet, .. }) = self.freezer.release() {
             self.counters.held_dropped += 1;
-            self.tell(now, Fate::Dropped { cause: "the mobile stayed away" }, || packet);
+            self.report(now, Fate::Dropped { cause: "the mobile stayed away" }, || packet);
         }
     }
 
@@ -107,7 +107,7 @@ impl Station {
                 (Fate::Held, copy)
             }
         };
-        self.tell(now, fate, || copy.unwrap_or_default());
+        self.report(now, fate, || copy.unwrap_or_default());
     }
 
     /// Gives the radio what waits, as far as it has room.
@@ -161,7 +161,7 @@ impl Station {
         if self.freeze_flow(now, slot) {
             segment.set_window(packet, 0);
             self.counters.frozen += 1;
-            self.tell(now, Fate::Frozen, || packet.clone());
+            self.report(now, Fate::Frozen, || packet.clone());
         }
     }
 

@@ -20,12 +20,12 @@ pub enum Mark {
 
 impl Mark {
     /// Whether the paper's bit is among them.
-    pub const fn tells_holes(self) -> bool {
+    pub const fn marks_holes(self) -> bool {
         matches!(self, Self::Paper | Self::Both)
     }
 
     /// Whether CE is among them.
-    pub const fn tells_congestion(self) -> bool {
+    pub const fn marks_congestion(self) -> bool {
         matches!(self, Self::Ce | Self::Both)
     }
 }

@@ -90,12 +90,12 @@ impl Station {
         config.check()?;
         let gives = |is_given: bool| config.policy == Policy::TcpEcn && is_given;
         let mut radio = Radio::new(&config.radio, config.arq);
-        if gives(config.mark.tells_congestion()) {
+        if gives(config.mark.marks_congestion()) {
             radio.mark_congestion();
         }
         Ok(Self {
             policy: config.policy,
-            mark: gives(config.mark.tells_holes()).then_some(config.mark_bits),
+            mark: gives(config.mark.marks_holes()).then_some(config.mark_bits),
             radio,
             table: FlowTable::new(config.flows, config.unproven, IDLE),
             freezer: Freezer::new(config.hold.as_usize(), config.absence),
@@ -209,7 +209,7 @@ impl Station {
             && marker::mark(&self.table[slot], bits, &segment, &mut packet)
         {
             self.counters.marked += 1;
-            self.tell(now, Fate::Marked { cause: "hole" }, || packet.clone());
+            self.report(now, Fate::Marked { cause: "hole" }, || packet.clone());
         }
         let entered = slot.zip(entered);
         if let Some(entered) = entered.filter(|_| self.policy == Policy::Snoop) {
@@ -328,7 +328,7 @@ impl Station {
             self.counters.spoofed_sources += 1;
             "source of no mobile"
         };
-        self.tell(now, Fate::Dropped { cause }, || packet);
+        self.report(now, Fate::Dropped { cause }, || packet);
     }
 
     /// Takes what the radio brings from the mobile; gives what goes on to the fixed host.
@@ -383,7 +383,7 @@ impl Station {
             return Some(packet);
         }
         self.counters.hidden += 1;
-        self.tell(now, Fate::Dropped { cause: "duplicate ACK" }, || packet);
+        self.report(now, Fate::Dropped { cause: "duplicate ACK" }, || packet);
         None
     }
 
@@ -392,11 +392,11 @@ impl Station {
         let packet = ack.build().filter(|_| self.made.len() < MAX_MADE);
         let Some(packet) = packet else { return };
         self.counters.made += 1;
-        self.tell(now, Fate::Made { cause }, || packet.clone());
+        self.report(now, Fate::Made { cause }, || packet.clone());
         self.made.push_back(packet);
     }
 
-    fn tell(&mut self, at: Instant, fate: Fate, packet: impl FnOnce() -> Packet) {
+    fn report(&mut self, at: Instant, fate: Fate, packet: impl FnOnce() -> Packet) {
         match &mut self.events {
             Some(events) if events.len() < MAX_EVENTS => {
                 let kind = EventKind::Packet { fate, packet: packet() };

@@ -185,7 +185,7 @@ impl Station {
         let cache = self.table.touch(now, slot).cache.as_mut();
         let Some((packet, range)) = cache.and_then(|cache| cache.copy(now, start)) else { return };
         self.counters.sent_again += 1;
-        self.tell(now, Fate::Duplicated, || packet.clone());
+        self.report(now, Fate::Duplicated, || packet.clone());
         self.pass(now, packet, Some((slot, Entered { range, is_new: false })));
     }
 

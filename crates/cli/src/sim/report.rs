@@ -82,7 +82,7 @@ impl fmt::Display for Report {
             && let Some(settings) = &first.station
         {
             let what = format!("Station ({}, arq {})", settings.policy.name(), settings.arq);
-            writeln!(f, "{}", wrapped(&told(&what, station), 2))?;
+            writeln!(f, "{}", wrapped(&describe(&what, station), 2))?;
         }
         for flow in self.aggregate.flows.iter().filter(|flow| flow.broken.mean > 0.0) {
             let broken = shown(&flow.broken, 1.0, 1);
@@ -253,7 +253,7 @@ fn radio(station: &StationAggregate, room: Room) -> Table {
 }
 
 /// What a station did, in words, and the memory it took.
-fn told(what: &str, station: &StationAggregate) -> String {
+fn describe(what: &str, station: &StationAggregate) -> String {
     let counts = [
         (&station.marked, "marked"),
         (&station.hidden, "duplicate ACKs hidden"),

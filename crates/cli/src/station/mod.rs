@@ -85,7 +85,7 @@ pub fn basestation() -> ExitCode {
         Err(error) => {
             let is_ctl = std::env::args().nth(1).is_some_and(|word| word == "ctl");
             let example = if is_ctl { "basestation ctl status" } else { EXAMPLE };
-            return Refusal::new(&error, example).tell();
+            return Refusal::new(&error, example).report();
         }
     };
     crate::start_logging();

@@ -68,7 +68,7 @@ const CASES: [Case; 5] = [
         path: "rate 20mbit delay 10ms",
         forth: "limit 34 burst 0.2% 4",
         end: Duration::from_secs(12),
-        why: "four packets lost in a row: that an episode is one reduction, and ends without a time-out",
+        why: "four packets lost in a row: that a recovery is one reduction, and ends without a time-out",
     },
 ];
 const WARM_UP: Duration = Duration::from_secs(2);

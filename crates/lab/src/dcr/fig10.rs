@@ -51,7 +51,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                 );
             }
         } else if sender.is_paper() && sender.combination == COMBINATIONS[0] {
-            let told = outcomes.last().map(Outcome::told).unwrap_or_default();
+            let told = outcomes.last().map(Outcome::describe).unwrap_or_default();
             findings.claim(
                 format!(
                     "{}: goodput at the longest delay over that at the shortest",
@@ -85,7 +85,7 @@ fn kept(outcomes: &[Outcome]) -> Option<Interval> {
 
 /// DCR 4.1: more robust in the face of large delays.
 fn claim_robust(findings: &mut Findings, sender: &Sender, outcomes: &[Outcome], share: &Interval) {
-    let told = outcomes.last().map(Outcome::told).unwrap_or_default();
+    let told = outcomes.last().map(Outcome::describe).unwrap_or_default();
     findings.claim(
         format!("{}: goodput at the longest delay over that at the shortest", sender.name()),
         "robust (0.9 or more)",

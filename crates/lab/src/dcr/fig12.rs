@@ -94,8 +94,8 @@ fn claim(findings: &mut Findings, sender: &Sender, own: &Outcome, theirs: &Outco
         format!(
             "it has {}; {WESTWOOD} has {}. Hypothesis: a frame that is lost twice is later than DCR waits, and Reno then \
              halves its window, where Westwood keeps the rate that it measured",
-            own.told(),
-            theirs.told()
+            own.describe(),
+            theirs.describe()
         )
     };
     let shown = theory::show(&ratio, 1.0, 2);

@@ -25,7 +25,7 @@ const SWEEP: Sweep = Sweep {
 
 /// Why it keeps less, by what the same sender keeps without timestamps, where it was run so.
 fn why(curve: &Curve, bare: Option<&Curve>) -> String {
-    let told = curve.told(|_| true);
+    let told = curve.describe(|_| true);
     let repairs =
         "hypothesis: recoveries, in which nothing waits, and slow start repair what is only late";
     let Some(bare) = bare else {

@@ -87,7 +87,7 @@ fn claim_near(curve: &Curve, findings: &mut Findings) {
         theory::above(&near, 0.9, || {
             format!(
                 "{}; hypothesis: recoveries, in which nothing waits, repair every second packet",
-                curve.told(|apart| apart < SHORTER_RTT)
+                curve.describe(|apart| apart < SHORTER_RTT)
             )
         }),
     );
@@ -112,7 +112,7 @@ fn claim_far(curve: &Curve, findings: &mut Findings) {
             } else {
                 "hypothesis: packets are late by more than it waits, and each reduction is needless"
             };
-            format!("{}: {why}", curve.told(|apart| apart > SHORTER_RTT))
+            format!("{}: {why}", curve.describe(|apart| apart > SHORTER_RTT))
         }),
     );
 }

@@ -53,7 +53,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     let title = "The same over 802.11 at 1 Mbit/s";
     findings.picture("fig9-802.11", picture(title, "frames hit, %", at, &drawn(&contending)));
     notes(&mut findings);
-    tell_contention(&mut findings, &contending);
+    report_contention(&mut findings, &contending);
     Ok(findings)
 }
 
@@ -86,7 +86,7 @@ fn claim_close(findings: &mut Findings, sender: &Sender, outcomes: &[Outcome]) {
         theory::show(&share, 1.0, 2),
         theory::above(&share, 0.9, || {
             format!("what is sent again takes the radio's time, and it carries {:.2} of what it does without errors: it has {}",
-                last.bound / first.bound, last.told())
+                last.bound / first.bound, last.describe())
         }),
     );
     let worst = outcomes.iter().map(Outcome::of_bound);
@@ -95,7 +95,7 @@ fn claim_close(findings: &mut Findings, sender: &Sender, outcomes: &[Outcome]) {
         format!("{name}: least goodput over what the radio carries at that error rate"),
         "close (0.9 or more)",
         theory::show(&worst, 1.0, 3),
-        theory::above(&worst, 0.9, || format!("at {error} % it has {}", last.told())),
+        theory::above(&worst, 0.9, || format!("at {error} % it has {}", last.describe())),
     );
 }
 
@@ -111,11 +111,11 @@ fn claim_falls(findings: &mut Findings, sender: &Sender, outcomes: &[Outcome]) {
         ),
         "not efficient (below 0.9)",
         theory::show(&share, 1.0, 2),
-        theory::below(&share, 0.9, || format!("it has {}", last.told())),
+        theory::below(&share, 0.9, || format!("it has {}", last.describe())),
     );
 }
 
-fn tell_contention(findings: &mut Findings, curves: &[Curve]) {
+fn report_contention(findings: &mut Findings, curves: &[Curve]) {
     let shares = curves.iter().filter_map(|(sender, outcomes)| {
         let share = theory::show(&outcomes.first()?.of_bound(), 1.0, 2);
         Some(format!("{} has {share}", sender.combination))

@@ -273,7 +273,7 @@ impl Outcome {
     }
 
     /// What is known of why it has so little.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         let [reductions, held] = [&self.reductions, &self.held].map(|of| theory::show(of, 1.0, 1));
         format!(
             "{} of what the radio carries there, {reductions} reductions, and the receiver's window holds it up in {held} \
@@ -307,7 +307,7 @@ pub(super) fn claim_over(
         claimed,
         theory::show(&ratio, 1.0, 2),
         theory::above(&ratio, 1.1, || {
-            format!("it has {}; {} has {}", own.told(), beside.combination, theirs.told())
+            format!("it has {}; {} has {}", own.describe(), beside.combination, theirs.describe())
         }),
     );
 }

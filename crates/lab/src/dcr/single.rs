@@ -61,7 +61,7 @@ impl Curve {
     }
 
     /// How often it was reduced there, and how long the receiver's window held it up.
-    pub(super) fn told(&self, counts: impl Fn(u32) -> bool) -> String {
+    pub(super) fn describe(&self, counts: impl Fn(u32) -> bool) -> String {
         let Some(at) = self.worst(counts) else { return "nothing was run".to_owned() };
         let [reductions, held] =
             [&self.reductions, &self.held].map(|of| theory::show(&of[at], 1.0, 1));

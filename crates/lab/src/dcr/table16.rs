@@ -189,7 +189,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                 findings.record(record)?;
             }
             let row = Row::of(case, combination, &records);
-            row.tell(&mut findings);
+            row.report(&mut findings);
             rows.push(row);
             if case.setup == Setup::RandomWait {
                 let name = format!("{}: {combination}, {}", case.scenario, case.profile.name);
@@ -243,7 +243,7 @@ impl<'a> Row<'a> {
         theory::show(&self.columns[column], 1.0, COLUMNS[column].1)
     }
 
-    fn tell(&self, findings: &mut Findings) {
+    fn report(&self, findings: &mut Findings) {
         let [a, b, c, d] = std::array::from_fn(|column| self.show(column));
         findings.table.row([
             self.case.scenario.to_string(),

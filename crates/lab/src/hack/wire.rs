@@ -99,7 +99,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let mut total = Counted::default();
         for (number, sender) in (1u32..).zip(&SENDERS) {
             let pair = Pair::measure(run, point, course, sender, &mut findings)?;
-            pair.tell(point, sender, &mut findings);
+            pair.report(point, sender, &mut findings);
             if sender.name != SACK.name {
                 total.add(&pair.counted);
             }
@@ -192,7 +192,7 @@ impl Pair {
         })
     }
 
-    fn tell(&self, point: &str, sender: &Sender, findings: &mut Findings) {
+    fn report(&self, point: &str, sender: &Sender, findings: &mut Findings) {
         let Self { simulator, simulator_timeouts, packets, timeouts, counted, runs, late } = self;
         let ratio = theory::ratio(packets, simulator);
         let mean = |count: u64| format!("{:.1}", count as f64 / runs);

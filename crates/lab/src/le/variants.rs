@@ -3,7 +3,7 @@
 use airtcp_recovery::detection::Le;
 use airtcp_recovery::registry::{Entry, TakesOver, WireNeeds};
 use airtcp_recovery::{
-    AckView, Board, Choice, EpisodeEnd, Findings, LossDetection, Transmission, View,
+    AckView, Board, Choice, Findings, LossDetection, RecoveryEnd, Transmission, View,
 };
 use airtcp_types::{ByteCount, SendRule};
 
@@ -61,7 +61,7 @@ impl LossDetection for OwnTimer {
         !self.has_repaired
     }
 
-    fn episode_end(&self, view: &View<'_>) -> EpisodeEnd {
-        self.le.episode_end(view)
+    fn recovery_end(&self, view: &View<'_>) -> RecoveryEnd {
+        self.le.recovery_end(view)
     }
 }

@@ -29,7 +29,7 @@ const SEEDS: [&str; 3] = ["rate", "rtt", "loss"];
 const TOLD: [(&str, f64); 2] = [("right", 1.0), ("20 % low", 0.8)];
 
 /// What is true of [`CDMA`]: the round trip is that of a full packet and no queue.
-fn told(what: &str, share: f64) -> String {
+fn describe(what: &str, share: f64) -> String {
     match what {
         "rate" => format!("+rate={}bit", (CDMA.rate as f64 * share) as u64),
         "rtt" => {
@@ -44,7 +44,7 @@ fn told(what: &str, share: f64) -> String {
 /// Nothing, and each of these both ways: as the table has it, and what it adds to a sender's name.
 fn all_told() -> Vec<(String, String)> {
     let each = SEEDS.into_iter().flat_map(|what| TOLD.map(|(how, share)| (what, how, share)));
-    let each = each.map(|(what, how, share)| (format!("{what}, {how}"), told(what, share)));
+    let each = each.map(|(what, how, share)| (format!("{what}, {how}"), describe(what, share)));
     [("nothing".to_owned(), String::new())].into_iter().chain(each).collect()
 }
 

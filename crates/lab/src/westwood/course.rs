@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use airtcp_sim::{FlowSpec, Interval, Scenario, Topology, Way, Wire};
+use airtcp_sim::{FlowDirection, FlowSpec, Interval, Scenario, Topology, Wire};
 use airtcp_types::{Event, EventKind, Instant, NodeId, Observer};
 
 use crate::study::{Axis, Fields, Grid, Point, Slice};
@@ -69,15 +69,15 @@ pub(super) fn measure(
 
 /// The estimate, bit/s. A run without a reduction tells nothing of it.
 pub(super) fn estimate(part: &Slice<'_>) -> Interval {
-    Interval::of(&part.of(told))
+    Interval::of(&part.of(reported))
 }
 
 /// Of a run's estimate over its goodput.
 pub(super) fn ratio(part: &Slice<'_>) -> Interval {
-    Interval::of(&part.of(|run| Some(told(run)? / run.number("goodput")?.max(1.0))))
+    Interval::of(&part.of(|run| Some(reported(run)? / run.number("goodput")?.max(1.0))))
 }
 
-fn told(run: &Fields) -> Option<f64> {
+fn reported(run: &Fields) -> Option<f64> {
     run.number("estimate").filter(|_| run.number("reductions") > Some(0.0))
 }
 
@@ -89,9 +89,9 @@ fn scenario(point: &Point, path: &Path, is_small: bool) -> Result<Scenario, LabE
         profile: point.text("profile").parse().expect("a profile"),
         ..FlowSpec::new(format!("sack/{control}").parse().expect("a name of the registry"))
     };
-    let mut flows = vec![flow(&point.text("control"), Way::Forth)];
+    let mut flows = vec![flow(&point.text("control"), FlowDirection::LeftToRight)];
     if path.is_shared {
-        flows.push(flow("reno", Way::Back));
+        flows.push(flow("reno", FlowDirection::RightToLeft));
     }
     let (warm_up, duration) = if is_small { (1, 2) } else { (10, 60) };
     Ok(Scenario {

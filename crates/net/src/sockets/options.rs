@@ -189,7 +189,7 @@ impl TcpStream {
     /// `NotConnected`: the stack has ended.
     pub fn take_error(&self) -> io::Result<Option<io::Error>> {
         let error = self.ask(Connection::error)?;
-        let fresh = error.filter(|_| !self.0.told_error.swap(true, Ordering::Relaxed));
+        let fresh = error.filter(|_| !self.0.error_reported.swap(true, Ordering::Relaxed));
         Ok(fresh.map(io::Error::from))
     }
 

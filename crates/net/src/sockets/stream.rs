@@ -37,7 +37,7 @@ pub(super) struct Inner {
     handle: Handle,
     pub(super) id: SocketId,
     /// Why the connection ended was taken.
-    pub(super) told_error: AtomicBool,
+    pub(super) error_reported: AtomicBool,
 }
 
 both!(TcpStream, stream => stream.0);
@@ -47,7 +47,7 @@ writes!(TcpStream, stream => stream.0);
 impl TcpStream {
     /// The host already knows `id`, and the core that there is a handle for it.
     pub(super) fn new(handle: Handle, id: SocketId) -> Self {
-        Self(Arc::new(Inner { handle, id, told_error: AtomicBool::new(false) }))
+        Self(Arc::new(Inner { handle, id, error_reported: AtomicBool::new(false) }))
     }
 
     pub(super) async fn connect(

@@ -200,7 +200,7 @@ impl CongestionControl for Cubic {
             }
             NoticeKind::TakeOver { cwnd, ssthresh } => self.windows.take_over(cwnd, ssthresh),
             NoticeKind::SegmentSize(smss) => self.resize(smss),
-            NoticeKind::Lost(_) | NoticeKind::EpisodeOver => {}
+            NoticeKind::Lost(_) | NoticeKind::RecoveryOver => {}
         }
     }
 

@@ -105,7 +105,7 @@ pub enum NoticeKind {
     /// A transmission, or several that left together, was judged lost. A reduction, if there is
     /// one, is a notice of its own.
     Lost(Loss),
-    /// Reduce the window: once per episode. It is the start of fast recovery unless `cause` is
+    /// Reduce the window: once per recovery. It is the start of fast recovery unless `cause` is
     /// [`Cause::Mark`].
     Reduce {
         /// FlightSize before (RFC 5681 section 2). It can exceed cwnd by segments that limited
@@ -123,7 +123,7 @@ pub enum NoticeKind {
         first: bool,
     },
     /// Recovery is over.
-    EpisodeOver,
+    RecoveryOver,
     /// Nothing was outstanding for a while, and new data is about to leave. The pacing rate is read
     /// again before it does.
     Idle {
@@ -139,8 +139,8 @@ pub enum NoticeKind {
     Unused,
     /// The last reduction was spurious: take it back.
     Undo {
-        /// The reduction was for a time-out in an episode, and that episode goes on: it ends with
-        /// [`NoticeKind::EpisodeOver`].
+        /// The reduction was for a time-out in a recovery, and that recovery goes on: it ends with
+        /// [`NoticeKind::RecoveryOver`].
         resumes: bool,
     },
     /// A full segment has this many bytes from now on. The windows stay as they are in bytes, but

@@ -224,7 +224,7 @@ impl CongestionControl for Reno {
                 self.counted = ByteCount::ZERO;
                 self.windows.restart();
             }
-            NoticeKind::Lost(_) | NoticeKind::EpisodeOver | NoticeKind::Idle { .. } => {}
+            NoticeKind::Lost(_) | NoticeKind::RecoveryOver | NoticeKind::Idle { .. } => {}
         }
     }
 

@@ -122,7 +122,7 @@ impl CongestionControl for Vegas {
             NoticeKind::TakeOver { cwnd, ssthresh } => self.windows.take_over(cwnd, ssthresh),
             NoticeKind::SegmentSize(smss) => self.windows.resize(smss),
             NoticeKind::Idle { restart: true, .. } => self.windows.restart(),
-            NoticeKind::Lost(_) | NoticeKind::EpisodeOver | NoticeKind::Idle { .. } => {}
+            NoticeKind::Lost(_) | NoticeKind::RecoveryOver | NoticeKind::Idle { .. } => {}
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use airtcp_types::{ByteCount, ExtSeq, TxNo};
 
 use super::sweep::{Sweep, earlier_arrived};
-use super::{EpisodeEnd, Findings, LossDetection};
+use super::{Findings, LossDetection, RecoveryEnd};
 use crate::registry::{Entry, TakesOver, WireNeeds, no_parameter};
 use crate::transmission::TxState;
 use crate::view::{AckView, View};
@@ -113,9 +113,9 @@ impl LossDetection for Le {
         board.in_flight()
     }
 
-    fn episode_end(&self, view: &View<'_>) -> EpisodeEnd {
+    fn recovery_end(&self, view: &View<'_>) -> RecoveryEnd {
         // LE 2.2.3: one reduction per round trip, and no recovery besides.
-        EpisodeEnd::After(view.rtt.srtt().unwrap_or(Duration::from_secs(1)))
+        RecoveryEnd::After(view.rtt.srtt().unwrap_or(Duration::from_secs(1)))
     }
 }
 

@@ -146,7 +146,7 @@ fn the_window_grows_while_a_hole_is_open() {
     let window = |combination: &str| {
         let mut sender = sender(combination);
         let (cwnd, ssthresh) = (ByteCount(10 * SMSS), Some(ByteCount(10 * SMSS)));
-        sender.tell_control(Instant::ZERO, NoticeKind::TakeOver { cwnd, ssthresh });
+        sender.notify_control(Instant::ZERO, NoticeKind::TakeOver { cwnd, ssthresh });
         pump(&mut sender, Instant::ZERO, &supply(100));
         for upto in [4, 6] {
             sender.on_ack(ms(100), &ack(0, &[segments(1, upto)]));

@@ -84,12 +84,12 @@ impl Findings {
     }
 }
 
-/// How long an episode lasts: the time in which the window is reduced only once.
+/// How long a recovery lasts: the time in which the window is reduced only once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum EpisodeEnd {
+pub enum RecoveryEnd {
     /// Until everything sent before it is acknowledged; the window does not grow meanwhile.
     RecoveryPoint,
-    /// As [`EpisodeEnd::RecoveryPoint`], but the window grows again from the first ACK that
+    /// As [`RecoveryEnd::RecoveryPoint`], but the window grows again from the first ACK that
     /// advances SND.UNA (RFC 5681 section 3.2 step 6).
     FirstAdvance,
     /// For so long; the window grows meanwhile.
@@ -125,12 +125,12 @@ pub struct Repair {
 /// 7. **Judges rule** on each finding: repair when, reduce when, and why.
 /// 8. **Notices** to the control, finding by finding: the loss, then the reduction, so that it
 ///    reduces from the window that the losses happened in, and not from one that this ACK has
-///    already grown. An episode whose time is over ends before the loss.
+///    already grown. A recovery whose time is over ends before the loss.
 /// 9. **Probe verdict**: an ACK that ends the episode of a tail loss probe may show that the probe
 ///    repaired a loss. The judges rule on it; with no opinion of theirs it reduces the window (RFC
 ///    8985 section 7.4.2).
-/// 10. **End of the episode**, if the ACK reaches it. It comes after detection, so that losses of
-///     the old window do not start a new episode.
+/// 10. **End of the recovery**, if the ACK reaches it. It comes after detection, so that losses of
+///     the old window do not start a new recovery.
 /// 11. **The control hears the ACK** and may grow the window.
 /// 12. **Window validation** (RFC 7661), of the window as it is then.
 /// 13. **PRR** computes what may leave (RFC 9937), from the pipe after all losses and from the
@@ -166,8 +166,8 @@ pub trait LossDetection: Debug + Send {
     fn on_timeout(&mut self, view: &View<'_>);
 
     /// The last reduction or time-out was spurious, and is taken back: what was judged lost and not
-    /// yet sent again is in flight, and the detection is in no recovery. If the time-out broke into an
-    /// episode, that goes on: the window is reduced no second time. A detection that takes the place
+    /// yet sent again is in flight, and the detection is in no recovery. If the time-out broke into a
+    /// recovery, that goes on: the window is reduced no second time. A detection that takes the place
     /// of another in the midst of a connection begins so, too.
     fn on_undo(&mut self, view: &View<'_>);
 
@@ -202,9 +202,9 @@ pub trait LossDetection: Debug + Send {
         true
     }
 
-    /// How long an episode that begins now lasts.
-    fn episode_end(&self, view: &View<'_>) -> EpisodeEnd {
+    /// How long a recovery that begins now lasts.
+    fn recovery_end(&self, view: &View<'_>) -> RecoveryEnd {
         let _ = view;
-        EpisodeEnd::RecoveryPoint
+        RecoveryEnd::RecoveryPoint
     }
 }

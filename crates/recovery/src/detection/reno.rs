@@ -2,7 +2,7 @@
 
 use airtcp_types::{ByteCount, ExtSeq, TxNo};
 
-use super::{EpisodeEnd, Findings, LossDetection};
+use super::{Findings, LossDetection, RecoveryEnd};
 use crate::board::Board;
 use crate::registry::{Entry, TakesOver, WireNeeds, no_parameter};
 use crate::transmission::Transmission;
@@ -133,7 +133,7 @@ impl LossDetection for Reno {
         self.dup_acks.pipe(board)
     }
 
-    fn episode_end(&self, _: &View<'_>) -> EpisodeEnd {
-        EpisodeEnd::FirstAdvance
+    fn recovery_end(&self, _: &View<'_>) -> RecoveryEnd {
+        RecoveryEnd::FirstAdvance
     }
 }

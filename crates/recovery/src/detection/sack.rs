@@ -118,7 +118,7 @@ impl Sack {
         let segment = board.at(from).filter(|_| from < highest)?;
         let unknown = segment.state == TxState::InFlight
             && segment.range.start >= recovery.high_rxt
-            && !view.is_put_off(segment.tx);
+            && !view.is_deferred(segment.tx);
         unknown.then_some(segment)
     }
 }
@@ -183,7 +183,7 @@ impl LossDetection for Sack {
         // Rule 4.
         let last = board.last()?;
         let wanted = !recovery.rescued && last.state == TxState::InFlight && last.resent == 0;
-        (wanted && !view.is_put_off(last.tx))
+        (wanted && !view.is_deferred(last.tx))
             .then_some(Repair { tx: last.tx, rule: SendRule::Rescue })
     }
 }

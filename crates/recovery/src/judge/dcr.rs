@@ -85,7 +85,10 @@ impl LossJudge for Dcr {
             self.advanced_at = Some(view.now);
             return;
         }
-        if (!ack.duplicate && ack.delivered == ByteCount::ZERO) || view.slow_start || view.episode {
+        if (!ack.duplicate && ack.delivered == ByteCount::ZERO)
+            || view.slow_start
+            || view.in_recovery
+        {
             return;
         }
         if self.wait.is_none() {
@@ -111,7 +114,7 @@ impl LossJudge for Dcr {
         again: bool,
     ) -> Option<Ruling> {
         // DCR 2.2: slow start, and further losses of the same window, are as without it. Nothing waits twice.
-        if finding.certainty == Certainty::Suspect || view.slow_start || view.episode || again {
+        if finding.certainty == Certainty::Suspect || view.slow_start || view.in_recovery || again {
             return None;
         }
         // The duplicates that began the wait are for the hole at SND.UNA; what is found above has a wait of its own.

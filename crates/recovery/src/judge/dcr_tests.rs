@@ -10,7 +10,7 @@ fn ten_out(combination: &str) -> Sender {
     let mut sender = sender(combination);
     let (cwnd, ssthresh) = (ByteCount(10 * SMSS), Some(ByteCount(10 * SMSS)));
     let notice = NoticeKind::TakeOver { cwnd, ssthresh };
-    sender.tell_control(Instant::ZERO, notice);
+    sender.notify_control(Instant::ZERO, notice);
     assert_eq!(pump(&mut sender, Instant::ZERO, &supply(100)).0.len(), 10);
     sender
 }
@@ -168,7 +168,7 @@ fn no_time_out_comes_before_the_ack_of_the_repair() {
 }
 
 #[test]
-fn what_is_put_off_is_not_sent_because_nothing_else_is_there() {
+fn what_is_deferred_is_not_sent_because_nothing_else_is_there() {
     let mut sender = ten_out("sack/reno/dcr:timer");
     sender.on_ack(ms(100), &ack(0, &[segments(1, 6)]));
     // There is no new data: RFC 6675's rule 3 would send segment 0, and its rule 4 segment 9.
@@ -186,7 +186,7 @@ fn a_wait_that_a_timer_begins_ends_before_the_time_out_too() {
     let profile = Profile { rto, initial_window: 10, ..Profile::paper() };
     let mut sender = sender_of("rack/reno/dcr:timer".parse().unwrap(), profile);
     let (cwnd, ssthresh) = (ByteCount(10 * SMSS), Some(ByteCount(10 * SMSS)));
-    sender.tell_control(Instant::ZERO, NoticeKind::TakeOver { cwnd, ssthresh });
+    sender.notify_control(Instant::ZERO, NoticeKind::TakeOver { cwnd, ssthresh });
     // A steady path, so that the time-out is hardly above a round trip.
     let (mut now, mut acked, mut next) = (0, 0, 0);
     for _ in 0..40 {

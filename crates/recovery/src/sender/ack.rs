@@ -4,7 +4,7 @@ use airtcp_types::{ByteCount, EventKind, Instant};
 
 use super::prr::Progress;
 use super::{Ack, Scratch, Sender};
-use crate::detection::EpisodeEnd;
+use crate::detection::RecoveryEnd;
 use crate::transmission::Delivered;
 use crate::view::{AckView, Phase};
 
@@ -117,9 +117,9 @@ impl Sender {
         self.strategies.detect(&self.core, &view, findings);
         self.work_findings(now, findings);
 
-        // 9 and 10. The probe's verdict, the end of the episode.
+        // 9 and 10. The probe's verdict, the end of the recovery.
         self.on_probe_acked(&view);
-        self.end_episode(&view);
+        self.end_recovery(&view);
 
         // 11. The control.
         if delivered > ByteCount::ZERO {
@@ -148,19 +148,19 @@ impl Sender {
         self.probes.schedule(&self.core, now, delivered > ByteCount::ZERO);
         self.update_pacing(now);
         self.scratch = Some(scratch);
-        self.tell_window();
+        self.report_window();
     }
 
-    /// The ACK for the control: with what detection found and judges ruled. An ACK that starts an
-    /// episode is one of its ACKs, as is the ACK that ends it: cwnd stays at ssthresh.
+    /// The ACK for the control: with what detection found and judges ruled. An ACK that starts a
+    /// recovery is one of its ACKs, as is the ACK that ends it: cwnd stays at ssthresh.
     fn after_detection<'a>(&self, ack: AckView<'a>, lost_before: ByteCount) -> AckView<'a> {
         let phase = match self.core.phase() {
             started @ (Phase::Recovery | Phase::Cwr) => started,
             Phase::Open | Phase::Loss => ack.phase,
         };
         let control = self.strategies.control();
-        let end = self.strategies.episode_end(&self.core, ack.now);
-        let increases_always = matches!(end, EpisodeEnd::After(_)) && !control.in_slow_start();
+        let end = self.strategies.recovery_end(&self.core, ack.now);
+        let increases_always = matches!(end, RecoveryEnd::After(_)) && !control.in_slow_start();
         AckView {
             grows_with_hole: self.waits() || increases_always,
             lost: self.lost - lost_before,
@@ -175,7 +175,7 @@ impl Sender {
     /// Computes what this ACK releases in a reduction (RFC 9937 section 6.2). The ACK that ends the
     /// reduction is none of its ACKs: cwnd is ssthresh from there on (section 6.4).
     fn reduce_in_proportion(&mut self, ack: &AckView<'_>, lost_before: u64) {
-        if self.core.episode.is_none() {
+        if self.core.recovery.is_none() {
             self.prr = None;
         }
         let (pipe, smss) = (self.pipe(), self.core.smss);

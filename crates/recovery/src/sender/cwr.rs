@@ -3,7 +3,7 @@
 use airtcp_types::{ExtSeq, Instant, SeqNumber};
 
 use super::Sender;
-use super::losses::Episode;
+use super::losses::Recovery;
 use crate::judge::Cause;
 
 /// The round trips in which a control that answers marks itself heard of one: the peer expects CWR
@@ -43,10 +43,11 @@ impl Sender {
         }
         // No repair was needless: what is to show a reduction spurious shows nothing of one for a mark.
         self.undo.stop();
-        let goes_on = |episode: &Episode| !episode.is_over(now) && !episode.is_of_mark_before(una);
-        if !self.core.episode.as_ref().is_some_and(goes_on) {
-            let episode = Episode::of_mark(self.core.board.snd_nxt());
-            self.begin_reduction(now, Cause::Mark, episode);
+        let goes_on =
+            |recovery: &Recovery| !recovery.is_over(now) && !recovery.is_of_mark_before(una);
+        if !self.core.recovery.as_ref().is_some_and(goes_on) {
+            let recovery = Recovery::of_mark(self.core.board.snd_nxt());
+            self.begin_reduction(now, Cause::Mark, recovery);
         }
     }
 }

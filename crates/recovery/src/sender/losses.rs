@@ -1,4 +1,4 @@
-//! What is done about losses: rulings carried out, episodes, the retransmission timer.
+//! What is done about losses: rulings carried out, recoveries, the retransmission timer.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::prr::Prr;
 use super::{Core, Sender};
 use crate::board::Board;
 use crate::control::{Loss, NoticeKind};
-use crate::detection::{Certainty, EpisodeEnd, Finding, Findings};
+use crate::detection::{Certainty, Finding, Findings, RecoveryEnd};
 use crate::judge::{Cause, Raised, Ruling, When};
 use crate::transmission::{Delivered, Transmission, TxState};
 use crate::view::{AckView, Phase};
@@ -18,7 +18,7 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 
 /// The time in which the window is reduced only once.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Episode {
+pub(super) struct Recovery {
     /// SND.NXT when it began.
     point: ExtSeq,
     /// The last instant at which it is on, where it ends by the clock instead.
@@ -28,7 +28,7 @@ pub(super) struct Episode {
     opens_early: bool,
 }
 
-impl Episode {
+impl Recovery {
     /// Everything below `point` is sent again, and it ends when that is acknowledged. From `until` on, losses may begin
     /// another.
     pub(super) const fn of_repeating(point: ExtSeq, until: Option<Instant>) -> Self {
@@ -88,62 +88,62 @@ impl Sender {
             self.restart_rto(now);
         }
         if std::mem::take(&mut raised.judge_again) {
-            let all = self.core.put_off.take();
+            let all = self.core.deferred.take();
             self.rule_again(now, &all);
         }
     }
 
     /// Judges again what an earlier ruling put off until now.
     pub(super) fn rule_what_is_due(&mut self, now: Instant) {
-        let due = self.core.put_off.take_due(now);
+        let due = self.core.deferred.take_due(now);
         self.rule_again(now, &due);
     }
 
     /// Judges again what an earlier ruling put off, if it is still missing.
-    fn rule_again(&mut self, now: Instant, put_off: &[Finding]) {
+    fn rule_again(&mut self, now: Instant, deferred: &[Finding]) {
         let mut begins = false;
-        for finding in put_off {
+        for finding in deferred {
             begins |= self.rule(now, finding, true);
         }
         if begins {
             // DCR 2.2: a host that is late must not take the end of the wait for a time-out.
             self.restart_rto(now);
             // Further losses of the same window wait no longer.
-            for finding in self.core.put_off.take() {
+            for finding in self.core.deferred.take() {
                 self.rule(now, &finding, true);
             }
         }
     }
 
     /// Has judges that know nothing of it rule on what others put off.
-    pub(super) fn judge_anew(&mut self, now: Instant, put_off: &[Finding]) {
-        for finding in put_off {
+    pub(super) fn judge_anew(&mut self, now: Instant, deferred: &[Finding]) {
+        for finding in deferred {
             self.rule(now, finding, false);
         }
     }
 
     /// Forgets what was put off and has arrived with this ACK.
     pub(super) fn forget_delivered(&mut self, newly: &[Delivered]) {
-        let Core { board, put_off, .. } = &mut self.core;
-        if put_off.is_empty() {
+        let Core { board, deferred, .. } = &mut self.core;
+        if deferred.is_empty() {
             return;
         }
         for latest in newly.iter().flat_map(Delivered::transmissions) {
             for tx in board.sendings(latest).filter(|tx| !is_missing(board, *tx)) {
-                put_off.remove(tx);
+                deferred.remove(tx);
             }
         }
-        put_off.remove_below(board.oldest_tx());
+        deferred.remove_below(board.oldest_tx());
     }
 
     /// A hole was filled in time: what else is put off waits with the window of now. Where late
     /// data never ends, the growth of every wait would be held back by the first one for ever.
     pub(super) fn renew_waits(&mut self) {
         let window = self.strategies.control().window();
-        self.core.put_off.renew(window);
+        self.core.deferred.renew(window);
     }
 
-    /// Gives whether an episode begins.
+    /// Gives whether a recovery begins.
     fn rule(&mut self, now: Instant, finding: &Finding, again: bool) -> bool {
         if !is_missing(&self.core.board, finding.tx) {
             return false;
@@ -167,7 +167,7 @@ impl Sender {
             ruling.reduce == When::Now && self.reduce(now, ruling.cause, from, Some(finding.tx));
         if begins && lost.is_some_and(|(_, state)| state == TxState::Lost) {
             // RFC 5681 section 3.2, RFC 6675 section 5 (4.3): whatever the smaller window says, the
-            // first repair of an episode leaves at once.
+            // first repair of a recovery leaves at once.
             self.immediate = Some((finding.tx, SendRule::FastRetransmit));
         }
         let later = [ruling.repair, ruling.reduce].into_iter().filter_map(|when| match when {
@@ -175,7 +175,7 @@ impl Sender {
             When::Now | When::Never => None,
         });
         if let Some(at) = later.min() {
-            self.core.put_off.add(at, *finding, self.strategies.control().window());
+            self.core.deferred.add(at, *finding, self.strategies.control().window());
         }
         begins
     }
@@ -187,7 +187,7 @@ impl Sender {
         }
         self.stats.segments_lost += 1;
         self.stats.segments_lost_at_random += u64::from(cause == Cause::Random);
-        self.end_expired_episode(now);
+        self.end_expired_recovery(now);
         let range = lost.range;
         self.events.add(|| EventKind::Lost { tx: finding.tx, range, cause: cause.name() });
         self.notify_lost(now, &lost, cause);
@@ -217,8 +217,8 @@ impl Sender {
         self.notify(now, NoticeKind::Lost(loss));
     }
 
-    /// Reduces the window for the loss of what begins at `lost`, unless it was reduced in this episode; gives whether an
-    /// episode begins. Where that was for a mark, losses of the same window are repaired, and reduce it no second time.
+    /// Reduces the window for the loss of what begins at `lost`, unless it was reduced in this recovery; gives whether a
+    /// recovery begins. Where that was for a mark, losses of the same window are repaired, and reduce it no second time.
     /// `tx` is the transmission that was lost, if one was.
     pub(super) fn reduce(
         &mut self,
@@ -227,10 +227,10 @@ impl Sender {
         lost: ExtSeq,
         tx: Option<TxNo>,
     ) -> bool {
-        let episode = self.episode_of_loss(now);
-        match &mut self.core.episode {
+        let recovery = self.recovery_of_loss(now);
+        match &mut self.core.recovery {
             Some(before) if before.phase == Phase::Cwr && before.point > lost => {
-                *before = episode;
+                *before = recovery;
                 return true;
             }
             Some(before) if before.phase != Phase::Cwr && !before.is_over(now) => return false,
@@ -244,26 +244,26 @@ impl Sender {
             }
             _ => {}
         }
-        self.begin_reduction(now, cause, episode);
+        self.begin_reduction(now, cause, recovery);
         self.watch_for_spurious();
         true
     }
 
-    /// The episode that a loss found now begins.
-    pub(super) fn episode_of_loss(&self, now: Instant) -> Episode {
-        let end = self.strategies.episode_end(&self.core, now);
+    /// The recovery that a loss found now begins.
+    pub(super) fn recovery_of_loss(&self, now: Instant) -> Recovery {
+        let end = self.strategies.recovery_end(&self.core, now);
         let (until, phase) = match end {
-            EpisodeEnd::After(time) => (Some(now + time), Phase::Open),
-            EpisodeEnd::RecoveryPoint | EpisodeEnd::FirstAdvance => (None, Phase::Recovery),
+            RecoveryEnd::After(time) => (Some(now + time), Phase::Open),
+            RecoveryEnd::RecoveryPoint | RecoveryEnd::FirstAdvance => (None, Phase::Recovery),
         };
-        let opens_early = end == EpisodeEnd::FirstAdvance;
-        Episode { point: self.core.board.snd_nxt(), until, phase, opens_early }
+        let opens_early = end == RecoveryEnd::FirstAdvance;
+        Recovery { point: self.core.board.snd_nxt(), until, phase, opens_early }
     }
 
-    /// Reduces the window for all of an episode, in the place of one that the clock has ended.
-    pub(super) fn begin_reduction(&mut self, now: Instant, cause: Cause, episode: Episode) {
-        if self.core.episode.replace(episode).is_some() {
-            self.notify(now, NoticeKind::EpisodeOver);
+    /// Reduces the window for all of a recovery, in the place of one that the clock has ended.
+    pub(super) fn begin_reduction(&mut self, now: Instant, cause: Cause, recovery: Recovery) {
+        if self.core.recovery.replace(recovery).is_some() {
+            self.notify(now, NoticeKind::RecoveryOver);
         }
         self.core.answered = self.core.board.next_tx();
         let flight_size = self.validation.loss_flight_size(self.core.board.flight_size());
@@ -281,32 +281,32 @@ impl Sender {
         self.prr = proportional.then(|| Box::new(Prr::new(recover_fs)));
     }
 
-    /// Ends an episode whose time is over, so that the control takes a loss found now for the first
+    /// Ends a recovery whose time is over, so that the control takes a loss found now for the first
     /// of a new recovery.
-    fn end_expired_episode(&mut self, now: Instant) {
-        if self.core.episode.is_some_and(|episode| episode.is_over(now)) {
-            self.finish_episode(now);
+    fn end_expired_recovery(&mut self, now: Instant) {
+        if self.core.recovery.is_some_and(|recovery| recovery.is_over(now)) {
+            self.finish_recovery(now);
         }
     }
 
-    fn finish_episode(&mut self, now: Instant) {
-        self.core.episode = None;
+    fn finish_recovery(&mut self, now: Instant) {
+        self.core.recovery = None;
         self.undo.end_later(self.core.board.snd_nxt());
-        self.notify(now, NoticeKind::EpisodeOver);
+        self.notify(now, NoticeKind::RecoveryOver);
     }
 
-    /// Ends the episode if this ACK does.
-    pub(super) fn end_episode(&mut self, ack: &AckView<'_>) {
-        let Some(episode) = &mut self.core.episode else { return };
+    /// Ends the recovery if this ACK does.
+    pub(super) fn end_recovery(&mut self, ack: &AckView<'_>) {
+        let Some(recovery) = &mut self.core.recovery else { return };
         // With nothing outstanding there is nothing that old echoes could come for.
-        let marked_and_done = episode.phase == Phase::Cwr && self.core.board.is_empty();
-        if marked_and_done || !episode.lasts(ack.now, ack.ack) {
-            self.finish_episode(ack.now);
-        } else if episode.opens_early
-            && episode.phase == Phase::Recovery
+        let marked_and_done = recovery.phase == Phase::Cwr && self.core.board.is_empty();
+        if marked_and_done || !recovery.lasts(ack.now, ack.ack) {
+            self.finish_recovery(ack.now);
+        } else if recovery.opens_early
+            && recovery.phase == Phase::Recovery
             && ack.acked > ByteCount::ZERO
         {
-            episode.phase = Phase::Open;
+            recovery.phase = Phase::Open;
         }
     }
 
@@ -317,7 +317,7 @@ impl Sender {
             return;
         }
         if self.core.phase() != Phase::Loss {
-            self.end_expired_episode(now);
+            self.end_expired_recovery(now);
         }
         let flight_size = self.validation.loss_flight_size(self.core.board.flight_size());
         let first = self.core.timeouts_in_row == 0;
@@ -335,17 +335,17 @@ impl Sender {
         let lost_before = self.core.board.lost();
         let detection = self.strategies.detection();
         let lost = self.core.board.mark_all_lost(|sent| detection.survives_timeout(now, sent));
-        self.core.put_off.take();
+        self.core.deferred.take();
         self.prr = None;
         self.probes.cancel();
         let bytes = self.core.board.lost() - lost_before;
         self.stats.segments_lost += bytes.0.div_ceil(self.core.smss.0.max(1));
         self.strategies.on_timeout(&self.core, now);
-        let until = match self.strategies.episode_end(&self.core, now) {
-            EpisodeEnd::After(time) => Some(now + time),
-            EpisodeEnd::RecoveryPoint | EpisodeEnd::FirstAdvance => None,
+        let until = match self.strategies.recovery_end(&self.core, now) {
+            RecoveryEnd::After(time) => Some(now + time),
+            RecoveryEnd::RecoveryPoint | RecoveryEnd::FirstAdvance => None,
         };
-        self.core.episode = Some(Episode::of_repeating(point, until));
+        self.core.recovery = Some(Recovery::of_repeating(point, until));
         self.core.answered = self.core.board.next_tx();
         for lost in &lost {
             self.notify_lost(now, lost, Cause::Timeout);

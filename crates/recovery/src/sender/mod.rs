@@ -27,11 +27,11 @@ use crate::combination::Combination;
 use crate::control::{
     CongestionControl, ControlParams, ControlState, Notice, NoticeKind, PathModel,
 };
+use crate::deferred::Deferred;
 use crate::detection::Findings;
 use crate::judge::Raised;
 use crate::pacer::Pacer;
 use crate::profile::Profile;
-use crate::put_off::PutOff;
 use crate::rate::RateSampler;
 use crate::registry::WireNeeds;
 use crate::rtt::RttEstimator;
@@ -46,7 +46,7 @@ use cwnd_use::CwndUse;
 use cwr::MarkAnswers;
 use events::Events;
 use idle::Idle;
-use losses::Episode;
+use losses::Recovery;
 use probe::TailProbes;
 use prr::Prr;
 use reordering::Reordering;
@@ -117,11 +117,11 @@ struct Core {
     board: Board,
     rtt: RttEstimator,
     smss: ByteCount,
-    episode: Option<Episode>,
+    recovery: Option<Recovery>,
     /// The first transmission after the last reduction or time-out, which answers losses of all before it. Zero once that is
     /// taken back.
     answered: TxNo,
-    put_off: PutOff,
+    deferred: Deferred,
     /// Whether the detection goes by SACK.
     sack: bool,
     dup_thresh: u8,
@@ -138,9 +138,9 @@ impl Core {
             board: Board::new(first),
             rtt,
             smss,
-            episode: None,
+            recovery: None,
             answered: TxNo(0),
-            put_off: PutOff::default(),
+            deferred: Deferred::default(),
             sack,
             dup_thresh: dup_thresh.max(1),
             rto_at: None,
@@ -149,7 +149,7 @@ impl Core {
     }
 
     fn phase(&self) -> Phase {
-        self.episode.as_ref().map_or(Phase::Open, Episode::phase)
+        self.recovery.as_ref().map_or(Phase::Open, Recovery::phase)
     }
 
     fn view(&self, now: Instant, control: &dyn CongestionControl) -> View<'_> {
@@ -157,7 +157,7 @@ impl Core {
             now,
             board: &self.board,
             phase: self.phase(),
-            episode: self.episode.as_ref().is_some_and(|episode| !episode.is_over(now)),
+            in_recovery: self.recovery.as_ref().is_some_and(|recovery| !recovery.is_over(now)),
             smss: self.smss,
             cwnd: control.window(),
             ssthresh: control.state().ssthresh,
@@ -166,7 +166,7 @@ impl Core {
             dup_thresh: self.dup_thresh.into(),
             rtt: &self.rtt,
             rto_left: self.rto_at.map(|at| at.since(now)),
-            put_off: &self.put_off,
+            deferred: &self.deferred,
         }
     }
 }
@@ -294,7 +294,7 @@ impl Sender {
     /// than when it began to, so that each duplicate ACK releases what it tells to have arrived (DCR
     /// 2.2). After an undo without pacing no ACK releases more than an initial window.
     pub fn cwnd(&self) -> ByteCount {
-        let waits = self.core.put_off.window().filter(|_| self.waits());
+        let waits = self.core.deferred.window().filter(|_| self.waits());
         let window = match (&self.prr, waits) {
             (Some(prr), _) => self.pipe() + prr.quota(),
             (None, Some(window)) => self.strategies.control().window().min(window),
@@ -316,7 +316,7 @@ impl Sender {
 
     /// Whether a judge has put something off, and nothing else goes on.
     fn waits(&self) -> bool {
-        !self.core.put_off.is_empty() && self.core.phase() == Phase::Open
+        !self.core.deferred.is_empty() && self.core.phase() == Phase::Open
     }
 
     /// What the control tells of itself.
@@ -405,8 +405,8 @@ impl Sender {
     /// ruling.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let detection = self.strategies.detection().next_timer();
-        let put_off = self.core.put_off.next_at();
-        [self.core.rto_at, self.pacer.wakes_at(), self.probes.next_at(), detection, put_off]
+        let deferred = self.core.deferred.next_at();
+        [self.core.rto_at, self.pacer.wakes_at(), self.probes.next_at(), detection, deferred]
             .into_iter()
             .flatten()
             .min()
@@ -427,7 +427,7 @@ impl Sender {
             self.on_rto(now);
         }
         self.update_pacing(now);
-        self.tell_window();
+        self.report_window();
     }
 
     /// Whether there is something that [`shrink`](Self::shrink) gives back.
@@ -439,7 +439,7 @@ impl Sender {
     /// it where nothing may be sent for long.
     pub fn shrink(&mut self) {
         self.core.board.shrink();
-        self.core.put_off.shrink();
+        self.core.deferred.shrink();
         self.strategies.shrink();
         self.probes.shrink();
         self.scratch = None;
@@ -456,7 +456,7 @@ impl Sender {
     }
 
     #[cfg(test)]
-    pub(crate) fn tell_control(&mut self, now: Instant, kind: NoticeKind) {
+    pub(crate) fn notify_control(&mut self, now: Instant, kind: NoticeKind) {
         self.strategies.notify(&Notice::new(now, ByteCount::ZERO, kind));
     }
 
@@ -467,7 +467,7 @@ impl Sender {
         self.strategies.notify(&notice);
     }
 
-    fn tell_window(&mut self) {
+    fn report_window(&mut self) {
         if self.events.are_on() {
             let (cwnd, pipe) = (self.cwnd(), self.pipe());
             let ssthresh = self.strategies.control().state().ssthresh;

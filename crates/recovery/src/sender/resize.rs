@@ -3,7 +3,7 @@
 use airtcp_types::{ByteCount, EventKind, Instant};
 
 use super::Sender;
-use super::losses::Episode;
+use super::losses::Recovery;
 use crate::control::NoticeKind;
 use crate::judge::Cause;
 use crate::transmission::Transmission;
@@ -15,7 +15,7 @@ impl Sender {
     /// What is outstanding and larger was dropped on the way, and is sent again in smaller segments, as
     /// the window allows. That is no congestion, and the window stays (RFC 1191 section 6.5). What the
     /// receiver tells until all of it is acknowledged is no sign of congestion either: as Linux's
-    /// `tcp_simple_retransmit` it is an episode without a reduction.
+    /// `tcp_simple_retransmit` it is a recovery without a reduction.
     pub fn shrink_segments(&mut self, now: Instant, smss: ByteCount) {
         let smss = smss.max(ByteCount(1));
         if smss >= self.core.smss {
@@ -25,14 +25,14 @@ impl Sender {
         let lost = self.core.board.mark_larger_lost(smss);
         if !lost.is_empty() {
             for &Transmission { tx, range, .. } in &lost {
-                self.core.put_off.remove(tx);
+                self.core.deferred.remove(tx);
                 self.stats.segments_lost += 1;
                 self.events.add(|| EventKind::Lost { tx, range, cause: Cause::TooBig.name() });
             }
             self.begin_to_repeat(now, &lost);
         }
         self.update_pacing(now);
-        self.tell_window();
+        self.report_window();
     }
 
     /// Has segments be as large as `smss` from now on; never makes them smaller.
@@ -42,7 +42,7 @@ impl Sender {
             self.undo.stop();
             self.resize(now, smss);
             self.update_pacing(now);
-            self.tell_window();
+            self.report_window();
         }
     }
 
@@ -62,7 +62,7 @@ impl Sender {
         self.undo.stop();
         self.strategies.on_repeat(&self.core, now);
         if self.core.phase() != Phase::Loss {
-            self.core.episode = Some(Episode::of_repeating(self.core.board.snd_nxt(), None));
+            self.core.recovery = Some(Recovery::of_repeating(self.core.board.snd_nxt(), None));
         }
         for lost in lost {
             self.notify_lost(now, lost, Cause::TooBig);

@@ -174,8 +174,8 @@ impl Sender {
     /// Whether something has just left, nothing is missing, and nobody waits to be told.
     fn has_only_windows_to_heed(&self) -> bool {
         let board = &self.core.board;
-        self.core.episode.is_none()
-            && self.core.put_off.is_empty()
+        self.core.recovery.is_none()
+            && self.core.deferred.is_empty()
             && self.core.rto_at.is_some()
             && self.prr.is_none()
             && self.immediate.is_none()
@@ -212,7 +212,7 @@ impl Sender {
     ) -> Decision {
         let data = data(range, supply);
         let beyond = self.core.board.flight_size() + data > self.cwnd();
-        let limited_transmit = beyond && self.core.episode.is_none();
+        let limited_transmit = beyond && self.core.recovery.is_none();
         if data > room || (limited_transmit && !self.profile.limited_transmit) {
             self.cwnd_use.on_limited(self.snd_nxt());
             return Decision::Blocked(Limit::Cwnd);

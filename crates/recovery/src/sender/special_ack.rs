@@ -17,7 +17,7 @@ impl Sender {
         let believed = self.stats.segments_lost > lost;
         self.stats.corrupted += u64::from(believed);
         if believed {
-            self.tell_window();
+            self.report_window();
         }
         believed
     }

@@ -5,7 +5,7 @@ use airtcp_types::{ExtSeq, Instant};
 use super::Core;
 use crate::combination::{Combination, CombinationError, Parts};
 use crate::control::{CongestionControl, ControlParams, Notice};
-use crate::detection::{EpisodeEnd, Finding, Findings, LossDetection, Repair};
+use crate::detection::{Finding, Findings, LossDetection, RecoveryEnd, Repair};
 use crate::judge::{LossJudge, Raised, Ruling};
 use crate::registry::{TakesOver, WireNeeds};
 use crate::run::Run;
@@ -150,9 +150,9 @@ impl Strategies {
         self.detection.pick(&self.view(core, now), new_data)
     }
 
-    /// How long an episode that begins now lasts.
-    pub(super) fn episode_end(&self, core: &Core, now: Instant) -> EpisodeEnd {
-        self.detection.episode_end(&self.view(core, now))
+    /// How long a recovery that begins now lasts.
+    pub(super) fn recovery_end(&self, core: &Core, now: Instant) -> RecoveryEnd {
+        self.detection.recovery_end(&self.view(core, now))
     }
 
     /// The retransmission timer ran out.

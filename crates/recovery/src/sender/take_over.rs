@@ -8,7 +8,7 @@ use crate::control::{ControlParams, NoticeKind};
 
 impl Sender {
     /// Puts the strategies of `combination` in the place of those in use. The board, the round-trip
-    /// time, the windows and the timer stay, and so does an episode that is on: what was lost in it
+    /// time, the windows and the timer stay, and so does a recovery that is on: what was lost in it
     /// reduces the window no second time. What judges put off is for the new ones to rule on; what
     /// the old strategies knew besides is forgotten.
     ///
@@ -30,7 +30,7 @@ impl Sender {
         };
         self.strategies.replace(&self.profile.variant_of(combination), params)?;
         self.core.sack = self.strategies.uses_sack();
-        let put_off = self.core.put_off.take();
+        let deferred = self.core.deferred.take();
         self.prr = None;
         self.undo.stop();
         let wants_probes = self.strategies.detection().wants_probes();
@@ -41,10 +41,10 @@ impl Sender {
         self.core.rto_at = began.map(|began| began + self.core.rtt.rto());
         self.notify(now, NoticeKind::TakeOver { cwnd, ssthresh });
         self.strategies.on_undo(&self.core, now);
-        self.judge_anew(now, &put_off);
+        self.judge_anew(now, &deferred);
         self.probes.schedule(&self.core, now, true);
         self.update_pacing(now);
-        self.tell_window();
+        self.report_window();
         Ok(())
     }
 }

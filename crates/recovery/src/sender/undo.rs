@@ -13,7 +13,7 @@ use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, RangeSet, SendRule, Se
 
 use super::Sender;
 use super::f_rto::{FRto, Outcome};
-use super::losses::Episode;
+use super::losses::Recovery;
 use crate::control::NoticeKind;
 use crate::view::{AckView, Phase};
 
@@ -46,11 +46,11 @@ struct Watch {
     sent_again: RangeSet,
     retransmissions: u64,
     duplicates: u64,
-    /// SND.NXT when the episode ended: once it is acknowledged, a report of a duplicate is late by
+    /// SND.NXT when the recovery ended: once it is acknowledged, a report of a duplicate is late by
     /// more than a round trip, and about something else.
     ends_at: Option<ExtSeq>,
     /// The recovery that a time-out broke into: its own reduction was not spurious.
-    interrupted: Option<Episode>,
+    interrupted: Option<Recovery>,
     f_rto: Option<FRto>,
 }
 
@@ -75,9 +75,9 @@ impl Undo {
         self.watch = is_on.then(Box::default);
     }
 
-    /// A time-out begins: `f_rto`, if its two ACKs are to show something, in the place of the episode
+    /// A time-out begins: `f_rto`, if its two ACKs are to show something, in the place of the recovery
     /// `interrupted`, if one was on.
-    fn begin_timeout(&mut self, is_on: bool, f_rto: Option<FRto>, interrupted: Option<Episode>) {
+    fn begin_timeout(&mut self, is_on: bool, f_rto: Option<FRto>, interrupted: Option<Recovery>) {
         let watch = Watch { interrupted, f_rto, ..Watch::default() };
         self.watch = is_on.then(|| Box::new(watch));
     }
@@ -94,7 +94,7 @@ impl Undo {
         }
     }
 
-    /// The episode is over, but reports of its duplicates may still be on their way.
+    /// The recovery is over, but reports of its duplicates may still be on their way.
     pub(super) fn end_later(&mut self, snd_nxt: ExtSeq) {
         if let Some(watch) = &mut self.watch {
             watch.ends_at = Some(snd_nxt);
@@ -165,8 +165,8 @@ impl Undo {
         if is_needed { Shown::Needed } else { Shown::Nothing }
     }
 
-    /// Ends the watch; gives the episode that the time-out broke into.
-    fn take_interrupted(&mut self) -> Option<Episode> {
+    /// Ends the watch; gives the recovery that the time-out broke into.
+    fn take_interrupted(&mut self) -> Option<Recovery> {
         self.watch.take()?.interrupted
     }
 }
@@ -205,13 +205,13 @@ impl Sender {
         self.undo.begin(self.profile.undo);
     }
 
-    /// A time-out is about to take the place of the episode that is on, if one is.
+    /// A time-out is about to take the place of the recovery that is on, if one is.
     pub(super) fn watch_for_spurious_timeout(&mut self) {
         self.refill = Refill::OFF;
         // RFC 5682 section 2.1 step 1: not while an earlier time-out is being recovered from.
         let finds = self.profile.f_rto && self.core.phase() != Phase::Loss;
         let (una, recover) = (self.snd_una(), self.snd_nxt());
-        let interrupted = self.core.episode.filter(|episode| episode.phase() != Phase::Loss);
+        let interrupted = self.core.recovery.filter(|recovery| recovery.phase() != Phase::Loss);
         let f_rto = finds.then(|| FRto::new(una, recover));
         self.undo.begin_timeout(self.profile.undo, f_rto, interrupted);
     }
@@ -241,7 +241,7 @@ impl Sender {
     fn take_back(&mut self, now: Instant) {
         let una = self.core.board.snd_una();
         let interrupted = self.undo.take_interrupted();
-        self.core.episode = interrupted.filter(|episode| episode.lasts(now, una));
+        self.core.recovery = interrupted.filter(|recovery| recovery.lasts(now, una));
         self.core.answered = TxNo(0);
         self.prr = None;
         self.probes.cancel();
@@ -250,7 +250,7 @@ impl Sender {
         self.core.rtt.end_backoff();
         self.stats.undos += 1;
         self.strategies.on_undo(&self.core, now);
-        let resumes = self.core.episode.is_some();
+        let resumes = self.core.recovery.is_some();
         self.notify(now, NoticeKind::Undo { resumes });
         self.restart_rto(now);
         self.events.add(|| EventKind::Undo);

@@ -6,7 +6,7 @@ use airtcp_types::{ByteCount, Instant, SendRule, SeqRange};
 
 use super::{FIRST, RTT, SMSS, ack_view, index, segments, seq};
 use crate::board::Board;
-use crate::put_off::PutOff;
+use crate::deferred::Deferred;
 use crate::rate::Snapshot;
 use crate::{
     AckView, Certainty, Finding, Findings, LossDetection, LossJudge, Phase, RtoForm, RttEstimator,
@@ -33,7 +33,7 @@ pub struct Scene {
     /// What the sender is doing about congestion.
     pub phase: Phase,
     /// Whether another loss reduces the window no second time.
-    pub episode: bool,
+    pub in_recovery: bool,
     /// The congestion window.
     pub cwnd: ByteCount,
     /// The slow-start threshold; `None` while it is not set.
@@ -41,7 +41,7 @@ pub struct Scene {
     /// Round-trip time estimates, with one sample of [`RTT`]; each ACK adds one.
     pub rtt: RttEstimator,
     board: Board,
-    put_off: PutOff,
+    deferred: Deferred,
     delivered: ByteCount,
 }
 
@@ -59,12 +59,12 @@ impl Scene {
         Self {
             now: Instant::ZERO,
             phase: Phase::Open,
-            episode: false,
+            in_recovery: false,
             cwnd: ByteCount(100 * SMSS),
             ssthresh: None,
             rtt,
             board: Board::new(FIRST),
-            put_off: PutOff::default(),
+            deferred: Deferred::default(),
             delivered: ByteCount::ZERO,
         }
     }
@@ -80,7 +80,7 @@ impl Scene {
             now: self.now,
             board: &self.board,
             phase: self.phase,
-            episode: self.episode,
+            in_recovery: self.in_recovery,
             smss: ByteCount(SMSS),
             cwnd: self.cwnd,
             ssthresh: self.ssthresh,
@@ -89,7 +89,7 @@ impl Scene {
             dup_thresh: 3,
             rtt: &self.rtt,
             rto_left: (!self.board.is_empty()).then(|| self.rtt.rto()),
-            put_off: &self.put_off,
+            deferred: &self.deferred,
         }
     }
 

@@ -17,7 +17,7 @@ pub(crate) struct News {
 pub(super) struct Notices {
     news: News,
     write_refused: bool,
-    readable_told: bool,
+    readable_reported: bool,
 }
 
 impl Notices {
@@ -36,12 +36,12 @@ impl Notices {
 
     /// There was nothing to read: the application waits for that.
     pub(super) const fn on_nothing_to_read(&mut self) {
-        self.readable_told = false;
+        self.readable_reported = false;
     }
 
     pub(super) fn take(&mut self, is_readable: bool, is_writable: impl FnOnce() -> bool) -> News {
-        if !self.readable_told && is_readable {
-            (self.readable_told, self.news.readable) = (true, true);
+        if !self.readable_reported && is_readable {
+            (self.readable_reported, self.news.readable) = (true, true);
         }
         if self.write_refused && is_writable() {
             (self.write_refused, self.news.writable) = (false, true);

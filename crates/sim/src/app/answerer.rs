@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use airtcp_stack::host::{HostError, SocketId};
 use airtcp_stack::tcp::{Readiness, TcpConfig, TcpError};
 
-use super::station::Desk;
+use super::end_host::Desk;
 use super::{Meter, pattern};
 
 /// So much is read at once.

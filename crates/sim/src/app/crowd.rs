@@ -9,7 +9,7 @@ use airtcp_stack::tcp::{Readiness, TcpConfig, TcpError};
 use airtcp_types::Instant;
 use airtcp_types::rng::Stream;
 
-use super::station::Desk;
+use super::end_host::Desk;
 use super::{Meter, pattern};
 use crate::agenda::Agenda;
 

@@ -1,7 +1,7 @@
-//! Applications, and the station they live on.
+//! Applications, and the host they live on.
 //!
 //! ```text
-//! station.rs   a host and its applications, as one Node
+//! end_host.rs  a host and its applications, as one Node
 //! caller.rs    opens a connection: bulk, requests, a message back and forth
 //! crowd.rs     users who open one short connection after another
 //! answerer.rs  takes connections: reads everything, and answers requests
@@ -13,14 +13,14 @@
 mod answerer;
 mod caller;
 mod crowd;
+mod end_host;
 mod meter;
 mod pattern;
 mod rrtp;
-mod station;
 
 pub(crate) use answerer::Answerer;
 pub(crate) use caller::{Caller, Script};
 pub(crate) use crowd::{Crowd, Habits};
+pub(crate) use end_host::{Application, EndHost};
 pub(crate) use meter::Meter;
 pub(crate) use rrtp::{Role, RrtpEnd};
-pub(crate) use station::{Application, Station};

@@ -7,7 +7,7 @@ use airtcp_rrtp::{CallError, Config, ConnectionId, Endpoint, Event, Info, Limits
 use airtcp_stack::host::SocketId;
 use airtcp_types::{ByteCount, ExtSeq, Instant, RangeSet, SeqRange};
 
-use super::station::Desk;
+use super::end_host::Desk;
 use super::{Meter, pattern};
 use crate::summary::Running;
 

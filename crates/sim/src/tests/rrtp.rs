@@ -44,7 +44,7 @@ fn either_kind_fills_a_link_with_seeds_and_without() {
 #[test]
 fn a_file_arrives_whole_and_says_when() {
     let link = "rate 2mbit delay 20ms limit 30 loss 2% corrupt 1% duplicate 1%";
-    for way in [Way::Forth, Way::Back] {
+    for way in [FlowDirection::LeftToRight, FlowDirection::RightToLeft] {
         let sent = FlowSpec { way, ..flow("rrtp", App::Bulk { size: Some(ByteCount(300_000)) }) };
         let scenario = Scenario { duration: Duration::from_secs(40), ..one(chain(link), sent) };
         let result = run(&scenario, None).unwrap();

@@ -18,7 +18,7 @@ use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 use super::quantity::{
     Congestion, Detection, Judge, Strategies, some_whole, some_word, whole, word,
 };
-use crate::Way;
+use crate::FlowDirection;
 
 /// More flows, users or exchanges than this are a slip of the finger.
 const MANY: u64 = 1_000_000;
@@ -128,7 +128,7 @@ pub(super) struct FlowFile {
     pub(super) profile: Option<Spanned<Named>>,
     pub(super) prr: Option<Spanned<bool>>,
     #[serde(default, deserialize_with = "word")]
-    pub(super) way: Way,
+    pub(super) way: FlowDirection,
     #[serde(default, deserialize_with = "word")]
     pub(super) start: Duration,
     #[serde(default, deserialize_with = "word")]

@@ -8,7 +8,7 @@ use airtcp_recovery::{Combination, Profile};
 use airtcp_types::ByteCount;
 use serde::de::{Deserializer, Error, Visitor};
 
-use crate::{Sender, Way};
+use crate::{FlowDirection, Sender};
 
 /// No time in a scenario is longer: a million seconds.
 const MAX_TIME: Duration = Duration::from_secs(1_000_000);
@@ -138,13 +138,13 @@ impl Word for ByteCount {
     }
 }
 
-impl Word for Way {
+impl Word for FlowDirection {
     const EXPECTED: &'static str = "\"forth\" or \"back\"";
 
     fn read(text: &str) -> Option<Self> {
         match text {
-            "forth" => Some(Self::Forth),
-            "back" => Some(Self::Back),
+            "forth" => Some(Self::LeftToRight),
+            "back" => Some(Self::RightToLeft),
             _ => None,
         }
     }

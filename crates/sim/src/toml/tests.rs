@@ -12,7 +12,7 @@ use airtcp_recovery::Profile;
 use airtcp_types::ByteCount;
 
 use super::*;
-use crate::{App, Topology, Way};
+use crate::{App, FlowDirection, Topology};
 
 const SMALL: &str = r#"duration = "2s"
 [bottleneck]
@@ -160,7 +160,7 @@ ping_pong = { size = "64B", count = 9 }
     assert_eq!((one.name.as_str(), one.count, one.mtu), ("one", 3, 1040));
     assert_eq!(one.sender.to_string(), "newreno/fixed:32");
     let spread = Profile { proportional_rate_reduction: true, ..Profile::paper() };
-    assert_eq!((&one.profile, one.way), (&spread, Way::Back));
+    assert_eq!((&one.profile, one.way), (&spread, FlowDirection::RightToLeft));
     assert_eq!(
         (one.start, one.stagger),
         (Duration::from_millis(1_500), Duration::from_millis(100))

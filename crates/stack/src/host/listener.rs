@@ -129,7 +129,7 @@ impl Host {
         self.socket(listener)?;
         let queue = self.listener(listener).ok_or(HostError::WrongKind)?;
         let Some(id) = queue.waiting.pop_front() else { return Ok(None) };
-        self.tell(listener);
+        self.report_readiness(listener);
         let Some(tcp) = self.tcp_socket(id) else { return Ok(None) };
         tcp.owner = Owner::Application;
         let remote = tcp.connection.flow().remote;
@@ -142,7 +142,7 @@ impl Host {
 
     /// Removes a listener. Connections that nobody accepted are reset.
     pub(super) fn close_listener(&mut self, now: Instant, id: SocketId) {
-        self.untell(id);
+        self.withdraw_readiness(id);
         let Some(Socket { kind: Kind::Listener(listener), .. }) = self.sockets.remove(id) else {
             return;
         };

@@ -1,7 +1,7 @@
 //! A host: what lies between IP packets on one side and sockets on the other.
 //!
 //! ```text
-//! handle_packet  input.rs     lengths, checksums, addresses; reassembly.rs for fragments; then by protocol:
+//! handle_packet  input.rs     lengths, checksums, addresses; fragments.rs for fragments; then by protocol:
 //!                  icmp.rs    echo is answered, errors go to their connection; path_mtu.rs, what they say of paths
 //!                  udp.rs     to a socket's queue, or port unreachable
 //!                  demux.rs   by 4-tuple to a connection, by port to a listener, or RST; what follows each other, as one
@@ -29,6 +29,7 @@ mod config;
 mod cookie;
 mod demux;
 mod error;
+mod fragments;
 mod icmp;
 mod input;
 mod listener;
@@ -39,7 +40,6 @@ mod path_mtu;
 mod peers;
 mod ports;
 mod readiness;
-mod reassembly;
 mod secret;
 mod sending;
 mod settle;
@@ -71,12 +71,12 @@ use astray::Siblings;
 use bindings::Bindings;
 use bound::Bound;
 use challenges::Challenges;
+use fragments::Fragments;
 use listener::Listener;
 use outbox::Outbox;
 use path_mtu::PathMtus;
 use peers::{PeerId, Peers};
 use readiness::{Known, ReadyQueue};
-use reassembly::Reassembly;
 use secret::{Keyed, Secret};
 use sending::Sending;
 use slab::Slab;
@@ -141,7 +141,7 @@ pub struct Host {
     challenges: Challenges,
     icmp_errors: icmp::Allowance,
     echoes: icmp::Allowance,
-    reassembly: Reassembly,
+    fragments: Fragments,
     path_mtus: PathMtus,
     siblings: Siblings,
 }
@@ -217,7 +217,7 @@ impl Host {
             flows: HashMap::with_hasher(secret.keyed()),
             bindings: Bindings::new(config.share, &secret),
             peers: Peers::new(secret.keyed()),
-            reassembly: Reassembly::new(secret.keyed()),
+            fragments: Fragments::new(secret.keyed()),
             path_mtus: PathMtus::new(secret.keyed()),
             siblings: Siblings::new(config.share),
             secret,
@@ -341,7 +341,7 @@ impl Node for Host {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.timers.next().into_iter().chain(self.reassembly.poll_timeout()).min()
+        self.timers.next().into_iter().chain(self.fragments.poll_timeout()).min()
     }
 
     fn poll_event(&mut self) -> Option<Event> {

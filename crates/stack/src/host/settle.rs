@@ -110,7 +110,7 @@ impl Host {
         tcp.touched = false;
         self.timers.set(id, &mut tcp.armed, tcp.connection.poll_timeout());
         let state = tcp.connection.state();
-        self.tell(id);
+        self.report_readiness(id);
         match state {
             State::Closed => self.settle_end(id),
             State::TimeWait => self.settle_time_wait(now, id),
@@ -149,7 +149,7 @@ impl Host {
                 queue.waiting.push_back(id);
             }
         }
-        self.tell(listener);
+        self.report_readiness(listener);
     }
 
     /// Gives a connection to somebody else.
@@ -198,7 +198,7 @@ impl Host {
     }
 
     /// Queues a socket for its holder if its readiness changed.
-    pub(super) fn tell(&mut self, id: SocketId) {
+    pub(super) fn report_readiness(&mut self, id: SocketId) {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         let readiness = socket.readiness();
         if socket.has_holder() {
@@ -207,7 +207,7 @@ impl Host {
     }
 
     /// Takes a socket that its holder lets go of out of the queue of those to tell.
-    pub(super) fn untell(&mut self, id: SocketId) {
+    pub(super) fn withdraw_readiness(&mut self, id: SocketId) {
         if let Some(socket) = self.sockets.get_mut(id) {
             self.ready.remove(&mut socket.known);
         }

@@ -263,7 +263,7 @@ impl Host {
         };
         how(&mut tcp.connection, now, &mut self.counters);
         tcp.owner = Owner::Nobody;
-        self.untell(id);
+        self.withdraw_readiness(id);
         self.touch(now, id);
         Ok(())
     }

@@ -33,7 +33,7 @@ impl Host {
         if self.time_waits >= self.config.time_waits {
             debug!(%remote, "no TIME-WAIT: there are as many as may be");
             self.counters.tcp_ext_time_wait_overflow += 1;
-            self.tell_end_of_time_wait(now, &wait);
+            self.report_end_of_time_wait(now, &wait);
             self.remove(id);
             return;
         }
@@ -98,10 +98,10 @@ impl Host {
         self.held -= COST;
         self.time_waits -= 1;
         self.forget_flow(id, socket.wait.flow());
-        self.tell_end_of_time_wait(now, &socket.wait);
+        self.report_end_of_time_wait(now, &socket.wait);
     }
 
-    fn tell_end_of_time_wait(&mut self, at: Instant, wait: &TimeWait) {
+    fn report_end_of_time_wait(&mut self, at: Instant, wait: &TimeWait) {
         if self.config.events && self.events.len() < MAX_EVENTS {
             let kind = EventKind::State { from: State::TimeWait.name(), to: State::Closed.name() };
             self.events.push_back(Event { at, flow: Some(wait.flow()), kind });

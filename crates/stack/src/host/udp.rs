@@ -98,7 +98,7 @@ impl Host {
         socket.held += cost;
         self.held += cost;
         self.counters.udp_in_datagrams += 1;
-        self.tell(id);
+        self.report_readiness(id);
     }
 
     /// The network complained of a datagram. Nothing in the complaint proves that it is true: only a socket
@@ -113,7 +113,7 @@ impl Host {
         debug!(remote = %flow.remote, %error, heard, "ICMP error about a datagram");
         if heard {
             socket.error = Some(error);
-            self.tell(id);
+            self.report_readiness(id);
             return true;
         }
         socket.peer.is_none_or(|peer| peer == flow.remote)
@@ -123,11 +123,11 @@ impl Host {
     /// receiving tell it, too, in place of what they would do.
     pub fn udp_take_error(&mut self, socket: SocketId) -> Result<Option<Unreachable>, HostError> {
         let error = self.udp_socket(socket)?.error.take();
-        self.tell(socket);
+        self.report_readiness(socket);
         Ok(error)
     }
 
-    fn told_unreachable(&mut self, socket: SocketId) -> Result<(), HostError> {
+    fn take_unreachable(&mut self, socket: SocketId) -> Result<(), HostError> {
         match self.udp_take_error(socket)? {
             Some(error) => Err(HostError::Unreachable(error)),
             None => Ok(()),
@@ -153,7 +153,7 @@ impl Host {
         };
         let id = self.sockets.insert(Socket::new(Kind::Udp(socket)));
         self.bindings.add_udp(local, id);
-        self.tell(id);
+        self.report_readiness(id);
         Ok(id)
     }
 
@@ -225,7 +225,7 @@ impl Host {
         data: &[u8],
         to: SocketAddr,
     ) -> Result<(), HostError> {
-        self.told_unreachable(socket)?;
+        self.take_unreachable(socket)?;
         let UdpSocket { local, hop_limit, .. } = *self.udp_socket(socket)?;
         let source = match local.ip() {
             any if any.is_unspecified() => self.config.source_for(to),
@@ -263,13 +263,13 @@ impl Host {
         socket: SocketId,
         buf: &mut [u8],
     ) -> Result<Option<(usize, SocketAddr)>, HostError> {
-        self.told_unreachable(socket)?;
+        self.take_unreachable(socket)?;
         let udp = self.udp_socket(socket)?;
         let Some((from, data)) = udp.queue.pop_front() else { return Ok(None) };
         let cost = cost(&data);
         udp.held -= cost;
         self.held -= cost;
-        self.tell(socket);
+        self.report_readiness(socket);
         Ok(Some((copy(&data, buf), from)))
     }
 
@@ -279,7 +279,7 @@ impl Host {
         socket: SocketId,
         buf: &mut [u8],
     ) -> Result<Option<(usize, SocketAddr)>, HostError> {
-        self.told_unreachable(socket)?;
+        self.take_unreachable(socket)?;
         let udp = self.udp_socket(socket)?;
         Ok(udp.queue.front().map(|(from, data)| (copy(data, buf), *from)))
     }
@@ -290,7 +290,7 @@ impl Host {
             let udp = self.udp_socket(socket)?;
             (udp.local, udp.held)
         };
-        self.untell(socket);
+        self.withdraw_readiness(socket);
         self.bindings.remove_udp(local);
         self.held -= held;
         self.sockets.remove(socket);

@@ -39,7 +39,7 @@ impl Connection {
             self.send_challenge_ack(now, counters);
             return false;
         }
-        let tells_of_handshake =
+        let is_of_handshake =
             in_handshake && (is_syn_ack || self.ecn.reads_handshake_code(segment));
         if in_handshake && self.defers(now, segment, counters) {
             return false;
@@ -47,7 +47,7 @@ impl Connection {
         self.ecn.on_segment(segment, self.receive.is_all_acknowledged());
         let range = SeqRange::new(seq, seq + u64::from(segment.len()));
         let window = ByteCount(u64::from(segment.window) << self.send.scale());
-        self.tell(|| EventKind::Received { range, ack, window });
+        self.record(|| EventKind::Received { range, ack, window });
         if in_handshake {
             let echo = segment.options.timestamps.map(|timestamps| timestamps.ecr);
             self.establish(now, echo);
@@ -69,8 +69,8 @@ impl Connection {
                 debug!(remote = %self.flow.remote, "the peer shrinks its window");
                 counters.tcp_ext_window_shrunk += 1;
             }
-            let tells_of_marks = !tells_of_handshake;
-            self.hand_to_sender(now, segment, ack, window_changed, tells_of_marks, counters);
+            let has_feedback = !is_of_handshake;
+            self.hand_to_sender(now, segment, ack, window_changed, has_feedback, counters);
             if closed && window_changed {
                 self.send.on_window_opened(now);
             }
@@ -99,7 +99,7 @@ impl Connection {
         segment: &Segment<'_>,
         ack: ExtSeq,
         window_changed: bool,
-        tells_of_marks: bool,
+        has_feedback: bool,
         counters: &mut Counters,
     ) {
         let before = self.send.una();
@@ -122,7 +122,7 @@ impl Connection {
             self.receive.on_rtt(now.since(made));
         }
         let echoed = self.echoed(segment);
-        let feedback = match tells_of_marks && self.ecn.is_accurate() {
+        let feedback = match has_feedback && self.ecn.is_accurate() {
             true => self.feedback(segment, ack, reports.blocks()),
             false => None,
         };

@@ -351,7 +351,7 @@ impl Connection {
         let fate = withholding.on_data(now, &Taken { before, nxt, arrival, reserved, fin });
         if fate == Fate::Told {
             // One more follows, for the segment itself.
-            self.tell_of_hole(2, counters);
+            self.report_hole(2, counters);
         }
         counters.tcp_ext_dup_acks_withheld += u64::from(fate == Fate::Withheld);
         fate == Fate::Withheld
@@ -361,13 +361,13 @@ impl Connection {
         let nxt = self.receive.nxt();
         if self.withholding.as_mut().is_some_and(|withholding| withholding.on_timeout(now, nxt)) {
             self.schedule_ack(None);
-            self.tell_of_hole(2, counters);
+            self.report_hole(2, counters);
         }
     }
 
     /// One ACK says it all with SACK; without, it takes three duplicates (RFC 5681 section 3.2), of which these are
     /// `more`.
-    fn tell_of_hole(&mut self, more: usize, counters: &mut Counters) {
+    fn report_hole(&mut self, more: usize, counters: &mut Counters) {
         counters.tcp_ext_withholding_ended += 1;
         if !self.sack {
             (0..more).for_each(|_| self.schedule_ack(None));

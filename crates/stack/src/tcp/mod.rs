@@ -371,7 +371,7 @@ impl Connection {
     fn set_state(&mut self, to: State) {
         let from = std::mem::replace(&mut self.state, to);
         if from != to {
-            self.tell(|| EventKind::State { from: from.name(), to: to.name() });
+            self.record(|| EventKind::State { from: from.name(), to: to.name() });
         }
     }
 
@@ -385,7 +385,7 @@ impl Connection {
         }
     }
 
-    fn tell(&mut self, event: impl FnOnce() -> EventKind) {
+    fn record(&mut self, event: impl FnOnce() -> EventKind) {
         if let Some(events) = self.events.as_mut().filter(|events| events.len() < MAX_EVENTS) {
             events.push_back(event());
         }

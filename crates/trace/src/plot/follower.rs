@@ -170,7 +170,7 @@ impl Follower {
         } else if self.timed.len() < MAX_TIMED {
             self.timed.push_back(Timed { end, at, once: true });
         }
-        self.tell_outstanding(out);
+        self.report_outstanding(out);
     }
 
     fn remember(&mut self, range: SeqRange) -> Kind {
@@ -187,7 +187,7 @@ impl Follower {
         }
     }
 
-    fn tell_outstanding(&self, out: &mut impl FnMut(Mark)) {
+    fn report_outstanding(&self, out: &mut impl FnMut(Mark)) {
         if let Some(Acked { ack, .. }) = self.acked {
             out(Mark::Outstanding(self.nxt.since(ack).0));
         }
@@ -232,7 +232,7 @@ impl Follower {
         }
         let ack = self.acked.map_or(ack, |old| ack.max(old.ack));
         self.acked = Some(Acked { at, ack, edge });
-        self.tell_outstanding(out);
+        self.report_outstanding(out);
     }
 
     /// The window a segment offers, if it is known how it is scaled.

@@ -62,7 +62,7 @@ impl Line {
     /// Tells the sender what the peer says of the network, where it can be told.
     pub(super) fn reconfigure(&self, network: &Network) {
         if let Self::Rrtp(stream) = self {
-            let (kind, profile) = network.told();
+            let (kind, profile) = network.settings();
             // An error says that the connection has ended, which what is written next tells.
             let _ = stream.reconfigure_as_asked(kind, profile);
         }

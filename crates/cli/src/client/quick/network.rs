@@ -78,12 +78,12 @@ impl Network {
     /// What a connection is made with.
     pub(super) fn config(network: Option<Self>) -> Config {
         let Some(network) = network else { return Config::default() };
-        let (kind, profile) = network.told();
+        let (kind, profile) = network.settings();
         Config { kind, profile, ..Config::default() }
     }
 
     /// As RRTP is told.
-    pub(super) fn told(&self) -> (NetworkKind, NetworkProfile) {
+    pub(super) fn settings(&self) -> (NetworkKind, NetworkProfile) {
         let profile = NetworkProfile {
             send_rate: self.send_rate_bits_per_second.map(Rate::from_bits_per_sec),
             round_trip_time: self.round_trip_time_ms.map(|ms| Duration::from_secs_f64(ms / 1e3)),

@@ -22,21 +22,21 @@ pub(super) struct Patient {
     limit: Duration,
     /// Since it had no room, and what was taken since.
     full: Option<(Pin<Box<Sleep>>, usize)>,
-    told: Arc<OnceLock<Network>>,
-    is_told: bool,
+    network: Arc<OnceLock<Network>>,
+    is_configured: bool,
 }
 
 impl Patient {
-    pub(super) fn new(line: Line, limit: Duration, told: Arc<OnceLock<Network>>) -> Self {
-        Self { line, limit, full: None, told, is_told: false }
+    pub(super) fn new(line: Line, limit: Duration, network: Arc<OnceLock<Network>>) -> Self {
+        Self { line, limit, full: None, network, is_configured: false }
     }
 
     /// What the client said, before the answer to it leaves.
-    fn tell(&mut self) {
-        if !self.is_told
-            && let Some(network) = self.told.get()
+    fn reconfigure(&mut self) {
+        if !self.is_configured
+            && let Some(network) = self.network.get()
         {
-            self.is_told = true;
+            self.is_configured = true;
             self.line.reconfigure(network);
         }
     }
@@ -61,7 +61,7 @@ impl AsyncWrite for Patient {
         context: &mut Context<'_>,
         data: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.tell();
+        self.reconfigure();
         if let Poll::Ready(written) = Pin::new(&mut self.line).poll_write(context, data) {
             let written = written?;
             if let Some((_, taken)) = &mut self.full {

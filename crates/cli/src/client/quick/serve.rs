@@ -294,7 +294,7 @@ async fn handle(mut line: Line, files: Files, is_told: bool, stop: Stop, place: 
     };
     place.served.connections.fetch_add(1, Relaxed);
     let told = Arc::new(OnceLock::new());
-    let files = if is_told { files.telling(told.clone()) } else { files };
+    let files = if is_told { files.with_network(told.clone()) } else { files };
     let served = match line.tune(PAUSE) {
         Ok(()) => serve_files(&files, &mut Patient::new(line, PAUSE, told), stop).await,
         Err(error) => Err(error),

@@ -105,7 +105,7 @@ impl Files {
     }
 
     /// The same for one connection, of whose network `network` is to hear.
-    pub(crate) fn telling(&self, network: Arc<OnceLock<Network>>) -> Self {
+    pub(crate) fn with_network(&self, network: Arc<OnceLock<Network>>) -> Self {
         Self { network: Some(network), ..self.clone() }
     }
 

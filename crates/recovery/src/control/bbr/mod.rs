@@ -527,7 +527,7 @@ impl CongestionControl for Bbr {
                 self.state = State::Recovery;
             }
             NoticeKind::Timeout { .. } => self.on_timeout(notice.pipe),
-            NoticeKind::EpisodeOver => self.state = State::Open,
+            NoticeKind::RecoveryOver => self.state = State::Open,
             NoticeKind::Undo { .. } => {
                 // `bbr_undo_cwnd`.
                 (self.full_bw, self.full_bw_rounds) = (Rate::ZERO, 0);

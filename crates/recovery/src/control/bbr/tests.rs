@@ -222,14 +222,14 @@ fn in_the_first_round_of_recovery_as_much_leaves_as_arrives() {
     // A round later it grows by what arrives, twice as much leaves.
     hear(&mut bbr, RTT, 40, 58);
     assert_eq!(bbr.window(), ByteCount(138 * SMSS));
-    notice(&mut bbr, ByteCount::ZERO, NoticeKind::EpisodeOver);
+    notice(&mut bbr, ByteCount::ZERO, NoticeKind::RecoveryOver);
     hear(&mut bbr, Duration::from_millis(1), 1, 100);
     assert!(bbr.window() >= before - ByteCount(8 * SMSS), "{}", bbr.window());
 }
 
 #[test]
 fn a_timeout_leaves_one_segment_more_than_is_in_flight_and_its_end_or_undo_restores_the_window() {
-    for end in [NoticeKind::EpisodeOver, NoticeKind::Undo { resumes: false }] {
+    for end in [NoticeKind::RecoveryOver, NoticeKind::Undo { resumes: false }] {
         let mut bbr = steady();
         let before = bbr.window();
         let timeout = NoticeKind::Timeout { flight_size: BDP, first: true };

@@ -23,8 +23,8 @@
 //! mark everything above a low threshold. Classic ECN echoes one mark in all ACKs of a round trip,
 //! and so a round with an echo counts as a round of marks.
 //!
-//! **Recovery.** Fast recovery goes from [`NoticeKind::Reduce`] to [`NoticeKind::EpisodeOver`], with
-//! a detection whose episodes are timed, too. The state to return to is saved once, before the first
+//! **Recovery.** Fast recovery goes from [`NoticeKind::Reduce`] to [`NoticeKind::RecoveryOver`], with
+//! a detection whose recoveries are timed, too. The state to return to is saved once, before the first
 //! loss of a recovery is worked. The pseudo-code saves it with the first loss of each round, after
 //! `StartProbeBW_DOWN`, and when recovery begins. An undo would then find the state that the losses
 //! left.
@@ -286,7 +286,7 @@ impl Machine {
             NoticeKind::Lost(loss) => self.on_lost(notice.now, &loss),
             NoticeKind::Reduce { cause, .. } => self.on_enter_fast_recovery(cause),
             NoticeKind::Timeout { first, .. } => self.on_enter_rto(notice.pipe, first),
-            NoticeKind::EpisodeOver => self.on_exit_recovery(),
+            NoticeKind::RecoveryOver => self.on_exit_recovery(),
             NoticeKind::Undo { resumes } => {
                 self.handle_spurious_loss_detection();
                 if resumes {

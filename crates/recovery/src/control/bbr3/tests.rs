@@ -202,10 +202,10 @@ fn a_time_out_leaves_one_segment_and_the_window_comes_back_after_it() {
     flow.notice(TIMEOUT);
     assert_eq!(flow.bbr.cwnd, ByteCount(2 * SMSS), "one is in flight");
     flow.notice(NoticeKind::Timeout { flight_size: ByteCount::ZERO, first: false });
-    flow.notice(NoticeKind::EpisodeOver);
+    flow.notice(NoticeKind::RecoveryOver);
     assert_eq!(flow.bbr.cwnd, before);
     flow.bbr.cwnd = ByteCount(SMSS);
-    flow.notice(NoticeKind::EpisodeOver);
+    flow.notice(NoticeKind::RecoveryOver);
     assert_eq!(flow.bbr.cwnd, ByteCount(SMSS), "no recovery, nothing to come back to");
 }
 
@@ -240,7 +240,7 @@ fn losses_of_a_recovery_that_an_undo_resumes_save_no_state() {
         assert_eq!(flow.bbr.recovery.is_on(), resumes);
         flow.lose(Cause::Congestion, 0.01);
         assert_eq!(flow.bbr.undo.is_some(), !resumes);
-        flow.notice(NoticeKind::EpisodeOver);
+        flow.notice(NoticeKind::RecoveryOver);
         assert!(!flow.bbr.recovery.is_on());
     }
 }

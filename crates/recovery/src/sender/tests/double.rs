@@ -8,7 +8,7 @@ use std::time::Duration;
 use airtcp_types::{ByteCount, TxNo};
 
 use crate::control::ControlParams;
-use crate::detection::{EpisodeEnd, Finding, Findings};
+use crate::detection::{Finding, Findings, RecoveryEnd};
 use crate::judge::{Raised, Ruling};
 use crate::registry::Entry;
 use crate::transmission::Transmission;
@@ -23,7 +23,7 @@ thread_local! {
     static FINDINGS: RefCell<VecDeque<(TxNo, Found)>> = const { RefCell::new(VecDeque::new()) };
     static RULINGS: RefCell<VecDeque<Option<Ruling>>> = const { RefCell::new(VecDeque::new()) };
     static RAISED: RefCell<Option<(TxNo, Ruling)>> = const { RefCell::new(None) };
-    static EPISODE_END: Cell<EpisodeEnd> = const { Cell::new(EpisodeEnd::RecoveryPoint) };
+    static RECOVERY_END: Cell<RecoveryEnd> = const { Cell::new(RecoveryEnd::RecoveryPoint) };
     static WINDOWS: Cell<[Option<ByteCount>; 2]> = const { Cell::new([None; 2]) };
 }
 
@@ -64,9 +64,9 @@ pub(super) fn set_windows(reduced: Option<ByteCount>, acked: Option<ByteCount>) 
     WINDOWS.set([reduced, acked]);
 }
 
-/// The detector has episodes end so from now on.
-pub(super) fn end_episodes(end: EpisodeEnd) {
-    EPISODE_END.set(end);
+/// The detector has recoveries end so from now on.
+pub(super) fn end_recoveries(end: RecoveryEnd) {
+    RECOVERY_END.set(end);
 }
 
 #[derive(Debug)]
@@ -92,8 +92,8 @@ impl LossDetection for Detection {
         note(format!("detection times out with {} B lost", view.board.lost()));
     }
 
-    fn episode_end(&self, _: &View<'_>) -> EpisodeEnd {
-        EPISODE_END.get()
+    fn recovery_end(&self, _: &View<'_>) -> RecoveryEnd {
+        RECOVERY_END.get()
     }
 
     fn on_undo(&mut self, _: &View<'_>) {
@@ -160,7 +160,7 @@ impl CongestionControl for Control {
                 format!("control: reduce from {flight_size} B, {}", cause.name())
             }
             NoticeKind::Timeout { first, .. } => format!("control: time-out, first {first}"),
-            NoticeKind::EpisodeOver => "control: episode over".to_owned(),
+            NoticeKind::RecoveryOver => "control: recovery over".to_owned(),
             NoticeKind::Idle { time, restart, .. } => {
                 format!("control: idle {time:?}, restart {restart}")
             }
@@ -221,7 +221,7 @@ static CONTROL: Entry<dyn CongestionControl> = Entry {
 
 /// A sender of nothing but doubles, with so many judges.
 pub(super) fn sender(judges: usize) -> Sender {
-    EPISODE_END.set(EpisodeEnd::RecoveryPoint);
+    RECOVERY_END.set(RecoveryEnd::RecoveryPoint);
     let judge = || Choice::new(&JUDGE, None).unwrap();
     let combination = Combination::default()
         .with_detection(Choice::new(&DETECTION, None).unwrap())

@@ -2,8 +2,8 @@
 
 use airtcp_types::{ByteCount, Instant, SendRule, TxNo};
 
-use super::double::{self, Found, end_episodes, find, millis, noted, raise, rule};
-use crate::detection::EpisodeEnd;
+use super::double::{self, Found, end_recoveries, find, millis, noted, raise, rule};
+use crate::detection::RecoveryEnd;
 use crate::testkit::{RTT, SMSS, ack, ms, named, pump, segments, supply};
 use crate::{Ack, Cause, Limit, Phase, Ruling, Sender, TxState, When};
 
@@ -124,7 +124,7 @@ fn never_is_never() {
 }
 
 #[test]
-fn what_is_put_off_is_judged_again_when_its_time_comes() {
+fn what_is_deferred_is_judged_again_when_its_time_comes() {
     let mut sender = ten_out(1);
     rule(Some(ruling(When::After(millis(40)), When::After(millis(40)))));
     find(0, Found::Suspect);
@@ -152,7 +152,7 @@ fn what_is_put_off_is_judged_again_when_its_time_comes() {
 }
 
 #[test]
-fn what_is_put_off_is_forgotten_when_it_arrives() {
+fn what_is_deferred_is_forgotten_when_it_arrives() {
     for sacked in [false, true] {
         let mut sender = ten_out(1);
         rule(Some(ruling(When::After(millis(40)), When::After(millis(40)))));
@@ -200,7 +200,7 @@ fn what_a_judge_raises_is_done_before_detection() {
 }
 
 #[test]
-fn one_episode_has_one_reduction_and_the_next_another() {
+fn one_recovery_has_one_reduction_and_the_next_another() {
     let mut sender = ten_out(0);
     for tx in 0..3 {
         find(tx, Found::Lost);
@@ -209,14 +209,14 @@ fn one_episode_has_one_reduction_and_the_next_another() {
     }
     let reductions = |log: Vec<String>| log.iter().filter(|line| line.contains("reduce")).count();
     assert_eq!(reductions(noted()), 1);
-    // Up to the recovery point, and at it, the episode is the old one.
+    // Up to the recovery point, and at it, the recovery is the old one.
     sender.on_ack(ms(200), &ack(9, &[]));
     pump(&mut sender, ms(200), &supply(100));
     find(9, Found::Lost);
     sender.on_ack(ms(201), &ack(9, &[]));
     assert_eq!(reductions(noted()), 0);
     sender.on_ack(ms(210), &ack(10, &[]));
-    assert!(noted().contains(&"control: episode over".to_owned()));
+    assert!(noted().contains(&"control: recovery over".to_owned()));
     let next = sender.board().first().unwrap().tx.0;
     find(next, Found::Lost);
     sender.on_ack(ms(220), &ack(10, &[]));
@@ -314,7 +314,7 @@ fn a_loss_without_a_reduction_leaves_nothing_to_undo() {
 }
 
 #[test]
-fn an_episode_ends_after_detection_and_before_the_control_hears_the_ack() {
+fn a_recovery_ends_after_detection_and_before_the_control_hears_the_ack() {
     let mut sender = ten_out(1);
     find(0, Found::Lost);
     sender.on_ack(ms(100), &ack(0, &[]));
@@ -330,14 +330,14 @@ fn an_episode_ends_after_detection_and_before_the_control_hears_the_ack() {
         log[1..],
         [
             "detection hears 10001 with SND.UNA 10001",
-            "control: episode over",
+            "control: recovery over",
             "control hears 10001 with pipe 0",
         ]
     );
 }
 
 #[test]
-fn the_verdict_on_a_probe_comes_before_the_end_of_the_episode() {
+fn the_verdict_on_a_probe_comes_before_the_end_of_the_recovery() {
     let mut sender = double::with_detection("rack");
     pump(&mut sender, Instant::ZERO, &supply(10));
     let probe_at = sender.poll_timeout().unwrap();
@@ -357,7 +357,7 @@ fn the_verdict_on_a_probe_comes_before_the_end_of_the_episode() {
         [
             "judge rules on Lost 9",
             "control: reduce from 0 B, congestion",
-            "control: episode over",
+            "control: recovery over",
             "control hears 11001 with pipe 0",
         ],
         "{log:?}"
@@ -404,9 +404,9 @@ fn prr_goes_by_the_window_that_the_control_has_after_the_ack() {
 }
 
 #[test]
-fn an_episode_whose_time_is_over_ends_before_the_notice_of_the_next_loss() {
+fn a_recovery_whose_time_is_over_ends_before_the_notice_of_the_next_loss() {
     let mut sender = ten_out(0);
-    end_episodes(EpisodeEnd::After(millis(100)));
+    end_recoveries(RecoveryEnd::After(millis(100)));
     find(0, Found::Lost);
     sender.on_ack(ms(100), &ack(0, &[]));
     let (sent, _) = pump(&mut sender, ms(100), &supply(10));
@@ -420,7 +420,7 @@ fn an_episode_whose_time_is_over_ends_before_the_notice_of_the_next_loss() {
     assert_eq!(
         noted()[1..4],
         [
-            "control: episode over",
+            "control: recovery over",
             "control: 1000 B lost, congestion",
             "control: reduce from 10000 B, congestion",
         ]
@@ -431,7 +431,7 @@ fn an_episode_whose_time_is_over_ends_before_the_notice_of_the_next_loss() {
 #[test]
 fn what_left_before_a_reduction_is_answered_by_it() {
     let mut sender = ten_out(0);
-    end_episodes(EpisodeEnd::After(millis(100)));
+    end_recoveries(RecoveryEnd::After(millis(100)));
     find(0, Found::Lost);
     sender.on_ack(ms(100), &ack(0, &[]));
     pump(&mut sender, ms(100), &supply(10));

@@ -9,7 +9,7 @@ use crate::{NoticeKind, Phase, Sender};
 fn ten_out(combination: &str) -> Sender {
     let mut sender = sender(combination);
     let (cwnd, ssthresh) = (ByteCount(10 * SMSS), Some(ByteCount(10 * SMSS)));
-    sender.tell_control(Instant::ZERO, NoticeKind::TakeOver { cwnd, ssthresh });
+    sender.notify_control(Instant::ZERO, NoticeKind::TakeOver { cwnd, ssthresh });
     assert_eq!(pump(&mut sender, Instant::ZERO, &supply(100)).0.len(), 10);
     sender
 }
@@ -47,7 +47,7 @@ fn a_repair_on_its_way_is_not_sent_again_for_the_duplicate_acks_of_its_loss() {
             pump(&mut sender, ms(100), &supply(100));
             assert_eq!(sender.stats().segments_retransmitted, 1, "{before}");
             switch(&mut sender, ms(101), next);
-            // Up to where the repair is a round trip old, and an episode of le's is over.
+            // Up to where the repair is a round trip old, and a recovery of le's is over.
             for upto in 5..=10 {
                 let now = ms(102 + 20 * (upto - 5));
                 sender.on_ack(now, &ack(0, &[segments(1, upto)]));
@@ -68,21 +68,21 @@ fn a_repair_on_its_way_is_not_sent_again_for_the_duplicate_acks_of_its_loss() {
 }
 
 #[test]
-fn what_one_judge_put_off_another_rules_on() {
-    let put_off = || {
+fn what_one_judge_deferred_another_rules_on() {
+    let deferred = || {
         let mut sender = ten_out("sack/reno/dcr:timer");
         sender.on_ack(ms(100), &ack(0, &[segments(1, 4)]));
         pump(&mut sender, ms(100), &supply(100));
         assert_eq!(sender.stats().segments_lost, 0);
         sender
     };
-    let mut sender = put_off();
+    let mut sender = deferred();
     switch(&mut sender, ms(101), "sack/reno");
     assert_eq!((sender.stats().segments_lost, sender.stats().reductions), (1, 1));
     let (sent, _) = pump(&mut sender, ms(101), &supply(100));
     assert_eq!(named(&sent)[0], (0, SendRule::FastRetransmit));
     // Another that waits does so from when it hears of it: a round-trip time.
-    let mut sender = put_off();
+    let mut sender = deferred();
     switch(&mut sender, ms(150), "sack/cubic/dcr:timer");
     sender.on_timeout(ms(249));
     assert_eq!(sender.stats().segments_lost, 0);

@@ -153,7 +153,7 @@ fn an_undo_lets_no_less_leave_than_the_reduction_did() {
 fn a_report_of_each_repair_as_a_duplicate_restores_both_windows() {
     for combination in ALL {
         let mut sender = repaired(combination, Profile::modern());
-        // No time stamps: the original fills the hole, the episode ends, then the repair arrives.
+        // No time stamps: the original fills the hole, the recovery ends, then the repair arrives.
         let point = crate::testkit::index(sender.snd_nxt());
         sender.on_ack(ms(120), &ack(point, &[]));
         assert_eq!((sender.stats().undos, sender.phase()), (0, Phase::Open));
@@ -204,7 +204,7 @@ fn a_late_report_is_about_something_else() {
     let mut sender = repaired("sack/reno", Profile::modern());
     let point = crate::testkit::index(sender.snd_nxt());
     sender.on_ack(ms(200), &ack(point, &[]));
-    // A whole round trip after the episode.
+    // A whole round trip after the recovery.
     pump(&mut sender, ms(200), &supply(100));
     let next = crate::testkit::index(sender.snd_nxt());
     sender.on_ack(ms(300), &ack(next, &[]));

@@ -100,7 +100,7 @@ impl Target {
 
     #[track_caller]
     fn is_empty(&self) {
-        assert_eq!((self.host.reassembly.len(), self.host.reassembly.held().0), ((0, 0), 0));
+        assert_eq!((self.host.fragments.len(), self.host.fragments.held().0), ((0, 0), 0));
         assert_eq!(self.host.poll_timeout(), None);
     }
 
@@ -272,7 +272,7 @@ fn datagrams_are_told_apart() {
         target.take(of_another);
         target.take(cut(&whole, 2, 0, 24));
         assert!(target.take(cut(&whole, 1, 24, 108)).is_empty());
-        assert_eq!(target.host.reassembly.len().0, 3);
+        assert_eq!(target.host.fragments.len().0, 3);
         assert_eq!(target.take(cut(&whole, 1, 0, 24)), [100]);
     }
     // Of IPv4 by the protocol as well, of IPv6 only what the first fragment says counts.
@@ -283,7 +283,7 @@ fn datagrams_are_told_apart() {
         let odd = if to == V4 { with_sum(odd) } else { odd };
         target.take(odd);
         let got = target.take(cut(&whole, 1, 0, 24));
-        assert_eq!((got.len(), target.host.reassembly.len().0), (usize::from(to == V6), packets));
+        assert_eq!((got.len(), target.host.fragments.len().0), (usize::from(to == V6), packets));
     }
 }
 

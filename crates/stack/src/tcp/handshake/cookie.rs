@@ -24,15 +24,15 @@ const NO_SCALE: u32 = 15;
 
 /// A clock of `ticks` that tells `options`: at most 2^[`BITS`] ticks slow, never fast, so that the next time
 /// stamp is a later one.
-fn tell(ticks: u32, options: &TcpOptions) -> u32 {
+fn encode(ticks: u32, options: &TcpOptions) -> u32 {
     let scale = options.window_scale.map_or(NO_SCALE, |shift| u32::from(shift.min(14)));
-    let told = if options.sack_permitted { scale | SACK } else { scale };
-    let slow = if ticks & MASK < told { 1 << BITS } else { 0 };
-    (ticks & !MASK | told).wrapping_sub(slow)
+    let bits = if options.sack_permitted { scale | SACK } else { scale };
+    let slow = if ticks & MASK < bits { 1 << BITS } else { 0 };
+    (ticks & !MASK | bits).wrapping_sub(slow)
 }
 
 /// The options that a clock tells.
-fn told(ticks: u32) -> TcpOptions {
+fn decode(ticks: u32) -> TcpOptions {
     let scale = ticks & NO_SCALE;
     TcpOptions {
         window_scale: (scale != NO_SCALE).then_some(scale as u8),
@@ -61,7 +61,7 @@ pub(crate) fn syn_ack(
         let offered = config.window_scaling && syn.options.window_scale.is_some();
         options.window_scale = offered.then(|| config.window_scale());
         options.sack_permitted = config.sack && syn.options.sack_permitted;
-        let ticks = tell(now.as_millis() as u32, &syn.options);
+        let ticks = encode(now.as_millis() as u32, &syn.options);
         options.timestamps = Some(Wire { val: ts_offset.wrapping_add(ticks), ecr: theirs.val });
     }
     let window = config.initial_window.min(config.receive_buffer);
@@ -93,7 +93,7 @@ impl Connection {
         ack: &Segment<'_>,
     ) -> Self {
         let theirs = ack.options.timestamps.filter(|_| config.timestamps);
-        let offered = theirs.map(|theirs| told(theirs.ecr.wrapping_sub(ts_offset)));
+        let offered = theirs.map(|theirs| decode(theirs.ecr.wrapping_sub(ts_offset)));
         let options = TcpOptions {
             mss: Some(mss),
             timestamps: theirs.map(|theirs| Wire { val: theirs.val, ecr: 0 }),
@@ -134,8 +134,8 @@ mod tests {
                     sack_permitted: sack,
                     ..TcpOptions::default()
                 };
-                let clock = tell(ticks, &options);
-                assert_eq!(told(clock), options);
+                let clock = encode(ticks, &options);
+                assert_eq!(decode(clock), options);
                 assert!(ticks.wrapping_sub(clock) <= MASK, "{ticks} {clock}");
             }
         }
@@ -144,6 +144,6 @@ mod tests {
     #[test]
     fn a_shift_above_fourteen_counts_as_fourteen() {
         let options = TcpOptions { window_scale: Some(200), ..TcpOptions::default() };
-        assert_eq!(told(tell(9, &options)).window_scale, Some(14));
+        assert_eq!(decode(encode(9, &options)).window_scale, Some(14));
     }
 }

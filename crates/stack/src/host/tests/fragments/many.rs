@@ -14,7 +14,7 @@ fn one_source_takes_its_own_room_and_the_oldest_goes_first() {
         target.take(cut(&whole, id, 0, 504));
     }
     // Three fit: 512 + 96 + 504 + 20 + 20 bytes each.
-    assert_eq!((target.host.reassembly.len(), target.counts()), ((4, 2), [5, 0, 1]));
+    assert_eq!((target.host.fragments.len(), target.counts()), ((4, 2), [5, 0, 1]));
     for (id, received) in [(1, 0), (3, 1), (4, 1)] {
         assert_eq!(target.take(cut(&whole, id, 504, 1_008)).len(), received, "{id}");
     }
@@ -32,7 +32,7 @@ fn all_sources_share_the_hosts_room() {
     for host in 10..=13 {
         target.take(cut(&from(host), 1, 0, 504));
     }
-    assert_eq!((target.host.reassembly.len(), target.counts()), ((3, 3), [4, 0, 1]));
+    assert_eq!((target.host.fragments.len(), target.counts()), ((3, 3), [4, 0, 1]));
     assert!(target.take(cut(&from(10), 1, 504, 1_008)).is_empty());
     assert_eq!(target.take(cut(&from(13), 1, 504, 1_008)), [1_000]);
 }
@@ -66,7 +66,7 @@ proptest! {
             }
             target.host.handle_packet(target.now, PORT, Packet::new(data));
             while target.host.poll_transmit(target.now).is_some() {}
-            assert!(target.host.reassembly.held() <= quota.fragments);
+            assert!(target.host.fragments.held() <= quota.fragments);
         }
         target.pass(Duration::from_secs(60));
         target.is_empty();

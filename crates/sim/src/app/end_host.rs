@@ -10,7 +10,7 @@ use airtcp_types::{Event, Instant, Node, Packet, PortId};
 use super::{Answerer, Caller, Crowd, Meter, RrtpEnd};
 use crate::agenda::Agenda;
 
-/// One of a station's applications.
+/// One of a host's applications.
 #[derive(Debug)]
 pub(crate) enum Application {
     Answerer(Answerer),
@@ -56,7 +56,7 @@ impl Desk<'_> {
 
 /// A host and its applications, as one node.
 #[derive(Debug)]
-pub(crate) struct Station {
+pub(crate) struct EndHost {
     host: Host,
     applications: Vec<Application>,
     holders: BTreeMap<SocketId, u32>,
@@ -73,7 +73,7 @@ pub(crate) struct Station {
     awake_at: Instant,
 }
 
-impl Station {
+impl EndHost {
     pub(crate) fn new(host: Host) -> Self {
         let (applications, holders) = (Vec::new(), BTreeMap::new());
         Self {
@@ -195,7 +195,7 @@ impl Application {
     }
 }
 
-impl Node for Station {
+impl Node for EndHost {
     fn handle_packet(&mut self, now: Instant, port: PortId, packet: Packet) {
         if !self.wake_up_delay.is_zero() {
             self.inbox.push((port, packet));

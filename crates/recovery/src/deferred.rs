@@ -9,7 +9,7 @@ use crate::detection::Finding;
 /// What judges have put off, one ruling per transmission. Each step takes logarithmic time: behind
 /// many holes many wait, and every ACK asks. Most senders never have any, and are to be small.
 #[derive(Debug, Default)]
-pub(crate) struct PutOff(Option<Box<Waiting>>);
+pub(crate) struct Deferred(Option<Box<Waiting>>);
 
 #[derive(Debug, Default)]
 struct Waiting {
@@ -27,7 +27,7 @@ impl Waiting {
     }
 }
 
-impl PutOff {
+impl Deferred {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.as_ref().is_none_or(|waiting| waiting.findings.is_empty())
     }
@@ -120,56 +120,56 @@ mod tests {
         findings.iter().map(|finding| finding.tx.0).collect()
     }
 
-    fn three() -> PutOff {
-        let mut put_off = PutOff::default();
+    fn three() -> Deferred {
+        let mut deferred = Deferred::default();
         for (at, tx) in [(30, 1), (10, 7), (20, 4)] {
-            put_off.add(Instant::from_millis(at), finding(tx), ByteCount(at));
+            deferred.add(Instant::from_millis(at), finding(tx), ByteCount(at));
         }
-        put_off
+        deferred
     }
 
     #[test]
     fn what_is_due_comes_out_once_and_in_the_order_sent() {
-        let mut put_off = three();
-        assert_eq!(put_off.next_at(), Some(Instant::from_millis(10)));
-        assert_eq!(numbers(&put_off.take_due(Instant::from_millis(20))), [4, 7]);
-        assert_eq!(numbers(&put_off.take_due(Instant::from_millis(29))), []);
-        assert_eq!(put_off.next_at(), Some(Instant::from_millis(30)));
-        assert_eq!(numbers(&put_off.take()), [1]);
-        assert!(put_off.is_empty() && put_off.next_at().is_none());
-        put_off.add(Instant::from_millis(30), finding(1), ByteCount(30));
-        put_off.shrink();
-        assert_eq!(numbers(&put_off.take_due(Instant::from_millis(30))), [1]);
-        put_off.shrink();
-        assert!(put_off.0.is_none());
+        let mut deferred = three();
+        assert_eq!(deferred.next_at(), Some(Instant::from_millis(10)));
+        assert_eq!(numbers(&deferred.take_due(Instant::from_millis(20))), [4, 7]);
+        assert_eq!(numbers(&deferred.take_due(Instant::from_millis(29))), []);
+        assert_eq!(deferred.next_at(), Some(Instant::from_millis(30)));
+        assert_eq!(numbers(&deferred.take()), [1]);
+        assert!(deferred.is_empty() && deferred.next_at().is_none());
+        deferred.add(Instant::from_millis(30), finding(1), ByteCount(30));
+        deferred.shrink();
+        assert_eq!(numbers(&deferred.take_due(Instant::from_millis(30))), [1]);
+        deferred.shrink();
+        assert!(deferred.0.is_none());
     }
 
     #[test]
     fn a_later_ruling_on_the_same_transmission_takes_the_place_of_the_first() {
-        let mut put_off = three();
-        put_off.add(Instant::from_millis(40), finding(7), ByteCount(40));
-        assert_eq!(put_off.next_at(), Some(Instant::from_millis(20)));
-        put_off.remove(TxNo(7));
-        assert_eq!(numbers(&put_off.take_due(Instant::from_millis(99))), [1, 4]);
+        let mut deferred = three();
+        deferred.add(Instant::from_millis(40), finding(7), ByteCount(40));
+        assert_eq!(deferred.next_at(), Some(Instant::from_millis(20)));
+        deferred.remove(TxNo(7));
+        assert_eq!(numbers(&deferred.take_due(Instant::from_millis(99))), [1, 4]);
     }
 
     #[test]
     fn what_is_removed_is_no_longer_waited_for() {
-        let mut put_off = three();
-        put_off.remove_below(TxNo(7));
-        assert!(!put_off.contains(TxNo(4)) && put_off.contains(TxNo(7)));
-        assert_eq!(put_off.next_at(), Some(Instant::from_millis(10)));
+        let mut deferred = three();
+        deferred.remove_below(TxNo(7));
+        assert!(!deferred.contains(TxNo(4)) && deferred.contains(TxNo(7)));
+        assert_eq!(deferred.next_at(), Some(Instant::from_millis(10)));
     }
 
     #[test]
     fn the_window_is_that_of_the_first_until_it_is_renewed_or_nothing_waits() {
-        let mut put_off = three();
-        assert_eq!(put_off.window(), Some(ByteCount(30)));
-        put_off.renew(ByteCount(50));
-        assert_eq!(put_off.window(), Some(ByteCount(50)));
-        put_off.take();
-        assert_eq!(put_off.window(), None);
-        put_off.add(Instant::from_millis(60), finding(9), ByteCount(60));
-        assert_eq!(put_off.window(), Some(ByteCount(60)));
+        let mut deferred = three();
+        assert_eq!(deferred.window(), Some(ByteCount(30)));
+        deferred.renew(ByteCount(50));
+        assert_eq!(deferred.window(), Some(ByteCount(50)));
+        deferred.take();
+        assert_eq!(deferred.window(), None);
+        deferred.add(Instant::from_millis(60), finding(9), ByteCount(60));
+        assert_eq!(deferred.window(), Some(ByteCount(60)));
     }
 }

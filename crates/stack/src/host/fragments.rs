@@ -87,7 +87,7 @@ enum Fit {
 
 /// All packets of which fragments have arrived.
 #[derive(Debug)]
-pub(super) struct Reassembly {
+pub(super) struct Fragments {
     /// By the order in which they began.
     packets: BTreeMap<u64, Partial>,
     begun: u64,
@@ -97,7 +97,7 @@ pub(super) struct Reassembly {
     held: ByteCount,
 }
 
-impl Reassembly {
+impl Fragments {
     pub(super) fn new(keyed: Keyed) -> Self {
         Self {
             packets: BTreeMap::new(),
@@ -376,7 +376,7 @@ impl Host {
         self.count_fragment(v4);
         // A timer may be late; what it would give up is not to be made whole.
         self.give_up_fragments(now);
-        let Some(data) = self.reassembly.take(now, &self.config, &fragment, &mut self.counters)
+        let Some(data) = self.fragments.take(now, &self.config, &fragment, &mut self.counters)
         else {
             return;
         };
@@ -395,7 +395,7 @@ impl Host {
 
     /// Gives up packets whose fragments did not all come in time, and tells who sent them.
     pub(super) fn give_up_fragments(&mut self, now: Instant) {
-        while let Some(packet) = self.reassembly.give_up(now, &mut self.counters) {
+        while let Some(packet) = self.fragments.give_up(now, &mut self.counters) {
             if let Some(first) = packet.first() {
                 let Key { src, dst, .. } = packet.key;
                 self.complain(now, src, dst, Complaint::Reassembly, &first);
