@@ -1,5 +1,5 @@
-//! How fast the simulator is: lossless 100 Mbit/s, 20 ms, 100 s, one flow, nobody watching, checksums on; and what an
-//! event costs beside idle flows.
+//! How fast the simulator is: lossless 100 Mbit/s, 20 ms, 100 s, one flow, nobody watching, checksums on; what an event
+//! costs, and a flow takes of memory, where many flows share that link; and what an event costs beside idle flows.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,15 @@ fn bulk(duration: Duration) -> Scenario {
     Scenario { flows: vec![flow], duration, ..Scenario::new("bulk", topology) }
 }
 
-/// The same beside flows that have one exchange in the first two seconds and are silent from then on.
+/// As many flows as that over the same link, each begun at a time of its own within the first second.
+fn shared(flows: u32, duration: Duration) -> Scenario {
+    let mut scenario = bulk(duration);
+    scenario.flows[0].count = flows;
+    scenario.flows[0].stagger = Duration::from_secs(1) / flows;
+    scenario
+}
+
+/// One flow beside flows that have one exchange in the first two seconds and are silent from then on.
 fn beside_idle(idle: u32, duration: Duration) -> Scenario {
     let app = App::RequestResponse {
         request: ByteCount(100),
@@ -53,6 +61,36 @@ fn report_bulk() {
     );
 }
 
+/// What an event costs where all flows send, and how much more memory than one flow each further one takes at most.
+fn report_shared() {
+    let mut alone = None;
+    for flows in [1, 100, 1_000, 10_000] {
+        let before = begin_peak();
+        let (result, took) = timed(&shared(flows, Duration::from_secs(20)));
+        let grown = peak().saturating_sub(before);
+        let alone = *alone.get_or_insert(grown);
+        println!(
+            "{flows} flows: {:.0} ns per event, {:.1} kB per flow, {:.1} times real time",
+            took.as_nanos() as f64 / result.events as f64,
+            grown.saturating_sub(alone) as f64 / f64::from(flows),
+            20.0 / took.as_secs_f64()
+        );
+    }
+}
+
+/// Forgets the most memory that the process had, and gives what it has, in kB.
+fn begin_peak() -> u64 {
+    let _ = std::fs::write("/proc/self/clear_refs", "5");
+    peak()
+}
+
+/// The most memory that the process had, in kB; zero where the system does not say.
+fn peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    most.and_then(|kb| kb.trim().strip_suffix(" kB")?.parse().ok()).unwrap_or(0)
+}
+
 /// What events cost once the others are silent.
 fn report_idle(idle: u32) {
     let (short, before) = timed(&beside_idle(idle, Duration::from_secs(5)));
@@ -66,6 +104,7 @@ fn report_idle(idle: u32) {
 
 fn speed(c: &mut Criterion) {
     report_bulk();
+    report_shared();
     for idle in [10, 100, 1_000, 10_000] {
         report_idle(idle);
     }

@@ -103,7 +103,7 @@ impl Measure {
 
 impl Observer for Measure {
     fn on_packet(&mut self, _now: Instant, node: NodeId, crossing: Crossing, packet: &Packet) {
-        if self.pending > 0 && crossing == Crossing::In {
+        if self.pending > 0 && crossing == Crossing::In && self.is_host(node) {
             self.on_retransmission_arrived(node, packet);
         }
     }

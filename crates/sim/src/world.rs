@@ -174,7 +174,6 @@ impl<N: Node> World<N> {
             if self.is_stuck() {
                 return Err(Stuck(self.now));
             }
-            self.agenda.set(id, None);
             self.touches += 1;
             self.places[id as usize].node.handle_timeout(self.now);
             self.drain(id, observer);

@@ -114,8 +114,8 @@ impl Answerer {
     fn write(&mut self, desk: &mut Desk<'_>, socket: SocketId) -> bool {
         let Some(stream) = self.connections.get_mut(&socket) else { return true };
         while stream.written < stream.owed {
-            let piece = pattern::piece(stream.written, stream.owed - stream.written);
-            let Ok(len) = desk.host.tcp_send(desk.now, socket, piece) else { return false };
+            let piece = pattern::shared(stream.written, stream.owed - stream.written);
+            let Ok(len) = desk.host.tcp_send_shared(desk.now, socket, &piece) else { return false };
             stream.written += len as u64;
         }
         stream.over

@@ -118,8 +118,8 @@ impl Caller {
 
     fn write(&mut self, desk: &mut Desk<'_>, socket: SocketId) {
         while self.written < self.owed {
-            let piece = pattern::piece(self.written, self.owed - self.written);
-            let Ok(len) = desk.host.tcp_send(desk.now, socket, piece) else { return };
+            let piece = pattern::shared(self.written, self.owed - self.written);
+            let Ok(len) = desk.host.tcp_send_shared(desk.now, socket, &piece) else { return };
             self.written += len as u64;
         }
         if self.is_last() {

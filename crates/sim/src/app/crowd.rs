@@ -98,8 +98,8 @@ impl Crowd {
         let Some(transfer) = self.transfers.get_mut(&socket) else { return };
         if ready.writable {
             while transfer.written < transfer.size {
-                let piece = pattern::piece(transfer.written, transfer.size - transfer.written);
-                let Ok(len) = desk.host.tcp_send(desk.now, socket, piece) else { break };
+                let piece = pattern::shared(transfer.written, transfer.size - transfer.written);
+                let Ok(len) = desk.host.tcp_send_shared(desk.now, socket, &piece) else { break };
                 transfer.written += len as u64;
             }
             if transfer.written == transfer.size {

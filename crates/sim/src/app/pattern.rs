@@ -1,27 +1,33 @@
 //! What applications send: bytes whose place in the stream shows.
 
-use airtcp_types::ByteCount;
+use std::ops::Range;
+use std::sync::{Arc, LazyLock};
+
+use airtcp_types::{ByteCount, SharedBytes};
 
 /// A prime, so that no number of equal segments is a whole number of periods.
 const PERIOD: usize = 8_191;
 /// The longest piece.
 pub(crate) const PIECE: usize = 16 * 1024;
 
-static BYTES: [u8; PERIOD + PIECE] = {
-    let mut bytes = [0; PERIOD + PIECE];
-    let mut at = 0;
-    while at < bytes.len() {
-        let place = (at % PERIOD) as u32;
-        bytes[at] = (place.wrapping_mul(0x9e37_79b9) >> 24) as u8;
-        at += 1;
-    }
-    bytes
-};
+static BYTES: LazyLock<Arc<Vec<u8>>> = LazyLock::new(|| {
+    let byte = |at: usize| (((at % PERIOD) as u32).wrapping_mul(0x9e37_79b9) >> 24) as u8;
+    Arc::new((0..PERIOD + PIECE).map(byte).collect())
+});
 
 /// Up to [`PIECE`] bytes of the stream, from `offset` on.
 pub(crate) fn piece(offset: u64, len: u64) -> &'static [u8] {
+    &BYTES[place(offset, len)]
+}
+
+/// As [`piece`], for a send buffer that holds it without a copy: full buffers of many flows share this memory.
+pub(crate) fn shared(offset: u64, len: u64) -> SharedBytes {
+    SharedBytes::new(&BYTES, place(offset, len))
+}
+
+fn place(offset: u64, len: u64) -> Range<usize> {
     let from = (offset % PERIOD as u64) as usize;
-    &BYTES[from..from + ByteCount(len).as_usize().min(PIECE)]
+    from..from + ByteCount(len).as_usize().min(PIECE)
 }
 
 /// Where `bytes`, which were read from `offset` on, first differ from the stream.

@@ -110,8 +110,12 @@ fn legend_entry(figure: &Figure, index: usize, (x, y): (i32, i32), area: &Area<'
     let series = &figure.series[index];
     let color = color(index);
     if is_lined(series.style) {
-        let line = PathElement::new([(x, y), (x + 18, y)], color.stroke_width(2));
-        area.draw(&line).expect(INFALLIBLE);
+        let (ends, style) = ([(x, y), (x + 19, y)], color.stroke_width(2));
+        if index < OKABE_ITO.len() {
+            area.draw(&PathElement::new(ends, style)).expect(INFALLIBLE);
+        } else {
+            area.draw(&DashedPathElement::new(ends, 7, 5, style)).expect(INFALLIBLE);
+        }
     }
     if is_marked(series.style) {
         area.draw(&mark(index, (x + 9, y))).expect(INFALLIBLE);
@@ -199,8 +203,14 @@ fn draw_series(
         }
         // What leaves the axes is cut at the point before.
         for part in corners.split(|&corner| !inside(corner)).filter(|part| part.len() > 1) {
-            let line = PathElement::new(part.to_vec(), color.stroke_width(2));
-            chart.draw_series([line]).expect(INFALLIBLE);
+            let style = color.stroke_width(2);
+            if index < OKABE_ITO.len() {
+                let line = PathElement::new(part.to_vec(), style);
+                chart.draw_series([line]).expect(INFALLIBLE);
+            } else {
+                let line = DashedPathElement::new(part.to_vec(), 7, 5, style);
+                chart.draw_series([line]).expect(INFALLIBLE);
+            }
         }
     }
     for point in points.iter().filter(|point| inside(point.at)) {

@@ -32,7 +32,7 @@ pub struct Figure {
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// What is drawn, in the order of the legend. Colours repeat after seven, with other marks.
+    /// What is drawn, in the order of the legend. Colours repeat after seven, with other marks and dashes.
     pub series: Vec<Series>,
 }
 
