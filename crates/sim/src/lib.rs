@@ -74,3 +74,7 @@ pub use scenario::{App, FlowSpec, Radios, Scenario, Topology, Way, Wire};
 pub use sender::{Rrtp, Sender, SenderError};
 pub use statistics::Interval;
 pub use world::{Stuck, World};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
