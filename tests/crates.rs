@@ -34,9 +34,13 @@ struct Dependency {
     has_version: bool,
 }
 
-fn members() -> BTreeMap<String, Member> {
+fn packages() -> Vec<Value> {
     let json = cargo(&["metadata", "--no-deps", "--offline", "--locked", "--format-version", "1"]);
-    let metadata: Value = serde_json::from_str(&json).unwrap();
+    let mut metadata: Value = serde_json::from_str(&json).unwrap();
+    serde_json::from_value(metadata["packages"].take()).unwrap()
+}
+
+fn members() -> BTreeMap<String, Member> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let dependency = |value: &Value| {
         value["path"].as_str()?;
@@ -54,7 +58,7 @@ fn members() -> BTreeMap<String, Member> {
             Member { is_published: package["publish"].is_null(), dependencies },
         )
     };
-    metadata["packages"].as_array().unwrap().iter().map(member).collect()
+    packages().iter().map(member).collect()
 }
 
 #[test]
@@ -96,6 +100,34 @@ fn published_crates_depend_on_published_crates() {
                 assert!(dependency.has_version, "{name}: give {on} a version");
                 assert!(members[on].is_published, "{name} depends on {on}, which is not published");
             }
+        }
+    }
+}
+
+/// What crates.io shows of a package, and what it refuses.
+#[test]
+fn published_crates_describe_themselves() {
+    let repository = "https://github.com/airtcp/airtcp";
+    for package in packages().iter().filter(|package| package["publish"].is_null()) {
+        let name = package["name"].as_str().unwrap();
+        let text = |key: &str| package[key].as_str().unwrap_or_else(|| panic!("{name}: no {key}"));
+        let count = |key: &str| package[key].as_array().unwrap().len();
+        assert!(!text("description").is_empty(), "{name}");
+        assert_eq!(text("repository"), repository, "{name}");
+        assert_eq!(text("license"), "MIT OR Apache-2.0", "{name}");
+        assert!(!text("rust_version").is_empty(), "{name}");
+        assert!((1..=5).contains(&count("keywords")), "{name}: one to five keywords");
+        assert!((1..=5).contains(&count("categories")), "{name}: one to five categories");
+        // In the package itself: what it takes from elsewhere would be a copy for each crate.
+        let directory = Path::new(text("manifest_path")).parent().unwrap();
+        let readme = fs::read_to_string(directory.join(text("readme"))).unwrap();
+        assert_eq!(text("readme"), "README.md", "{name}");
+        assert!(
+            readme.contains(repository) || directory == root(),
+            "{name}: README.md has no link"
+        );
+        for licence in ["LICENSE-MIT", "LICENSE-APACHE"] {
+            assert!(directory.join(licence).exists(), "{name}: no {licence}");
         }
     }
 }

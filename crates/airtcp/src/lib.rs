@@ -153,9 +153,11 @@ pub mod sim {
     };
 }
 
-/// The examples of the README are compiled, and run where they can be.
+/// The examples of the READMEs are compiled, and run where they can be.
 #[cfg(doctest)]
 mod pages {
     #[doc = include_str!("../../../README.md")]
     struct Readme;
+    #[doc = include_str!("../README.md")]
+    struct Package;
 }

@@ -67,3 +67,7 @@ pub use occupancy::Occupancy;
 pub use radio::{Arq, Radio, RadioSpec};
 pub use rate::{Trace, TraceError};
 pub use spec::{LinkSpec, Share, SpecError, Way};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

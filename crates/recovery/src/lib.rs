@@ -72,3 +72,7 @@ pub use sender::{Ack, Decision, Limit, Sender, SenderConfig, Start, Supply, Tran
 pub use stats::Stats;
 pub use transmission::{Delivered, Transmission, TxState};
 pub use view::{AckView, Phase, View};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -74,3 +74,7 @@ pub use scenario::{App, FlowDirection, FlowSpec, Radios, Scenario, Topology, Wir
 pub use sender::{Rrtp, Sender, SenderError};
 pub use statistics::Interval;
 pub use world::{Stuck, World};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
