@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use airtcp_basestation::{Policy, StationConfig};
+use airtcp_recovery::{Profile, RtoForm};
 use airtcp_types::{ByteCount, Crossing, Event, EventKind, Instant, NodeId, Observer, Packet};
 
 use crate::*;
@@ -35,6 +36,41 @@ fn one_flow_fills_a_lossless_bottleneck() {
     let result = run(&scenario, None).unwrap();
     let limit = 10e6 * 1448.0 / 1500.0;
     assert!(result.flows[0].goodput > 0.98 * limit, "{}", result.flows[0].goodput / limit);
+}
+
+#[test]
+fn a_clamp_is_a_window_for_each_round_trip() {
+    let flow = flow("newreno/reno", BULK);
+    let profile = Profile { cwnd_clamp: Some(5), ..Profile::paper() };
+    let scenario =
+        one(dumbbell("rate 100mbit delay 50ms"), FlowSpec { profile, timestamps: false, ..flow });
+    let goodput = run(&scenario, None).unwrap().flows[0].goodput;
+    let limit = 5.0 * 1_460.0 * 8.0 / 0.1;
+    assert!((0.95 * limit..=limit).contains(&goodput), "{goodput} of {limit}");
+}
+
+#[test]
+fn a_transfer_takes_as_long_as_the_initial_window_and_the_least_time_out_say() {
+    let finished = |profile, link: &str| {
+        let size = Some(ByteCount(8 * 1_460));
+        let flow = FlowSpec { profile, ..flow("newreno/reno", App::Bulk { size }) };
+        run(&one(dumbbell(link), FlowSpec { timestamps: false, ..flow }), None).unwrap().flows[0]
+            .finished
+            .unwrap()
+    };
+    // A round trip for the handshake, then windows of 1, 2, 4 and the rest; or all at once.
+    let window = |initial_window| Profile { initial_window, ..Profile::paper() };
+    let link = "rate 100mbit delay 50ms";
+    assert_eq!((finished(window(8), link) * 10.0) as u32, 1);
+    assert_eq!((finished(window(1), link) * 10.0) as u32, 4);
+    // Packet 9 is the last segment: packet 1 is the SYN, and the handshake's ACK carries the first segment.
+    let floor = |secs| {
+        let floor = Duration::from_secs(secs);
+        Profile { rto: RtoForm::Rfc { floor }, ..window(8) }
+    };
+    let lossy = "rate 100mbit delay 50ms drop 9";
+    let [one, three] = [1, 3].map(|secs| finished(floor(secs), lossy));
+    assert!((1.9..2.1).contains(&(three - one)), "{one} {three}");
 }
 
 /// What has crossed the link before the time that counts does not count because a hole held it up until then.

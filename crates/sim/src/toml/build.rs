@@ -217,6 +217,15 @@ impl Builder<'_> {
         if let Some(prr) = file.prr {
             profile.proportional_rate_reduction = prr.into_inner();
         }
+        if let Some(floor) = file.min_rto {
+            profile.rto = profile.rto.with_floor(floor.into_inner().0);
+        }
+        if let Some(window) = file.initial_window {
+            profile.initial_window = window.into_inner().count();
+        }
+        if let Some(most) = file.cwnd_clamp {
+            profile.cwnd_clamp = Some(most.into_inner().count());
+        }
         let or = |given: Option<Spanned<bool>>, usual| given.map_or(usual, Spanned::into_inner);
         Ok(FlowSpec {
             name: file.name.unwrap_or_else(|| usual.name.clone()),
@@ -244,6 +253,9 @@ impl Builder<'_> {
         let given = [
             ("profile", file.profile.as_ref().map(Spanned::span)),
             ("prr", file.prr.as_ref().map(Spanned::span)),
+            ("min_rto", file.min_rto.as_ref().map(Spanned::span)),
+            ("initial_window", file.initial_window.as_ref().map(Spanned::span)),
+            ("cwnd_clamp", file.cwnd_clamp.as_ref().map(Spanned::span)),
             ("timestamps", file.timestamps.as_ref().map(Spanned::span)),
             ("sack", file.sack.as_ref().map(Spanned::span)),
             ("pacing", file.pacing.as_ref().map(Spanned::span)),

@@ -127,6 +127,9 @@ pub(super) struct FlowFile {
     pub(super) judge: Option<Judge>,
     pub(super) profile: Option<Spanned<Named>>,
     pub(super) prr: Option<Spanned<bool>>,
+    pub(super) min_rto: Option<Spanned<Time>>,
+    pub(super) initial_window: Option<Spanned<Segments>>,
+    pub(super) cwnd_clamp: Option<Spanned<Segments>>,
     #[serde(default, deserialize_with = "word")]
     pub(super) way: FlowDirection,
     #[serde(default, deserialize_with = "word")]
@@ -220,6 +223,17 @@ pub(super) struct Named(#[serde(deserialize_with = "word")] pub(super) Profile);
 #[derive(Deserialize, Clone, Copy, Debug)]
 #[serde(transparent)]
 pub(super) struct Time(#[serde(deserialize_with = "word")] pub(super) Duration);
+
+/// Some segments, whose place is asked for later.
+#[derive(Deserialize, Clone, Copy, Debug)]
+#[serde(transparent)]
+pub(super) struct Segments(#[serde(deserialize_with = "whole::<_, 1, MANY>")] u64);
+
+impl Segments {
+    pub(super) const fn count(self) -> u32 {
+        self.0 as u32
+    }
+}
 
 /// A size whose place is asked for later.
 #[derive(Deserialize, Clone, Copy, Debug)]

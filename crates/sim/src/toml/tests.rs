@@ -8,7 +8,7 @@ use airtcp_basestation::station::Mark;
 use airtcp_basestation::{Policy, StationConfig};
 use airtcp_link::named;
 use airtcp_link::{Arq, LinkSpec};
-use airtcp_recovery::Profile;
+use airtcp_recovery::{Profile, RtoForm};
 use airtcp_types::ByteCount;
 
 use super::*;
@@ -96,9 +96,16 @@ fn rrtp_is_named_where_a_combination_is() {
     assert_eq!((flow.name.as_str(), flow.sender.to_string().as_str()), (name, name));
     let error = with("rrtp:lan").unwrap_err().to_string();
     assert!(error.contains("`lan` is nothing that rrtp takes"), "{error}");
-    for line in
-        ["profile = 'modern'", "prr = true", "timestamps = true", "sack = true", "pacing = false"]
-    {
+    for line in [
+        "profile = 'modern'",
+        "prr = true",
+        "min_rto = '1s'",
+        "initial_window = 4",
+        "cwnd_clamp = 9",
+        "timestamps = true",
+        "sack = true",
+        "pacing = false",
+    ] {
         let (key, _) = line.split_once(' ').unwrap();
         let error = one_line(with(&format!("rrtp\"\n{line}\nname = \"r")).unwrap_err());
         let expected =
@@ -127,6 +134,9 @@ detection = "newreno"
 congestion = "fixed:32"
 profile = "paper"
 prr = true
+min_rto = "300ms"
+initial_window = 4
+cwnd_clamp = 64
 way = "back"
 start = "1.5s"
 stagger = "100ms"
@@ -159,7 +169,13 @@ ping_pong = { size = "64B", count = 9 }
     let [one, two, three, four] = scenario.flows.as_slice() else { panic!("there are four") };
     assert_eq!((one.name.as_str(), one.count, one.mtu), ("one", 3, 1040));
     assert_eq!(one.sender.to_string(), "newreno/fixed:32");
-    let spread = Profile { proportional_rate_reduction: true, ..Profile::paper() };
+    let spread = Profile {
+        proportional_rate_reduction: true,
+        rto: RtoForm::Rfc { floor: Duration::from_millis(300) },
+        initial_window: 4,
+        cwnd_clamp: Some(64),
+        ..Profile::paper()
+    };
     assert_eq!((&one.profile, one.way), (&spread, FlowDirection::RightToLeft));
     assert_eq!(
         (one.start, one.stagger),
