@@ -100,6 +100,10 @@ fn check_flow(scenario: &Scenario, flow: &FlowSpec) -> Result<(), SimError> {
     if [flow.receive_buffer, flow.send_buffer].iter().flatten().any(|buffer| buffer.0 == 0) {
         return refuse("it has a buffer of zero bytes: nothing can pass");
     }
+    let last = flow.start + flow.stagger.saturating_mul(flow.count.saturating_sub(1));
+    if flow.stop.is_some_and(|stop| stop <= last) {
+        return refuse("it stops before its last copy starts: choose a later stop");
+    }
     match &flow.app {
         App::Bulk { size } if size.is_some_and(|size| size.0 == 0) => {
             return refuse("it transfers nothing: choose a size");

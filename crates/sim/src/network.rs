@@ -33,6 +33,8 @@ const KEYS: u64 = 5 << 32;
 
 /// The bytes of an IPv4 and a UDP header.
 pub(crate) const UDP_HEADERS: u16 = 28;
+/// What a flow that stops has written and not sent, at most: more than a quantum of the pacer.
+const NOT_SENT: ByteCount = ByteCount(128 * 1024);
 /// A flow of RRTP is to be held back by its path, and not by what its user allows.
 const RRTP_CAP: Rate = Rate::from_bits_per_sec(10_000_000_000);
 
@@ -290,6 +292,7 @@ impl Builder<'_> {
         let remote = SocketAddr::new(answerer.address.into(), port);
         let meter = Meter::new(Instant::ZERO + self.scenario.warm_up, self.scenario.samples);
         let start = start(flow, copy);
+        let stop = flow.stop.map(|stop| Instant::ZERO + stop);
         let combination = match (&flow.sender, &flow.app) {
             (Sender::Tcp(combination), _) => combination,
             (Sender::Rrtp(rrtp), app) => {
@@ -297,8 +300,10 @@ impl Builder<'_> {
                     App::Bulk { size } => size.map(|size| size.0),
                     _ => None,
                 };
-                let roles =
-                    [Role::Sends { start, remote, size }, Role::Takes { port, expected: size }];
+                let roles = [
+                    Role::Sends { start, stop, remote, size },
+                    Role::Takes { port, expected: size },
+                ];
                 let mut random = Stream::new(self.scenario.seed, KEYS | u64::from(index));
                 let [sends, takes] = roles.map(|role| {
                     let key = key(&mut random);
@@ -320,6 +325,7 @@ impl Builder<'_> {
         };
         let random = Stream::new(self.scenario.seed, FLOWS | u64::from(index));
         let script = |request, response: ByteCount, think, count| Script {
+            stop,
             request,
             response: response.0,
             think,
@@ -341,7 +347,7 @@ impl Builder<'_> {
             }
             App::ShortFlows { size, gap, pareto, users } => {
                 let size = (size.0.0, size.1.0);
-                let habits = Habits { size, gap: *gap, pareto: *pareto };
+                let habits = Habits { size, gap: *gap, pareto: *pareto, stop };
                 let crowd =
                     Crowd::new(start, *users, remote, calls_with, habits, random, meter.clone());
                 let answers = Answerer::new(remote, answers_with, None, None, meter);
@@ -490,6 +496,8 @@ fn tcp_config(flow: &FlowSpec, combination: &Combination) -> TcpConfig {
         nodelay: !matches!(flow.app, App::Bulk { .. }),
         timestamps: flow.timestamps,
         sack: flow.sack,
+        // What a flow has written when it stops is still sent: it is to be little.
+        not_sent_low_water: flow.stop.map(|_| NOT_SENT).or(default.not_sent_low_water),
         ..default
     }
 }

@@ -168,6 +168,9 @@ pub struct FlowSpec {
     pub start: Duration,
     /// How much later each copy begins than the one before.
     pub stagger: Duration,
+    /// When it stops, from the run's start: an application writes no more, begins no request and no transfer. What it
+    /// has written is still delivered.
+    pub stop: Option<Duration>,
     /// The longest IP packet (bytes).
     pub mtu: u16,
     /// TCP: whether timestamps are offered.
@@ -205,6 +208,7 @@ impl FlowSpec {
             app: App::Bulk { size: None },
             start: Duration::ZERO,
             stagger: Duration::ZERO,
+            stop: None,
             mtu: 1500,
             timestamps: true,
             sack: true,

@@ -73,6 +73,58 @@ fn a_transfer_takes_as_long_as_the_initial_window_and_the_least_time_out_say() {
     assert!((1.9..2.1).contains(&(three - one)), "{one} {three}");
 }
 
+#[test]
+fn a_flow_that_stops_leaves_the_link_to_the_other() {
+    let stop = Some(Duration::from_secs(4));
+    // CUBIC leaves RRTP little: it would take seconds to send what it has written.
+    let beside = Duration::from_secs(5);
+    for (sender, start) in [("rack/cubic", Duration::ZERO), ("rrtp", beside)] {
+        let stops = FlowSpec { stop, ..flow(sender, BULK) };
+        let stays = FlowSpec { start, ..flow("rack/cubic", BULK) };
+        let scenario = Scenario {
+            warm_up: Duration::from_secs(6),
+            flows: vec![stops, stays],
+            ..Scenario::new("stop", dumbbell("rate 10mbit delay 10ms limit 20"))
+        };
+        let result = run(&scenario, None).unwrap();
+        let [stopped, stayed] = result.flows.as_slice() else { panic!("there are two") };
+        assert!(stopped.bytes > 1_000_000 && stopped.broken == 0, "{sender}: {stopped:?}");
+        assert_eq!(stopped.goodput, 0.0, "{sender}");
+        assert!(stayed.goodput > 9e6, "{sender}: {}", stayed.goodput);
+    }
+}
+
+#[test]
+fn a_stopped_flow_begins_nothing_and_ends_what_it_has_begun() {
+    let (size, stop) = (ByteCount(10_000), Duration::from_millis(1_010));
+    let none = Duration::ZERO;
+    let link = "rate 10mbit delay 10ms";
+    for app in [
+        App::PingPong { size, count: None },
+        App::RequestResponse { request: size, response: size, think: none, count: None },
+        App::ShortFlows { size: (size, size), gap: none, pareto: false, users: 1 },
+    ] {
+        let until = |duration| {
+            let stops = FlowSpec { stop: Some(stop), ..flow("rack/cubic", app.clone()) };
+            let result = run(&Scenario { duration, ..one(dumbbell(link), stops) }, None).unwrap();
+            assert_eq!(result.flows[0].broken, 0, "{app:?}");
+            (result.flows[0].bytes, result.flows[0].exchanges.count)
+        };
+        let (bytes, exchanges) = until(Duration::from_secs(5));
+        assert_eq!((bytes, exchanges), until(Duration::from_secs(2)), "{app:?}");
+        assert!(exchanges > until(stop).1, "{app:?}: the one under way ends after the stop");
+    }
+}
+
+#[test]
+fn a_stop_before_the_start_is_refused() {
+    let stop = Some(Duration::from_secs(1));
+    let late =
+        FlowSpec { count: 3, stagger: Duration::from_millis(500), stop, ..flow("rack/reno", BULK) };
+    let error = run(&one(dumbbell("rate 10mbit"), late), None).unwrap_err().to_string();
+    assert!(error.contains("stops before its last copy starts"), "{error}");
+}
+
 /// What has crossed the link before the time that counts does not count because a hole held it up until then.
 #[test]
 fn goodput_is_never_more_than_the_link_carries() {

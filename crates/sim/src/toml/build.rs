@@ -235,6 +235,7 @@ impl Builder<'_> {
             app,
             start: file.start,
             stagger: file.stagger,
+            stop: file.stop,
             mtu: file.mtu as u16,
             timestamps: or(file.timestamps, usual.timestamps),
             sack: or(file.sack, usual.sack),

@@ -136,6 +136,8 @@ pub(super) struct FlowFile {
     pub(super) start: Duration,
     #[serde(default, deserialize_with = "word")]
     pub(super) stagger: Duration,
+    #[serde(default, deserialize_with = "some_word")]
+    pub(super) stop: Option<Duration>,
     #[serde(default = "ethernet", deserialize_with = "whole::<_, 576, 65535>")]
     pub(super) mtu: u64,
     pub(super) timestamps: Option<Spanned<bool>>,

@@ -140,6 +140,7 @@ cwnd_clamp = 64
 way = "back"
 start = "1.5s"
 stagger = "100ms"
+stop = "9s"
 mtu = 1040
 timestamps = false
 sack = false
@@ -181,6 +182,7 @@ ping_pong = { size = "64B", count = 9 }
         (one.start, one.stagger),
         (Duration::from_millis(1_500), Duration::from_millis(100))
     );
+    assert_eq!(one.stop, Some(Duration::from_secs(9)));
     assert_eq!((one.timestamps, one.sack, one.pacing), (false, false, true));
     assert_eq!(one.receive_buffer, Some(ByteCount(4_000_000)));
     assert_eq!(one.send_buffer, Some(ByteCount(65_536)));
