@@ -104,6 +104,12 @@ fn check_flow(scenario: &Scenario, flow: &FlowSpec) -> Result<(), SimError> {
     if flow.stop.is_some_and(|stop| stop <= last) {
         return refuse("it stops before its last copy starts: choose a later stop");
     }
+    if flow.changes.iter().any(|change| change.at <= last) {
+        return refuse("its strategies change before its last copy starts: choose a later time");
+    }
+    if !flow.changes.is_empty() && matches!(flow.app, App::ShortFlows { .. }) {
+        return refuse("short flows cannot change their strategies: leave `change` out");
+    }
     match &flow.app {
         App::Bulk { size } if size.is_some_and(|size| size.0 == 0) => {
             return refuse("it transfers nothing: choose a size");
@@ -168,6 +174,7 @@ fn check_rrtp(flow: &FlowSpec) -> Result<(), String> {
         ("timestamps", !flow.timestamps),
         ("sack", !flow.sack),
         ("pacing", flow.pacing),
+        ("change", !flow.changes.is_empty()),
         ("mark_aware", flow.mark_aware),
     ];
     match of_tcp.iter().find(|(_, is_set)| *is_set) {

@@ -70,7 +70,7 @@ pub use result::{
 pub use router::{Router, RouterCounters};
 pub use run::{NodeKind, nodes, run};
 pub use runner::run_seeds;
-pub use scenario::{App, FlowDirection, FlowSpec, Radios, Scenario, Topology, Wire};
+pub use scenario::{App, Change, FlowDirection, FlowSpec, Radios, Scenario, Topology, Wire};
 pub use sender::{Rrtp, Sender, SenderError};
 pub use statistics::Interval;
 pub use world::{Stuck, World};

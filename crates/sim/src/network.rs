@@ -359,10 +359,13 @@ impl Builder<'_> {
         };
         let answers = Answerer::new(remote, answers_with, answers, expected, meter.clone());
         let calls = Caller::new(start, remote, calls_with, script, random, meter);
-        [
-            caller.host.add(Application::Caller(calls)),
-            answerer.host.add(Application::Answerer(answers)),
-        ]
+        let calls = caller.host.add(Application::Caller(calls));
+        let answers = answerer.host.add(Application::Answerer(answers));
+        for change in &flow.changes {
+            caller.host.change(calls, change);
+            answerer.host.change(answers, change);
+        }
+        [calls, answers]
     }
 
     fn place(&mut self, spec: usize, copy: u32, hosts: [NodeId; 2], ends: [usize; 2]) {

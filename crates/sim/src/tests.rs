@@ -125,6 +125,44 @@ fn a_stop_before_the_start_is_refused() {
     assert!(error.contains("stops before its last copy starts"), "{error}");
 }
 
+#[test]
+fn strategies_change_at_both_ends_while_a_flow_runs() {
+    let (request, response) = (ByteCount(1), ByteCount(200_000));
+    let answers = App::RequestResponse { request, response, think: Duration::ZERO, count: None };
+    for app in [BULK, answers] {
+        let goodput = |changes| {
+            let scenario = one(
+                dumbbell("rate 100mbit delay 50ms"),
+                FlowSpec { changes, ..flow("sack/fixed:4", app.clone()) },
+            );
+            let scenario = Scenario { warm_up: Duration::from_secs(6), ..scenario };
+            run(&scenario, None).unwrap().flows[0].goodput
+        };
+        let to = |at, text: &str| Change {
+            at: Duration::from_secs(at),
+            combination: text.parse().unwrap(),
+        };
+        let stays = goodput(Vec::new());
+        assert!(goodput(vec![to(5, "rack/fixed:16")]) > 3.0 * stays, "{app:?}");
+        // The last one counts, in whatever order they stand.
+        let back = goodput(vec![to(4, "sack/fixed:4"), to(2, "rack/fixed:16")]);
+        assert!((0.9..1.1).contains(&(back / stays)), "{app:?}: {back} {stays}");
+    }
+}
+
+#[test]
+fn a_change_that_cannot_be_is_an_error() {
+    let change = |at, text: &str| {
+        vec![Change { at: Duration::from_secs(at), combination: text.parse().unwrap() }]
+    };
+    let refused = |flow| run(&one(dumbbell("rate 10mbit"), flow), None).unwrap_err();
+    let plain = FlowSpec { sack: false, ..flow("newreno/reno", BULK) };
+    let error = refused(FlowSpec { changes: change(1, "fack/reno"), ..plain.clone() });
+    assert!(matches!(error, SimError::Host { .. }), "{error}");
+    let error = refused(FlowSpec { changes: change(0, "newreno/cubic"), ..plain }).to_string();
+    assert!(error.contains("change before its last copy starts"), "{error}");
+}
+
 /// What has crossed the link before the time that counts does not count because a hole held it up until then.
 #[test]
 fn goodput_is_never_more_than_the_link_carries() {

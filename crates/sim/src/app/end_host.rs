@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use airtcp_stack::host::{Host, SocketId};
-use airtcp_stack::tcp::Readiness;
+use airtcp_recovery::Combination;
+use airtcp_stack::host::{Host, HostError, SocketId};
+use airtcp_stack::tcp::{Readiness, SocketOption};
 use airtcp_types::{Event, Instant, Node, Packet, PortId};
 
 use super::{Answerer, Caller, Crowd, Meter, RrtpEnd};
+use crate::Change;
 use crate::agenda::Agenda;
 
 /// One of a host's applications.
@@ -62,6 +64,8 @@ pub(crate) struct EndHost {
     holders: BTreeMap<SocketId, u32>,
     /// When applications want to act of their own accord.
     agenda: Agenda,
+    /// What the connections of applications change to, the latest first.
+    changes: Vec<(Instant, usize, Combination)>,
     /// Applications that found no room for a datagram.
     waiting: Vec<u32>,
     /// How late it wakes.
@@ -81,6 +85,7 @@ impl EndHost {
             applications,
             holders,
             agenda: Agenda::new(),
+            changes: Vec::new(),
             waiting: Vec::new(),
             wake_up_delay: Duration::ZERO,
             inbox: Vec::new(),
@@ -105,6 +110,28 @@ impl EndHost {
             Application::Caller(_) | Application::Crowd(_) => {}
         });
         me
+    }
+
+    /// Has an application's connections change their strategies.
+    pub(crate) fn change(&mut self, application: usize, change: &Change) {
+        let at = Instant::ZERO + change.at;
+        let place = self.changes.partition_point(|(other, ..)| *other > at);
+        self.changes.insert(place, (at, application, change.combination.clone()));
+    }
+
+    fn apply_changes(&mut self, now: Instant) {
+        while let Some((_, me, combination)) = self.changes.pop_if(|(at, ..)| *at <= now) {
+            let mine = self.holders.iter().filter(|(_, holder)| **holder as usize == me);
+            for socket in mine.map(|(socket, _)| *socket).collect::<Vec<_>>() {
+                let option = SocketOption::Combination(combination.clone());
+                // A listener has no sender, and a connection that has ended needs none.
+                if let Err(error @ HostError::NotNegotiated(_)) =
+                    self.host.tcp_set(now, socket, option)
+                {
+                    self.applications[me].meter_mut().refused = Some(error);
+                }
+            }
+        }
     }
 
     pub(crate) fn meter(&self, application: usize) -> Option<&Meter> {
@@ -158,6 +185,15 @@ impl Application {
             Self::Caller(caller) => &caller.meter,
             Self::Crowd(crowd) => &crowd.meter,
             Self::Rrtp(end) => &end.meter,
+        }
+    }
+
+    const fn meter_mut(&mut self) -> &mut Meter {
+        match self {
+            Self::Answerer(answerer) => &mut answerer.meter,
+            Self::Caller(caller) => &mut caller.meter,
+            Self::Crowd(crowd) => &mut crowd.meter,
+            Self::Rrtp(end) => &mut end.meter,
         }
     }
 
@@ -216,6 +252,7 @@ impl Node for EndHost {
         if self.host.poll_timeout().is_some_and(|at| at <= now) {
             self.host.handle_timeout(now);
         }
+        self.apply_changes(now);
         while let Some(me) = self.agenda.pop_due(now) {
             self.call(now, me, Application::on_timeout);
         }
@@ -244,6 +281,7 @@ impl Node for EndHost {
 
     fn poll_timeout(&self) -> Option<Instant> {
         let own = self.agenda.first().map(|(at, _)| at);
+        let own = own.into_iter().chain(self.changes.last().map(|(at, ..)| *at));
         let due = self.host.poll_timeout().into_iter().chain(own).min();
         due.map(|at| at + self.wake_up_delay).into_iter().chain(self.wake_at).min()
     }

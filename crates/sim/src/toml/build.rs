@@ -11,9 +11,9 @@ use airtcp_link::{LinkSpec, SpecError, Trace};
 use airtcp_recovery::Combination;
 
 use super::Source;
-use super::file::{FlowFile, ScenarioFile, StationFile, WaysFile, WireFile};
+use super::file::{ChangeFile, FlowFile, ScenarioFile, StationFile, WaysFile, WireFile};
 use crate::check::{NOBODY_MARKS, not_for_rrtp};
-use crate::{App, FlowSpec, Radios, Scenario, Sender, SimError, Topology, Wire};
+use crate::{App, Change, FlowSpec, Radios, Scenario, Sender, SimError, Topology, Wire};
 
 type Load<'a> = &'a mut dyn FnMut(&str) -> Result<Trace, String>;
 
@@ -212,6 +212,9 @@ impl Builder<'_> {
             None => Combination::from_parts(parts.0, parts.1, parts.2).unwrap_or_default().into(),
         };
         self.refuse_of_tcp(&file, &sender)?;
+        let changes: Result<_, _> =
+            file.change.iter().map(|change| self.change(change.get_ref())).collect();
+        let changes = changes?;
         let usual = FlowSpec::new(sender);
         let mut profile = file.profile.map_or(usual.profile, |profile| profile.into_inner().0);
         if let Some(prr) = file.prr {
@@ -236,6 +239,7 @@ impl Builder<'_> {
             start: file.start,
             stagger: file.stagger,
             stop: file.stop,
+            changes,
             mtu: file.mtu as u16,
             timestamps: or(file.timestamps, usual.timestamps),
             sack: or(file.sack, usual.sack),
@@ -247,6 +251,18 @@ impl Builder<'_> {
             access,
             ..usual
         })
+    }
+
+    fn change(&self, file: &ChangeFile) -> Result<Change, SimError> {
+        match &file.strategies.get_ref().0.0 {
+            Sender::Tcp(combination) => {
+                Ok(Change { at: file.at, combination: combination.clone() })
+            }
+            Sender::Rrtp(_) => {
+                let what = "a flow cannot change its transport: name strategies of TCP";
+                Err(self.source.refuse(file.strategies.span().start, what))
+            }
+        }
     }
 
     /// What RRTP has no use for is not to be written for it, whatever its value.
@@ -261,6 +277,7 @@ impl Builder<'_> {
             ("sack", file.sack.as_ref().map(Spanned::span)),
             ("pacing", file.pacing.as_ref().map(Spanned::span)),
             ("mark_aware", file.mark_aware.as_ref().map(Spanned::span)),
+            ("change", file.change.first().map(Spanned::span)),
         ];
         let first = given.into_iter().find_map(|(key, place)| Some((key, place?)));
         match (sender, first) {

@@ -138,6 +138,8 @@ pub(super) struct FlowFile {
     pub(super) stagger: Duration,
     #[serde(default, deserialize_with = "some_word")]
     pub(super) stop: Option<Duration>,
+    #[serde(default, deserialize_with = "list")]
+    pub(super) change: Vec<Spanned<ChangeFile>>,
     #[serde(default = "ethernet", deserialize_with = "whole::<_, 576, 65535>")]
     pub(super) mtu: u64,
     pub(super) timestamps: Option<Spanned<bool>>,
@@ -155,6 +157,18 @@ pub(super) struct FlowFile {
     pub(super) request_response: Option<Spanned<RequestResponseFile>>,
     pub(super) short_flows: Option<Spanned<ShortFlowsFile>>,
     pub(super) ping_pong: Option<Spanned<PingPongFile>>,
+}
+
+/// Other strategies from some time on.
+#[derive(Deserialize, Debug)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table such as `{ at = \"10s\", strategies = \"rack/cubic\" }`"
+)]
+pub(super) struct ChangeFile {
+    #[serde(deserialize_with = "word")]
+    pub(super) at: Duration,
+    pub(super) strategies: Spanned<Whole>,
 }
 
 /// One long transfer.

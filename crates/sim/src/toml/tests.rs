@@ -12,7 +12,7 @@ use airtcp_recovery::{Profile, RtoForm};
 use airtcp_types::ByteCount;
 
 use super::*;
-use crate::{App, FlowDirection, Topology};
+use crate::{App, Change, FlowDirection, Topology};
 
 const SMALL: &str = r#"duration = "2s"
 [bottleneck]
@@ -150,6 +150,7 @@ send_buffer = "64KiB"
 wake_up_delay = "2ms"
 access.forth = "delay 5ms"
 bulk.size = "10MB"
+change = [{ at = "5s", strategies = "sack/cubic" }]
 [[flow]]
 request_response = { request = "100B", response = "10kB", think = "1s", count = 7 }
 [[flow]]
@@ -183,6 +184,8 @@ ping_pong = { size = "64B", count = 9 }
         (Duration::from_millis(1_500), Duration::from_millis(100))
     );
     assert_eq!(one.stop, Some(Duration::from_secs(9)));
+    let combination = "sack/cubic".parse().unwrap();
+    assert_eq!(one.changes, [Change { at: Duration::from_secs(5), combination }]);
     assert_eq!((one.timestamps, one.sack, one.pacing), (false, false, true));
     assert_eq!(one.receive_buffer, Some(ByteCount(4_000_000)));
     assert_eq!(one.send_buffer, Some(ByteCount(65_536)));
@@ -544,11 +547,12 @@ fn a_trace_is_read_once_and_its_fault_told_with_both_places() {
 #[test]
 fn the_page_knows_every_key() {
     let page = include_str!("../../../../docs/scenarios.md");
-    let tables: [(&str, &str); 8] = [
+    let tables: [(&str, &str); 9] = [
         ("", ""),
         ("wire", "[bottleneck]\n"),
         ("station", "[station]\n"),
         ("flow", "[[flow]]\n"),
+        ("change", "[[flow]]\n[[flow.change]]\n"),
         ("bulk", "[[flow]]\nbulk."),
         ("request_response", "[[flow]]\nrequest_response."),
         ("short_flows", "[[flow]]\nshort_flows."),
