@@ -25,6 +25,7 @@ fn one(topology: Topology, flow: FlowSpec) -> Scenario {
 
 mod links;
 mod rrtp;
+mod states;
 
 const BULK: App = App::Bulk { size: None };
 

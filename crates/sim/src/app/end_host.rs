@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use airtcp_recovery::Combination;
 use airtcp_stack::host::{Host, HostError, SocketId};
-use airtcp_stack::tcp::{Readiness, SocketOption};
+use airtcp_stack::tcp::{Connection, Readiness, SocketOption};
 use airtcp_types::{Event, Instant, Node, Packet, PortId};
 
 use super::{Answerer, Caller, Crowd, Meter, RrtpEnd};
@@ -151,8 +151,13 @@ impl EndHost {
         if let Some(end) = self.rrtp(application) {
             return end.info().map_or(0, |info| info.unread.0);
         }
-        let mine = self.holders.iter().filter(|(_, holder)| **holder as usize == application);
-        mine.filter_map(|(socket, _)| self.host.tcp(*socket).ok()).map(|tcp| tcp.unread().0).sum()
+        self.connections(application).map(|tcp| tcp.unread().0).sum()
+    }
+
+    /// An application's TCP connections.
+    pub(crate) fn connections(&self, application: usize) -> impl Iterator<Item = &Connection> {
+        let mine = self.holders.iter().filter(move |(_, holder)| **holder as usize == application);
+        mine.filter_map(|(socket, _)| self.host.tcp(*socket).ok())
     }
 
     /// Tells applications of their sockets; whether there was something to tell.
