@@ -38,6 +38,8 @@
 //! although it had come before; a second copy that the network made is known by its transmission's number, and is none.
 //! Time-outs, reductions, recoveries and samples are TCP's alone, and so are the events that an observer sees.
 //!
+//! A UDP flow's segments are its datagrams, and one is lost if it has not arrived and a later one has.
+//!
 //! Not modelled: IPv6, ICMP from routers, and what an application costs in time.
 #![forbid(unsafe_code)]
 

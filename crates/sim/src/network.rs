@@ -13,7 +13,7 @@ use airtcp_types::rng::Stream;
 use airtcp_types::{ByteCount, Event, Instant, Node, NodeId, Packet, PortId, Rate};
 
 use crate::app::{
-    Answerer, Application, Caller, Crowd, EndHost, Habits, Meter, Role, RrtpEnd, Script,
+    Answerer, Application, Caller, Crowd, EndHost, Habits, Meter, Role, RrtpEnd, Script, UdpEnd,
 };
 use crate::base::Base;
 use crate::measure::FIRST_PORT;
@@ -119,6 +119,14 @@ impl Network {
     pub(crate) fn rrtp(&self, (node, application): (NodeId, usize)) -> Option<&RrtpEnd> {
         match self.world.node(node)? {
             Element::Host(host) => host.rrtp(application),
+            _ => None,
+        }
+    }
+
+    /// An end of a flow of UDP.
+    pub(crate) fn udp(&self, (node, application): (NodeId, usize)) -> Option<&UdpEnd> {
+        match self.world.node(node)? {
+            Element::Host(host) => host.udp(application),
             _ => None,
         }
     }
@@ -293,17 +301,22 @@ impl Builder<'_> {
         let meter = Meter::new(Instant::ZERO + self.scenario.warm_up, self.scenario.samples);
         let start = start(flow, copy);
         let stop = flow.stop.map(|stop| Instant::ZERO + stop);
-        let combination = match (&flow.sender, &flow.app) {
-            (Sender::Tcp(combination), _) => combination,
-            (Sender::Rrtp(rrtp), app) => {
-                let size = match app {
-                    App::Bulk { size } => size.map(|size| size.0),
-                    _ => None,
-                };
-                let roles = [
-                    Role::Sends { start, stop, remote, size },
-                    Role::Takes { port, expected: size },
-                ];
+        let size = match &flow.app {
+            App::Bulk { size } => size.map(|size| size.0),
+            _ => None,
+        };
+        let roles =
+            [Role::Sends { start, stop, remote, size }, Role::Takes { port, expected: size }];
+        let combination = match &flow.sender {
+            Sender::Tcp(combination) => combination,
+            Sender::Udp(rate) => {
+                let [sends, takes] = roles.map(|role| {
+                    let end = UdpEnd::new(role, *rate, flow.mtu, UDP_HEADERS, meter.clone());
+                    Application::Udp(Box::new(end))
+                });
+                return [caller.host.add(sends), answerer.host.add(takes)];
+            }
+            Sender::Rrtp(rrtp) => {
                 let mut random = Stream::new(self.scenario.seed, KEYS | u64::from(index));
                 let [sends, takes] = roles.map(|role| {
                     let key = key(&mut random);

@@ -13,7 +13,7 @@ use crate::measure::{Counts, Measure};
 use crate::network::{Network, Placed};
 use crate::state::report;
 use crate::{
-    FlowResult, LinkResult, RadioResult, RrtpResult, RunResult, Scenario, SimError, State,
+    FlowResult, LinkResult, RadioResult, RrtpResult, RunResult, Scenario, Sender, SimError, State,
     StationMemory, StationResult, Topology, jain,
 };
 
@@ -206,7 +206,12 @@ fn flow_result(
     counts.samples.exchanges = caller.and_then(|meter| meter.samples.clone()).unwrap_or_default();
     let interval = (scenario.duration - scenario.warm_up).as_secs_f64();
     let rrtp = rrtp_result(network, placed, &mut counts);
-    let of_tcp = rrtp.is_none();
+    if let [Some(sender), Some(receiver)] =
+        [placed.caller, placed.answerer].map(|end| network.udp(end))
+    {
+        (counts.segments_sent, counts.lost) = (sender.sent, receiver.missed());
+    }
+    let of_tcp = matches!(spec.sender, Sender::Tcp(_));
     FlowResult {
         name: spec.name.clone(),
         copy: placed.copy,

@@ -156,7 +156,7 @@ pub struct FlowSpec {
     pub name: String,
     /// How many there are of it.
     pub count: u32,
-    /// The transport of both ends, and its rules. RRTP carries [`App::Bulk`] alone.
+    /// The transport of both ends, and its rules. RRTP and UDP carry [`App::Bulk`] alone.
     pub sender: Sender,
     /// TCP: the profile of both ends.
     pub profile: Profile,

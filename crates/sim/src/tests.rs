@@ -26,6 +26,7 @@ fn one(topology: Topology, flow: FlowSpec) -> Scenario {
 mod links;
 mod rrtp;
 mod states;
+mod udp;
 
 const BULK: App = App::Bulk { size: None };
 

@@ -8,7 +8,7 @@ use airtcp_stack::host::{Host, HostError, SocketId};
 use airtcp_stack::tcp::{Connection, Readiness, SocketOption};
 use airtcp_types::{Event, Instant, Node, Packet, PortId};
 
-use super::{Answerer, Caller, Crowd, Meter, RrtpEnd};
+use super::{Answerer, Caller, Crowd, Meter, RrtpEnd, UdpEnd};
 use crate::Change;
 use crate::agenda::Agenda;
 
@@ -19,6 +19,7 @@ pub(crate) enum Application {
     Caller(Caller),
     Crowd(Crowd),
     Rrtp(Box<RrtpEnd>),
+    Udp(Box<UdpEnd>),
 }
 
 /// What an application is called with.
@@ -107,6 +108,7 @@ impl EndHost {
         self.call(Instant::ZERO, me as u32, |application, desk| match application {
             Application::Answerer(answerer) => answerer.listen(desk),
             Application::Rrtp(end) => end.bind(desk),
+            Application::Udp(end) => end.bind(desk),
             Application::Caller(_) | Application::Crowd(_) => {}
         });
         me
@@ -142,6 +144,14 @@ impl EndHost {
     pub(crate) fn rrtp(&self, application: usize) -> Option<&RrtpEnd> {
         match self.applications.get(application)? {
             Application::Rrtp(end) => Some(end),
+            _ => None,
+        }
+    }
+
+    /// An end of a flow of UDP.
+    pub(crate) fn udp(&self, application: usize) -> Option<&UdpEnd> {
+        match self.applications.get(application)? {
+            Application::Udp(end) => Some(end),
             _ => None,
         }
     }
@@ -190,6 +200,7 @@ impl Application {
             Self::Caller(caller) => &caller.meter,
             Self::Crowd(crowd) => &crowd.meter,
             Self::Rrtp(end) => &end.meter,
+            Self::Udp(end) => &end.meter,
         }
     }
 
@@ -199,6 +210,7 @@ impl Application {
             Self::Caller(caller) => &mut caller.meter,
             Self::Crowd(crowd) => &mut crowd.meter,
             Self::Rrtp(end) => &mut end.meter,
+            Self::Udp(end) => &mut end.meter,
         }
     }
 
@@ -208,6 +220,7 @@ impl Application {
             Self::Caller(caller) => caller.poll_timeout(),
             Self::Crowd(crowd) => crowd.poll_timeout(),
             Self::Rrtp(end) => end.poll_timeout(),
+            Self::Udp(end) => end.poll_timeout(),
         }
     }
 
@@ -217,6 +230,7 @@ impl Application {
             Self::Caller(caller) => caller.on_timeout(desk),
             Self::Crowd(crowd) => crowd.on_timeout(desk),
             Self::Rrtp(end) => end.on_timeout(desk),
+            Self::Udp(end) => end.on_timeout(desk),
         }
     }
 
@@ -232,6 +246,7 @@ impl Application {
             Self::Caller(caller) => caller.on_ready(desk, socket, readiness),
             Self::Crowd(crowd) => crowd.on_ready(desk, socket, readiness),
             Self::Rrtp(end) => end.on_ready(desk),
+            Self::Udp(end) => end.on_ready(desk),
         }
     }
 }

@@ -12,7 +12,7 @@ use airtcp_recovery::Combination;
 
 use super::Source;
 use super::file::{ChangeFile, FlowFile, ScenarioFile, StationFile, WaysFile, WireFile};
-use crate::check::{NOBODY_MARKS, not_for_rrtp};
+use crate::check::{NOBODY_MARKS, only_for_tcp};
 use crate::{App, Change, FlowSpec, Radios, Scenario, Sender, SimError, Topology, Wire};
 
 type Load<'a> = &'a mut dyn FnMut(&str) -> Result<Trace, String>;
@@ -258,14 +258,14 @@ impl Builder<'_> {
             Sender::Tcp(combination) => {
                 Ok(Change { at: file.at, combination: combination.clone() })
             }
-            Sender::Rrtp(_) => {
+            Sender::Rrtp(_) | Sender::Udp(_) => {
                 let what = "a flow cannot change its transport: name strategies of TCP";
                 Err(self.source.refuse(file.strategies.span().start, what))
             }
         }
     }
 
-    /// What RRTP has no use for is not to be written for it, whatever its value.
+    /// What another transport has no use for is not to be written for it, whatever its value.
     fn refuse_of_tcp(&self, file: &FlowFile, sender: &Sender) -> Result<(), SimError> {
         let given = [
             ("profile", file.profile.as_ref().map(Spanned::span)),
@@ -280,9 +280,9 @@ impl Builder<'_> {
             ("change", file.change.first().map(Spanned::span)),
         ];
         let first = given.into_iter().find_map(|(key, place)| Some((key, place?)));
-        match (sender, first) {
-            (Sender::Rrtp(_), Some((key, place))) => {
-                Err(self.source.refuse(place.start, &not_for_rrtp(key)))
+        match (sender.transport(), first) {
+            (Some(transport), Some((key, place))) => {
+                Err(self.source.refuse(place.start, &only_for_tcp(key, transport)))
             }
             _ => Ok(()),
         }
