@@ -272,6 +272,27 @@ fn a_trace_of_the_first_seed_changes_no_result() -> Outcome {
     Ok(())
 }
 
+#[test]
+fn states_of_the_first_seed_are_json_lines_and_change_no_result() -> Outcome {
+    let directory = TempDir::new()?;
+    let file = directory.path().join("state.jsonl");
+    let path = file.to_str().expect("text");
+    let run = ["sim", "run", "-", "--json", "--seeds", "2"];
+    let plain = fed(&run, SMALL)?;
+    let sampled = fed(&[&run[..], &["--state", path, "--every", "0.5"]].concat(), SMALL)?;
+    assert_eq!(sampled.stdout, plain.stdout, "{}", stderr(&sampled));
+    assert!(stderr(&sampled).contains(&format!("wrote {path}\n")));
+    let lines = std::fs::read_to_string(&file)?;
+    let states: Result<Vec<Value>, _> = lines.lines().map(serde_json::from_str).collect();
+    let states = states?;
+    assert!(states.iter().any(|state| state["cwnd"].as_u64() > Some(0)), "{lines}");
+    assert!(states.iter().any(|state| state["link"] == "bottleneck"), "{lines}");
+    assert!(states.iter().all(|state| state["time"].as_f64() >= Some(0.5)), "{lines}");
+    let every = fed(&[&run[..], &["--every", "1"]].concat(), SMALL)?;
+    assert!(refused(&every, 2).contains("--state"));
+    Ok(())
+}
+
 const MOBILE: &str = r#"duration = "3s"
 [bottleneck]
 forth = "rate 100mbit delay 20ms limit 1000"

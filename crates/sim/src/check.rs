@@ -5,6 +5,7 @@ use std::time::Duration;
 use airtcp_link::LinkSpec;
 use airtcp_link::spec::RateSpec;
 use airtcp_recovery::Profile;
+use airtcp_types::Rate;
 
 use crate::measure::PORTS;
 use crate::network::UDP_HEADERS;
@@ -23,9 +24,9 @@ const MAX_DURATION: Duration = Duration::from_secs(100 * 365 * 86_400);
 pub(crate) const NOBODY_MARKS: &str =
     "it goes by the marks of a base station, and there is none: add a `[station]`";
 
-/// Why a flow of RRTP cannot have a setting of TCP.
-pub(crate) fn not_for_rrtp(key: &str) -> String {
-    format!("`{key}` is a matter of TCP, and does nothing for rrtp: leave it out")
+/// Why a flow of another transport cannot have a setting of TCP.
+pub(crate) fn only_for_tcp(key: &str, transport: &str) -> String {
+    format!("`{key}` is a matter of TCP, and does nothing for {transport}: leave it out")
 }
 
 /// Refuses what cannot be meant.
@@ -100,6 +101,16 @@ fn check_flow(scenario: &Scenario, flow: &FlowSpec) -> Result<(), SimError> {
     if [flow.receive_buffer, flow.send_buffer].iter().flatten().any(|buffer| buffer.0 == 0) {
         return refuse("it has a buffer of zero bytes: nothing can pass");
     }
+    let last = flow.start + flow.stagger.saturating_mul(flow.count.saturating_sub(1));
+    if flow.stop.is_some_and(|stop| stop <= last) {
+        return refuse("it stops before its last copy starts: choose a later stop");
+    }
+    if flow.changes.iter().any(|change| change.at <= last) {
+        return refuse("its strategies change before its last copy starts: choose a later time");
+    }
+    if !flow.changes.is_empty() && matches!(flow.app, App::ShortFlows { .. }) {
+        return refuse("short flows cannot change their strategies: leave `change` out");
+    }
     match &flow.app {
         App::Bulk { size } if size.is_some_and(|size| size.0 == 0) => {
             return refuse("it transfers nothing: choose a size");
@@ -123,8 +134,8 @@ fn check_flow(scenario: &Scenario, flow: &FlowSpec) -> Result<(), SimError> {
         }
         _ => {}
     }
-    if matches!(flow.sender, Sender::Rrtp(_)) {
-        check_rrtp(flow).or_else(|what| refuse(&what))?;
+    if let Some(transport) = flow.sender.transport() {
+        check_other(flow, transport).or_else(|what| refuse(&what))?;
     }
     let is_wireless = matches!(scenario.topology, Topology::Wireless { .. });
     if flow.mark_aware && !is_wireless {
@@ -147,14 +158,17 @@ fn check_flow(scenario: &Scenario, flow: &FlowSpec) -> Result<(), SimError> {
     Ok(())
 }
 
-fn check_rrtp(flow: &FlowSpec) -> Result<(), String> {
+/// A flow of a transport other than TCP.
+fn check_other(flow: &FlowSpec, transport: &str) -> Result<(), String> {
     if !matches!(flow.app, App::Bulk { .. }) {
-        return Err(
-            "rrtp carries bulk alone: leave the application out, or choose strategies of TCP"
-                .to_owned(),
-        );
+        return Err(format!(
+            "{transport} carries bulk alone: leave the application out, or choose strategies of TCP"
+        ));
     }
-    if flow.mtu < MIN_RRTP_MTU {
+    if flow.sender == Sender::Udp(Rate::ZERO) {
+        return Err("its rate is zero: choose one".to_owned());
+    }
+    if matches!(flow.sender, Sender::Rrtp(_)) && flow.mtu < MIN_RRTP_MTU {
         return Err(format!(
             "its mtu is under {MIN_RRTP_MTU} bytes, the least for rrtp: choose a larger one"
         ));
@@ -164,10 +178,11 @@ fn check_rrtp(flow: &FlowSpec) -> Result<(), String> {
         ("timestamps", !flow.timestamps),
         ("sack", !flow.sack),
         ("pacing", flow.pacing),
+        ("change", !flow.changes.is_empty()),
         ("mark_aware", flow.mark_aware),
     ];
     match of_tcp.iter().find(|(_, is_set)| *is_set) {
-        Some((key, _)) => Err(not_for_rrtp(key)),
+        Some((key, _)) => Err(only_for_tcp(key, transport)),
         None => Ok(()),
     }
 }

@@ -1,7 +1,8 @@
 //! A discrete-event world in virtual time, in which the stack and the link emulator run.
 //!
 //! In flows a [`Scenario`]: a network, applications, and a seed. Out flows a [`RunResult`], the same byte for byte
-//! for the same scenario; an [`Observer`](airtcp_types::Observer) may watch. Hosts, links and routers are the very
+//! for the same scenario; an [`Observer`](airtcp_types::Observer) may watch, and
+//! [`run_with_states`] samples windows and queues. Hosts, links and routers are the very
 //! state machines that run in real time, [`Node`](airtcp_types::Node)s in a [`World`] that moves from deadline to
 //! deadline. [`toml`] reads scenarios from files, [`run_seeds`] runs one with many seeds, [`Aggregate`] makes means
 //! and intervals of that.
@@ -37,6 +38,8 @@
 //! although it had come before; a second copy that the network made is known by its transmission's number, and is none.
 //! Time-outs, reductions, recoveries and samples are TCP's alone, and so are the events that an observer sees.
 //!
+//! A UDP flow's segments are its datagrams, and one is lost if it has not arrived and a later one has.
+//!
 //! Not modelled: IPv6, ICMP from routers, and what an application costs in time.
 #![forbid(unsafe_code)]
 
@@ -54,6 +57,7 @@ mod run;
 mod runner;
 mod scenario;
 mod sender;
+mod state;
 mod statistics;
 mod summary;
 #[cfg(test)]
@@ -68,10 +72,11 @@ pub use result::{
     StationResult, Summary, jain,
 };
 pub use router::{Router, RouterCounters};
-pub use run::{NodeKind, nodes, run};
+pub use run::{NodeKind, nodes, run, run_with_states};
 pub use runner::run_seeds;
-pub use scenario::{App, FlowDirection, FlowSpec, Radios, Scenario, Topology, Wire};
+pub use scenario::{App, Change, FlowDirection, FlowSpec, Radios, Scenario, Topology, Wire};
 pub use sender::{Rrtp, Sender, SenderError};
+pub use state::{QueueState, SenderState, State};
 pub use statistics::Interval;
 pub use world::{Stuck, World};
 

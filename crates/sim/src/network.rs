@@ -13,7 +13,7 @@ use airtcp_types::rng::Stream;
 use airtcp_types::{ByteCount, Event, Instant, Node, NodeId, Packet, PortId, Rate};
 
 use crate::app::{
-    Answerer, Application, Caller, Crowd, EndHost, Habits, Meter, Role, RrtpEnd, Script,
+    Answerer, Application, Caller, Crowd, EndHost, Habits, Meter, Role, RrtpEnd, Script, UdpEnd,
 };
 use crate::base::Base;
 use crate::measure::FIRST_PORT;
@@ -33,6 +33,8 @@ const KEYS: u64 = 5 << 32;
 
 /// The bytes of an IPv4 and a UDP header.
 pub(crate) const UDP_HEADERS: u16 = 28;
+/// What a flow that stops has written and not sent, at most: more than a quantum of the pacer.
+const NOT_SENT: ByteCount = ByteCount(128 * 1024);
 /// A flow of RRTP is to be held back by its path, and not by what its user allows.
 const RRTP_CAP: Rate = Rate::from_bits_per_sec(10_000_000_000);
 
@@ -117,6 +119,14 @@ impl Network {
     pub(crate) fn rrtp(&self, (node, application): (NodeId, usize)) -> Option<&RrtpEnd> {
         match self.world.node(node)? {
             Element::Host(host) => host.rrtp(application),
+            _ => None,
+        }
+    }
+
+    /// An end of a flow of UDP.
+    pub(crate) fn udp(&self, (node, application): (NodeId, usize)) -> Option<&UdpEnd> {
+        match self.world.node(node)? {
+            Element::Host(host) => host.udp(application),
             _ => None,
         }
     }
@@ -290,15 +300,23 @@ impl Builder<'_> {
         let remote = SocketAddr::new(answerer.address.into(), port);
         let meter = Meter::new(Instant::ZERO + self.scenario.warm_up, self.scenario.samples);
         let start = start(flow, copy);
-        let combination = match (&flow.sender, &flow.app) {
-            (Sender::Tcp(combination), _) => combination,
-            (Sender::Rrtp(rrtp), app) => {
-                let size = match app {
-                    App::Bulk { size } => size.map(|size| size.0),
-                    _ => None,
-                };
-                let roles =
-                    [Role::Sends { start, remote, size }, Role::Takes { port, expected: size }];
+        let stop = flow.stop.map(|stop| Instant::ZERO + stop);
+        let size = match &flow.app {
+            App::Bulk { size } => size.map(|size| size.0),
+            _ => None,
+        };
+        let roles =
+            [Role::Sends { start, stop, remote, size }, Role::Takes { port, expected: size }];
+        let combination = match &flow.sender {
+            Sender::Tcp(combination) => combination,
+            Sender::Udp(rate) => {
+                let [sends, takes] = roles.map(|role| {
+                    let end = UdpEnd::new(role, *rate, flow.mtu, UDP_HEADERS, meter.clone());
+                    Application::Udp(Box::new(end))
+                });
+                return [caller.host.add(sends), answerer.host.add(takes)];
+            }
+            Sender::Rrtp(rrtp) => {
                 let mut random = Stream::new(self.scenario.seed, KEYS | u64::from(index));
                 let [sends, takes] = roles.map(|role| {
                     let key = key(&mut random);
@@ -320,6 +338,7 @@ impl Builder<'_> {
         };
         let random = Stream::new(self.scenario.seed, FLOWS | u64::from(index));
         let script = |request, response: ByteCount, think, count| Script {
+            stop,
             request,
             response: response.0,
             think,
@@ -341,7 +360,7 @@ impl Builder<'_> {
             }
             App::ShortFlows { size, gap, pareto, users } => {
                 let size = (size.0.0, size.1.0);
-                let habits = Habits { size, gap: *gap, pareto: *pareto };
+                let habits = Habits { size, gap: *gap, pareto: *pareto, stop };
                 let crowd =
                     Crowd::new(start, *users, remote, calls_with, habits, random, meter.clone());
                 let answers = Answerer::new(remote, answers_with, None, None, meter);
@@ -353,10 +372,13 @@ impl Builder<'_> {
         };
         let answers = Answerer::new(remote, answers_with, answers, expected, meter.clone());
         let calls = Caller::new(start, remote, calls_with, script, random, meter);
-        [
-            caller.host.add(Application::Caller(calls)),
-            answerer.host.add(Application::Answerer(answers)),
-        ]
+        let calls = caller.host.add(Application::Caller(calls));
+        let answers = answerer.host.add(Application::Answerer(answers));
+        for change in &flow.changes {
+            caller.host.change(calls, change);
+            answerer.host.change(answers, change);
+        }
+        [calls, answers]
     }
 
     fn place(&mut self, spec: usize, copy: u32, hosts: [NodeId; 2], ends: [usize; 2]) {
@@ -490,6 +512,8 @@ fn tcp_config(flow: &FlowSpec, combination: &Combination) -> TcpConfig {
         nodelay: !matches!(flow.app, App::Bulk { .. }),
         timestamps: flow.timestamps,
         sack: flow.sack,
+        // What a flow has written when it stops is still sent: it is to be little.
+        not_sent_low_water: flow.stop.map(|_| NOT_SENT).or(default.not_sent_low_water),
         ..default
     }
 }

@@ -11,9 +11,10 @@ use airtcp_types::{Crossing, Event, Instant, NodeId, Observer, Packet};
 use crate::check::check;
 use crate::measure::{Counts, Measure};
 use crate::network::{Network, Placed};
+use crate::state::report;
 use crate::{
-    FlowResult, LinkResult, RadioResult, RrtpResult, RunResult, Scenario, SimError, StationMemory,
-    StationResult, Topology, jain,
+    FlowResult, LinkResult, RadioResult, RrtpResult, RunResult, Scenario, Sender, SimError, State,
+    StationMemory, StationResult, Topology, jain,
 };
 
 /// What a node of a scenario is.
@@ -38,20 +39,66 @@ pub fn run(
     scenario: &Scenario,
     observer: Option<&mut dyn Observer>,
 ) -> Result<RunResult, SimError> {
+    run_to_end(scenario, observer, None)
+}
+
+/// Runs a scenario as [`run`] does, with the same result, and gives the state of every sender and queue after each
+/// `interval` of virtual time.
+///
+/// # Errors
+///
+/// What is senseless about the scenario, or an interval of zero.
+pub fn run_with_states(
+    scenario: &Scenario,
+    observer: Option<&mut dyn Observer>,
+    interval: Duration,
+    on_state: &mut dyn FnMut(&State),
+) -> Result<RunResult, SimError> {
+    if interval.is_zero() {
+        return Err(SimError::Senseless {
+            place: "scenario".to_owned(),
+            what: "states are sampled at an interval above zero".to_owned(),
+        });
+    }
+    run_to_end(scenario, observer, Some(Series { interval, on_state }))
+}
+
+/// Who is given states, and how often.
+struct Series<'a> {
+    interval: Duration,
+    on_state: &'a mut dyn FnMut(&State),
+}
+
+fn run_to_end(
+    scenario: &Scenario,
+    observer: Option<&mut dyn Observer>,
+    mut series: Option<Series<'_>>,
+) -> Result<RunResult, SimError> {
     check(scenario)?;
     let mut network = Network::new(scenario, observer.is_some())?;
     let first_flows = std::mem::take(&mut network.first_flows);
     let measure = Measure::new(network.flows.len(), first_flows, scenario.samples);
     let mut watch = Watch { measure, packets: 0, last: Instant::ZERO, other: observer };
+    let mut next = Instant::ZERO;
+    let mut advance = |network: &mut Network, watch: &mut Watch<'_>, end| {
+        if let Some(Series { interval, on_state }) = &mut series {
+            while next + *interval <= end {
+                next += *interval;
+                network.world.run_until(next, watch)?;
+                report(network, &scenario.flows, on_state);
+            }
+        }
+        network.world.run_until(end, watch)
+    };
     let before = match scenario.warm_up.checked_sub(Duration::from_nanos(1)) {
         None => vec![0; network.flows.len()],
         Some(before) => {
-            network.world.run_until(Instant::ZERO + before, &mut watch)?;
+            advance(&mut network, &mut watch, Instant::ZERO + before)?;
             network.flows.iter().map(|flow| network.unread(flow)).collect()
         }
     };
     let at_warm_up = link_counters(&mut network);
-    network.world.run_until(Instant::ZERO + scenario.duration, &mut watch)?;
+    advance(&mut network, &mut watch, Instant::ZERO + scenario.duration)?;
     let links = link_results(scenario, &mut network, &at_warm_up);
     let station = station_result(scenario, &network);
     check_applications(scenario, &network, &links, station.as_ref())?;
@@ -159,7 +206,12 @@ fn flow_result(
     counts.samples.exchanges = caller.and_then(|meter| meter.samples.clone()).unwrap_or_default();
     let interval = (scenario.duration - scenario.warm_up).as_secs_f64();
     let rrtp = rrtp_result(network, placed, &mut counts);
-    let of_tcp = rrtp.is_none();
+    if let [Some(sender), Some(receiver)] =
+        [placed.caller, placed.answerer].map(|end| network.udp(end))
+    {
+        (counts.segments_sent, counts.lost) = (sender.sent, receiver.missed());
+    }
+    let of_tcp = matches!(spec.sender, Sender::Tcp(_));
     FlowResult {
         name: spec.name.clone(),
         copy: placed.copy,

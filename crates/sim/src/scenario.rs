@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use airtcp_basestation::StationConfig;
 use airtcp_link::{LinkSpec, Trace};
-use airtcp_recovery::Profile;
+use airtcp_recovery::{Combination, Profile};
 use airtcp_types::ByteCount;
 
 use crate::Sender;
@@ -156,7 +156,7 @@ pub struct FlowSpec {
     pub name: String,
     /// How many there are of it.
     pub count: u32,
-    /// The transport of both ends, and its rules. RRTP carries [`App::Bulk`] alone.
+    /// The transport of both ends, and its rules. RRTP and UDP carry [`App::Bulk`] alone.
     pub sender: Sender,
     /// TCP: the profile of both ends.
     pub profile: Profile,
@@ -168,6 +168,11 @@ pub struct FlowSpec {
     pub start: Duration,
     /// How much later each copy begins than the one before.
     pub stagger: Duration,
+    /// When it stops, from the run's start: an application writes no more, begins no request and no transfer. What it
+    /// has written is still delivered.
+    pub stop: Option<Duration>,
+    /// TCP: other strategies that its connection changes to while it runs, at both ends.
+    pub changes: Vec<Change>,
     /// The longest IP packet (bytes).
     pub mtu: u16,
     /// TCP: whether timestamps are offered.
@@ -205,6 +210,8 @@ impl FlowSpec {
             app: App::Bulk { size: None },
             start: Duration::ZERO,
             stagger: Duration::ZERO,
+            stop: None,
+            changes: Vec::new(),
             mtu: 1500,
             timestamps: true,
             sack: true,
@@ -217,6 +224,15 @@ impl FlowSpec {
             access: None,
         }
     }
+}
+
+/// A change of a flow's strategies.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Change {
+    /// When, from the run's start.
+    pub at: Duration,
+    /// To what.
+    pub combination: Combination,
 }
 
 /// What an application sends.

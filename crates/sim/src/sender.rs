@@ -1,4 +1,4 @@
-//! Who sends: TCP with its strategies, or RRTP.
+//! Who sends: TCP with its strategies, RRTP, or UDP at a constant rate.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,13 +6,14 @@ use std::str::FromStr;
 use airtcp_link::spec;
 use airtcp_recovery::{Combination, CombinationError};
 use airtcp_rrtp::{Biaz, NetworkKind, NetworkProfile};
+use airtcp_types::Rate;
 
 /// The transport of a flow, and the rules of its sender.
 ///
 /// ```
 /// use airtcp_sim::Sender;
 ///
-/// for text in ["rack/cubic", "rrtp", "rrtp:wireless-last-hop+rate=144kbit+rtt=150ms+loss=1%"] {
+/// for text in ["rack/cubic", "udp+rate=2mbit", "rrtp", "rrtp:wireless-last-hop+rate=144kbit+rtt=150ms+loss=1%"] {
 ///     assert_eq!(text.parse::<Sender>()?.to_string(), text);
 /// }
 /// # Ok::<(), airtcp_sim::SenderError>(())
@@ -23,6 +24,8 @@ pub enum Sender {
     Tcp(Combination),
     /// RRTP over UDP, both ends alike.
     Rrtp(Rrtp),
+    /// UDP at this rate, counted in IP packets, whatever is lost.
+    Udp(Rate),
 }
 
 /// How RRTP sends, and how its receiver judges losses.
@@ -48,20 +51,33 @@ pub enum SenderError {
          general or wireless-last-hop, and all of it but `rrtp` may be left out, as in rrtp:general+rate=10mbit"
     )]
     Rrtp(String),
+    /// UDP has no such rate.
+    #[error("`{0}` is nothing that udp takes: it is written `udp+rate=R`, as in udp+rate=2mbit")]
+    Udp(String),
 }
 
 impl Sender {
+    /// The name of a transport other than TCP.
+    pub(crate) const fn transport(&self) -> Option<&'static str> {
+        match self {
+            Self::Tcp(_) => None,
+            Self::Rrtp(_) => Some(NAME),
+            Self::Udp(_) => Some(UDP),
+        }
+    }
+
     /// Whether its strategies draw random numbers from the seed: see
     /// [`Scenario::is_random`](crate::Scenario::is_random).
     pub fn uses_seed(&self) -> bool {
         match self {
             Self::Tcp(combination) => combination.uses_seed(),
-            Self::Rrtp(_) => false,
+            Self::Rrtp(_) | Self::Udp(_) => false,
         }
     }
 }
 
 const NAME: &str = "rrtp";
+const UDP: &str = "udp";
 const KINDS: [(&str, NetworkKind); 2] =
     [("general", NetworkKind::General), ("wireless-last-hop", NetworkKind::WirelessLastHop)];
 
@@ -75,7 +91,13 @@ impl FromStr for Sender {
     type Err = SenderError;
 
     fn from_str(text: &str) -> Result<Self, SenderError> {
-        match text.trim().strip_prefix(NAME) {
+        let text = text.trim();
+        let is_own = |rest: &&str| rest.is_empty() || rest.starts_with([':', '+']);
+        if let Some(rest) = text.strip_prefix(UDP).filter(is_own) {
+            let rate = rest.strip_prefix("+rate=").and_then(spec::rate);
+            return rate.map(Self::Udp).ok_or_else(|| SenderError::Udp(text.to_owned()));
+        }
+        match text.strip_prefix(NAME) {
             Some("") => Ok(Self::Rrtp(Rrtp::default())),
             Some(rest) if rest.starts_with([':', '+']) => rrtp(rest).map(Self::Rrtp),
             _ => Ok(Self::Tcp(text.parse()?)),
@@ -115,6 +137,7 @@ impl fmt::Display for Sender {
         match self {
             Self::Tcp(combination) => combination.fmt(f),
             Self::Rrtp(rrtp) => rrtp.fmt(f),
+            Self::Udp(rate) => write!(f, "{UDP}+rate={}", spec::show_rate(*rate)),
         }
     }
 }
@@ -161,6 +184,7 @@ mod tests {
             ("rrtp+rate=1000kbit", "rrtp+rate=1mbit"),
             ("rrtp:wireless-last-hop+loss=7%", "rrtp:wireless-last-hop+loss=7%"),
             ("rrtp+sigma=1+phi=2.25", "rrtp+phi=2.25"),
+            ("udp+rate=2000kbit", "udp+rate=2mbit"),
             ("sack/reno", "sack/reno"),
         ] {
             let sender: Sender = text.parse().unwrap();
@@ -182,7 +206,11 @@ mod tests {
             let error = text.parse::<Sender>().unwrap_err().to_string();
             assert!(error.starts_with(wrong) && error.contains("wireless-last-hop"), "{error}");
         }
-        for tcp in ["rrtp/reno", "rrtps", "sack/vega"] {
+        for udp in ["udp", "udp+rate=0bit", "udp+rate=2", "udp:rate=2mbit"] {
+            let error = udp.parse::<Sender>().unwrap_err();
+            assert!(error.to_string().starts_with(&format!("`{udp}`")), "{error}");
+        }
+        for tcp in ["rrtp/reno", "rrtps", "udp/reno", "sack/vega"] {
             assert!(matches!(tcp.parse::<Sender>(), Err(SenderError::Combination(_))), "{tcp}");
         }
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use airtcp_basestation::{Policy, StationConfig};
+use airtcp_recovery::{Profile, RtoForm};
 use airtcp_types::{ByteCount, Crossing, Event, EventKind, Instant, NodeId, Observer, Packet};
 
 use crate::*;
@@ -24,6 +25,8 @@ fn one(topology: Topology, flow: FlowSpec) -> Scenario {
 
 mod links;
 mod rrtp;
+mod states;
+mod udp;
 
 const BULK: App = App::Bulk { size: None };
 
@@ -35,6 +38,131 @@ fn one_flow_fills_a_lossless_bottleneck() {
     let result = run(&scenario, None).unwrap();
     let limit = 10e6 * 1448.0 / 1500.0;
     assert!(result.flows[0].goodput > 0.98 * limit, "{}", result.flows[0].goodput / limit);
+}
+
+#[test]
+fn a_clamp_is_a_window_for_each_round_trip() {
+    let flow = flow("newreno/reno", BULK);
+    let profile = Profile { cwnd_clamp: Some(5), ..Profile::paper() };
+    let scenario =
+        one(dumbbell("rate 100mbit delay 50ms"), FlowSpec { profile, timestamps: false, ..flow });
+    let goodput = run(&scenario, None).unwrap().flows[0].goodput;
+    let limit = 5.0 * 1_460.0 * 8.0 / 0.1;
+    assert!((0.95 * limit..=limit).contains(&goodput), "{goodput} of {limit}");
+}
+
+#[test]
+fn a_transfer_takes_as_long_as_the_initial_window_and_the_least_time_out_say() {
+    let finished = |profile, link: &str| {
+        let size = Some(ByteCount(8 * 1_460));
+        let flow = FlowSpec { profile, ..flow("newreno/reno", App::Bulk { size }) };
+        run(&one(dumbbell(link), FlowSpec { timestamps: false, ..flow }), None).unwrap().flows[0]
+            .finished
+            .unwrap()
+    };
+    // A round trip for the handshake, then windows of 1, 2, 4 and the rest; or all at once.
+    let window = |initial_window| Profile { initial_window, ..Profile::paper() };
+    let link = "rate 100mbit delay 50ms";
+    assert_eq!((finished(window(8), link) * 10.0) as u32, 1);
+    assert_eq!((finished(window(1), link) * 10.0) as u32, 4);
+    // Packet 9 is the last segment: packet 1 is the SYN, and the handshake's ACK carries the first segment.
+    let floor = |secs| {
+        let floor = Duration::from_secs(secs);
+        Profile { rto: RtoForm::Rfc { floor }, ..window(8) }
+    };
+    let lossy = "rate 100mbit delay 50ms drop 9";
+    let [one, three] = [1, 3].map(|secs| finished(floor(secs), lossy));
+    assert!((1.9..2.1).contains(&(three - one)), "{one} {three}");
+}
+
+#[test]
+fn a_flow_that_stops_leaves_the_link_to_the_other() {
+    let stop = Some(Duration::from_secs(4));
+    // CUBIC leaves RRTP little: it would take seconds to send what it has written.
+    let beside = Duration::from_secs(5);
+    for (sender, start) in [("rack/cubic", Duration::ZERO), ("rrtp", beside)] {
+        let stops = FlowSpec { stop, ..flow(sender, BULK) };
+        let stays = FlowSpec { start, ..flow("rack/cubic", BULK) };
+        let scenario = Scenario {
+            warm_up: Duration::from_secs(6),
+            flows: vec![stops, stays],
+            ..Scenario::new("stop", dumbbell("rate 10mbit delay 10ms limit 20"))
+        };
+        let result = run(&scenario, None).unwrap();
+        let [stopped, stayed] = result.flows.as_slice() else { panic!("there are two") };
+        assert!(stopped.bytes > 1_000_000 && stopped.broken == 0, "{sender}: {stopped:?}");
+        assert_eq!(stopped.goodput, 0.0, "{sender}");
+        assert!(stayed.goodput > 9e6, "{sender}: {}", stayed.goodput);
+    }
+}
+
+#[test]
+fn a_stopped_flow_begins_nothing_and_ends_what_it_has_begun() {
+    let (size, stop) = (ByteCount(10_000), Duration::from_millis(1_010));
+    let none = Duration::ZERO;
+    let link = "rate 10mbit delay 10ms";
+    for app in [
+        App::PingPong { size, count: None },
+        App::RequestResponse { request: size, response: size, think: none, count: None },
+        App::ShortFlows { size: (size, size), gap: none, pareto: false, users: 1 },
+    ] {
+        let until = |duration| {
+            let stops = FlowSpec { stop: Some(stop), ..flow("rack/cubic", app.clone()) };
+            let result = run(&Scenario { duration, ..one(dumbbell(link), stops) }, None).unwrap();
+            assert_eq!(result.flows[0].broken, 0, "{app:?}");
+            (result.flows[0].bytes, result.flows[0].exchanges.count)
+        };
+        let (bytes, exchanges) = until(Duration::from_secs(5));
+        assert_eq!((bytes, exchanges), until(Duration::from_secs(2)), "{app:?}");
+        assert!(exchanges > until(stop).1, "{app:?}: the one under way ends after the stop");
+    }
+}
+
+#[test]
+fn a_stop_before_the_start_is_refused() {
+    let stop = Some(Duration::from_secs(1));
+    let late =
+        FlowSpec { count: 3, stagger: Duration::from_millis(500), stop, ..flow("rack/reno", BULK) };
+    let error = run(&one(dumbbell("rate 10mbit"), late), None).unwrap_err().to_string();
+    assert!(error.contains("stops before its last copy starts"), "{error}");
+}
+
+#[test]
+fn strategies_change_at_both_ends_while_a_flow_runs() {
+    let (request, response) = (ByteCount(1), ByteCount(200_000));
+    let answers = App::RequestResponse { request, response, think: Duration::ZERO, count: None };
+    for app in [BULK, answers] {
+        let goodput = |changes| {
+            let scenario = one(
+                dumbbell("rate 100mbit delay 50ms"),
+                FlowSpec { changes, ..flow("sack/fixed:4", app.clone()) },
+            );
+            let scenario = Scenario { warm_up: Duration::from_secs(6), ..scenario };
+            run(&scenario, None).unwrap().flows[0].goodput
+        };
+        let to = |at, text: &str| Change {
+            at: Duration::from_secs(at),
+            combination: text.parse().unwrap(),
+        };
+        let stays = goodput(Vec::new());
+        assert!(goodput(vec![to(5, "rack/fixed:16")]) > 3.0 * stays, "{app:?}");
+        // The last one counts, in whatever order they stand.
+        let back = goodput(vec![to(4, "sack/fixed:4"), to(2, "rack/fixed:16")]);
+        assert!((0.9..1.1).contains(&(back / stays)), "{app:?}: {back} {stays}");
+    }
+}
+
+#[test]
+fn a_change_that_cannot_be_is_an_error() {
+    let change = |at, text: &str| {
+        vec![Change { at: Duration::from_secs(at), combination: text.parse().unwrap() }]
+    };
+    let refused = |flow| run(&one(dumbbell("rate 10mbit"), flow), None).unwrap_err();
+    let plain = FlowSpec { sack: false, ..flow("newreno/reno", BULK) };
+    let error = refused(FlowSpec { changes: change(1, "fack/reno"), ..plain.clone() });
+    assert!(matches!(error, SimError::Host { .. }), "{error}");
+    let error = refused(FlowSpec { changes: change(0, "newreno/cubic"), ..plain }).to_string();
+    assert!(error.contains("change before its last copy starts"), "{error}");
 }
 
 /// What has crossed the link before the time that counts does not count because a hole held it up until then.

@@ -2,6 +2,7 @@
 
 use std::num::NonZero;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use airtcp_sim::toml::Setting;
 use clap::{Args, Subcommand};
@@ -49,4 +50,10 @@ pub(crate) struct RunArgs {
     /// Write what the first seed's packets did into this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) trace: Option<PathBuf>,
+    /// Write the first seed's windows, round-trip times, rates and queues over time into this file, as JSON lines
+    #[arg(long, value_name = "FILE")]
+    pub(crate) state: Option<PathBuf>,
+    /// How many seconds of virtual time lie between two samples of --state
+    #[arg(long, value_name = "SECONDS", default_value = "0.1", requires = "state", allow_negative_numbers = true, value_parser = value::seconds)]
+    pub(crate) every: Duration,
 }

@@ -4,11 +4,14 @@ pub(crate) mod args;
 mod report;
 mod source;
 
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::time::Duration;
 
 use airtcp_sim::{RunResult, Scenario, toml};
 use airtcp_trace::Recorder;
+use airtcp_types::Observer;
 use anyhow::Context;
 
 use crate::output::{self, Mistake};
@@ -49,8 +52,8 @@ fn runs(args: &RunArgs, scenario: &Scenario) -> anyhow::Result<Vec<RunResult>> {
     let progress = Progress::start(seeds);
     let mut runs = Vec::new();
     let mut rest = scenario.seed..end;
-    if let Some(directory) = &args.trace {
-        runs.push(traced(directory, scenario)?);
+    if args.trace.is_some() || args.state.is_some() {
+        runs.push(watched(args, scenario)?);
         rest.start += 1;
         progress.advance();
     }
@@ -59,17 +62,53 @@ fn runs(args: &RunArgs, scenario: &Scenario) -> anyhow::Result<Vec<RunResult>> {
     Ok(runs)
 }
 
-/// Runs the scenario with its own seed, and writes what its packets did.
-fn traced(directory: &Path, scenario: &Scenario) -> anyhow::Result<RunResult> {
+/// Runs the scenario with its own seed, and writes what its packets did and how senders and queues stood.
+fn watched(args: &RunArgs, scenario: &Scenario) -> anyhow::Result<RunResult> {
+    let recorder = args.trace.as_deref().map(|directory| recorder(directory, scenario));
+    let mut recorder = recorder.transpose()?;
+    let observer = recorder.as_mut().map(|recorder| recorder as &mut dyn Observer);
+    let run = match &args.state {
+        Some(file) => with_states(file, args.every, scenario, observer)?,
+        None => airtcp_sim::run(scenario, observer)?,
+    };
+    if let (Some(recorder), Some(directory)) = (recorder, &args.trace) {
+        let written = recorder.finish().with_context(|| trace_flag(directory))?;
+        for file in written.files {
+            output::note(format_args!("wrote {}", file.display()));
+        }
+    }
+    Ok(run)
+}
+
+fn recorder(directory: &Path, scenario: &Scenario) -> anyhow::Result<Recorder> {
     let nodes = record::nodes(scenario)?;
-    let context = || format!("--trace {}", directory.display());
     let title = format!("{}, seed {}", scenario.name, scenario.seed);
     // Virtual time begins with the epoch: a trace is the same whenever it is made.
-    let mut recorder =
-        Recorder::create(directory, &title, &nodes, Duration::ZERO).with_context(context)?;
-    let run = airtcp_sim::run(scenario, Some(&mut recorder))?;
-    for file in recorder.finish().with_context(context)?.files {
-        output::note(format_args!("wrote {}", file.display()));
-    }
+    Recorder::create(directory, &title, &nodes, Duration::ZERO)
+        .with_context(|| trace_flag(directory))
+}
+
+fn trace_flag(directory: &Path) -> String {
+    format!("--trace {}", directory.display())
+}
+
+/// Writes a line for each state.
+fn with_states(
+    file: &Path,
+    every: Duration,
+    scenario: &Scenario,
+    observer: Option<&mut dyn Observer>,
+) -> anyhow::Result<RunResult> {
+    let context = || format!("--state {}", file.display());
+    let mut lines = BufWriter::new(File::create(file).with_context(context)?);
+    let mut written = Ok(());
+    let run = airtcp_sim::run_with_states(scenario, observer, every, &mut |state| {
+        if written.is_ok() {
+            let line = serde_json::to_string(state).map_err(io::Error::from);
+            written = line.and_then(|line| writeln!(lines, "{line}"));
+        }
+    })?;
+    written.and_then(|()| lines.flush()).with_context(context)?;
+    output::note(format_args!("wrote {}", file.display()));
     Ok(run)
 }

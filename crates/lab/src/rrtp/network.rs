@@ -125,7 +125,7 @@ pub(super) fn flow(sender: &str) -> FlowSpec {
         Sender::Tcp(_) => {
             FlowSpec { profile: Profile::paper(), timestamps: false, sack: false, ..usual }
         }
-        Sender::Rrtp(_) => usual,
+        Sender::Rrtp(_) | Sender::Udp(_) => usual,
     }
 }
 

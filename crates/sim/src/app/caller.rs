@@ -25,6 +25,8 @@ pub(crate) struct Script {
     pub(crate) think: Duration,
     /// How many requests; `None` for as many as there is time for.
     pub(crate) count: Option<u64>,
+    /// When it writes no more, and begins no request.
+    pub(crate) stop: Option<Instant>,
 }
 
 /// Opens a connection and follows its script.
@@ -73,12 +75,16 @@ impl Caller {
         }
     }
 
-    pub(super) const fn poll_timeout(&self) -> Option<Instant> {
-        self.wake_at
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.wake_at.into_iter().chain(self.script.stop).min()
     }
 
     pub(super) fn on_timeout(&mut self, desk: &mut Desk<'_>) {
         self.wake_at = None;
+        if self.script.stop.is_some_and(|stop| stop <= desk.now) {
+            self.stop(desk);
+            return;
+        }
         if self.socket.is_none() {
             match desk.host.tcp_connect(desk.now, self.remote, Some(self.config.clone())) {
                 Ok(socket) => {
@@ -110,6 +116,18 @@ impl Caller {
         self.requests += 1;
         self.owed = self.script.request.map_or(u64::MAX, |size| self.owed.saturating_add(size));
         self.write(desk, socket);
+    }
+
+    /// The present request is the last; one without end ends here.
+    fn stop(&mut self, desk: &mut Desk<'_>) {
+        self.script.stop = None;
+        self.script.count = Some(self.requests);
+        if self.script.request.is_none() {
+            self.owed = self.written;
+        }
+        if let Some(socket) = self.socket {
+            self.write(desk, socket);
+        }
     }
 
     fn is_last(&self) -> bool {

@@ -25,6 +25,8 @@ pub(crate) struct Habits {
     pub(crate) gap: Duration,
     /// Whether pauses are Pareto-distributed.
     pub(crate) pareto: bool,
+    /// From when on no transfer begins.
+    pub(crate) stop: Option<Instant>,
 }
 
 /// Users, each with at most one transfer at a time.
@@ -67,7 +69,8 @@ impl Crowd {
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        self.agenda.first().map(|(at, _)| at)
+        let next = self.agenda.first().map(|(at, _)| at);
+        next.filter(|at| self.habits.stop.is_none_or(|stop| *at < stop))
     }
 
     pub(super) fn on_timeout(&mut self, desk: &mut Desk<'_>) {

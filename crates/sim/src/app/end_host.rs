@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use airtcp_stack::host::{Host, SocketId};
-use airtcp_stack::tcp::Readiness;
+use airtcp_recovery::Combination;
+use airtcp_stack::host::{Host, HostError, SocketId};
+use airtcp_stack::tcp::{Connection, Readiness, SocketOption};
 use airtcp_types::{Event, Instant, Node, Packet, PortId};
 
-use super::{Answerer, Caller, Crowd, Meter, RrtpEnd};
+use super::{Answerer, Caller, Crowd, Meter, RrtpEnd, UdpEnd};
+use crate::Change;
 use crate::agenda::Agenda;
 
 /// One of a host's applications.
@@ -17,6 +19,7 @@ pub(crate) enum Application {
     Caller(Caller),
     Crowd(Crowd),
     Rrtp(Box<RrtpEnd>),
+    Udp(Box<UdpEnd>),
 }
 
 /// What an application is called with.
@@ -62,6 +65,8 @@ pub(crate) struct EndHost {
     holders: BTreeMap<SocketId, u32>,
     /// When applications want to act of their own accord.
     agenda: Agenda,
+    /// What the connections of applications change to, the latest first.
+    changes: Vec<(Instant, usize, Combination)>,
     /// Applications that found no room for a datagram.
     waiting: Vec<u32>,
     /// How late it wakes.
@@ -81,6 +86,7 @@ impl EndHost {
             applications,
             holders,
             agenda: Agenda::new(),
+            changes: Vec::new(),
             waiting: Vec::new(),
             wake_up_delay: Duration::ZERO,
             inbox: Vec::new(),
@@ -102,9 +108,32 @@ impl EndHost {
         self.call(Instant::ZERO, me as u32, |application, desk| match application {
             Application::Answerer(answerer) => answerer.listen(desk),
             Application::Rrtp(end) => end.bind(desk),
+            Application::Udp(end) => end.bind(desk),
             Application::Caller(_) | Application::Crowd(_) => {}
         });
         me
+    }
+
+    /// Has an application's connections change their strategies.
+    pub(crate) fn change(&mut self, application: usize, change: &Change) {
+        let at = Instant::ZERO + change.at;
+        let place = self.changes.partition_point(|(other, ..)| *other > at);
+        self.changes.insert(place, (at, application, change.combination.clone()));
+    }
+
+    fn apply_changes(&mut self, now: Instant) {
+        while let Some((_, me, combination)) = self.changes.pop_if(|(at, ..)| *at <= now) {
+            let mine = self.holders.iter().filter(|(_, holder)| **holder as usize == me);
+            for socket in mine.map(|(socket, _)| *socket).collect::<Vec<_>>() {
+                let option = SocketOption::Combination(combination.clone());
+                // A listener has no sender, and a connection that has ended needs none.
+                if let Err(error @ HostError::NotNegotiated(_)) =
+                    self.host.tcp_set(now, socket, option)
+                {
+                    self.applications[me].meter_mut().refused = Some(error);
+                }
+            }
+        }
     }
 
     pub(crate) fn meter(&self, application: usize) -> Option<&Meter> {
@@ -119,13 +148,26 @@ impl EndHost {
         }
     }
 
+    /// An end of a flow of UDP.
+    pub(crate) fn udp(&self, application: usize) -> Option<&UdpEnd> {
+        match self.applications.get(application)? {
+            Application::Udp(end) => Some(end),
+            _ => None,
+        }
+    }
+
     /// Bytes that have arrived for an application, and that it cannot read yet because of a hole before them.
     pub(crate) fn unread(&self, application: usize) -> u64 {
         if let Some(end) = self.rrtp(application) {
             return end.info().map_or(0, |info| info.unread.0);
         }
-        let mine = self.holders.iter().filter(|(_, holder)| **holder as usize == application);
-        mine.filter_map(|(socket, _)| self.host.tcp(*socket).ok()).map(|tcp| tcp.unread().0).sum()
+        self.connections(application).map(|tcp| tcp.unread().0).sum()
+    }
+
+    /// An application's TCP connections.
+    pub(crate) fn connections(&self, application: usize) -> impl Iterator<Item = &Connection> {
+        let mine = self.holders.iter().filter(move |(_, holder)| **holder as usize == application);
+        mine.filter_map(|(socket, _)| self.host.tcp(*socket).ok())
     }
 
     /// Tells applications of their sockets; whether there was something to tell.
@@ -158,6 +200,17 @@ impl Application {
             Self::Caller(caller) => &caller.meter,
             Self::Crowd(crowd) => &crowd.meter,
             Self::Rrtp(end) => &end.meter,
+            Self::Udp(end) => &end.meter,
+        }
+    }
+
+    const fn meter_mut(&mut self) -> &mut Meter {
+        match self {
+            Self::Answerer(answerer) => &mut answerer.meter,
+            Self::Caller(caller) => &mut caller.meter,
+            Self::Crowd(crowd) => &mut crowd.meter,
+            Self::Rrtp(end) => &mut end.meter,
+            Self::Udp(end) => &mut end.meter,
         }
     }
 
@@ -167,6 +220,7 @@ impl Application {
             Self::Caller(caller) => caller.poll_timeout(),
             Self::Crowd(crowd) => crowd.poll_timeout(),
             Self::Rrtp(end) => end.poll_timeout(),
+            Self::Udp(end) => end.poll_timeout(),
         }
     }
 
@@ -176,6 +230,7 @@ impl Application {
             Self::Caller(caller) => caller.on_timeout(desk),
             Self::Crowd(crowd) => crowd.on_timeout(desk),
             Self::Rrtp(end) => end.on_timeout(desk),
+            Self::Udp(end) => end.on_timeout(desk),
         }
     }
 
@@ -191,6 +246,7 @@ impl Application {
             Self::Caller(caller) => caller.on_ready(desk, socket, readiness),
             Self::Crowd(crowd) => crowd.on_ready(desk, socket, readiness),
             Self::Rrtp(end) => end.on_ready(desk),
+            Self::Udp(end) => end.on_ready(desk),
         }
     }
 }
@@ -216,6 +272,7 @@ impl Node for EndHost {
         if self.host.poll_timeout().is_some_and(|at| at <= now) {
             self.host.handle_timeout(now);
         }
+        self.apply_changes(now);
         while let Some(me) = self.agenda.pop_due(now) {
             self.call(now, me, Application::on_timeout);
         }
@@ -244,6 +301,7 @@ impl Node for EndHost {
 
     fn poll_timeout(&self) -> Option<Instant> {
         let own = self.agenda.first().map(|(at, _)| at);
+        let own = own.into_iter().chain(self.changes.last().map(|(at, ..)| *at));
         let due = self.host.poll_timeout().into_iter().chain(own).min();
         due.map(|at| at + self.wake_up_delay).into_iter().chain(self.wake_at).min()
     }

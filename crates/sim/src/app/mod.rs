@@ -6,6 +6,7 @@
 //! crowd.rs     users who open one short connection after another
 //! answerer.rs  takes connections: reads everything, and answers requests
 //! rrtp.rs      either end of a bulk transfer by RRTP
+//! udp.rs       either end of a constant-rate flow of datagrams
 //! pattern.rs   what is sent, and verified on arrival
 //! meter.rs     what arrived, and when
 //! ```
@@ -17,6 +18,7 @@ mod end_host;
 mod meter;
 mod pattern;
 mod rrtp;
+mod udp;
 
 pub(crate) use answerer::Answerer;
 pub(crate) use caller::{Caller, Script};
@@ -24,3 +26,4 @@ pub(crate) use crowd::{Crowd, Habits};
 pub(crate) use end_host::{Application, EndHost};
 pub(crate) use meter::Meter;
 pub(crate) use rrtp::{Role, RrtpEnd};
+pub(crate) use udp::UdpEnd;

@@ -31,8 +31,8 @@ fn transmission(datagram: &[u8]) -> Option<SeqRange> {
 /// What an end does.
 #[derive(Debug)]
 pub(crate) enum Role {
-    /// It opens the connection at `start`, and sends `size` bytes, or as many as there is time for.
-    Sends { start: Instant, remote: SocketAddr, size: Option<u64> },
+    /// It opens the connection at `start`, and sends `size` bytes, or as many as there is time for until `stop`.
+    Sends { start: Instant, stop: Option<Instant>, remote: SocketAddr, size: Option<u64> },
     /// It takes one connection at `port`, and reads everything: so many bytes, if there is an end.
     Takes { port: u16, expected: Option<u64> },
 }
@@ -110,7 +110,8 @@ impl RrtpEnd {
         match self.role {
             _ if self.waits => None,
             Role::Sends { start, .. } if self.stream.is_none() => Some(start),
-            _ => self.endpoint.poll_timeout(),
+            Role::Sends { stop, .. } => self.endpoint.poll_timeout().into_iter().chain(stop).min(),
+            Role::Takes { .. } => self.endpoint.poll_timeout(),
         }
     }
 
@@ -120,6 +121,15 @@ impl RrtpEnd {
             self.stream = self.endpoint.connect(desk.now, *remote, self.config.clone()).ok();
         }
         self.endpoint.handle_timeout(desk.now);
+        if let Role::Sends { stop, size, .. } = &mut self.role
+            && stop.is_some_and(|stop| stop <= desk.now)
+        {
+            (*stop, *size) = (None, Some(self.written));
+            if let Some(id) = self.stream {
+                // Why it has ended is told by an event of its own.
+                let _ = self.write(desk.now, id);
+            }
+        }
         self.work(desk);
     }
 

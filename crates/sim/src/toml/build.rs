@@ -11,9 +11,9 @@ use airtcp_link::{LinkSpec, SpecError, Trace};
 use airtcp_recovery::Combination;
 
 use super::Source;
-use super::file::{FlowFile, ScenarioFile, StationFile, WaysFile, WireFile};
-use crate::check::{NOBODY_MARKS, not_for_rrtp};
-use crate::{App, FlowSpec, Radios, Scenario, Sender, SimError, Topology, Wire};
+use super::file::{ChangeFile, FlowFile, ScenarioFile, StationFile, WaysFile, WireFile};
+use crate::check::{NOBODY_MARKS, only_for_tcp};
+use crate::{App, Change, FlowSpec, Radios, Scenario, Sender, SimError, Topology, Wire};
 
 type Load<'a> = &'a mut dyn FnMut(&str) -> Result<Trace, String>;
 
@@ -212,10 +212,22 @@ impl Builder<'_> {
             None => Combination::from_parts(parts.0, parts.1, parts.2).unwrap_or_default().into(),
         };
         self.refuse_of_tcp(&file, &sender)?;
+        let changes: Result<_, _> =
+            file.change.iter().map(|change| self.change(change.get_ref())).collect();
+        let changes = changes?;
         let usual = FlowSpec::new(sender);
         let mut profile = file.profile.map_or(usual.profile, |profile| profile.into_inner().0);
         if let Some(prr) = file.prr {
             profile.proportional_rate_reduction = prr.into_inner();
+        }
+        if let Some(floor) = file.min_rto {
+            profile.rto = profile.rto.with_floor(floor.into_inner().0);
+        }
+        if let Some(window) = file.initial_window {
+            profile.initial_window = window.into_inner().count();
+        }
+        if let Some(most) = file.cwnd_clamp {
+            profile.cwnd_clamp = Some(most.into_inner().count());
         }
         let or = |given: Option<Spanned<bool>>, usual| given.map_or(usual, Spanned::into_inner);
         Ok(FlowSpec {
@@ -226,6 +238,8 @@ impl Builder<'_> {
             app,
             start: file.start,
             stagger: file.stagger,
+            stop: file.stop,
+            changes,
             mtu: file.mtu as u16,
             timestamps: or(file.timestamps, usual.timestamps),
             sack: or(file.sack, usual.sack),
@@ -239,20 +253,36 @@ impl Builder<'_> {
         })
     }
 
-    /// What RRTP has no use for is not to be written for it, whatever its value.
+    fn change(&self, file: &ChangeFile) -> Result<Change, SimError> {
+        match &file.strategies.get_ref().0.0 {
+            Sender::Tcp(combination) => {
+                Ok(Change { at: file.at, combination: combination.clone() })
+            }
+            Sender::Rrtp(_) | Sender::Udp(_) => {
+                let what = "a flow cannot change its transport: name strategies of TCP";
+                Err(self.source.refuse(file.strategies.span().start, what))
+            }
+        }
+    }
+
+    /// What another transport has no use for is not to be written for it, whatever its value.
     fn refuse_of_tcp(&self, file: &FlowFile, sender: &Sender) -> Result<(), SimError> {
         let given = [
             ("profile", file.profile.as_ref().map(Spanned::span)),
             ("prr", file.prr.as_ref().map(Spanned::span)),
+            ("min_rto", file.min_rto.as_ref().map(Spanned::span)),
+            ("initial_window", file.initial_window.as_ref().map(Spanned::span)),
+            ("cwnd_clamp", file.cwnd_clamp.as_ref().map(Spanned::span)),
             ("timestamps", file.timestamps.as_ref().map(Spanned::span)),
             ("sack", file.sack.as_ref().map(Spanned::span)),
             ("pacing", file.pacing.as_ref().map(Spanned::span)),
             ("mark_aware", file.mark_aware.as_ref().map(Spanned::span)),
+            ("change", file.change.first().map(Spanned::span)),
         ];
         let first = given.into_iter().find_map(|(key, place)| Some((key, place?)));
-        match (sender, first) {
-            (Sender::Rrtp(_), Some((key, place))) => {
-                Err(self.source.refuse(place.start, &not_for_rrtp(key)))
+        match (sender.transport(), first) {
+            (Some(transport), Some((key, place))) => {
+                Err(self.source.refuse(place.start, &only_for_tcp(key, transport)))
             }
             _ => Ok(()),
         }

@@ -127,12 +127,19 @@ pub(super) struct FlowFile {
     pub(super) judge: Option<Judge>,
     pub(super) profile: Option<Spanned<Named>>,
     pub(super) prr: Option<Spanned<bool>>,
+    pub(super) min_rto: Option<Spanned<Time>>,
+    pub(super) initial_window: Option<Spanned<Segments>>,
+    pub(super) cwnd_clamp: Option<Spanned<Segments>>,
     #[serde(default, deserialize_with = "word")]
     pub(super) way: FlowDirection,
     #[serde(default, deserialize_with = "word")]
     pub(super) start: Duration,
     #[serde(default, deserialize_with = "word")]
     pub(super) stagger: Duration,
+    #[serde(default, deserialize_with = "some_word")]
+    pub(super) stop: Option<Duration>,
+    #[serde(default, deserialize_with = "list")]
+    pub(super) change: Vec<Spanned<ChangeFile>>,
     #[serde(default = "ethernet", deserialize_with = "whole::<_, 576, 65535>")]
     pub(super) mtu: u64,
     pub(super) timestamps: Option<Spanned<bool>>,
@@ -150,6 +157,18 @@ pub(super) struct FlowFile {
     pub(super) request_response: Option<Spanned<RequestResponseFile>>,
     pub(super) short_flows: Option<Spanned<ShortFlowsFile>>,
     pub(super) ping_pong: Option<Spanned<PingPongFile>>,
+}
+
+/// Other strategies from some time on.
+#[derive(Deserialize, Debug)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table such as `{ at = \"10s\", strategies = \"rack/cubic\" }`"
+)]
+pub(super) struct ChangeFile {
+    #[serde(deserialize_with = "word")]
+    pub(super) at: Duration,
+    pub(super) strategies: Spanned<Whole>,
 }
 
 /// One long transfer.
@@ -220,6 +239,17 @@ pub(super) struct Named(#[serde(deserialize_with = "word")] pub(super) Profile);
 #[derive(Deserialize, Clone, Copy, Debug)]
 #[serde(transparent)]
 pub(super) struct Time(#[serde(deserialize_with = "word")] pub(super) Duration);
+
+/// Some segments, whose place is asked for later.
+#[derive(Deserialize, Clone, Copy, Debug)]
+#[serde(transparent)]
+pub(super) struct Segments(#[serde(deserialize_with = "whole::<_, 1, MANY>")] u64);
+
+impl Segments {
+    pub(super) const fn count(self) -> u32 {
+        self.0 as u32
+    }
+}
 
 /// A size whose place is asked for later.
 #[derive(Deserialize, Clone, Copy, Debug)]

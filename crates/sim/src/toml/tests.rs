@@ -8,11 +8,11 @@ use airtcp_basestation::station::Mark;
 use airtcp_basestation::{Policy, StationConfig};
 use airtcp_link::named;
 use airtcp_link::{Arq, LinkSpec};
-use airtcp_recovery::Profile;
+use airtcp_recovery::{Profile, RtoForm};
 use airtcp_types::ByteCount;
 
 use super::*;
-use crate::{App, FlowDirection, Topology};
+use crate::{App, Change, FlowDirection, Topology};
 
 const SMALL: &str = r#"duration = "2s"
 [bottleneck]
@@ -96,9 +96,16 @@ fn rrtp_is_named_where_a_combination_is() {
     assert_eq!((flow.name.as_str(), flow.sender.to_string().as_str()), (name, name));
     let error = with("rrtp:lan").unwrap_err().to_string();
     assert!(error.contains("`lan` is nothing that rrtp takes"), "{error}");
-    for line in
-        ["profile = 'modern'", "prr = true", "timestamps = true", "sack = true", "pacing = false"]
-    {
+    for line in [
+        "profile = 'modern'",
+        "prr = true",
+        "min_rto = '1s'",
+        "initial_window = 4",
+        "cwnd_clamp = 9",
+        "timestamps = true",
+        "sack = true",
+        "pacing = false",
+    ] {
         let (key, _) = line.split_once(' ').unwrap();
         let error = one_line(with(&format!("rrtp\"\n{line}\nname = \"r")).unwrap_err());
         let expected =
@@ -127,9 +134,13 @@ detection = "newreno"
 congestion = "fixed:32"
 profile = "paper"
 prr = true
+min_rto = "300ms"
+initial_window = 4
+cwnd_clamp = 64
 way = "back"
 start = "1.5s"
 stagger = "100ms"
+stop = "9s"
 mtu = 1040
 timestamps = false
 sack = false
@@ -139,6 +150,7 @@ send_buffer = "64KiB"
 wake_up_delay = "2ms"
 access.forth = "delay 5ms"
 bulk.size = "10MB"
+change = [{ at = "5s", strategies = "sack/cubic" }]
 [[flow]]
 request_response = { request = "100B", response = "10kB", think = "1s", count = 7 }
 [[flow]]
@@ -159,12 +171,21 @@ ping_pong = { size = "64B", count = 9 }
     let [one, two, three, four] = scenario.flows.as_slice() else { panic!("there are four") };
     assert_eq!((one.name.as_str(), one.count, one.mtu), ("one", 3, 1040));
     assert_eq!(one.sender.to_string(), "newreno/fixed:32");
-    let spread = Profile { proportional_rate_reduction: true, ..Profile::paper() };
+    let spread = Profile {
+        proportional_rate_reduction: true,
+        rto: RtoForm::Rfc { floor: Duration::from_millis(300) },
+        initial_window: 4,
+        cwnd_clamp: Some(64),
+        ..Profile::paper()
+    };
     assert_eq!((&one.profile, one.way), (&spread, FlowDirection::RightToLeft));
     assert_eq!(
         (one.start, one.stagger),
         (Duration::from_millis(1_500), Duration::from_millis(100))
     );
+    assert_eq!(one.stop, Some(Duration::from_secs(9)));
+    let combination = "sack/cubic".parse().unwrap();
+    assert_eq!(one.changes, [Change { at: Duration::from_secs(5), combination }]);
     assert_eq!((one.timestamps, one.sack, one.pacing), (false, false, true));
     assert_eq!(one.receive_buffer, Some(ByteCount(4_000_000)));
     assert_eq!(one.send_buffer, Some(ByteCount(65_536)));
@@ -526,11 +547,12 @@ fn a_trace_is_read_once_and_its_fault_told_with_both_places() {
 #[test]
 fn the_page_knows_every_key() {
     let page = include_str!("../../../../docs/scenarios.md");
-    let tables: [(&str, &str); 8] = [
+    let tables: [(&str, &str); 9] = [
         ("", ""),
         ("wire", "[bottleneck]\n"),
         ("station", "[station]\n"),
         ("flow", "[[flow]]\n"),
+        ("change", "[[flow]]\n[[flow.change]]\n"),
         ("bulk", "[[flow]]\nbulk."),
         ("request_response", "[[flow]]\nrequest_response."),
         ("short_flows", "[[flow]]\nshort_flows."),

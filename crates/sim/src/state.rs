@@ -1,0 +1,137 @@
+//! Senders and queues at one moment of a run.
+
+use airtcp_link::Way;
+use airtcp_types::{ByteCount, Rate};
+use serde::Serialize;
+
+use crate::FlowSpec;
+use crate::network::{Element, Network, Placed};
+
+/// The state of a sender or of a queue at one moment.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(untagged)]
+pub enum State {
+    /// Of a sender.
+    Sender(SenderState),
+    /// Of a queue.
+    Queue(QueueState),
+}
+
+/// A sender that has sent data. RRTP has a rate and no window.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct SenderState {
+    /// Since the run's start (seconds).
+    pub time: f64,
+    /// The flow's name in the scenario.
+    pub flow: String,
+    /// Which copy, from zero.
+    pub copy: u32,
+    /// The host that sends.
+    pub host: String,
+    /// The connection: the port of the end that opened it; `None` of RRTP.
+    pub port: Option<u16>,
+    /// The congestion window (bytes); `None` of RRTP, as are the two others.
+    pub cwnd: Option<ByteCount>,
+    /// The slow-start threshold (bytes), once set.
+    pub ssthresh: Option<ByteCount>,
+    /// What the loss detection holds to be in the network: "pipe" (bytes).
+    pub in_flight: Option<ByteCount>,
+    /// The smoothed round-trip time (seconds), once measured.
+    pub srtt: Option<f64>,
+    /// The pacer's rate, if it paces; RRTP's rate (bit/s).
+    pub pacing_rate: Option<Rate>,
+}
+
+/// The queue of one direction of a link, or of a base station's radio.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct QueueState {
+    /// Since the run's start (seconds).
+    pub time: f64,
+    /// The link's or the station's name.
+    pub link: String,
+    /// `forth` or `back`.
+    pub way: &'static str,
+    /// Packets that wait. On a radio the one on the air counts, too.
+    pub packets: usize,
+    /// Bytes that wait.
+    pub bytes: ByteCount,
+}
+
+/// Reports the present state of every sender, in the order of flows, and of every queue, in the order of nodes.
+pub(crate) fn report(network: &mut Network, flows: &[FlowSpec], on_state: &mut dyn FnMut(&State)) {
+    for placed in &network.flows {
+        report_senders(network, &flows[placed.spec].name, placed, on_state);
+    }
+    let now = network.world.now();
+    let ids = network.links.iter().map(|(id, _)| *id).chain(network.bases.iter().copied());
+    for id in ids.collect::<Vec<_>>() {
+        for way in Way::BOTH {
+            let (packets, bytes) = match network.world.node_mut(id) {
+                Some(Element::Link(link)) => {
+                    // A link that has nothing to give has not worked its queue up to now.
+                    link.occupancy(way, now);
+                    link.queued(way)
+                }
+                Some(Element::BaseStation(base)) => {
+                    let radio = base.station().radio();
+                    (radio.queued(way), ByteCount::from(radio.queued_bytes(way)))
+                }
+                _ => continue,
+            };
+            on_state(&State::Queue(QueueState {
+                time: now.as_secs_f64(),
+                link: network.nodes[id.0 as usize].0.clone(),
+                way: if way == Way::Forth { "forth" } else { "back" },
+                packets,
+                bytes,
+            }));
+        }
+    }
+}
+
+fn report_senders(
+    network: &Network,
+    flow: &str,
+    placed: &Placed,
+    on_state: &mut dyn FnMut(&State),
+) {
+    for end in [placed.caller, placed.answerer] {
+        let (node, application) = end;
+        let Some(Element::Host(host)) = network.world.node(node) else { continue };
+        let blank = SenderState {
+            time: network.world.now().as_secs_f64(),
+            flow: flow.to_owned(),
+            copy: placed.copy,
+            host: network.nodes[node.0 as usize].0.clone(),
+            port: None,
+            cwnd: None,
+            ssthresh: None,
+            in_flight: None,
+            srtt: None,
+            pacing_rate: None,
+        };
+        let info = host.rrtp(application).and_then(|rrtp| rrtp.info());
+        if let Some(info) = info.filter(|info| info.packets_sent > 0) {
+            on_state(&State::Sender(SenderState {
+                srtt: info.round_trip_time.map(|trip| trip.as_secs_f64()),
+                pacing_rate: Some(info.rate),
+                ..blank.clone()
+            }));
+        }
+        for connection in host.connections(application) {
+            let sender = connection.sender().filter(|sender| sender.stats().segments_sent > 0);
+            let Some(sender) = sender else { continue };
+            let addresses = connection.flow();
+            let opener = if end == placed.caller { addresses.local } else { addresses.remote };
+            on_state(&State::Sender(SenderState {
+                port: Some(opener.port()),
+                cwnd: Some(sender.cwnd()),
+                ssthresh: sender.control_state().ssthresh,
+                in_flight: Some(sender.pipe()),
+                srtt: sender.rtt().srtt().map(|srtt| srtt.as_secs_f64()),
+                pacing_rate: sender.pacing_rate(),
+                ..blank.clone()
+            }));
+        }
+    }
+}
