@@ -95,8 +95,8 @@ fn picture(text: &str) -> Result<PathBuf, String> {
     })
 }
 
-/// What is compared if nothing is asked for. A control that needs a parameter, or a judge that has one, is for
-/// those who know which.
+/// What is compared if nothing is asked for. A control that needs a parameter is for those who know which, and `rr`,
+/// which takes no notice of a full queue, for those who want to see that.
 pub(super) fn usual() -> Vec<Sender> {
     let mut list = vec![Combination::default()];
     for detection in detections().iter().filter_map(|detection| Choice::plain(detection).ok()) {
@@ -108,7 +108,7 @@ pub(super) fn usual() -> Vec<Sender> {
             }
         }
     }
-    for judge in judges().iter().filter(|judge| judge.parameter.is_empty()) {
+    for judge in judges().iter().filter(|judge| judge.name != "rr") {
         if let Ok(judge) = Choice::plain(judge) {
             list.push(cubic().with_judges(vec![judge]));
         }
