@@ -61,7 +61,10 @@ impl Direction {
         let silent = channel.is_none()
             && !shared_air
             && spec.changes.is_empty()
-            && !matches!(spec.queue.discipline, Discipline::CoDel { .. });
+            && !matches!(
+                spec.queue.discipline,
+                Discipline::CoDel { .. } | Discipline::FqCoDel { .. }
+            );
         Self {
             policer: spec.police.map(|police| Box::new(Policer::new(police))),
             queue: Queue::new(&spec.queue, serialiser.slot(), stream(Cause::Queue)),

@@ -7,6 +7,22 @@ pub(crate) fn header_len(data: &[u8]) -> Option<usize> {
     Some(end_of_headers(&Headers::of(data).ok()?, data))
 }
 
+/// What tells flows apart: protocol, addresses and ports.
+pub(crate) type Flow = [u8; 37];
+
+/// The flow of a packet. What is not IP is one flow, and so are all fragments of a protocol between two hosts.
+pub(crate) fn flow(data: &[u8]) -> Flow {
+    let mut flow = [0; 37];
+    let Ok(headers) = Headers::of(data) else { return flow };
+    let has_ports = headers.fragment.is_none() && matches!(headers.protocol, ip::TCP | ip::UDP);
+    let addresses = if headers.v6 { 8..40 } else { 12..20 };
+    let ports = headers.len..headers.len + if has_ports { 4 } else { 0 };
+    let bytes = [addresses, ports].into_iter().filter_map(|range| data.get(range)).flatten();
+    flow[0] = headers.protocol;
+    flow[1..].iter_mut().zip(bytes).for_each(|(place, byte)| *place = *byte);
+    flow
+}
+
 /// Whether there is payload. What is not IP is nothing else.
 pub(crate) fn has_payload(data: &[u8]) -> bool {
     let Ok(headers) = Headers::of(data) else { return !data.is_empty() };
@@ -50,6 +66,25 @@ mod tests {
         assert!(has_payload(&ipv4_tcp(1, 0).data) && !has_payload(&ipv4_tcp(0, 0).data));
         assert_eq!(header_len(&ipv6_udp(10).data), Some(48));
         assert_eq!(header_len(&[0x45; 19]), None);
+    }
+
+    #[test]
+    fn ports_tell_flows_apart_unless_it_is_a_fragment() {
+        let (tcp, udp) = (ipv4_tcp(12, 0).data, ipv6_udp(10).data);
+        assert_eq!(flow(&tcp), flow(&ipv4_tcp(500, 2).data));
+        let with = |data: &[u8], at: usize| {
+            let mut other = data.to_vec();
+            other[at] ^= 1;
+            flow(&other)
+        };
+        for (data, addresses, ports) in [(&tcp, 12..20, 20..24), (&udp, 8..40, 40..44)] {
+            assert!(addresses.chain(ports).all(|at| with(data, at) != flow(data)));
+        }
+        let mut fragment = tcp;
+        fragment[6] = 0x20;
+        assert_eq!(with(&fragment, 20), flow(&fragment));
+        assert_ne!(flow(&fragment), flow(&[]));
+        assert_eq!(flow(&[0x45; 19]), flow(&[]));
     }
 
     #[test]

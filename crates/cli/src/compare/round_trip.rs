@@ -95,7 +95,7 @@ fn queue(spec: &LinkSpec) -> Duration {
         .min(spec.queue.packets as u64);
     let packets = match spec.queue.discipline {
         Discipline::DropTail => most,
-        Discipline::CoDel { target, .. } => return target,
+        Discipline::CoDel { target, .. } | Discipline::FqCoDel { target, .. } => return target,
         Discipline::Red { max, .. } => most.min(max.into()),
         Discipline::Mark(packets) => most.min(packets.into()),
     };

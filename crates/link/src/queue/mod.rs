@@ -1,6 +1,7 @@
 //! What waits for the serialiser, and how it is kept short.
 
 mod codel;
+mod fq_codel;
 mod red;
 
 use std::collections::VecDeque;
@@ -15,6 +16,7 @@ use crate::occupancy::Gauge;
 use crate::spec::{Discipline, QueueSpec};
 use codel::CoDel;
 pub(crate) use codel::ControlLaw;
+use fq_codel::FqCoDel;
 use red::Red;
 
 /// A packet that waits, and since when.
@@ -51,6 +53,8 @@ impl Store {
 enum Manager {
     DropTail,
     CoDel(CoDel),
+    /// It keeps the packets itself.
+    FqCoDel(Box<FqCoDel>),
     Red(Box<Red>),
     Mark(usize),
 }
@@ -71,6 +75,9 @@ impl Queue {
             Discipline::DropTail => Manager::DropTail,
             Discipline::CoDel { target, interval, ecn } => {
                 Manager::CoDel(CoDel::new(target, interval, ecn))
+            }
+            Discipline::FqCoDel { target, interval, ecn } => {
+                Manager::FqCoDel(Box::new(FqCoDel::new(target, interval, ecn)))
             }
             Discipline::Red { min, max, probability } => {
                 Manager::Red(Box::new(Red::new(min, max, probability, slot, random)))
@@ -93,24 +100,38 @@ impl Queue {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.store.waiting.len()
+        match &self.manager {
+            Manager::FqCoDel(flows) => flows.len(),
+            _ => self.store.waiting.len(),
+        }
     }
 
     pub(crate) fn bytes(&self) -> ByteCount {
-        self.store.bytes
+        match &self.manager {
+            Manager::FqCoDel(flows) => flows.bytes(),
+            _ => self.store.bytes,
+        }
     }
 
     /// Mean and maximum of the length from the origin to `now`.
     pub(crate) fn mean_and_max(&mut self, now: Instant) -> (f64, usize) {
-        self.store.gauge.lasted(now, self.store.waiting.len());
+        self.store.gauge.lasted(now, self.len());
         self.store.gauge.mean_and_max()
     }
 
     /// Takes a packet in, or drops it.
     pub(crate) fn push(&mut self, now: Instant, mut packet: Packet, ledger: &mut Ledger) {
         let length = self.len();
+        if let Manager::FqCoDel(flows) = &mut self.manager {
+            self.store.gauge.lasted(now, length);
+            flows.enqueue(now, packet);
+            while flows.len() > self.packets_limit || flows.bytes() > self.bytes_limit {
+                flows.drop_of_longest(now, ledger);
+            }
+            return;
+        }
         let hit = match &mut self.manager {
-            Manager::DropTail | Manager::CoDel(_) => None,
+            Manager::DropTail | Manager::CoDel(_) | Manager::FqCoDel(_) => None,
             Manager::Red(red) => red.hits(now, length).then_some(DropCause::Red),
             Manager::Mark(threshold) => (length >= *threshold).then_some(DropCause::Threshold),
         };
@@ -129,8 +150,14 @@ impl Queue {
 
     /// The next packet for the serialiser.
     pub(crate) fn pop(&mut self, now: Instant, ledger: &mut Ledger) -> Option<Packet> {
-        if let Manager::CoDel(codel) = &mut self.manager {
-            return codel.dequeue(now, &mut self.store, ledger);
+        let length = self.len();
+        match &mut self.manager {
+            Manager::CoDel(codel) => return codel.dequeue(now, &mut self.store, ledger),
+            Manager::FqCoDel(flows) => {
+                self.store.gauge.lasted(now, length);
+                return flows.dequeue(now, ledger);
+            }
+            _ => {}
         }
         let next = self.store.take(now);
         if let (Manager::Red(red), true) = (&mut self.manager, self.store.waiting.is_empty()) {

@@ -161,6 +161,15 @@ pub enum Discipline {
         /// Whether ECT packets are marked where others are dropped.
         ecn: bool,
     },
+    /// FQ-CoDel, RFC 8290: CoDel for each flow, and flows in turns.
+    FqCoDel {
+        /// The standing delay it allows.
+        target: Duration,
+        /// The time it allows it to come down in.
+        interval: Duration,
+        /// Whether ECT packets are marked where others are dropped.
+        ecn: bool,
+    },
     /// Random early detection on the averaged length in packets.
     Red {
         /// Nothing happens below.

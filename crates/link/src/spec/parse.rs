@@ -36,7 +36,7 @@ impl FromStr for LinkSpec {
         // A rate and a trace, or two disciplines, are each other's second time.
         let kind = |part| match part {
             "trace" => "rate",
-            "red" | "mark" => "codel",
+            "fq_codel" | "red" | "mark" => "codel",
             other => other,
         };
         let mut words = Words::new(text);
@@ -73,7 +73,14 @@ impl LinkSpec {
                 self.queue.packets = words.count("50")? as usize;
                 self.queue.bytes = words.take_if(value::size);
             }
-            "codel" => self.queue.discipline = words.codel()?,
+            "codel" => {
+                let (target, interval, ecn) = words.codel()?;
+                self.queue.discipline = Discipline::CoDel { target, interval, ecn };
+            }
+            "fq_codel" => {
+                let (target, interval, ecn) = words.codel()?;
+                self.queue.discipline = Discipline::FqCoDel { target, interval, ecn };
+            }
             "red" => self.queue.discipline = words.red()?,
             "mark" => self.queue.discipline = Discipline::Mark(words.count("65")? as u32),
             "delay" => self.delay = words.delay()?,
@@ -118,7 +125,7 @@ impl LinkSpec {
                 self.seed = words.take(seed, "a whole number", "7")?;
             }
             other => {
-                let expected = "rate, trace, half, police, limit, codel, red, mark, delay, \
+                let expected = "rate, trace, half, police, limit, codel, fq_codel, red, mark, delay, \
                                 delayed, paths, aggregate, loss, burst, drop, duty, duplicate, \
                                 biterror, corrupt, down (up to 1000 times), only, seed or at";
                 if other.starts_with(|c: char| c.is_ascii_digit()) {
@@ -183,7 +190,8 @@ impl Words<'_> {
         Ok(change)
     }
 
-    fn codel(&mut self) -> Result<Discipline, SpecError> {
+    /// Target, interval, and whether it marks.
+    fn codel(&mut self) -> Result<(Duration, Duration, bool), SpecError> {
         // RFC 8289 sections 4.2 and 4.3.
         let mut target = Duration::from_millis(5);
         let mut interval = Duration::from_millis(100);
@@ -193,7 +201,7 @@ impl Words<'_> {
         if self.is_next("interval") {
             interval = self.period("100ms")?;
         }
-        Ok(Discipline::CoDel { target, interval, ecn: self.is_next("ecn") })
+        Ok((target, interval, self.is_next("ecn")))
     }
 
     fn red(&mut self) -> Result<Discipline, SpecError> {

@@ -63,6 +63,11 @@ pub const PARTS: &[Part] = &[
         "rate 10mbit codel target 5ms interval 100ms ecn",
     ),
     part(
+        "fq_codel [target TIME] [interval TIME] [ecn]",
+        "a queue with CoDel for each flow, served in turns (FQ-CoDel, RFC 8290)",
+        "rate 10mbit limit 1000 fq_codel ecn",
+    ),
+    part(
         "red min PACKETS max PACKETS probability P",
         "the queue is kept short by RED on its average length: it marks where it can, and drops others",
         "rate 10mbit red min 5 max 15 probability 10%",

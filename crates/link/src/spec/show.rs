@@ -1,6 +1,7 @@
 //! A description in the words it is read from.
 
 use std::fmt::{self, Display};
+use std::time::Duration;
 
 use super::value::{show_rate, show_size, show_time};
 use super::{
@@ -167,15 +168,28 @@ fn show_queue(queue: &QueueSpec, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match queue.discipline {
         Discipline::DropTail => Ok(()),
         Discipline::CoDel { target, interval, ecn } => {
-            let (target, interval) = (show_time(target), show_time(interval));
-            let ecn = if ecn { "ecn " } else { "" };
-            write!(f, "codel target {target} interval {interval} {ecn}")
+            show_codel("codel", target, interval, ecn, f)
+        }
+        Discipline::FqCoDel { target, interval, ecn } => {
+            show_codel("fq_codel", target, interval, ecn, f)
         }
         Discipline::Red { min, max, probability } => {
             write!(f, "red min {min} max {max} probability {probability} ")
         }
         Discipline::Mark(packets) => write!(f, "mark {packets} "),
     }
+}
+
+fn show_codel(
+    name: &str,
+    target: Duration,
+    interval: Duration,
+    ecn: bool,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let (target, interval) = (show_time(target), show_time(interval));
+    let ecn = if ecn { "ecn " } else { "" };
+    write!(f, "{name} target {target} interval {interval} {ecn}")
 }
 
 fn show_range(&(first, last): &(u64, u64)) -> String {

@@ -16,7 +16,13 @@ const PARTS: &[&[&str]] = &[
         "police rate 1bit burst 64kb",
     ],
     &["limit 1", "limit 5", "limit 4 3kb", "limit 1000 1b"],
-    &["codel target 1ms interval 5ms", "codel ecn", "red min 1 max 3 probability 50%", "mark 2"],
+    &[
+        "codel target 1ms interval 5ms",
+        "codel ecn",
+        "fq_codel target 1ms interval 5ms",
+        "red min 1 max 3 probability 50%",
+        "mark 2",
+    ],
     &[
         "delay 7ms",
         "delay 10ms 9ms distribution pareto",

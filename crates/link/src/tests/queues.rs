@@ -1,5 +1,7 @@
 //! Queues: limits, occupancy, CoDel, RED and marks.
 
+use std::time::Duration;
+
 use airtcp_types::rng::Stream;
 use airtcp_wire::is_accepted;
 
@@ -93,6 +95,54 @@ fn codel_leaves_a_short_queue_alone() {
         send(&mut link, (0..100).map(|_| (at, ipv4_tcp(1_210, 0))));
     }
     assert_eq!(forth(&link).queue_dropped, 0);
+}
+
+/// A packet of 1500 bytes from one of several ports.
+fn from_port(port: u8) -> Packet {
+    let mut packet = ipv4_tcp(1_460, 0);
+    packet.data[21] = port;
+    packet
+}
+
+#[test]
+fn fq_codel_serves_flows_in_turns() {
+    let ports = [vec![1; 6], vec![2; 3], vec![3]].concat();
+    let arrivals = || ports.iter().map(|port| (Instant::ZERO, from_port(*port)));
+    let served = |text: &str| -> Vec<u8> {
+        let out = send(&mut link(text), arrivals());
+        out.iter().map(|(_, packet)| packet.data[21]).collect()
+    };
+    assert_eq!(served("rate 12mbit"), ports);
+    assert_eq!(served("rate 12mbit fq_codel"), [1, 2, 3, 1, 2, 1, 2, 1, 1, 1]);
+}
+
+#[test]
+fn fq_codel_drops_of_the_longest_queue_what_finds_no_room() {
+    let mut link = link("rate 12mbit limit 5 fq_codel");
+    let ports = [vec![1; 8], vec![2; 2]].concat();
+    let out = send(&mut link, ports.iter().map(|port| (Instant::ZERO, from_port(*port))));
+    assert_eq!(out.iter().filter(|(_, packet)| packet.data[21] == 2).count(), 2);
+    assert_eq!(forth(&link).queue_dropped, 4, "one left at once, and five wait");
+}
+
+#[test]
+fn fq_codel_keeps_the_delay_of_a_flow_short_beside_another_that_fills_its_queue() {
+    let mut link = link("rate 12mbit limit 10000 fq_codel");
+    // 1.25 times the rate from the first, and a packet of the second each 20 ms.
+    let both = (0..2_500u64).flat_map(|number| {
+        let at = Instant::from_nanos(number * 800_000);
+        let other = (number % 25 == 0).then(|| (at, from_port(2)));
+        std::iter::once((at, from_port(1))).chain(other)
+    });
+    let out = send(&mut link, both);
+    let sparse: Vec<Instant> =
+        out.iter().filter(|(_, packet)| packet.data[21] == 2).map(|(at, _)| *at).collect();
+    assert_eq!(sparse.len(), 100);
+    for (number, at) in (0u64..).zip(&sparse) {
+        let delay = at.since(Instant::from_millis(number * 20));
+        assert!(delay <= Duration::from_millis(3), "packet {number}: {delay:?}");
+    }
+    assert!(forth(&link).queue_dropped > 20, "CoDel of the first: {}", forth(&link).queue_dropped);
 }
 
 #[test]

@@ -102,6 +102,8 @@ fn part() -> impl Strategy<Value = String> {
             "codel",
             "codel target NU ecn",
             "codel interval NU",
+            "fq_codel",
+            "fq_codel target NU interval NU ecn",
             "red min 3 max N probability P",
             "mark N",
             "delay NU",
