@@ -295,7 +295,6 @@ fn page(title: &str, cites: &str, summaries: &[&Summary]) -> String {
             "\n## {experiment}\n\n{what}.\nSource: {source}. {seeds} {runs} of each case, {}: `{command}`\n\n",
             ground.name(),
         );
-        let _ = writeln!(text, "{}", summary.table.to_markdown());
         if !claims.is_empty() {
             let mut table = Table::new(["claim", "source says", "measured", "verdict", "reason"]);
             for Claim { what, claimed, measured, verdict, .. } in claims {
@@ -303,14 +302,18 @@ fn page(title: &str, cites: &str, summaries: &[&Summary]) -> String {
                 let verdict = verdict.name();
                 table.row([what, claimed, measured, verdict, reason].map(str::to_owned));
             }
-            let _ = writeln!(text, "\n{}", table.to_markdown());
+            let _ = writeln!(text, "{}\n", table.to_markdown());
         }
         for note in &summary.notes {
-            let _ = writeln!(text, "\n{note}");
+            let _ = writeln!(text, "{note}\n");
         }
         for Drawing { file, title } in &summary.pictures {
-            let _ = writeln!(text, "\n![{title}]({experiment}/{file})");
+            let _ = writeln!(text, "![{title}]({experiment}/{file})\n");
         }
+        // What was measured is often long: a reader opens it.
+        let table = summary.table.to_markdown();
+        let _ =
+            writeln!(text, "<details>\n<summary>All figures</summary>\n\n{table}\n\n</details>");
     }
     text
 }
