@@ -183,6 +183,24 @@ fn what_a_spurious_time_out_gave_up_is_no_congestion_when_it_is_taken_back() {
 }
 
 #[test]
+fn after_a_time_out_word_of_corruption_does_not_open_the_window() {
+    // `le` may reduce anew one SRTT after a time-out; until then, and as long as it does not, BBR keeps one segment.
+    for combination in ["le/bbr/hack", "le/bbr3/hack", "le/reno/hack", "rack/bbr/hack"] {
+        let mut sender = sender(combination);
+        let mut now = Instant::ZERO;
+        pump(&mut sender, now, &supply(10));
+        while sender.stats().timeouts == 0 {
+            now = sender.poll_timeout().expect("a deadline");
+            sender.on_timeout(now);
+            pump(&mut sender, now, &supply(10));
+        }
+        let cwnd = sender.cwnd();
+        assert!(sender.on_special_ack(now + RTT + RTT / 2, seq(0)), "{combination}");
+        assert_eq!((sender.cwnd(), sender.phase()), (cwnd, Phase::Loss), "{combination}");
+    }
+}
+
+#[test]
 fn what_a_spurious_time_out_sent_again_is_no_news_of_later_repairs() {
     for combination in ["sack/reno/hack", "rack/reno/hack", "le/reno/hack", "fack/reno/hack"] {
         let mut sender = ten_out(combination);

@@ -282,9 +282,11 @@ impl Sender {
     }
 
     /// Ends a recovery whose time is over, so that the control takes a loss found now for the first
-    /// of a new recovery.
+    /// of a new recovery. What follows a time-out ends when everything is repaired, or with a new
+    /// reduction: the window must not open before.
     fn end_expired_recovery(&mut self, now: Instant) {
-        if self.core.recovery.is_some_and(|recovery| recovery.is_over(now)) {
+        let ends = |recovery: Recovery| recovery.phase != Phase::Loss && recovery.is_over(now);
+        if self.core.recovery.is_some_and(ends) {
             self.finish_recovery(now);
         }
     }
@@ -316,9 +318,7 @@ impl Sender {
             self.core.rto_at = None;
             return;
         }
-        if self.core.phase() != Phase::Loss {
-            self.end_expired_recovery(now);
-        }
+        self.end_expired_recovery(now);
         let flight_size = self.validation.loss_flight_size(self.core.board.flight_size());
         let first = self.core.timeouts_in_row == 0;
         let point = self.core.board.snd_nxt();
