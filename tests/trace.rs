@@ -218,6 +218,10 @@ fn real_packets_are_read_by_tshark_and_tcptrace() -> Outcome {
     traced.assert_same_marks()?;
     assert_eq!(traced.marks("darrow")?, number(&told, "actual data pkts"));
     assert_eq!(traced.marks("x")?, traced.data_dropped()?);
+    // The picture of all senders lies beside that of the connection.
+    let senders = traced.dir.path().join("t/senders.svg");
+    assert!(std::fs::read_to_string(&senders)?.contains("cubic"));
+    std::fs::remove_file(senders)?;
     assert_drawn(&traced.file(".svg")?)
 }
 
