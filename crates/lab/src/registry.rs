@@ -42,6 +42,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     hack::fig20::EXPERIMENT,
     hack::fig26::EXPERIMENT,
     hack::section7::EXPERIMENT,
+    hack::long_path::EXPERIMENT,
     hack::table1::EXPERIMENT,
     hack::wire::EXPERIMENT,
     rrtp::table32::EXPERIMENT,

@@ -1,8 +1,6 @@
 //! Table 16: what flows that wait, and flows that do not, do to a network whose only losses are its own.
 
-use std::time::Duration;
-
-use airtcp_recovery::{Profile, RtoForm};
+use airtcp_recovery::Profile;
 use airtcp_sim::{FlowResult, FlowSpec, Interval, RunResult, Scenario, Topology, Wire};
 use airtcp_trace::figure::{Figure, Point, Style};
 use serde::Serialize;
@@ -43,8 +41,8 @@ const COLUMNS: [(&str, usize); 4] = [
 
 /// In ns-2 a queue is full when a packet more would be its limit.
 const BOTTLENECK_OF_NS2: &str = "rate 10mbit delay 10ms limit 59";
-/// The least time-out in ns-2 until October 2004; the paper's version, 2.26, is of 2003.
-const RTO_OF_NS2: RtoForm = RtoForm::Rfc { floor: Duration::from_secs(1) };
+/// The paper's version of ns-2, and one of 2011.
+const NS2: [&str; 2] = ["ns-2.26", "ns-2.35"];
 
 /// What is between and within the hosts beside what the paper says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -63,7 +61,7 @@ impl Setup {
         match self {
             Self::AsDescribed => "as described",
             Self::RandomWait => "random wait",
-            Self::Ns2 => "random wait, ns-2's defaults",
+            Self::Ns2 => "random wait, ns-2's sender and queue",
         }
     }
 
@@ -74,10 +72,7 @@ impl Setup {
             Self::RandomWait => {
                 "hypothesis: with no flow locked out, ours keep the queue fuller at the same goodput, and so drop more"
             }
-            Self::Ns2 => {
-                "its longer time-out, and its queue that is shorter by one, do not explain it; hypothesis: its sender \
-                 holds back more than halving and a segment a round trip do, and the paper does not say by what"
-            }
+            Self::Ns2 => "what else ns-2's sender does is not isolated",
         }
     }
 }
@@ -106,7 +101,9 @@ fn cases() -> Vec<Case> {
         let mut add = |kinds, profile, setup| cases.push(Case { scenario, kinds, profile, setup });
         add(kinds, Profile::paper(), Setup::AsDescribed);
         add(kinds, Profile::paper(), Setup::RandomWait);
-        add(kinds, Profile { rto: RTO_OF_NS2, ..Profile::paper() }, Setup::Ns2);
+        for name in NS2 {
+            add(kinds, name.parse().expect("a profile"), Setup::Ns2);
+        }
         if scenario != 2 {
             add(others, Profile::paper(), Setup::RandomWait);
         }
@@ -197,7 +194,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             }
         }
     }
-    for row in rows.iter().filter(|row| row.case.profile.name == Profile::paper().name) {
+    for row in rows.iter().filter(|row| row.case.profile.name != Profile::modern().name) {
         row.judge(&mut findings, rows.iter().find(|other| row.is_isolated_by(other)));
     }
     findings.notes.push(SHORTER.to_owned());
@@ -259,13 +256,19 @@ impl<'a> Row<'a> {
         ]);
     }
 
-    /// Whether `other` is the same but for the random wait, and so tells what that does.
+    /// Whether `other` is the same but for the random wait, or for ns-2's sender and queue, and so shows what that does.
     fn is_isolated_by(&self, other: &Self) -> bool {
-        let setups = [self.case.setup, other.case.setup];
-        let same = |row: &Self| (row.case.scenario, row.case.kinds, row.case.profile.name);
-        setups == [Setup::AsDescribed, Setup::RandomWait]
+        let same = |row: &Self| (row.case.scenario, row.case.kinds);
+        let [own, others] = [self, other].map(|row| row.case.profile.name);
+        let of_paper = others == Profile::paper().name;
+        other.case.setup == Setup::RandomWait
             && self.combination == other.combination
             && same(self) == same(other)
+            && match self.case.setup {
+                Setup::AsDescribed => own == others,
+                Setup::RandomWait => false,
+                Setup::Ns2 => of_paper,
+            }
     }
 
     /// Its figures beside the paper's.
@@ -275,7 +278,8 @@ impl<'a> Row<'a> {
         let printed = PRINTED.iter().find(|(n, w, _)| *n == case.scenario && *w == waits);
         for (column, (what, decimals)) in COLUMNS.into_iter().enumerate() {
             let Some((_, _, figures)) = printed else { continue };
-            let of = format!("scenario {}, {combination}, {}", case.scenario, case.setup.name());
+            let (setup, profile) = (case.setup.name(), case.profile.name);
+            let of = format!("scenario {}, {combination}, {setup}, {profile}", case.scenario);
             let why = self.why(column, random);
             if figures[column] == 0.0 {
                 findings.claim(
@@ -293,6 +297,9 @@ impl<'a> Row<'a> {
 
     fn why(&self, column: usize, random: Option<&Self>) -> String {
         let known = self.case.setup.why();
+        if let (Setup::Ns2, Some(paper)) = (self.case.setup, random) {
+            return format!("with our own sender and a queue longer by one it is {}; {known}", paper.show(column));
+        }
         if let Some(random) = random {
             let [jain, even] = [self, random].map(|row| theory::show(&row.jain, 1.0, 3));
             return format!(

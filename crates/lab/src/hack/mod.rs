@@ -7,6 +7,7 @@ pub(crate) mod fig20;
 pub(crate) mod fig26;
 pub(crate) mod fig7;
 mod figure;
+pub(crate) mod long_path;
 mod notified;
 pub(crate) mod section7;
 pub(crate) mod table1;
