@@ -141,6 +141,9 @@ fn check_flow(scenario: &Scenario, flow: &FlowSpec) -> Result<(), SimError> {
     if flow.mark_aware && !is_wireless {
         return refuse(NOBODY_MARKS);
     }
+    if flow.wires.is_some() && !matches!(scenario.topology, Topology::Chain { .. }) {
+        return refuse("it crosses all of a dumbbell: leave `wires` out, or make a chain of wires");
+    }
     let wires: Vec<&Wire> = match &scenario.topology {
         Topology::Dumbbell { access, bottleneck }
         | Topology::Wireless { access, bottleneck, .. } => {
@@ -149,7 +152,18 @@ fn check_flow(scenario: &Scenario, flow: &FlowSpec) -> Result<(), SimError> {
         Topology::Chain { .. } if flow.access.is_some() => {
             return refuse("it has an access wire, but a chain has none: leave it out");
         }
-        Topology::Chain { wires } => wires.iter().collect(),
+        Topology::Chain { wires } => match flow.wires {
+            Some((first, last)) if first == 0 || first > last || last > wires.len() => {
+                return refuse(&format!(
+                    "its wires are not in order or not there: choose the first and the last of 1 to {}",
+                    wires.len()
+                ));
+            }
+            _ => {
+                let [from, to] = flow.ends(wires.len());
+                wires[from..to].iter().collect()
+            }
+        },
     };
     let on_wires = wires.iter().any(|wire| takes_time(&wire.forth) || takes_time(&wire.back));
     if !on_wires && !is_wireless {

@@ -1,5 +1,7 @@
 //! A scenario's nodes, wired.
 
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use airtcp_basestation::station::StationError;
@@ -194,7 +196,8 @@ impl Builder<'_> {
         self.network.world.connect(last, (right, PortId(0)));
         for (index, (spec, copy)) in (0..).zip(self.copies().collect::<Vec<_>>()) {
             let mut benches = [self.bench(LEFT, index), self.bench(RIGHT, index)];
-            let [caller, answerer] = self.install(&mut benches, spec, copy, index, FIRST_PORT);
+            let [caller, answerer] =
+                self.install(benches.each_mut(), spec, copy, index, FIRST_PORT);
             let wire = self.scenario.flows[spec].access.as_ref().unwrap_or(access);
             let router_port = PortId(index as u16 + 1);
             let number = index + 1;
@@ -216,26 +219,63 @@ impl Builder<'_> {
         Ok(self.network)
     }
 
+    /// Wires in a row, with a host at each end, and one at a router where flows enter or leave between two wires.
     fn chain(mut self, wires: &[Wire]) -> Result<Network, SimError> {
-        let mut sides = [self.bench(LEFT, 0), self.bench(LEFT, 1)];
         let copies: Vec<_> = self.copies().collect();
-        let mut ends = Vec::new();
+        // Places are counted by the wires before them.
+        let ends: Vec<[usize; 2]> =
+            self.scenario.flows.iter().map(|flow| flow.ends(wires.len())).collect();
+        let inner: BTreeSet<usize> = ends
+            .iter()
+            .flatten()
+            .copied()
+            .filter(|place| (1..wires.len()).contains(place))
+            .collect();
+        let places: Vec<usize> = [0, wires.len()].into_iter().chain(inner).collect();
+        let mut benches: Vec<Bench> =
+            (0..places.len()).map(|number| self.bench(LEFT, number as u32)).collect();
+        let mut installed = Vec::new();
         for (index, (spec, copy)) in (0..).zip(&copies) {
             let port = FIRST_PORT + index as u16;
-            ends.push(self.install(&mut sides, *spec, *copy, index, port));
+            let at = ends[*spec].map(|end| places.iter().position(|place| *place == end));
+            let at = at.map(|number| number.expect("every end is a place"));
+            let sides = benches.get_disjoint_mut(at).expect("a flow crosses a wire");
+            installed.push((at, self.install(sides, *spec, *copy, index, port)));
         }
-        let [left, right] = sides;
-        let left = self.host("left".to_owned(), left, 0);
-        let mut last = (left, PortId(0));
-        for (number, wire) in (1..).zip(wires) {
-            let link = self.link(format!("wire-{number}"), wire)?;
+        let mut benches: Vec<_> = benches.into_iter().map(Some).collect();
+        let mut host = |me: &mut Self, number: usize, name: String| {
+            me.host(name, benches[number].take().expect("each is placed once"), 0)
+        };
+        let mut hosts = vec![host(&mut self, 0, "left".to_owned())];
+        let mut between = Vec::new();
+        let mut last = (hosts[0], PortId(0));
+        for (place, wire) in (1..).zip(wires) {
+            let link = self.link(format!("wire-{place}"), wire)?;
             self.network.world.connect(last, (link, PortId(0)));
             last = (link, PortId(1));
+            if let Some(number) = (2..places.len()).find(|number| places[*number] == place) {
+                let mut router = Router::new(None);
+                for (other, at) in (0..).zip(&places) {
+                    router.route(address(LEFT, other), toward(*at, place));
+                }
+                let router = self.add(
+                    format!("router-{place}"),
+                    NodeKind::Router,
+                    Element::Router(router),
+                    None,
+                );
+                self.network.world.connect(last, (router, PortId(0)));
+                let own = host(&mut self, number, format!("host-{place}"));
+                self.network.world.connect((router, PortId(1)), (own, PortId(0)));
+                between.push(own);
+                last = (router, PortId(2));
+            }
         }
-        let right = self.host("right".to_owned(), right, 0);
-        self.network.world.connect(last, (right, PortId(0)));
-        for ((spec, copy), ends) in copies.into_iter().zip(ends) {
-            self.place(spec, copy, [left, right], ends);
+        hosts.push(host(&mut self, 1, "right".to_owned()));
+        self.network.world.connect(last, (hosts[1], PortId(0)));
+        hosts.extend(between);
+        for ((spec, copy), (at, ends)) in copies.into_iter().zip(installed) {
+            self.place(spec, copy, at.map(|number| hosts[number]), ends);
         }
         Ok(self.network)
     }
@@ -283,7 +323,7 @@ impl Builder<'_> {
     /// Puts both ends of a flow on the left and the right, and gives their numbers there, the caller's first.
     fn install(
         &self,
-        sides: &mut [Bench; 2],
+        sides: [&mut Bench; 2],
         spec: usize,
         copy: u32,
         index: u32,
@@ -449,6 +489,15 @@ impl Builder<'_> {
         let id = self.add(name, NodeKind::Link, Element::Link(Box::new(link)), None);
         self.network.links.push((id, [forth.has_rate(), back.has_rate()]));
         Ok(id)
+    }
+}
+
+/// The port of a router in a chain for hosts at a place: 0 to the left, 1 its own host, 2 to the right.
+fn toward(place: usize, router: usize) -> PortId {
+    match place.cmp(&router) {
+        Ordering::Less => PortId(0),
+        Ordering::Equal => PortId(1),
+        Ordering::Greater => PortId(2),
     }
 }
 

@@ -173,6 +173,8 @@ pub struct FlowSpec {
     pub stop: Option<Duration>,
     /// TCP: other strategies that its connection changes to while it runs, at both ends.
     pub changes: Vec<Change>,
+    /// In a chain: the first and the last wire it crosses, counted from 1; all of them without.
+    pub wires: Option<(usize, usize)>,
     /// The longest IP packet (bytes).
     pub mtu: u16,
     /// TCP: whether timestamps are offered.
@@ -212,6 +214,7 @@ impl FlowSpec {
             stagger: Duration::ZERO,
             stop: None,
             changes: Vec::new(),
+            wires: None,
             mtu: 1500,
             timestamps: true,
             sack: true,
@@ -223,6 +226,13 @@ impl FlowSpec {
             mark_aware: false,
             access: None,
         }
+    }
+}
+
+impl FlowSpec {
+    /// Where its hosts are in a chain, by the number of wires before them.
+    pub(crate) fn ends(&self, wires: usize) -> [usize; 2] {
+        self.wires.map_or([0, wires], |(first, last)| [first - 1, last])
     }
 }
 

@@ -23,6 +23,7 @@ fn one(topology: Topology, flow: FlowSpec) -> Scenario {
     Scenario { flows: vec![flow], ..Scenario::new("test", topology) }
 }
 
+mod chain;
 mod links;
 mod rrtp;
 mod states;

@@ -240,6 +240,7 @@ impl Builder<'_> {
             stagger: file.stagger,
             stop: file.stop,
             changes,
+            wires: file.wires.map(|[first, last]| (first.number(), last.number())),
             mtu: file.mtu as u16,
             timestamps: or(file.timestamps, usual.timestamps),
             sack: or(file.sack, usual.sack),

@@ -140,6 +140,7 @@ pub(super) struct FlowFile {
     pub(super) stop: Option<Duration>,
     #[serde(default, deserialize_with = "list")]
     pub(super) change: Vec<Spanned<ChangeFile>>,
+    pub(super) wires: Option<[Number; 2]>,
     #[serde(default = "ethernet", deserialize_with = "whole::<_, 576, 65535>")]
     pub(super) mtu: u64,
     pub(super) timestamps: Option<Spanned<bool>>,
@@ -248,6 +249,17 @@ pub(super) struct Segments(#[serde(deserialize_with = "whole::<_, 1, MANY>")] u6
 impl Segments {
     pub(super) const fn count(self) -> u32 {
         self.0 as u32
+    }
+}
+
+/// The number of a wire.
+#[derive(Deserialize, Clone, Copy, Debug)]
+#[serde(transparent)]
+pub(super) struct Number(#[serde(deserialize_with = "whole::<_, 1, MANY>")] u64);
+
+impl Number {
+    pub(super) const fn number(self) -> usize {
+        self.0 as usize
     }
 }
 
