@@ -108,8 +108,8 @@ impl RttEstimator {
         });
     }
 
-    /// Sets how many RTTVAR the time-out is above SRTT, and with it, in proportion, the floor; `None`
-    /// for RFC 6298's four.
+    /// Sets how many RTTVAR the time-out is above SRTT. Fewer than RFC 6298's four, which `None` stands for, lower the floor in
+    /// proportion.
     pub(crate) fn set_variances(&mut self, variances: Option<u32>) {
         self.variances = variances.unwrap_or(VARIANCES);
     }
@@ -163,16 +163,20 @@ impl RttEstimator {
 
     /// The retransmission time-out, back-off included.
     pub fn rto(&self) -> Duration {
+        // Fewer variances lower the floor with them; more do not raise it.
+        let lowered = |floor: Duration| floor / VARIANCES * self.variances.min(VARIANCES);
         let base = match (self.smoothed, self.form) {
             (None, _) => self.initial,
             (Some((srtt, rttvar)), RtoForm::Linux { floor }) => {
-                srtt + (floor / VARIANCES).max(rttvar) * self.variances
+                srtt + lowered(floor).max(rttvar * self.variances)
             }
-            (Some((srtt, rttvar)), RtoForm::Rfc { floor }) => (floor / VARIANCES * self.variances)
-                .max(srtt + GRANULARITY.max(rttvar * self.variances)),
+            (Some((srtt, rttvar)), RtoForm::Rfc { floor }) => {
+                lowered(floor).max(srtt + GRANULARITY.max(rttvar * self.variances))
+            }
             (Some((srtt, rttvar)), RtoForm::Linux22 { floor }) => {
                 let term = srtt + rttvar * self.variances;
-                floor.max(term + term / 4 + term / (1 << (self.window - 1).min(31)))
+                let term = term + term / 4 + term / (1 << (self.window - 1).min(31));
+                lowered(floor).max(term)
             }
         };
         base.saturating_mul(1 << self.backoff.min(16)).min(MAX_RTO)
@@ -195,6 +199,22 @@ mod tests {
         rtt.on_sample(ms(400));
         assert_eq!((rtt.srtt(), rtt.rttvar()), (Some(ms(400)), Some(ms(200))));
         assert_eq!(rtt.rto(), ms(1200));
+    }
+
+    #[test]
+    fn fewer_variances_lower_the_floor_and_more_do_not_raise_it() {
+        let floor = ms(400);
+        for form in [RtoForm::Rfc { floor }, RtoForm::Linux { floor }, RtoForm::Linux22 { floor }] {
+            let mut rtt = RttEstimator::new(form, false);
+            (0..200).for_each(|_| rtt.on_sample(ms(20)));
+            let of = |rtt: &mut RttEstimator, variances| {
+                rtt.set_variances(Some(variances));
+                rtt.rto()
+            };
+            let usual = of(&mut rtt, 4);
+            assert!(usual >= floor && of(&mut rtt, 2) <= usual - floor / 4, "{form:?}");
+            assert_eq!(of(&mut rtt, 16), usual, "{form:?}");
+        }
     }
 
     // Shows: RFC9293-MUST-18, RFC6298-2.3-1, RFC6298-2.3-2

@@ -87,7 +87,7 @@ impl Windows {
         self.prior = Some(Box::new((self.cwnd, self.ssthresh)));
         self.hystart = HyStart::default();
         let rest =
-            if self.whole_segments { ByteCount(ssthresh.0 % self.smss.0) } else { ByteCount::ZERO };
+            if self.whole_segments { ByteCount(ssthresh.0 % self.smss.0.max(1)) } else { ByteCount::ZERO };
         let ssthresh = (ssthresh - rest).max(self.smss * 2);
         self.ssthresh = Some(ssthresh);
         self.cwnd = self.cwnd.min(ssthresh);

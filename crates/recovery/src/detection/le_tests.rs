@@ -253,3 +253,159 @@ fn a_burst_is_repaired_in_a_round_trip() {
     assert_eq!((repairs.len(), net.sender.stats().timeouts), (10, 0));
     assert!(repairs[9].0.since(repairs[0].0) <= RTT);
 }
+
+/// Ten segments that are all lost, and sent again from the time-out on; gives when that was.
+fn timed_out(combination: &str, profile: Profile) -> (Sender, Instant) {
+    let mut sender = sender_of(combination.parse().unwrap(), profile);
+    let mut now = Instant::ZERO;
+    pump(&mut sender, now, &supply(10));
+    while sender.stats().timeouts == 0 {
+        now = sender.poll_timeout().unwrap();
+        sender.on_timeout(now);
+        pump(&mut sender, now, &supply(10));
+    }
+    (sender, now)
+}
+
+fn after(at: Instant, millis: u64) -> Instant {
+    at + Duration::from_millis(millis)
+}
+
+#[test]
+fn a_lost_repair_after_a_time_out_opens_no_window() {
+    for combination in ["le/bbr", "le/bbr3", "rack/bbr", "rack/bbr3"] {
+        let profile = Profile { initial_window: 10, ..Profile::modern() };
+        let (mut sender, at) = timed_out(combination, profile);
+        sender.on_ack(after(at, 100), &ack(1, &[]));
+        let mut sent = 1;
+        for millis in 100..150 {
+            sender.on_timeout(after(at, millis));
+            sent += pump(&mut sender, after(at, millis), &supply(10)).0.len() as u64;
+        }
+        let before = sender.cwnd();
+        sender.on_ack(after(at, 230), &ack(1, &[segments(2, sent)]));
+        let most = before + ByteCount(3 * SMSS);
+        assert!(sender.cwnd() <= most, "{combination}: {before} to {}", sender.cwnd());
+        assert_eq!(sender.phase(), Phase::Loss, "{combination}");
+    }
+}
+
+#[test]
+fn an_old_mark_after_a_time_out_reduces_nothing() {
+    for combination in ["le/reno", "le/cubic", "rack/reno"] {
+        let profile = Profile { initial_window: 10, ..Profile::paper() };
+        let (mut sender, at) = timed_out(combination, profile);
+        for una in 1..=9 {
+            let now = after(at, 101 * una);
+            sender.on_ack(now, &Ack { ece: true, ..ack(una, &[]) });
+            pump(&mut sender, now, &supply(10));
+        }
+        assert_eq!(sender.stats().reductions, 0, "{combination}");
+    }
+}
+
+#[test]
+fn an_old_mark_after_a_loss_is_no_second_cut() {
+    for combination in ["le/reno", "sack/reno", "rack/reno"] {
+        for ece in [false, true] {
+            let mut sender = sender(combination);
+            pump(&mut sender, Instant::ZERO, &supply(20));
+            sender.on_ack(ms(100), &Ack { ece, ..ack(0, &[segments(1, 4)]) });
+            pump(&mut sender, ms(100), &supply(20));
+            // More than a round trip later, by a millisecond.
+            sender.on_ack(ms(201), &Ack { ece: true, ..ack(4, &[]) });
+            assert_eq!(sender.stats().reductions, 1, "{combination} {ece}");
+        }
+    }
+}
+
+#[test]
+fn an_undo_does_not_revive_what_a_time_out_gave_up() {
+    let profile = Profile { initial_window: 10, ..Profile::modern() };
+    let (mut sender, at) = timed_out("le/reno", profile);
+    let echo = |at: Instant, ack: Ack<'static>| Ack { echo: Some(at), ..ack };
+    for (millis, una, echoed) in [(100, 1, 0), (200, 2, 100), (200, 3, 100)] {
+        sender.on_ack(after(at, millis), &echo(after(at, echoed), ack(una, &[])));
+        pump(&mut sender, after(at, millis), &supply(10));
+    }
+    sender.on_ack(after(at, 300), &ack(3, &[segments(4, 7)]));
+    pump(&mut sender, after(at, 300), &supply(10));
+    assert_eq!(sender.stats().reductions, 1);
+    let lost = sender.board().lost();
+    sender.on_ack(after(at, 305), &echo(after(at, 200), ack(7, &[])));
+    assert_eq!((sender.stats().undos, sender.board().lost()), (0, lost));
+}
+
+#[test]
+fn a_spurious_time_out_makes_no_second_cut_of_the_one_before() {
+    let mut sender = ten_out("le/reno");
+    sender.on_ack(ms(100), &ack(0, &[segments(1, 4)]));
+    pump(&mut sender, ms(100), &supply(10));
+    let rto = sender.poll_timeout().unwrap();
+    sender.on_timeout(rto);
+    pump(&mut sender, rto, &supply(10));
+    sender.on_ack(after(rto, 10), &Ack { echo: Some(ms(100)), ..ack(4, &[]) });
+    assert_eq!((sender.stats().timeouts, sender.stats().undos), (1, 1));
+    // Segment 4 left before the cut.
+    sender.on_ack(after(rto, 20), &ack(4, &[segments(5, 8)]));
+    assert_eq!(sender.stats().reductions, 1);
+}
+
+#[test]
+fn with_dcr_what_left_before_a_reduction_waits_no_longer() {
+    for combination in ["le/fixed:10/dcr:timer", "rack/fixed:10/dcr:timer"] {
+        let profile = Profile { initial_window: 10, ..Profile::paper() };
+        let mut sender = sender_of(combination.parse().unwrap(), profile);
+        pump(&mut sender, Instant::ZERO, &supply(10));
+        sender.on_ack(ms(100), &ack(0, &[segments(1, 4)]));
+        pump(&mut sender, ms(100), &supply(10));
+        sender.on_timeout(ms(200));
+        pump(&mut sender, ms(200), &supply(10));
+        // The repair arrives late, and then three of the first window.
+        sender.on_ack(ms(310), &ack(4, &[segments(5, 8)]));
+        let (sent, _) = pump(&mut sender, ms(310), &supply(10));
+        assert_eq!(named(&sent)[0].0, 4, "{combination}");
+    }
+}
+
+#[test]
+fn with_dcr_nothing_waits_after_a_time_out() {
+    for combination in ["le/fixed:10/dcr:timer", "rack/fixed:10/dcr:timer"] {
+        let profile = Profile { initial_window: 10, ..Profile::paper() };
+        let (mut sender, at) = timed_out(combination, profile);
+        sender.on_ack(after(at, 110), &ack(0, &[segments(1, 4)]));
+        let mut sent = pump(&mut sender, after(at, 110), &supply(10)).0;
+        for millis in 110..=130 {
+            sender.on_timeout(after(at, millis));
+            sent.extend(pump(&mut sender, after(at, millis), &supply(10)).0);
+        }
+        assert!(named(&sent).iter().any(|(segment, _)| *segment == 0), "{combination}: {sent:?}");
+    }
+}
+
+#[test]
+fn a_loss_found_late_restarts_no_timer() {
+    let mut sender = ten_out("le/fixed:10");
+    sender.on_ack(ms(100), &ack(0, &[segments(1, 4)]));
+    pump(&mut sender, ms(100), &supply(10));
+    let rto = sender.poll_timeout();
+    sender.on_ack(ms(250), &ack(0, &[segments(5, 8), segments(1, 4)]));
+    assert!(!pump(&mut sender, ms(250), &supply(10)).0.is_empty());
+    assert_eq!((sender.poll_timeout(), sender.stats().reductions), (rto, 1));
+}
+
+#[test]
+fn another_detection_does_not_reduce_by_the_clock_of_le() {
+    let profile = Profile { initial_window: 10, ..Profile::paper() };
+    let (mut sender, at) = timed_out("le/reno", profile);
+    sender.set_combination(after(at, 1), &"rack/reno".parse().unwrap()).unwrap();
+    for (millis, una) in [(100, 1), (200, 3)] {
+        sender.on_ack(after(at, millis), &ack(una, &[]));
+        pump(&mut sender, after(at, millis), &supply(10));
+    }
+    sender.on_ack(after(at, 300), &ack(3, &[segments(4, 7)]));
+    for millis in 300..360 {
+        sender.on_timeout(after(at, millis));
+    }
+    assert_eq!((sender.stats().reductions, sender.phase()), (0, Phase::Loss));
+}

@@ -34,6 +34,8 @@ struct Sack1 {
     dup_acks: u64,
     smss: ByteCount,
     recovery: Option<Recovery>,
+    /// Holes below it were reported, each once.
+    examined: ExtSeq,
     /// After a time-out nothing sent before it is in flight, arrived or not.
     going_back: bool,
 }
@@ -45,6 +47,10 @@ struct Recovery {
 }
 
 impl Sack1 {
+    fn new(view: &View<'_>) -> Self {
+        Self { smss: view.smss, ..Self::default() }
+    }
+
     fn on_duplicate(&mut self, view: &View<'_>, out: &mut Findings) {
         self.dup_acks += 1;
         let board = view.board;
@@ -52,18 +58,24 @@ impl Sack1 {
             let pipe = board.flight_size() - view.smss * DUP_THRESH;
             self.recovery = Some(Recovery { point: board.snd_nxt(), pipe });
             out.lost_immediate(first.tx);
+            self.examined = self.examined.max(first.range.end);
         }
     }
 
     /// Every hole below what is SACKed is to be sent again, once.
-    fn report_holes(view: &View<'_>, out: &mut Findings) {
+    fn report_holes(&mut self, view: &View<'_>, out: &mut Findings) {
         let board = view.board;
         let Some(highest) = board.sacked_ranges().last() else { return };
-        for segment in board.starting_in(SeqRange::new(board.snd_una(), highest.start)) {
+        let from = self.examined.max(board.snd_una());
+        if from >= highest.start {
+            return;
+        }
+        for segment in board.starting_in(SeqRange::new(from, highest.start)) {
             if segment.state == TxState::InFlight && segment.resent == 0 {
                 out.lost(segment.tx);
             }
         }
+        self.examined = highest.start;
     }
 }
 
@@ -71,7 +83,8 @@ impl LossDetection for Sack1 {
     fn on_ack(&mut self, ack: &AckView<'_>, view: &View<'_>, out: &mut Findings) {
         self.smss = view.smss;
         let advances = ack.acked > ByteCount::ZERO;
-        if let Some(recovery) = &mut self.recovery {
+        let reports = advances || ack.duplicate || ack.delivered > ByteCount::ZERO;
+        if let Some(recovery) = self.recovery.as_mut().filter(|_| reports) {
             recovery.pipe -= view.smss * if advances { 2 } else { 1 };
         }
         self.recovery.take_if(|recovery| ack.ack >= recovery.point);
@@ -87,7 +100,7 @@ impl LossDetection for Sack1 {
             self.on_duplicate(view, out);
         }
         if self.recovery.is_some() {
-            Self::report_holes(view, out);
+            self.report_holes(view, out);
         }
     }
 
@@ -100,11 +113,11 @@ impl LossDetection for Sack1 {
     }
 
     fn on_timeout(&mut self, view: &View<'_>) {
-        *self = Self { smss: view.smss, going_back: true, ..Self::default() };
+        *self = Self { going_back: true, ..Self::new(view) };
     }
 
     fn on_undo(&mut self, view: &View<'_>) {
-        *self = Self { smss: view.smss, ..Self::default() };
+        *self = Self::new(view);
     }
 
     fn pipe(&self, board: &Board) -> ByteCount {

@@ -37,6 +37,10 @@ pub struct Hack {
     newest: TxNo,
 }
 
+/// A segment that was sent again so often is left to the time-out: each repair of the oldest one restarts the timer, and a
+/// peer must not hold a connection for ever. Where half of the packets are corrupted, one segment in 65,536 comes to it.
+const MOST_REPAIRS: u32 = 16;
+
 impl LossJudge for Hack {
     fn on_ack(&mut self, ack: &AckView<'_>, view: &View<'_>, _: &mut Raised) {
         let oldest = view.board.oldest_tx();
@@ -53,13 +57,15 @@ impl LossJudge for Hack {
     /// time-out has given up all of them, it is the oldest that was not told of: remembered, since
     /// the time-out may have been spurious and taken back.
     ///
-    /// Not believed: a number at which no segment starts; data that has arrived; and, of any
-    /// transmission, word that comes sooner than a round trip after it, since a special ACK that the
+    /// Not believed: a number at which no segment starts; data that has arrived; a segment that was sent again so often
+    /// that only the time-out is to bound it; and, of any transmission, word that comes sooner than a round trip after it, since a special ACK that the
     /// network sends twice must not open a way round cwnd.
     fn on_special_ack(&mut self, seq: ExtSeq, view: &View<'_>, out: &mut Raised) {
         let board = view.board;
         let starts_here = board.at(seq).filter(|sent| sent.range.start == seq);
-        let Some(latest) = starts_here.filter(|sent| sent.state != TxState::Sacked) else { return };
+        let is_believed =
+            |sent: &Transmission| sent.state != TxState::Sacked && sent.resent < MOST_REPAIRS;
+        let Some(latest) = starts_here.filter(is_believed) else { return };
         let min_rtt = view.rtt.min().unwrap_or_default();
         let old_enough = |sent: &Transmission| view.now.since(sent.sent_at) >= min_rtt;
         let untold = |sent: &Transmission| !self.told.contains(&sent.tx);

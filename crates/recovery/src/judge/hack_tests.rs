@@ -201,6 +201,19 @@ fn after_a_time_out_word_of_corruption_does_not_open_the_window() {
 }
 
 #[test]
+fn a_segment_that_is_always_corrupted_is_left_to_the_time_out() {
+    let mut sender = ten_out("sack/reno/hack");
+    for step in 1..=200 {
+        let now = ms(100 * step);
+        sender.on_timeout(now);
+        sender.on_special_ack(now, seq(0));
+        pump(&mut sender, now, &supply(100));
+    }
+    assert!(sender.backoff() > 3, "{}", sender.backoff());
+    assert!(sender.stats().segments_retransmitted < 60, "{:?}", sender.stats());
+}
+
+#[test]
 fn what_a_spurious_time_out_sent_again_is_no_news_of_later_repairs() {
     for combination in ["sack/reno/hack", "rack/reno/hack", "le/reno/hack", "fack/reno/hack"] {
         let mut sender = ten_out(combination);

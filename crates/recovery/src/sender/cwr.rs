@@ -45,7 +45,9 @@ impl Sender {
         self.undo.stop();
         let goes_on =
             |recovery: &Recovery| !recovery.is_over(now) && !recovery.is_of_mark_before(una);
-        if !self.core.recovery.as_ref().is_some_and(goes_on) {
+        // Where a recovery ends by the clock, the peer may not have what left after the reduction, nor have heard of it.
+        let is_answered = self.core.board.oldest_tx() < self.core.answered;
+        if !is_answered && !self.core.recovery.as_ref().is_some_and(goes_on) {
             let recovery = Recovery::of_mark(self.core.board.snd_nxt());
             self.begin_reduction(now, Cause::Mark, recovery);
         }

@@ -21,7 +21,8 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 pub(super) struct Recovery {
     /// SND.NXT when it began.
     point: ExtSeq,
-    /// The last instant at which it is on, where it ends by the clock instead.
+    /// The last instant at which it is on, where it ends by the clock instead. One that follows a time-out lasts longer, and
+    /// a loss may reduce the window anew from then on.
     until: Option<Instant>,
     phase: Phase,
     /// Whether the window may grow again from the first ACK that advances.
@@ -29,8 +30,8 @@ pub(super) struct Recovery {
 }
 
 impl Recovery {
-    /// Everything below `point` is sent again, and it ends when that is acknowledged. From `until` on, losses may begin
-    /// another.
+    /// Everything below `point` is sent again, and it ends when that is acknowledged. After `until`, losses may reduce the
+    /// window anew.
     pub(super) const fn of_repeating(point: ExtSeq, until: Option<Instant>) -> Self {
         Self { point, until, phase: Phase::Loss, opens_early: false }
     }
@@ -46,7 +47,12 @@ impl Recovery {
 
     /// Whether the clock has ended it.
     pub(super) fn is_over(&self, now: Instant) -> bool {
-        self.until.is_some_and(|until| until < now)
+        self.phase != Phase::Loss && self.until.is_some_and(|until| until < now)
+    }
+
+    /// Whether a loss found now reduces the window although everything is being sent again.
+    fn reduces_anew(&self, now: Instant) -> bool {
+        self.phase == Phase::Loss && self.until.is_some_and(|until| until < now)
     }
 
     /// Whether it is for a mark in what left before `seq` did.
@@ -228,24 +234,39 @@ impl Sender {
         tx: Option<TxNo>,
     ) -> bool {
         let recovery = self.recovery_of_loss(now);
+        // LE 2.2.3 has no states, and a reduction a round trip. Not with a control that rules its recoveries: it would take the
+        // end of this one for leave to open its window.
+        let may_reduce_anew =
+            recovery.until.is_some() && !self.strategies.taken_over().recovery;
         match &mut self.core.recovery {
             Some(before) if before.phase == Phase::Cwr && before.point > lost => {
                 *before = recovery;
                 return true;
             }
-            Some(before) if before.phase != Phase::Cwr && !before.is_over(now) => return false,
-            _ if tx.is_some_and(|tx| tx < self.core.answered) => {
-                // LE 2.2: what left before the reduction belongs to its event of losses, however late it is found. A repair leaves
-                // for the ACK that told of it all the same: where the window is full of what is lost and not found yet, nothing
-                // else would tell of that.
-                let first = self.core.board.first_lost();
-                self.immediate = first.map(|lost| (lost.tx, SendRule::FastRetransmit));
+            Some(before)
+                if before.phase != Phase::Cwr
+                    && !before.is_over(now)
+                    && !(may_reduce_anew && before.reduces_anew(now)) =>
+            {
                 return false;
             }
             _ => {}
         }
+        if tx.is_some_and(|tx| tx < self.core.answered) {
+            // LE 2.2: what left before the reduction belongs to its event of losses, however late it is found. A repair leaves
+            // for the ACK that told of it all the same: where the window is full of what is lost and not found yet, nothing
+            // else would tell of that.
+            let first = self.core.board.first_lost();
+            self.immediate = first.map(|lost| (lost.tx, SendRule::FastRetransmit));
+            return false;
+        }
+        if self.core.phase() == Phase::Loss {
+            // To take this one back would take the time-out back with it.
+            self.undo.stop();
+        } else {
+            self.watch_for_spurious();
+        }
         self.begin_reduction(now, cause, recovery);
-        self.watch_for_spurious();
         true
     }
 
@@ -282,11 +303,9 @@ impl Sender {
     }
 
     /// Ends a recovery whose time is over, so that the control takes a loss found now for the first
-    /// of a new recovery. What follows a time-out ends when everything is repaired, or with a new
-    /// reduction: the window must not open before.
+    /// of a new recovery.
     fn end_expired_recovery(&mut self, now: Instant) {
-        let ends = |recovery: Recovery| recovery.phase != Phase::Loss && recovery.is_over(now);
-        if self.core.recovery.is_some_and(ends) {
+        if self.core.recovery.is_some_and(|recovery| recovery.is_over(now)) {
             self.finish_recovery(now);
         }
     }

@@ -118,8 +118,8 @@ struct Core {
     rtt: RttEstimator,
     smss: ByteCount,
     recovery: Option<Recovery>,
-    /// The first transmission after the last reduction or time-out, which answers losses of all before it. Zero once that is
-    /// taken back.
+    /// The first transmission after the last reduction or time-out, which answers losses of all before it; that of the one
+    /// before, once the last is taken back.
     answered: TxNo,
     deferred: Deferred,
     /// Whether the detection goes by SACK.

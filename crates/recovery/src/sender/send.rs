@@ -3,6 +3,7 @@
 use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, SendRule, SeqRange, TxNo};
 
 use super::Sender;
+use super::losses::Recovery;
 use crate::control::NoticeKind;
 use crate::rate::Snapshot;
 use crate::transmission::TxState;
@@ -283,7 +284,10 @@ impl Sender {
         // RFC 6298 section 5 (5.1). The first repair has a whole time-out of its own: on a steady
         // path the one that runs since the last advance is over before its ACK can be here. Those
         // of NewReno's later partial ACKs have not, or the impatient variant would be patient.
-        let first_repair = transmit.rule == SendRule::FastRetransmit && self.restarts_rto();
+        let is_on = |recovery: &Recovery| !recovery.is_over(now);
+        let begins = transmit.rule == SendRule::FastRetransmit
+            && self.core.recovery.as_ref().is_some_and(is_on);
+        let first_repair = begins && self.restarts_rto();
         // As does that of a segment at SND.UNA that the peer told of (HACK 3.3): of others it may tell for ever.
         if self.core.rto_at.is_none() || first_repair || told_head {
             self.restart_rto(now);

@@ -124,7 +124,9 @@ impl Strategies {
         (finding, lost): (&Finding, &Transmission),
         again: bool,
     ) -> Option<Ruling> {
-        let view = core.view(now, &*self.control);
+        let mut view = core.view(now, &*self.control);
+        // What left before the last reduction is of its event of losses, also where the clock has ended that recovery.
+        view.in_recovery |= lost.tx < core.answered;
         self.judges.iter_mut().find_map(|judge| judge.rule(finding, lost, &view, again))
     }
 

@@ -51,6 +51,8 @@ struct Watch {
     ends_at: Option<ExtSeq>,
     /// The recovery that a time-out broke into: its own reduction was not spurious.
     interrupted: Option<Recovery>,
+    /// The first transmission after the reduction before.
+    answered: TxNo,
     f_rto: Option<FRto>,
 }
 
@@ -70,16 +72,17 @@ impl Undo {
         self.last
     }
 
-    /// A reduction begins; `is_on` as the profile has it.
-    fn begin(&mut self, is_on: bool) {
-        self.watch = is_on.then(Box::default);
+    /// A reduction begins; `is_on` as the profile has it. The one before had its first transmission at `answered`.
+    fn begin(&mut self, is_on: bool, answered: TxNo) {
+        self.watch = is_on.then(|| Box::new(Watch { answered, ..Watch::default() }));
     }
 
-    /// A time-out begins: `f_rto`, if its two ACKs are to show something, in the place of the recovery
+    /// The reduction that begins is a time-out's: `f_rto`, if its two ACKs are to show something, in the place of the recovery
     /// `interrupted`, if one was on.
-    fn begin_timeout(&mut self, is_on: bool, f_rto: Option<FRto>, interrupted: Option<Recovery>) {
-        let watch = Watch { interrupted, f_rto, ..Watch::default() };
-        self.watch = is_on.then(|| Box::new(watch));
+    fn is_of_timeout(&mut self, f_rto: Option<FRto>, interrupted: Option<Recovery>) {
+        if let Some(watch) = &mut self.watch {
+            (watch.f_rto, watch.interrupted) = (f_rto, interrupted);
+        }
     }
 
     /// The reduction is not to be taken back, or says nothing of what comes.
@@ -165,9 +168,10 @@ impl Undo {
         if is_needed { Shown::Needed } else { Shown::Nothing }
     }
 
-    /// Ends the watch; gives the recovery that the time-out broke into.
-    fn take_interrupted(&mut self) -> Option<Recovery> {
-        self.watch.take()?.interrupted
+    /// Ends the watch; gives what was before the reduction: the recovery that a time-out broke into, and the first transmission
+    /// after the reduction before.
+    fn take_before(&mut self) -> (Option<Recovery>, TxNo) {
+        self.watch.take().map_or_else(Default::default, |watch| (watch.interrupted, watch.answered))
     }
 }
 
@@ -202,7 +206,7 @@ impl Sender {
 
     pub(super) fn watch_for_spurious(&mut self) {
         self.refill = Refill::OFF;
-        self.undo.begin(self.profile.undo);
+        self.undo.begin(self.profile.undo, self.core.answered);
     }
 
     /// A time-out is about to take the place of the recovery that is on, if one is.
@@ -213,7 +217,8 @@ impl Sender {
         let (una, recover) = (self.snd_una(), self.snd_nxt());
         let interrupted = self.core.recovery.filter(|recovery| recovery.phase() != Phase::Loss);
         let f_rto = finds.then(|| FRto::new(una, recover));
-        self.undo.begin_timeout(self.profile.undo, f_rto, interrupted);
+        self.undo.begin(self.profile.undo, self.core.answered);
+        self.undo.is_of_timeout(f_rto, interrupted);
     }
 
     pub(super) fn undo_if_spurious(&mut self, now: Instant, ack: &AckView<'_>) {
@@ -240,9 +245,9 @@ impl Sender {
 
     fn take_back(&mut self, now: Instant) {
         let una = self.core.board.snd_una();
-        let interrupted = self.undo.take_interrupted();
+        let (interrupted, answered) = self.undo.take_before();
         self.core.recovery = interrupted.filter(|recovery| recovery.lasts(now, una));
-        self.core.answered = TxNo(0);
+        self.core.answered = answered;
         self.prr = None;
         self.probes.cancel();
         self.immediate = None;
@@ -278,7 +283,7 @@ mod tests {
     /// A watch that has seen segments 0 and 1 sent again, at 100 and 101 ms.
     fn watch() -> Undo {
         let mut undo = Undo::default();
-        undo.begin(true);
+        undo.begin(true, TxNo(0));
         undo.on_retransmission(ms(100), segments(0, 1));
         undo.on_retransmission(ms(101), segments(1, 2));
         undo
@@ -322,16 +327,17 @@ mod tests {
     fn what_is_acknowledged_before_its_repair_is_a_sign_only_without_a_retransmission() {
         assert_eq!(watch().on_ack(&ack(1, 1), true), Shown::Nothing);
         let mut undo = Undo::default();
-        undo.begin(true);
+        undo.begin(true, TxNo(0));
         assert_eq!(undo.on_ack(&ack(1, 1), true), Shown::Spurious);
-        undo.begin(false);
+        undo.begin(false, TxNo(0));
         assert_eq!(undo.on_ack(&ack(1, 1), true), Shown::Nothing);
     }
 
     #[test]
     fn repairs_wait_for_the_second_ack_after_a_time_out_and_leave_if_it_shows_nothing() {
         let mut undo = Undo::default();
-        undo.begin_timeout(true, Some(FRto::new(seq(0), seq(9))), None);
+        undo.begin(true, TxNo(0));
+        undo.is_of_timeout(Some(FRto::new(seq(0), seq(9))), None);
         undo.on_retransmission(ms(100), segments(0, 1));
         assert!(!undo.withholds_repairs(true, seq(9)));
         assert_eq!(undo.on_ack(&ack(1, 1), false), Shown::Nothing);

@@ -124,6 +124,41 @@ fn a_patient_sender_restarts_its_timer_on_every_partial_ack() {
 }
 
 #[test]
+fn an_ack_that_reports_nothing_leaves_the_pipe_of_sack1() {
+    let mut sender = out("ns-2.35", "sack/reno", 10);
+    for upto in 2..=4 {
+        sender.on_ack(ms(100), &ack(0, &[segments(1, upto)]));
+        pump(&mut sender, ms(100), &supply(100));
+    }
+    let pipe = sender.pipe();
+    for _ in 0..10 {
+        let of_data = crate::Ack { has_payload: true, ..ack(0, &[segments(1, 4)]) };
+        sender.on_ack(ms(101), &of_data);
+    }
+    assert_eq!(sender.pipe(), pipe);
+}
+
+#[test]
+fn with_sack1_a_hole_waits_once() {
+    let cut = |profile| {
+        let mut sender = out(profile, "sack/fixed:12/dcr:timer", 12);
+        for upto in [4, 5, 6] {
+            sender.on_ack(ms(100), &ack(0, &[segments(3, upto), segments(1, 2)]));
+        }
+        for (millis, upto) in [(110, 7), (130, 8), (150, 9), (170, 10), (190, 11)] {
+            sender.on_ack(ms(millis), &ack(0, &[segments(3, upto), segments(1, 2)]));
+        }
+        // The first hole fills in time.
+        sender.on_ack(ms(195), &ack(2, &[segments(3, 11)]));
+        (195..400).find(|millis| {
+            sender.on_timeout(ms(*millis));
+            sender.stats().reductions > 0
+        })
+    };
+    assert_eq!((cut("paper"), cut("ns-2.35")), (Some(200), Some(200)));
+}
+
+#[test]
 fn a_clamp_bounds_the_window_and_its_growth() {
     let clamped = Profile { cwnd_clamp: Some(5), initial_window: 2, ..Profile::paper() };
     let mut sender = sender_of("newreno/reno".parse().unwrap(), clamped);
