@@ -1,6 +1,6 @@
 //! Loss detection: which transmissions are lost.
 //!
-//! A detector reads the [`Board`] and the ACK, and reports what it found; it changes nothing and
+//! A detector reads the [`Board`] and the ACK, and reports what it found; it does not change the board and
 //! keeps no second copy of what the board knows. What a loss means is for the judges, how much may
 //! be sent for the control.
 

@@ -1,4 +1,4 @@
-//! The engine: it owns all state, asks the strategies, and alone changes anything.
+//! The engine: it owns the board, the timers and the counters, and alone changes them by what the strategies decide.
 
 mod ack;
 mod cwnd_use;
@@ -96,7 +96,7 @@ pub struct Ack<'a> {
     pub window_changed: bool,
     /// Whether its segment carried data, a SYN or a FIN: then it is no duplicate ACK.
     pub has_payload: bool,
-    /// Its SACK blocks above `ack`, in their order; the DSACK, if any, taken out.
+    /// Its SACK blocks above `ack` and SND.UNA, in their order; the DSACK, if any, taken out.
     pub sack: &'a [SeqRange],
     /// Its DSACK (RFC 2883).
     pub dsack: Option<SeqRange>,

@@ -384,7 +384,7 @@ impl Connection {
         if arrival.new_bytes > ByteCount::ZERO {
             self.tally.on_data(now, segments, arrival.new_bytes);
         }
-        counters.tcp_ext_ofo_queue += u64::from(arrival.out_of_order && self.receive.has_holes());
+        counters.tcp_ext_ofo_queue += u64::from(arrival.queued);
         if arrival.out_of_order && arrival.dropped {
             debug!(remote = %self.flow.remote, "data out of order dropped: there is no room for it");
             counters.tcp_ext_ofo_drop += 1;

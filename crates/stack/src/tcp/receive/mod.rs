@@ -66,6 +66,8 @@ pub(super) struct Arrival {
     pub(super) duplicate: Option<SeqRange>,
     /// It left or filled a hole: the peer wants to know at once (RFC 5681 section 4.2).
     pub(super) out_of_order: bool,
+    /// It lies above a hole, and is held.
+    pub(super) queued: bool,
     /// Some of it was above the window, or would have made too many holes, or taken too much memory.
     pub(super) dropped: bool,
     /// It was above a hole, and the host has no room for more of that.
@@ -262,6 +264,7 @@ impl Receiver {
             arrival.new_bytes = inserted.new_bytes;
             arrival.duplicate = arrival.duplicate.or(inserted.duplicate);
             arrival.dropped |= inserted.refused;
+            arrival.queued = range.start > self.nxt && !inserted.refused;
             if range.start == self.nxt {
                 self.nxt = held.drain(self.nxt, |data| buffer.push(data.into()));
             }

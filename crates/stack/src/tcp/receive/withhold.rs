@@ -118,6 +118,7 @@ mod tests {
         new_bytes: ByteCount(10),
         duplicate: None,
         out_of_order: true,
+        queued: true,
         dropped: false,
         over_quota: false,
         no_memory: false,
