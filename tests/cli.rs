@@ -64,6 +64,37 @@ fn a_mistake_is_one_line_and_exit_code_two() -> Outcome {
 }
 
 #[test]
+fn colours_are_where_they_are_asked_for() -> Outcome {
+    const COLOUR: &str = "\u{1b}[";
+    for (flag, is_coloured) in [("--color=always", true), ("--color=never", false), ("-v", false)] {
+        let help = airtcp(&["names", "--help", flag]).output()?;
+        assert_eq!(String::from_utf8(help.stdout)?.contains(COLOUR), is_coloured, "{flag}");
+        let mistake = stderr(&airtcp(&[flag, "names", "--nothing"]).output()?);
+        assert_eq!(mistake.starts_with(COLOUR), is_coloured, "{mistake}");
+        assert!(mistake.contains("unexpected argument '--nothing'"), "{mistake}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_quiet_command_prints_its_result_and_errors() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    let picture = directory.path().join("a.svg").display().to_string();
+    let run = |picture: &str, flags: &[&str]| {
+        let link = ["compare", "rate 4mbit delay 10ms limit 20", "--seconds", "1"];
+        let more = ["--with", "rack/cubic", "--picture", picture];
+        airtcp(&[&link[..], &more, flags].concat()).output()
+    };
+    let (usual, quiet) = (run(&picture, &[])?, run(&picture, &["--quiet"])?);
+    assert!(usual.status.success() && quiet.status.success(), "{}", stderr(&quiet));
+    assert_eq!((stderr(&usual), stderr(&quiet)), (format!("wrote {picture}\n"), String::new()));
+    assert_eq!(usual.stdout, quiet.stdout);
+    let nowhere = directory.path().join("nowhere/a.svg").display().to_string();
+    assert!(stderr(&run(&nowhere, &["-q"])?).starts_with("error: "));
+    Ok(())
+}
+
+#[test]
 fn the_demo_arrives_intact_with_the_kernel_as_its_peer() -> Outcome {
     let Some(()) = or_skip(requirements()) else { return Ok(()) };
     let output =

@@ -297,7 +297,7 @@ fn run_experiments(args: &RunArgs) -> anyhow::Result<()> {
         let report = match job.run(&plan) {
             Ok(report) => report,
             Err(error @ LabError::Testbed(TestbedError::Unavailable { .. })) => {
-                output::note(format_args!("NOT RUN: {name}: {error}"));
+                output::tell(format_args!("NOT RUN: {name}: {error}"));
                 unfit.push(name);
                 continue;
             }

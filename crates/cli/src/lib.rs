@@ -43,6 +43,7 @@ mod demo;
 mod device;
 mod file;
 mod generate;
+mod global;
 mod lab;
 mod link;
 mod metrics;
@@ -64,7 +65,6 @@ mod taken;
 mod upload;
 mod value;
 
-use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::CommandFactory;
@@ -84,6 +84,7 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(refusal) => return refusal.report(),
     };
+    cli.global.install();
     start_logging();
     match cli.command {
         Command::Serve(args) => finish(serve::run(*args)),
@@ -106,10 +107,11 @@ pub fn main() -> ExitCode {
 }
 
 fn start_logging() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+    let filter = EnvFilter::try_from_default_env();
+    let filter = filter.unwrap_or_else(|_| EnvFilter::new(global::log_level()));
     let logger = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_ansi(std::io::stderr().is_terminal())
+        .with_ansi(global::has_colors(&std::io::stderr()))
         .with_writer(std::io::stderr);
     // It fails only where a logger is set already, and then that one is meant.
     let _ = logger.try_init();
@@ -119,7 +121,7 @@ fn finish(result: anyhow::Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            output::note(format_args!("error: {}", output::explain(&error)));
+            output::error(output::explain(&error));
             if error.is::<output::Mistake>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }

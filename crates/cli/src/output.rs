@@ -4,7 +4,10 @@ use std::error::Error;
 use std::fmt::{self, Display};
 use std::io::{self, ErrorKind, Write};
 
+use clap::builder::styling::{Style, Styles};
 use serde::Serialize;
+
+use crate::global;
 
 /// Writes `text` and the end of the line to stdout. A reader that went away is no error: it has
 /// seen enough.
@@ -19,9 +22,23 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
     }
 }
 
-/// Writes `text` and the end of the line to stderr, if anyone still reads it.
+/// Writes `text` and the end of the line to stderr, unless `--quiet` is set.
 pub(crate) fn note(text: impl Display) {
+    if !global::is_quiet() {
+        tell(text);
+    }
+}
+
+/// Writes a result and the end of the line to stderr, if anyone still reads it.
+pub(crate) fn tell(text: impl Display) {
     let _ = writeln!(io::stderr(), "{text}");
+}
+
+/// Writes `error: ` and what is wrong to stderr.
+pub(crate) fn error(what: impl Display) {
+    let has_colors = global::has_colors(&io::stderr());
+    let style = if has_colors { *Styles::styled().get_error() } else { Style::new() };
+    tell(format_args!("{style}error:{style:#} {what}"));
 }
 
 /// Writes `value` as JSON to stdout.

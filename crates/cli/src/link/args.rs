@@ -91,7 +91,7 @@ mod tests {
     fn link(words: &[&str]) -> Result<super::LinkArgs, String> {
         let line = [&["airtcp", "link", "--a", "t0", "--b", "t1"], words].concat();
         match parse(line) {
-            Ok(Cli { command: Command::Link(link) }) => Ok(*link),
+            Ok(Cli { command: Command::Link(link), .. }) => Ok(*link),
             Ok(_) => panic!("that is link"),
             Err(refusal) => {
                 assert!(

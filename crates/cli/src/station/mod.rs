@@ -24,6 +24,7 @@ use crate::args::Refusal;
 use crate::control::{self, Control};
 use crate::device::{exists, with_offload_if_possible};
 use crate::generate::{self, CompletionsArgs, ManArgs};
+use crate::global::GlobalArgs;
 use crate::link::caught;
 use crate::output;
 use crate::record::Recording;
@@ -41,7 +42,7 @@ const EXAMPLE: &str =
 /// that it emulates.
 ///
 /// Makes the devices that do not exist, and removes those again when it ends. Prints `ready` on stderr when both are
-/// open, and its counters on stdout on SIGUSR1 and when it ends (Ctrl-C, SIGTERM). RUST_LOG says what to log.
+/// open, and its counters on stdout on SIGUSR1 and when it ends (Ctrl-C, SIGTERM). RUST_LOG sets what is logged.
 #[derive(Debug, Parser)]
 #[command(
     name = "basestation",
@@ -58,6 +59,8 @@ struct Cli {
     config: Option<PathBuf>,
     #[command(flatten)]
     settings: Settings,
+    #[command(flatten)]
+    global: GlobalArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -88,6 +91,7 @@ pub fn basestation() -> ExitCode {
             return Refusal::new(&error, example).report();
         }
     };
+    cli.global.install();
     crate::start_logging();
     crate::finish(run(cli))
 }
