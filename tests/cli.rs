@@ -2,13 +2,18 @@
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Read};
-use std::net::SocketAddr;
-use std::process::{Command, Output, Stdio};
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use airtcp_testbed::{Namespace, or_skip, peer, requirements};
 use serde_json::Value;
 
 type Outcome = Result<(), Box<dyn Error>>;
+
+/// A command that hangs fails its test.
+const LIMIT: Duration = Duration::from_secs(120);
 
 fn airtcp(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_airtcp"));
@@ -59,6 +64,74 @@ fn a_mistake_is_one_line_and_exit_code_two() -> Outcome {
         assert!(text.starts_with("error: "), "{text}");
         assert!(text.contains("for example") || text.contains("as in"), "{text}");
         assert!(output.stdout.is_empty());
+    }
+    Ok(())
+}
+
+/// Sends the signal, waits for the end, and gives the exit code as a shell has it.
+fn end(mut child: Child, signal: &str) -> Result<Option<i32>, Box<dyn Error>> {
+    assert!(Command::new("kill").args([signal, &child.id().to_string()]).status()?.success());
+    let begin = Instant::now();
+    while child.try_wait()?.is_none() {
+        if begin.elapsed() > LIMIT {
+            child.kill()?;
+            return Err(format!("{signal} does not end it").into());
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let status = child.wait()?;
+    Ok(status.code().or(status.signal().map(|signal| 128 + signal)))
+}
+
+#[test]
+fn a_run_that_a_signal_ends_prints_nothing_and_has_the_code_of_the_signal() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    let endless = directory.path().join("endless.toml");
+    let link = "rate 10gbit delay 1ms";
+    let bottleneck = format!("[bottleneck]\nforth = \"{link}\"");
+    let flow = "[[flow]]\ncongestion = \"reno\"";
+    let text = format!("duration = \"100000s\"\n{bottleneck}\n{flow}\n");
+    std::fs::write(&endless, text)?;
+    let endless = endless.to_str().ok_or("a path in UTF-8")?;
+    let lines: [&[&str]; 3] = [
+        &["sim", "run", endless],
+        &["compare", link, "--seconds", "100000", "--with", "rack/cubic"],
+        &["lab", "run", "self/mathis", "--seeds", "100000"],
+    ];
+    for line in lines {
+        for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
+            // In the background of a script SIGINT is ignored.
+            let mut command = Command::new("env");
+            command.args(["--default-signal=INT", env!("CARGO_BIN_EXE_airtcp")]).args(line);
+            let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+            let mut stdout = child.stdout.take().expect("it is piped");
+            assert_eq!(end(child, signal)?, Some(code), "{line:?} {signal}");
+            let mut printed = String::new();
+            stdout.read_to_string(&mut printed)?;
+            assert_eq!(printed, "", "{line:?}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_transfer_that_a_signal_ends_has_the_code_of_the_signal() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    let silent = TcpListener::bind("127.0.0.1:0")?;
+    let url = format!("tcp://{}/file", silent.local_addr()?);
+    for (signal, code) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
+        let mut command = airtcp(&["quickget", &url, "-o", "file"]);
+        command.current_dir(&directory).env_remove("RUST_LOG");
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let mut stderr = child.stderr.take().expect("it is piped");
+        // It asks, and nobody answers.
+        let (mut asked, _) = silent.accept()?;
+        assert!(asked.read(&mut [0; 1])? > 0);
+        assert_eq!(end(child, signal)?, Some(code));
+        let mut said = String::new();
+        stderr.read_to_string(&mut said)?;
+        assert_eq!(said, "error: interrupted\n");
+        assert!(std::fs::read_dir(&directory)?.next().is_none());
     }
     Ok(())
 }

@@ -39,7 +39,10 @@ const RADIO: &str = "error 40% tries 4 seed 1";
     about = "A user-space TCP/IP stack on TUN devices whose sender is made of interchangeable parts",
     after_help = "The base station is a program of its own: basestation --help.\n\
                   RUST_LOG sets what is logged on stderr, for example RUST_LOG=airtcp=debug;\n\
-                  -q, -v and -vv set the level error, info and debug where it is not set."
+                  -q, -v and -vv set the level error, info and debug where it is not set.\n\n\
+                  Exit codes: 0 success, 1 failure, 2 mistake on the command line; 130 (SIGINT)\n\
+                  and 143 (SIGTERM) where the signal came before the result. Commands that run\n\
+                  until Ctrl-C end with 0 then."
 )]
 pub(crate) struct Cli {
     /// What to do.

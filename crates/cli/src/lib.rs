@@ -6,7 +6,8 @@
 //! runs scenarios in virtual time, `compare` many combinations over one link. Results go to stdout,
 //! everything else to stderr.
 //! The exit code is 0 when all went well, 2 for a mistake on the command line, 1 for what failed
-//! later; either way one line on stderr says what and what to do.
+//! later; either way one line on stderr says what and what to do. A command that SIGINT or SIGTERM
+//! ends before its result has 130 or 143; `serve` and others that run until then have 0.
 //!
 //! ```no_run
 //! fn main() -> std::process::ExitCode {
@@ -71,6 +72,7 @@ use clap::CommandFactory;
 use tracing_subscriber::EnvFilter;
 
 use crate::args::{Cli, Command};
+use crate::signals::Interrupted;
 
 pub use station::basestation;
 
@@ -122,7 +124,11 @@ fn finish(result: anyhow::Result<()>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             output::error(output::explain(&error));
-            if error.is::<output::Mistake>() { ExitCode::from(2) } else { ExitCode::FAILURE }
+            match error.downcast_ref::<Interrupted>() {
+                Some(interrupted) => interrupted.exit_code(),
+                None if error.is::<output::Mistake>() => ExitCode::from(2),
+                None => ExitCode::FAILURE,
+            }
         }
     }
 }

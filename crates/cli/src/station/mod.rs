@@ -43,6 +43,8 @@ const EXAMPLE: &str =
 ///
 /// Makes the devices that do not exist, and removes those again when it ends. Prints `ready` on stderr when both are
 /// open, and its counters on stdout on SIGUSR1 and when it ends (Ctrl-C, SIGTERM). RUST_LOG sets what is logged.
+///
+/// Exit codes: 0 after Ctrl-C or SIGTERM, 1 for a failure, 2 for a mistake on the command line or in the file.
 #[derive(Debug, Parser)]
 #[command(
     name = "basestation",

@@ -60,12 +60,12 @@ fn over_the_kernel(args: &QuickGetArgs, sink: &mut Sink, asks: &Asks) -> anyhow:
         let connect = async |place: &Place| call(place, sockets.as_ref(), &config).await;
         let outcome = tokio::select! {
             outcome = fetch(connect, args.url.0.clone(), sink, asks) => outcome,
-            () = signals.wait() => Err(anyhow!("interrupted")),
+            signal = signals.wait() => Err(signal.into()),
         };
         if let Some(sockets) = sockets {
             tokio::select! {
                 () = sockets.shutdown() => {}
-                () = signals.wait() => {}
+                _ = signals.wait() => {}
             }
         }
         outcome
