@@ -523,6 +523,18 @@ mod tests {
     }
 
     #[test]
+    fn a_number_out_of_its_range_is_answered_with_the_range() {
+        assert_eq!(
+            error("airtcp compare weak-4g --flows 0"),
+            "error: invalid value '0' for '--flows <N>': a number from 1 to 10000 is allowed; for \
+             example --flows 4"
+        );
+        for line in ["airtcp compare weak-4g --flows 4294967296", "airtcp plot a.pcap --flow 0"] {
+            assert!(error(line).contains("a number from 1 to "), "{line}");
+        }
+    }
+
+    #[test]
     fn values_that_do_not_fit_together_are_refused() {
         assert!(
             error("airtcp serve --tun t --address 10.0.0.2/24 echo:7 sink:7").contains("port 7")

@@ -26,7 +26,8 @@ pub(crate) struct PlotArgs {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Which flow, by its number in --list: the first has the most bytes
-    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 1)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "1",
+          value_parser = value::whole(1_usize, 1_000_000, "--flow 2"))]
     flow: usize,
     /// Draw from here on, in seconds since the trace's begin
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = value::moment)]

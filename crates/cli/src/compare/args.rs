@@ -41,7 +41,7 @@ pub(crate) struct CompareArgs {
     pub(super) seconds: Option<Duration>,
     /// How many flows of a combination share the link
     #[arg(long, value_name = "N", default_value = "1", allow_negative_numbers = true,
-          value_parser = clap::value_parser!(u32).range(1..=10_000))]
+          value_parser = value::whole(1_u32, 10_000, "--flows 4"))]
     pub(super) flows: u32,
     /// Pace all flows, even where the congestion control sets no pacing rate
     #[arg(long)]

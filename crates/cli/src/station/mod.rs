@@ -225,6 +225,14 @@ mod tests {
         assert!(arq.contains("off, mac, mac+link or head"), "{arq}");
         let radio = mistake(&["--radio", "tries 0"]);
         assert!(radio.contains("at byte 6, `0`: expected a count"), "{radio}");
+        for (flag, range) in
+            [("--mark-bits", "1 to 15"), ("--flows", "1 to "), ("--unproven", "1 to ")]
+        {
+            for value in ["0", "99999999999", "-1", "x"] {
+                let line = mistake(&[flag, value]);
+                assert!(line.contains(range) && line.contains("for example --"), "{line}");
+            }
+        }
         let unknown = mistake(&["--wire", "tun0"]);
         assert!(unknown.contains("for example: basestation --wired tun0"), "{unknown}");
         let command = mistake(&["ctl", "stop"]);
