@@ -212,11 +212,14 @@ fn the_demo_with_a_radio_has_a_line_for_each_policy_and_a_picture() -> Outcome {
     }
     // What a policy cannot do without is said, and the others run.
     let off = ["demo", "--radio", "error 0%", "--arq", "off", "--seconds", "0.5", "--away", "0.1"];
-    let output = airtcp(&off).env("TMPDIR", directory.path()).output()?;
+    let output = airtcp(&off).current_dir(&directory).output()?;
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(stderr(&output).contains("note: left out: policy tcp-ecn"), "{}", stderr(&output));
     let text = String::from_utf8(output.stdout)?;
     assert!(text.contains("\nplain ") && !text.contains("\ntcp-ecn "), "{text}");
+    // Its picture is in the current directory.
+    assert!(text.ends_with("\npicture: airtcp-demo/arrivals.svg\n"), "{text}");
+    assert!(directory.path().join("airtcp-demo/arrivals.svg").exists());
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     Ok(())
 }

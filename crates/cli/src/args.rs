@@ -240,7 +240,8 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "A,B,C", requires = "lossy", value_parser = value::several::<Combination>,
           default_value = "rack/cubic,sack/cubic,rack/westwood-plus,le/westwood,rack/cubic/dcr:timer")]
     pub(crate) with: Several<Combination>,
-    /// Write a capture, an event log and pictures of what this stack does into this directory
+    /// Write a capture, an event log and pictures of what this stack does into this directory [default of --lossy and
+    /// --radio: a new directory airtcp-demo, or airtcp-demo-2 and so on, in the current one]
     #[arg(long, value_name = "DIR")]
     pub(crate) trace: Option<PathBuf>,
     /// The results as JSON instead of a table
