@@ -276,7 +276,8 @@ pub(crate) fn parse(
     arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>,
 ) -> Result<Cli, Refusal> {
     let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
-    let command = arguments.get(1).and_then(|word| word.to_str()).unwrap_or_default().to_owned();
+    let mut words = arguments.iter().skip(1).filter_map(|word| word.to_str());
+    let command = words.find(|word| !word.starts_with('-')).unwrap_or_default().to_owned();
     if command == "basestation" {
         return Err(Refusal::mistake(base_station()));
     }
@@ -501,6 +502,8 @@ mod tests {
         assert!(meant.contains("--c") && meant.contains("for example: airtcp link"), "{meant}");
         let unknown = error("airtcp serve --tun t --adress 10.0.0.2/24 echo:7");
         assert!(unknown.contains("--adress"), "{unknown}");
+        let behind = error("airtcp -q names --nothing");
+        assert!(behind.ends_with("for example: airtcp names --json"), "{behind}");
         let command = error("airtcp server");
         assert!(command.contains("'server'") && command.contains("'serve'"), "{command}");
     }
