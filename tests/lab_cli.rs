@@ -14,7 +14,7 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn the_list_names_every_experiment_and_fits_a_terminal() -> io::Result<()> {
-    let list = |columns| {
+    let list = |columns: Option<&str>| {
         let mut command = Command::new(AIRTCP);
         match columns {
             Some(columns) => command.env("COLUMNS", columns),
