@@ -2,13 +2,18 @@
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Read};
-use std::net::SocketAddr;
-use std::process::{Command, Output, Stdio};
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use airtcp_testbed::{Namespace, or_skip, peer, requirements};
 use serde_json::Value;
 
 type Outcome = Result<(), Box<dyn Error>>;
+
+/// A command that hangs fails its test.
+const LIMIT: Duration = Duration::from_secs(120);
 
 fn airtcp(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_airtcp"));
@@ -63,6 +68,105 @@ fn a_mistake_is_one_line_and_exit_code_two() -> Outcome {
     Ok(())
 }
 
+/// Sends the signal, waits for the end, and gives the exit code as a shell has it.
+fn end(mut child: Child, signal: &str) -> Result<Option<i32>, Box<dyn Error>> {
+    assert!(Command::new("kill").args([signal, &child.id().to_string()]).status()?.success());
+    let begin = Instant::now();
+    while child.try_wait()?.is_none() {
+        if begin.elapsed() > LIMIT {
+            child.kill()?;
+            return Err(format!("{signal} does not end it").into());
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let status = child.wait()?;
+    Ok(status.code().or(status.signal().map(|signal| 128 + signal)))
+}
+
+#[test]
+fn a_run_that_a_signal_ends_prints_nothing_and_has_the_code_of_the_signal() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    let endless = directory.path().join("endless.toml");
+    let link = "rate 10gbit delay 1ms";
+    let bottleneck = format!("[bottleneck]\nforth = \"{link}\"");
+    let flow = "[[flow]]\ncongestion = \"reno\"";
+    let text = format!("duration = \"100000s\"\n{bottleneck}\n{flow}\n");
+    std::fs::write(&endless, text)?;
+    let endless = endless.to_str().ok_or("a path in UTF-8")?;
+    let lines: [&[&str]; 3] = [
+        &["sim", "run", endless],
+        &["compare", link, "--seconds", "100000", "--with", "rack/cubic"],
+        &["lab", "run", "self/mathis", "--seeds", "100000"],
+    ];
+    for line in lines {
+        for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
+            // In the background of a script SIGINT is ignored.
+            let mut command = Command::new("env");
+            command.args(["--default-signal=INT", env!("CARGO_BIN_EXE_airtcp")]).args(line);
+            let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+            let mut stdout = child.stdout.take().expect("it is piped");
+            assert_eq!(end(child, signal)?, Some(code), "{line:?} {signal}");
+            let mut printed = String::new();
+            stdout.read_to_string(&mut printed)?;
+            assert_eq!(printed, "", "{line:?}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_transfer_that_a_signal_ends_has_the_code_of_the_signal() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    let silent = TcpListener::bind("127.0.0.1:0")?;
+    let url = format!("tcp://{}/file", silent.local_addr()?);
+    for (signal, code) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
+        let mut command = airtcp(&["quickget", &url, "-o", "file"]);
+        command.current_dir(&directory).env_remove("RUST_LOG");
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let mut stderr = child.stderr.take().expect("it is piped");
+        // It asks, and nobody answers.
+        let (mut asked, _) = silent.accept()?;
+        assert!(asked.read(&mut [0; 1])? > 0);
+        assert_eq!(end(child, signal)?, Some(code));
+        let mut said = String::new();
+        stderr.read_to_string(&mut said)?;
+        assert_eq!(said, "error: interrupted\n");
+        assert!(std::fs::read_dir(&directory)?.next().is_none());
+    }
+    Ok(())
+}
+
+#[test]
+fn colours_are_where_they_are_asked_for() -> Outcome {
+    const COLOUR: &str = "\u{1b}[";
+    for (flag, is_coloured) in [("--color=always", true), ("--color=never", false), ("-v", false)] {
+        let help = airtcp(&["names", "--help", flag]).output()?;
+        assert_eq!(String::from_utf8(help.stdout)?.contains(COLOUR), is_coloured, "{flag}");
+        let mistake = stderr(&airtcp(&[flag, "names", "--nothing"]).output()?);
+        assert_eq!(mistake.starts_with(COLOUR), is_coloured, "{mistake}");
+        assert!(mistake.contains("unexpected argument '--nothing'"), "{mistake}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_quiet_command_prints_its_result_and_errors() -> Outcome {
+    let directory = tempfile::tempdir()?;
+    let picture = directory.path().join("a.svg").display().to_string();
+    let run = |picture: &str, flags: &[&str]| {
+        let link = ["compare", "rate 4mbit delay 10ms limit 20", "--seconds", "1"];
+        let more = ["--with", "rack/cubic", "--picture", picture];
+        airtcp(&[&link[..], &more, flags].concat()).output()
+    };
+    let (usual, quiet) = (run(&picture, &[])?, run(&picture, &["--quiet"])?);
+    assert!(usual.status.success() && quiet.status.success(), "{}", stderr(&quiet));
+    assert_eq!((stderr(&usual), stderr(&quiet)), (format!("wrote {picture}\n"), String::new()));
+    assert_eq!(usual.stdout, quiet.stdout);
+    let nowhere = directory.path().join("nowhere/a.svg").display().to_string();
+    assert!(stderr(&run(&nowhere, &["-q"])?).starts_with("error: "));
+    Ok(())
+}
+
 #[test]
 fn the_demo_arrives_intact_with_the_kernel_as_its_peer() -> Outcome {
     let Some(()) = or_skip(requirements()) else { return Ok(()) };
@@ -108,11 +212,14 @@ fn the_demo_with_a_radio_has_a_line_for_each_policy_and_a_picture() -> Outcome {
     }
     // What a policy cannot do without is said, and the others run.
     let off = ["demo", "--radio", "error 0%", "--arq", "off", "--seconds", "0.5", "--away", "0.1"];
-    let output = airtcp(&off).env("TMPDIR", directory.path()).output()?;
+    let output = airtcp(&off).current_dir(&directory).output()?;
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(stderr(&output).contains("note: left out: policy tcp-ecn"), "{}", stderr(&output));
     let text = String::from_utf8(output.stdout)?;
     assert!(text.contains("\nplain ") && !text.contains("\ntcp-ecn "), "{text}");
+    // Its picture is in the current directory.
+    assert!(text.ends_with("\npicture: airtcp-demo/arrivals.svg\n"), "{text}");
+    assert!(directory.path().join("airtcp-demo/arrivals.svg").exists());
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     Ok(())
 }

@@ -14,18 +14,25 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn the_list_names_every_experiment_and_fits_a_terminal() -> io::Result<()> {
-    let list = |columns| {
-        let output = Command::new(AIRTCP).args(["lab", "list"]).env("COLUMNS", columns).output()?;
+    let list = |columns: Option<&str>| {
+        let mut command = Command::new(AIRTCP);
+        match columns {
+            Some(columns) => command.env("COLUMNS", columns),
+            None => command.env_remove("COLUMNS"),
+        };
+        let output = command.args(["lab", "list"]).output()?;
         assert!(output.status.success() && output.stderr.is_empty());
         Ok::<_, io::Error>(text(&output.stdout))
     };
-    let (wide, narrow) = (list("300")?, list("80")?);
+    let (wide, narrow) = (list(Some("300"))?, list(Some("80"))?);
     for experiment in airtcp_lab::EXPERIMENTS {
         assert!(wide.contains(experiment.name) && wide.contains(experiment.what));
         assert!(narrow.contains(experiment.name), "{}", experiment.name);
     }
     let long = narrow.lines().find(|line| line.chars().count() > 80);
     assert_eq!(long, None);
+    // A pipe has no width of its own.
+    assert_eq!(list(None)?, narrow);
     Ok(())
 }
 
@@ -77,8 +84,12 @@ fn a_stopped_run_is_resumed_and_its_results_become_pages() -> io::Result<()> {
         let run = Command::new(AIRTCP).current_dir(dir.path()).arg("lab").args(arguments).output();
         run.map(|output| (output.status.code(), text(&output.stdout), text(&output.stderr)))
     };
-    let (code, _, said) = lab(&["run", "self/half-duplex", "--seeds", "2", "--out", "results"])?;
+    let first = ["run", "self/half-duplex", "--seeds", "2", "--out", "results"];
+    let (code, _, said) = lab(&first)?;
     assert_eq!(code, Some(0), "{said}");
+    let (code, table, said) = lab(&first)?;
+    assert_eq!((code, table.as_str()), (Some(2), ""), "{said}");
+    assert!(said.starts_with("error: results/self/half-duplex has results already: "), "{said}");
     let both = ["run", "self/half-duplex", "self/bit-errors", "--seeds", "2", "--out", "results"];
     let (code, table, said) = lab(&[&both[..], &["--resume"]].concat())?;
     assert_eq!(code, Some(0), "{said}");
@@ -86,8 +97,12 @@ fn a_stopped_run_is_resumed_and_its_results_become_pages() -> io::Result<()> {
     assert!(table.starts_with("self/bit-errors: ") && !table.contains("self/half-duplex:"));
     // Other settings are another run.
     let other = ["run", "self/half-duplex", "--seeds", "3", "--out", "results", "--resume"];
-    let (_, table, _) = lab(&other)?;
+    let (_, table, said) = lab(&other)?;
     assert!(table.starts_with("self/half-duplex: "), "{table}");
+    assert!(
+        said.starts_with("self/half-duplex: replaces the results of `airtcp lab run self/half"),
+        "{said}"
+    );
 
     let (code, table, said) = lab(&["results", "results", "--out", "pages"])?;
     assert_eq!(code, Some(0), "{said}");

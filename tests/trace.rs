@@ -195,6 +195,25 @@ fn a_simulated_transfer_is_read_by_tshark_and_tcptrace() -> Outcome {
 }
 
 #[test]
+fn a_picture_without_a_name_replaces_no_other() -> Outcome {
+    let traced = Traced::run(&["sim", "run", "-"], LOSSY)?;
+    let plot = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_airtcp"));
+        let output = command.current_dir(traced.dir.path()).args(["plot", "t"]).output()?;
+        let said = String::from_utf8(output.stderr)?;
+        let name = said.trim_end().strip_prefix("wrote ").ok_or(said.clone())?.to_owned();
+        Ok::<_, Box<dyn Error>>((std::fs::read_to_string(traced.dir.path().join(&name))?, name))
+    };
+    let ((first, name), (second, other)) = (plot()?, plot()?);
+    assert_eq!(first, second);
+    assert_eq!(
+        Some(other.as_str()),
+        name.strip_suffix(".svg").map(|stem| format!("{stem}-2.svg")).as_deref()
+    );
+    Ok(())
+}
+
+#[test]
 fn real_packets_are_read_by_tshark_and_tcptrace() -> Outcome {
     let readers = have_readers();
     let Some(()) = or_skip(requirements()) else { return Ok(()) };

@@ -11,7 +11,7 @@ fn root() -> &'static Path {
 }
 
 /// The Markdown files at `path` and below it, named from the root.
-fn pages(path: &str) -> Vec<String> {
+pub(crate) fn pages(path: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(root().join(path)).unwrap() {
         let name = format!("{path}/{}", entry.unwrap().file_name().into_string().unwrap());
@@ -26,7 +26,7 @@ fn pages(path: &str) -> Vec<String> {
 }
 
 /// The lines of a page that are no code.
-fn prose(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn prose(text: &str) -> impl Iterator<Item = &str> {
     let mut is_code = false;
     text.lines().filter(move |line| {
         let is_fence = line.trim_start().starts_with("```");

@@ -9,6 +9,7 @@ mod results;
 mod rfc;
 mod sockets;
 mod strategies;
+mod words;
 mod worlds;
 
 use std::fs;

@@ -7,6 +7,7 @@ use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use airtcp_device::TunFile;
 use airtcp_testbed::{Namespace, or_skip, requirements};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -286,7 +287,7 @@ fn nothing_is_served_or_written_beyond_the_directory() {
         assert!(line.contains("400 Bad Request") && line.contains("no name of a file"), "{line}");
     }
     let line = world.refused("rrtp://127.0.0.1/nothing -o file");
-    assert!(line.contains("404 Not Found"), "{line}");
+    assert!(line.ends_with("/nothing: 404 Not Found: No such file or directory"), "{line}");
     let answer = world.namespace.run(|| {
         let mut stream = std::net::TcpStream::connect("127.0.0.1:80").unwrap();
         let put = "PUT /new HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: 1\r\n\r\nx";
@@ -298,6 +299,19 @@ fn nothing_is_served_or_written_beyond_the_directory() {
     assert!(answer.starts_with("HTTP/1.1 405 ") && answer.contains("allow: GET, HEAD"), "{answer}");
     assert!(!world.directory.path().join("www/new").exists());
     assert!(!world.directory.path().join("file").exists());
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_named_while_it_is_waited_for() {
+    let Some(world) = World::new() else { return };
+    // Nobody reads what goes in.
+    let _hole = world.namespace.run(|| TunFile::open("hole0")).unwrap();
+    world.namespace.configure("hole0", &["10.9.0.1/24".parse().unwrap()], None).unwrap();
+    for scheme in ["rrtp", "tcp"] {
+        let line = format!("quickget {scheme}://10.9.0.2:80/file -o file");
+        let mut client = Running::start(&world.namespace, world.command(&line));
+        client.until("waiting for an answer from 10.9.0.2:80");
+    }
 }
 
 /// The checksum of RRTP's packets (RFC 3720 appendix B.4).

@@ -45,6 +45,11 @@ impl Running {
         panic!("it ended without `{begin}`: {said:?}")
     }
 
+    /// Reads what else it says, up to its end.
+    pub(crate) fn rest(&mut self) -> Vec<String> {
+        self.notes.by_ref().map(|line| line.expect("text")).collect()
+    }
+
     /// Adds what stdout has next to `text`.
     pub(crate) fn read_some(&mut self, text: &mut String) {
         let mut chunk = [0; 4096];

@@ -79,7 +79,7 @@ fn a_put_that_was_killed_goes_on_where_it_broke_off() {
         if signal == "INT" {
             let line = running.until("error: ");
             assert!(line.contains("interrupted; --continue goes on"), "{line}");
-            code = Some(1);
+            code = Some(130);
         }
         assert_eq!(running.end(), (code, String::new()));
         let held = length(&server.held().unwrap());

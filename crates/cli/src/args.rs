@@ -9,6 +9,7 @@ use std::time::Duration;
 use airtcp_link::{Arq, RadioSpec};
 use airtcp_recovery::{Combination, Profile};
 use airtcp_types::ByteCount;
+use clap::builder::StyledStr;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 
@@ -17,6 +18,7 @@ use crate::client::args::{ConnectArgs, GetArgs, PutArgs};
 use crate::client::quick::args::{QuickGetArgs, QuickServeArgs};
 use crate::compare::CompareArgs;
 use crate::generate::{CompletionsArgs, ManArgs};
+use crate::global::{self, GlobalArgs};
 use crate::lab::LabArgs;
 use crate::link::LinkArgs;
 use crate::output;
@@ -36,12 +38,18 @@ const RADIO: &str = "error 40% tries 4 seed 1";
     max_term_width = 80,
     about = "A user-space TCP/IP stack on TUN devices whose sender is made of interchangeable parts",
     after_help = "The base station is a program of its own: basestation --help.\n\
-                  RUST_LOG sets what is logged on stderr, for example RUST_LOG=airtcp=debug."
+                  RUST_LOG sets what is logged on stderr, for example RUST_LOG=airtcp=debug;\n\
+                  -q, -v and -vv set the level error, info and debug where it is not set.\n\n\
+                  Exit codes: 0 success, 1 failure, 2 mistake on the command line; 130 (SIGINT)\n\
+                  and 143 (SIGTERM) where the signal came before the result. Commands that run\n\
+                  until Ctrl-C end with 0 then."
 )]
 pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub(crate) command: Command,
+    #[command(flatten)]
+    pub(crate) global: GlobalArgs,
 }
 
 /// The commands.
@@ -232,7 +240,8 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "A,B,C", requires = "lossy", value_parser = value::several::<Combination>,
           default_value = "rack/cubic,sack/cubic,rack/westwood-plus,le/westwood,rack/cubic/dcr:timer")]
     pub(crate) with: Several<Combination>,
-    /// Write a capture, an event log and pictures of what this stack does into this directory
+    /// Write a capture, an event log and pictures of what this stack does into this directory [default of --lossy and
+    /// --radio: a new directory airtcp-demo, or airtcp-demo-2 and so on, in the current one]
     #[arg(long, value_name = "DIR")]
     pub(crate) trace: Option<PathBuf>,
     /// The results as JSON instead of a table
@@ -267,9 +276,10 @@ pub(crate) fn parse(
     arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>,
 ) -> Result<Cli, Refusal> {
     let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
-    let command = arguments.get(1).and_then(|word| word.to_str()).unwrap_or_default().to_owned();
+    let mut words = arguments.iter().skip(1).filter_map(|word| word.to_str());
+    let command = words.find(|word| !word.starts_with('-')).unwrap_or_default().to_owned();
     if command == "basestation" {
-        return Err(Refusal { text: base_station(), is_mistake: true });
+        return Err(Refusal::mistake(base_station()));
     }
     let cli =
         Cli::try_parse_from(arguments).map_err(|error| Refusal::new(&error, example(&command)))?;
@@ -285,7 +295,7 @@ pub(crate) fn parse(
     };
     match checked {
         Ok(()) => Ok(cli),
-        Err(text) => Err(Refusal { text: format!("error: {text}"), is_mistake: true }),
+        Err(text) => Err(Refusal::mistake(text)),
     }
 }
 
@@ -296,7 +306,7 @@ fn base_station() -> String {
         Ok(path) if path.exists() => path.display().to_string(),
         _ => "basestation".to_owned(),
     };
-    format!("error: the base station is a program of its own: type {program} --help")
+    format!("the base station is a program of its own: type {program} --help")
 }
 
 impl ServeArgs {
@@ -322,9 +332,16 @@ pub(crate) struct Refusal {
     pub(crate) text: String,
     /// Whether it goes to stderr and the exit code is 2; help was asked for otherwise.
     pub(crate) is_mistake: bool,
+    /// The same with colours, if it is help.
+    help: Option<StyledStr>,
 }
 
 impl Refusal {
+    /// A mistake that clap does not know.
+    fn mistake(text: String) -> Self {
+        Self { text: format!("error: {text}"), is_mistake: true, help: None }
+    }
+
     /// What is wrong, in one line with the example; help as it is.
     pub(crate) fn new(error: &clap::Error, example: &str) -> Self {
         let text = error.to_string();
@@ -332,7 +349,8 @@ impl Refusal {
             !matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
         let is_help = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
         if !is_mistake || is_help {
-            return Self { text: text.trim_end().to_owned(), is_mistake };
+            let help = (!is_mistake).then(|| error.render());
+            return Self { text: text.trim_end().to_owned(), is_mistake, help };
         }
         let mut line = String::new();
         for part in text.lines().map(str::trim) {
@@ -349,17 +367,23 @@ impl Refusal {
             line.push_str("; for example: ");
             line.push_str(example);
         }
-        Self { text: line, is_mistake }
+        Self { text: line, is_mistake, help: None }
     }
 
     /// Prints it, and gives the exit code.
     pub(crate) fn report(&self) -> ExitCode {
+        GlobalArgs::of_refused(std::env::args_os()).install();
         if self.is_mistake {
-            output::note(&self.text);
+            match self.text.strip_prefix("error: ") {
+                Some(what) => output::error(what),
+                None => output::tell(&self.text),
+            }
             return ExitCode::from(2);
         }
+        let help = self.help.as_ref().filter(|_| global::has_colors(&std::io::stdout()));
+        let help = help.map_or_else(|| self.text.clone(), |help| help.ansi().to_string());
         // A reader that went away has seen enough.
-        let _ = output::print(&self.text);
+        let _ = output::print(help.trim_end());
         ExitCode::SUCCESS
     }
 }
@@ -478,6 +502,8 @@ mod tests {
         assert!(meant.contains("--c") && meant.contains("for example: airtcp link"), "{meant}");
         let unknown = error("airtcp serve --tun t --adress 10.0.0.2/24 echo:7");
         assert!(unknown.contains("--adress"), "{unknown}");
+        let behind = error("airtcp -q names --nothing");
+        assert!(behind.ends_with("for example: airtcp names --json"), "{behind}");
         let command = error("airtcp server");
         assert!(command.contains("'server'") && command.contains("'serve'"), "{command}");
     }
@@ -497,6 +523,18 @@ mod tests {
         ] {
             let text = error(line);
             assert!(text.starts_with("error: invalid value '-3' for '--"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_number_out_of_its_range_is_answered_with_the_range() {
+        assert_eq!(
+            error("airtcp compare weak-4g --flows 0"),
+            "error: invalid value '0' for '--flows <N>': a number from 1 to 10000 is allowed; for \
+             example --flows 4"
+        );
+        for line in ["airtcp compare weak-4g --flows 4294967296", "airtcp plot a.pcap --flow 0"] {
+            assert!(error(line).contains("a number from 1 to "), "{line}");
         }
     }
 

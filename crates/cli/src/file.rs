@@ -1,8 +1,8 @@
-//! Files that are read whole.
+//! Files that are read whole, and names for new ones.
 
 use std::fs::File;
-use std::io::Read;
-use std::path::Path;
+use std::io::{self, ErrorKind, Read};
+use std::path::{Path, PathBuf};
 
 use airtcp_link::Trace;
 use anyhow::{Context, bail};
@@ -50,9 +50,42 @@ pub(crate) fn link_trace(path: &Path) -> Result<Trace, String> {
     Trace::parse(&text).map_err(|error| error.to_string())
 }
 
+/// Makes `STEM` with `ending`, or `STEM-2` and so on where that is there already: earlier results stay.
+///
+/// # Errors
+/// Those of `make`, which fails with [`ErrorKind::AlreadyExists`] where something is there.
+pub(crate) fn make_new(
+    stem: &str,
+    ending: &str,
+    make: impl Fn(&Path) -> io::Result<()>,
+) -> io::Result<PathBuf> {
+    let mut number = 1_u64;
+    loop {
+        let path = match number {
+            1 => PathBuf::from(format!("{stem}{ending}")),
+            _ => PathBuf::from(format!("{stem}-{number}{ending}")),
+        };
+        match make(&path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
+            made => return made.map(|()| path),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_there_stays_and_the_next_gets_a_number() {
+        let directory = tempfile::tempdir().unwrap();
+        let stem = directory.path().join("a").display().to_string();
+        let make = || make_new(&stem, ".svg", |path| File::create_new(path).map(drop)).unwrap();
+        let names = [make(), make(), make()].map(|path| path.file_name().unwrap().to_owned());
+        assert_eq!(names, ["a.svg", "a-2.svg", "a-3.svg"]);
+        let nowhere = make_new("/no/such/place/a", "", |path| std::fs::create_dir(path));
+        assert_eq!(nowhere.unwrap_err().kind(), ErrorKind::NotFound);
+    }
 
     #[test]
     fn what_is_too_long_or_no_text_is_refused() {

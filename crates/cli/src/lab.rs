@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use airtcp_lab::{
-    EXPERIMENTS, Experiment, Ground, Kind, LabError, Plan, Report, Results, Study, Table,
+    EXPERIMENTS, Experiment, Ground, Kind, LabError, Plan, Report, Results, Study, Summary, Table,
 };
 use airtcp_recovery::Combination;
 use airtcp_testbed::TestbedError;
@@ -62,7 +62,7 @@ struct RunArgs {
     /// Write records, tables and pictures below this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Skip listed experiments that have results of the same command in --out
+    /// Go on in an --out that has results: skip listed experiments with results of the same command, and replace others
     #[arg(long, requires = "out")]
     resume: bool,
     /// Combination to judge; for experiments that judge a candidate [default: rack/bbr3/spike]
@@ -172,7 +172,8 @@ fn list(args: &ListArgs) -> anyhow::Result<()> {
         let about = duration(u64::from(*seconds));
         table.row([(*name).to_owned(), ground.name().to_owned(), about, (*what).to_owned()]);
     }
-    output::print(&table.to_text(table::width()))?;
+    // A pager or a filter is on a terminal, too; programs take --json.
+    output::print(&table.to_text(Some(table::width().unwrap_or(table::WIDTH))))?;
     Ok(())
 }
 
@@ -209,14 +210,16 @@ impl Job {
         }
     }
 
-    /// Whether `dir` has its results of this plan. A file of a user's own may have changed since.
-    fn is_done(&self, plan: &Plan, dir: &Path) -> bool {
-        let Self::Listed(experiment) = self else { return false };
-        let results = Results::read(&[dir.join(experiment.name)]).unwrap_or_default();
-        let summary = results.get(experiment.name);
-        summary.is_some_and(|summary| {
-            summary.command == plan.command(experiment.name) && !summary.is_failed_check()
-        })
+    /// What `dir` has of it.
+    fn earlier(&self, dir: &Path) -> Option<Summary> {
+        Results::read(&[dir.join(self.name())]).ok()?.get(self.name()).cloned()
+    }
+
+    /// Whether these are the results of this plan. A file of a user's own may have changed since.
+    fn is_done(&self, plan: &Plan, earlier: &Summary) -> bool {
+        matches!(self, Self::Listed(_))
+            && earlier.command == plan.command(self.name())
+            && !earlier.is_failed_check()
     }
 
     fn run(&self, plan: &Plan) -> Result<Report, LabError> {
@@ -266,6 +269,7 @@ fn run_experiments(args: &RunArgs) -> anyhow::Result<()> {
     };
     let jobs = jobs(&args.names)?;
     refuse_unused(&plan, &jobs)?;
+    let todo = todo(args, &plan, &jobs)?;
     if let Some(dir) = &args.out {
         prepare(dir, &jobs)?;
     }
@@ -273,16 +277,6 @@ fn run_experiments(args: &RunArgs) -> anyhow::Result<()> {
         output::note(
             "note: one run does not say how far chance carries it: claims of what is random want --seeds 2 or more",
         );
-    }
-    let mut todo = Vec::new();
-    for job in &jobs {
-        match args.out.as_ref().filter(|dir| args.resume && job.is_done(&plan, dir)) {
-            Some(dir) => {
-                let folder = dir.join(job.name());
-                output::note(format_args!("{}: done, in {}", job.name(), folder.display()));
-            }
-            None => todo.push(job),
-        }
     }
     let (mut reports, mut unfit, mut failed) = (Vec::new(), Vec::new(), Vec::new());
     for (number, job) in todo.iter().enumerate() {
@@ -297,7 +291,7 @@ fn run_experiments(args: &RunArgs) -> anyhow::Result<()> {
         let report = match job.run(&plan) {
             Ok(report) => report,
             Err(error @ LabError::Testbed(TestbedError::Unavailable { .. })) => {
-                output::note(format_args!("NOT RUN: {name}: {error}"));
+                output::tell(format_args!("NOT RUN: {name}: {error}"));
                 unfit.push(name);
                 continue;
             }
@@ -324,6 +318,36 @@ fn run_experiments(args: &RunArgs) -> anyhow::Result<()> {
         bail!("self-checks failed: {}: no result counts until they hold", failed.join(", "));
     }
     Ok(())
+}
+
+/// Those that are to be run. Earlier results are not replaced unless that is asked for.
+fn todo<'a>(args: &RunArgs, plan: &Plan, jobs: &'a [Job]) -> Result<Vec<&'a Job>, Mistake> {
+    let mut todo = Vec::new();
+    for job in jobs {
+        let name = job.name();
+        let earlier = args.out.as_ref().and_then(|dir| Some((dir.join(name), job.earlier(dir)?)));
+        match earlier {
+            Some((folder, _)) if !args.resume => {
+                return Err(Mistake::new(format!(
+                    "{} has results already: choose another --out, or add --resume to go on there",
+                    folder.display()
+                )));
+            }
+            Some((folder, earlier)) if job.is_done(plan, &earlier) => {
+                output::note(format_args!("{name}: done, in {}", folder.display()));
+            }
+            Some((folder, earlier)) => {
+                output::note(format_args!(
+                    "{name}: replaces the results of `{}` in {}",
+                    earlier.command,
+                    folder.display()
+                ));
+                todo.push(job);
+            }
+            None => todo.push(job),
+        }
+    }
+    Ok(todo)
 }
 
 /// Refuses settings that an experiment does not have.

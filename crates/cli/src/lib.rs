@@ -6,7 +6,8 @@
 //! runs scenarios in virtual time, `compare` many combinations over one link. Results go to stdout,
 //! everything else to stderr.
 //! The exit code is 0 when all went well, 2 for a mistake on the command line, 1 for what failed
-//! later; either way one line on stderr says what and what to do.
+//! later; either way one line on stderr says what and what to do. A command that SIGINT or SIGTERM
+//! ends before its result has 130 or 143; `serve` and others that run until then have 0.
 //!
 //! ```no_run
 //! fn main() -> std::process::ExitCode {
@@ -43,6 +44,7 @@ mod demo;
 mod device;
 mod file;
 mod generate;
+mod global;
 mod lab;
 mod link;
 mod metrics;
@@ -64,13 +66,13 @@ mod taken;
 mod upload;
 mod value;
 
-use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::CommandFactory;
 use tracing_subscriber::EnvFilter;
 
 use crate::args::{Cli, Command};
+use crate::signals::Interrupted;
 
 pub use station::basestation;
 
@@ -84,6 +86,7 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(refusal) => return refusal.report(),
     };
+    cli.global.install();
     start_logging();
     match cli.command {
         Command::Serve(args) => finish(serve::run(*args)),
@@ -106,10 +109,11 @@ pub fn main() -> ExitCode {
 }
 
 fn start_logging() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+    let filter = EnvFilter::try_from_default_env();
+    let filter = filter.unwrap_or_else(|_| EnvFilter::new(global::log_level()));
     let logger = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_ansi(std::io::stderr().is_terminal())
+        .with_ansi(global::has_colors(&std::io::stderr()))
         .with_writer(std::io::stderr);
     // It fails only where a logger is set already, and then that one is meant.
     let _ = logger.try_init();
@@ -119,8 +123,12 @@ fn finish(result: anyhow::Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            output::note(format_args!("error: {}", output::explain(&error)));
-            if error.is::<output::Mistake>() { ExitCode::from(2) } else { ExitCode::FAILURE }
+            output::error(output::explain(&error));
+            match error.downcast_ref::<Interrupted>() {
+                Some(interrupted) => interrupted.exit_code(),
+                None if error.is::<output::Mistake>() => ExitCode::from(2),
+                None => ExitCode::FAILURE,
+            }
         }
     }
 }

@@ -4,7 +4,10 @@ use std::error::Error;
 use std::fmt::{self, Display};
 use std::io::{self, ErrorKind, Write};
 
+use clap::builder::styling::{Style, Styles};
 use serde::Serialize;
+
+use crate::global;
 
 /// Writes `text` and the end of the line to stdout. A reader that went away is no error: it has
 /// seen enough.
@@ -19,9 +22,23 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
     }
 }
 
-/// Writes `text` and the end of the line to stderr, if anyone still reads it.
+/// Writes `text` and the end of the line to stderr, unless `--quiet` is set.
 pub(crate) fn note(text: impl Display) {
+    if !global::is_quiet() {
+        tell(text);
+    }
+}
+
+/// Writes a result and the end of the line to stderr, if anyone still reads it.
+pub(crate) fn tell(text: impl Display) {
     let _ = writeln!(io::stderr(), "{text}");
+}
+
+/// Writes `error: ` and what is wrong to stderr.
+pub(crate) fn error(what: impl Display) {
+    let has_colors = global::has_colors(&io::stderr());
+    let style = if has_colors { *Styles::styled().get_error() } else { Style::new() };
+    tell(format_args!("{style}error:{style:#} {what}"));
 }
 
 /// Writes `value` as JSON to stdout.
@@ -59,8 +76,15 @@ pub(crate) fn explain(error: &anyhow::Error) -> String {
         line.push_str(if line.is_empty() { "" } else { ": " });
         line.push_str(&text);
     }
-    line.push_str(error.chain().find_map(advice).unwrap_or_default());
+    let advice = error.chain().find_map(advice).filter(|advice| !line.contains(advice));
+    line.push_str(advice.unwrap_or_default());
     line
+}
+
+/// The same error, whose line also says what to do.
+pub(crate) fn with_advice(error: anyhow::Error, advice: impl Display) -> anyhow::Error {
+    let line = format!("{}; {advice}", explain(&error));
+    error.context(line)
 }
 
 /// What to do about an error of the operating system whose own text does not say it.
@@ -138,6 +162,18 @@ mod tests {
         let error = anyhow::Error::from(io::Error::from_raw_os_error(2)).context("reading a.toml");
         assert_eq!(explain(&error), "reading a.toml: No such file or directory");
         assert_eq!(without_numbers("a: gone (os error 2): b (os error 13)"), "a: gone: b");
+    }
+
+    #[test]
+    fn advice_is_part_of_the_line_and_hides_no_cause() {
+        let error = anyhow::Error::from(Mistake::new("no flow 3".to_owned())).context("a.pcap");
+        let advised = with_advice(error, "--list shows all");
+        assert_eq!(explain(&advised), "a.pcap: no flow 3; --list shows all");
+        assert!(advised.is::<Mistake>());
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let taken = std::net::TcpListener::bind(listener.local_addr().unwrap()).unwrap_err();
+        let line = explain(&with_advice(taken.into(), "try again"));
+        assert_eq!(line.matches("choose another port").count(), 1, "{line}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `airtcp plot`: the time-sequence graph of a flow, from a trace or anybody's capture.
 
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::output::{self, Mistake};
 use crate::table::table;
-use crate::value;
+use crate::{file, value};
 
 /// `airtcp plot`.
 #[derive(Args, Debug)]
@@ -21,12 +21,13 @@ pub(crate) struct PlotArgs {
     /// A directory that --trace wrote, its events.sqlog, or a .pcap or .pcapng file
     #[arg(value_name = "TRACE")]
     trace: PathBuf,
-    /// Where the picture goes: .svg, .xpl for xplot, or - for an SVG on stdout [default: named after the flow, in
-    /// this directory]
+    /// Where the picture goes: .svg, .xpl for xplot, or - for an SVG on stdout [default: a new file named after the
+    /// flow, in this directory]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Which flow, by its number in --list: the first has the most bytes
-    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 1)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "1",
+          value_parser = value::whole(1_usize, 1_000_000, "--flow 2"))]
     flow: usize,
     /// Draw from here on, in seconds since the trace's begin
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = value::moment)]
@@ -57,24 +58,36 @@ pub(crate) fn run(args: &PlotArgs) -> anyhow::Result<()> {
     if args.list {
         return list(&trace, args.json);
     }
-    let flow = trace.flows().get(args.flow.wrapping_sub(1));
+    let flow = trace.flows().get(args.flow - 1);
     let flow = flow.ok_or_else(|| {
         mistake(TraceError::NoSuchFlow { number: args.flow, count: trace.flows().len() })
     })?;
-    let path = args.output.clone().unwrap_or_else(|| format!("{}.svg", flow.file_name()).into());
-    if path.extension().is_some_and(|extension| extension == "xpl") {
-        trace.xpl(args.flow, &path)?;
+    let is_xpl = |path: &&PathBuf| path.extension().is_some_and(|extension| extension == "xpl");
+    let path = if let Some(path) = args.output.as_ref().filter(is_xpl) {
+        trace.xpl(args.flow, path)?;
+        path.clone()
     } else {
         let window = Window { from: args.from, to: args.to };
         let picture = trace.svg(args.flow, window).map_err(|error| match error {
             TraceError::Window { .. } => mistake(error),
             other => other.into(),
         })?;
-        if path == Path::new("-") {
-            return Ok(output::print(picture.trim_end())?);
+        match &args.output {
+            Some(path) if path == Path::new("-") => {
+                return Ok(output::print(picture.trim_end())?);
+            }
+            Some(path) => {
+                write(path, &picture)?;
+                path.clone()
+            }
+            None => {
+                let name = flow.file_name();
+                let make = |path: &Path| File::create_new(path)?.write_all(picture.as_bytes());
+                let made = file::make_new(&name, ".svg", make);
+                made.with_context(|| format!("writing {name}.svg"))?
+            }
         }
-        write(&path, &picture)?;
-    }
+    };
     output::note(format_args!("wrote {}", path.display()));
     Ok(())
 }
@@ -83,7 +96,8 @@ pub(crate) fn run(args: &PlotArgs) -> anyhow::Result<()> {
 fn check_kind(path: &Path) -> Result<(), Mistake> {
     match path.extension() {
         Some(extension) if extension != "svg" && extension != "xpl" => Err(Mistake::new(format!(
-            "--output {}: a picture is .svg or .xpl; for example -o flow.svg",
+            "--output {}: a picture is .svg or .xpl; for example -o flow.svg, and for a PNG of it: rsvg-convert -o \
+             flow.png flow.svg",
             path.display()
         ))),
         _ => Ok(()),
@@ -157,6 +171,7 @@ mod tests {
             assert!(check_kind(Path::new(path)).is_ok(), "{path}");
         }
         let error = check_kind(Path::new("flow.png")).unwrap_err().to_string();
-        assert!(error.contains("flow.png") && error.contains(".svg or .xpl"), "{error}");
+        assert!(error.contains("flow.png: a picture is .svg or .xpl"), "{error}");
+        assert!(error.contains("rsvg-convert"), "{error}");
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::output;
+use crate::{global, output};
 
 /// Nobody wants to see a bar come and go.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -46,14 +46,15 @@ impl Progress {
         bar.reset_eta();
         let (end, ended) = channel();
         let later = bar.clone();
-        let showing = std::thread::spawn(move || {
+        let show = move || {
             if std::io::stderr().is_terminal() {
                 draw(&later, &ended);
             } else {
                 print_lines(&later, &ended, line);
             }
-        });
-        Self { bar, end: Some(end), showing: Some(showing) }
+        };
+        let showing = (!global::is_quiet()).then(|| std::thread::spawn(show));
+        Self { bar, end: Some(end), showing }
     }
 
     /// One more is done.

@@ -5,7 +5,7 @@ use airtcp_sim::Interval;
 use comfy_table::{CellAlignment, LineStyle, Row, Table, TableStyle};
 
 /// As wide as a terminal is at least.
-const WIDTH: usize = 80;
+pub(crate) const WIDTH: u16 = 80;
 
 /// The columns of the terminal that stdout is, or what COLUMNS says; `None` where lines may be of any length, as in a file.
 pub(crate) fn width() -> Option<u16> {
@@ -41,7 +41,7 @@ pub(crate) fn table(
 /// The first of the layouts that fits a terminal, with less room between its columns if it takes that; the last one if
 /// none does.
 pub(crate) fn fitting<T: Copy>(widest: T, others: &[T], draw: impl Fn(T) -> Table) -> (String, T) {
-    let fits = |text: &str| text.lines().all(|line| line.chars().count() <= WIDTH);
+    let fits = |text: &str| text.lines().all(|line| line.chars().count() <= usize::from(WIDTH));
     let mut last = (String::new(), widest);
     for layout in std::iter::once(&widest).chain(others) {
         let mut table = draw(*layout);
@@ -67,7 +67,7 @@ pub(crate) fn wrapped(text: &str, indent: usize) -> String {
     let mut is_begun = false;
     for word in text.trim_start().split(' ') {
         let long = word.chars().count();
-        if is_begun && width + 1 + long > WIDTH {
+        if is_begun && width + 1 + long > usize::from(WIDTH) {
             lines.push('\n');
             lines.push_str(&" ".repeat(indent));
             (width, is_begun) = (indent, false);

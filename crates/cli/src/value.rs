@@ -276,6 +276,23 @@ pub(crate) fn moment(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "it takes seconds since the begin; for example --from 1.5".to_owned())
 }
 
+/// A whole number from `least` to `most`.
+pub(crate) fn whole<T>(
+    least: T,
+    most: T,
+    example: &'static str,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static
+where
+    T: FromStr + PartialOrd + Display + Copy + Send + Sync + 'static,
+{
+    move |text: &str| {
+        let number = text.parse().ok().filter(|number: &T| (least..=most).contains(number));
+        number.ok_or_else(|| {
+            format!("a number from {least} to {most} is allowed; for example {example}")
+        })
+    }
+}
+
 /// `--seeds`.
 pub(crate) fn seeds(text: &str) -> Result<u32, String> {
     let seeds = text.parse().ok().filter(|seeds| (1..=100_000).contains(seeds));

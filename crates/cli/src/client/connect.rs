@@ -55,7 +55,7 @@ async fn talk(session: &Session, args: &ConnectArgs) -> anyhow::Result<()> {
             error: outcome.as_ref().err().map(output::explain),
             info,
         };
-        output::note(serde_json::to_string_pretty(&report)?);
+        output::tell(serde_json::to_string_pretty(&report)?);
     }
     outcome
 }

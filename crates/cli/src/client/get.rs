@@ -55,7 +55,7 @@ pub(super) fn to_file(
     let before = sink.length();
     let fetched = work(&mut sink);
     let Fetched { url, status, course } = fetched.map_err(|error| match sink.left(how) {
-        Some(left) if sink.length() > before => anyhow!("{}; {left}", output::explain(&error)),
+        Some(left) if sink.length() > before => output::with_advice(error, left),
         _ => error,
     })?;
     let length = sink.length();

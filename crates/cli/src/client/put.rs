@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context as TaskContext, Poll};
 use std::time::Instant;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
@@ -44,10 +44,7 @@ pub(crate) fn run(args: &PutArgs) -> anyhow::Result<()> {
         send(session, args.url.clone(), &source, args.resume).await
     });
     let report = sent.map_err(|error| match source.is_cut() {
-        true => anyhow!(
-            "{}; --continue goes on, if the server keeps what has come",
-            output::explain(&error)
-        ),
+        true => output::with_advice(error, "--continue goes on, if the server keeps what has come"),
         false => error,
     })?;
     report.print(args.json, true)

@@ -129,7 +129,7 @@ impl Report {
         };
         match has_stdout {
             true => output::print(&result)?,
-            false => output::note(result),
+            false => output::tell(result),
         }
         Ok(())
     }

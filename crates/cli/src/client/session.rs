@@ -235,12 +235,12 @@ pub(super) fn run<T>(
         let session = Session::start(command, attach).await?;
         let outcome = tokio::select! {
             outcome = work(&session) => outcome,
-            () = signals.wait() => Err(anyhow!("interrupted")),
+            signal = signals.wait() => Err(signal.into()),
             error = session.stack().closed() => Err(anyhow!("{error}")),
         };
         tokio::select! {
             () = session.stack().shutdown_within(PATIENCE) => {}
-            () = signals.wait() => session.stack().shutdown_within(Duration::ZERO).await,
+            _ = signals.wait() => session.stack().shutdown_within(Duration::ZERO).await,
         }
         session.end();
         outcome

@@ -41,7 +41,7 @@ pub(crate) struct CompareArgs {
     pub(super) seconds: Option<Duration>,
     /// How many flows of a combination share the link
     #[arg(long, value_name = "N", default_value = "1", allow_negative_numbers = true,
-          value_parser = clap::value_parser!(u32).range(1..=10_000))]
+          value_parser = value::whole(1_u32, 10_000, "--flows 4"))]
     pub(super) flows: u32,
     /// Pace all flows, even where the congestion control sets no pacing rate
     #[arg(long)]
@@ -91,7 +91,9 @@ fn picture(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     let is_svg = path.extension().is_some_and(|extension| extension == "svg");
     is_svg.then_some(path).ok_or_else(|| {
-        "a picture is a file whose name ends in .svg; for example --picture compare.svg".to_owned()
+        "a picture is a file whose name ends in .svg; for example --picture compare.svg, and for a PNG of it: \
+         rsvg-convert -o compare.png compare.svg"
+            .to_owned()
     })
 }
 
@@ -155,6 +157,7 @@ mod tests {
         for text in ["sack/reno,,", "", "rack//hack", "rack/cubic/", "rrtp:lan"] {
             assert!(error(text).contains("for example --with"), "{}", error(text));
         }
-        assert!(picture("a.png").unwrap_err().contains(".svg"));
+        let png = picture("a.png").unwrap_err();
+        assert!(png.contains(".svg") && png.contains("rsvg-convert"), "{png}");
     }
 }

@@ -342,6 +342,13 @@ impl Report {
         }
     }
 
+    /// The command that compares senders over this link.
+    fn compare(&self) -> String {
+        let [forth, back] = &self.link;
+        let back = if forth == back { String::new() } else { format!(" --back \"{back}\"") };
+        format!("airtcp compare \"{forth}\"{back}")
+    }
+
     /// The pictures among the files.
     fn pictures(&self) -> impl Iterator<Item = &PathBuf> {
         self.files
@@ -386,9 +393,8 @@ impl fmt::Display for Report {
         if is_policed {
             writeln!(f, "policed: packets that the policer dropped")?;
         }
-        let moral =
-            "one short run each, so no ranking: `airtcp compare` repeats, and gives intervals";
-        f.write_str(&wrapped(moral, 0))?;
+        let advice = "one short run each, so no ranking; for means with intervals and a recommendation, type:";
+        write!(f, "{}\n  {}", wrapped(advice, 0), self.compare())?;
         self.pictures().try_for_each(|picture| write!(f, "\npicture: {}", picture.display()))
     }
 }
@@ -396,6 +402,25 @@ impl fmt::Display for Report {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::{Command, parse};
+
+    #[test]
+    fn the_command_at_the_end_is_understood() {
+        let Command::Demo(args) = parse(["airtcp", "demo", "--lossy"]).unwrap().command else {
+            panic!("that is demo");
+        };
+        let report = Report::new(&args);
+        let text = report.to_string();
+        let command = text.lines().find(|line| line.starts_with("  airtcp compare ")).unwrap();
+        let words: Vec<_> = command.split('"').collect();
+        let ["  airtcp compare ", forth, " --back ", back, ""] = words[..] else {
+            panic!("{command}");
+        };
+        assert_eq!([forth, back], report.link);
+        assert!(parse(["airtcp", "compare", forth, "--back", back]).is_ok());
+        let same = Report { link: [forth.to_owned(), forth.to_owned()], ..report };
+        assert_eq!(same.compare(), format!("airtcp compare \"{forth}\""));
+    }
 
     #[test]
     fn senders_stand_in_the_order_they_were_given_in() {

@@ -13,6 +13,7 @@ mod radio_report;
 mod report;
 mod transfer;
 
+use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -70,10 +71,9 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
 fn directory(args: &DemoArgs) -> anyhow::Result<PathBuf> {
     match &args.trace {
         Some(directory) => Ok(directory.clone()),
-        None => {
-            let made = tempfile::Builder::new().prefix("airtcp-demo-").tempdir();
-            Ok(made.context("making a directory for the picture")?.keep())
-        }
+        None => crate::file::make_new("airtcp-demo", "", |path| fs::create_dir(path)).context(
+            "making the directory airtcp-demo for the picture; --trace DIR names another place",
+        ),
     }
 }
 

@@ -12,8 +12,8 @@ use tokio::task::JoinHandle;
 
 use super::file::Sample;
 use super::network::Network;
-use crate::output;
 use crate::table::{fitting, rate_unit, table};
+use crate::{global, output};
 
 /// All results.
 #[derive(Debug, Serialize)]
@@ -106,7 +106,7 @@ impl Progress {
     /// Starts the line of a transfer of `size` bytes.
     pub(super) fn start(title: &str, size: ByteCount) -> Self {
         let arrived = Arc::new(AtomicU64::new(0));
-        if !stderr().is_terminal() {
+        if global::is_quiet() || !stderr().is_terminal() {
             output::note(title);
             return Self { arrived, ticking: None };
         }

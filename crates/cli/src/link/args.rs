@@ -50,7 +50,7 @@ pub(crate) struct LinkArgs {
 
 /// Every word and every name, as `--help` has them.
 fn explained() -> String {
-    let mut text = "SIGUSR1 prints the counters so far.\n\n\
+    let mut text = "SIGUSR1 prints the counters so far; those that are 0 are left out.\n\n\
                     A SPEC is a list of these, in any order, `at` last, or a link by name.\n\
                     docs/links.md has the same with units. A packet passes a policer, the queue,\n\
                     the rate, loss and damage, the delay and the aggregation, in that order.\n"
@@ -91,7 +91,7 @@ mod tests {
     fn link(words: &[&str]) -> Result<super::LinkArgs, String> {
         let line = [&["airtcp", "link", "--a", "t0", "--b", "t1"], words].concat();
         match parse(line) {
-            Ok(Cli { command: Command::Link(link) }) => Ok(*link),
+            Ok(Cli { command: Command::Link(link), .. }) => Ok(*link),
             Ok(_) => panic!("that is link"),
             Err(refusal) => {
                 assert!(

@@ -66,7 +66,8 @@ async fn serve(args: &LinkArgs, mut link: Link) -> anyhow::Result<()> {
             () = caught(&mut terminate) => break Ok(()),
             () = &mut time_over => break Ok(()),
             () = caught(&mut report) => {
-                if let Err(error) = print(&Report::new(&driver, args.specs()), args.json) {
+                let so_far = Report::new(&driver, args.specs()).without_histogram();
+                if let Err(error) = print(&so_far, args.json) {
                     break Err(error);
                 }
             }

@@ -20,9 +20,9 @@ pub(super) struct Report {
     /// From b to a.
     back: Direction,
     lateness: Percentiles,
-    /// The whole histogram, which is for people.
+    /// The whole histogram, for the table at the end.
     #[serde(skip)]
-    histogram: Lateness,
+    histogram: Option<Lateness>,
 }
 
 #[derive(Debug, Serialize)]
@@ -73,8 +73,13 @@ impl Report {
                 p999_us: percent(99.9),
                 max_us: us(lateness.max()),
             },
-            histogram: lateness.clone(),
+            histogram: Some(lateness.clone()),
         }
+    }
+
+    /// The same, shorter.
+    pub(super) fn without_histogram(self) -> Self {
+        Self { histogram: None, ..self }
     }
 }
 
@@ -159,6 +164,9 @@ impl fmt::Display for Report {
             head(&self.back),
         ]);
         for ((name, forth), (_, back)) in self.forth.rows().into_iter().zip(self.back.rows()) {
+            if forth == "0" && back == "0" {
+                continue;
+            }
             table.add_row([name.to_owned(), forth, back]);
         }
         for column in 1..3 {
@@ -173,6 +181,50 @@ impl fmt::Display for Report {
             "lateness of {packets} packets: median {p50_us:.0} us, 90 % {p90_us:.0} us, 99 % {p99_us:.0} us, \
              99.9 % {p999_us:.0} us, most {max_us:.0} us"
         )?;
-        if packets > 0 { write!(f, "\n{}", self.histogram) } else { Ok(()) }
+        match &self.histogram {
+            Some(histogram) if packets > 0 => write!(f, "\n{histogram}"),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_has_what_was_counted_and_the_histogram_only_where_it_is_wanted() {
+        let direction = |from: &str, to: &str, received| Direction {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            spec: "delay 5ms".to_owned(),
+            link: Counters { received, forwarded: received, ..Counters::default() },
+            queued: 0,
+            queued_bytes: ByteCount(0),
+            bits_per_second: 0,
+            device_full: 0,
+            device_down: 0,
+            device_refused: 0,
+        };
+        let report = Report {
+            seconds: 1.0,
+            forth: direction("tun0", "tun1", 3),
+            back: direction("tun1", "tun0", 0),
+            lateness: Percentiles {
+                packets: 1,
+                p50_us: 10.0,
+                p90_us: 10.0,
+                p99_us: 10.0,
+                p999_us: 10.0,
+                max_us: 10.0,
+            },
+            histogram: Some(Lateness::default()),
+        };
+        let whole = report.to_string();
+        assert!(whole.contains("received") && whole.contains("forwarded"), "{whole}");
+        assert!(!whole.contains("duplicated") && whole.contains("late up to"), "{whole}");
+        let short = report.without_histogram().to_string();
+        assert!(whole.starts_with(&short) && !short.contains("late up to"), "{short}");
+        assert!(short.lines().count() <= 12, "{short}");
     }
 }

@@ -91,7 +91,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
         ends.spawn(async move { stack.closed().await });
     }
     let ended = tokio::select! {
-        () = signals.wait() => Ok(()),
+        _ = signals.wait() => Ok(()),
         Some(error) = ends.join_next() => Err(anyhow!("{}; start again to make it anew", error?)),
     };
     let farewell = async {
@@ -101,7 +101,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
     };
     tokio::select! {
         () = farewell => {}
-        () = signals.wait() => {
+        _ = signals.wait() => {
             tracing::warn!("stopped before every connection was closed");
             // Their peers hear that they are reset.
             for stack in &stacks {

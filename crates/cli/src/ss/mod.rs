@@ -50,7 +50,7 @@ pub(crate) fn run(args: &SsArgs) -> anyhow::Result<()> {
         loop {
             show(args)?;
             tokio::select! {
-                () = signals.wait() => return Ok(()),
+                _ = signals.wait() => return Ok(()),
                 () = tokio::time::sleep(pause) => {}
             }
         }

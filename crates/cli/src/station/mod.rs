@@ -24,6 +24,7 @@ use crate::args::Refusal;
 use crate::control::{self, Control};
 use crate::device::{exists, with_offload_if_possible};
 use crate::generate::{self, CompletionsArgs, ManArgs};
+use crate::global::GlobalArgs;
 use crate::link::caught;
 use crate::output;
 use crate::record::Recording;
@@ -41,7 +42,9 @@ const EXAMPLE: &str =
 /// that it emulates.
 ///
 /// Makes the devices that do not exist, and removes those again when it ends. Prints `ready` on stderr when both are
-/// open, and its counters on stdout on SIGUSR1 and when it ends (Ctrl-C, SIGTERM). RUST_LOG says what to log.
+/// open, and its counters on stdout on SIGUSR1 and when it ends (Ctrl-C, SIGTERM). RUST_LOG sets what is logged.
+///
+/// Exit codes: 0 after Ctrl-C or SIGTERM, 1 for a failure, 2 for a mistake on the command line or in the file.
 #[derive(Debug, Parser)]
 #[command(
     name = "basestation",
@@ -58,6 +61,8 @@ struct Cli {
     config: Option<PathBuf>,
     #[command(flatten)]
     settings: Settings,
+    #[command(flatten)]
+    global: GlobalArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -88,6 +93,7 @@ pub fn basestation() -> ExitCode {
             return Refusal::new(&error, example).report();
         }
     };
+    cli.global.install();
     crate::start_logging();
     crate::finish(run(cli))
 }
@@ -219,6 +225,14 @@ mod tests {
         assert!(arq.contains("off, mac, mac+link or head"), "{arq}");
         let radio = mistake(&["--radio", "tries 0"]);
         assert!(radio.contains("at byte 6, `0`: expected a count"), "{radio}");
+        for (flag, range) in
+            [("--mark-bits", "1 to 15"), ("--flows", "1 to "), ("--unproven", "1 to ")]
+        {
+            for value in ["0", "99999999999", "-1", "x"] {
+                let line = mistake(&[flag, value]);
+                assert!(line.contains(range) && line.contains("for example --"), "{line}");
+            }
+        }
         let unknown = mistake(&["--wire", "tun0"]);
         assert!(unknown.contains("for example: basestation --wired tun0"), "{unknown}");
         let command = mistake(&["ctl", "stop"]);

@@ -88,28 +88,46 @@ impl SideReport {
     }
 }
 
-/// Names and values, a line each; what is 0 is left out.
+/// Names and values with their units, a line each; what is 0 is left out.
 pub(super) fn tree(value: &Value) -> String {
     let mut lines = Vec::new();
-    branch(value, 0, &mut lines);
+    branch(value, &[], &mut lines);
     lines.join("\n")
 }
 
-fn branch(value: &Value, depth: usize, lines: &mut Vec<String>) {
+/// The fields of `value`, which stands below `path`.
+fn branch(value: &Value, path: &[&str], lines: &mut Vec<String>) {
     let Some(fields) = value.as_object() else { return lines.push(leaf(value)) };
-    let indent = " ".repeat(2 * depth);
+    let indent = " ".repeat(2 * path.len());
     for (name, value) in fields {
-        let name = name.replace('_', " ");
+        let title = format!("{indent}{}", name.replace('_', " "));
+        let path = [path, &[name.as_str()]].concat();
         if value.is_object() {
             let before = lines.len();
-            lines.push(format!("{indent}{name}"));
-            branch(value, depth + 1, lines);
+            lines.push(title);
+            branch(value, &path, lines);
             if lines.len() == before + 1 {
                 lines.pop();
             }
         } else if value.as_f64() != Some(0.0) {
-            lines.push(format!("{:30}{}", format!("{indent}{name}"), leaf(value)));
+            lines.push(format!("{title:30}{}{}", leaf(value), unit(&path)));
         }
+    }
+}
+
+/// The unit of a figure whose name does not have it.
+fn unit(path: &[&str]) -> &'static str {
+    match path {
+        [.., name] if ["bytes", "packets", "events"].iter().any(|end| name.ends_with(end)) => "",
+        [.., "received_power"] => " W",
+        [.., "memory" | "cached"] => " bytes",
+        ["station", "unproven" | "frozen" | "evicted"] | [.., "counters", "let_go"] => " flows",
+        [.., "counters", "frozen" | "made" | "hidden"] => " ACKs",
+        ["station", "held"] | [.., "queued", _] | [.., "counters", _] | [.., "radio", _, _] => {
+            " packets"
+        }
+        ["wired" | "wireless", name] if *name != "device" => " packets",
+        _ => "",
     }
 }
 
@@ -132,11 +150,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_nothing_is_left_out() {
+    fn what_is_nothing_is_left_out_and_figures_have_units() {
         let value = json!({
             "seconds": 1.5,
-            "wired": {"device": "tun0", "sent_packets": 3, "sent_errors": 0},
-            "station": {"counters": {"marked": 0}, "connected": true, "received_power": 4e-10},
+            "wired": {"device": "tun0", "sent_packets": 3, "sent_errors": 0, "sent_dropped_full": 2},
+            "station": {
+                "counters": {"marked": 0, "made": 2, "held": 3}, "connected": true, "flows": 4,
+                "received_power": 4e-10, "frozen": 1, "held": 9, "held_bytes": 9000,
+                "queued": {"to_mobile": 5, "from_mobile": 0},
+                "radio": {"to_mobile": {"forwarded": 6, "forwarded_bytes": 600}},
+                "air": {"to_mobile": {"tries": 7, "air_time_ns": 8}},
+            },
         });
         let text = tree(&value);
         let lines: Vec<_> = text
@@ -147,10 +171,28 @@ mod tests {
             "seconds 1.500",
             "station",
             "connected yes",
-            "received power 4.000e-10",
+            "received power 4.000e-10 W",
+            "flows 4",
+            "frozen 1 flows",
+            "held 9 packets",
+            "held bytes 9000",
+            "counters",
+            "made 2 ACKs",
+            "held 3 packets",
+            "queued",
+            "to mobile 5 packets",
+            "radio",
+            "to mobile",
+            "forwarded 6 packets",
+            "forwarded bytes 600",
+            "air",
+            "to mobile",
+            "tries 7",
+            "air time ns 8",
             "wired",
             "device tun0",
             "sent packets 3",
+            "sent dropped full 2 packets",
         ];
         let mut sorted = [lines.clone(), Vec::new()].concat();
         sorted.sort_unstable();

@@ -23,6 +23,9 @@ use crate::{file, value};
 /// The longest file of settings.
 const LONGEST: u64 = 1 << 20;
 
+/// The most flows that a flag takes.
+const FLOWS: usize = 1_000_000_000;
+
 /// Flags, and the keys of a file: what is not said is left to the other, and to the defaults.
 #[derive(Args, Deserialize, Clone, PartialEq, Debug, Default)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
@@ -51,13 +54,13 @@ pub(super) struct Settings {
     #[arg(long, value_name = "MARK", value_parser = named::<Mark>)]
     mark: Option<Mark>,
     /// The bits of the paper's mark in the byte that has the data offset, 1 to 15 [default: 8]
-    #[arg(long, value_name = "BITS")]
+    #[arg(long, value_name = "BITS", allow_negative_numbers = true, value_parser = value::whole(1_u8, 15, "--mark-bits 8"))]
     mark_bits: Option<u8>,
     /// Flows that are known at a time [default: 65536]
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true, value_parser = value::whole(1_usize, FLOWS, "--flows 65536"))]
     flows: Option<usize>,
     /// Flows known at a time that the mobile has not answered yet [default: 4096]
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", allow_negative_numbers = true, value_parser = value::whole(1_usize, FLOWS, "--unproven 4096"))]
     unproven: Option<usize>,
     /// How much is held while the mobile is gone [default: 4MiB]
     #[arg(long, value_name = "BYTES", value_parser = value::size)]
@@ -179,37 +182,36 @@ impl Settings {
         ];
         let alone = only_with_radio.into_iter().find(|(_, is_said)| *is_said);
         let default = StationConfig::default();
-        let station = match (self.radio, alone) {
-            (None, Some((name, _))) => {
-                return Err(Mistake::new(format!(
-                    "{name} is for a station with a radio, and there is no --radio: say which, for example \
-                     --radio \"error 20%\", or --radio \"\" for one without errors"
-                )));
-            }
-            (None, None) => None,
-            _ if self.mobiles.as_ref().is_some_and(Vec::is_empty) => {
-                return Err(Mistake::new(
-                    "mobiles is empty: list the networks of the mobiles, or leave it out to let any source pass"
-                        .to_owned(),
-                ));
-            }
-            (Some(radio), _) => Some(StationConfig {
-                radio,
-                arq: self.arq.unwrap_or(default.arq),
-                policy: self.policy.unwrap_or(default.policy),
-                mark: self.mark.unwrap_or(default.mark),
-                mark_bits: self.mark_bits.unwrap_or(default.mark_bits),
-                flows: self.flows.unwrap_or(default.flows),
-                unproven: self.unproven.unwrap_or(default.unproven),
-                hold: self.hold.unwrap_or(default.hold),
-                absence: self.absence.unwrap_or(default.absence),
-                mobiles: self.mobiles.unwrap_or(default.mobiles),
-                cache: self.cache.unwrap_or(default.cache),
-            }),
+        let has_radio = self.radio.is_some();
+        let has_no_mobiles = self.mobiles.as_ref().is_some_and(Vec::is_empty);
+        let station = StationConfig {
+            radio: self.radio.unwrap_or(default.radio),
+            arq: self.arq.unwrap_or(default.arq),
+            policy: self.policy.unwrap_or(default.policy),
+            mark: self.mark.unwrap_or(default.mark),
+            mark_bits: self.mark_bits.unwrap_or(default.mark_bits),
+            flows: self.flows.unwrap_or(default.flows),
+            unproven: self.unproven.unwrap_or(default.unproven),
+            hold: self.hold.unwrap_or(default.hold),
+            absence: self.absence.unwrap_or(default.absence),
+            mobiles: self.mobiles.unwrap_or(default.mobiles),
+            cache: self.cache.unwrap_or(default.cache),
         };
-        if let Some(Err(error)) = station.as_ref().map(StationConfig::check) {
-            return Err(Mistake::new(error.to_string()));
+        // First: with a radio these values would be wrong, too.
+        station.check().map_err(|error| Mistake::new(error.to_string()))?;
+        if has_no_mobiles {
+            return Err(Mistake::new(
+                "mobiles is empty: list the networks of the mobiles, or leave it out to let any source pass"
+                    .to_owned(),
+            ));
         }
+        if let (false, Some((name, _))) = (has_radio, alone) {
+            return Err(Mistake::new(format!(
+                "{name} is for a station with a radio, and there is no --radio: say which, for example \
+                 --radio \"error 20%\", or --radio \"\" for one without errors"
+            )));
+        }
+        let station = has_radio.then_some(station);
         let (Some(wired), Some(wireless)) = (self.wired, self.wireless) else {
             return Err(Mistake::new(
                 "--wired and --wireless name two TUN devices; for example: basestation --wired tun0 --wireless tun1 \
@@ -401,6 +403,8 @@ mod tests {
         let two = "wired = \"tun0\"\nwireless = \"tun1\"\n";
         let alone = refused(&format!("{two}policy = \"tcp-ecn\""));
         assert!(alone.contains("policy is for a station with a radio"), "{alone}");
+        let bits = refused(&format!("{two}mark-bits = 99"));
+        assert!(bits.contains("mark-bits 0x63 is none of the four bits"), "{bits}");
         let off = refused(&format!("{two}radio = \"\"\npolicy = \"tcp-ecn\"\narq = \"off\""));
         assert!(off.contains("it needs arq mac, mac+link or head"), "{off}");
         let same = refused("wired = \"tun0\"\nwireless = \"tun0\"");

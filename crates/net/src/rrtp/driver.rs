@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use airtcp_device::{Alarm, Clock};
 use airtcp_types::Instant;
-use tracing::{debug, error};
+use tracing::debug;
 
 use super::core::Core;
 use super::datagrams::{DatagramSocket, Inbox, Outbox};
@@ -37,7 +37,8 @@ impl<S: DatagramSocket> Driver<S> {
     async fn run_to_end(mut self, mut alarm: Alarm) {
         let Err(end) = task::run(&mut self, &mut alarm).await;
         match &end {
-            End::Gone(why) => error!(why, "the UDP socket is gone; so are its connections"),
+            // Every socket has it as its error, which is reported where it is handled.
+            End::Gone(why) => debug!(why, "the UDP socket is gone; so are its connections"),
             End::Shutdown | End::Dropped => debug!("the RRTP socket has ended"),
         }
         let Self { shared, socket, .. } = self;

@@ -19,8 +19,8 @@ use crate::wakers::Direction;
 
 /// An RRTP connection; made by [`connect`](RrtpSocket::connect) or [`accept`](super::RrtpListener::accept).
 ///
-/// Reading gives 0 bytes after the peer's end. [`shutdown`](tokio::io::AsyncWriteExt::shutdown) ends this direction after
-/// what was written, and reading goes on. Dropping the stream lets go of it: what was written is still delivered, then
+/// Reading gives 0 bytes after the peer's end. `AsyncWriteExt::shutdown` of tokio ends this direction after what was
+/// written, and reading goes on. Dropping the stream lets go of it: what was written is still delivered, then
 /// the end; if data has come and was not read, or comes later, the connection is aborted.
 #[derive(Debug)]
 pub struct RrtpStream(pub(super) Arc<Inner>);

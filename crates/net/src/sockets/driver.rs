@@ -11,7 +11,7 @@ use airtcp_stack::host::Astray;
 use airtcp_types::{Instant, Node, Packet};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Notify;
-use tracing::{debug, error, trace};
+use tracing::{debug, trace};
 
 use super::core::{BATCH, Core};
 use super::siblings::Sibling;
@@ -71,16 +71,9 @@ impl<D: Device> Driver<D> {
     async fn run_to_end(mut self, mut alarm: Alarm) {
         let Err(end) = task::run(&mut self, &mut alarm).await;
         match &end {
-            // The other end of a pair in memory may well go first.
-            End::Gone(why) if self.shared.look(|core, _| core.closing.is_some()) => {
-                debug!(device = self.device.name(), why, "the device is gone; so is the stack");
-            }
-            // The first one says it for all of them.
-            End::Gone(why) if self.sibling.as_ref().is_some_and(|one| one.share().index > 0) => {
-                debug!(device = self.device.name(), why, "a queue is gone; its stack ends");
-            }
+            // Every socket and `closed` have it as their error, which is reported where it is handled.
             End::Gone(why) => {
-                error!(device = self.device.name(), why, "the device is gone; the stack ends");
+                debug!(device = self.device.name(), why, "the device is gone; the stack ends");
             }
             End::Shutdown | End::Dropped => {
                 debug!(device = self.device.name(), "the stack has ended");

@@ -24,8 +24,8 @@ use crate::wakers::Direction;
 /// A TCP connection; made by [`Stack::connect`](super::Stack::connect) or
 /// [`TcpListener::accept`](super::TcpListener::accept).
 ///
-/// Reading gives 0 bytes after the peer's FIN. [`shutdown`](tokio::io::AsyncWriteExt::shutdown)
-/// sends a FIN after what was written, and reading goes on. Dropping the stream closes it as
+/// Reading gives 0 bytes after the peer's FIN. `AsyncWriteExt::shutdown` of tokio sends a FIN
+/// after what was written, and reading goes on. Dropping the stream closes it as
 /// close(2) does: what was written is still delivered, then the FIN; if data was received and not
 /// read, the peer is told with a RST (RFC 2525 section 2.17).
 #[derive(Debug)]

@@ -60,12 +60,12 @@ fn over_the_kernel(args: &QuickGetArgs, sink: &mut Sink, asks: &Asks) -> anyhow:
         let connect = async |place: &Place| call(place, sockets.as_ref(), &config).await;
         let outcome = tokio::select! {
             outcome = fetch(connect, args.url.0.clone(), sink, asks) => outcome,
-            () = signals.wait() => Err(anyhow!("interrupted")),
+            signal = signals.wait() => Err(signal.into()),
         };
         if let Some(sockets) = sockets {
             tokio::select! {
                 () = sockets.shutdown() => {}
-                () = signals.wait() => {}
+                _ = signals.wait() => {}
             }
         }
         outcome
@@ -126,7 +126,8 @@ async fn dial(
     config: &Config,
 ) -> anyhow::Result<Line> {
     let Some(sockets) = sockets else {
-        let stream = timeout(ANSWER, tokio::net::TcpStream::connect(address)).await;
+        let call = timeout(ANSWER, tokio::net::TcpStream::connect(address));
+        let stream = answer(address, call).await;
         let line = Line::kernel(stream.map_err(|_| anyhow!("no answer"))??, address)?;
         line.tune(GONE)?;
         return Ok(line);
@@ -135,13 +136,17 @@ async fn dial(
         SocketAddr::V4(_) => &sockets.ipv4,
         SocketAddr::V6(_) => sockets.ipv6.as_ref().context("there is no IPv6 here")?,
     };
-    let mut call = pin!(socket.connect(address, config.clone()));
-    let stream = match timeout(SILENCE, &mut call).await {
-        Ok(stream) => stream?,
+    Ok(Line::Rrtp(answer(address, socket.connect(address, config.clone())).await?))
+}
+
+/// Waits for the answer to a call, and says so if that takes long.
+async fn answer<T>(from: SocketAddr, call: impl Future<Output = T>) -> T {
+    let mut call = pin!(call);
+    match timeout(SILENCE, &mut call).await {
+        Ok(answer) => answer,
         Err(_) => {
-            output::note(format_args!("waiting for an answer from {address}"));
-            call.await?
+            output::note(format_args!("waiting for an answer from {from}"));
+            call.await
         }
-    };
-    Ok(Line::Rrtp(stream))
+    }
 }

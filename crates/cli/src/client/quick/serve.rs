@@ -92,7 +92,7 @@ async fn serve(args: &QuickServeArgs) -> anyhow::Result<()> {
     }
     output::note("ready");
     let ended = tokio::select! {
-        () = signals.wait() => Ok(()),
+        _ = signals.wait() => Ok(()),
         error = ended(threads.session.as_ref(), &mut running) => Err(anyhow!("{error}; start again to make it anew")),
     };
     let farewell = async {
@@ -107,7 +107,7 @@ async fn serve(args: &QuickServeArgs) -> anyhow::Result<()> {
     };
     tokio::select! {
         () = farewell => {}
-        () = signals.wait() => {
+        _ = signals.wait() => {
             tracing::warn!("stopped before every connection was closed");
             // Their peers hear that they are aborted.
             for socket in sockets.iter().flatten() {

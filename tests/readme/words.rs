@@ -1,0 +1,81 @@
+//! Phrases that the pages and the help do not use: a reader of RFCs does not know them.
+
+use std::fs;
+use std::process::Command;
+
+use crate::book::{pages, prose};
+use crate::page;
+
+/// A phrase, and what to write.
+const AVOIDED: [(&str, &str); 13] = [
+    ("laid down", "specified, fixed"),
+    ("put off", "deferred, delayed"),
+    ("word of", "a report of, an ACK of"),
+    ("come to an end", "end"),
+    ("comes to an end", "ends"),
+    ("goes on with", "continues, resumes"),
+    ("breaks off", "is interrupted"),
+    ("anew", "again"),
+    ("the begin", "the start"),
+    ("lets go", "releases"),
+    ("hears", "receives"),
+    ("makes of", "does with"),
+    ("what is due", "expired timers"),
+];
+
+/// The words of a text in lower case, each between two blanks.
+fn words(text: &str) -> String {
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    format!(" {} ", words.map(str::to_lowercase).collect::<Vec<_>>().join(" "))
+}
+
+/// The phrases in a text.
+fn found(text: &str) -> Vec<String> {
+    let text = words(text);
+    let has = |(phrase, _): &&(&str, &str)| text.contains(&format!(" {phrase} "));
+    AVOIDED
+        .iter()
+        .filter(has)
+        .map(|(phrase, better)| format!("`{phrase}`; write: {better}"))
+        .collect()
+}
+
+/// The manual of a program, which has the help of each command: name and text.
+fn manual(program: &str) -> Vec<(String, String)> {
+    let directory = tempfile::tempdir().unwrap();
+    let written = Command::new(program).args(["man", "--out"]).arg(directory.path()).status();
+    assert!(written.unwrap().success());
+    let read = |entry: std::io::Result<fs::DirEntry>| {
+        let path = entry.unwrap().path();
+        (path.file_name().unwrap().display().to_string(), fs::read_to_string(path).unwrap())
+    };
+    fs::read_dir(&directory).unwrap().map(read).collect()
+}
+
+#[test]
+fn the_pages_and_the_help_use_the_words_of_the_field() {
+    // Those of the results quote their sources.
+    let pages = pages("docs").into_iter().filter(|name| !name.starts_with("docs/results/"));
+    let pages = pages.chain(["README.md".to_owned()]);
+    let mut texts: Vec<_> = pages
+        .map(|name| {
+            let text = prose(&page(&name)).collect::<Vec<_>>().join("\n");
+            (name, text)
+        })
+        .collect();
+    for program in [env!("CARGO_BIN_EXE_airtcp"), env!("CARGO_BIN_EXE_basestation")] {
+        texts.extend(manual(program));
+    }
+    assert!(texts.iter().any(|(name, _)| name == "airtcp-sim-run.1"), "no manual");
+    let complaints: Vec<_> = texts
+        .iter()
+        .flat_map(|(name, text)| found(text).into_iter().map(move |what| format!("{name}: {what}")))
+        .collect();
+    assert!(complaints.is_empty(), "{complaints:#?}");
+}
+
+#[test]
+fn a_phrase_is_found_over_the_end_of_a_line_and_as_whole_words_alone() {
+    assert_eq!(found("It is Laid\ndown.").len(), 1);
+    assert_eq!(found("a sword of steel, overlaid down there").len(), 0);
+}
