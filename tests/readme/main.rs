@@ -207,9 +207,15 @@ fn an_own_strategy_on_a_connection_is_short() {
 }
 
 #[test]
-fn the_page_of_the_lab_has_the_example_as_it_is() {
+fn the_page_of_experiment_files_has_the_example_as_it_is() {
     let example = page("examples/lab.toml");
-    assert!(page("docs/lab.md").contains(&format!("```toml\n{example}```\n")));
+    assert!(page("docs/experiment-files.md").contains(&format!("```toml\n{example}```\n")));
+}
+
+#[test]
+fn the_page_of_sweeps_has_the_example_as_it_is() {
+    let example = page("examples/sweep.rs");
+    assert!(page("docs/sweeps.md").contains(&format!("```rust\n{example}```\n")));
 }
 
 #[test]
