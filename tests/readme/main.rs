@@ -85,16 +85,23 @@ fn every_file_that_is_named_is_there() {
         "docs/architecture.md",
         "docs/basestation.md",
         "docs/deviations.md",
+        "docs/experiment-files.md",
         "docs/lab.md",
         "docs/links.md",
         "docs/performance.md",
         "docs/profiles.md",
+        "docs/repeat-experiments.md",
         "docs/rfc.md",
         "docs/rrtp.md",
         "docs/scenarios.md",
+        "docs/simulate.md",
         "docs/strategies/README.md",
+        "docs/sweeps.md",
         "docs/tools.md",
         "docs/trace.md",
+        "docs/watch.md",
+        "docs/write-a-control.md",
+        "docs/write-a-detection.md",
         "docs/write-your-own-strategy.md",
     ] {
         let text = page(name);
@@ -186,8 +193,10 @@ fn the_crates_of_the_architecture_page_are_the_crates() {
 }
 
 #[test]
-fn the_page_on_strategies_shows_the_files_of_its_example() {
-    let text = page("docs/write-your-own-strategy.md");
+fn the_pages_on_strategies_show_the_files_of_their_example() {
+    let pages =
+        ["write-your-own-strategy", "write-a-detection", "write-a-control", "test-a-strategy"];
+    let text: String = pages.iter().map(|name| page(&format!("docs/{name}.md"))).collect();
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/outside");
     let sources = fs::read_dir(example.join("src")).unwrap();
     let sources = sources.map(|file| format!("src/{}", file.unwrap().file_name().display()));
@@ -196,7 +205,7 @@ fn the_page_on_strategies_shows_the_files_of_its_example() {
         let language = if file.ends_with(".rs") { "rust" } else { "toml" };
         let content = page(&format!("examples/outside/{file}"));
         let block = format!("`examples/outside/{file}`:\n\n```{language}\n{content}```\n");
-        assert!(text.contains(&block), "{file} is not on the page as it is");
+        assert!(text.contains(&block), "{file} is not on a page as it is");
     }
     let blocks = text.matches("```rust\n").count() + text.matches("```toml\n").count();
     assert_eq!(blocks, files.len(), "a block that no file has");
@@ -208,9 +217,15 @@ fn an_own_strategy_on_a_connection_is_short() {
 }
 
 #[test]
-fn the_page_of_the_lab_has_the_example_as_it_is() {
+fn the_page_of_experiment_files_has_the_example_as_it_is() {
     let example = page("examples/lab.toml");
-    assert!(page("docs/lab.md").contains(&format!("```toml\n{example}```\n")));
+    assert!(page("docs/experiment-files.md").contains(&format!("```toml\n{example}```\n")));
+}
+
+#[test]
+fn the_page_of_sweeps_has_the_example_as_it_is() {
+    let example = page("examples/sweep.rs");
+    assert!(page("docs/sweeps.md").contains(&format!("```rust\n{example}```\n")));
 }
 
 #[test]

@@ -18,13 +18,11 @@ fn output(mut command: Command) -> Result<String, String> {
     if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
 }
 
-/// The fields whose units docs/tools.md has.
+/// The fields whose units docs/connection-state.md has.
 fn explained() -> BTreeSet<String> {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/tools.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/connection-state.md");
     let page = std::fs::read_to_string(page).unwrap();
-    let (_, part) = page.split_once("\n### What --json has\n").unwrap();
-    let (part, _) = part.split_once("\n## ").unwrap();
-    let rows = part.lines().filter_map(|line| line.strip_prefix("| `"));
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
     let cells = rows.filter_map(|row| row.split_once("` |")).map(|(cell, _)| cell);
     let mut all = BTreeSet::new();
     for name in cells.flat_map(|cell| cell.split("`, `")) {

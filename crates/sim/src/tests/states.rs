@@ -96,7 +96,7 @@ fn an_interval_of_zero_is_refused() {
 
 #[test]
 fn the_page_knows_every_field() {
-    let page = include_str!("../../../../docs/scenarios.md");
+    let page = include_str!("../../../../docs/simulation-results.md");
     let scenario = one(dumbbell("rate 10mbit"), flow("rack/reno", BULK));
     for state in states(&scenario, Duration::from_secs(5)).1 {
         let line = serde_json::to_value(state).unwrap();
