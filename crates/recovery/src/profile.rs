@@ -63,7 +63,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// What a current Linux host does, and the default.
+    /// What current Linux does, and the default.
     pub const fn modern() -> Self {
         MODERN
     }
@@ -94,7 +94,7 @@ const PROFILES: &[Profile] = &[MODERN, PAPER, NS_2_26, NS_2_35, LINUX_2_2];
 
 const MODERN: Profile = Profile {
     name: "modern",
-    summary: "a current Linux host",
+    summary: "current Linux",
     initial_window: 10,
     cwnd_clamp: None,
     byte_counting_limit: 8,
@@ -116,7 +116,7 @@ const MODERN: Profile = Profile {
 
 const PAPER: Profile = Profile {
     name: "paper",
-    summary: "the simulators of the 2000s: IW 2, no PRR, no undo, no probes, RTO of at least 200 ms, no delayed ACKs",
+    summary: "simulators of the 2000s: IW 2, no PRR, no undo, no probes, RTO of at least 200 ms, no delayed ACKs",
     initial_window: 2,
     byte_counting_limit: 2,
     hystart: false,
@@ -133,7 +133,7 @@ const PAPER: Profile = Profile {
 
 const NS_2_26: Profile = Profile {
     name: "ns-2.26",
-    summary: "ns-2 of 2003: `paper` with an RTO of at least 1 s, windows of whole segments, Sack1's pipe for `sack`",
+    summary: "ns-2 of 2003: `paper` with an RTO of at least 1 s, windows in whole segments, and Sack1's pipe for `sack`",
     // minrto_ until 2004.
     rto: RtoForm::Rfc { floor: Duration::from_secs(1) },
     // precisionReduce_ false until 2006.
@@ -152,7 +152,7 @@ const NS_2_35: Profile = Profile {
 
 const LINUX_2_2: Profile = Profile {
     name: "linux-2.2",
-    summary: "Linux of 1999: its RTO, windows of whole segments, patient NewReno, FACK for `sack`",
+    summary: "Linux of 1999: its RTO, windows in whole segments, slow-but-steady NewReno, FACK for `sack`",
     byte_counting_limit: 1,
     // RFC 3042 is of 2001.
     limited_transmit: false,
