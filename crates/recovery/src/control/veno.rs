@@ -1,4 +1,4 @@
-//! `veno`: Reno that tells a random loss from a full queue by the backlog it has there (Fu, Liew, 2003).
+//! `veno`: Reno that distinguishes random loss from congestion by its backlog in the queue (Fu, Liew, 2003).
 
 use std::time::Duration;
 

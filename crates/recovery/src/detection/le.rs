@@ -1,4 +1,4 @@
-//! `le`: what three later transmissions have overtaken is lost (LE, Loss resilience).
+//! `le`: a transmission is lost once three later ones have arrived (LE, Loss resilience).
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! `newreno`: a partial ACK tells the next loss of the window (RFC 6582).
+//! `newreno`: a partial ACK reveals the next loss of the window (RFC 6582).
 
 use airtcp_types::{ByteCount, ExtSeq};
 

@@ -1,4 +1,4 @@
-//! `rack`: what was sent long enough before something that has arrived is lost (RFC 8985).
+//! `rack`: a transmission is lost if one sent sufficiently later has arrived (RFC 8985).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `spike`: losses are random up to the share that is lost while the queue is not full.
+//! `spike`: losses are random up to the loss rate measured while the queue is not full.
 
 mod baseline;
 mod capacity;
