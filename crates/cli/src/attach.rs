@@ -25,33 +25,33 @@ const ASKED: KeepAlive =
 /// What every command with a stack on a TUN device takes.
 #[derive(Args, Debug)]
 pub(crate) struct AttachArgs {
-    /// The TUN device; it is made if there is none of that name, and removed at the end
+    /// TUN device; it is created if it does not exist, and then removed at exit
     #[arg(long, value_name = "NAME", value_parser = value::tun)]
     pub(crate) tun: String,
-    /// An address of this stack with its prefix length; once for each address
+    /// Address of this stack with its prefix length; repeat for more addresses
     #[arg(long, value_name = "CIDR", required = true, value_parser = value::cidr)]
     pub(crate) address: Vec<Cidr>,
-    /// The kernel's own address on the device, which it is given if the device is made here; once for each IP version.
-    /// A TUN device has no neighbours: all that this stack sends goes to the kernel, which forwards it or not
+    /// Address of the kernel on a device that this command creates; once per IP version. The stack sends all packets to the
+    /// kernel, which forwards them if IP forwarding is enabled
     #[arg(long, value_name = "IP", value_parser = value::gateway)]
     pub(crate) gateway: Vec<IpAddr>,
-    /// The largest IP packet in bytes [default: the device's]
+    /// Largest IP packet in bytes [default: the MTU of the device]
     #[arg(long, value_name = "BYTES", allow_negative_numbers = true, value_parser = value::mtu)]
     pub(crate) mtu: Option<u16>,
-    /// Exchange packets of MTU size with the kernel, each with its checksum. By default up to 64 KiB pass at a time, and
-    /// the kernel completes checksums and cuts data into packets, which is faster. The judge hack needs packets as they
-    /// are, and turns offload off by itself; a receiver of HACK needs `--judge hack`, too
+    /// Disable segmentation and checksum offload: exchange packets of MTU size with complete checksums. Offload is faster:
+    /// super-segments of up to 64 KiB, which the kernel segments. The judge hack disables offload by itself; a receiver of
+    /// HACK also needs `--judge hack`
     #[arg(long)]
     pub(crate) no_offload: bool,
-    /// Explicit congestion notification: off; passive, use ECN (RFC 3168) where a peer asks for it; active, ask for ECN;
-    /// accurate, ask for AccECN (RFC 9768), which counts marks exactly, and fall back to ECN. passive-accurate and
-    /// active-accurate are passive and active, and grant AccECN to peers that ask for it
+    /// Explicit congestion notification: off; passive, accept ECN (RFC 3168) if the peer requests it; active, request ECN;
+    /// accurate, request AccECN (RFC 9768), which counts marks exactly, and fall back to ECN. passive-accurate and
+    /// active-accurate are passive and active, and also accept AccECN if the peer requests it
     #[arg(long, value_name = "MODE", default_value = "passive", value_parser = value::ecn)]
     pub(crate) ecn: EcnMode,
     /// Exchange super-segments with the kernel, which is the default
     #[arg(long, hide = true, conflicts_with = "no_offload")]
     pub(crate) offload: bool,
-    /// Listen for `airtcp ss` on this socket [serve's default: where `airtcp ss` looks by itself]
+    /// Control socket for `airtcp ss` [default of serve: a path that `airtcp ss` finds]
     #[arg(long, value_name = "SOCKET")]
     pub(crate) control: Option<PathBuf>,
     #[command(flatten)]

@@ -13,7 +13,7 @@ use crate::output::{self, Mistake};
 /// `completions`.
 #[derive(Args, Debug)]
 pub(crate) struct CompletionsArgs {
-    /// Whose
+    /// Shell
     #[arg(value_name = "SHELL", value_enum)]
     shell: Kind,
 }
@@ -32,10 +32,10 @@ enum Kind {
 /// `man`.
 #[derive(Args, Debug)]
 pub(crate) struct ManArgs {
-    /// The command whose page is printed, such as `sim run`; the program's own page without one
+    /// Command, such as `sim run` [default: the program itself]
     #[arg(value_name = "COMMAND")]
     command: Vec<String>,
-    /// Write the page of every command into this directory
+    /// Write the man pages of all commands to this directory
     #[arg(long, value_name = "DIR", conflicts_with = "command")]
     out: Option<PathBuf>,
 }

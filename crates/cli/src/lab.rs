@@ -33,16 +33,16 @@ pub(crate) struct LabArgs {
 enum LabCommand {
     /// List the experiments
     List(ListArgs),
-    /// Run experiments: what their sources say beside what is measured
+    /// Run experiments, and compare the results with the claims of their sources
     Run(RunArgs),
-    /// Count the verdicts in folders of results, and write pages of them
+    /// Count the verdicts in result directories, and write them as Markdown pages
     Results(ResultsArgs),
 }
 
 /// `airtcp lab list`.
 #[derive(Args, Debug)]
 struct ListArgs {
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -50,16 +50,16 @@ struct ListArgs {
 /// `airtcp lab run`.
 #[derive(Args, Debug)]
 struct RunArgs {
-    /// Names of `airtcp lab list`, patterns as 'self/*', `all`, or files of your own, FILE.toml
+    /// Names from `airtcp lab list`, patterns such as 'self/*', `all`, or experiment files, FILE.toml
     #[arg(value_name = "NAME", required = true, value_parser = name)]
     names: Vec<String>,
-    /// How often each case is run [default: the experiment's]
+    /// Number of runs of each case [default: that of the experiment]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value::seeds)]
     seeds: Option<u32>,
-    /// Everything, raw records too, as JSON
+    /// Print all results, including raw records, as JSON
     #[arg(long)]
     json: bool,
-    /// Write records, tables and pictures below this directory
+    /// Write records, tables and pictures to this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Skip listed experiments that have results of the same command in --out
@@ -72,7 +72,7 @@ struct RunArgs {
     /// [default: 60]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value::seconds)]
     seconds: Option<Duration>,
-    /// How many threads run seeds; the results are the same [default: one for each core]
+    /// Number of threads; the results do not depend on it [default: one per core]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value::threads)]
     threads: Option<NonZero<usize>>,
 }
@@ -80,7 +80,7 @@ struct RunArgs {
 /// `airtcp lab results`.
 #[derive(Args, Debug)]
 struct ResultsArgs {
-    /// Folders that `airtcp lab run --out` or this command wrote; later ones replace the results of earlier ones
+    /// Directories written by `airtcp lab run --out` or this command; later ones override earlier ones
     #[arg(value_name = "DIR", required = true)]
     dirs: Vec<PathBuf>,
     /// Write Markdown pages and their data to this directory: claims, figures, verdicts, reasons, commands

@@ -18,26 +18,26 @@ use crate::value;
 /// `airtcp plot`.
 #[derive(Args, Debug)]
 pub(crate) struct PlotArgs {
-    /// A directory that --trace wrote, its events.sqlog, or a .pcap or .pcapng file
+    /// Directory written by --trace, its events.sqlog, or a .pcap or .pcapng file
     #[arg(value_name = "TRACE")]
     trace: PathBuf,
-    /// Where the picture goes: .svg, .xpl for xplot, or - for an SVG on stdout [default: named after the flow, in
-    /// this directory]
+    /// Output file: .svg, .xpl for xplot, or - for an SVG on stdout [default: a file in the current directory, named
+    /// after the flow]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Which flow, by its number in --list: the first has the most bytes
+    /// Number of the flow in --list; flow 1 has the most bytes
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 1)]
     flow: usize,
-    /// Draw from here on, in seconds since the trace's begin
+    /// Start of the picture, in seconds since the begin of the trace
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = value::moment)]
     from: Option<Duration>,
-    /// Draw up to here
+    /// End of the picture
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = value::moment)]
     to: Option<Duration>,
-    /// List the flows, and draw none
+    /// List the flows, without a picture
     #[arg(long)]
     list: bool,
-    /// The list as JSON
+    /// Print the list as JSON
     #[arg(long, requires = "list")]
     json: bool,
 }

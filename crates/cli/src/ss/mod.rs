@@ -27,14 +27,14 @@ const CLEAR: &str = "\x1b[H\x1b[2J";
 /// `airtcp ss`.
 #[derive(Args, Debug)]
 pub(crate) struct SsArgs {
-    /// The socket that a command was given [default: those of every `airtcp serve` on this machine]
+    /// Control socket of a command [default: those of all `airtcp serve` on this machine]
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
-    /// Again after so long [default: 1], until Ctrl-C
+    /// Repeat at this interval [default: 1] until Ctrl-C
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1",
           allow_negative_numbers = true, value_parser = value::seconds)]
     watch: Option<Duration>,
-    /// As JSON, on one line each time
+    /// Print JSON, one line at a time
     #[arg(long)]
     json: bool,
 }

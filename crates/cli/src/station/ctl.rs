@@ -18,13 +18,13 @@ pub(super) const DEFAULT: &str = "/run/airtcp/basestation.sock";
 /// `basestation ctl`.
 #[derive(Args, Debug)]
 pub(super) struct CtlArgs {
-    /// What to ask or tell
+    /// Request
     #[arg(value_name = "COMMAND", value_enum)]
     request: Request,
-    /// The socket that the base station was given
+    /// Control socket of the base station
     #[arg(long, value_name = "SOCKET", default_value = DEFAULT)]
     control: PathBuf,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
