@@ -295,7 +295,7 @@ fn base_station() -> String {
         Ok(path) if path.exists() => path.display().to_string(),
         _ => "basestation".to_owned(),
     };
-    format!("error: the base station is a program of its own: type {program} --help")
+    format!("error: the base station is a separate program: type {program} --help")
 }
 
 impl ServeArgs {

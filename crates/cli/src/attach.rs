@@ -77,7 +77,7 @@ impl AttachArgs {
             let address = cidr.address();
             if self.address[..index].iter().any(|other| other.address() == address) {
                 return Err(format!(
-                    "--address {address} is given twice: once is enough; for example --address \
+                    "--address {address} is given twice: remove one; for example --address \
                      10.0.0.2/24 --address fd00::2/64"
                 ));
             }
@@ -92,7 +92,7 @@ impl AttachArgs {
             } else if self.address.iter().any(|cidr| cidr.address() == *gateway) {
                 "is this stack's own --address: the kernel needs another".to_owned()
             } else if !self.address.iter().any(|cidr| same(&cidr.address())) {
-                format!("is of no use without an --address of {version}")
+                format!("requires an --address of {version}")
             } else {
                 continue;
             };
@@ -102,8 +102,8 @@ impl AttachArgs {
         }
         if self.offload && needs_plain_packets(&self.sender) {
             return Err(
-                "--offload and the judge hack do not go together: an offloading device vouches for checksums, so that \
-                 what is corrupted is never seen; leave one of them out"
+                "--offload cannot be used with the judge hack: an offloading device hides checksum errors, so that \
+                 HACK never sees corrupted packets; remove one of them"
                     .to_owned(),
             );
         }
@@ -143,7 +143,7 @@ impl AttachArgs {
             if !self.gateway.is_empty() {
                 let name = &self.tun;
                 output::note(format_args!(
-                    "note: --gateway has no effect on {name}, which was there before"
+                    "note: --gateway has no effect on {name}, which existed already"
                 ));
             }
         } else {
@@ -192,7 +192,7 @@ impl AttachArgs {
             (true, false) => "has no address",
         };
         let todo = self.kernel_side().commands(name);
-        let text = format!("{name} was there before and {what}; type: {todo}");
+        let text = format!("{name} existed already and {what}; type: {todo}");
         Ok(Some(Lack { is_down: !device.is_up, text }))
     }
 }
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn hack_sees_nothing_on_an_offloading_device() {
         let both = refused("--address 10.0.0.2/24 --offload --judge rr+hack");
-        assert!(both.contains("vouches for checksums") && both.contains("leave one"), "{both}");
+        assert!(both.contains("hides checksum errors") && both.contains("remove one"), "{both}");
         for (line, offloads) in [
             ("", true),
             ("--offload", true),
@@ -311,7 +311,7 @@ mod tests {
         let own = refused("--address 10.0.0.2/24 --gateway 10.0.0.2");
         assert!(own.contains("own --address: the kernel needs another"), "{own}");
         let version = refused("--address 10.0.0.2/24 --gateway fd00::1");
-        assert!(version.contains("without an --address of IPv6"), "{version}");
+        assert!(version.contains("requires an --address of IPv6"), "{version}");
         let twice = refused("--address 10.0.0.2/24 --gateway 10.0.0.1 --gateway 10.0.0.3");
         assert!(twice.contains("10.0.0.3 is a second one of IPv4"), "{twice}");
     }

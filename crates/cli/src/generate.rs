@@ -86,7 +86,7 @@ fn below(mut command: Command, names: &[String]) -> Result<Command, Mistake> {
                 .collect();
             let program = command.get_name();
             let hint = if name.contains('/') {
-                "; to write pages into a directory, add --out".to_owned()
+                "; to write pages to a directory, use --out".to_owned()
             } else if known.is_empty() {
                 format!("; `{program}` has none")
             } else {

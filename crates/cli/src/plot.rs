@@ -83,7 +83,7 @@ pub(crate) fn run(args: &PlotArgs) -> anyhow::Result<()> {
 fn check_kind(path: &Path) -> Result<(), Mistake> {
     match path.extension() {
         Some(extension) if extension != "svg" && extension != "xpl" => Err(Mistake::new(format!(
-            "--output {}: a picture is .svg or .xpl; for example -o flow.svg",
+            "--output {}: the name must end in .svg or .xpl; for example -o flow.svg",
             path.display()
         ))),
         _ => Ok(()),
@@ -91,7 +91,7 @@ fn check_kind(path: &Path) -> Result<(), Mistake> {
 }
 
 fn mistake(error: TraceError) -> anyhow::Error {
-    Mistake::new(format!("{error}; --list shows what there is")).into()
+    Mistake::new(format!("{error}; --list shows the flows")).into()
 }
 
 fn write(path: &Path, picture: &str) -> anyhow::Result<()> {

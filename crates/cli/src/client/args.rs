@@ -64,7 +64,7 @@ impl GetArgs {
     /// What no value shows alone.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.resume && self.output.as_os_str() == "-" {
-            return Err("--continue needs a file to go on with, and -o - is stdout; for example \
+            return Err("--continue needs an output file, and -o - is stdout; for example \
                         -o file --continue"
                 .to_owned());
         }

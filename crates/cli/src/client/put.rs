@@ -35,7 +35,7 @@ pub(crate) fn run(args: &PutArgs) -> anyhow::Result<()> {
     // Opening a pipe would wait for a writer.
     let metadata = std::fs::metadata(&args.file).with_context(|| name.clone())?;
     if !metadata.is_file() {
-        bail!("{name} is no file, whose length is known before it is sent");
+        bail!("{name} is not a regular file with a known length");
     }
     let file = File::open(&args.file).with_context(|| name.clone())?;
     let source =
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &PutArgs) -> anyhow::Result<()> {
     });
     let report = sent.map_err(|error| match source.is_cut() {
         true => anyhow!(
-            "{}; --continue goes on, if the server keeps what has come",
+            "{}; use --continue to resume, if the server keeps partial uploads",
             output::explain(&error)
         ),
         false => error,

@@ -91,7 +91,7 @@ fn picture(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     let is_svg = path.extension().is_some_and(|extension| extension == "svg");
     is_svg.then_some(path).ok_or_else(|| {
-        "a picture is a file whose name ends in .svg; for example --picture compare.svg".to_owned()
+        "the name of a picture must end in .svg; for example --picture compare.svg".to_owned()
     })
 }
 

@@ -43,7 +43,7 @@ impl Report {
             flows => format!("{flows} flows together"),
         };
         let spread = match self.seeds {
-            _ if !self.is_random => "one run: nothing here is random".to_owned(),
+            _ if !self.is_random => "one run: nothing is random".to_owned(),
             1 => "seed 1: one run says nothing of the spread".to_owned(),
             seeds => format!("seeds 1 to {seeds}: means, ± 95 % intervals"),
         };

@@ -157,7 +157,7 @@ fn send(
         warm_up: args.phase().mul_f64(WARM_UP),
         time: args.phase().mul_f64(1.0 - WARM_UP),
     };
-    let done = runtime.block_on(dumbbell.bulk(&bulk)).context("the transfer broke")?;
+    let done = runtime.block_on(dumbbell.bulk(&bulk)).context("the transfer failed")?;
     let counters = dumbbell.counters(Way::Forth);
     let timeouts = match dumbbell.left().stack() {
         Some(stack) => stack.counters().tcp_ext_timeouts,

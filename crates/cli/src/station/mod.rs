@@ -157,7 +157,7 @@ async fn serve(plan: &Plan) -> anyhow::Result<()> {
     }
     let outcome = loop {
         tokio::select! {
-            Err(gone) = driver.run() => break Err(anyhow!("{gone}; start again to make it anew")),
+            Err(gone) = driver.run() => break Err(anyhow!("{gone}; restart to create it again")),
             () = caught(&mut interrupt) => break Ok(()),
             () = caught(&mut terminate) => break Ok(()),
             () = caught(&mut report) => {

@@ -182,14 +182,14 @@ impl Settings {
         let station = match (self.radio, alone) {
             (None, Some((name, _))) => {
                 return Err(Mistake::new(format!(
-                    "{name} is for a station with a radio, and there is no --radio: say which, for example \
+                    "{name} needs --radio: add it, for example \
                      --radio \"error 20%\", or --radio \"\" for one without errors"
                 )));
             }
             (None, None) => None,
             _ if self.mobiles.as_ref().is_some_and(Vec::is_empty) => {
                 return Err(Mistake::new(
-                    "mobiles is empty: list the networks of the mobiles, or leave it out to let any source pass"
+                    "mobiles is empty: list the networks of the mobiles, or omit it to accept any source"
                         .to_owned(),
                 ));
             }

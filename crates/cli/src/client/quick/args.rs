@@ -117,7 +117,7 @@ fn check_rrtp<'a>(
 ) -> Result<(), String> {
     if is_given && urls.all(|url| url.0.scheme() != Scheme::Rrtp) {
         let example = "for example rrtp://10.0.0.1:8000/file";
-        return Err(format!("{option} is of rrtp:// alone; {example}"));
+        return Err(format!("{option} is only for rrtp://; {example}"));
     }
     Ok(())
 }
@@ -130,13 +130,13 @@ impl QuickServeArgs {
         for url in &self.listen {
             if url.0.address().is_none() {
                 return Err(format!(
-                    "{} names no address to listen at; for example rrtp://0.0.0.0:8000",
+                    "{} has no address to listen on; for example rrtp://0.0.0.0:8000",
                     url.0
                 ));
             }
             if url.0.target() != "/" {
                 return Err(format!(
-                    "{} has a path, and what is served is DIR; for example rrtp://0.0.0.0:8000",
+                    "{} has a path, but DIR is what is served; for example rrtp://0.0.0.0:8000",
                     url.0
                 ));
             }
