@@ -65,11 +65,10 @@ struct RunArgs {
     /// Skip listed experiments that have results of the same command in --out
     #[arg(long, requires = "out")]
     resume: bool,
-    /// Combination to judge; for experiments that judge a candidate [default: rack/bbr3/spike]
+    /// Candidate of experiments that judge one combination [default: rack/bbr3/spike]
     #[arg(long, value_name = "COMBINATION", value_parser = value::parsed::<Combination>)]
     candidate: Option<Combination>,
-    /// Length of each run in seconds, its warm-up included; for experiments that judge a candidate
-    /// [default: 60]
+    /// Length of each run in seconds, including the warm-up, of experiments with a candidate [default: 60]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value::seconds)]
     seconds: Option<Duration>,
     /// Number of threads; the results do not depend on it [default: one per core]
@@ -237,7 +236,7 @@ fn jobs(names: &[String]) -> anyhow::Result<Vec<Job>> {
         let study = Job::Own(Box::new(own(Path::new(name))?));
         if let Some(same) = jobs.iter().find(|job| job.name() == study.name()) {
             let what = format!(
-                "{name}: there are two experiments `{}`: give it another `name`",
+                "{name}: there are two experiments `{}`: change its `name`",
                 same.name()
             );
             return Err(anyhow!(Mistake::new(what)));
@@ -271,7 +270,7 @@ fn run_experiments(args: &RunArgs) -> anyhow::Result<()> {
     }
     if plan.seeds == Some(1) {
         output::note(
-            "note: one run does not say how far chance carries it: claims of what is random want --seeds 2 or more",
+            "note: a single run has no confidence interval: use --seeds 2 or more for claims with random elements",
         );
     }
     let mut todo = Vec::new();
@@ -279,7 +278,7 @@ fn run_experiments(args: &RunArgs) -> anyhow::Result<()> {
         match args.out.as_ref().filter(|dir| args.resume && job.is_done(&plan, dir)) {
             Some(dir) => {
                 let folder = dir.join(job.name());
-                output::note(format_args!("{}: done, in {}", job.name(), folder.display()));
+                output::note(format_args!("{}: already in {}", job.name(), folder.display()));
             }
             None => todo.push(job),
         }
@@ -318,10 +317,10 @@ fn run_experiments(args: &RunArgs) -> anyhow::Result<()> {
         output::print_json(&reports)?;
     }
     if !unfit.is_empty() {
-        bail!("not run: {}: the reason is above", unfit.join(", "));
+        bail!("not run: {}: see the reasons above", unfit.join(", "));
     }
     if !failed.is_empty() {
-        bail!("self-checks failed: {}: no result counts until they hold", failed.join(", "));
+        bail!("self-checks failed: {}: results are invalid until they pass", failed.join(", "));
     }
     Ok(())
 }
@@ -338,7 +337,7 @@ fn refuse_unused(plan: &Plan, jobs: &[Job]) -> Result<(), Mistake> {
         Some(((option, _), other)) => {
             let name = other.name();
             let text =
-                format!("{option} is for experiments that judge a candidate: {name} has none");
+                format!("{option} is only for experiments with a candidate, which {name} has not");
             Err(Mistake::new(text))
         }
         None => Ok(()),
@@ -440,7 +439,7 @@ mod tests {
         let error = refuse(&["senders/harm", "self/loss"]).unwrap_err().to_string();
         assert_eq!(
             error,
-            "--candidate is for experiments that judge a candidate: self/loss has none"
+            "--candidate is only for experiments with a candidate, which self/loss has not"
         );
     }
 
