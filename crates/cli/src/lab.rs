@@ -337,7 +337,7 @@ fn refuse_unused(plan: &Plan, jobs: &[Job]) -> Result<(), Mistake> {
         Some(((option, _), other)) => {
             let name = other.name();
             let text =
-                format!("{option} is only for experiments with a candidate, which {name} has not");
+                format!("{option} is only for experiments with a candidate, which {name} does not have");
             Err(Mistake::new(text))
         }
         None => Ok(()),
@@ -439,7 +439,7 @@ mod tests {
         let error = refuse(&["senders/harm", "self/loss"]).unwrap_err().to_string();
         assert_eq!(
             error,
-            "--candidate is only for experiments with a candidate, which self/loss has not"
+            "--candidate is only for experiments with a candidate, which self/loss does not have"
         );
     }
 
