@@ -73,7 +73,7 @@ fn what_cannot_run_here_is_said_and_keeps_nothing_else_from_running() {
     assert_eq!(output.status.code(), Some(1), "{said}");
     let reason = "NOT RUN: self/packets: no network namespaces with TUN devices here: ";
     assert!(said.lines().any(|line| line.starts_with(reason)), "{said}");
-    assert_eq!(said.lines().last(), Some("error: not run: self/packets: the reason is above"));
+    assert_eq!(said.lines().last(), Some("error: not run: self/packets: see the reasons above"));
     assert!(table.starts_with("self/half-duplex: ") && !table.contains("self/packets"), "{table}");
 }
 

@@ -70,7 +70,7 @@ fn the_example_is_commented_and_runs() -> Outcome {
     let output = fed(&["sim", "run", "-"], &example)?;
     assert!(output.status.success(), "{}", stderr(&output));
     let table = String::from_utf8(output.stdout)?;
-    assert!(table.starts_with("two-kinds: 20 s of virtual time, seed 1\n"), "{table}");
+    assert!(table.starts_with("two-kinds: 20 s of simulated time, seed 1\n"), "{table}");
     assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
     for word in ["newreno/reno", "sack/cubic", "goodput", "queue", "bottleneck", "Jain's index"] {
         assert!(table.contains(word), "{word}: {table}");
@@ -164,7 +164,7 @@ fn a_scenario_without_randomness_has_one_run() -> Outcome {
     let output = fed(&["sim", "run", "-", "--seeds", "4", "--json"], &quiet)?;
     assert_eq!(json(&output)?["seeds"], serde_json::json!([1]));
     let table = String::from_utf8(fed(&["sim", "run", "-", "--seeds", "4"], &quiet)?.stdout)?;
-    assert!(table.contains("one run: nothing here is random") && !table.contains('±'), "{table}");
+    assert!(table.contains("one run: nothing is random") && !table.contains('±'), "{table}");
     Ok(())
 }
 
@@ -225,7 +225,7 @@ fn a_file_that_cannot_be_read_is_one_line() -> Outcome {
     let missing = airtcp(&["sim", "run", "/no/such.toml"]).output()?;
     assert_eq!(refused(&missing, 1), "reading /no/such.toml: No such file or directory");
     let long = fed(&["sim", "run", "-"], &" ".repeat((1 << 20) + 1))?;
-    assert_eq!(refused(&long, 1), "reading stdin: it is longer than 1 MiB");
+    assert_eq!(refused(&long, 1), "reading stdin: larger than 1 MiB");
     Ok(())
 }
 

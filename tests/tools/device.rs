@@ -37,12 +37,12 @@ fn a_new_device_takes_no_network_and_no_address_that_is_there() {
 
     // The first address of the network is a router's, for the most part.
     let lan = refused(&namespace, "connect --tun tun1 --address 192.168.1.201/24 192.168.1.10:7");
-    assert!(lan.contains("192.168.1.0/24 is on lan0 already: choose another network"), "{lan}");
+    assert!(lan.contains("192.168.1.0/24 is in use on lan0: choose another network"), "{lan}");
     let second = refused(&namespace, "connect --tun tun1 --address 10.0.0.3/24 10.0.0.2:7");
-    assert!(second.contains("10.0.0.0/24 is on tun0 already"), "{second}");
+    assert!(second.contains("10.0.0.0/24 is in use on tun0"), "{second}");
     assert!(second.contains("such as 10.0.1.2/24"), "{second}");
     let own = refused(&namespace, "serve --tun tun1 --address 192.168.1.10/32 echo:7");
-    assert!(own.contains("192.168.1.10 is the kernel's own address on lan0"), "{own}");
+    assert!(own.contains("192.168.1.10 is the kernel's address on lan0"), "{own}");
     assert_eq!(look(&namespace), before);
 
     // A terminal that goes away.
@@ -67,20 +67,20 @@ fn serve_says_what_a_device_that_was_there_lacks() {
     };
 
     let mut serve = start("10.0.0.2/24");
-    serve.until("note: --gateway has no effect on tun0, which was there before");
+    serve.until("note: --gateway has no effect on tun0, which existed already");
     let todo = "type: ip addr add 10.0.0.1/24 dev tun0 && ip link set tun0 up";
-    serve.until(&format!("note: tun0 was there before and is down; {todo}"));
+    serve.until(&format!("note: tun0 existed already and is down; {todo}"));
     serve.until("ready");
     drop(serve);
 
     namespace.set_up("tun0", true).unwrap();
     let mut serve = start("10.0.0.2/24");
-    serve.until(&format!("note: tun0 was there before and has no address; {todo}"));
+    serve.until(&format!("note: tun0 existed already and has no address; {todo}"));
     serve.until("ready");
     drop(serve);
 
     namespace.add_address("tun0", "10.0.0.1/24".parse().unwrap()).unwrap();
     let own = refused(&namespace, "serve --tun tun0 --address 10.0.0.1/24 echo:7");
-    assert!(own.contains("10.0.0.1 is the kernel's own address on tun0"), "{own}");
+    assert!(own.contains("10.0.0.1 is the kernel's address on tun0"), "{own}");
     assert!(own.contains("such as 10.0.0.2/24"), "{own}");
 }

@@ -223,7 +223,7 @@ fn a_device_that_is_deleted_ends_all_of_it_with_one_error() {
         let said = world.serve.rest();
         let [error] = &said[..] else { panic!("{said:?}") };
         assert!(error.starts_with("error: the device of the stack is gone"), "{error}");
-        assert!(error.ends_with("start again to make it anew"), "{error}");
+        assert!(error.ends_with("restart to create it again"), "{error}");
         assert_eq!(world.serve.end().0, Some(1));
     }
 }

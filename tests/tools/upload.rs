@@ -78,7 +78,7 @@ fn a_put_that_was_killed_goes_on_where_it_broke_off() {
         let mut code = None;
         if signal == "INT" {
             let line = running.until("error: ");
-            assert!(line.contains("interrupted; --continue goes on"), "{line}");
+            assert!(line.contains("interrupted; use --continue to resume"), "{line}");
             code = Some(130);
         }
         assert_eq!(running.end(), (code, String::new()));
@@ -131,7 +131,7 @@ fn what_a_server_holds_of_another_file_is_not_gone_on_with() {
     let output = world.client("put", &["-C", "--json", "file", &format!("http://{AT}/new")]);
     let notes = text(&output.stderr);
     assert!(output.status.success(), "{notes}");
-    assert!(notes.contains("/new holds 8 B of another file: all of this is sent"), "{notes}");
+    assert!(notes.contains("/new has 8 B of another file: restarting the upload"), "{notes}");
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["bytes"], LENGTH);
     assert!(server.read("new") == data() && server.held().is_none());
@@ -147,12 +147,12 @@ fn a_server_that_knows_of_no_uploads_is_told_of_and_a_put_that_breaks_off_says_h
     {
         let line = world.refused("put", &["-C", "file", &format!("http://10.0.0.1/{name}")]);
         let told = format!(
-            "http://10.0.0.1/{asked}: the server does not say what it holds of an upload (it answers {status}"
+            "http://10.0.0.1/{asked}: the server does not report the state of an upload (it answers {status}"
         );
         assert!(line.contains(&told) && line.contains("leave out --continue"), "{line}");
     }
     let line = world.refused("put", &["file", "http://10.0.0.1/cut"]);
-    assert!(line.contains("broke off") && line.contains("; --continue goes on, if"), "{line}");
+    assert!(line.contains("broke off") && line.contains("; use --continue to resume, if"), "{line}");
     let line = world.refused("put", &["file", "http://10.0.0.1/full"]);
     assert!(!line.contains("--continue"), "{line}");
 }

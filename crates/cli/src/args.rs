@@ -36,13 +36,13 @@ const RADIO: &str = "error 40% tries 4 seed 1";
     name = "airtcp",
     version,
     max_term_width = 80,
-    about = "A user-space TCP/IP stack on TUN devices whose sender is made of interchangeable parts",
-    after_help = "The base station is a program of its own: basestation --help.\n\
-                  RUST_LOG sets what is logged on stderr, for example RUST_LOG=airtcp=debug;\n\
-                  -q, -v and -vv set the level error, info and debug where it is not set.\n\n\
+    about = "A user-space TCP/IP stack on TUN devices with interchangeable loss recovery and congestion control",
+    after_help = "The base station is a separate program: basestation --help.\n\
+                  RUST_LOG selects the log messages on stderr, for example RUST_LOG=airtcp=debug;\n\
+                  if it is not set, -q, -v and -vv select the levels error, info and debug.\n\n\
                   Exit codes: 0 success, 1 failure, 2 mistake on the command line; 130 (SIGINT)\n\
-                  and 143 (SIGTERM) where the signal came before the result. Commands that run\n\
-                  until Ctrl-C end with 0 then."
+                  and 143 (SIGTERM) if the signal came before the result. Commands that run\n\
+                  until Ctrl-C then end with 0."
 )]
 pub(crate) struct Cli {
     /// What to do.
@@ -57,61 +57,61 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Serve on a TUN device until Ctrl-C
     Serve(Box<ServeArgs>),
-    /// Get a file by HTTP, over a stack on a TUN device
+    /// Download a file by HTTP, over a stack on a TUN device
     Get(Box<GetArgs>),
-    /// Send a file by HTTP, over a stack on a TUN device
+    /// Upload a file by HTTP, over a stack on a TUN device
     Put(Box<PutArgs>),
     /// Connect stdin and stdout to a TCP port, over a stack on a TUN device
     Connect(Box<ConnectArgs>),
     /// Serve files over RRTP, the kernel's TCP or a stack on a TUN device, until Ctrl-C
     Quickserve(Box<QuickServeArgs>),
-    /// Get a file of `quickserve`, and check it
+    /// Download a file from `quickserve` and verify its SHA-256
     Quickget(Box<QuickGetArgs>),
-    /// List the connections of a running `serve`, as the kernel's ss -tinm does
+    /// List the connections of a running `serve`, in the format of ss -tinm
     Ss(SsArgs),
-    /// List every strategy there is, and the links that have a name
+    /// List all strategies and all named links
     Names(NamesArgs),
-    /// Send a file both ways between the Linux kernel and this stack, and check it
+    /// Send a file in both directions between the Linux kernel and this stack, and verify it
     Demo(Box<DemoArgs>),
     /// Emulate a link between two TUN devices until Ctrl-C
     Link(Box<LinkArgs>),
-    /// Run scenarios in virtual time: `sim init` prints one to begin with
+    /// Simulate scenarios; `sim init` prints an example
     Sim(SimArgs),
-    /// Run experiments by name: what papers and theory say beside what is measured
+    /// Repeat experiments of papers, and check their claims
     Lab(LabArgs),
-    /// Compare combinations over one link in virtual time: which suits it
+    /// Compare strategies on a simulated link: goodput, fairness, drops and delay
     Compare(Box<CompareArgs>),
     /// Draw the time-sequence graph of a flow, from a trace or a capture
     Plot(PlotArgs),
-    /// Print what a shell completes this command's lines with
+    /// Print shell completions
     Completions(CompletionsArgs),
-    /// Print the manual page of a command, or write those of all
+    /// Print the man page of a command, or write all man pages to a directory
     Man(ManArgs),
 }
 
-/// What a sender is made of.
+/// The strategies of a sender.
 #[derive(Args, Debug)]
 pub(crate) struct SenderArgs {
-    /// All three of the next at once, as tables show them: rack/cubic or le/westwood/hack+dcr:timer
+    /// Detection, congestion control and judges in one value: rack/cubic or le/westwood/hack+dcr:timer
     #[arg(long, value_name = "A/B[/C]", value_parser = value::strategies,
           conflicts_with_all = ["detection", "congestion", "judge"])]
     strategies: Option<Combination>,
-    /// How losses are found: a name of `airtcp names`
+    /// Loss detection: a name from `airtcp names`
     #[arg(long, alias = "recovery", value_name = "NAME", value_parser = value::detection)]
     detection: Option<String>,
-    /// How much is sent: a name of `airtcp names`
+    /// Congestion control: a name from `airtcp names`
     #[arg(long, value_name = "NAME", value_parser = value::congestion)]
     congestion: Option<String>,
-    /// What a loss is taken to mean: names of `airtcp names`, joined by `+`
+    /// Judges, which classify losses: names from `airtcp names`, joined by `+`
     #[arg(long, value_name = "NAME[+NAME]", value_parser = value::judge)]
     judge: Option<String>,
-    /// The set of defaults: modern, paper, ns-2.26, ns-2.35 or linux-2.2
+    /// Set of defaults: modern, paper, ns-2.26, ns-2.35 or linux-2.2
     #[arg(long, value_name = "PROFILE", default_value = "modern", value_parser = value::profile)]
     pub(crate) profile: Profile,
     /// Pace segments over the round trip, even if the congestion control sets no pacing rate
     #[arg(long)]
     pub(crate) pacing: bool,
-    /// Write HACK's options in the experimental kind with an ExID (RFC 6994), and not as kinds 14 and 15
+    /// Write HACK's options as experimental options with an ExID (RFC 6994) instead of kinds 14 and 15
     #[arg(long)]
     pub(crate) hack_exid: bool,
 }
@@ -146,20 +146,20 @@ impl SenderArgs {
 pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) attach: AttachArgs,
-    /// Behind a base station that marks (TCP-ECN): withhold duplicate ACKs for segments that the radio lost, for 150 ms at most
+    /// Behind a base station that marks (TCP-ECN): suppress duplicate ACKs for segments that the radio lost, for at most 150 ms
     #[arg(long)]
     pub(crate) mark_aware_receiver: bool,
-    /// Open the device with so many queues, 1 to 256: each has a thread with a stack of its own, and the kernel spreads the
-    /// flows over them. More than there are cores is of no use
+    /// Number of device queues, 1 to 256. Each queue has a thread with its own stack, and the kernel distributes the flows.
+    /// Use at most one queue per core
     #[arg(long, value_name = "N", default_value = "1", allow_negative_numbers = true, value_parser = value::queues)]
     pub(crate) queues: u16,
-    /// At the end, print counters and connections as JSON on stdout
+    /// Print counters and connections as JSON on stdout at exit
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write a capture, an event log and pictures into this directory
+    /// Write a capture, an event log and pictures to this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) trace: Option<PathBuf>,
-    /// Counters for Prometheus, at http://ADDR/metrics on the kernel's TCP; ADDR is such as 127.0.0.1:9464
+    /// Serve Prometheus metrics at http://ADDR/metrics over the kernel's TCP, for example 127.0.0.1:9464
     #[arg(long, value_name = "ADDR", value_parser = value::socket)]
     pub(crate) metrics: Option<SocketAddr>,
     /// echo:PORT, sink:PORT (answers with the number of bytes, 8 bytes big-endian),
@@ -193,7 +193,7 @@ pub(crate) enum ServiceKind {
 /// `airtcp names`.
 #[derive(Args, Debug)]
 pub(crate) struct NamesArgs {
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -203,48 +203,47 @@ pub(crate) struct NamesArgs {
 pub(crate) struct DemoArgs {
     #[command(flatten)]
     pub(crate) sender: SenderArgs,
-    /// How long the file is, in bytes or as 64MiB
+    /// File size, in bytes or as 64MiB
     #[arg(long, value_name = "BYTES", default_value = "64MiB", allow_negative_numbers = true, value_parser = value::size)]
     pub(crate) size: ByteCount,
-    /// Send for a while over a link that loses packets, beside the kernel's congestion controls and other
-    /// combinations, and draw it
+    /// Compare this stack with the kernel's congestion controls on a lossy link, and draw the transfers
     #[arg(long, conflicts_with = "size", group = "timed")]
     pub(crate) lossy: bool,
-    /// The link of --lossy: words of `airtcp link --help`, or a link by name
+    /// Link of --lossy: a description (see `airtcp link --help`) or a named link
     #[arg(long, value_name = "SPEC", requires = "lossy", value_parser = value::link,
           default_value = "rate 20mbit delay 20ms limit 70 loss 1% only forth seed 1")]
     link: LinkPair,
-    /// The direction of the ACKs, where it differs from --link: words, or a link by name, whose way
-    /// up it is
+    /// Link in the direction of the ACKs, if it differs from --link: a description, or a named link, of which the
+    /// uplink is used
     #[arg(long, value_name = "SPEC", requires = "lossy", value_parser = value::link)]
     back: Option<LinkPair>,
-    /// Have the kernel send through a base station, over a radio, to a mobile that goes away for a while, once for each
-    /// policy of the base station. Words of RadioSpec describe the radio; without any, a frame in two and a half is hit,
-    /// and tried four times before others overtake it
+    /// Send from the kernel through a base station and a radio to a mobile that is out of reach for a while, once per
+    /// policy of the base station. The value describes the radio (see `basestation --help`); by default 40 % of the
+    /// frames are corrupted, and a frame is tried four times
     #[arg(long, value_name = "RADIO", num_args = 0..=1, default_missing_value = RADIO, value_parser = value::radio,
           conflicts_with_all = ["size", "lossy", "with", "SenderArgs"], group = "timed")]
     pub(crate) radio: Option<RadioSpec>,
-    /// What the radio of --radio does about lost frames: off, mac, mac+link or head
+    /// Link-layer retransmission of --radio: off, mac, mac+link or head
     #[arg(long, value_name = "MODE", requires = "radio", value_parser = value::arq, default_value = "mac+link")]
     pub(crate) arq: Arq,
-    /// How long the mobile of --radio is gone
+    /// Time that the mobile of --radio is out of reach
     #[arg(long, value_name = "SECONDS", requires = "radio", allow_negative_numbers = true,
           value_parser = value::seconds, default_value = "10")]
     pub(crate) away: Duration,
-    /// How long each sender of --lossy sends [default: 2.5], and those of --radio before the mobile goes and after
-    /// it is back [default: 8]
+    /// Duration of each transfer of --lossy [default: 2.5]; with --radio, the time before the mobile leaves and after
+    /// it returns [default: 8]
     #[arg(long, value_name = "SECONDS", requires = "timed", allow_negative_numbers = true,
           value_parser = value::seconds)]
     seconds: Option<Duration>,
-    /// What else of ours sends in --lossy: combinations with commas between them
+    /// Further combinations for --lossy, separated by commas
     #[arg(long, value_name = "A,B,C", requires = "lossy", value_parser = value::several::<Combination>,
           default_value = "rack/cubic,sack/cubic,rack/westwood-plus,le/westwood,rack/cubic/dcr:timer")]
     pub(crate) with: Several<Combination>,
-    /// Write a capture, an event log and pictures of what this stack does into this directory [default of --lossy and
-    /// --radio: a new directory airtcp-demo, or airtcp-demo-2 and so on, in the current one]
+    /// Write a capture, an event log and pictures of this stack to this directory [default of --lossy and --radio: a new
+    /// directory airtcp-demo, or airtcp-demo-2 and so on, in the current one]
     #[arg(long, value_name = "DIR")]
     pub(crate) trace: Option<PathBuf>,
-    /// The results as JSON instead of a table
+    /// Print the results as JSON instead of a table
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -306,7 +305,7 @@ fn base_station() -> String {
         Ok(path) if path.exists() => path.display().to_string(),
         _ => "basestation".to_owned(),
     };
-    format!("the base station is a program of its own: type {program} --help")
+    format!("the base station is a separate program: type {program} --help")
 }
 
 impl ServeArgs {

@@ -25,33 +25,33 @@ const ASKED: KeepAlive =
 /// What every command with a stack on a TUN device takes.
 #[derive(Args, Debug)]
 pub(crate) struct AttachArgs {
-    /// The TUN device; it is made if there is none of that name, and removed at the end
+    /// TUN device; it is created if it does not exist, and then removed at exit
     #[arg(long, value_name = "NAME", value_parser = value::tun)]
     pub(crate) tun: String,
-    /// An address of this stack with its prefix length; once for each address
+    /// Address of this stack with its prefix length; repeat for more addresses
     #[arg(long, value_name = "CIDR", required = true, value_parser = value::cidr)]
     pub(crate) address: Vec<Cidr>,
-    /// The kernel's own address on the device, which it is given if the device is made here; once for each IP version.
-    /// A TUN device has no neighbours: all that this stack sends goes to the kernel, which forwards it or not
+    /// Address of the kernel on a device that this command creates; once per IP version. The stack sends all packets to the
+    /// kernel, which forwards them if IP forwarding is enabled
     #[arg(long, value_name = "IP", value_parser = value::gateway)]
     pub(crate) gateway: Vec<IpAddr>,
-    /// The largest IP packet in bytes [default: the device's]
+    /// Largest IP packet in bytes [default: the MTU of the device]
     #[arg(long, value_name = "BYTES", allow_negative_numbers = true, value_parser = value::mtu)]
     pub(crate) mtu: Option<u16>,
-    /// Exchange packets of MTU size with the kernel, each with its checksum. By default up to 64 KiB pass at a time, and
-    /// the kernel completes checksums and cuts data into packets, which is faster. The judge hack needs packets as they
-    /// are, and turns offload off by itself; a receiver of HACK needs `--judge hack`, too
+    /// Disable segmentation and checksum offload: exchange packets of MTU size with complete checksums. Offload is faster:
+    /// super-segments of up to 64 KiB, which the kernel segments. The judge hack disables offload by itself; a receiver of
+    /// HACK also needs `--judge hack`
     #[arg(long)]
     pub(crate) no_offload: bool,
-    /// Explicit congestion notification: off; passive, use ECN (RFC 3168) where a peer asks for it; active, ask for ECN;
-    /// accurate, ask for AccECN (RFC 9768), which counts marks exactly, and fall back to ECN. passive-accurate and
-    /// active-accurate are passive and active, and grant AccECN to peers that ask for it
+    /// Explicit congestion notification: off; passive, accept ECN (RFC 3168) if the peer requests it; active, request ECN;
+    /// accurate, request AccECN (RFC 9768), which counts marks exactly, and fall back to ECN. passive-accurate and
+    /// active-accurate are passive and active, and also accept AccECN if the peer requests it
     #[arg(long, value_name = "MODE", default_value = "passive", value_parser = value::ecn)]
     pub(crate) ecn: EcnMode,
     /// Exchange super-segments with the kernel, which is the default
     #[arg(long, hide = true, conflicts_with = "no_offload")]
     pub(crate) offload: bool,
-    /// Listen for `airtcp ss` on this socket [serve's default: where `airtcp ss` looks by itself]
+    /// Control socket for `airtcp ss` [default of serve: a path that `airtcp ss` finds]
     #[arg(long, value_name = "SOCKET")]
     pub(crate) control: Option<PathBuf>,
     #[command(flatten)]
@@ -77,7 +77,7 @@ impl AttachArgs {
             let address = cidr.address();
             if self.address[..index].iter().any(|other| other.address() == address) {
                 return Err(format!(
-                    "--address {address} is given twice: once is enough; for example --address \
+                    "--address {address} is given twice: remove one; for example --address \
                      10.0.0.2/24 --address fd00::2/64"
                 ));
             }
@@ -92,7 +92,7 @@ impl AttachArgs {
             } else if self.address.iter().any(|cidr| cidr.address() == *gateway) {
                 "is this stack's own --address: the kernel needs another".to_owned()
             } else if !self.address.iter().any(|cidr| same(&cidr.address())) {
-                format!("is of no use without an --address of {version}")
+                format!("requires an --address of {version}")
             } else {
                 continue;
             };
@@ -102,8 +102,8 @@ impl AttachArgs {
         }
         if self.offload && needs_plain_packets(&self.sender) {
             return Err(
-                "--offload and the judge hack do not go together: an offloading device vouches for checksums, so that \
-                 what is corrupted is never seen; leave one of them out"
+                "--offload cannot be used with the judge hack: an offloading device hides checksum errors, so that \
+                 HACK never sees corrupted packets; remove one of them"
                     .to_owned(),
             );
         }
@@ -143,7 +143,7 @@ impl AttachArgs {
             if !self.gateway.is_empty() {
                 let name = &self.tun;
                 output::note(format_args!(
-                    "note: --gateway has no effect on {name}, which was there before"
+                    "note: --gateway has no effect on {name}, which existed already"
                 ));
             }
         } else {
@@ -192,7 +192,7 @@ impl AttachArgs {
             (true, false) => "has no address",
         };
         let todo = self.kernel_side().commands(name);
-        let text = format!("{name} was there before and {what}; type: {todo}");
+        let text = format!("{name} existed already and {what}; type: {todo}");
         Ok(Some(Lack { is_down: !device.is_up, text }))
     }
 }
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn hack_sees_nothing_on_an_offloading_device() {
         let both = refused("--address 10.0.0.2/24 --offload --judge rr+hack");
-        assert!(both.contains("vouches for checksums") && both.contains("leave one"), "{both}");
+        assert!(both.contains("hides checksum errors") && both.contains("remove one"), "{both}");
         for (line, offloads) in [
             ("", true),
             ("--offload", true),
@@ -311,7 +311,7 @@ mod tests {
         let own = refused("--address 10.0.0.2/24 --gateway 10.0.0.2");
         assert!(own.contains("own --address: the kernel needs another"), "{own}");
         let version = refused("--address 10.0.0.2/24 --gateway fd00::1");
-        assert!(version.contains("without an --address of IPv6"), "{version}");
+        assert!(version.contains("requires an --address of IPv6"), "{version}");
         let twice = refused("--address 10.0.0.2/24 --gateway 10.0.0.1 --gateway 10.0.0.3");
         assert!(twice.contains("10.0.0.3 is a second one of IPv4"), "{twice}");
     }

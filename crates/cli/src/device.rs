@@ -74,7 +74,7 @@ pub(crate) fn with_offload_if_possible<T, E: Display>(
     };
     let opened = open(false)?;
     tracing::info!(name, %refused, "opened without offload");
-    output::note(format_args!("note: {name} is open without offload, which the kernel refuses"));
+    output::note(format_args!("note: {name} is open without offload, which the kernel does not support"));
     Ok(opened)
 }
 
@@ -82,11 +82,11 @@ pub(crate) fn with_offload_if_possible<T, E: Display>(
 fn explain(error: DeviceError) -> anyhow::Error {
     match error {
         DeviceError::SingleQueue { name } => anyhow!(
-            "the TUN device {name} was made with a single queue: leave --queues out, or choose another name: a device \
-             that is made here gets as many as it needs (with `ip tuntap add`: multi_queue)"
+            "the TUN device {name} has a single queue: omit --queues, or choose another name: a device \
+             created by this command gets enough queues (with `ip tuntap add`: multi_queue)"
         ),
         DeviceError::MultiQueue { name } => anyhow!(
-            "the TUN device {name} was made for several queues: only `airtcp serve` opens such, with --queues 2 or more; \
+            "the TUN device {name} has several queues, which needs `airtcp serve` with --queues 2 or more; \
              or choose another name"
         ),
         other => other.into(),
@@ -134,14 +134,14 @@ impl KernelSide {
     pub(crate) async fn apply(&self, name: &str) -> anyhow::Result<()> {
         tracing::info!(name, kernel = %self.commands(name), "setting up the new device");
         here::configure(name, &self.addresses, &self.routes).await.with_context(|| {
-            format!("{name} was made, and could not be set up as by `{}`", self.commands(name))
+            format!("{name} was created, but could not be configured as by `{}`", self.commands(name))
         })
     }
 
     /// What to type so that the device `name` gets it.
     pub(crate) fn advice(&self, name: &str) -> String {
         format!(
-            "{name} is new and has no address yet (with --gateway it gets one); type: {}",
+            "{name} is new and has no address (--gateway sets one); type: {}",
             self.commands(name)
         )
     }

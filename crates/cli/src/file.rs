@@ -26,9 +26,9 @@ pub(crate) fn text(reader: impl Read, longest: u64) -> anyhow::Result<String> {
     let mut bytes = Vec::new();
     reader.take(longest + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > longest {
-        bail!("it is longer than {} MiB", longest >> 20);
+        bail!("larger than {} MiB", longest >> 20);
     }
-    String::from_utf8(bytes).context("it is not text in UTF-8")
+    String::from_utf8(bytes).context("not UTF-8 text")
 }
 
 /// Where in `text` a mistake is, and what it is: `:LINE:COLUMN: WHAT`, to stand behind the file's name.
@@ -91,8 +91,8 @@ mod tests {
     fn what_is_too_long_or_no_text_is_refused() {
         let why = |bytes: &[u8]| text(bytes, 1 << 20).map_err(|error| error.to_string());
         assert_eq!(why(b"1\n2\n"), Ok("1\n2\n".to_owned()));
-        assert_eq!(why(&vec![b'1'; (1 << 20) + 1]), Err("it is longer than 1 MiB".to_owned()));
-        assert_eq!(why(&[0xff]), Err("it is not text in UTF-8".to_owned()));
+        assert_eq!(why(&vec![b'1'; (1 << 20) + 1]), Err("larger than 1 MiB".to_owned()));
+        assert_eq!(why(&[0xff]), Err("not UTF-8 text".to_owned()));
         let missing = link_trace(Path::new("/no/such/file")).unwrap_err();
         assert!(missing.contains("No such file"), "{missing}");
     }

@@ -13,7 +13,7 @@ use crate::output::{self, Mistake};
 /// `completions`.
 #[derive(Args, Debug)]
 pub(crate) struct CompletionsArgs {
-    /// Whose
+    /// Shell
     #[arg(value_name = "SHELL", value_enum)]
     shell: Kind,
 }
@@ -32,10 +32,10 @@ enum Kind {
 /// `man`.
 #[derive(Args, Debug)]
 pub(crate) struct ManArgs {
-    /// The command whose page is printed, such as `sim run`; the program's own page without one
+    /// Command, such as `sim run` [default: the program itself]
     #[arg(value_name = "COMMAND")]
     command: Vec<String>,
-    /// Write the page of every command into this directory
+    /// Write the man pages of all commands to this directory
     #[arg(long, value_name = "DIR", conflicts_with = "command")]
     out: Option<PathBuf>,
 }
@@ -86,7 +86,7 @@ fn below(mut command: Command, names: &[String]) -> Result<Command, Mistake> {
                 .collect();
             let program = command.get_name();
             let hint = if name.contains('/') {
-                "; to write pages into a directory, add --out".to_owned()
+                "; to write pages to a directory, use --out".to_owned()
             } else if known.is_empty() {
                 format!("; `{program}` has none")
             } else {

@@ -33,16 +33,16 @@ pub(crate) struct LabArgs {
 enum LabCommand {
     /// List the experiments
     List(ListArgs),
-    /// Run experiments: what their sources say beside what is measured
+    /// Run experiments, and compare the results with the claims of their sources
     Run(RunArgs),
-    /// Count the verdicts in folders of results, and write pages of them
+    /// Count the verdicts in result directories, and write them as Markdown pages
     Results(ResultsArgs),
 }
 
 /// `airtcp lab list`.
 #[derive(Args, Debug)]
 struct ListArgs {
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -50,29 +50,28 @@ struct ListArgs {
 /// `airtcp lab run`.
 #[derive(Args, Debug)]
 struct RunArgs {
-    /// Names of `airtcp lab list`, patterns as 'self/*', `all`, or files of your own, FILE.toml
+    /// Names from `airtcp lab list`, patterns such as 'self/*', `all`, or experiment files, FILE.toml
     #[arg(value_name = "NAME", required = true, value_parser = name)]
     names: Vec<String>,
-    /// How often each case is run [default: the experiment's]
+    /// Number of runs of each case [default: that of the experiment]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value::seeds)]
     seeds: Option<u32>,
-    /// Everything, raw records too, as JSON
+    /// Print all results, including raw records, as JSON
     #[arg(long)]
     json: bool,
-    /// Write records, tables and pictures below this directory
+    /// Write records, tables and pictures to this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Go on in an --out that has results: skip listed experiments with results of the same command, and replace others
     #[arg(long, requires = "out")]
     resume: bool,
-    /// Combination to judge; for experiments that judge a candidate [default: rack/bbr3/spike]
+    /// Candidate of experiments that judge one combination [default: rack/bbr3/spike]
     #[arg(long, value_name = "COMBINATION", value_parser = value::parsed::<Combination>)]
     candidate: Option<Combination>,
-    /// Length of each run in seconds, its warm-up included; for experiments that judge a candidate
-    /// [default: 60]
+    /// Length of each run in seconds, including the warm-up, of experiments with a candidate [default: 60]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value::seconds)]
     seconds: Option<Duration>,
-    /// How many threads run seeds; the results are the same [default: one for each core]
+    /// Number of threads; the results do not depend on it [default: one per core]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value::threads)]
     threads: Option<NonZero<usize>>,
 }
@@ -80,7 +79,7 @@ struct RunArgs {
 /// `airtcp lab results`.
 #[derive(Args, Debug)]
 struct ResultsArgs {
-    /// Folders that `airtcp lab run --out` or this command wrote; later ones replace the results of earlier ones
+    /// Directories written by `airtcp lab run --out` or this command; later ones override earlier ones
     #[arg(value_name = "DIR", required = true)]
     dirs: Vec<PathBuf>,
     /// Write Markdown pages and their data to this directory: claims, figures, verdicts, reasons, commands
@@ -240,7 +239,7 @@ fn jobs(names: &[String]) -> anyhow::Result<Vec<Job>> {
         let study = Job::Own(Box::new(own(Path::new(name))?));
         if let Some(same) = jobs.iter().find(|job| job.name() == study.name()) {
             let what = format!(
-                "{name}: there are two experiments `{}`: give it another `name`",
+                "{name}: there are two experiments `{}`: change its `name`",
                 same.name()
             );
             return Err(anyhow!(Mistake::new(what)));
@@ -275,7 +274,7 @@ fn run_experiments(args: &RunArgs) -> anyhow::Result<()> {
     }
     if plan.seeds == Some(1) {
         output::note(
-            "note: one run does not say how far chance carries it: claims of what is random want --seeds 2 or more",
+            "note: a single run has no confidence interval: use --seeds 2 or more for claims with random elements",
         );
     }
     let (mut reports, mut unfit, mut failed) = (Vec::new(), Vec::new(), Vec::new());
@@ -312,10 +311,10 @@ fn run_experiments(args: &RunArgs) -> anyhow::Result<()> {
         output::print_json(&reports)?;
     }
     if !unfit.is_empty() {
-        bail!("not run: {}: the reason is above", unfit.join(", "));
+        bail!("not run: {}: see the reasons above", unfit.join(", "));
     }
     if !failed.is_empty() {
-        bail!("self-checks failed: {}: no result counts until they hold", failed.join(", "));
+        bail!("self-checks failed: {}: results are invalid until they pass", failed.join(", "));
     }
     Ok(())
 }
@@ -362,7 +361,7 @@ fn refuse_unused(plan: &Plan, jobs: &[Job]) -> Result<(), Mistake> {
         Some(((option, _), other)) => {
             let name = other.name();
             let text =
-                format!("{option} is for experiments that judge a candidate: {name} has none");
+                format!("{option} is only for experiments with a candidate, which {name} does not have");
             Err(Mistake::new(text))
         }
         None => Ok(()),
@@ -464,7 +463,7 @@ mod tests {
         let error = refuse(&["senders/harm", "self/loss"]).unwrap_err().to_string();
         assert_eq!(
             error,
-            "--candidate is for experiments that judge a candidate: self/loss has none"
+            "--candidate is only for experiments with a candidate, which self/loss does not have"
         );
     }
 

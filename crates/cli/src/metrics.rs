@@ -122,16 +122,16 @@ where
         response
     };
     if request.uri().path() != "/metrics" {
-        return plain(StatusCode::NOT_FOUND, "only /metrics is here\n");
+        return plain(StatusCode::NOT_FOUND, "only /metrics is available\n");
     }
     if ![Method::GET, Method::HEAD].contains(request.method()) {
-        return plain(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are here\n");
+        return plain(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are supported\n");
     }
     let Some(collector) = read().await else {
-        return plain(StatusCode::SERVICE_UNAVAILABLE, "it ends\n");
+        return plain(StatusCode::SERVICE_UNAVAILABLE, "the process is stopping\n");
     };
     let Ok(text) = text(collector) else {
-        return plain(StatusCode::INTERNAL_SERVER_ERROR, "it cannot be written\n");
+        return plain(StatusCode::INTERNAL_SERVER_ERROR, "the metrics cannot be encoded\n");
     };
     let mut response = Response::new(Full::from(text));
     response

@@ -93,10 +93,10 @@ fn advice(cause: &(dyn Error + 'static)) -> Option<&'static str> {
     error.raw_os_error()?;
     match error.kind() {
         ErrorKind::AddrInUse => {
-            Some("; another program listens there: choose another port, or end that program")
+            Some("; another program uses this port: choose another port, or stop that program")
         }
         ErrorKind::AddrNotAvailable => {
-            Some("; this machine does not have that address: `ip addr` lists those that it has")
+            Some("; this machine does not have that address: `ip addr` lists its addresses")
         }
         _ => None,
     }
@@ -181,10 +181,10 @@ mod tests {
         let bound = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         let bind = |address| std::net::UdpSocket::bind(address).unwrap_err();
         let taken = anyhow::Error::from(bind(bound.local_addr().unwrap())).context("listening");
-        assert!(explain(&taken).ends_with("choose another port, or end that program"));
+        assert!(explain(&taken).ends_with("choose another port, or stop that program"));
         // Of a network for documentation (RFC 5737).
         let foreign = anyhow::Error::from(bind("192.0.2.1:0".parse().unwrap()));
-        assert!(explain(&foreign).ends_with("`ip addr` lists those that it has"));
+        assert!(explain(&foreign).ends_with("`ip addr` lists its addresses"));
         // One of our own, whose text says it.
         let own = io::Error::new(ErrorKind::AddrInUse, "port 80 has a listener");
         assert_eq!(explain(&own.into()), "port 80 has a listener");

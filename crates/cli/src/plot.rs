@@ -18,27 +18,27 @@ use crate::{file, value};
 /// `airtcp plot`.
 #[derive(Args, Debug)]
 pub(crate) struct PlotArgs {
-    /// A directory that --trace wrote, its events.sqlog, or a .pcap or .pcapng file
+    /// Directory written by --trace, its events.sqlog, or a .pcap or .pcapng file
     #[arg(value_name = "TRACE")]
     trace: PathBuf,
-    /// Where the picture goes: .svg, .xpl for xplot, or - for an SVG on stdout [default: a new file named after the
-    /// flow, in this directory]
+    /// Output file: .svg, .xpl for xplot, or - for an SVG on stdout [default: a new file in the current directory, named
+    /// after the flow]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Which flow, by its number in --list: the first has the most bytes
+    /// Number of the flow in --list; flow 1 has the most bytes
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "1",
           value_parser = value::whole(1_usize, 1_000_000, "--flow 2"))]
     flow: usize,
-    /// Draw from here on, in seconds since the trace's begin
+    /// Start of the picture, in seconds since the begin of the trace
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = value::moment)]
     from: Option<Duration>,
-    /// Draw up to here
+    /// End of the picture
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = value::moment)]
     to: Option<Duration>,
-    /// List the flows, and draw none
+    /// List the flows, without a picture
     #[arg(long)]
     list: bool,
-    /// The list as JSON
+    /// Print the list as JSON
     #[arg(long, requires = "list")]
     json: bool,
 }
@@ -96,7 +96,7 @@ pub(crate) fn run(args: &PlotArgs) -> anyhow::Result<()> {
 fn check_kind(path: &Path) -> Result<(), Mistake> {
     match path.extension() {
         Some(extension) if extension != "svg" && extension != "xpl" => Err(Mistake::new(format!(
-            "--output {}: a picture is .svg or .xpl; for example -o flow.svg, and for a PNG of it: rsvg-convert -o \
+            "--output {}: the name must end in .svg or .xpl; for example -o flow.svg, and for a PNG of it: rsvg-convert -o \
              flow.png flow.svg",
             path.display()
         ))),
@@ -105,7 +105,7 @@ fn check_kind(path: &Path) -> Result<(), Mistake> {
 }
 
 fn mistake(error: TraceError) -> anyhow::Error {
-    Mistake::new(format!("{error}; --list shows what there is")).into()
+    Mistake::new(format!("{error}; --list shows the flows")).into()
 }
 
 fn write(path: &Path, picture: &str) -> anyhow::Result<()> {

@@ -21,7 +21,7 @@ pub(crate) fn check_addresses(own: &[Cidr], there: &[Interface]) -> anyhow::Resu
             || free(address.is_ipv4(), &all),
             |address| format!("{address}/{}", cidr.prefix_len()),
         );
-        bail!("{address} is the kernel's own address on {name}: choose another, such as {other}");
+        bail!("{address} is the kernel's address on {name}: choose another, such as {other}");
     }
     Ok(())
 }
@@ -45,7 +45,7 @@ pub(crate) fn check_networks(
         for interface in there {
             let Some(old) = networks(interface).find(|old| overlap(*old, new)) else { continue };
             bail!(
-                "{} is on {} already: choose another network, such as {}",
+                "{} is in use on {}: choose another network, such as {}",
                 network(old),
                 interface.name,
                 free(new.address().is_ipv4(), &all)
@@ -142,33 +142,33 @@ mod tests {
         for (own, refused) in [
             (
                 "192.168.1.201/24",
-                "192.168.1.0/24 is on eth0 already: choose another network, such as 10.0.1.2/24",
+                "192.168.1.0/24 is in use on eth0: choose another network, such as 10.0.1.2/24",
             ),
             (
                 "10.0.0.3/24",
-                "10.0.0.0/24 is on tun0 already: choose another network, such as 10.0.1.2/24",
+                "10.0.0.0/24 is in use on tun0: choose another network, such as 10.0.1.2/24",
             ),
             // Larger, and smaller.
             (
                 "192.168.0.2/16",
-                "192.168.1.0/24 is on eth0 already: choose another network, such as 10.0.1.2/24",
+                "192.168.1.0/24 is in use on eth0: choose another network, such as 10.0.1.2/24",
             ),
             (
                 "10.0.0.65/28",
-                "10.0.0.0/24 is on tun0 already: choose another network, such as 10.0.1.2/24",
+                "10.0.0.0/24 is in use on tun0: choose another network, such as 10.0.1.2/24",
             ),
             (
                 "10.8.3.9/24",
-                "10.8.3.4/32 is on wg0 already: choose another network, such as 10.0.1.2/24",
+                "10.8.3.4/32 is in use on wg0: choose another network, such as 10.0.1.2/24",
             ),
             (
                 "fd00::5/64",
-                "fd00::/64 is on tun0 already: choose another network, such as fd00:0:0:1::2/64",
+                "fd00::/64 is in use on tun0: choose another network, such as fd00:0:0:1::2/64",
             ),
             // One of two is enough, and neither is advised.
             (
                 "10.0.1.2/24 127.0.0.2/8",
-                "127.0.0.0/8 is on lo already: choose another network, such as 10.0.2.2/24",
+                "127.0.0.0/8 is in use on lo: choose another network, such as 10.0.2.2/24",
             ),
         ] {
             assert_eq!(new_device(own, &[]).unwrap_err(), refused, "{own}");
@@ -195,14 +195,14 @@ mod tests {
         };
         assert_eq!(
             check("10.0.0.1/24").unwrap_err(),
-            "10.0.0.1 is the kernel's own address on tun0: choose another, such as 10.0.0.2/24"
+            "10.0.0.1 is the kernel's address on tun0: choose another, such as 10.0.0.2/24"
         );
         assert_eq!(
             check("10.8.3.4/32").unwrap_err(),
-            "10.8.3.4 is the kernel's own address on wg0: choose another, such as 10.0.1.2/24"
+            "10.8.3.4 is the kernel's address on wg0: choose another, such as 10.0.1.2/24"
         );
         assert_eq!(check("10.0.0.2/24"), Ok(()));
         let own = new_device("10.8.3.4/32", &[]).unwrap_err();
-        assert!(own.starts_with("10.8.3.4 is the kernel's own address on wg0"), "{own}");
+        assert!(own.starts_with("10.8.3.4 is the kernel's address on wg0"), "{own}");
     }
 }

@@ -79,7 +79,7 @@ pub(crate) fn take_in(hash: &mut Sha256, reader: impl Read, length: u64) -> io::
     while left > 0 {
         let read = reader.read(&mut chunk)?;
         if read == 0 {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file became shorter"));
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file was truncated"));
         }
         hash.update(&chunk[..read]);
         left -= read as u64;

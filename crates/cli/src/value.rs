@@ -31,7 +31,7 @@ pub(crate) fn strategies(text: &str) -> Result<Combination, String> {
 /// Tables show combinations, which are longer than one part.
 fn refuse_whole(text: &str) -> Result<(), String> {
     match text.contains('/') {
-        true => Err(format!("that is more than one part: write --strategies {text}")),
+        true => Err(format!("this names more than one part: use --strategies {text}")),
         false => Ok(()),
     }
 }
@@ -61,7 +61,7 @@ pub(crate) fn judge(text: &str) -> Result<String, String> {
         Ok(_) => Ok(text.to_owned()),
         Err(error) => Err(match airtcp_recovery::registry::judges().first() {
             Some(first) => format!("{error}; for example --judge {}", first.name),
-            None => format!("{error}; leave --judge out"),
+            None => format!("{error}; omit --judge"),
         }),
     }
 }
@@ -69,7 +69,7 @@ pub(crate) fn judge(text: &str) -> Result<String, String> {
 /// A rate, as links have it.
 pub(crate) fn rate(text: &str) -> Result<Rate, String> {
     spec::rate(text)
-        .ok_or_else(|| "it is a number and kbit, mbit or gbit; for example 20mbit".to_owned())
+        .ok_or_else(|| "expected a number with kbit, mbit or gbit; for example 20mbit".to_owned())
 }
 
 /// `--profile`.
@@ -105,11 +105,11 @@ pub(crate) fn queues(text: &str) -> Result<u16, String> {
 pub(crate) fn cidr(text: &str) -> Result<Cidr, String> {
     const EXAMPLE: &str = "for example --address 10.0.0.2/24 or --address fd00::2/64";
     const ALLOWED: &str =
-        "an address with its prefix length, up to /32 for IPv4 and /128 for IPv6, is allowed";
+        "expected an address with a prefix length, up to /32 for IPv4 and /128 for IPv6";
     let cidr: Cidr = text.parse().map_err(|error| format!("{ALLOWED} ({error}); {EXAMPLE}"))?;
     // A host's network alone has no address for the kernel; who wants that says so.
     if !text.contains('/') {
-        return Err(format!("{ALLOWED} (there is no prefix length); {EXAMPLE}"));
+        return Err(format!("{ALLOWED} (the prefix length is missing); {EXAMPLE}"));
     }
     let address = cidr.address();
     let is_reserved = names_a_network(cidr)
@@ -117,7 +117,7 @@ pub(crate) fn cidr(text: &str) -> Result<Cidr, String> {
         || address.is_multicast()
         || address.is_loopback();
     if is_reserved {
-        return Err(format!("an address that one host may have is allowed; {EXAMPLE}"));
+        return Err(format!("expected a unicast address of a host; {EXAMPLE}"));
     }
     Ok(cidr)
 }
@@ -135,7 +135,7 @@ pub(crate) fn gateway(text: &str) -> Result<IpAddr, String> {
     let address: Option<IpAddr> = text.parse().ok();
     address.filter(|ip| !ip.is_unspecified() && !ip.is_multicast() && !ip.is_loopback()).ok_or_else(
         || {
-            "an address without a prefix length, that one host may have, is allowed; for example \
+            "expected a unicast address without a prefix length; for example \
              --gateway 10.0.0.1"
                 .to_owned()
         },
@@ -145,7 +145,7 @@ pub(crate) fn gateway(text: &str) -> Result<IpAddr, String> {
 /// `--metrics`.
 pub(crate) fn socket(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
-        "it takes ADDRESS:PORT; for example --metrics 127.0.0.1:9464 or --metrics [::1]:9464"
+        "expected ADDRESS:PORT; for example --metrics 127.0.0.1:9464 or --metrics [::1]:9464"
             .to_owned()
     })
 }
@@ -169,7 +169,7 @@ pub(crate) fn service(text: &str) -> Result<ServiceSpec, String> {
         ("source", None) => ServiceKind::Source,
         ("http", Some(directory)) => ServiceKind::Http(Path::new(directory).to_owned()),
         ("http", None) => {
-            return Err("http takes a port and a directory; for example http:80:/srv/www".into());
+            return Err("http needs a port and a directory; for example http:80:/srv/www".into());
         }
         _ => {
             return Err("write echo:PORT, sink:PORT, source:PORT or http:PORT:DIR; for example \
@@ -184,7 +184,7 @@ pub(crate) fn service(text: &str) -> Result<ServiceSpec, String> {
     })?;
     match &kind {
         ServiceKind::Http(directory) if !directory.is_dir() => Err(format!(
-            "`{}` is not a directory; make it first, or name one, for example http:{port}:/tmp",
+            "`{}` is not a directory; create it, or use another, for example http:{port}:/tmp",
             directory.display()
         )),
         _ => Ok(ServiceSpec { port, kind }),
@@ -230,7 +230,7 @@ pub(crate) fn several<T: FromStr<Err: Display> + PartialEq>(
     let mut list = Several(Vec::new());
     for one in text.split(',').map(str::trim) {
         if one.is_empty() {
-            return Err(format!("it takes combinations with commas between them; {EXAMPLE}"));
+            return Err(format!("expected combinations separated by commas; {EXAMPLE}"));
         }
         list.extend([one.parse().map_err(|error| format!("{error}; {EXAMPLE}"))?]);
     }
@@ -241,8 +241,8 @@ pub(crate) fn several<T: FromStr<Err: Display> + PartialEq>(
 pub(crate) fn link(text: &str) -> Result<LinkPair, String> {
     if text.trim().is_empty() {
         return Err(
-            "it is empty: a link is described in words, for example \"rate 10mbit delay 20ms \
-                    loss 1%\", or by name, for example weak-4g"
+            "the link is empty: write a description, for example \"rate 10mbit delay 20ms \
+                    loss 1%\", or a name, for example weak-4g"
                 .to_owned(),
         );
     }
@@ -265,7 +265,7 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: Option<f64> = text.parse().ok().filter(|seconds| (0.001..=1e7).contains(seconds));
     seconds
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .ok_or_else(|| "it takes 0.001 to 10000000 seconds; for example 10".to_owned())
+        .ok_or_else(|| "expected 0.001 to 10000000 seconds; for example 10".to_owned())
 }
 
 /// `--from` and `--to`.
@@ -273,7 +273,7 @@ pub(crate) fn moment(text: &str) -> Result<Duration, String> {
     let seconds = text.parse().ok();
     seconds
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .ok_or_else(|| "it takes seconds since the begin; for example --from 1.5".to_owned())
+        .ok_or_else(|| "expected seconds since the begin; for example --from 1.5".to_owned())
 }
 
 /// A whole number from `least` to `most`.
@@ -296,25 +296,25 @@ where
 /// `--seeds`.
 pub(crate) fn seeds(text: &str) -> Result<u32, String> {
     let seeds = text.parse().ok().filter(|seeds| (1..=100_000).contains(seeds));
-    seeds.ok_or_else(|| "a number from 1 to 100000 is allowed; for example --seeds 10".to_owned())
+    seeds.ok_or_else(|| "expected a number from 1 to 100000; for example --seeds 10".to_owned())
 }
 
 /// `--seed`.
 pub(crate) fn seed(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| "it takes a whole number from 0 on; for example --seed 7".to_owned())
+    text.parse().map_err(|_| "expected a whole number, 0 or more; for example --seed 7".to_owned())
 }
 
 /// `--threads`.
 pub(crate) fn threads(text: &str) -> Result<NonZero<usize>, String> {
     let threads = text.parse().ok().filter(|threads: &NonZero<usize>| threads.get() <= 1_024);
-    threads.ok_or_else(|| "a number from 1 to 1024 is allowed; for example --threads 2".to_owned())
+    threads.ok_or_else(|| "expected a number from 1 to 1024; for example --threads 2".to_owned())
 }
 
 /// `--connections`.
 pub(crate) fn connections(text: &str) -> Result<usize, String> {
     let connections = text.parse().ok().filter(|number: &usize| (1..=1_000_000).contains(number));
     connections.ok_or_else(|| {
-        "a number from 1 to 1000000 is allowed; for example --connections 256".to_owned()
+        "expected a number from 1 to 1000000; for example --connections 256".to_owned()
     })
 }
 

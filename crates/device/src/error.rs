@@ -39,7 +39,7 @@ pub enum DeviceError {
     },
     /// The interface needs CAP_NET_ADMIN, or a user it belongs to.
     #[error(
-        "making the TUN device {name} needs CAP_NET_ADMIN, which this process has not; run as \
+        "creating the TUN device {name} requires CAP_NET_ADMIN, which this process does not have; run as \
          root, or make the device once for your user: `sudo ip tuntap add dev {name} mode tun user \
          $USER` (in a container: add the capability NET_ADMIN)"
     )]
@@ -50,7 +50,7 @@ pub enum DeviceError {
     /// Another process holds the device.
     #[error(
         "the TUN device {name} is in use by another process; end that process (`sudo fuser -v \
-         /dev/net/tun` lists those it may be), or choose another name"
+         /dev/net/tun` lists its users), or choose another name"
     )]
     Busy {
         /// The name asked for.
@@ -59,7 +59,7 @@ pub enum DeviceError {
     /// The name belongs to an interface that is no TUN device. That it be removed is not proposed: it may be what
     /// the machine is reached by.
     #[error(
-        "{name} is not a TUN device (`ip -details link show dev {name}` says what it is); choose \
+        "{name} is not a TUN device (`ip -details link show dev {name}` shows its type); choose \
          another name, for example tun0"
     )]
     Taken {
@@ -68,8 +68,8 @@ pub enum DeviceError {
     },
     /// The interface was made for one descriptor, and is to be opened as one of several queues.
     #[error(
-        "the TUN device {name} has a single queue, and was to be opened with multi_queue; open it \
-         without, or choose another name: a new device gets what it is opened with (with `ip \
+        "the TUN device {name} has a single queue and cannot be opened with multi_queue; open it \
+         without, or choose another name: a new device gets the queues that it is opened with (with `ip \
          tuntap add`: `multi_queue`)"
     )]
     SingleQueue {
@@ -78,7 +78,7 @@ pub enum DeviceError {
     },
     /// The interface was made for several queues, and is to be opened without.
     #[error(
-        "the TUN device {name} was made for several queues (multi_queue), and was to be opened \
+        "the TUN device {name} has several queues (multi_queue) and cannot be opened \
          without; open it with multi_queue, or choose another name"
     )]
     MultiQueue {

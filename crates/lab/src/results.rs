@@ -47,9 +47,9 @@ const FAMILIES: [(&str, &str, &str); 9] = [
         "S. B. Krishnan, *Enhancing TCP Performance In Wired-Cum-Wireless Networks*, San Jose State University (2006)",
     ),
     ("westwood", "Westwood", "S. Mascolo and others (2001); L. A. Grieco and S. Mascolo (2004)"),
-    ("senders", "Our senders beside Linux", "Floors of this project"),
-    ("grid", "All combinations", "Questions of this project"),
-    ("self", "The tools", "Theory, and the same stack over real packets"),
+    ("senders", "Our senders beside Linux", "Bounds set by this project"),
+    ("grid", "All combinations", "Comparisons of this project"),
+    ("self", "The tools", "Theory, and the same stack with real packets"),
 ];
 
 /// An experiment's claims and verdicts, without its records.

@@ -33,7 +33,7 @@ pub enum LinkError {
         reason: String,
     },
     /// Half duplex and a trace: a trace says when *its* direction may send, and leaves no air to share.
-    #[error("`half` needs `rate`: a trace cannot share the air")]
+    #[error("`half` requires `rate`: it cannot be combined with a trace")]
     HalfDuplexTrace,
 }
 

@@ -10,7 +10,7 @@
 //! | `edge`, `3g`, `lte` | the profiles Edge, 3G and LTE of Apple's Network Link Conditioner, as lists on the web repeat them; Apple states them in the tool alone |
 //! | `slow-4g` | Lighthouse's default, `docs/throttling.md` in its repository: 1.6 Mbit/s down, 750 kbit/s up, a latency (round trip) of 150 ms, no loss; half of it each way is chosen |
 //! | `geo-satellite` | RFC 2488 section 2: 279.0 ms over the satellite from the edge of its view, a bit error rate of 1e-7; the rates are chosen |
-//! | `weak-4g` | chosen, not measured: a phone at the edge of its cell, bad spells of 5 packets on average |
+//! | `weak-4g` | chosen, not measured: a phone at the edge of its cell, loss bursts of 5 packets on average |
 //! | `congested-wifi` | chosen, not measured: half duplex, with 150 us a frame for spacing, preamble and acknowledgement |
 //! | `policed` | Cisco, white paper on QoS of the Catalyst 6500 (2009), section 8: a policer of 10 Mbit/s has a burst of 250 ms, 312,500 bytes, by default; the line behind it is chosen |
 //! | `aggregated-wifi` | the Wi-Fi example of netem's slots (Linux commit 836af83b54e3): 200 Mbit/s, 20 ms, a queue of 512 packets, bursts of 42 packets or 64 KiB; its slots last 0.8 to 10 ms, and their mean is the time here |
@@ -37,13 +37,13 @@ pub const LINKS: &[NamedLink] = &[
         name: "edge",
         down: "rate 240kbit delay 400ms limit 20",
         up: "rate 200kbit delay 440ms limit 20",
-        source: "profile Edge of Apple's Network Link Conditioner, as lists on the web repeat it",
+        source: "profile Edge of Apple's Network Link Conditioner, as published on the web",
     },
     NamedLink {
         name: "3g",
         down: "rate 780kbit delay 100ms limit 20",
         up: "rate 330kbit delay 100ms limit 20",
-        source: "profile 3G of Apple's Network Link Conditioner, as lists on the web repeat it",
+        source: "profile 3G of Apple's Network Link Conditioner, as published on the web",
     },
     NamedLink {
         name: "slow-4g",
@@ -56,13 +56,13 @@ pub const LINKS: &[NamedLink] = &[
         name: "lte",
         down: "rate 50mbit delay 50ms limit 480",
         up: "rate 10mbit delay 65ms limit 100",
-        source: "profile LTE of Apple's Network Link Conditioner, as lists on the web repeat it",
+        source: "profile LTE of Apple's Network Link Conditioner, as published on the web",
     },
     NamedLink {
         name: "weak-4g",
         down: "rate 2mbit delay 60ms 15ms distribution normal inorder loss gemodel 1% 20% 30% 0.1% limit 30",
         up: "rate 500kbit delay 60ms 15ms distribution normal inorder loss gemodel 1% 20% 30% 0.1% limit 20",
-        source: "chosen, not measured: a phone at the edge of its cell, bad spells of 5 packets on average",
+        source: "chosen, not measured: a phone at the edge of its cell, loss bursts of 5 packets on average",
     },
     NamedLink {
         name: "congested-wifi",
@@ -82,7 +82,7 @@ pub const LINKS: &[NamedLink] = &[
         down: "police rate 10mbit burst 312500b rate 100mbit delay 20ms limit 333",
         up: "rate 100mbit delay 20ms limit 333",
         source: "a Cisco Catalyst 6500 gives a policer of 10 Mbit/s a burst of 250 ms, 312,500 \
-                 bytes, unless told otherwise (white paper on QoS, 2009, section 8); the line behind \
+                 bytes, by default (white paper on QoS, 2009, section 8); the line behind \
                  it is chosen",
     },
     NamedLink {

@@ -36,7 +36,7 @@ pub enum TraceError {
         before: u64,
     },
     /// There is no line, or all of them are 0.
-    #[error("the trace has no stamp over 0")]
+    #[error("the trace has no timestamp above 0")]
     Empty,
     /// It is longer than 10 million lines.
     #[error("the trace has more than 10000000 lines")]

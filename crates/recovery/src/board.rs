@@ -1,4 +1,4 @@
-//! The one record of what was sent and what became of it.
+//! The scoreboard: every transmission and its state.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -81,7 +81,7 @@ impl Board {
         self.in_flight_bytes
     }
 
-    /// Bytes judged lost that wait to be sent again.
+    /// Bytes that are lost and not yet retransmitted.
     pub const fn lost(&self) -> ByteCount {
         self.lost_bytes
     }
@@ -96,7 +96,7 @@ impl Board {
         self.snd_una == self.snd_nxt
     }
 
-    /// The selectively acknowledged bytes, as the receiver told them.
+    /// The byte ranges that the receiver has acknowledged selectively.
     pub const fn sacked_ranges(&self) -> &RangeSet {
         &self.sacked
     }
@@ -128,7 +128,7 @@ impl Board {
         }
     }
 
-    /// The lowest bytes that were judged lost and wait to be sent again.
+    /// The lowest bytes that are lost and not yet retransmitted.
     pub fn first_lost(&self) -> Option<Transmission> {
         self.spelled(*self.lost.first_key_value()?.1).copied()
     }

@@ -41,7 +41,7 @@ impl<T: ?Sized> Choice<T> {
         Self::new(entry, None).or_else(|_| Self::new(entry, entry.example))
     }
 
-    /// What was chosen.
+    /// The registry entry of the strategy.
     pub const fn entry(&self) -> &'static Entry<T> {
         self.entry
     }
@@ -268,7 +268,7 @@ impl Combination {
         all
     }
 
-    /// Every set of at most two judges of the registry, one of a kind: what may stand in one combination.
+    /// Every set of at most two judges of the registry that a combination accepts: one variant of each judge.
     pub fn judge_sets() -> Vec<Vec<Choice<dyn LossJudge>>> {
         let all: Vec<_> =
             registry::judges().iter().filter_map(|judge| Choice::plain(judge).ok()).collect();
@@ -434,7 +434,7 @@ fn refused(parameter: Option<&str>) -> String {
     }
 }
 
-/// A combination that cannot be had.
+/// An invalid combination.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CombinationError {
     /// There is no strategy of that name.

@@ -1,4 +1,4 @@
-//! Rulings that wait for their time.
+//! Deferred rulings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use airtcp_types::{ByteCount, Instant, TxNo};
 
 use crate::detection::Finding;
 
-/// What judges have put off, one ruling per transmission. Each step takes logarithmic time: behind
+/// The rulings that judges have deferred, one per transmission. Each step takes logarithmic time: behind
 /// many holes many wait, and every ACK asks. Most senders never have any, and are to be small.
 #[derive(Debug, Default)]
 pub(crate) struct Deferred(Option<Box<Waiting>>);

@@ -1,4 +1,4 @@
-//! The sender's brain: what is lost, what a loss means, how much to send and when.
+//! TCP loss detection, loss classification, congestion control and pacing.
 //!
 //! A [`Sender`] is made of interchangeable parts chosen by name at run time (a [`Combination`]): a
 //! [`LossDetection`] decides which transmissions are lost, [`LossJudge`]s what a loss is taken to

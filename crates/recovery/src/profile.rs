@@ -1,4 +1,4 @@
-//! Named sets of defaults: a table, one [`Profile`] each.
+//! Named sets of defaults: the table of [`Profile`]s.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,35 +9,35 @@ use crate::detection::{FACK, LossDetection, SACK, SACK1};
 use crate::registry::Entry;
 use crate::rtt::RtoForm;
 
-/// What a sender does besides its strategies, under a name.
+/// A named set of sender and receiver defaults besides the strategies.
 ///
 /// The fields are public: take a profile and change what you need.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Profile {
     /// Its name: see [`all`](Self::all).
     pub name: &'static str,
-    /// What it is, in a line.
+    /// A summary in one line.
     pub summary: &'static str,
     /// The initial window in segments (RFC 6928: 10).
     pub initial_window: u32,
-    /// The most segments that cwnd has (Linux's `snd_cwnd_clamp`, ns-2's `window_`); `None` for no limit.
+    /// The maximum of cwnd in segments (Linux's `snd_cwnd_clamp`, ns-2's `window_`); `None` for no limit.
     pub cwnd_clamp: Option<u32>,
-    /// L of RFC 3465: segments that one ACK may count for in slow start.
+    /// L of RFC 3465: the largest increase of cwnd per ACK in slow start, in segments.
     pub byte_counting_limit: u32,
-    /// Whether the first slow start ends when round trips grow, too (HyStart++, RFC 9406).
+    /// Whether the first slow start also ends when the RTT grows (HyStart++, RFC 9406).
     pub hystart: bool,
-    /// New data on the first duplicate ACKs (RFC 3042).
+    /// Whether the first two duplicate ACKs permit new data (limited transmit, RFC 3042).
     pub limited_transmit: bool,
-    /// DupThresh of RFC 5681 and RFC 6675 (Linux's `tcp_reordering`): so many signs that something is missing are a loss, one
-    /// at least. `le` has three, whatever this says.
+    /// DupThresh of RFC 5681 and RFC 6675 (Linux's `tcp_reordering`): the number of duplicate ACKs or segments above a hole
+    /// that indicate a loss; at least one. `le` always uses three.
     pub dup_thresh: u8,
     /// Whether a reduction is spread over the round trip it takes (RFC 9937), where the detection
     /// goes by SACK.
     pub proportional_rate_reduction: bool,
-    /// Whether a tail that nothing is heard of is probed before the retransmission timer runs out
-    /// (RFC 8985 section 7), where the detection makes use of it.
+    /// Whether the tail loss probe is sent before the retransmission timer expires (RFC 8985 section 7), if the
+    /// detection uses it.
     pub tail_loss_probe: bool,
-    /// Whether a reduction found spurious is taken back (RFC 4015; detected by RFC 3522 and DSACK).
+    /// Whether a spurious reduction is undone (RFC 4015; detected by RFC 3522 and DSACK).
     pub undo: bool,
     /// Whether, without time stamps, new data leaves on the first ACK after a time-out, so that the second ACK shows
     /// whether it was spurious (F-RTO, RFC 5682). It takes `undo`.
@@ -55,7 +55,7 @@ pub struct Profile {
     /// Whether every partial ACK restarts the retransmission timer ("slow but steady", RFC 6582 section 4), whatever the
     /// detection says.
     pub patient: bool,
-    /// The detection that takes the place of `sack` (RFC 6675), where the sender had another.
+    /// The detection that replaces `sack` (RFC 6675), if the sender had another.
     pub sack: Option<&'static Entry<dyn LossDetection>>,
     /// Whether the receiver delays ACKs (RFC 5681 section 4.2); without, every segment is
     /// acknowledged.
@@ -63,12 +63,12 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// What a current Linux host does, and the default.
+    /// The behaviour of current Linux, and the default.
     pub const fn modern() -> Self {
         MODERN
     }
 
-    /// What the simulators of the 2000s did: an initial window of two segments, windows that fall
+    /// The behaviour of the simulators of the 2000s: an initial window of two segments, windows that fall
     /// at once, no probes, no undo, every segment acknowledged, RFC 6298's time-out with a floor
     /// of 200 ms.
     pub const fn paper() -> Self {
@@ -94,7 +94,7 @@ const PROFILES: &[Profile] = &[MODERN, PAPER, NS_2_26, NS_2_35, LINUX_2_2];
 
 const MODERN: Profile = Profile {
     name: "modern",
-    summary: "a current Linux host",
+    summary: "current Linux",
     initial_window: 10,
     cwnd_clamp: None,
     byte_counting_limit: 8,
@@ -116,7 +116,7 @@ const MODERN: Profile = Profile {
 
 const PAPER: Profile = Profile {
     name: "paper",
-    summary: "the simulators of the 2000s: IW 2, no PRR, no undo, no probes, RTO of at least 200 ms, no delayed ACKs",
+    summary: "simulators of the 2000s: IW 2, no PRR, no undo, no probes, RTO of at least 200 ms, no delayed ACKs",
     initial_window: 2,
     byte_counting_limit: 2,
     hystart: false,
@@ -133,7 +133,7 @@ const PAPER: Profile = Profile {
 
 const NS_2_26: Profile = Profile {
     name: "ns-2.26",
-    summary: "ns-2 of 2003: `paper` with an RTO of at least 1 s, windows of whole segments, Sack1's pipe for `sack`",
+    summary: "ns-2 of 2003: `paper` with an RTO of at least 1 s, windows in whole segments, and Sack1's pipe for `sack`",
     // minrto_ until 2004.
     rto: RtoForm::Rfc { floor: Duration::from_secs(1) },
     // precisionReduce_ false until 2006.
@@ -152,7 +152,7 @@ const NS_2_35: Profile = Profile {
 
 const LINUX_2_2: Profile = Profile {
     name: "linux-2.2",
-    summary: "Linux of 1999: its RTO, windows of whole segments, patient NewReno, FACK for `sack`",
+    summary: "Linux of 1999: its RTO, windows in whole segments, slow-but-steady NewReno, FACK for `sack`",
     byte_counting_limit: 1,
     // RFC 3042 is of 2001.
     limited_transmit: false,
@@ -176,7 +176,7 @@ impl fmt::Display for Profile {
     }
 }
 
-/// There is no profile of that name.
+/// The error for an unknown profile name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnknownProfile(String);
 

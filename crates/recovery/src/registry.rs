@@ -1,4 +1,4 @@
-//! Every strategy by name.
+//! The registry: strategies by name.
 //!
 //! A new strategy is one file that implements one trait and describes itself in an [`Entry`], and one
 //! line here: then the command line, the property tests and the benches have it too. A strategy of
@@ -12,7 +12,7 @@ use crate::control::{self, CongestionControl, ControlParams};
 use crate::detection::{self, LossDetection};
 use crate::judge::{self, LossJudge};
 
-/// What a strategy needs on the wire. The connection negotiates it.
+/// TCP options that a strategy needs. The connection negotiates them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct WireNeeds {
     /// Selective acknowledgements (RFC 2018).
@@ -32,11 +32,11 @@ impl WireNeeds {
     pub const NONE: Self =
         Self { sack: false, timestamps: false, hack: false, txno_echo: false, ecn: false };
 
-    /// All there is.
+    /// All of them.
     pub const ALL: Self =
         Self { sack: true, timestamps: true, hack: true, txno_echo: true, ecn: true };
 
-    /// What either needs.
+    /// The needs of both.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self {
@@ -92,13 +92,13 @@ pub struct Entry<T: ?Sized> {
     pub parameter: &'static str,
     /// A parameter that it takes, for whatever runs over all strategies.
     pub example: Option<&'static str>,
-    /// What it is, in a line.
+    /// A summary in one line.
     pub summary: &'static str,
     /// Where it is specified.
     pub source: &'static str,
-    /// What it needs on the wire.
+    /// TCP options that it needs.
     pub needs: WireNeeds,
-    /// What takes its place where the peer does not grant that; a judge is left out.
+    /// The strategy that replaces it if the peer does not grant these options; a judge is left out.
     pub fallback: Option<&'static str>,
     /// Which tasks of the sender it takes over; only a congestion control takes over any.
     pub takes_over: TakesOver,
@@ -324,7 +324,7 @@ pub fn judges() -> &'static [&'static Entry<dyn LossJudge>] {
     Registry::installed().judges()
 }
 
-/// A strategy that the registry does not take.
+/// The reason why the registry rejects a strategy.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegistryError {

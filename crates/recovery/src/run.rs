@@ -1,4 +1,4 @@
-//! Segments that left together.
+//! Runs of segments that were sent together.
 
 use airtcp_types::{ExtSeq, SeqRange, TxNo};
 

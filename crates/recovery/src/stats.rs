@@ -1,4 +1,4 @@
-//! What a sender has counted.
+//! Counters of a sender.
 
 use airtcp_types::ByteCount;
 
@@ -17,7 +17,7 @@ pub struct Stats {
     pub segments_lost: u64,
     /// Of these, those that a judge ruled [`Cause::Random`](crate::Cause::Random).
     pub segments_lost_at_random: u64,
-    /// Repairs that left at once on the detector's word.
+    /// Retransmissions that a detector requested immediately.
     pub fast_retransmits: u64,
     /// Times the retransmission timer ran out.
     pub timeouts: u64,
@@ -27,7 +27,7 @@ pub struct Stats {
     pub undos: u64,
     /// Reports of a duplicate (RFC 2883).
     pub dsacks: u64,
-    /// Transmissions that special ACKs told to have been corrupted (HACK 3.3).
+    /// Transmissions that special ACKs reported as corrupted (HACK 3.3).
     pub corrupted: u64,
     /// Tail loss probes (RFC 8985 section 7).
     pub probes: u64,

@@ -1,10 +1,10 @@
-//! A sending of bytes, and what is told of those that arrived.
+//! Transmissions, and reports of their delivery.
 
 use airtcp_types::{ByteCount, ExtSeq, Instant, SendRule, SeqRange, TxNo};
 
 use crate::rate::Snapshot;
 
-/// What is known of a transmission. Each is in exactly one of these states.
+/// The state of a transmission. Each is in exactly one of these states.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TxState {
     /// Held to be in the network.

@@ -1,4 +1,4 @@
-//! What strategies see.
+//! The views that strategies read.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::rate::RateSample;
 use crate::rtt::RttEstimator;
 use crate::transmission::Delivered;
 
-/// What the sender is doing about congestion.
+/// The response to congestion that is in progress.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Phase {
     /// Nothing, or nothing that stops the window from growing.
@@ -23,14 +23,14 @@ pub enum Phase {
     Loss,
 }
 
-/// The sender at a moment, for detectors and judges.
+/// A snapshot of the sender for detectors and judges.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     /// The moment.
     pub now: Instant,
     /// What was sent and what became of it.
     pub board: &'a Board,
-    /// What the sender is doing about losses.
+    /// The phase of the sender.
     pub phase: Phase,
     /// Whether the window was reduced so lately that another loss does not reduce it again.
     pub in_recovery: bool,
@@ -54,13 +54,13 @@ pub struct View<'a> {
 }
 
 impl View<'_> {
-    /// Whether a judge has put off what is to be done about the loss of `tx`.
+    /// Whether a judge has deferred the response to the loss of `tx`.
     pub fn is_deferred(&self, tx: TxNo) -> bool {
         self.deferred.contains(tx)
     }
 }
 
-/// One ACK and what it told, after the board was brought up to date.
+/// An ACK and the information in it, after the board was updated.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct AckView<'a> {
@@ -72,7 +72,7 @@ pub struct AckView<'a> {
     pub acked: ByteCount,
     /// Bytes newly known to have arrived, cumulatively or selectively.
     pub delivered: ByteCount,
-    /// The same, in the order the ACK told them. Segments that left together may be one: see
+    /// The same, in the order in which the ACK reports them. Segments sent together may be one entry: see
     /// [`Delivered::transmissions`].
     pub newly: &'a [Delivered],
     /// Its SACK blocks above the cumulative ACK.
@@ -90,7 +90,7 @@ pub struct AckView<'a> {
     pub marked: ByteCount,
     /// The transmission whose number it echoes, where the wire has such numbers (LE 2.2.2).
     pub echoed_tx: Option<TxNo>,
-    /// A round-trip time, from the newest transmission it told of that was sent once.
+    /// A round-trip time, from the newest acknowledged transmission that was sent once.
     pub rtt: Option<Duration>,
     /// The smoothed round-trip time after it; zero before the first sample.
     pub srtt: Duration,

@@ -32,7 +32,7 @@ impl<N: Node + Send + 'static> Dumbbell<N> {
     /// kernel, which tells nothing of itself.
     pub async fn deliver(&self, bytes: ByteCount) -> io::Result<Delivered> {
         let End::Stack(stack, namespace) = self.left() else {
-            return Err(io::Error::new(io::ErrorKind::Unsupported, "the left host is no stack"));
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "the left host is not an airtcp stack"));
         };
         let any = SocketAddr::new(Dumbbell::address(Dumbbell::RIGHT, false), 0);
         let (server, receiving) = match self.right() {
@@ -59,7 +59,7 @@ impl<N: Node + Send + 'static> Dumbbell<N> {
         let sending = async { sending.await.map_err(io::Error::other)? };
         let (end, (received, info)) = tokio::try_join!(receiving, sending)?;
         if received != bytes.0 {
-            let text = format!("{received} bytes arrived of {bytes}");
+            let text = format!("{received} of {bytes} bytes arrived");
             return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
         Ok(Delivered { time: end.duration_since(begin), info })

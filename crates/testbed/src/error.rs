@@ -26,7 +26,7 @@ pub enum TestbedError {
     },
     /// Not an address with a prefix length.
     #[error(
-        "\"{text}\" is no address with a prefix length (up to 32 for IPv4, 128 for IPv6), as in \
+        "\"{text}\" is not an address with a prefix length (up to 32 for IPv4, 128 for IPv6), as in \
          10.0.0.1/24 or fd00::1/64"
     )]
     Cidr {
@@ -37,7 +37,7 @@ pub enum TestbedError {
     #[error(transparent)]
     Device(#[from] airtcp_device::DeviceError),
     /// An emulated link broke.
-    #[error("the emulated link broke: {0}")]
+    #[error("the emulated link failed: {0}")]
     Link(#[from] airtcp_net::DriveError),
     /// The kernel refused something.
     #[error("{doing}: {source}")]

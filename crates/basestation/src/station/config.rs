@@ -96,7 +96,7 @@ pub enum StationError {
     #[error("mark-bits {0:#04x} is none of the four bits after the data offset: 0x08 is the first")]
     MarkBits(u8),
     /// A table without room.
-    #[error("{0} is 0: one flow at least has to be known")]
+    #[error("{0} is 0: expected 1 or more")]
     NoFlows(&'static str),
 }
 

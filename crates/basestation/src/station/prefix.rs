@@ -17,7 +17,7 @@ pub struct Prefix {
 /// Text that is no network.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "`{0}` is no network: expected an address and the length of its prefix, such as 192.0.2.0/24 \
+    "`{0}` is not a network: expected an address with a prefix length, such as 192.0.2.0/24 \
      or 2001:db8::/64"
 )]
 pub struct PrefixError(String);

@@ -14,16 +14,16 @@ use crate::value;
 pub(crate) struct GetArgs {
     #[command(flatten)]
     pub(crate) attach: AttachArgs,
-    /// Where it goes; - is stdout. A file that is there is replaced once all has come; until then it is FILE.part
+    /// Output file, or - for stdout. Data is written to FILE.part, which replaces FILE when the transfer is complete
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
-    /// Go on with the FILE.part of a transfer that broke off, if there is one
+    /// Resume an interrupted transfer from FILE.part, if it exists
     #[arg(short = 'C', long = "continue")]
     pub(crate) resume: bool,
-    /// The report as JSON
+    /// Print the report as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// What to get: http://HOST[:PORT]/PATH
+    /// Source: http://HOST[:PORT]/PATH
     #[arg(value_name = "URL", value_parser = value::parsed::<Url>)]
     pub(crate) url: Url,
 }
@@ -33,16 +33,16 @@ pub(crate) struct GetArgs {
 pub(crate) struct PutArgs {
     #[command(flatten)]
     pub(crate) attach: AttachArgs,
-    /// Go on with a transfer to URL that broke off, if the server holds what came of it
+    /// Resume an interrupted upload to URL, if the server has kept its data
     #[arg(short = 'C', long = "continue")]
     pub(crate) resume: bool,
-    /// The report as JSON
+    /// Print the report as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// What to send
+    /// File to upload
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// Where it goes: http://HOST[:PORT]/PATH
+    /// Destination: http://HOST[:PORT]/PATH
     #[arg(value_name = "URL", value_parser = value::parsed::<Url>)]
     pub(crate) url: Url,
 }
@@ -52,10 +52,10 @@ pub(crate) struct PutArgs {
 pub(crate) struct ConnectArgs {
     #[command(flatten)]
     pub(crate) attach: AttachArgs,
-    /// At the end, a report as JSON on stderr
+    /// Print a report as JSON on stderr at exit
     #[arg(long)]
     pub(crate) json: bool,
-    /// Whom to call; an IPv6 address stands in brackets
+    /// Peer; write IPv6 addresses in brackets
     #[arg(value_name = "HOST:PORT", value_parser = value::parsed::<Place>)]
     pub(crate) place: Place,
 }
@@ -64,7 +64,7 @@ impl GetArgs {
     /// What no value shows alone.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.resume && self.output.as_os_str() == "-" {
-            return Err("--continue needs a file to go on with, and -o - is stdout; for example \
+            return Err("--continue needs an output file, and -o - is stdout; for example \
                         -o file --continue"
                 .to_owned());
         }

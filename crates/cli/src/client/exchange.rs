@@ -85,13 +85,13 @@ where
 fn late(silence: Duration) -> anyhow::Error {
     let seconds = silence.as_secs_f64();
     anyhow!(
-        "no answer for {seconds} s: the server may be reading the file for its SHA-256; ask again later"
+        "no answer for {seconds} s: the server may be computing the SHA-256 of the file; try again later"
     )
 }
 
 /// Why the transfer broke: hyper's own words, and the stack's below them.
 pub(super) fn broken(error: hyper::Error) -> anyhow::Error {
-    anyhow::Error::new(error).context("the transfer broke off")
+    anyhow::Error::new(error).context("the transfer was interrupted")
 }
 
 /// Where else a request is to be sent, if the answer says so.
@@ -109,8 +109,8 @@ pub(super) fn redirect<B>(response: &Response<B>, from: &Url) -> anyhow::Result<
         return Ok(None);
     }
     let location = text(response.headers(), &LOCATION)
-        .with_context(|| format!("{from} answers {}, and not where to", response.status()))?;
-    let to = from.join(location).map_err(|error| anyhow!("{from} leads to {location}: {error}"))?;
+        .with_context(|| format!("{from} answers {} without a Location", response.status()))?;
+    let to = from.join(location).map_err(|error| anyhow!("{from} redirects to {location}: {error}"))?;
     tracing::info!(%from, %to, "redirected");
     Ok(Some(to))
 }

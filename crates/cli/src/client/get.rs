@@ -175,37 +175,37 @@ async fn receive(
     let is_unknown = is_verified && digest.is_none();
     match status {
         StatusCode::OK | StatusCode::PARTIAL_CONTENT if is_unknown => {
-            bail!("{url}: the server says no SHA-256 (Repr-Digest, RFC 9530) to compare with");
+            bail!("{url}: the server sends no SHA-256 (Repr-Digest, RFC 9530) to verify the file");
         }
         StatusCode::RANGE_NOT_SATISFIABLE if has > 0 && is_unknown => return Ok(Step::Anew),
         StatusCode::OK => {
             if sink.length() > 0 {
                 let why = match is_other {
-                    true => "it is another file by now",
-                    false if has == 0 => "what is here cannot be compared",
-                    false => "the server sends no parts of files",
+                    true => "the file on the server has changed",
+                    false if has == 0 => "the partial file cannot be verified",
+                    false => "the server does not support ranges",
                 };
-                output::note(format_args!("note: {why}: all of it comes anew"));
+                output::note(format_args!("note: {why}: restarting the transfer"));
                 sink.restart()?;
             }
             // RFC 9110 section 13.1.5: a weak one does not do.
             let strong = tag.filter(|tag| tag.starts_with('"'));
-            sink.set_tag(strong).context("writing down what comes")?;
+            sink.set_tag(strong).context("recording the transfer")?;
         }
         StatusCode::PARTIAL_CONTENT if has > 0 => {
             if is_other {
                 bail!(
-                    "{url} sends a part of another file, or does not say of which: remove {}",
+                    "{url} sends a part of another file, or does not identify it: remove {}",
                     sink.name()
                 );
             }
             let range = text(response.headers(), &CONTENT_RANGE).and_then(Range::read);
             if range.and_then(|range| range.first) != Some(has) {
-                bail!("{url} answers with another part than the one from byte {has} on");
+                bail!("{url} sends another range than the requested one from byte {has}");
             }
             whole = range.and_then(|range| range.length);
             if whole.is_none() {
-                bail!("{url} sends a part, and not of how much: remove {}", sink.name());
+                bail!("{url} sends a range without the total length: remove {}", sink.name());
             }
         }
         StatusCode::RANGE_NOT_SATISFIABLE if has > 0 => {
@@ -217,7 +217,7 @@ async fn receive(
                     Ok(Step::Done(status, 0))
                 }
                 Some(length) => Err(anyhow!(
-                    "{url} has {length} bytes, and {has} are here already: it is another file by now; remove {}",
+                    "{url} has {length} bytes, and {has} were received before: the file has changed; remove {}",
                     sink.name()
                 )),
                 None => Err(refusal(response, url).await),
@@ -228,7 +228,7 @@ async fn receive(
     fill(response.into_body(), sink, SILENCE).await?;
     // RFC 9110 section 15.3.7: a server may send less than it was asked for.
     if let Some(whole) = whole.filter(|whole| *whole != sink.length()) {
-        bail!("{url} has {whole} bytes, and sent those up to {} only", sink.length());
+        bail!("{url} has {whole} bytes, but sent only the first {}", sink.length());
     }
     verify(digest, url, sink)?;
     Ok(Step::Done(status, sink.length() - if status == StatusCode::OK { 0 } else { has }))
@@ -239,7 +239,7 @@ async fn receive(
 fn verify(digest: Option<String>, url: &Url, sink: &mut Sink) -> anyhow::Result<()> {
     if digest.is_some_and(|digest| digest != sink.digest()) {
         sink.discard().with_context(|| sink.name().to_string())?;
-        bail!("{url} has another SHA-256 than what has come, which is thrown away");
+        bail!("the SHA-256 of the received data differs from that of {url}: the data is discarded");
     }
     Ok(())
 }
@@ -249,10 +249,10 @@ async fn fill(mut body: Incoming, sink: &mut Sink, silence: Duration) -> anyhow:
     let before = sink.length();
     let total = body.size_hint().exact().map(|coming| before + coming);
     let progress = Progress::of_bytes(total, before);
-    let silent = |_| anyhow!("nothing has come for {} s", silence.as_secs_f64());
+    let silent = |_| anyhow!("no data for {} s", silence.as_secs_f64());
     while let Some(frame) = timeout(silence, body.frame()).await.map_err(silent)? {
         if let Ok(data) = frame.map_err(broken)?.into_data() {
-            sink.write(&data).context("writing what came")?;
+            sink.write(&data).context("writing the received data")?;
             progress.advance_by(data.len() as u64);
         }
     }
@@ -303,7 +303,7 @@ mod tests {
         // Who serves keeps its end.
         let (outcome, _far) = tokio::join!(outcome, serving);
         let error = outcome.map(drop).unwrap_err();
-        assert_eq!(error.to_string(), "nothing has come for 0.25 s");
+        assert_eq!(error.to_string(), "no data for 0.25 s");
         assert_eq!(sink.length(), 5);
     }
 

@@ -60,7 +60,7 @@ fn read<B>(response: &Response<B>, url: &Url) -> anyhow::Result<Held> {
             digest: upload::digest(headers),
         }),
         None if status == StatusCode::LOCKED => Err(anyhow!(
-            "{url}: {status}: another request writes this upload; try again in a moment"
+            "{url}: {status}: another request is writing this upload; try again in a moment"
         )),
         // Such are the answers of those that know nothing of uploads; to others it would be of no use.
         None if status.is_success()
@@ -72,12 +72,12 @@ fn read<B>(response: &Response<B>, url: &Url) -> anyhow::Result<Held> {
             ) =>
         {
             Err(anyhow!(
-                "{url}: the server does not say what it holds of an upload (it answers {status}, without \
+                "{url}: the server does not report the state of an upload (it answers {status}, without \
                  Upload-Offset): leave out --continue, and all of the file is sent"
             ))
         }
         None => {
-            Err(anyhow!("{url}: asked what it holds of an upload, the server answers {status}"))
+            Err(anyhow!("{url}: asked for the state of an upload, the server answers {status}"))
         }
     }
 }
@@ -111,7 +111,7 @@ impl Held {
         if start.is_none() && !is_complete {
             let held = output::bytes(length);
             output::note(format_args!(
-                "note: {url} holds {held} of another file: all of this is sent"
+                "note: {url} has {held} of another file: restarting the upload"
             ));
         }
         Ok(start.unwrap_or_default())

@@ -15,7 +15,7 @@ impl FromStr for Place {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        const HELP: &str = "it takes HOST:PORT; for example 10.0.0.1:7 or [fd00::1]:7";
+        const HELP: &str = "expected HOST:PORT; for example 10.0.0.1:7 or [fd00::1]:7";
         let (host, port) = text.rsplit_once(':').ok_or(HELP)?;
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
         let host = match bare {

@@ -35,7 +35,7 @@ pub(crate) fn run(args: &PutArgs) -> anyhow::Result<()> {
     // Opening a pipe would wait for a writer.
     let metadata = std::fs::metadata(&args.file).with_context(|| name.clone())?;
     if !metadata.is_file() {
-        bail!("{name} is no file, whose length is known before it is sent");
+        bail!("{name} is not a regular file with a known length");
     }
     let file = File::open(&args.file).with_context(|| name.clone())?;
     let source =
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &PutArgs) -> anyhow::Result<()> {
         send(session, args.url.clone(), &source, args.resume).await
     });
     let report = sent.map_err(|error| match source.is_cut() {
-        true => output::with_advice(error, "--continue goes on, if the server keeps what has come"),
+        true => output::with_advice(error, "use --continue to resume, if the server keeps partial uploads"),
         false => error,
     })?;
     report.print(args.json, true)

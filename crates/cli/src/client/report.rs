@@ -105,11 +105,11 @@ impl fmt::Display for Report {
             *bits_per_second as f64 / 1e6
         )?;
         if let Some(retransmissions) = retransmissions {
-            write!(f, ", segments sent again: {retransmissions}")?;
+            write!(f, ", retransmissions: {retransmissions}")?;
         }
         match self.length - bytes {
             0 => Ok(()),
-            before => write!(f, "; {} had come before", output::bytes(before)),
+            before => write!(f, "; {} were received before", output::bytes(before)),
         }
     }
 }

@@ -108,7 +108,7 @@ impl Session {
         let connected = loop {
             tokio::select! {
                 connected = &mut connecting => break connected,
-                error = &mut unreachable => bail!("{remote}: {error}, as an ICMP message says"),
+                error = &mut unreachable => bail!("{remote}: {error} (ICMP)"),
                 () = &mut silence, if !is_silent => {
                     is_silent = true;
                     if self.soft_error(remote).is_none() {
@@ -145,7 +145,7 @@ impl Session {
         };
         let more = GRACE.as_secs();
         output::note(format_args!(
-            "note: {remote}: {error}, as an ICMP message says; it is tried for {more} s more"
+            "note: {remote}: {error} (ICMP); retrying for {more} s"
         ));
         sleep(GRACE).await;
         error
@@ -182,7 +182,7 @@ impl Session {
                     false => format!("{host} is {address}, and"),
                 };
                 bail!(
-                    "{subject} this stack has no address of {version}: give it one, for example --address {example}"
+                    "{subject} this stack has no {version} address: add one, for example --address {example}"
                 )
             }
         }
@@ -193,7 +193,7 @@ impl Session {
         let tun = &self.tun;
         if remote.is_loopback() {
             return Some(format!(
-                "what is on this machine is reached at the kernel's address on {tun}, and not by loopback"
+                "services on this machine are reachable at the kernel's address on {tun}, not by loopback"
             ));
         }
         let is_near = self.addresses.iter().any(|own| own.contains(remote));
@@ -209,11 +209,11 @@ impl Session {
                 .is_ok_and(|text| text.trim() == "1");
             match is_on {
                 true => format!(
-                    "it is beyond the kernel, which forwards; does the way back lead to {tun}? docs/tools.md has what \
+                    "the kernel forwards packets to it; check that the return route leads to {tun}: docs/tools.md has what \
                      to type"
                 ),
                 false => format!(
-                    "it is beyond the kernel, which does not forward (sysctl {key}); docs/tools.md has what to type"
+                    "the kernel does not forward packets (sysctl {key}); docs/tools.md has what to type"
                 ),
             }
         })

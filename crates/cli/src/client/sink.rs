@@ -66,7 +66,7 @@ impl Sink {
         let name = place.display();
         let existing = fs::metadata(place).ok();
         if existing.as_ref().is_some_and(fs::Metadata::is_dir) {
-            bail!("{name} is a directory: name a file in it");
+            bail!("{name} is a directory: specify a file");
         }
         if existing.as_ref().is_some_and(|there| !there.is_file()) {
             // Nothing may be moved to the place of a device.
@@ -95,11 +95,11 @@ impl Sink {
             .custom_flags(O_NOFOLLOW)
             .open(&part)
             .map_err(|error| match error.raw_os_error() {
-                Some(ELOOP) => anyhow!("{name} is a link, which is not written through: remove it"),
+                Some(ELOOP) => anyhow!("{name} is a symbolic link, which is not followed: remove it"),
                 _ => anyhow::Error::new(error).context(name.clone()),
             })?;
         if !file.metadata()?.is_file() {
-            bail!("{name} is there and no regular file: remove it");
+            bail!("{name} exists and is not a regular file: remove it");
         }
         file.try_lock().map_err(|error| match error {
             TryLockError::WouldBlock => anyhow!("{name} is being written by another transfer"),
@@ -113,7 +113,7 @@ impl Sink {
         let length = file.metadata()?.len();
         if length > 0 && resume == Resume::None {
             bail!(
-                "{name} is there, with {} of a transfer that broke off: go on with it by --continue, or remove it",
+                "{name} exists, with {} of an interrupted transfer: resume it with --continue, or remove it",
                 output::bytes(length)
             );
         }
@@ -126,10 +126,10 @@ impl Sink {
         let known = file::read(&tag, LONGEST_TAG).ok();
         let known = known.as_ref().and_then(|known| known.trim_end().split_once('\n'));
         if let Some((_, other)) = known.filter(|(_, other)| length > 0 && *other != url) {
-            bail!("{name} is a part of {other}: go on with that, or remove it");
+            bail!("{name} belongs to a transfer of {other}: resume that, or remove it");
         }
         if length > 0 && resume == Resume::Named && known.is_none() {
-            bail!("{name} is there, and nothing says that it is a part of {url}: remove it");
+            bail!("{name} exists, and may not belong to {url}: remove it");
         }
         let known = known.map(|(tag, _)| tag.to_owned()).filter(|tag| !tag.is_empty());
         let (hash, url) = (Sha256::new(), url.to_owned());
@@ -227,7 +227,7 @@ impl Sink {
             self.file.sync_all().with_context(|| places.part.display().to_string())?;
             remove(&places.tag).with_context(|| places.tag.display().to_string())?;
             fs::rename(&places.part, &places.whole)
-                .with_context(|| format!("moving {} to its place", places.part.display()))?;
+                .with_context(|| format!("renaming {}", places.part.display()))?;
             places.is_moved = true;
         }
         Ok(output::hex(&self.hash.finalize_reset()))
@@ -237,7 +237,7 @@ impl Sink {
     pub(super) fn left(&self, how: &str) -> Option<String> {
         let places = self.places.as_ref().filter(|_| self.length > 0)?;
         Some(format!(
-            "{} has {} of it: {how} goes on",
+            "{} has {} of it: resume with {how}",
             places.part.display(),
             output::bytes(self.length)
         ))
@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(fs::metadata(&part).unwrap().permissions().mode() & 0o777, 0o600);
         let other = Sink::open(&place, URL, Resume::Any).unwrap_err().to_string();
         assert!(other.contains("another transfer"), "{other}");
-        assert!(sink.left("--continue").unwrap().contains("a.part has 5 B of it: --continue"));
+        assert!(sink.left("--continue").unwrap().contains("a.part has 5 B of it: resume with --continue"));
         drop(sink);
         assert_eq!(
             (fs::read(&place).unwrap(), fs::read(&part).unwrap()),
@@ -296,7 +296,7 @@ mod tests {
         );
 
         let refused = Sink::open(&place, URL, Resume::None).unwrap_err().to_string();
-        assert!(refused.contains("go on with it by --continue, or remove it"), "{refused}");
+        assert!(refused.contains("resume it with --continue, or remove it"), "{refused}");
         let mut sink = Sink::open(&place, URL, Resume::Any).unwrap();
         assert_eq!(sink.length(), 5);
         sink.write(b"56789").unwrap();
@@ -323,7 +323,7 @@ mod tests {
         let (place, part) = (directory.path().join("a"), directory.path().join("a.part"));
         fs::write(&part, "01234").unwrap();
         let refused = Sink::open(&place, URL, Resume::Named).unwrap_err().to_string();
-        assert!(refused.contains("nothing says that it is a part of http://a.example/b: remove"));
+        assert!(refused.contains("may not belong to http://a.example/b: remove"));
         fs::write(directory.path().join("a.part.etag"), format!("\n{URL}\n")).unwrap();
         let mut sink = Sink::open(&place, URL, Resume::Named).unwrap();
         assert_eq!((sink.tag(), sink.length()), (None, 5));
@@ -371,7 +371,7 @@ mod tests {
         assert_eq!((sink.tag(), sink.length()), (Some("\"v1\""), 5));
         drop(sink);
         let other = Sink::open(&place, "http://a.example/c", Resume::Any).unwrap_err().to_string();
-        assert!(other.contains("a.part is a part of http://a.example/b: go on"), "{other}");
+        assert!(other.contains("a.part belongs to a transfer of http://a.example/b: resume"), "{other}");
         let mut sink = Sink::open(&place, URL, Resume::Any).unwrap();
         assert_eq!((sink.tag(), sink.length()), (Some("\"v1\""), 5));
         sink.set_tag(None).unwrap();

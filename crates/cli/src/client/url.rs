@@ -47,7 +47,7 @@ impl FromStr for QuickUrl {
             .into_iter()
             .find(|scheme| begin.as_deref() == Some(scheme.name()))
             .ok_or(
-                "a URL begins with rrtp://, tcp:// or airtcp://; for example rrtp://10.0.0.1:8000/file",
+                "a URL must begin with rrtp://, tcp:// or airtcp://; for example rrtp://10.0.0.1:8000/file",
             )?;
         let rest = &text[scheme.name().len()..];
         let url = format!("http{rest}").parse::<Url>();
@@ -127,7 +127,7 @@ impl Url {
                 }
                 let rest = location[scheme.len()..].strip_prefix("://").filter(|_| is_own);
                 Some(
-                    rest.ok_or_else(|| format!("that is not {}://, which was called", own.name()))?,
+                    rest.ok_or_else(|| format!("the URL does not begin with {}://, like the request", own.name()))?,
                 )
             }
         };
@@ -157,22 +157,22 @@ impl FromStr for Url {
             Some("http") => {}
             Some("https") => {
                 return Err(format!(
-                    "https is not spoken here, for want of TLS: only http is; {EXAMPLE}"
+                    "https is not supported (no TLS): use http; {EXAMPLE}"
                 ));
             }
-            _ => return Err(format!("a URL begins with http://; {EXAMPLE}")),
+            _ => return Err(format!("a URL must begin with http://; {EXAMPLE}")),
         }
         let authority = text.split("://").nth(1).unwrap_or_default();
         let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
         if authority.parse::<Ipv6Addr>().is_ok() {
-            return Err(format!("an IPv6 address stands in brackets: http://[{authority}]/"));
+            return Err(format!("write an IPv6 address in brackets: http://[{authority}]/"));
         }
         let uri: Uri = text
             .parse()
-            .map_err(|error| format!("it is no URL ({error}): a space is %20; {EXAMPLE}"))?;
+            .map_err(|error| format!("not a URL ({error}): write a space as %20; {EXAMPLE}"))?;
         let authority = uri.authority().map_or("", |authority| authority.as_str());
         if authority.contains('@') {
-            return Err(format!("nobody is logged in here: leave out what is before @; {EXAMPLE}"));
+            return Err(format!("user names are not supported: remove the part before @; {EXAMPLE}"));
         }
         let host = uri.host().unwrap_or_default();
         let port = match authority.strip_prefix(host).and_then(|rest| rest.strip_prefix(':')) {
@@ -181,7 +181,7 @@ impl FromStr for Url {
         };
         let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
         let Some(port) = port.filter(|_| !host.is_empty()) else {
-            return Err(format!("it names no host, or a port that is none; {EXAMPLE}"));
+            return Err(format!("the host is missing or the port is invalid; {EXAMPLE}"));
         };
         let target = uri.path_and_query().map_or("/", |target| target.as_str());
         let place = Place { host: host.to_owned(), port };
@@ -231,12 +231,12 @@ mod tests {
     #[test]
     fn what_is_no_url_of_ours_is_refused_with_the_reason() {
         let why = |text: &str| text.parse::<Url>().unwrap_err();
-        assert!(why("https://a.example/").contains("for want of TLS"));
-        assert!(why("ftp://a.example/").contains("begins with http://"));
-        assert!(why("10.0.0.1/file").contains("begins with http://"));
+        assert!(why("https://a.example/").contains("no TLS"));
+        assert!(why("ftp://a.example/").contains("must begin with http://"));
+        assert!(why("10.0.0.1/file").contains("must begin with http://"));
         assert!(why("http://me@a.example/").contains("before @"));
         assert!(why("http://fd00::1/x").contains("in brackets: http://[fd00::1]/"));
-        assert!(why("http://a.example/a b").contains("a space is %20"));
+        assert!(why("http://a.example/a b").contains("a space as %20"));
         for bad in ["http://", "http:///x", "http://a:0/", "http://a:99999/"] {
             assert!(why(bad).contains("for example"), "{bad}");
         }
@@ -278,9 +278,9 @@ mod tests {
             ("tcp", "ftp://c/"),
         ] {
             let why = from(scheme).join(location).unwrap_err();
-            assert_eq!(why, format!("that is not {scheme}://, which was called"));
+            assert_eq!(why, format!("the URL does not begin with {scheme}://, like the request"));
         }
         assert!(from("tcp").join("https://c/").unwrap_err().contains("TLS"));
-        assert!(url("http://a/").join("tcp://c/").unwrap_err().contains("begins with http://"));
+        assert!(url("http://a/").join("tcp://c/").unwrap_err().contains("must begin with http://"));
     }
 }

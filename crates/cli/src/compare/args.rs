@@ -17,42 +17,42 @@ use crate::value::{self, LinkPair, Several};
 #[command(after_help = "\
 --with usual: the default, every detection with cubic, every control with rack
   and with le, every judge with rack/cubic
-rrtp is RRTP in the place of TCP, and takes what it is told of the network:
+rrtp runs RRTP instead of TCP, with optional network parameters:
   rrtp:wireless-last-hop+rate=144kbit+rtt=150ms+loss=1%
 --with all: these, every detection with every control, and every detection with
   every judge under reno")]
 pub(crate) struct CompareArgs {
-    /// Words of `airtcp link --help`, or a link by name
+    /// Link: a description (see `airtcp link --help`) or a named link
     #[arg(value_name = "LINK", value_parser = value::link)]
     link: LinkPair,
-    /// The direction of the ACKs, where it differs from LINK: words, or a link by name, whose way
-    /// up it is
+    /// Link in the direction of the ACKs, if it differs from LINK: a description, or a named link, of which the uplink
+    /// is used
     #[arg(long, value_name = "LINK", value_parser = value::link)]
     back: Option<LinkPair>,
-    /// Combinations with commas between them; `usual` and `all` stand for lists
+    /// Combinations, separated by commas; `usual` and `all` are lists
     #[arg(long, value_name = "A,B,C", value_parser = choice, default_value = USUAL)]
     pub(super) with: Several<Sender>,
-    /// How many seeds, counted from 1, each combination runs with; where nothing is random, one does
+    /// Number of seeds per combination, starting from 1; links without random elements run once
     #[arg(long, value_name = "N", default_value = "10", allow_negative_numbers = true, value_parser = value::seeds)]
     pub(super) seeds: u32,
-    /// How long each run is, in virtual time; a fifth of it passes before bytes count [default: 20, or more for
-    /// 150 round trips of the idle link, or 10 with its queue full]
+    /// Simulated time per run, of which the first fifth is warm-up [default: 20, or longer to cover 150 RTTs of the idle
+    /// link, or 10 with a full queue]
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = value::seconds)]
     pub(super) seconds: Option<Duration>,
-    /// How many flows of a combination share the link
+    /// Number of flows of a combination that share the link
     #[arg(long, value_name = "N", default_value = "1", allow_negative_numbers = true,
           value_parser = value::whole(1_u32, 10_000, "--flows 4"))]
     pub(super) flows: u32,
-    /// Pace all flows, even where the congestion control sets no pacing rate
+    /// Pace all flows, even if the congestion control sets no pacing rate
     #[arg(long)]
     pub(super) pacing: bool,
-    /// How many threads run seeds; the results are the same [default: one for each core]
+    /// Number of threads; the results do not depend on it [default: one per core]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value::threads)]
     pub(super) threads: Option<NonZero<usize>>,
-    /// Draw goodput over round-trip time into this file
+    /// Draw goodput over round-trip time to this file
     #[arg(long, value_name = "FILE.svg", value_parser = picture)]
     pub(super) picture: Option<PathBuf>,
-    /// The results as JSON instead of a table
+    /// Print the results as JSON instead of a table
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -91,7 +91,7 @@ fn picture(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     let is_svg = path.extension().is_some_and(|extension| extension == "svg");
     is_svg.then_some(path).ok_or_else(|| {
-        "a picture is a file whose name ends in .svg; for example --picture compare.svg, and for a PNG of it: \
+        "the name of a picture must end in .svg; for example --picture compare.svg, and for a PNG of it: \
          rsvg-convert -o compare.png compare.svg"
             .to_owned()
     })

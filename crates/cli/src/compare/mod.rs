@@ -70,7 +70,7 @@ impl Plan {
         // What is lost at random may hold a sender back or not: nothing else would end a run's growth.
         let link = args.link();
         if link.forth.rate == RateSpec::Unlimited && link.forth.police.is_none() {
-            let what = "the link has no rate, and what it carries would be without end: give it one, for example \
+            let what = "the link has no rate, so its capacity is unlimited: add one, for example \
                         \"rate 1gbit delay 20ms\"";
             return Err(Mistake::new(what.to_owned()).into());
         }

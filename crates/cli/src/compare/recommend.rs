@@ -108,7 +108,7 @@ impl Recommendation {
             None => "No combination is recommended.".to_owned(),
         };
         for Rejection { combination, because } in &self.rejected {
-            let more = if self.chosen.is_some() { "carries more, but " } else { "" };
+            let more = if self.chosen.is_some() { "has more goodput, but " } else { "" };
             text += &format!(" {combination} {more}{because}.");
         }
         text
@@ -120,18 +120,18 @@ impl Chosen {
         let rtt = self.rtt_inflation.map(|rtt| format!(" at {rtt:.2} times the round-trip time"));
         let cost = match (self.cubic_keeps_share, beside) {
             (Some(share), Some(beside)) => format!(
-                ", and a flow of {beside} beside it gets {:.0} % of what it gets beside another \
+                ", and a flow of {beside} beside it gets {:.0} % of its goodput beside another \
                  flow of its kind.",
                 share * 100.0
             ),
-            (None, Some(_)) => ". Two flows of cubic carried nothing beside each other.".to_owned(),
-            (_, None) => ". What it costs other flows was not measured.".to_owned(),
+            (None, Some(_)) => ". Two flows of cubic beside each other had no goodput.".to_owned(),
+            (_, None) => ". Its effect on other flows was not measured.".to_owned(),
         };
         let goodput = self.goodput * factor;
         let combination = &self.combination;
         let rtt = rtt.unwrap_or_default();
         format!(
-            "Recommended: --strategies {combination}. It carries {goodput:.3} {unit}{rtt}{cost}"
+            "Recommended: --strategies {combination}, with {goodput:.3} {unit}{rtt}{cost}"
         )
     }
 }
@@ -145,7 +145,7 @@ impl fmt::Display for Reason {
                 let least = LEAST_LEFT * 100.0;
                 write!(
                     f,
-                    "leaves a flow of cubic less than {least:.0} % of what it gets beside its own kind"
+                    "leaves a flow of cubic less than {least:.0} % of its goodput beside its own kind"
                 )
             }
         }
@@ -181,10 +181,10 @@ mod tests {
         assert!(recommended.rejected.is_empty());
         let text = recommended.text(1.0, "bit/s", Some("default"));
         assert!(
-            text.contains("--strategies level. It carries 9.450 bit/s at 1.50 times"),
+            text.contains("--strategies level, with 9.450 bit/s at 1.50 times"),
             "{text}"
         );
-        assert!(text.contains("gets 80 % of what it gets beside another"), "{text}");
+        assert!(text.contains("gets 80 % of its goodput beside another"), "{text}");
     }
 
     #[test]

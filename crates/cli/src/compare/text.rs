@@ -43,7 +43,7 @@ impl Report {
             flows => format!("{flows} flows together"),
         };
         let spread = match self.seeds {
-            _ if !self.is_random => "one run: nothing here is random".to_owned(),
+            _ if !self.is_random => "one run: nothing is random".to_owned(),
             1 => "seed 1: one run says nothing of the spread".to_owned(),
             seeds => format!("seeds 1 to {seeds}: means, ± 95 % intervals"),
         };
@@ -120,7 +120,7 @@ impl Report {
         let mut notes = Vec::new();
         if self.rows.iter().any(|row| self.is_starred(row)) {
             notes.push(
-                "*: the best goodput, or one whose difference to it, seed by seed, may be chance \
+                "*: the best goodput, or not significantly different from it in paired runs \
                  (95 %)"
                     .to_owned(),
             );
@@ -129,34 +129,33 @@ impl Report {
         notes.extend(self.nothing_arrived());
         notes.extend(self.floods());
         notes.push(self.about_beside(beside));
-        let policed = if self.polices() { "; policed: those that the policer dropped" } else { "" };
+        let policed = if self.polices() { "; policed: share that the policer dropped" } else { "" };
         notes.push(format!(
-            "queue, link: of the packets sent, those that the queue dropped, and those that the \
+            "queue, link: share of packets that the queue dropped, and that the \
              link lost or damaged{policed}"
         ));
         let base = self.base_rtt_seconds.map(|rtt| {
-            format!("; RTT x: the mean over {:.2} ms, what the link alone takes", rtt * 1e3)
+            format!("; RTT x: mean RTT relative to {:.2} ms, the RTT of the idle link", rtt * 1e3)
         });
         notes.push(format!(
-            "spur.: of the segments with data, those sent again without need{}",
+            "spur.: share of spurious retransmissions in the segments with data{}",
             base.unwrap_or_default()
         ));
         let broken: u64 = self.rows.iter().map(|row| row.broken_connections).sum();
         if broken > 0 {
             notes.push(format!(
-                "BROKEN: {broken} connections were reset or given up before the end; --json says \
-                 whose"
+                "BROKEN: {broken} connections were reset or timed out before the end; --json shows \
+                 which"
             ));
         }
         if self.is_usual_length && self.seconds > LEAST.as_secs_f64() {
             let change = match self.last_change_seconds {
                 0.0 => String::new(),
-                at => format!(", after the change at {at} s, when they may be longer"),
+                at => format!(", after the change at {at} s"),
             };
             notes.push(format!(
-                "{} s, as the link is slow to show what it does to a sender: that is {IDLE} round \
-                 trips of it idle ({:.0} ms) and {FULL} with its queue full ({:.0} ms), at \
-                 least{change}; --seconds sets another time",
+                "{} s cover at least {IDLE} round trips of the idle link ({:.0} ms) and {FULL} with a \
+                 full queue ({:.0} ms){change}; --seconds sets another time",
                 self.seconds,
                 self.base_rtt_seconds.unwrap_or_default() * 1e3,
                 self.full_rtt_seconds * 1e3,
@@ -164,8 +163,8 @@ impl Report {
         }
         notes.extend(self.all.map(|all| {
             format!(
-                "These are the usual {}; --with all runs {all}, --with usual,A,B others, too, of \
-                 the parts that `airtcp names` lists. --json has all intervals.",
+                "These are the usual {} combinations; --with all runs {all}, --with usual,A,B adds others \
+                 (see `airtcp names`). --json has all intervals.",
                 self.rows.len()
             )
         }));
@@ -179,13 +178,13 @@ impl Report {
     /// What tells more of them apart, if that is most of them.
     fn hint(&self) -> Option<String> {
         if self.is_random && self.seeds == 1 {
-            return Some("One seed ranks nobody: --seeds 10 tells what may be chance".to_owned());
+            return Some("One seed gives no ranking: use --seeds 10".to_owned());
         }
         let starred = self.rows.iter().filter(|row| self.is_starred(row)).count();
         (starred > 2 && starred * 2 > self.rows.len()).then(|| {
             format!(
-                "{starred} of {} may be as good as the best: --seconds {} --seeds {} tells more of \
-                 them apart",
+                "{starred} of {} are not significantly different from the best: --seconds {} --seeds {} \
+                 separates more of them",
                 self.rows.len(),
                 self.seconds * 2.0,
                 self.seeds * 2
@@ -197,11 +196,11 @@ impl Report {
         let none: Vec<_> = self.rows.iter().filter(|row| !row.carried()).collect();
         let who = match none.len() {
             0 => return None,
-            all if all == self.rows.len() => "any of them".to_owned(),
+            all if all == self.rows.len() => "all of them".to_owned(),
             _ => names(&none),
         };
         Some(format!(
-            "NOTHING ARRIVED from {} s to {} s with {who}: there is nothing to rank",
+            "NO DATA arrived from {} s to {} s with {who}",
             self.warm_up_seconds, self.seconds
         ))
     }
@@ -210,8 +209,8 @@ impl Report {
         let floods: Vec<_> = self.rows.iter().filter(|row| row.floods()).collect();
         (!floods.is_empty()).then(|| {
             format!(
-                "!: floods the queue, which dropped over {:.0} % of its packets: never over a link \
-                 that others use, whatever its goodput",
+                "!: floods the queue, which drops more than {:.0} % of its packets: do not use it on a \
+                 shared link",
                 FLOOD * 100.0
             )
         })
@@ -219,7 +218,7 @@ impl Report {
 
     fn about_beside(&self, columns: Beside) -> String {
         let Some(beside) = &self.beside else {
-            return "The share beside rack/cubic is measured with one flow only: leave --flows out"
+            return "The share beside rack/cubic is measured with one flow only: omit --flows"
                 .to_owned();
         };
         let seeds = match self.shared_seeds {
@@ -228,13 +227,13 @@ impl Report {
             seeds => format!(", seeds 1 to {seeds}"),
         };
         let keeps = if columns.has_other() {
-            "; keeps: what that one gets then"
+            "; keeps: the goodput of the other flow"
         } else {
-            "; what that one keeps has no room here, but in --json"
+            "; --json also shows the goodput of the other flow"
         };
         format!(
-            "share: its part of what it and one flow of {beside} get together{seeds}; above 50 it \
-             takes what the other leaves, or takes from it{keeps}"
+            "share: share of the total goodput beside one flow of {beside}{seeds}; above 50 it uses capacity \
+             that the other leaves unused, or takes it from the other{keeps}"
         )
     }
 }

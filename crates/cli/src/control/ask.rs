@@ -28,7 +28,7 @@ pub(crate) struct NobodyThere(String);
 
 impl fmt::Display for NobodyThere {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "nobody listens on {}", self.0)
+        write!(f, "no process listens on {}", self.0)
     }
 }
 
@@ -46,7 +46,7 @@ impl Asker {
                 anyhow::Error::new(NobodyThere(name.clone()))
             }
             ErrorKind::PermissionDenied => {
-                anyhow!("{name} belongs to another user: ask as that user, or with sudo")
+                anyhow!("{name} belongs to another user: run this as that user, or with sudo")
             }
             _ => anyhow!("{name}: {error}"),
         })?;
@@ -67,10 +67,10 @@ impl Asker {
         let mut answer = String::new();
         let read = self.stream.read_line(&mut answer);
         if read.with_context(|| format!("{name} does not answer"))? == 0 {
-            bail!("{name} has ended");
+            bail!("{name} closed the connection");
         }
         let answer = serde_json::from_str(&answer);
-        match answer.with_context(|| format!("{name} is no control socket of ours"))? {
+        match answer.with_context(|| format!("{name} is not a control socket of airtcp"))? {
             Answer::Ok(value) => Ok(value),
             Answer::Error(error) => bail!("{error}"),
         }

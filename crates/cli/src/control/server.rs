@@ -66,12 +66,12 @@ impl<R: Serialize + DeserializeOwned + Send + 'static> Control<R> {
         let name = path.display();
         if let Ok(there) = fs::symlink_metadata(path) {
             if !there.file_type().is_socket() {
-                bail!("--control {name} is there and is no socket: choose another name");
+                bail!("--control {name} exists and is not a socket: choose another name");
             }
             match Blocking::connect(path) {
                 Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
                 Err(error) => return Err(error).with_context(|| format!("--control {name}")),
-                Ok(_) => bail!("--control {name} is another's: choose another name"),
+                Ok(_) => bail!("--control {name} is in use by another process: choose another name"),
             }
             fs::remove_file(path).with_context(|| format!("--control {name}"))?;
         }
@@ -79,7 +79,7 @@ impl<R: Serialize + DeserializeOwned + Send + 'static> Control<R> {
         socket.bind(path).map_err(|error| match error.kind() {
             ErrorKind::NotFound => {
                 anyhow!(
-                    "--control {name}: its directory is not there: make it, or choose another path"
+                    "--control {name}: the directory does not exist: create it, or choose another path"
                 )
             }
             _ => anyhow!("--control {name}: {error}"),
@@ -168,6 +168,6 @@ async fn ask<R>(request: R, asks: &mpsc::Sender<Ask<R>>) -> Answer {
     let is_asked = asks.send(Ask { request, reply }).await.is_ok();
     match answer.await {
         Ok(answer) if is_asked => answer,
-        _ => Answer::Error("it ends".to_owned()),
+        _ => Answer::Error("the process is stopping".to_owned()),
     }
 }

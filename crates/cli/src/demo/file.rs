@@ -88,7 +88,7 @@ impl Read for Reader {
 pub(super) fn nameless() -> anyhow::Result<File> {
     tempfile::tempfile().with_context(|| {
         format!(
-            "making a file in {} (choose another place by TMPDIR, for example TMPDIR=/var/tmp)",
+            "creating a file in {} (set TMPDIR to use another directory, for example TMPDIR=/var/tmp)",
             std::env::temp_dir().display()
         )
     })
@@ -104,7 +104,7 @@ pub(super) fn digest(mut file: File) -> anyhow::Result<(u64, String)> {
     let mut chunk = vec![0; CHUNK];
     let mut length = 0;
     loop {
-        match file.read(&mut chunk).context("reading what arrived")? {
+        match file.read(&mut chunk).context("reading the received file")? {
             0 => return Ok((length, output::hex(&hash.finalize()))),
             read => {
                 hash.update(&chunk[..read]);

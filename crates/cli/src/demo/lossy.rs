@@ -56,7 +56,7 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<()> {
             let reason = error.to_string();
             output::note(format_args!("note: {reason}"));
             output::note(
-                "note: no kernel to compare with, so this stack sends alone, in the simulator",
+                "note: no comparison with the kernel: only this stack, in the simulator",
             );
             report.simulated = Some(reason);
             in_simulator(args, &directory, &mut report)?;
@@ -108,7 +108,7 @@ fn over_packets(
         if row.sender != format!("airtcp {combination}") {
             let granted = &row.sender;
             output::note(format_args!(
-                "note: the kernel grants {combination} no more than {granted}"
+                "note: the kernel does not support all options of {combination}: it runs as {granted}"
             ));
         }
         report.rows.push(row);
@@ -157,7 +157,7 @@ fn send(
         warm_up: args.phase().mul_f64(WARM_UP),
         time: args.phase().mul_f64(1.0 - WARM_UP),
     };
-    let done = runtime.block_on(dumbbell.bulk(&bulk)).context("the transfer broke")?;
+    let done = runtime.block_on(dumbbell.bulk(&bulk)).context("the transfer failed")?;
     let counters = dumbbell.counters(Way::Forth);
     let timeouts = match dumbbell.left().stack() {
         Some(stack) => stack.counters().tcp_ext_timeouts,
@@ -386,14 +386,14 @@ impl fmt::Display for Report {
             table
         });
         let packets = if self.simulated.is_some() { "simulated packets" } else { "real packets" };
-        writeln!(f, "{} s over a link of its own for each sender, {packets}", self.seconds)?;
+        writeln!(f, "{} s per sender, each alone on the link, {packets}", self.seconds)?;
         writeln!(f, "{}\n{table}", link_lines(&self.link))?;
-        writeln!(f, "RTT x: over the smallest that any sender saw")?;
-        writeln!(f, "queue, link: packets that the queue dropped, and that the link lost")?;
+        writeln!(f, "RTT x: relative to the smallest RTT of all senders")?;
+        writeln!(f, "queue, link: packets dropped by the queue, and lost on the link")?;
         if is_policed {
-            writeln!(f, "policed: packets that the policer dropped")?;
+            writeln!(f, "policed: packets dropped by the policer")?;
         }
-        let advice = "one short run each, so no ranking; for means with intervals and a recommendation, type:";
+        let advice = "one short run each: no ranking; for means with intervals and a recommendation, type:";
         write!(f, "{}\n  {}", wrapped(advice, 0), self.compare())?;
         self.pictures().try_for_each(|picture| write!(f, "\npicture: {}", picture.display()))
     }

@@ -60,7 +60,7 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
         Err(error) => output::explain(&error),
     };
     output::note(format_args!("note: {reason}"));
-    output::note("note: no kernel to talk to, so two airtcp stacks do, over a device in memory");
+    output::note("note: no TUN device, so two airtcp stacks exchange the file over a device in memory");
     runtime.block_on(async {
         let network = Network::in_memory(args)?;
         demonstrate(args, network, Some(reason)).await
@@ -72,7 +72,7 @@ fn directory(args: &DemoArgs) -> anyhow::Result<PathBuf> {
     match &args.trace {
         Some(directory) => Ok(directory.clone()),
         None => crate::file::make_new("airtcp-demo", "", |path| fs::create_dir(path)).context(
-            "making the directory airtcp-demo for the picture; --trace DIR names another place",
+            "creating the directory airtcp-demo for the picture; --trace DIR selects another one",
         ),
     }
 }
@@ -83,7 +83,7 @@ async fn demonstrate(
     reason: Option<String>,
 ) -> anyhow::Result<()> {
     let size = args.size;
-    output::note(format_args!("making a file of {}", output::bytes(size.0)));
+    output::note(format_args!("creating a file of {}", output::bytes(size.0)));
     let sample = tokio::task::spawn_blocking(move || Sample::make(size)).await??;
     let mut report = Report::new(&network, &sample, reason);
     let courses = network.courses();
@@ -103,7 +103,7 @@ async fn demonstrate(
     let is_other = |row: &&Row| row.strategy != asked && !row.strategy.starts_with("kernel");
     for row in report.rows.iter().filter(is_other) {
         output::note(format_args!(
-            "note: {}, {}: {} in place of {asked}, which needs what the peer does not grant",
+            "note: {}, {}: {} instead of {asked}, which needs TCP options that the peer does not support",
             row.direction, row.ip, row.strategy
         ));
     }
@@ -117,7 +117,7 @@ async fn demonstrate(
     }
     let differing = report.rows.iter().filter(|row| !row.intact).count();
     if differing > 0 {
-        bail!("{differing} of {} transfers did not arrive as they were sent", report.rows.len());
+        bail!("{differing} of {} transfers arrived damaged", report.rows.len());
     }
     Ok(())
 }

@@ -64,7 +64,7 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<()> {
     let directory = directory(args)?;
     let whole = WARM_UP + args.phase() * 2 + LEAD + args.away;
     output::note(format_args!(
-        "{} policies side by side, for {:.0} s: {:.0} s over the radio, then the mobile is gone for {} s",
+        "{} policies side by side, for {:.0} s: {:.0} s over the radio, then the mobile is out of reach for {} s",
         runs.len(),
         whole.as_secs_f64(),
         (WARM_UP + args.phase()).as_secs_f64(),
@@ -107,8 +107,8 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<()> {
 fn report(args: &DemoArgs, directory: &Path, done: &[Done]) -> anyhow::Result<()> {
     if let Some(late) = done.iter().map(|done| done.lateness).max().filter(|late| *late > LATE) {
         output::note(format_args!(
-            "note: one packet in a hundred was late by {:.1} ms and more: this machine is busy, and the figures are \
-             those of a worse path",
+            "note: 1 % of the packets were late by {:.1} ms or more: this machine is busy, and the figures are \
+             those of a slower path",
             late.as_secs_f64() * 1e3
         ));
     }
@@ -178,7 +178,7 @@ impl<'a> Run<'a> {
         }
         let dumbbell = Dumbbell::build(plan)?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let done = runtime.block_on(send(&dumbbell, policy, args)).context("the transfer broke")?;
+        let done = runtime.block_on(send(&dumbbell, policy, args)).context("the transfer failed")?;
         dumbbell.stop()?;
         Ok(done)
     }

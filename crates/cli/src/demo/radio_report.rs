@@ -110,13 +110,13 @@ impl Report {
             .collect();
         let most = series.iter().flat_map(|s| &s.points).map(|p| p.y).fold(0.0, f64::max);
         let gone = begin + self.seconds + LEAD.as_secs_f64();
-        for (name, at) in [("the mobile goes", gone), ("it is back", gone + self.away)] {
+        for (name, at) in [("mobile leaves", gone), ("mobile returns", gone + self.away)] {
             series.push(line(name, vec![point(at, 0.0), point(at, most)]));
         }
         Figure {
             title: format!("{}, {}", self.radio_words(), self.arq),
             x: axis("seconds"),
-            y: axis("MB that arrived"),
+            y: axis("received, MB"),
             series,
         }
     }
@@ -165,7 +165,7 @@ impl fmt::Display for Report {
         let sender = self.rows.first().map_or("kernel", |row| &row.sender);
         writeln!(
             f,
-            "A {sender} sender, a base station, and a mobile that is gone for {} s",
+            "A {sender} sender, a base station, and a mobile that is out of reach for {} s",
             self.away
         )?;
         writeln!(f, "{}", wrapped(&format!("wire:  {}", self.wire), 7))?;
@@ -173,17 +173,17 @@ impl fmt::Display for Report {
         writeln!(f, "{table}")?;
         let notes = [
             format!(
-                "goodput: of the {} s before it goes, the begin left out; of bound: of {:.2} Mbit/s, all that the air time has \
-                 room for with an ACK for every second segment: with fewer there is more",
+                "goodput: of the {} s before it leaves, without slow start; of bound: of {:.2} Mbit/s, the capacity of the \
+                 radio with an ACK for every second segment (more with fewer ACKs)",
                 self.seconds,
                 self.bound as f64 / 1e6
             ),
-            "sent again, time-outs: the sender's (Linux counts none while its window is closed); lost, overtaken: packets, by the radio while it was in reach".to_owned(),
+            "sent again, time-outs: of the sender (Linux counts none while its window is closed); lost, overtaken: packets on the radio while the mobile was in reach".to_owned(),
             format!("back after: the mobile's return, with {BACK} % of the former goodput over half a second, of which \
                      what the station held is a part; -: not until the end"),
-            "marked: segments that follow a hole; hidden: duplicate ACKs; held: packets for the mobile while it was gone; frozen: ACKs with the window closed"
+            "marked: segments after a hole; hidden: duplicate ACKs; held: packets for the mobile while it was out of reach; frozen: ACKs with the window closed"
                 .to_owned(),
-            "one run each, so no ranking".to_owned(),
+            "one run each: no ranking".to_owned(),
         ];
         for note in notes {
             writeln!(f, "{}", wrapped(&note, 2))?;

@@ -90,8 +90,8 @@ impl fmt::Display for Report {
         writeln!(f, "A file of {} {over}", output::bytes(self.bytes))?;
         writeln!(f, "SHA-256 {}\n{table}", self.sha256)?;
         match self.rows.iter().filter(|row| !row.intact).count() {
-            0 => write!(f, "What arrived has the SHA-256 of what was sent, each time"),
-            differ => write!(f, "DIFFERENT: {differ} of {} arrived otherwise", self.rows.len()),
+            0 => write!(f, "The SHA-256 of every received file matches"),
+            differ => write!(f, "DIFFERENT: {differ} of {} files", self.rows.len()),
         }
     }
 }
@@ -173,6 +173,6 @@ mod tests {
         );
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         let intact = Report { rows: vec![row(true)], ..report };
-        assert!(intact.to_string().ends_with("of what was sent, each time"), "{intact}");
+        assert!(intact.to_string().ends_with("every received file matches"), "{intact}");
     }
 }

@@ -208,7 +208,7 @@ impl Job {
                 stream.shutdown().await?;
                 match stream.read(&mut buffer).await? {
                     0 => Ok(()),
-                    _ => Err(io::Error::other("the receiver sent something back")),
+                    _ => Err(io::Error::other("the receiver sent unexpected data")),
                 }
             }
             Self::Receive(file, arrived) => {

@@ -15,48 +15,47 @@ use crate::value::{self, LinkPair};
 /// `airtcp link`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "A SPEC is in netem's words, such as: rate 10mbit delay 5ms 1ms loss 1% limit 50\n\
-                  or a link by name, such as: weak-4g. --help and docs/links.md explain all.",
+    after_help = "A SPEC uses netem's syntax, such as: rate 10mbit delay 5ms 1ms loss 1% limit 50\n\
+                  or a named link, such as: weak-4g. --help and docs/links.md list all words.",
     after_long_help = explained()
 )]
 pub(crate) struct LinkArgs {
-    /// The TUN device at the one end; it is made if there is none of that name, and removed at the end
+    /// TUN device at the first end; it is created if it does not exist, and then removed at exit
     #[arg(long, value_name = "TUN", value_parser = value::tun)]
     pub(crate) a: String,
-    /// The TUN device at the other end, as the first
+    /// TUN device at the other end; created and removed in the same way
     #[arg(long, value_name = "TUN", value_parser = value::tun)]
     pub(crate) b: String,
-    /// What is done to packets from a to b, and from b to a if there is no second one; or a link by name,
-    /// whose way down is from a to b
+    /// Link from a to b, and from b to a if there is no SPEC BACK; or a named link, whose downlink is from a to b
     #[arg(value_name = "SPEC", value_parser = value::link)]
     pub(crate) forth: LinkPair,
-    /// What is done to packets from b to a
+    /// Link from b to a
     #[arg(value_name = "SPEC BACK", value_parser = value::link)]
     pub(crate) back: Option<LinkPair>,
-    /// Open the devices with offload: kernels give super-segments, which are cut before the link has them, and leave
-    /// checksums open, which are completed
+    /// Open the devices with offload: accept super-segments and incomplete checksums from the kernel, and segment them
+    /// before the link
     #[arg(long)]
     pub(crate) offload: bool,
-    /// Stop after so long
+    /// Stop after this time
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = value::seconds)]
     pub(crate) seconds: Option<Duration>,
-    /// Write what crosses the link into this directory: a capture and an event log
+    /// Write a capture and an event log of the link to this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) trace: Option<PathBuf>,
-    /// Print the counters as JSON, one line each time
+    /// Print the counters as JSON, one line at a time
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 /// Every word and every name, as `--help` has them.
 fn explained() -> String {
-    let mut text = "SIGUSR1 prints the counters so far; those that are 0 are left out.\n\n\
-                    A SPEC is a list of these, in any order, `at` last, or a link by name.\n\
-                    docs/links.md has the same with units. A packet passes a policer, the queue,\n\
+    let mut text = "SIGUSR1 prints the counters so far, without those that are 0.\n\n\
+                    A SPEC is a list of these, in any order, `at` last, or a named link.\n\
+                    docs/links.md explains them with units. A packet passes the policer, the queue,\n\
                     the rate, loss and damage, the delay and the aggregation, in that order.\n"
         .to_owned();
     text.push_str(&parts(PARTS));
-    text.push_str("\nLinks by name, down to the user and up from there:\n");
+    text.push_str("\nNamed links, down to the user and up from the user:\n");
     for link in LINKS {
         let [down, up] = [("down", link.down), ("up", link.up)]
             .map(|(way, words)| wrapped(&format!("    {way}: {words}"), 8));

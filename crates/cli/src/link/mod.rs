@@ -52,16 +52,16 @@ async fn serve(args: &LinkArgs, mut link: Link) -> anyhow::Result<()> {
         driver.watch_host(1, recording.watch(NodeId(2)));
     }
     let how = if args.offload {
-        "with offload: super-segments are cut before the link has them"
+        "with offload: super-segments are segmented before the link"
     } else {
-        "without offload: each packet has at most the MTU's bytes, and its checksum"
+        "without offload: packets of at most the MTU, with complete checksums"
     };
     output::note(format_args!("note: {} and {} are open {how}", args.a, args.b));
     output::note("ready");
     let mut time_over = std::pin::pin!(over(args.seconds));
     let outcome = loop {
         tokio::select! {
-            Err(gone) = driver.run() => break Err(anyhow!("{gone}; start again to make it anew")),
+            Err(gone) = driver.run() => break Err(anyhow!("{gone}; restart to create it again")),
             () = caught(&mut interrupt) => break Ok(()),
             () = caught(&mut terminate) => break Ok(()),
             () = &mut time_over => break Ok(()),

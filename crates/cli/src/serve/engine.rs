@@ -92,7 +92,7 @@ impl Work {
         let listen = |(address, service): &(SocketAddr, Service)| {
             let listener = stack
                 .listen(*address, BACKLOG)
-                .with_context(|| format!("{} cannot listen at {address}", service.name()))?;
+                .with_context(|| format!("{} cannot listen on {address}", service.name()))?;
             tracing::info!(service = service.name(), %address, "listening");
             Ok((listener, service.clone()))
         };

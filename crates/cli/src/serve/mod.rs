@@ -92,7 +92,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
     }
     let ended = tokio::select! {
         _ = signals.wait() => Ok(()),
-        Some(error) = ends.join_next() => Err(anyhow!("{}; start again to make it anew", error?)),
+        Some(error) = ends.join_next() => Err(anyhow!("{}; restart to create it again", error?)),
     };
     let farewell = async {
         // Whoever listened for it and is gone needs no telling.
@@ -113,7 +113,7 @@ async fn serve(args: ServeArgs) -> anyhow::Result<()> {
     threads.into_iter().for_each(StackThread::join);
     for (combination, count) in summary.fallbacks() {
         output::note(format_args!(
-            "note: {count} connections ran with {combination}: their peers do not grant what {asked} needs"
+            "note: {count} connections ran with {combination}: their peers do not support the TCP options that {asked} needs"
         ));
     }
     if args.json {

@@ -87,7 +87,7 @@ impl Summary {
         }
         let name = combination.to_string();
         let news = format!(
-            "{peer} does not grant what {} needs: its connections run with {name}",
+            "{peer} does not support the TCP options that {} needs: its connections run with {name}",
             self.asked
         );
         let mut served = self.served();
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(summary.begin(peer, &named("le:echo/cubic/hack")), None);
         assert_eq!(
             summary.begin(peer, &named("le/cubic")).unwrap(),
-            "10.0.0.1:4711 does not grant what le:echo/cubic/hack needs: its connections run with le/cubic"
+            "10.0.0.1:4711 does not support the TCP options that le:echo/cubic/hack needs: its connections run with le/cubic"
         );
         assert_eq!(summary.clone().begin(peer, &named("le/cubic")), None);
         assert!(summary.begin(peer, &named("newreno/cubic")).is_some());

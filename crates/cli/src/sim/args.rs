@@ -20,40 +20,40 @@ pub(crate) struct SimArgs {
 /// The commands of `airtcp sim`.
 #[derive(Subcommand, Debug)]
 pub(crate) enum SimCommand {
-    /// Print a commented scenario to begin with
+    /// Print a commented example scenario
     Init,
-    /// Run a scenario in virtual time, once for each seed
+    /// Simulate a scenario, once per seed
     Run(RunArgs),
 }
 
 /// `airtcp sim run`.
 #[derive(Args, Debug)]
 pub(crate) struct RunArgs {
-    /// The scenario file; `-` for stdin
+    /// Scenario file, or `-` for stdin
     #[arg(value_name = "SCENARIO.toml")]
     pub(crate) scenario: PathBuf,
-    /// Put a value in the place of the file's, as in flow.0.congestion=reno; may be repeated
+    /// Override a value of the file, as in flow.0.congestion=reno; may be repeated
     #[arg(long = "set", value_name = "PATH=VALUE")]
     pub(crate) settings: Vec<Setting>,
-    /// How many seeds, counted on from the first; one does where nothing is random
+    /// Number of seeds, starting from --seed; scenarios without random elements run once
     #[arg(long, value_name = "N", default_value = "1", allow_negative_numbers = true, value_parser = value::seeds)]
     pub(crate) seeds: u32,
-    /// The first seed [default: the scenario's]
+    /// First seed [default: that of the scenario]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value::seed)]
     pub(crate) seed: Option<u64>,
-    /// How many threads run seeds; the results are the same [default: one for each core]
+    /// Number of threads; the results do not depend on it [default: one per core]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value::threads)]
     pub(crate) threads: Option<NonZero<usize>>,
-    /// Every run's full record and the means over them as JSON
+    /// Print the full record of every run and the means as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write what the first seed's packets did into this directory
+    /// Write a trace of the first seed to this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) trace: Option<PathBuf>,
-    /// Write the first seed's windows, round-trip times, rates and queues over time into this file, as JSON lines
+    /// Write windows, round-trip times, rates and queues of the first seed over time to this file, as JSON lines
     #[arg(long, value_name = "FILE")]
     pub(crate) state: Option<PathBuf>,
-    /// How many seconds of virtual time lie between two samples of --state
+    /// Simulated time between two samples of --state
     #[arg(long, value_name = "SECONDS", default_value = "0.1", requires = "state", allow_negative_numbers = true, value_parser = value::seconds)]
     pub(crate) every: Duration,
 }

@@ -40,12 +40,12 @@ impl Report {
 /// As tables.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} s of virtual time, ", self.scenario, self.seconds)?;
+        write!(f, "{}: {} s of simulated time, ", self.scenario, self.seconds)?;
         match self.seeds.as_slice() {
             [first, .., last] => {
                 writeln!(f, "seeds {first} to {last}: means with their 95 % intervals")?;
             }
-            _ if !self.is_random => writeln!(f, "one run: nothing here is random")?,
+            _ if !self.is_random => writeln!(f, "one run: nothing is random")?,
             seeds => writeln!(f, "seed {}", seeds.first().copied().unwrap_or_default())?,
         }
         let all_flows = &self.aggregate.flows;
@@ -68,13 +68,13 @@ impl fmt::Display for Report {
             is_whole &= radio_room == Room::All;
         }
         if !is_whole && self.seeds.len() > 1 {
-            writeln!(f, "Where there is no ± there was no room for it: --json has all intervals")?;
+            writeln!(f, "Intervals that did not fit are omitted: --json has all")?;
         }
         match all.len() - shown_links.len() {
             0 => {}
             quiet => writeln!(
                 f,
-                "{quiet} directions of links dropped nothing and were under {} % in use; --json has all",
+                "{quiet} directions of links dropped nothing and had a utilization below {} %; --json has all",
                 QUIET * 100.0
             )?,
         }
@@ -88,7 +88,7 @@ impl fmt::Display for Report {
             let broken = shown(&flow.broken, 1.0, 1);
             writeln!(
                 f,
-                "BROKEN: connections of {} that were reset or given up, for each copy: {broken}",
+                "BROKEN: connections of {} that were reset or timed out, per copy: {broken}",
                 flow.name
             )?;
         }

@@ -27,14 +27,14 @@ const CLEAR: &str = "\x1b[H\x1b[2J";
 /// `airtcp ss`.
 #[derive(Args, Debug)]
 pub(crate) struct SsArgs {
-    /// The socket that a command was given [default: those of every `airtcp serve` on this machine]
+    /// Control socket of a command [default: those of all `airtcp serve` on this machine]
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
-    /// Again after so long [default: 1], until Ctrl-C
+    /// Repeat at this interval [default: 1] until Ctrl-C
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1",
           allow_negative_numbers = true, value_parser = value::seconds)]
     watch: Option<Duration>,
-    /// As JSON, on one line each time
+    /// Print JSON, one line at a time
     #[arg(long)]
     json: bool,
 }
@@ -81,8 +81,8 @@ fn show(args: &SsArgs) -> anyhow::Result<()> {
             }
             if answers.is_empty() {
                 bail!(
-                    "no `airtcp serve` runs here that this user may ask: start one, or say where another command \
-                     listens, for example --control get.sock"
+                    "no `airtcp serve` of this user is running: start one, or name the control socket of another command, \
+                     for example --control get.sock"
                 );
             }
         }
@@ -132,7 +132,7 @@ fn text(answer: &Value) -> String {
     );
     let left_out = total.saturating_sub(all.len() as u64);
     if left_out > 0 {
-        let _ = write!(text, " ({left_out} are not shown)");
+        let _ = write!(text, " ({left_out} not shown)");
     }
     text.push('\n');
     let header = ["State", "Recv-Q", "Send-Q", "Local Address:Port", "Peer Address:Port"];
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn a_connection_is_two_lines_as_those_of_ss() {
         let expected = "\
-tun0: serve, pid 7, 2 KiB held, connections: 3 (1 are not shown)
+tun0: serve, pid 7, 2 KiB held, connections: 3 (1 not shown)
 State     Recv-Q Send-Q Local Address:Port Peer Address:Port
 ESTAB     0      1448   10.0.0.2:80        10.0.0.1:40000
 \t ts sack cwnd:10 held:1500 queue:1

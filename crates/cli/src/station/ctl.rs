@@ -18,13 +18,13 @@ pub(super) const DEFAULT: &str = "/run/airtcp/basestation.sock";
 /// `basestation ctl`.
 #[derive(Args, Debug)]
 pub(super) struct CtlArgs {
-    /// What to ask or tell
+    /// Request
     #[arg(value_name = "COMMAND", value_enum)]
     request: Request,
-    /// The socket that the base station was given
+    /// Control socket of the base station
     #[arg(long, value_name = "SOCKET", default_value = DEFAULT)]
     control: PathBuf,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -51,7 +51,7 @@ fn ask(args: &CtlArgs) -> anyhow::Result<Value> {
     let mut asker = asker.map_err(|error| match error.is::<NobodyThere>() {
         true => {
             let name = args.control.display();
-            anyhow!("no base station listens on {name}: start one with --control {name}, or say where with --control")
+            anyhow!("no base station listens on {name}: start one with --control {name}, or name its socket with --control")
         }
         false => error,
     })?;
@@ -63,7 +63,7 @@ fn reached(status: &Value) -> String {
     let station = &status["station"];
     let count = |name: &str| station[name].as_u64().unwrap_or(0);
     format!(
-        "the mobile is {}; flows whose senders were told to stop: {}; packets held: {}",
+        "the mobile is {}; flows with a closed window: {}; packets held: {}",
         station["reach"].as_str().unwrap_or("-"),
         count("frozen"),
         count("held"),
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn what_becomes_of_the_mobile_is_a_line() {
         let status = json!({"station": {"reach": "gone", "frozen": 3, "held": 20, "flows": 7}});
-        let line = "the mobile is gone; flows whose senders were told to stop: 3; packets held: 20";
+        let line = "the mobile is gone; flows with a closed window: 3; packets held: 20";
         assert_eq!(reached(&status), line);
     }
 }

@@ -27,8 +27,8 @@ impl Collector for Report {
         let mut labels =
             vec![("wired", self.wired.device.clone()), ("wireless", self.wireless.device.clone())];
         labels.extend(self.station.map(|station| ("policy", station.policy.name().to_owned())));
-        put(encoder, "basestation", "What it was told", &Info::new(labels))?;
-        let help = "Seconds since its start";
+        put(encoder, "basestation", "Settings", &Info::new(labels))?;
+        let help = "Seconds since the start";
         put(encoder, "basestation_uptime_seconds", help, &ConstGauge::new(self.seconds))?;
         let sides = [("wired", counters(&self.wired)), ("wireless", counters(&self.wireless))];
         put_counters(encoder, "", "side", sides)?;
@@ -38,49 +38,49 @@ impl Collector for Report {
 
 fn put_status(encoder: &mut DescriptorEncoder<'_>, status: &Status) -> fmt::Result {
     for (name, value) in counters(&status.counters) {
-        let help = format!("`{name}`, as status has it");
+        let help = format!("`{name}` of ctl status");
         put(encoder, &format!("basestation_{name}"), &help, &ConstCounter::new(value))?;
     }
-    let help = "Flows forgotten to make room";
+    let help = "Flows evicted from the full table";
     put(encoder, "basestation_evicted", help, &ConstCounter::new(status.evicted))?;
 
     let flows =
         [("proven", status.flows), ("unproven", status.unproven), ("frozen", status.frozen)];
     let flows = flows.map(|(state, count)| (state, ConstGauge::new(count as u64)));
-    put_by(encoder, "basestation_flows", "Flows that are known", "state", flows)?;
+    put_by(encoder, "basestation_flows", "Flows in the table", "state", flows)?;
     let is_so = |is_so: bool| ConstGauge::new(u64::from(is_so));
     let reaches = REACHES.map(|(name, reach)| (name, is_so(status.reach == reach)));
-    let help = "1 for how the mobile is, as far as senders are concerned";
+    let help = "1 for the state of the mobile";
     put_by(encoder, "basestation_reach", help, "reach", reaches)?;
     for (name, help, value) in [
-        ("connected", "Whether the mobile can be heard", is_so(status.connected)),
-        ("fading", "Whether it soon cannot", is_so(status.fading)),
+        ("connected", "Whether the mobile is in reach", is_so(status.connected)),
+        ("fading", "Whether the mobile will soon be out of reach", is_so(status.fading)),
         (
             "memory_bytes",
-            "What the state of flows takes, copies of packets included",
+            "Memory of the flows, including copies of packets",
             ConstGauge::new(status.memory as u64),
         ),
-        ("cached_bytes", "Copies of packets", ConstGauge::new(status.cached as u64)),
+        ("cached_bytes", "Bytes of packets in the cache", ConstGauge::new(status.cached as u64)),
         (
             "waiting_packets",
-            "Packets held for the mobile to come back",
+            "Packets held until the mobile returns",
             ConstGauge::new(status.held as u64),
         ),
-        ("waiting_bytes", "What they take", ConstGauge::new(status.held_bytes as u64)),
+        ("waiting_bytes", "Bytes of held packets", ConstGauge::new(status.held_bytes as u64)),
     ] {
         put(encoder, &format!("basestation_{name}"), help, &value)?;
     }
     let power = ConstGauge::new(status.received_power);
-    let help = "The power received from the mobile";
+    let help = "Power received from the mobile";
     put(encoder, "basestation_received_power_watts", help, &power)?;
 
     let queued = by_way(status.queued.map(|count| ConstGauge::new(count as u64)));
-    let help = "Packets that wait for the air or are on it";
+    let help = "Packets queued for the radio or in transmission";
     put_by(encoder, "basestation_queued_packets", help, "way", queued)?;
     put_counters(encoder, "radio_", "way", by_way(status.radio.each_ref().map(counters)))?;
     put_counters(encoder, "air_", "way", by_way(status.air.each_ref().map(counters)))?;
     let seconds = status.air.map(|air| ConstCounter::new(air.air_time.as_secs_f64()));
-    let help = "Time on the air, with the gaps within exchanges and the answers";
+    let help = "Air time, including interframe spaces and ACK frames";
     put_by(encoder, "basestation_air_time_seconds", help, "way", by_way(seconds))
 }
 
@@ -99,7 +99,7 @@ fn put_counters(
     let [(first, one), (second, other)] = both;
     for ((name, one), (_, other)) in one.into_iter().zip(other) {
         let (name, help) =
-            (format!("basestation_{prefix}{name}"), format!("`{name}`, as status has it"));
+            (format!("basestation_{prefix}{name}"), format!("`{name}` of ctl status"));
         let values = [(first, ConstCounter::new(one)), (second, ConstCounter::new(other))];
         put_by(encoder, &name, &help, by, values)?;
     }

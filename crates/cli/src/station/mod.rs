@@ -38,11 +38,10 @@ use settings::{Plan, Settings};
 const EXAMPLE: &str =
     "basestation --wired tun0 --wireless tun1 --radio \"error 20%\" --policy tcp-ecn";
 
-/// A base station between a wired and a wireless TUN device: what comes in on one leaves by the other, over a radio
-/// that it emulates.
+/// A base station: forwards packets between a wired and a wireless TUN device, over an emulated radio.
 ///
-/// Makes the devices that do not exist, and removes those again when it ends. Prints `ready` on stderr when both are
-/// open, and its counters on stdout on SIGUSR1 and when it ends (Ctrl-C, SIGTERM). RUST_LOG sets what is logged.
+/// Creates devices that do not exist, and removes them at exit. Prints `ready` on stderr when both devices are open, and
+/// counters on stdout on SIGUSR1 and at exit (Ctrl-C, SIGTERM). RUST_LOG selects the log messages.
 ///
 /// Exit codes: 0 after Ctrl-C or SIGTERM, 1 for a failure, 2 for a mistake on the command line or in the file.
 #[derive(Debug, Parser)]
@@ -56,7 +55,7 @@ const EXAMPLE: &str =
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
-    /// A TOML file with the same keys as the flags, such as: radio = "error 20%"; a flag goes before it
+    /// TOML file with the same keys as the flags, such as: radio = "error 20%"; flags override it
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
@@ -67,18 +66,18 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Ask a running base station, or tell it what becomes of the mobile
+    /// Query or control a running base station
     Ctl(CtlArgs),
-    /// Print what a shell completes this command's lines with
+    /// Print shell completions
     Completions(CompletionsArgs),
-    /// Print a page of the manual, or write one for each command
+    /// Print the man page of a command, or write all man pages to a directory
     Man(ManArgs),
 }
 
 /// Every word of a radio, as `--help` has them.
 fn explained() -> String {
     let begin =
-        "The SPEC of a radio is a list of these, in any order. docs/basestation.md has the same.\n";
+        "The SPEC of a radio is a list of these, in any order; see docs/basestation.md.\n";
     begin.to_owned() + &parts(PARTS)
 }
 
@@ -164,7 +163,7 @@ async fn serve(plan: &Plan) -> anyhow::Result<()> {
     }
     let outcome = loop {
         tokio::select! {
-            Err(gone) = driver.run() => break Err(anyhow!("{gone}; start again to make it anew")),
+            Err(gone) = driver.run() => break Err(anyhow!("{gone}; restart to create it again")),
             () = caught(&mut interrupt) => break Ok(()),
             () = caught(&mut terminate) => break Ok(()),
             () = caught(&mut report) => {

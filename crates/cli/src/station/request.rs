@@ -36,13 +36,13 @@ pub(super) enum Request {
 /// What the station, as it is, cannot do.
 pub(super) fn answer(request: Request, driver: &mut Driver<Middle, Tun>) -> anyhow::Result<Value> {
     let now = driver.clock().now();
-    let Middle::Station(station) = driver.node_mut() else { bail!("there is no radio here") };
+    let Middle::Station(station) = driver.node_mut() else { bail!("this base station has no radio") };
     match request {
         Request::Status => {}
         Request::Flows => return Ok(serde_json::to_value(station.flows(MOST_FLOWS))?),
         Request::Freeze if station.policy() != Policy::TcpEcn => {
             let name = station.policy().name();
-            bail!("windows are closed with the policy tcp-ecn, and here it is {name}")
+            bail!("this needs the policy tcp-ecn, and the base station has {name}")
         }
         Request::Freeze => station.freeze(now),
         Request::Disconnect => station.disconnect(now),

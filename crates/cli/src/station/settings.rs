@@ -1,4 +1,4 @@
-//! What a base station is told: by flags, and by a file with the same keys.
+//! Settings of a base station: flags, and a file with the same keys.
 
 use std::fmt::Display;
 use std::net::SocketAddr;
@@ -38,68 +38,68 @@ pub(super) struct Settings {
     #[arg(long, value_name = "TUN", value_parser = value::tun)]
     #[serde(deserialize_with = "device")]
     wireless: Option<String>,
-    /// The radio between the station and the mobile, for example "error 20%" ("": 802.11b without errors); without
-    /// it packets are forwarded, and no more
+    /// Radio between the station and the mobile, for example "error 20%" ("": 802.11b without errors); without this
+    /// option packets are only forwarded
     #[arg(long, value_name = "SPEC", value_parser = value::parsed::<RadioSpec>)]
     #[serde(deserialize_with = "written")]
     radio: Option<RadioSpec>,
-    /// What is made of the flows that pass: plain, tcp-ecn or snoop [default: plain]
+    /// Treatment of TCP flows: plain, tcp-ecn or snoop [default: plain]
     #[arg(long, value_name = "POLICY", value_parser = named::<Policy>)]
     policy: Option<Policy>,
-    /// What is done about lost frames: off, mac, mac+link or head [default: mac+link]
+    /// Link-layer retransmission: off, mac, mac+link or head [default: mac+link]
     #[arg(long, value_name = "ARQ", value_parser = value::parsed::<Arq>)]
     #[serde(deserialize_with = "written")]
     arq: Option<Arq>,
-    /// Which marks tcp-ecn gives: paper, ce or both [default: both]
+    /// Marks of tcp-ecn: paper, ce or both [default: both]
     #[arg(long, value_name = "MARK", value_parser = named::<Mark>)]
     mark: Option<Mark>,
-    /// The bits of the paper's mark in the byte that has the data offset, 1 to 15 [default: 8]
+    /// Bits of the paper's mark in the byte of the data offset, 1 to 15 [default: 8]
     #[arg(long, value_name = "BITS", allow_negative_numbers = true, value_parser = value::whole(1_u8, 15, "--mark-bits 8"))]
     mark_bits: Option<u8>,
-    /// Flows that are known at a time [default: 65536]
+    /// Maximum number of flows in the table [default: 65536]
     #[arg(long, value_name = "COUNT", allow_negative_numbers = true, value_parser = value::whole(1_usize, FLOWS, "--flows 65536"))]
     flows: Option<usize>,
-    /// Flows known at a time that the mobile has not answered yet [default: 4096]
+    /// Maximum number of flows that the mobile has not answered yet [default: 4096]
     #[arg(long, value_name = "COUNT", allow_negative_numbers = true, value_parser = value::whole(1_usize, FLOWS, "--unproven 4096"))]
     unproven: Option<usize>,
-    /// How much is held while the mobile is gone [default: 4MiB]
+    /// Buffer for packets while the mobile is out of reach [default: 4MiB]
     #[arg(long, value_name = "BYTES", value_parser = value::size)]
     #[serde(deserialize_with = "size")]
     hold: Option<ByteCount>,
-    /// How many seconds the mobile may be gone before its flows are let go [default: 900]
+    /// Time out of reach after which the flows of the mobile are dropped [default: 900]
     #[arg(long, value_name = "SECONDS", value_parser = value::seconds)]
     #[serde(deserialize_with = "seconds")]
     absence: Option<Duration>,
-    /// The networks of the mobiles, for example 192.0.2.0/24,2001:db8::/64: what comes from the wireless side with another
-    /// source is dropped [default: any source passes]
+    /// Networks of the mobiles, for example 192.0.2.0/24,2001:db8::/64: packets from the wireless side with another source
+    /// are dropped [default: any source passes]
     #[arg(long, value_name = "NETWORKS", value_delimiter = ',', value_parser = value::parsed::<Prefix>)]
     mobiles: Option<Vec<Prefix>>,
-    /// How much snoop keeps copies of [default: 4MiB]
+    /// Size of snoop's cache [default: 4MiB]
     #[arg(long, value_name = "BYTES", value_parser = value::size)]
     #[serde(deserialize_with = "size")]
     cache: Option<ByteCount>,
-    /// Open the devices with offload: kernels give super-segments, which are cut before the station has them, and leave
-    /// checksums open, which are completed [default: only without --radio]
+    /// Open the devices with offload: accept super-segments and incomplete checksums from the kernel, and segment them
+    /// before the station [default: only without --radio]
     #[arg(long, num_args = 0, default_missing_value = "true")]
     offload: Option<bool>,
     /// Open the devices without offload; in a file, `offload = false`
     #[arg(long, conflicts_with = "offload")]
     #[serde(skip)]
     no_offload: bool,
-    /// Have the devices stay when this ends, so that it can be started again under running flows
+    /// Keep the devices at exit, so that a restart does not interrupt flows
     #[arg(long)]
     persist: bool,
     /// Listen for `basestation ctl` on this socket
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
-    /// Counters for Prometheus, at http://ADDR/metrics on the kernel's TCP; ADDR is such as 127.0.0.1:9465
+    /// Serve Prometheus metrics at http://ADDR/metrics over the kernel's TCP, for example 127.0.0.1:9465
     #[arg(long, value_name = "ADDR", value_parser = value::socket)]
     #[serde(deserialize_with = "socket")]
     metrics: Option<SocketAddr>,
-    /// Write what passes into this directory: a capture, an event log and pictures
+    /// Write a capture, an event log and pictures to this directory
     #[arg(long, value_name = "DIR")]
     trace: Option<PathBuf>,
-    /// Print the counters as JSON, one line each time
+    /// Print the counters as JSON, one line at a time
     #[arg(long)]
     json: bool,
 }
@@ -201,14 +201,13 @@ impl Settings {
         station.check().map_err(|error| Mistake::new(error.to_string()))?;
         if has_no_mobiles {
             return Err(Mistake::new(
-                "mobiles is empty: list the networks of the mobiles, or leave it out to let any source pass"
+                "mobiles is empty: list the networks of the mobiles, or omit it to accept any source"
                     .to_owned(),
             ));
         }
         if let (false, Some((name, _))) = (has_radio, alone) {
             return Err(Mistake::new(format!(
-                "{name} is for a station with a radio, and there is no --radio: say which, for example \
-                 --radio \"error 20%\", or --radio \"\" for one without errors"
+                "{name} needs --radio: add it, for example --radio \"error 20%\", or --radio \"\" for one without errors"
             )));
         }
         let station = has_radio.then_some(station);

@@ -144,10 +144,10 @@ impl fmt::Debug for Interface {
 fn check_name(name: &str) -> Result<(), DeviceError> {
     let forbidden = |byte: u8| byte.is_ascii_whitespace() || b"/:%\x0b\0".contains(&byte);
     let reason = match name {
-        "" => "it is empty",
-        "." | ".." => "it is a directory's",
-        _ if name.len() > NAME_MAX => "it is longer than 15 bytes",
-        _ if name.bytes().any(forbidden) => "it has a character that none may have",
+        "" => "the name is empty",
+        "." | ".." => "the name is reserved",
+        _ if name.len() > NAME_MAX => "the name is longer than 15 bytes",
+        _ if name.bytes().any(forbidden) => "the name has an invalid character",
         _ => return Ok(()),
     };
     Err(DeviceError::Name { name: name.to_owned(), reason })

@@ -10,8 +10,8 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/bit-errors",
-    what: "Flipped bits, and packets hit by them, against the bit error rate",
-    source: "binomial law: a packet of n bits is hit with 1 - (1 - BER)^n",
+    what: "Flipped bits and corrupted packets, against the bit error rate",
+    source: "binomial distribution: a packet of n bits is corrupted with probability 1 - (1 - BER)^n",
     kind: Kind::SelfCheck,
     ground: Ground::Simulated,
     seconds: 3,

@@ -8,8 +8,8 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/bursts",
-    what: "The lengths of runs of lost packets, and of packets between them, against theory",
-    source: "geometric laws of Bernoulli and Gilbert-Elliott losses; HACK 5.2 for bursts",
+    what: "Lengths of loss runs and of the gaps between them, against theory",
+    source: "geometric distributions of Bernoulli and Gilbert-Elliott losses; HACK 5.2 for bursts",
     kind: Kind::SelfCheck,
     ground: Ground::Simulated,
     seconds: 2,

@@ -12,8 +12,8 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, th
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/cubic",
-    what: "Our rack/cubic and sack/cubic beside Linux' cubic, over five links",
-    source: "RFC 9438, as Linux has it: the same goodput, within 15 %",
+    what: "Goodput of our rack/cubic and sack/cubic and Linux cubic on five links",
+    source: "RFC 9438 as Linux implements it: the same goodput within 15 %",
     kind: Kind::Study,
     ground: Ground::Real,
     seconds: 2030,

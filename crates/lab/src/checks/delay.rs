@@ -9,8 +9,8 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/delay",
-    what: "The distribution of the link's delay, and its mean, against its description",
-    source: "uniform, normal and Pareto (shape 3) laws; DCR 3.1 for delayed packets",
+    what: "Distribution and mean of the delay, against the link's description",
+    source: "uniform, normal and Pareto (shape 3) distributions; DCR 3.1 for delayed packets",
     kind: Kind::SelfCheck,
     ground: Ground::Simulated,
     seconds: 2,

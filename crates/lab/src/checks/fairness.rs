@@ -10,8 +10,8 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, fe
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/fairness",
-    what: "Flows that are alike and share a bottleneck: Jain's index",
-    source: "Chiu and Jain 1989: additive increase and multiplicative decrease go to equal shares",
+    what: "Jain's index of identical flows that share a bottleneck",
+    source: "Chiu and Jain 1989: additive increase and multiplicative decrease converge to equal shares",
     kind: Kind::SelfCheck,
     ground: Ground::Simulated,
     seconds: 40,

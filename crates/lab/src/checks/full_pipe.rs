@@ -9,8 +9,8 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, feed, si
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/full-pipe",
-    what: "One flow over a dumbbell that loses nothing, with a queue of one bandwidth-delay product",
-    source: "a window between one and two products keeps the link busy; the payload's share of packets",
+    what: "Link utilization of one flow without loss, with a queue of one BDP",
+    source: "a window of one to two BDP keeps the link busy; payload per packet",
     kind: Kind::SelfCheck,
     ground: Ground::Simulated,
     seconds: 10,

@@ -9,8 +9,8 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, feed};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/half-duplex",
-    what: "Frames of two directions that share the air, against those of a link that does not",
-    source: "arithmetic: frames of both directions take turns, each with its bits over the rate and the overhead",
+    what: "Frames delivered by half-duplex links, against theory",
+    source: "arithmetic: frames of both directions alternate, each takes its size divided by the rate, plus the overhead",
     kind: Kind::SelfCheck,
     ground: Ground::Simulated,
     seconds: 1,

@@ -14,8 +14,8 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, fe
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/long-haul",
-    what: "256 MiB through 1 % loss to Linux: le, le:echo, dcr:timer, westwood, rack, every byte compared",
-    source: "what was sent is what arrives, and no more than 1.5 times what was lost is sent again",
+    what: "256 MiB to Linux through 1 % loss, five senders, every byte compared",
+    source: "all data arrives unchanged, and at most 1.5 times the lost bytes are retransmitted",
     kind: Kind::SelfCheck,
     ground: Ground::Real,
     seconds: 180,

@@ -8,8 +8,8 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/loss",
-    what: "The link's share of lost packets against its description",
-    source: "binomial law; Gilbert-Elliott's stationary share (netem(8), gemodel)",
+    what: "Share of lost packets, against the link's description",
+    source: "binomial distribution; stationary loss rate of Gilbert-Elliott (netem(8), gemodel)",
     kind: Kind::SelfCheck,
     ground: Ground::Simulated,
     seconds: 2,

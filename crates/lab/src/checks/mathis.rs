@@ -12,7 +12,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, fe
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/mathis",
-    what: "One sack/reno flow over random loss, on a link it does not fill, against Mathis' law",
+    what: "Goodput of one sack/reno flow under random loss, against Mathis' law",
     source: "Mathis, Semke, Mahdavi, Ott 1997: MSS / RTT * sqrt(3 / (2 b p)), b = 1 as bytes are counted",
     kind: Kind::SelfCheck,
     ground: Ground::Simulated,

@@ -11,7 +11,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, theor
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/md1",
-    what: "Packets that wait, at three loads of a Poisson process, against the queue M/D/1",
+    what: "Mean number of waiting packets at three Poisson loads, against M/D/1",
     source: "Pollaczek and Khinchine: load² / (2 (1 - load))",
     kind: Kind::SelfCheck,
     ground: Ground::Simulated,

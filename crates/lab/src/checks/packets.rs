@@ -15,8 +15,8 @@ use crate::{
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/packets",
-    what: "The simulator against real packets: our sender, over the same links, to our receiver and to Linux'",
-    source: "the same stack over the same link in virtual and in real time: a ratio of 1",
+    what: "Goodput in the simulator, against real packets over the same links",
+    source: "the same stack over the same link in simulated and in real time: a ratio of 1",
     kind: Kind::SelfCheck,
     ground: Ground::Real,
     seconds: 700,

@@ -7,8 +7,8 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, feed};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/rate",
-    what: "The rate of a link that is kept busy against its description",
-    source: "arithmetic: every packet takes its bits over the rate, to the nanosecond",
+    what: "Throughput of a busy link, against its description",
+    source: "arithmetic: each packet takes its size divided by the rate, to the nanosecond",
     kind: Kind::SelfCheck,
     ground: Ground::Simulated,
     seconds: 1,

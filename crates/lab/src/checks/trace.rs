@@ -12,8 +12,8 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, fe
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "self/trace",
-    what: "A packet-delivery trace replayed, packet by packet",
-    source: "mahimahi's format: one stamp in milliseconds for each packet of 1500 bytes",
+    what: "Delivery times of packets, against the trace that a link replays",
+    source: "mahimahi's format: one timestamp in milliseconds per packet of 1500 bytes",
     kind: Kind::SelfCheck,
     ground: Ground::Simulated,
     seconds: 1,

@@ -9,7 +9,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, simul
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/eq6",
-    what: "One flow with DCR or without over random loss, on a link it does not fill, against DCR's equation (6)",
+    what: "One flow with and without DCR under random loss, against equation (6)",
     source: "DCR 2.4, equation (6) with alpha 1 and gamma 1/2: sqrt(1.5) / (RTT sqrt(p)) packets a second",
     kind: Kind::Study,
     ground: Ground::Simulated,

@@ -9,7 +9,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig10",
-    what: "One flow over a radio of 1 Mbit/s of which 5 % of frames are hit and sent again; its delay is 5 to 400 ms",
+    what: "One flow over a radio that retransmits, frame error 5 %, 5 to 400 ms",
     source: "DCR 4.1, Fig. 10; the error rate is from the middle of Fig. 9's, as the paper gives none",
     kind: Kind::Study,
     ground: Ground::Simulated,

@@ -18,7 +18,7 @@ use crate::{
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig11",
-    what: "Twelve flows with DCR and twelve without share 10 Mbit/s, to mobiles with a radio each; 0 to 20 % of frames hit",
+    what: "12 flows with DCR and 12 without to mobiles, frame error 0 to 20 %",
     source: "DCR 4.1, Fig. 11",
     kind: Kind::Study,
     ground: Ground::Simulated,

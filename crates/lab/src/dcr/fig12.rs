@@ -7,7 +7,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig12",
-    what: "One flow with DCR or with NewReno and Westwood over a radio of 1 Mbit/s and 5 to 400 ms; 1 to 20 % of frames hit",
+    what: "DCR and Westwood over a radio of 5 to 400 ms, frame error 1 to 20 %",
     source: "DCR 4.2, Fig. 12",
     kind: Kind::Study,
     ground: Ground::Simulated,

@@ -5,7 +5,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig13",
-    what: "Six flows with DCR and six without, and nothing but congestion, over the queue's size",
+    what: "Six flows with DCR and six without, congestion only, by queue size",
     source: "DCR 5.1, Fig. 13",
     kind: Kind::Study,
     ground: Ground::Simulated,

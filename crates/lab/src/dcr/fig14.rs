@@ -13,7 +13,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, simulate, t
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig14",
-    what: "Delivery times of packets, and RTT samples, in the scenarios of dcr/table16 (Figs. 14 and 15)",
+    what: "Delivery times and RTT samples in the scenarios of dcr/table16",
     source: "DCR 5.2 and 5.3, Fig. 14 and 15",
     kind: Kind::Study,
     ground: Ground::Simulated,

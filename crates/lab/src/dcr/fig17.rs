@@ -13,7 +13,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, simulate, t
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig17",
-    what: "Six flows with DCR or without are joined by six without: the time until the first have 55 %",
+    what: "Time until six flows, with or without DCR, yield to six new ones",
     source: "DCR 5.5, Fig. 17",
     kind: Kind::Study,
     ground: Ground::Simulated,

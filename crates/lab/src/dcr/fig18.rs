@@ -14,7 +14,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, simul
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig18",
-    what: "Eight long transfers, with DCR or without, beside 500 users of the web without: what each side gets",
+    what: "Shares of eight long transfers, with or without DCR, and 500 web users",
     source: "DCR 5.5, Fig. 18",
     kind: Kind::Study,
     ground: Ground::Simulated,

@@ -6,7 +6,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig4",
-    what: "One flow on 8 Mbit/s and 50 ms; 0 to 30 % of its packets are late by N(25, 8) ms",
+    what: "One flow on 8 Mbit/s, 0 to 30 % of its packets late by N(25, 8) ms",
     source: "DCR 3.1, Fig. 4",
     kind: Kind::Study,
     ground: Ground::Simulated,

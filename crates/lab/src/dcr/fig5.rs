@@ -9,7 +9,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig5",
-    what: "One flow whose packets take two paths in turn, of 50 ms and of 0 to 200 ms more",
+    what: "One flow over two alternating paths that differ by 0 to 200 ms",
     source: "DCR 3.1, Fig. 5; the rate is that of Fig. 4, as the paper gives none",
     kind: Kind::Study,
     ground: Ground::Simulated,

@@ -5,7 +5,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig6",
-    what: "Six flows with DCR and six without, 10 % of packets late, over the queue's size",
+    what: "Six flows with DCR and six without, 10 % late, by queue size",
     source: "DCR 3.1, Fig. 6",
     kind: Kind::Study,
     ground: Ground::Simulated,

@@ -5,7 +5,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig7",
-    what: "Six flows with DCR and six without, 1.5 % dropped, over the share of late packets",
+    what: "Six flows with DCR and six without, 1.5 % dropped, by share late",
     source: "DCR 3.1, Fig. 7",
     kind: Kind::Study,
     ground: Ground::Simulated,

@@ -7,7 +7,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig8",
-    what: "Two to six flows with DCR and as many without, 1 % dropped, 1 % of packets late",
+    what: "2 to 6 flows with DCR and as many without, 1 % dropped, 1 % late",
     source: "DCR 3.1, Fig. 8",
     kind: Kind::Study,
     ground: Ground::Simulated,

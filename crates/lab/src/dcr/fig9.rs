@@ -10,7 +10,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/fig9",
-    what: "One flow over a radio of 1 Mbit/s and 20 ms that sends again what it lost; 0 to 20 % of frames are hit",
+    what: "One flow over a radio that retransmits, frame error 0 to 20 %",
     source: "DCR 4.1, Fig. 9",
     kind: Kind::Study,
     ground: Ground::Simulated,

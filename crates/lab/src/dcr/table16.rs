@@ -11,7 +11,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, simul
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/table16",
-    what: "Twelve flows, with DCR, without, or half of them, share a bottleneck that loses nothing but by its queue",
+    what: "Twelve flows, all, half or none with DCR, on a congested bottleneck",
     source: "DCR 5.4, Fig. 16 (\"Table 16\"), with the set-up of 3.1 and 5.2",
     kind: Kind::Study,
     ground: Ground::Simulated,

@@ -9,7 +9,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, feed, simulate};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/table20",
-    what: "33 MB over 10 Mbit/s and 10 ms; the delay's standard deviation is 0 to 3 ms",
+    what: "33 MB over 10 Mbit/s, standard deviation of the delay 0 to 3 ms",
     source: "DCR 6, Fig. 20 (\"Table 20\")",
     kind: Kind::Study,
     ground: Ground::Simulated,

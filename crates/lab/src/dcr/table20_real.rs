@@ -12,7 +12,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, feed};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "dcr/table20-real",
-    what: "dcr/table20 with real packets to Linux' receiver; Linux' reno beside ours",
+    what: "dcr/table20 with real packets to a Linux receiver, with Linux reno",
     source: "DCR 6, Fig. 20 (\"Table 20\")",
     kind: Kind::Study,
     ground: Ground::Real,

@@ -13,8 +13,8 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "grid/lossy",
-    what: "Every combination (judges with reno alone) over 100 Mbit/s, 20 ms, loss 0.1 to 10 %, one run of 4 s a point, beside Linux' bbr and cubic; the best beside a cubic flow",
-    source: "no paper's: which sender suits a link that loses at random, and whether it leaves others their share",
+    what: "All combinations, Linux bbr and cubic under random loss of 0.1 to 10 %",
+    source: "no source: a comparison of senders on a link with random loss, and their fairness",
     kind: Kind::Study,
     ground: Ground::Real,
     seconds: 1770,

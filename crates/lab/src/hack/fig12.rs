@@ -10,7 +10,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hack/fig12",
-    what: "256 KB over 300 ms with bursts of 2 to 10 corrupted packets: NewReno, SACK, HACK, HACK + SACK",
+    what: "HACK and SACK under bursts of 2 to 10 corrupted packets, 300 ms",
     source: "HACK 5.2, Fig. 12 to 19",
     kind: Kind::Study,
     ground: Ground::Simulated,

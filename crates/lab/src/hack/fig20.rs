@@ -13,7 +13,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hack/fig20",
-    what: "256 KB over 300 ms with bursts of five at 5 %: time-sequence graphs, throughput over time, seconds to the end",
+    what: "Time-sequence graphs and throughput under bursts of five, 300 ms",
     source: "HACK 5.2, Fig. 20 to 25",
     kind: Kind::Study,
     ground: Ground::Simulated,

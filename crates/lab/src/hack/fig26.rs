@@ -10,7 +10,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hack/fig26",
-    what: "The bursts of hack/fig12 with windows of 16 and 64 KB, header hit in 95 %",
+    what: "hack/fig12 with windows of 16 and 64 KB, 95 % of headers corrupted",
     source: "HACK 5.3, Fig. 26 to 31",
     kind: Kind::Study,
     ground: Ground::Simulated,

@@ -11,7 +11,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hack/fig7",
-    what: "A file over a link that corrupts 2 to 15 % of the packets, 10 and 300 ms: NewReno, SACK, HACK, HACK + SACK",
+    what: "HACK and SACK under random corruption of 2 to 15 %, 10 and 300 ms",
     source: "HACK 5.1, Fig. 7 to 11",
     kind: Kind::Study,
     ground: Ground::Simulated,

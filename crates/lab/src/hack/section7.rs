@@ -9,7 +9,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, simulate, t
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hack/section7",
-    what: "256 KB over 1 Mbit/s and 300 ms, 5 % of data corrupted, with ACKs corrupted too, with congestion, and with both",
+    what: "HACK under 5 % corruption of data, with ACK corruption and congestion",
     source: "HACK 7: ACKs \"also susceptible to packet corruption\", and \"congestion occurs along with corruption\"",
     kind: Kind::Study,
     ground: Ground::Simulated,

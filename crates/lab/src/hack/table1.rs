@@ -11,7 +11,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hack/table1",
-    what: "How many times faster HACK is than SACK, over all points of hack/fig7 and hack/fig12",
+    what: "Speed-up of HACK over SACK at all points of hack/fig7 and hack/fig12",
     source: "HACK 5.2, Table 1; 7",
     kind: Kind::Study,
     ground: Ground::Simulated,

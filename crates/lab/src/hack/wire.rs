@@ -18,8 +18,8 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, fe
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "hack/wire",
-    what: "A point of hack/fig7 and the one of hack/fig20 over real packets, special ACKs counted, beside the simulator",
-    source: "HACK 3 and 5: the same stack over the same link in virtual and in real time",
+    what: "Points of hack/fig7 and fig20 with real packets and in the simulator",
+    source: "HACK 3 and 5: the same stack over the same link in simulated and in real time",
     kind: Kind::Study,
     ground: Ground::Real,
     seconds: 400,

@@ -17,7 +17,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, simul
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "le/fig4",
-    what: "The time to recover from 1 to 30 random losses in one window of 32 segments, and time-outs in it",
+    what: "Recovery time after 1 to 30 random losses in a window of 32 segments",
     source: "LE 3.1, Fig. 4 and note a",
     kind: Kind::Study,
     ground: Ground::Simulated,

@@ -9,7 +9,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, si
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "le/fig5",
-    what: "Ten flows, some SACK and the others FACK or LE, without random loss: what each kind gets",
+    what: "Shares of ten flows, some SACK and the others FACK or LE",
     source: "LE 3.2, Fig. 5",
     kind: Kind::Study,
     ground: Ground::Simulated,

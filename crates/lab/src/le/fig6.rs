@@ -9,7 +9,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw, si
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "le/fig6",
-    what: "Random loss of 0 to 10 %: each detection with AIMD, a fixed window of 32, and Westwood, one flow and ten",
+    what: "Detections with AIMD, a fixed window and Westwood, loss 0 to 10 %",
     source: "LE 3.3, Fig. 6a to d",
     kind: Kind::Study,
     ground: Ground::Simulated,
@@ -21,7 +21,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 /// At 5 Mbit/s ten flows lose packets to the queue too.
 pub(crate) const WIDE: Experiment = Experiment {
     name: "le/fig6d",
-    what: "The ten flows with Westwood of le/fig6 on 30 Mbit/s, which random loss leaves room on",
+    what: "The ten Westwood flows of le/fig6 on 30 Mbit/s",
     source: "LE 3.3.3, Fig. 6d",
     kind: Kind::Study,
     ground: Ground::Simulated,

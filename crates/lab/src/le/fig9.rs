@@ -13,7 +13,7 @@ use crate::{
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "le/fig9",
-    what: "Random loss of 0 to 10 %, 20 ms and 6 to 10 Mbit/s: SACK, FACK and LE with Westwood and with RR, and a fixed window of 10",
+    what: "SACK, FACK and LE with Westwood and RR, random loss 0 to 10 %",
     source: "LE 5.1 and 5.2, Fig. 9",
     kind: Kind::Study,
     ground: Ground::Simulated,

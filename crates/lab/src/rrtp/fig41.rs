@@ -13,7 +13,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, simulate, t
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "rrtp/fig4.1",
-    what: "CDMA and satellite for 60 s over the loss rate: Reno, Vegas, Westwood, RRTP (Figs. 4.1 and 4.2)",
+    what: "Throughput over CDMA and satellite by loss rate: RRTP and three TCPs",
     source: "RRTP (Wang 2009) 4.2.1, Figs. 4.1 and 4.2; the figures' values are not in the text",
     kind: Kind::Study,
     ground: Ground::Simulated,

@@ -12,7 +12,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, simulate, t
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "rrtp/fig4.6",
-    what: "Files over CDMA: RRTP told the rate, the round trip, the loss rate, right, 20 % low or not (Figs. 4.6 to 4.8)",
+    what: "Files over CDMA: RRTP with correct, 20 % low and no path parameters",
     source: "RRTP (Wang 2009) 4.5, Figs. 4.6 to 4.8, on a real network and without values in the text",
     kind: Kind::Study,
     ground: Ground::Simulated,

@@ -15,7 +15,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, feed, si
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "rrtp/table3.2",
-    what: "Losses that Biaz misjudges, by sigma and phi, of 50 of each kind; with cross traffic and with jitter, too",
+    what: "Losses that Biaz misclassifies, by sigma and phi, with cross traffic",
     source: "RRTP (Wang 2009) 3.6, Table 3.2; the simulations' links are not stated",
     kind: Kind::Study,
     ground: Ground::Simulated,

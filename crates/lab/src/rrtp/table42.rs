@@ -13,7 +13,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, simulate
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "rrtp/table4.2",
-    what: "Packets in 60 s over CDMA, satellite, LAN, wireless LAN and 1 Gbit/s with 200 ms: RRTP beside four TCPs",
+    what: "Packets in 60 s over five kinds of links: RRTP and four TCPs",
     source: "RRTP (Wang 2009) 4.2, Tables 4.2 and 4.3",
     kind: Kind::Study,
     ground: Ground::Simulated,

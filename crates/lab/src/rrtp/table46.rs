@@ -14,7 +14,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, simul
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "rrtp/table4.6",
-    what: "Files over CDMA 1X, EVDO and EDGE to a mobile at 0 to 100 km/h: RRTP over TCP (Tables 4.6 to 4.8, Figs. 4.4, 4.5)",
+    what: "Files over CDMA 1X, EVDO and EDGE at 0 to 100 km/h: RRTP over TCP",
     source: "RRTP (Wang 2009) 4.4, Tables 4.6 to 4.8 and Figs. 4.4 and 4.5, on real networks",
     kind: Kind::Study,
     ground: Ground::Simulated,

@@ -11,7 +11,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, simul
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "rrtp/table5.1",
-    what: "Thirty flows of RRTP, Reno or NewReno share 11 Mbit/s, error 0 to 5 %: Jain's index over 60 and 240 s",
+    what: "Jain's index of 30 flows of RRTP, Reno or NewReno, error 0 to 5 %",
     source: "RRTP (Wang 2009) 5.1, Table 5.1; delay, queue and time are not stated",
     kind: Kind::Study,
     ground: Ground::Simulated,

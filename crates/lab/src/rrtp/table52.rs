@@ -13,7 +13,7 @@ use crate::{
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "rrtp/table5.2",
-    what: "A flow each of Reno, NewReno, Vegas, Westwood and RRTP share 54 Mbit/s, error 0 to 5 %",
+    what: "Shares of Reno, NewReno, Vegas, Westwood and RRTP, error 0 to 5 %",
     source: "RRTP (Wang 2009) 5.2, Table 5.2; delay, queue and time are not stated",
     kind: Kind::Study,
     ground: Ground::Simulated,

@@ -14,8 +14,8 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, theor
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "senders/changes",
-    what: "Throughput and RTT over time: a rate that changes ten times, a BDP below a packet, ACKs in bursts",
-    source: "floors of our own: 0.95 of the better of rack/bbr3 and rack/cubic; 0.9 of the same link without bursts",
+    what: "Throughput and RTT over time: rate changes, BDP < 1 packet, ACK bursts",
+    source: "our own bounds: 0.95 of the better of rack/bbr3 and rack/cubic; 0.9 of the same link without bursts",
     kind: Kind::Candidate,
     ground: Ground::Real,
     seconds: 3_700,
@@ -25,8 +25,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 
 pub(crate) const SIMULATED: Experiment = Experiment {
     name: "senders/changes-sim",
-    what: "senders/changes in virtual time, and hosts that wake 2 ms late",
-    source: "floors of our own: 0.95 of the better of rack/bbr3 and rack/cubic; 0.9 of the same link without bursts or late hosts",
+    what: "senders/changes in the simulator, also with hosts that wake 2 ms late",
+    source: "our own bounds: 0.95 of the better of rack/bbr3 and rack/cubic; 0.9 of the same link without bursts or late hosts",
     ground: Ground::Simulated,
     seconds: 40,
     seeds: super::SEEDS[1],

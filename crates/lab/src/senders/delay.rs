@@ -9,8 +9,8 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "senders/delay",
-    what: "p95 of the RTT at a queue of 4 BDP; loss made at 1 BDP, and at a policer of 0.5 and 0.8 of 100 Mbit/s",
-    source: "bounds of our own: 1.5 times the base RTT; 2 % lost at 1 BDP; by a policer 5 %, and no more than Linux' bbr",
+    what: "p95 of the RTT at a queue of 4 BDP; loss at 1 BDP and at policers",
+    source: "our own bounds: 1.5 times the base RTT; 2 % loss at 1 BDP; at a policer 5 % and no more than Linux bbr",
     kind: Kind::Candidate,
     ground: Ground::Real,
     seconds: 6_100,
@@ -20,7 +20,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 
 pub(crate) const SIMULATED: Experiment = Experiment {
     name: "senders/delay-sim",
-    what: "senders/delay in virtual time",
+    what: "senders/delay in the simulator",
     ground: Ground::Simulated,
     seconds: 67,
     seeds: super::SEEDS[1],

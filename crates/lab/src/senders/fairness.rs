@@ -10,8 +10,8 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "senders/fairness",
-    what: "Jain's index of 2 and of 6 flows of each sender after 20 s; the share of one of 100 ms beside one of 10 ms",
-    source: "a floor of our own: Jain's index above 0.95",
+    what: "Jain's index of 2 and 6 flows of a sender, and of RTTs 10 and 100 ms",
+    source: "our own bound: Jain's index above 0.95",
     kind: Kind::Candidate,
     ground: Ground::Real,
     seconds: 4_700,
@@ -21,7 +21,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 
 pub(crate) const SIMULATED: Experiment = Experiment {
     name: "senders/fairness-sim",
-    what: "senders/fairness in virtual time",
+    what: "senders/fairness in the simulator",
     ground: Ground::Simulated,
     seconds: 50,
     seeds: super::SEEDS[1],

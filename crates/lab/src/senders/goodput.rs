@@ -8,8 +8,8 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "senders/goodput",
-    what: "Goodput over random loss of 0 to 10 %, 100 Mbit/s, 20 ms, beside Linux' bbr, cubic and reno",
-    source: "floors of our own: the goodput of Linux' bbr up to 2 %, the payload that arrives beyond",
+    what: "Goodput under random loss of 0 to 10 %, with Linux senders, 100 Mbit/s",
+    source: "our own bounds: the goodput of Linux bbr up to 2 % loss, the payload limit above",
     kind: Kind::Candidate,
     ground: Ground::Real,
     seconds: 9_200,
@@ -19,7 +19,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 
 pub(crate) const SIMULATED: Experiment = Experiment {
     name: "senders/goodput-sim",
-    what: "senders/goodput in virtual time",
+    what: "senders/goodput in the simulator",
     ground: Ground::Simulated,
     seconds: 100,
     seeds: super::SEEDS[1],

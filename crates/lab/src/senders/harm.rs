@@ -8,8 +8,8 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "senders/harm",
-    what: "Linux' cubic and reno beside each sender against beside their own kind: queues 0.5, 1 and 4 BDP, loss 0 and 1 %",
-    source: "floors of our own: 0.4 of what a flow gets beside its own kind; at 0.5 BDP no less than beside Linux' bbr",
+    what: "Goodput that each sender leaves to a Linux cubic or reno flow",
+    source: "our own bounds: 0.4 of the goodput beside a flow of its own kind; at 0.5 BDP at least that beside Linux bbr",
     kind: Kind::Candidate,
     ground: Ground::Real,
     seconds: 18_400,
@@ -19,7 +19,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 
 pub(crate) const SIMULATED: Experiment = Experiment {
     name: "senders/harm-sim",
-    what: "senders/harm in virtual time",
+    what: "senders/harm in the simulator",
     ground: Ground::Simulated,
     seconds: 195,
     seeds: super::SEEDS[1],

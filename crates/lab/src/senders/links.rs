@@ -12,8 +12,8 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, theor
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "senders/links",
-    what: "Goodput over bursts, the named links, RTTs of 1 to 600 ms, queues of 0.25 to 8 BDP, jitter and reordering",
-    source: "floors of our own: 0.95 of the better of Linux' bbr and our best before; 0.9 of a constant delay",
+    what: "Goodput by burst loss, named link, RTT, queue size and reordering",
+    source: "our own bounds: 0.95 of the better of Linux bbr and our former best sender; 0.9 of the goodput at constant delay",
     kind: Kind::Candidate,
     ground: Ground::Real,
     seconds: 72_000,
@@ -23,7 +23,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 
 pub(crate) const SIMULATED: Experiment = Experiment {
     name: "senders/links-sim",
-    what: "senders/links in virtual time",
+    what: "senders/links in the simulator",
     ground: Ground::Simulated,
     seconds: 340,
     seeds: super::SEEDS[1],

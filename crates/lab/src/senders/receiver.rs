@@ -11,8 +11,8 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Table, draw, theo
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "senders/receiver",
-    what: "Linux' bbr and cubic into our receiver and into Linux', 100 Mbit/s, 20 ms, loss 0 to 10 %",
-    source: "a floor of our own: 0.95 of the goodput into Linux",
+    what: "Linux bbr and cubic to our receiver and to Linux, loss 0 to 10 %",
+    source: "our own bound: 0.95 of the goodput to Linux",
     kind: Kind::Candidate,
     ground: Ground::Real,
     seconds: 7_400,

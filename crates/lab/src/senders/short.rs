@@ -13,8 +13,8 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, feed, theor
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "senders/short",
-    what: "How long 100 kB take over slow-4g, weak-4g, edge and geo-satellite",
-    source: "a bound of our own: 1.05 times the time of the sender that is quickest there",
+    what: "Time for 100 kB over slow-4g, weak-4g, edge and geo-satellite",
+    source: "our own bound: 1.05 times the time of the fastest sender on the link",
     kind: Kind::Candidate,
     ground: Ground::Real,
     seconds: 950,
@@ -24,7 +24,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 
 pub(crate) const SIMULATED: Experiment = Experiment {
     name: "senders/short-sim",
-    what: "senders/short in virtual time",
+    what: "senders/short in the simulator",
     ground: Ground::Simulated,
     seconds: 5,
     seeds: 30,

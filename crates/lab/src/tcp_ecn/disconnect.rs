@@ -18,8 +18,8 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, Verdict, draw};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/disconnect",
-    what: "A mobile that is gone for 10 and 30 s, with real packets from Linux: stopped 0 to 2 RTO ahead, or not at all",
-    source: "TCP-ECN 7.3, Fig. 20: the sender goes on where it was",
+    what: "Real packets from Linux to a mobile that is away for 10 and 30 s",
+    source: "TCP-ECN 7.3, Fig. 20: the sender resumes at its former rate",
     kind: Kind::Study,
     ground: Ground::Real,
     seconds: 210,

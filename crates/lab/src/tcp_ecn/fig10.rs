@@ -11,7 +11,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/fig10",
-    what: "One pair and two, 0.2 of the radio's frames hit, 500 ms: how plain, snoop and tcp-ecn go on over 250 s",
+    what: "One and two pairs over 250 s, frame error 20 %: plain, snoop, tcp-ecn",
     source: "TCP-ECN 7.2, Fig. 10, 15 and 16",
     kind: Kind::Study,
     ground: Ground::Simulated,

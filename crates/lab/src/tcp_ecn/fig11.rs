@@ -9,7 +9,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/fig11",
-    what: "One pair over the share of the radio's frames that are hit, 500 ms: plain, snoop, tcp-ecn",
+    what: "One pair by frame error rate, 500 ms: plain, snoop, tcp-ecn",
     source: "TCP-ECN 7.2, Fig. 11",
     kind: Kind::Study,
     ground: Ground::Simulated,

@@ -9,7 +9,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/fig12",
-    what: "One pair over the wired side's delay, 0.2 of the radio's frames hit: plain, snoop, tcp-ecn",
+    what: "One pair by wired delay, frame error 20 %: plain, snoop, tcp-ecn",
     source: "TCP-ECN 7.2.1.2, Fig. 12",
     kind: Kind::Study,
     ground: Ground::Simulated,

@@ -9,7 +9,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/fig13",
-    what: "One pair over loss on the wired side, 0.2 of the radio's frames hit, 500 ms: plain, snoop, tcp-ecn",
+    what: "One pair by wired loss, frame error 20 %: plain, snoop, tcp-ecn",
     source: "TCP-ECN 7.2.1.2, Fig. 13",
     kind: Kind::Study,
     ground: Ground::Simulated,

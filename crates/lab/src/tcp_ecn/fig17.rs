@@ -11,7 +11,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, simulate, t
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/fig17",
-    what: "Two pairs over the share of the radio's frames that are hit, 500 ms, each mobile by itself (Figs. 17 and 18)",
+    what: "Two pairs by frame error rate, 500 ms, a figure for each mobile",
     source: "TCP-ECN 7.2, Fig. 17 and 18",
     kind: Kind::Study,
     ground: Ground::Simulated,

@@ -12,7 +12,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/fig20",
-    what: "The mobile walks out of reach for 5 to 40 s of 150, 500 ms, no errors: plain, snoop, tcp-ecn",
+    what: "Mobile out of reach for 5 to 40 s, no errors: plain, snoop, tcp-ecn",
     source: "TCP-ECN 7.3, Fig. 20 and 21",
     kind: Kind::Study,
     ground: Ground::Simulated,

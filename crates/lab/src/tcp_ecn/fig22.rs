@@ -11,7 +11,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/fig22",
-    what: "The mobile is gone for 21.5 and 33.56 s of 150, over the share of frames hit: plain, snoop, tcp-ecn",
+    what: "Mobile out of reach for 21.5 and 33.56 s, by frame error rate",
     source: "TCP-ECN 7.4, Fig. 22 and 23",
     kind: Kind::Study,
     ground: Ground::Simulated,

@@ -13,7 +13,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, simulate, t
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/fig24",
-    what: "The most memory of a base station over the share of frames hit, radio queue counted: snoop, tcp-ecn; snoop's cache swept",
+    what: "Peak memory of a base station by frame error rate: snoop, tcp-ecn",
     source: "TCP-ECN 7.5, Fig. 24",
     kind: Kind::Study,
     ground: Ground::Simulated,

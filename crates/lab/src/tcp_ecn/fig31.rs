@@ -14,7 +14,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/fig31",
-    what: "Ten seconds of real packets from Linux cubic without SACK and time stamps, to our mobile: low and high wireless error, with and without TCP-ECN",
+    what: "Real packets from Linux cubic without SACK, with and without TCP-ECN",
     source: "TCP-ECN 8.3.3, Fig. 27 to 31",
     kind: Kind::Study,
     ground: Ground::Real,

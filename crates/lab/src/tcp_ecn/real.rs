@@ -15,7 +15,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tcp-ecn/real",
-    what: "Real packets from Linux (cubic, reno, bbr) over a radio: each ARQ mode and policy, frame error 0 to 40 %, against the bound of the air time",
+    what: "Real packets from Linux over a radio: ARQ modes and policies",
     source: "TCP-ECN 8.3: the base station and the mobile between a Linux host and a radio",
     kind: Kind::Study,
     ground: Ground::Real,

@@ -8,7 +8,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "westwood/compression",
-    what: "westwood and westwood-plus: their estimates under random loss, and with ACKs in bunches",
+    what: "Westwood's bandwidth estimates under random loss and ACK compression",
     source: "Grieco and Mascolo 2004, 2 (ACK compression); LE 5.2.1 (random loss)",
     kind: Kind::Study,
     ground: Ground::Simulated,

@@ -9,7 +9,7 @@ use crate::{Experiment, Findings, Ground, Kind, LabError, Run, draw, theory};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "westwood/loss",
-    what: "westwood, westwood-plus, reno and cubic on 10 Mbit/s and 20 ms, random loss 0.01 to 10 %",
+    what: "westwood, westwood-plus, reno and cubic, random loss 0.01 to 10 %",
     source: "Mascolo et al. 2001, abstract (more than Reno); LE 5.2.1 (the estimate); LE gives no rate: 10 Mbit/s here",
     kind: Kind::Study,
     ground: Ground::Simulated,

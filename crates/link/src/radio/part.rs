@@ -6,62 +6,62 @@ use crate::spec::{Part, part};
 pub const PARTS: &[Part] = &[
     part(
         "plain",
-        "nothing of 802.11: a link each way, in which a frame takes its packet's time at the rate, and link ACKs and RTS none",
+        "without 802.11: two independent links, on which a frame takes the packet's time at the rate; link ACKs and RTS take none",
         "plain rate 1mbit delay 20ms",
     ),
-    part("rate RATE", "of data frames; 11mbit if not said", "rate 5.5mbit"),
-    part("control RATE", "of link ACKs, RTS and CTS; 2mbit if not said", "control 1mbit"),
+    part("rate RATE", "rate of data frames; default 11mbit", "rate 5.5mbit"),
+    part("control RATE", "rate of link ACKs, RTS and CTS; default 2mbit", "control 1mbit"),
     part(
         "preamble long|short",
-        "192 or 96 us before each frame (IEEE 802.11b); long if not said",
+        "preamble of 192 or 96 us before each frame (IEEE 802.11b); default long",
         "preamble short",
     ),
-    part("rts", "each data frame is announced by RTS and CTS", "rts"),
+    part("rts", "RTS and CTS precede each data frame", "rts"),
     part(
         "tries N",
-        "how often the MAC sends a frame before it hands it back; 7 if not said",
+        "transmissions of a frame by the MAC before it gives up; default 7",
         "tries 4",
     ),
     part(
         "passes N",
-        "how often the link layer passes a frame to the MAC, where it does so again at all; 3 if not said",
+        "attempts of the link layer, each with all tries of the MAC, in the modes that retry; default 3",
         "passes 1",
     ),
-    part("queue N", "frames that wait in each direction; 50 if not said", "queue 100"),
-    part("delay TIME", "between the antennas, in each direction; none if not said", "delay 1us"),
+    part("queue N", "queue size of each direction in frames; default 50", "queue 100"),
+    part("delay TIME", "propagation delay in each direction; default 0", "delay 1us"),
     part(
         "error P",
-        "data frames that are hit, whatever their length; link ACKs, RTS and CTS, which are shorter, are hit as often \
-         as their bits would be in a frame of 1500 bytes",
+        "share of data frames with errors, whatever their length; the shorter link ACKs, RTS and CTS have errors according \
+         to the bit error rate of a frame of 1500 bytes",
         "error 20%",
     ),
-    part("biterror BER", "each bit of each frame by itself", "biterror 1e-6"),
+    part("biterror BER", "each bit of each frame is flipped independently with probability BER", "biterror 1e-6"),
     part(
         "deliver-corrupt",
-        "a data frame that is hit in its payload alone arrives damaged, and is acknowledged",
+        "a data frame with errors only in its payload is acknowledged and delivered damaged",
         "error 10% deliver-corrupt",
     ),
     part(
         "at TIME METRES",
-        "where the mobile is; it moves in a straight line from one such point to the next",
+        "distance of the mobile; it moves in a straight line between these points",
         "at 0s 50 at 20s 300",
     ),
     part(
         "rx-thresh WATT",
-        "what is received with less power is not received; 3.652e-10 if not said, ns-2's: 250 m",
+        "receive threshold: weaker frames are not received; default 3.652e-10, as in ns-2: 250 m",
         "rx-thresh 3.652e-10",
     ),
     part(
         "fz-thresh WATT",
-        "with less than so much above that, the end of the connection is near; 0.5e-10 if not said (TCP-ECN 7.1.2)",
+        "margin above rx-thresh below which the mobile is about to leave; default 0.5e-10 (TCP-ECN 7.1.2)",
         "fz-thresh 1e-10",
     ),
     part(
         "down FROM FOR [every TIME]",
-        "out of reach, from FROM after the start; may stand several times",
+        "out of reach for FOR, starting FROM after the start; may be repeated",
         "down 5s 2s every 20s",
     ),
-    part("seed N", "what is drawn at random; 0 if not said", "seed 7"),
+    part("seed N", "seed of all random numbers; default 0", "seed 7"),
 ];
 
 #[cfg(test)]

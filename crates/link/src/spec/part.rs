@@ -39,135 +39,134 @@ pub(crate) fn nearest_of(
 pub const PARTS: &[Part] = &[
     part(
         "rate RATE [BYTES]",
-        "how fast packets leave the queue; each counts BYTES more than it has (netem's packet overhead)",
+        "bottleneck rate; each packet counts as BYTES longer (netem's packet overhead)",
         "rate 10mbit",
     ),
     part(
         "trace FILE",
-        "a mahimahi packet-delivery trace in place of a rate: each line is the ms at which 1500 bytes may leave",
+        "mahimahi packet-delivery trace instead of a rate: each line is the time in ms at which 1500 bytes may leave",
         "trace verizon-lte.up",
     ),
     part(
         "half TIME",
-        "half duplex: both directions share the air in turns, and a frame of this one costs TIME more",
+        "half duplex: both directions alternate on the channel; each frame of this direction takes TIME longer",
         "rate 20mbit half 150us",
     ),
     part(
         "limit PACKETS [SIZE]",
-        "what the queue holds; what finds it full is dropped; 1000 packets if not said, of any size",
+        "queue size in packets, and optionally in bytes; packets that arrive at a full queue are dropped; default 1000 packets",
         "rate 10mbit limit 50",
     ),
     part(
         "codel [target TIME] [interval TIME] [ecn]",
-        "the queue is kept short by CoDel (RFC 8289: 5ms, 100ms); with ecn it marks where it can",
+        "CoDel (RFC 8289; defaults 5ms, 100ms); with ecn it marks ECN-capable packets instead of dropping them",
         "rate 10mbit codel target 5ms interval 100ms ecn",
     ),
     part(
         "fq_codel [target TIME] [interval TIME] [ecn]",
-        "a queue with CoDel for each flow, served in turns (FQ-CoDel, RFC 8290)",
+        "FQ-CoDel (RFC 8290): a CoDel queue per flow, served round robin",
         "rate 10mbit limit 1000 fq_codel ecn",
     ),
     part(
         "red min PACKETS max PACKETS probability P",
-        "the queue is kept short by RED on its average length: it marks where it can, and drops others",
+        "RED on the average queue length: marks ECN-capable packets and drops others",
         "rate 10mbit red min 5 max 15 probability 10%",
     ),
     part(
         "mark PACKETS",
-        "from so many queued packets on: marks where it can, and drops others",
+        "at a queue of PACKETS or more: marks ECN-capable packets and drops others",
         "rate 10mbit mark 65",
     ),
     part(
         "police rate RATE burst SIZE",
-        "a token-bucket policer before the queue, as tc-police: tokens for bytes come at RATE, up \
-         to SIZE; a packet that finds too few is dropped, no packet waits",
+        "token-bucket policer before the queue, as tc-police: the bucket holds SIZE and fills at RATE; packets that exceed \
+         it are dropped",
         "police rate 10mbit burst 64kb",
     ),
     part(
         "delay TIME [JITTER [distribution uniform|normal|pareto]] [inorder]",
-        "how long a packet is under way, and how that varies: uniform if not said, up to JITTER either way, else \
-         JITTER is the standard deviation; packets overtake each other, but with inorder",
+        "propagation delay, with jitter: uniform (the default) within JITTER in either direction, otherwise with the \
+         standard deviation JITTER; packets may be reordered unless inorder is set",
         "delay 5ms 1ms distribution normal inorder",
     ),
     part(
         "delayed P MEAN SD",
-        "a share P of packets comes later than its turn: a normal time of that mean and standard deviation on top, \
-         and others overtake it",
+        "a share P of packets is delayed by an additional, normally distributed time (MEAN, SD), which reorders them",
         "delay 25ms delayed 5% 25ms 8ms",
     ),
     part(
         "paths TIME TIME",
-        "packets take two paths in turn, each with its delay on top",
+        "packets alternate between two paths, each with its additional delay",
         "paths 0ms 40ms",
     ),
     part(
         "aggregate TIME [packets PACKETS] [bytes SIZE]",
-        "packets are held at the end of the link and leave in bursts: TIME after the first of a \
-         burst came, or as soon as it has so many packets or bytes",
+        "packets leave the end of the link in bursts: TIME after the first packet of a burst arrived, or when the burst \
+         has that many packets or bytes",
         "rate 200mbit aggregate 5ms packets 42 bytes 64kb",
     ),
     part(
         "loss [random] P",
-        "each packet is lost with probability P, whatever became of others",
+        "each packet is lost independently with probability P",
         "loss 1%",
     ),
     part(
         "loss gemodel P [R [1-H [1-K]]]",
-        "losses in bad spells (Gilbert-Elliott, netem's order): per packet, P from good to bad, R from bad to good \
-         (a spell has 1/R packets on average), 1-H lost in the bad state and 1-K in the good one; 100%-P, 100% and \
-         0% if not said",
+        "burst losses (Gilbert-Elliott, netem's order): per packet, P is the probability of good to bad, R that of bad to \
+         good (bad lasts 1/R packets on average), 1-H the loss in the bad state and 1-K that in the good state; \
+         defaults 100%-P, 100% and 0%",
         "loss gemodel 1% 10% 75% 0.1%",
     ),
     part(
         "burst P LEN",
-        "each packet outside of a burst begins one with probability P: LEN packets in a row are lost",
+        "each packet outside of a burst starts one with probability P: LEN consecutive packets are lost",
         "burst 0.5% 5",
     ),
     part("drop every N", "each N-th packet is lost", "drop every 100"),
-    part("drop LIST", "packets are lost by their number; the first is 1", "drop 3,7,10-12"),
+    part("drop LIST", "the packets with these numbers are lost; the first packet is 1", "drop 3,7,10-12"),
     part(
         "duty TIME TIME",
-        "in turn, nothing is lost for a time and everything for a time",
+        "alternates between no loss and total loss for these times",
         "duty 900ms 100ms",
     ),
-    part("duplicate P", "a share P of packets arrives twice", "duplicate 1%"),
+    part("duplicate P", "a share P of packets is duplicated", "duplicate 1%"),
     part(
         "biterror BER",
-        "each bit is flipped with probability BER; receivers drop the packet for its checksum",
+        "each bit is flipped with probability BER; receivers drop the packet because of its checksum",
         "biterror 1e-6",
     ),
     part(
         "corrupt P [header H] [run LEN] [bits N]",
-        "a share P of packets is damaged, and delivered: in the IP and TCP header for a share H of them, in the \
-         payload for the others (anywhere if not said); P begins runs of LEN packets; N bits in a row are hit",
+        "a share P of packets is corrupted, and delivered: in the IP and TCP header for a share H of them, in the \
+         payload for the others (without header: anywhere); with run, P starts runs of LEN packets; N consecutive \
+         bits are flipped",
         "corrupt 5% header 10% run 3 bits 32",
     ),
     part(
         "down FROM FOR [every TIME]",
-        "disconnected for a time, from FROM after the start on, and again every TIME; may stand several times",
+        "no connection for FOR, starting FROM after the start, and again every TIME; may be repeated",
         "down 5s 2s every 20s",
     ),
     part(
         "only payload",
-        "loss and damage befall packets with data alone, and spare ACKs",
+        "loss and damage affect only packets with data, not pure ACKs",
         "loss 1% only payload",
     ),
     part(
         "only forth | only back",
-        "loss and damage befall one direction alone: forth is the way of the data in `compare` and `demo`, from left \
-         to right in scenarios, from --a to --b in `link`; without, both have it",
+        "loss and damage affect only one direction: forth is the direction of the data in `compare` and `demo`, from left \
+         to right in scenarios, and from --a to --b in `link`; by default both",
         "loss 1% only forth",
     ),
     part(
         "seed N",
-        "what is drawn at random: the same seed loses the same packets; 0 if not said",
+        "seed of all random numbers: the same seed loses the same packets; default 0",
         "loss 1% seed 7",
     ),
     part(
         "at TIME [rate ...] [delay ...] [loss ...]",
-        "from TIME after the start on, a new rate, delay or loss in the words above; parts that \
-         are not named stay; may stand several times, behind all other words, each time later than \
-         the one before",
+        "TIME after the start, the rate, delay or loss changes to these values; other parts are unchanged; must follow all \
+         other words; may be repeated, in order of time",
         "rate 10mbit delay 20ms at 5s rate 1mbit at 10s rate 10mbit delay 50ms",
     ),
 ];

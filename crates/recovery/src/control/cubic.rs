@@ -13,7 +13,7 @@ pub(crate) const CUBIC: Entry<dyn CongestionControl> = Entry {
     name: "cubic",
     parameter: "[:rfc]",
     example: Some("rfc"),
-    summary: "cubic growth since the last reduction, as Linux; `rfc` has the RFC's larger alpha, too",
+    summary: "cubic window growth after a reduction, as in Linux; `rfc` adds the larger alpha of the RFC",
     source: "RFC 9438",
     needs: WireNeeds::NONE,
     fallback: None,

@@ -1,4 +1,4 @@
-//! `fixed:N`: a window of N segments that nothing moves.
+//! `fixed:N`: constant window of N segments.
 
 use airtcp_types::ByteCount;
 
@@ -10,8 +10,8 @@ pub(crate) const FIXED: Entry<dyn CongestionControl> = Entry {
     name: "fixed",
     parameter: ":N",
     example: Some("32"),
-    summary: "a window of N segments that nothing moves",
-    source: "the upper bound in comparisons; unfair to others",
+    summary: "constant window of N segments",
+    source: "upper bound for comparisons; unfair to other flows",
     needs: WireNeeds::NONE,
     fallback: None,
     takes_over: TakesOver::NONE,

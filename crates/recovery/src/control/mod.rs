@@ -35,7 +35,7 @@ pub use veno::Veno;
 pub use westwood::Westwood;
 pub(crate) use westwood::{WESTWOOD, WESTWOOD_PLUS};
 
-/// What a strategy is made from.
+/// Parameters for the construction of a strategy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ControlParams {
@@ -98,7 +98,7 @@ impl Notice {
     }
 }
 
-/// What happened at the sender.
+/// The kind of a [`Notice`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum NoticeKind {
@@ -155,7 +155,7 @@ pub enum NoticeKind {
     },
 }
 
-/// A transmission that was judged lost, and the state of the connection when it left.
+/// A lost transmission, and the state of the connection when it was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Loss {
@@ -179,12 +179,12 @@ pub struct Loss {
     pub app_limited: bool,
 }
 
-/// The state that a control shows.
+/// The state of a control, for traces and `ss`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ControlState {
     /// The slow-start threshold; `None` while it is not set.
     pub ssthresh: Option<ByteCount>,
-    /// What it is doing, in one word.
+    /// Its mode, in one word.
     pub mode: &'static str,
 }
 

@@ -11,7 +11,7 @@ pub(crate) const RENO: Entry<dyn CongestionControl> = Entry {
     name: "reno",
     parameter: "",
     example: None,
-    summary: "additive increase, halving, bytes counted",
+    summary: "additive increase, halving after a loss, byte counting",
     source: "RFC 5681, RFC 3465",
     needs: WireNeeds::NONE,
     fallback: None,

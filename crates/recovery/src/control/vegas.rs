@@ -13,7 +13,7 @@ pub(crate) const VEGAS: Entry<dyn CongestionControl> = Entry {
     name: "vegas",
     parameter: "",
     example: None,
-    summary: "keeps two to four segments in the queue, by round-trip times; yields to whoever fills it",
+    summary: "keeps two to four segments queued, measured by RTT; yields to flows that fill the queue",
     source: "Brakmo, Peterson 1995",
     needs: WireNeeds::NONE,
     fallback: None,

@@ -1,4 +1,4 @@
-//! `veno`: Reno that tells a random loss from a full queue by the backlog it has there (Fu, Liew, 2003).
+//! `veno`: Reno that distinguishes random loss from congestion by its backlog in the queue (Fu, Liew, 2003).
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub(crate) const VENO: Entry<dyn CongestionControl> = Entry {
     name: "veno",
     parameter: "",
     example: None,
-    summary: "with fewer than three segments in the queue a loss is random, and costs a fifth; else halving",
+    summary: "reduces by a fifth if fewer than three segments are queued (random loss), otherwise by half",
     source: "Fu, Liew 2003",
     needs: WireNeeds::NONE,
     fallback: None,

@@ -14,7 +14,7 @@ pub(crate) const WESTWOOD: Entry<dyn CongestionControl> = Entry {
     name: "westwood",
     parameter: "",
     example: None,
-    summary: "reduces to the measured bandwidth times the smallest round trip; a sample per ACK",
+    summary: "reduces to the measured bandwidth times the minimum RTT; one bandwidth sample per ACK",
     source: "Mascolo et al. 2001",
     needs: WireNeeds::NONE,
     fallback: None,
@@ -28,7 +28,7 @@ pub(crate) const WESTWOOD: Entry<dyn CongestionControl> = Entry {
 
 pub(crate) const WESTWOOD_PLUS: Entry<dyn CongestionControl> = Entry {
     name: "westwood-plus",
-    summary: "the same with a sample per round trip, which compressed ACKs do not mislead",
+    summary: "`westwood` with one bandwidth sample per RTT, which ACK compression does not bias",
     source: "Grieco, Mascolo 2004",
     make: |parameter, params| {
         let estimate = Estimate::PerRound(PerRound::default());

@@ -13,7 +13,7 @@ pub(crate) const FACK: Entry<dyn LossDetection> = Entry {
     name: "fack",
     parameter: "",
     example: None,
-    summary: "everything below the highest SACKed byte is lost, once three segments are above a hole",
+    summary: "all data below the highest SACKed byte is lost once that byte is three segments above SND.UNA",
     source: "Mathis, Mahdavi 1996",
     needs: WireNeeds { sack: true, ..WireNeeds::NONE },
     fallback: Some("newreno"),

@@ -1,4 +1,4 @@
-//! `le`: what three later transmissions have overtaken is lost (LE, Loss resilience).
+//! `le`: a transmission is lost once three later ones have arrived (LE, Loss resilience).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub(crate) const LE: Entry<dyn LossDetection> = Entry {
     name: "le",
     parameter: "",
     example: None,
-    summary: "by the order sent, at any SACK receiver; lost repairs are found; one cut per event of losses",
+    summary: "compares the order of transmissions; detects lost retransmissions; one reduction per loss event",
     source: "Kang, Mo 2012",
     needs: WireNeeds { sack: true, ..WireNeeds::NONE },
     fallback: Some("newreno"),
@@ -26,7 +26,7 @@ pub(crate) const LE: Entry<dyn LossDetection> = Entry {
 
 pub(crate) const LE_ECHO: Entry<dyn LossDetection> = Entry {
     name: "le:echo",
-    summary: "the same with the number of each transmission in an option that the peer echoes",
+    summary: "`le` with transmission numbers in a TCP option that the peer echoes",
     needs: WireNeeds { sack: true, txno_echo: true, ..WireNeeds::NONE },
     fallback: Some("le"),
     takes_over: TakesOver::NONE,

@@ -38,7 +38,7 @@ pub use sack::Sack;
 pub use sack1::SACK1;
 pub(crate) use sweep::earlier_arrived;
 
-/// What a detector found out about a transmission.
+/// A finding of a detector about a transmission.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Finding {
     /// The transmission.
@@ -49,7 +49,7 @@ pub struct Finding {
     pub immediate: bool,
 }
 
-/// How sure a detector is of a loss.
+/// The certainty of a loss.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Certainty {
     /// The first sign: something sent later arrived earlier.
@@ -58,33 +58,33 @@ pub enum Certainty {
     Lost,
 }
 
-/// Where a detector puts its findings.
+/// The list to which a detector adds its findings.
 #[derive(Debug, Default)]
 pub struct Findings(pub(crate) Vec<Finding>);
 
 impl Findings {
-    /// The first sign that `tx` may be lost.
+    /// Reports the first sign that `tx` may be lost.
     pub fn suspect(&mut self, tx: TxNo) {
         self.0.push(Finding { tx, certainty: Certainty::Suspect, immediate: false });
     }
 
-    /// `tx` is lost; its repair leaves when the windows let it.
+    /// Reports that `tx` is lost; it is retransmitted when the windows permit.
     pub fn lost(&mut self, tx: TxNo) {
         self.0.push(Finding { tx, certainty: Certainty::Lost, immediate: false });
     }
 
-    /// `tx` is lost; its repair leaves at once.
+    /// Reports that `tx` is lost; it is retransmitted at once.
     pub fn lost_immediate(&mut self, tx: TxNo) {
         self.0.push(Finding { tx, certainty: Certainty::Lost, immediate: true });
     }
 
-    /// What was found so far.
+    /// The findings so far.
     pub fn as_slice(&self) -> &[Finding] {
         &self.0
     }
 }
 
-/// How long a recovery lasts: the time in which the window is reduced only once.
+/// The end of a recovery. During a recovery the window is reduced only once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RecoveryEnd {
     /// Until everything sent before it is acknowledged; the window does not grow meanwhile.
@@ -96,7 +96,7 @@ pub enum RecoveryEnd {
     After(Duration),
 }
 
-/// What to send again, and the rule that says so.
+/// A segment to retransmit, and the rule that selects it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Repair {
     /// The latest transmission of the bytes to be sent again.

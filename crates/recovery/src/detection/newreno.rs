@@ -1,4 +1,4 @@
-//! `newreno`: a partial ACK tells the next loss of the window (RFC 6582).
+//! `newreno`: a partial ACK reveals the next loss of the window (RFC 6582).
 
 use airtcp_types::{ByteCount, ExtSeq};
 
@@ -12,7 +12,7 @@ pub(crate) const NEWRENO: Entry<dyn LossDetection> = Entry {
     name: "newreno",
     parameter: "[:slow]",
     example: Some("slow"),
-    summary: "a partial ACK tells the next loss; `slow` restarts the timer on every one",
+    summary: "retransmits one segment per partial ACK; `slow` restarts the timer on each of them",
     source: "RFC 6582",
     needs: WireNeeds::NONE,
     fallback: None,

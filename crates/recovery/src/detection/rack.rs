@@ -1,4 +1,4 @@
-//! `rack`: what was sent long enough before something that has arrived is lost (RFC 8985).
+//! `rack`: a transmission is lost if one sent sufficiently later has arrived (RFC 8985).
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub(crate) const RACK: Entry<dyn LossDetection> = Entry {
     name: "rack",
     parameter: "",
     example: None,
-    summary: "by the time sent, with a window for reordering; probes the tail; lost repairs are found",
+    summary: "compares transmission times, with a reordering window; detects lost retransmissions; tail loss probes",
     source: "RFC 8985",
     needs: WireNeeds { sack: true, ..WireNeeds::NONE },
     fallback: Some("newreno"),

@@ -12,7 +12,7 @@ pub(crate) const RENO: Entry<dyn LossDetection> = Entry {
     name: "reno",
     parameter: "",
     example: None,
-    summary: "fast retransmit on three duplicate ACKs, recovery ends with the first new ACK",
+    summary: "fast retransmit after three duplicate ACKs; recovery ends with the first new ACK",
     source: "RFC 5681",
     needs: WireNeeds::NONE,
     fallback: None,

@@ -11,7 +11,7 @@ pub(crate) const SACK: Entry<dyn LossDetection> = Entry {
     name: "sack",
     parameter: "",
     example: None,
-    summary: "conservative recovery from SACK blocks, with DSACK",
+    summary: "conservative loss recovery based on SACK, with DSACK",
     source: "RFC 6675, RFC 2883",
     needs: WireNeeds { sack: true, ..WireNeeds::NONE },
     fallback: Some("newreno"),

@@ -18,7 +18,7 @@ pub const SACK1: Entry<dyn LossDetection> = Entry {
     name: "sack1",
     parameter: "",
     example: None,
-    summary: "SACK with the pipe of ns-2, which lost segments never leave",
+    summary: "SACK with the pipe of ns-2, which counts lost segments as in flight",
     source: "ns-2, tcp-sack1.cc",
     needs: WireNeeds { sack: true, ..WireNeeds::NONE },
     fallback: Some("newreno"),

@@ -14,7 +14,7 @@ pub(crate) const DCR_TIMER: Entry<dyn LossJudge> = Entry {
     name: "dcr:timer",
     parameter: "[:K]",
     example: Some("0.5"),
-    summary: "waits K smoothed round trips (1) from the first duplicate ACK; late data is no loss",
+    summary: "delays the response to a loss by K smoothed RTTs (1) after the first duplicate ACK, for reordering",
     source: "Bhandarkar, Reddy 2004",
     needs: WireNeeds::NONE,
     fallback: None,
@@ -25,7 +25,7 @@ pub(crate) const DCR_TIMER: Entry<dyn LossJudge> = Entry {
 
 pub(crate) const DCR_COUNT: Entry<dyn LossJudge> = Entry {
     name: "dcr:count",
-    summary: "the same in duplicate ACKs: K windows of them, and no longer than the timer",
+    summary: "`dcr:timer` with a delay of K windows of duplicate ACKs, bounded by the retransmission timer",
     make: |parameter, _| Dcr::new(true, parameter).map(|dcr| Box::new(dcr) as _),
     ..DCR_TIMER
 };

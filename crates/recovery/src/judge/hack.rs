@@ -16,7 +16,7 @@ pub(crate) const HACK: Entry<dyn LossJudge> = Entry {
     name: "hack",
     parameter: "",
     example: None,
-    summary: "segments whose header survived are told apart from lost ones, and repaired at no cost",
+    summary: "retransmits corrupted segments with an intact header without reducing the window",
     source: "Balan et al. 2002",
     needs: WireNeeds { hack: true, ..WireNeeds::NONE },
     fallback: None,

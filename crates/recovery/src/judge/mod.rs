@@ -1,4 +1,4 @@
-//! Judges: what a loss is taken to mean.
+//! Judges: they classify losses, for example as congestion or as random.
 //!
 //! Without a judge every loss is congestion: repaired and answered by a reduction, both at once.
 //! Judges are asked in the registry's rank order, and the first with an opinion wins: one that
@@ -27,7 +27,7 @@ pub use rr::Rr;
 pub(crate) use spike::SPIKE;
 pub use spike::Spike;
 
-/// What a loss, or a reduction of the window, comes from.
+/// The cause of a loss or of a reduction of the window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cause {
     /// A queue was full.
@@ -60,7 +60,7 @@ impl Cause {
         }
     }
 
-    /// Whether a loss of this cause is a sign of congestion: it counts in
+    /// Whether a loss of this cause is a sign of congestion and counts in
     /// [`RateSample::lost`](crate::RateSample::lost) and
     /// [`Loss::lost_since_sent`](crate::control::Loss::lost_since_sent).
     pub const fn is_congestion(self) -> bool {
@@ -68,7 +68,7 @@ impl Cause {
     }
 }
 
-/// When to do something.
+/// The time of a response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum When {
     /// Now.
@@ -80,7 +80,7 @@ pub enum When {
     Never,
 }
 
-/// What to do about a loss.
+/// The response to a loss.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ruling {
     /// When to send the data again.
@@ -97,7 +97,7 @@ impl Ruling {
         Self { repair: When::Now, reduce: When::Now, cause: Cause::Congestion };
 }
 
-/// What a judge raises of its own accord when it hears an ACK.
+/// Findings and requests that a judge adds on an ACK.
 #[derive(Debug, Default)]
 pub struct Raised {
     pub(crate) losses: Vec<(TxNo, Ruling)>,
@@ -107,28 +107,28 @@ pub struct Raised {
 }
 
 impl Raised {
-    /// The ACK itself told that `tx` was lost, and why.
+    /// Reports a loss that the ACK itself signals, with its cause.
     pub fn loss(&mut self, tx: TxNo, ruling: Ruling) {
         self.losses.push((tx, ruling));
     }
 
-    /// The window is to be reduced though nothing was lost.
+    /// Requests a reduction of the window without a loss.
     pub fn reduce(&mut self, cause: Cause) {
         self.reduce = Some(cause);
     }
 
-    /// The retransmission timer is to start anew.
+    /// Requests a restart of the retransmission timer.
     pub fn restart_rto(&mut self) {
         self.restart_rto = true;
     }
 
-    /// What was put off need not wait any longer: judge it again now.
+    /// Requests that deferred losses are judged again now.
     pub fn judge_again(&mut self) {
         self.judge_again = true;
     }
 }
 
-/// Decides what a loss is taken to mean. The order of work is written at
+/// Decides the response to a loss. The order of work is documented at
 /// [`LossDetection`](crate::LossDetection).
 pub trait LossJudge: Debug + Send {
     /// Hears an ACK, before detection works it (step 4).

@@ -10,7 +10,7 @@ pub(crate) const RR: Entry<dyn LossJudge> = Entry {
     name: "rr",
     parameter: "[:K]",
     example: Some("3"),
-    summary: "losses are repaired and leave the window alone: floods a full queue; time-out SRTT + K RTTVAR (2)",
+    summary: "repairs losses without reducing the window, so it floods a full queue; RTO = SRTT + K RTTVAR (2)",
     source: "Kang, Mo 2012, 5.2.2",
     needs: WireNeeds::NONE,
     fallback: None,

@@ -1,4 +1,4 @@
-//! One ACK, worked in the order written at `LossDetection`.
+//! Processing of an ACK, in the order documented at `LossDetection`.
 
 use airtcp_types::{ByteCount, EventKind, Instant};
 
@@ -16,7 +16,7 @@ impl Sender {
         control.window() < self.cwnd_use.most_out() * 2 && control.in_slow_start()
     }
 
-    /// Works an acceptable ACK. An `ack` above SND.NXT is the caller's to refuse, and is ignored;
+    /// Processes an acceptable ACK. The caller rejects an `ack` above SND.NXT, which is ignored here;
     /// one below SND.UNA comes late, and only its SACK blocks tell something.
     pub fn on_ack(&mut self, now: Instant, ack: &Ack<'_>) {
         let una = self.core.board.snd_una();

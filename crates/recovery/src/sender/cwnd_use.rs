@@ -1,4 +1,4 @@
-//! How much of the congestion window is made use of. A control grows by what filled its window.
+//! Utilization of the congestion window. A control grows only while its window is used.
 
 use airtcp_types::{ByteCount, ExtSeq};
 

@@ -1,4 +1,4 @@
-//! Answers to marks (RFC 3168 section 6.1.2): the peer echoes that a packet came with CE.
+//! Response to ECN marks (RFC 3168 section 6.1.2): the peer echoes that a packet arrived with CE.
 
 use airtcp_types::{ExtSeq, Instant, SeqNumber};
 

@@ -1,4 +1,4 @@
-//! What happened, for traces.
+//! Events for traces.
 
 use std::collections::VecDeque;
 

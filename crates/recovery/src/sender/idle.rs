@@ -1,4 +1,4 @@
-//! How long a sender with nothing outstanding has been silent.
+//! Idle time of a sender without outstanding data.
 
 use std::time::Duration;
 

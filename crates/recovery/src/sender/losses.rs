@@ -1,4 +1,4 @@
-//! What is done about losses: rulings carried out, recoveries, the retransmission timer.
+//! Response to losses: rulings, recoveries, the retransmission timer.
 
 use std::time::Duration;
 

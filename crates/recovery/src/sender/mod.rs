@@ -1,4 +1,4 @@
-//! The engine: it owns the board, the timers and the counters, and alone changes them by what the strategies decide.
+//! The sender: owns the board, the timers and the counters, queries the strategies and applies their decisions.
 
 mod ack;
 mod cwnd_use;
@@ -54,7 +54,7 @@ use strategies::Strategies;
 use undo::{Refill, Undo};
 use validation::WindowValidation;
 
-/// What a sender is to be.
+/// Configuration of a sender.
 #[derive(Clone, Debug, Default)]
 pub struct SenderConfig {
     /// Its strategies.
@@ -68,7 +68,7 @@ pub struct SenderConfig {
     pub events: bool,
 }
 
-/// The connection as it is when the handshake is done.
+/// State of the connection at the end of the handshake.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
     /// The time.
@@ -319,7 +319,7 @@ impl Sender {
         !self.core.deferred.is_empty() && self.core.phase() == Phase::Open
     }
 
-    /// What the control tells of itself.
+    /// The state that the control reports.
     pub fn control_state(&self) -> ControlState {
         self.strategies.control().state()
     }
@@ -334,7 +334,7 @@ impl Sender {
         self.strategies.detection().pipe(&self.core.board)
     }
 
-    /// What it is doing about losses.
+    /// Its phase: open, in recovery, or after a time-out.
     pub fn phase(&self) -> Phase {
         self.core.phase()
     }
@@ -396,7 +396,7 @@ impl Sender {
         self.mark_answers.count()
     }
 
-    /// What it has counted.
+    /// Its counters.
     pub const fn stats(&self) -> &Stats {
         &self.stats
     }
@@ -412,7 +412,7 @@ impl Sender {
             .min()
     }
 
-    /// Works every deadline that is due.
+    /// Handles every deadline that is due.
     pub fn on_timeout(&mut self, now: Instant) {
         self.pacer.on_timeout(now);
         self.rule_what_is_due(now);

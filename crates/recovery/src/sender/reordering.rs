@@ -1,4 +1,4 @@
-//! How far, and how often, packets overtake each other (RFC 8985 section 6.2, step 3).
+//! Degree and frequency of reordering (RFC 8985 section 6.2, step 3).
 
 use airtcp_types::{ByteCount, ExtSeq};
 

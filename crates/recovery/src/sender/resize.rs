@@ -1,4 +1,4 @@
-//! Segments that turn out to be too large for the path, or to have been taken for that.
+//! Segments that are too large for the path, or were assumed to be.
 
 use airtcp_types::{ByteCount, EventKind, Instant};
 
@@ -35,7 +35,7 @@ impl Sender {
         self.report_window();
     }
 
-    /// Has segments be as large as `smss` from now on; never makes them smaller.
+    /// Raises the segment size to `smss`; never lowers it.
     pub fn grow_segments(&mut self, now: Instant, smss: ByteCount) {
         if smss > self.core.smss {
             // The windows before a reduction are below the floors of now.
@@ -46,7 +46,7 @@ impl Sender {
         }
     }
 
-    /// Whether a segment of the size that they have now has arrived.
+    /// Whether a segment of the current size has arrived.
     pub const fn full_segment_arrived(&self) -> bool {
         self.full_arrived
     }

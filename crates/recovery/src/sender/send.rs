@@ -1,4 +1,4 @@
-//! What may leave now, and by which rule.
+//! Selection of the next segment to send, and the rule that permits it.
 
 use airtcp_types::{ByteCount, EventKind, ExtSeq, Instant, SendRule, SeqRange, TxNo};
 
@@ -8,7 +8,7 @@ use crate::control::NoticeKind;
 use crate::rate::Snapshot;
 use crate::transmission::TxState;
 
-/// What there is to send, and how far the peer lets it.
+/// Data that is ready to send, and the limit of the peer's window.
 #[derive(Clone, Copy, Debug)]
 pub struct Supply {
     /// One past the last byte queued; a queued FIN counts as one byte.
@@ -22,7 +22,7 @@ pub struct Supply {
     pub nodelay: bool,
 }
 
-/// A transmission the sender has decided on and put on its board.
+/// A transmission that the sender has decided on and recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Transmit {
     /// Its number.
@@ -33,7 +33,7 @@ pub struct Transmit {
     pub rule: SendRule,
 }
 
-/// Why nothing may leave.
+/// The reason why nothing may be sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Limit {
     /// The congestion window is full.
@@ -49,7 +49,7 @@ pub enum Limit {
     Pacing,
 }
 
-/// The answer of the sending step.
+/// The result of [`Sender::send`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Decision {
     /// This leaves now.

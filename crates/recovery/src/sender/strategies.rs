@@ -1,4 +1,4 @@
-//! The strategies in use, each asked with the view of the moment.
+//! The strategies in use, each called with the current view.
 
 use airtcp_types::{ExtSeq, Instant};
 

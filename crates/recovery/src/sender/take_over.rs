@@ -1,4 +1,4 @@
-//! Other strategies in the midst of a connection.
+//! Replacement of strategies during a connection.
 
 use airtcp_types::Instant;
 

@@ -17,7 +17,7 @@ use super::losses::Recovery;
 use crate::control::NoticeKind;
 use crate::view::{AckView, Phase};
 
-/// What showed a reduction to be spurious.
+/// The sign that showed a reduction to be spurious.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UndoSign {
     /// What was to be sent again is acknowledged before it was.

@@ -1,4 +1,4 @@
-//! Window validation (RFC 7661): a window that is not made use of does not stay as it is for ever.
+//! Window validation (RFC 7661): an unused window does not persist.
 //!
 //! pipeACK is how much was acknowledged within a round trip, lately. While it is less than half the window, the window
 //! is not validated: a loss is answered from what was in fact in use, and after five minutes the window is halved. That

@@ -30,7 +30,7 @@ use crate::{
 pub struct Scene {
     /// The time.
     pub now: Instant,
-    /// What the sender is doing about congestion.
+    /// The response to congestion that is in progress.
     pub phase: Phase,
     /// Whether another loss reduces the window no second time.
     pub in_recovery: bool,

@@ -18,24 +18,24 @@ use crate::value;
 pub(crate) struct QuickServeArgs {
     #[command(flatten)]
     stack: StackArgs,
-    /// What the network is like, for rrtp://, whose sender this is, in place of what clients say: cdma-1x, evdo, edge, satellite, lan, wlan or a FILE.toml
+    /// Network parameters for rrtp://, which override those of clients: cdma-1x, evdo, edge, satellite, lan, wlan or a FILE.toml
     #[arg(long, value_name = "NAME", value_parser = value::parsed::<Network>)]
     pub(super) profile: Option<Network>,
-    /// The highest rate at which a client of rrtp:// is sent to, whatever its profile asks for and the network carries, as in
-    /// 20mbit [default: 1gbit, and up to 100mbit of it as a profile asks]
+    /// Maximum sending rate per rrtp:// client, as in 20mbit; it overrides the profile of the client [default: 1gbit;
+    /// up to 100mbit if the profile of a client requests it]
     #[arg(long, value_name = "RATE", value_parser = value::rate)]
     pub(super) rate_cap: Option<Rate>,
-    /// Where to listen, once or more: rrtp://, tcp:// or airtcp://, an address of this machine, or of the stack, and a port
-    /// [default port: 80]
+    /// Listening address: rrtp:// or tcp:// with an address of this machine, or airtcp:// with one of the stack, and a
+    /// port [default port: 80]; may be repeated
     #[arg(long, value_name = "URL", required = true, value_parser = value::parsed::<QuickUrl>)]
     pub(super) listen: Vec<QuickUrl>,
-    /// The most connections at a time of each listener; who comes then is refused
+    /// Maximum number of connections per listener; further ones are refused
     #[arg(long, value_name = "N", default_value = "256", allow_negative_numbers = true, value_parser = value::connections)]
     pub(super) connections: usize,
-    /// At the end, what was served, as JSON
+    /// Print a summary as JSON at exit
     #[arg(long)]
     pub(super) json: bool,
-    /// What is served: the files below it, and nothing is written there
+    /// Directory to serve; nothing is written to it
     #[arg(value_name = "DIR")]
     pub(super) directory: PathBuf,
 }
@@ -45,17 +45,17 @@ pub(crate) struct QuickServeArgs {
 pub(crate) struct QuickGetArgs {
     #[command(flatten)]
     stack: StackArgs,
-    /// What the network is like, for rrtp://: cdma-1x, evdo, edge, satellite, lan, wlan or a FILE.toml. A quickserve
-    /// that was told nothing goes by it, too
+    /// Network parameters for rrtp://: cdma-1x, evdo, edge, satellite, lan, wlan or a FILE.toml. A quickserve without
+    /// --network uses them, too
     #[arg(long, value_name = "NAME", value_parser = value::parsed::<Network>)]
     pub(super) profile: Option<Network>,
-    /// Where it goes; - is stdout. What came of a transfer that broke off is in FILE.part, and is gone on with
+    /// Output file, or - for stdout. An interrupted transfer leaves FILE.part and is resumed from it
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: PathBuf,
-    /// The report as JSON
+    /// Print the report as JSON
     #[arg(long)]
     pub(super) json: bool,
-    /// What to get: rrtp://HOST[:PORT]/PATH, tcp://... or airtcp://...
+    /// Source: rrtp://HOST[:PORT]/PATH, tcp://... or airtcp://...
     #[arg(value_name = "URL", value_parser = value::parsed::<QuickUrl>)]
     pub(super) url: QuickUrl,
 }
@@ -63,19 +63,19 @@ pub(crate) struct QuickGetArgs {
 /// The stack of an airtcp:// URL.
 #[derive(Args, Debug)]
 struct StackArgs {
-    /// For airtcp://, the TUN device; it is made if there is none of that name, and removed at the end
+    /// For airtcp://, the TUN device; it is created if it does not exist, and then removed at exit
     #[arg(long, value_name = "NAME", value_parser = value::tun)]
     tun: Option<String>,
-    /// For airtcp://, an address of the stack with its prefix length; once for each address
+    /// For airtcp://, an address of the stack with its prefix length; repeat for more addresses
     #[arg(long, value_name = "CIDR", value_parser = value::cidr)]
     address: Vec<Cidr>,
-    /// For airtcp://, the kernel's own address on a device that is made here
+    /// For airtcp://, the address of the kernel on a device that this command creates
     #[arg(long, value_name = "IP", value_parser = value::gateway)]
     gateway: Vec<IpAddr>,
-    /// For airtcp://, what the sender is made of: rack/cubic or le/westwood/hack+dcr:timer
+    /// For airtcp://, the strategies of the sender: rack/cubic or le/westwood/hack+dcr:timer
     #[arg(long, value_name = "A/B[/C]", value_parser = value::strategies)]
     strategies: Option<Combination>,
-    /// For airtcp://, exchange packets of MTU size with the kernel, each with its checksum
+    /// For airtcp://, disable segmentation and checksum offload
     #[arg(long)]
     no_offload: bool,
 }
@@ -117,7 +117,7 @@ fn check_rrtp<'a>(
 ) -> Result<(), String> {
     if is_given && urls.all(|url| url.0.scheme() != Scheme::Rrtp) {
         let example = "for example rrtp://10.0.0.1:8000/file";
-        return Err(format!("{option} is of rrtp:// alone; {example}"));
+        return Err(format!("{option} is only for rrtp://; {example}"));
     }
     Ok(())
 }
@@ -130,13 +130,13 @@ impl QuickServeArgs {
         for url in &self.listen {
             if url.0.address().is_none() {
                 return Err(format!(
-                    "{} names no address to listen at; for example rrtp://0.0.0.0:8000",
+                    "{} has no address to listen on; for example rrtp://0.0.0.0:8000",
                     url.0
                 ));
             }
             if url.0.target() != "/" {
                 return Err(format!(
-                    "{} has a path, and what is served is DIR; for example rrtp://0.0.0.0:8000",
+                    "{} has a path, but DIR is what is served; for example rrtp://0.0.0.0:8000",
                     url.0
                 ));
             }

@@ -38,7 +38,7 @@ pub(crate) fn run(args: &QuickGetArgs) -> anyhow::Result<()> {
     let url = &args.url.0;
     // A part is of no use on stdout.
     let is_file = args.output.as_os_str() != "-";
-    let how = (if is_file { Resume::Named } else { Resume::None }, "the same line");
+    let how = (if is_file { Resume::Named } else { Resume::None }, "the same command");
     let network = args.profile.and_then(|network| network.field());
     let asks = Asks { is_verified: true, network };
     to_file(&args.output, url, how, args.json, |sink| match args.attach() {
@@ -134,7 +134,7 @@ async fn dial(
     };
     let socket = match address {
         SocketAddr::V4(_) => &sockets.ipv4,
-        SocketAddr::V6(_) => sockets.ipv6.as_ref().context("there is no IPv6 here")?,
+        SocketAddr::V6(_) => sockets.ipv6.as_ref().context("this machine has no IPv6")?,
     };
     Ok(Line::Rrtp(answer(address, socket.connect(address, config.clone())).await?))
 }

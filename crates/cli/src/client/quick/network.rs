@@ -62,7 +62,7 @@ impl Network {
         match network.is_sound() {
             true => Ok(network),
             false => {
-                Err(": a rate is 1 bit/s at least, a round trip 0.001 to 60000 ms, and a loss \
+                Err(": a rate must be at least 1 bit/s, a round-trip time 0.001 to 60000 ms, and a loss \
                           rate 0 to 1"
                     .to_owned())
             }
@@ -141,7 +141,7 @@ impl FromStr for Network {
             return Self::read(Path::new(text)).map_err(|why| format!("{text}{why}"));
         }
         let names = NAMES.map(|(name, _)| name).join(", ");
-        Err(format!("it is {names}, or the name of a file.toml; for example --profile cdma-1x"))
+        Err(format!("expected {names}, or the name of a file.toml; for example --profile cdma-1x"))
     }
 }
 

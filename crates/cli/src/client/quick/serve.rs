@@ -70,7 +70,7 @@ async fn serve(args: &QuickServeArgs) -> anyhow::Result<()> {
     for url in args.listen.iter().map(|url| &url.0) {
         let listener = Listener::bind(url, args, &threads)
             .await
-            .with_context(|| format!("listening at {url}"))?;
+            .with_context(|| format!("listening on {url}"))?;
         let place = Place {
             url: format!("{}://{}", url.scheme().name(), listener.local_addr()?),
             limit: args.connections,
@@ -78,7 +78,7 @@ async fn serve(args: &QuickServeArgs) -> anyhow::Result<()> {
             served: Arc::default(),
         };
         let is_told = url.scheme() == Scheme::Rrtp && args.profile.is_none();
-        output::note(format_args!("listening at {}", place.url));
+        output::note(format_args!("listening on {}", place.url));
         sockets.push(listener.socket());
         let accepting = {
             let (place, stop) = (place.clone(), stop.clone());
@@ -93,7 +93,7 @@ async fn serve(args: &QuickServeArgs) -> anyhow::Result<()> {
     output::note("ready");
     let ended = tokio::select! {
         _ = signals.wait() => Ok(()),
-        error = ended(threads.session.as_ref(), &mut running) => Err(anyhow!("{error}; start again to make it anew")),
+        error = ended(threads.session.as_ref(), &mut running) => Err(anyhow!("{error}; restart to create it again")),
     };
     let farewell = async {
         let _ = stopping.send(true);
@@ -287,7 +287,7 @@ async fn handle(mut line: Line, files: Files, is_told: bool, stop: Stop, place: 
     let Ok(_room) = place.room.clone().try_acquire_owned() else {
         if place.served.refused.fetch_add(1, Relaxed) == 0 {
             let (url, limit) = (&place.url, place.limit);
-            output::note(format_args!("note: {url} serves {limit} at a time: more are refused"));
+            output::note(format_args!("note: {url} serves at most {limit} connections: further ones are refused"));
         }
         let _ = timeout(REFUSAL, refuse(&mut line, place.limit)).await;
         return;
@@ -314,7 +314,7 @@ async fn refuse(line: &mut Line, limit: usize) -> io::Result<()> {
     if line.read(&mut [0; ASKED]).await? == 0 {
         return Ok(());
     }
-    let text = format!("no more than {limit} are served at a time\n");
+    let text = format!("at most {limit} connections are served at a time\n");
     let length = text.len();
     let answer = format!(
         "HTTP/1.1 503 Service Unavailable\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{text}"

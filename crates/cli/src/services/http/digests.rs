@@ -80,7 +80,7 @@ impl Digests {
 }
 
 fn crowded() -> Refusal {
-    let text = "too many ask for checksums; try again in a moment";
+    let text = "too many requests for checksums; try again in a moment";
     Refusal::new(StatusCode::SERVICE_UNAVAILABLE, text).with(&RETRY_AFTER, 1)
 }
 

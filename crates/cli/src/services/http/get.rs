@@ -50,7 +50,7 @@ pub(super) async fn answer<B>(
     }
     // Opening a pipe would wait for a writer.
     if !metadata.is_file() {
-        return Err(Refusal::new(StatusCode::FORBIDDEN, "that is no file"));
+        return Err(Refusal::new(StatusCode::FORBIDDEN, "not a file"));
     }
     let file = tokio::fs::File::open(&found).await?;
     let metadata = file.metadata().await?;

@@ -214,7 +214,7 @@ impl Held {
                 Ok(Self { entry, writer, file, length })
             }
             _ => {
-                let text = format!("{length} bytes are held, and {offset} were to be");
+                let text = format!("the upload has {length} bytes, not {offset}");
                 Err(Refusal::new(StatusCode::CONFLICT, text).with(&UPLOAD_OFFSET, length))
             }
         }
@@ -314,7 +314,7 @@ impl Entry {
 
     fn rename(&mut self, place: &Path) -> io::Result<()> {
         if !self.is_there() {
-            let text = "what had come was taken away meanwhile";
+            let text = "the partial upload was removed meanwhile";
             return Err(io::Error::new(ErrorKind::AlreadyExists, text));
         }
         let renamed = fs::rename(&self.path, place);
@@ -336,11 +336,11 @@ impl Drop for Entry {
 }
 
 fn ended() -> Refusal {
-    Refusal::new(StatusCode::CONFLICT, "another request took the place of this one")
+    Refusal::new(StatusCode::CONFLICT, "another request replaced this one")
 }
 
 fn locked() -> Refusal {
-    Refusal::new(StatusCode::LOCKED, "another request writes this upload; try again in a moment")
+    Refusal::new(StatusCode::LOCKED, "another request is writing this upload; try again in a moment")
 }
 
 /// Whether an error says that another has it at the moment.
@@ -367,7 +367,7 @@ fn try_lock(path: &Path) -> io::Result<File> {
     // Opening a pipe would wait, and a link leads elsewhere: none of them is ours.
     let there = fs::symlink_metadata(path)?;
     if !there.is_file() {
-        return Err(io::Error::new(ErrorKind::PermissionDenied, "that is no upload"));
+        return Err(io::Error::new(ErrorKind::PermissionDenied, "not an upload"));
     }
     let file = OpenOptions::new().read(true).write(true).open(path)?;
     own(&file, path)?;

@@ -158,7 +158,7 @@ impl Files {
         if found.starts_with(&self.root) {
             Ok(found)
         } else {
-            Err(Refusal::new(StatusCode::FORBIDDEN, "that is outside of what is served"))
+            Err(Refusal::new(StatusCode::FORBIDDEN, "outside of the served directory"))
         }
     }
 }

@@ -21,10 +21,10 @@ pub(super) fn resolve(path: &str) -> Result<PathBuf, Refusal> {
             !matches!(name.as_slice(), b"." | b"..") && !name.contains(&b'/') && !name.contains(&0)
         });
         let name = name.ok_or_else(|| {
-            Refusal::new(StatusCode::BAD_REQUEST, format!("{part:?} is no name of a file here"))
+            Refusal::new(StatusCode::BAD_REQUEST, format!("{part:?} is not a valid file name"))
         })?;
         if held::is_name(&name) {
-            let text = "such names are those of uploads that are not complete";
+            let text = "such names are reserved for incomplete uploads";
             return Err(Refusal::new(StatusCode::FORBIDDEN, text));
         }
         below.push(OsString::from_vec(name));

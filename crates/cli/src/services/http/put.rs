@@ -37,7 +37,7 @@ pub(super) async fn answer(
     let is_kept = headers.contains_key(&UPLOAD_COMPLETE);
     if is_kept && !upload::is_true(headers, &UPLOAD_COMPLETE) {
         return Err(bad(
-            "a PUT is to have all of the file, with Upload-Complete: ?1 or without that",
+            "a PUT must contain the whole file: Upload-Complete must be ?1 or absent",
         ));
     }
     let whole = length(&request, 0)?;
@@ -46,7 +46,7 @@ pub(super) async fn answer(
     let held = fill(files, held, request.into_body()).await?;
     if whole.is_some_and(|whole| whole != held.length()) {
         held.discard().await;
-        return Err(bad("Upload-Length is not what has come, which is removed"));
+        return Err(bad("Upload-Length differs from the length of the upload, which is removed"));
     }
     held.finish(place.file).await?;
     Ok(done(place.is_new))
@@ -62,10 +62,10 @@ fn length(request: &Request<Incoming>, offset: u64) -> Result<Option<u64>, Refus
         return Ok(None);
     }
     let whole = upload::integer(headers, &UPLOAD_LENGTH)
-        .ok_or_else(|| bad("Upload-Length has to say once how many bytes the whole has"))?;
+        .ok_or_else(|| bad("Upload-Length must give the length of the whole file, once"))?;
     let coming = request.body().size_hint().exact();
     if coming.is_some_and(|coming| offset.checked_add(coming) != Some(whole)) {
-        return Err(bad("Upload-Length is not what is held and what comes together"));
+        return Err(bad("Upload-Length differs from the stored and the new bytes together"));
     }
     Ok(Some(whole))
 }
@@ -125,17 +125,17 @@ pub(super) async fn append(
     let headers = request.headers();
     let kinds = headers.get_all(CONTENT_TYPE).iter().map(HeaderValue::as_bytes);
     if !kinds.eq([PARTIAL_UPLOAD.as_bytes()]) {
-        let text = format!("Content-Type: {PARTIAL_UPLOAD} is what is appended here");
+        let text = format!("Content-Type must be {PARTIAL_UPLOAD}");
         return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
     }
     let offset = upload::integer(headers, &UPLOAD_OFFSET)
-        .ok_or_else(|| bad("Upload-Offset has to say how many bytes are held"))?;
+        .ok_or_else(|| bad("Upload-Offset must give the number of stored bytes"))?;
     // The draft lets a client send the rest in several requests, and leave the digest out. Ours does neither.
     if !upload::is_true(headers, &UPLOAD_COMPLETE) {
-        return Err(bad("all of the rest is to come at once, with Upload-Complete: ?1"));
+        return Err(bad("the request must contain all of the rest, with Upload-Complete: ?1"));
     }
     let expected = upload::digest(headers)
-        .ok_or_else(|| bad("Repr-Digest has to say the SHA-256 of the whole: sha-256=:BASE64:"))?;
+        .ok_or_else(|| bad("Repr-Digest must give the SHA-256 of the whole file: sha-256=:BASE64:"))?;
     // Of a body whose length is not known the digest tells.
     length(&request, offset)?;
     let place = Place::of(files, below).await?;
@@ -144,7 +144,7 @@ pub(super) async fn append(
     let (file, length) = held.whole().await?;
     if digest(&files.appended, file, length).await? != expected {
         held.discard().await;
-        let text = "what has come is not the file of that SHA-256, and is removed; what was there before stays: send all \
+        let text = "the upload does not match its SHA-256 and is removed; the former file is unchanged: send all \
                     of it again";
         return Err(
             Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, text).with(&UPLOAD_COMPLETE, "?1")
@@ -171,7 +171,7 @@ impl Place {
         };
         let directory = files.find(parent).await.map_err(|refusal| match refusal.status {
             StatusCode::NOT_FOUND => {
-                Refusal::new(StatusCode::CONFLICT, "there is no directory to put it in")
+                Refusal::new(StatusCode::CONFLICT, "the directory does not exist")
             }
             _ => refusal,
         })?;
@@ -180,7 +180,7 @@ impl Place {
             Ok(existing) if existing.is_dir() => {
                 return Err(Refusal::new(
                     StatusCode::CONFLICT,
-                    "there is a directory of that name",
+                    "a directory has this name",
                 ));
             }
             Ok(_) => false,
@@ -199,10 +199,10 @@ async fn fill(files: &Files, mut held: Held, body: Incoming) -> Result<Held, Ref
     match refusal.status {
         // What another request goes on with is not this one's to tell of.
         StatusCode::CONFLICT => {}
-        StatusCode::INSUFFICIENT_STORAGE => refusal.text += "; what had come is removed",
+        StatusCode::INSUFFICIENT_STORAGE => refusal.text += "; the partial upload is removed",
         _ if kept > 0 => {
             let kept = output::bytes(kept);
-            refusal.text += &format!("; {kept} are kept, and put --continue goes on");
+            refusal.text += &format!("; {kept} are kept: resume with put --continue");
         }
         _ => {}
     }
@@ -216,12 +216,12 @@ async fn pour(files: &Files, held: &mut Held, mut body: Incoming) -> Result<(), 
             frame = timeout(files.patience, body.frame()) => frame,
         };
         let frame = frame.map_err(|_| {
-            let text = format!("the body was silent for {} s", files.patience.as_secs());
+            let text = format!("no data in the body for {} s", files.patience.as_secs());
             Refusal::new(StatusCode::REQUEST_TIMEOUT, text)
         })?;
         let Some(frame) = frame else { return Ok(()) };
         let frame = frame.map_err(|error| {
-            Refusal::new(StatusCode::BAD_REQUEST, format!("the body broke off: {error}"))
+            Refusal::new(StatusCode::BAD_REQUEST, format!("the body was interrupted: {error}"))
         })?;
         if let Some(data) = frame.data_ref() {
             held.write(data).await?;

@@ -37,7 +37,7 @@ pub(crate) const BBR: Entry<dyn CongestionControl> = Entry {
     name: "bbr",
     parameter: "",
     example: None,
-    summary: "paces at the measured bandwidth, regardless of loss: BBR version 1, as Linux",
+    summary: "paces at the measured bandwidth and ignores loss: BBR version 1, as in Linux",
     source: "Linux tcp_bbr, draft-cardwell-iccrg-bbr-congestion-control-00",
     needs: WireNeeds::NONE,
     fallback: None,

@@ -81,7 +81,7 @@ pub(crate) const BBR3: Entry<dyn CongestionControl> = Entry {
     name: "bbr3",
     parameter: "",
     example: None,
-    summary: "paces at the measured bandwidth, with a short queue; tolerates 2 % of loss in a probe",
+    summary: "paces at the measured bandwidth with a short queue; tolerates 2 % of loss while probing",
     source: "draft-ietf-ccwg-bbr",
     needs: WireNeeds::NONE,
     fallback: None,

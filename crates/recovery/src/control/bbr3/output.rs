@@ -1,4 +1,4 @@
-//! What the model makes the sender do (draft-ietf-ccwg-bbr, "Updating Control Parameters").
+//! Pacing rate, send quantum and window that follow from the model (draft-ietf-ccwg-bbr, "Updating Control Parameters").
 
 use std::time::Duration;
 

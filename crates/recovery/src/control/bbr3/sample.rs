@@ -1,4 +1,4 @@
-//! What the control reads from an ACK.
+//! The fields of an ACK that the control uses.
 
 use std::time::Duration;
 

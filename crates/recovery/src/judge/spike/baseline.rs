@@ -1,4 +1,4 @@
-//! The share of transmissions that are lost while the path is far from full.
+//! The loss rate of transmissions while the path is far from full.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The delivery rate that the path has lately shown.
+//! The recent delivery rate of the path.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What became of transmissions, in groups by the time they left.
+//! Deliveries and losses of transmissions, grouped by transmission time.
 
 use std::collections::VecDeque;
 use std::time::Duration;

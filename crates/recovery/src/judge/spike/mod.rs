@@ -1,4 +1,4 @@
-//! `spike`: losses are random up to the share that is lost while the queue is not full.
+//! `spike`: losses are random up to the loss rate measured while the queue is not full.
 
 mod baseline;
 mod capacity;
@@ -22,7 +22,7 @@ pub(crate) const SPIKE: Entry<dyn LossJudge> = Entry {
     name: "spike",
     parameter: "",
     example: None,
-    summary: "does not reduce the window for random losses: up to the loss rate measured while the queue is not full",
+    summary: "ignores random losses, up to the loss rate measured while the queue is not full",
     source: "Tobe et al. 2000; Cen, Cosman, Voelker 2003",
     needs: WireNeeds::NONE,
     fallback: None,

@@ -56,7 +56,7 @@ async fn an_upload_that_breaks_off_is_kept_and_gone_on_with() {
     let fields = format!("{KEEP}content-length: {}\r\n", data.len());
     let (head, body) = ask(path, "PUT /a", &fields, &data[..first]).await;
     let told = String::from_utf8(body).unwrap();
-    assert!(status(&head) == 400 && told.contains("put --continue goes on"), "{head}{told}");
+    assert!(status(&head) == 400 && told.contains("resume with put --continue"), "{head}{told}");
     // Nobody sees it but who asks for it.
     assert_eq!(get(path, "/a", "").await.1, b"old");
     let page = String::from_utf8(get(path, "/", "").await.1).unwrap();
@@ -263,7 +263,7 @@ async fn of_two_requests_for_one_upload_one_is_refused_and_nothing_is_mixed() {
     assert!((CHUNK..=CHUNK * 2).contains(&offset), "{told}");
     assert_eq!(field(&told, "repr-digest"), Some(&*digest(&whole[..offset])));
     let refused = silent.end(&other[CHUNK * 2..]).await;
-    assert!(status(&refused) == 409 && refused.contains("another request took"), "{refused}");
+    assert!(status(&refused) == 409 && refused.contains("another request replaced"), "{refused}");
     // Both have asked: the first to go on does, and the other is refused at once.
     let patch = format!(
         "PATCH /a?upload HTTP/1.1\r\nhost: a\r\nconnection: close\r\n{}\r\n",
