@@ -2,6 +2,7 @@
 
 mod book;
 mod capabilities;
+mod commands;
 mod hosts;
 mod link_page;
 mod links;
