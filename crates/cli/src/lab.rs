@@ -71,7 +71,8 @@ struct RunArgs {
     /// Length of each run in seconds, including the warm-up, of experiments with a candidate [default: 60]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value::seconds)]
     seconds: Option<Duration>,
-    /// Number of threads; the results do not depend on it [default: one per core]
+    /// Number of threads; simulated results do not depend on it, and real runs side by side may make links late
+    /// [default: one per core, one for real runs]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value::threads)]
     threads: Option<NonZero<usize>>,
 }

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Claim, EXPERIMENTS, Ground, Kind, LabError, Table, Verdict};
+use crate::{Claim, EXPERIMENTS, Experiment, Ground, Kind, LabError, Table, Verdict};
 
 /// The file with the [`Summary`] in the folder of an experiment's results.
 pub const SUMMARY_FILE: &str = "summary.json";
@@ -189,7 +189,10 @@ impl Results {
     /// The pages: file name and text. The first is `README.md`, the index.
     pub fn pages(&self) -> Vec<(String, String)> {
         let index = self.counts(|name, title| format!("[{title}]({name}.md)")).to_markdown();
-        let index = format!("{INDEX_BEGIN}\n{index}\n\n{INDEX_END}");
+        let is_missing = |e: &&Experiment| e.kind == Kind::Study && self.get(e.name).is_none();
+        let missing = EXPERIMENTS.iter().filter(is_missing).map(|e| format!("`{}`", e.name));
+        let missing = missing.collect::<Vec<_>>().join(", ");
+        let index = format!("{INDEX_BEGIN}\n{index}\n\nNot run for this version: {missing}.\n\n{INDEX_END}");
         let pages = self
             .families()
             .map(|((name, title, cites), all)| (format!("{name}.md"), page(title, cites, &all)));
@@ -271,13 +274,14 @@ impl Results {
 const INDEX_BEGIN: &str = "\
 # Results
 
-Every claim of the experiments, with the source's figure, the measured one and the verdict. Each page has a table for
-each experiment, and the command that repeats it.
+Every claim of the experiments that were run for this version, with the source's figure, the measured one and the
+verdict. Each page has a table for each experiment, and the command that repeats it. A claim counts once for each
+profile and set-up in which it was measured.
 ";
 
 /// How the index goes on.
 const INDEX_END: &str = "\
-A claim that does not hold is a result: nothing is tuned to come near a figure. *Not comparable* means that the figures
+A claim that does not hold is a result: nothing is tuned to approach a figure. *Not comparable* means that the figures
 do not decide it, and the page says why. [The lab](../lab.md#what-a-verdict-means) has the rules.
 
 Intervals are of 95 % over the seeds. Simulated experiments give the same figures on any machine; real ones move packets

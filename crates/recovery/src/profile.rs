@@ -94,7 +94,7 @@ const PROFILES: &[Profile] = &[MODERN, PAPER, NS_2_26, NS_2_35, LINUX_2_2];
 
 const MODERN: Profile = Profile {
     name: "modern",
-    summary: "current Linux",
+    summary: "the defaults of airtcp, close to current Linux",
     initial_window: 10,
     cwnd_clamp: None,
     byte_counting_limit: 8,
@@ -133,11 +133,13 @@ const PAPER: Profile = Profile {
 
 const NS_2_26: Profile = Profile {
     name: "ns-2.26",
-    summary: "ns-2 of 2003: `paper` with an RTO of at least 1 s, windows in whole segments, and Sack1's pipe for `sack`",
+    summary: "ns-2 of 2003: `paper` with an RTO of at least 1 s, windows in whole segments, slow-but-steady NewReno, Sack1's pipe for `sack`",
     // minrto_ until 2004.
     rto: RtoForm::Rfc { floor: Duration::from_secs(1) },
     // precisionReduce_ false until 2006.
     whole_segments: true,
+    // newreno_changes1_ until May 2003.
+    patient: true,
     ..NS_2_35
 };
 
