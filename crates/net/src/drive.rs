@@ -24,7 +24,7 @@ const ROOM: usize = 1024;
 #[derive(Debug, thiserror::Error)]
 pub enum DriveError {
     /// A device is gone for good: its interface was deleted, or the other end dropped.
-    #[error("the device {name} is gone ({source})")]
+    #[error("the device {name} was removed ({source})")]
     Gone {
         /// The port it was on.
         port: PortId,
@@ -34,7 +34,7 @@ pub enum DriveError {
         source: io::Error,
     },
     /// There is no timer.
-    #[error("no timer can be had: {0}")]
+    #[error("no timer is available: {0}")]
     Timer(#[from] io::Error),
 }
 

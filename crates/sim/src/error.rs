@@ -37,7 +37,7 @@ pub enum SimError {
     Stuck(#[from] Stuck),
     /// What arrived is not what was sent.
     #[error(
-        "flow `{flow}`: the byte at {offset} of its stream is wrong on arrival: a fault of the stack"
+        "flow `{flow}`: the byte at {offset} of its stream arrived corrupted: a bug of the stack"
     )]
     Content {
         /// The flow.

@@ -57,7 +57,7 @@ pub fn run_with_states(
     if interval.is_zero() {
         return Err(SimError::Senseless {
             place: "scenario".to_owned(),
-            what: "states are sampled at an interval above zero".to_owned(),
+            what: "the sampling interval of states must be above zero".to_owned(),
         });
     }
     run_to_end(scenario, observer, Some(Series { interval, on_state }))

@@ -47,12 +47,12 @@ pub enum SenderError {
     Combination(#[from] CombinationError),
     /// RRTP does not take that.
     #[error(
-        "`{0}` is nothing that rrtp takes: it is written `rrtp:KIND+rate=R+rtt=T+loss=P+sigma=N+phi=N`, KIND being \
+        "`{0}` is not valid for rrtp: write `rrtp:KIND+rate=R+rtt=T+loss=P+sigma=N+phi=N`, where KIND is \
          general or wireless-last-hop, and all of it but `rrtp` may be left out, as in rrtp:general+rate=10mbit"
     )]
     Rrtp(String),
     /// UDP has no such rate.
-    #[error("`{0}` is nothing that udp takes: it is written `udp+rate=R`, as in udp+rate=2mbit")]
+    #[error("`{0}` is not valid for udp: write `udp+rate=R`, as in udp+rate=2mbit")]
     Udp(String),
 }
 

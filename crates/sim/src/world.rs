@@ -54,7 +54,7 @@ struct Place<N> {
 
 /// Time stands still: nodes go on and on at one instant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("time stands still at {0:?}: give the links a rate or a delay")]
+#[error("the simulated time does not advance at {0:?}: give the links a rate or a delay")]
 pub struct Stuck(pub Instant);
 
 impl<N: Node> World<N> {

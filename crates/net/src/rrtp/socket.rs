@@ -81,7 +81,7 @@ impl RrtpSocket {
     /// Connects to `remote`. Dropping the future gives the attempt up.
     ///
     /// # Errors
-    /// `TimedOut`: nobody answered in time; `ConnectionRefused`: the peer takes no more connections; `Unsupported`: it
+    /// `TimedOut`: nobody answered in time; `ConnectionRefused`: the peer accepts no more connections; `Unsupported`: it
     /// speaks another version; `QuotaExceeded`: there are too many connections; `NotConnected` or `NetworkDown` once
     /// the socket has ended.
     pub async fn connect(&self, remote: SocketAddr, config: Config) -> io::Result<RrtpStream> {

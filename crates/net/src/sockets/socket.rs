@@ -319,7 +319,7 @@ fn buffer(size: u32) -> ByteCount {
 /// A TTL or hop limit that a packet can leave with.
 pub(super) fn hop_limit(ttl: u32) -> io::Result<u8> {
     let hop_limit = u8::try_from(ttl).ok().filter(|&hop_limit| hop_limit > 0);
-    hop_limit.ok_or_else(|| invalid(format!("a TTL of {ttl}: it is 1 to 255")))
+    hop_limit.ok_or_else(|| invalid(format!("TTL {ttl}: expected 1 to 255")))
 }
 
 pub(super) fn invalid(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {

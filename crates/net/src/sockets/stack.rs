@@ -105,7 +105,7 @@ impl Stack {
     ) -> io::Result<Self> {
         config.events |= watch.is_some();
         let runtime = tokio::runtime::Handle::try_current()
-            .map_err(|error| io::Error::other(format!("a stack needs a tokio runtime: {error}")))?;
+            .map_err(|error| io::Error::other(format!("a stack requires a tokio runtime: {error}")))?;
         if config.secret.iter().all(|&byte| byte == 0) {
             SysRng.try_fill_bytes(&mut config.secret).map_err(io::Error::other)?;
         }
@@ -115,7 +115,7 @@ impl Stack {
         if config.checksum_offload && config.tcp.offers_hack() {
             warn!(
                 device = device.name(),
-                "HACK will not be negotiated: the device drops what is corrupted; turn its checksum \
+                "HACK will not be negotiated: the device drops corrupted packets; turn its checksum \
                  offload off"
             );
         }

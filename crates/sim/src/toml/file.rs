@@ -71,7 +71,7 @@ impl<'de> Deserialize<'de> for WireFile {
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(
-                    "a link in words or by name, such as \"weak-4g\", or a table with `forth` and perhaps `back`",
+                    "a link description or name, such as \"weak-4g\", or a table with `forth` and optionally `back`",
                 )
             }
 

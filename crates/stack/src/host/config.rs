@@ -138,7 +138,7 @@ pub enum CidrError {
     #[error("{0:?} is not an IP address with a prefix, such as 10.0.0.1/24 or fd00::1/64")]
     Syntax(String),
     /// The prefix is longer than the address, or the address cannot be a host's.
-    #[error("{0} cannot be a host's address with a prefix of {1} bits")]
+    #[error("{0} is not a host address in a network with a prefix of {1} bits")]
     Value(IpAddr, u8),
 }
 

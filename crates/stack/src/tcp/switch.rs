@@ -11,7 +11,7 @@ pub enum SwitchError {
     /// The combination needs something that the two ends have not agreed on, or, before that, that
     /// this end did not offer.
     #[error(
-        "the combination needs {0}, which this connection did not negotiate: choose it when opening one"
+        "the combination needs {0}, which this connection did not negotiate: choose it when you open the connection"
     )]
     NotNegotiated(&'static str),
     /// Nothing will be sent any more.

@@ -44,7 +44,7 @@ pub enum EcnMode {
 /// A word that names no [`EcnMode`].
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "`{0}` is no ECN mode: use off, passive, active, accurate, active-accurate or passive-accurate"
+    "`{0}` is not an ECN mode: use off, passive, active, accurate, active-accurate or passive-accurate"
 )]
 pub struct EcnModeError(String);
 
