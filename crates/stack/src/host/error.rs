@@ -1,4 +1,4 @@
-//! What a host refuses its applications.
+//! Errors of socket calls.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -6,14 +6,14 @@ use airtcp_types::FlowId;
 
 use crate::tcp::{SwitchError, TcpError, Unreachable};
 
-/// Why a socket call cannot be served.
+/// The error of a socket call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
     /// The socket was closed.
     #[error("the socket is closed")]
     Stale,
-    /// The call is for another kind of socket.
+    /// The operation is not supported by this kind of socket.
     #[error("the operation is not supported by this kind of socket")]
     WrongKind,
     /// Another socket has the address.
@@ -51,7 +51,7 @@ pub enum HostError {
     /// The socket has no peer to send to.
     #[error("the socket has no peer: connect it, or pass an address")]
     NoPeer,
-    /// The network said so of a datagram.
+    /// The network reported an ICMP error for a datagram.
     #[error("{0}")]
     Unreachable(Unreachable),
     /// The combination needs something that the two ends of the connection have not agreed on.
@@ -59,7 +59,7 @@ pub enum HostError {
         "the combination needs {0}, which this connection did not negotiate: choose it when you open the connection"
     )]
     NotNegotiated(&'static str),
-    /// The connection refuses.
+    /// The connection reported an error.
     #[error(transparent)]
     Tcp(#[from] TcpError),
 }

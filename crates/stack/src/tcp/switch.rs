@@ -1,11 +1,11 @@
-//! Other strategies for a connection that is open.
+//! Replacement of the strategies of an open connection.
 
 use airtcp_recovery::{Combination, CombinationError};
 use airtcp_types::Instant;
 
 use super::{Connection, TcpError};
 
-/// Why a connection keeps the strategies it has.
+/// The reason why the strategies of a connection cannot be replaced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SwitchError {
     /// The combination needs something that the two ends have not agreed on, or, before that, that
@@ -20,7 +20,7 @@ pub enum SwitchError {
 }
 
 impl Connection {
-    /// The strategies that the sender has, or will begin with.
+    /// The strategies of the sender.
     ///
     /// # Errors
     ///
