@@ -1,4 +1,4 @@
-//! Whether a scenario makes sense.
+//! Validation of scenarios.
 
 use std::time::Duration;
 

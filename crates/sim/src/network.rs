@@ -1,4 +1,4 @@
-//! A scenario's nodes, wired.
+//! The network of a scenario.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 

@@ -1,4 +1,4 @@
-//! A scenario made from its file: what no value shows alone.
+//! Construction of a scenario from its file, with checks across keys.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! A scenario file as it is written.
+//! The format of a scenario file.
 //!
 //! Tables have no `flatten` and no untagged choices, which would lose the place of an error.
 

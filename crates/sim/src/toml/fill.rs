@@ -1,4 +1,4 @@
-//! Scenarios with placeholders: a table of a larger file, whose texts have `{name}` where a value is put.
+//! Scenarios with placeholders: a table of a larger file, with `{name}` in its texts.
 
 use std::borrow::Cow;
 

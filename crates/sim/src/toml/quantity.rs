@@ -1,4 +1,4 @@
-//! Values with a meaning, read from text so that an error keeps the value's place.
+//! Values with units, parsed so that errors keep their position.
 
 use std::fmt;
 use std::marker::PhantomData;

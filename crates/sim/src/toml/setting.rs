@@ -1,4 +1,4 @@
-//! Values set beside the file: `flow.0.congestion=reno`.
+//! Settings that override the file: `flow.0.congestion=reno`.
 
 use std::borrow::Cow;
 use std::fmt;
