@@ -155,7 +155,7 @@ fn who_asks_wrongly_is_told_so_and_disturbs_nobody() {
     let second = ["--wired", "tun2", "--wireless", "tun3", "--radio", "", "--control", path];
     let mut second = BaseStation::start(&world.wired, &second);
     let line = second.stderr.next().unwrap().unwrap();
-    assert!(line.contains("is another's"), "{line}");
+    assert!(line.contains("is in use by another process"), "{line}");
     let freeze = ctl(&["freeze", "--control", path]).unwrap_err();
     assert!(freeze.contains("needs the policy tcp-ecn, and the base station has plain"), "{freeze}");
     let nobody = ctl(&["status", "--control", "/no/such/socket"]).unwrap_err();

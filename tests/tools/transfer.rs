@@ -355,7 +355,7 @@ fn what_the_network_says_of_a_call_is_told_and_ends_it() {
     assert_eq!(lines.len(), 2, "{said}");
     assert!(lines[0].starts_with("note: 10.9.9.9:80: network unreachable"), "{said}");
     assert!(lines[1].starts_with("error: 10.9.9.9:80: network unreachable"), "{said}");
-    assert!(!said.contains("way back"), "{said}");
+    assert!(!said.contains("return route"), "{said}");
     assert!(world.names().is_empty());
 }
 

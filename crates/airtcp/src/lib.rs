@@ -1,10 +1,10 @@
-//! An async user-space TCP/IP stack on TUN devices whose sender is made of interchangeable parts.
+//! An async user-space TCP/IP stack on TUN devices, with interchangeable loss recovery and congestion control.
 //!
 //! # Start here
 //!
 //! A [`Stack`] runs a host on a [`Device`](device::Device): a TUN device shared with the Linux
-//! kernel (`Tun`, the feature `tun`, on by default), or one end of a pair in memory. It gives TCP
-//! and UDP sockets with tokio's names and ways:
+//! kernel (`Tun`, the feature `tun`, on by default), or one end of a pair in memory. It provides TCP
+//! and UDP sockets with tokio's API:
 //!
 //! ```
 //! use airtcp::device::memory;
@@ -29,8 +29,8 @@
 //! # }
 //! ```
 //!
-//! [`StackThread`] runs a stack on a thread of its own, which is the fastest way. What the tasks do
-//! that it spawns takes turns with the stack:
+//! [`StackThread`] runs a stack on its own thread, which is the fastest way. The tasks that it spawns
+//! share the thread with the stack:
 //!
 //! ```
 //! use airtcp::device::memory;
@@ -48,18 +48,18 @@
 //! # }
 //! ```
 //!
-//! # What is where
+//! # Modules
 //!
 //! - the root: sockets, and how a host and its connections are configured;
 //! - [`device`]: TUN devices, and a pair in memory;
-//! - [`recovery`]: the sender's parts, chosen by name or written by you;
+//! - [`recovery`]: the strategies of the sender, selected by name or your own;
 //! - [`host`]: the stack as a state machine, without sockets, tasks or a clock;
 //! - [`types`]: time, sizes, sequence numbers, packets, events;
 //! - `rrtp` (feature `rrtp`): sockets for RRTP, a rate-based transport over UDP;
 //! - `link` (feature `link`): the link emulator, and a driver that runs it between two devices;
-//! - `sim` (feature `sim`): whole networks of hosts and links in virtual time.
+//! - `sim` (feature `sim`): simulated networks of hosts and links.
 //!
-//! A sender made of parts chosen by name:
+//! A sender with strategies selected by name:
 //!
 //! ```
 //! use airtcp::recovery::{Combination, registry};
@@ -82,14 +82,14 @@ pub use airtcp_stack::tcp::{
     TcpError, Unreachable,
 };
 
-/// Where packets come from and go to.
+/// Network devices: TUN, and a pair in memory.
 pub mod device {
     pub use airtcp_device::{Alarm, Capabilities, Clock, Counters, Device, Memory, Watch, memory};
     #[cfg(feature = "tun")]
     pub use airtcp_device::{DeviceError, Tun, TunFile, TunOptions};
 }
 
-/// The sender's parts: what is lost, what a loss means, how much to send and when.
+/// Loss detection, judges, congestion control and pacing.
 pub mod recovery {
     pub use airtcp_recovery::{
         Ack, AckView, Board, Cause, Certainty, Choice, Combination, CombinationError,
@@ -108,7 +108,7 @@ pub mod host {
     pub use airtcp_stack::tcp::{Connection, Readiness, SocketOption, SwitchError};
 }
 
-/// What all parts share.
+/// Shared types: time, sizes, sequence numbers, packets, events.
 pub mod types {
     pub use airtcp_types::{
         ByteCount, Checksum, Crossing, Event, EventKind, ExtSeq, Fate, FlowId, Instant, Node,
@@ -117,7 +117,7 @@ pub mod types {
     };
 }
 
-/// RRTP: a reliable transport over UDP that can be given a profile of the network.
+/// RRTP: a reliable transport over UDP with optional network parameters.
 #[cfg(feature = "rrtp")]
 pub mod rrtp {
     pub use airtcp_net::rrtp::{

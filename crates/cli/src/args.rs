@@ -464,7 +464,7 @@ mod tests {
         );
         assert_eq!(
             error("airtcp serve --tun t --address 10.0.0.2/24 --ecn on echo:7"),
-            "error: invalid value 'on' for '--ecn <MODE>': `on` is no ECN mode: use off, passive, \
+            "error: invalid value 'on' for '--ecn <MODE>': `on` is not an ECN mode: use off, passive, \
              active, accurate, active-accurate or passive-accurate; for example --ecn accurate"
         );
         assert_eq!(

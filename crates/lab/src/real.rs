@@ -184,7 +184,7 @@ pub(crate) fn is_in_time(lateness: f64, forth: &LinkSpec, back: &LinkSpec) -> bo
 /// The verdict where runs were late.
 pub(crate) fn late(late: u64, runs: u64) -> Verdict {
     Verdict::NotComparable(format!(
-        "{late} of {runs} runs had a link that was late; this machine is busy: run it idle"
+        "the link was late in {late} of {runs} runs: use an idle machine"
     ))
 }
 

@@ -66,11 +66,11 @@ pub(crate) fn jackknife(seeds: usize, without: impl Fn(Option<usize>) -> f64) ->
 /// Whether the true mean may be `theory`, at the [`LEVEL`].
 pub(crate) fn mean_is(theory: f64, measured: &Interval) -> Result<Verdict, LabError> {
     let student = StudentsT::new(0.0, 1.0, measured.n.saturating_sub(1) as f64)
-        .map_err(|_| LabError::Distribution("a mean needs two runs: use --seeds 2".to_owned()))?;
+        .map_err(|_| LabError::Distribution("a mean needs at least two runs: use --seeds 2".to_owned()))?;
     let bound = student.inverse_cdf(1.0 - LEVEL / 2.0);
     let off = (measured.mean - theory) / (measured.sd / (measured.n as f64).sqrt());
     Ok(Verdict::of(off.abs() <= bound, || {
-        format!("{off:+.1} standard errors away; chance alone goes {bound:.1}")
+        format!("{off:+.1} standard errors from theory; the limit is {bound:.1}")
     }))
 }
 
@@ -90,7 +90,7 @@ pub(crate) fn within(
         let shown = show(measured, 1.0, 2);
         let (low, high) = band;
         Verdict::NotComparable(format!(
-            "of {shown}, that it is in or out of {low:.2} to {high:.2} may be chance"
+            "the 95 % interval of {shown} crosses an edge of {low:.2} to {high:.2}"
         ))
     }
 }
@@ -144,13 +144,13 @@ fn interval(measured: &Interval) -> Option<(f64, f64)> {
 
 fn one_run() -> Verdict {
     Verdict::NotComparable(
-        "one run does not say how far chance carries it: use --seeds 2 or more".into(),
+        "one run has no confidence interval: use --seeds 2 or more".into(),
     )
 }
 
 fn may_be_chance(measured: &Interval, bound: f64) -> String {
     let shown = show(measured, 1.0, 2);
-    format!("of {shown}, that it is on its side of {bound} may be chance")
+    format!("the 95 % interval of {shown} includes {bound}")
 }
 
 /// A figure measured in many independent trials, against what theory says of one.
@@ -186,7 +186,7 @@ impl Trials {
         let off = (self.sum - self.count * self.mean) / deviation;
         let bound = Normal::standard().inverse_cdf(1.0 - LEVEL / 2.0);
         Verdict::of(off.abs() <= bound, || {
-            format!("{off:+.1} standard deviations away; chance alone goes {bound:.1}")
+            format!("{off:+.1} standard deviations from theory; the limit is {bound:.1}")
         })
     }
 }
@@ -221,14 +221,14 @@ impl ChiSquare {
         }
         let freedom = bins.len().saturating_sub(1);
         let distribution = ChiSquared::new(freedom as f64)
-            .map_err(|_| LabError::Distribution(format!("{total} counts are too few to test")))?;
+            .map_err(|_| LabError::Distribution(format!("{total} counts are too few for the test")))?;
         let statistic = bins.iter().map(|(o, e)| (o - e).powi(2) / e).sum();
         Ok(Self { statistic, freedom, p: distribution.sf(statistic) })
     }
 
     /// Whether the counts are distributed so, at the [`LEVEL`].
     pub(crate) fn verdict(&self) -> Verdict {
-        Verdict::of(self.p > LEVEL, || format!("chance alone does this with p = {:.1e}", self.p))
+        Verdict::of(self.p > LEVEL, || format!("p = {:.1e} for the theoretical distribution", self.p))
     }
 
     /// As text.

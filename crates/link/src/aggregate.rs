@@ -1,4 +1,4 @@
-//! Packets gathered into bursts, behind the delay line.
+//! Aggregation of packets into bursts, behind the delay line.
 
 use std::collections::VecDeque;
 

@@ -1,18 +1,18 @@
-//! What became of the packets.
+//! Packet counters.
 
 use airtcp_types::ByteCount;
 
-/// What one direction of a link did, in packets unless said otherwise.
+/// The counters of one direction of a link, in packets unless noted.
 ///
 /// `received + duplicated` is the sum of `forwarded`, `policed`, `queue_dropped`, `channel_lost`,
 /// `disconnected`, `overflowed` and what the link holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
 pub struct Counters {
-    /// Came in.
+    /// Packets received.
     pub received: u64,
-    /// Went out.
+    /// Packets forwarded.
     pub forwarded: u64,
-    /// Bytes that went out.
+    /// Bytes forwarded.
     pub forwarded_bytes: ByteCount,
     /// Dropped by the policer. Serialised only if there were any.
     #[serde(skip_serializing_if = "is_zero")]

@@ -1,4 +1,4 @@
-//! The delay line: how long each packet is under way, and in which order packets come out.
+//! The delay line: propagation delay, jitter and reordering.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};

@@ -1,4 +1,4 @@
-//! What a link must know of the packets it carries: headers, the ECN field, checksums.
+//! Header fields that a link reads: lengths, the ECN field, checksums.
 
 use airtcp_wire::{Headers, ip};
 

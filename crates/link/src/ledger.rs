@@ -1,4 +1,4 @@
-//! What became of each packet, counted, and told to an observer if there is one.
+//! Counting of packets, and events for observers.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! The link emulator: what every measurement is made over, as one state machine.
+//! The link emulator as a state machine.
 //!
 //! A [`Link`] is a [`Node`](airtcp_types::Node) with two ports. Packets and the time flow in; packets and the
 //! next deadline flow out. It knows no clock and no device, so that the same link stands in virtual time

@@ -1,4 +1,4 @@
-//! A link: two directions, and the medium they share or do not.
+//! A link: two directions on a shared or a full-duplex medium.
 
 use airtcp_types::{ByteCount, Event, Instant, Node, Packet, PortId};
 
@@ -9,7 +9,7 @@ use crate::rate::Serialiser;
 use crate::spec::{LinkSpec, RateSpec, Way};
 use crate::{Counters, Occupancy, Trace};
 
-/// Two directions between port 0 and port 1. See the crate's page.
+/// A link between port 0 and port 1. See the crate's page.
 ///
 /// It works each thing at its own time, not at the time it is called: called late, it delivers late but
 /// with the same losses, and its rate does not fall.
@@ -21,10 +21,10 @@ pub struct Link {
     unknown_port: u64,
 }
 
-/// A link that cannot be made.
+/// The reason why a link cannot be created.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum LinkError {
-    /// The trace that a description names could not be had.
+    /// The trace of the description could not be read.
     #[error("trace {file}: {reason}")]
     Trace {
         /// The name in the description.
@@ -38,7 +38,7 @@ pub enum LinkError {
 }
 
 impl Link {
-    /// A link that does `forth` to packets from port 0 to port 1 and `back` to the others.
+    /// Creates a link with `forth` from port 0 to port 1 and `back` in the other direction.
     ///
     /// It is half duplex if either says so.
     ///
@@ -49,7 +49,7 @@ impl Link {
         Self::with_traces(forth, back, |_| Err("traces are read by the caller".to_owned()))
     }
 
-    /// As [`Link::new`], with what reads the trace of a name: this crate opens no file.
+    /// As [`Link::new`], with a function that loads traces by name: this crate opens no files.
     ///
     /// # Errors
     ///
@@ -79,7 +79,7 @@ impl Link {
         Ok(Self { directions, medium: half.then(Medium::new), unknown_port: 0 })
     }
 
-    /// Starts or stops making an [`Event`] of each packet that is dropped, corrupted, marked or doubled.
+    /// Enables or disables an [`Event`] for each packet that is dropped, corrupted, marked or duplicated.
     ///
     /// An event has a copy of the packet; without events there is none. At most 65,536 wait to be taken in each
     /// direction; more are counted ([`missed_events`](Self::missed_events)). What a link does to packets is the
@@ -93,7 +93,7 @@ impl Link {
         self.directions.iter().map(|direction| direction.ledger.missed_events()).sum()
     }
 
-    /// What one direction did so far.
+    /// The counters of one direction.
     pub fn counters(&self, way: Way) -> &Counters {
         &self.directions[way as usize].ledger.counters
     }

@@ -1,4 +1,4 @@
-//! The air that both directions of a half-duplex link share.
+//! The shared medium of a half-duplex link.
 
 use crate::spec::Way;
 

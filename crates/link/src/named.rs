@@ -1,4 +1,4 @@
-//! Links by name, so that results on them can be compared.
+//! Named links, for comparable results.
 //!
 //! Port 0 is the side of the network, port 1 that of the user: the forward direction is down. Each
 //! says where its numbers are from; what has no source is chosen, not measured. Queues are chosen
@@ -18,20 +18,20 @@
 
 use crate::spec::{LinkSpec, PARTS, SpecError, names_of, nearest_of};
 
-/// A link with a name.
+/// A named link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NamedLink {
     /// The name.
     pub name: &'static str,
-    /// What is done to packets to the user, as a description.
+    /// The downlink, as a description.
     pub down: &'static str,
-    /// What is done to packets from the user, as a description.
+    /// The uplink, as a description.
     pub up: &'static str,
-    /// Where the numbers are from.
+    /// The source of the numbers.
     pub source: &'static str,
 }
 
-/// All of them.
+/// All named links.
 pub const LINKS: &[NamedLink] = &[
     NamedLink {
         name: "edge",

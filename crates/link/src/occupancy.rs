@@ -1,8 +1,8 @@
-//! How full a queue is over time, and how busy its serialiser.
+//! Queue length and utilization over time.
 
 use airtcp_types::Instant;
 
-/// The use of one direction, from the clock's origin to an instant.
+/// The mean queue length and the utilization of one direction up to an instant.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Occupancy {
     /// The queue's length in packets, averaged over time. The frame on the wire is not in the queue.

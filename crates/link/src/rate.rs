@@ -1,4 +1,4 @@
-//! How fast packets leave the queue.
+//! The rate of a link: constant, or by a trace.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub struct Trace {
     stamps: Vec<u64>,
 }
 
-/// A trace that is not one.
+/// An invalid trace.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum TraceError {
     /// A line is not a number of milliseconds.

@@ -1,4 +1,4 @@
-//! One node between devices, in real time.
+//! A driver that runs one node between devices in real time.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -20,11 +20,11 @@ const BATCH: usize = 64;
 /// Packets that wait for a device that is full; what comes on top is dropped.
 const ROOM: usize = 1024;
 
-/// Why a driver ended.
+/// The reason why a driver ended.
 #[derive(Debug, thiserror::Error)]
 pub enum DriveError {
-    /// A device is gone for good: its interface was deleted, or the other end dropped.
-    #[error("the device {name} is gone ({source})")]
+    /// A device was removed: its interface was deleted, or the other end was dropped.
+    #[error("the device {name} was removed ({source})")]
     Gone {
         /// The port it was on.
         port: PortId,
@@ -33,8 +33,8 @@ pub enum DriveError {
         /// What the device said.
         source: io::Error,
     },
-    /// There is no timer.
-    #[error("no timer can be had: {0}")]
+    /// No timer is available.
+    #[error("no timer is available: {0}")]
     Timer(#[from] io::Error),
 }
 
@@ -121,7 +121,7 @@ struct Port<D> {
 }
 
 impl<N: Node, D: Device> Driver<N, D> {
-    /// Puts `node` between `devices`, for the current runtime. Its time is that of `clock`.
+    /// Creates a driver for `node` between `devices` on the current runtime, with the time of `clock`.
     ///
     /// # Errors
     /// [`DriveError::Timer`].
@@ -138,7 +138,7 @@ impl<N: Node, D: Device> Driver<N, D> {
         Ok(Self { work: Between { node, ports, clock, watch: None, lateness }, alarm })
     }
 
-    /// Shows the node to an observer from here on.
+    /// Adds an observer of the node.
     pub fn watch(&mut self, watch: Watch) {
         self.work.watch = Some(watch);
     }
@@ -152,7 +152,7 @@ impl<N: Node, D: Device> Driver<N, D> {
         self.work.ports[port].watch = Some(watch);
     }
 
-    /// Runs until a device is gone.
+    /// Runs until a device is removed.
     ///
     /// Cancel-safe: stop it by dropping the future, and go on by calling it again. Nothing is lost in
     /// between, but time goes on.
@@ -168,7 +168,7 @@ impl<N: Node, D: Device> Driver<N, D> {
         &self.work.node
     }
 
-    /// The node, to be told things; what it makes of them leaves when the driver runs on.
+    /// The node, for changes; its packets are sent when the driver runs again.
     pub const fn node_mut(&mut self) -> &mut N {
         &mut self.work.node
     }
@@ -189,7 +189,7 @@ impl<N: Node, D: Device> Driver<N, D> {
         self.work.ports[port].dropped
     }
 
-    /// When the device of a port took the first packet and the last one, if it took any.
+    /// The times of the first and the last packet that the device of a port accepted.
     ///
     /// # Panics
     /// There are not so many ports.
@@ -203,7 +203,7 @@ impl<N: Node, D: Device> Driver<N, D> {
         &self.work.lateness
     }
 
-    /// The clock that the node's time is taken from.
+    /// The clock of the node.
     pub const fn clock(&self) -> Clock {
         self.work.clock
     }

@@ -1,4 +1,4 @@
-//! How late packets leave.
+//! Lateness of packets.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use hdrhistogram::Histogram;
 /// The longest time told apart from longer ones.
 const MOST: Duration = Duration::from_secs(60);
 
-/// How long after their due time packets were taken by their device: a histogram, to 1 % of each value.
+/// A histogram of the time between the due time of packets and their transmission, with a resolution of 1 %.
 ///
 /// Shown as text it is a table of powers of two in microseconds.
 #[derive(Clone, Debug)]
@@ -26,17 +26,17 @@ impl Lateness {
         self.0.saturating_record(u64::try_from(late.as_nanos()).unwrap_or(u64::MAX));
     }
 
-    /// How many packets were looked at.
+    /// The number of packets.
     pub fn packets(&self) -> u64 {
         self.0.len()
     }
 
-    /// What `percent` of the packets were not later than; zero of no packets.
+    /// The percentile `percent` of the lateness; zero without packets.
     pub fn percentile(&self, percent: f64) -> Duration {
         Duration::from_nanos(self.0.value_at_percentile(percent))
     }
 
-    /// The latest.
+    /// The maximum.
     pub fn max(&self) -> Duration {
         Duration::from_nanos(self.0.max())
     }

@@ -1,4 +1,4 @@
-//! A tokio runtime on a thread of its own.
+//! A thread with its own tokio runtime.
 
 use std::convert::Infallible;
 use std::io;
@@ -24,7 +24,7 @@ pub struct RuntimeThread {
 }
 
 impl RuntimeThread {
-    /// Starts a thread of this name.
+    /// Starts a thread with this name.
     ///
     /// # Errors
     /// The operating system has no thread or no descriptor left.

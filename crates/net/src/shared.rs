@@ -1,4 +1,4 @@
-//! What a driver and the sockets share: a state machine behind a lock, and the way to each other.
+//! State shared by a driver and the sockets: a state machine behind a lock, and wake-ups.
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -33,7 +33,7 @@ pub(crate) trait Core: Send + 'static {
 /// Why there is no driver any more.
 #[derive(Clone, Debug)]
 pub(crate) enum End {
-    /// A shutdown was asked for, or every handle was dropped.
+    /// A shutdown was requested, or every handle was dropped.
     Shutdown,
     /// The device or the UDP socket failed for good.
     Gone(String),

@@ -1,4 +1,4 @@
-//! The loop of every driver: a turn, then a wait for what comes next.
+//! The loop of all drivers: run, then wait for the next event.
 
 use std::convert::Infallible;
 use std::io;

@@ -1,4 +1,4 @@
-//! The tasks that wait for sockets, and those to wake once a lock is free.
+//! Wakers of tasks that wait for sockets.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

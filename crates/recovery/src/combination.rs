@@ -429,7 +429,7 @@ impl FromStr for Combination {
 
 fn refused(parameter: Option<&str>) -> String {
     match parameter {
-        Some(parameter) => format!("cannot have the parameter `{parameter}`"),
+        Some(parameter) => format!("does not accept the parameter `{parameter}`"),
         None => "needs a parameter".to_owned(),
     }
 }
@@ -458,14 +458,14 @@ pub enum CombinationError {
         why: String,
     },
     /// One judge, twice.
-    #[error("one judge is there twice: name it once, as in `sack/cubic/{first}`")]
+    #[error("the same judge is named twice: name it once, as in `sack/cubic/{first}`")]
     Twice {
         /// As it was named first.
         first: String,
     },
     /// It needs something on the wire that the connection does not have.
     #[error(
-        "`{combination}` needs {missing}, which this connection did not negotiate: choose it when you open one"
+        "`{combination}` needs {missing}, which this connection did not negotiate: choose it when you open the connection"
     )]
     NotGranted {
         /// The combination.

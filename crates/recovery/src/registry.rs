@@ -134,7 +134,7 @@ impl<T: ?Sized> Entry<T> {
         fallback: None,
         takes_over: TakesOver::NONE,
         uses_seed: false,
-        make: |_, _| Err("its entry does not say how it is made".to_owned()),
+        make: |_, _| Err("its entry has no `make`".to_owned()),
     };
 }
 
@@ -340,7 +340,7 @@ pub enum RegistryError {
         name: &'static str,
     },
     /// The name, or the name with a parameter, means a strategy that is there.
-    #[error("there is a {kind} `{name}` already: use another name")]
+    #[error("a {kind} `{name}` already exists: use another name")]
     Taken {
         /// `detection`, `control` or `judge`.
         kind: &'static str,
@@ -359,7 +359,7 @@ pub enum RegistryError {
     },
     /// A registry was installed, or names were looked up, before.
     #[error(
-        "a registry is in use already: install yours once, before anything parses a combination"
+        "a registry is already in use: install yours once, before a combination is parsed"
     )]
     InUse,
 }
@@ -408,7 +408,7 @@ fn check<T: ?Sized>(
             return refuse(format!("its fallback `{fallback}` is not in the registry"));
         }
         None if needs_fallback && entry.needs != WireNeeds::NONE => {
-            return refuse("it needs something on the wire, and has no fallback".to_owned());
+            return refuse("it needs TCP options and has no fallback".to_owned());
         }
         _ => {}
     }

@@ -88,7 +88,7 @@ fn a_name_that_means_another_strategy_is_refused() {
     }
     static OWN_TWICE: Entry<dyn CongestionControl> = OWN;
     let error = added(OWN).unwrap().with_control(&OWN_TWICE).unwrap_err();
-    assert_eq!(error.to_string(), "there is a control `own` already: use another name");
+    assert_eq!(error.to_string(), "a control `own` already exists: use another name");
 }
 
 #[test]
@@ -98,11 +98,11 @@ fn an_entry_that_does_not_describe_its_strategy_is_refused() {
         (Entry { summary: "", ..OWN }, "summary and source"),
         (Entry { source: "two\nlines", ..OWN }, "summary and source"),
         (Entry { parameter: ":N", ..OWN }, "`parameter` and `example`"),
-        (Entry { parameter: ":N", example: Some("7"), ..OWN }, "cannot have the parameter `7`"),
+        (Entry { parameter: ":N", example: Some("7"), ..OWN }, "does not accept the parameter `7`"),
         (Entry { fallback: Some("nothing"), ..OWN }, "fallback `nothing` is not"),
         (Entry { needs: sack, ..OWN }, "has no fallback"),
         (Entry { make: |_, _| Err("not today".to_owned()), ..OWN }, "not today"),
-        (Entry { name: "own", summary: "as reno", source: "RFC 5681", ..Entry::BLANK }, "is made"),
+        (Entry { name: "own", summary: "as reno", source: "RFC 5681", ..Entry::BLANK }, "has no `make`"),
     ] {
         let error = added(entry).unwrap_err().to_string();
         assert!(error.starts_with("the control `own` cannot be registered: "), "{error}");

@@ -13,25 +13,25 @@ pub enum ConnectionError {
         theirs: u8,
     },
     /// The peer takes no more connections.
-    #[error("the peer takes no more connections")]
+    #[error("the peer accepts no more connections")]
     Refused,
     /// The peer was not heard for the idle time-out.
-    #[error("the peer was not heard any more")]
+    #[error("no packets from the peer")]
     TimedOut,
     /// The peer is heard, but got nothing new for the progress time-out.
-    #[error("no data came through any more")]
+    #[error("no data was delivered any more")]
     Stalled,
     /// The peer acknowledged data that it had not received.
     #[error("the peer acknowledged data that it had not received")]
     FalseAck,
     /// The peer does not know the connection: it has ended it, or was started anew.
-    #[error("the peer does not know the connection any more")]
+    #[error("the peer no longer knows the connection")]
     Unknown,
     /// The peer aborted.
     #[error("the peer aborted the connection")]
     Aborted,
     /// Data came that nobody will read, as the stream was let go of; or the application aborted.
-    #[error("the connection was aborted here")]
+    #[error("the connection was aborted locally")]
     AbortedHere,
 }
 

@@ -1,4 +1,4 @@
-//! Whose turn is next.
+//! The event queue.
 
 use airtcp_types::Instant;
 

@@ -1,10 +1,10 @@
-//! The runs of one scenario, summed up.
+//! Aggregation of the runs of one scenario.
 
 use serde::Serialize;
 
 use crate::{FlowResult, Interval, LinkResult, RadioResult, RunResult, StationResult};
 
-/// What the runs of one scenario say together: means over seeds, with their intervals.
+/// The results of all runs of a scenario: means over the seeds, with confidence intervals.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Aggregate {
     /// Every flow of the scenario.
@@ -25,15 +25,15 @@ pub struct FlowAggregate {
     pub name: String,
     /// The sender's strategies.
     pub combination: String,
-    /// How many copies it has.
+    /// The number of copies.
     pub copies: u64,
     /// Goodput, in bit/s.
     pub goodput: Interval,
-    /// Segments sent again.
+    /// Retransmitted segments.
     pub retransmissions: Interval,
-    /// Of these, those that were not needed.
+    /// Of these, spurious retransmissions.
     pub spurious: Interval,
-    /// Time-outs; of RRTP there are none to count.
+    /// Time-outs; RRTP has none.
     pub timeouts: Interval,
     /// The mean round-trip time, of the copies and runs that measured any.
     pub rtt: Interval,
@@ -41,9 +41,9 @@ pub struct FlowAggregate {
     pub recovery: Interval,
     /// The mean duration of exchanges, of the copies and runs that had any.
     pub exchange: Interval,
-    /// When it finished, of the copies and runs that did.
+    /// The completion time, of the copies and runs that completed.
     pub finished: Interval,
-    /// Connections that ended otherwise than they should.
+    /// Connections that ended abnormally.
     pub broken: Interval,
 }
 
@@ -54,7 +54,7 @@ pub struct LinkAggregate {
     pub name: String,
     /// `forth` or `back`.
     pub way: &'static str,
-    /// Packets that went out.
+    /// Forwarded packets.
     pub forwarded: Interval,
     /// Packets dropped by the policer.
     pub policed: Interval,
@@ -70,11 +70,11 @@ pub struct LinkAggregate {
     pub corrupted: Interval,
     /// Packets given the CE mark.
     pub marked: Interval,
-    /// Packets that waited, on average over time.
+    /// The mean queue length in packets, over time.
     pub queue_mean: Interval,
-    /// The most packets that waited.
+    /// The maximum queue length in packets.
     pub queue_max: Interval,
-    /// The share of the time that the rate was in use, where there is one.
+    /// The utilization of the rate, if there is one.
     pub utilisation: Interval,
 }
 
@@ -87,25 +87,25 @@ pub struct StationAggregate {
     pub marked: Interval,
     /// Duplicate ACKs dropped.
     pub hidden: Interval,
-    /// Segments sent again from the cache.
+    /// Segments retransmitted from the cache.
     pub sent_again: Interval,
     /// ACKs whose window was closed.
     pub frozen: Interval,
     /// ACKs that it made.
     pub made: Interval,
-    /// Segments held while the mobile was gone.
+    /// Segments held while the mobile was out of reach.
     pub held: Interval,
-    /// Segments that there was no room to hold, or whose mobile stayed away.
+    /// Held segments dropped because the buffer was full or the mobile did not return in time.
     pub held_dropped: Interval,
-    /// The most memory it took, in bytes: the state of flows.
+    /// Peak memory in bytes: the state of flows.
     pub memory_flows: Interval,
     /// Copies of packets.
     pub memory_cached: Interval,
-    /// Packets that wait for the air.
+    /// Packets queued for the radio.
     pub memory_queued: Interval,
-    /// Packets that wait for the mobile.
+    /// Packets held for the mobile.
     pub memory_held: Interval,
-    /// All of it at one time.
+    /// The peak of the total.
     pub memory: Interval,
 }
 
@@ -126,14 +126,14 @@ pub struct RadioAggregate {
     pub marked: Interval,
     /// The share of packets lost after all tries.
     pub residual_loss: Interval,
-    /// The share of packets that arrived behind one that came later.
+    /// The share of reordered packets.
     pub reordered: Interval,
-    /// Times a frame was on the air, for each packet that arrived.
+    /// Transmissions per delivered packet.
     pub tries: Interval,
 }
 
 impl Aggregate {
-    /// Of these runs, which are of one scenario.
+    /// Aggregates runs of one scenario.
     pub fn of(runs: &[RunResult]) -> Self {
         let Some(first) = runs.first() else { return Self::default() };
         // Each first copy begins a flow: names may repeat.

@@ -1,4 +1,4 @@
-//! A base station, and the most memory it took.
+//! A base station, and its peak memory.
 
 use airtcp_basestation::station::StationError;
 use airtcp_basestation::{Station, StationConfig};

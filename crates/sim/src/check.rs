@@ -1,4 +1,4 @@
-//! Whether a scenario makes sense.
+//! Validation of scenarios.
 
 use std::time::Duration;
 
@@ -22,18 +22,18 @@ const MAX_DURATION: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// Why a flow cannot withhold duplicate ACKs.
 pub(crate) const NOBODY_MARKS: &str =
-    "it goes by the marks of a base station, and there is none: add a `[station]`";
+    "it needs the marks of a base station: add a `[station]`";
 
 /// Why a flow of another transport cannot have a setting of TCP.
 pub(crate) fn only_for_tcp(key: &str, transport: &str) -> String {
-    format!("`{key}` is a matter of TCP, and does nothing for {transport}: leave it out")
+    format!("`{key}` is an option of TCP, which {transport} does not have: remove it")
 }
 
 /// Refuses what cannot be meant.
 pub(crate) fn check(scenario: &Scenario) -> Result<(), SimError> {
     let of_scenario = |what: &str| senseless("scenario", what);
     if scenario.duration.is_zero() {
-        return Err(of_scenario("the duration is zero: nothing can happen"));
+        return Err(of_scenario("the duration is zero: choose a longer one"));
     }
     if scenario.duration > MAX_DURATION {
         return Err(of_scenario("the duration is over 100 years: choose a shorter one"));
@@ -90,16 +90,16 @@ fn check_changes(scenario: &Scenario) -> Result<(), SimError> {
 fn check_flow(scenario: &Scenario, flow: &FlowSpec) -> Result<(), SimError> {
     let refuse = |what: &str| Err(senseless(&format!("flow `{}`", flow.name), what));
     if flow.count == 0 {
-        return refuse("its count is zero: leave it out, or give it a copy");
+        return refuse("its count is zero: remove the flow, or choose a count");
     }
     if flow.start.saturating_add(flow.stagger.saturating_mul(flow.count - 1)) >= scenario.duration {
-        return refuse("a copy of it begins when all is over: start it earlier");
+        return refuse("a copy starts after the end of the run: start it earlier");
     }
     if flow.mtu < MIN_MTU {
-        return refuse(&format!("its mtu is under {MIN_MTU} bytes: choose a larger one"));
+        return refuse(&format!("its mtu is below {MIN_MTU} bytes: choose a larger one"));
     }
     if [flow.receive_buffer, flow.send_buffer].iter().flatten().any(|buffer| buffer.0 == 0) {
-        return refuse("it has a buffer of zero bytes: nothing can pass");
+        return refuse("it has a buffer of zero bytes: choose a size");
     }
     let last = flow.start + flow.stagger.saturating_mul(flow.count.saturating_sub(1));
     if flow.stop.is_some_and(|stop| stop <= last) {
@@ -109,7 +109,7 @@ fn check_flow(scenario: &Scenario, flow: &FlowSpec) -> Result<(), SimError> {
         return refuse("its strategies change before its last copy starts: choose a later time");
     }
     if !flow.changes.is_empty() && matches!(flow.app, App::ShortFlows { .. }) {
-        return refuse("short flows cannot change their strategies: leave `change` out");
+        return refuse("short flows cannot change their strategies: remove `change`");
     }
     match &flow.app {
         App::Bulk { size } if size.is_some_and(|size| size.0 == 0) => {
@@ -122,14 +122,14 @@ fn check_flow(scenario: &Scenario, flow: &FlowSpec) -> Result<(), SimError> {
             return refuse("its message is empty: choose a size");
         }
         App::RequestResponse { count: Some(0), .. } | App::PingPong { count: Some(0), .. } => {
-            return refuse("it is to ask zero times: leave the count out, or choose one");
+            return refuse("its count is zero: remove the count, or choose one");
         }
         App::ShortFlows { size: (smallest, largest), users, .. } => {
             if smallest.0 == 0 || smallest > largest {
-                return refuse("its sizes are zero or run backwards: smallest first");
+                return refuse("its sizes are zero, or `largest` is below `smallest`");
             }
             if *users == 0 {
-                return refuse("it has no users: give it one");
+                return refuse("it has no users: choose one or more");
             }
         }
         _ => {}
@@ -150,7 +150,7 @@ fn check_flow(scenario: &Scenario, flow: &FlowSpec) -> Result<(), SimError> {
             vec![flow.access.as_ref().unwrap_or(access), bottleneck]
         }
         Topology::Chain { .. } if flow.access.is_some() => {
-            return refuse("it has an access wire, but a chain has none: leave it out");
+            return refuse("it has an access wire, but a chain has none: remove it");
         }
         Topology::Chain { wires } => match flow.wires {
             Some((first, last)) if first == 0 || first > last || last > wires.len() => {
@@ -167,7 +167,7 @@ fn check_flow(scenario: &Scenario, flow: &FlowSpec) -> Result<(), SimError> {
     };
     let on_wires = wires.iter().any(|wire| takes_time(&wire.forth) || takes_time(&wire.back));
     if !on_wires && !is_wireless {
-        return refuse("nothing on its path takes time: give a link a rate or a delay");
+        return refuse("its path has neither rate nor delay: add one to a link");
     }
     Ok(())
 }
@@ -176,7 +176,7 @@ fn check_flow(scenario: &Scenario, flow: &FlowSpec) -> Result<(), SimError> {
 fn check_other(flow: &FlowSpec, transport: &str) -> Result<(), String> {
     if !matches!(flow.app, App::Bulk { .. }) {
         return Err(format!(
-            "{transport} carries bulk alone: leave the application out, or choose strategies of TCP"
+            "{transport} supports only bulk: remove the application, or choose strategies of TCP"
         ));
     }
     if flow.sender == Sender::Udp(Rate::ZERO) {
@@ -184,7 +184,7 @@ fn check_other(flow: &FlowSpec, transport: &str) -> Result<(), String> {
     }
     if matches!(flow.sender, Sender::Rrtp(_)) && flow.mtu < MIN_RRTP_MTU {
         return Err(format!(
-            "its mtu is under {MIN_RRTP_MTU} bytes, the least for rrtp: choose a larger one"
+            "its mtu is below {MIN_RRTP_MTU} bytes, the minimum of rrtp: choose a larger one"
         ));
     }
     let of_tcp = [

@@ -1,14 +1,14 @@
-//! What can be wrong with a scenario.
+//! Errors of scenarios.
 
 use airtcp_link::LinkError;
 use airtcp_stack::HostError;
 
 use crate::Stuck;
 
-/// Why a scenario cannot be run.
+/// The reason why a scenario cannot be run.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum SimError {
-    /// It asks for something senseless.
+    /// A value is invalid.
     #[error("{place}: {what}")]
     Senseless {
         /// Which part of it: `scenario`, `topology`, ``link `NAME` `` or ``flow `NAME` ``.
@@ -16,7 +16,7 @@ pub enum SimError {
         /// What is wrong, and what to do.
         what: String,
     },
-    /// A link of it cannot be made.
+    /// A link cannot be created.
     #[error("link `{name}`: {source}")]
     Link {
         /// The link's name.
@@ -24,7 +24,7 @@ pub enum SimError {
         /// Why.
         source: LinkError,
     },
-    /// A host refused what an application asked of it.
+    /// A socket call of an application failed.
     #[error("flow `{flow}`: {source}")]
     Host {
         /// The flow.
@@ -32,12 +32,12 @@ pub enum SimError {
         /// Why.
         source: HostError,
     },
-    /// Nothing takes time.
+    /// The simulated time does not advance.
     #[error(transparent)]
     Stuck(#[from] Stuck),
     /// What arrived is not what was sent.
     #[error(
-        "flow `{flow}`: the byte at {offset} of its stream is wrong on arrival: a fault of the stack"
+        "flow `{flow}`: the byte at {offset} of its stream arrived corrupted: a bug of the stack"
     )]
     Content {
         /// The flow.
@@ -45,7 +45,7 @@ pub enum SimError {
         /// Where in its stream.
         offset: u64,
     },
-    /// A scenario file is not understood.
+    /// A scenario file is invalid.
     #[error("{place}: {what}")]
     File {
         /// `name:line:column`.
@@ -53,7 +53,7 @@ pub enum SimError {
         /// What is wrong, and what would be right.
         what: String,
     },
-    /// A value set beside the file is not understood.
+    /// A setting that overrides the file is invalid.
     #[error("`{setting}`: {what}")]
     Setting {
         /// The setting.
@@ -61,7 +61,7 @@ pub enum SimError {
         /// What is wrong, and what would be right.
         what: String,
     },
-    /// There can be no threads to run on.
+    /// Threads cannot be started.
     #[error("starting threads: {0}")]
     Threads(String),
 }

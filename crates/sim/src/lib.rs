@@ -1,4 +1,4 @@
-//! A discrete-event world in virtual time, in which the stack and the link emulator run.
+//! A discrete-event simulator that runs the stack and the link emulator in virtual time.
 //!
 //! In flows a [`Scenario`]: a network, applications, and a seed. Out flows a [`RunResult`], the same byte for byte
 //! for the same scenario; an [`Observer`](airtcp_types::Observer) may watch, and

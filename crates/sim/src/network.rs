@@ -1,4 +1,4 @@
-//! A scenario's nodes, wired.
+//! The network of a scenario.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -481,7 +481,7 @@ impl Builder<'_> {
         let (forth, back) = (seeded(&wire.forth, 0), seeded(&wire.back, 1));
         let traces = &self.scenario.traces;
         let read = |file: &str| {
-            traces.get(file).cloned().ok_or_else(|| "the scenario has no such trace".to_owned())
+            traces.get(file).cloned().ok_or_else(|| "the scenario does not contain this trace".to_owned())
         };
         let mut link = Link::with_traces(&forth, &back, read)
             .map_err(|source| SimError::Link { name: name.clone(), source })?;

@@ -1,4 +1,4 @@
-//! What came of a run.
+//! Results of a run.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use airtcp_link::Counters;
 use airtcp_link::radio::AirCounters;
 use serde::Serialize;
 
-/// What came of one run. Its JSON is the same, byte for byte, for the same scenario and seed.
+/// The result of one run. Its JSON is the same, byte for byte, for the same scenario and seed.
 ///
 /// Times are in seconds, rates in bit/s.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -26,15 +26,15 @@ pub struct RunResult {
     pub station: Option<StationResult>,
     /// Jain's index of the flows' goodput: 1 if all are equal, 1/n if one has everything.
     pub jain: f64,
-    /// Deadlines worked and packets handed from node to node.
+    /// The number of timers and packets that were processed.
     pub events: u64,
     /// Packets that hosts sent.
     pub packets: u64,
-    /// When a packet last moved.
+    /// The time of the last packet.
     pub end: f64,
 }
 
-/// What came of one flow. Where it had several connections, this is their sum.
+/// The result of one flow; the sum over its connections.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct FlowResult {
     /// The name in the scenario.
@@ -48,51 +48,51 @@ pub struct FlowResult {
     /// Payload bytes that arrived from the warm-up's end to the run's, each once and in any order, over that interval:
     /// bit/s.
     pub goodput: f64,
-    /// Data segments sent by both ends, those sent again included.
+    /// Data segments sent by both ends, including retransmissions.
     pub segments_sent: u64,
-    /// Of these, those sent again.
+    /// Of these, retransmissions.
     pub retransmissions: u64,
-    /// Of these, those that were not needed: see [the crate's page](crate#figures).
+    /// Of these, spurious ones: see [the crate's page](crate#figures).
     pub spurious: u64,
-    /// Times the retransmission timer ran out; `None` of RRTP, as are the two others of TCP.
+    /// Time-outs; `None` for RRTP, like the two other counters of TCP.
     pub timeouts: Option<u64>,
     /// Transmissions found lost, time-outs apart.
     pub lost: u64,
     /// Reductions of the congestion window, time-outs apart.
     pub reductions: Option<u64>,
-    /// How long recoveries took: see [the crate's page](crate#figures).
+    /// The duration of recoveries: see [the crate's page](crate#figures).
     pub recoveries: Option<Summary>,
     /// Round-trip times, as the sender measured them.
     pub rtt: Summary,
     /// When all of it had arrived, from the flow's start; `None` for one that has no end or did not come
     /// to it.
     pub finished: Option<f64>,
-    /// How long exchanges took: a request with its response, a message back and forth, a short flow.
+    /// The duration of exchanges: a request with its response, a message and its echo, a short flow.
     pub exchanges: Summary,
-    /// Connections that ended otherwise than they should.
+    /// Connections that ended abnormally.
     pub broken: u64,
-    /// What only RRTP has; `None` of TCP.
+    /// Results of RRTP; `None` for TCP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rrtp: Option<RrtpResult>,
-    /// Everything that was summed up, if the scenario asks for it.
+    /// The raw samples, if the scenario requests them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub samples: Option<Samples>,
 }
 
-/// What only RRTP has.
+/// Results of RRTP.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct RrtpResult {
-    /// Data packets that came, each once.
+    /// Received data packets, each counted once.
     pub packets_received: u64,
-    /// Losses that the receiver judged to be of congestion.
+    /// Losses that the receiver classified as congestion.
     pub congestive_losses: u64,
-    /// Losses that the receiver judged to be of the link.
+    /// Losses that the receiver classified as wireless.
     pub wireless_losses: u64,
-    /// What the sender sent at most at the end, counted in IP packets: bit/s.
+    /// The rate limit of the sender at the end, in bit/s of IP packets.
     pub rate: f64,
 }
 
-/// What summaries are made of.
+/// The samples behind the summaries.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Samples {
     /// Round-trip times: when measured, and the value.
@@ -103,55 +103,55 @@ pub struct Samples {
     pub exchanges: Vec<(f64, f64)>,
 }
 
-/// What one direction of a link did.
+/// The result of one direction of a link.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct LinkResult {
     /// The link's name.
     pub name: String,
     /// `forth` or `back`.
     pub way: &'static str,
-    /// What became of its packets.
+    /// Its packet counters.
     pub counters: Counters,
-    /// Of this, what had become of them when the warm-up ended.
+    /// Its packet counters at the end of the warm-up.
     #[serde(skip)]
     pub at_warm_up: Counters,
-    /// Packets that are no more, by cause.
+    /// Dropped and lost packets, by cause.
     pub drops: BTreeMap<&'static str, u64>,
-    /// Packets that waited, on average over time.
+    /// The mean queue length in packets, over time.
     pub queue_mean: f64,
-    /// The most packets that waited.
+    /// The maximum queue length in packets.
     pub queue_max: u64,
-    /// The share of the time in which its rate was in use; `None` without a rate.
+    /// The utilization of its rate; `None` without a rate.
     pub utilisation: Option<f64>,
 }
 
-/// What a base station did.
+/// The result of a base station.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct StationResult {
-    /// What it made of flows.
+    /// Its policy.
     pub policy: Policy,
-    /// What was done about lost frames.
+    /// Its link-layer retransmission.
     pub arq: &'static str,
-    /// What it counted.
+    /// Its counters.
     pub counters: StationCounters,
     /// Its radio: towards the mobiles, and from them.
     pub radio: [RadioResult; 2],
-    /// The most memory it took.
+    /// Its peak memory.
     pub memory: StationMemory,
 }
 
-/// What one direction of a radio did.
+/// The result of one direction of a radio.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct RadioResult {
     /// `forth`, towards the mobiles, or `back`.
     pub way: &'static str,
-    /// What became of its packets, all tries made.
+    /// Its packet counters, after all tries.
     pub counters: Counters,
-    /// What its end did on the air.
+    /// The frame counters of its end.
     pub air: AirCounters,
-    /// The share of the packets that had their tries while the mobile was in reach, and were lost all the same.
+    /// The loss rate after all tries while the mobile was in reach.
     pub residual_loss: f64,
-    /// The share of the packets that arrived behind one that came later.
+    /// The share of reordered packets.
     pub reordered: f64,
 }
 
@@ -173,11 +173,11 @@ pub struct StationMemory {
     pub flows: u64,
     /// Copies of packets.
     pub cached: u64,
-    /// Packets that wait for the air.
+    /// Packets queued for the radio.
     pub queued: u64,
-    /// Packets that wait for a mobile to come back.
+    /// Packets held until a mobile returns.
     pub held: u64,
-    /// All of it together.
+    /// The total.
     pub all: u64,
 }
 
@@ -205,10 +205,10 @@ impl StationMemory {
     }
 }
 
-/// Some values in short.
+/// A summary of values.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Summary {
-    /// How many; the others are zero if this is.
+    /// The number of values; if zero, all fields are zero.
     pub count: u64,
     /// Their mean.
     pub mean: f64,
@@ -216,11 +216,11 @@ pub struct Summary {
     pub min: f64,
     /// The largest.
     pub max: f64,
-    /// Their standard deviation, as of a sample; zero for one.
+    /// Their sample standard deviation; zero for one value.
     pub sd: f64,
 }
 
-/// Jain's fairness index: the square of the sum over n times the sum of squares. Nobody having anything is fair.
+/// Jain's fairness index: the square of the sum over n times the sum of squares; 1 if all values are zero.
 pub fn jain(shares: &[f64]) -> f64 {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();

@@ -1,4 +1,4 @@
-//! What forwards packets between wires.
+//! A router.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use airtcp_types::{Event, Instant, Node, Packet, PortId};
 use airtcp_wire::ip;
 
-/// An IPv4 router: packets leave at once by the port that has their destination; queues are in links.
+/// An IPv4 router: forwards packets at once to the port of their destination; queues are in links.
 ///
 /// It says nothing to senders of what it drops. Not there, because nothing needs it yet: IPv6, ICMP, prefixes.
 #[derive(Clone, Debug, Default)]
@@ -17,32 +17,32 @@ pub struct Router {
     counters: RouterCounters,
 }
 
-/// What became of a router's packets.
+/// The counters of a router.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RouterCounters {
-    /// Left again.
+    /// Forwarded packets.
     pub forwarded: u64,
     /// Dropped: no IPv4 header, one whose checksum does not hold, or lengths that do not fit the
     /// packet (RFC 1812 section 5.2.2).
     pub malformed: u64,
-    /// Dropped: their time to live was over.
+    /// Dropped: TTL exceeded.
     pub expired: u64,
     /// Dropped: no route.
     pub unroutable: u64,
 }
 
 impl Router {
-    /// A router that sends what it has no route for out of `default`.
+    /// Creates a router with the default route `default`.
     pub fn new(default: Option<PortId>) -> Self {
         Self { default, ..Self::default() }
     }
 
-    /// Sends packets to `destination` out of `port`.
+    /// Adds a route to `destination` by `port`.
     pub fn route(&mut self, destination: Ipv4Addr, port: PortId) {
         self.routes.insert(destination, port);
     }
 
-    /// What it has counted.
+    /// Its counters.
     pub const fn counters(&self) -> &RouterCounters {
         &self.counters
     }

@@ -1,4 +1,4 @@
-//! A scenario, run.
+//! Running a scenario.
 
 use std::time::Duration;
 
@@ -17,20 +17,20 @@ use crate::{
     StationMemory, StationResult, Topology, jain,
 };
 
-/// What a node of a scenario is.
+/// The kind of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NodeKind {
-    /// It has addresses, and knows flows.
+    /// A host.
     Host,
-    /// It carries packets.
+    /// A link.
     Link,
-    /// It forwards packets.
+    /// A router.
     Router,
     /// A base station with its radio.
     BaseStation,
 }
 
-/// Runs a scenario to its end. An observer is shown everything, and changes nothing.
+/// Runs a scenario. An observer sees all packets and events, and does not change the result.
 ///
 /// # Errors
 ///
@@ -57,7 +57,7 @@ pub fn run_with_states(
     if interval.is_zero() {
         return Err(SimError::Senseless {
             place: "scenario".to_owned(),
-            what: "states are sampled at an interval above zero".to_owned(),
+            what: "the sampling interval of states must be above zero".to_owned(),
         });
     }
     run_to_end(scenario, observer, Some(Series { interval, on_state }))
@@ -137,7 +137,7 @@ struct Watch<'a> {
     measure: Measure,
     /// Packets that came from hosts.
     packets: u64,
-    /// When a packet last moved.
+    /// The time of the last packet.
     last: Instant,
     other: Option<&'a mut dyn Observer>,
 }

@@ -1,4 +1,4 @@
-//! One scenario with many seeds.
+//! Running a scenario with many seeds.
 
 use std::num::NonZero;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! What is to be run.
+//! Scenarios.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use airtcp_types::ByteCount;
 
 use crate::Sender;
 
-/// One experiment: a network, what flows over it, for how long, and the seed of all that is random.
+/// A scenario: a network, its flows, the duration, and the seed of all random numbers.
 ///
 /// ```
 /// use airtcp_sim::{FlowSpec, Scenario, Topology, Wire};
@@ -26,17 +26,17 @@ use crate::Sender;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// What results are called.
+    /// The name, for results.
     pub name: String,
-    /// How long it runs, in virtual time.
+    /// The duration, in virtual time.
     pub duration: Duration,
-    /// Goodput is counted from here to the end.
+    /// The start of the interval in which goodput is measured.
     pub warm_up: Duration,
     /// The seed. Every link direction and every application derives a stream of its own from it.
     pub seed: u64,
     /// The network.
     pub topology: Topology,
-    /// Who sends.
+    /// The flows.
     pub flows: Vec<FlowSpec>,
     /// Whether results keep every RTT sample, recovery and exchange.
     pub samples: bool,
@@ -45,7 +45,7 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Ten seconds of nothing on `topology`, with seed 1: give it flows.
+    /// Creates a scenario of ten seconds on `topology` without flows, with seed 1.
     pub fn new(name: impl Into<String>, topology: Topology) -> Self {
         Self {
             name: name.into(),
@@ -77,14 +77,14 @@ impl Scenario {
 /// Both directions of a link. Forth is from left to right.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Wire {
-    /// What is done to packets from left to right.
+    /// The link from left to right.
     pub forth: LinkSpec,
-    /// What is done to packets from right to left.
+    /// The link from right to left.
     pub back: LinkSpec,
 }
 
 impl Wire {
-    /// The same both ways. Each direction draws from a stream of its own.
+    /// The same link in both directions, with independent random numbers.
     pub fn both(spec: LinkSpec) -> Self {
         Self { forth: spec.clone(), back: spec }
     }
@@ -95,7 +95,7 @@ impl Wire {
     }
 }
 
-/// How hosts hang together.
+/// The topology of hosts.
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "a scenario has one of them")]
 pub enum Topology {
@@ -129,17 +129,17 @@ pub enum Topology {
     },
 }
 
-/// Whose radio it is.
+/// The assignment of radios to mobiles.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Radios {
-    /// All mobiles share one, whose mobile end is theirs.
+    /// All mobiles share one radio.
     #[default]
     Shared,
-    /// Each mobile has one to itself, with a station of its own; what comes from the wired side is handed to the right one.
+    /// Each mobile has its own radio and station; packets from the wired side go to the station of their mobile.
     Own,
 }
 
-/// The direction that a flow's data takes.
+/// The direction of a flow's data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum FlowDirection {
     /// The left host opens the connection, and sends.
@@ -149,44 +149,44 @@ pub enum FlowDirection {
     RightToLeft,
 }
 
-/// A flow, or some that are alike.
+/// A flow, or several identical ones.
 #[derive(Clone, Debug)]
 pub struct FlowSpec {
-    /// What results call it.
+    /// The name, for results.
     pub name: String,
-    /// How many there are of it.
+    /// The number of copies.
     pub count: u32,
     /// The transport of both ends, and its rules. RRTP and UDP carry [`App::Bulk`] alone.
     pub sender: Sender,
     /// TCP: the profile of both ends.
     pub profile: Profile,
-    /// Which way it goes.
+    /// Its direction.
     pub way: FlowDirection,
-    /// What is sent.
+    /// Its application.
     pub app: App,
-    /// When the first copy begins.
+    /// The start of the first copy.
     pub start: Duration,
-    /// How much later each copy begins than the one before.
+    /// The interval between the starts of copies.
     pub stagger: Duration,
     /// When it stops, from the run's start: an application writes no more, begins no request and no transfer. What it
     /// has written is still delivered.
     pub stop: Option<Duration>,
     /// TCP: other strategies that its connection changes to while it runs, at both ends.
     pub changes: Vec<Change>,
-    /// In a chain: the first and the last wire it crosses, counted from 1; all of them without.
+    /// In a chain: the first and the last wire it crosses, counted from 1; `None` for all of them.
     pub wires: Option<(usize, usize)>,
-    /// The longest IP packet (bytes).
+    /// The MTU (bytes).
     pub mtu: u16,
     /// TCP: whether timestamps are offered.
     pub timestamps: bool,
     /// TCP: whether SACK is offered.
     pub sack: bool,
-    /// TCP: whether the sender paces even where its control asks for no rate.
+    /// TCP: whether the sender paces even if its control sets no rate.
     pub pacing: bool,
     /// The size of the receive buffer, from the start; without it, TCP's grows to the stack's default, and RRTP has its
     /// own.
     pub receive_buffer: Option<ByteCount>,
-    /// The most the send buffer grows to, if not the transport's default.
+    /// The maximum size of the send buffer, if not the transport's default.
     pub send_buffer: Option<ByteCount>,
     /// How long connections wait for an answer; without it, for as many time-outs in a row as the stack does, and with RRTP
     /// as long as its default has it.
@@ -194,7 +194,7 @@ pub struct FlowSpec {
     /// How late its hosts wake, as on a busy machine: a packet that arrived or a timer that expired waits this long, and the
     /// host then works all that is due. In a chain, where flows share the hosts, the longest delay counts.
     pub wake_up_delay: Duration,
-    /// Whether its mobile withholds duplicate ACKs by the base station's marks (TCP-ECN).
+    /// Whether its mobile suppresses duplicate ACKs according to the base station's marks (TCP-ECN).
     pub mark_aware: bool,
     /// The access wires of its hosts, in a dumbbell, if not the topology's; of a fixed host beside a mobile.
     pub access: Option<Wire>,
@@ -239,13 +239,13 @@ impl FlowSpec {
 /// A change of a flow's strategies.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Change {
-    /// When, from the run's start.
+    /// The time since the start of the run.
     pub at: Duration,
-    /// To what.
+    /// The new strategies.
     pub combination: Combination,
 }
 
-/// What an application sends.
+/// An application.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum App {
     /// One long transfer.
@@ -253,7 +253,7 @@ pub enum App {
         /// How much; without it, as much as there is time for.
         size: Option<ByteCount>,
     },
-    /// Requests, each answered before the next, on one connection.
+    /// Sequential requests and responses on one connection.
     RequestResponse {
         /// The size of a request.
         request: ByteCount,
@@ -264,7 +264,7 @@ pub enum App {
         /// How many requests; without it, as many as there is time for.
         count: Option<u64>,
     },
-    /// Many short transfers, each on a connection of its own.
+    /// Many short transfers, each on a new connection.
     ShortFlows {
         /// The smallest and the largest size; those between are equally likely.
         size: (ByteCount, ByteCount),
@@ -275,7 +275,7 @@ pub enum App {
         /// How many transfer at the same time.
         users: u32,
     },
-    /// A message back and forth on one connection.
+    /// A message that is echoed, on one connection.
     PingPong {
         /// The size of the message.
         size: ByteCount,

@@ -1,4 +1,4 @@
-//! Who sends: TCP with its strategies, RRTP, or UDP at a constant rate.
+//! The transport of a flow: TCP with its strategies, RRTP, or UDP at a constant rate.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use airtcp_recovery::{Combination, CombinationError};
 use airtcp_rrtp::{Biaz, NetworkKind, NetworkProfile};
 use airtcp_types::Rate;
 
-/// The transport of a flow, and the rules of its sender.
+/// The transport of a flow, and its sender.
 ///
 /// ```
 /// use airtcp_sim::Sender;
@@ -24,35 +24,35 @@ pub enum Sender {
     Tcp(Combination),
     /// RRTP over UDP, both ends alike.
     Rrtp(Rrtp),
-    /// UDP at this rate, counted in IP packets, whatever is lost.
+    /// UDP at this constant rate of IP packets.
     Udp(Rate),
 }
 
-/// How RRTP sends, and how its receiver judges losses.
+/// The parameters of an RRTP sender and receiver.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Rrtp {
     /// The kind of network.
     pub kind: NetworkKind,
-    /// What it is told of the network: nothing of what is left out.
+    /// Known parameters of the network.
     pub profile: NetworkProfile,
     /// The bounds of Biaz.
     pub biaz: Biaz,
 }
 
-/// A sender that there cannot be.
+/// An invalid sender.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum SenderError {
-    /// TCP has no such strategies.
+    /// Unknown strategies of TCP.
     #[error(transparent)]
     Combination(#[from] CombinationError),
     /// RRTP does not take that.
     #[error(
-        "`{0}` is nothing that rrtp takes: it is written `rrtp:KIND+rate=R+rtt=T+loss=P+sigma=N+phi=N`, KIND being \
+        "`{0}` is not valid for rrtp: write `rrtp:KIND+rate=R+rtt=T+loss=P+sigma=N+phi=N`, where KIND is \
          general or wireless-last-hop, and all of it but `rrtp` may be left out, as in rrtp:general+rate=10mbit"
     )]
     Rrtp(String),
-    /// UDP has no such rate.
-    #[error("`{0}` is nothing that udp takes: it is written `udp+rate=R`, as in udp+rate=2mbit")]
+    /// An invalid rate of UDP.
+    #[error("`{0}` is not valid for udp: write `udp+rate=R`, as in udp+rate=2mbit")]
     Udp(String),
 }
 

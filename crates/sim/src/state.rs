@@ -1,4 +1,4 @@
-//! Senders and queues at one moment of a run.
+//! Sampled state of senders and queues.
 
 use airtcp_link::Way;
 use airtcp_types::{ByteCount, Rate};
@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::FlowSpec;
 use crate::network::{Element, Network, Placed};
 
-/// The state of a sender or of a queue at one moment.
+/// A sample of the state of a sender or of a queue.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(untagged)]
 pub enum State {
@@ -20,7 +20,7 @@ pub enum State {
 /// A sender that has sent data. RRTP has a rate and no window.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct SenderState {
-    /// Since the run's start (seconds).
+    /// Time since the start of the run (seconds).
     pub time: f64,
     /// The flow's name in the scenario.
     pub flow: String,
@@ -34,7 +34,7 @@ pub struct SenderState {
     pub cwnd: Option<ByteCount>,
     /// The slow-start threshold (bytes), once set.
     pub ssthresh: Option<ByteCount>,
-    /// What the loss detection holds to be in the network: "pipe" (bytes).
+    /// The data in flight as of the loss detection, "pipe" (bytes).
     pub in_flight: Option<ByteCount>,
     /// The smoothed round-trip time (seconds), once measured.
     pub srtt: Option<f64>,
@@ -45,15 +45,15 @@ pub struct SenderState {
 /// The queue of one direction of a link, or of a base station's radio.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct QueueState {
-    /// Since the run's start (seconds).
+    /// Time since the start of the run (seconds).
     pub time: f64,
     /// The link's or the station's name.
     pub link: String,
     /// `forth` or `back`.
     pub way: &'static str,
-    /// Packets that wait. On a radio the one on the air counts, too.
+    /// Queued packets; on a radio including the one in transmission.
     pub packets: usize,
-    /// Bytes that wait.
+    /// Queued bytes.
     pub bytes: ByteCount,
 }
 

@@ -1,9 +1,9 @@
-//! What several runs say together.
+//! Means with confidence intervals.
 
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// The mean of some values, and the interval that holds the true one with 95 % confidence.
+/// A mean with its 95 % confidence interval.
 ///
 /// ```
 /// use airtcp_sim::Interval;
@@ -16,18 +16,18 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 /// ```
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Interval {
-    /// The mean; zero of no values.
+    /// The mean; zero without values.
     pub mean: f64,
-    /// How far the interval goes to either side of the mean; `None` of fewer than two values.
+    /// The half-width of the interval; `None` for fewer than two values.
     pub half_width: Option<f64>,
-    /// The standard deviation, as of a sample; zero of fewer than two values.
+    /// The sample standard deviation; zero for fewer than two values.
     pub sd: f64,
-    /// How many values.
+    /// The number of values.
     pub n: u64,
 }
 
 impl Interval {
-    /// Of these values, which are taken to be independent and about normal.
+    /// The interval of these values, assumed to be independent and normally distributed.
     pub fn of(values: &[f64]) -> Self {
         let n = values.len();
         if n == 0 {
@@ -45,7 +45,7 @@ impl Interval {
         Self { mean, half_width, sd, n: n as u64 }
     }
 
-    /// The lower and the upper end; the mean twice if there is no interval.
+    /// The lower and the upper bound; both are the mean if there is no interval.
     pub fn bounds(&self) -> (f64, f64) {
         let half = self.half_width.unwrap_or(0.0);
         (self.mean - half, self.mean + half)

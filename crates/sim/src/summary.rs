@@ -1,4 +1,4 @@
-//! Values, summed up as they come.
+//! Incremental summaries.
 
 use crate::Summary;
 

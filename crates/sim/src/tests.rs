@@ -426,7 +426,7 @@ fn what_makes_no_sense_is_refused_with_its_place() {
     };
     let cases: [(Change<'_>, &str); 9] = [
         (&|s| s.flows.clear(), "scenario: there are no flows: add one"),
-        (&|s| s.duration = Duration::ZERO, "scenario: the duration is zero: nothing can happen"),
+        (&|s| s.duration = Duration::ZERO, "scenario: the duration is zero: choose a longer one"),
         (
             &|s| s.warm_up = s.duration,
             "scenario: the warm-up is as long as the duration: make it shorter",
@@ -437,7 +437,7 @@ fn what_makes_no_sense_is_refused_with_its_place() {
         ),
         (
             &|s| s.flows[0].start = s.duration,
-            "flow `sack/reno`: a copy of it begins when all is over: start it earlier",
+            "flow `sack/reno`: a copy starts after the end of the run: start it earlier",
         ),
         (
             &|s| s.flows[0].mtu = 60,
@@ -449,11 +449,11 @@ fn what_makes_no_sense_is_refused_with_its_place() {
         ),
         (
             &|s| s.topology = dumbbell("loss 1%"),
-            "flow `sack/reno`: nothing on its path takes time: give a link a rate or a delay",
+            "flow `sack/reno`: its path has neither rate nor delay: add one to a link",
         ),
         (
             &|s| s.topology = dumbbell("trace no.such"),
-            "link `bottleneck`: trace no.such: the scenario has no such trace",
+            "link `bottleneck`: trace no.such: the scenario does not contain this trace",
         ),
     ];
     for (change, expected) in cases {

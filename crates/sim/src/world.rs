@@ -1,4 +1,4 @@
-//! Nodes on wires, and a clock.
+//! The world: nodes, wires and virtual time.
 
 use airtcp_types::{Crossing, Instant, Node, NodeId, Observer, PortId};
 
@@ -52,13 +52,13 @@ struct Place<N> {
     wires: Vec<Option<(u32, PortId)>>,
 }
 
-/// Time stands still: nodes go on and on at one instant.
+/// The error when nodes never stop at one instant, so that time does not advance.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("time stands still at {0:?}: give the links a rate or a delay")]
+#[error("the simulated time does not advance at {0:?}: give the links a rate or a delay")]
 pub struct Stuck(pub Instant);
 
 impl<N: Node> World<N> {
-    /// Nothing, at [`Instant::ZERO`].
+    /// Creates an empty world at [`Instant::ZERO`].
     pub const fn new() -> Self {
         Self {
             now: Instant::ZERO,
@@ -71,7 +71,7 @@ impl<N: Node> World<N> {
         }
     }
 
-    /// Puts a node in. Its deadlines count from now on.
+    /// Adds a node.
     ///
     /// # Panics
     ///
@@ -115,12 +115,12 @@ impl<N: Node> World<N> {
         self.places.iter().map(|place| &place.node)
     }
 
-    /// How many times a node was given a packet or a deadline.
+    /// The number of packets and timers that were processed.
     pub const fn touches(&self) -> u64 {
         self.touches
     }
 
-    /// Packets that left by a port that is not wired.
+    /// Packets sent by a port without a wire.
     pub const fn unwired(&self) -> u64 {
         self.unwired
     }
@@ -156,7 +156,7 @@ impl<N: Node> World<N> {
         Some(done)
     }
 
-    /// Works every deadline up to `end`, and goes there.
+    /// Runs until `end`.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
-//! What the stack counts, under the names that `nstat` shows.
+//! Counters of the stack, with the names of `nstat`.
 
 macro_rules! counters {
     ($($(#[doc = $doc:literal])+ $field:ident: $name:literal,)+) => {
-        /// What a host has counted since it was made.
+        /// Counters of a host since its creation.
         ///
         /// Fields are `nstat`'s names in snake case. TCP and UDP counters count both IP versions, as
         /// the kernel's TCP counters do.

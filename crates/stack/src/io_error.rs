@@ -1,4 +1,4 @@
-//! Errors of the host and of connections as the kinds of [`io::Error`] that socket users look at.
+//! Conversion of host and connection errors to [`io::Error`].
 
 use std::io::{self, ErrorKind};
 

@@ -1,4 +1,4 @@
-//! The stack: IPv4, IPv6, ICMP, UDP and TCP as one state machine.
+//! A TCP/IP stack as one state machine: IPv4, IPv6, ICMP, UDP and TCP.
 //!
 //! [`host::Host`] is a [`Node`](airtcp_types::Node): packets and the time go in; packets, events and
 //! a next deadline come out. Applications hold [`host::SocketId`]s and ask the host which of them are

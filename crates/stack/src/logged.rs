@@ -1,4 +1,4 @@
-//! What is told at the level debug, for tests.
+//! Debug log messages, for tests.
 
 use std::io::{Result, Write};
 use std::sync::{Arc, Mutex};

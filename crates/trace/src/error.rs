@@ -35,19 +35,19 @@ pub enum TraceError {
         reason: String,
     },
     /// What was recorded there would be lost.
-    #[error("{} has a trace already: name another directory, or remove that one", .0.display())]
+    #[error("{} already has a trace: use another directory, or remove it", .0.display())]
     Taken(PathBuf),
     /// Two nodes of a trace have one name.
-    #[error("two nodes of the trace are called {0:?}: give each a name of its own")]
+    #[error("two nodes of the trace have the name {0:?}: use distinct names")]
     NodeName(String),
     /// An observer was shown a node that the trace was not begun with.
     #[error("node {0} is not in the trace's list of nodes")]
     UnknownNode(u32),
     /// An event of a kind that the log has no words for.
-    #[error("the event log has no words for {0}")]
+    #[error("the event log has no representation of {0}")]
     UnknownEvent(String),
     /// An event log is alone: what is drawn are the packets.
-    #[error("{}: the packets of this event log are missing: {} is not there", log.display(), packets.display())]
+    #[error("{}: the packets of this event log are missing: {} does not exist", log.display(), packets.display())]
     NoPackets {
         /// The event log.
         log: PathBuf,
@@ -66,7 +66,7 @@ pub enum TraceError {
         count: usize,
     },
     /// The time from which to draw is not before the time to which to draw.
-    #[error("nothing lies between {from:.9} s and {to:.9} s: choose a start before the end")]
+    #[error("the interval from {from:.9} s to {to:.9} s is empty: choose a start before the end")]
     Window {
         /// The start, in seconds.
         from: f64,

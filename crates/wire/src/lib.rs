@@ -79,7 +79,7 @@ pub enum ParseError {
     #[error("IP version {0} is unknown")]
     Version(u8),
     /// A length field contradicts another, or the header it counts.
-    #[error("length field makes no sense")]
+    #[error("length field is invalid")]
     Length,
     /// The IPv4 header's checksum is wrong.
     #[error("IPv4 header checksum is wrong")]

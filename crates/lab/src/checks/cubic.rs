@@ -158,7 +158,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         ));
     }
     findings.notes.push(format!(
-        "Payload from {} s after the begin on, received by Linux; every sender has the link to itself, and its packets are \
+        "Payload from {} s after the begin on, received by Linux; every sender is alone on the link, and its packets are \
          lost by the same seeds, so that ratios are compared seed by seed. The senders take turns. A run whose link was \
          late by more than a tenth of the round-trip time is made again, up to three times in all.",
         WARM_UP.as_secs()
@@ -223,6 +223,6 @@ fn verdict(ratio: &Interval, late: u64, seeds: u64) -> Verdict {
         return real::late(late, 4 * seeds);
     }
     theory::within(ratio, RATIO, || {
-        format!("ours gets {:+.1} %; why is not isolated", (ratio.mean - 1.0) * 100.0)
+        format!("ours gets {:+.1} %; the cause was not determined", (ratio.mean - 1.0) * 100.0)
     })
 }

@@ -42,7 +42,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let shown = row.show("jain", 1.0, 4);
         let verdict = Verdict::of(row.mean("jain").mean >= AT_LEAST, || {
             let least = indices.iter().copied().fold(1.0, f64::min);
-            format!("the least of the runs is {least:.4}")
+            format!("the minimum of the runs is {least:.4}")
         });
         let what = format!("{count} flows of {combination}");
         findings.claim(what, "0.95 or more", shown.clone(), verdict);

@@ -96,8 +96,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             .to_owned(),
     );
     findings.notes.push(format!(
-        "{late} runs had a link that was late by more than a tenth of the round-trip time with more than one packet in a \
-         hundred, after up to three tries each."
+        "In {late} runs the link was late by more than a tenth of the RTT for more than 1 % of the packets, \
+         after up to three tries each."
     ));
     findings.picture(
         "kernel-senders",

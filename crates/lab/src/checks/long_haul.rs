@@ -91,7 +91,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                     // What is late may be sent again for that.
                     real::late(1, 1)
                 } else {
-                    Verdict::of(ratio < MOST, || "why is not isolated".to_owned())
+                    Verdict::of(ratio < MOST, || "the cause was not determined".to_owned())
                 },
             );
             points.push(draw::point(f64::from(number), ratio));

@@ -33,9 +33,9 @@ const WITHIN: f64 = 0.1;
 /// The left end of a chain.
 const SENDER: NodeId = NodeId(0);
 
-const NOTE: &str = "The cycle is the law's with a round without growth after each loss. It is held against what was sent \
-     while no time-out held the sender up: RFC 6675 does not see that a repair is lost, and waits for the timer. What \
-     the law, the cycle and a flow differ in besides: windows are whole segments, and losses come at random, not at the end \
+const NOTE: &str = "The cycle is that of the law plus a round without growth after each loss. It is compared with the goodput \
+     outside of time-outs: RFC 6675 does not detect lost retransmissions, and waits for the timer. Other \
+     differences between the law, the cycle and a flow: windows are whole segments, and losses are random, not at the end \
      of equal cycles.";
 
 fn body(run: &Run) -> Result<Findings, LabError> {
@@ -139,7 +139,7 @@ fn judge(findings: &mut Findings, row: &Slice<'_>) {
     let what = format!("goodput over the law's, {case}");
     findings.claim_beside(what, range, row.show("ratio", 1.0, 3), law);
     let cycle = Verdict::of(is_near("free_ratio"), || {
-        format!("{:+.1} % while no time-out holds the sender up", off(mean("free_ratio")))
+        format!("{:+.1} % outside of time-outs", off(mean("free_ratio")))
     });
     let what = format!("without time-outs, over the cycle's, {case}");
     findings.claim(what, range, row.show("free_ratio", 1.0, 3), cycle);

@@ -100,7 +100,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                 agreement(&ratio)
             } else {
                 Verdict::NotComparable(format!(
-                    "{} of {} runs had a link that kept its times; this machine is busy: run it idle",
+                    "the link was on time in only {} of {} runs: use an idle machine",
                     in_time,
                     runs.len()
                 ))
@@ -112,9 +112,9 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         series.push(draw::series(format!("receiver {receiver}"), Style::Marks, points));
     }
     findings.notes.push(format!(
-        "Late is what 99 % of a run's packets were no later by than the link's schedule says, the median over the \
-         runs. A run is in time up to {} ms, a tenth of the round-trip time; others are recorded, but are no \
-         measurement of the link described, and count only where there are no more in time than late.",
+        "Late is the 99th percentile of the lateness of a run's packets against the link's schedule, the median over the \
+         runs. A run is on time up to {} ms, a tenth of the RTT; late runs are recorded, but count only if at most \
+         half of the runs are on time.",
         LATE * 1e3
     ));
     let names: Vec<_> = CASES.iter().zip(1..).map(|((name, _), n)| format!("{n} {name}")).collect();
@@ -132,7 +132,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
 
 fn agreement(ratio: &Interval) -> Verdict {
     theory::within(ratio, RATIO, || {
-        format!("packets get {:+.1} %, over a link that kept its times", (ratio.mean - 1.0) * 100.0)
+        format!("real packets get {:+.1} %, over a link that was on time", (ratio.mean - 1.0) * 100.0)
     })
 }
 

@@ -147,7 +147,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             .to_owned(),
     );
     findings.notes.push(
-        "packets wait at random for up to 0.8 ms before the bottleneck, which the paper does not say; without, flows keep in \
+        "packets wait at random for up to 0.8 ms before the bottleneck, which is not in the paper; without, flows keep in \
          step with the queue"
             .to_owned(),
     );
@@ -281,7 +281,7 @@ fn claims(findings: &mut Findings, pair: &Pair, levels: &[(Level, Vec<Outcome>)]
         return;
     };
     let verdict = outside(low, first)
-        .unwrap_or_else(|| theory::above(&first.ratio, 1.5, || "not isolated".to_owned()));
+        .unwrap_or_else(|| theory::above(&first.ratio, 1.5, || "the cause was not determined".to_owned()));
     findings.claim(
         format!("{name}: ratio at {} congestion, {} % hit", low.name, first.error),
         "far more (above 1.5)",
@@ -293,7 +293,7 @@ fn claims(findings: &mut Findings, pair: &Pair, levels: &[(Level, Vec<Outcome>)]
         let by = theory::difference(&first.difference, &last.difference);
         let verdict = outside(low, first)
             .or_else(|| outside(level, last))
-            .unwrap_or_else(|| theory::above(&by, 0.0, || "not isolated".to_owned()));
+            .unwrap_or_else(|| theory::above(&by, 0.0, || "the cause was not determined".to_owned()));
         findings.claim(
             format!(
                 "{name}: difference over the mean, {} % hit, {} congestion less {}",

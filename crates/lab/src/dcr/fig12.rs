@@ -75,8 +75,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     }
     notes(&mut findings);
     findings.notes.push(format!(
-        "low is up to {} % and {} ms, high from {} % and {} ms on; where one is high and the other low nothing is claimed. \
-         newreno goes without the SACK that it agreed on",
+        "low is up to {} % and {} ms, high from {} % and {} ms on; nothing is claimed if one is high and the other low. \
+         newreno ignores the negotiated SACK",
         LOW.0, LOW.1, HIGH.0, HIGH.1
     ));
     Ok(findings)

@@ -98,7 +98,7 @@ fn judge(findings: &mut Findings, paper: &Slice<'_>) {
         for (sender, figure) in senders {
             let place = format!("scenario {number}, {sender}");
             let [again, usual] = ["again", "delivery"].map(|what| of(number, sender, what));
-            let why = "the paper has one flow of one run; why ours differs is not isolated";
+            let why = "the paper shows one flow of one run; the cause of the difference was not determined";
             let what = "mean delivery time of packets sent again, ms";
             let printed = Printed { what, figure: *figure, decimals: 0 };
             findings.printed(&printed, &place, &again, why);
@@ -115,7 +115,7 @@ fn judge(findings: &mut Findings, paper: &Slice<'_>) {
     let extra = theory::ratio(&theory::difference(&late, &early), &rtt);
     let shown = || {
         format!(
-            "a lost packet takes {:.0} ms more of an RTT of {:.0}",
+            "a lost packet takes {:.0} ms longer, at an RTT of {:.0} ms",
             late.mean - early.mean,
             rtt.mean
         )
@@ -128,7 +128,7 @@ fn judge(findings: &mut Findings, paper: &Slice<'_>) {
     );
     for (what, field) in [("delivery time of packets not sent again", "delivery"), ("RTT", "rtt")] {
         let ratio = theory::ratio(&of(1, DCR, field), &of(2, SACK, field));
-        let why = || "why is not isolated".to_owned();
+        let why = || "the cause was not determined".to_owned();
         findings.claim(
             format!("{what}, all DCR over all SACK"),
             "the same (0.9 to 1.1)",

@@ -52,7 +52,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     for (first, figure) in FIRST {
         let Some(figure) = figure else { continue };
         let printed = Printed { what: "until the first have 55 %, s", figure, decimals: 2 };
-        let why = "the paper has one run and no averaging time (here 0.5 s); no reason is isolated";
+        let why = "the paper has one run and no averaging time (here 0.5 s); the cause was not determined";
         findings.printed(&printed, first, &seconds(first), why);
     }
     let ratio = theory::ratio(&seconds(DCR), &seconds(SACK));
@@ -60,7 +60,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         "until DCR's flows have 55 %, over those without",
         "not worse: 3.67 of 3.1 (at most 1.3)",
         theory::show(&ratio, 1.0, 2),
-        theory::below(&ratio, 1.3, || "why is not isolated".to_owned()),
+        theory::below(&ratio, 1.3, || "the cause was not determined".to_owned()),
     );
     let mut series = Vec::new();
     for first in [SACK, DCR] {

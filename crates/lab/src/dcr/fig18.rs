@@ -115,7 +115,7 @@ fn judge(findings: &mut Findings, paper: &Slice<'_>) {
             format!("{side} where the long transfers have DCR, over where they have not"),
             "similar (0.9 to 1.1)",
             theory::show(&ratio, 1.0, 2),
-            theory::within(&ratio, (0.9, 1.1), || "why is not isolated".to_owned()),
+            theory::within(&ratio, (0.9, 1.1), || "the cause was not determined".to_owned()),
         );
     }
 }

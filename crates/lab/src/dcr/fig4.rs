@@ -27,7 +27,7 @@ const SWEEP: Sweep = Sweep {
 fn why(curve: &Curve, bare: Option<&Curve>) -> String {
     let told = curve.describe(|_| true);
     let repairs =
-        "hypothesis: recoveries, in which nothing waits, and slow start repair what is only late";
+        "hypothesis: recoveries, in which nothing is delayed, and slow start retransmit late packets";
     let Some(bare) = bare else {
         return format!("{told}; {repairs}; not run without timestamps");
     };
@@ -80,7 +80,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
                 format!("{name}: goodput with 30 % late over that without"),
                 "falls rapidly (below 0.5)",
                 theory::show(&share, 1.0, 2),
-                theory::below(&share, 0.5, || "not isolated".to_owned()),
+                theory::below(&share, 0.5, || "the cause was not determined".to_owned()),
             );
         }
         if !curve.waits() {
@@ -92,7 +92,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     }
     findings.notes.push(SHORTER.to_owned());
     findings.notes.push(
-        "without late packets nothing is random, and all runs are alike; sack/reno in the modern profile has time-outs there. \
+        "without late packets nothing is random, so all runs are identical; sack/reno in the modern profile has time-outs there. \
          Hypothesis: it loses repairs, which leave while the window comes down slowly and the queue is full"
             .to_owned(),
     );

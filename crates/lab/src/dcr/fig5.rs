@@ -52,7 +52,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     }
     isolated.iter().for_each(|curve| claim_far(curve, &mut findings));
     findings.notes.push(SHORTER.to_owned());
-    findings.notes.push("nothing is random here, and all runs are alike".to_owned());
+    findings.notes.push("nothing is random here, so all runs are identical".to_owned());
     Ok(findings)
 }
 
@@ -86,7 +86,7 @@ fn claim_near(curve: &Curve, findings: &mut Findings) {
         theory::show(&near, 1.0, 2),
         theory::above(&near, 0.9, || {
             format!(
-                "{}; hypothesis: recoveries, in which nothing waits, repair every second packet",
+                "{}; hypothesis: recoveries, in which nothing is delayed, repair every second packet",
                 curve.describe(|apart| apart < SHORTER_RTT)
             )
         }),
@@ -106,7 +106,7 @@ fn claim_far(curve: &Curve, findings: &mut Findings) {
             let why = if curve.is_held(|apart| apart > SHORTER_RTT) {
                 "the receiver's window is what limits it; the paper's receiver offers a large one from the start"
             } else if curve.combination == RACK && curve.profile.starts_with(Profile::paper().name) {
-                "rack reduces in the first round trip, and with a window of two or three packets the late ones are sent \
+                "rack reduces in the first round trip, and with a window of two or three packets the late ones are retransmitted \
                  again; by Karn's rule they tell no round-trip time, and SRTT, which is the wait, stays too short: it \
                  does not with timestamps, and a longer queue alone is no help"
             } else {

@@ -37,7 +37,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
             }
             let dropped = theory::show(&outcome.dropped, 1.0, 2);
             format!(
-                "not isolated; with {dropped} % dropped, the queue nearest to 1.5 % among those tried"
+                "the cause was not determined; {dropped} % dropped, with the queue that comes closest to 1.5 %"
             )
         });
         let what = format!("{}: ratio at {} % late", curve.name, outcome.case.late);

@@ -122,7 +122,7 @@ fn report_contention(findings: &mut Findings, curves: &[Curve]) {
     });
     let shares = shares.collect::<Vec<_>>().join(", and ");
     findings.notes.push(format!(
-        "over 802.11, which is not the paper's radio, data and ACKs share the air and collide, which is repaired as an error \
-         is: of its bound, with no frame hit, {shares}"
+        "over 802.11, which is not the paper's radio, data and ACKs share the channel and collide, which is repaired as an error \
+         is: of its bound, without frame errors, {shares}"
     ));
 }

@@ -194,7 +194,7 @@ impl Sweep {
         findings.picture(self.name, Figure { title: self.title.to_owned(), x, y, series });
         findings.notes.push(super::SHORTER.to_owned());
         findings.notes.push(
-            "packets wait at random for up to 0.8 ms before the bottleneck, which the paper does not say; without, flows \
+            "packets wait at random for up to 0.8 ms before the bottleneck, which is not in the paper; without, flows \
              keep in step with the queue"
                 .to_owned(),
         );

@@ -40,7 +40,7 @@ const MTU: u16 = 1_040;
 /// Timestamps are a modern default, and undo wants them: as much payload beside them.
 const MTU_WITH_TIMESTAMPS: u16 = 1_052;
 /// Ten runs of a tenth of the paper's time.
-const SHORTER: &str = "a run counts 100 s after a warm-up of 30 s, and there are ten; the paper's one counts 1000 s \
+const SHORTER: &str = "each of ten runs is measured for 100 s after a warm-up of 30 s; the paper measures one run for 1000 s \
                        after 100 s";
 
 /// One flow alone; the paper's first.

@@ -92,20 +92,20 @@ struct Record<'a> {
 pub(super) fn notes(findings: &mut Findings) {
     findings.notes.push(super::SHORTER.to_owned());
     findings.notes.push(
-        "the radio is a plain link of 1 Mbit/s each way: no preamble, no frame header, no link ACKs, no contention, and \
-         neither way waits for the other. Of either way's frames the same share is hit, whatever their length, so ACKs are \
-         hit as well, where the paper may hit data alone. What is hit takes its time on the radio, and is sent again one \
-         round trip of the radio after it was, at the head of the queue"
+        "the radio is a plain full-duplex link of 1 Mbit/s: no preamble, no frame header, no link ACKs, no contention. The \
+         frame error rate is the same in both directions and for all lengths, so ACKs have errors, too; in the paper \
+         possibly only data has. A frame with errors takes its air time, and is retransmitted one round trip of the \
+         radio later, at the head of the queue"
             .to_owned(),
     );
     findings.notes.push(
-        "no congestion: the receiver's window is four round trips' worth of the radio's rate, at least 50 packets, and no \
-         queue is shorter, or a sender that loses nothing would fill any. What a queue drops all the same are needless \
-         repairs. A sender that has the whole bound waits for the receiver and loses nothing by it"
+        "no congestion: the receiver's window is four bandwidth-delay products of the radio, at least 50 packets, and no \
+         queue is shorter, because a sender without losses would fill any queue. Packets that a queue still drops are \
+         spurious retransmissions. A sender at the bound is limited by the receiver's window without loss of goodput"
             .to_owned(),
     );
     findings.notes.push(
-        "the bound is what the radio carries: 1000 bytes of each packet, and its share of hit frames is sent again"
+        "the bound is the capacity of the radio: 1000 bytes of payload per packet, less the retransmitted frames"
             .to_owned(),
     );
 }
@@ -276,7 +276,7 @@ impl Outcome {
     pub(super) fn describe(&self) -> String {
         let [reductions, held] = [&self.reductions, &self.held].map(|of| theory::show(of, 1.0, 1));
         format!(
-            "{} of what the radio carries there, {reductions} reductions, and the receiver's window holds it up in {held} \
+            "{} of the radio's capacity there, {reductions} reductions, and the receiver's window limits it in {held} \
              % of the time",
             theory::show(&self.of_bound(), 1.0, 2)
         )

@@ -66,7 +66,7 @@ impl Curve {
         let [reductions, held] =
             [&self.reductions, &self.held].map(|of| theory::show(&of[at], 1.0, 1));
         format!(
-            "least at {}: {reductions} reductions, and the receiver's window holds it up in {held} % of the time",
+            "least at {}: {reductions} reductions, and the receiver's window limits it in {held} % of the time",
             self.points[at]
         )
     }

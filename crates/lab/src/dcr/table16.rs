@@ -70,7 +70,7 @@ impl Setup {
         match self {
             Self::AsDescribed => "the paper does not say how it staggers flows",
             Self::RandomWait => {
-                "hypothesis: with no flow locked out, ours keep the queue fuller at the same goodput, and so drop more"
+                "hypothesis: without lock-out, our flows keep the queue fuller at the same goodput, and so drop more"
             }
             Self::Ns2 => "what else ns-2's sender does is not isolated",
         }
@@ -199,7 +199,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     }
     findings.notes.push(SHORTER.to_owned());
     findings.notes.push(
-        "a flow's dropped packets are those of its segments that were sent again and had been missing".to_owned(),
+        "the dropped packets of a flow are its retransmitted segments that had been lost".to_owned(),
     );
     findings.picture(
         "table16",
@@ -303,15 +303,15 @@ impl<'a> Row<'a> {
         if let Some(random) = random {
             let [jain, even] = [self, random].map(|row| theory::show(&row.jain, 1.0, 3));
             return format!(
-                "where packets wait at random before the bottleneck, and all else is the same, it is {}, and Jain's index {even}, \
-                 not {jain}: flows over access links as fast as the bottleneck keep in step with its queue; {known}",
+                "with random waits before the bottleneck, and everything else equal, it is {}, and Jain's index {even} instead of \
+                 {jain}: flows over access links as fast as the bottleneck synchronize with its queue; {known}",
                 random.show(column)
             );
         }
         // What was found of the difference, was found where no flow waits.
         match self.case.scenario {
             2 => known.to_owned(),
-            _ => "not isolated where flows with DCR are in it; for flows without, see scenario 2"
+            _ => "the cause was not determined for flows with DCR; for flows without DCR, see scenario 2"
                 .to_owned(),
         }
     }

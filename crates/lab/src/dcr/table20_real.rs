@@ -93,7 +93,7 @@ fn outcome<'a>(
     let in_time: Vec<_> = runs.clone().filter(|record| record.is_in_time).collect();
     let unfit = in_time
         .is_empty()
-        .then(|| format!("the link was late in all of {all} runs: run it on an idle machine"));
+        .then(|| format!("the link was late in all {all} runs: use an idle machine"));
     let counted = if in_time.is_empty() { runs.collect() } else { in_time };
     let of = |value: fn(&Record<'_>) -> f64| {
         Interval::of(&counted.iter().map(|record| value(record)).collect::<Vec<_>>())

@@ -167,8 +167,8 @@ fn claims(findings: &mut Findings, sender: &Sender, why: &str) {
             &printed,
             &of,
             &units,
-            "10 Mbit/s carry 9.65 Mbit/s of payload, and the paper's transfer used 0.93 of that even without variance; it \
-             does not say what else it waited for",
+            "10 Mbit/s carry 9.65 Mbit/s of payload, of which the paper's transfer used 0.93 even without variance; the paper \
+             does not give the reason",
         );
     }
 }

@@ -138,8 +138,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         END.as_secs()
     ));
     findings.notes.push(format!(
-        "{late} runs had a link that was late by more than a tenth of the round-trip time with more than one packet in a \
-         hundred, after up to three tries each."
+        "In {late} runs the link was late by more than a tenth of the RTT for more than 1 % of the packets, \
+         after up to three tries each."
     ));
     if let Some(best) = rows.iter().find(|row| row.is_adaptive()) {
         share(&mut findings, run, best)?;
@@ -195,7 +195,7 @@ fn share(findings: &mut Findings, run: &Run, row: &Row) -> Result<(), LabError> 
         if late > 0 {
             real::late(late, runs)
         } else {
-            theory::below(&share, SHARE, || "why is not isolated".to_owned())
+            theory::below(&share, SHARE, || "the cause was not determined".to_owned())
         },
     );
     Ok(())

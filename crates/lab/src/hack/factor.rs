@@ -6,7 +6,7 @@ use super::course::Outcome;
 use crate::{Findings, Verdict, theory};
 
 /// The reason of a claim whose failure no run explains.
-pub(super) const NOT_ISOLATED: &str = "why is not isolated";
+pub(super) const NOT_ISOLATED: &str = "the cause was not determined";
 
 /// The goodput of one sender over another's, at several points.
 #[derive(Clone, Copy, Debug)]

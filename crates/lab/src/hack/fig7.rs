@@ -109,9 +109,9 @@ fn slow_starts(
         let own = Timeouts::of(outcomes);
         let verdict = theory::less(&own.each, &newreno.each, || {
             format!(
-                "of {name}'s, {:.2} in a recovery wait for data that was not sent again, of NewReno's, which repairs at each partial \
-                 ACK, {:.2}; for data that was corrupted twice wait {:.2} and {:.2}. RACK, which counts no later segments and finds lost \
-                 repairs, has {:.2} in all",
+                "of {name}'s, {:.2} in a recovery wait for data that was not retransmitted, of NewReno's, which retransmits at each partial \
+                 ACK, {:.2}; {:.2} and {:.2} wait for data that was corrupted twice. RACK, which detects lost \
+                 retransmissions, has {:.2} in total",
                 own.of_holes,
                 newreno.of_holes,
                 own.of_repairs,

@@ -86,7 +86,7 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         findings.picture(name, Figure { title, x, y, series: lines.collect() });
     }
     findings.notes.push(
-        "The paper has no figures of this. ACKs are hit anywhere, which is in their headers; at 1 Mbit/s the path holds 50 packets"
+        "The paper has no figures for this. ACKs consist of headers only, so any corruption hits a header; at 1 Mbit/s the path holds 50 packets"
             .to_owned(),
     );
     Ok(findings)
@@ -118,7 +118,7 @@ fn judge(findings: &mut Findings, part: &Slice<'_>) {
         // Where headers are hit, corruption is not told from congestion.
         if queue == short && part.number("header") == 0.0 {
             let cuts = at.at("sender", "HACK + SACK").mean("cuts");
-            let why = || "time-outs, which are no cuts, took their place".to_owned();
+            let why = || "time-outs, which are not counted, replaced them".to_owned();
             findings.claim(
                 format!("cuts of the window by HACK + SACK, {what}, {place}"),
                 "above 0: congestion stays congestion",

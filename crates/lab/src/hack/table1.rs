@@ -111,7 +111,7 @@ impl Cell {
             sweep.unread(run, &courses, profile, findings)?.why()
         } else {
             format!(
-                "without errors the link gives {} times SACK at these points, and more is not to be had; HACK alone cut its \
+                "without errors the link carries {} times SACK at these points, which is the maximum; HACK alone reduced its \
                  window {} times, HACK + SACK, which is not misled by duplicate ACKs (HACK 5.2), {} times, and it is {} times \
                  SACK",
                 most.show(),

@@ -39,8 +39,8 @@ impl Unread {
     pub(super) fn why(&self) -> String {
         let Self { over_sack, newreno_over_sack, gain } = self;
         format!(
-            "with every header hit HACK is {over_sack:.2} times SACK, and NewReno, which reads none, {newreno_over_sack:.2} times; \
-             one whole header in twenty makes HACK {gain:.2} times faster than that"
+            "with all headers corrupted HACK is {over_sack:.2} times SACK, and NewReno, which ignores them, {newreno_over_sack:.2} times; \
+             one intact header in twenty makes HACK {gain:.2} times faster"
         )
     }
 }

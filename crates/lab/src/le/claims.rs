@@ -7,18 +7,18 @@ use super::fig4::SACK1;
 use crate::{Findings, Verdict, theory};
 
 pub(super) const NOTES: [&str; 6] = [
-    "cwnd is AIMD with a maximum of 32 segments, as ns-2's maxcwnd_; the receiver's window does not limit, because the proof of LE 2.2 \
-     has two new segments leave while the first loss is open. A loss halves 32 to 16. The RTT is 40 ms; the paper has no \
-     delay and no time-out, so that both 5 and 25 round trips are tried.",
-    "In a single RTT: every repair left before the first one's ACK was back, in most of the runs.",
-    "`sack1 of ns-2` is ours with the pipe of ns-2's tcp-sack1.cc, which lost segments never leave: when all duplicate ACKs \
-     are in it holds k to be in flight, against a window of 16. That, not SACK, is the paper's curve. `sack` is RFC 6675, whose pipe has no \
-     lost segments in it.",
-    "`le, own timer` is LE whose first repair does not restart the timer, as LE 2.2.4 has it. It makes no difference here, where a \
+    "cwnd is AIMD with a maximum of 32 segments, as ns-2's maxcwnd_; the receiver's window is not the limit, because the proof of LE 2.2 \
+     sends two new segments while the first loss is outstanding. A loss halves 32 to 16. The RTT is 40 ms; the paper states \
+     neither delay nor time-out, so both 5 and 25 round trips are tried.",
+    "Repairs in a single RTT: all were sent before the ACK of the first one arrived, in most of the runs.",
+    "`sack1 of ns-2` is our sender with the pipe of ns-2's tcp-sack1.cc, which counts lost segments as in flight: after all \
+     duplicate ACKs it counts k segments, against a window of 16. The paper's curve is this, not SACK. `sack` is RFC 6675, whose pipe \
+     excludes lost segments.",
+    "`le, own timer` is LE whose first repair does not restart the timer, as in LE 2.2.4. It makes no difference here, because the \
      time-out is five round trips or more.",
-    "Where all that arrives of a window was in its first half, fack and sack have a time-out: they have halved, more than 16 \
-     segments are still to be heard of, and nothing more is sent that could tell. LE waits for three duplicate ACKs, and so sends \
-     two new segments before.",
+    "If only segments of the first half of the window arrive, fack and sack have a time-out: they have halved the window, more than \
+     16 segments are outstanding, and nothing more is sent that could trigger ACKs. LE waits for three duplicate ACKs, and so \
+     sends two new segments before.",
     "rack (RFC 8985) and le:echo are not in the paper. The claims are for the paper profile.",
 ];
 
@@ -65,7 +65,7 @@ fn as_drawn(findings: &mut Findings, setup: &str, curves: &[Curve]) {
         "all",
         format!("{good} of {runs}"),
         Verdict::of(good == runs, || {
-            "a repair left while the window's last packets did".to_owned()
+            "a repair was sent among the last packets of the window".to_owned()
         }),
     );
 }
@@ -98,7 +98,7 @@ fn sack_claims(findings: &mut Findings, setup: &str, sack: &Curve, newreno: &Cur
     let why = if sack.name == SACK1 {
         "the first repair's ACK takes two out of its count, to k - 2, which has to be under 16"
     } else {
-        "RFC 6675 takes lost segments out of its pipe, so that half of the window stays open: the paper's limit is that of ns-2's count"
+        "RFC 6675 excludes lost segments from its pipe, so that half of the window stays open: the paper's limit results from ns-2's count"
     };
     let name = sack.name;
     let what = format!("{name}: losses up to which no run has an RTO, {setup}");
@@ -127,7 +127,7 @@ fn le_claims(findings: &mut Findings, setup: &str, le: &Curve, fack: &Curve) {
         format!("le: losses up to which no run has an RTO, {setup}"),
         "29",
         free.to_string(),
-        Verdict::of(free >= 29, || "more were lost than three duplicate ACKs tell of".to_owned()),
+        Verdict::of(free >= 29, || "more were lost than three duplicate ACKs reveal".to_owned()),
     );
     let line = |of: &dyn Fn(Option<usize>) -> f64| theory::jackknife(le.seeds(), of);
     let [straight, bent] = [le, fack].map(|curve| line(&|left_out| curve.linearity(29, left_out)));
@@ -153,7 +153,7 @@ fn le_claims(findings: &mut Findings, setup: &str, le: &Curve, fack: &Curve) {
 fn before_time_out(findings: &mut Findings, setup: &str, newreno: &Curve) {
     let repairs = Interval::of(&newreno.repairs());
     let verdict = theory::within(&repairs, (4.5, 5.5), || {
-        "the timer is restarted by the first partial ACK only, and repairs go one a round trip: their number is that of the round \
+        "only the first partial ACK restarts the timer, and one repair is sent per round trip: their number is that of the round \
          trips in the time-out and one more, as the two set-ups show; 5 would be a time-out of four"
             .to_owned()
     });

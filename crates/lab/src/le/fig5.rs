@@ -112,7 +112,7 @@ fn judge(findings: &mut Findings, beside: &Slice<'_>) {
         Verdict::of((ratio.mean - 1.0).abs() <= 0.1, || {
             let each = mixes.iter().map(|mix| format!("{:.2}", Interval::of(mix).mean));
             let each: Vec<String> = each.collect();
-            format!("by number of SACK flows: {}; no reason is isolated", each.join(", "))
+            format!("by number of SACK flows: {}; the cause was not determined", each.join(", "))
         }),
     );
 }

@@ -160,7 +160,7 @@ impl Lossy<'_> {
         let Some(last) = self.0.each("loss").last() else { return String::new() };
         let of = |field| together::counts(&last, "detection", &PAPERS, field).join(", ");
         format!(
-            "at {} % {} have {} time-outs and {} cuts of the window; no other reason is isolated",
+            "at {} % {} have {} time-outs and {} cuts of the window; no other cause was determined",
             last.text("loss"),
             PAPERS.join(", "),
             of("timeouts"),

@@ -72,8 +72,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         findings.picture(format!("fig9-rr{suffix}"), figure("RR", &part, right));
     }
     findings.notes.push(
-        "The paper's are real packets between Linux 2.6.17 hosts, over a path of 20 ms; it has no rate, and here it is 6 \
-         to 10 Mbit/s. A transfer is 20 s."
+        "The paper has real packets between Linux 2.6.17 hosts over a path of 20 ms, and states no rate; here it is 6 \
+         to 10 Mbit/s. A transfer takes 20 s."
             .to_owned(),
     );
     Ok(findings)
@@ -102,11 +102,11 @@ fn judge(findings: &mut Findings, part: &Slice<'_>) {
     let [_, fack, le, bound, fack_rr, le_rr] = &COMBINATIONS.map(at_ten);
     let place = format!("10 % lost, {} Mbit/s, {}", part.text("rate"), part.text("profile"));
     let not_isolated =
-        "what the testbed's rate and window were is not in the paper, and no reason is isolated";
+        "the paper does not state rate and window of its testbed, and the cause was not determined";
     let show = |of: &Interval| theory::show(of, 1e-6, 2);
     let tenth = |of: f64| (of * 0.9, of * 1.1);
     let why = || {
-        format!("the window after a cut is what Westwood takes the path to carry; {not_isolated}")
+        format!("the window after a reduction is Westwood's estimate of the path; {not_isolated}")
     };
     findings.claim(
         format!("LE and FACK with Westwood, Mbit/s, {place}"),
@@ -130,8 +130,8 @@ fn judge(findings: &mut Findings, part: &Slice<'_>) {
     };
     let no_bound = || {
         format!(
-            "a fixed window of 10 is no bound here: where least is lost it gives {:.2} Mbit/s, LE with Westwood {:.2}; \
-             whether the testbed was slower is not in the paper",
+            "a fixed window of 10 is not a bound here: at the lowest loss it has {:.2} Mbit/s, LE with Westwood {:.2}; \
+             the paper does not state whether the testbed was slower",
             without_loss(BOUND),
             without_loss("le/westwood")
         )
@@ -148,7 +148,7 @@ fn judge(findings: &mut Findings, part: &Slice<'_>) {
         show(le_rr),
         theory::within(&mbit(le_rr), tenth(6.0), || {
             format!(
-                "with RR the window falls by time-outs only, so that LE's is what the link takes; {not_isolated}"
+                "with RR only time-outs reduce the window, so that LE's goodput is the capacity of the link; {not_isolated}"
             )
         }),
     );

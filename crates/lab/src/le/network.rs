@@ -28,7 +28,7 @@ const MTU: u16 = 1_040;
 
 pub(super) fn note(rate: u32) -> String {
     format!(
-        "The paper has no rate, delay, queue or time-out: here it is {rate} Mbit/s, a round trip of 80 ms, {} packets, and at least \
+        "The paper states no rate, delay, queue or time-out: here they are {rate} Mbit/s, an RTT of 80 ms, {} packets, and at least \
          200 ms. Flows start within the first second.",
         rate * 10
     )

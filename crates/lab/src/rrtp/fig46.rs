@@ -50,7 +50,7 @@ fn all_told() -> Vec<(String, String)> {
 
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings =
-        Findings::new(["kind", "file, kB", "told", "throughput, kbit/s", "over told nothing"]);
+        Findings::new(["kind", "file, kB", "given", "throughput, kbit/s", "over none given"]);
     let sizes = if run.is_small { &SIZES[..1] } else { &SIZES[..] };
     let all_told = all_told();
     let axes = vec![
@@ -123,8 +123,8 @@ fn claims(findings: &mut Findings, row: &Slice<'_>) {
     for what in SEEDS {
         let [right, low] = TOLD.map(|(how, _)| format!("{what}, {how}"));
         for (claimed, own, other, than) in [
-            ("right over nothing", &right, "nothing", "told nothing"),
-            ("20 % low over nothing", &low, "nothing", "told nothing"),
+            ("right over nothing", &right, "nothing", "without parameters"),
+            ("20 % low over nothing", &low, "nothing", "without parameters"),
             ("right over 20 % low", &right, &low, "20 % low"),
         ] {
             let ratio = over(row, own, other);
@@ -145,15 +145,15 @@ fn claims(findings: &mut Findings, row: &Slice<'_>) {
 fn reason(what: &str) -> &'static str {
     match what {
         "rate" => {
-            "the first pair of packets measures the link's rate, so that the seed spares a round trip at most; a low one costs \
-                   until three trains have shown more"
+            "the first pair of packets measures the link's rate, so that the parameter saves one round trip at most; a low value costs \
+                   until three trains have measured more"
         }
         "rtt" => {
-            "the handshake is a sample of the round trip, so that the seed is refined before data flows"
+            "the handshake measures the RTT, so that the parameter is refined before data flows"
         }
         _ => {
-            "it changes how long questions go unanswered before the path counts as dead, and what counts as congestion before a loss \
-              is measured: neither comes up on this link"
+            "it changes the time-out of unanswered probes and the threshold of congestion before a loss \
+              is measured: neither occurs on this link"
         }
     }
 }

@@ -22,11 +22,11 @@ pub(super) const VEGAS: &str = "newreno/vegas";
 pub(super) const WESTWOOD: &str = "newreno/westwood";
 
 /// What ns-2's senders of the time were, RRTP beside them told nothing and told the truth.
-pub(super) const SETUP: &str = "TCP has ns-2's manner (profile paper, no SACK, no timestamps), a header of 40 bytes, and the \
+pub(super) const SETUP: &str = "TCP is as in ns-2 (profile paper, no SACK, no timestamps), with a header of 40 bytes, and the \
                                 detection reno (Reno) or newreno (all others); RRTP has 56 bytes of headers; both carry \
                                 1400 bytes of payload in a packet";
 /// What the thesis leaves out.
-pub(super) const QUEUES: &str = "the thesis states no queue: 50 packets, or what the path holds if that is more; packets \
+pub(super) const QUEUES: &str = "the thesis states no queue: 50 packets, or one BDP if that is more; packets \
                                  are lost towards the receiver only";
 
 /// A row of Table 4.3.

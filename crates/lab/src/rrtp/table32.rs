@@ -218,13 +218,13 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         claims(&mut findings, &setting, &rates, mixed);
     }
     findings.notes.push(format!(
-        "\"{WIRED}\", then \"{WIRELESS}\" with the delay; {TRANSFERS} transfers of 100 kB, one every {} s, each told twice \
-         the link's rate; a congestive loss is one that the base station's queue of 10 packets dropped, a wireless one was \
-         lost behind it; the first 50 of each kind in a run count",
+        "\"{WIRED}\", then \"{WIRELESS}\" with the delay; {TRANSFERS} transfers of 100 kB, one every {} s, each configured with twice \
+         the link's rate; a congestive loss is a drop of the base station's queue of 10 packets, a wireless loss is one \
+         behind it; the first 50 of each kind in a run are counted",
         EACH.as_secs()
     ));
     findings.notes.push(
-        "the thesis' own rate is both counts over 50, and not over 100; ours are of all 100 losses"
+        "the thesis divides both counts by 50 instead of 100; our rates refer to all 100 losses"
             .to_owned(),
     );
     Ok(findings)
@@ -293,7 +293,7 @@ fn claims(
             shown(&more, 100.0),
             of_enough(best.fewest.min(*fewest), || {
                 theory::above(&Interval::of(&more), -0.005, || {
-                    "here other bounds misjudge less than those that the thesis found best"
+                    "here other bounds misclassify less than the best of the thesis"
                         .to_owned()
                 })
             }),

@@ -209,8 +209,8 @@ fn possible(findings: &mut Findings, printed: &Printed, time: Duration) {
         Verdict::of((0.75 * expected..=1.1 * expected).contains(&reno), || {
             let product = environment.product();
             format!(
-                "a random loss of p leaves sqrt(1.5 / p) = {window:.1} segments a round trip of {trip} s, {law:.0} in 60 s; \
-                 the path holds {product:.1}, and the link carries {full:.1}: the thesis has {:.2} times the less of the two",
+                "a random loss of p allows sqrt(1.5 / p) = {window:.1} segments per RTT of {trip} s, {law:.0} in 60 s; \
+                 the path holds {product:.1}, and the link carries {full:.1}: the thesis has {:.2} times the smaller of the two",
                 reno / expected
             )
         }),

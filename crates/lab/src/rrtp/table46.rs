@@ -101,9 +101,9 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         findings.picture(name, Figure { title, x, y, series });
     }
     findings.notes.push(SETUP.to_owned());
-    let note = "The thesis has real networks and prints no delay, loss or handoffs. Here a way has 75 ms and 50 packets; a mobile \
-                at v km/h begins a fade at v / 100 % of the packets, of 4 packets on average, half of which are lost; it changes cells \
-                after 250 m and then every 2 km, and nothing passes for 200 ms then.";
+    let note = "The thesis has real networks and states no delay, loss or handoffs. Here a direction has 75 ms and 50 packets; a mobile \
+                at v km/h starts a fade at v / 100 % of the packets, of 4 packets on average, half of which are lost; it changes cells \
+                after 250 m and then every 2 km, with an outage of 200 ms.";
     findings.notes.push(note.to_owned());
     Ok(findings)
 }
@@ -117,7 +117,7 @@ fn gain(row: &Slice<'_>, sender: &str) -> Interval {
 
 fn judge(findings: &mut Findings, network: &str, part: &Slice<'_>) {
     let why = || {
-        "the thesis prints no delay, loss or handoffs of its network; why is not isolated"
+        "the thesis states no delay, loss or handoffs of its network; the cause was not determined"
             .to_owned()
     };
     for (_, sender, size, gains) in PRINTED.iter().filter(|(name, ..)| *name == network) {

@@ -98,10 +98,10 @@ fn short(part: &Slice<'_>) -> &'static str {
 fn reason(sender: &str, least: f64) -> String {
     match sender {
         RENO => format!(
-            "the least of the runs is {least:.4}. Hypothesis: a window is three segments on average, so that most losses are \
+            "the minimum of the runs is {least:.4}. Hypothesis: a window is three segments on average, so that most losses are \
              time-outs"
         ),
-        _ => format!("the least of the runs is {least:.4}"),
+        _ => format!("the minimum of the runs is {least:.4}"),
     }
 }
 

@@ -79,8 +79,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     });
     findings.notes.push(SETUP.to_owned());
     findings.notes.push(format!(
-        "the thesis' rows add up to (Mbit/s of 54) {}: from 0.5 % on the link is half empty, so that each flow is held back \
-         by its losses and not by the others; and its first row has Vegas equal to Reno, which its text denies",
+        "the thesis' rows add up to (Mbit/s of 54) {}: from 0.5 % on the link is half empty, so that each flow is limited \
+         by its losses and not by the others; and its first row shows Vegas equal to Reno, which contradicts its text",
         sums.join(", ")
     ));
     let series = SENDERS.iter().zip(lines);
@@ -139,12 +139,12 @@ fn measure(
         let place = format!("error {error} %, queue {queue}: {}", short(sender));
         if error == 0.0 {
             let told =
-                || "it yields while others fill the queue: delay is what it goes by".to_owned();
+                || "it is delay-based, and yields while others fill the queue".to_owned();
             let starves = format!("{place}, of its fair share of 10.8 Mbit/s");
             let shown = theory::show(&share, 1.0, 2);
             let verdict = match LOSS_BASED.contains(sender) {
                 true => theory::above(&share, 0.4, || {
-                    "the others take it: the table says which".to_owned()
+                    "the others take it: see the table".to_owned()
                 }),
                 false => theory::above(&share, 0.4, told),
             };
@@ -160,7 +160,7 @@ fn measure(
             "0.83 (44.8 of 54 Mbit/s)",
             format!("{share:.3}"),
             Verdict::of((share / (44.8 / 54.0) - 1.0).abs() < 0.1, || {
-                "five flows that fill a queue leave the link no pause: what is not payload is headers, 3 to 4 %".to_owned()
+                "five flows that fill a queue keep the link busy: the rest is headers, 3 to 4 %".to_owned()
             }),
         );
     }

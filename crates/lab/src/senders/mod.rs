@@ -132,9 +132,9 @@ fn course(
 /// The note below every table that has the kernel's senders.
 fn note(run: &Run, ground: Ground, times: (Duration, Duration)) -> String {
     let taken = match ground {
-        Ground::Real => "The senders take turns; their packets are lost by the same seeds.",
+        Ground::Real => "Runs of the senders alternate; all use the same seeds for losses.",
         Ground::Simulated => {
-            "Our rack/bbr, rack/cubic and rack/reno take the place of Linux' senders."
+            "Our rack/bbr, rack/cubic and rack/reno replace the senders of Linux."
         }
     };
     format!("{} {taken}", counted(run, times))
@@ -151,7 +151,7 @@ fn counted(run: &Run, (warm_up, end): (Duration, Duration)) -> String {
 }
 
 /// Why a claim does not hold, where nothing has been isolated.
-const UNKNOWN: &str = "why is not isolated";
+const UNKNOWN: &str = "the cause was not determined";
 
 /// Has every flow begin at a time of its own within the first second.
 fn staggered(mut flows: Vec<Flow>, seed: u64) -> Vec<Flow> {

@@ -87,7 +87,7 @@ fn body(run: &Run, ground: Ground) -> Result<Findings, LabError> {
     }
     findings.notes.push(note(run, ground, (Duration::ZERO, END)));
     findings.notes.push(format!(
-        "From the first SYN until the receiver has all of it; {} s if it never had.",
+        "From the first SYN until the receiver has all data; {} s if the transfer did not finish.",
         END.as_secs()
     ));
     Ok(findings)

@@ -288,7 +288,7 @@ impl Reader<'_> {
             of: self.values(&file.of)?,
             over: file.over.as_ref().map(|over| self.values(over)).transpose()?,
             relation,
-            why: file.why.clone().unwrap_or_else(|| "why is not isolated".to_owned()),
+            why: file.why.clone().unwrap_or_else(|| "the cause was not determined".to_owned()),
         })
     }
 

@@ -299,7 +299,7 @@ fn claim(findings: &mut Findings, records: &[Record]) {
                 match (with.high < without.low, with.low > without.high) {
                     (true, _) => Verdict::Holds,
                     (_, true) => {
-                        Verdict::DoesNotHold("every run without was back sooner".to_owned())
+                        Verdict::DoesNotHold("every run without it resumed sooner".to_owned())
                     }
                     _ => Verdict::NotComparable("the ranges of the runs overlap".to_owned()),
                 },
@@ -318,7 +318,7 @@ fn claim(findings: &mut Findings, records: &[Record]) {
             "its window is not affected",
             format!("{timeouts} time-outs, {again} segments sent again, all runs together"),
             Verdict::of(timeouts + again == 0, || {
-                "segments were still on their way when the mobile went".to_owned()
+                "segments were still in flight when the mobile left".to_owned()
             }),
         );
     }

@@ -65,7 +65,7 @@ fn claim_proportion(findings: &mut Findings, points: &[Point], sender: &str) {
         let [least, most] = [first, last].map(|point| point.course.delay);
         let verdict = theory::within(&ratio, (0.9, 1.1), || {
             let [least, most] = [first, last].map(|p| theory::show(&p.of(policy).goodput, 1e-6, 3));
-            format!("{least} and {most} Mbit/s; why is not isolated")
+            format!("{least} and {most} Mbit/s; the cause was not determined")
         });
         findings.claim(
             format!("{}: goodput times delay, {most} over {least} ms, {sender}", policy.name()),

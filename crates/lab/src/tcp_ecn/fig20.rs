@@ -61,8 +61,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     Ok(findings)
 }
 
-pub(super) const AWAY: &str = "The mobile walks away after 40 s, which is ours, so fast as it would cross the 382.5 m between the reaches of the \
-     paper's two base stations in that time, and comes back to the same one: the paper's goes on to the other.";
+pub(super) const AWAY: &str = "The mobile leaves after 40 s (our choice), at the speed at which it would cross the 382.5 m between the coverage of \
+     the paper's two base stations in that time, and returns to the same base station; the paper's moves to the other one.";
 
 pub(super) fn gone(course: &Course) -> String {
     course.gone.unwrap_or_default().to_string()
@@ -88,13 +88,13 @@ fn claim_resumed(
         "as before or more (above 0.9)",
         theory::show(&ecn, 1.0, 2),
         theory::above(&ecn, 0.9, || {
-            format!("{timeouts} time-outs. {FREEZE_BIT}; how much of it that is is not isolated")
+            format!("{timeouts} time-outs. {FREEZE_BIT}; its share of the effect was not determined")
         }),
     );
     bench.findings.claim(
         what("plain"),
         "slower (below 0.9)",
         theory::show(&plain, 1.0, 2),
-        theory::below(&plain, 0.9, || "why is not isolated".to_owned()),
+        theory::below(&plain, 0.9, || "the cause was not determined".to_owned()),
     );
 }

@@ -92,8 +92,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     caches(run, &mut findings)?;
     findings.notes.extend(NOTES.map(str::to_owned));
     findings.notes.push(
-        "A base station holds at most what its sender has in flight, so goodput stands beside: one that is told of a loss \
-         has less of it"
+        "A base station holds at most the data that its sender has in flight, so the table also has goodput: a sender that \
+         learns of a loss has less in flight"
             .to_owned(),
     );
     Ok(findings)
@@ -158,7 +158,7 @@ fn claim(findings: &mut Findings, course: &Course, sender: &str, snoop: &Outcome
     let ratio = theory::ratio(&all(snoop), &all(ecn));
     let verdict = theory::above(&ratio, 1.0, || {
         let [snoop, ecn] = [snoop, ecn].map(|outcome| theory::show(&outcome.memory[2], KIB, 1));
-        format!("{snoop} and {ecn} KiB of it are the radio's queue; why is not isolated")
+        format!("{snoop} and {ecn} KiB of it are the radio's queue; the cause was not determined")
     });
     findings.claim(
         format!("snoop over tcp-ecn, {} % hit, {} tries, {sender}", course.error, course.radio()),

@@ -153,12 +153,12 @@ fn claim(findings: &mut Findings, is_low: bool, plain: &[Record], ours: &[Record
     let ratio = theory::ratio(&Interval::of(&goodputs(ours)), &Interval::of(&goodputs(plain)));
     let shown = theory::show(&ratio, 1.0, 2);
     if is_low {
-        let verdict = theory::within(&ratio, ALIKE, || "the reason was not isolated".to_owned());
+        let verdict = theory::within(&ratio, ALIKE, || "the cause was not determined".to_owned());
         let what = format!("tcp-ecn over plain in low error (Fig. 27, 28), {radio}");
         findings.claim(what, "very little difference: 0.9 to 1.1", shown, verdict);
         return;
     }
-    let more = theory::above(&ratio, 1.0, || "the reason was not isolated".to_owned());
+    let more = theory::above(&ratio, 1.0, || "the cause was not determined".to_owned());
     findings.claim(
         format!("tcp-ecn has more than plain in high error (Fig. 29 to 31), {radio}, {arq}"),
         format!("{PAPER} times as much, in an error that is not given"),
@@ -185,7 +185,7 @@ fn claim_most(findings: &mut Findings, when: &str, plain: &[Record], ours: &[Rec
         theory::above(&share, MOST, || {
             format!(
                 "in {} runs {lost} packets were lost after all tries and {dropped} by the radio's queue, with {timeouts} \
-                 time-outs; which of it is the reason was not isolated",
+                 time-outs; which of it is the cause was not determined",
                 ours.len()
             )
         }),

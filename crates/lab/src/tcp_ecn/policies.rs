@@ -75,11 +75,11 @@ pub(super) fn columns(x: &str) -> [&str; 11] {
 
 /// What every report has to say beside.
 pub(super) const NOTES: [&str; 2] = [
-    "All policies have the same link retransmission (mac+link). The paper's is 7 tries x 3 passes; fewer are ours, and \
-     there to see what a policy does where frames overtake one another (2 x 3) and are lost (1 x 2). Its Reno and Snoop may \
-     have had less of it than its TCP-ECN: that it does not say.",
-    "The paper does not say its window. ns-2's is 20 packets unless a script says otherwise, so that is one of the senders; \
-     the others' is never the limit.",
+    "All policies have the same link retransmission (mac+link). The paper has 7 tries x 3 passes; we add fewer, to \
+     show the policies with reordered (2 x 3) and lost frames (1 x 2). The paper does not say whether its Reno and Snoop \
+     had the same link retransmission as its TCP-ECN.",
+    "The paper does not state its window. The default of ns-2 is 20 packets, which one of the senders has; the windows of \
+     the others are never the limit.",
 ];
 
 impl Bench<'_> {
@@ -195,10 +195,10 @@ impl Point {
         let is_alike = (self.ratio(one, other).mean - 1.0).abs() < ALIKE;
         let of_radio = self.course.loss == 0.0 || (one, other) == (Policy::TcpEcn, Policy::Plain);
         if is_clean && is_alike && of_radio && self.course.gone.is_none() {
-            return format!("{radio}: link retransmission leaves nothing for a policy to mend");
+            return format!("{radio}: link retransmission leaves nothing for a policy to repair");
         }
         let sent = format!(
-            "{} segments are sent again, {} in vain, with {} time-outs",
+            "{} segments are retransmitted, {} spuriously, with {} time-outs",
             shown(|o| o.again, 0),
             shown(|o| o.spurious, 0),
             shown(|o| o.timeouts, 1)
@@ -209,20 +209,20 @@ impl Point {
         let law = self.sender.law(ecn.lost.mean / 100.0, rtt).filter(agrees);
         let told = match law.filter(|_| one == Policy::TcpEcn && ecn.lost.mean >= NOTHING) {
             Some(law) => format!(
-                "What link retransmission gives up TCP-ECN has no copy of: at the loss that is left Mathis' law allows {:.3} \
+                "TCP-ECN cannot repair frames that link retransmission gives up: at the remaining loss Mathis' law allows {:.3} \
                  Mbit/s, and it has {:.3}",
                 law / 1e6,
                 ecn.goodput.mean / 1e6
             ),
             None if self.course.gone.is_some() && one == Policy::TcpEcn => {
-                format!("{FREEZE_BIT}; how much of it that is is not isolated")
+                format!("{FREEZE_BIT}; its share of the effect was not determined")
             }
             None if self.course.gone.is_some() && one == Policy::Snoop => format!(
-                "Ours sends {} segments again from its cache, by its timer too while the mobile is gone; the paper's knows of no \
-                 disconnections",
+                "Our Snoop retransmits {} segments from its cache, also by its timer while the mobile is out of reach; the paper's \
+                 ignores disconnections",
                 theory::show(&self.of(one).sent_again, 1.0, 0)
             ),
-            None => "Why is not isolated".to_owned(),
+            None => "The cause was not determined".to_owned(),
         };
         format!("{radio}; {sent}. {told}")
     }
@@ -230,7 +230,7 @@ impl Point {
 
 /// What a sender's timer has to do with a closed window.
 pub(super) const FREEZE_BIT: &str =
-    "A closed window stops no timer of what was sent before it, as the paper's freeze bit does";
+    "A closed window, unlike the paper's freeze bit, does not stop the timer of data that was sent before";
 
 /// Goodput over what is swept, a curve for each sender and policy.
 pub(super) fn picture(

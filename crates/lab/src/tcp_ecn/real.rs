@@ -288,7 +288,7 @@ impl Runs<'_> {
                 format!("tcp-ecn over plain where the ARQ repairs all, {radio}, {arq}, cubic, our mobile"),
                 "no less than 0.95",
                 theory::show(&ratio, 1.0, 2),
-                theory::above(&ratio, 0.95, || "the reason was not isolated".to_owned()),
+                theory::above(&ratio, 0.95, || "the cause was not determined".to_owned()),
             );
         }
     }
@@ -313,7 +313,7 @@ impl Runs<'_> {
                 theory::above(&ours, 0.9, || {
                     format!(
                         "{lost} packets were lost after all tries and {dropped} by the radio's queue, with {timeouts} \
-                         time-outs; which of it is the reason was not isolated"
+                         time-outs; which of it is the cause was not determined"
                     )
                 }),
             );

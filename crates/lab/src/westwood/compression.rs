@@ -96,7 +96,7 @@ fn claim(findings: &mut Findings, part: &Slice<'_>) {
         .map(|control| course::ratio(&part.at("control", control).at("loss", COMPARED)));
     let [profile, way] = ["profile", "way"].map(|axis| part.text(axis));
     let over = theory::ratio(&per_ack, &per_round);
-    let why = || "not isolated".to_owned();
+    let why = || "the cause was not determined".to_owned();
     let (claimed, verdict) = match way.as_str() {
         CLEAN => ("alike (within a tenth)", theory::within(&over, (0.9, 1.1), why)),
         _ => ("more per ACK than per round trip", theory::above(&over, 1.0, why)),

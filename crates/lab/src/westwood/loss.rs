@@ -90,7 +90,7 @@ fn claims(findings: &mut Findings, profile: &Slice<'_>, control: &str) {
             theory::show(&ratio, 1.0, 3),
             theory::above(&ratio, 1.0, || {
                 let [reno, ours, link] = [reno.mean, ours.mean, CAPACITY].map(|rate| rate / 1e6);
-                format!("reno gets {reno:.2} of the {link:.2} Mbit/s that the link carries, and it {ours:.2}; why is not isolated")
+                format!("reno has {reno:.2} of the {link:.2} Mbit/s of the link, and it has {ours:.2}; the cause was not determined")
             }),
         );
     }
@@ -111,8 +111,8 @@ fn claims(findings: &mut Findings, profile: &Slice<'_>, control: &str) {
             theory::show(&off, 1.0, 2),
             theory::within(&off, band, || {
                 format!(
-                    "the estimate is {} of the goodput. Hypothesis: it tells what was delivered, and as the window falls \
-                     to it with each loss, the next is lower, the more so the more often that happens",
+                    "the estimate is {} of the goodput. Hypothesis: the estimate is the delivered rate, and as each loss reduces \
+                     the window to it, the next estimate is lower, the more so the higher the loss rate",
                     theory::show(&course::ratio(&part), 1.0, 2)
                 )
             }),

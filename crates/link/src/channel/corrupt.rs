@@ -1,4 +1,4 @@
-//! Bits flipped in packets, and the truth about what a checksum can notice of it.
+//! Corruption of packets, and whether checksums detect it.
 
 use airtcp_types::rng::Stream;
 use airtcp_types::{Checksum, Packet};

@@ -1,4 +1,4 @@
-//! Packets lost at random, in bursts and by number.
+//! Packet loss: random, in bursts, and by number.
 
 use airtcp_types::rng::Stream;
 

@@ -1,4 +1,4 @@
-//! What the channel does to packets: loses them, flips their bits, doubles them.
+//! The channel: loss, corruption and duplication.
 
 mod corrupt;
 mod loss;

@@ -1,4 +1,4 @@
-//! Times in which nothing comes through. They are counted from the clock's origin.
+//! Outages, at times relative to the clock's origin.
 
 use std::time::Duration;
 

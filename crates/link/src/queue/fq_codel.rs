@@ -1,4 +1,4 @@
-//! FQ-CoDel, RFC 8290: a queue with CoDel for each flow, served in turns.
+//! FQ-CoDel, RFC 8290: a CoDel queue per flow, served round robin.
 //!
 //! Not modelled: that flows share one of 1024 queues when their hashes collide (section 4.1.1). Each has its own.
 

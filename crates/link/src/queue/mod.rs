@@ -1,4 +1,4 @@
-//! What waits for the serialiser, and how it is kept short.
+//! The queue before the serialiser, and its discipline.
 
 mod codel;
 mod fq_codel;

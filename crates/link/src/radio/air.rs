@@ -1,4 +1,4 @@
-//! How long frames are on the air: IEEE 802.11b, high-rate direct sequence.
+//! Air time of frames: IEEE 802.11b, high-rate direct sequence.
 
 use std::time::Duration;
 

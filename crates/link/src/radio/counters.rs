@@ -1,4 +1,4 @@
-//! What one end did on the air.
+//! Frame counters of one end of the radio.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! One end of the radio: what waits there, what it does about failures, and what has arrived at the other.
+//! One end of the radio: its queue, retransmission, and delivery.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! A data frame in bytes: what a damaged one is judged by.
+//! The bytes of a data frame, to decide how a corrupted one is received.
 
 use super::FrameNo;
 

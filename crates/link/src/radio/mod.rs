@@ -1,4 +1,4 @@
-//! A radio: two stations that share the air by the rules of IEEE 802.11b, and repeat what is lost.
+//! A radio: two stations that share an IEEE 802.11b channel, with link-layer retransmission.
 //!
 //! A [`Radio`] is a [`Node`](airtcp_types::Node): port 0 is the base station's side, port 1 the mobile's. Each end has a
 //! queue of frames. Before each try an end waits until the air has been idle for DIFS and its backoff has counted down
@@ -45,7 +45,7 @@ pub use state::Radio;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct FrameNo(pub u64);
 
-/// What is done about lost frames. See the [module](self).
+/// The mode of link-layer retransmission. See the [module](self).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Arq {
     /// Nothing.

@@ -1,8 +1,8 @@
-//! What the description of a radio is made of, for pages and help.
+//! The words of a radio description, for pages and help.
 
 use crate::spec::{Part, part};
 
-/// All parts there are.
+/// All words of a description.
 pub const PARTS: &[Part] = &[
     part(
         "plain",

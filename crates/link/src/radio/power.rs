@@ -1,4 +1,4 @@
-//! Where the mobile is, and the power that is received from there.
+//! The position of the mobile, and the received power.
 
 use std::f64::consts::PI;
 use std::time::Duration;

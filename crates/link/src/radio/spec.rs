@@ -12,7 +12,7 @@ use crate::spec::value::{self, show_rate, show_time};
 use crate::spec::words::{MOST, Words, read_parts};
 use crate::spec::{DownSpec, Share, SpecError, names_of, nearest_of};
 
-/// A radio channel and the stations' settings, described.
+/// The description of a radio channel and its stations.
 ///
 /// A list of words, those of [`PARTS`](super::PARTS); every part may be left out and stands at most once, but `at` and
 /// `down`, which add up. Values are those of a [`LinkSpec`](crate::LinkSpec).
@@ -28,7 +28,7 @@ use crate::spec::{DownSpec, Share, SpecError, names_of, nearest_of};
 /// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct RadioSpec {
-    /// Whether it has nothing of 802.11: a link each way.
+    /// Whether it is a plain link in each direction, without 802.11.
     pub plain: bool,
     /// The rate of data frames.
     pub rate: Rate,
@@ -38,15 +38,15 @@ pub struct RadioSpec {
     pub preamble: Preamble,
     /// Whether data frames are announced by RTS and CTS.
     pub rts: bool,
-    /// How often the MAC sends a frame before it hands it back.
+    /// The number of transmissions of a frame by the MAC.
     pub tries: u32,
-    /// How often the link layer passes a frame to the MAC.
+    /// The number of attempts of the link layer.
     pub passes: u32,
-    /// Frames that wait in each direction.
+    /// The queue size in each direction, in frames.
     pub queue: usize,
-    /// The time between the antennas.
+    /// The propagation delay.
     pub delay: Duration,
-    /// The share of data frames that are hit.
+    /// The share of data frames with errors.
     pub error: Share,
     /// The probability that a bit is flipped, `0.0..=0.5`.
     pub biterror: f64,
@@ -54,13 +54,13 @@ pub struct RadioSpec {
     pub deliver_corrupt: bool,
     /// Where the mobile is, in the order of time; beside the station if there are none.
     pub at: Vec<Position>,
-    /// The least power that is received, in watts.
+    /// The receive threshold in watts.
     pub rx_thresh: f64,
-    /// The margin above it within which the end of the connection is near, in watts.
+    /// The margin above the threshold within which the mobile is about to leave, in watts.
     pub fz_thresh: f64,
-    /// When the mobile is out of reach whatever the power.
+    /// Times at which the mobile is out of reach regardless of the power.
     pub down: Vec<DownSpec>,
-    /// The seed of all randomness.
+    /// The seed of all random numbers.
     pub seed: u64,
 }
 

@@ -126,7 +126,7 @@ impl Radio {
         self.held.contains(&frame)
     }
 
-    /// Takes the mobile out of reach, or back.
+    /// Sets whether the mobile is in reach.
     pub fn set_connected(&mut self, now: Instant, is_connected: bool) {
         self.advance(now);
         self.is_connected = is_connected;
@@ -165,7 +165,7 @@ impl Radio {
         &self.ends[way as usize].counters
     }
 
-    /// Packets that an end is answerable for: they wait, or are on the air.
+    /// Packets that an end has queued or is transmitting.
     pub fn queued(&self, way: Way) -> usize {
         let on_air = |exchange: &Exchange| exchange.frames[way as usize].is_some();
         let on_air = self.lane(way).exchange.as_ref().is_some_and(on_air);

@@ -1,4 +1,4 @@
-//! Whether chance has a say in what a link does.
+//! Whether a link uses random numbers.
 
 use super::{Discipline, LinkSpec, LossSpec, Share, Way};
 

@@ -1,8 +1,8 @@
-//! What is wrong with a description, and where.
+//! Errors in a description, with their position.
 
 use std::fmt;
 
-/// A description that is not understood: the place, what stands there, and what would be right.
+/// An invalid description: the position, the word there, and the expected one.
 ///
 /// Shown in one line: ``at byte 5, `10mbps`: expected a rate, such as `10mbit` ``.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -31,7 +31,7 @@ impl SpecError {
         Self { offset, word, expected, example }
     }
 
-    /// As it is shown, without the place.
+    /// The message without the position.
     pub fn what(&self) -> String {
         let word =
             if self.word.is_empty() { "the end".to_owned() } else { format!("`{}`", self.word) };

@@ -1,4 +1,4 @@
-//! The description of one direction of a link, in netem's words.
+//! The description of one direction of a link, in netem's syntax.
 //!
 //! A description is a list of words; every part may be left out and stands at most once, but `down`
 //! and `only`, which add up. Changes at a time (`at`) come last. Times have a unit (`s`, `ms`,
@@ -27,7 +27,7 @@ pub use part::{PARTS, Part};
 pub(crate) use part::{names_of, nearest_of, part};
 pub use value::{Share, rate, share, show_rate, show_time, time};
 
-/// One direction of a link, described. See the [module](self) for the words.
+/// The description of one direction of a link. See the [module](self) for the words.
 ///
 /// ```
 /// use airtcp_link::LinkSpec;
@@ -43,21 +43,21 @@ pub use value::{Share, rate, share, show_rate, show_time, time};
 /// ```
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct LinkSpec {
-    /// How fast packets leave the queue.
+    /// The rate.
     pub rate: RateSpec,
     /// Half duplex: the air time each frame costs beyond its bytes.
     pub half: Option<Duration>,
     /// The token bucket that packets pass before the queue.
     pub police: Option<PoliceSpec>,
-    /// What waits, and how it is kept short.
+    /// The queue and its discipline.
     pub queue: QueueSpec,
     /// The delay line.
     pub delay: DelaySpec,
-    /// Packets delayed past the order.
+    /// Additional delay of some packets, which reorders them.
     pub delayed: Option<DelayedSpec>,
-    /// The delays of two paths that packets take in turn.
+    /// The delays of two paths that packets alternate between.
     pub paths: Option<(Duration, Duration)>,
-    /// Packets gathered behind the delay line, to leave in bursts.
+    /// Aggregation of packets into bursts.
     pub aggregate: Option<AggregateSpec>,
     /// Random loss.
     pub loss: Option<LossSpec>,
@@ -65,21 +65,21 @@ pub struct LinkSpec {
     pub burst: Option<(Share, u64)>,
     /// Packets lost by number.
     pub drop: Option<DropSpec>,
-    /// In turn, how long nothing is lost and how long everything.
+    /// The times without loss and with total loss, which alternate.
     pub duty: Option<(Duration, Duration)>,
-    /// The share of packets that arrive twice.
+    /// The share of duplicated packets.
     pub duplicate: Option<Share>,
     /// The probability that a bit is flipped, `0.0..=0.5`.
     pub biterror: Option<f64>,
     /// Corruption per packet.
     pub corrupt: Option<CorruptSpec>,
-    /// When the link is down.
+    /// The outages.
     pub down: Vec<DownSpec>,
-    /// What errors are limited to.
+    /// The packets that errors are limited to.
     pub only: Only,
-    /// The seed of all randomness of this direction.
+    /// The seed of all random numbers of this direction.
     pub seed: u64,
-    /// What changes while the link runs, in the order of time.
+    /// Changes while the link runs, in the order of time.
     pub changes: Vec<ChangeSpec>,
 }
 
@@ -102,7 +102,7 @@ impl LinkSpec {
     }
 }
 
-/// How fast packets leave the queue.
+/// The rate.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum RateSpec {
     /// At once.
@@ -129,14 +129,14 @@ pub struct PoliceSpec {
     pub burst: ByteCount,
 }
 
-/// What waits for the serialiser.
+/// A queue.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct QueueSpec {
-    /// Packets it holds at most.
+    /// The maximum number of packets.
     pub packets: usize,
-    /// Bytes it holds at most, if that is limited.
+    /// The maximum number of bytes, if limited.
     pub bytes: Option<ByteCount>,
-    /// How it is kept short.
+    /// The discipline.
     pub discipline: Discipline,
 }
 
@@ -146,10 +146,10 @@ impl Default for QueueSpec {
     }
 }
 
-/// How a queue is kept short.
+/// A queue discipline.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub enum Discipline {
-    /// What finds it full is dropped.
+    /// Tail drop.
     #[default]
     DropTail,
     /// CoDel, RFC 8289.

@@ -1,4 +1,4 @@
-//! A description read word by word.
+//! Parsing of a description.
 
 use std::str::FromStr;
 use std::time::Duration;

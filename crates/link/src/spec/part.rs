@@ -1,13 +1,13 @@
-//! What a description is made of, for pages and help.
+//! The words of a description, for pages and help.
 
 /// A part of a description.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Part {
-    /// Its words: what stands in capitals is a value, what stands in brackets may be left out.
+    /// Its words: capitals are values, brackets are optional.
     pub words: &'static str,
-    /// What it does to packets, in a line.
+    /// Its effect on packets, in one line.
     pub meaning: &'static str,
-    /// A description with it.
+    /// An example.
     pub example: &'static str,
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn nearest_of(
     names.min_by_key(order).map_or("", |(_, example)| example)
 }
 
-/// All parts there are.
+/// All words of a description.
 pub const PARTS: &[Part] = &[
     part(
         "rate RATE [BYTES]",

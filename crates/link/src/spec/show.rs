@@ -1,4 +1,4 @@
-//! A description in the words it is read from.
+//! Formatting of a description.
 
 use std::fmt::{self, Display};
 use std::time::Duration;

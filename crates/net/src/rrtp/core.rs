@@ -1,4 +1,4 @@
-//! What the driver and the streams share: the endpoint, and who waits for what.
+//! State shared by the driver and the streams: the endpoint and the waiting tasks.
 
 use std::io::{self, ErrorKind};
 use std::sync::Arc;

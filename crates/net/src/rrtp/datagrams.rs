@@ -1,4 +1,4 @@
-//! What a UDP socket has to be able to do, and the batches that it does it in.
+//! The interface of a UDP socket, and batches of datagrams.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -72,7 +72,7 @@ pub trait DatagramSocket: Send + Sync + 'static {
     }
 }
 
-/// Datagrams that came.
+/// A batch of received datagrams.
 #[derive(Debug)]
 pub struct Inbox {
     slots: Vec<u8>,
@@ -92,7 +92,7 @@ impl Inbox {
         Self { slots: vec![0; BATCH * SLOT], came: Vec::with_capacity(BATCH) }
     }
 
-    /// Room for further datagrams, one in each.
+    /// Slots for further datagrams.
     pub fn slots(&mut self) -> impl Iterator<Item = &mut [u8]> {
         self.slots.chunks_exact_mut(SLOT).skip(self.came.len())
     }
@@ -125,7 +125,7 @@ impl Inbox {
     }
 }
 
-/// Datagrams that are to leave, in order.
+/// A batch of datagrams to send, in order.
 #[derive(Debug, Default)]
 pub struct Outbox {
     bytes: Vec<u8>,
@@ -136,7 +136,7 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// The next one: where it goes, and its bytes.
+    /// The next datagram: its destination and its bytes.
     pub fn first(&self) -> Option<(SocketAddr, &[u8])> {
         let (to, end) = self.going.get(self.left)?;
         Some((*to, &self.bytes[self.begin()..*end]))

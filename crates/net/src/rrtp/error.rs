@@ -1,4 +1,4 @@
-//! Errors of connections and calls, as the kinds of [`io::Error`] that socket users look at.
+//! Conversion of connection errors to [`io::Error`].
 
 use std::io::{self, ErrorKind};
 

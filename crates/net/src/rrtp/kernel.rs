@@ -1,4 +1,4 @@
-//! The kernel's UDP socket: datagrams in batches, with the time at which they came.
+//! The kernel's UDP socket: datagrams in batches, with receive timestamps.
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! A socket that connections come out of.
+//! A listening socket.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use super::core::Handshake;
 use super::socket::RrtpSocket;
 use super::stream::RrtpStream;
 
-/// Takes connections; made by [`RrtpSocket::listen`].
+/// A listener; created by [`RrtpSocket::listen`].
 ///
 /// Dropping it aborts the connections that nobody accepted; those accepted go on.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub struct RrtpListener {
 }
 
 impl RrtpListener {
-    /// Listens on a UDP socket of the kernel's of its own.
+    /// Listens on a new UDP socket of the kernel.
     ///
     /// # Errors
     /// As [`RrtpSocket::bind`].
@@ -41,7 +41,7 @@ impl RrtpListener {
         Ok(Self { socket, incoming })
     }
 
-    /// Waits for the next connection; gives it and the address of its peer. Cancel-safe; several tasks may wait.
+    /// Accepts a connection; returns it with the address of its peer. Cancel-safe; several tasks may wait.
     ///
     /// # Errors
     /// `NotConnected` or `NetworkDown`: the socket has ended, or was told to.
@@ -70,12 +70,12 @@ impl RrtpListener {
         }
     }
 
-    /// The socket, from which connections can be opened too, and which counts.
+    /// The socket, which can also open connections and has the counters.
     pub const fn socket(&self) -> &RrtpSocket {
         &self.socket
     }
 
-    /// The address listened on.
+    /// The local address.
     ///
     /// # Errors
     /// None: the signature is that of other listeners.

@@ -1,4 +1,4 @@
-//! Sockets for tokio: the shell around the state machine.
+//! RRTP sockets for tokio on the state machine.
 //!
 //! An [`RrtpSocket`] runs one [`Endpoint`](airtcp_rrtp::Endpoint) on one UDP socket, in a task of its own, the driver. The
 //! UDP socket is the kernel's or any other [`DatagramSocket`]; the stack's own is one. Streams call the endpoint under a

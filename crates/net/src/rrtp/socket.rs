@@ -34,7 +34,7 @@ pub struct RrtpSocket {
 pub(super) type Handle = shared::Handle<Core>;
 
 impl RrtpSocket {
-    /// On a UDP socket of the kernel's, bound to `local`; port 0 is any free one.
+    /// Creates a UDP socket of the kernel, bound to `local`; port 0 selects a free port.
     ///
     /// # Errors
     /// Those of bind(2), and as [`over`](Self::over).
@@ -42,7 +42,7 @@ impl RrtpSocket {
         Self::over(kernel::bind(local).await?, limits)
     }
 
-    /// On any UDP socket, which nobody else may receive from.
+    /// Uses any UDP socket, from which nothing else may receive.
     ///
     /// # Errors
     /// There is no tokio runtime here, the operating system has no randomness to give, the process has no descriptor
@@ -70,7 +70,7 @@ impl RrtpSocket {
         Self::bind(any, Limits::default()).await
     }
 
-    /// Accepts connections from here on, each with `config`, until the listener is dropped.
+    /// Listens for connections with `config` until the listener is dropped.
     ///
     /// # Errors
     /// `AddrInUse`: one listens already; `NotConnected` or `NetworkDown` once the socket has ended.
@@ -78,10 +78,10 @@ impl RrtpSocket {
         RrtpListener::new(self.clone(), config)
     }
 
-    /// Connects to `remote`. Dropping the future gives the attempt up.
+    /// Connects to `remote`. Dropping the future cancels the attempt.
     ///
     /// # Errors
-    /// `TimedOut`: nobody answered in time; `ConnectionRefused`: the peer takes no more connections; `Unsupported`: it
+    /// `TimedOut`: nobody answered in time; `ConnectionRefused`: the peer accepts no more connections; `Unsupported`: it
     /// speaks another version; `QuotaExceeded`: there are too many connections; `NotConnected` or `NetworkDown` once
     /// the socket has ended.
     pub async fn connect(&self, remote: SocketAddr, config: Config) -> io::Result<RrtpStream> {
@@ -93,17 +93,17 @@ impl RrtpSocket {
         self.local
     }
 
-    /// What was counted so far.
+    /// The counters.
     pub fn counters(&self) -> Counters {
         self.shared().look(|core, _| *core.endpoint.counters())
     }
 
-    /// Datagrams that the UDP socket refused to send, for want of a route, say. They are lost, as others are on the way.
+    /// Datagrams that the UDP socket could not send, for example without a route. They count as lost.
     pub fn refused(&self) -> u64 {
         self.shared().look(|core, _| core.refused)
     }
 
-    /// Connections that there are, those that nobody holds any more included.
+    /// The number of connections, including those that were dropped and are still closing.
     pub fn connections(&self) -> usize {
         self.shared().look(|core, _| core.endpoint.connections())
     }

@@ -1,4 +1,4 @@
-//! The two directions of a stream, apart.
+//! Splitting of a stream into its two directions.
 
 use std::io;
 use std::pin::Pin;

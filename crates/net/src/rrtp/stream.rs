@@ -17,7 +17,7 @@ use super::socket::{Handle, RrtpSocket};
 use super::split::{OwnedReadHalf, OwnedWriteHalf};
 use crate::wakers::Direction;
 
-/// An RRTP connection; made by [`connect`](RrtpSocket::connect) or [`accept`](super::RrtpListener::accept).
+/// An RRTP connection; created by [`connect`](RrtpSocket::connect) or [`accept`](super::RrtpListener::accept).
 ///
 /// Reading gives 0 bytes after the peer's end. `AsyncWriteExt::shutdown` of tokio ends this direction after what was
 /// written, and reading goes on. Dropping the stream lets go of it: what was written is still delivered, then
@@ -35,7 +35,7 @@ pub(super) struct Inner {
 }
 
 impl RrtpStream {
-    /// Connects to `remote` from a UDP socket of the kernel's of its own.
+    /// Connects to `remote` from a new UDP socket of the kernel.
     ///
     /// # Errors
     /// As [`RrtpSocket::bind`] and [`RrtpSocket::connect`].
@@ -72,7 +72,7 @@ impl RrtpStream {
         Ok(stream)
     }
 
-    /// Ends the connection at once, and tells the peer; what has not been delivered is lost.
+    /// Aborts the connection and notifies the peer; undelivered data is lost.
     pub fn abort(&self) {
         self.0.handle.shared().with(|core, now| core.endpoint.abort(now, self.0.id));
     }
@@ -101,7 +101,7 @@ impl RrtpStream {
         })
     }
 
-    /// The connection as it is now.
+    /// A snapshot of the connection.
     ///
     /// # Errors
     /// As [`reconfigure`](Self::reconfigure).
@@ -109,7 +109,7 @@ impl RrtpStream {
         self.0.info()
     }
 
-    /// The address of this end's UDP socket.
+    /// The local address.
     ///
     /// # Errors
     /// None: the signature is that of other streams.
@@ -125,7 +125,7 @@ impl RrtpStream {
         Ok(self.0.remote)
     }
 
-    /// Reads and writes in different tasks.
+    /// Splits the stream for use by different tasks.
     pub fn into_split(self) -> (OwnedReadHalf, OwnedWriteHalf) {
         (OwnedReadHalf::new(self.0.clone()), OwnedWriteHalf::new(self.0))
     }

@@ -1,4 +1,4 @@
-//! What the driver and the sockets share: the host, and who waits for which socket.
+//! State shared by the driver and the sockets: the host and the waiting tasks.
 
 use std::collections::VecDeque;
 use std::io;

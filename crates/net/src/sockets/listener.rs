@@ -1,4 +1,4 @@
-//! A socket that connections come out of.
+//! A listening socket.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use super::stack::Handle;
 use super::stream::TcpStream;
 use crate::wakers::Direction;
 
-/// Takes connections; made by [`Stack::listen`](super::Stack::listen).
+/// A listener; created by [`Stack::listen`](super::Stack::listen).
 ///
 /// Dropping it resets the connections that nobody accepted; those accepted go on.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl TcpListener {
         Self { handle, id, notify }
     }
 
-    /// Waits for the next connection; gives it and the address of its peer.
+    /// Accepts a connection; returns it with the address of its peer.
     ///
     /// Cancel-safe; several tasks may wait at once.
     ///
@@ -51,7 +51,7 @@ impl TcpListener {
         }
     }
 
-    /// As [`accept`](Self::accept). Of the tasks that poll the last one is woken.
+    /// Polls [`accept`](Self::accept). Only the last polling task is woken.
     ///
     /// # Errors
     /// As [`accept`](Self::accept).
@@ -87,7 +87,7 @@ impl TcpListener {
         (TcpStream::new(self.handle.clone(), id), remote)
     }
 
-    /// The address listened on.
+    /// The local address.
     ///
     /// # Errors
     /// `NotConnected`: the stack has ended.

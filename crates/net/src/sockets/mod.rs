@@ -1,4 +1,4 @@
-//! Sockets for tokio: the shell around the pure stack.
+//! Sockets for tokio on the sans-IO stack.
 //!
 //! A [`Stack`] runs one [`Host`](airtcp_stack::Host) on one [`Device`](airtcp_device::Device), in a task
 //! of its own, the driver. Sockets call the host under a lock that is never held across an await;

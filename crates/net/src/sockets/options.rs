@@ -1,4 +1,4 @@
-//! The settings of a live connection.
+//! Socket options of an open connection.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -12,7 +12,7 @@ use super::socket::{hop_limit, invalid};
 use super::stream::TcpStream;
 
 impl TcpStream {
-    /// Lets small segments leave at once (Nagle's algorithm off), or not.
+    /// Disables or enables Nagle's algorithm (`TCP_NODELAY`).
     ///
     /// # Errors
     /// `NotConnected`: the stack has ended.
@@ -20,7 +20,7 @@ impl TcpStream {
         self.set(SocketOption::NoDelay(on))
     }
 
-    /// Whether small segments leave at once.
+    /// Whether Nagle's algorithm is disabled.
     ///
     /// # Errors
     /// `NotConnected`: the stack has ended.
@@ -37,7 +37,7 @@ impl TcpStream {
         self.set(SocketOption::Cork(on))
     }
 
-    /// Whether only full segments leave.
+    /// Whether only full segments are sent.
     ///
     /// # Errors
     /// `NotConnected`: the stack has ended.
@@ -55,7 +55,7 @@ impl TcpStream {
         self.set(SocketOption::QuickAck(on))
     }
 
-    /// Whether ACKs do not wait for data that they can ride on, at the moment.
+    /// Whether quick ACKs are on: ACKs do not wait for data to be piggybacked on.
     ///
     /// # Errors
     /// `NotConnected`: the stack has ended.
@@ -73,7 +73,7 @@ impl TcpStream {
         self.set(SocketOption::NotSentLowWater(mark))
     }
 
-    /// The TTL or hop limit of what is sent from now on, 1 to 255.
+    /// Sets the TTL or hop limit, 1 to 255.
     ///
     /// # Errors
     /// `InvalidInput`: another number; `NotConnected`: the stack has ended.
@@ -82,7 +82,7 @@ impl TcpStream {
         self.set(SocketOption::HopLimit(hop_limit))
     }
 
-    /// The TTL or hop limit of what is sent.
+    /// The TTL or hop limit.
     ///
     /// # Errors
     /// `NotConnected`: the stack has ended.
@@ -109,7 +109,7 @@ impl TcpStream {
         self.set(SocketOption::Linger(limit))
     }
 
-    /// Has the drop of the stream reset the connection, as [`abort`](Self::abort) does.
+    /// Makes the drop of the stream reset the connection, as [`abort`](Self::abort) does.
     ///
     /// # Errors
     /// `NotConnected`: the stack has ended.
@@ -117,7 +117,7 @@ impl TcpStream {
         self.set_linger(Some(Duration::ZERO))
     }
 
-    /// How long closing may take.
+    /// The linger time.
     ///
     /// # Errors
     /// `NotConnected`: the stack has ended.

@@ -1,4 +1,4 @@
-//! What a stream is ready for, and the calls that never wait.
+//! Readiness of a stream, and non-blocking calls.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::task::{Context, Poll, ready};
@@ -210,7 +210,7 @@ pub(super) fn or_would_block<T>(core: &Core, done: Option<T>) -> io::Result<T> {
 macro_rules! reads {
     ($type:ident $(<$life:lifetime>)?, $this:ident => $inner:expr) => {
         impl $type $(<$life>)? {
-            /// Waits until there is something to read, the end of the stream or an error too.
+            /// Waits until the stream is readable: data, the end of the stream, or an error.
             ///
             /// Cancel-safe; any number of tasks may wait at once, also while another one reads.
             ///
@@ -244,7 +244,7 @@ macro_rules! reads {
                 std::future::poll_fn(|context| self.poll_read_chunk(context, chunk)).await
             }
 
-            /// As [`read_chunk`](Self::read_chunk). Of the tasks that poll to read or to peek the last one is woken.
+            /// Polls [`read_chunk`](Self::read_chunk). Only the last task that polls to read or to peek is woken.
             ///
             /// # Errors
             /// As [`read_chunk`](Self::read_chunk).
@@ -267,7 +267,7 @@ macro_rules! reads {
                 $inner.try_read(buf)
             }
 
-            /// As [`try_read`](Self::try_read), into one buffer after the other.
+            /// As [`try_read`](Self::try_read), into several buffers.
             ///
             /// # Errors
             /// As [`try_read`](Self::try_read).
@@ -291,7 +291,7 @@ macro_rules! reads {
                 $inner.peek(buf).await
             }
 
-            /// As [`peek`](Self::peek). Of the tasks that poll to read or to peek the last one is woken.
+            /// Polls [`peek`](Self::peek). Only the last task that polls to read or to peek is woken.
             ///
             /// # Errors
             /// As [`peek`](Self::peek).
@@ -347,7 +347,7 @@ macro_rules! writes {
                 std::future::poll_fn(|context| self.poll_write_chunk(context, chunk)).await
             }
 
-            /// As [`write_chunk`](Self::write_chunk). Of the tasks that poll to write the last one is woken.
+            /// Polls [`write_chunk`](Self::write_chunk). Only the last task that polls to write is woken.
             ///
             /// # Errors
             /// As [`write_chunk`](Self::write_chunk).
@@ -360,7 +360,7 @@ macro_rules! writes {
                 $inner.poll_write_chunk(context, chunk)
             }
 
-            /// Writes as much of `buf` as there is room for, without waiting; gives how many bytes.
+            /// Writes as much of `buf` as fits without waiting; returns the number of bytes.
             ///
             /// # Errors
             /// `WouldBlock`: there is no room; otherwise as with writing.
@@ -369,7 +369,7 @@ macro_rules! writes {
                 $inner.try_write(&[IoSlice::new(buf)])
             }
 
-            /// As [`try_write`](Self::try_write), from one buffer after the other.
+            /// As [`try_write`](Self::try_write), from several buffers.
             ///
             /// # Errors
             /// As [`try_write`](Self::try_write).
@@ -385,7 +385,7 @@ macro_rules! writes {
 macro_rules! both {
     ($type:ident $(<$life:lifetime>)?, $this:ident => $inner:expr) => {
         impl $type $(<$life>)? {
-            /// Waits until one of the things asked for is so; gives those that are.
+            /// Waits until the socket is ready in one of the requested ways; returns its readiness.
             ///
             /// What is told is so when it is told: there are no false alarms but those that another
             /// task makes, which reads or writes first. Cancel-safe.
@@ -400,7 +400,7 @@ macro_rules! both {
                 $inner.ready(interest).await
             }
 
-            /// This end's address.
+            /// The local address.
             ///
             /// # Errors
             /// `NotConnected`: the stack has ended.

@@ -1,4 +1,4 @@
-//! Stacks on the queues of one device: what they have in common, and how a packet that reached the wrong one gets on.
+//! Stacks on the queues of one device: shared state, and forwarding of packets that reached the wrong queue.
 
 use std::fmt;
 use std::io;
@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, watch};
 /// Packets that may wait for one stack. They are few in honest traffic, and may pin a buffer of the device each.
 const ROOM: usize = 256;
 
-/// The place of one stack among several with the same addresses, each on a queue of its own of one device.
+/// The position of a stack among siblings with the same addresses, each on its own queue of one device.
 ///
 /// They share a clock and a secret, and nothing that a packet needs on its way. A packet that is nobody's at the stack
 /// that it reached is handed on to the next one, and so round, until one knows it; the last one answers for all. At most
@@ -78,7 +78,7 @@ impl fmt::Debug for Sibling {
 }
 
 impl Sibling {
-    /// Places for `count` stacks, in the order in which packets are handed on.
+    /// Positions for `count` stacks, in the order in which packets are forwarded.
     ///
     /// # Errors
     /// The operating system has no randomness to give.

@@ -1,4 +1,4 @@
-//! A TCP socket before it connects or listens.
+//! A TCP socket that is configured before it connects or listens.
 
 use std::io;
 use std::net::SocketAddr;
@@ -68,7 +68,7 @@ impl TcpSocket {
         Self { handle, settings: Mutex::new(Settings { config, bound: None }) }
     }
 
-    /// The most the send buffer grows to (bytes); less than 2,048 counts as that.
+    /// Sets the maximum size of the send buffer (bytes), at least 2,048.
     ///
     /// # Errors
     /// None; the result is for the sake of tokio's signature, as below.
@@ -76,7 +76,7 @@ impl TcpSocket {
         self.set(|config| config.send_buffer = buffer(size))
     }
 
-    /// The most the send buffer grows to (bytes).
+    /// The maximum size of the send buffer (bytes).
     ///
     /// # Errors
     /// None.
@@ -93,7 +93,7 @@ impl TcpSocket {
         self.set(|config| config.receive_buffer = buffer(size))
     }
 
-    /// The most the receive buffer grows to (bytes).
+    /// The maximum size of the receive buffer (bytes).
     ///
     /// # Errors
     /// None.
@@ -101,7 +101,7 @@ impl TcpSocket {
         Ok(u32::try_from(self.settings().config.receive_buffer.0).unwrap_or(u32::MAX))
     }
 
-    /// Lets small segments leave at once (Nagle's algorithm off), or not.
+    /// Disables or enables Nagle's algorithm (`TCP_NODELAY`).
     ///
     /// # Errors
     /// None.
@@ -109,7 +109,7 @@ impl TcpSocket {
         self.set(|config| config.nodelay = on)
     }
 
-    /// Whether small segments leave at once.
+    /// Whether Nagle's algorithm is disabled.
     ///
     /// # Errors
     /// None.
@@ -117,7 +117,7 @@ impl TcpSocket {
         Ok(self.settings().config.nodelay)
     }
 
-    /// Asks a silent peer whether it is still there, with Linux's pauses, or never.
+    /// Enables keep-alive with Linux's intervals, or disables it.
     ///
     /// # Errors
     /// None.
@@ -125,7 +125,7 @@ impl TcpSocket {
         self.set_keep_alive(on.then(KeepAlive::default))
     }
 
-    /// Whether a silent peer is asked whether it is still there.
+    /// Whether keep-alive is enabled.
     ///
     /// # Errors
     /// None.
@@ -133,7 +133,7 @@ impl TcpSocket {
         Ok(self.settings().config.keep_alive.is_some())
     }
 
-    /// Asks a silent peer whether it is still there, with pauses of one's own, or never.
+    /// Enables keep-alive with these intervals, or disables it.
     ///
     /// # Errors
     /// None.
@@ -151,7 +151,7 @@ impl TcpSocket {
         self.set(|config| config.defer_accept = time)
     }
 
-    /// How long a listener keeps connections back.
+    /// The maximum time of deferred accept.
     ///
     /// # Errors
     /// None.
@@ -159,7 +159,7 @@ impl TcpSocket {
         Ok(self.settings().config.defer_accept)
     }
 
-    /// The TTL or hop limit of what is sent, 1 to 255.
+    /// Sets the TTL or hop limit, 1 to 255.
     ///
     /// # Errors
     /// `InvalidInput`: another number.
@@ -168,7 +168,7 @@ impl TcpSocket {
         self.set(|config| config.hop_limit = hop_limit)
     }
 
-    /// The TTL or hop limit of what is sent.
+    /// The TTL or hop limit.
     ///
     /// # Errors
     /// None.
@@ -235,7 +235,7 @@ impl TcpSocket {
         Ok(())
     }
 
-    /// The address bound.
+    /// The bound address.
     ///
     /// # Errors
     /// `InvalidInput`: none is.
@@ -244,7 +244,7 @@ impl TcpSocket {
         self.handle.shared().look(|core, _| core.host.local_addr(bound).map_err(io::Error::from))
     }
 
-    /// Connects to `remote`. Dropping the future gives the attempt up.
+    /// Connects to `remote`. Dropping the future cancels the attempt.
     ///
     /// Of a bound address whose port the stack chose, another port is used should there be a connection with
     /// `remote` from that one.
@@ -261,7 +261,7 @@ impl TcpSocket {
         connecting.await
     }
 
-    /// Listens at the address bound, with up to `backlog` connections that wait to be accepted.
+    /// Listens on the bound address, with a backlog of `backlog` connections.
     ///
     /// # Errors
     /// `InvalidInput`: none is bound; `NotConnected` or `NetworkDown` once the stack has ended.
@@ -319,7 +319,7 @@ fn buffer(size: u32) -> ByteCount {
 /// A TTL or hop limit that a packet can leave with.
 pub(super) fn hop_limit(ttl: u32) -> io::Result<u8> {
     let hop_limit = u8::try_from(ttl).ok().filter(|&hop_limit| hop_limit > 0);
-    hop_limit.ok_or_else(|| invalid(format!("a TTL of {ttl}: it is 1 to 255")))
+    hop_limit.ok_or_else(|| invalid(format!("TTL {ttl}: expected 1 to 255")))
 }
 
 pub(super) fn invalid(why: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {

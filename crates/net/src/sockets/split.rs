@@ -1,4 +1,4 @@
-//! The two directions of a stream, apart.
+//! Splitting of a stream into its two directions.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -37,7 +37,7 @@ pub struct OwnedWriteHalf {
     fin_on_drop: bool,
 }
 
-/// The halves are of two different streams.
+/// The halves belong to different streams.
 #[derive(Debug, thiserror::Error)]
 #[error("the halves do not belong to the same stream")]
 pub struct ReuniteError(pub OwnedReadHalf, pub OwnedWriteHalf);
@@ -52,7 +52,7 @@ pub(super) fn owned(stream: TcpStream) -> (OwnedReadHalf, OwnedWriteHalf) {
 }
 
 impl OwnedReadHalf {
-    /// Makes the stream whole again.
+    /// Reunites the halves.
     ///
     /// # Errors
     /// The halves are of two streams; both come back.

@@ -1,4 +1,4 @@
-//! The stack on its device, and the way to its sockets.
+//! A stack on a device, and its sockets.
 
 use std::io;
 use std::net::SocketAddr;
@@ -105,7 +105,7 @@ impl Stack {
     ) -> io::Result<Self> {
         config.events |= watch.is_some();
         let runtime = tokio::runtime::Handle::try_current()
-            .map_err(|error| io::Error::other(format!("a stack needs a tokio runtime: {error}")))?;
+            .map_err(|error| io::Error::other(format!("a stack requires a tokio runtime: {error}")))?;
         if config.secret.iter().all(|&byte| byte == 0) {
             SysRng.try_fill_bytes(&mut config.secret).map_err(io::Error::other)?;
         }
@@ -115,7 +115,7 @@ impl Stack {
         if config.checksum_offload && config.tcp.offers_hack() {
             warn!(
                 device = device.name(),
-                "HACK will not be negotiated: the device drops what is corrupted; turn its checksum \
+                "HACK will not be negotiated: the device drops corrupted packets; turn its checksum \
                  offload off"
             );
         }
@@ -154,7 +154,7 @@ impl Stack {
         TcpStream::connect(self.0.clone(), remote, open).await
     }
 
-    /// Connects to `remote`, and gives the attempt up after `limit`.
+    /// Connects to `remote`, with a timeout of `limit`.
     ///
     /// # Errors
     /// `TimedOut`: it has not come to anything by then; otherwise as [`connect`](Self::connect).
@@ -175,7 +175,7 @@ impl Stack {
         }
     }
 
-    /// Connects to `remote` with settings of its own.
+    /// Connects to `remote` with these settings.
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
@@ -188,7 +188,7 @@ impl Stack {
         TcpStream::connect(self.0.clone(), remote, open).await
     }
 
-    /// A TCP socket to set up before it connects or listens.
+    /// Creates a TCP socket to configure before it connects or listens.
     pub fn tcp_socket(&self) -> TcpSocket {
         TcpSocket::new(self.0.clone())
     }
@@ -222,12 +222,12 @@ impl Stack {
         self.shared().look(|core, _| core.host.held())
     }
 
-    /// Every connection with its state, also those that no application holds any more.
+    /// Every connection with its state, including closed ones in TIME-WAIT.
     pub fn connections(&self) -> Vec<(FlowId, State)> {
         self.shared().look(|core, _| core.host.tcp_connections().collect())
     }
 
-    /// The first `most` connections, with all that `ss -tinm` would say of them. Packets wait while it looks.
+    /// The first `most` connections with the details of `ss -tinm`. The stack is locked meanwhile.
     pub fn listing(&self, most: usize) -> Vec<Listed> {
         self.shared().look(|core, now| core.host.tcp_listing(now, most))
     }
@@ -287,7 +287,7 @@ impl Stack {
         self.shutdown_within(PATIENCE).await;
     }
 
-    /// Closes every socket in order and ends the stack.
+    /// Closes every socket gracefully and stops the stack.
     ///
     /// Nothing can be opened, accepted or written from here on; what was
     /// written is delivered, then the FINs, and reading goes on meanwhile. When the peers have acknowledged all of it, or `patience` is over and what is left

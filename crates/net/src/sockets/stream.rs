@@ -68,7 +68,7 @@ impl TcpStream {
         Ok(stream)
     }
 
-    /// Ends the connection at once, with a RST; what has not been sent is lost.
+    /// Aborts the connection with a RST; unsent data is lost.
     pub fn abort(self) {
         self.0.handle.shared().with(|core, now| {
             // An error says that it has ended already.
@@ -76,12 +76,12 @@ impl TcpStream {
         });
     }
 
-    /// Reads and writes at the same time, in one task.
+    /// Splits the stream for use within one task.
     pub fn split(&mut self) -> (ReadHalf<'_>, WriteHalf<'_>) {
         split::borrowed(self)
     }
 
-    /// Reads and writes in different tasks.
+    /// Splits the stream for use by different tasks.
     pub fn into_split(self) -> (OwnedReadHalf, OwnedWriteHalf) {
         split::owned(self)
     }

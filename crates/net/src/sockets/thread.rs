@@ -1,4 +1,4 @@
-//! A stack on a thread of its own.
+//! A stack on its own thread.
 
 use std::io;
 

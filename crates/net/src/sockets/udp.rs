@@ -1,4 +1,4 @@
-//! A socket for datagrams.
+//! A UDP socket.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use super::socket::hop_limit;
 use super::stack::Handle;
 use crate::wakers::Direction;
 
-/// A UDP socket; made by [`Stack::udp_bind`](super::Stack::udp_bind).
+/// A UDP socket; created by [`Stack::udp_bind`](super::Stack::udp_bind).
 ///
 /// Dropping it drops the datagrams that wait in it; those sent are on their way.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ impl UdpSocket {
         self.handle.shared().look(|core, _| core.host.udp_peer(self.id).map_err(io::Error::from))
     }
 
-    /// Sends one datagram, waiting while too many wait to leave; gives its length in bytes.
+    /// Sends one datagram, and waits if the queue is full; returns its length in bytes.
     ///
     /// Cancel-safe: the datagram is sent whole or not at all.
     ///
@@ -108,7 +108,7 @@ impl UdpSocket {
         self.once_there_is_one(|| self.try_recv_from(&mut *buf)).await
     }
 
-    /// As [`recv_from`](Self::recv_from); gives the length alone.
+    /// As [`recv_from`](Self::recv_from), but returns only the length.
     ///
     /// # Errors
     /// As [`recv_from`](Self::recv_from).
@@ -135,7 +135,7 @@ impl UdpSocket {
         Ok(self.try_recv_from(buf)?.0)
     }
 
-    /// As [`recv_from`](Self::recv_from), but the datagram stays to be received.
+    /// Peeks: as [`recv_from`](Self::recv_from), but the datagram stays in the queue.
     ///
     /// # Errors
     /// As [`recv_from`](Self::recv_from).
@@ -154,7 +154,7 @@ impl UdpSocket {
         })
     }
 
-    /// As [`recv_from`](Self::recv_from). Of the tasks that poll the last one is woken.
+    /// Polls [`recv_from`](Self::recv_from). Only the last polling task is woken.
     ///
     /// # Errors
     /// As [`recv_from`](Self::recv_from).
@@ -177,7 +177,7 @@ impl UdpSocket {
         })
     }
 
-    /// Waits until one of the things asked for is so; gives those that are.
+    /// Waits until the socket is ready in one of the requested ways; returns its readiness.
     ///
     /// Cancel-safe; any number of tasks may wait at once.
     ///
@@ -210,7 +210,7 @@ impl UdpSocket {
         }
     }
 
-    /// Waits until a datagram is there.
+    /// Waits until a datagram can be received.
     ///
     /// # Errors
     /// As [`ready`](Self::ready).
@@ -262,7 +262,7 @@ impl UdpSocket {
         core.open().err().unwrap_or_else(|| error.into())
     }
 
-    /// The TTL or hop limit of what is sent from now on, 1 to 255.
+    /// Sets the TTL or hop limit, 1 to 255.
     ///
     /// # Errors
     /// `InvalidInput`: another number; `NotConnected`: the stack has ended.
@@ -274,7 +274,7 @@ impl UdpSocket {
             .map_err(io::Error::from)
     }
 
-    /// The TTL or hop limit of what is sent.
+    /// The TTL or hop limit.
     ///
     /// # Errors
     /// `NotConnected`: the stack has ended.
@@ -295,7 +295,7 @@ impl UdpSocket {
         Ok(error.map(|error| error.into()))
     }
 
-    /// The address the socket is bound to.
+    /// The local address.
     ///
     /// # Errors
     /// `NotConnected`: the stack has ended.

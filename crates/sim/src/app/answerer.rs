@@ -1,4 +1,4 @@
-//! The end that connections are opened to.
+//! The passive end of connections.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! The end that opens one connection.
+//! The active end of one connection.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Users who open one short connection after another.
+//! Users that open one short connection after another.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

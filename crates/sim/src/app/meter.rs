@@ -1,4 +1,4 @@
-//! What an application got.
+//! Measurements of an application.
 
 use airtcp_stack::HostError;
 use airtcp_types::Instant;
@@ -21,7 +21,7 @@ pub(crate) struct Meter {
     pub(crate) samples: Option<Vec<(f64, f64)>>,
     /// When everything was done.
     pub(crate) finished: Option<Instant>,
-    /// Connections that ended otherwise than they should.
+    /// Connections that ended abnormally.
     pub(crate) broken: u64,
     /// Where a byte was wrong.
     pub(crate) wrong: Option<u64>,

@@ -1,4 +1,4 @@
-//! Applications, and the host they live on.
+//! Applications and their hosts.
 //!
 //! ```text
 //! end_host.rs  a host and its applications, as one Node

@@ -1,4 +1,4 @@
-//! What applications send: bytes whose place in the stream shows.
+//! The data that applications send: a pattern that reveals the position in the stream.
 
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};

@@ -91,7 +91,7 @@ fn rrtp_has_a_rate_and_an_application_that_answers_a_window() {
 fn an_interval_of_zero_is_refused() {
     let scenario = one(dumbbell("rate 10mbit"), flow("rack/reno", BULK));
     let error = run_with_states(&scenario, None, Duration::ZERO, &mut |_| {}).unwrap_err();
-    assert!(error.to_string().contains("interval above zero"), "{error}");
+    assert!(error.to_string().contains("must be above zero"), "{error}");
 }
 
 #[test]

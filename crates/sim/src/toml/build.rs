@@ -1,4 +1,4 @@
-//! A scenario made from its file: what no value shows alone.
+//! Construction of a scenario from its file, with checks across keys.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -25,17 +25,17 @@ pub(super) fn scenario(
     let mut builder = Builder { source, load, traces: BTreeMap::new() };
     let duration = file.duration.get_ref().0;
     if duration.is_zero() {
-        return Err(source.refuse(file.duration.span().start, "a run takes longer than no time"));
+        return Err(source.refuse(file.duration.span().start, "the duration must be above zero"));
     }
     let warm_up = file.warm_up.as_ref().map(|time| time.get_ref().0).unwrap_or_default();
     if let Some(place) = file.warm_up.as_ref().filter(|_| warm_up >= duration) {
-        let what = format!("nothing is left after it of the duration, {duration:?}");
+        let what = format!("the warm-up must be shorter than the duration, {duration:?}");
         return Err(source.refuse(place.span().start, &what));
     }
     let name = file.name.clone().unwrap_or_else(|| stem(source.name));
     let topology = builder.topology(&file)?;
     if file.flow.is_empty() {
-        let what = "nobody sends: add a `[[flow]]`, with `congestion = \"reno\"` for example";
+        let what = "there are no flows: add a `[[flow]]`, with `congestion = \"reno\"` for example";
         return Err(source.refuse(source.text.trim_end().len(), what));
     }
     let flows: Result<_, _> =
@@ -80,7 +80,7 @@ impl Builder<'_> {
                 })
             }
             _ if file.station.is_some() => {
-                let what = "a `[station]` stands behind a `[bottleneck]`, the wired Internet, and no `[[wire]]`: \
+                let what = "a `[station]` needs a `[bottleneck]`, the wired Internet, and no `[[wire]]`: \
                             `[bottleneck]` with `forth = \"rate 100mbit delay 20ms limit 1000\"` for example";
                 let place = file.station.as_ref().map_or(0, |station| station.span().start);
                 Err(self.source.refuse(place, what))
@@ -95,7 +95,7 @@ impl Builder<'_> {
             }
             (_, [wire, ..], _) => {
                 let what =
-                    "either `[[wire]]`s make a chain, or `[bottleneck]` and `[access]` a dumbbell";
+                    "use either `[[wire]]`s for a chain, or `[bottleneck]` and `[access]` for a dumbbell";
                 Err(self.source.refuse(wire.span().start, what))
             }
         }
@@ -162,7 +162,7 @@ impl Builder<'_> {
         };
         let (wire, name) = (setting.parent(), link.name);
         let what = format!(
-            "`{wire}.back` would stay as the file has it: write `{wire}={name}` for both ways of {name}, or set \
+            "`{wire}.back` would keep the value of the file: write `{wire}={name}` for both directions of {name}, or set \
              `{wire}.back`, too"
         );
         Err(self.source.refuse(place, &what))
@@ -204,7 +204,7 @@ impl Builder<'_> {
         );
         let sender = match &file.strategies {
             Some(whole) if parts != (None, None, None) => {
-                let what = "`strategies` has all of `detection`, `congestion` and `judge`: leave them out, or set \
+                let what = "`strategies` includes `detection`, `congestion` and `judge`: remove them, or set \
                             `strategies` anew, as in --set flow.0.strategies=rack/reno";
                 return Err(self.source.refuse(whole.span().start, what));
             }
@@ -260,7 +260,7 @@ impl Builder<'_> {
                 Ok(Change { at: file.at, combination: combination.clone() })
             }
             Sender::Rrtp(_) | Sender::Udp(_) => {
-                let what = "a flow cannot change its transport: name strategies of TCP";
+                let what = "a flow cannot change its transport: use strategies of TCP";
                 Err(self.source.refuse(file.strategies.span().start, what))
             }
         }
@@ -315,7 +315,7 @@ impl Builder<'_> {
         if let Some(app) = file.short_flows.as_ref().map(Spanned::get_ref) {
             let largest = app.largest.as_ref().map_or(app.smallest, |size| size.get_ref().0);
             if let Some(place) = app.largest.as_ref().filter(|_| largest < app.smallest) {
-                let what = "the largest is not as large as the smallest";
+                let what = "`largest` is below `smallest`";
                 return Err(self.source.refuse(place.span().start, what));
             }
             let size = (app.smallest, largest);

@@ -1,4 +1,4 @@
-//! A scenario file as it is written.
+//! The format of a scenario file.
 //!
 //! Tables have no `flatten` and no untagged choices, which would lose the place of an error.
 
@@ -71,7 +71,7 @@ impl<'de> Deserialize<'de> for WireFile {
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(
-                    "a link in words or by name, such as \"weak-4g\", or a table with `forth` and perhaps `back`",
+                    "a link description or name, such as \"weak-4g\", or a table with `forth` and optionally `back`",
                 )
             }
 

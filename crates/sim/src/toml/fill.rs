@@ -1,4 +1,4 @@
-//! Scenarios with placeholders: a table of a larger file, whose texts have `{name}` where a value is put.
+//! Scenarios with placeholders: a table of a larger file, with `{name}` in its texts.
 
 use std::borrow::Cow;
 
@@ -45,12 +45,12 @@ impl Source<'_> {
         let document = DeTable::parse(self.text).map_err(refuse)?.into_inner();
         let table = document.into_iter().find(|(name, _)| name.get_ref() == key);
         let Some((_, mut table)) = table else {
-            return Err(self.refuse(self.text.len(), &format!("there is no table `[{key}]`")));
+            return Err(self.refuse(self.text.len(), &format!("the table `[{key}]` is missing")));
         };
         self.fill(&mut table, values)?;
         let span = table.span();
         let DeValue::Table(table) = table.into_inner() else {
-            return Err(self.refuse(span.start, &format!("`{key}` is no table: write `[{key}]`")));
+            return Err(self.refuse(span.start, &format!("`{key}` is not a table: write `[{key}]`")));
         };
         let file =
             ScenarioFile::deserialize(::toml::de::Deserializer::from(Spanned::new(span, table)));

@@ -39,14 +39,14 @@ use file::ScenarioFile;
 /// A commented scenario file that runs in about a second.
 pub const EXAMPLE: &str = include_str!("example.toml");
 
-/// A scenario file, and what is set beside it.
+/// A scenario file, and settings that override it.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
-    /// What errors call it. A scenario without a name is called after it.
+    /// Its name, for errors and for scenarios without a name.
     pub name: &'a str,
-    /// What stands in it.
+    /// Its text.
     pub text: &'a str,
-    /// Values that take the place of the file's, the last one if there are several.
+    /// Settings that override the file; the last one wins.
     pub settings: &'a [Setting],
 }
 

@@ -1,4 +1,4 @@
-//! Where in a source something stands.
+//! Positions in a source text.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Values with a meaning, read from text so that an error keeps the value's place.
+//! Values with units, parsed so that errors keep their position.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -167,7 +167,7 @@ impl Word for Profile {
 pub(super) struct Detection(pub(super) String);
 
 impl Word for Detection {
-    const EXPECTED: &'static str = "a name of `airtcp names`, such as \"sack\"";
+    const EXPECTED: &'static str = "a name from `airtcp names`, such as \"sack\"";
 
     fn read(text: &str) -> Option<Self> {
         Combination::from_parts(Some(text), None, None).ok().map(|_| Self(text.to_owned()))
@@ -183,7 +183,7 @@ impl Word for Detection {
 pub(super) struct Congestion(pub(super) String);
 
 impl Word for Congestion {
-    const EXPECTED: &'static str = "a name of `airtcp names`, such as \"cubic\"";
+    const EXPECTED: &'static str = "a name from `airtcp names`, such as \"cubic\"";
 
     fn read(text: &str) -> Option<Self> {
         Combination::from_parts(None, Some(text), None).ok().map(|_| Self(text.to_owned()))
@@ -199,7 +199,7 @@ impl Word for Congestion {
 pub(super) struct Judge(pub(super) String);
 
 impl Word for Judge {
-    const EXPECTED: &'static str = "names of `airtcp names`, joined by `+`";
+    const EXPECTED: &'static str = "names from `airtcp names`, joined by `+`";
 
     fn read(text: &str) -> Option<Self> {
         Combination::from_parts(None, None, Some(text)).ok().map(|_| Self(text.to_owned()))

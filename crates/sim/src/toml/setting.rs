@@ -1,4 +1,4 @@
-//! Values set beside the file: `flow.0.congestion=reno`.
+//! Settings that override the file: `flow.0.congestion=reno`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -129,7 +129,7 @@ fn element<'a, 'i>(
     walked: &str,
 ) -> Result<&'a mut Spanned<DeValue<'i>>, String> {
     let DeValue::Array(list) = value else {
-        return Err(format!("`{walked}` has nothing inside it: it is a {}", value.type_str()));
+        return Err(format!("`{walked}` has no keys: it is a {}", value.type_str()));
     };
     let count = list.len();
     let index = step.parse().ok().filter(|index: &usize| *index < count);

@@ -300,7 +300,7 @@ fn a_station_is_wrong_at_its_word() {
     let nobody = format!("{SMALL}mark_aware = true\n");
     assert_eq!(
         error(&nobody),
-        "s.toml:8:14: it goes by the marks of a base station, and there is none: add a `[station]`"
+        "s.toml:8:14: it needs the marks of a base station: add a `[station]`"
     );
     assert!(read(&format!("{SMALL}mark_aware = false\n")).is_ok());
     let set = read_with(SMALL, &["station.radio=error 20"]).unwrap_err();
@@ -482,7 +482,7 @@ fn what_does_not_go_together_is_said() {
     let wires = format!("{SMALL}\n[[wire]]\nforth = \"delay 1ms\"\n");
     assert_eq!(
         error(&wires),
-        "s.toml:9:1: either `[[wire]]`s make a chain, or `[bottleneck]` and `[access]` a dumbbell"
+        "s.toml:9:1: use either `[[wire]]`s for a chain, or `[bottleneck]` and `[access]` for a dumbbell"
     );
     let apps = format!("{SMALL}ping_pong = {{ size = \"64B\" }}\nbulk = {{}}\n");
     assert_eq!(
@@ -493,9 +493,9 @@ fn what_does_not_go_together_is_said() {
         error(&format!("warm_up = \"3s\"\n{SMALL}")),
         "s.toml:1:11: nothing is left after it of the duration, 2s"
     );
-    assert_eq!(error(&SMALL.replace("2s", "0s")), "s.toml:1:12: a run takes longer than no time");
+    assert_eq!(error(&SMALL.replace("2s", "0s")), "s.toml:1:12: the duration must be above zero");
     let sizes = format!("{SMALL}short_flows = {{ smallest = \"5kB\", largest = \"4kB\" }}\n");
-    assert_eq!(error(&sizes), "s.toml:8:45: the largest is not as large as the smallest");
+    assert_eq!(error(&sizes), "s.toml:8:45: `largest` is below `smallest`");
     let access = "[[wire]]\nforth = \"\"\n[[flow]]\naccess = { forth = \"\" }\n";
     assert_eq!(error(access), "s.toml:4:10: a chain has no access wires");
 }

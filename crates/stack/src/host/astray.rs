@@ -16,14 +16,14 @@ use tracing::debug;
 use super::outbox::MAX_WAITING;
 use super::{Host, SocketId, is_v6};
 
-/// Which one a host is of several with the same addresses and the same secret.
+/// The position of a host among siblings with the same addresses and the same secret.
 ///
 /// Each has connections, listeners and limits of its own, and chooses ports that no other one does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Share {
     /// Its number, from 0.
     pub index: u16,
-    /// How many there are.
+    /// The number of siblings.
     pub of: u16,
 }
 
@@ -55,7 +55,7 @@ pub struct Astray {
 }
 
 impl Astray {
-    /// For the sibling after one that knows nothing any more; `None` if there is none.
+    /// The packet for the sibling after next, to skip a sibling that has ended; `None` if there is none.
     pub fn passed(self) -> Option<Self> {
         Some(Self { left: self.left.checked_sub(1)?, ..self })
     }
@@ -93,7 +93,7 @@ impl Host {
         self.siblings.astray.pop_front()
     }
 
-    /// Takes a packet that was nobody's at the sibling before this one.
+    /// Handles a packet that matched no socket at the previous sibling.
     pub fn on_astray(&mut self, now: Instant, Astray { packet, left }: Astray) {
         let tail = packet.len() - packet.data.len();
         // It was read before.

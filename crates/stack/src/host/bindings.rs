@@ -1,4 +1,4 @@
-//! Which local addresses are taken, and by which sockets.
+//! Local addresses in use, and their sockets.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -1,4 +1,4 @@
-//! Addresses that are bound before it is known what for, as bind(2) does.
+//! Bound addresses that are not yet listening or connected, as after bind(2).
 
 use std::net::SocketAddr;
 

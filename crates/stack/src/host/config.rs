@@ -15,29 +15,29 @@ use super::{Share, peers::Quota};
 pub struct HostConfig {
     /// Its addresses, of both versions, each with its network's prefix.
     pub addresses: Vec<Cidr>,
-    /// The longest IP packet it sends; what is over 65,535 bytes counts as that.
+    /// The largest IP packet to send, at most 65,535 bytes.
     pub mtu: ByteCount,
-    /// TTL or hop limit of what it sends.
+    /// TTL or hop limit of its packets.
     pub hop_limit: u8,
     /// What sequence numbers, timestamps, ports and hash places are derived from. It has to be random
     /// where strangers send packets, and fixed where a run is to be repeated.
     pub secret: [u8; 16],
-    /// What connections start from, whoever opens them.
+    /// The default settings of connections, in both directions.
     pub tcp: TcpConfig,
     /// The most connections that may wait at a listener, half-open or not yet accepted; as many again may wait to be
     /// accepted by cookie.
     pub backlog: usize,
-    /// The most that one UDP socket may hold.
+    /// The maximum size of the receive queue of a UDP socket.
     pub udp_receive_buffer: ByteCount,
-    /// The most connections that may be in TIME-WAIT after the application let go of them.
+    /// The maximum number of connections in TIME-WAIT that the application has closed.
     pub time_waits: usize,
-    /// What all peers together may take.
+    /// Limits for all peers together.
     pub quota: Quota,
-    /// What one peer may take: an IPv4 address, or an IPv6 network of 64 bits.
+    /// Limits per peer: an IPv4 address, or an IPv6 network of 64 bits.
     pub peer_quota: Quota,
-    /// About how many challenge ACKs all connections together may send in a second (RFC 5961 section 7).
+    /// The approximate limit of challenge ACKs per second for all connections together (RFC 5961 section 7).
     pub challenge_acks: u32,
-    /// Whether connections make events.
+    /// Whether connections emit events.
     pub events: bool,
     /// The device vouches for the checksums of what it hands up, and so never hands up what is
     /// corrupted: HACK is then not negotiated.
@@ -45,7 +45,7 @@ pub struct HostConfig {
     /// The device takes super-segments, and completes their checksums: data leaves in packets of up to 64 KiB. It goes
     /// with `checksum_offload`. A stack sets it to what its device says.
     pub segmentation_offload: bool,
-    /// The most segments of such a packet, as Linux's `gso_max_segs` of a device. Few keep bursts short.
+    /// The maximum number of segments in such a packet, as Linux's `gso_max_segs`. A low limit keeps bursts short.
     pub segments_at_once: u16,
     /// Which one it is of the hosts that have these addresses. The sockets of several queues
     /// set it.
@@ -131,14 +131,14 @@ pub struct Cidr {
     prefix_len: u8,
 }
 
-/// Why text is not an address with a prefix.
+/// The reason why a text is not an address with a prefix.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CidrError {
-    /// It is no address.
+    /// It is not an address.
     #[error("{0:?} is not an IP address with a prefix, such as 10.0.0.1/24 or fd00::1/64")]
     Syntax(String),
     /// The prefix is longer than the address, or the address cannot be a host's.
-    #[error("{0} cannot be a host's address with a prefix of {1} bits")]
+    #[error("{0} is not a host address in a network with a prefix of {1} bits")]
     Value(IpAddr, u8),
 }
 

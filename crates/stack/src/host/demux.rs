@@ -1,4 +1,4 @@
-//! TCP segments to their connections, or to whoever answers for those that have none.
+//! Demultiplexing of TCP segments to connections, listeners and TIME-WAIT.
 
 use std::net::SocketAddr;
 

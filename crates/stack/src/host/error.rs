@@ -1,4 +1,4 @@
-//! What a host refuses its applications.
+//! Errors of socket calls.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -6,30 +6,30 @@ use airtcp_types::FlowId;
 
 use crate::tcp::{SwitchError, TcpError, Unreachable};
 
-/// Why a socket call cannot be served.
+/// The error of a socket call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
     /// The socket was closed.
     #[error("the socket is closed")]
     Stale,
-    /// The call is for another kind of socket.
-    #[error("the call is for another kind of socket")]
+    /// The operation is not supported by this kind of socket.
+    #[error("the operation is not supported by this kind of socket")]
     WrongKind,
     /// Another socket has the address.
     #[error("address {0} is in use")]
     AddressInUse(SocketAddr),
     /// There is a connection between these two ends.
-    #[error("{} has a connection with {}, in TIME-WAIT perhaps", .0.local, .0.remote)]
+    #[error("{} already has a connection with {}, possibly in TIME-WAIT", .0.local, .0.remote)]
     FlowInUse(FlowId),
     /// The address is not one of the host's.
     #[error("{0} is not an address of this host")]
     NotLocal(IpAddr),
     /// No port is left: each has a listener, or a connection with the same peer, in TIME-WAIT perhaps.
-    #[error("every port to choose from is in use, or in TIME-WAIT")]
+    #[error("all ephemeral ports are in use or in TIME-WAIT")]
     NoPorts,
     /// The host has no address to reach it from, or it is no other host's address.
-    #[error("{0} cannot be reached from here")]
+    #[error("{0} is unreachable from this host")]
     Unroutable(SocketAddr),
     /// The host's memory limit is reached.
     #[error("the host's memory limit is reached")]
@@ -41,7 +41,7 @@ pub enum HostError {
     #[error("not ready")]
     WouldBlock,
     /// The datagram is too long for one packet.
-    #[error("a datagram of {len} bytes; at most {max} fit")]
+    #[error("the datagram has {len} bytes, and at most {max} fit")]
     MessageSize {
         /// Its length (bytes).
         len: usize,
@@ -49,17 +49,17 @@ pub enum HostError {
         max: usize,
     },
     /// The socket has no peer to send to.
-    #[error("the socket has no peer: connect it, or say where to send")]
+    #[error("the socket has no peer: connect it, or pass an address")]
     NoPeer,
-    /// The network said so of a datagram.
+    /// The network reported an ICMP error for a datagram.
     #[error("{0}")]
     Unreachable(Unreachable),
     /// The combination needs something that the two ends of the connection have not agreed on.
     #[error(
-        "the combination needs {0}, which this connection did not negotiate: choose it when opening one"
+        "the combination needs {0}, which this connection did not negotiate: choose it when you open the connection"
     )]
     NotNegotiated(&'static str),
-    /// The connection refuses.
+    /// The connection reported an error.
     #[error(transparent)]
     Tcp(#[from] TcpError),
 }

@@ -1,4 +1,4 @@
-//! Fragments put together again: RFC 791 section 3.2, RFC 8200 section 4.5.
+//! Reassembly of IP fragments: RFC 791 section 3.2, RFC 8200 section 4.5.
 //!
 //! A packet one of whose fragments overlaps another is given up with all that is still to come of it (RFC 5722, and the
 //! same for IPv4). What fragments may take is bounded, for each source and for all: the oldest packet makes room.

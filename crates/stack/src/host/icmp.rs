@@ -1,4 +1,4 @@
-//! ICMP and ICMPv6: what is answered, what is told to connections, what is complained about.
+//! ICMP and ICMPv6: echo replies, errors for connections, and errors to senders.
 
 use std::net::IpAddr;
 

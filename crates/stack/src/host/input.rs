@@ -1,4 +1,4 @@
-//! The IP layer of what arrives: lengths, header checksums, addresses, protocols.
+//! IP input: lengths, header checksums, addresses, protocols.
 
 use std::net::IpAddr;
 

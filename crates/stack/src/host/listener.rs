@@ -1,4 +1,4 @@
-//! Listeners: connections that peers open.
+//! Listeners: passive opens.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -101,7 +101,7 @@ impl Host {
         }
     }
 
-    /// Gives connections that a listener takes from now on other settings.
+    /// Sets the settings of future connections of a listener.
     ///
     /// # Errors
     ///
@@ -118,7 +118,7 @@ impl Host {
         Ok(())
     }
 
-    /// The connection that has waited longest, and its peer; `None` if none waits.
+    /// Accepts the oldest waiting connection, with its peer; `None` if none waits.
     ///
     /// It may have ended since: reading from it then says so.
     pub fn tcp_accept(

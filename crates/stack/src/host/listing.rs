@@ -1,4 +1,4 @@
-//! Connections in a list, as `ss -tinm` has them.
+//! The list of connections, as of `ss -tinm`.
 
 use std::net::SocketAddr;
 
@@ -8,7 +8,7 @@ use crate::tcp::{Info, State};
 
 use super::{Host, Kind};
 
-/// A connection in a list.
+/// An entry of the list of connections.
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 #[non_exhaustive]
 pub struct Listed {
@@ -16,11 +16,11 @@ pub struct Listed {
     pub local: SocketAddr,
     /// The other.
     pub peer: SocketAddr,
-    /// Where it stands.
+    /// Its state.
     pub state: State,
-    /// What it holds of the host's memory, in bytes.
+    /// Its memory use, in bytes.
     pub held: ByteCount,
-    /// How it stands; `None` where only TIME-WAIT is left of it.
+    /// Its details; `None` in TIME-WAIT after the application has closed it.
     pub info: Option<Info>,
 }
 

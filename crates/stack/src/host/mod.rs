@@ -1,4 +1,4 @@
-//! A host: what lies between IP packets on one side and sockets on the other.
+//! A host: IP packets on one side, sockets on the other.
 //!
 //! ```text
 //! handle_packet  input.rs     lengths, checksums, addresses; fragments.rs for fragments; then by protocol:
@@ -203,7 +203,7 @@ enum Owner {
 }
 
 impl Host {
-    /// A host that has not seen a packet yet.
+    /// Creates a host.
     pub fn new(mut config: HostConfig) -> Self {
         config.tcp.mtu = config.tcp.mtu.min(config.packet_limit());
         config.tcp.hop_limit = config.hop_limit;
@@ -245,17 +245,17 @@ impl Host {
         &self.config
     }
 
-    /// What it has counted.
+    /// Its counters.
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Takes the memory of packets that have left, to make others in it. Nobody has to give any back.
+    /// Recycles the memory of packets that were sent. Calling it is optional.
     pub fn recycle(&mut self, packets: &mut Vec<Packet>) {
         self.outlet.take_packets(packets);
     }
 
-    /// What all its sockets hold, of [`Quota::memory`](crate::host::Quota::memory).
+    /// Memory used by all its sockets, of [`Quota::memory`](crate::host::Quota::memory).
     pub const fn held(&self) -> ByteCount {
         self.held
     }
@@ -280,7 +280,7 @@ impl Host {
         Some((id, socket.readiness()))
     }
 
-    /// What can be done with a socket now.
+    /// The readiness of a socket.
     ///
     /// A listener is readable when a connection waits to be accepted, a UDP socket when a datagram
     /// waits.
@@ -288,7 +288,7 @@ impl Host {
         self.socket(socket).map(Socket::readiness)
     }
 
-    /// The address at this end of a socket.
+    /// The local address of a socket.
     pub fn local_addr(&self, socket: SocketId) -> Result<SocketAddr, HostError> {
         Ok(match &self.socket(socket)?.kind {
             Kind::Bound(bound) => bound.local,

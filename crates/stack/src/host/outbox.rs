@@ -1,4 +1,4 @@
-//! Packets of the host's own: RSTs, cookies, ICMP and UDP.
+//! Queue of packets without a connection: RSTs, SYN cookies, ICMP and UDP.
 
 use std::collections::VecDeque;
 

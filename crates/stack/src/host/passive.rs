@@ -1,4 +1,4 @@
-//! What arrives in LISTEN (RFC 9293 section 3.10.7.2): SYNs, and ACKs that bring cookies back.
+//! Segments in LISTEN (RFC 9293 section 3.10.7.2): SYNs, and ACKs of SYN cookies.
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -1,4 +1,4 @@
-//! What routers said of paths: which of it is believed, and what is remembered for new connections.
+//! Path MTU cache: validation of ICMP messages, and values for new connections.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;

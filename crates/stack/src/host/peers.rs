@@ -1,4 +1,4 @@
-//! What each peer takes of the host, and all of them together.
+//! Resource accounting per peer and in total.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -8,7 +8,7 @@ use airtcp_types::ByteCount;
 use super::HostConfig;
 use super::secret::Keyed;
 
-/// How much may be taken, by one peer or by all.
+/// Resource limits, per peer or in total.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Quota {
     /// Connections, those in TIME-WAIT that nobody holds excepted.
@@ -26,7 +26,7 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// Whatever there is.
+    /// No limit.
     pub const UNLIMITED: Self = Self {
         connections: usize::MAX,
         half_open: usize::MAX,
@@ -34,7 +34,7 @@ impl Quota {
         fragments: ByteCount::MAX,
         memory: ByteCount::MAX,
     };
-    /// What all peers may take.
+    /// The default limits of all peers together.
     pub const ALL: Self = Self {
         connections: 131_072,
         half_open: 16_384,
@@ -42,7 +42,7 @@ impl Quota {
         fragments: ByteCount::from_mib(4),
         memory: ByteCount::from_mib(256),
     };
-    /// What one peer may take.
+    /// The default limits per peer.
     pub const PEER: Self = Self {
         connections: 32_768,
         half_open: 1_024,

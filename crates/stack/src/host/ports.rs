@@ -1,4 +1,4 @@
-//! The ports that sockets get, and those that the host chooses: algorithm 4 of RFC 6056.
+//! Port allocation: explicit ports, and ephemeral ports by algorithm 4 of RFC 6056.
 
 use std::net::SocketAddr;
 

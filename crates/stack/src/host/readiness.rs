@@ -1,4 +1,4 @@
-//! Which sockets changed their readiness, for those who hold them.
+//! Sockets whose readiness has changed.
 
 use std::collections::BTreeMap;
 

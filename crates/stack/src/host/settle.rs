@@ -1,4 +1,4 @@
-//! What follows from having touched a connection.
+//! Updates after a connection was used: timers, readiness, queues.
 
 use std::collections::VecDeque;
 use std::collections::hash_map::Entry;

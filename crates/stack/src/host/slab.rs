@@ -1,6 +1,6 @@
-//! Sockets in numbered places, each place with a generation.
+//! A slab of sockets: numbered slots with generations.
 
-/// Names a socket of one host.
+/// The id of a socket of one host.
 ///
 /// It stays that socket's for good: once the socket is gone the id is stale, and using it is an error.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

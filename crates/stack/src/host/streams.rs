@@ -1,4 +1,4 @@
-//! What applications do with connections.
+//! The socket calls of TCP.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -79,7 +79,7 @@ impl Host {
         chosen
     }
 
-    /// Queues as much of `data` as there is room for, and gives how many bytes that was.
+    /// Queues as much of `data` as fits, and returns the number of bytes.
     ///
     /// # Errors
     ///
@@ -151,7 +151,7 @@ impl Host {
         Ok(sent?)
     }
 
-    /// Takes bytes that arrived, and gives how many; zero is the end of the stream.
+    /// Reads received bytes, and returns their number; zero is the end of the stream.
     ///
     /// # Errors
     ///
@@ -204,14 +204,14 @@ impl Host {
         Ok(result?)
     }
 
-    /// Ends the stream after what is queued; reading goes on.
+    /// Closes the sending direction after the queued data; reading remains possible.
     pub fn tcp_shutdown(&mut self, now: Instant, socket: SocketId) -> Result<(), HostError> {
         self.owned(socket)?.connection.shutdown(now);
         self.touch(now, socket);
         Ok(())
     }
 
-    /// Lets go of a connection, a listener or a bound address. The id is stale from here on.
+    /// Closes a connection, a listener or a bound address. The id becomes invalid.
     ///
     /// A connection delivers what is queued and ends by itself, or with a RST if there is data that
     /// was not read (RFC 2525 section 2.17). [`SocketOption::Linger`] limits how long that may take.
@@ -222,7 +222,7 @@ impl Host {
         })
     }
 
-    /// Resets a connection, or closes a listener or lets go of a bound address. The id is stale from here on.
+    /// Resets a connection, or closes a listener or a bound address. The id becomes invalid.
     pub fn tcp_abort(&mut self, now: Instant, socket: SocketId) -> Result<(), HostError> {
         self.release(now, socket, |connection, now, _| connection.abort(now))
     }
@@ -268,7 +268,7 @@ impl Host {
         Ok(())
     }
 
-    /// A connection, to look at.
+    /// A read-only view of a connection.
     pub fn tcp(&self, socket: SocketId) -> Result<&Connection, HostError> {
         match &self.socket(socket)?.kind {
             Kind::Tcp(tcp) => Ok(&tcp.connection),
@@ -276,7 +276,7 @@ impl Host {
         }
     }
 
-    /// Sets an option of a connection, at any time.
+    /// Sets an option of a connection.
     ///
     /// # Errors
     ///

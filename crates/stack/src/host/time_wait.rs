@@ -1,4 +1,4 @@
-//! Connections in TIME-WAIT that nobody holds: they keep their 4-tuple, and little else.
+//! Compact state of closed connections in TIME-WAIT: the 4-tuple, and little else.
 
 use airtcp_types::{ByteCount, Event, EventKind, Instant};
 use airtcp_wire::tcp::Segment;

@@ -22,7 +22,7 @@ pub(super) struct UdpSocket {
     pub(super) local: SocketAddr,
     /// The only one it talks with, if it was connected.
     peer: Option<SocketAddr>,
-    /// TTL or hop limit of what it sends.
+    /// TTL or hop limit of its packets.
     hop_limit: u8,
     /// What the network said of a datagram to that peer, to be told once.
     error: Option<Unreachable>,
@@ -171,7 +171,7 @@ impl Host {
         Ok(())
     }
 
-    /// The peer of a socket.
+    /// The peer of a connected socket.
     ///
     /// # Errors
     ///
@@ -183,7 +183,7 @@ impl Host {
         }
     }
 
-    /// Sends one datagram to the peer of the socket, whole or not at all.
+    /// Sends one datagram to the peer of the socket.
     ///
     /// # Errors
     ///
@@ -193,13 +193,13 @@ impl Host {
         self.udp_send_to(socket, data, peer)
     }
 
-    /// Sets TTL or hop limit of what a socket sends from now on.
+    /// Sets the TTL or hop limit of a socket.
     pub fn udp_set_hop_limit(&mut self, socket: SocketId, hop_limit: u8) -> Result<(), HostError> {
         self.udp_socket(socket)?.hop_limit = hop_limit;
         Ok(())
     }
 
-    /// TTL or hop limit of what a socket sends.
+    /// The TTL or hop limit of a socket.
     pub fn udp_hop_limit(&self, socket: SocketId) -> Result<u8, HostError> {
         match &self.socket(socket)?.kind {
             Kind::Udp(udp) => Ok(udp.hop_limit),
@@ -207,12 +207,12 @@ impl Host {
         }
     }
 
-    /// Whether a datagram may be sent now, as far as room goes.
+    /// Whether there is room to send a datagram.
     pub fn udp_has_room(&self) -> bool {
         !self.outbox.is_full()
     }
 
-    /// Sends one datagram, whole or not at all.
+    /// Sends one datagram.
     ///
     /// # Errors
     ///
@@ -273,7 +273,7 @@ impl Host {
         Ok(Some((copy(&data, buf), from)))
     }
 
-    /// As [`udp_recv_from`](Self::udp_recv_from), but the datagram stays.
+    /// Peeks: as [`udp_recv_from`](Self::udp_recv_from), but the datagram stays in the queue.
     pub fn udp_peek_from(
         &mut self,
         socket: SocketId,
@@ -284,7 +284,7 @@ impl Host {
         Ok(udp.queue.front().map(|(from, data)| (copy(data, buf), *from)))
     }
 
-    /// Lets go of a UDP socket. The id is stale from here on.
+    /// Closes a UDP socket. The id becomes invalid.
     pub fn udp_close(&mut self, socket: SocketId) -> Result<(), HostError> {
         let (local, held) = {
             let udp = self.udp_socket(socket)?;

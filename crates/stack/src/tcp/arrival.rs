@@ -1,4 +1,4 @@
-//! What a segment does (RFC 9293 section 3.10.7.4), in the RFC's order.
+//! Processing of a segment (RFC 9293 section 3.10.7.4), in the RFC's order.
 
 use airtcp_types::{ByteCount, ExtSeq, Instant, SeqRange};
 use airtcp_wire::options::SackBlocks;

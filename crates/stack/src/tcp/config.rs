@@ -11,7 +11,7 @@ use super::extensions::Offer;
 use super::receive::MarkAware;
 use super::timers::KeepAlive;
 
-/// The settings of a connection. The default is a modern Linux host's.
+/// The settings of a connection. The defaults are those of current Linux.
 #[derive(Clone, Debug)]
 pub struct TcpConfig {
     /// The sender: detection, control, judges, profile. Whether ACKs are delayed is in the profile
@@ -19,33 +19,33 @@ pub struct TcpConfig {
     pub sender: SenderConfig,
     /// The largest IP packet, headers included (bytes).
     pub mtu: u16,
-    /// TTL or hop limit of what is sent.
+    /// The TTL or hop limit of its packets.
     pub hop_limit: u8,
-    /// The receive window offered first (bytes); on the SYN it is at most 65,535.
+    /// The initial receive window (bytes); on the SYN at most 65,535.
     pub initial_window: ByteCount,
-    /// The most the receive buffer grows to (bytes); the window scale follows from it.
+    /// The maximum size of the receive buffer (bytes); it determines the window scale.
     pub receive_buffer: ByteCount,
-    /// The most the send buffer grows to (bytes).
+    /// The maximum size of the send buffer (bytes).
     pub send_buffer: ByteCount,
     /// How much may have been written and not be sent yet (bytes), before a writer is kept waiting; see
     /// [`Connection::set_not_sent_low_water`](super::Connection::set_not_sent_low_water).
     pub not_sent_low_water: Option<ByteCount>,
-    /// Small segments leave at once (Nagle's algorithm, RFC 9293 section 3.7.4, off).
+    /// Disables Nagle's algorithm (RFC 9293 section 3.7.4): small segments are sent at once.
     pub nodelay: bool,
-    /// Timestamps are offered (RFC 7323).
+    /// Whether to offer timestamps (RFC 7323).
     pub timestamps: bool,
-    /// SACK is offered (RFC 2018), and DSACK with it (RFC 2883).
+    /// Whether to offer SACK (RFC 2018), including DSACK (RFC 2883).
     pub sack: bool,
-    /// Window scaling is offered (RFC 7323).
+    /// Whether to offer window scaling (RFC 7323).
     pub window_scaling: bool,
     /// When to use ECN, and with which feedback: classic (RFC 3168) or AccECN (RFC 9768).
     pub ecn: EcnMode,
     /// HACK is offered, and granted: header checksums, and special ACKs for corrupted segments. Both
     /// ends have to be willing; a receiver that is to help its peers says [`Offer::Always`].
     pub hack: Offer,
-    /// How HACK's options are written in a SYN that offers them; an answer follows the peer.
+    /// The encoding of HACK's options in an active open; a passive open uses the peer's.
     pub hack_form: HackForm,
-    /// Transmission numbers and their echo are offered, and granted.
+    /// When to offer and accept transmission numbers and their echo.
     pub tx_numbers: Offer,
     /// Duplicate ACKs for losses on the radio are withheld, by the marks of a base station (TCP-ECN); never unless asked
     /// for, since elsewhere there is no mark on anything.
@@ -66,11 +66,11 @@ pub struct TcpConfig {
     /// How often a SYN or SYN-ACK is sent again before the peer counts as gone: after 247 s where it is 7, the default
     /// (RFC 9293 section 3.8.3 asks for 3 minutes).
     pub syn_retries: u8,
-    /// How long TIME-WAIT lasts (twice the MSL of RFC 9293 section 3.4.2; Linux waits 60 s).
+    /// The duration of TIME-WAIT (twice the MSL of RFC 9293 section 3.4.2; 60 s in Linux).
     pub time_wait: Duration,
     /// How long FIN-WAIT-2 lasts once the application let go.
     pub fin_wait_2: Duration,
-    /// Whether events are made.
+    /// Whether to emit events.
     pub events: bool,
 }
 

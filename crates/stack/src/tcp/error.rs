@@ -1,15 +1,15 @@
-//! What a connection refuses, and why it ends.
+//! Errors of connections.
 
-/// Why a call cannot be served, or why the connection ended.
+/// The error of a call, or the reason why the connection ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum TcpError {
-    /// Nothing can be read or written right now; readiness says when.
+    /// Nothing can be read or written now; wait for readiness.
     #[error("not ready")]
     WouldBlock,
-    /// The sending direction was closed here.
+    /// The sending direction was closed locally.
     #[error("the sending side is closed")]
     Shutdown,
-    /// The peer answered the SYN with a RST, or its host has nobody at that port.
+    /// The peer answered the SYN with a RST, or its host reported the port unreachable.
     #[error("connection refused")]
     Refused,
     /// The peer sent a RST.
@@ -18,37 +18,37 @@ pub enum TcpError {
     /// This end sent a RST.
     #[error("connection aborted")]
     Aborted,
-    /// The peer has not answered for too long.
+    /// The peer did not answer in time.
     #[error("connection timed out")]
     TimedOut,
-    /// The network said that the peer cannot be reached.
+    /// The network reported the peer as unreachable.
     #[error("{0}")]
     Unreachable(Unreachable),
 }
 
-/// An ICMP or ICMPv6 error about a connection, as far as TCP tells them apart.
+/// The kinds of ICMP and ICMPv6 errors that TCP distinguishes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unreachable {
     /// No route to the network.
     #[error("network unreachable")]
     Network,
-    /// The host does not answer, or a hop limit ran out.
+    /// The host does not answer, or the hop limit was exceeded.
     #[error("host unreachable")]
     Host,
-    /// A filter is in the way.
+    /// Communication is prohibited by a filter.
     #[error("communication prohibited")]
     Prohibited,
     /// The host does not speak TCP.
     #[error("protocol unreachable")]
     Protocol,
-    /// Nobody has that port.
+    /// No socket has the port.
     #[error("port unreachable")]
     Port,
 }
 
 impl Unreachable {
-    /// Whether waiting does not help (RFC 1122 section 4.2.3.9).
+    /// Whether it is a hard error (RFC 1122 section 4.2.3.9).
     pub const fn is_hard(self) -> bool {
         matches!(self, Self::Prohibited | Self::Protocol | Self::Port)
     }

@@ -1,4 +1,4 @@
-//! What a connection tells of itself, in the words of `ss -ti`.
+//! Details of a connection, with the names of `ss -ti`.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use serde::Serializer;
 use super::send::SendHalf;
 use super::{Connection, State, Unreachable};
 
-/// A connection at a moment: the tokens of `ss -ti`, and [`Display`](fmt::Display) prints its line.
+/// A snapshot of a connection with the tokens of `ss -ti`; [`Display`](fmt::Display) prints that line.
 ///
 /// Windows are in bytes here; the printed line gives cwnd, ssthresh, unacked, lost and sacked in
 /// segments, as `ss` does. Durations are serialised as milliseconds, rates as bits per second. What
@@ -18,7 +18,7 @@ use super::{Connection, State, Unreachable};
 #[derive(Clone, PartialEq, Debug, serde::Serialize)]
 #[non_exhaustive]
 pub struct Info {
-    /// Where it stands.
+    /// Its state.
     pub state: State,
     /// Whether timestamps are in use.
     pub ts: bool,
@@ -26,10 +26,10 @@ pub struct Info {
     pub sack: bool,
     /// Whether ECN is in use (RFC 3168 or RFC 9768).
     pub ecn: bool,
-    /// What AccECN has counted, where it is in use (RFC 9768).
+    /// Counters of AccECN, if it is in use (RFC 9768).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accecn: Option<AccEcnInfo>,
-    /// Whether header checksums are (HACK).
+    /// Whether header checksums (HACK) are in use.
     pub hack: bool,
     /// Whether transmissions are numbered.
     pub tx_numbers: bool,
@@ -40,7 +40,7 @@ pub struct Info {
     /// The retransmission time-out.
     #[serde(serialize_with = "millis")]
     pub rto: Duration,
-    /// How often in a row it has doubled.
+    /// The number of consecutive back-offs.
     pub backoff: u32,
     /// Smoothed round-trip time.
     #[serde(serialize_with = "airtcp_types::maybe_millis")]
@@ -51,11 +51,11 @@ pub struct Info {
     /// The delay of delayed ACKs.
     #[serde(serialize_with = "millis")]
     pub ato: Duration,
-    /// Payload bytes of a full segment we send.
+    /// Payload bytes of a full segment that this end sends.
     pub mss: ByteCount,
-    /// The longest packet that it sends: what the path, the device and the peer take, as far as is known.
+    /// The largest packet that it sends: the minimum of path, device and peer.
     pub pmtu: ByteCount,
-    /// Payload bytes of a full segment of the peer, as far as seen.
+    /// Payload bytes of a full segment of the peer, estimated.
     pub rcvmss: ByteCount,
     /// The congestion window.
     pub cwnd: ByteCount,
@@ -64,9 +64,9 @@ pub struct Info {
     /// The control's model of the path, of a control that has one (`bbr`, `bbr3`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path_model: Option<PathModel>,
-    /// Payload bytes sent, repetitions included.
+    /// Payload bytes sent, including retransmissions.
     pub bytes_sent: ByteCount,
-    /// Payload bytes sent again.
+    /// Payload bytes retransmitted.
     pub bytes_retrans: ByteCount,
     /// Payload bytes acknowledged by the peer, each once. Linux counts SYN and FIN, too, a byte each.
     pub bytes_acked: ByteCount,
@@ -80,63 +80,63 @@ pub struct Info {
     pub data_segs_out: u64,
     /// Segments received with new data.
     pub data_segs_in: u64,
-    /// cwnd per round-trip time: what it could send.
+    /// cwnd per round-trip time, in bit/s.
     pub send: Rate,
-    /// Since data was last sent.
+    /// Time since data was last sent.
     #[serde(serialize_with = "millis")]
     pub lastsnd: Duration,
-    /// Since data was last received.
+    /// Time since data was last received.
     #[serde(serialize_with = "millis")]
     pub lastrcv: Duration,
-    /// Since an ACK was last received.
+    /// Time since an ACK was last received.
     #[serde(serialize_with = "millis")]
     pub lastack: Duration,
     /// The pacer's rate, if it paces.
     pub pacing_rate: Option<Rate>,
     /// The last delivery-rate sample.
     pub delivery_rate: Option<Rate>,
-    /// Bytes known to have arrived.
+    /// Bytes known to be delivered.
     pub delivered: ByteCount,
     /// Whether that sample was limited by the application.
     pub app_limited: bool,
-    /// How long there was something to send or unacknowledged.
+    /// Time with unsent or unacknowledged data.
     #[serde(serialize_with = "millis")]
     pub busy: Duration,
-    /// How long of it the peer's window was the limit.
+    /// Of this time, the part limited by the peer's window.
     #[serde(serialize_with = "millis")]
     pub rwnd_limited: Duration,
-    /// How long of it the send buffer was: all in it was sent, and the application had more.
+    /// Of this time, the part limited by the send buffer.
     #[serde(serialize_with = "millis")]
     pub sndbuf_limited: Duration,
     /// Bytes sent and not cumulatively acknowledged.
     pub unacked: ByteCount,
-    /// Segments sent again and now held to be in the network.
+    /// Retransmitted segments in flight.
     pub retrans_out: u64,
-    /// Segments sent again, the SYN's repetitions included.
+    /// Retransmitted segments, including SYNs.
     pub retrans: u64,
-    /// Bytes now held to be lost.
+    /// Bytes that are lost and not yet repaired.
     pub lost: ByteCount,
-    /// Bytes now selectively acknowledged.
+    /// Bytes that are selectively acknowledged.
     pub sacked: ByteCount,
     /// Reports of duplicates received (RFC 2883).
     pub dsack_dups: u64,
-    /// By how many segments one that was sent once was overtaken, at most; zero where that was never seen.
+    /// The largest reordering of a segment that was sent once, in segments; zero if none was seen.
     pub reordering: u32,
-    /// On how many ACKs that was seen.
+    /// The number of ACKs that showed reordering.
     pub reord_seen: u32,
-    /// Probes of a closed window, or keep-alives, without an answer so far.
+    /// Unanswered window probes or keep-alives.
     pub probes: u32,
     /// The receiver's estimate of the round-trip time.
     #[serde(serialize_with = "airtcp_types::maybe_millis")]
     pub rcv_rtt: Option<Duration>,
-    /// The size that the receive buffer may reach now.
+    /// The current limit of the receive buffer.
     pub rcv_space: ByteCount,
-    /// The window we offer.
+    /// The advertised receive window.
     pub rcv_wnd: ByteCount,
     /// The smallest round-trip time.
     #[serde(serialize_with = "airtcp_types::maybe_millis")]
     pub minrtt: Option<Duration>,
-    /// The window the peer offers.
+    /// The advertised window of the peer.
     pub snd_wnd: ByteCount,
     /// Bytes received and not read.
     pub recv_q: ByteCount,
@@ -153,9 +153,9 @@ pub struct Info {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
 #[non_exhaustive]
 pub struct AccEcnInfo {
-    /// Packets sent that arrived with CE, as the peer tells: control packets too, and those sent again.
+    /// Sent packets that the peer received with CE, including control packets and retransmissions.
     pub delivered_ce: u64,
-    /// Payload bytes sent that arrived with CE, as the peer tells.
+    /// Sent payload bytes that the peer received with CE.
     pub delivered_ce_bytes: ByteCount,
     /// Those that arrived with ECT(0).
     pub delivered_e0_bytes: ByteCount,

@@ -102,7 +102,7 @@ pub struct Connection {
     state: State,
     /// How long sent data may go unacknowledged, or data wait for a closed window.
     user_timeout: Option<Duration>,
-    /// TTL or hop limit.
+    /// The TTL or hop limit.
     hop_limit: u8,
     path: PathMtu,
     /// Only until ESTABLISHED.
@@ -133,16 +133,16 @@ pub struct Connection {
     last_info: Option<Box<Info>>,
 }
 
-/// What an application can do with a connection now.
+/// The readiness of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Readiness {
-    /// [`Connection::recv`] gives bytes, the end of the stream, or an error.
+    /// [`Connection::recv`] returns bytes, the end of the stream, or an error.
     pub readable: bool,
-    /// [`Connection::send`] takes a fair amount, or gives an error.
+    /// [`Connection::send`] accepts a substantial amount, or returns an error.
     pub writable: bool,
     /// The handshake was completed.
     pub connected: bool,
-    /// The connection is over: nothing will happen any more once the last packets were taken.
+    /// The connection has ended: nothing follows the last packets.
     pub closed: bool,
 }
 
@@ -152,7 +152,7 @@ impl Connection {
         self.events.as_mut()?.pop_front()
     }
 
-    /// Copies what arrived into `buf`, and gives how much; 0 means that the peer's FIN came.
+    /// Copies received data to `buf`, and returns its length; 0 after the peer's FIN.
     ///
     /// # Errors
     ///
@@ -193,7 +193,7 @@ impl Connection {
         self.acks.peek().is_some()
     }
 
-    /// As [`recv`](Self::recv), but what arrived stays to be read.
+    /// Peeks: as [`recv`](Self::recv), but the data stays in the buffer.
     ///
     /// # Errors
     ///
@@ -250,7 +250,7 @@ impl Connection {
         }
     }
 
-    /// Whether ACKs do not wait for data that they can ride on.
+    /// Whether quick ACKs are on: ACKs do not wait for data to be piggybacked on.
     pub const fn quick_ack(&self) -> bool {
         self.acks.is_set_quick()
     }
@@ -261,12 +261,12 @@ impl Connection {
         self.user_timeout = limit;
     }
 
-    /// Sets TTL or hop limit.
+    /// Sets the TTL or hop limit.
     pub fn set_hop_limit(&mut self, hop_limit: u8) {
         self.hop_limit = hop_limit;
     }
 
-    /// TTL or hop limit.
+    /// The TTL or hop limit.
     pub const fn hop_limit(&self) -> u8 {
         self.hop_limit
     }
@@ -278,37 +278,37 @@ impl Connection {
         self.send.hold_back(pressure);
     }
 
-    /// Tells whether the host may send one more challenge ACK now (RFC 5961 section 7).
+    /// Sets whether the host may send another challenge ACK now (RFC 5961 section 7).
     pub fn set_may_challenge(&mut self, may: bool) {
         self.may_challenge = may;
     }
 
-    /// Tells how much more out-of-order data the host can take.
+    /// Sets how much more out-of-order data the host can store.
     pub fn set_out_of_order_room(&mut self, room: ByteCount) {
         self.receive.set_out_of_order_room(room);
     }
 
-    /// What it holds out of order: the bytes, and what it takes to keep them.
+    /// Memory of its out-of-order data, including the overhead.
     pub fn out_of_order(&self) -> ByteCount {
         self.receive.out_of_order()
     }
 
-    /// Whether what was written and not sent yet fits a segment or two.
+    /// Whether its unsent data fits one or two segments.
     pub fn has_little_to_send(&self) -> bool {
         self.send.end().since(self.send.nxt()) <= LITTLE
     }
 
-    /// Bytes buffered, both ways.
+    /// Buffered bytes in both directions.
     pub fn held(&self) -> ByteCount {
         self.receive.held() + self.send.buffer().len()
     }
 
-    /// Bytes that have arrived and were not read, in order or not.
+    /// Received bytes that were not read, in order or not.
     pub fn unread(&self) -> ByteCount {
         self.receive.held()
     }
 
-    /// What the application can do now.
+    /// Its readiness.
     pub fn readiness(&self) -> Readiness {
         let over = self.closing.error().is_some() || self.state == State::Closed;
         let connected = self.handshake.is_none() && self.tally.is_established();
@@ -329,17 +329,17 @@ impl Connection {
             || self.state == State::Closed
     }
 
-    /// Why it ended, if not by both FINs.
+    /// The reason why it ended, if not by both FINs.
     pub const fn error(&self) -> Option<TcpError> {
         self.closing.error()
     }
 
-    /// Where it stands.
+    /// Its state.
     pub const fn state(&self) -> State {
         self.state
     }
 
-    /// Its two ends.
+    /// Its local and remote address.
     pub const fn flow(&self) -> FlowId {
         self.flow
     }
@@ -349,12 +349,12 @@ impl Connection {
         self.send.nxt().wire()
     }
 
-    /// The sender, to look at; `None` before the connection is established.
+    /// A read-only view of the sender; `None` before the connection is established.
     pub fn sender(&self) -> Option<&Sender> {
         self.send.sender()
     }
 
-    /// What of the wire both ends have agreed on; before that, what this end knows of it.
+    /// The negotiated options; during the handshake, the offered ones.
     ///
     /// A connection with HACK or transmission numbers never hands down super-segments: one option
     /// would stand in all their segments.

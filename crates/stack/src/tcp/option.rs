@@ -1,4 +1,4 @@
-//! What an application sets on a connection that is open, as with setsockopt(2).
+//! Socket options of an open connection, as with setsockopt(2).
 
 use std::time::Duration;
 
@@ -7,30 +7,30 @@ use airtcp_types::{ByteCount, Instant};
 
 use super::{Connection, KeepAlive, SwitchError};
 
-/// A setting of a connection, for [`Host::tcp_set`](crate::Host::tcp_set).
+/// A socket option, for [`Host::tcp_set`](crate::Host::tcp_set).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum SocketOption {
-    /// Turns Nagle's algorithm off (`TCP_NODELAY`); see [`Connection::set_nodelay`].
+    /// Disables Nagle's algorithm (`TCP_NODELAY`); see [`Connection::set_nodelay`].
     NoDelay(bool),
-    /// Lets only full segments leave, or what was held back (`TCP_CORK`); see [`Connection::set_cork`].
+    /// Sends only full segments (`TCP_CORK`); see [`Connection::set_cork`].
     Cork(bool),
-    /// Acknowledges at once for a while, or lets ACKs wait (`TCP_QUICKACK`); see [`Connection::set_quick_ack`].
+    /// Enables or disables quick ACKs (`TCP_QUICKACK`); see [`Connection::set_quick_ack`].
     QuickAck(bool),
-    /// How much may be written and not sent yet (`TCP_NOTSENT_LOWAT`); see [`Connection::set_not_sent_low_water`].
+    /// The limit of unsent data (`TCP_NOTSENT_LOWAT`); see [`Connection::set_not_sent_low_water`].
     NotSentLowWater(Option<ByteCount>),
     /// The size of the send buffer (`SO_SNDBUF`); see [`Connection::set_send_buffer`].
     SendBuffer(ByteCount),
-    /// The most that the receive buffer grows to (`SO_RCVBUF`); see [`Connection::set_receive_buffer`].
+    /// The maximum size of the receive buffer (`SO_RCVBUF`); see [`Connection::set_receive_buffer`].
     ReceiveBuffer(ByteCount),
-    /// TTL or hop limit of what is sent from now on (`IP_TTL`, `IPV6_UNICAST_HOPS`).
+    /// The TTL or hop limit of its packets (`IP_TTL`, `IPV6_UNICAST_HOPS`).
     HopLimit(u8),
-    /// How a silent peer is asked whether it is still there (`SO_KEEPALIVE`); `None` does not ask it.
+    /// Keep-alive (`SO_KEEPALIVE`); `None` disables it.
     KeepAlive(Option<KeepAlive>),
     /// How long sent data, or a keep-alive, may go unanswered, and how long data may wait for a closed window to open
     /// (`TCP_USER_TIMEOUT`, RFC 5482); `None`, the default, for the usual number of time-outs.
     UserTimeout(Option<Duration>),
-    /// How long closing may take (`SO_LINGER`); see [`Connection::set_linger`].
+    /// The linger time (`SO_LINGER`); see [`Connection::set_linger`].
     Linger(Option<Duration>),
     /// Other strategies for the sender; see [`Connection::set_combination`].
     Combination(Combination),

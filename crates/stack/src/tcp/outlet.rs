@@ -1,4 +1,4 @@
-//! Where the packets of a host are made.
+//! Construction of packets: device capabilities and recycled memory.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ const PACKETS: (usize, usize) = (256, 16 * 1024);
 /// So many chunks of send buffers of either size are.
 const CHUNKS: usize = 64;
 
-/// What the device can do, and memory that packets and send buffers have given back.
+/// The capabilities of the device, and recycled memory of packets and send buffers.
 #[derive(Debug, Default)]
 pub struct Outlet {
     /// The most segments that leave as one; none do where it is zero.
@@ -33,7 +33,7 @@ impl Outlet {
         self.packets.pop().unwrap_or_default()
     }
 
-    /// Takes the memory of packets that have left, or were dropped.
+    /// Recycles the memory of packets that were sent or dropped.
     pub fn take_packets(&mut self, packets: &mut Vec<Packet>) {
         for mut packet in packets.drain(..) {
             if self.packets.len() < PACKETS.0 && packet.data.capacity() <= PACKETS.1 {

@@ -1,4 +1,4 @@
-//! What is counted and told of segments that are refused, in TIME-WAIT and in any other state.
+//! Counting and logging of rejected segments, in TIME-WAIT and in any other state.
 
 use airtcp_types::FlowId;
 use airtcp_wire::tcp::Segment;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Where a connection stands. Names are RFC 9293's; LISTEN is the host's, not a connection's.
+/// The state of a connection, by the names of RFC 9293. LISTEN belongs to the host.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "the names are RFC 9293's")]

@@ -1,17 +1,17 @@
-//! Other strategies for a connection that is open.
+//! Replacement of the strategies of an open connection.
 
 use airtcp_recovery::{Combination, CombinationError};
 use airtcp_types::Instant;
 
 use super::{Connection, TcpError};
 
-/// Why a connection keeps the strategies it has.
+/// The reason why the strategies of a connection cannot be replaced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SwitchError {
     /// The combination needs something that the two ends have not agreed on, or, before that, that
     /// this end did not offer.
     #[error(
-        "the combination needs {0}, which this connection did not negotiate: choose it when opening one"
+        "the combination needs {0}, which this connection did not negotiate: choose it when you open the connection"
     )]
     NotNegotiated(&'static str),
     /// Nothing will be sent any more.
@@ -20,7 +20,7 @@ pub enum SwitchError {
 }
 
 impl Connection {
-    /// The strategies that the sender has, or will begin with.
+    /// The strategies of the sender.
     ///
     /// # Errors
     ///

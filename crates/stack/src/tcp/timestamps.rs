@@ -1,4 +1,4 @@
-//! Timestamps (RFC 7323): what is sent, what is echoed, and PAWS.
+//! Timestamps (RFC 7323): sending, echoing, and PAWS.
 
 use std::cmp::Ordering;
 use std::time::Duration;

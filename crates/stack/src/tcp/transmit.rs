@@ -22,7 +22,7 @@ pub(super) struct Reset {
 }
 
 impl Connection {
-    /// The next packet to send, until there is none.
+    /// Returns the next packet to send, or `None`.
     pub fn poll_transmit(
         &mut self,
         now: Instant,

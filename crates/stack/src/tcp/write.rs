@@ -1,4 +1,4 @@
-//! What the application writes, and what it has to say on when that leaves.
+//! Writing, and the options that control when data is sent.
 
 use airtcp_types::{ByteCount, Instant, SharedBytes};
 
@@ -70,7 +70,7 @@ impl Connection {
         self.send.set_nodelay(nodelay)
     }
 
-    /// Whether Nagle's algorithm is off.
+    /// Whether Nagle's algorithm is disabled.
     pub const fn nodelay(&self) -> bool {
         self.send.nodelay()
     }
@@ -98,7 +98,7 @@ impl Connection {
         self.send.set_cork(cork);
     }
 
-    /// Whether only full segments leave.
+    /// Whether only full segments are sent.
     pub fn cork(&self) -> bool {
         self.send.is_corked()
     }
@@ -110,12 +110,12 @@ impl Connection {
         self.send.set_low_water(mark);
     }
 
-    /// How much may be written and not sent.
+    /// The limit of unsent data.
     pub fn not_sent_low_water(&self) -> Option<ByteCount> {
         self.send.low_water()
     }
 
-    /// Sets the size of the send buffer, which then no longer follows the congestion window.
+    /// Sets the size of the send buffer and disables its autotuning.
     pub fn set_send_buffer(&mut self, size: ByteCount) {
         self.send.set_size(size);
     }

@@ -1,4 +1,4 @@
-//! How a connection ends: whether the application still holds it, what it waits for in the end, and why it ended.
+//! State of the end of a connection: ownership, pending close, and the reason of the end.
 
 use std::time::Duration;
 
@@ -113,7 +113,7 @@ impl Closing {
         self.error.get_or_insert(error);
     }
 
-    /// Why it ended, if not by both FINs.
+    /// The reason why it ended, if not by both FINs.
     pub(in crate::tcp) const fn error(&self) -> Option<TcpError> {
         self.error
     }

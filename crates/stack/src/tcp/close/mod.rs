@@ -1,4 +1,4 @@
-//! The ends of a connection: FIN from either side, RST, TIME-WAIT (RFC 9293 sections 3.6, 3.10.4).
+//! Closing: FIN from either side, RST, TIME-WAIT (RFC 9293 sections 3.6, 3.10.4).
 
 mod closing;
 pub(crate) mod time_wait;
@@ -37,7 +37,7 @@ impl Connection {
         self.closing.set_linger(limit);
     }
 
-    /// How long [`close`](Self::close) may take.
+    /// The linger time of [`close`](Self::close).
     pub const fn linger(&self) -> Option<Duration> {
         self.closing.linger()
     }
@@ -82,7 +82,7 @@ impl Connection {
         lost
     }
 
-    /// Ends the connection with a RST, and forgets what was written.
+    /// Resets the connection with a RST, and discards unsent data.
     pub fn abort(&mut self, now: Instant) {
         match self.state {
             State::Closed => return,
@@ -141,7 +141,7 @@ impl Connection {
         self.set_state(State::Closed);
     }
 
-    /// The peer has not answered for too long.
+    /// The peer did not answer in time.
     pub(super) fn give_up(&mut self, now: Instant, counters: &mut Counters) {
         let error = self.closing.reason_of_silence();
         debug!(remote = %self.flow.remote, state = %self.state, %error, "given up");

@@ -1,4 +1,4 @@
-//! A connection in TIME-WAIT that nobody holds: a small part of it is enough (RFC 9293 section 3.10.7.4).
+//! Compact TIME-WAIT state of a closed connection (RFC 9293 section 3.10.7.4).
 
 use std::cmp::Ordering;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! AccECN on a connection (RFC 9768): marks counted, reported, and read.
+//! AccECN on a connection (RFC 9768): counting, reporting and reading marks.
 //!
 //! Options leave where they tell something new: beside an ACK, or on new data that leaves room for one. They take nothing from
 //! full segments: before one of those the ACK that has to tell something leaves alone.

@@ -1,4 +1,4 @@
-//! Feedback as RFC 3168 has it.
+//! Classic ECN feedback (RFC 3168).
 //!
 //! ```text
 //! receiver: data with CE        -> ECE in every ACK ...

@@ -1,4 +1,4 @@
-//! What the peer tells of marks: AccECN's data sender (RFC 9768 section 3.2.2.5.2, appendix A).
+//! Feedback of the peer: AccECN's data sender (RFC 9768 section 3.2.2.5.2, appendix A).
 //!
 //! The field ACE counts marked packets modulo 8, on every segment; an option counts marked bytes modulo 2^24, now and then.
 //! Where an ACK acknowledges eight packets or more ACE alone is ambiguous. What is assumed then:

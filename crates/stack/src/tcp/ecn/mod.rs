@@ -1,4 +1,4 @@
-//! Explicit congestion notification: what a handshake agrees on, and how the two ends tell each other of marks.
+//! Explicit congestion notification: negotiation in the handshake, and feedback of marks.
 //!
 //! ```text
 //! mode.rs         the setting: what is asked for, and what is granted

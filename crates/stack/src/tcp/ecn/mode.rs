@@ -1,11 +1,11 @@
-//! The setting.
+//! The ECN mode of a connection.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::negotiation::Form;
 
-/// Which form of explicit congestion notification connections use, and who may ask for it.
+/// The form of explicit congestion notification that connections request and accept.
 ///
 /// | Mode | Linux's `tcp_ecn` | This end asks for | A peer that asks is granted |
 /// | --- | --- | --- | --- |
@@ -28,23 +28,23 @@ use super::negotiation::Form;
 pub enum EcnMode {
     /// Never use ECN.
     Off,
-    /// Use ECN where a peer asks for it.
+    /// Accept ECN if the peer requests it.
     #[default]
     Passive,
-    /// Ask peers for ECN, and grant it.
+    /// Request ECN, and accept it.
     Active,
-    /// Ask peers for AccECN, and grant it.
+    /// Request AccECN, and accept it.
     Accurate,
-    /// Ask peers for ECN, and grant them AccECN.
+    /// Request ECN, and accept AccECN.
     ActiveAccurate,
-    /// Use AccECN or ECN where a peer asks for it.
+    /// Accept AccECN or ECN if the peer requests it.
     PassiveAccurate,
 }
 
 /// A word that names no [`EcnMode`].
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "`{0}` is no ECN mode: use off, passive, active, accurate, active-accurate or passive-accurate"
+    "`{0}` is not an ECN mode: use off, passive, active, accurate, active-accurate or passive-accurate"
 )]
 pub struct EcnModeError(String);
 

@@ -1,4 +1,4 @@
-//! What the flags of SYN and SYN-ACK agree on (RFC 9768 section 3.1, RFC 3168 section 6.1.1).
+//! Negotiation by the flags of SYN and SYN-ACK (RFC 9768 section 3.1, RFC 3168 section 6.1.1).
 //!
 //! The first SYN or SYN-ACK of the peer decides (RFC 9768 section 3.1.5). Its flags are written as a number here, AE the
 //! highest bit and ECE the lowest, as [`Flags::ace`] has them.

@@ -1,4 +1,4 @@
-//! Marks that arrived, and how they are reported to the peer: AccECN's data receiver (RFC 9768 section 3.2).
+//! Received marks and their report to the peer: AccECN's data receiver (RFC 9768 section 3.2).
 
 use airtcp_wire::ip::{CE, ECT_0, ECT_1, NOT_ECT};
 use airtcp_wire::options::{AccEcn, Order};

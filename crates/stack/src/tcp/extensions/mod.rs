@@ -1,4 +1,4 @@
-//! What both ends may agree on beyond the RFCs: HACK's header checksums and transmission numbers.
+//! Extensions beyond the RFCs: HACK's header checksums and transmission numbers.
 
 mod hack;
 
@@ -16,15 +16,15 @@ const MAX_CORRUPTED: usize = 256;
 /// Numbers on the wire are 1 to this.
 const NUMBERS: u64 = u32::MAX as u64;
 
-/// When something beyond the RFCs is offered to a peer, and granted to one that offers it.
+/// When to offer and accept an extension beyond the RFCs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Offer {
     /// Never.
     Never,
-    /// Where this end's combination needs it.
+    /// If the local combination needs it.
     #[default]
     IfNeeded,
-    /// Always, for the peer's sake too.
+    /// Always, also for the sender of the peer.
     Always,
 }
 

@@ -1,4 +1,4 @@
-//! What is known before the connection is established: what is offered, what both ends agree on, and when a SYN leaves.
+//! State before a connection is established: offered options, negotiation, SYN retransmission.
 
 use std::time::Duration;
 

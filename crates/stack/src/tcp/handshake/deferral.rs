@@ -1,4 +1,4 @@
-//! Connections that are for nobody before they bring data or a FIN (Linux's `TCP_DEFER_ACCEPT`).
+//! Deferred accept (Linux's `TCP_DEFER_ACCEPT`): hold a connection until its first data or FIN arrives.
 //!
 //! As Linux: an ACK without data leaves the connection half-open. While data is waited for the SYN-ACK is not sent again;
 //! when the time is over it is, once more at least, and then any ACK will do.

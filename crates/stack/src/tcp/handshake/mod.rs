@@ -1,4 +1,4 @@
-//! The three-way handshake (RFC 9293 section 3.5): SYN-SENT, SYN-RECEIVED, and what they negotiate.
+//! The three-way handshake (RFC 9293 section 3.5): SYN-SENT, SYN-RECEIVED, and the negotiation of options.
 
 mod attempt;
 pub(crate) mod cookie;

@@ -1,4 +1,4 @@
-//! Path MTU discovery (RFC 1191, RFC 8201), and what is done where routers say nothing (RFC 4821 section 7.7).
+//! Path MTU discovery (RFC 1191, RFC 8201), and black-hole detection (RFC 4821 section 7.7).
 
 mod mtu;
 
@@ -27,7 +27,7 @@ impl Connection {
         is_smaller
     }
 
-    /// The longest packet that it sends (bytes): what the path, the device and the peer take.
+    /// The largest packet that it sends (bytes): the minimum of path, device and peer.
     pub const fn path_mtu(&self) -> u16 {
         self.path.get()
     }

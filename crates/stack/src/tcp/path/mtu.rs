@@ -1,4 +1,4 @@
-//! The longest packet that the path takes, as far as is known.
+//! The known path MTU.
 
 use airtcp_types::ByteCount;
 

@@ -158,7 +158,7 @@ impl AckPolicy {
         }
     }
 
-    /// Whether ACKs do not wait for data that they can ride on.
+    /// Whether quick ACKs are on: ACKs do not wait for data to be piggybacked on.
     pub(in crate::tcp) const fn is_set_quick(&self) -> bool {
         !self.interactive
     }

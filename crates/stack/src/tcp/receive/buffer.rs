@@ -1,4 +1,4 @@
-//! What arrived in order and the application has not read.
+//! The receive buffer: in-order data that the application has not read.
 
 use std::collections::VecDeque;
 use std::fmt;

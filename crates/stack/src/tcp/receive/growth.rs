@@ -1,4 +1,4 @@
-//! The size that a receive buffer may reach, and what makes it grow.
+//! Receive buffer autotuning.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What arrived above a hole, and what the peer is told about it.
+//! Reassembly: data above a hole, and its SACK blocks.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -15,7 +15,7 @@ use airtcp_types::{ByteCount, ExtSeq, Instant};
 
 use super::Arrival;
 
-/// How a receiver behind a base station knows the mark, and how long it waits for the radio.
+/// The mark of a base station, and the time to wait for the radio.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MarkAware {
     /// The bits of the mark in the byte that has the data offset.

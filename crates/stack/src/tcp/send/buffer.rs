@@ -1,4 +1,4 @@
-//! What the application wrote and the peer has not acknowledged.
+//! The send buffer: data that the peer has not acknowledged.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

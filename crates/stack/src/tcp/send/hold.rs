@@ -31,7 +31,7 @@ impl SendHalf {
         }
     }
 
-    /// Whether only full segments leave.
+    /// Whether only full segments are sent.
     pub(in crate::tcp) fn is_corked(&self) -> bool {
         self.hold.as_ref().is_some_and(|hold| hold.corked)
     }
@@ -42,7 +42,7 @@ impl SendHalf {
         self.low_water = bytes.max(1);
     }
 
-    /// How much may be written and not sent.
+    /// The limit of unsent data.
     pub(in crate::tcp) fn low_water(&self) -> Option<ByteCount> {
         Some(self.low_water).filter(|mark| *mark != u32::MAX).map(|mark| ByteCount(mark.into()))
     }

@@ -1,4 +1,4 @@
-//! The send half: what waits to be sent, what the peer's window allows, and who decides.
+//! The send half: unsent data, the peer's window, and the sender's decisions.
 
 mod buffer;
 mod hold;
@@ -230,7 +230,7 @@ impl SendHalf {
         nodelay && (held || matches!(self.limit, Some(Limit::Nagle | Limit::Rwnd)))
     }
 
-    /// Whether Nagle's algorithm is off.
+    /// Whether Nagle's algorithm is disabled.
     pub(super) const fn nodelay(&self) -> bool {
         self.nodelay
     }

@@ -1,4 +1,4 @@
-//! What keeps a transfer alive while the peer's window has no room for it: the persist timer (RFC 9293 section 3.8.6.1),
+//! Probing of a closed window: the persist timer (RFC 9293 section 3.8.6.1),
 //! and the use of a window that stays too small (section 3.8.6.2.1).
 
 use std::time::Duration;

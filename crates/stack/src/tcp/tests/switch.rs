@@ -1,4 +1,4 @@
-//! Other strategies for a connection that is open.
+//! Replacement of the strategies of an open connection.
 
 use airtcp_recovery::Combination;
 

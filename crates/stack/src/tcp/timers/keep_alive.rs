@@ -1,4 +1,4 @@
-//! Keep-alive (RFC 9293 section 3.8.4, RFC 1122 section 4.2.3.6): whether a silent peer is still there.
+//! Keep-alive (RFC 9293 section 3.8.4, RFC 1122 section 4.2.3.6).
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use airtcp_types::Instant;
 /// Neither pause is shorter, as in Linux.
 const LEAST: Duration = Duration::from_secs(1);
 
-/// When a silent peer is asked whether it is still there, and when it counts as gone. The default is Linux's.
+/// Keep-alive settings. The default is Linux's.
 ///
 /// Every segment of its that is acceptable (RFC 9293 section 3.10.7.4) is a sign of life; what a stranger can guess is not.
 /// It is asked only while nothing sent is unacknowledged and no window probed: otherwise the time-outs tell. With a
@@ -15,11 +15,11 @@ const LEAST: Duration = Duration::from_secs(1);
 /// `probes` says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KeepAlive {
-    /// How long it is silent before the first probe; less than a second counts as one.
+    /// The idle time before the first probe; at least one second.
     pub idle: Duration,
-    /// The pause between probes; less than a second counts as one.
+    /// The interval between probes; at least one second.
     pub interval: Duration,
-    /// How many may go unanswered; zero counts as one.
+    /// The number of unanswered probes after which the connection times out; at least one.
     pub probes: u8,
 }
 

@@ -1,4 +1,4 @@
-//! What time does to a connection: every deadline, and whether a silent peer is still there.
+//! Timers of a connection.
 
 mod keep_alive;
 
@@ -24,7 +24,7 @@ const MAX_ORPHAN_SILENCE: u32 = 8;
 pub(super) const REST: Duration = Duration::from_secs(1);
 
 impl Connection {
-    /// Works everything due at `now`.
+    /// Handles all timers that are due at `now`.
     pub fn on_timeout(&mut self, now: Instant, counters: &mut Counters) {
         if self.state == State::Closed {
             return;
@@ -105,7 +105,7 @@ impl Connection {
         Some(self.send.progress_at() + limit)
     }
 
-    /// When [`on_timeout`](Self::on_timeout) is next needed.
+    /// The next deadline for [`on_timeout`](Self::on_timeout).
     pub fn poll_timeout(&self) -> Option<Instant> {
         if self.state == State::Closed {
             return None;
@@ -125,12 +125,12 @@ impl Connection {
         .min()
     }
 
-    /// Asks a silent peer whether it is still there, from now on; `None`, the default, never does.
+    /// Enables keep-alive; `None`, the default, disables it.
     pub fn set_keep_alive(&mut self, now: Instant, settings: Option<KeepAlive>) {
         self.keep_alive = settings.map(|settings| Box::new(Watch::new(now, settings)));
     }
 
-    /// How a silent peer is asked whether it is still there.
+    /// The keep-alive settings.
     pub fn keep_alive(&self) -> Option<KeepAlive> {
         self.keep_alive.as_ref().map(|watch| watch.settings())
     }
