@@ -157,7 +157,10 @@ fn who_asks_wrongly_is_told_so_and_disturbs_nobody() {
     let line = second.stderr.next().unwrap().unwrap();
     assert!(line.contains("is in use by another process"), "{line}");
     let freeze = ctl(&["freeze", "--control", path]).unwrap_err();
-    assert!(freeze.contains("needs the policy tcp-ecn, and the base station has plain"), "{freeze}");
+    assert!(
+        freeze.contains("needs the policy tcp-ecn, and the base station has plain"),
+        "{freeze}"
+    );
     let nobody = ctl(&["status", "--control", "/no/such/socket"]).unwrap_err();
     assert!(nobody.contains("no base station listens on /no/such/socket"), "{nobody}");
 }

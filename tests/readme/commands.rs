@@ -26,7 +26,8 @@ fn run(name: &str, at_least: usize) {
     for command in commands {
         let airtcp = env!("CARGO_BIN_EXE_airtcp");
         let line = command.replacen("target/release/airtcp", airtcp, 1);
-        let done = Command::new("sh").args(["-ec", &line]).current_dir(&directory).output().unwrap();
+        let done =
+            Command::new("sh").args(["-ec", &line]).current_dir(&directory).output().unwrap();
         let said = String::from_utf8_lossy(&done.stderr);
         assert!(done.status.success(), "{name}: {command}: {said}");
     }

@@ -284,7 +284,10 @@ fn nothing_is_served_or_written_beyond_the_directory() {
     let _serve = world.serve("--listen rrtp://127.0.0.1:80 --listen tcp://127.0.0.1:80");
     for path in ["../secret", "%2e%2e/secret", "..%2Fsecret"] {
         let line = world.refused(&format!("rrtp://127.0.0.1/{path} -o file"));
-        assert!(line.contains("400 Bad Request") && line.contains("not a valid file name"), "{line}");
+        assert!(
+            line.contains("400 Bad Request") && line.contains("not a valid file name"),
+            "{line}"
+        );
     }
     let line = world.refused("rrtp://127.0.0.1/nothing -o file");
     assert!(line.ends_with("/nothing: 404 Not Found: No such file or directory"), "{line}");
@@ -369,10 +372,7 @@ fn a_file_that_is_not_the_servers_is_not_put_in_its_place() {
     // The same line does not make it any better.
     for _ in 0..2 {
         let line = world.refused("tcp://127.0.0.1/file -o file");
-        assert!(
-            line.ends_with(": the data is discarded"),
-            "{line}"
-        );
+        assert!(line.ends_with(": the data is discarded"), "{line}");
         assert_eq!(world.names(), ["secret", "www"]);
     }
     let line = world.refused("tcp://127.0.0.1/file -o file");
@@ -401,7 +401,9 @@ fn a_part_as_long_as_the_file_is_compared_and_one_of_nobody_knows_what_is_left_a
 
     fs::write(world.directory.path().join("file.part"), data()).unwrap();
     let line = world.refused("tcp://127.0.0.1/file -o file");
-    assert!(line.contains("file.part exists, and may not belong to") && line.ends_with("remove it"));
+    assert!(
+        line.contains("file.part exists, and may not belong to") && line.ends_with("remove it")
+    );
     assert!(world.read("file.part") == data());
     // A listing is verified as well.
     let report = world.report("tcp://127.0.0.1/ -o listing");

@@ -203,7 +203,10 @@ fn a_part_of_a_file_that_changed_is_not_gone_on_with() {
     leave("tagged");
     let output = world.client("get", &["http://10.0.0.1/tagged", "-o", "file", "-C"]);
     let notes = text(&output.stderr);
-    assert!(output.status.success() && notes.contains("has changed: restarting the transfer"), "{notes}");
+    assert!(
+        output.status.success() && notes.contains("has changed: restarting the transfer"),
+        "{notes}"
+    );
     assert!(world.read("file") == data());
     assert_eq!(world.names(), ["file"]);
     // One server pays no heed, and the other does not say which file it has.

@@ -74,7 +74,9 @@ pub(crate) fn with_offload_if_possible<T, E: Display>(
     };
     let opened = open(false)?;
     tracing::info!(name, %refused, "opened without offload");
-    output::note(format_args!("note: {name} is open without offload, which the kernel does not support"));
+    output::note(format_args!(
+        "note: {name} is open without offload, which the kernel does not support"
+    ));
     Ok(opened)
 }
 
@@ -134,7 +136,10 @@ impl KernelSide {
     pub(crate) async fn apply(&self, name: &str) -> anyhow::Result<()> {
         tracing::info!(name, kernel = %self.commands(name), "setting up the new device");
         here::configure(name, &self.addresses, &self.routes).await.with_context(|| {
-            format!("{name} was created, but could not be configured as by `{}`", self.commands(name))
+            format!(
+                "{name} was created, but could not be configured as by `{}`",
+                self.commands(name)
+            )
         })
     }
 

@@ -239,10 +239,8 @@ fn jobs(names: &[String]) -> anyhow::Result<Vec<Job>> {
     for name in files {
         let study = Job::Own(Box::new(own(Path::new(name))?));
         if let Some(same) = jobs.iter().find(|job| job.name() == study.name()) {
-            let what = format!(
-                "{name}: there are two experiments `{}`: change its `name`",
-                same.name()
-            );
+            let what =
+                format!("{name}: there are two experiments `{}`: change its `name`", same.name());
             return Err(anyhow!(Mistake::new(what)));
         }
         jobs.push(study);
@@ -361,8 +359,9 @@ fn refuse_unused(plan: &Plan, jobs: &[Job]) -> Result<(), Mistake> {
     match set.zip(other) {
         Some(((option, _), other)) => {
             let name = other.name();
-            let text =
-                format!("{option} is only for experiments with a candidate, which {name} does not have");
+            let text = format!(
+                "{option} is only for experiments with a candidate, which {name} does not have"
+            );
             Err(Mistake::new(text))
         }
         None => Ok(()),

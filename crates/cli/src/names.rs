@@ -90,9 +90,7 @@ impl Names {
             }
             text.push('\n');
         }
-        text.push_str(
-            "named links (`airtcp link --help` and docs/links.md explain them)\n",
-        );
+        text.push_str("named links (`airtcp link --help` and docs/links.md explain them)\n");
         for link in &self.links {
             let _ = writeln!(text, "{}", line(link.name.to_owned(), link.source.to_owned()));
         }

@@ -192,7 +192,9 @@ impl Results {
         let is_missing = |e: &&Experiment| e.kind == Kind::Study && self.get(e.name).is_none();
         let missing = EXPERIMENTS.iter().filter(is_missing).map(|e| format!("`{}`", e.name));
         let missing = missing.collect::<Vec<_>>().join(", ");
-        let index = format!("{INDEX_BEGIN}\n{index}\n\nNot run for this version: {missing}.\n\n{INDEX_END}");
+        let index = format!(
+            "{INDEX_BEGIN}\n{index}\n\nNot run for this version: {missing}.\n\n{INDEX_END}"
+        );
         let pages = self
             .families()
             .map(|((name, title, cites), all)| (format!("{name}.md"), page(title, cites, &all)));

@@ -65,8 +65,9 @@ pub(crate) fn jackknife(seeds: usize, without: impl Fn(Option<usize>) -> f64) ->
 
 /// Whether the true mean may be `theory`, at the [`LEVEL`].
 pub(crate) fn mean_is(theory: f64, measured: &Interval) -> Result<Verdict, LabError> {
-    let student = StudentsT::new(0.0, 1.0, measured.n.saturating_sub(1) as f64)
-        .map_err(|_| LabError::Distribution("a mean needs at least two runs: use --seeds 2".to_owned()))?;
+    let student = StudentsT::new(0.0, 1.0, measured.n.saturating_sub(1) as f64).map_err(|_| {
+        LabError::Distribution("a mean needs at least two runs: use --seeds 2".to_owned())
+    })?;
     let bound = student.inverse_cdf(1.0 - LEVEL / 2.0);
     let off = (measured.mean - theory) / (measured.sd / (measured.n as f64).sqrt());
     Ok(Verdict::of(off.abs() <= bound, || {
@@ -143,9 +144,7 @@ fn interval(measured: &Interval) -> Option<(f64, f64)> {
 }
 
 fn one_run() -> Verdict {
-    Verdict::NotComparable(
-        "one run has no confidence interval: use --seeds 2 or more".into(),
-    )
+    Verdict::NotComparable("one run has no confidence interval: use --seeds 2 or more".into())
 }
 
 fn may_be_chance(measured: &Interval, bound: f64) -> String {
@@ -220,15 +219,18 @@ impl ChiSquare {
             }
         }
         let freedom = bins.len().saturating_sub(1);
-        let distribution = ChiSquared::new(freedom as f64)
-            .map_err(|_| LabError::Distribution(format!("{total} counts are too few for the test")))?;
+        let distribution = ChiSquared::new(freedom as f64).map_err(|_| {
+            LabError::Distribution(format!("{total} counts are too few for the test"))
+        })?;
         let statistic = bins.iter().map(|(o, e)| (o - e).powi(2) / e).sum();
         Ok(Self { statistic, freedom, p: distribution.sf(statistic) })
     }
 
     /// Whether the counts are distributed so, at the [`LEVEL`].
     pub(crate) fn verdict(&self) -> Verdict {
-        Verdict::of(self.p > LEVEL, || format!("p = {:.1e} for the theoretical distribution", self.p))
+        Verdict::of(self.p > LEVEL, || {
+            format!("p = {:.1e} for the theoretical distribution", self.p)
+        })
     }
 
     /// As text.

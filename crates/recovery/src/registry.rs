@@ -358,9 +358,7 @@ pub enum RegistryError {
         why: String,
     },
     /// A registry was installed, or names were looked up, before.
-    #[error(
-        "a registry is already in use: install yours once, before a combination is parsed"
-    )]
+    #[error("a registry is already in use: install yours once, before a combination is parsed")]
     InUse,
 }
 

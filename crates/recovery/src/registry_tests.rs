@@ -102,7 +102,10 @@ fn an_entry_that_does_not_describe_its_strategy_is_refused() {
         (Entry { fallback: Some("nothing"), ..OWN }, "fallback `nothing` is not"),
         (Entry { needs: sack, ..OWN }, "has no fallback"),
         (Entry { make: |_, _| Err("not today".to_owned()), ..OWN }, "not today"),
-        (Entry { name: "own", summary: "as reno", source: "RFC 5681", ..Entry::BLANK }, "has no `make`"),
+        (
+            Entry { name: "own", summary: "as reno", source: "RFC 5681", ..Entry::BLANK },
+            "has no `make`",
+        ),
     ] {
         let error = added(entry).unwrap_err().to_string();
         assert!(error.starts_with("the control `own` cannot be registered: "), "{error}");

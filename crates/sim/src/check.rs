@@ -21,8 +21,7 @@ const MIN_RRTP_MTU: u16 = 64 + UDP_HEADERS;
 const MAX_DURATION: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// Why a flow cannot withhold duplicate ACKs.
-pub(crate) const NOBODY_MARKS: &str =
-    "it needs the marks of a base station: add a `[station]`";
+pub(crate) const NOBODY_MARKS: &str = "it needs the marks of a base station: add a `[station]`";
 
 /// Why a flow of another transport cannot have a setting of TCP.
 pub(crate) fn only_for_tcp(key: &str, transport: &str) -> String {

@@ -481,7 +481,10 @@ impl Builder<'_> {
         let (forth, back) = (seeded(&wire.forth, 0), seeded(&wire.back, 1));
         let traces = &self.scenario.traces;
         let read = |file: &str| {
-            traces.get(file).cloned().ok_or_else(|| "the scenario does not contain this trace".to_owned())
+            traces
+                .get(file)
+                .cloned()
+                .ok_or_else(|| "the scenario does not contain this trace".to_owned())
         };
         let mut link = Link::with_traces(&forth, &back, read)
             .map_err(|source| SimError::Link { name: name.clone(), source })?;

@@ -32,7 +32,10 @@ impl<N: Node + Send + 'static> Dumbbell<N> {
     /// kernel, which tells nothing of itself.
     pub async fn deliver(&self, bytes: ByteCount) -> io::Result<Delivered> {
         let End::Stack(stack, namespace) = self.left() else {
-            return Err(io::Error::new(io::ErrorKind::Unsupported, "the left host is not an airtcp stack"));
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "the left host is not an airtcp stack",
+            ));
         };
         let any = SocketAddr::new(Dumbbell::address(Dumbbell::RIGHT, false), 0);
         let (server, receiving) = match self.right() {

@@ -110,7 +110,8 @@ pub(super) fn redirect<B>(response: &Response<B>, from: &Url) -> anyhow::Result<
     }
     let location = text(response.headers(), &LOCATION)
         .with_context(|| format!("{from} answers {} without a Location", response.status()))?;
-    let to = from.join(location).map_err(|error| anyhow!("{from} redirects to {location}: {error}"))?;
+    let to =
+        from.join(location).map_err(|error| anyhow!("{from} redirects to {location}: {error}"))?;
     tracing::info!(%from, %to, "redirected");
     Ok(Some(to))
 }

@@ -44,7 +44,10 @@ pub(crate) fn run(args: &PutArgs) -> anyhow::Result<()> {
         send(session, args.url.clone(), &source, args.resume).await
     });
     let report = sent.map_err(|error| match source.is_cut() {
-        true => output::with_advice(error, "use --continue to resume, if the server keeps partial uploads"),
+        true => output::with_advice(
+            error,
+            "use --continue to resume, if the server keeps partial uploads",
+        ),
         false => error,
     })?;
     report.print(args.json, true)

@@ -144,9 +144,7 @@ impl Session {
             }
         };
         let more = GRACE.as_secs();
-        output::note(format_args!(
-            "note: {remote}: {error} (ICMP); retrying for {more} s"
-        ));
+        output::note(format_args!("note: {remote}: {error} (ICMP); retrying for {more} s"));
         sleep(GRACE).await;
         error
     }

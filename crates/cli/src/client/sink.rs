@@ -95,7 +95,9 @@ impl Sink {
             .custom_flags(O_NOFOLLOW)
             .open(&part)
             .map_err(|error| match error.raw_os_error() {
-                Some(ELOOP) => anyhow!("{name} is a symbolic link, which is not followed: remove it"),
+                Some(ELOOP) => {
+                    anyhow!("{name} is a symbolic link, which is not followed: remove it")
+                }
                 _ => anyhow::Error::new(error).context(name.clone()),
             })?;
         if !file.metadata()?.is_file() {
@@ -288,7 +290,11 @@ mod tests {
         assert_eq!(fs::metadata(&part).unwrap().permissions().mode() & 0o777, 0o600);
         let other = Sink::open(&place, URL, Resume::Any).unwrap_err().to_string();
         assert!(other.contains("another transfer"), "{other}");
-        assert!(sink.left("--continue").unwrap().contains("a.part has 5 B of it: resume with --continue"));
+        assert!(
+            sink.left("--continue")
+                .unwrap()
+                .contains("a.part has 5 B of it: resume with --continue")
+        );
         drop(sink);
         assert_eq!(
             (fs::read(&place).unwrap(), fs::read(&part).unwrap()),
@@ -371,7 +377,10 @@ mod tests {
         assert_eq!((sink.tag(), sink.length()), (Some("\"v1\""), 5));
         drop(sink);
         let other = Sink::open(&place, "http://a.example/c", Resume::Any).unwrap_err().to_string();
-        assert!(other.contains("a.part belongs to a transfer of http://a.example/b: resume"), "{other}");
+        assert!(
+            other.contains("a.part belongs to a transfer of http://a.example/b: resume"),
+            "{other}"
+        );
         let mut sink = Sink::open(&place, URL, Resume::Any).unwrap();
         assert_eq!((sink.tag(), sink.length()), (Some("\"v1\""), 5));
         sink.set_tag(None).unwrap();

@@ -126,9 +126,9 @@ impl Url {
                     return location.parse();
                 }
                 let rest = location[scheme.len()..].strip_prefix("://").filter(|_| is_own);
-                Some(
-                    rest.ok_or_else(|| format!("the URL does not begin with {}://, like the request", own.name()))?,
-                )
+                Some(rest.ok_or_else(|| {
+                    format!("the URL does not begin with {}://, like the request", own.name())
+                })?)
             }
         };
         if let Some(rest) = rest {
@@ -156,9 +156,7 @@ impl FromStr for Url {
         match scheme.as_deref() {
             Some("http") => {}
             Some("https") => {
-                return Err(format!(
-                    "https is not supported (no TLS): use http; {EXAMPLE}"
-                ));
+                return Err(format!("https is not supported (no TLS): use http; {EXAMPLE}"));
             }
             _ => return Err(format!("a URL must begin with http://; {EXAMPLE}")),
         }
@@ -172,7 +170,9 @@ impl FromStr for Url {
             .map_err(|error| format!("not a URL ({error}): write a space as %20; {EXAMPLE}"))?;
         let authority = uri.authority().map_or("", |authority| authority.as_str());
         if authority.contains('@') {
-            return Err(format!("user names are not supported: remove the part before @; {EXAMPLE}"));
+            return Err(format!(
+                "user names are not supported: remove the part before @; {EXAMPLE}"
+            ));
         }
         let host = uri.host().unwrap_or_default();
         let port = match authority.strip_prefix(host).and_then(|rest| rest.strip_prefix(':')) {

@@ -130,9 +130,7 @@ impl Chosen {
         let goodput = self.goodput * factor;
         let combination = &self.combination;
         let rtt = rtt.unwrap_or_default();
-        format!(
-            "Recommended: --strategies {combination}, with {goodput:.3} {unit}{rtt}{cost}"
-        )
+        format!("Recommended: --strategies {combination}, with {goodput:.3} {unit}{rtt}{cost}")
     }
 }
 
@@ -180,10 +178,7 @@ mod tests {
         assert_eq!((&*chosen.combination, chosen.cubic_keeps_share), ("level", Some(0.8)));
         assert!(recommended.rejected.is_empty());
         let text = recommended.text(1.0, "bit/s", Some("default"));
-        assert!(
-            text.contains("--strategies level, with 9.450 bit/s at 1.50 times"),
-            "{text}"
-        );
+        assert!(text.contains("--strategies level, with 9.450 bit/s at 1.50 times"), "{text}");
         assert!(text.contains("gets 80 % of its goodput beside another"), "{text}");
     }
 

@@ -71,7 +71,9 @@ impl<R: Serialize + DeserializeOwned + Send + 'static> Control<R> {
             match Blocking::connect(path) {
                 Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
                 Err(error) => return Err(error).with_context(|| format!("--control {name}")),
-                Ok(_) => bail!("--control {name} is in use by another process: choose another name"),
+                Ok(_) => {
+                    bail!("--control {name} is in use by another process: choose another name")
+                }
             }
             fs::remove_file(path).with_context(|| format!("--control {name}"))?;
         }

@@ -55,9 +55,7 @@ pub(super) fn run(args: &DemoArgs) -> anyhow::Result<()> {
         Err(error) => {
             let reason = error.to_string();
             output::note(format_args!("note: {reason}"));
-            output::note(
-                "note: no comparison with the kernel: only this stack, in the simulator",
-            );
+            output::note("note: no comparison with the kernel: only this stack, in the simulator");
             report.simulated = Some(reason);
             in_simulator(args, &directory, &mut report)?;
         }
@@ -393,7 +391,8 @@ impl fmt::Display for Report {
         if is_policed {
             writeln!(f, "policed: packets dropped by the policer")?;
         }
-        let advice = "one short run each: no ranking; for means with intervals and a recommendation, type:";
+        let advice =
+            "one short run each: no ranking; for means with intervals and a recommendation, type:";
         write!(f, "{}\n  {}", wrapped(advice, 0), self.compare())?;
         self.pictures().try_for_each(|picture| write!(f, "\npicture: {}", picture.display()))
     }

@@ -60,7 +60,9 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<()> {
         Err(error) => output::explain(&error),
     };
     output::note(format_args!("note: {reason}"));
-    output::note("note: no TUN device, so two airtcp stacks exchange the file over a device in memory");
+    output::note(
+        "note: no TUN device, so two airtcp stacks exchange the file over a device in memory",
+    );
     runtime.block_on(async {
         let network = Network::in_memory(args)?;
         demonstrate(args, network, Some(reason)).await

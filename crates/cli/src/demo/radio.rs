@@ -178,7 +178,8 @@ impl<'a> Run<'a> {
         }
         let dumbbell = Dumbbell::build(plan)?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let done = runtime.block_on(send(&dumbbell, policy, args)).context("the transfer failed")?;
+        let done =
+            runtime.block_on(send(&dumbbell, policy, args)).context("the transfer failed")?;
         dumbbell.stop()?;
         Ok(done)
     }

@@ -47,7 +47,9 @@ fn runs(args: &RunArgs, scenario: &Scenario) -> anyhow::Result<Vec<RunResult>> {
     // All seeds have the same result where nothing is drawn.
     let seeds = if scenario.is_random() { u64::from(args.seeds) } else { 1 };
     let end = scenario.seed.checked_add(seeds).ok_or_else(|| {
-        Mistake::new("--seed plus --seeds exceeds the largest seed; for example --seed 1".to_owned())
+        Mistake::new(
+            "--seed plus --seeds exceeds the largest seed; for example --seed 1".to_owned(),
+        )
     })?;
     let progress = Progress::start(seeds);
     let mut runs = Vec::new();

@@ -76,8 +76,7 @@ enum Command {
 
 /// Every word of a radio, as `--help` has them.
 fn explained() -> String {
-    let begin =
-        "The SPEC of a radio is a list of these, in any order; see docs/basestation.md.\n";
+    let begin = "The SPEC of a radio is a list of these, in any order; see docs/basestation.md.\n";
     begin.to_owned() + &parts(PARTS)
 }
 

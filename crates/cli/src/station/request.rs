@@ -36,7 +36,9 @@ pub(super) enum Request {
 /// What the station, as it is, cannot do.
 pub(super) fn answer(request: Request, driver: &mut Driver<Middle, Tun>) -> anyhow::Result<Value> {
     let now = driver.clock().now();
-    let Middle::Station(station) = driver.node_mut() else { bail!("this base station has no radio") };
+    let Middle::Station(station) = driver.node_mut() else {
+        bail!("this base station has no radio")
+    };
     match request {
         Request::Status => {}
         Request::Flows => return Ok(serde_json::to_value(station.flows(MOST_FLOWS))?),

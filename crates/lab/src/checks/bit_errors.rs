@@ -70,7 +70,9 @@ fn body(run: &Run) -> Result<Findings, LabError> {
         let verdict = if counted == hit {
             hits.verdict()
         } else {
-            crate::Verdict::DoesNotHold(format!("{hit} packets are corrupted, and the link counts {counted}"))
+            crate::Verdict::DoesNotHold(format!(
+                "{hit} packets are corrupted, and the link counts {counted}"
+            ))
         };
         findings.claim(
             format!("BER {ber:e}, packets"),

@@ -132,7 +132,10 @@ fn body(run: &Run) -> Result<Findings, LabError> {
 
 fn agreement(ratio: &Interval) -> Verdict {
     theory::within(ratio, RATIO, || {
-        format!("real packets get {:+.1} %, over a link that was on time", (ratio.mean - 1.0) * 100.0)
+        format!(
+            "real packets get {:+.1} %, over a link that was on time",
+            (ratio.mean - 1.0) * 100.0
+        )
     })
 }
 

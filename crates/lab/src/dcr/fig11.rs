@@ -280,8 +280,9 @@ fn claims(findings: &mut Findings, pair: &Pair, levels: &[(Level, Vec<Outcome>)]
     let Some((low, first)) = levels.first().and_then(|(low, of)| Some((low, of.last()?))) else {
         return;
     };
-    let verdict = outside(low, first)
-        .unwrap_or_else(|| theory::above(&first.ratio, 1.5, || "the cause was not determined".to_owned()));
+    let verdict = outside(low, first).unwrap_or_else(|| {
+        theory::above(&first.ratio, 1.5, || "the cause was not determined".to_owned())
+    });
     findings.claim(
         format!("{name}: ratio at {} congestion, {} % hit", low.name, first.error),
         "far more (above 1.5)",
@@ -291,9 +292,9 @@ fn claims(findings: &mut Findings, pair: &Pair, levels: &[(Level, Vec<Outcome>)]
     for (level, outcomes) in &levels[1..] {
         let Some(last) = outcomes.last() else { continue };
         let by = theory::difference(&first.difference, &last.difference);
-        let verdict = outside(low, first)
-            .or_else(|| outside(level, last))
-            .unwrap_or_else(|| theory::above(&by, 0.0, || "the cause was not determined".to_owned()));
+        let verdict = outside(low, first).or_else(|| outside(level, last)).unwrap_or_else(|| {
+            theory::above(&by, 0.0, || "the cause was not determined".to_owned())
+        });
         findings.claim(
             format!(
                 "{name}: difference over the mean, {} % hit, {} congestion less {}",

@@ -26,8 +26,7 @@ const SWEEP: Sweep = Sweep {
 /// Why it keeps less, by what the same sender keeps without timestamps, where it was run so.
 fn why(curve: &Curve, bare: Option<&Curve>) -> String {
     let told = curve.describe(|_| true);
-    let repairs =
-        "hypothesis: recoveries, in which nothing is delayed, and slow start retransmit late packets";
+    let repairs = "hypothesis: recoveries, in which nothing is delayed, and slow start retransmit late packets";
     let Some(bare) = bare else {
         return format!("{told}; {repairs}; not run without timestamps");
     };

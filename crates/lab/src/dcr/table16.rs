@@ -199,7 +199,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     }
     findings.notes.push(SHORTER.to_owned());
     findings.notes.push(
-        "the dropped packets of a flow are its retransmitted segments that had been lost".to_owned(),
+        "the dropped packets of a flow are its retransmitted segments that had been lost"
+            .to_owned(),
     );
     findings.picture(
         "table16",
@@ -298,7 +299,10 @@ impl<'a> Row<'a> {
     fn why(&self, column: usize, random: Option<&Self>) -> String {
         let known = self.case.setup.why();
         if let (Setup::Ns2, Some(paper)) = (self.case.setup, random) {
-            return format!("with our own sender and a queue longer by one it is {}; {known}", paper.show(column));
+            return format!(
+                "with our own sender and a queue longer by one it is {}; {known}",
+                paper.show(column)
+            );
         }
         if let Some(random) = random {
             let [jain, even] = [self, random].map(|row| theory::show(&row.jain, 1.0, 3));

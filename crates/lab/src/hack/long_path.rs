@@ -22,7 +22,8 @@ const PROFILES: [&str; 3] = ["paper", "modern", "linux-2.2"];
 /// SACK over the path without errors, which no sender exceeds.
 const BOUND: &str = "no errors";
 /// Packets in a run of corrupted ones; what the paper's Table 1 claims there, and what is meant by it.
-const BURSTS: [(u32, &str, (f64, f64)); 2] = [(1, "5 to 10", (5.0, 10.0)), (5, "100", (100.0, 100.0))];
+const BURSTS: [(u32, &str, (f64, f64)); 2] =
+    [(1, "5 to 10", (5.0, 10.0)), (5, "100", (100.0, 100.0))];
 
 fn body(run: &Run) -> Result<Findings, LabError> {
     let mut findings = Findings::new([
@@ -63,7 +64,8 @@ fn body(run: &Run) -> Result<Findings, LabError> {
     })?;
     grid.record(&mut findings, &names)?;
     for row in grid.all().rows(&names) {
-        let at = grid.all().at("profile", row.text("profile")).at("burst", row.value("burst").clone());
+        let at =
+            grid.all().at("profile", row.text("profile")).at("burst", row.value("burst").clone());
         let factor = over_sack(&at, &row.text("sender"));
         let place = names.map(|axis| row.text(axis)).into_iter();
         let counts = ["timeouts", "resent", "needless", "corrupted"];
@@ -107,7 +109,10 @@ fn judge(findings: &mut Findings, part: &Slice<'_>, claimed: &str, (low, high): 
         let own = timeouts(&at);
         let others = || {
             let of = |at: Slice<'_>| format!("{} {:.2}", at.text("profile"), timeouts(&at).mean);
-            format!("a transfer has {}", part.each("profile").map(of).collect::<Vec<_>>().join(", "))
+            format!(
+                "a transfer has {}",
+                part.each("profile").map(of).collect::<Vec<_>>().join(", ")
+            )
         };
         findings.claim(
             format!("time-outs of HACK + SACK, every corruption notified, {place}"),

@@ -293,8 +293,7 @@ fn claims(
             shown(&more, 100.0),
             of_enough(best.fewest.min(*fewest), || {
                 theory::above(&Interval::of(&more), -0.005, || {
-                    "here other bounds misclassify less than the best of the thesis"
-                        .to_owned()
+                    "here other bounds misclassify less than the best of the thesis".to_owned()
                 })
             }),
         );

@@ -138,14 +138,13 @@ fn measure(
         ]);
         let place = format!("error {error} %, queue {queue}: {}", short(sender));
         if error == 0.0 {
-            let told =
-                || "it is delay-based, and yields while others fill the queue".to_owned();
+            let told = || "it is delay-based, and yields while others fill the queue".to_owned();
             let starves = format!("{place}, of its fair share of 10.8 Mbit/s");
             let shown = theory::show(&share, 1.0, 2);
             let verdict = match LOSS_BASED.contains(sender) {
-                true => theory::above(&share, 0.4, || {
-                    "the others take it: see the table".to_owned()
-                }),
+                true => {
+                    theory::above(&share, 0.4, || "the others take it: see the table".to_owned())
+                }
                 false => theory::above(&share, 0.4, told),
             };
             findings.claim(starves, "0.4 or more", shown, verdict);
@@ -160,7 +159,8 @@ fn measure(
             "0.83 (44.8 of 54 Mbit/s)",
             format!("{share:.3}"),
             Verdict::of((share / (44.8 / 54.0) - 1.0).abs() < 0.1, || {
-                "five flows that fill a queue keep the link busy: the rest is headers, 3 to 4 %".to_owned()
+                "five flows that fill a queue keep the link busy: the rest is headers, 3 to 4 %"
+                    .to_owned()
             }),
         );
     }

@@ -133,9 +133,7 @@ fn course(
 fn note(run: &Run, ground: Ground, times: (Duration, Duration)) -> String {
     let taken = match ground {
         Ground::Real => "Runs of the senders alternate; all use the same seeds for losses.",
-        Ground::Simulated => {
-            "Our rack/bbr, rack/cubic and rack/reno replace the senders of Linux."
-        }
+        Ground::Simulated => "Our rack/bbr, rack/cubic and rack/reno replace the senders of Linux.",
     };
     format!("{} {taken}", counted(run, times))
 }

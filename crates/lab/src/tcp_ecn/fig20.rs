@@ -88,7 +88,9 @@ fn claim_resumed(
         "as before or more (above 0.9)",
         theory::show(&ecn, 1.0, 2),
         theory::above(&ecn, 0.9, || {
-            format!("{timeouts} time-outs. {FREEZE_BIT}; its share of the effect was not determined")
+            format!(
+                "{timeouts} time-outs. {FREEZE_BIT}; its share of the effect was not determined"
+            )
         }),
     );
     bench.findings.claim(

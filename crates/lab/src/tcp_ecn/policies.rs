@@ -229,8 +229,7 @@ impl Point {
 }
 
 /// What a sender's timer has to do with a closed window.
-pub(super) const FREEZE_BIT: &str =
-    "A closed window, unlike the paper's freeze bit, does not stop the timer of data that was sent before";
+pub(super) const FREEZE_BIT: &str = "A closed window, unlike the paper's freeze bit, does not stop the timer of data that was sent before";
 
 /// Goodput over what is swept, a curve for each sender and policy.
 pub(super) fn picture(

@@ -17,11 +17,7 @@ pub const PARTS: &[Part] = &[
         "preamble short",
     ),
     part("rts", "RTS and CTS precede each data frame", "rts"),
-    part(
-        "tries N",
-        "transmissions of a frame by the MAC before it gives up; default 7",
-        "tries 4",
-    ),
+    part("tries N", "transmissions of a frame by the MAC before it gives up; default 7", "tries 4"),
     part(
         "passes N",
         "attempts of the link layer, each with all tries of the MAC, in the modes that retry; default 3",
@@ -35,7 +31,11 @@ pub const PARTS: &[Part] = &[
          to the bit error rate of a frame of 1500 bytes",
         "error 20%",
     ),
-    part("biterror BER", "each bit of each frame is flipped independently with probability BER", "biterror 1e-6"),
+    part(
+        "biterror BER",
+        "each bit of each frame is flipped independently with probability BER",
+        "biterror 1e-6",
+    ),
     part(
         "deliver-corrupt",
         "a data frame with errors only in its payload is acknowledged and delivered damaged",

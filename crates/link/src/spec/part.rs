@@ -105,11 +105,7 @@ pub const PARTS: &[Part] = &[
          has that many packets or bytes",
         "rate 200mbit aggregate 5ms packets 42 bytes 64kb",
     ),
-    part(
-        "loss [random] P",
-        "each packet is lost independently with probability P",
-        "loss 1%",
-    ),
+    part("loss [random] P", "each packet is lost independently with probability P", "loss 1%"),
     part(
         "loss gemodel P [R [1-H [1-K]]]",
         "burst losses (Gilbert-Elliott, netem's order): per packet, P is the probability of good to bad, R that of bad to \
@@ -123,7 +119,11 @@ pub const PARTS: &[Part] = &[
         "burst 0.5% 5",
     ),
     part("drop every N", "each N-th packet is lost", "drop every 100"),
-    part("drop LIST", "the packets with these numbers are lost; the first packet is 1", "drop 3,7,10-12"),
+    part(
+        "drop LIST",
+        "the packets with these numbers are lost; the first packet is 1",
+        "drop 3,7,10-12",
+    ),
     part(
         "duty TIME TIME",
         "alternates between no loss and total loss for these times",

@@ -104,8 +104,9 @@ impl Stack {
         sibling: Option<Sibling>,
     ) -> io::Result<Self> {
         config.events |= watch.is_some();
-        let runtime = tokio::runtime::Handle::try_current()
-            .map_err(|error| io::Error::other(format!("a stack requires a tokio runtime: {error}")))?;
+        let runtime = tokio::runtime::Handle::try_current().map_err(|error| {
+            io::Error::other(format!("a stack requires a tokio runtime: {error}"))
+        })?;
         if config.secret.iter().all(|&byte| byte == 0) {
             SysRng.try_fill_bytes(&mut config.secret).map_err(io::Error::other)?;
         }

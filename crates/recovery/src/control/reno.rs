@@ -86,8 +86,11 @@ impl Windows {
     pub(super) fn reduce_to(&mut self, ssthresh: ByteCount) {
         self.prior = Some(Box::new((self.cwnd, self.ssthresh)));
         self.hystart = HyStart::default();
-        let rest =
-            if self.whole_segments { ByteCount(ssthresh.0 % self.smss.0.max(1)) } else { ByteCount::ZERO };
+        let rest = if self.whole_segments {
+            ByteCount(ssthresh.0 % self.smss.0.max(1))
+        } else {
+            ByteCount::ZERO
+        };
         let ssthresh = (ssthresh - rest).max(self.smss * 2);
         self.ssthresh = Some(ssthresh);
         self.cwnd = self.cwnd.min(ssthresh);

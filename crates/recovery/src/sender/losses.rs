@@ -238,8 +238,7 @@ impl Sender {
         let recovery = self.recovery_of_loss(now);
         // LE 2.2.3 has no states, and a reduction a round trip. Not with a control that rules its recoveries: it would take the
         // end of this one for leave to open its window.
-        let may_reduce_anew =
-            recovery.until.is_some() && !self.strategies.taken_over().recovery;
+        let may_reduce_anew = recovery.until.is_some() && !self.strategies.taken_over().recovery;
         match &mut self.core.recovery {
             Some(before) if before.phase == Phase::Cwr && before.point > lost => {
                 *before = recovery;

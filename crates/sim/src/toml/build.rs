@@ -94,8 +94,7 @@ impl Builder<'_> {
                 Err(self.source.refuse(self.source.text.trim_end().len(), what))
             }
             (_, [wire, ..], _) => {
-                let what =
-                    "use either `[[wire]]`s for a chain, or `[bottleneck]` and `[access]` for a dumbbell";
+                let what = "use either `[[wire]]`s for a chain, or `[bottleneck]` and `[access]` for a dumbbell";
                 Err(self.source.refuse(wire.span().start, what))
             }
         }

@@ -50,7 +50,9 @@ impl Source<'_> {
         self.fill(&mut table, values)?;
         let span = table.span();
         let DeValue::Table(table) = table.into_inner() else {
-            return Err(self.refuse(span.start, &format!("`{key}` is not a table: write `[{key}]`")));
+            return Err(
+                self.refuse(span.start, &format!("`{key}` is not a table: write `[{key}]`"))
+            );
         };
         let file =
             ScenarioFile::deserialize(::toml::de::Deserializer::from(Spanned::new(span, table)));

@@ -287,7 +287,9 @@ async fn handle(mut line: Line, files: Files, is_told: bool, stop: Stop, place: 
     let Ok(_room) = place.room.clone().try_acquire_owned() else {
         if place.served.refused.fetch_add(1, Relaxed) == 0 {
             let (url, limit) = (&place.url, place.limit);
-            output::note(format_args!("note: {url} serves at most {limit} connections: further ones are refused"));
+            output::note(format_args!(
+                "note: {url} serves at most {limit} connections: further ones are refused"
+            ));
         }
         let _ = timeout(REFUSAL, refuse(&mut line, place.limit)).await;
         return;

@@ -340,7 +340,10 @@ fn ended() -> Refusal {
 }
 
 fn locked() -> Refusal {
-    Refusal::new(StatusCode::LOCKED, "another request is writing this upload; try again in a moment")
+    Refusal::new(
+        StatusCode::LOCKED,
+        "another request is writing this upload; try again in a moment",
+    )
 }
 
 /// Whether an error says that another has it at the moment.

@@ -36,9 +36,7 @@ pub(super) async fn answer(
     let headers = request.headers();
     let is_kept = headers.contains_key(&UPLOAD_COMPLETE);
     if is_kept && !upload::is_true(headers, &UPLOAD_COMPLETE) {
-        return Err(bad(
-            "a PUT must contain the whole file: Upload-Complete must be ?1 or absent",
-        ));
+        return Err(bad("a PUT must contain the whole file: Upload-Complete must be ?1 or absent"));
     }
     let whole = length(&request, 0)?;
     let place = Place::of(files, below).await?;
@@ -134,8 +132,9 @@ pub(super) async fn append(
     if !upload::is_true(headers, &UPLOAD_COMPLETE) {
         return Err(bad("the request must contain all of the rest, with Upload-Complete: ?1"));
     }
-    let expected = upload::digest(headers)
-        .ok_or_else(|| bad("Repr-Digest must give the SHA-256 of the whole file: sha-256=:BASE64:"))?;
+    let expected = upload::digest(headers).ok_or_else(|| {
+        bad("Repr-Digest must give the SHA-256 of the whole file: sha-256=:BASE64:")
+    })?;
     // Of a body whose length is not known the digest tells.
     length(&request, offset)?;
     let place = Place::of(files, below).await?;
@@ -178,10 +177,7 @@ impl Place {
         let file = directory.join(name);
         let is_new = match tokio::fs::symlink_metadata(&file).await {
             Ok(existing) if existing.is_dir() => {
-                return Err(Refusal::new(
-                    StatusCode::CONFLICT,
-                    "a directory has this name",
-                ));
+                return Err(Refusal::new(StatusCode::CONFLICT, "a directory has this name"));
             }
             Ok(_) => false,
             Err(error) if error.kind() == io::ErrorKind::NotFound => true,

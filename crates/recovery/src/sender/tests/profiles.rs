@@ -132,8 +132,8 @@ fn an_ack_that_reports_nothing_leaves_the_pipe_of_sack1() {
     }
     let pipe = sender.pipe();
     for _ in 0..10 {
-        let of_data = crate::Ack { has_payload: true, ..ack(0, &[segments(1, 4)]) };
-        sender.on_ack(ms(101), &of_data);
+        let blocks = [segments(1, 4)];
+        sender.on_ack(ms(101), &crate::Ack { has_payload: true, ..ack(0, &blocks) });
     }
     assert_eq!(sender.pipe(), pipe);
 }

@@ -345,3 +345,21 @@ fn a_shift_above_fourteen_is_told_of() {
         assert_eq!(lines.iter().any(|line| line.contains("a window scale above 14")), told);
     }
 }
+
+#[test]
+fn what_fills_a_hole_was_not_queued_out_of_order() {
+    // As Linux counts: TCPOFOQueue is of data above a hole alone, once it is held.
+    let mut s = Script::established(&plain());
+    send!(s, 0, "A", 11, ack = 1, len = 10);
+    send!(s, 1, "A", 31, ack = 1, len = 10);
+    s.drain();
+    assert_eq!(s.counter("TcpExtTCPOFOQueue"), 2);
+    // One hole of two is filled.
+    send!(s, 2, "A", 1, ack = 1, len = 10);
+    s.drain();
+    assert_eq!(s.counter("TcpExtTCPOFOQueue"), 2);
+    s.conn.set_out_of_order_room(ByteCount::ZERO);
+    send!(s, 3, "A", 51, ack = 1, len = 10);
+    s.drain();
+    assert_eq!((s.counter("TcpExtTCPOFOQueue"), s.counter("TcpExtOFOQuota")), (2, 1));
+}

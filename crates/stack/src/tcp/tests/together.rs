@@ -171,21 +171,3 @@ fn both_close_at_once_with_data() {
     send!(s, 201, "A", 72, ack = 52);
     assert_eq!((s.conn.state(), s.read()), (State::TimeWait, stream(1, 70)));
 }
-
-#[test]
-fn what_fills_a_hole_was_not_queued_out_of_order() {
-    // As Linux counts: TCPOFOQueue is of data above a hole alone, once it is held.
-    let mut s = Script::established(&plain());
-    send!(s, 0, "A", 11, ack = 1, len = 10);
-    send!(s, 1, "A", 31, ack = 1, len = 10);
-    s.drain();
-    assert_eq!(s.counter("TcpExtTCPOFOQueue"), 2);
-    // One hole of two is filled.
-    send!(s, 2, "A", 1, ack = 1, len = 10);
-    s.drain();
-    assert_eq!(s.counter("TcpExtTCPOFOQueue"), 2);
-    s.conn.set_out_of_order_room(ByteCount::ZERO);
-    send!(s, 3, "A", 51, ack = 1, len = 10);
-    s.drain();
-    assert_eq!((s.counter("TcpExtTCPOFOQueue"), s.counter("TcpExtOFOQuota")), (2, 1));
-}
