@@ -436,8 +436,8 @@ mod tests {
         );
         assert_eq!(
             error("airtcp demo --detection rack/cubic/hack"),
-            "error: invalid value 'rack/cubic/hack' for '--detection <NAME>': that is more than one \
-             part: write --strategies rack/cubic/hack"
+            "error: invalid value 'rack/cubic/hack' for '--detection <NAME>': this names more than \
+             one part: use --strategies rack/cubic/hack"
         );
         assert!(error("airtcp demo --strategies rack//hack").contains("`rack//hack` is not a"));
         let both = error("airtcp demo --strategies rack/cubic --judge hack");

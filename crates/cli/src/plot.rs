@@ -171,7 +171,7 @@ mod tests {
             assert!(check_kind(Path::new(path)).is_ok(), "{path}");
         }
         let error = check_kind(Path::new("flow.png")).unwrap_err().to_string();
-        assert!(error.contains("flow.png: a picture is .svg or .xpl"), "{error}");
+        assert!(error.contains("flow.png: the name must end in .svg or .xpl"), "{error}");
         assert!(error.contains("rsvg-convert"), "{error}");
     }
 }

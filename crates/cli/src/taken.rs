@@ -175,7 +175,7 @@ mod tests {
         }
         // Somebody else's router.
         let router = new_device("10.7.0.2/32", &["192.168.1.1"]).unwrap_err();
-        assert!(router.starts_with("192.168.1.0/24 is on eth0 already"), "{router}");
+        assert!(router.starts_with("192.168.1.0/24 is in use on eth0"), "{router}");
     }
 
     #[test]

@@ -114,7 +114,7 @@ async fn a_device_that_is_gone_is_named() {
     drop(left);
     let error = driver.run().await.unwrap_err();
     assert!(matches!(error, DriveError::Gone { port: PortId(0), .. }), "{error}");
-    assert!(error.to_string().starts_with("the device memory is gone"), "{error}");
+    assert!(error.to_string().starts_with("the device memory was removed"), "{error}");
 }
 
 #[derive(Default)]

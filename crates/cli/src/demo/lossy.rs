@@ -411,14 +411,13 @@ mod tests {
         let report = Report::new(&args);
         let text = report.to_string();
         let command = text.lines().find(|line| line.starts_with("  airtcp compare ")).unwrap();
-        let words: Vec<_> = command.split('"').collect();
-        let ["  airtcp compare ", forth, " --back ", back, ""] = words[..] else {
-            panic!("{command}");
-        };
-        assert_eq!([forth, back], report.link);
-        assert!(parse(["airtcp", "compare", forth, "--back", back]).is_ok());
-        let same = Report { link: [forth.to_owned(), forth.to_owned()], ..report };
-        assert_eq!(same.compare(), format!("airtcp compare \"{forth}\""));
+        let [forth, back] = &report.link;
+        assert_eq!(command, format!("  airtcp compare \"{forth}\""), "both ways are one description");
+        assert_eq!(forth, back);
+        assert!(parse(["airtcp", "compare", forth]).is_ok());
+        let slow = "rate 1mbit".to_owned();
+        let other = Report { link: [forth.clone(), slow], ..Report::new(&args) };
+        assert_eq!(other.compare(), format!("airtcp compare \"{forth}\" --back \"rate 1mbit\""));
     }
 
     #[test]

@@ -165,7 +165,7 @@ impl fmt::Display for Report {
         let sender = self.rows.first().map_or("kernel", |row| &row.sender);
         writeln!(
             f,
-            "A {sender} sender, a base station, and a mobile that is out of reach for {} s",
+            "A {sender} sender, a base station, and a mobile out of reach for {} s",
             self.away
         )?;
         writeln!(f, "{}", wrapped(&format!("wire:  {}", self.wire), 7))?;

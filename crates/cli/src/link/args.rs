@@ -148,7 +148,7 @@ mod tests {
         let name = link(&["weak4g"]).unwrap_err();
         assert!(name.contains("`weak4g`") && name.contains("weak-4g"), "{name}");
         let empty = link(&[" "]).unwrap_err();
-        assert!(empty.contains("it is empty") && empty.contains("weak-4g"), "{empty}");
+        assert!(empty.contains("the link is empty") && empty.contains("weak-4g"), "{empty}");
         let time = link(&["rate 10mbit", "--seconds", "0"]).unwrap_err();
         assert!(time.contains("for example 10"), "{time}");
         let missing = link(&[]).unwrap_err();
