@@ -53,7 +53,7 @@ pub(super) struct Settings {
     /// Marks of tcp-ecn: paper, ce or both [default: both]
     #[arg(long, value_name = "MARK", value_parser = named::<Mark>)]
     mark: Option<Mark>,
-    /// Bits of the paper's mark in the byte of the data offset, 1 to 15 [default: 8]
+    /// Mask of the paper's mark within the low four bits of byte 12 of the TCP header, 1 to 15 [default: 8]
     #[arg(long, value_name = "BITS", allow_negative_numbers = true, value_parser = value::whole(1_u8, 15, "--mark-bits 8"))]
     mark_bits: Option<u8>,
     /// Maximum number of flows in the table [default: 65536]
@@ -401,7 +401,7 @@ mod tests {
     fn what_does_not_fit_together_is_refused() {
         let two = "wired = \"tun0\"\nwireless = \"tun1\"\n";
         let alone = refused(&format!("{two}policy = \"tcp-ecn\""));
-        assert!(alone.contains("policy is for a station with a radio"), "{alone}");
+        assert!(alone.contains("policy needs --radio"), "{alone}");
         let bits = refused(&format!("{two}mark-bits = 99"));
         assert!(bits.contains("mark-bits 0x63 is none of the four bits"), "{bits}");
         let off = refused(&format!("{two}radio = \"\"\npolicy = \"tcp-ecn\"\narq = \"off\""));
