@@ -38,8 +38,8 @@ pub(super) struct Settings {
     #[arg(long, value_name = "TUN", value_parser = value::tun)]
     #[serde(deserialize_with = "device")]
     wireless: Option<String>,
-    /// Emulated radio between the two devices, for example "error 20%" ("": 802.11b at 11 Mbit/s without errors); without
-    /// this option packets are only forwarded
+    /// Emulated radio between the two devices, for example "error 20%" ("": 802.11b at 11 Mbit/s without errors);
+    /// without this option packets are only forwarded
     #[arg(long, value_name = "SPEC", value_parser = value::parsed::<RadioSpec>)]
     #[serde(deserialize_with = "written")]
     radio: Option<RadioSpec>,
