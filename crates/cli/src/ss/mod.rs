@@ -27,7 +27,7 @@ const CLEAR: &str = "\x1b[H\x1b[2J";
 /// `airtcp ss`.
 #[derive(Args, Debug)]
 pub(crate) struct SsArgs {
-    /// Control socket of a command [default: those of all `airtcp serve` on this machine]
+    /// Control socket of a command [default: those of all `airtcp serve` of this user]
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
     /// Repeat at this interval [default: 1] until Ctrl-C

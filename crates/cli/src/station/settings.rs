@@ -38,8 +38,8 @@ pub(super) struct Settings {
     #[arg(long, value_name = "TUN", value_parser = value::tun)]
     #[serde(deserialize_with = "device")]
     wireless: Option<String>,
-    /// Radio between the station and the mobile, for example "error 20%" ("": 802.11b without errors); without this
-    /// option packets are only forwarded
+    /// Emulated radio between the two devices, for example "error 20%" ("": 802.11b at 11 Mbit/s without errors);
+    /// without this option packets are only forwarded
     #[arg(long, value_name = "SPEC", value_parser = value::parsed::<RadioSpec>)]
     #[serde(deserialize_with = "written")]
     radio: Option<RadioSpec>,
@@ -53,7 +53,7 @@ pub(super) struct Settings {
     /// Marks of tcp-ecn: paper, ce or both [default: both]
     #[arg(long, value_name = "MARK", value_parser = named::<Mark>)]
     mark: Option<Mark>,
-    /// Bits of the paper's mark in the byte of the data offset, 1 to 15 [default: 8]
+    /// Mask of the paper's mark within the low four bits of byte 12 of the TCP header, 1 to 15 [default: 8]
     #[arg(long, value_name = "BITS", allow_negative_numbers = true, value_parser = value::whole(1_u8, 15, "--mark-bits 8"))]
     mark_bits: Option<u8>,
     /// Maximum number of flows in the table [default: 65536]

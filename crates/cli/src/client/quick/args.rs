@@ -46,7 +46,7 @@ pub(crate) struct QuickGetArgs {
     #[command(flatten)]
     stack: StackArgs,
     /// Network parameters for rrtp://: cdma-1x, evdo, edge, satellite, lan, wlan or a FILE.toml. A quickserve without
-    /// --network uses them, too
+    /// --profile uses them, too
     #[arg(long, value_name = "NAME", value_parser = value::parsed::<Network>)]
     pub(super) profile: Option<Network>,
     /// Output file, or - for stdout. An interrupted transfer leaves FILE.part and is resumed from it
