@@ -42,8 +42,8 @@ impl Stack {
     /// Starts a host on `device`, driven by a task on the current tokio runtime.
     ///
     /// A `config.secret` of zeros is replaced by one from the operating system. `config.mtu` is
-    /// lowered to the device's; to use more than its default, set it to the device's first. On a
-    /// device that vouches for checksums HACK is not negotiated.
+    /// lowered to the device's MTU, and `config.tcp.mtu` to `config.mtu`. Both are 1500 by default: to
+    /// use more, set both. On a device that vouches for checksums HACK is not negotiated.
     ///
     /// # Errors
     /// There is no tokio runtime here, the operating system has no randomness to give, or the process has
