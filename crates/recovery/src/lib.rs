@@ -11,7 +11,7 @@
 //!
 //! ```
 //! use airtcp_recovery::{Ack, Decision, Limit, Sender, SenderConfig, Start, Supply, WireNeeds};
-//! use airtcp_types::{ByteCount, ExtSeq, Instant};
+//! use airtcp_types::{ByteCount, ExtSeq, Instant, SendRule};
 //! use std::time::Duration;
 //!
 //! let config = SenderConfig { combination: "newreno/reno".parse()?, ..Default::default() };
@@ -34,6 +34,24 @@
 //! }
 //! assert_eq!(segments, 10);
 //! assert_eq!(sender.send(Instant::ZERO, &supply), Decision::Blocked(Limit::Cwnd));
+//!
+//! // The first segment is lost: after three duplicate ACKs it is retransmitted.
+//! let duplicate = Ack {
+//!     ack: first,
+//!     window_changed: false,
+//!     has_payload: false,
+//!     sack: &[],
+//!     dsack: None,
+//!     echo: None,
+//!     ece: false,
+//!     ce: ByteCount::ZERO,
+//!     echoed: None,
+//! };
+//! let now = Instant::from_millis(20);
+//! (0..3).for_each(|_| sender.on_ack(now, &duplicate));
+//! let Decision::Send(repair) = sender.send(now, &supply) else { panic!("no retransmission") };
+//! assert_eq!((repair.range.start, repair.rule), (first, SendRule::FastRetransmit));
+//! assert_eq!(sender.stats().reductions, 1);
 //! # Ok::<(), airtcp_recovery::CombinationError>(())
 //! ```
 #![forbid(unsafe_code)]

@@ -130,7 +130,8 @@ impl Stack {
     /// `backlog` connections wait to be accepted.
     ///
     /// # Errors
-    /// `AddrInUse`, `AddrNotAvailable`; `NotConnected` or `NetworkDown` once the stack has ended.
+    /// `AddrInUse`: another socket has the address. `AddrNotAvailable`: it is not one of the host's, or
+    /// no port is free. `NotConnected` or `NetworkDown` once the stack has ended.
     pub fn listen(&self, local: SocketAddr, backlog: usize) -> io::Result<TcpListener> {
         let (id, notify) = self.shared().with(|core, _| {
             core.open()?;
@@ -143,12 +144,15 @@ impl Stack {
 
     /// Connects to `remote`, with the connection settings of the host.
     ///
-    /// Dropping the future gives the attempt up.
+    /// Dropping the future gives the attempt up. A peer that does not answer counts as gone after 247 s
+    /// ([`TcpConfig::syn_retries`]); [`connect_timeout`](Self::connect_timeout) waits less.
     ///
     /// # Errors
-    /// `ConnectionRefused`, `ConnectionReset`, `TimedOut`, `HostUnreachable`,
-    /// `NetworkUnreachable`, `AddrNotAvailable` when there is no free port; `NotConnected` or
-    /// `NetworkDown` once the stack has ended.
+    /// `ConnectionRefused`, `ConnectionReset`, `TimedOut`, `HostUnreachable`; `NetworkUnreachable`, also
+    /// if `remote` is an address of this stack, a loopback or a multicast address, or has port 0;
+    /// `AddrNotAvailable`: no port is free; `QuotaExceeded` or `OutOfMemory`: a limit of
+    /// [`HostConfig::quota`] or [`HostConfig::peer_quota`] is reached; `NotConnected` or `NetworkDown`
+    /// once the stack has ended.
     pub async fn connect(&self, remote: SocketAddr) -> io::Result<TcpStream> {
         let open = |host: &mut Host, now| host.tcp_connect(now, remote, None);
         TcpStream::connect(self.0.clone(), remote, open).await
