@@ -32,7 +32,7 @@ async fn a_file_arrives_over_a_lossy_link() -> Result<(), Box<dyn Error>> {
     let server = Stack::new(server, HostConfig::new(["10.0.0.1/24".parse()?]))?;
     let client = Stack::new(client, HostConfig::new(["10.0.0.2/24".parse()?]))?;
 
-    let file = vec![7; 1 << 20];
+    let file = vec![7_u8; 1 << 20];
     let address: SocketAddr = "10.0.0.1:80".parse()?;
     let listener = server.listen(address, 16)?;
     let sending = async {
